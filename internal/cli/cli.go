@@ -1,0 +1,106 @@
+// Package cli holds the verbs of the bawn command: flags, output, exit codes.
+// Each verb is one file that parses, calls and prints.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes (SPEC section 6).
+const (
+	ExitUsage    = 2   // usage or configuration
+	ExitTimeout  = 124 // the session's time limit
+	ExitInternal = 125 // bawn itself failed
+	ExitDenied   = 126
+	ExitNotFound = 127
+)
+
+// Version is set by the linker for releases.
+var Version = "0.1.0-dev"
+
+// An Env is what a verb may use of the world around it.
+type Env struct {
+	Stdin          *os.File
+	Stdout, Stderr *os.File
+	Environ        []string
+	Dir            string // the working directory, absolute
+}
+
+// Getenv returns the value of the last NAME=value in e.Environ, or "".
+func (e *Env) Getenv(name string) string {
+	for i := len(e.Environ) - 1; i >= 0; i-- {
+		if v, ok := strings.CutPrefix(e.Environ[i], name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// An Error carries an exit code and a hint: what to do about it.
+type Error struct {
+	Code int
+	Err  error
+	Hint string
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// usageError returns an Error with exit code 2.
+func usageError(hint, format string, args ...any) error {
+	return &Error{Code: ExitUsage, Err: fmt.Errorf(format, args...), Hint: hint}
+}
+
+// exitStatus ends the program with a guest's own status and prints nothing.
+type exitStatus int
+
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// Main runs one command line and returns the exit code. Errors go to stderr
+// as "bawn: error: …" and "bawn: hint: …", lower case and without a period.
+func Main(args []string, e *Env) int {
+	root := newRoot(e)
+	root.SetArgs(args)
+	err := root.Execute()
+	var status exitStatus
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &status):
+		return int(status)
+	}
+	return report(e, err)
+}
+
+func report(e *Env, err error) int {
+	code, hint := ExitUsage, "see \"bawn --help\""
+	var ce *Error
+	if errors.As(err, &ce) {
+		code, hint = ce.Code, ce.Hint
+	}
+	fmt.Fprintf(e.Stderr, "bawn: error: %v\n", err)
+	if hint != "" {
+		fmt.Fprintf(e.Stderr, "bawn: hint: %s\n", hint)
+	}
+	return code
+}
+
+func newRoot(e *Env) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "bawn",
+		Short:         "Run AI coding agents as guests on your machine",
+		Version:       Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(e.Stdin)
+	root.SetOut(e.Stdout)
+	root.SetErr(e.Stderr)
+	root.CompletionOptions.HiddenDefaultCmd = false
+	return root
+}
