@@ -1,0 +1,84 @@
+// Package landlock knows which rights each version of Landlock's interface
+// has, so that a ruleset asks for exactly what this kernel enforces.
+// Source: the kernel's Documentation/userspace-api/landlock.rst.
+package landlock
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Rights over the hierarchy below a path.
+const (
+	Execute    = unix.LANDLOCK_ACCESS_FS_EXECUTE
+	WriteFile  = unix.LANDLOCK_ACCESS_FS_WRITE_FILE
+	ReadFile   = unix.LANDLOCK_ACCESS_FS_READ_FILE
+	ReadDir    = unix.LANDLOCK_ACCESS_FS_READ_DIR
+	Truncate   = unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	IoctlDev   = unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	ReadOnly   = Execute | ReadFile | ReadDir
+	FileRights = Execute | WriteFile | ReadFile | Truncate | IoctlDev // all a rule on a file may hold
+)
+
+// Scopes: what a domain may not reach outside of itself (ABI 6).
+const (
+	scopeAbstractUnix = 1 << 0
+	scopeSignal       = 1 << 1
+)
+
+// Attr is struct landlock_ruleset_attr.
+type Attr struct{ FS, Net, Scoped uint64 }
+
+// fsRights is the number of file system rights of each ABI, from ABI 1.
+var fsRights = []int{13, 14, 15, 15, 16}
+
+// ABI asks the kernel for its version; 0 with an error means that there is no
+// Landlock here or that it is switched off.
+func ABI() (int, error) {
+	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	switch errno {
+	case 0:
+		return int(v), nil
+	case unix.ENOSYS:
+		return 0, errors.New("the kernel has no Landlock (CONFIG_SECURITY_LANDLOCK)")
+	case unix.EOPNOTSUPP:
+		return 0, errors.New("Landlock is switched off; add \"landlock\" to the kernel's lsm= parameter")
+	}
+	return 0, fmt.Errorf("ask for the Landlock version: %w", errno)
+}
+
+// Handled returns the ruleset attribute for an ABI and its size: all file
+// system rights it knows, and both scopes where it has them. TCP rights are
+// not used: the network namespace decides there.
+func Handled(abi int) (Attr, uintptr) {
+	if abi < 1 {
+		return Attr{}, 0
+	}
+	a := Attr{FS: 1<<fsRights[min(abi, len(fsRights))-1] - 1}
+	size := unsafe.Sizeof(a.FS)
+	if abi >= 4 {
+		size += unsafe.Sizeof(a.Net)
+	}
+	if abi >= 6 {
+		a.Scoped = scopeAbstractUnix | scopeSignal
+		size = unsafe.Sizeof(a)
+	}
+	return a, size
+}
+
+// PathBeneath builds struct landlock_path_beneath_attr, which is packed: the
+// rights, then the descriptor of the path, to be filled in later at FD.
+type PathBeneath [12]byte
+
+// NewPathBeneath sets the rights.
+func NewPathBeneath(rights uint64) *PathBeneath {
+	p := new(PathBeneath)
+	*(*uint64)(unsafe.Pointer(&p[0])) = rights
+	return p
+}
+
+// FD points at the descriptor.
+func (p *PathBeneath) FD() *int32 { return (*int32)(unsafe.Pointer(&p[8])) }

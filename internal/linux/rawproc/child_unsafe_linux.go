@@ -1,0 +1,402 @@
+package rawproc
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The runtime's own hooks around fork, the ones package syscall uses: they
+// block signals in this thread and undo the runtime's signal handlers in the
+// child. They are on the runtime's list of names kept for outside use.
+
+//go:linkname beforeFork syscall.runtime_BeforeFork
+func beforeFork()
+
+//go:linkname afterFork syscall.runtime_AfterFork
+func afterFork()
+
+//go:linkname afterForkInChild syscall.runtime_AfterForkInChild
+func afterForkInChild()
+
+// shared is memory that parent and child both see: a MAP_SHARED mapping made
+// before the fork. Addresses in it are equal on both sides.
+type shared struct {
+	failed int32 // index of the step that failed, plus one
+	errno  int32
+
+	slots [maxSlots]uintptr
+
+	// The command to start, filled in by the parent before it sends a request.
+	dir   uintptr // NUL-terminated, in the arena
+	argv  uintptr
+	envv  uintptr
+	paths [maxPaths]uintptr // candidates for execve, 0-terminated
+	flags uint32
+	_     uint32
+
+	// Scratch of the child.
+	fds  [maxRequestFDs]int32
+	tty  int32 // kept from the request with flagTerminal, else 0
+	pid  int32
+	in   message
+	out  message
+	poll [2]unix.PollFd
+	mask uint64
+	sig  [128]byte
+}
+
+const (
+	maxPaths      = 64
+	maxRequestFDs = 4 // stdin, stdout, stderr, terminal
+)
+
+// message is one packet on the control socket with room for descriptors.
+type message struct {
+	hdr  unix.Msghdr
+	iov  unix.Iovec
+	body packet
+	ctl  [64]byte
+}
+
+// packet is all that travels besides descriptors.
+type packet struct {
+	kind   uint32
+	pid    int32
+	status int32
+	_      int32
+}
+
+// Kinds of packet.
+const (
+	kindReady      = iota + 1 // child: the program has run; carries the descriptors asked for
+	kindStart                 // parent: start the command in shared
+	kindStarted               // child: pid, or errno in status
+	kindStatus                // child: pid changed state, wait status in status
+	kindSignal                // parent: send signal status to the process group pid
+	kindForeground            // parent: make pid the terminal's foreground process group
+)
+
+// Flags of a request.
+const (
+	flagTerminal   = 1 << iota // fds[3] becomes the controlling terminal
+	flagForeground             // and the command its foreground process group
+)
+
+const (
+	exitProgram = 125 // a step failed
+	exitExec    = 127
+)
+
+// forkInit forks the child into the namespaces in flags. In the child it
+// never returns.
+//
+//go:noinline
+//go:norace
+//go:nocheckptr
+func forkInit(flags uintptr, steps *step, n int, sh *shared, sock uintptr, ready *readyFDs) (pid uintptr, err syscall.Errno) {
+	beforeFork()
+	pid, _, err = syscall.RawSyscall6(unix.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if err != 0 || pid != 0 {
+		afterFork()
+		return pid, err
+	}
+	afterForkInChild()
+	runSteps(steps, n, sh)
+	sendReady(sh, sock, ready)
+	closeAllBut(sock)
+	serve(sh, sock)
+	return 0, 0
+}
+
+// readyFDs are the slots whose descriptors go to the parent once the program
+// has run.
+type readyFDs struct {
+	n    int32
+	slot [2]Slot
+}
+
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func exit(code uintptr) {
+	for {
+		syscall.RawSyscall6(unix.SYS_EXIT_GROUP, code, 0, 0, 0, 0, 0)
+	}
+}
+
+// runSteps carries the program out. It ends the process at the first failure.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func runSteps(steps *step, n int, sh *shared) {
+	var a [6]uintptr
+	for i := 0; i < n; i++ {
+		s := (*step)(unsafe.Add(unsafe.Pointer(steps), uintptr(i)*unsafe.Sizeof(step{})))
+		for j := 0; j < 6; j++ {
+			a[j] = s.args[j]
+			if s.slots&(1<<j) != 0 {
+				a[j] = sh.slots[a[j]&(maxSlots-1)]
+			}
+		}
+		r, _, err := syscall.RawSyscall6(s.nr, a[0], a[1], a[2], a[3], a[4], a[5])
+		if err != 0 && err != syscall.Errno(s.ignore) {
+			fail(sh, i, int32(err))
+		}
+		if s.out >= 0 {
+			sh.slots[s.out&(maxSlots-1)] = r
+		}
+		if s.store != nil {
+			*(*int32)(s.store) = int32(r)
+		}
+		if s.expect != nil && (uint64(s.stat.Dev) != s.expect.Dev || s.stat.Ino != s.expect.Ino) {
+			fail(sh, i, int32(unix.ESTALE))
+		}
+	}
+}
+
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func fail(sh *shared, i int, errno int32) {
+	sh.failed, sh.errno = int32(i+1), errno
+	exit(exitProgram)
+}
+
+// send writes one packet, with nfds descriptors already laid out in ctl.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func send(sh *shared, sock uintptr, kind uint32, pid, status int32) {
+	sh.out.body.kind, sh.out.body.pid, sh.out.body.status = kind, pid, status
+	_, _, err := syscall.RawSyscall6(unix.SYS_SENDMSG, sock, uintptr(unsafe.Pointer(&sh.out.hdr)), unix.MSG_NOSIGNAL, 0, 0, 0)
+	if err != 0 {
+		exit(exitProgram)
+	}
+}
+
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func sendReady(sh *shared, sock uintptr, ready *readyFDs) {
+	if ready.n > 0 {
+		h := (*unix.Cmsghdr)(unsafe.Pointer(&sh.out.ctl[0]))
+		h.Level, h.Type = unix.SOL_SOCKET, unix.SCM_RIGHTS
+		h.SetLen(unix.SizeofCmsghdr + 4*int(ready.n))
+		for i := int32(0); i < ready.n; i++ {
+			p := unsafe.Add(unsafe.Pointer(&sh.out.ctl[unix.SizeofCmsghdr]), 4*uintptr(i))
+			*(*int32)(p) = int32(sh.slots[ready.slot[i&1]&(maxSlots-1)])
+		}
+		sh.out.hdr.SetControllen(unix.SizeofCmsghdr + 8*int((ready.n+1)/2))
+	}
+	send(sh, sock, kindReady, 0, 0)
+	sh.out.hdr.SetControllen(0)
+}
+
+// closeAllBut closes every descriptor above 2 except sock: what the parent had
+// open is not for the child, and its end of the control socket least of all.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func closeAllBut(sock uintptr) {
+	_, _, err := syscall.RawSyscall(unix.SYS_CLOSE_RANGE, sock+1, uintptr(^uint32(0)), 0)
+	if err == 0 && sock > 3 {
+		_, _, err = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 3, sock-1, 0)
+	}
+	if err != 0 {
+		exit(exitProgram)
+	}
+}
+
+// serve is the life of PID 1: start what the parent asks for, reap what ends,
+// and end itself when the parent's end of the socket closes.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func serve(sh *shared, sock uintptr) {
+	sh.mask = 1 << (unix.SIGCHLD - 1)
+	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&sh.mask)), 0, 8, 0, 0)
+	sigfd, _, err := syscall.RawSyscall6(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&sh.mask)), 8, unix.SFD_CLOEXEC|unix.SFD_NONBLOCK, 0, 0)
+	if err != 0 {
+		exit(exitProgram)
+	}
+	sh.poll[0].Fd, sh.poll[0].Events = int32(sock), unix.POLLIN
+	sh.poll[1].Fd, sh.poll[1].Events = int32(sigfd), unix.POLLIN
+	for {
+		_, _, err := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&sh.poll[0])), 2, 0, 0, 0, 0)
+		if err != 0 && err != unix.EINTR {
+			exit(exitProgram)
+		}
+		if sh.poll[1].Revents != 0 {
+			syscall.RawSyscall(unix.SYS_READ, sigfd, uintptr(unsafe.Pointer(&sh.sig[0])), uintptr(len(sh.sig)))
+			reap(sh, sock)
+		}
+		if sh.poll[0].Revents != 0 {
+			request(sh, sock)
+		}
+	}
+}
+
+// reap reports every child that ended or stopped.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func reap(sh *shared, sock uintptr) {
+	for {
+		var status uint32
+		pid, _, err := syscall.RawSyscall6(unix.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&status)), unix.WNOHANG|unix.WUNTRACED, 0, 0, 0)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != 0 || pid == 0 {
+			return
+		}
+		send(sh, sock, kindStatus, int32(pid), int32(status))
+	}
+}
+
+// request receives one packet and starts the command in shared. End of file
+// means that the parent is gone.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func request(sh *shared, sock uintptr) {
+	sh.in.hdr.SetControllen(len(sh.in.ctl))
+	n, _, err := syscall.RawSyscall6(unix.SYS_RECVMSG, sock, uintptr(unsafe.Pointer(&sh.in.hdr)), unix.MSG_CMSG_CLOEXEC, 0, 0, 0)
+	if err == unix.EINTR {
+		return
+	}
+	if err != 0 || n != unsafe.Sizeof(packet{}) {
+		exit(0)
+	}
+	switch sh.in.body.kind {
+	case kindStart:
+		start(sh, sock)
+	case kindSignal:
+		syscall.RawSyscall(unix.SYS_KILL, uintptr(-int(sh.in.body.pid)), uintptr(sh.in.body.status), 0)
+	case kindForeground:
+		syscall.RawSyscall(unix.SYS_IOCTL, uintptr(sh.tty), unix.TIOCSPGRP, uintptr(unsafe.Pointer(&sh.in.body.pid)))
+	default:
+		exit(exitProgram)
+	}
+}
+
+// start forks the command in shared and answers with its pid or its error.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func start(sh *shared, sock uintptr) {
+	nfds := receivedFDs(sh)
+	if nfds < 3 {
+		exit(exitProgram)
+	}
+	if sh.flags&flagTerminal != 0 {
+		sh.tty = sh.fds[3]
+		syscall.RawSyscall(unix.SYS_IOCTL, uintptr(sh.tty), unix.TIOCSCTTY, 0)
+		nfds = 3
+	}
+	sh.errno = 0
+	pid, _, err := syscall.RawSyscall6(unix.SYS_CLONE, unix.CLONE_VFORK|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if err == 0 && pid == 0 {
+		command(sh)
+	}
+	if err != 0 {
+		pid, sh.errno = 0, int32(err)
+	}
+	for i := int32(0); i < nfds; i++ {
+		syscall.RawSyscall(unix.SYS_CLOSE, uintptr(sh.fds[i&3]), 0, 0)
+	}
+	send(sh, sock, kindStarted, int32(pid), sh.errno)
+}
+
+// receivedFDs copies the descriptors of a request to sh.fds.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func receivedFDs(sh *shared) int32 {
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&sh.in.ctl[0]))
+	if sh.in.hdr.Controllen < unix.SizeofCmsghdr || h.Type != unix.SCM_RIGHTS {
+		exit(exitProgram)
+	}
+	n := int32(uintptr(h.Len)-unix.SizeofCmsghdr) / 4
+	if n > maxRequestFDs {
+		exit(exitProgram)
+	}
+	for i := int32(0); i < n; i++ {
+		sh.fds[i&3] = *(*int32)(unsafe.Add(unsafe.Pointer(&sh.in.ctl[unix.SizeofCmsghdr]), 4*uintptr(i)))
+	}
+	return n
+}
+
+// command is the forked child on its way to exec. It leaves its error in
+// shared: its parent sleeps until it has executed or ended (CLONE_VFORK).
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func command(sh *shared) {
+	syscall.RawSyscall(unix.SYS_SETPGID, 0, 0, 0)
+	if sh.flags&flagForeground != 0 {
+		foreground(sh)
+	}
+	for i := uintptr(0); i < 3; i++ {
+		if _, _, err := syscall.RawSyscall(unix.SYS_DUP3, uintptr(sh.fds[i]), i, 0); err != 0 {
+			sh.errno = int32(err)
+			exit(exitExec)
+		}
+	}
+	if _, _, err := syscall.RawSyscall(unix.SYS_CHDIR, sh.dir, 0, 0); err != 0 {
+		sh.errno = int32(err)
+		exit(exitExec)
+	}
+	sh.mask = 0
+	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&sh.mask)), 0, 8, 0, 0)
+	execute(sh)
+	exit(exitExec)
+}
+
+// foreground makes the caller the terminal's foreground process group.
+// SIGTTOU is blocked meanwhile: a background process may not ask otherwise.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func foreground(sh *shared) {
+	sh.mask = 1 << (unix.SIGTTOU - 1)
+	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&sh.mask)), 0, 8, 0, 0)
+	pid, _, _ := syscall.RawSyscall(unix.SYS_GETPID, 0, 0, 0)
+	sh.pid = int32(pid)
+	syscall.RawSyscall(unix.SYS_IOCTL, uintptr(sh.tty), unix.TIOCSPGRP, uintptr(unsafe.Pointer(&sh.pid)))
+}
+
+// execute tries the candidates as execvp(3) does: on to the next one where a
+// file is absent, and EACCES is remembered.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func execute(sh *shared) {
+	var denied bool
+	for i := 0; i < maxPaths && sh.paths[i] != 0; i++ {
+		sh.errno = 0 // what the parent reads if this one succeeds
+		_, _, err := syscall.RawSyscall(unix.SYS_EXECVE, sh.paths[i], sh.argv, sh.envv)
+		sh.errno = int32(err)
+		if err == unix.EACCES {
+			denied = true
+		} else if err != unix.ENOENT && err != unix.ENOTDIR {
+			return
+		}
+	}
+	if denied {
+		sh.errno = int32(unix.EACCES)
+	}
+}

@@ -1,0 +1,13 @@
+// Package rawproc starts a process in new namespaces without a second Go
+// runtime. What the child has to do is compiled beforehand into a Program, a
+// flat list of system calls; between fork and exec one small loop carries them
+// out and, where one fails, tells its index, so that the error names the step.
+//
+// The child then stays as PID 1 of its PID namespace: it starts commands when
+// its parent says so over a socket it inherited, reaps every orphan, and ends,
+// and the whole namespace with it, as soon as the parent's end of that socket
+// closes, whatever closed it.
+//
+// Everything that runs in the child is in child_linux.go and allocates
+// nothing, grows no stack, takes no lock and writes no Go pointer.
+package rawproc

@@ -1,0 +1,132 @@
+package seccomp
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// eval runs a filter the way the kernel does, on the instructions Compile
+// emits. Anything else is an error, so that a change of Compile is noticed.
+func eval(t *testing.T, prog []unix.SockFilter, arch, nr uint32, args [6]uint64) uint32 {
+	t.Helper()
+	var a uint32
+	for pc := 0; pc < len(prog); pc++ {
+		in := prog[pc]
+		var cond bool
+		switch in.Code {
+		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
+			switch {
+			case in.K == offNr:
+				a = nr
+			case in.K == offArch:
+				a = arch
+			default:
+				a = uint32(args[(in.K-offArgs)/8])
+			}
+			continue
+		case unix.BPF_RET | unix.BPF_K:
+			return in.K
+		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
+			cond = a == in.K
+		case unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K:
+			cond = a >= in.K
+		case unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K:
+			cond = a > in.K
+		case unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K:
+			cond = a&in.K != 0
+		default:
+			t.Fatalf("instruction %d has code %#x", pc, in.Code)
+		}
+		if cond {
+			pc += int(in.Jt)
+		} else {
+			pc += int(in.Jf)
+		}
+	}
+	t.Fatal("fell off the end")
+	return 0
+}
+
+func TestGuestFilter(t *testing.T) {
+	const (
+		allow  = uint32(unix.SECCOMP_RET_ALLOW)
+		notify = uint32(unix.SECCOMP_RET_USER_NOTIF)
+	)
+	eperm, enosys, eacces := Errno(unix.EPERM).ret(), Errno(unix.ENOSYS).ret(), Errno(unix.EACCES).ret()
+	cases := []struct {
+		name             string
+		nr               uint32
+		args             [6]uint64
+		supervised, bare uint32
+	}{
+		{"read", unix.SYS_READ, [6]uint64{}, allow, allow},
+		{"openat read-only", unix.SYS_OPENAT, [6]uint64{0, 0, unix.O_RDONLY | unix.O_CLOEXEC}, allow, allow},
+		{"openat write", unix.SYS_OPENAT, [6]uint64{0, 0, unix.O_WRONLY}, notify, allow},
+		{"openat truncate", unix.SYS_OPENAT, [6]uint64{0, 0, unix.O_TRUNC}, notify, allow},
+		{"openat with high bits", unix.SYS_OPENAT, [6]uint64{0, 0, 1<<32 | unix.O_CREAT}, notify, allow},
+		{"openat2", unix.SYS_OPENAT2, [6]uint64{}, enosys, allow},
+		{"renameat2", unix.SYS_RENAMEAT2, [6]uint64{}, notify, allow},
+		{"connect", unix.SYS_CONNECT, [6]uint64{}, notify, allow},
+		{"clone thread", unix.SYS_CLONE, [6]uint64{unix.CLONE_VM | unix.CLONE_THREAD}, allow, allow},
+		{"clone user", unix.SYS_CLONE, [6]uint64{unix.CLONE_NEWUSER}, eperm, eperm},
+		{"clone3", unix.SYS_CLONE3, [6]uint64{}, enosys, enosys},
+		{"unshare time", unix.SYS_UNSHARE, [6]uint64{unix.CLONE_NEWTIME}, eperm, eperm},
+		{"unshare files", unix.SYS_UNSHARE, [6]uint64{unix.CLONE_FILES}, allow, allow},
+		{"unix stream", unix.SYS_SOCKET, [6]uint64{unix.AF_UNIX, unix.SOCK_STREAM}, allow, allow},
+		{"unix datagram", unix.SYS_SOCKET, [6]uint64{unix.AF_UNIX, unix.SOCK_DGRAM | unix.SOCK_CLOEXEC}, eacces, eacces},
+		{"unix raw", unix.SYS_SOCKETPAIR, [6]uint64{unix.AF_UNIX, unix.SOCK_RAW}, eacces, eacces},
+		{"unix stream pair", unix.SYS_SOCKETPAIR, [6]uint64{unix.AF_UNIX, unix.SOCK_STREAM}, allow, allow},
+		{"tcp", unix.SYS_SOCKET, [6]uint64{unix.AF_INET, unix.SOCK_STREAM}, allow, allow},
+		{"ping", unix.SYS_SOCKET, [6]uint64{unix.AF_INET, unix.SOCK_DGRAM, protoICMP}, eperm, eperm},
+		{"raw", unix.SYS_SOCKET, [6]uint64{unix.AF_INET6, unix.SOCK_RAW | unix.SOCK_NONBLOCK, 255}, eperm, eperm},
+		{"packet", unix.SYS_SOCKET, [6]uint64{unix.AF_PACKET, unix.SOCK_RAW}, eperm, eperm},
+		{"vsock", unix.SYS_SOCKET, [6]uint64{unix.AF_VSOCK, unix.SOCK_STREAM}, eperm, eperm},
+		{"alg", unix.SYS_SOCKET, [6]uint64{unix.AF_ALG, unix.SOCK_SEQPACKET}, eperm, eperm},
+		{"netlink route", unix.SYS_SOCKET, [6]uint64{unix.AF_NETLINK, unix.SOCK_RAW, 0}, allow, allow},
+		{"netlink audit", unix.SYS_SOCKET, [6]uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_AUDIT}, eperm, eperm},
+		{"TIOCSTI", unix.SYS_IOCTL, [6]uint64{0, unix.TIOCSTI}, eperm, eperm},
+		{"TIOCSTI with high bits", unix.SYS_IOCTL, [6]uint64{0, 1<<32 | unix.TIOCSTI}, eperm, eperm},
+		{"TCGETS", unix.SYS_IOCTL, [6]uint64{0, unix.TCGETS}, allow, allow},
+		{"fchmod plain", unix.SYS_FCHMOD, [6]uint64{0, 0o755}, allow, allow},
+		{"fchmod setuid", unix.SYS_FCHMOD, [6]uint64{0, 0o4755}, eperm, eperm},
+		{"fchmodat setgid", unix.SYS_FCHMODAT, [6]uint64{0, 0, 0o2755}, eperm, eperm},
+		{"personality query", unix.SYS_PERSONALITY, [6]uint64{personalityQuery}, allow, allow},
+		{"READ_IMPLIES_EXEC", unix.SYS_PERSONALITY, [6]uint64{0x0400000}, eperm, eperm},
+		{"traceme", unix.SYS_PTRACE, [6]uint64{unix.PTRACE_TRACEME}, allow, allow},
+		{"seize", unix.SYS_PTRACE, [6]uint64{ptraceSeize}, eperm, eperm},
+		{"mount", unix.SYS_MOUNT, [6]uint64{}, eperm, eperm},
+		{"io_uring", unix.SYS_IO_URING_SETUP, [6]uint64{}, eperm, eperm},
+		{"unreviewed", lastReviewed + 1, [6]uint64{}, enosys, enosys},
+	}
+	for _, supervise := range []bool{true, false} {
+		prog, err := Compile(Guest(supervise))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range cases {
+			want := c.bare
+			if supervise {
+				want = c.supervised
+			}
+			if got := eval(t, prog, auditArch, c.nr, c.args); got != want {
+				t.Errorf("supervise %v, %s: got %#x, want %#x", supervise, c.name, got, want)
+			}
+		}
+		if got := eval(t, prog, unix.AUDIT_ARCH_I386, 1, [6]uint64{}); got != unix.SECCOMP_RET_KILL_PROCESS {
+			t.Errorf("foreign architecture: got %#x, want a kill", got)
+		}
+		if got := eval(t, prog, auditArch, x32Bit|1, [6]uint64{}); got != enosys {
+			t.Errorf("x32: got %#x, want ENOSYS", got)
+		}
+	}
+}
+
+func TestCompileRefusesBadRules(t *testing.T) {
+	if _, err := Compile([]Rule{{Calls: []Call{{1, "x"}}, Conds: []Cond{Equal(6, 0)}}}); err == nil {
+		t.Error("argument 6: got nil error")
+	}
+	if got := Kill.ret(); got != unix.SECCOMP_RET_KILL_PROCESS {
+		t.Errorf("zero action: got %#x, want kill", got)
+	}
+}

@@ -1,0 +1,173 @@
+package seccomp
+
+import "golang.org/x/sys/unix"
+
+// namespaceFlags are the CLONE_NEW… bits of clone(2) and unshare(2). In
+// clone(2) the bit of CLONE_NEWTIME belongs to the exit signal.
+const namespaceFlags = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+
+// writeFlags are the bits of open(2) that can change or create a file.
+const writeFlags = unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC
+
+// setIDs are the mode bits that would leave a program on the host that runs
+// with its owner's rights.
+const setIDs = unix.S_ISUID | unix.S_ISGID
+
+// Numbers that x/sys/unix names on some architectures only.
+const (
+	sysFchmodat2     = 452
+	sysOpenTreeAttr  = 467
+	ptraceSeize      = 0x4206
+	tiocLinux        = 0x541C
+	personalityQuery = 0xffffffff
+	addrNoRandomize  = 0x0040000
+	netlinkRoute     = 0
+	protoICMP        = 1
+	protoICMPv6      = 58
+
+	sockCloexecNonblk = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
+)
+
+// Guest returns the rules for a guest. With supervise every call that gives a
+// name to a file, opens one for writing, or connects a socket is decided by
+// the holder of the filter's listener (SPEC K6); without, those go to the
+// kernel.
+func Guest(supervise bool) []Rule {
+	rules := append(nested(), sockets()...)
+	rules = append(rules, terminal()...)
+	rules = append(rules, modes()...)
+	rules = append(rules, refused()...)
+	if supervise {
+		rules = append(supervised(), rules...)
+	}
+	return rules
+}
+
+// supervised are the calls the listener decides. openat2 hides its flags
+// behind a pointer that a filter can't follow: callers fall back to openat.
+func supervised() []Rule {
+	return []Rule{
+		{Calls: openLegacy, Conds: []Cond{AnySet(1, writeFlags)}, Action: Notify, Why: "opens for writing"},
+		{Calls: []Call{{unix.SYS_OPENAT, "openat"}}, Conds: []Cond{AnySet(2, writeFlags)}, Action: Notify, Why: "opens for writing"},
+		{Calls: []Call{{unix.SYS_OPENAT2, "openat2"}}, Action: Errno(unix.ENOSYS), Why: "flags behind a pointer"},
+		{Calls: creatLegacy, Action: Notify, Why: "creates"},
+		{Calls: append([]Call{
+			{unix.SYS_MKDIRAT, "mkdirat"}, {unix.SYS_MKNODAT, "mknodat"}, {unix.SYS_RENAMEAT2, "renameat2"},
+			{unix.SYS_LINKAT, "linkat"}, {unix.SYS_SYMLINKAT, "symlinkat"}, {unix.SYS_TRUNCATE, "truncate"},
+		}, namesLegacy...), Action: Notify, Why: "names a file"},
+		{Calls: []Call{{unix.SYS_CONNECT, "connect"}, {unix.SYS_BIND, "bind"}}, Action: Notify, Why: "may reach a socket of the host"},
+	}
+}
+
+// nested refuses namespaces in the namespace. clone3 hides its flags behind a
+// pointer; ENOSYS makes the C library fall back to clone.
+func nested() []Rule {
+	return []Rule{
+		{Calls: []Call{{unix.SYS_CLONE, "clone"}}, Conds: []Cond{AnySet(0, namespaceFlags)}, Action: Errno(unix.EPERM), Why: "nested namespaces"},
+		{Calls: []Call{{unix.SYS_UNSHARE, "unshare"}}, Conds: []Cond{AnySet(0, namespaceFlags|unix.CLONE_NEWTIME)}, Action: Errno(unix.EPERM), Why: "nested namespaces"},
+		{Calls: []Call{{unix.SYS_CLONE3, "clone3"}}, Action: Errno(unix.ENOSYS), Why: "flags behind a pointer"},
+		{Calls: []Call{{unix.SYS_SETNS, "setns"}}, Action: Errno(unix.EPERM), Why: "other namespaces"},
+	}
+}
+
+// sockets lets IP, UNIX streams and routing netlink through. UNIX datagrams
+// are refused: their destination travels in each message, where a filter
+// can't see it, and could name a socket of the host.
+func sockets() []Rule {
+	socket := []Call{{unix.SYS_SOCKET, "socket"}}
+	var rules []Rule
+	for _, flags := range []uint32{0, unix.SOCK_CLOEXEC, unix.SOCK_NONBLOCK, sockCloexecNonblk} {
+		dgram := []Cond{Equal(0, unix.AF_UNIX), Equal(1, unix.SOCK_DGRAM|flags)}
+		rules = append(rules, Rule{Calls: append(socket, Call{unix.SYS_SOCKETPAIR, "socketpair"}), Conds: dgram, Action: Errno(unix.EACCES), Why: "UNIX datagrams"})
+		raw := []Cond{Equal(0, unix.AF_UNIX), Equal(1, unix.SOCK_RAW|flags)} // the kernel makes it SOCK_DGRAM
+		rules = append(rules, Rule{Calls: append(socket, Call{unix.SYS_SOCKETPAIR, "socketpair"}), Conds: raw, Action: Errno(unix.EACCES), Why: "UNIX datagrams"})
+		for _, family := range []uint32{unix.AF_INET, unix.AF_INET6} {
+			rules = append(rules, Rule{Calls: socket, Conds: []Cond{Equal(0, family), Equal(1, unix.SOCK_RAW|flags)}, Action: Errno(unix.EPERM), Why: "raw IP"})
+		}
+	}
+	return append(rules,
+		Rule{Calls: socket, Conds: []Cond{Equal(0, unix.AF_UNIX)}, Action: Allow},
+		Rule{Calls: socket, Conds: []Cond{Equal(0, unix.AF_INET), Equal(2, protoICMP)}, Action: Errno(unix.EPERM), Why: "ping sockets"},
+		Rule{Calls: socket, Conds: []Cond{Equal(0, unix.AF_INET6), Equal(2, protoICMPv6)}, Action: Errno(unix.EPERM), Why: "ping sockets"},
+		Rule{Calls: socket, Conds: []Cond{Equal(0, unix.AF_INET)}, Action: Allow},
+		Rule{Calls: socket, Conds: []Cond{Equal(0, unix.AF_INET6)}, Action: Allow},
+		Rule{Calls: socket, Conds: []Cond{Equal(0, unix.AF_NETLINK), Equal(2, netlinkRoute)}, Action: Allow},
+		Rule{Calls: socket, Action: Errno(unix.EPERM), Why: "other address families"},
+	)
+}
+
+// terminal refuses the two ways to type into a terminal's input queue
+// (CVE-2017-5226, CVE-2023-1523).
+func terminal() []Rule {
+	ioctl := []Call{{unix.SYS_IOCTL, "ioctl"}}
+	return []Rule{
+		{Calls: ioctl, Conds: []Cond{Equal(1, unix.TIOCSTI)}, Action: Errno(unix.EPERM), Why: "typing into the terminal"},
+		{Calls: ioctl, Conds: []Cond{Equal(1, tiocLinux)}, Action: Errno(unix.EPERM), Why: "pasting into the console"},
+	}
+}
+
+// modes keeps set-user-ID and set-group-ID programs out of the workspace.
+func modes() []Rule {
+	return []Rule{
+		{Calls: append([]Call{{unix.SYS_FCHMOD, "fchmod"}}, chmodLegacy...), Conds: []Cond{AnySet(1, setIDs)}, Action: Errno(unix.EPERM), Why: "set-ID programs"},
+		{Calls: []Call{{unix.SYS_FCHMODAT, "fchmodat"}, {sysFchmodat2, "fchmodat2"}}, Conds: []Cond{AnySet(2, setIDs)}, Action: Errno(unix.EPERM), Why: "set-ID programs"},
+	}
+}
+
+// refused are the calls no guest needs and the kernel's history advises
+// against. Most would fail for want of a capability; this is the second lock.
+func refused() []Rule {
+	eperm := Errno(unix.EPERM)
+	personality := []Call{{unix.SYS_PERSONALITY, "personality"}}
+	return []Rule{
+		{Calls: personality, Conds: []Cond{Equal(0, 0)}, Action: Allow},
+		{Calls: personality, Conds: []Cond{Equal(0, personalityQuery)}, Action: Allow},
+		{Calls: personality, Conds: []Cond{Equal(0, addrNoRandomize)}, Action: Allow},
+		{Calls: personality, Action: eperm, Why: "other personalities weaken memory protection"},
+		{Calls: []Call{{unix.SYS_PTRACE, "ptrace"}}, Conds: []Cond{Equal(0, unix.PTRACE_ATTACH)}, Action: eperm, Why: "ptrace of others"},
+		{Calls: []Call{{unix.SYS_PTRACE, "ptrace"}}, Conds: []Cond{Equal(0, ptraceSeize)}, Action: eperm, Why: "ptrace of others"},
+		{Calls: mountCalls(), Action: eperm, Why: "mounts"},
+		{Calls: processCalls(), Action: eperm, Why: "other processes"},
+		{Calls: kernelCalls(), Action: eperm, Why: "the kernel itself"},
+		{Calls: machineCalls(), Action: eperm, Why: "the machine"},
+		{Calls: machineLegacy, Action: eperm, Why: "the machine, old calls"},
+	}
+}
+
+func mountCalls() []Call {
+	return []Call{
+		{unix.SYS_MOUNT, "mount"}, {unix.SYS_UMOUNT2, "umount2"}, {unix.SYS_PIVOT_ROOT, "pivot_root"}, {unix.SYS_CHROOT, "chroot"},
+		{unix.SYS_OPEN_TREE, "open_tree"}, {unix.SYS_MOVE_MOUNT, "move_mount"}, {unix.SYS_FSOPEN, "fsopen"}, {unix.SYS_FSCONFIG, "fsconfig"},
+		{unix.SYS_FSMOUNT, "fsmount"}, {unix.SYS_FSPICK, "fspick"}, {unix.SYS_MOUNT_SETATTR, "mount_setattr"}, {sysOpenTreeAttr, "open_tree_attr"},
+		{unix.SYS_OPEN_BY_HANDLE_AT, "open_by_handle_at"},
+	}
+}
+
+func processCalls() []Call {
+	return []Call{
+		{unix.SYS_PROCESS_VM_READV, "process_vm_readv"}, {unix.SYS_PROCESS_VM_WRITEV, "process_vm_writev"}, {unix.SYS_KCMP, "kcmp"},
+		{unix.SYS_PIDFD_GETFD, "pidfd_getfd"}, {unix.SYS_PROCESS_MADVISE, "process_madvise"}, {unix.SYS_PROCESS_MRELEASE, "process_mrelease"},
+		{unix.SYS_MIGRATE_PAGES, "migrate_pages"}, {unix.SYS_MOVE_PAGES, "move_pages"},
+	}
+}
+
+func kernelCalls() []Call {
+	return []Call{
+		{unix.SYS_BPF, "bpf"}, {unix.SYS_PERF_EVENT_OPEN, "perf_event_open"}, {unix.SYS_USERFAULTFD, "userfaultfd"},
+		{unix.SYS_IO_URING_SETUP, "io_uring_setup"}, {unix.SYS_IO_URING_ENTER, "io_uring_enter"}, {unix.SYS_IO_URING_REGISTER, "io_uring_register"},
+		{unix.SYS_ADD_KEY, "add_key"}, {unix.SYS_REQUEST_KEY, "request_key"}, {unix.SYS_KEYCTL, "keyctl"},
+		{unix.SYS_INIT_MODULE, "init_module"}, {unix.SYS_FINIT_MODULE, "finit_module"}, {unix.SYS_DELETE_MODULE, "delete_module"},
+		{unix.SYS_KEXEC_LOAD, "kexec_load"}, {unix.SYS_KEXEC_FILE_LOAD, "kexec_file_load"}, {unix.SYS_FANOTIFY_INIT, "fanotify_init"},
+		{unix.SYS_LOOKUP_DCOOKIE, "lookup_dcookie"}, {unix.SYS_NFSSERVCTL, "nfsservctl"}, {unix.SYS_SYSLOG, "syslog"}, {unix.SYS_MEMFD_SECRET, "memfd_secret"},
+	}
+}
+
+func machineCalls() []Call {
+	return []Call{
+		{unix.SYS_REBOOT, "reboot"}, {unix.SYS_SWAPON, "swapon"}, {unix.SYS_SWAPOFF, "swapoff"}, {unix.SYS_ACCT, "acct"},
+		{unix.SYS_QUOTACTL, "quotactl"}, {unix.SYS_QUOTACTL_FD, "quotactl_fd"}, {unix.SYS_SETHOSTNAME, "sethostname"}, {unix.SYS_SETDOMAINNAME, "setdomainname"},
+		{unix.SYS_SETTIMEOFDAY, "settimeofday"}, {unix.SYS_CLOCK_SETTIME, "clock_settime"}, {unix.SYS_ADJTIMEX, "adjtimex"},
+		{unix.SYS_CLOCK_ADJTIME, "clock_adjtime"}, {unix.SYS_VHANGUP, "vhangup"},
+	}
+}

@@ -1,0 +1,344 @@
+package native
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/linux/landlock"
+	"github.com/bawn-dev/bawn/internal/linux/rawproc"
+	"github.com/bawn-dev/bawn/internal/linux/seccomp"
+)
+
+// staging is where the new root is assembled before pivot_root. No source of
+// a mount lies below /proc, so covering it hides nothing from the program.
+const staging = "/proc"
+
+// program is a plan turned into system calls.
+type program struct {
+	rawproc.Program
+	namespaces uintptr
+	root       rawproc.Slot // O_PATH of the guest's root, for the supervisor
+	listener   rawproc.Slot // of the seccomp filter, for the supervisor
+	fd         rawproc.Slot // whatever is closed a few steps later
+}
+
+var cloneFlags = map[string]uintptr{
+	"user": unix.CLONE_NEWUSER, "mount": unix.CLONE_NEWNS, "pid": unix.CLONE_NEWPID, "ipc": unix.CLONE_NEWIPC,
+	"uts": unix.CLONE_NEWUTS, "net": unix.CLONE_NEWNET,
+}
+
+// compile turns the plan into a program. joins are open cgroup.procs files.
+func compile(p *Plan, joins []*os.File) (*program, error) {
+	c := &program{}
+	c.root, c.listener, c.fd = c.NewSlot(), c.NewSlot(), c.NewSlot()
+	for _, ns := range p.Namespaces {
+		c.namespaces |= cloneFlags[ns]
+	}
+	c.identity(p)
+	for _, f := range joins {
+		c.Call("join "+f.Name(), unix.SYS_WRITE, int(f.Fd()), "0", 1)
+	}
+	c.Call("new cgroup namespace", unix.SYS_UNSHARE, unix.CLONE_NEWCGROUP)
+	if p.Loopback {
+		c.loopback()
+	}
+	for _, m := range p.Mounts {
+		c.mount(m)
+	}
+	c.pivot()
+	c.session()
+	c.limits(p.Limits)
+	c.landlock(p.Landlock)
+	c.capabilities()
+	return c, c.seccomp(p.Supervised)
+}
+
+// identity maps the one user and the one group, and ties the child's life to
+// the thread that forked it.
+func (c *program) identity(p *Plan) {
+	c.Call("die with the parent", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL), 0, 0, 0)
+	c.write("/proc/self/setgroups", "deny")
+	c.write("/proc/self/uid_map", fmt.Sprintf("%d %d 1", p.UID.Inside, p.UID.Outside))
+	c.write("/proc/self/gid_map", fmt.Sprintf("%d %d 1", p.GID.Inside, p.GID.Outside))
+}
+
+func (c *program) write(file, text string) {
+	fd := c.fd
+	c.Call("open "+file, unix.SYS_OPENAT, unix.AT_FDCWD, file, unix.O_WRONLY|unix.O_CLOEXEC).Into(fd)
+	c.Call("write "+file, unix.SYS_WRITE, fd, []byte(text), len(text))
+	c.Call("close "+file, unix.SYS_CLOSE, fd)
+}
+
+func (c *program) loopback() {
+	fd := c.fd
+	req := &struct {
+		name  [unix.IFNAMSIZ]byte
+		flags uint16
+		_     [22]byte
+	}{flags: unix.IFF_UP | unix.IFF_RUNNING}
+	copy(req.name[:], "lo")
+	c.Call("open a socket", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0).Into(fd)
+	c.Call("bring up lo", unix.SYS_IOCTL, fd, unix.SIOCSIFFLAGS, rawproc.Ptr(unsafe.Pointer(req)))
+	c.Call("close the socket", unix.SYS_CLOSE, fd)
+}
+
+// at is where a place of the guest is while its root is assembled.
+func at(target string) string {
+	if target == "/" {
+		return staging
+	}
+	return staging + target
+}
+
+func (c *program) mount(m Mount) {
+	c.makeTargets(m)
+	switch m.Kind {
+	case kindRoot, kindBind, kindBindRO:
+		c.bind(m)
+	case kindTmpfs:
+		c.fs("tmpfs", m.Target, unix.MS_NOSUID|unix.MS_NODEV, tmpfsOptions(m.SizeMB, m.Mode))
+		for _, d := range madeInside(m) {
+			c.Call("mkdir "+d, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(d), 0o755).Ignoring(unix.EEXIST)
+		}
+	case kindProc:
+		c.fs("proc", m.Target, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY, "")
+	case kindSysfs:
+		c.fs("sysfs", m.Target, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY, "")
+	case kindDev:
+		c.dev(m)
+	case kindHideDir:
+		c.cover(m.Target, hiddenDir)
+	case kindHide:
+		c.cover(m.Target, hiddenFile)
+	}
+}
+
+// madeInside are the directories a tmpfs is to be born with; for every other
+// mount Make names what its own target needs.
+func madeInside(m Mount) []string {
+	if len(m.Make) > 0 && below(m.Make[0], m.Target) {
+		return m.Make
+	}
+	return nil
+}
+
+func (c *program) makeTargets(m Mount) {
+	if madeInside(m) != nil {
+		return
+	}
+	for i, p := range m.Make {
+		if m.File && i == len(m.Make)-1 || m.Kind == kindHide && i == len(m.Make)-1 {
+			c.Call("create "+p, unix.SYS_MKNODAT, unix.AT_FDCWD, at(p), unix.S_IFREG|0o644, 0).Ignoring(unix.EEXIST)
+		} else {
+			c.Call("mkdir "+p, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(p), 0o755).Ignoring(unix.EEXIST)
+		}
+	}
+}
+
+// bind clones a part of the host's tree, makes the clone private so that
+// later mounts of the host do not appear in it, sets its flags as a whole, and
+// only then attaches it.
+func (c *program) bind(m Mount) {
+	fd := c.fd
+	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
+	if m.Kind != kindBind {
+		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	c.Call("clone "+m.Source, unix.SYS_OPEN_TREE, unix.AT_FDCWD, m.Source,
+		unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW).Into(fd)
+	if m.id != (Identity{}) {
+		c.ExpectIdentity("find the same "+m.Source+" as before", fd, rawproc.Identity(m.id))
+	}
+	c.Call("set flags of "+m.Target, unix.SYS_MOUNT_SETATTR, fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE,
+		rawproc.Ptr(unsafe.Pointer(attr)), int(unsafe.Sizeof(*attr)))
+	c.Call("attach "+m.Target, unix.SYS_MOVE_MOUNT, fd, "", unix.AT_FDCWD, at(m.Target), unix.MOVE_MOUNT_F_EMPTY_PATH)
+	c.Call("close "+m.Source, unix.SYS_CLOSE, fd)
+}
+
+func (c *program) fs(fstype, target string, flags int, options string) {
+	c.Call("mount "+fstype+" on "+target, unix.SYS_MOUNT, fstype, at(target), fstype, flags, options)
+}
+
+func tmpfsOptions(sizeMB int64, mode uint32) string {
+	options := fmt.Sprintf("mode=%o,nr_inodes=1m", mode)
+	if sizeMB > 0 {
+		options += fmt.Sprintf(",size=%dm", sizeMB)
+	}
+	return options
+}
+
+// What hidden places are covered with: entries of /dev that nobody may open.
+const (
+	hiddenDir  = "/dev/.hidden"
+	hiddenFile = "/dev/.hidden-file"
+)
+
+// cover hides a place. The cover comes from a read-only mount, so that its
+// owner, who is the guest, can't open it up with chmod.
+func (c *program) cover(target, with string) {
+	c.Call("hide "+target, unix.SYS_MOUNT, at(with), at(target), 0, unix.MS_BIND, 0)
+}
+
+// dev builds a minimal /dev and makes it read-only; devices stay usable.
+func (c *program) dev(m Mount) {
+	dir := m.Target
+	c.fs("tmpfs", dir, unix.MS_NOSUID|unix.MS_NOEXEC, tmpfsOptions(1, 0o755))
+	for _, d := range m.Devices {
+		c.device(path.Join(dir, d), "/dev/"+d)
+	}
+	for _, d := range []string{dir + "/pts", dir + "/shm"} {
+		c.Call("mkdir "+d, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(d), 0o755)
+	}
+	c.Call("mkdir "+hiddenDir, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(hiddenDir), 0)
+	c.Call("create "+hiddenFile, unix.SYS_MKNODAT, unix.AT_FDCWD, at(hiddenFile), unix.S_IFREG, 0)
+	for name, to := range map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx"} {
+		c.Call("link /dev/"+name, unix.SYS_SYMLINKAT, to, unix.AT_FDCWD, at(dir+"/"+name))
+	}
+	c.fs("devpts", dir+"/pts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
+	c.fs("tmpfs", dir+"/shm", unix.MS_NOSUID|unix.MS_NODEV, tmpfsOptions(m.SizeMB, 0o1777))
+	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC}
+	c.Call("make /dev read-only", unix.SYS_MOUNT_SETATTR, unix.AT_FDCWD, at(dir), 0, rawproc.Ptr(unsafe.Pointer(attr)), int(unsafe.Sizeof(*attr)))
+}
+
+// device binds one device of the host, creating the directories on the way.
+func (c *program) device(target, source string) {
+	for i, r := range target[len("/dev/"):] {
+		if r == '/' {
+			c.Call("mkdir for "+target, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(target[:len("/dev/")+i]), 0o755).Ignoring(unix.EEXIST)
+		}
+	}
+	if fi, err := os.Stat(source); err == nil && fi.IsDir() {
+		c.Call("mkdir "+target, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(target), 0o755)
+	} else {
+		c.Call("create "+target, unix.SYS_MKNODAT, unix.AT_FDCWD, at(target), unix.S_IFREG|0o644, 0)
+	}
+	c.Call("bind "+source, unix.SYS_MOUNT, source, at(target), 0, unix.MS_BIND|unix.MS_REC, 0)
+}
+
+// pivot makes the staged tree the root and lets go of the old one.
+func (c *program) pivot() {
+	c.Call("enter the new root", unix.SYS_CHDIR, staging)
+	c.Call("pivot_root", unix.SYS_PIVOT_ROOT, ".", ".")
+	c.Call("let go of the old root", unix.SYS_UMOUNT2, ".", unix.MNT_DETACH)
+	c.Call("enter /", unix.SYS_CHDIR, "/")
+	c.Call("open the new root", unix.SYS_OPENAT, unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC).Into(c.root)
+}
+
+// session leaves the user's terminal behind and gives PID 1 nothing to read.
+func (c *program) session() {
+	fd := c.fd
+	c.Call("new session", unix.SYS_SETSID)
+	c.Call("open /dev/null", unix.SYS_OPENAT, unix.AT_FDCWD, "/dev/null", unix.O_RDWR|unix.O_CLOEXEC).Into(fd)
+	for i := range 3 {
+		c.Call("close the user's terminal", unix.SYS_DUP3, fd, i, 0)
+	}
+	c.Call("close /dev/null", unix.SYS_CLOSE, fd)
+	c.Call("hide PID 1's memory", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+}
+
+// limits sets what rlimits can: never above what the caller has.
+func (c *program) limits(r bawn.Resources) {
+	c.rlimit("core size", unix.RLIMIT_CORE, 0)
+	if r.OpenFiles > 0 {
+		c.rlimit("open files", unix.RLIMIT_NOFILE, uint64(r.OpenFiles))
+	}
+	if r.FileSizeMB > 0 {
+		c.rlimit("file size", unix.RLIMIT_FSIZE, uint64(r.FileSizeMB)<<20)
+	}
+	if r.PIDs > 0 {
+		c.rlimit("processes", unix.RLIMIT_NPROC, uint64(r.PIDs))
+	}
+	if r.MemoryMB > 0 {
+		c.rlimit("data", unix.RLIMIT_DATA, uint64(r.MemoryMB)<<20)
+	}
+}
+
+func (c *program) rlimit(name string, resource int, n uint64) {
+	var have unix.Rlimit
+	if unix.Getrlimit(resource, &have) == nil {
+		n = min(n, have.Max)
+	}
+	c.Call("limit "+name, unix.SYS_PRLIMIT64, 0, resource, rawproc.Ptr(unsafe.Pointer(&unix.Rlimit{Cur: n, Max: n})), 0)
+}
+
+// landlock states the write policy a second time, and keeps signals and
+// abstract sockets inside, as far as this kernel's version goes.
+func (c *program) landlock(l Landlock) {
+	c.Call("no new privileges", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	if l.ABI == 0 {
+		return
+	}
+	attr, size := landlock.Handled(l.ABI)
+	ruleset := c.NewSlot()
+	c.Call("create a Landlock ruleset", unix.SYS_LANDLOCK_CREATE_RULESET, rawproc.Ptr(unsafe.Pointer(&attr)), size, 0).Into(ruleset)
+	c.landlockRule(ruleset, "/", landlock.ReadOnly)
+	for _, p := range l.Writable {
+		c.landlockRule(ruleset, p, attr.FS)
+	}
+	c.Call("restrict by Landlock", unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0)
+	c.Call("close the ruleset", unix.SYS_CLOSE, ruleset)
+}
+
+func (c *program) landlockRule(ruleset rawproc.Slot, p string, rights uint64) {
+	if fi, err := os.Stat(p); err == nil && !fi.IsDir() {
+		rights &= landlock.FileRights
+	}
+	fd := c.fd
+	beneath := landlock.NewPathBeneath(rights)
+	c.Call("open "+p, unix.SYS_OPENAT, unix.AT_FDCWD, p, unix.O_PATH|unix.O_CLOEXEC).Into(fd).StoreFD(beneath.FD())
+	c.Call("allow "+p, unix.SYS_LANDLOCK_ADD_RULE, ruleset, unix.LANDLOCK_RULE_PATH_BENEATH, rawproc.Ptr(unsafe.Pointer(beneath)), 0)
+	c.Call("close "+p, unix.SYS_CLOSE, fd)
+}
+
+// capabilities drops all of them, for good, for root as for anybody.
+func (c *program) capabilities() {
+	const last = 63 // the kernel answers EINVAL above its own last one
+	for i := range last + 1 {
+		c.Call(fmt.Sprintf("drop capability %d for good", i), unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, i, 0, 0, 0).Ignoring(unix.EINVAL)
+	}
+	c.Call("drop ambient capabilities", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	header := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	c.Call("drop capabilities", unix.SYS_CAPSET, rawproc.Ptr(unsafe.Pointer(header)), rawproc.Ptr(unsafe.Pointer(&[2]unix.CapUserData{})))
+}
+
+// seccomp is the last step: from here on PID 1 is under its own filter.
+func (c *program) seccomp(supervised bool) error {
+	filter, err := seccomp.Compile(seccomp.Guest(supervised))
+	if err != nil {
+		return err
+	}
+	prog := &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	flags := 0
+	if supervised {
+		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+	}
+	c.Call("load the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, rawproc.Ptr(unsafe.Pointer(prog))).Into(c.listener)
+	return nil
+}
+
+// candidates are the paths execvp(3) would try for a command.
+func candidates(name, dir, searchPath string) []string {
+	if strings.Contains(name, "/") {
+		if path.IsAbs(name) {
+			return []string{name}
+		}
+		return []string{dir + "/" + name}
+	}
+	if searchPath == "" {
+		searchPath = "/usr/local/bin:/usr/bin:/bin"
+	}
+	var list []string
+	for _, d := range strings.Split(searchPath, ":") {
+		if !path.IsAbs(d) {
+			d = path.Join(dir, d)
+		}
+		list = append(list, d+"/"+name)
+	}
+	return list[:min(len(list), 60)]
+}

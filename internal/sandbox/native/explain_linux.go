@@ -1,0 +1,83 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn/internal/linux/rawproc"
+)
+
+// A StartError says why a sandbox could not be made, and what to do.
+type StartError struct {
+	Err    error
+	Remedy string
+}
+
+func (e *StartError) Error() string { return "can't make the sandbox: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// explain finds the remedy for a failed start.
+func explain(err error) error {
+	var step *rawproc.StepError
+	if !errors.As(err, &step) {
+		return &StartError{err, namespaceRemedy(err)}
+	}
+	switch {
+	case step.Errno == unix.EACCES && strings.Contains(step.Step, "_map"), step.Errno == unix.EPERM && strings.Contains(step.Step, "_map"):
+		return &StartError{err, UsernsRemedy()}
+	case strings.HasPrefix(step.Step, "mount proc"):
+		return &StartError{err, "inside a container, start it with an unmasked /proc (docker run --security-opt systempaths=unconfined)"}
+	case step.Step == "load the seccomp filter" && step.Errno == unix.EINVAL:
+		return &StartError{err, "Linux 5.19 or newer is needed"}
+	case step.Step == "load the seccomp filter" && step.Errno == unix.EBUSY:
+		return &StartError{err, "another supervisor holds this process already; don't start bawn inside one"}
+	case step.Errno == unix.ESTALE:
+		return &StartError{err, "a directory was exchanged while the session started; try again"}
+	}
+	return &StartError{err, "\"bawn doctor\" shows what this machine can enforce"}
+}
+
+func namespaceRemedy(err error) string {
+	switch {
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return UsernsRemedy()
+	case errors.Is(err, unix.ENOSPC):
+		return "raise the limit: sudo sysctl user.max_user_namespaces=15000"
+	case errors.Is(err, unix.EINVAL):
+		return "the kernel lacks a kind of namespace; \"bawn doctor\" shows which"
+	}
+	return "\"bawn doctor\" shows what this machine can enforce"
+}
+
+// UsernsRemedy returns the command that opens unprivileged user namespaces
+// here, by the switch that closes them.
+func UsernsRemedy() string {
+	if knob("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" {
+		exe, err := os.Executable()
+		if err != nil {
+			exe = "/usr/local/bin/bawn"
+		}
+		return fmt.Sprintf("AppArmor closes user namespaces; allow them to bawn: printf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile bawn %s flags=(unconfined) {\\n  userns,\\n}\\n' | sudo tee /etc/apparmor.d/bawn && sudo apparmor_parser -r /etc/apparmor.d/bawn", exe)
+	}
+	if knob("/proc/sys/kernel/unprivileged_userns_clone") == "0" {
+		return "allow user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1"
+	}
+	if knob("/proc/sys/user/max_user_namespaces") == "0" {
+		return "allow user namespaces: sudo sysctl user.max_user_namespaces=15000"
+	}
+	return "user namespaces are refused here (a container's seccomp profile, or a sandbox around this one); run bawn outside of it"
+}
+
+func knob(file string) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}

@@ -1,0 +1,198 @@
+package native
+
+import (
+	"io"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// repositories remembers which git configurations were written by this
+// session, so that git can set up a repository it has just made.
+type repositories struct {
+	configs map[Identity]bool
+}
+
+func newRepositories() *repositories { return &repositories{configs: map[Identity]bool{}} }
+
+// gitFile creates a file of git's on behalf of the caller, where the ruling is
+// neither yes nor no. What is in such a file follows from where it lies, so
+// the supervisor writes it itself and lets the caller write into nothing.
+func (c *call) gitFile(r ruling, p place) (fd int, handled bool, err error) {
+	switch r {
+	case rulingGitfile:
+		admin, ok := c.worktreeOf(p.abs)
+		if !ok {
+			return -1, true, c.denied(opOpen, p.abs, "protected:.git")
+		}
+		err = c.write(p, "gitdir: "+admin+"\n")
+	case rulingCommon:
+		err = c.write(p, "../..\n")
+	case rulingNewLock:
+		if c.hostConfig(p) {
+			return -1, true, c.denied(opOpen, p.abs, "protected:.git/config")
+		}
+		return -1, false, nil
+	default:
+		return -1, false, nil
+	}
+	if err != nil {
+		return -1, true, err
+	}
+	fd, err = unix.MemfdCreate("git", unix.MFD_CLOEXEC)
+	return fd, true, err
+}
+
+// existingGitFile opens one of these files when it is there already: git
+// rewrites them with what they hold, and that is all it may do.
+func (c *call) existingGitFile(r ruling, abs string) (int, error) {
+	p, err := c.place(abs)
+	if err != nil {
+		return -1, err
+	}
+	defer p.close()
+	want := "../..\n"
+	if r == rulingGitfile {
+		admin, ok := c.worktreeOf(abs)
+		if !ok {
+			return -1, c.denied(opOpen, abs, "protected:.git")
+		}
+		want = "gitdir: " + admin + "\n"
+	}
+	if r == rulingNewLock && !c.hostConfig(p) {
+		return unix.Openat(p.dir, p.name, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	}
+	got, err := readAt(p)
+	if err != nil || string(got) != want {
+		return -1, c.denied(opOpen, abs, "protected:.git")
+	}
+	return unix.MemfdCreate("git", unix.MFD_CLOEXEC)
+}
+
+// write creates the file with the caller's umask.
+func (c *call) write(p place, text string) error {
+	if err := c.withUmask(); err != nil {
+		return err
+	}
+	fd, err := unix.Openat(p.dir, p.name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o666)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	_, err = unix.Write(fd, []byte(text))
+	return err
+}
+
+// worktreeOf finds the repository directory that a worktree's .git has to
+// point at: the one that, inside a real .git directory above or of this
+// session, already points back at it.
+func (c *call) worktreeOf(gitfile string) (string, bool) {
+	for dir := path.Dir(gitfile); ; dir = path.Dir(dir) {
+		if _, ok := c.s.names.relative(dir + "/x"); !ok {
+			break
+		}
+		if admin, ok := c.pointsBack(dir+"/.git/worktrees", gitfile); ok {
+			return admin, true
+		}
+	}
+	for _, root := range c.s.names.roots {
+		if admin, ok := c.pointsBack(path.Join(root, ".git/worktrees"), gitfile); ok {
+			return admin, true
+		}
+	}
+	return "", false
+}
+
+func (c *call) pointsBack(worktrees, gitfile string) (string, bool) {
+	fd, err := c.openPath(worktrees, unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	if err != nil {
+		return "", false
+	}
+	defer unix.Close(fd)
+	if real, err := realPath(fd); err != nil || real != worktrees {
+		return "", false // through a link: not a directory of a .git
+	}
+	dirfd, err := reopen(fd, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return "", false
+	}
+	dir := os.NewFile(uintptr(dirfd), worktrees)
+	defer dir.Close()
+	entries, _ := dir.Readdirnames(1000)
+	for _, id := range entries {
+		admin := worktrees + "/" + id
+		p, err := c.place(admin + "/gitdir")
+		if err != nil {
+			continue
+		}
+		text, err := readAt(p)
+		p.close()
+		if err == nil && p.abs == admin+"/gitdir" && strings.TrimSpace(string(text)) == gitfile {
+			return admin, true
+		}
+	}
+	return "", false
+}
+
+// readAt reads a small regular file at a place.
+func readAt(p place) ([]byte, error) {
+	fd, err := unix.Openat(p.dir, p.name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), p.abs)
+	defer f.Close()
+	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
+		return nil, unix.EACCES
+	}
+	return io.ReadAll(io.LimitReader(f, maxConfig+1))
+}
+
+// hostConfig reports whether the configuration beside p was not made by this
+// session: then it is the host's, and stays as it is.
+func (c *call) hostConfig(p place) bool {
+	st, err := place{dir: p.dir, name: "config"}.stat()
+	if err == unix.ENOENT {
+		return false
+	}
+	return err != nil || !c.s.repos.configs[Identity{st.Dev, st.Ino}]
+}
+
+// isNewConfig recognises git putting a configuration in its place.
+func (c *call) isNewConfig(from, to place, flags uint) bool {
+	r, _ := c.s.names.rule(opRenameTo, to.abs, false)
+	return r == rulingNewFile && flags == 0 && from.abs == to.abs+".lock"
+}
+
+// installConfig lets git configure a repository that this session made, if
+// nothing in it makes git run or obey anything. The supervisor writes the file
+// anew: the caller may still have the old one open.
+func (c *call) installConfig(from, to place) error {
+	if c.hostConfig(to) {
+		return c.denied(opRenameTo, to.abs, "protected:.git/config")
+	}
+	text, err := readAt(from)
+	if err != nil {
+		return err
+	}
+	if key := activeKey(string(text)); key != "" {
+		return c.denied(opRenameTo, to.abs, "protected:.git/config:"+key)
+	}
+	fresh := place{dir: to.dir, name: "config.lock.bawn", abs: to.abs}
+	unix.Unlinkat(fresh.dir, fresh.name, 0)
+	if err := c.write(fresh, string(text)); err != nil {
+		return err
+	}
+	st, err := fresh.stat()
+	if err == nil {
+		err = unix.Renameat(fresh.dir, fresh.name, to.dir, to.name)
+	}
+	if err != nil {
+		unix.Unlinkat(fresh.dir, fresh.name, 0)
+		return err
+	}
+	c.s.repos.configs[Identity{st.Dev, st.Ino}] = true
+	return unix.Unlinkat(from.dir, from.name, 0)
+}

@@ -1,0 +1,166 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn/internal/linux/cgroup"
+	"github.com/bawn-dev/bawn/internal/linux/notify"
+	"github.com/bawn-dev/bawn/internal/linux/rawproc"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+)
+
+// guest is a running sandbox.
+type guest struct {
+	plan  *Plan
+	init  *rawproc.Init
+	super *supervisor
+	group *cgroup.Group
+	once  sync.Once
+}
+
+// start carries the plan out. It must be called from the thread that lives as
+// long as the session: the kernel ends the guest with it.
+func start(p *Plan, group *cgroup.Group, onDenial func(sandbox.Denial)) (*guest, error) {
+	var joins []*os.File
+	if group != nil {
+		joins = group.ProcFiles()
+	}
+	prog, err := compile(p, joins)
+	if err != nil {
+		return nil, err
+	}
+	in, err := rawproc.Start(rawproc.Config{
+		Namespaces: prog.namespaces, Program: &prog.Program, Ready: []rawproc.Slot{prog.root, prog.listener},
+	})
+	if err != nil {
+		return nil, err
+	}
+	g := &guest{plan: p, init: in, group: group}
+	if err := g.supervise(onDenial); err != nil {
+		in.Kill()
+		return nil, err
+	}
+	return g, nil
+}
+
+// supervise starts the supervisor on what PID 1 handed back.
+func (g *guest) supervise(onDenial func(sandbox.Denial)) error {
+	root, listener := g.init.Ready()[0], g.init.Ready()[1]
+	ns, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid_for_children", g.init.PID()))
+	if err != nil {
+		ns, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", g.init.PID()))
+	}
+	if err != nil {
+		return fmt.Errorf("name the guest's PID namespace: %w", err)
+	}
+	g.super = &supervisor{
+		listener: notify.NewListener(listener), root: int(root.Fd()), onDenial: onDenial, stop: make(chan struct{}),
+		names: newProtector(g.plan.Protected, g.plan.ExtraNames), repos: newRepositories(),
+		sockets: &sockets{private: privateDevices(int(root.Fd()), g.plan.Mounts), pidNS: ns, ownNetwork: g.plan.Loopback},
+	}
+	g.super.run()
+	return nil
+}
+
+// privateDevices are the device numbers of the session's own file systems.
+func privateDevices(root int, mounts []Mount) map[uint64]bool {
+	devs := map[uint64]bool{}
+	for _, m := range mounts {
+		targets := []string{m.Target}
+		if m.Kind == kindDev {
+			targets = []string{m.Target + "/shm"}
+		} else if m.Kind != kindTmpfs {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Fstatat(root, "."+targets[0], &st, 0) == nil {
+			devs[st.Dev] = true
+		}
+	}
+	return devs
+}
+
+// Exec starts a command.
+func (g *guest) Exec(c sandbox.Command) (sandbox.Process, error) {
+	if c.Env == nil {
+		c.Env = g.plan.Env
+	}
+	if c.Dir == "" {
+		c.Dir = g.plan.Dir
+	}
+	if len(c.Argv) == 0 || c.Argv[0] == "" {
+		return nil, &sandbox.NotFoundError{Name: `""`, Err: unix.ENOENT}
+	}
+	p := &process{guest: g, changes: make(chan sandbox.Change, 64)}
+	pid, err := g.init.Run(rawproc.Command{
+		Paths: candidates(c.Argv[0], c.Dir, lookupEnv(c.Env, "PATH")), Args: c.Argv, Env: c.Env, Dir: c.Dir,
+		Stdio: c.Stdio, Terminal: c.Terminal, Foreground: c.Foreground, OnStatus: p.changed,
+	})
+	var ee *rawproc.ExecError
+	if errors.As(err, &ee) {
+		return nil, &sandbox.NotFoundError{Name: ee.Name, Err: ee.Errno}
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.pid = pid
+	return p, nil
+}
+
+// Done is closed when the guest has ended.
+func (g *guest) Done() <-chan struct{} { return g.init.Done() }
+
+// Close ends the guest and removes its control group.
+func (g *guest) Close() error {
+	var err error
+	g.once.Do(func() {
+		close(g.super.stop)
+		g.init.Kill()
+		g.super.wait.Wait()
+		if g.group != nil {
+			err = g.group.Remove()
+		}
+	})
+	return err
+}
+
+// process is a command of a guest.
+type process struct {
+	guest   *guest
+	pid     int
+	changes chan sandbox.Change
+}
+
+// changed hands a change on; where nobody fetches them, an old one gives way.
+func (p *process) changed(ws unix.WaitStatus) {
+	ch := sandbox.Change{Stopped: ws.Stopped(), Status: syscall.WaitStatus(ws)}
+	for sent := false; !sent; {
+		select {
+		case p.changes <- ch:
+			sent = true
+		default:
+			select {
+			case <-p.changes:
+			default:
+			}
+		}
+	}
+	if !ch.Stopped {
+		close(p.changes)
+	}
+}
+
+// Changes delivers stops and the end.
+func (p *process) Changes() <-chan sandbox.Change { return p.changes }
+
+// Signal sends sig to the command's process group.
+func (p *process) Signal(sig syscall.Signal) error { return p.guest.init.Signal(p.pid, sig) }
+
+// Foreground gives the command the terminal.
+func (p *process) Foreground() error { return p.guest.init.Foreground(p.pid) }

@@ -1,0 +1,111 @@
+package native
+
+import (
+	"path"
+	"strings"
+
+	"github.com/bawn-dev/bawn"
+)
+
+// credentials below HOME, neither read nor written by default (SPEC K4:
+// Koda's table, and what belongs beside it). The names in Names are what
+// "open" in the configuration takes.
+var credentials = []struct{ Name, Path string }{
+	{"ssh", ".ssh"}, {"aws", ".aws"}, {"gnupg", ".gnupg"}, {"kube", ".kube"}, {"azure", ".azure"}, {"pass", ".password-store"},
+	{"terraform", ".terraform.d"}, {"claude", ".claude"}, {"android", ".android"},
+	{"gcloud", ".config/gcloud"}, {"gh", ".config/gh"}, {"op", ".config/op"}, {"helm", ".config/helm"}, {"netlify", ".config/netlify"},
+	{"vercel", ".config/vercel"}, {"fly", ".config/fly"}, {"doppler", ".config/doppler"}, {"stripe", ".config/stripe"}, {"heroku", ".config/heroku"},
+	{"koda", ".config/koda/db"},
+	{"netrc", ".netrc"}, {"git-credentials", ".git-credentials"}, {"npmrc", ".npmrc"}, {"pypirc", ".pypirc"}, {"docker", ".docker/config.json"},
+	{"vault", ".vault-token"}, {"env", ".env"},
+	// Not in Koda's table: other agents' logins, keyrings, browsers, mail, histories that hold pasted keys.
+	{"claude", ".claude.json"}, {"codex", ".codex"}, {"gemini", ".gemini"}, {"qwen", ".qwen"}, {"copilot", ".copilot"}, {"cursor", ".cursor"},
+	{"opencode", ".local/share/opencode"}, {"copilot", ".config/github-copilot"}, {"keyring", ".local/share/keyrings"}, {"kwallet", ".local/share/kwalletd"},
+	{"pki", ".pki"}, {"age", ".config/age"}, {"sops", ".config/sops"}, {"rclone", ".config/rclone"}, {"hub", ".config/hub"}, {"glab", ".config/glab-cli"},
+	{"doctl", ".config/doctl"}, {"hcloud", ".config/hcloud"}, {"fly", ".fly"}, {"oci", ".oci"}, {"boto", ".boto"}, {"s3cfg", ".s3cfg"}, {"pgpass", ".pgpass"},
+	{"my", ".my.cnf"}, {"cargo", ".cargo/credentials.toml"}, {"cargo", ".cargo/credentials"}, {"gem", ".gem/credentials"}, {"m2", ".m2/settings.xml"},
+	{"gradle", ".gradle/gradle.properties"}, {"nuget", ".nuget/NuGet/NuGet.Config"}, {"composer", ".config/composer/auth.json"},
+	{"mozilla", ".mozilla"}, {"thunderbird", ".thunderbird"}, {"chrome", ".config/google-chrome"}, {"chromium", ".config/chromium"}, {"brave", ".config/BraveSoftware"},
+	{"signal", ".config/Signal"}, {"slack", ".config/Slack"},
+	{"history", ".bash_history"}, {"history", ".zsh_history"}, {"history", ".psql_history"}, {"history", ".node_repl_history"}, {"history", ".python_history"}, {"history", ".local/share/fish/fish_history"},
+}
+
+// credentials hides the table; what the user opened is read-only as the rest.
+func (b *builder) credentials() {
+	home := b.home()
+	if home == "" {
+		return
+	}
+	for _, c := range credentials {
+		if p := path.Join(home, c.Path); !b.opened(c.Name, p) {
+			b.hide(&b.mounts, p, "credentials")
+		}
+	}
+}
+
+func (b *builder) opened(name, p string) bool {
+	for _, o := range b.req.Open {
+		if o == name || o == p || below(p, o) {
+			return true
+		}
+	}
+	return false
+}
+
+// caches mounts the cache directories as the isolation says.
+func (b *builder) caches() {
+	for _, dir := range b.iso.CacheDirs {
+		f, ok := b.facts.Lookup(dir)
+		if !ok || !f.Dir {
+			if path.Base(dir) == ".cache" {
+				b.noCache = true
+			}
+			continue
+		}
+		switch b.iso.Caches {
+		case bawn.CacheShared:
+			b.mounts = append(b.mounts, Mount{Kind: kindBind, Source: f.Real, Target: f.Real, Why: "shared cache", id: f.ID})
+		case bawn.CachePrivate:
+			if own, ok := b.facts.Lookup(privateCache(b.req.CacheDir, f.Real)); ok {
+				b.mounts = append(b.mounts, Mount{Kind: kindBind, Source: own.Real, Target: f.Real, Why: "private cache", id: own.ID})
+			}
+		}
+	}
+}
+
+// privateCache is where Bawn keeps its own copy of a cache directory.
+func privateCache(base, dir string) string {
+	return path.Join(base, strings.ReplaceAll(strings.TrimPrefix(dir, "/"), "/", "%"))
+}
+
+// linkedWorktree makes the repository of a linked worktree writable, when the
+// workspace is one: git keeps its data there. The link is believed only if the
+// repository points back at this very workspace, which no guest of the
+// workspace can have arranged.
+func (b *builder) linkedWorktree() {
+	gitfile := path.Join(b.root, ".git")
+	text, err := b.facts.ReadFile(gitfile)
+	if err != nil || !b.workspaceWritable() {
+		return
+	}
+	admin, ok := strings.CutPrefix(strings.TrimSpace(text), "gitdir: ")
+	if !ok || !path.IsAbs(admin) || path.Base(path.Dir(admin)) != "worktrees" {
+		return
+	}
+	back, err := b.facts.ReadFile(path.Join(admin, "gitdir"))
+	common := path.Dir(path.Dir(admin))
+	f, found := b.facts.Lookup(common)
+	if err != nil || strings.TrimSpace(back) != gitfile || !found || path.Base(f.Real) != ".git" {
+		return
+	}
+	b.mounts = append(b.mounts, Mount{Kind: kindBind, Source: f.Real, Target: f.Real, Why: "repository of this worktree", id: f.ID})
+}
+
+func (b *builder) workspaceWritable() bool {
+	for _, m := range b.mounts {
+		if m.Target == b.root {
+			return m.Kind == kindBind
+		}
+	}
+	return false
+}

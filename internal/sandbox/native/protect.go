@@ -1,0 +1,244 @@
+package native
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// operation is what a supervised call wants to do with a name.
+type operation uint8
+
+const (
+	opOpen operation = iota // create a file or open one for writing
+	opMkdir
+	opRenameFrom
+	opRenameTo
+	opLinkFrom
+	opLinkTo
+	opSymlink
+	opMknod
+	opTruncate
+	opBind
+)
+
+// ruling is what becomes of a name. The zero ruling denies.
+type ruling uint8
+
+const (
+	rulingDeny    ruling = iota
+	rulingAllow          // go on
+	rulingGitfile        // .git of a worktree: the supervisor writes it itself
+	rulingCommon         // commondir of a worktree: likewise
+	rulingNewLock        // config.lock: only in a repository that has no config of the host's
+	rulingNewFile        // config: likewise, and only with inert contents
+)
+
+// protectedNames are files and directories which programs on the host execute
+// or obey when somebody merely works in the directory that holds them (K6).
+// Everything with such a name is protected, at any depth, with all below it.
+var protectedNames = []string{
+	// Editors: tasks, debug configurations, settings that name programs.
+	".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".devcontainer.json", ".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".gdbinit", ".lldbinit",
+	// Agents: hooks, MCP servers, permissions.
+	".claude", ".claude.json", ".codex", ".gemini", ".cursor", ".opencode", ".qwen", ".copilot", ".cline", ".windsurf", ".kiro", ".roo", ".continue", ".aider.conf.yml", ".mcp.json", ".bawn",
+	// Programs that run on entering a directory or on a commit.
+	".envrc", ".husky", ".githooks",
+	// Shells and git.
+	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".gitconfig",
+}
+
+// protectedBelow are directories of which only some entries are protected.
+var protectedBelow = map[string][]string{
+	".koda":   {"agents", "skills"},
+	".github": {"hooks"},
+	".config": {"fish", "git", "nvim"},
+}
+
+// protector rules on names below the writable parts of the host.
+type protector struct {
+	roots []string // absolute, clean
+	names map[string]bool
+	below map[string]map[string]bool
+}
+
+// newProtector protects the built-in names and extra ones below roots.
+func newProtector(roots, extra []string) *protector {
+	p := &protector{names: map[string]bool{}, below: map[string]map[string]bool{}}
+	for _, root := range roots {
+		p.roots = append(p.roots, protectedBase(root))
+	}
+	for _, n := range append(append([]string(nil), protectedNames...), extra...) {
+		if dir, entry, ok := strings.Cut(fold(n), "/"); ok {
+			entry, _, _ = strings.Cut(entry, "/")
+			p.addBelow(dir, entry)
+		} else {
+			p.names[dir] = true
+		}
+	}
+	for dir, entries := range protectedBelow {
+		for _, e := range entries {
+			p.addBelow(dir, e)
+		}
+	}
+	return p
+}
+
+// protectedBase is where names below a writable root are counted from: a git
+// directory that is writable by itself is still called .git.
+func protectedBase(root string) string {
+	if path.Base(root) == ".git" {
+		return path.Dir(root)
+	}
+	return root
+}
+
+func (p *protector) addBelow(dir, entry string) {
+	if p.below[dir] == nil {
+		p.below[dir] = map[string]bool{}
+	}
+	p.below[dir][entry] = true
+}
+
+// fold makes names equal that some file systems hold for equal.
+func fold(s string) string { return strings.ToLower(s) }
+
+// rule returns what becomes of op on the absolute path, and the rule's name.
+func (p *protector) rule(op operation, abs string, isDir bool) (ruling, string) {
+	rel, ok := p.relative(abs)
+	if !ok {
+		return rulingAllow, ""
+	}
+	parts := strings.Split(fold(rel), "/")
+	for i, name := range parts {
+		last := i == len(parts)-1
+		switch {
+		case p.names[name]:
+			return rulingDeny, "protected:" + name
+		case p.below[name] != nil && last && op != opMkdir && op != opOpen:
+			return rulingDeny, "protected:" + name
+		case p.below[name] != nil && !last && p.below[name][parts[i+1]]:
+			return rulingDeny, fmt.Sprintf("protected:%s/%s", name, parts[i+1])
+		case name == ".git":
+			return gitRule(op, parts[i+1:], isDir)
+		}
+	}
+	return rulingAllow, ""
+}
+
+// relative returns abs relative to the root that holds it.
+func (p *protector) relative(abs string) (string, bool) {
+	abs = path.Clean(abs)
+	for _, root := range p.roots {
+		if rel, ok := strings.CutPrefix(abs, strings.TrimSuffix(root, "/")+"/"); ok {
+			return rel, true
+		}
+	}
+	return "", false
+}
+
+// gitData are the parts of a git directory in which names are data: objects,
+// branches called "hooks", reflogs.
+var gitData = map[string]bool{"objects": true, "refs": true, "logs": true, "lfs": true, "annex": true}
+
+// gitRule rules on a path below a directory called .git; rest is empty for
+// .git itself. Git must keep working: it may write what is data, and never
+// what the next git command on the host would execute or obey.
+func gitRule(op operation, rest []string, isDir bool) (ruling, string) {
+	const rule = "protected:.git"
+	if len(rest) == 0 {
+		switch op {
+		case opMkdir:
+			return rulingAllow, ""
+		case opOpen:
+			return rulingGitfile, rule
+		}
+		return rulingDeny, rule
+	}
+	if gitData[rest[0]] {
+		return rulingAllow, ""
+	}
+	if (isDir && (op == opRenameFrom || op == opRenameTo)) || op == opSymlink {
+		return rulingDeny, rule + "/" + rest[0]
+	}
+	switch rest[0] {
+	case "modules":
+		return moduleRule(op, rest[1:])
+	case "worktrees":
+		return worktreeRule(op, rest[1:])
+	}
+	return gitDirRule(op, rest)
+}
+
+// gitDirRule rules on the entries of one git directory.
+func gitDirRule(op operation, rest []string) (ruling, string) {
+	name := rest[0]
+	rule := "protected:.git/" + name
+	switch name {
+	case "hooks":
+		sample := op == opOpen && len(rest) == 2 && strings.HasSuffix(rest[1], ".sample")
+		if sample || len(rest) == 1 && op == opMkdir {
+			return rulingAllow, "" // git never runs a .sample; git init wants them
+		}
+		return rulingDeny, rule
+	case "config.lock":
+		if op == opOpen || op == opRenameFrom {
+			return rulingNewLock, rule
+		}
+		return rulingDeny, rule
+	case "config":
+		if op == opRenameTo {
+			return rulingNewFile, rule
+		}
+		return rulingDeny, rule
+	case "config.worktree", "config.worktree.lock", "commondir":
+		return rulingDeny, rule
+	case "info":
+		if len(rest) > 1 && rest[1] == "attributes" {
+			return rulingDeny, rule + "/attributes"
+		}
+	}
+	return rulingAllow, ""
+}
+
+// moduleRule rules on .git/modules: a submodule's name may hold slashes, so
+// any component could be the start of a git directory.
+func moduleRule(op operation, rest []string) (ruling, string) {
+	for i, name := range rest {
+		switch name {
+		case "hooks", "config", "config.lock", "config.worktree", "commondir":
+			return rulingDeny, "protected:.git/modules/" + name
+		case "info":
+			if i+1 < len(rest) && rest[i+1] == "attributes" {
+				return rulingDeny, "protected:.git/modules/info/attributes"
+			}
+		}
+	}
+	return rulingAllow, ""
+}
+
+// worktreeRule rules on .git/worktrees/ID.
+func worktreeRule(op operation, rest []string) (ruling, string) {
+	if len(rest) < 2 {
+		return rulingAllow, ""
+	}
+	if rest[1] == "commondir" && len(rest) == 2 && op == opOpen {
+		return rulingCommon, "protected:.git/worktrees/commondir"
+	}
+	if rest[1] == "modules" {
+		return moduleRule(op, rest[2:])
+	}
+	if rest[1] == "logs" || rest[1] == "refs" {
+		return rulingAllow, ""
+	}
+	return gitDirRule(opRulingForWorktree(op), rest[1:])
+}
+
+// opRulingForWorktree keeps a worktree's git directory from ever having a
+// config of its own: it shares the repository's.
+func opRulingForWorktree(op operation) operation {
+	if op == opRenameTo {
+		return opLinkTo
+	}
+	return op
+}

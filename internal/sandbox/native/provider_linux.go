@@ -1,0 +1,211 @@
+package native
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/linux/cgroup"
+	"github.com/bawn-dev/bawn/internal/linux/landlock"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+)
+
+// Provider is the sandbox made of the kernel's own parts.
+type Provider struct {
+	facts   Facts
+	support cgroup.Support
+}
+
+// New looks at this machine.
+func New() *Provider {
+	p := &Provider{support: cgroup.Probe()}
+	abi, _ := landlock.ABI()
+	p.facts = Facts{
+		UID: os.Geteuid(), GID: os.Getegid(), LandlockABI: abi,
+		Lookup: lookup, ReadFile: readSmall, Resolver: resolver(),
+	}
+	if p.facts.UID == 0 {
+		p.facts.NobodyUID, p.facts.NobodyGID = nobody()
+	}
+	p.facts.Capabilities = p.Capabilities()
+	return p
+}
+
+// Name returns "native".
+func (*Provider) Name() string { return Name }
+
+// Plan makes a plan without touching anything. It errs with a
+// *sandbox.MismatchError when the isolation asks for more than can be
+// enforced here.
+func (p *Provider) Plan(req sandbox.Request) (sandbox.Plan, error) {
+	partly, err := sandbox.Negotiate(req.Session.Isolation, p)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := makePlan(req, p.facts)
+	if err != nil {
+		return nil, err
+	}
+	plan.InPart = partly
+	return plan, nil
+}
+
+// Start carries a plan out. It must be called on a locked thread that lives
+// as long as the guest.
+func (p *Provider) Start(plan sandbox.Plan, onDenial func(sandbox.Denial)) (sandbox.Guest, error) {
+	n, ok := plan.(*Plan)
+	if !ok {
+		return nil, fmt.Errorf("BUG(bawn): %T is no plan of provider %q", plan, Name)
+	}
+	group, err := p.group(n)
+	if err != nil {
+		return nil, err
+	}
+	g, err := start(n, group, onDenial)
+	if err != nil {
+		if group != nil {
+			group.Remove()
+		}
+		return nil, explain(err)
+	}
+	return g, nil
+}
+
+// group makes the control group for the limits that one can enforce here.
+func (p *Provider) group(n *Plan) (*cgroup.Group, error) {
+	var l cgroup.Limits
+	if p.support.Memory.Version > 0 {
+		l.MemoryMB = n.Limits.MemoryMB
+	}
+	if p.support.PIDs.Version > 0 {
+		l.PIDs = n.Limits.PIDs
+	}
+	if p.support.CPU.Version > 0 {
+		l.CPUs, l.CPUShares = n.Limits.CPUs, n.Limits.CPUShares
+	}
+	if l == (cgroup.Limits{}) {
+		return nil, nil
+	}
+	return cgroup.New(n.Session, l)
+}
+
+// lookup finds a path on the host, links followed.
+func lookup(p string) (File, bool) {
+	fd, err := unix.Open(p, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return File{}, false
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil {
+		return File{}, false
+	}
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlink("/proc/self/fd/"+strconv.Itoa(fd), buf)
+	if err != nil {
+		return File{}, false
+	}
+	return File{Real: string(buf[:n]), Dir: st.Mode&unix.S_IFMT == unix.S_IFDIR, ID: Identity{st.Dev, st.Ino}}, true
+}
+
+// readSmall reads a file of a git directory: regular, not through a link.
+func readSmall(p string) (string, error) {
+	fd, err := unix.Open(p, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	f := os.NewFile(uintptr(fd), p)
+	defer f.Close()
+	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
+		return "", fmt.Errorf("%q is no regular file", p)
+	}
+	buf := make([]byte, unix.PathMax+16)
+	n, err := f.Read(buf)
+	return string(buf[:n]), err
+}
+
+// resolver returns where /etc/resolv.conf leads if that is below /run, which
+// is private in a session.
+func resolver() string {
+	if f, ok := lookup("/etc/resolv.conf"); ok && below(f.Real, "/run") {
+		return f.Real
+	}
+	return ""
+}
+
+// nobody returns the ids that root has inside: those of user "nobody", so that
+// programs find a name for them.
+func nobody() (uid, gid int) {
+	const overflow = 65534
+	text, err := os.ReadFile("/etc/passwd")
+	if err != nil {
+		return overflow, overflow
+	}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Split(strings.TrimSpace(line), ":")
+		if len(f) < 4 || f[0] != "nobody" {
+			continue
+		}
+		u, err1 := strconv.Atoi(f[2])
+		g, err2 := strconv.Atoi(f[3])
+		if err1 == nil && err2 == nil && u > 0 && g > 0 {
+			return u, g
+		}
+	}
+	return overflow, overflow
+}
+
+// Capabilities says what this provider enforces here.
+func (p *Provider) Capabilities() []bawn.Capability {
+	yes := func(attribute, how string) bawn.Capability {
+		return bawn.Capability{Attribute: attribute, Strength: bawn.Enforced, How: how}
+	}
+	write := "read-only mounts"
+	if p.facts.LandlockABI > 0 {
+		write += fmt.Sprintf(" and Landlock (ABI %d)", p.facts.LandlockABI)
+	}
+	return []bawn.Capability{
+		yes(sandbox.FSWrite, write),
+		yes(sandbox.FSRead, "covered by empty mounts"),
+		yes(sandbox.FSProtect, "seccomp user notification: the supervisor opens and names files itself"),
+		yes(sandbox.FSPrivate, "tmpfs"),
+		yes(sandbox.Processes, "PID namespace that ends with the session"),
+		yes(sandbox.IPC, "IPC namespace; UNIX sockets connected by the supervisor"),
+		yes(sandbox.Kernel, "seccomp filter, no capability, no new privileges"),
+		yes(sandbox.Terminal, "new session, own pseudo-terminal, TIOCSTI and TIOCLINUX refused"),
+		yes(sandbox.NetNone, "empty network namespace"),
+		yes(sandbox.NetFull, "the host's network"),
+		{Attribute: sandbox.NetAllow, Why: "egress by name is not part of this version", Remedy: "use --net none or --net full"},
+		limit(sandbox.LimitMemory, p.support.Memory, "RLIMIT_DATA: each process by itself", bawn.Partly),
+		limit(sandbox.LimitPIDs, p.support.PIDs, "RLIMIT_NPROC in the user namespace", p.nproc()),
+		limit(sandbox.LimitCPU, p.support.CPU, "", bawn.Unenforced),
+		yes(sandbox.LimitFiles, "RLIMIT_NOFILE"),
+		yes(sandbox.LimitFileSize, "RLIMIT_FSIZE"),
+		yes(sandbox.LimitTime, "the whole session is killed"),
+		yes(sandbox.DevicesByName, "bound into a minimal /dev"),
+	}
+}
+
+// limit describes one limit: by control group, or else by something weaker.
+func limit(attribute string, c cgroup.Controller, otherwise string, strength bawn.Strength) bawn.Capability {
+	switch {
+	case c.Version == 0:
+		return bawn.Capability{Attribute: attribute, Strength: strength, How: otherwise, Why: c.Why, Remedy: c.Remedy}
+	case c.Partly != "":
+		return bawn.Capability{Attribute: attribute, Strength: bawn.Partly, How: fmt.Sprintf("control group v%d", c.Version), Why: c.Partly, Remedy: c.Remedy}
+	}
+	return bawn.Capability{Attribute: attribute, Strength: bawn.Enforced, How: fmt.Sprintf("control group v%d", c.Version)}
+}
+
+// nproc is what RLIMIT_NPROC is worth: the kernel never applies it to root
+// (setrlimit(2)).
+func (p *Provider) nproc() bawn.Strength {
+	if p.facts.UID == 0 {
+		return bawn.Unenforced
+	}
+	return bawn.Enforced
+}

@@ -1,0 +1,28 @@
+//go:build !linux
+
+package native
+
+import (
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+)
+
+// Provider is the sandbox made of Linux's own parts; elsewhere it refuses.
+type Provider struct{}
+
+// New returns a provider that refuses.
+func New() *Provider { return &Provider{} }
+
+// Name returns "native".
+func (*Provider) Name() string { return Name }
+
+// Capabilities returns nothing: nothing is enforced here.
+func (*Provider) Capabilities() []bawn.Capability { return nil }
+
+// Plan returns sandbox.ErrUnsupported.
+func (*Provider) Plan(sandbox.Request) (sandbox.Plan, error) { return nil, sandbox.ErrUnsupported }
+
+// Start returns sandbox.ErrUnsupported.
+func (*Provider) Start(sandbox.Plan, func(sandbox.Denial)) (sandbox.Guest, error) {
+	return nil, sandbox.ErrUnsupported
+}

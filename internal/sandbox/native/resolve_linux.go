@@ -1,0 +1,175 @@
+package native
+
+import (
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Every path is resolved on the guest's own tree, from its root and never
+// above it, and never through one of /proc's links: those lead wherever the
+// resolving process happens to stand.
+const resolveGuest = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS
+
+// maxLinks is how many symbolic links the kernel follows (path_resolution(7)).
+const maxLinks = 40
+
+// a place is a name in a directory of the guest.
+type place struct {
+	dir  int    // O_PATH, to be closed
+	name string // the last component, never "", "." or ".."
+	abs  string // the directory's real path, a slash, the name
+	// slash says that the caller's path ended in one: it means a directory.
+	slash bool
+}
+
+func (p place) close() { unix.Close(p.dir) }
+
+// path reads the caller's path argument and makes it absolute.
+func (c *call) path(dirfd int32, addr uint64) (string, error) {
+	p, err := c.str(addr)
+	if err != nil {
+		return "", err
+	}
+	if p == "" {
+		return "", unix.ENOENT
+	}
+	if path.IsAbs(p) {
+		return p, nil
+	}
+	base, err := c.base(dirfd)
+	if err != nil {
+		return "", err
+	}
+	return base + "/" + p, nil
+}
+
+// openPath opens abs as O_PATH on the guest's tree.
+func (c *call) openPath(abs string, flags uint64) (int, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | flags, Resolve: resolveGuest}
+	for {
+		fd, err := unix.Openat2(c.s.root, abs, &how)
+		if err == unix.EINTR || err == unix.EAGAIN { // a rename raced with ".."
+			continue
+		}
+		return fd, err
+	}
+}
+
+// realPath is where an open descriptor lies in the guest.
+func realPath(fd int) (string, error) {
+	p, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	if err != nil {
+		return "", unix.EACCES
+	}
+	return p, nil
+}
+
+// place resolves all but the last component of abs.
+func (c *call) place(abs string) (place, error) {
+	trimmed := strings.TrimRight(abs, "/")
+	dir, name := path.Split(trimmed)
+	if name == "" || name == "." || name == ".." {
+		return place{}, unix.EEXIST
+	}
+	if len(name) > unix.NAME_MAX {
+		return place{}, unix.ENAMETOOLONG
+	}
+	fd, err := c.openPath(dir, unix.O_DIRECTORY)
+	if err != nil {
+		return place{}, err
+	}
+	real, err := realPath(fd)
+	if err != nil {
+		unix.Close(fd)
+		return place{}, err
+	}
+	return place{dir: fd, name: name, abs: path.Join(real, name), slash: len(trimmed) != len(abs)}, nil
+}
+
+// placeOf is place for a path argument of the call.
+func (c *call) placeOf(dirfd int32, addr uint64) (place, error) {
+	abs, err := c.path(dirfd, addr)
+	if err != nil {
+		return place{}, err
+	}
+	return c.place(abs)
+}
+
+// stat returns what is at the place itself, links not followed.
+func (p place) stat() (unix.Stat_t, error) {
+	var st unix.Stat_t
+	err := unix.Fstatat(p.dir, p.name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	return st, err
+}
+
+// isDir reports whether a directory is at the place.
+func (p place) isDir() bool {
+	st, err := p.stat()
+	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
+}
+
+// link returns the target of a symbolic link at the place, absolute.
+func (p place) link() (string, bool) {
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(p.dir, p.name, buf)
+	if err != nil || n == 0 {
+		return "", false
+	}
+	target := string(buf[:n])
+	if path.IsAbs(target) {
+		return target, true
+	}
+	return path.Dir(p.abs) + "/" + target, true
+}
+
+// descriptorPath recognises the spellings of "my own descriptor N": /dev/stdin
+// and its like, /dev/fd/N, /proc/self/fd/N and the forms with a number.
+func (c *call) descriptorPath(abs string) (int, bool) {
+	clean := path.Clean(abs)
+	switch clean {
+	case "/dev/stdin":
+		return 0, true
+	case "/dev/stdout":
+		return 1, true
+	case "/dev/stderr":
+		return 2, true
+	}
+	for _, prefix := range []string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/"} {
+		if n, ok := strings.CutPrefix(clean, prefix); ok {
+			return descriptorNumber(n)
+		}
+	}
+	rest, ok := strings.CutPrefix(clean, "/proc/")
+	if !ok {
+		return 0, false
+	}
+	pid, n, ok := strings.Cut(rest, "/fd/")
+	if !ok || pid != c.ownPID() {
+		return 0, false
+	}
+	return descriptorNumber(n)
+}
+
+func descriptorNumber(s string) (int, bool) {
+	n, err := strconv.ParseUint(s, 10, 31)
+	return int(n), err == nil
+}
+
+// ownPID is the caller's process id as the guest sees it.
+func (c *call) ownPID() string {
+	text, err := c.status("NStgid")
+	if err != nil {
+		return ""
+	}
+	fields := strings.Fields(text)
+	return fields[len(fields)-1]
+}
+
+// reopen opens what an O_PATH descriptor refers to.
+func reopen(fd, flags int, mode uint32) (int, error) {
+	return unix.Open("/proc/self/fd/"+strconv.Itoa(fd), flags|unix.O_CLOEXEC, mode)
+}

@@ -1,0 +1,248 @@
+package native
+
+import (
+	"os"
+	"path"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+)
+
+// sockets says which UNIX sockets a guest may connect to: those of its own.
+// Neither the network namespace nor a read-only mount keeps a process from
+// connecting to a socket that has a path.
+type sockets struct {
+	private    map[uint64]bool // st_dev of the session's own file systems
+	pidNS      string          // link of the guest's PID namespace
+	ownNetwork bool            // abstract names are the session's own too
+}
+
+// sockaddr is what a call brought, as bytes.
+type sockaddr []byte
+
+func (a sockaddr) family() uint16 {
+	if len(a) < 2 {
+		return unix.AF_UNSPEC
+	}
+	return *(*uint16)(unsafe.Pointer(&a[0]))
+}
+
+// unixPath returns the path of an AF_UNIX address, or "" for an abstract or
+// unnamed one (unix(7)).
+func (a sockaddr) unixPath() string {
+	if len(a) <= 2 || a[2] == 0 {
+		return ""
+	}
+	return unix.ByteSliceToString(a[2:])
+}
+
+// sockaddr reads the address argument.
+func (c *call) sockaddr(addr, size uint64) (sockaddr, error) {
+	if uint32(size) > unix.SizeofSockaddrAny+16 || uint32(size) < 2 {
+		return nil, unix.EINVAL
+	}
+	buf := make([]byte, uint32(size))
+	n, err := c.read(addr, buf)
+	if err != nil {
+		return nil, err
+	}
+	return buf[:n], c.valid()
+}
+
+// connect carries out connect(2) on the caller's own socket.
+func (c *call) connect(fd int, addr, size uint64) error {
+	to, err := c.sockaddr(addr, size)
+	if err != nil {
+		return err
+	}
+	sock, err := c.socket(fd)
+	if err != nil {
+		return err
+	}
+	domain, err := unix.GetsockoptInt(sock, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	t := target{addr: to, sock: sock, file: -1}
+	if err == nil && domain == unix.AF_UNIX && to.family() == unix.AF_UNIX {
+		err = c.unixTarget(&t)
+	}
+	if err != nil {
+		t.close()
+		return err
+	}
+	if flags, err := unix.FcntlInt(uintptr(sock), unix.F_GETFL, 0); err == nil && flags&unix.O_NONBLOCK != 0 {
+		defer t.close()
+		return t.connect()
+	}
+	return c.detach(func(*call) error {
+		defer t.close()
+		return t.connect()
+	})
+}
+
+// a target is a socket and where it is to be connected to. For a socket with
+// a path, file holds the inode that was checked, and addr names that.
+type target struct {
+	addr       sockaddr
+	sock, file int
+}
+
+func (t target) close() {
+	unix.Close(t.sock)
+	if t.file >= 0 {
+		unix.Close(t.file)
+	}
+}
+
+func (t target) connect() error { return rawConnect(t.sock, t.addr) }
+
+// socket copies the caller's descriptor; both then mean the same socket.
+func (c *call) socket(fd int) (int, error) {
+	text, err := c.status("Tgid")
+	if err != nil {
+		return -1, err
+	}
+	pid, err := strconv.Atoi(text)
+	if err != nil {
+		return -1, unix.EACCES
+	}
+	pidfd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return -1, unix.EACCES
+	}
+	defer unix.Close(pidfd)
+	return unix.PidfdGetfd(pidfd, fd, 0)
+}
+
+func rawConnect(sock int, to sockaddr) error {
+	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(sock), uintptr(unsafe.Pointer(&to[0])), uintptr(len(to)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// unixTarget checks where an AF_UNIX address leads and pins it to that.
+func (c *call) unixTarget(t *target) error {
+	name := t.addr.unixPath()
+	if name == "" {
+		if !c.s.sockets.ownNetwork && len(t.addr) > 2 {
+			return c.deniedSocket("@"+string(t.addr[3:]), "sockets:abstract")
+		}
+		return nil
+	}
+	abs := name
+	if !path.IsAbs(abs) {
+		base, err := c.base(unix.AT_FDCWD)
+		if err != nil {
+			return err
+		}
+		abs = base + "/" + name
+	}
+	fd, err := c.openPath(abs, 0)
+	if err != nil {
+		return err
+	}
+	t.file, t.addr = fd, unixAddress("/proc/self/fd/"+strconv.Itoa(fd))
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return unix.ECONNREFUSED
+	}
+	if !c.s.sockets.private[st.Dev] && !c.s.sockets.guestListens(t.sock, t.addr) {
+		return c.deniedSocket(abs, "sockets:host")
+	}
+	return nil
+}
+
+func unixAddress(p string) sockaddr {
+	a := make(sockaddr, 2+len(p)+1)
+	*(*uint16)(unsafe.Pointer(&a[0])) = unix.AF_UNIX
+	copy(a[2:], p)
+	return a
+}
+
+// guestListens reports whether a process of this session listens at target.
+// It asks the socket itself, over a connection that carries nothing.
+func (s *sockets) guestListens(like int, target sockaddr) bool {
+	kind, err := unix.GetsockoptInt(like, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil {
+		return false
+	}
+	probe, err := unix.Socket(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(probe)
+	if rawConnect(probe, target) != nil {
+		return false
+	}
+	cred, err := unix.GetsockoptUcred(probe, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil || cred.Pid <= 0 || !peerAlive(probe) {
+		return false
+	}
+	ns, err := os.Readlink("/proc/" + strconv.Itoa(int(cred.Pid)) + "/ns/pid")
+	return err == nil && ns == s.pidNS && peerAlive(probe)
+}
+
+const soPeerPidfd = 77 // SO_PEERPIDFD, Linux 6.5
+
+// peerAlive reports that the process which listens has not ended, so that its
+// number can't have gone to another. Kernels before 6.5 can't say: there the
+// number is believed.
+func peerAlive(sock int) bool {
+	pidfd, err := unix.GetsockoptInt(sock, unix.SOL_SOCKET, soPeerPidfd)
+	if err == unix.ENOPROTOOPT {
+		return true
+	}
+	if err != nil {
+		return false
+	}
+	defer unix.Close(pidfd)
+	return unix.PidfdSendSignal(pidfd, 0, nil, 0) == nil
+}
+
+func (c *call) deniedSocket(name, rule string) error {
+	c.s.onDenial(sandbox.Denial{
+		Kind: bawn.Network, Operation: bawn.Connect, Resource: "unix:" + name, Rule: rule,
+		Reason: "a socket of the host, outside the session",
+		Remedy: "use a service inside the session",
+	})
+	return unix.EACCES
+}
+
+// bind checks bind(2) of a path and leaves the rest to the kernel: whoever
+// changes the path in between gains a socket with a strange name, which
+// nothing reads or executes.
+func (c *call) bind(addr, size uint64) error {
+	to, err := c.sockaddr(addr, size)
+	if err == nil && to.family() == unix.AF_UNIX && to.unixPath() != "" {
+		err = c.checkBind(to.unixPath())
+	}
+	if err != nil && err != unix.EINVAL {
+		return err
+	}
+	if err := c.s.listener.Continue(c.Call); err != nil {
+		return err
+	}
+	return errAnswered
+}
+
+func (c *call) checkBind(name string) error {
+	abs := name
+	if !path.IsAbs(abs) {
+		base, err := c.base(unix.AT_FDCWD)
+		if err != nil {
+			return err
+		}
+		abs = base + "/" + name
+	}
+	p, err := c.place(abs)
+	if err != nil {
+		return busy(err)
+	}
+	defer p.close()
+	_, err = c.check(opBind, p.abs, false)
+	return err
+}

@@ -1,0 +1,273 @@
+package native
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/linux/notify"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+)
+
+// A supervisor decides the calls by which a guest names files, opens them for
+// writing, and connects UNIX sockets, and carries out itself what it allows:
+// a call that was checked and then left to the kernel could be changed by
+// another thread in between. It works with the guest's own rights: on the
+// guest's mounts, with its umask, and without a capability.
+type supervisor struct {
+	listener *notify.Listener
+	root     int // O_PATH of the guest's root
+	names    *protector
+	repos    *repositories
+	sockets  *sockets
+	onDenial func(sandbox.Denial)
+	wait     sync.WaitGroup
+	stop     chan struct{} // closed when the session ends
+}
+
+// buffers are a thread's scratch memory.
+type buffers struct {
+	path   [unix.PathMax]byte
+	status [2048]byte
+}
+
+// call is one supervised call with what was read of it.
+type call struct {
+	*notify.Call
+	s   *supervisor
+	buf *buffers
+}
+
+// handlers answer by system call number; see table.
+type handler func(*call) error
+
+// done is what a handler returns when it has answered by itself.
+var errAnswered = errors.New("answered")
+
+// run serves the listener until the guest has ended. It locks its thread,
+// gives that thread's capabilities and umask up, and never gives the thread
+// back to the runtime.
+func (s *supervisor) run() {
+	s.wait.Add(1)
+	go func() {
+		defer s.wait.Done()
+		runtime.LockOSThread()
+		if err := restrictThread(); err != nil {
+			s.listener.Close() // every supervised call fails from now on
+			return
+		}
+		var n notify.Call
+		buf := new(buffers)
+		for {
+			err := s.listener.Receive(&n)
+			if err == unix.ENOENT {
+				continue // killed while it waited
+			}
+			if err != nil {
+				return
+			}
+			s.answer(&call{Call: &n, s: s, buf: buf})
+		}
+	}()
+}
+
+// restrictThread takes from the calling thread what a guest has not: root's
+// capabilities, which would override file modes. It also gives the thread a
+// umask of its own.
+func restrictThread() error {
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return err
+	}
+	h := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	return unix.Capset(h, &(&[2]unix.CapUserData{})[0])
+}
+
+// answer decides one call.
+func (s *supervisor) answer(c *call) {
+	h := table[c.Nr]
+	err := error(unix.ENOSYS)
+	if h != nil {
+		err = h(c)
+	}
+	c.reply(err)
+}
+
+// reply answers with err unless the handler did.
+func (c *call) reply(err error) {
+	var errno unix.Errno
+	switch {
+	case err == errAnswered:
+	case err == nil:
+		c.s.listener.Return(c.Call, 0)
+	case errors.As(err, &errno):
+		c.s.listener.Fail(c.Call, errno)
+	default:
+		c.s.listener.Fail(c.Call, unix.EACCES)
+	}
+}
+
+// detach lets a call that may block be answered later, from a thread of its
+// own with the same few rights.
+func (c *call) detach(f func(*call) error) error {
+	n := *c.Call
+	c.s.wait.Add(1)
+	go func() {
+		defer c.s.wait.Done()
+		runtime.LockOSThread()
+		later := &call{Call: &n, s: c.s, buf: new(buffers)}
+		err := restrictThread()
+		if err == nil {
+			err = f(later)
+		}
+		later.reply(err)
+	}()
+	return errAnswered
+}
+
+// str reads a NUL-terminated string of the caller, at most PATH_MAX bytes.
+func (c *call) str(addr uint64) (string, error) {
+	buf := c.buf.path[:]
+	n := 0
+	for n < len(buf) {
+		// A page at a time: the string may end just before an unmapped one.
+		chunk := min(len(buf)-n, 4096-int((addr+uint64(n))%4096))
+		got, err := c.read(addr+uint64(n), buf[n:n+chunk])
+		if err != nil {
+			return "", err
+		}
+		if i := bytes.IndexByte(buf[n:n+got], 0); i >= 0 {
+			return string(buf[:n+i]), c.valid()
+		}
+		n += got
+	}
+	return "", unix.ENAMETOOLONG
+}
+
+// read copies the caller's memory.
+func (c *call) read(addr uint64, buf []byte) (int, error) {
+	local := []unix.Iovec{{Base: &buf[0]}}
+	local[0].SetLen(len(buf))
+	n, err := unix.ProcessVMReadv(int(c.TID), local, []unix.RemoteIovec{{Base: uintptr(addr), Len: len(buf)}}, 0)
+	if err != nil || n == 0 {
+		return 0, unix.EFAULT
+	}
+	return n, nil
+}
+
+// valid errs if the caller is gone, so that what was read may be another's.
+func (c *call) valid() error {
+	if !c.s.listener.Valid(c.Call) {
+		return unix.ENOENT
+	}
+	return nil
+}
+
+// proc is a path in the caller's /proc directory, as this process sees it.
+func (c *call) proc(name string) string {
+	return "/proc/" + strconv.FormatUint(uint64(c.TID), 10) + "/" + name
+}
+
+// status returns a field of the caller's /proc/TID/status.
+func (c *call) status(field string) (string, error) {
+	fd, err := unix.Open(c.proc("status"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", unix.ENOENT
+	}
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, c.buf.status[:])
+	if err != nil || n <= 0 {
+		return "", unix.ENOENT
+	}
+	for line := range strings.Lines(string(c.buf.status[:n])) {
+		if v, ok := strings.CutPrefix(line, field+":"); ok {
+			return strings.TrimSpace(v), c.valid()
+		}
+	}
+	return "", unix.ENOENT
+}
+
+// withUmask makes the caller's umask this thread's.
+func (c *call) withUmask() error {
+	text, err := c.status("Umask")
+	if err != nil {
+		return err
+	}
+	mask, err := strconv.ParseUint(text, 8, 32)
+	if err != nil {
+		return unix.EACCES
+	}
+	unix.Umask(int(mask))
+	return nil
+}
+
+// base is the absolute path against which the caller's relative paths count.
+func (c *call) base(dirfd int32) (string, error) {
+	link := c.proc("cwd")
+	if dirfd != unix.AT_FDCWD {
+		link = c.proc("fd/" + strconv.Itoa(int(dirfd)))
+	}
+	p, err := os.Readlink(link)
+	if err != nil {
+		return "", unix.EBADF
+	}
+	if !path.IsAbs(p) {
+		return "", unix.ENOTDIR
+	}
+	return p, c.valid()
+}
+
+// check asks the protector, and reports and refuses a protected name.
+func (c *call) check(op operation, abs string, isDir bool) (ruling, error) {
+	r, rule := c.s.names.rule(op, abs, isDir)
+	if r == rulingDeny {
+		return r, c.denied(op, abs, rule)
+	}
+	return r, nil
+}
+
+// denied reports a refusal that is the supervisor's own.
+func (c *call) denied(op operation, abs, rule string) error {
+	kind := bawn.Write
+	if op == opMkdir || op == opSymlink || op == opMknod || op == opBind || op == opLinkTo || op == opRenameTo {
+		kind = bawn.Create
+	}
+	c.s.onDenial(sandbox.Denial{
+		Kind: bawn.Filesystem, Operation: kind, Resource: abs, Rule: rule,
+		Reason: "a program on the host would execute or obey this file later",
+		Remedy: "change it from outside the session, or ask the user to",
+	})
+	return unix.EACCES
+}
+
+// readOnly reports a write that failed on a read-only mount, which only Bawn
+// has made read-only if the host's own mount is writable.
+func (c *call) readOnly(abs string) {
+	var fs unix.Statfs_t
+	if unix.Statfs(existing(abs), &fs) != nil || fs.Flags&unix.ST_RDONLY != 0 {
+		return
+	}
+	c.s.onDenial(sandbox.Denial{
+		Kind: bawn.Filesystem, Operation: bawn.Write, Resource: abs, Rule: "isolation:read-only",
+		Reason: "outside the places this session may write",
+		Remedy: "write in the workspace or in /tmp, or start the session with --rw " + path.Dir(abs),
+	})
+}
+
+// existing returns abs or its closest ancestor that the host has.
+func existing(abs string) string {
+	for abs != "/" {
+		if unix.Access(abs, unix.F_OK) == nil {
+			return abs
+		}
+		abs = path.Dir(abs)
+	}
+	return abs
+}

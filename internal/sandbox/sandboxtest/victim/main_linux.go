@@ -1,0 +1,126 @@
+// Command victim is what the conformance suite runs inside a sandbox. Each of
+// its checks performs one operation that the sandbox promises to refuse and
+// prints what came of it as a line of JSON. It is static and needs no other
+// program.
+//
+//	victim list                              what there is, one JSON object a line
+//	victim -world JSON NAME                  one check
+//	victim -world JSON all [--families a,b]  those of the world's state, in order
+//	victim -world JSON posture               everything observable of itself
+//	victim idle MARK | orphan MARK | hog …   actors, see actors_linux.go
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/probe"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "victim: %v\n", err)
+		os.Exit(2)
+	}
+}
+
+func run(args []string) error {
+	world := new(Fixtures)
+	if len(args) > 1 && args[0] == "-world" {
+		if err := json.Unmarshal([]byte(args[1]), world); err != nil {
+			return fmt.Errorf("world: %w", err)
+		}
+		args = args[2:]
+	}
+	if len(args) == 0 {
+		return errors.New("want list, all, posture or the name of a check")
+	}
+	if act, ok := actors()[args[0]]; ok {
+		return act(args[1:])
+	}
+	switch args[0] {
+	case "list":
+		return list()
+	case "posture":
+		return print(collectPosture(world))
+	case "all":
+		return runAll(world, args[1:])
+	case "-child":
+		return runChild(world, args[1])
+	}
+	c, ok := find(args[0])
+	if !ok {
+		return fmt.Errorf("unknown check %q; see victim list", args[0])
+	}
+	return print(drive(world, c))
+}
+
+func print(v any) error { return json.NewEncoder(os.Stdout).Encode(v) }
+
+func list() error {
+	for _, c := range checks() {
+		if err := print(c.info()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func find(name string) (Check, bool) {
+	all := checks()
+	i := slices.IndexFunc(all, func(c Check) bool { return c.Name == name })
+	if i < 0 {
+		return Check{}, false
+	}
+	return all[i], true
+}
+
+// runAll drives every check of the world's state, of all families or of those
+// that --families names.
+func runAll(world *Fixtures, args []string) error {
+	var families []string
+	if len(args) == 2 && args[0] == "--families" {
+		families = strings.Split(args[1], ",")
+	} else if len(args) > 0 {
+		return fmt.Errorf("unknown arguments %q; want --families A,B", args)
+	}
+	for _, c := range checks() {
+		if c.state() != world.State || families != nil && !slices.Contains(families, c.Family) {
+			continue
+		}
+		if err := print(drive(world, c)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runChild does what the re-executed process is for.
+func runChild(world *Fixtures, name string) error {
+	c, ok := find(name)
+	if !ok {
+		return fmt.Errorf("unknown check %q", name)
+	}
+	scratch = scratchDir(world)
+	err := c.Do(*world)
+	if err != nil {
+		undo()
+	}
+	return print(c.judge(err))
+}
+
+// checks is the whole table.
+func checks() []Check {
+	return slices.Concat(
+		writeChecks(), spelledWrites(), systemWrites(), ownWrites(), readChecks(), spelledReads(), deviceReads(), credentialChecks(),
+		presentChecks(), absentChecks(), spelledProtected(), gitChecks(), raceChecks(),
+		processChecks(), signalChecks(), procEntryChecks(), startedChecks(), terminalChecks(),
+		unixChecks(), sysvChecks(), posixChecks(), keyChecks(),
+		namespaceChecks(), mountChecks(), mountAPIChecks(), identityChecks(), setIDChecks(), callChecks(), abiChecks(), kernelFileChecks(),
+		networkChecks(), familyChecks(), descriptorChecks(), limitChecks(),
+	)
+}
