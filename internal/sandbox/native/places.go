@@ -66,15 +66,15 @@ func (b *builder) caches() {
 		case bawn.CacheShared:
 			b.mounts = append(b.mounts, Mount{Kind: kindBind, Source: f.Real, Target: f.Real, Why: "shared cache", id: f.ID})
 		case bawn.CachePrivate:
-			if own, ok := b.facts.Lookup(privateCache(b.req.CacheDir, f.Real)); ok {
+			if own, ok := b.facts.Lookup(PrivateCache(b.req.CacheDir, f.Real)); ok {
 				b.mounts = append(b.mounts, Mount{Kind: kindBind, Source: own.Real, Target: f.Real, Why: "private cache", id: own.ID})
 			}
 		}
 	}
 }
 
-// privateCache is where Bawn keeps its own copy of a cache directory.
-func privateCache(base, dir string) string {
+// PrivateCache is where Bawn keeps its own copy of a cache directory.
+func PrivateCache(base, dir string) string {
 	return path.Join(base, strings.ReplaceAll(strings.TrimPrefix(dir, "/"), "/", "%"))
 }
 

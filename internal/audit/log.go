@@ -1,0 +1,181 @@
+// Package audit writes down what was decided and done, in a file whose records
+// are chained by hash so that a change to any of them shows (SPEC C10), and
+// reads it back. The format is described in docs/audit-format.md.
+//
+// The log is the truth: there is no database. Many processes append to one
+// log; each append takes an exclusive lock, one write and one small write to
+// the head file beside it, which makes the loss of whole records show.
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/redact"
+)
+
+// The names of the files in the log's directory.
+const (
+	logName  = "log.jsonl"
+	headName = "head"
+)
+
+// ErrClosed is returned by Record after Close.
+var ErrClosed = errors.New("audit log is closed")
+
+// Options change how a Log writes. The zero Options are the usual ones.
+type Options struct {
+	// Sync waits for the disk on each Record (fsync(2)). Without it, records
+	// survive a killed process but the last seconds may be lost with the
+	// machine's power.
+	Sync bool
+	// Redactor takes known secrets out of every event; nil takes out what has
+	// the shape of a credential only.
+	Redactor *redact.Redactor
+}
+
+// A Log appends events. It may be used by many goroutines, and many processes
+// may have the same log open.
+type Log struct {
+	dir  string
+	opts Options
+
+	mu    sync.Mutex
+	files files
+	tail  position // the end of the log as we left it, if known
+	known bool
+	line  []byte // buffer of the last record
+}
+
+var _ bawn.Recorder = (*Log)(nil)
+
+// Open opens the log in the directory dir, and creates both where they are
+// missing (modes 0700 and 0600). It refuses a directory or file that belongs to
+// somebody else, that others may enter, read or write, that is a symbolic link
+// or that has a second name. It does not read the log: a broken one is found by
+// Record.
+func Open(dir string, opts Options) (*Log, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	f, err := openFiles(dir)
+	if err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	return &Log{dir: dir, opts: opts, files: f}, nil
+}
+
+// Close closes the log. Records that were made stay.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.files
+	l.files = files{}
+	return f.close()
+}
+
+// Record appends one event, with credentials taken out and with ID and Time
+// filled in where they are zero. An event larger than 64 KiB is cut and says
+// so. It waits for other writers until ctx ends, at most ten seconds. On an
+// error the event is not in the log; the caller must not let the action happen.
+//
+// A log that is damaged takes no more records: the error is then a *Fault.
+func (l *Log) Record(ctx context.Context, e bawn.Event) error {
+	event, err := encode(e, l.opts.Redactor)
+	if err != nil {
+		return fmt.Errorf("audit event %q can't be written: %w", e.Operation, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.files.log == nil {
+		return ErrClosed
+	}
+	if err := l.record(ctx, event); err != nil {
+		l.known = false
+		return fmt.Errorf("audit log %q: %w", l.dir, err)
+	}
+	return nil
+}
+
+func (l *Log) record(ctx context.Context, event []byte) error {
+	if err := l.acquire(ctx); err != nil {
+		return err
+	}
+	defer unlock(l.files.log)
+	notes, err := l.settle()
+	if err != nil {
+		return err
+	}
+	for _, n := range notes {
+		note, err := encode(n, nil)
+		if err != nil {
+			return err
+		}
+		if err := l.append(note); err != nil {
+			return err
+		}
+	}
+	return l.append(event)
+}
+
+// acquire locks the log. Somebody may have moved it away while we had it open
+// or waited: then what is at its place now is opened instead.
+func (l *Log) acquire(ctx context.Context) error {
+	for range 3 {
+		if err := lock(ctx, l.files.log, exclusive); err != nil {
+			return err
+		}
+		if l.files.inPlace(l.dir) {
+			return nil
+		}
+		unlock(l.files.log)
+		f, err := openFiles(l.dir)
+		if err != nil {
+			return err
+		}
+		_ = l.files.close() // nothing of ours is unwritten
+		l.files, l.known = f, false
+	}
+	return errors.New("log is replaced again and again; end the program that does it")
+}
+
+// append writes one record and the head. It undoes a record of which only a
+// part was written, or that the head doesn't count.
+func (l *Log) append(event []byte) error {
+	var hash digest
+	l.line, hash = appendRecord(l.line[:0], l.tail.seq+1, l.tail.hash, event)
+	next := position{seq: l.tail.seq + 1, hash: hash, size: l.tail.size + int64(len(l.line))}
+	_, err := l.files.log.Write(l.line)
+	if err == nil && l.opts.Sync {
+		err = l.files.log.Sync()
+	}
+	if err == nil {
+		err = writeHead(l.files.head, next)
+	}
+	if err != nil {
+		return errors.Join(err, l.files.log.Truncate(l.tail.size))
+	}
+	l.tail, l.known = next, true
+	return nil
+}
+
+func writeHead(w io.WriterAt, p position) error {
+	_, err := w.WriteAt(p.head(), 0)
+	return err
+}
+
+func readHead(f *os.File) ([]byte, error) {
+	buf := make([]byte, headSize+1)
+	n, err := f.ReadAt(buf, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return buf[:n], nil
+}

@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bawn-dev/bawn/internal/atomicfile"
+	"github.com/bawn-dev/bawn/internal/config"
+)
+
+// configInputs returns what the configuration of a session in the workspace
+// depends on. The workspace may be reached by symbolic links.
+func configInputs(e *Env, workspace string, f config.Flags) (config.Inputs, error) {
+	real, err := filepath.EvalSymlinks(workspace)
+	if err != nil {
+		return config.Inputs{}, &Error{Code: ExitUsage, Err: fmt.Errorf("workspace: %w", err), Hint: "name a directory that exists"}
+	}
+	m, err := config.ThisMachine()
+	if err != nil {
+		return config.Inputs{}, &Error{Code: ExitInternal, Err: fmt.Errorf("measure the machine's memory: %w", err)}
+	}
+	home := e.Getenv("HOME")
+	if !filepath.IsAbs(home) {
+		return config.Inputs{}, usageError("set HOME to your home directory", "HOME is %q; want an absolute path", home)
+	}
+	return config.Inputs{
+		Workspace: real, Home: filepath.Clean(home),
+		XDGConfigHome: e.Getenv("XDG_CONFIG_HOME"), XDGStateHome: e.Getenv("XDG_STATE_HOME"),
+		Flags: f, Machine: m,
+	}, nil
+}
+
+// loadConfig returns the effective configuration of a session in the
+// workspace. The error carries exit code 2 and says what to do.
+func loadConfig(e *Env, workspace string, f config.Flags) (*config.Config, error) {
+	in, err := configInputs(e, workspace, f)
+	if err != nil {
+		return nil, err
+	}
+	c, err := config.Load(in)
+	if err != nil {
+		return nil, configError(err)
+	}
+	return c, nil
+}
+
+// configError gives an error of the configuration its exit code and hint.
+func configError(err error) error {
+	hint := "see \"bawn config --help\""
+	var errs config.Errors
+	if errors.As(err, &errs) && errs.Hint() != "" {
+		hint = errs.Hint()
+	}
+	return &Error{Code: ExitUsage, Err: err, Hint: hint}
+}
+
+func newConfigCommand(e *Env) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "config",
+		Short:   "Show, check and start the configuration",
+		Args:    cobra.NoArgs,
+		Example: "  bawn config show --origin\n  bawn config check",
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newConfigShow(e), newConfigCheck(e), newConfigSchema(e), newConfigPath(e), newConfigInit(e))
+	return c
+}
+
+func newConfigShow(e *Env) *cobra.Command {
+	var origin, asJSON bool
+	c := &cobra.Command{
+		Use:     "show",
+		Short:   "Print the effective configuration",
+		Args:    cobra.NoArgs,
+		Example: "  bawn config show\n  bawn config show --origin\n  bawn config show --json",
+		RunE: func(*cobra.Command, []string) error {
+			c, err := loadConfig(e, e.Dir, config.Flags{})
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return writeJSON(e.Stdout, map[string]any{"values": c.Origins()})
+			}
+			return writeTOML(e.Stdout, c.Origins(), origin)
+		},
+	}
+	c.Flags().BoolVar(&origin, "origin", false, "say where each value comes from")
+	c.Flags().BoolVar(&asJSON, "json", false, "write JSON, always with the origins")
+	return c
+}
+
+// writeJSON writes v as one indented document.
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// writeTOML writes the values as a file that could be read again. The entries
+// of a list follow each other in origins.
+func writeTOML(w io.Writer, origins []config.Origin, withOrigin bool) error {
+	var b strings.Builder
+	for len(origins) > 0 {
+		o := origins[0]
+		n := 1
+		for n < len(origins) && origins[n].Key == o.Key {
+			n++
+		}
+		if o.Entry {
+			writeList(&b, origins[:n], withOrigin)
+		} else {
+			fmt.Fprintf(&b, "%s = %s%s\n", o.Key, o.Show(), comment(o, withOrigin))
+		}
+		origins = origins[n:]
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func writeList(b *strings.Builder, entries []config.Origin, withOrigin bool) {
+	fmt.Fprintf(b, "%s = [\n", entries[0].Key)
+	for _, o := range entries {
+		fmt.Fprintf(b, "  %s,%s\n", o.Show(), comment(o, withOrigin))
+	}
+	b.WriteString("]\n")
+}
+
+func comment(o config.Origin, withOrigin bool) string {
+	if !withOrigin {
+		return ""
+	}
+	place := o.Place.String()
+	if o.Via != "" && o.Via != place {
+		place += ", " + o.Via
+	}
+	return "  # " + place
+}
+
+func newConfigCheck(e *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Look for mistakes in the configuration",
+		Long: "Without FILE, check all files that a session in the working directory would read.\n" +
+			"FILE is checked as a project's file if it is named .bawn/config.toml, as the user's otherwise.",
+		Args:    cobra.MaximumNArgs(1),
+		Example: "  bawn config check\n  bawn config check ./new-config.toml\n  bawn config check project/.bawn/config.toml",
+		RunE: func(_ *cobra.Command, args []string) error {
+			in, err := configInputs(e, e.Dir, config.Flags{})
+			if err == nil && len(args) == 1 {
+				in, err = checkedFile(e, in, args[0])
+			}
+			if err != nil {
+				return err
+			}
+			if _, err := config.Load(in); err != nil {
+				return configError(err)
+			}
+			_, err = fmt.Fprintln(e.Stdout, "the configuration is valid")
+			return err
+		},
+	}
+}
+
+// checkedFile puts a file in the place of the one that would be read.
+func checkedFile(e *Env, in config.Inputs, file string) (config.Inputs, error) {
+	path := absolute(e, file)
+	if _, err := os.Stat(path); err != nil {
+		return in, usageError("name a file that exists", "configuration file: %w", err)
+	}
+	if workspace, ok := strings.CutSuffix(path, "/"+config.ProjectFile); ok {
+		return configInputs(e, workspace, config.Flags{})
+	}
+	in.UserPath = path
+	return in, nil
+}
+
+func absolute(e *Env, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(e.Dir, path)
+}
+
+func newConfigSchema(e *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:     "schema",
+		Short:   "Print the JSON Schema of a configuration file",
+		Args:    cobra.NoArgs,
+		Example: "  bawn config schema > config.schema.json",
+		RunE: func(*cobra.Command, []string) error {
+			_, err := e.Stdout.Write(config.Schema())
+			return err
+		},
+	}
+}
+
+func newConfigPath(e *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:     "path",
+		Short:   "Print where the configuration files are",
+		Args:    cobra.NoArgs,
+		Example: "  bawn config path",
+		RunE: func(*cobra.Command, []string) error {
+			in, err := configInputs(e, e.Dir, config.Flags{})
+			if err != nil {
+				return err
+			}
+			for _, f := range [][2]string{{"managed", config.ManagedFile}, {"user", in.User()}, {"project", filepath.Join(in.Workspace, config.ProjectFile)}} {
+				if _, err := fmt.Fprintf(e.Stdout, "%-8s %s%s\n", f[0], f[1], missing(f[1])); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func missing(path string) string {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return " (missing)"
+	}
+	return ""
+}
+
+func newConfigInit(e *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:     "init",
+		Short:   "Write a first configuration file with every key commented out",
+		Args:    cobra.NoArgs,
+		Example: "  bawn config init && $EDITOR ~/.config/bawn/config.toml",
+		RunE: func(*cobra.Command, []string) error {
+			in, err := configInputs(e, e.Dir, config.Flags{})
+			if err != nil {
+				return err
+			}
+			if err := os.MkdirAll(filepath.Dir(in.User()), 0o700); err != nil {
+				return &Error{Code: ExitInternal, Err: err}
+			}
+			err = atomicfile.Create(in.User(), config.Starter(in.Machine), 0o600)
+			switch {
+			case errors.Is(err, fs.ErrExist):
+				return usageError("edit it, or move it away first", "%q exists already and is left as it is", in.User())
+			case err != nil:
+				return &Error{Code: ExitInternal, Err: err}
+			}
+			_, err = fmt.Fprintln(e.Stdout, in.User())
+			return err
+		},
+	}
+}

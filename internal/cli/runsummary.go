@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/runner"
+)
+
+// maxListed is how many refusals the summary names.
+const maxListed = 10
+
+// summary tells the human, or with --json a program, what Bawn refused during
+// the session. Only refusals that Bawn pronounced itself are listed: an error
+// that a guest got from the kernel may have many reasons.
+func (f *runFlags) summary(e *Env, s *runner.Session, r runner.Result, err error) {
+	if f.asJSON {
+		f.jsonSummary(e, s, r, err)
+		return
+	}
+	if r.TimedOut {
+		fmt.Fprintf(e.Stderr, "bawn: the session's time of %v was up\n", s.Isolation.Resources.Timeout)
+	}
+	if f.quiet {
+		return
+	}
+	for i, d := range r.Denials {
+		if i == maxListed {
+			fmt.Fprintf(e.Stderr, "bawn: denied %d more; see \"bawn audit query --session %s\"\n", len(r.Denials)+r.Missed-maxListed, s.ID)
+			break
+		}
+		fmt.Fprintf(e.Stderr, "bawn: denied: %v %s (%s): %s; %s\n", d.Operation, redact.Visible(d.Resource), d.Rule, d.Reason, d.Remedy)
+	}
+}
+
+// jsonDenial is a refusal in the summary.
+type jsonDenial struct {
+	Kind      bawn.Kind      `json:"resourceType"`
+	Operation bawn.Operation `json:"operation"`
+	Resource  string         `json:"resource"`
+	Rule      string         `json:"rule"`
+	Reason    string         `json:"reason"`
+	Remedy    string         `json:"remedy"`
+}
+
+func (f *runFlags) jsonSummary(e *Env, s *runner.Session, r runner.Result, err error) {
+	out := struct {
+		Session    string            `json:"session"`
+		Exit       int               `json:"exit"`
+		TimedOut   bool              `json:"timedOut,omitempty"`
+		Error      string            `json:"error,omitempty"`
+		DurationMS int64             `json:"durationMs"`
+		Denials    []jsonDenial      `json:"denials"`
+		Missed     int               `json:"denialsNotListed,omitempty"`
+		InPart     []bawn.Capability `json:"enforcedInPart,omitempty"`
+	}{Session: s.ID, Exit: r.Code, TimedOut: r.TimedOut, DurationMS: r.Duration.Milliseconds(), Denials: []jsonDenial{}, Missed: r.Missed, InPart: s.Plan.Partly()}
+	if err != nil {
+		out.Error = err.Error()
+	}
+	for _, d := range r.Denials {
+		out.Denials = append(out.Denials, jsonDenial(d))
+	}
+	line, _ := json.Marshal(out) // strings, numbers and lists of them
+	fmt.Fprintf(e.Stderr, "%s\n", line)
+}

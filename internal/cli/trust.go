@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bawn-dev/bawn/internal/config"
+)
+
+func newTrustCommand(e *Env) *cobra.Command {
+	var list, forget, asJSON bool
+	c := &cobra.Command{
+		Use:   "trust [FILE]",
+		Short: "Let a project's configuration widen what its sessions may do",
+		Long: "Show what the project's file asks for beyond your own configuration, and permit it from now on.\n" +
+			"This holds for exactly the bytes that were read: any change ends it. Without FILE it is .bawn/config.toml\nof the working directory.",
+		Args:    cobra.MaximumNArgs(1),
+		Example: "  bawn trust\n  bawn trust project/.bawn/config.toml\n  bawn trust --list\n  bawn trust --forget",
+		RunE: func(_ *cobra.Command, args []string) error {
+			switch {
+			case list && (forget || len(args) > 0):
+				return usageError("give --list alone", "--list takes neither --forget nor a file")
+			case asJSON && !list:
+				return usageError("add --list", "--json goes with --list")
+			case list:
+				return listTrust(e, asJSON)
+			}
+			file := absolute(e, config.ProjectFile)
+			if len(args) == 1 {
+				file = absolute(e, args[0])
+			}
+			if forget {
+				return forgetTrust(e, file)
+			}
+			return addTrust(e, file)
+		},
+	}
+	c.Flags().BoolVar(&list, "list", false, "print what is trusted")
+	c.Flags().BoolVar(&forget, "forget", false, "end the trust in the file")
+	c.Flags().BoolVar(&asJSON, "json", false, "with --list: write JSON")
+	return c
+}
+
+func addTrust(e *Env, file string) error {
+	workspace, ok := strings.CutSuffix(file, "/"+config.ProjectFile)
+	if !ok {
+		return usageError("only a project's file needs trust", "%q is not a project's file; want one named %s", file, config.ProjectFile)
+	}
+	in, err := configInputs(e, workspace, config.Flags{})
+	if err != nil {
+		return err
+	}
+	t, err := config.Examine(in)
+	if err != nil {
+		return configError(err)
+	}
+	if len(t.Widens) == 0 {
+		_, err := fmt.Fprintf(e.Stdout, "%s widens nothing and needs no trust\n", t.Path)
+		return err
+	}
+	t.At = time.Now().UTC().Truncate(time.Second)
+	if err := t.Add(in); err != nil {
+		return &Error{Code: ExitInternal, Err: err}
+	}
+	_, err = fmt.Fprintf(e.Stdout, "trusted %s (sha256 %s); its sessions may now have\n  %s\nany change of the file ends this; so does \"bawn trust --forget\"\n",
+		t.Path, t.SHA256, strings.Join(t.Widens, "\n  "))
+	return err
+}
+
+func listTrust(e *Env, asJSON bool) error {
+	in, err := configInputs(e, e.Dir, config.Flags{})
+	if err != nil {
+		return err
+	}
+	trusted, err := config.Trusted(in)
+	if err != nil {
+		return configError(err)
+	}
+	if asJSON {
+		return writeJSON(e.Stdout, map[string]any{"trusted": append([]config.Trust{}, trusted...)})
+	}
+	for _, t := range trusted {
+		if _, err := fmt.Fprintf(e.Stdout, "%s  %s  %s\n  %s\n", t.At.Format(time.RFC3339), t.SHA256, t.Path, strings.Join(t.Widens, "\n  ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetTrust works also where the file is gone by now.
+func forgetTrust(e *Env, file string) error {
+	in, err := configInputs(e, e.Dir, config.Flags{})
+	if err != nil {
+		return err
+	}
+	if real, err := filepath.EvalSymlinks(filepath.Dir(filepath.Dir(file))); err == nil {
+		file = filepath.Join(real, config.ProjectFile)
+	}
+	found, err := config.Forget(in, file)
+	switch {
+	case err != nil:
+		return configError(err)
+	case !found:
+		return usageError("see \"bawn trust --list\"", "%q is not trusted", file)
+	}
+	_, err = fmt.Fprintf(e.Stdout, "%s is no longer trusted\n", file)
+	return err
+}

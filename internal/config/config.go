@@ -1,0 +1,291 @@
+// Package config turns configuration files and flags into what a session may
+// see and use (SPEC D2, D5, D9, K2, section 5).
+//
+// The layers are built-in, managed, user, project, flags; a later one wins.
+// The managed file may pin keys against everybody after it. A project's file
+// may only narrow, unless the user trusted exactly its bytes. A file that does
+// not exist is no error; one that can't be understood in full is.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/fspath"
+)
+
+// ManagedFile is where who manages the machine puts its configuration.
+const ManagedFile = "/etc/bawn/config.toml"
+
+// Inputs are all that a configuration depends on.
+type Inputs struct {
+	Workspace     string // absolute; relative paths in files and flags start here
+	Home          string // absolute; what ~ means
+	XDGConfigHome string // or "" for ~/.config
+	XDGStateHome  string // or "" for ~/.local/state
+	ManagedPath   string // or "" for ManagedFile
+	UserPath      string // or "" for bawn/config.toml in XDGConfigHome
+	Flags         Flags
+	Machine       Machine
+}
+
+// A Config is the effective configuration. It does not change once loaded.
+type Config struct {
+	Mode                bawn.Mode
+	Autonomy            bawn.Autonomy
+	Agent               string
+	Provider            string // one of Providers; "" lets Bawn pick
+	Fallback            string // "refuse" or "ask"
+	AllowFallbackToHost bool
+	Profile             string
+	// Open names the credentials whose read is opened again: absolute paths,
+	// which are mounts of the Isolation too, and names such as "gh". A path
+	// that is a read-write mount is opened as well.
+	Open      []string
+	Protected []string // names protected beside the built-in ones (SPEC K6)
+
+	st *state
+}
+
+// An Origin is one effective value and where it came from. A list has one
+// Origin for each entry.
+type Origin struct {
+	Key   string `json:"key"`
+	Value any    `json:"value"`           // string, bool, int64 or float64
+	Entry bool   `json:"entry,omitempty"` // one of a list
+	Place
+}
+
+// Load reads the layers and returns what they come to. The error is of type
+// Errors; nothing half-valid is ever returned with it.
+func Load(in Inputs) (*Config, error) {
+	st, err := in.before()
+	if err != nil {
+		return nil, err
+	}
+	if st, err = in.project(st); err != nil {
+		return nil, err
+	}
+	st.hostNamed = st.scalars["isolation.provider"].value == "host"
+	flags, err := in.Flags.settings(st.paths)
+	if err != nil {
+		return nil, err
+	}
+	if err := st.layer(flags, authority{layer: Command}); err != nil {
+		return nil, err
+	}
+	return st.config()
+}
+
+// before returns the state below the project's file.
+func (in Inputs) before() (*state, error) {
+	p, err := in.paths()
+	if err != nil {
+		return nil, Errors{{Problem: err.Error()}}
+	}
+	if in.Machine.MemoryMB <= 0 {
+		return nil, Errors{{Problem: fmt.Sprintf("the machine's memory is %d MiB; want what the default limits can be measured by", in.Machine.MemoryMB)}}
+	}
+	st := newState(in.Machine, p)
+	for _, f := range []Place{{Layer: Managed, File: in.managed()}, {Layer: User, File: in.User()}} {
+		data, err := readTrusted(f.File)
+		if err == nil && data != nil {
+			err = st.file(data, f, authority{layer: f.Layer})
+		}
+		if err != nil {
+			return nil, asErrors(f, err)
+		}
+	}
+	return st, nil
+}
+
+// file applies the text of one file.
+func (st *state) file(data []byte, in Place, a authority) error {
+	f, err := parse(data, in, st.paths)
+	if err != nil {
+		return err
+	}
+	return st.layer(f, a)
+}
+
+// project applies the project's file: as one that may only narrow, and if it
+// wants more and is trusted, as what it is.
+func (in Inputs) project(st *state) (*state, error) {
+	at := Place{Layer: Project, File: filepath.Join(in.Workspace, ProjectFile)}
+	data, err := readProject(in.Workspace)
+	if err != nil || data == nil {
+		return st, asErrors(at, err)
+	}
+	narrowed := st.clone()
+	err = narrowed.file(data, at, authority{layer: Project, untrusted: true})
+	var errs Errors
+	if !errors.As(err, &errs) || !errs.widening() {
+		return narrowed, err
+	}
+	trusted, trustErr := in.trusts(in.Workspace, data)
+	if trustErr != nil {
+		errs.addf(at, "%v", trustErr)
+	}
+	if !trusted {
+		return nil, errs
+	}
+	return st, st.file(data, at, authority{layer: Project})
+}
+
+// asErrors gives an error of the system a place; what has one keeps it.
+func asErrors(at Place, err error) error {
+	var errs Errors
+	errs.take(at, err)
+	return errs.err()
+}
+
+// paths checks and completes the directories that everything starts from.
+func (in Inputs) paths() (paths, error) {
+	for _, d := range []struct{ what, path string }{{"workspace", in.Workspace}, {"home directory", in.Home}} {
+		if clean, err := fspath.Clean(d.path, "/", "/"); err != nil || clean != d.path {
+			return paths{}, fmt.Errorf("%s %s is not a clean absolute path", d.what, quote(d.path))
+		}
+	}
+	p := paths{workspace: in.Workspace, home: in.Home, own: in.own()}
+	if in.Workspace == "/" {
+		return paths{}, fmt.Errorf("workspace %q would make the whole machine writable; want a directory of your own", in.Workspace)
+	}
+	for _, own := range p.own {
+		if fspath.Below(in.Workspace, own) {
+			return paths{}, fmt.Errorf("workspace %s lies in %q, which holds Bawn's own state", quote(in.Workspace), own)
+		}
+	}
+	return p, nil
+}
+
+// own lists what is Bawn's own: its directories, and what they are if they are
+// symbolic links, say into a repository of dotfiles that a guest may work on.
+func (in Inputs) own() []string {
+	user := filepath.Join(xdg(in.XDGConfigHome, in.Home, ".config"), "bawn")
+	var own []string
+	for _, p := range []string{filepath.Dir(ManagedFile), user, in.State(), filepath.Join(user, "config.toml")} {
+		real, err := filepath.EvalSymlinks(p)
+		if err != nil { // not there
+			real = p
+		}
+		for _, p := range []string{p, real} {
+			if !slices.ContainsFunc(own, func(o string) bool { return fspath.Below(p, o) }) {
+				own = append(own, p)
+			}
+		}
+	}
+	return own
+}
+
+func (in Inputs) managed() string {
+	if in.ManagedPath != "" {
+		return in.ManagedPath
+	}
+	return ManagedFile
+}
+
+// User returns the path of the user's file.
+func (in Inputs) User() string {
+	if in.UserPath != "" {
+		return in.UserPath
+	}
+	return filepath.Join(xdg(in.XDGConfigHome, in.Home, ".config"), "bawn", "config.toml")
+}
+
+// State returns Bawn's state directory of this user.
+func (in Inputs) State() string {
+	return filepath.Join(xdg(in.XDGStateHome, in.Home, ".local/state"), "bawn")
+}
+
+// xdg ignores a relative path, as the XDG base directory specification wants.
+func xdg(dir, home, otherwise string) string {
+	if filepath.IsAbs(dir) {
+		return filepath.Clean(dir)
+	}
+	return filepath.Join(home, otherwise)
+}
+
+// config checks what only the whole can show, and reads off the result.
+func (st *state) config() (*Config, error) {
+	provider, enabled := st.scalars["isolation.provider"], st.scalars["isolation.enabled"]
+	allow := st.scalars["isolation.allow_fallback_to_host"].value == true
+	switch {
+	case enabled.value == false && provider.value != "host":
+		return nil, Errors{{Place: enabled.at, Problem: "isolation.enabled = false is refused: there is no session without isolation unless you name the provider",
+			Hint: `to run without a sandbox set isolation.provider = "host" in your own configuration`}}
+	case provider.value == "host" && !st.hostNamed && !allow:
+		return nil, Errors{{Place: provider.at, Problem: `provider "host" means no isolation, and a flag alone can't choose it`,
+			Hint: "set isolation.allow_fallback_to_host = true or isolation.provider = \"host\" in your own configuration"}}
+	}
+	return &Config{
+		Mode: modeNamed(st.scalars["mode"].value), Autonomy: st.finalAutonomy(), Agent: st.text("agent"),
+		Provider: st.text("isolation.provider"), Fallback: st.text("isolation.fallback"), AllowFallbackToHost: allow,
+		Profile: st.text("isolation.policy_profile"),
+		Open:    st.list("open"), Protected: st.list("protected"), st: st,
+	}, nil
+}
+
+func (st *state) text(path string) string { return st.scalars[path].value.(string) }
+
+func (st *state) list(name string) []string {
+	var texts []string
+	for _, e := range st.lists["isolation."+name] {
+		texts = append(texts, e.text)
+	}
+	return texts
+}
+
+// Origins returns every value in force with its place, in the order of the
+// table of keys. A path that the project closes is an entry like any other.
+func (c *Config) Origins() []Origin {
+	var out []Origin
+	for _, k := range keys {
+		if k.path == "autonomy" {
+			out = append(out, c.autonomy())
+		} else if s, ok := c.st.scalars[k.path]; ok {
+			out = append(out, Origin{Key: k.path, Value: plainValue(s.value), Place: s.at})
+		}
+		for _, e := range c.st.entries(k) {
+			out = append(out, Origin{Key: k.path, Value: e.text, Entry: true, Place: e.at})
+		}
+	}
+	return out
+}
+
+func (c *Config) autonomy() Origin {
+	s, ok := c.st.scalars["autonomy"]
+	if p := c.st.autonomy; p != nil && c.Autonomy.String() == p.value {
+		s = *p
+	} else if !ok {
+		s.at = c.st.scalars["mode"].at
+		s.at.Via = strings.TrimPrefix(s.at.Via+", mode", ", ")
+	}
+	return Origin{Key: "autonomy", Value: c.Autonomy.String(), Place: s.at}
+}
+
+// entries returns a list with what the project adds to it.
+func (st *state) entries(k *key) []entry {
+	all := slices.Clone(st.lists[k.path])
+	for _, n := range st.narrowed {
+		if n.access == bawn.Hidden && k.path == "isolation.deny" || n.access == bawn.ReadOnly && k.path == "isolation.ro" {
+			all = append(all, entry{n.path, n.at})
+		}
+	}
+	return all
+}
+
+// plainValue makes a value one that JSON and TOML know.
+func plainValue(v any) any {
+	if d, ok := v.(time.Duration); ok {
+		return shortDuration(d)
+	}
+	return v
+}
+
+// Show writes an Origin's value as TOML.
+func (o Origin) Show() string { return show(o.Value) }

@@ -1,0 +1,126 @@
+package config
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/fspath"
+)
+
+// Isolation returns what a session in the workspace may see and use. Where the
+// workspace is not the one the configuration was loaded for, paths below that
+// one move along.
+//
+// What no mount covers is read-only; that credentials and what the host
+// executes later are closed (SPEC K4, K6) is up to who builds the plan, see
+// Config.Open and Config.Protected.
+func (c *Config) Isolation(workspace string) bawn.Isolation {
+	move := func(p string) string { return rebase(p, c.st.paths.workspace, workspace) }
+	pass, set := c.st.env()
+	return bawn.Isolation{
+		Profile: c.Profile, Workspace: workspace,
+		Mounts:  c.mounts(move),
+		Network: bawn.NetworkMode(c.st.rank(find("isolation.network"))),
+		Hosts:   c.st.list("hosts"),
+		Env:     pass, SetEnv: set,
+		Caches:    bawn.CacheMode(c.st.rank(find("isolation.caches"))),
+		CacheDirs: each(c.st.list("cache_dirs"), move),
+		Resources: c.st.resources(),
+		Devices:   c.st.list("devices"),
+		Protect:   c.st.scalars["isolation.protect"].value == true,
+	}
+}
+
+func rebase(p, from, to string) string {
+	if !fspath.Below(p, from) {
+		return p
+	}
+	return to + strings.TrimPrefix(p, from)
+}
+
+func each(list []string, f func(string) string) []string {
+	for i := range list {
+		list[i] = f(list[i])
+	}
+	return list
+}
+
+// mounts returns what each path gives: what the trusted layers say, closed
+// further by an untrusted project, Bawn's own directories hidden.
+func (c *Config) mounts(move func(string) string) []bawn.Mount {
+	all := maps.Clone(c.st.reaches)
+	for _, n := range c.st.narrowed {
+		if old, ok := all[n.path]; c.st.counts(n) && (!ok || n.access < old.access) {
+			all[n.path] = n.reach
+		}
+	}
+	for _, own := range c.st.paths.own {
+		all[own] = reach{bawn.Hidden, Place{Via: "bawn's own state"}}
+	}
+	var out []bawn.Mount
+	for path, r := range all {
+		if c.Mode == bawn.ModePlan { // look, do not touch
+			r.access = min(r.access, bawn.ReadOnly)
+		}
+		out = append(out, bawn.Mount{Path: move(path), Access: r.access, Why: c.why(path, r)})
+	}
+	slices.SortFunc(out, func(a, b bawn.Mount) int { return cmp.Compare(a.Path, b.Path) })
+	return out
+}
+
+func (c *Config) why(path string, r reach) string {
+	switch {
+	case path == c.st.paths.workspace && r.at == (Place{}):
+		return "workspace"
+	case slices.Contains(c.st.paths.own, path):
+		return r.at.Via
+	}
+	return r.at.why()
+}
+
+// counts reports whether a path that the project closes is open after all
+// trusted layers; a flag for the same path wins.
+func (st *state) counts(n narrowing) bool {
+	if r, ok := st.reaches[n.path]; ok && r.at.Layer == Command {
+		return false
+	}
+	return n.access < st.access(n.path)
+}
+
+// env splits the entries into names that are passed and names that are set.
+// The last value of a name counts.
+func (st *state) env() (pass, set []string) {
+	for _, e := range st.list("env") {
+		name, _, found := strings.Cut(e, "=")
+		if !found {
+			pass = append(pass, e)
+			continue
+		}
+		set = slices.DeleteFunc(set, func(o string) bool { return strings.HasPrefix(o, name+"=") })
+		set = append(set, e)
+	}
+	return pass, set
+}
+
+func (st *state) resources() bawn.Resources {
+	return bawn.Resources{
+		CPUShares:  limit[int64](st, "cpu_shares"),
+		CPUs:       limit[float64](st, "cpus"),
+		MemoryMB:   limit[int64](st, "memory_mb"),
+		TmpMB:      limit[int64](st, "tmp_mb"),
+		PIDs:       limit[int64](st, "pids_limit"),
+		OpenFiles:  limit[int64](st, "open_files"),
+		FileSizeMB: limit[int64](st, "file_size_mb"),
+		Timeout:    limit[time.Duration](st, "timeout"),
+	}
+}
+
+// limit returns the value in force, zero where none is stated.
+func limit[T int64 | float64 | time.Duration](st *state, name string) T {
+	v, _ := st.scalars["isolation.resources."+name].value.(T)
+	return v
+}

@@ -1,0 +1,90 @@
+package config
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Machine is what the default profile is measured by.
+type Machine struct {
+	MemoryMB int64 // MiB of main memory
+}
+
+// A profile is a named bundle of settings of [isolation]. It is laid over what
+// is in force where it is chosen; extends names one that is laid down first.
+type profile struct {
+	name      string
+	extends   string
+	extendsAt Place
+	settings  []setting
+	at        Place
+	untrusted bool // defined by a project file that is not trusted
+	ceiling   bool // its limits only lower
+}
+
+// builtinNames are the profiles that exist without any file.
+var builtinNames = []string{"default", "readonly", "online", "strict"}
+
+// EnvDefault lists the environment variables of the default profile. None of
+// them is there to carry a credential.
+func EnvDefault() []string {
+	return strings.Fields("TERM COLORTERM LANG LC_* TZ PATH HOME USER LOGNAME SHELL EDITOR VISUAL PAGER" +
+		" NO_COLOR FORCE_COLOR CLICOLOR LINES COLUMNS" +
+		" GOFLAGS GOPROXY GOTOOLCHAIN GOPATH CARGO_HOME RUSTUP_HOME NVM_DIR PYENV_ROOT JAVA_HOME CI" +
+		" GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_AUTHOR_DATE GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL GIT_COMMITTER_DATE")
+}
+
+// cacheDirs are the package caches of the default profile. Directories that
+// hold settings or credentials beside the cache (~/.cargo, ~/.m2) are named by
+// their cache part only.
+const cacheDirs = "~/.cache/go-build ~/go/pkg/mod ~/.cache/pip ~/.cache/uv ~/.cache/pypoetry ~/.npm/_cacache" +
+	" ~/.cache/yarn ~/.cache/pnpm ~/.local/share/pnpm/store ~/.cargo/registry ~/.cargo/git" +
+	" ~/.gradle/caches ~/.m2/repository ~/.nuget/packages ~/.cache/ccache ~/.cache/golangci-lint"
+
+// builtinProfiles returns the profiles of builtinNames, measured for m.
+func builtinProfiles(m Machine, p paths) map[string]*profile {
+	memory := max(1, m.MemoryMB*3/4)
+	b := builder{p}
+	return map[string]*profile{
+		"default": {name: "default", settings: slices.Concat(
+			b.scalars("network", "none", "caches", "private", "protect", true),
+			b.limits(memory, min(4096, max(1, memory/4)), 4096, 16384, 16384, 12*time.Hour),
+			b.list("env", EnvDefault()), b.list("cache_dirs", strings.Fields(cacheDirs)))},
+		"readonly": {name: "readonly", settings: b.list("ro", []string{"."})},
+		"online":   {name: "online", settings: b.scalars("network", "full")},
+		"strict": {name: "strict", ceiling: true, settings: slices.Concat(
+			b.scalars("network", "none", "caches", "read-only", "protect", true),
+			b.limits(max(1, m.MemoryMB/4), min(1024, max(1, m.MemoryMB/16)), 512, 1024, 1024, 2*time.Hour))},
+	}
+}
+
+// builder makes settings from values of the program itself.
+type builder struct{ paths paths }
+
+func (b builder) scalars(pairs ...any) []setting {
+	var out []setting
+	for i := 0; i < len(pairs); i += 2 {
+		out = append(out, setting{key: find("isolation." + pairs[i].(string)), value: pairs[i+1]})
+	}
+	return out
+}
+
+func (b builder) limits(memory, tmp, pids, files, fileSize int64, timeout time.Duration) []setting {
+	return b.scalars("resources.memory_mb", memory, "resources.tmp_mb", tmp, "resources.pids_limit", pids,
+		"resources.open_files", files, "resources.file_size_mb", fileSize, "resources.timeout", timeout)
+}
+
+func (b builder) list(name string, entries []string) []setting {
+	s := setting{key: find("isolation." + name)}
+	for _, e := range entries {
+		if clean, err := s.key.entry(e, b.paths); err == nil { // a cache inside Bawn's own directories is none
+			s.items = append(s.items, item{text: clean})
+		}
+	}
+	return []setting{s}
+}
+
+// unlimited is the rank of a limit that nobody stated.
+var unlimited = math.Inf(1)

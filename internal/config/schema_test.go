@@ -1,0 +1,108 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "rewrite the generated files")
+
+const schemaFile = "../../docs/schema/config.schema.json"
+
+func TestSchemaFileIsCurrent(t *testing.T) {
+	if *update {
+		if err := os.WriteFile(schemaFile, Schema(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(schemaFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, Schema()) {
+		t.Errorf("%s is not what Schema returns; run go test ./internal/config -update", schemaFile)
+	}
+}
+
+// TestSchemaKnowsEveryKey walks the schema as an editor would.
+func TestSchemaKnowsEveryKey(t *testing.T) {
+	var root object
+	if err := json.Unmarshal(Schema(), &root); err != nil {
+		t.Fatal(err)
+	}
+	properties := func(o object) object { return o["properties"].(object) }
+	resources := properties(root["$defs"].(object)["resources"].(object))
+	isolation := properties(properties(root)["isolation"].(object))
+	inProfile := properties(properties(root)["profiles"].(object)["additionalProperties"].(object))
+	for _, k := range keys {
+		in := properties(root)
+		switch {
+		case k.limit():
+			in = resources
+		case strings.HasPrefix(k.path, "isolation."):
+			in = isolation
+			if _, ok := inProfile[k.name()]; ok != k.profile {
+				t.Errorf("%s in profiles: %v; want %v", k.path, ok, k.profile)
+			}
+		}
+		if _, ok := in[k.name()]; !ok {
+			t.Errorf("the schema lacks %s", k.path)
+		}
+	}
+}
+
+func TestSchemaDurationPattern(t *testing.T) {
+	pattern := regexp.MustCompile(find("isolation.resources.timeout").schema()["pattern"].(string))
+	for _, d := range []time.Duration{time.Second, 90 * time.Minute, 12 * time.Hour, 1500 * time.Millisecond} {
+		if s := shortDuration(d); !pattern.MatchString(s) {
+			t.Errorf("%q does not match the schema's pattern", s)
+		}
+	}
+}
+
+// ruleTexts are the words of the page for what a project may do with a key.
+var ruleTexts = []string{
+	"never, also when trusted",
+	"only when trusted",
+	"only towards the strict end",
+	"may add",
+	"nothing that the layers before don't give",
+	"only one whose keys all narrow",
+}
+
+// TestDocsNameEveryKey keeps the page in step with the table.
+func TestDocsNameEveryKey(t *testing.T) {
+	page, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range keys {
+		row := "| `" + k.path + "` | " + ruleTexts[k.rule] + " |"
+		if !strings.Contains(string(page), row) {
+			t.Errorf("docs/configuration.md lacks the row %s", row)
+		}
+	}
+}
+
+// TestStarterIsValid checks the file as it is written and with every key in
+// it uncommented, which changes nothing.
+func TestStarterIsValid(t *testing.T) {
+	in := world(t)
+	starter := Starter(in.Machine)
+	put(t, in.User(), string(starter))
+	before := mustLoad(t, in)
+	put(t, in.User(), regexp.MustCompile(`(?m)^# ([a-z_]+ = .*|\[.*)$`).ReplaceAllString(string(starter), "$1"))
+	after := mustLoad(t, in)
+	a := after.Isolation(in.Workspace)
+	a.Resources.CPUs, a.Resources.CPUShares = 0, 0 // the two that are unlimited without a line
+	same(t, before.Isolation(in.Workspace), a)
+	if before.Autonomy != after.Autonomy || before.Mode != after.Mode || before.Provider != after.Provider {
+		t.Errorf("uncommenting the starter changed %+v to %+v", before, after)
+	}
+}

@@ -1,0 +1,169 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// killWait is how long Kill goes on finding processes to kill.
+const killWait = 2 * time.Second
+
+// Kill ends every process in g with SIGKILL and returns when none is left,
+// or an error after two seconds. It uses cgroup.kill (Linux 5.14); before
+// that, and in version 1, it stops g from growing (cgroup.freeze, pids.max)
+// and signals what it finds until it finds nothing. A group that has been
+// killed is good for nothing but Stats and Remove.
+func (g *Group) Kill() error {
+	deadline := time.Now().Add(killWait)
+	var errs []error
+	for _, d := range g.dirs {
+		errs = append(errs, d.kill(deadline))
+	}
+	return errors.Join(errs...)
+}
+
+func (d dir) kill(deadline time.Time) error {
+	if d.version == 2 {
+		err := d.write("cgroup.kill", "1")
+		if errors.Is(err, unix.ENOENT) {
+			err = d.write("cgroup.freeze", "1")
+		}
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+	} else if slices.Contains(d.has, pids) {
+		if err := d.write("pids.max", "0"); err != nil {
+			return err
+		}
+	}
+	for wait := 100 * time.Microsecond; ; wait = min(2*wait, 20*time.Millisecond) {
+		left, err := d.signalAll()
+		if err != nil || left == 0 {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%d processes in %q have not ended after SIGKILL", left, d.path)
+		}
+		time.Sleep(wait)
+	}
+}
+
+// signalAll sends SIGKILL to every process in d and returns how many were
+// there. A number is signalled through a descriptor, and only if the group
+// still lists it afterwards: by then the descriptor can't mean a stranger who
+// got the number meanwhile.
+func (d dir) signalAll() (int, error) {
+	list, err := d.processes()
+	if err != nil || len(list) == 0 {
+		return 0, err
+	}
+	fds, err := openProcesses(list)
+	defer closeAll(fds)
+	if err != nil {
+		return len(list), err
+	}
+	list, err = d.processes()
+	for _, pid := range list {
+		if fd, ok := fds[pid]; ok {
+			err = errors.Join(err, killFD(fd))
+		}
+	}
+	return len(list), err
+}
+
+// openProcesses returns a descriptor of each process that still exists.
+func openProcesses(list []int) (map[int]int, error) {
+	fds := make(map[int]int, len(list))
+	for _, pid := range list {
+		fd, err := unix.PidfdOpen(pid, 0)
+		if errors.Is(err, unix.ESRCH) {
+			continue
+		}
+		if err != nil {
+			return fds, fmt.Errorf("pidfd_open %d: %w", pid, err)
+		}
+		fds[pid] = fd
+	}
+	return fds, nil
+}
+
+func closeAll(fds map[int]int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+}
+
+func killFD(fd int) error {
+	err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
+}
+
+// processes lists who is in d. A removed group has none.
+func (d dir) processes() ([]int, error) {
+	text, err := d.read("cgroup.procs")
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, err := parsePIDs(text)
+	if err == nil && slices.Contains(list, 0) {
+		return nil, fmt.Errorf("%q holds a process of another pid namespace, which can't be signalled", d.path)
+	}
+	return list, err
+}
+
+// Stats reads what g has used. It works until Remove, also after Kill.
+func (g *Group) Stats() (Stats, error) {
+	var s Stats
+	var errs []error
+	for _, d := range g.dirs {
+		if slices.Contains(d.has, memory) {
+			errs = append(errs, d.memoryStats(&s))
+		}
+		if slices.Contains(d.has, pids) {
+			n, err := d.counter("pids.events", "max")
+			s.PIDsMaxHits = n
+			errs = append(errs, err)
+		}
+	}
+	return s, errors.Join(errs...)
+}
+
+func (d dir) memoryStats(s *Stats) error {
+	peakFile, eventsFile := "memory.peak", "memory.events"
+	if d.version == 1 {
+		peakFile, eventsFile = "memory.max_usage_in_bytes", "memory.oom_control"
+	}
+	peak, err := d.read(peakFile)
+	if errors.Is(err, os.ErrNotExist) {
+		peak, err = "0", nil // memory.peak is of Linux 5.19
+	}
+	if err == nil {
+		s.PeakMemory, err = parseMax(peak)
+	}
+	kills, err2 := d.counter(eventsFile, "oom_kill")
+	s.OOMKills = kills
+	return errors.Join(err, err2)
+}
+
+func (d dir) counter(file, key string) (int64, error) {
+	text, err := d.read(file)
+	if err != nil {
+		return 0, err
+	}
+	n, err := parseCounter(text, key)
+	if err != nil {
+		return 0, fmt.Errorf("%s of %q: %w", file, d.path, err)
+	}
+	return n, nil
+}

@@ -1,0 +1,105 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// Sweep removes the empty groups of Bawn processes that have died without
+// Remove, and returns how many directories that were. It looks where New
+// makes groups (our own group; in version 2 also its ancestors) and leaves
+// alone: names that aren't of Bawn's form, groups whose maker lives or is of
+// another pid namespace, and groups with somebody in them.
+func Sweep() (int, error) {
+	me, err := self()
+	if err != nil {
+		return 0, err
+	}
+	trees, err := here()
+	if err != nil {
+		return 0, err
+	}
+	removed := 0
+	var errs []error
+	for _, h := range trees {
+		for _, d := range h.places() {
+			n, err := sweepDir(d, me)
+			removed += n
+			errs = append(errs, err)
+		}
+	}
+	return removed, errors.Join(errs...)
+}
+
+// places returns the directories of h in which New may make a group.
+func (h *hierarchy) places() []string {
+	used := func(c string) bool { return c == memory || c == pids || c == cpu }
+	switch {
+	case h.own == "":
+		return nil
+	case h.version == 2:
+		return h.ancestors()
+	case slices.ContainsFunc(h.controllers, used):
+		return []string{h.own}
+	}
+	return nil
+}
+
+func sweepDir(dir string, me owner) (int, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) {
+		return 0, nil // nothing of ours can be there
+	}
+	removed := 0
+	for _, e := range entries {
+		o, ours := parseName(e.Name())
+		if !ours || !e.IsDir() || o.namespace != me.namespace || o.alive() {
+			continue
+		}
+		switch e := unix.Rmdir(path.Join(dir, e.Name())); {
+		case e == nil:
+			removed++
+		case !errors.Is(e, unix.EBUSY) && !errors.Is(e, unix.ENOENT):
+			err = errors.Join(err, fmt.Errorf("leftover group in %q: %w", dir, e))
+		}
+	}
+	return removed, err
+}
+
+// self returns the owner that this process is.
+func self() (owner, error) {
+	link, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return owner{}, fmt.Errorf("our pid namespace can't be read: %w", err)
+	}
+	namespace, err := parseNamespace(link)
+	if err != nil {
+		return owner{}, err
+	}
+	pid := os.Getpid()
+	start, err := startTime(pid)
+	return owner{namespace: namespace, pid: pid, start: start}, err
+}
+
+func startTime(pid int) (uint64, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("start time of process %d can't be read: %w", pid, err)
+	}
+	return parseStart(string(stat))
+}
+
+// alive reports whether o still runs. Doubt counts as alive, since the price
+// of that is an empty directory.
+func (o owner) alive() bool {
+	start, err := startTime(o.pid)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
+		return false
+	}
+	return err != nil || start == o.start
+}

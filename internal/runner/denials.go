@@ -1,0 +1,79 @@
+//go:build linux || darwin
+
+package runner
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+)
+
+// Bounds of what one session may write about its refusals: a guest must not
+// be able to fill the log or the caller's memory.
+const (
+	maxKept     = 100
+	maxRecorded = 1000
+)
+
+// denials keeps what the provider refused and records each kind of refusal
+// once. The guest does not wait for the log.
+type denials struct {
+	session *Session
+	queue   chan sandbox.Denial
+	done    chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	seen   map[sandbox.Denial]bool
+	kept   []sandbox.Denial
+	missed int
+}
+
+func newDenials(s Session) *denials {
+	d := &denials{session: &s, queue: make(chan sandbox.Denial, maxRecorded), done: make(chan struct{}), seen: map[sandbox.Denial]bool{}}
+	go d.record()
+	return d
+}
+
+// add is called by the provider, from any goroutine.
+func (d *denials) add(n sandbox.Denial) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed || d.seen[n] {
+		return
+	}
+	if len(d.seen) >= maxRecorded {
+		d.missed++
+		return
+	}
+	d.seen[n] = true
+	if len(d.kept) < maxKept {
+		d.kept = append(d.kept, n)
+	} else {
+		d.missed++
+	}
+	d.queue <- n // has room for all that are ever added
+}
+
+func (d *denials) record() {
+	defer close(d.done)
+	for n := range d.queue {
+		e := d.session.event(map[string]string{"remedy": n.Remedy})
+		e.Time, e.Kind, e.Operation, e.Resource = time.Now(), n.Kind.String(), n.Operation.String(), n.Resource
+		e.Requested, e.Resolved, e.Source, e.Rule, e.Reason = bawn.Deny, bawn.Deny, "rule", n.Rule, n.Reason
+		_ = d.session.Guard.Recorder.Record(context.Background(), e) // the refusal stands either way
+	}
+}
+
+// close waits until all is recorded and returns what was kept.
+func (d *denials) close() ([]sandbox.Denial, int) {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	close(d.queue)
+	<-d.done
+	return d.kept, d.missed
+}

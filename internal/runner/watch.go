@@ -1,0 +1,150 @@
+//go:build linux || darwin
+
+package runner
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/terminal"
+)
+
+// grace is how long a guest has to end after SIGTERM or SIGHUP to Bawn.
+const grace = 5 * time.Second
+
+// signals are those that Bawn passes on instead of dying of them.
+type signals struct{ ch chan os.Signal }
+
+var caught = []os.Signal{
+	syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT,
+}
+
+func catch() *signals {
+	s := &signals{make(chan os.Signal, 32)}
+	for _, sig := range caught {
+		if !signal.Ignored(sig) { // nohup bawn … stays deaf to SIGHUP
+			signal.Notify(s.ch, sig)
+		}
+	}
+	return s
+}
+
+func (s *signals) release() { signal.Stop(s.ch) }
+
+// watch sees one command through.
+type watch struct {
+	session *Session
+	guest   sandbox.Guest
+	proc    sandbox.Process
+	tty     *terminal.Terminal
+	signals *signals
+	ending  syscall.Signal // the signal that told Bawn to end
+	kill    <-chan time.Time
+}
+
+// wait returns when the command has ended, or had to.
+func (w *watch) wait(ctx context.Context) (Result, error) {
+	var limit <-chan time.Time
+	if t := w.session.Isolation.Resources.Timeout; t > 0 {
+		timer := time.NewTimer(t)
+		defer timer.Stop()
+		limit = timer.C
+	}
+	for {
+		select {
+		case ch, ok := <-w.proc.Changes():
+			if !ok {
+				return Result{}, errors.New("the command ended without a status")
+			}
+			if !ch.Stopped {
+				return w.ended(ch.Status), nil
+			}
+			w.stopped(ch.Status.StopSignal())
+		case sig := <-w.signals.ch:
+			w.signal(sig.(syscall.Signal))
+		case <-limit:
+			return Result{Code: codeTimeout, TimedOut: true}, nil
+		case <-w.kill:
+			return Result{Code: signalBase + int(w.ending), Signal: w.ending}, nil
+		case <-w.guest.Done():
+			return w.guestGone()
+		case <-ctx.Done():
+			return Result{}, ctx.Err()
+		}
+	}
+}
+
+// guestGone prefers a status that came just before the guest's end.
+func (w *watch) guestGone() (Result, error) {
+	select {
+	case ch, ok := <-w.proc.Changes():
+		if ok && !ch.Stopped {
+			return w.ended(ch.Status), nil
+		}
+	default:
+	}
+	return Result{Code: signalBase + int(syscall.SIGKILL), Signal: syscall.SIGKILL}, errors.New("the sandbox was killed from outside")
+}
+
+func (w *watch) ended(ws syscall.WaitStatus) Result {
+	if ws.Signaled() {
+		return Result{Code: signalBase + int(ws.Signal()), Signal: ws.Signal()}
+	}
+	return Result{Code: ws.ExitStatus()}
+}
+
+// stopped follows the command's stop: it gets the terminal if that is what it
+// wants, or else Bawn stops too, so that the user's shell takes over.
+func (w *watch) stopped(sig syscall.Signal) {
+	if sig == syscall.SIGTTIN || sig == syscall.SIGTTOU {
+		if err := w.tty.Foreground(); err == nil {
+			w.proc.Foreground()
+			w.proc.Signal(syscall.SIGCONT)
+			return
+		}
+	}
+	w.tty.Suspend()
+	stopSelf()
+	w.resume()
+}
+
+// stopSelf stops Bawn's process group, as the terminal would have stopped the
+// command's. Where nobody could continue it (an orphaned group) the kernel
+// ignores the signal, and the session goes on.
+func stopSelf() {
+	signal.Reset(syscall.SIGTSTP)
+	syscall.Kill(0, syscall.SIGTSTP)
+}
+
+// resume continues the command after Bawn was continued.
+func (w *watch) resume() {
+	signal.Notify(w.signals.ch, syscall.SIGTSTP)
+	if mode, err := w.tty.Resume(); err == nil && mode == terminal.Foreground {
+		w.proc.Foreground()
+	}
+	w.proc.Signal(syscall.SIGCONT)
+}
+
+// signal passes one of Bawn's signals on.
+func (w *watch) signal(sig syscall.Signal) {
+	switch sig {
+	case syscall.SIGCONT:
+		w.resume()
+	case syscall.SIGTERM, syscall.SIGHUP:
+		if w.ending != 0 {
+			w.kill = time.After(0)
+			return
+		}
+		w.ending = sig
+		w.kill = time.After(grace)
+		w.proc.Signal(sig)
+		w.proc.Signal(syscall.SIGCONT)
+	default:
+		w.proc.Signal(sig)
+	}
+}

@@ -1,0 +1,209 @@
+//go:build linux || darwin
+
+package terminal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+const (
+	quiet     = 10 * time.Millisecond  // no output for so long: all has been relayed
+	flushWait = 200 * time.Millisecond // at most, before Bawn stops itself
+)
+
+// Start begins to relay and returns the mode it is in. Call it when the guest
+// has been started.
+func (t *Terminal) Start() (Mode, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.mode == Closed:
+		return Closed, errClosed
+	case t.mode == Bare || t.started:
+		return t.mode, nil
+	}
+	screen, err := newPump()
+	if err != nil {
+		return t.mode, err
+	}
+	t.started = true
+	t.screen = screen
+	go t.relayScreen(screen)
+	t.followSize()
+	return t.settle()
+}
+
+// followSize copies the window's size whenever it changes.
+func (t *Terminal) followSize() {
+	t.resize = make(chan os.Signal, 1)
+	t.resized = make(chan struct{})
+	signal.Notify(t.resize, unix.SIGWINCH)
+	t.copySize() // it may have changed since New
+	go func() {
+		defer close(t.resized)
+		for range t.resize {
+			t.copySize()
+		}
+	}()
+}
+
+// settle enters Foreground where that is wanted and possible, or Background.
+func (t *Terminal) settle() (Mode, error) {
+	t.mode = Background
+	if !t.wanted || !t.in.foreground() {
+		return t.mode, nil
+	}
+	return t.mode, t.enterForeground()
+}
+
+// enterForeground makes the user's terminal raw and starts to relay keys.
+func (t *Terminal) enterForeground() error {
+	if err := t.makeRaw(); err != nil {
+		return err
+	}
+	if t.keys == nil {
+		keys, err := newPump()
+		if err != nil {
+			return errors.Join(err, t.restore(false))
+		}
+		t.keys = keys
+		go t.relayKeys(keys)
+	}
+	t.mode = Foreground
+	return nil
+}
+
+// makeRaw remembers the user's settings, unless they are still our own.
+func (t *Terminal) makeRaw() error {
+	t.ttyMu.Lock()
+	defer t.ttyMu.Unlock()
+	if t.final {
+		return errClosed
+	}
+	now, err := term.GetState(t.in.fd)
+	if err != nil {
+		return fmt.Errorf("terminal settings can't be read: %w", err)
+	}
+	if t.raw != nil && *now == *t.raw {
+		return nil
+	}
+	if t.saved == nil {
+		t.saved = now
+	}
+	if _, err := term.MakeRaw(t.in.fd); err != nil {
+		return fmt.Errorf("terminal can't be made raw: %w", err)
+	}
+	t.raw, err = term.GetState(t.in.fd)
+	return err
+}
+
+// restore gives the user's terminal its settings back, where we changed them
+// and it is still ours: a shell that has taken it meanwhile has set its own,
+// and would have us stopped (SIGTTOU) for touching them.
+func (t *Terminal) restore(final bool) error {
+	t.ttyMu.Lock()
+	defer t.ttyMu.Unlock()
+	t.final = t.final || final
+	saved := t.saved
+	t.saved, t.raw = nil, nil
+	if saved == nil || !t.in.foreground() {
+		return nil
+	}
+	if err := term.Restore(t.in.fd, saved); err != nil && !errors.Is(err, unix.EIO) {
+		return fmt.Errorf("terminal settings can't be restored: %w", err)
+	}
+	return nil // EIO: the terminal is gone, and its settings with it
+}
+
+// forget drops the user's settings: the shell has set its own.
+func (t *Terminal) forget() {
+	t.ttyMu.Lock()
+	defer t.ttyMu.Unlock()
+	t.saved, t.raw = nil, nil
+}
+
+// Foreground takes the user's terminal for the guest. It returns
+// ErrBackground where that belongs to another process group.
+func (t *Terminal) Foreground() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.mode == Bare || t.mode == Foreground:
+		return nil
+	case t.mode == Closed || !t.started:
+		return errClosed
+	case !t.in.foreground():
+		return ErrBackground
+	}
+	t.wanted = true
+	t.copySize()
+	return t.enterForeground()
+}
+
+// Suspend relays what the guest has written, stops taking keys and gives the
+// terminal its settings back, so that Bawn may stop itself. Keys typed from
+// now on go to whoever reads the terminal next.
+func (t *Terminal) Suspend() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.started || t.mode == Closed {
+		return nil
+	}
+	t.flush()
+	t.stopKeys()
+	t.mode = Suspended
+	return t.restore(false)
+}
+
+// flush waits until the guest's output has come out, but not for long.
+func (t *Terminal) flush() {
+	for end := time.Now().Add(flushWait); time.Now().Before(end); {
+		if !readable(t.master, quiet) && !t.screen.busy.Load() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Resume is called after SIGCONT: it enters Foreground if the shell has given
+// Bawn the terminal and the guest had it before, or else Background, and
+// returns which.
+func (t *Terminal) Resume() (Mode, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.mode == Closed:
+		return Closed, errClosed
+	case !t.started:
+		return t.mode, nil
+	}
+	t.copySize()
+	if t.wanted && t.in.foreground() {
+		return t.settle()
+	}
+	t.stopKeys()
+	t.forget()
+	t.mode = Background
+	return t.mode, nil
+}
+
+// stopKeys ends the key relay and waits until it has: no key is read after.
+func (t *Terminal) stopKeys() {
+	if t.keys == nil {
+		return
+	}
+	t.keys.stop()
+	t.keys = nil
+}
+
+// Restore gives the user's terminal its settings back at once and for good,
+// for a caller that is about to die of a signal. It waits for nobody and may
+// be called at any time, also without Start and after Close.
+func (t *Terminal) Restore() error { return t.restore(true) }

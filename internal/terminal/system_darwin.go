@@ -1,0 +1,47 @@
+package terminal
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const getTermios = unix.TIOCGETA
+
+// ptmxDevice is /dev/ptmx, 15:0.
+const ptmxDevice = 15 << 24
+
+// reopenNames returns nothing: opening /dev/fd/N duplicates the descriptor
+// instead of opening what it is.
+func reopenNames(int) []string { return nil }
+
+// poll waits until fd is ready for events, or has failed, or wake (unless it
+// is -1) was closed at its other end. A negative timeout is none. It uses
+// select(2), since poll(2) doesn't support terminals here.
+func poll(fd int, events int16, wake int, timeout time.Duration) (ready, woken bool, err error) {
+	if fd >= unix.FD_SETSIZE || wake >= unix.FD_SETSIZE {
+		return false, false, fmt.Errorf("descriptor %d is too large for select", max(fd, wake))
+	}
+	var read, write unix.FdSet
+	if events&unix.POLLOUT != 0 {
+		write.Set(fd)
+	} else {
+		read.Set(fd)
+	}
+	if wake >= 0 {
+		read.Set(wake)
+	}
+	var limit *unix.Timeval
+	if timeout >= 0 {
+		tv := unix.NsecToTimeval(timeout.Nanoseconds())
+		limit = &tv
+	}
+	if _, err := unix.Select(max(fd, wake)+1, &read, &write, nil, limit); err != nil {
+		return false, false, err
+	}
+	return read.IsSet(fd) || write.IsSet(fd), wake >= 0 && read.IsSet(wake), nil
+}
+
+// hungUp is always true: a terminal that is ready and has no byte has ended.
+func hungUp(int) bool { return true }
