@@ -101,6 +101,6 @@ func newRoot(e *Env) *cobra.Command {
 	root.SetIn(e.Stdin)
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
-	root.AddCommand(newRunCommand(e), newAuditCommand(e), newConfigCommand(e), newTrustCommand(e))
+	root.AddCommand(newRunCommand(e), newAuditCommand(e), newConfigCommand(e), newTrustCommand(e), newDoctorCommand(e))
 	return root
 }

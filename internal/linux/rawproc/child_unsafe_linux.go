@@ -50,6 +50,7 @@ type shared struct {
 const (
 	maxPaths      = 64
 	maxRequestFDs = 4 // stdin, stdout, stderr, terminal
+	maxReady      = 4
 )
 
 // message is one packet on the control socket with room for descriptors.
@@ -114,7 +115,7 @@ func forkInit(flags uintptr, steps *step, n int, sh *shared, sock uintptr, ready
 // has run.
 type readyFDs struct {
 	n    int32
-	slot [2]Slot
+	slot [maxReady]Slot
 }
 
 //go:nosplit
@@ -188,7 +189,7 @@ func sendReady(sh *shared, sock uintptr, ready *readyFDs) {
 		h.SetLen(unix.SizeofCmsghdr + 4*int(ready.n))
 		for i := int32(0); i < ready.n; i++ {
 			p := unsafe.Add(unsafe.Pointer(&sh.out.ctl[unix.SizeofCmsghdr]), 4*uintptr(i))
-			*(*int32)(p) = int32(sh.slots[ready.slot[i&1]&(maxSlots-1)])
+			*(*int32)(p) = int32(sh.slots[ready.slot[i&(maxReady-1)]&(maxSlots-1)])
 		}
 		sh.out.hdr.SetControllen(unix.SizeofCmsghdr + 8*int((ready.n+1)/2))
 	}

@@ -34,7 +34,7 @@ func (e *StepError) Unwrap() error { return e.Errno }
 type Config struct {
 	Namespaces uintptr // CLONE_NEW… flags
 	Program    *Program
-	Ready      []Slot // descriptors to hand back once the program has run, at most two
+	Ready      []Slot // descriptors to hand back once the program has run, at most four
 }
 
 // An Init is PID 1 of a PID namespace. Its methods may be called from several
@@ -48,18 +48,21 @@ type Init struct {
 	cfg    Config
 	ready  []*os.File
 
-	end      sync.Once
-	start    sync.Mutex // guards the arena and ended
-	ended    bool
-	started  chan packet
-	pending  func(unix.WaitStatus) // OnStatus of the command being started
-	done     chan struct{}         // the socket has ended
+	end     sync.Once
+	start   sync.Mutex // guards the arena and ended
+	ended   bool
+	started chan packet
+	pending func(unix.WaitStatus) // OnStatus of the command being started
+	done    chan struct{}         // the socket has ended
 }
 
 // Start forks PID 1, runs the program in it and returns once it is ready.
 // The calling thread must live as long as the Init when the program sets
 // PR_SET_PDEATHSIG.
 func Start(cfg Config) (*Init, error) {
+	if len(cfg.Ready) > maxReady {
+		return nil, fmt.Errorf("BUG(bawn): %d descriptors to hand back", len(cfg.Ready))
+	}
 	arena, err := unix.Mmap(-1, 0, arenaSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return nil, fmt.Errorf("reserve shared memory: %w", err)
@@ -164,7 +167,7 @@ func wait(pid int) (ws unix.WaitStatus) {
 func (in *Init) recv() (packet, []int, error) {
 	var p packet
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&p)), unsafe.Sizeof(p))
-	oob := make([]byte, unix.CmsgSpace(4*4))
+	oob := make([]byte, unix.CmsgSpace(4*maxReady))
 	n, oobn, err := eintr2(func() (int, int, error) {
 		n, oobn, _, _, err := unix.Recvmsg(in.sock, buf, oob, unix.MSG_CMSG_CLOEXEC)
 		return n, oobn, err

@@ -24,6 +24,7 @@ type program struct {
 	rawproc.Program
 	namespaces uintptr
 	root       rawproc.Slot // O_PATH of the guest's root, for the supervisor
+	pidNS      rawproc.Slot // the guest's PID namespace, for the supervisor
 	listener   rawproc.Slot // of the seccomp filter, for the supervisor
 	fd         rawproc.Slot // whatever is closed a few steps later
 }
@@ -36,7 +37,7 @@ var cloneFlags = map[string]uintptr{
 // compile turns the plan into a program. joins are open cgroup.procs files.
 func compile(p *Plan, joins []*os.File) (*program, error) {
 	c := &program{}
-	c.root, c.listener, c.fd = c.NewSlot(), c.NewSlot(), c.NewSlot()
+	c.root, c.pidNS, c.listener, c.fd = c.NewSlot(), c.NewSlot(), c.NewSlot(), c.NewSlot()
 	for _, ns := range p.Namespaces {
 		c.namespaces |= cloneFlags[ns]
 	}
@@ -228,6 +229,7 @@ func (c *program) pivot() {
 	c.Call("let go of the old root", unix.SYS_UMOUNT2, ".", unix.MNT_DETACH)
 	c.Call("enter /", unix.SYS_CHDIR, "/")
 	c.Call("open the new root", unix.SYS_OPENAT, unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC).Into(c.root)
+	c.Call("open the PID namespace", unix.SYS_OPENAT, unix.AT_FDCWD, "/proc/self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC).Into(c.pidNS)
 }
 
 // session leaves the user's terminal behind and gives PID 1 nothing to read.

@@ -11,17 +11,6 @@ import (
 	"github.com/bawn-dev/bawn/internal/linux/rawproc"
 )
 
-// A StartError says why a sandbox could not be made, and what to do.
-type StartError struct {
-	Err    error
-	Remedy string
-}
-
-func (e *StartError) Error() string { return "can't make the sandbox: " + e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *StartError) Unwrap() error { return e.Err }
-
 // explain finds the remedy for a failed start.
 func explain(err error) error {
 	var step *rawproc.StepError

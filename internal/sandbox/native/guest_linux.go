@@ -36,7 +36,7 @@ func start(p *Plan, group *cgroup.Group, onDenial func(sandbox.Denial)) (*guest,
 		return nil, err
 	}
 	in, err := rawproc.Start(rawproc.Config{
-		Namespaces: prog.namespaces, Program: &prog.Program, Ready: []rawproc.Slot{prog.root, prog.listener},
+		Namespaces: prog.namespaces, Program: &prog.Program, Ready: []rawproc.Slot{prog.root, prog.pidNS, prog.listener},
 	})
 	if err != nil {
 		return nil, err
@@ -51,18 +51,15 @@ func start(p *Plan, group *cgroup.Group, onDenial func(sandbox.Denial)) (*guest,
 
 // supervise starts the supervisor on what PID 1 handed back.
 func (g *guest) supervise(onDenial func(sandbox.Denial)) error {
-	root, listener := g.init.Ready()[0], g.init.Ready()[1]
-	ns, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid_for_children", g.init.PID()))
-	if err != nil {
-		ns, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", g.init.PID()))
-	}
-	if err != nil {
-		return fmt.Errorf("name the guest's PID namespace: %w", err)
+	root, pidNS, listener := g.init.Ready()[0], g.init.Ready()[1], g.init.Ready()[2]
+	var ns unix.Stat_t
+	if err := unix.Fstat(int(pidNS.Fd()), &ns); err != nil {
+		return fmt.Errorf("look at the guest's PID namespace: %w", err)
 	}
 	g.super = &supervisor{
 		listener: notify.NewListener(listener), root: int(root.Fd()), onDenial: onDenial, stop: make(chan struct{}),
 		names: newProtector(g.plan.Protected, g.plan.ExtraNames), repos: newRepositories(),
-		sockets: &sockets{private: privateDevices(int(root.Fd()), g.plan.Mounts), pidNS: ns, ownNetwork: g.plan.Loopback},
+		sockets: &sockets{private: privateDevices(int(root.Fd()), g.plan.Mounts), pidNS: Identity{ns.Dev, ns.Ino}, ownNetwork: g.plan.Loopback},
 	}
 	g.super.run()
 	return nil

@@ -69,3 +69,66 @@ func TestSmoke(t *testing.T) {
 		t.Fail()
 	}
 }
+
+func benchRequest(b *testing.B, ws string) sandbox.Request {
+	return sandbox.Request{
+		Session: bawn.Session{ID: "bench", Isolation: bawn.Isolation{Workspace: ws, Protect: true, Env: []string{"PATH", "HOME"},
+			Mounts: []bawn.Mount{{Path: ws, Access: bawn.ReadWrite, Why: "workspace"}}, Resources: bawn.Resources{TmpMB: 64}}},
+		Argv: []string{"true"}, Dir: ws, Environ: os.Environ(),
+	}
+}
+
+func BenchmarkPlan(b *testing.B) {
+	ws := b.TempDir()
+	p := New()
+	for b.Loop() {
+		if _, err := p.Plan(benchRequest(b, ws)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkNew(b *testing.B) {
+	for b.Loop() {
+		New()
+	}
+}
+
+func BenchmarkStartAndClose(b *testing.B) {
+	runtime.LockOSThread()
+	ws, p := b.TempDir(), New()
+	plan, err := p.Plan(benchRequest(b, ws))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		g, err := p.Start(plan, func(sandbox.Denial) {})
+		if err != nil {
+			b.Fatal(err)
+		}
+		g.Close()
+	}
+}
+
+func BenchmarkExec(b *testing.B) {
+	runtime.LockOSThread()
+	ws, p := b.TempDir(), New()
+	plan, err := p.Plan(benchRequest(b, ws))
+	if err != nil {
+		b.Fatal(err)
+	}
+	g, err := p.Start(plan, func(sandbox.Denial) {})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer g.Close()
+	null, _ := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	for b.Loop() {
+		proc, err := g.Exec(sandbox.Command{Argv: []string{"/bin/true"}, Stdio: [3]*os.File{null, null, null}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for range proc.Changes() {
+		}
+	}
+}

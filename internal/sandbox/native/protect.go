@@ -141,6 +141,10 @@ func (p *protector) relative(abs string) (string, bool) {
 // branches called "hooks", reflogs.
 var gitData = map[string]bool{"objects": true, "refs": true, "logs": true, "lfs": true, "annex": true}
 
+// gitStructure are directories of a git directory that hold what git executes
+// or obeys.
+var gitStructure = map[string]bool{"hooks": true, "info": true, "modules": true, "worktrees": true}
+
 // gitRule rules on a path below a directory called .git; rest is empty for
 // .git itself. Git must keep working: it may write what is data, and never
 // what the next git command on the host would execute or obey.
@@ -158,8 +162,11 @@ func gitRule(op operation, rest []string, isDir bool) (ruling, string) {
 	if gitData[rest[0]] {
 		return rulingAllow, ""
 	}
-	if (isDir && (op == opRenameFrom || op == opRenameTo)) || op == opSymlink {
+	if isDir && (op == opRenameFrom || op == opRenameTo) || op == opSymlink && len(rest) > 1 {
 		return rulingDeny, rule + "/" + rest[0]
+	}
+	if gitStructure[rest[0]] && len(rest) == 1 && op != opMkdir {
+		return rulingDeny, rule + "/" + rest[0] // only ever a real directory, made in its place
 	}
 	switch rest[0] {
 	case "modules":
@@ -219,6 +226,9 @@ func moduleRule(op operation, rest []string) (ruling, string) {
 
 // worktreeRule rules on .git/worktrees/ID.
 func worktreeRule(op operation, rest []string) (ruling, string) {
+	if len(rest) == 1 && op != opMkdir {
+		return rulingDeny, "protected:.git/worktrees"
+	}
 	if len(rest) < 2 {
 		return rulingAllow, ""
 	}

@@ -1,7 +1,6 @@
 package native
 
 import (
-	"os"
 	"path"
 	"strconv"
 	"unsafe"
@@ -17,7 +16,7 @@ import (
 // connecting to a socket that has a path.
 type sockets struct {
 	private    map[uint64]bool // st_dev of the session's own file systems
-	pidNS      string          // link of the guest's PID namespace
+	pidNS      Identity        // of the guest's PID namespace
 	ownNetwork bool            // abstract names are the session's own too
 }
 
@@ -182,8 +181,9 @@ func (s *sockets) guestListens(like int, target sockaddr) bool {
 	if err != nil || cred.Pid <= 0 || !peerAlive(probe) {
 		return false
 	}
-	ns, err := os.Readlink("/proc/" + strconv.Itoa(int(cred.Pid)) + "/ns/pid")
-	return err == nil && ns == s.pidNS && peerAlive(probe)
+	var ns unix.Stat_t
+	err = unix.Stat("/proc/"+strconv.Itoa(int(cred.Pid))+"/ns/pid", &ns)
+	return err == nil && Identity{ns.Dev, ns.Ino} == s.pidNS && peerAlive(probe)
 }
 
 const soPeerPidfd = 77 // SO_PEERPIDFD, Linux 6.5

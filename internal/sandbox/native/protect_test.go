@@ -1,0 +1,154 @@
+package native
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestRules(t *testing.T) {
+	const w = "/work/p"
+	cases := []struct {
+		op   operation
+		path string
+		dir  bool
+		want ruling
+	}{
+		{opOpen, "main.go", false, rulingAllow},
+		{opOpen, ".git/index.lock", false, rulingAllow},
+		{opRenameTo, ".git/index", false, rulingAllow},
+		{opOpen, ".git/objects/ab/cd", false, rulingAllow},
+		{opOpen, ".git/refs/heads/hooks", false, rulingAllow},
+		{opOpen, ".git/logs/refs/heads/config", false, rulingAllow},
+		{opOpen, ".git/HEAD", false, rulingAllow},
+		{opMkdir, ".git", true, rulingAllow},
+		{opMkdir, "sub/.git/hooks", true, rulingAllow},
+		{opOpen, "sub/.git/hooks/pre-commit.sample", false, rulingAllow},
+		{opRenameTo, "sub/.git/hooks/pre-commit.sample", false, rulingDeny},
+		{opRenameFrom, "sub/.git/hooks/pre-commit.sample", false, rulingDeny},
+		{opOpen, ".git/hooks/pre-commit", false, rulingDeny},
+		{opOpen, ".GIT/Hooks/pre-commit", false, rulingDeny},
+		{opOpen, ".git/config", false, rulingDeny},
+		{opRenameTo, ".git/config", false, rulingNewFile},
+		{opOpen, ".git/config.lock", false, rulingNewLock},
+		{opLinkFrom, ".git/config", false, rulingDeny},
+		{opTruncate, ".git/config", false, rulingDeny},
+		{opOpen, ".git/config.worktree", false, rulingDeny},
+		{opOpen, ".git/commondir", false, rulingDeny},
+		{opOpen, ".git/info/attributes", false, rulingDeny},
+		{opOpen, ".git/info/exclude", false, rulingAllow},
+		{opOpen, "wt/.git", false, rulingGitfile},
+		{opRenameTo, "wt/.git", false, rulingDeny},
+		{opRenameFrom, ".git", true, rulingDeny},
+		{opSymlink, "x/.git", false, rulingDeny},
+		{opSymlink, ".git/tAbCdE", false, rulingAllow},
+		{opSymlink, ".git/hooks", false, rulingDeny},
+		{opSymlink, ".git/modules", false, rulingDeny},
+		{opRenameTo, ".git/modules", false, rulingDeny},
+		{opRenameTo, ".git/worktrees", true, rulingDeny},
+		{opRenameTo, ".git/info", true, rulingDeny},
+		{opSymlink, ".git/worktrees/x", false, rulingDeny},
+		{opMkdir, ".git/worktrees/x", true, rulingAllow},
+		{opOpen, ".git/worktrees/x/commondir", false, rulingCommon},
+		{opRenameTo, ".git/worktrees/x/commondir", false, rulingDeny},
+		{opOpen, ".git/worktrees/x/gitdir", false, rulingAllow},
+		{opOpen, ".git/worktrees/x/config", false, rulingDeny},
+		{opRenameTo, ".git/worktrees/x/config", false, rulingDeny},
+		{opOpen, ".git/worktrees/x/config.worktree", false, rulingDeny},
+		{opOpen, ".git/worktrees/x/hooks/y", false, rulingDeny},
+		{opOpen, ".git/modules/a/b/hooks/post-checkout", false, rulingDeny},
+		{opRenameTo, ".git/modules/a/config", false, rulingDeny},
+		{opSymlink, ".git/modules/a", false, rulingDeny},
+		{opOpen, ".claude/settings.json", false, rulingDeny},
+		{opMkdir, "deep/down/.vscode", true, rulingDeny},
+		{opSymlink, ".idea", false, rulingDeny},
+		{opRenameTo, ".cursor", true, rulingDeny},
+		{opOpen, ".envrc", false, rulingDeny},
+		{opOpen, ".koda/agents/x.json", false, rulingDeny},
+		{opOpen, ".koda/notes", false, rulingAllow},
+		{opMkdir, ".koda", true, rulingAllow},
+		{opRenameTo, ".koda", true, rulingDeny},
+		{opOpen, ".github/workflows/ci.yml", false, rulingAllow},
+		{opOpen, "extra/file", false, rulingDeny},
+	}
+	p := newProtector([]string{w}, []string{"extra"})
+	for _, c := range cases {
+		if got, _ := p.rule(c.op, w+"/"+c.path, c.dir); got != c.want {
+			t.Errorf("op %d on %s: got %d, want %d", c.op, c.path, got, c.want)
+		}
+		if got, _ := p.rule(c.op, "/tmp/"+c.path, c.dir); got != rulingAllow {
+			t.Errorf("op %d on /tmp/%s, outside: got %d, want allow", c.op, c.path, got)
+		}
+	}
+}
+
+func TestRulesOfAGitDirectoryByItself(t *testing.T) {
+	p := newProtector([]string{"/repo/.git"}, nil)
+	if got, _ := p.rule(opOpen, "/repo/.git/hooks/x", false); got != rulingDeny {
+		t.Errorf("got %d, want deny", got)
+	}
+	if got, _ := p.rule(opOpen, "/repo/.git/objects/x", false); got != rulingAllow {
+		t.Errorf("got %d, want allow", got)
+	}
+}
+
+// Whatever lies below a protected name is protected, wherever the name stands.
+func TestProtectedNamesHoldAtAnyDepth(t *testing.T) {
+	p := newProtector([]string{"/w"}, nil)
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.SampledFrom(protectedNames).Draw(t, "name")
+		parts := rapid.SliceOfN(rapid.StringMatching(`[a-z]{1,6}`), 0, 4)
+		abs := "/w"
+		for _, d := range parts.Draw(t, "above") {
+			abs += "/" + d
+		}
+		abs += "/" + name
+		for _, d := range parts.Draw(t, "below") {
+			abs += "/" + d
+		}
+		op := operation(rapid.IntRange(0, int(opBind)).Draw(t, "op"))
+		if got, _ := p.rule(op, abs, rapid.Bool().Draw(t, "dir")); got != rulingDeny {
+			t.Fatalf("op %d on %s: got %d, want deny", op, abs, got)
+		}
+	})
+}
+
+func TestActiveKey(t *testing.T) {
+	inert := "[core]\n\trepositoryformatversion = 0\n\tbare = false\n[remote \"origin\"]\n\turl = https://example.com/x.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch \"a/b\"]\n\tmerge = refs/heads/a/b\n"
+	if got := activeKey(inert); got != "" {
+		t.Errorf("inert configuration: got %q", got)
+	}
+	active := map[string]string{
+		"[core]\n\tfsmonitor = x\n":                                      "core.fsmonitor",
+		"[CORE]\n\tHooksPath = /tmp\n":                                   "core.hookspath",
+		"[core]\n\tsshCommand = x\n":                                     "core.sshcommand",
+		"[alias]\n\tst = !x\n":                                           "alias.st",
+		"[include]\n\tpath = /tmp/x\n":                                   "include.path",
+		"[includeIf \"gitdir:/\"]\n\tpath = /x\n":                        "includeif.*.path",
+		"[filter \"a\"]\n\tclean = x\n":                                  "filter.*.clean",
+		"[remote \"o\"]\n\turl = ext::sh -c id\n":                        "remote.*.url",
+		"[remote \"o\"]\n\turl = --upload-pack=x\n":                      "remote.*.url",
+		"[remote \"o\"]\n\tpushurl = https://evil\n":                     "remote.*.pushurl",
+		"[remote \"o\"]\n\tuploadpack = x\n":                             "remote.*.uploadpack",
+		"[extensions]\n\tworktreeConfig = true\n":                        "extensions.worktreeconfig",
+		"[core] fsmonitor = x\n":                                         "syntax",
+		"[core]\n\tbare = false \\\n\tfsmonitor = x\n":                   "syntax",
+		"bare = false\n":                                                 "syntax",
+		"[core]\n\tbare\n":                                               "syntax",
+		"[core]\r\n\tfsmonitor=x\n":                                      "syntax",
+		"[core]\n\tbare = \"false\"\n":                                   "syntax",
+		"[remote \"a\\\"]\n[core]\nfsmonitor=x #\"]\n\turl = https://\n": "syntax",
+		"evil\n": "syntax",
+	}
+	for text, want := range active {
+		if got := activeKey(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func FuzzActiveKey(f *testing.F) {
+	f.Add("[core]\n\tbare = false\n")
+	f.Add("[remote \"x\"]\n\turl = ext::x\n")
+	f.Fuzz(func(t *testing.T, text string) { activeKey(text) })
+}
