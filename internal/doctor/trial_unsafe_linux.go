@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"unsafe"
 
@@ -80,8 +79,6 @@ func trial(dir string) error {
 
 // session runs the probe and returns what it printed.
 func session(ws, out string) (string, error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	p := native.New()
 	plan, err := p.Plan(sandbox.Request{
 		Session: bawn.Session{ID: "doctor", Isolation: bawn.Isolation{

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -61,9 +60,6 @@ func (e *DeniedError) Error() string { return "denied: " + e.Decision.Reason }
 // *sandbox.NotFoundError when the command can't be executed, and another error
 // when Bawn itself failed; the sandbox is gone in each case.
 func Run(ctx context.Context, s Session) (Result, error) {
-	// The kernel ends the guest when the thread that forked it ends.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	began := time.Now()
 	if d := s.Guard.Check(ctx, s.action(), s.event(s.Details)); d.Verdict != bawn.Allow {
 		return Result{Code: codeDenied}, &DeniedError{d}

@@ -80,7 +80,11 @@ func (g *Group) make(trees []hierarchy, l Limits) error {
 		return &Unavailable{Missing: missing}
 	}
 	for _, p := range places {
-		if err := g.add(p, l); err != nil {
+		err := g.add(p, l)
+		if errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("%w; every session needs a name of its own", err)
+		}
+		if err != nil {
 			return &Unavailable{Missing: p.unavailable(err)}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -139,10 +140,12 @@ func publicExecutable(t *testing.T) string {
 	return name
 }
 
+var groups atomic.Int64 // made so far, for their names
+
 // newGroup makes a group that is gone at the end of the test, whatever happens.
 func newGroup(t testing.TB, l Limits) *Group {
 	t.Helper()
-	g, err := New("test", l)
+	g, err := New(fmt.Sprintf("test%d", groups.Add(1)), l)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,6 +105,9 @@ func usable(dir string, need []string) error {
 			return fmt.Errorf("%q is not ours to write: %w", name, err)
 		}
 	}
+	if err := empty(dir); err != nil {
+		return err
+	}
 	enabled, err := words(path.Join(dir, "cgroup.subtree_control"))
 	if err != nil {
 		return err
@@ -120,13 +123,20 @@ func usable(dir string, need []string) error {
 	if absent := without(lack, there); len(absent) != 0 {
 		return fmt.Errorf("%q: %w %q", dir, errAbsent, absent)
 	}
-	return enable(dir, lack)
+	return writeCgroup(path.Join(dir, "cgroup.subtree_control"), "+"+strings.Join(lack, " +"))
 }
 
-func enable(dir string, controllers []string) error {
-	err := writeCgroup(path.Join(dir, "cgroup.subtree_control"), "+"+strings.Join(controllers, " +"))
-	if errors.Is(err, unix.EBUSY) {
-		return fmt.Errorf("%q has processes in it, so its children can't have controllers: %w", dir, err)
+// empty reports that dir has processes in it, which only the root may have
+// beside children with controllers. The kernel refuses that (EBUSY) for memory
+// alone: enabling cpu or pids would succeed, turn dir into the root of a
+// threaded tree and its children into groups that no process can join.
+func empty(dir string) error {
+	if _, err := os.Stat(path.Join(dir, "cgroup.type")); errors.Is(err, unix.ENOENT) {
+		return nil // only the root has no type
+	}
+	processes, err := words(path.Join(dir, "cgroup.procs"))
+	if err == nil && len(processes) != 0 {
+		err = fmt.Errorf("%q has processes in it, so its children can't have controllers: %w", dir, unix.EBUSY)
 	}
 	return err
 }

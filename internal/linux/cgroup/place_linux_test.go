@@ -33,15 +33,8 @@ func TestChooseV2(t *testing.T) {
 		[3]string{".", "cpu memory pids", "memory pids"},
 		[3]string{"user", "memory pids", "memory pids"},
 		[3]string{"user/app", "memory pids", "memory pids"},
-		[3]string{"user/app/scope", "memory pids", ""})
+		[3]string{"user/app/scope", "", ""})
 	scope := filepath.Join(top, "user/app/scope")
-	// Our own group can't take children with controllers: it has us in it.
-	if err := os.Chmod(filepath.Join(scope, "cgroup.procs"), 0o444); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(scope, "cgroup.subtree_control")); err != nil {
-		t.Fatal(err)
-	}
 	h := &hierarchy{version: 2, top: top, own: scope}
 	p, err := chooseV2(h, []string{memory, pids})
 	if err != nil {
@@ -89,6 +82,23 @@ func TestEnableWritesOnlyWhatLacks(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(top, "cgroup.subtree_control"))
 	if err != nil || string(b) != "+memory +cpu" {
 		t.Errorf("wrote %q, %v", b, err)
+	}
+}
+
+// Only the root may have both processes and children with controllers.
+func TestProcessesInTheWay(t *testing.T) {
+	top := tree(t, [3]string{".", "pids", "pids"})
+	if err := os.WriteFile(filepath.Join(top, "cgroup.procs"), []byte("0\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := usable(top, []string{pids}); err != nil {
+		t.Errorf("the root: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(top, "cgroup.type"), []byte("domain\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := usable(top, []string{pids}); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("a group that is not the root: %v; want EBUSY", err)
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -52,13 +54,11 @@ type Init struct {
 	start   sync.Mutex // guards the arena and ended
 	ended   bool
 	started chan packet
-	pending func(unix.WaitStatus) // OnStatus of the command being started
-	done    chan struct{}         // the socket has ended
+	pending atomic.Pointer[Command] // the command being started
+	done    chan struct{}           // the socket has ended
 }
 
 // Start forks PID 1, runs the program in it and returns once it is ready.
-// The calling thread must live as long as the Init when the program sets
-// PR_SET_PDEATHSIG.
 func Start(cfg Config) (*Init, error) {
 	if len(cfg.Ready) > maxReady {
 		return nil, fmt.Errorf("BUG(bawn): %d descriptors to hand back", len(cfg.Ready))
@@ -76,17 +76,29 @@ func Start(cfg Config) (*Init, error) {
 		started: make(chan packet, 1), done: make(chan struct{})}
 	in.shared.in.link()
 	in.shared.out.link()
-	err = in.fork(pair[1])
-	unix.Close(pair[1])
-	if err == nil {
-		err = in.awaitReady()
-	}
-	if err != nil {
+	ready := make(chan error, 1)
+	go in.live(pair[1], ready)
+	if err := <-ready; err != nil {
 		in.abandon()
 		return nil, err
 	}
-	go in.receive()
 	return in, nil
+}
+
+// live forks the child and then listens to it. It keeps one thread for itself
+// from before the fork until the child's end: PR_SET_PDEATHSIG counts the
+// thread that forked as the parent.
+func (in *Init) live(childSock int, ready chan<- error) {
+	runtime.LockOSThread()
+	err := in.fork(childSock)
+	unix.Close(childSock)
+	if err == nil {
+		err = in.awaitReady()
+	}
+	ready <- err
+	if err == nil {
+		in.receive()
+	}
 }
 
 // link makes the message point at its own parts.
@@ -203,7 +215,7 @@ func (in *Init) receive() {
 		switch p.kind {
 		case kindStarted:
 			if p.status == 0 {
-				watch[p.pid] = in.pending
+				watch[p.pid] = in.pending.Load().OnStatus
 			}
 			in.started <- p
 		case kindStatus:
@@ -262,7 +274,7 @@ func (in *Init) Run(c Command) (int, error) {
 	if err := in.shared.fill(in.arena, c); err != nil {
 		return 0, err
 	}
-	in.pending = c.OnStatus
+	in.pending.Store(&c)
 	fds := []int{int(c.Stdio[0].Fd()), int(c.Stdio[1].Fd()), int(c.Stdio[2].Fd())}
 	if c.Terminal != nil {
 		fds = append(fds, int(c.Terminal.Fd()))

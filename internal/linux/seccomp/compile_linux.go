@@ -1,7 +1,9 @@
 package seccomp
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -41,20 +43,55 @@ func Compile(rules []Rule) ([]unix.SockFilter, error) {
 		jump(unix.BPF_JGT, lastReviewed, 0, 1),
 		ret(Errno(unix.ENOSYS).ret()),
 	}
-	order, byCall := group(rules)
-	for _, c := range order {
-		body, err := compileCall(byCall[c.Nr])
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.Name, err)
-		}
-		prog = append(prog, jump(unix.BPF_JEQ, c.Nr, 0, uint8(len(body))))
-		prog = append(prog, body...)
+	bodies, err := compileCalls(rules)
+	if err != nil {
+		return nil, err
 	}
-	prog = append(prog, ret(Allow.ret()))
+	prog = append(prog, search(bodies)...)
 	if len(prog) > unix.BPF_MAXINSNS {
 		return nil, fmt.Errorf("filter has %d instructions; the kernel takes %d", len(prog), unix.BPF_MAXINSNS)
 	}
 	return prog, nil
+}
+
+// body is what the filter does with one call.
+type body struct {
+	nr   uint32
+	code []unix.SockFilter
+}
+
+// compileCalls compiles the rules of each call, in order of their numbers.
+func compileCalls(rules []Rule) ([]body, error) {
+	order, byCall := group(rules)
+	slices.SortFunc(order, func(a, b Call) int { return cmp.Compare(a.Nr, b.Nr) })
+	bodies := make([]body, len(order))
+	for i, c := range order {
+		code, err := compileCall(byCall[c.Nr])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Name, err)
+		}
+		bodies[i] = body{c.Nr, code}
+	}
+	return bodies, nil
+}
+
+// search emits a binary search for the call's number. The kernel runs the
+// filter once for every number when it is loaded, so its length counts twice.
+func search(bodies []body) []unix.SockFilter {
+	if len(bodies) == 0 {
+		return []unix.SockFilter{ret(Allow.ret())}
+	}
+	if len(bodies) == 1 {
+		prog := []unix.SockFilter{jump(unix.BPF_JEQ, bodies[0].nr, 1, 0), ret(Allow.ret())}
+		return append(prog, bodies[0].code...)
+	}
+	mid := len(bodies) / 2
+	left, right := search(bodies[:mid]), search(bodies[mid:])
+	prog := []unix.SockFilter{
+		jump(unix.BPF_JGE, bodies[mid].nr, 0, 1),
+		stmt(unix.BPF_JMP|unix.BPF_JA, uint32(len(left))), // a conditional jump reaches 255 only
+	}
+	return append(append(prog, left...), right...)
 }
 
 // group collects the rules of each call, calls in order of first mention.
@@ -76,14 +113,14 @@ func group(rules []Rule) ([]Call, map[uint32][]Rule) {
 func compileCall(rules []Rule) ([]unix.SockFilter, error) {
 	var body []unix.SockFilter
 	for _, r := range rules {
-		for i, c := range r.Conds {
+		code := []unix.SockFilter{ret(r.Action.ret())}
+		for _, c := range slices.Backward(r.Conds) {
 			if c.Arg < 0 || c.Arg > 5 {
 				return nil, fmt.Errorf("BUG(bawn): condition on argument %d", c.Arg)
 			}
-			skip := uint8(2*(len(r.Conds)-i-1) + 1) // past the other conditions and the return
-			body = append(body, load(offArgs+8*uint32(c.Arg)), c.jump(skip))
+			code = append(c.test(uint8(len(code))), code...)
 		}
-		body = append(body, ret(r.Action.ret()))
+		body = append(body, code...)
 		if len(r.Conds) == 0 {
 			break // nothing after it can be reached
 		}
@@ -97,10 +134,14 @@ func compileCall(rules []Rule) ([]unix.SockFilter, error) {
 	return body, nil
 }
 
-// jump goes on when the condition holds and skips otherwise.
-func (c Cond) jump(skip uint8) unix.SockFilter {
+// test goes on when the condition holds and skips otherwise.
+func (c Cond) test(skip uint8) []unix.SockFilter {
+	code := []unix.SockFilter{load(offArgs + 8*uint32(c.Arg))}
 	if c.Any {
-		return jump(unix.BPF_JSET, c.Mask, 0, skip)
+		return append(code, jump(unix.BPF_JSET, c.Mask, 0, skip))
 	}
-	return jump(unix.BPF_JEQ, c.Value, 0, skip)
+	if c.Mask != ^uint32(0) {
+		code = append(code, stmt(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, c.Mask))
+	}
+	return append(code, jump(unix.BPF_JEQ, c.Value, 0, skip))
 }

@@ -25,6 +25,12 @@ func eval(t *testing.T, prog []unix.SockFilter, arch, nr uint32, args [6]uint64)
 				a = uint32(args[(in.K-offArgs)/8])
 			}
 			continue
+		case unix.BPF_ALU | unix.BPF_AND | unix.BPF_K:
+			a &= in.K
+			continue
+		case unix.BPF_JMP | unix.BPF_JA:
+			pc += int(in.K)
+			continue
 		case unix.BPF_RET | unix.BPF_K:
 			return in.K
 		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:

@@ -26,7 +26,7 @@ const (
 	protoICMP        = 1
 	protoICMPv6      = 58
 
-	sockCloexecNonblk = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
+	socketType = 0xf // the other bits are SOCK_CLOEXEC and SOCK_NONBLOCK
 )
 
 // Guest returns the rules for a guest. With supervise every call that gives a
@@ -76,25 +76,23 @@ func nested() []Rule {
 // can't see it, and could name a socket of the host.
 func sockets() []Rule {
 	socket := []Call{{unix.SYS_SOCKET, "socket"}}
-	var rules []Rule
-	for _, flags := range []uint32{0, unix.SOCK_CLOEXEC, unix.SOCK_NONBLOCK, sockCloexecNonblk} {
-		dgram := []Cond{Equal(0, unix.AF_UNIX), Equal(1, unix.SOCK_DGRAM|flags)}
-		rules = append(rules, Rule{Calls: append(socket, Call{unix.SYS_SOCKETPAIR, "socketpair"}), Conds: dgram, Action: Errno(unix.EACCES), Why: "UNIX datagrams"})
-		raw := []Cond{Equal(0, unix.AF_UNIX), Equal(1, unix.SOCK_RAW|flags)} // the kernel makes it SOCK_DGRAM
-		rules = append(rules, Rule{Calls: append(socket, Call{unix.SYS_SOCKETPAIR, "socketpair"}), Conds: raw, Action: Errno(unix.EACCES), Why: "UNIX datagrams"})
-		for _, family := range []uint32{unix.AF_INET, unix.AF_INET6} {
-			rules = append(rules, Rule{Calls: socket, Conds: []Cond{Equal(0, family), Equal(1, unix.SOCK_RAW|flags)}, Action: Errno(unix.EPERM), Why: "raw IP"})
-		}
+	both := append(socket, Call{unix.SYS_SOCKETPAIR, "socketpair"})
+	typed := func(family, kind uint32) []Cond {
+		return []Cond{Equal(0, family), MaskedEqual(1, socketType, kind)}
 	}
-	return append(rules,
-		Rule{Calls: socket, Conds: []Cond{Equal(0, unix.AF_UNIX)}, Action: Allow},
-		Rule{Calls: socket, Conds: []Cond{Equal(0, unix.AF_INET), Equal(2, protoICMP)}, Action: Errno(unix.EPERM), Why: "ping sockets"},
-		Rule{Calls: socket, Conds: []Cond{Equal(0, unix.AF_INET6), Equal(2, protoICMPv6)}, Action: Errno(unix.EPERM), Why: "ping sockets"},
-		Rule{Calls: socket, Conds: []Cond{Equal(0, unix.AF_INET)}, Action: Allow},
-		Rule{Calls: socket, Conds: []Cond{Equal(0, unix.AF_INET6)}, Action: Allow},
-		Rule{Calls: socket, Conds: []Cond{Equal(0, unix.AF_NETLINK), Equal(2, netlinkRoute)}, Action: Allow},
-		Rule{Calls: socket, Action: Errno(unix.EPERM), Why: "other address families"},
-	)
+	return []Rule{
+		{Calls: both, Conds: typed(unix.AF_UNIX, unix.SOCK_DGRAM), Action: Errno(unix.EACCES), Why: "UNIX datagrams"},
+		{Calls: both, Conds: typed(unix.AF_UNIX, unix.SOCK_RAW), Action: Errno(unix.EACCES), Why: "the kernel makes it a datagram socket"},
+		{Calls: socket, Conds: typed(unix.AF_INET, unix.SOCK_RAW), Action: Errno(unix.EPERM), Why: "raw IP"},
+		{Calls: socket, Conds: typed(unix.AF_INET6, unix.SOCK_RAW), Action: Errno(unix.EPERM), Why: "raw IP"},
+		{Calls: socket, Conds: []Cond{Equal(0, unix.AF_UNIX)}, Action: Allow},
+		{Calls: socket, Conds: []Cond{Equal(0, unix.AF_INET), Equal(2, protoICMP)}, Action: Errno(unix.EPERM), Why: "ping sockets"},
+		{Calls: socket, Conds: []Cond{Equal(0, unix.AF_INET6), Equal(2, protoICMPv6)}, Action: Errno(unix.EPERM), Why: "ping sockets"},
+		{Calls: socket, Conds: []Cond{Equal(0, unix.AF_INET)}, Action: Allow},
+		{Calls: socket, Conds: []Cond{Equal(0, unix.AF_INET6)}, Action: Allow},
+		{Calls: socket, Conds: []Cond{Equal(0, unix.AF_NETLINK), Equal(2, netlinkRoute)}, Action: Allow},
+		{Calls: socket, Action: Errno(unix.EPERM), Why: "other address families"},
+	}
 }
 
 // terminal refuses the two ways to type into a terminal's input queue

@@ -27,16 +27,19 @@ func (a Action) ret() uint32 {
 // here are ints or flags of which the kernel reads no more.
 type Cond struct {
 	Arg   int
-	Mask  uint32 // with AnySet: holds if any of these bits is set
-	Value uint32 // otherwise: holds if equal
-	Any   bool
+	Mask  uint32 // the bits that are looked at
+	Value uint32 // holds if they equal this …
+	Any   bool   // … or, instead, if any of them is set
 }
 
 // AnySet holds if argument arg has any bit of mask.
 func AnySet(arg int, mask uint32) Cond { return Cond{Arg: arg, Mask: mask, Any: true} }
 
 // Equal holds if argument arg is v.
-func Equal(arg int, v uint32) Cond { return Cond{Arg: arg, Value: v} }
+func Equal(arg int, v uint32) Cond { return Cond{Arg: arg, Mask: ^uint32(0), Value: v} }
+
+// MaskedEqual holds if the bits of mask in argument arg are v.
+func MaskedEqual(arg int, mask, v uint32) Cond { return Cond{Arg: arg, Mask: mask, Value: v} }
 
 // A Call is a system call's number and name.
 type Call struct {

@@ -24,8 +24,7 @@ type guest struct {
 	once  sync.Once
 }
 
-// start carries the plan out. It must be called from the thread that lives as
-// long as the session: the kernel ends the guest with it.
+// start carries the plan out.
 func start(p *Plan, group *cgroup.Group, onDenial func(sandbox.Denial)) (*guest, error) {
 	var joins []*os.File
 	if group != nil {

@@ -3,8 +3,8 @@ package native
 import (
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -15,7 +15,6 @@ import (
 // script runs a shell script in a fresh sandbox and returns its output.
 func script(t *testing.T, ws, text string) (string, int, []sandbox.Denial) {
 	t.Helper()
-	runtime.LockOSThread()
 	p := New()
 	plan, err := p.Plan(sandbox.Request{
 		Session: bawn.Session{ID: "test", Isolation: bawn.Isolation{Workspace: ws, Protect: true, Env: []string{"PATH", "HOME"},
@@ -95,7 +94,6 @@ func BenchmarkNew(b *testing.B) {
 }
 
 func BenchmarkStartAndClose(b *testing.B) {
-	runtime.LockOSThread()
 	ws, p := b.TempDir(), New()
 	plan, err := p.Plan(benchRequest(b, ws))
 	if err != nil {
@@ -111,7 +109,6 @@ func BenchmarkStartAndClose(b *testing.B) {
 }
 
 func BenchmarkExec(b *testing.B) {
-	runtime.LockOSThread()
 	ws, p := b.TempDir(), New()
 	plan, err := p.Plan(benchRequest(b, ws))
 	if err != nil {
@@ -129,6 +126,14 @@ func BenchmarkExec(b *testing.B) {
 			b.Fatal(err)
 		}
 		for range proc.Changes() {
+		}
+	}
+}
+
+func BenchmarkBare(b *testing.B) {
+	for b.Loop() {
+		if err := exec.Command("/bin/true").Run(); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

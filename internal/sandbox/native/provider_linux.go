@@ -54,8 +54,7 @@ func (p *Provider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 	return plan, nil
 }
 
-// Start carries a plan out. It must be called on a locked thread that lives
-// as long as the guest.
+// Start carries a plan out.
 func (p *Provider) Start(plan sandbox.Plan, onDenial func(sandbox.Denial)) (sandbox.Guest, error) {
 	n, ok := plan.(*Plan)
 	if !ok {
