@@ -64,7 +64,7 @@ func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)
 // Main runs one command line and returns the exit code. Errors go to stderr
 // as "bawn: error: …" and "bawn: hint: …", lower case and without a period.
 func Main(args []string, e *Env) int {
-	root := newRoot(e)
+	root := newRoot(e, args)
 	root.SetArgs(args)
 	err := root.Execute()
 	var status exitStatus
@@ -90,7 +90,15 @@ func report(e *Env, err error) int {
 	return code
 }
 
-func newRoot(e *Env) *cobra.Command {
+// verbs makes the commands. They are made one by one because most of a short
+// command's time goes by before it runs.
+var verbs = map[string]func(*Env) *cobra.Command{
+	"run": newRunCommand, "audit": newAuditCommand, "config": newConfigCommand, "trust": newTrustCommand, "doctor": newDoctorCommand,
+}
+
+// newRoot returns the root command with the verb that args name, or with all
+// of them if they name none.
+func newRoot(e *Env, args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "bawn",
 		Short:         "Run AI coding agents as guests on your machine",
@@ -101,6 +109,12 @@ func newRoot(e *Env) *cobra.Command {
 	root.SetIn(e.Stdin)
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
-	root.AddCommand(newRunCommand(e), newAuditCommand(e), newConfigCommand(e), newTrustCommand(e), newDoctorCommand(e))
+	if len(args) > 0 && verbs[args[0]] != nil {
+		root.AddCommand(verbs[args[0]](e))
+		return root
+	}
+	for _, verb := range verbs {
+		root.AddCommand(verb(e))
+	}
 	return root
 }

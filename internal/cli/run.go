@@ -180,7 +180,7 @@ func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	provider := native.New()
+	provider := native.New(filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", "probe.json"))
 	plan, err := provider.Plan(sandbox.Request{
 		Session: session, Argv: args, Dir: dir, Environ: e.Environ, Open: cfg.Open, Protected: cfg.Protected,
 		Hidden: ownDirs(e), CacheDir: cache,

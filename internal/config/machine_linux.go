@@ -1,25 +1,16 @@
 package config
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"strconv"
+
+	"golang.org/x/sys/unix"
 )
 
-// ThisMachine measures the machine (proc_meminfo(5)).
-func ThisMachine() (Machine, error) { return meminfo(os.ReadFile("/proc/meminfo")) }
-
-func meminfo(data []byte, err error) (Machine, error) {
-	if err != nil {
-		return Machine{}, err
+// ThisMachine measures the machine Bawn runs on (sysinfo(2)).
+func ThisMachine() (Machine, error) {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return Machine{}, fmt.Errorf("ask the kernel for the memory's size: %w", err)
 	}
-	for line := range bytes.Lines(data) {
-		f := bytes.Fields(line)
-		if len(f) == 3 && string(f[0]) == "MemTotal:" && string(f[2]) == "kB" {
-			kb, err := strconv.ParseInt(string(f[1]), 10, 64)
-			return Machine{MemoryMB: kb / 1024}, err
-		}
-	}
-	return Machine{}, fmt.Errorf("/proc/meminfo has no line %q; want the size of the memory", "MemTotal: N kB")
+	return Machine{MemoryMB: int64(uint64(info.Totalram) * uint64(info.Unit) >> 20)}, nil
 }

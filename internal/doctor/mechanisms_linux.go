@@ -24,7 +24,7 @@ func Examine() Report {
 	}
 	r.Checks = append(r.Checks, devices()...)
 	r.Checks = append(r.Checks, whole())
-	p := native.New()
+	p := native.New("")
 	r.Provider, r.Capabilities = p.Name(), p.Capabilities()
 	return r
 }

@@ -79,7 +79,7 @@ func trial(dir string) error {
 
 // session runs the probe and returns what it printed.
 func session(ws, out string) (string, error) {
-	p := native.New()
+	p := native.New("")
 	plan, err := p.Plan(sandbox.Request{
 		Session: bawn.Session{ID: "doctor", Isolation: bawn.Isolation{
 			Workspace: ws, Protect: true, Env: []string{"PATH", "HOME", "OUT"},

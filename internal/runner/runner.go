@@ -122,7 +122,7 @@ func (s *Session) run(ctx context.Context, log *denials) (Result, error) {
 		return Result{}, fmt.Errorf("take the terminal: %w", err)
 	}
 	p, err := g.Exec(sandbox.Command{
-		Argv: s.Argv, Stdio: tty.Guest(), Terminal: tty.Slave(), Foreground: mode == terminal.Foreground,
+		Argv: s.Argv, Stdio: tty.Guest(), Terminal: tty.Slave(), Foreground: mode == terminal.Foreground, Last: true,
 	})
 	if err != nil {
 		return Result{Code: notStarted(err)}, err

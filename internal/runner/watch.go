@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -26,11 +27,8 @@ var caught = []os.Signal{
 
 func catch() *signals {
 	s := &signals{make(chan os.Signal, 32)}
-	for _, sig := range caught {
-		if !signal.Ignored(sig) { // nohup bawn … stays deaf to SIGHUP
-			signal.Notify(s.ch, sig)
-		}
-	}
+	wanted := slices.DeleteFunc(slices.Clone(caught), signal.Ignored) // nohup bawn … stays deaf to SIGHUP
+	signal.Notify(s.ch, wanted...)
 	return s
 }
 
@@ -55,6 +53,7 @@ func (w *watch) wait(ctx context.Context) (Result, error) {
 		defer timer.Stop()
 		limit = timer.C
 	}
+	gone := w.tty.Done()
 	for {
 		select {
 		case ch, ok := <-w.proc.Changes():
@@ -71,6 +70,9 @@ func (w *watch) wait(ctx context.Context) (Result, error) {
 			return Result{Code: codeTimeout, TimedOut: true}, nil
 		case <-w.kill:
 			return Result{Code: signalBase + int(w.ending), Signal: w.ending}, nil
+		case <-gone:
+			gone = nil
+			w.signal(syscall.SIGHUP) // the user's terminal has been closed
 		case <-w.guest.Done():
 			return w.guestGone()
 		case <-ctx.Done():
@@ -109,16 +111,19 @@ func (w *watch) stopped(sig syscall.Signal) {
 		}
 	}
 	w.tty.Suspend()
-	stopSelf()
+	stopSelf(sig)
 	w.resume()
 }
 
 // stopSelf stops Bawn's process group, as the terminal would have stopped the
 // command's. Where nobody could continue it (an orphaned group) the kernel
 // ignores the signal, and the session goes on.
-func stopSelf() {
+func stopSelf(sig syscall.Signal) {
+	if sig == syscall.SIGSTOP {
+		sig = syscall.SIGTSTP // the one of the two that an orphaned group ignores
+	}
 	signal.Reset(syscall.SIGTSTP)
-	syscall.Kill(0, syscall.SIGTSTP)
+	syscall.Kill(0, sig)
 }
 
 // resume continues the command after Bawn was continued.

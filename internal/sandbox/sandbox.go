@@ -74,6 +74,7 @@ type Command struct {
 	Stdio      [3]*os.File
 	Terminal   *os.File // becomes its controlling terminal, or nil
 	Foreground bool     // start in the terminal's foreground
+	Last       bool     // the sandbox ends with this command
 }
 
 // A Change is a change of state of a process.

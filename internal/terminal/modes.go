@@ -80,28 +80,22 @@ func (t *Terminal) enterForeground() error {
 	return nil
 }
 
-// makeRaw remembers the user's settings, unless they are still our own.
+// makeRaw sets the user's terminal and remembers how it was; how it was before
+// the first time, if we have not been able to restore that since.
 func (t *Terminal) makeRaw() error {
 	t.ttyMu.Lock()
 	defer t.ttyMu.Unlock()
 	if t.final {
 		return errClosed
 	}
-	now, err := term.GetState(t.in.fd)
+	now, err := term.MakeRaw(t.in.fd)
 	if err != nil {
-		return fmt.Errorf("terminal settings can't be read: %w", err)
-	}
-	if t.raw != nil && *now == *t.raw {
-		return nil
+		return fmt.Errorf("terminal can't be made raw: %w", err)
 	}
 	if t.saved == nil {
 		t.saved = now
 	}
-	if _, err := term.MakeRaw(t.in.fd); err != nil {
-		return fmt.Errorf("terminal can't be made raw: %w", err)
-	}
-	t.raw, err = term.GetState(t.in.fd)
-	return err
+	return nil
 }
 
 // restore gives the user's terminal its settings back, where we changed them
@@ -111,22 +105,15 @@ func (t *Terminal) restore(final bool) error {
 	t.ttyMu.Lock()
 	defer t.ttyMu.Unlock()
 	t.final = t.final || final
-	saved := t.saved
-	t.saved, t.raw = nil, nil
-	if saved == nil || !t.in.foreground() {
+	if t.saved == nil || !t.in.foreground() {
 		return nil
 	}
+	saved := t.saved
+	t.saved = nil
 	if err := term.Restore(t.in.fd, saved); err != nil && !errors.Is(err, unix.EIO) {
 		return fmt.Errorf("terminal settings can't be restored: %w", err)
 	}
 	return nil // EIO: the terminal is gone, and its settings with it
-}
-
-// forget drops the user's settings: the shell has set its own.
-func (t *Terminal) forget() {
-	t.ttyMu.Lock()
-	defer t.ttyMu.Unlock()
-	t.saved, t.raw = nil, nil
 }
 
 // Foreground takes the user's terminal for the guest. It returns
@@ -189,7 +176,6 @@ func (t *Terminal) Resume() (Mode, error) {
 		return t.settle()
 	}
 	t.stopKeys()
-	t.forget()
 	t.mode = Background
 	return t.mode, nil
 }

@@ -170,6 +170,9 @@ func (t *Terminal) drain() {
 
 // release closes every file that is ours.
 func (t *Terminal) release() {
+	t.ttyMu.Lock()
+	defer t.ttyMu.Unlock()
+	t.saved = nil // Restore has nothing to restore any more
 	if t.master >= 0 {
 		unix.Close(t.master)
 	}

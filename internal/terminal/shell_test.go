@@ -105,6 +105,35 @@ func TestJobControl(t *testing.T) {
 	raw(false)
 }
 
+// SIGSTOP gives us no time to restore the terminal. The shell does, but some
+// shells put the job's settings back for fg: those are ours, not the user's.
+func TestStoppedWithoutSuspend(t *testing.T) {
+	u := newPerson(t)
+	go u.watch()
+	users := u.settings()
+	c := newControlled(t, u)
+	c.says("hello", "background <nil>")
+	c.order(unix.SIGUSR1)
+	c.says("start", "foreground <nil>")
+	ours := u.settings()
+	for _, shells := range []unix.Termios{users, ours} {
+		c.order(unix.SIGUSR2)
+		if err := unix.IoctlSetTermios(descriptor(u.tty), setTermios, &shells); err != nil {
+			t.Fatal(err)
+		}
+		c.says("resume", "background <nil>")
+		c.order(unix.SIGUSR1)
+		c.says("resume", "foreground <nil>")
+		if u.settings() != ours {
+			t.Error("terminal is not raw in the foreground")
+		}
+	}
+	c.says("close", "closed <nil>")
+	if u.settings() != users {
+		t.Error("the user's settings have not come back")
+	}
+}
+
 // A shell that has taken the terminal has set its own modes: touching them
 // would stop us (SIGTTOU) or spoil them.
 func TestCloseInBackground(t *testing.T) {

@@ -99,7 +99,6 @@ type Terminal struct {
 
 	ttyMu sync.Mutex  // guards the user's termios, so that Restore waits for nobody
 	saved *term.State // what they were, while ours are in force
-	raw   *term.State // what we have set
 	final bool        // never again raw
 
 	done    chan struct{}

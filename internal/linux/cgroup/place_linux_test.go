@@ -134,3 +134,24 @@ func TestReasons(t *testing.T) {
 		}
 	}
 }
+
+// An earlier Bawn may have been in a group beside ours.
+func TestPlacesBesideOurs(t *testing.T) {
+	top := tree(t, [3]string{"scopes/a", "", ""}, [3]string{"scopes/b", "", ""}, [3]string{"else/c", "", ""})
+	for own, want := range map[string][]string{
+		"scopes/b": {"scopes/a", "scopes/b"},
+		"":         {""},
+	} {
+		h := &hierarchy{version: 1, controllers: []string{memory}, top: top, own: filepath.Join(top, own)}
+		for i := range want {
+			want[i] = filepath.Join(top, want[i])
+		}
+		if diff := cmp.Diff(want, h.places()); diff != "" {
+			t.Errorf("own group %q (-want +got):\n%s", own, diff)
+		}
+	}
+	h := &hierarchy{version: 1, controllers: []string{"freezer"}, top: top, own: top}
+	if got := h.places(); got != nil {
+		t.Errorf("a hierarchy that New doesn't use has places %q", got)
+	}
+}

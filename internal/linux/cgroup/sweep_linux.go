@@ -10,10 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// maxSiblings bounds what Sweep looks at.
+const maxSiblings = 1024
+
 // Sweep removes the empty groups of Bawn processes that have died without
 // Remove, and returns how many directories that were. It looks where New
-// makes groups (our own group; in version 2 also its ancestors) and leaves
-// alone: names that aren't of Bawn's form, groups whose maker lives or is of
+// makes groups (our own group and those beside it; in version 2 our own and its
+// ancestors) and leaves alone: names that aren't of Bawn's form, groups whose maker lives or is of
 // another pid namespace, and groups with somebody in them.
 func Sweep() (int, error) {
 	me, err := self()
@@ -45,9 +48,29 @@ func (h *hierarchy) places() []string {
 	case h.version == 2:
 		return h.ancestors()
 	case slices.ContainsFunc(h.controllers, used):
-		return []string{h.own}
+		return append(siblings(h), h.own)
 	}
 	return nil
+}
+
+// siblings returns the other groups beside our own: where a service manager
+// gives every command a group, an earlier Bawn was in one of those.
+func siblings(h *hierarchy) []string {
+	if h.own == h.top {
+		return nil
+	}
+	parent := path.Dir(h.own)
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return nil // a missed leftover is an empty directory, no danger
+	}
+	var list []string
+	for _, e := range entries[:min(len(entries), maxSiblings)] {
+		if dir := path.Join(parent, e.Name()); e.IsDir() && dir != h.own {
+			list = append(list, dir)
+		}
+	}
+	return list
 }
 
 func sweepDir(dir string, me owner) (int, error) {

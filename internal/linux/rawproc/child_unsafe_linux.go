@@ -44,6 +44,8 @@ type shared struct {
 	// Scratch of the child.
 	fds  [maxRequestFDs]int32
 	tty  int32 // kept from the request with flagTerminal, else 0
+	last int32 // the pid of the command with flagLast
+	_    int32
 	pid  int32
 	in   message
 	out  message
@@ -88,6 +90,7 @@ const (
 const (
 	flagTerminal   = 1 << iota // fds[3] becomes the controlling terminal
 	flagForeground             // and the command its foreground process group
+	flagLast                   // PID 1 ends with this command
 )
 
 const (
@@ -264,6 +267,9 @@ func reap(sh *shared, sock uintptr) {
 			return
 		}
 		send(sh, sock, kindStatus, int32(pid), int32(status))
+		if int32(pid) == sh.last && status&0xff != 0x7f { // ended, not stopped (wait(2))
+			exit(0)
+		}
 	}
 }
 
@@ -316,6 +322,9 @@ func start(sh *shared, sock uintptr) {
 	}
 	if err != 0 {
 		sh.errno = int32(err)
+	}
+	if err == 0 && sh.errno == 0 && sh.flags&flagLast != 0 {
+		sh.last = int32(pid)
 	}
 	for i := int32(0); i < nfds; i++ {
 		syscall.RawSyscall(unix.SYS_CLOSE, uintptr(sh.fds[i&3]), 0, 0)

@@ -247,6 +247,7 @@ type Command struct {
 	Stdio      [3]*os.File
 	Terminal   *os.File // becomes the controlling terminal, or nil
 	Foreground bool     // the command starts as the terminal's foreground process group
+	Last       bool     // PID 1, and all else in its namespace, ends with this command
 	// OnStatus is called, in order and from one goroutine, each time the
 	// command has stopped, and at last when it has ended. It must not block.
 	OnStatus func(unix.WaitStatus)
@@ -307,6 +308,9 @@ func (sh *shared) fill(arena []byte, c Command) error {
 		if c.Foreground {
 			sh.flags |= flagForeground
 		}
+	}
+	if c.Last {
+		sh.flags |= flagLast
 	}
 	sh.dir = w.str(c.Dir)
 	sh.paths = [maxPaths]uintptr{}

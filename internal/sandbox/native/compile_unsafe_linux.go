@@ -302,7 +302,7 @@ func (c *program) landlockRule(ruleset rawproc.Slot, p string, rights uint64) {
 func (c *program) capabilities() {
 	const last = 63 // the kernel answers EINVAL above its own last one
 	for i := range last + 1 {
-		c.Call(fmt.Sprintf("drop capability %d for good", i), unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, i, 0, 0, 0).Ignoring(unix.EINVAL)
+		c.Call("drop a capability for good", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, i, 0, 0, 0).Ignoring(unix.EINVAL)
 	}
 	c.Call("drop ambient capabilities", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	header := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

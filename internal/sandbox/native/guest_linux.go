@@ -96,7 +96,7 @@ func (g *guest) Exec(c sandbox.Command) (sandbox.Process, error) {
 	p := &process{guest: g, changes: make(chan sandbox.Change, 64)}
 	pid, err := g.init.Run(rawproc.Command{
 		Paths: candidates(c.Argv[0], c.Dir, lookupEnv(c.Env, "PATH")), Args: c.Argv, Env: c.Env, Dir: c.Dir,
-		Stdio: c.Stdio, Terminal: c.Terminal, Foreground: c.Foreground, OnStatus: p.changed,
+		Stdio: c.Stdio, Terminal: c.Terminal, Foreground: c.Foreground, Last: c.Last, OnStatus: p.changed,
 	})
 	var ee *rawproc.ExecError
 	if errors.As(err, &ee) {

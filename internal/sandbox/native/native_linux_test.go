@@ -15,7 +15,7 @@ import (
 // script runs a shell script in a fresh sandbox and returns its output.
 func script(t *testing.T, ws, text string) (string, int, []sandbox.Denial) {
 	t.Helper()
-	p := New()
+	p := New("")
 	plan, err := p.Plan(sandbox.Request{
 		Session: bawn.Session{ID: "test", Isolation: bawn.Isolation{Workspace: ws, Protect: true, Env: []string{"PATH", "HOME"},
 			Mounts: []bawn.Mount{{Path: ws, Access: bawn.ReadWrite, Why: "workspace"}}, Resources: bawn.Resources{TmpMB: 64}}},
@@ -79,7 +79,7 @@ func benchRequest(b *testing.B, ws string) sandbox.Request {
 
 func BenchmarkPlan(b *testing.B) {
 	ws := b.TempDir()
-	p := New()
+	p := New("")
 	for b.Loop() {
 		if _, err := p.Plan(benchRequest(b, ws)); err != nil {
 			b.Fatal(err)
@@ -89,12 +89,12 @@ func BenchmarkPlan(b *testing.B) {
 
 func BenchmarkNew(b *testing.B) {
 	for b.Loop() {
-		New()
+		New("")
 	}
 }
 
 func BenchmarkStartAndClose(b *testing.B) {
-	ws, p := b.TempDir(), New()
+	ws, p := b.TempDir(), New("")
 	plan, err := p.Plan(benchRequest(b, ws))
 	if err != nil {
 		b.Fatal(err)
@@ -109,7 +109,7 @@ func BenchmarkStartAndClose(b *testing.B) {
 }
 
 func BenchmarkExec(b *testing.B) {
-	ws, p := b.TempDir(), New()
+	ws, p := b.TempDir(), New("")
 	plan, err := p.Plan(benchRequest(b, ws))
 	if err != nil {
 		b.Fatal(err)

@@ -1,16 +1,21 @@
 package native
 
 import (
+	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/bawn-dev/bawn"
 )
 
+// credential is a place below HOME and what it is called.
+type credential struct{ Name, Path string }
+
 // credentials below HOME, neither read nor written by default (SPEC K4:
 // Koda's table, and what belongs beside it). The names in Names are what
 // "open" in the configuration takes.
-var credentials = []struct{ Name, Path string }{
+var credentials = []credential{
 	{"ssh", ".ssh"}, {"aws", ".aws"}, {"gnupg", ".gnupg"}, {"kube", ".kube"}, {"azure", ".azure"}, {"pass", ".password-store"},
 	{"terraform", ".terraform.d"}, {"claude", ".claude"}, {"android", ".android"},
 	{"gcloud", ".config/gcloud"}, {"gh", ".config/gh"}, {"op", ".config/op"}, {"helm", ".config/helm"}, {"netlify", ".config/netlify"},
@@ -36,11 +41,44 @@ func (b *builder) credentials() {
 	if home == "" {
 		return
 	}
-	for _, c := range credentials {
-		if p := path.Join(home, c.Path); !b.opened(c.Name, p) {
-			b.hide(&b.mounts, p, "credentials")
+	paths := make([]string, len(credentials))
+	for i, c := range credentials {
+		paths[i] = c.Path
+	}
+	for _, e := range b.facts.Present(home, paths) {
+		i := slices.Index(paths, e.Name)
+		if !b.opened(credentials[i].Name, path.Join(home, e.Name)) {
+			hideFile(&b.mounts, e.File, "credentials")
 		}
 	}
+}
+
+// isCredential reports whether a place is hidden as a credential, or lies in
+// one that is.
+func (b *builder) isCredential(real string) bool {
+	return slices.ContainsFunc(b.mounts, func(m Mount) bool {
+		return m.Why == "credentials" && (m.Target == real || below(real, m.Target))
+	})
+}
+
+// checkOpen refuses names of credentials that nobody knows.
+func checkOpen(open []string) error {
+	for _, o := range open {
+		if !path.IsAbs(o) && !slices.ContainsFunc(credentials, func(c credential) bool { return c.Name == o }) {
+			return fmt.Errorf("open: %q is no known credential; use a path or one of %s", o, strings.Join(CredentialNames(), ", "))
+		}
+	}
+	return nil
+}
+
+// CredentialNames lists the names that "open" takes.
+func CredentialNames() []string {
+	var list []string
+	for _, c := range credentials {
+		list = append(list, c.Name)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 func (b *builder) opened(name, p string) bool {
@@ -51,6 +89,9 @@ func (b *builder) opened(name, p string) bool {
 	}
 	return false
 }
+
+// whyPrivateCache marks caches that no program of the host looks into.
+const whyPrivateCache = "private cache"
 
 // caches mounts the cache directories as the isolation says.
 func (b *builder) caches() {
@@ -67,7 +108,7 @@ func (b *builder) caches() {
 			b.mounts = append(b.mounts, Mount{Kind: kindBind, Source: f.Real, Target: f.Real, Why: "shared cache", id: f.ID})
 		case bawn.CachePrivate:
 			if own, ok := b.facts.Lookup(PrivateCache(b.req.CacheDir, f.Real)); ok {
-				b.mounts = append(b.mounts, Mount{Kind: kindBind, Source: own.Real, Target: f.Real, Why: "private cache", id: own.ID})
+				b.mounts = append(b.mounts, Mount{Kind: kindBind, Source: own.Real, Target: f.Real, Why: whyPrivateCache, id: own.ID})
 			}
 		}
 	}

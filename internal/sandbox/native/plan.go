@@ -92,6 +92,12 @@ type File struct {
 	ID   Identity
 }
 
+// An Entry is a name that a directory holds, and what it leads to.
+type Entry struct {
+	Name string // as it was asked for; may hold slashes
+	File
+}
+
 // Facts are what a plan depends on besides the request. They are gathered
 // once, so that making a plan touches nothing and a test can state them.
 type Facts struct {
@@ -101,7 +107,8 @@ type Facts struct {
 	Resolver             string // where /etc/resolv.conf leads, if below /run
 	Capabilities         []bawn.Capability
 	Lookup               func(path string) (File, bool)
-	ReadFile             func(path string) (string, error) // small files of a git directory
+	Present              func(dir string, names []string) []Entry // which of names dir holds
+	ReadFile             func(path string) (string, error)        // small files of a git directory
 }
 
 // makePlan turns a request into a plan. It errs when a place that was asked
@@ -119,6 +126,9 @@ func makePlan(req sandbox.Request, facts Facts) (*Plan, error) {
 	}
 	if iso.Network == bawn.NetworkNone {
 		p.Namespaces, p.Loopback = append(p.Namespaces, "net"), true
+	}
+	if err := checkOpen(req.Open); err != nil {
+		return nil, err
 	}
 	if err := b.workspace(); err != nil {
 		return nil, err
@@ -207,8 +217,8 @@ func (b *builder) base() {
 	if b.facts.UID == 0 {
 		hidden = append(slices.Clip(hidden), rootSecrets...)
 	}
-	for _, h := range hidden {
-		b.hide(&b.fixed, h, "the system's own")
+	for _, e := range b.facts.Present("/", hidden) {
+		hideFile(&b.fixed, e.File, "the system's own")
 	}
 	if b.iso.Network == bawn.NetworkFull && b.facts.Resolver != "" {
 		b.mounts = append(b.mounts, Mount{Kind: kindBindRO, Source: b.facts.Resolver, Target: b.facts.Resolver, File: true, Why: "name resolution"})
@@ -236,8 +246,9 @@ var rootSecrets = []string{
 	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/security/opasswd",
 	"/etc/ssl/private", "/etc/krb5.keytab", "/var/spool/cron", "/var/lib/docker", "/var/lib/containerd", "/var/lib/kubelet",
 	"/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key", "/etc/wireguard", "/etc/NetworkManager/system-connections",
-	"/proc/kcore", "/proc/kmsg", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup", "/proc/latency_stats", "/proc/slabinfo", "/proc/vmallocinfo",
-	"/proc/kallsyms", "/proc/iomem", "/proc/ioports", "/sys/kernel/debug", "/sys/kernel/tracing", "/sys/fs/bpf", "/sys/fs/pstore",
+	// kcore, kmsg, kallsyms, iomem and their like ask for a capability instead.
+	"/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup", "/proc/slabinfo", "/proc/vmallocinfo",
+	"/sys/kernel/debug", "/sys/kernel/tracing", "/sys/fs/bpf", "/sys/fs/pstore",
 }
 
 // devices are the ones asked for, beyond the minimal set.
@@ -253,10 +264,12 @@ func (b *builder) devices() []string {
 
 // hide covers a path with something empty, if it is there.
 func (b *builder) hide(list *[]Mount, p, why string) {
-	f, ok := b.facts.Lookup(p)
-	if !ok {
-		return
+	if f, ok := b.facts.Lookup(p); ok {
+		hideFile(list, f, why)
 	}
+}
+
+func hideFile(list *[]Mount, f File, why string) {
 	kind := kindHide
 	if f.Dir {
 		kind = kindHideDir
@@ -289,6 +302,9 @@ func (b *builder) mount(m bawn.Mount) error {
 	}
 	if !ok {
 		return fmt.Errorf("%s: %q does not exist; create it first", m.Why, m.Path)
+	}
+	if m.Access == bawn.ReadOnly && b.isCredential(f.Real) {
+		return fmt.Errorf("%s: %q holds credentials, which --ro does not open; use --open", m.Why, m.Path)
 	}
 	switch m.Access {
 	case bawn.Private:
@@ -330,7 +346,7 @@ func (b *builder) finish() []Mount {
 	sort.Slice(list, func(i, j int) bool { return list[i].Target < list[j].Target })
 	b.writable = b.writable[:0]
 	for _, m := range list {
-		if m.Kind == kindBind {
+		if m.Kind == kindBind && m.Why != whyPrivateCache {
 			b.writable = append(b.writable, m.Target)
 		}
 	}
@@ -353,21 +369,18 @@ func (b *builder) present(byTarget map[string]Mount) []Mount {
 			candidates = append(candidates, dir+"/"+e)
 		}
 	}
-	sort.Strings(candidates)
 	var list []Mount
 	for _, root := range b.writable {
-		for _, c := range candidates {
-			target := path.Join(protectedBase(root), c)
-			if !below(target, root) {
+		base := protectedBase(root)
+		for _, e := range b.facts.Present(base, candidates) {
+			target := path.Join(base, e.Name)
+			if _, covered := byTarget[target]; covered || e.Real != target || !below(target, root) {
 				continue
 			}
-			f, ok := b.facts.Lookup(target)
-			if _, covered := byTarget[target]; !ok || covered || f.Real != target {
-				continue
-			}
-			list = append(list, Mount{Kind: kindBindRO, Source: target, Target: target, Why: "protected", File: !f.Dir, id: f.ID})
+			list = append(list, Mount{Kind: kindBindRO, Source: target, Target: target, Why: "protected", File: !e.Dir, id: e.ID})
 		}
 	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Target < list[j].Target })
 	return list
 }
 

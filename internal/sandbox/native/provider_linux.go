@@ -3,6 +3,7 @@ package native
 import (
 	"fmt"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 
@@ -16,17 +17,20 @@ import (
 
 // Provider is the sandbox made of the kernel's own parts.
 type Provider struct {
-	facts   Facts
-	support cgroup.Support
+	facts      Facts
+	support    cgroup.Support
+	probeCache string
 }
 
-// New looks at this machine.
-func New() *Provider {
-	p := &Provider{support: cgroup.Probe()}
+// New looks at this machine. What control groups can do takes a trial; where
+// probeCache names a file, the outcome is kept there until the machine is
+// booted again. A stale outcome only makes Start fail.
+func New(probeCache string) *Provider {
+	p := &Provider{support: probe(probeCache), probeCache: probeCache}
 	abi, _ := landlock.ABI()
 	p.facts = Facts{
 		UID: os.Geteuid(), GID: os.Getegid(), LandlockABI: abi,
-		Lookup: lookup, ReadFile: readSmall, Resolver: resolver(),
+		Lookup: lookup, Present: present, ReadFile: readSmall, Resolver: resolver(),
 	}
 	if p.facts.UID == 0 {
 		p.facts.NobodyUID, p.facts.NobodyGID = nobody()
@@ -62,7 +66,8 @@ func (p *Provider) Start(plan sandbox.Plan, onDenial func(sandbox.Denial)) (sand
 	}
 	group, err := p.group(n)
 	if err != nil {
-		return nil, err
+		forget(p.probeCache)
+		return nil, &StartError{err, "try again; \"bawn doctor\" shows what this machine can limit"}
 	}
 	g, err := start(n, group, onDenial)
 	if err != nil {
@@ -103,12 +108,48 @@ func lookup(p string) (File, bool) {
 	if unix.Fstat(fd, &st) != nil {
 		return File{}, false
 	}
-	buf := make([]byte, unix.PathMax)
-	n, err := unix.Readlink("/proc/self/fd/"+strconv.Itoa(fd), buf)
+	real, err := pathOf(fd)
 	if err != nil {
 		return File{}, false
 	}
-	return File{Real: string(buf[:n]), Dir: st.Mode&unix.S_IFMT == unix.S_IFDIR, ID: Identity{st.Dev, st.Ino}}, true
+	return File{Real: real, Dir: st.Mode&unix.S_IFMT == unix.S_IFDIR, ID: Identity{st.Dev, st.Ino}}, true
+}
+
+// present returns those of names that are in dir. What is plainly there costs
+// one system call; what is reached through a directory or a link of its own is
+// looked up in full.
+func present(dir string, names []string) []Entry {
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	base, err := pathOf(fd)
+	if err != nil {
+		return nil
+	}
+	var list []Entry
+	for _, n := range names {
+		var st unix.Stat_t
+		if unix.Fstatat(fd, strings.TrimPrefix(n, "/"), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+			continue
+		}
+		if strings.Contains(n, "/") || st.Mode&unix.S_IFMT == unix.S_IFLNK {
+			if f, ok := lookup(path.Join(dir, n)); ok {
+				list = append(list, Entry{n, f})
+			}
+			continue
+		}
+		list = append(list, Entry{n, File{Real: path.Join(base, n), Dir: st.Mode&unix.S_IFMT == unix.S_IFDIR, ID: Identity{st.Dev, st.Ino}}})
+	}
+	return list
+}
+
+// pathOf is the path of an open file, links resolved.
+func pathOf(fd int) (string, error) {
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlink("/proc/self/fd/"+strconv.Itoa(fd), buf)
+	return string(buf[:max(n, 0)]), err
 }
 
 // readSmall reads a file of a git directory: regular, not through a link.

@@ -11,7 +11,7 @@ import (
 type Provider struct{}
 
 // New returns a provider that refuses.
-func New() *Provider { return &Provider{} }
+func New(string) *Provider { return &Provider{} }
 
 // Name returns "native".
 func (*Provider) Name() string { return Name }

@@ -41,12 +41,19 @@ func Work(t *testing.T, base string, run WorkRunner) {
 				return // bare root may do what the guest, who never is root, may not
 			}
 			testenv.Need(t, p.needs...)
-			for _, difference := range p.compare(t, base, shelf, run) {
-				t.Error(difference)
+			differences := p.compare(t, base, shelf, run)
+			for _, d := range differences[:min(len(differences), mostDifferences)] {
+				t.Error(d)
+			}
+			if more := len(differences) - mostDifferences; more > 0 {
+				t.Errorf("… and %d more", more)
 			}
 		})
 	}
 }
+
+// mostDifferences are shown for one piece.
+const mostDifferences = 8
 
 // A workPiece is one piece of work. It must come out the same every time it
 // is done bare.
@@ -92,7 +99,8 @@ func (p *workPiece) compare(t testing.TB, base, shelf string, run WorkRunner) []
 		t.Fatal(err)
 	}
 	defer removeTree(dir)
-	bare, guest := filepath.Join(dir, "bare"), filepath.Join(dir, "bawn") // equally long, as sizes are compared
+	// Equally long, as sizes are compared, and with the same last part.
+	bare, guest := filepath.Join(dir, "bare", "work"), filepath.Join(dir, "bawn", "work")
 	want, err := p.do(bare, shelf, Bare)
 	if err != nil {
 		t.Fatalf("bare: %v", err)
@@ -129,7 +137,7 @@ func (p *workPiece) do(dir, shelf string, run WorkRunner) (o outcome, err error)
 }
 
 func (p *workPiece) prepare(dir, shelf string) error {
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	if p.stdin != stdinNull {
@@ -186,13 +194,23 @@ func (p *workPiece) diffOutput(want, got outcome) (diffs []string) {
 	return diffs
 }
 
-// diffText shows the lines from the first that differs.
+// diffText shows the lines that differ, or all from the first that does where
+// there are more of them on one side.
 func diffText(what, want, got string) string {
 	w, g := strings.SplitAfter(want, "\n"), strings.SplitAfter(got, "\n")
 	for len(w) > 0 && len(g) > 0 && w[0] == g[0] {
 		w, g = w[1:], g[1:]
 	}
-	return fmt.Sprintf("%s differs from here on:\n bare: %.700q\nguest: %.700q", what, strings.Join(w, ""), strings.Join(g, ""))
+	if len(w) != len(g) {
+		return fmt.Sprintf("%s differs from here on:\n bare: %.700q\nguest: %.700q", what, strings.Join(w, ""), strings.Join(g, ""))
+	}
+	text := what + " differs:"
+	for i := range w {
+		if w[i] != g[i] {
+			text += fmt.Sprintf("\n bare: %.200q\nguest: %.200q", w[i], g[i])
+		}
+	}
+	return text
 }
 
 // Bare is the runner without a sandbox: what every other one is compared to.

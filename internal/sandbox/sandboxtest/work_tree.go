@@ -12,20 +12,27 @@ import (
 type node struct {
 	mode     fs.FileMode // type and permissions
 	size     int64       // of a regular file
-	links    uint64      // of anything but a directory
+	same     string      // the first name in the tree for the same file, if not this one
 	owner    string      // user and group; the same for all, or somebody else wrote it
 	sparse   bool        // far fewer blocks than bytes
 	contents string      // of a regular file or a symbolic link
 }
 
 func (n node) String() string {
-	return fmt.Sprintf("%s, %d bytes, %d links, owner %s, sparse %v, %.200q", n.mode, n.size, n.links, n.owner, n.sparse, n.contents)
+	s := fmt.Sprintf("%s, %d bytes, owner %s, %.120q", n.mode, n.size, n.owner, n.contents)
+	if n.sparse {
+		s += ", with holes"
+	}
+	if n.same != "" {
+		s += fmt.Sprintf(", the same as %q", n.same)
+	}
+	return s
 }
 
 // readTree reads all below dir. The name of dir itself, which differs, is
 // replaced wherever it stands in a file.
 func readTree(dir string) (map[string]node, error) {
-	tree := map[string]node{}
+	tree, names := map[string]node{}, map[identity]string{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -34,19 +41,25 @@ func readTree(dir string) (map[string]node, error) {
 		if err != nil {
 			return err
 		}
-		tree[rel], err = readNode(dir, path)
+		n, id, err := readNode(dir, path)
+		if first, ok := names[id]; ok {
+			n.same = first
+		} else {
+			names[id] = rel
+		}
+		tree[rel] = n
 		return err
 	})
 	return tree, err
 }
 
-func readNode(dir, path string) (node, error) {
+func readNode(dir, path string) (node, identity, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
-		return node{}, err
+		return node{}, identity{}, err
 	}
 	n := node{mode: info.Mode()}
-	n.fromStat(info)
+	id := n.fromStat(info)
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
 		n.contents, err = os.Readlink(path)
@@ -57,7 +70,7 @@ func readNode(dir, path string) (node, error) {
 		err = openDirectory(path, info)
 	}
 	n.contents = strings.ReplaceAll(n.contents, dir, "$WORK")
-	return n, err
+	return n, id, err
 }
 
 // readContents reads a file, as its owner even if its mode says nobody may.

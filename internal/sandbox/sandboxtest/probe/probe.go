@@ -37,8 +37,7 @@ type World struct {
 	Shm        string            `json:"shm"`     // name of a file in /dev/shm
 	Queue      string            `json:"queue"`   // name of a POSIX message queue, no slash
 	Namespaces map[string]string `json:"namespaces"`
-	Mounts     []string          `json:"mounts"` // mount points of the host
-	RootType   string            `json:"rootType"`
+	HostTypes  []string          `json:"hostTypes"` // kinds of file system of the root and of the workspace
 	Rlimits    map[string]Rlimit `json:"rlimits"`
 	Launcher   int               `json:"launcher"`   // session id of who starts the sandbox
 	OpenFiles  int               `json:"openFiles"`  // most descriptors the sandbox was told to give, or 0
@@ -58,6 +57,7 @@ const (
 const (
 	Answer = "HOSTSVC"
 	Evil   = "#!/bin/sh\nexit 66\n"
+	Evil1  = "exit 66" // on one line
 )
 
 // SecretVariable is in the environment of whoever starts the sandbox.

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -238,7 +235,7 @@ func attributeWrites() []write {
 	return []write{
 		{"E012", "set the times", func(_, f, _ string) error { return unix.UtimesNanoAt(unix.AT_FDCWD, f, longAgo, 0) }, nil, nil, false},
 		{"E013", "set an extended attribute", func(_, f, _ string) error { return unix.Setxattr(f, "user.probe", []byte("1"), 0) }, []errno{unix.EOPNOTSUPP}, []errno{unix.EOPNOTSUPP}, false},
-		{"A130", "set the times by descriptor", byDescriptor(func(fd int) error { return os.NewSyscallError("utimensat", utimensFd(fd)) }), nil, nil, false},
+		{"A130", "set the times by descriptor", byDescriptor(utimensFd), nil, nil, false},
 		{"A131", "set an extended attribute by descriptor", byDescriptor(func(fd int) error { return unix.Fsetxattr(fd, "user.probe", []byte("1"), 0) }), nil, []errno{unix.EOPNOTSUPP}, false},
 		{"A132", "remove an extended attribute", func(_, f, _ string) error { return unix.Removexattr(f, "user.given") }, nil, []errno{unix.EOPNOTSUPP, unix.ENODATA}, false},
 		{"A133", "change the mode", func(_, f, _ string) error { return unix.Chmod(f, 0o600) }, nil, nil, false},
@@ -255,8 +252,7 @@ func attributeWrites() []write {
 var longAgo = []unix.Timespec{{Sec: 978307200}, {Sec: 978307200}}
 
 func utimensFd(fd int) error {
-	_, _, e := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&longAgo[0])), 0, 0, 0)
-	return orNil(e)
+	return rawErr(unix.SYS_UTIMENSAT, uintptr(fd), 0, address(&longAgo[0]), 0)
 }
 
 // byDescriptor opens the file for reading before.
@@ -274,20 +270,15 @@ func byDescriptor(f func(fd int) error) func(d, f, n string) error {
 const sysFchmodat2 = 452 // on every architecture
 
 func fchmodat2(_, f, _ string) error {
-	p, err := syscall.BytePtrFromString(f)
-	if err != nil {
-		return broken(err)
-	}
-	at := unix.AT_FDCWD
-	_, _, e := unix.Syscall6(sysFchmodat2, uintptr(at), uintptr(unsafe.Pointer(p)), 0o600, 0, 0, 0)
-	return orNil(e)
+	return rawErr(sysFchmodat2, atCWD, cstring(f), 0o600, 0)
 }
 
-// noAtime sets FS_NOATIME_FL, which is harmless; see ioctl_iflags(2).
+const fsNoAtime = 0x80 // FS_NOATIME_FL, ioctl_iflags(2): harmless
+
 func noAtime(fd int) error {
 	flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS)
 	if err != nil {
 		return err
 	}
-	return unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, int(flags^unix.FS_NOATIME_FL))
+	return unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, int(flags^fsNoAtime))
 }

@@ -17,8 +17,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-
-	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/probe"
 )
 
 func main() {

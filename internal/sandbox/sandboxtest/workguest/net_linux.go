@@ -51,9 +51,8 @@ func sockets([]string) {
 	must(err)
 	defer os.RemoveAll(tmp)
 	serve("unix", tmp+"/socket")
-	serve("unixpacket", "packet")
-	c, err := net.Dial("unix", "none")
-	_ = c
+	packets()
+	_, err = net.Dial("unix", "none")
 	fmt.Println("dial none:", err)
 	touch("file")
 	_, err = net.Dial("unix", "file")
@@ -61,6 +60,24 @@ func sockets([]string) {
 	_, err = net.Listen("unix", "file")
 	fmt.Println("listen on a file:", err)
 	datagrams()
+}
+
+// packets keeps messages apart on a connection.
+func packets() {
+	l, err := net.Listen("unixpacket", "packet")
+	must(err)
+	c, err := net.Dial("unixpacket", "packet")
+	must(err)
+	for _, s := range []string{"one", "two"} {
+		_, err := io.WriteString(c, s)
+		must(err)
+	}
+	s, err := l.Accept()
+	must(err)
+	buf := make([]byte, 100)
+	n, err := s.Read(buf)
+	must(err)
+	fmt.Printf("%q\n", buf[:n])
 }
 
 func datagrams() {

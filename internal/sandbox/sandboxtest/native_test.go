@@ -1,0 +1,86 @@
+//go:build linux
+
+package sandboxtest_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest"
+	"github.com/bawn-dev/bawn/internal/testenv"
+)
+
+// BawnVariable names the environment variable that holds the path of a bawn
+// built before, for machines without a compiler.
+const BawnVariable = "BAWN_TEST_BAWN"
+
+var _ = flag.Bool("update", false, "write the golden files anew")
+
+// The programs under test, built once.
+var bawn, victim string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(withPrograms(m))
+}
+
+// withPrograms builds what the environment does not name, and removes it.
+func withPrograms(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "bawn-programs-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	for _, p := range []struct {
+		path          *string
+		variable, pkg string
+	}{{&bawn, BawnVariable, "github.com/bawn-dev/bawn/cmd/bawn"}, {&victim, sandboxtest.VictimVariable, "github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/victim"}} {
+		if *p.path = os.Getenv(p.variable); *p.path != "" {
+			continue
+		}
+		*p.path = filepath.Join(dir, filepath.Base(p.pkg))
+		build := exec.Command("go", "build", "-trimpath", "-o", *p.path, p.pkg)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build %s: %v\n%s", p.pkg, err, out)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+// asEach runs f with fixtures of whoever runs the tests and, where that is
+// root, of an ordinary user as well.
+func asEach(t *testing.T, f func(t *testing.T, fx *sandboxtest.Fixtures)) {
+	if os.Geteuid() != 0 {
+		t.Run("user", func(t *testing.T) { f(t, sandboxtest.New(t, victim, sandboxtest.Self())) })
+		return
+	}
+	t.Run("root", func(t *testing.T) { f(t, sandboxtest.New(t, victim, sandboxtest.Self())) })
+	t.Run("user", func(t *testing.T) {
+		testenv.Need(t, "root")
+		f(t, sandboxtest.New(t, victim, sandboxtest.OrdinaryUser))
+	})
+}
+
+// native runs a command in "bawn run" with extra flags.
+func native(flags ...string) sandboxtest.Runner {
+	return func(t testing.TB, f *sandboxtest.Fixtures, argv ...string) sandboxtest.Result {
+		t.Helper()
+		words := []string{f.Install(t, bawn), "run", "--deny", filepath.Dir(f.Secret), "--deny", f.Denied}
+		return f.Exec(t, append(append(append(words, flags...), "--"), argv...)...)
+	}
+}
+
+// TestNative runs every check in a session with the default profile.
+func TestNative(t *testing.T) {
+	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
+	asEach(t, func(t *testing.T, f *sandboxtest.Fixtures) {
+		sandboxtest.Run(t, native(), f, sandboxtest.Options{})
+	})
+}

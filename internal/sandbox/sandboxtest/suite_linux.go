@@ -1,0 +1,237 @@
+package sandboxtest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/probe"
+)
+
+// A Result is what came of a command.
+type Result struct {
+	Stdout, Stderr string
+	Code           int // exit code, 128+n after signal n, -1 if it did not start
+	Elapsed        time.Duration
+}
+
+// A Runner runs one command with f.Workspace as its working directory inside
+// a sandbox in which f.Secret's directory and f.Denied are hidden, and waits
+// for its end. It starts whatever makes the sandbox with [Fixtures.Command].
+type Runner func(t testing.TB, f *Fixtures, argv ...string) Result
+
+// NoSandbox runs a command as it is.
+func NoSandbox(t testing.TB, f *Fixtures, argv ...string) Result { return f.Exec(t, argv...) }
+
+// execTime ends a command that hangs.
+const execTime = 2 * time.Minute
+
+// Exec runs a command made by [Fixtures.Command] and collects what it prints.
+func (f *Fixtures) Exec(t testing.TB, argv ...string) Result {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := f.Command(argv...)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &errs, 2*time.Second
+	begin := time.Now()
+	if err := cmd.Start(); err != nil {
+		return Result{Code: -1, Stderr: err.Error()}
+	}
+	timer := time.AfterFunc(execTime, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	err := cmd.Wait()
+	return Result{Stdout: out.String(), Stderr: errs.String(), Code: status(err), Elapsed: time.Since(begin)}
+}
+
+// status is the exit code as a shell gives it.
+func status(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil || errors.Is(err, exec.ErrWaitDelay):
+		return 0
+	case !errors.As(err, &exit):
+		return -1
+	case exit.ExitCode() >= 0:
+		return exit.ExitCode()
+	}
+	return 128 + int(signalOf(exit))
+}
+
+// Options choose among the checks and say what a provider promises.
+type Options struct {
+	Families []string // nil: all
+	// HidesHost says that the guest sees nothing of the host but its
+	// workspace, so that ENOENT is a refusal everywhere.
+	HidesHost bool
+	// OutsideDecides says that a change may work inside, in a copy, as long as
+	// the host's files stay as they are.
+	OutsideDecides bool
+}
+
+// wants reports whether the options choose the check.
+func (o Options) wants(i probe.Info) bool {
+	return o.Families == nil || slices.Contains(o.Families, i.Family)
+}
+
+// A Failure is a check that did not come out as it must.
+type Failure struct {
+	Check   probe.Info
+	Outcome probe.Outcome
+	Problem string   // what is wrong
+	Changed []string // outside
+}
+
+func (f Failure) String() string {
+	s := fmt.Sprintf("%s (%s: %s): %s", f.Check.Name, f.Check.Family, f.Check.Why, f.Problem)
+	if f.Outcome.Detail != "" {
+		s += "; " + f.Outcome.Detail
+	}
+	if len(f.Changed) > 0 {
+		s += "; changed outside: " + strings.Join(f.Changed, ", ")
+	}
+	return s
+}
+
+// Run runs the checks inside and fails t for each that works, that is refused
+// with an errno that may mean something else, or that changes something
+// outside.
+func Run(t *testing.T, run Runner, f *Fixtures, o Options) {
+	t.Helper()
+	for _, failure := range Failures(t, run, f, o) {
+		t.Error(failure)
+	}
+}
+
+// Failures is Run for whoever wants the list.
+func Failures(t testing.TB, run Runner, f *Fixtures, o Options) []Failure {
+	t.Helper()
+	infos := f.List(t)
+	var failures []Failure
+	for _, state := range []string{probe.Present, probe.Absent} {
+		failures = append(failures, f.in(state).runState(t, run, infos, o)...)
+	}
+	return failures
+}
+
+// List returns every check that the victim knows.
+func (f *Fixtures) List(t testing.TB) []probe.Info {
+	t.Helper()
+	r := f.Exec(t, f.Victim, "list")
+	infos, err := decode[probe.Info](r.Stdout)
+	if err != nil || r.Code != 0 || len(infos) == 0 {
+		t.Fatalf("victim list: %v, exit code %d: %s", err, r.Code, r.Stderr)
+	}
+	return infos
+}
+
+// decode reads one JSON object a line.
+func decode[T any](text string) (list []T, err error) {
+	s := bufio.NewScanner(strings.NewReader(text))
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		var v T
+		if err := json.Unmarshal(s.Bytes(), &v); err != nil {
+			return list, fmt.Errorf("%w in %.200q", err, s.Text())
+		}
+		list = append(list, v)
+	}
+	return list, s.Err()
+}
+
+// runState runs all checks of a state at once, and those that fail a second
+// time alone, so that none suffers for what another has done.
+func (f *Fixtures) runState(t testing.TB, run Runner, infos []probe.Info, o Options) []Failure {
+	t.Helper()
+	f.reset(t)
+	argv := []string{f.Victim, "-world", f.arg(), "all"}
+	if o.Families != nil {
+		argv = append(argv, "--families", strings.Join(o.Families, ","))
+	}
+	r := run(t, f, argv...)
+	outcomes, err := decode[probe.Outcome](r.Stdout)
+	if err != nil || r.Code != 0 {
+		t.Errorf("the victim did not end well: exit code %d, %v: %.1000s", r.Code, err, r.Stderr)
+	}
+	changed := f.changed(t)
+	failures := f.judgeAll(infos, outcomes, o)
+	for i := range failures {
+		failures[i] = f.again(t, run, failures[i], o)
+	}
+	if len(failures) == 0 && len(changed) > 0 {
+		failures = append(failures, Failure{Problem: "no check says that it worked, but something is different outside", Changed: changed})
+	}
+	return slices.DeleteFunc(failures, func(f Failure) bool { return f.Problem == "" })
+}
+
+// judgeAll judges the outcomes; a check without one has failed.
+func (f *Fixtures) judgeAll(infos []probe.Info, outcomes []probe.Outcome, o Options) []Failure {
+	byName := map[string]probe.Outcome{}
+	for _, out := range outcomes {
+		byName[out.Name] = out
+	}
+	var failures []Failure
+	for _, i := range infos {
+		if i.State != f.State || !o.wants(i) {
+			continue
+		}
+		out, ok := byName[i.Name]
+		problem := "no outcome"
+		if ok {
+			problem = judge(i, out, o)
+		}
+		if problem != "" {
+			failures = append(failures, Failure{Check: i, Outcome: out, Problem: problem})
+		}
+	}
+	return failures
+}
+
+// judge says what is wrong with an outcome inside, or "".
+func judge(i probe.Info, out probe.Outcome, o Options) string {
+	switch {
+	case out.Outcome == probe.Failed:
+		return "could not be tried"
+	case i.Works && out.Outcome != probe.Succeeded:
+		return "must work, but was refused with " + out.Errno
+	case i.Works:
+		return ""
+	case out.Outcome != probe.Refused:
+		return "worked"
+	case slices.Contains(i.Want, out.Errno), o.HidesHost && out.Errno == "ENOENT":
+		return ""
+	}
+	return fmt.Sprintf("refused with %s, which proves nothing; want one of %q", out.Errno, i.Want)
+}
+
+// again repeats a check that failed by itself.
+func (f *Fixtures) again(t testing.TB, run Runner, before Failure, o Options) Failure {
+	f.reset(t)
+	r := run(t, f, f.Victim, "-world", f.arg(), before.Check.Name)
+	outcomes, err := decode[probe.Outcome](r.Stdout)
+	now := Failure{Check: before.Check, Changed: f.changed(t)}
+	switch {
+	case err != nil || len(outcomes) != 1:
+		now.Problem = fmt.Sprintf("no outcome: exit code %d, %v: %.300s", r.Code, err, r.Stderr)
+		return now
+	default:
+		now.Outcome = outcomes[0]
+		now.Problem = judge(before.Check, now.Outcome, o)
+	}
+	private := o.OutsideDecides && now.Outcome.Outcome == probe.Succeeded && before.Check.Changes
+	switch {
+	case private && len(now.Changed) == 0:
+		now.Problem = ""
+	case now.Problem == "" && len(now.Changed) > 0:
+		now.Problem = "something is different outside"
+	case now.Problem == "":
+		before.Problem += " (in the whole list only)"
+		return before
+	}
+	return now
+}

@@ -1,0 +1,271 @@
+package sandboxtest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
+)
+
+// TestBawn does ordinary work inside "bawn run".
+func TestBawn(t *testing.T) {
+	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
+	bawn := buildBawn(t)
+	run := append(slices.Clip(bawn), "--")
+	t.Run("work below home", func(t *testing.T) { Work(t, WorkDir(t), Wrapped(run...)) })
+	t.Run("work below tmp", func(t *testing.T) { Work(t, workDirBelow(t, "/tmp"), Wrapped(run...)) })
+	t.Run("terminal", func(t *testing.T) { atTerminal(t, run) })
+	t.Run("itself", func(t *testing.T) { ofItself(t, bawn) })
+}
+
+// TestTerminalBare shows that what is wanted of a guest's terminal is what
+// happens bare.
+func TestTerminalBare(t *testing.T) { atTerminal(t, nil) }
+
+// buildBawn builds the program and returns the words "bawn run", with state,
+// configuration and caches of its own.
+func buildBawn(t *testing.T) []string {
+	t.Helper()
+	dir := WorkDir(t)
+	bin := filepath.Join(dir, "bawn")
+	build := exec.Command("go", "build", "-o", bin, "github.com/bawn-dev/bawn/cmd/bawn")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building bawn: %v\n%s", err, out)
+	}
+	words := []string{"env"}
+	for _, name := range []string{"STATE", "CONFIG", "CACHE"} {
+		own := filepath.Join(dir, name)
+		if err := os.Mkdir(own, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		words = append(words, "XDG_"+name+"_HOME="+own)
+	}
+	return append(words, bin, "run")
+}
+
+func newDesk(t *testing.T, words []string) desk {
+	t.Helper()
+	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		return strings.HasPrefix(kv, "TMUX") || strings.HasPrefix(kv, "PS1=")
+	})
+	return desk{words: words, dir: WorkDir(t), env: append(env, "TERM=xterm", "PS1=$ ", "LC_ALL=C.UTF-8", "HISTFILE=/dev/null")}
+}
+
+func atTerminal(t *testing.T, words []string) {
+	for _, w := range terminalWork {
+		t.Run(w.name, func(t *testing.T) {
+			testenv.Need(t, w.needs...)
+			w.do(t, newDesk(t, words))
+		})
+	}
+}
+
+// ofItself is what has no bare counterpart.
+func ofItself(t *testing.T, bawn []string) {
+	for _, w := range []struct {
+		name string
+		do   func(*testing.T, desk)
+	}{
+		{"all exit codes", allExitCodes},
+		{"kill -9 of bawn ends the guest", killed},
+		{"kill -9 of bawn at a terminal ends the guest", killedAtTerminal},
+		{"signals to bawn end the guest", signalled},
+		{"signals to bawn at a terminal give it back", signalledAtTerminal},
+		{"a closed terminal ends the guest", hungUp},
+		{"nothing outlives the command", outlives},
+		{"time limit", timeLimit},
+		{"environment", environment},
+		{"umask of the caller", callersUmask},
+		{"descriptors of the caller", callersDescriptors},
+		{"closed standard streams", closedStreams},
+		{"subdirectory of a repository", subdirectory},
+		{"file of the caller as output", callersFile},
+	} {
+		t.Run(w.name, func(t *testing.T) { w.do(t, newDesk(t, bawn)) })
+	}
+}
+
+// start runs bawn with flags, without a terminal.
+func (d desk) start(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(d.words[0], append(d.words[1:], args...)...)
+	cmd.Dir, cmd.Env = d.dir, d.env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return cmd
+}
+
+func (d desk) run(args ...string) (stdout, stderr string, code int) {
+	return Wrapped(slices.Concat([]string{"env", "-i"}, d.env, d.words)...)(d.dir, nil, args...)
+}
+
+// marked is a command that lives in four processes, all of which can be told
+// by an argument that nobody else has. They are deaf to what would end them,
+// as an unwilling guest would be, or not.
+func marked(deaf bool) (marker string, argv []string) {
+	trap := ":"
+	if deaf {
+		trap = `trap '' HUP TERM INT`
+	}
+	marker = fmt.Sprintf("1000.%d%d", os.Getpid(), time.Now().UnixNano())
+	script := fmt.Sprintf(`%[2]s; setsid sleep %[1]s & (sleep %[1]s & exec sleep %[1]s) & sleep %[1]s; echo went on; sleep %[1]s`, marker, trap)
+	return marker, []string{"--", "sh", "-c", script}
+}
+
+// alive counts the processes with the marker as argument, zombies included
+// only as long as they show one.
+func alive(marker string) (n int) {
+	lists, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range lists {
+		if argv, err := os.ReadFile(name); err == nil && strings.HasPrefix(string(argv), "sleep\x00"+marker) {
+			n++
+		}
+	}
+	return n
+}
+
+// await waits for as many processes as wanted.
+func await(t *testing.T, marker string, within time.Duration, want func(int) bool) {
+	t.Helper()
+	end := time.Now().Add(within)
+	for !want(alive(marker)) {
+		if time.Now().After(end) {
+			t.Fatalf("%d processes of the guest run after %s", alive(marker), within)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func allFour(n int) bool { return n == 4 }
+func none(n int) bool    { return n == 0 }
+
+func allExitCodes(t *testing.T, d desk) {
+	for code := range 256 {
+		if _, errs, got := d.run("--", "sh", "-c", "exit "+strconv.Itoa(code)); got != code || errs != "" {
+			t.Errorf("exit code %d, want %d; standard error %q", got, code, errs)
+		}
+	}
+	for _, sig := range []int{1, 2, 3, 6, 9, 10, 11, 13, 14, 15, 31} {
+		script := fmt.Sprintf("ulimit -c 0; kill -%d $$; sleep 1", sig)
+		if _, _, got := d.run("--", "sh", "-c", script); got != 128+sig {
+			t.Errorf("after signal %d exit code %d, want %d", sig, got, 128+sig)
+		}
+	}
+}
+
+func killed(t *testing.T, d desk) {
+	marker, argv := marked(true)
+	cmd := d.start(t, argv...)
+	await(t, marker, patience, allFour)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, marker, time.Second, none)
+}
+
+func killedAtTerminal(t *testing.T, d desk) {
+	marker, argv := marked(true)
+	s := d.screen(t, argv...)
+	await(t, marker, patience, allFour)
+	if err := s.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, marker, time.Second, none)
+}
+
+// signalled ends also a guest that does not listen, after a while.
+func signalled(t *testing.T, d desk) {
+	for _, tt := range []struct {
+		sig  syscall.Signal
+		deaf bool
+		code int
+	}{{syscall.SIGINT, false, 130}, {syscall.SIGTERM, false, 143}, {syscall.SIGHUP, false, 129}, {syscall.SIGTERM, true, 143}, {syscall.SIGHUP, true, 129}} {
+		t.Run(fmt.Sprintf("%v deaf %v", tt.sig, tt.deaf), func(t *testing.T) {
+			marker, argv := marked(tt.deaf)
+			cmd := d.start(t, argv...)
+			await(t, marker, patience, allFour)
+			if err := cmd.Process.Signal(tt.sig); err != nil {
+				t.Fatal(err)
+			}
+			await(t, marker, patience, none)
+			if got := waitCode(t, cmd); got != tt.code {
+				t.Errorf("bawn ended with %d, want %d", got, tt.code)
+			}
+		})
+	}
+}
+
+func waitCode(t *testing.T, cmd *exec.Cmd) int {
+	t.Helper()
+	code, err := exitCode(t.Context(), cmd.Wait())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+func signalledAtTerminal(t *testing.T, d desk) {
+	for sig, code := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
+		marker, argv := marked(false)
+		argv[3] = "stty raw -echo; " + argv[3]
+		s := d.screen(t, argv...)
+		await(t, marker, patience, allFour)
+		if err := s.cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		await(t, marker, patience, none)
+		s.mustEnd(code)
+	}
+}
+
+func hungUp(t *testing.T, d desk) {
+	marker, argv := marked(true)
+	s := d.screen(t, argv...)
+	await(t, marker, patience, allFour)
+	s.master.Close()
+	s.tty.Close()
+	await(t, marker, patience, none)
+}
+
+func outlives(t *testing.T, d desk) {
+	marker, _ := marked(false)
+	script := fmt.Sprintf(`sleep %[1]s & setsid sleep %[1]s & (nohup sleep %[1]s >/dev/null 2>&1 &); echo started`, marker)
+	out, errs, code := d.run("--", "sh", "-c", script)
+	if out != "started\n" || code != 0 {
+		t.Errorf("got %q, %q, %d", out, errs, code)
+	}
+	await(t, marker, time.Second, none)
+}
+
+func timeLimit(t *testing.T, d desk) {
+	marker, argv := marked(true)
+	start := time.Now()
+	_, errs, code := d.run(append([]string{"--timeout", "1s"}, argv...)...)
+	if took := time.Since(start); code != 124 || took < time.Second || took > 5*time.Second {
+		t.Errorf("ended with %d after %s: %s", code, took, errs)
+	}
+	if !strings.Contains(errs, "time") {
+		t.Errorf("standard error does not name the time limit: %q", errs)
+	}
+	await(t, marker, time.Second, none)
+	marker, argv = marked(true)
+	argv[3] = "stty raw -echo; " + argv[3]
+	s := d.screen(t, append([]string{"--timeout", "1s"}, argv...)...)
+	s.mustEnd(124)
+	await(t, marker, time.Second, none)
+	if out, _, code := d.run("--timeout", "1m", "--", "echo", "in time"); out != "in time\n" || code != 0 {
+		t.Errorf("within the limit: %q, %d", out, code)
+	}
+}
