@@ -69,7 +69,7 @@ func (f *runFlags) declare(c *cobra.Command) {
 	fl := c.Flags()
 	fl.SetInterspersed(false)
 	fl.StringVar(&f.profile, "profile", "", "named profile of the configuration (built in: default, readonly, online, strict)")
-	fl.StringVar(&f.provider, "provider", "", "what enforces the isolation: native")
+	fl.StringVar(&f.provider, "provider", "", "what enforces the isolation: native, or landlock where user namespaces are closed")
 	fl.StringVar(&f.net, "net", "", "network: none or full")
 	fl.StringArrayVar(&f.RW, "rw", nil, "`path` the guest may also write (repeatable)")
 	fl.StringArrayVar(&f.RO, "ro", nil, "`path` the guest may only read (repeatable)")
@@ -90,7 +90,7 @@ func (f *runFlags) declare(c *cobra.Command) {
 	fl.BoolVar(&f.asJSON, "json", false, "print how the session ended as one line of JSON on standard error")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "don't list refusals at the end")
 	for flag, values := range map[string][]string{
-		"net": {"none", "full"}, "mode": bawn.ModeNames(), "caches": {"private", "read-only", "shared"}, "provider": {native.Name},
+		"net": {"none", "full"}, "mode": bawn.ModeNames(), "caches": {"private", "read-only", "shared"}, "provider": {native.Name, native.LandlockName},
 	} {
 		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -166,12 +166,13 @@ func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Provider != "" && cfg.Provider != native.Name {
-		return nil, usageError("use provider \"native\"", "provider %q is not part of this version", cfg.Provider)
+	provider, err := provider(e, cfg.Provider)
+	if err != nil {
+		return nil, err
 	}
 	session := bawn.Session{
 		ID: newSessionID(), Agent: cfg.Agent, Mode: cfg.Mode, Autonomy: cfg.Autonomy, Isolation: cfg.Isolation(ws),
-		Provider: native.Name, Started: time.Now(),
+		Provider: provider.Name(), Started: time.Now(),
 	}
 	if session.Agent == "" {
 		session.Agent = filepath.Base(args[0])
@@ -180,7 +181,6 @@ func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	provider := native.New(filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", "probe.json"))
 	plan, err := provider.Plan(sandbox.Request{
 		Session: session, Argv: args, Dir: dir, Environ: e.Environ, Open: cfg.Open, Protected: cfg.Protected,
 		Hidden: ownDirs(e), CacheDir: cache,
@@ -189,6 +189,18 @@ func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
 		return nil, planError(err)
 	}
 	return &runner.Session{Session: session, Provider: provider, Plan: plan, Argv: args, Dir: dir, Stdio: [3]*os.File{e.Stdin, e.Stdout, e.Stderr}}, nil
+}
+
+// provider returns the one with that name; without a name, the strongest.
+func provider(e *Env, name string) (sandbox.Provider, error) {
+	cache := filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", "probe.json")
+	switch name {
+	case "", native.Name:
+		return native.New(cache), nil
+	case native.LandlockName:
+		return native.NewLandlock(cache), nil
+	}
+	return nil, usageError("use provider \"native\", or \"landlock\" where user namespaces are closed", "provider %q is not part of this version", name)
 }
 
 func (f *runFlags) directory(e *Env) (string, error) {
@@ -295,6 +307,11 @@ func (f *runFlags) execute(e *Env, s *runner.Session) error {
 	defer log.Close()
 	s.Guard = guard.Guard{Decider: policy.Launch{InSession: e.Getenv(sessionVariable)}, Recorder: log}
 	s.Details = details(s)
+	if s.Provider.Name() != native.Name && !f.quiet {
+		for _, c := range s.Plan.Partly() {
+			fmt.Fprintf(e.Stderr, "bawn: provider %q enforces %s in part: %s\n", s.Provider.Name(), c.Attribute, c.Why)
+		}
+	}
 	result, err := runner.Run(context.Background(), *s)
 	f.summary(e, s, result, err)
 	return f.outcome(result, err)

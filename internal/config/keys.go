@@ -55,7 +55,7 @@ func (k *key) limit() bool { return strings.HasPrefix(k.path, "isolation.resourc
 
 // Providers lists the names that isolation.provider accepts.
 func Providers() []string {
-	return []string{"", "native", "bwrap", "seatbelt", "docker", "gvisor", "kubernetes", "host"}
+	return []string{"", "native", "landlock", "host"}
 }
 
 // keys is the table. The order is that of the starter file.

@@ -69,6 +69,17 @@ func Handled(abi int) (Attr, uintptr) {
 	return a, size
 }
 
+// RestrictFlags returns the flags of landlock_restrict_self(2): from ABI 7 on
+// the kernel's audit log, where it is on, names what Landlock refuses to the
+// programs a guest executes.
+func RestrictFlags(abi int) int {
+	const logNewExecOn = 1 << 1 // LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON
+	if abi >= 7 {
+		return logNewExecOn
+	}
+	return 0
+}
+
 // PathBeneath builds struct landlock_path_beneath_attr, which is packed: the
 // rights, then the descriptor of the path, to be filled in later at FD.
 type PathBeneath [12]byte

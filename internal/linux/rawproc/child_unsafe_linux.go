@@ -151,7 +151,7 @@ func runSteps(steps *step, n int, sh *shared) {
 			}
 		}
 		r, _, err := syscall.RawSyscall6(s.nr, a[0], a[1], a[2], a[3], a[4], a[5])
-		if err != 0 && err != syscall.Errno(s.ignore) {
+		if err != 0 && err != syscall.Errno(s.ignore[0]) && err != syscall.Errno(s.ignore[1]) {
 			fail(sh, i, int32(err))
 		}
 		if s.out >= 0 {

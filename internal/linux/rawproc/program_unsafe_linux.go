@@ -20,7 +20,7 @@ type step struct {
 	args   [6]uintptr
 	slots  uint8 // bit i: args[i] is the number of a slot
 	out    int8  // slot for the result, or -1
-	ignore unix.Errno
+	ignore [2]unix.Errno
 	store  unsafe.Pointer // *int32 that receives the result, or nil
 	expect *Identity      // after fstat into stat: what it must have found
 	stat   *unix.Stat_t
@@ -72,8 +72,14 @@ func (p *Program) Call(name string, nr uintptr, args ...any) Step {
 // Into keeps the result in slot.
 func (s Step) Into(slot Slot) Step { s.p.steps[s.i].out = int8(slot); return s }
 
-// Ignoring treats errno as success.
-func (s Step) Ignoring(errno unix.Errno) Step { s.p.steps[s.i].ignore = errno; return s }
+// Ignoring treats up to two errnos as success.
+func (s Step) Ignoring(errnos ...unix.Errno) Step {
+	if len(errnos) > 2 {
+		panic("BUG(bawn): a step ignores two errnos at most")
+	}
+	copy(s.p.steps[s.i].ignore[:], errnos)
+	return s
+}
 
 // StoreFD writes the result as int32 to where dst points.
 func (s Step) StoreFD(dst *int32) Step {

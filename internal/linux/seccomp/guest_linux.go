@@ -95,6 +95,27 @@ func sockets() []Rule {
 	}
 }
 
+// WithoutIP refuses IP sockets of any kind, for a guest that has no network
+// namespace of its own.
+func WithoutIP() []Rule {
+	socket := []Call{{unix.SYS_SOCKET, "socket"}}
+	return []Rule{
+		{Calls: socket, Conds: []Cond{Equal(0, unix.AF_INET)}, Action: Errno(unix.EACCES), Why: "no network"},
+		{Calls: socket, Conds: []Cond{Equal(0, unix.AF_INET6)}, Action: Errno(unix.EACCES), Why: "no network"},
+	}
+}
+
+// WithoutIPC refuses System V and POSIX message queues, semaphores and shared
+// memory, for a guest that has no IPC namespace of its own.
+func WithoutIPC() []Rule {
+	return []Rule{{Calls: []Call{
+		{unix.SYS_SHMGET, "shmget"}, {unix.SYS_SHMAT, "shmat"}, {unix.SYS_SHMCTL, "shmctl"},
+		{unix.SYS_SEMGET, "semget"}, {unix.SYS_SEMOP, "semop"}, {unix.SYS_SEMCTL, "semctl"}, {unix.SYS_SEMTIMEDOP, "semtimedop"},
+		{unix.SYS_MSGGET, "msgget"}, {unix.SYS_MSGSND, "msgsnd"}, {unix.SYS_MSGRCV, "msgrcv"}, {unix.SYS_MSGCTL, "msgctl"},
+		{unix.SYS_MQ_OPEN, "mq_open"}, {unix.SYS_MQ_UNLINK, "mq_unlink"},
+	}, Action: Errno(unix.EPERM), Why: "IPC with the host"}}
+}
+
 // terminal refuses the two ways to type into a terminal's input queue
 // (CVE-2017-5226, CVE-2023-1523).
 func terminal() []Rule {

@@ -36,15 +36,15 @@ var cloneFlags = map[string]uintptr{
 
 // compile turns the plan into a program. joins are open cgroup.procs files.
 func compile(p *Plan, joins []*os.File) (*program, error) {
-	c := &program{}
-	c.root, c.pidNS, c.listener, c.fd = c.NewSlot(), c.NewSlot(), c.NewSlot(), c.NewSlot()
+	if p.Rung == rungLandlock {
+		return compileLandlock(p, joins)
+	}
+	c := newProgram()
 	for _, ns := range p.Namespaces {
 		c.namespaces |= cloneFlags[ns]
 	}
 	c.identity(p)
-	for _, f := range joins {
-		c.Call("join "+f.Name(), unix.SYS_WRITE, int(f.Fd()), "0", 1)
-	}
+	c.join(joins)
 	c.Call("new cgroup namespace", unix.SYS_UNSHARE, unix.CLONE_NEWCGROUP)
 	if p.Loopback {
 		c.loopback()
@@ -53,11 +53,25 @@ func compile(p *Plan, joins []*os.File) (*program, error) {
 		c.mount(m)
 	}
 	c.pivot()
+	c.openRoot()
 	c.session()
 	c.limits(p.Limits)
 	c.landlock(p.Landlock)
 	c.capabilities()
-	return c, c.seccomp(p.Supervised)
+	return c, c.seccomp(seccomp.Guest(p.Supervised), p.Supervised)
+}
+
+func newProgram() *program {
+	c := &program{}
+	c.root, c.pidNS, c.listener, c.fd = c.NewSlot(), c.NewSlot(), c.NewSlot(), c.NewSlot()
+	return c
+}
+
+// join enters control groups.
+func (c *program) join(procs []*os.File) {
+	for _, f := range procs {
+		c.Call("join "+f.Name(), unix.SYS_WRITE, int(f.Fd()), "0", 1)
+	}
 }
 
 // identity maps the one user and the one group, and ties the child's life to
@@ -228,6 +242,10 @@ func (c *program) pivot() {
 	c.Call("pivot_root", unix.SYS_PIVOT_ROOT, ".", ".")
 	c.Call("let go of the old root", unix.SYS_UMOUNT2, ".", unix.MNT_DETACH)
 	c.Call("enter /", unix.SYS_CHDIR, "/")
+}
+
+// openRoot opens what the supervisor needs of the guest.
+func (c *program) openRoot() {
 	c.Call("open the new root", unix.SYS_OPENAT, unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC).Into(c.root)
 	c.Call("open the PID namespace", unix.SYS_OPENAT, unix.AT_FDCWD, "/proc/self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC).Into(c.pidNS)
 }
@@ -279,11 +297,18 @@ func (c *program) landlock(l Landlock) {
 	attr, size := landlock.Handled(l.ABI)
 	ruleset := c.NewSlot()
 	c.Call("create a Landlock ruleset", unix.SYS_LANDLOCK_CREATE_RULESET, rawproc.Ptr(unsafe.Pointer(&attr)), size, 0).Into(ruleset)
-	c.landlockRule(ruleset, "/", landlock.ReadOnly)
+	if l.Readable == nil {
+		c.landlockRule(ruleset, "/", landlock.ReadOnly)
+	} else {
+		c.landlockRule(ruleset, "/", landlock.ReadDir)
+	}
+	for _, p := range l.Readable {
+		c.landlockRule(ruleset, p, landlock.ReadOnly)
+	}
 	for _, p := range l.Writable {
 		c.landlockRule(ruleset, p, attr.FS)
 	}
-	c.Call("restrict by Landlock", unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0)
+	c.Call("restrict by Landlock", unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, landlock.RestrictFlags(l.ABI))
 	c.Call("close the ruleset", unix.SYS_CLOSE, ruleset)
 }
 
@@ -302,7 +327,7 @@ func (c *program) landlockRule(ruleset rawproc.Slot, p string, rights uint64) {
 func (c *program) capabilities() {
 	const last = 63 // the kernel answers EINVAL above its own last one
 	for i := range last + 1 {
-		c.Call("drop a capability for good", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, i, 0, 0, 0).Ignoring(unix.EINVAL)
+		c.Call("drop a capability for good", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, i, 0, 0, 0).Ignoring(unix.EINVAL, unix.EPERM)
 	}
 	c.Call("drop ambient capabilities", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	header := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -310,8 +335,8 @@ func (c *program) capabilities() {
 }
 
 // seccomp is the last step: from here on PID 1 is under its own filter.
-func (c *program) seccomp(supervised bool) error {
-	filter, err := seccomp.Compile(seccomp.Guest(supervised))
+func (c *program) seccomp(rules []seccomp.Rule, supervised bool) error {
+	filter, err := seccomp.Compile(rules)
 	if err != nil {
 		return err
 	}

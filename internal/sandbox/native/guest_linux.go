@@ -57,11 +57,20 @@ func (g *guest) supervise(onDenial func(sandbox.Denial)) error {
 	}
 	g.super = &supervisor{
 		listener: notify.NewListener(listener), root: int(root.Fd()), onDenial: onDenial, stop: make(chan struct{}),
-		names: newProtector(g.plan.Protected, g.plan.ExtraNames), repos: newRepositories(),
-		sockets: &sockets{private: privateDevices(int(root.Fd()), g.plan.Mounts), pidNS: Identity{ns.Dev, ns.Ino}, ownNetwork: g.plan.Loopback},
+		names: g.protector(), repos: newRepositories(),
+		sockets: &sockets{private: privateDevices(int(root.Fd()), g.plan.Mounts), dir: g.plan.Tmp, pidNS: Identity{ns.Dev, ns.Ino}, ownNetwork: g.plan.Loopback},
 	}
 	g.super.run()
 	return nil
+}
+
+// protector is where names and, without mounts, writes are ruled on.
+func (g *guest) protector() *protector {
+	p := newProtector(g.plan.Protected, g.plan.ExtraNames)
+	if g.plan.Rung == rungLandlock {
+		p.only = g.plan.Landlock.Writable
+	}
+	return p
 }
 
 // privateDevices are the device numbers of the session's own file systems.
@@ -117,6 +126,9 @@ func (g *guest) Close() error {
 	var err error
 	g.once.Do(func() {
 		close(g.super.stop)
+		if g.plan.Rung == rungLandlock {
+			endDescendants(g)
+		}
 		g.init.Kill()
 		g.super.wait.Wait()
 		if g.group != nil {

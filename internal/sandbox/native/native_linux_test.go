@@ -16,14 +16,25 @@ import (
 func script(t *testing.T, ws, text string) (string, int, []sandbox.Denial) {
 	t.Helper()
 	p := New("")
-	plan, err := p.Plan(sandbox.Request{
-		Session: bawn.Session{ID: "test", Isolation: bawn.Isolation{Workspace: ws, Protect: true, Env: []string{"PATH", "HOME"},
-			Mounts: []bawn.Mount{{Path: ws, Access: bawn.ReadWrite, Why: "workspace"}}, Resources: bawn.Resources{TmpMB: 64}}},
-		Argv: []string{"sh"}, Dir: ws, Environ: os.Environ(),
-	})
+	plan, err := p.Plan(request(ws))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return execute(t, p, plan, text)
+}
+
+// request asks for the default isolation of a workspace.
+func request(ws string) sandbox.Request {
+	return sandbox.Request{
+		Session: bawn.Session{ID: "test", Isolation: bawn.Isolation{Workspace: ws, Protect: true, Env: []string{"PATH", "HOME"},
+			Mounts: []bawn.Mount{{Path: ws, Access: bawn.ReadWrite, Why: "workspace"}}, Resources: bawn.Resources{TmpMB: 64}}},
+		Argv: []string{"sh"}, Dir: ws, Environ: os.Environ(),
+	}
+}
+
+// execute runs a script under a plan.
+func execute(t *testing.T, p sandbox.Provider, plan sandbox.Plan, text string) (string, int, []sandbox.Denial) {
+	t.Helper()
 	var denials []sandbox.Denial
 	g, err := p.Start(plan, func(d sandbox.Denial) { denials = append(denials, d) })
 	if err != nil {
@@ -69,19 +80,11 @@ func TestSmoke(t *testing.T) {
 	}
 }
 
-func benchRequest(b *testing.B, ws string) sandbox.Request {
-	return sandbox.Request{
-		Session: bawn.Session{ID: "bench", Isolation: bawn.Isolation{Workspace: ws, Protect: true, Env: []string{"PATH", "HOME"},
-			Mounts: []bawn.Mount{{Path: ws, Access: bawn.ReadWrite, Why: "workspace"}}, Resources: bawn.Resources{TmpMB: 64}}},
-		Argv: []string{"true"}, Dir: ws, Environ: os.Environ(),
-	}
-}
-
 func BenchmarkPlan(b *testing.B) {
 	ws := b.TempDir()
 	p := New("")
 	for b.Loop() {
-		if _, err := p.Plan(benchRequest(b, ws)); err != nil {
+		if _, err := p.Plan(request(ws)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -95,7 +98,7 @@ func BenchmarkNew(b *testing.B) {
 
 func BenchmarkStartAndClose(b *testing.B) {
 	ws, p := b.TempDir(), New("")
-	plan, err := p.Plan(benchRequest(b, ws))
+	plan, err := p.Plan(request(ws))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -110,7 +113,7 @@ func BenchmarkStartAndClose(b *testing.B) {
 
 func BenchmarkExec(b *testing.B) {
 	ws, p := b.TempDir(), New("")
-	plan, err := p.Plan(benchRequest(b, ws))
+	plan, err := p.Plan(request(ws))
 	if err != nil {
 		b.Fatal(err)
 	}

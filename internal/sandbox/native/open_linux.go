@@ -195,6 +195,11 @@ func (c *call) openFile(fd int, r openRequest) (int, error) {
 	case unix.S_IFCHR:
 		return c.openDevice(fd, uint64(st.Rdev), flags)
 	case unix.S_IFIFO:
+		if path.IsAbs(abs) {
+			if _, err := c.check(opOpen, abs, false); err != nil {
+				return -1, err
+			}
+		}
 		return c.openFIFO(fd, flags)
 	case unix.S_IFLNK:
 		return -1, unix.ELOOP

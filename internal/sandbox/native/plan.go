@@ -14,11 +14,14 @@ import (
 // A Plan is all that Start will do, as a value. Its JSON form is printed by
 // --plan and compared in golden tests.
 type Plan struct {
+	Rung       string            `json:"rung"` // "namespaces" or "landlock"
 	Namespaces []string          `json:"namespaces"`
 	UID        Mapping           `json:"uid"`
 	GID        Mapping           `json:"gid"`
 	Mounts     []Mount           `json:"mounts"`
 	Loopback   bool              `json:"loopback"` // bring lo up in the new network namespace
+	NoNetwork  bool              `json:"noIPSockets,omitempty"`
+	Tmp        string            `json:"temporaryDirectory,omitempty"` // on rung "landlock"
 	Landlock   Landlock          `json:"landlock"`
 	Seccomp    string            `json:"seccomp"`
 	Supervised bool              `json:"supervised"`
@@ -33,8 +36,19 @@ type Plan struct {
 	Session    string            `json:"-"`
 }
 
-// Provider returns "native".
-func (p *Plan) Provider() string { return Name }
+// Rungs of the ladder: the second stands where user namespaces are closed.
+const (
+	rungNamespaces = "namespaces"
+	rungLandlock   = "landlock"
+)
+
+// Provider returns the name of the provider that carries the plan out.
+func (p *Plan) Provider() string {
+	if p.Rung == rungLandlock {
+		return LandlockName
+	}
+	return Name
+}
 
 // Partly lists what is enforced in part.
 func (p *Plan) Partly() []bawn.Capability { return p.InPart }
@@ -49,6 +63,9 @@ type Mapping struct {
 type Landlock struct {
 	ABI      int      `json:"abi"`
 	Writable []string `json:"writable"`
+	// Readable is set where no mount hides anything: every place that may be
+	// read, with the hidden ones left out.
+	Readable []string `json:"readable,omitempty"`
 }
 
 // Kinds of mount.
@@ -117,6 +134,7 @@ func makePlan(req sandbox.Request, facts Facts) (*Plan, error) {
 	iso := req.Session.Isolation
 	b := &builder{req: req, iso: iso, facts: facts}
 	p := &Plan{
+		Rung:       rungNamespaces,
 		Namespaces: []string{"user", "mount", "pid", "ipc", "uts", "cgroup"},
 		UID:        Mapping{facts.UID, facts.UID}, GID: Mapping{facts.GID, facts.GID},
 		Limits: iso.Resources, Argv: req.Argv, Session: req.Session.ID, ExtraNames: req.Protected,
@@ -439,5 +457,8 @@ func below(p, dir string) bool {
 	return p != dir && strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// Name is the provider's name.
-const Name = "native"
+// Names of the providers.
+const (
+	Name         = "native"
+	LandlockName = "landlock"
+)

@@ -3,6 +3,7 @@ package native
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -58,6 +59,7 @@ var protectedBelow = map[string][]string{
 // protector rules on names below the writable parts of the host.
 type protector struct {
 	roots []string // absolute, clean
+	only  []string // where nothing else confines writes: the places they may go
 	names map[string]bool
 	below map[string]map[string]bool
 }
@@ -105,6 +107,9 @@ func fold(s string) string { return strings.ToLower(s) }
 
 // rule returns what becomes of op on the absolute path, and the rule's name.
 func (p *protector) rule(op operation, abs string, isDir bool) (ruling, string) {
+	if p.only != nil && !p.writable(abs) {
+		return rulingDeny, ruleReadOnly
+	}
 	rel, ok := p.relative(abs)
 	if !ok {
 		return rulingAllow, ""
@@ -124,6 +129,14 @@ func (p *protector) rule(op operation, abs string, isDir bool) (ruling, string) 
 		}
 	}
 	return rulingAllow, ""
+}
+
+// ruleReadOnly is the rule by which a write outside the writable places fails.
+const ruleReadOnly = "isolation:read-only"
+
+func (p *protector) writable(abs string) bool {
+	abs = path.Clean(abs)
+	return slices.ContainsFunc(p.only, func(dir string) bool { return abs == dir || below(abs, dir) })
 }
 
 // relative returns abs relative to the root that holds it.

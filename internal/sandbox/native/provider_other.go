@@ -13,6 +13,15 @@ type Provider struct{}
 // New returns a provider that refuses.
 func New(string) *Provider { return &Provider{} }
 
+// LandlockProvider refuses on systems without Landlock.
+type LandlockProvider struct{ Provider }
+
+// NewLandlock returns a provider that refuses.
+func NewLandlock(string) *LandlockProvider { return &LandlockProvider{} }
+
+// Name returns "landlock".
+func (*LandlockProvider) Name() string { return LandlockName }
+
 // Name returns "native".
 func (*Provider) Name() string { return Name }
 

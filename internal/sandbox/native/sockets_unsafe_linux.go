@@ -16,6 +16,7 @@ import (
 // connecting to a socket that has a path.
 type sockets struct {
 	private    map[uint64]bool // st_dev of the session's own file systems
+	dir        string          // without mounts: the one directory of the session's own
 	pidNS      Identity        // of the guest's PID namespace
 	ownNetwork bool            // abstract names are the session's own too
 }
@@ -149,10 +150,22 @@ func (c *call) unixTarget(t *target) error {
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
 		return unix.ECONNREFUSED
 	}
-	if !c.s.sockets.private[st.Dev] && !c.s.sockets.guestListens(t.sock, t.addr) {
+	real, err := pathOf(fd)
+	if err != nil {
+		return err
+	}
+	if !c.s.sockets.own(st.Dev, real) && (c.s.sockets.dir != "" || !c.s.sockets.guestListens(t.sock, t.addr)) {
 		return c.deniedSocket(abs, "sockets:host")
 	}
 	return nil
+}
+
+// own reports whether a socket lies where only the session can have made it.
+func (s *sockets) own(dev uint64, real string) bool {
+	if s.dir != "" {
+		return below(real, s.dir)
+	}
+	return s.private[dev]
 }
 
 func unixAddress(p string) sockaddr {

@@ -239,6 +239,9 @@ func (c *call) denied(op operation, abs, rule string) error {
 	if op == opMkdir || op == opSymlink || op == opMknod || op == opBind || op == opLinkTo || op == opRenameTo {
 		kind = bawn.Create
 	}
+	if rule == ruleReadOnly {
+		return c.outside(abs)
+	}
 	c.s.onDenial(sandbox.Denial{
 		Kind: bawn.Filesystem, Operation: kind, Resource: abs, Rule: rule,
 		Reason: "a program on the host would execute or obey this file later",
@@ -254,11 +257,17 @@ func (c *call) readOnly(abs string) {
 	if unix.Statfs(existing(abs), &fs) != nil || fs.Flags&unix.ST_RDONLY != 0 {
 		return
 	}
+	_ = c.outside(abs)
+}
+
+// outside reports a write outside the writable places.
+func (c *call) outside(abs string) error {
 	c.s.onDenial(sandbox.Denial{
-		Kind: bawn.Filesystem, Operation: bawn.Write, Resource: abs, Rule: "isolation:read-only",
+		Kind: bawn.Filesystem, Operation: bawn.Write, Resource: abs, Rule: ruleReadOnly,
 		Reason: "outside the places this session may write",
 		Remedy: "write in the workspace or in /tmp, or start the session with --rw " + path.Dir(abs),
 	})
+	return unix.EACCES
 }
 
 // existing returns abs or its closest ancestor that the host has.

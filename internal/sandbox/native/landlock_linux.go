@@ -1,0 +1,237 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/linux/landlock"
+	"github.com/bawn-dev/bawn/internal/linux/seccomp"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+)
+
+// LandlockProvider is the next rung, for machines where user namespaces are
+// closed: Landlock, a stricter seccomp filter and the supervisor, without a
+// file system, process table or terminal devices of the guest's own. It is
+// used only when it is asked for by name, and says what it can't enforce.
+type LandlockProvider struct{ native *Provider }
+
+// NewLandlock looks at this machine.
+func NewLandlock(probeCache string) *LandlockProvider {
+	return &LandlockProvider{New(probeCache)}
+}
+
+// Name returns "landlock".
+func (*LandlockProvider) Name() string { return LandlockName }
+
+// Capabilities says what this rung enforces here.
+func (p *LandlockProvider) Capabilities() []bawn.Capability {
+	abi := p.native.facts.LandlockABI
+	if abi < 1 {
+		_, err := landlock.ABI()
+		return []bawn.Capability{{Attribute: sandbox.FSWrite, Why: fmt.Sprint(err), Remedy: "boot with lsm=landlock,... or use Linux 5.13 or newer"}}
+	}
+	partly := func(attribute, how, why string) bawn.Capability {
+		return bawn.Capability{Attribute: attribute, Strength: bawn.Partly, How: how, Why: why, Remedy: "use provider \"native\""}
+	}
+	all := []bawn.Capability{
+		partly(sandbox.FSWrite, fmt.Sprintf("Landlock (ABI %d) and the supervisor", abi), "modes, times and attributes of the user's own files can be changed"),
+		partly(sandbox.FSRead, "Landlock", "names and sizes of hidden files can be seen"),
+		partly(sandbox.FSPrivate, "a temporary directory of the session's own", "/tmp, /run and /dev/shm are the host's, read-only"),
+		partly(sandbox.Processes, "no signal and no ptrace leaves the session", "the host's processes can be seen; what outlives a killed Bawn is not ended"),
+		partly(sandbox.IPC, "System V and POSIX calls refused; UNIX sockets connected by the supervisor", "none may be used inside either"),
+	}
+	if abi < 6 {
+		all[3].Why += "; this kernel's Landlock does not confine signals"
+	}
+	for _, c := range p.native.Capabilities() {
+		switch c.Attribute {
+		case sandbox.FSProtect, sandbox.Kernel, sandbox.Terminal, sandbox.NetFull, sandbox.NetAllow, sandbox.LimitMemory, sandbox.LimitCPU,
+			sandbox.LimitFiles, sandbox.LimitFileSize, sandbox.LimitTime:
+			all = append(all, c)
+		case sandbox.NetNone:
+			c.How = "no IP sockets, not even on loopback"
+			all = append(all, c)
+		case sandbox.LimitPIDs:
+			if p.native.support.PIDs.Version == 0 {
+				c.Strength, c.How = bawn.Partly, "RLIMIT_NPROC: counts all of the user's processes"
+			}
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// Plan makes a plan. It errs like Provider.Plan.
+func (p *LandlockProvider) Plan(req sandbox.Request) (sandbox.Plan, error) {
+	partly, err := sandbox.Negotiate(req.Session.Isolation, p)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := makePlan(req, p.native.facts)
+	if err != nil {
+		return nil, err
+	}
+	return p.lower(plan, partly), nil
+}
+
+// lower turns a plan with mounts into one without.
+func (p *LandlockProvider) lower(plan *Plan, partly []bawn.Capability) *Plan {
+	var hidden, writable []string
+	for _, m := range plan.Mounts {
+		switch m.Kind {
+		case kindHide, kindHideDir:
+			if !below(m.Target, "/proc") && !below(m.Target, "/sys") { // their entries come and go
+				hidden = append(hidden, m.Target)
+			}
+		case kindBind:
+			writable = append(writable, m.Source)
+		}
+	}
+	tmp := path.Join(os.TempDir(), "bawn-"+plan.Session)
+	own := *plan
+	own.Rung, own.Namespaces, own.Mounts, own.InPart = rungLandlock, nil, nil, partly
+	own.UID, own.GID = Mapping{plan.UID.Outside, plan.UID.Outside}, Mapping{plan.GID.Outside, plan.GID.Outside}
+	own.NoNetwork, own.Loopback, own.Tmp = plan.Loopback, false, tmp
+	own.Landlock.Writable = append(writable, tmp, "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts")
+	own.Landlock.Readable = carve(hidden, listDir)
+	own.Seccomp = "guest, supervised, without IPC" + map[bool]string{true: " and IP"}[own.NoNetwork]
+	own.Env = replaceEnv(plan.Env, "TMPDIR", tmp)
+	for _, m := range plan.Mounts {
+		if m.Why == whyPrivateCache && path.Base(m.Target) == ".cache" {
+			own.Env = replaceEnv(own.Env, "XDG_CACHE_HOME", m.Source)
+		}
+	}
+	return &own
+}
+
+// replaceEnv returns env with name set to value.
+func replaceEnv(env []string, name, value string) []string {
+	list := slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+	return append(list, name+"="+value)
+}
+
+// Start carries a plan out.
+func (p *LandlockProvider) Start(plan sandbox.Plan, onDenial func(sandbox.Denial)) (sandbox.Guest, error) {
+	n, ok := plan.(*Plan)
+	if !ok || n.Rung != rungLandlock {
+		return nil, fmt.Errorf("BUG(bawn): %T is no plan of provider %q", plan, LandlockName)
+	}
+	if err := os.Mkdir(n.Tmp, 0o700); err != nil {
+		return nil, &StartError{err, "make the temporary directory writable"}
+	}
+	g, err := p.native.Start(n, onDenial)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(n.Tmp))
+	}
+	return &landlockGuest{g.(*guest)}, nil
+}
+
+// landlockGuest ends what no PID namespace ends.
+type landlockGuest struct{ *guest }
+
+// Close ends every process of the session and removes its temporary directory.
+func (g *landlockGuest) Close() error {
+	return errors.Join(g.guest.Close(), os.RemoveAll(g.plan.Tmp))
+}
+
+// carve lists what may be read when hidden must not: Landlock only ever
+// allows, so each directory on the way to a hidden place gives way to its
+// entries. What is created there later can't be read.
+func carve(hidden []string, list func(string) []string) []string {
+	var out []string
+	var walk func(dir string)
+	walk = func(dir string) {
+		for _, name := range list(dir) {
+			p := path.Join(dir, name)
+			switch {
+			case slices.Contains(hidden, p):
+			case slices.ContainsFunc(hidden, func(h string) bool { return below(h, p) }):
+				walk(p)
+			default:
+				out = append(out, p)
+			}
+		}
+	}
+	walk("/")
+	sort.Strings(out)
+	return out
+}
+
+// listDir returns a directory's entries, but for links: what they lead to has
+// an entry of its own.
+func listDir(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if e.Type()&os.ModeSymlink == 0 {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// compileLandlock is compile for a plan without namespaces.
+func compileLandlock(p *Plan, joins []*os.File) (*program, error) {
+	c := newProgram()
+	c.Call("die with the parent", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL), 0, 0, 0)
+	c.Call("adopt orphans", unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	c.join(joins)
+	c.openRoot()
+	c.session()
+	c.limits(p.Limits)
+	c.landlock(p.Landlock)
+	c.capabilities()
+	rules := append(seccomp.WithoutIPC(), seccomp.Guest(true)...)
+	if p.NoNetwork {
+		rules = append(seccomp.WithoutIP(), rules...)
+	}
+	return c, c.seccomp(rules, true)
+}
+
+// endDescendants kills what is left of a session without a PID namespace.
+func endDescendants(g *guest) {
+	if g.group != nil {
+		_ = g.group.Kill() // Remove reports what is left
+	}
+	if g.plan.Landlock.ABI >= 6 {
+		_ = g.init.Signal(everybody, unix.SIGKILL) // Landlock keeps this inside the session
+	}
+	for _, pid := range descendants(g.init.PID()) {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+}
+
+// everybody is the process group number by which kill(2) means all processes.
+const everybody = 1
+
+// descendants lists the processes below pid. Orphans are among them: the
+// session's first process adopts them.
+func descendants(pid int) []int {
+	var all []int
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			continue
+		}
+		for _, field := range strings.Fields(string(text)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				all = append(append(all, child), descendants(child)...)
+			}
+		}
+	}
+	return all
+}
