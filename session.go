@@ -1,6 +1,10 @@
 package bawn
 
-import "time"
+import (
+	"fmt"
+	"io"
+	"time"
+)
 
 // A Session is one guest.
 type Session struct {
@@ -66,21 +70,28 @@ type Grant struct {
 	At      time.Time
 }
 
-// A Secret is a value in the vault. It prints as [redacted] whatever the verb.
-type Secret struct{ value []byte }
+// A Secret is a value in the vault. It prints as [redacted], or as an address,
+// whatever the verb: the value stands behind a function, which fmt does not
+// call where it can't call our methods (%p, unexported fields).
+type Secret struct{ value func() []byte }
 
 // NewSecret takes ownership of value.
-func NewSecret(value []byte) Secret { return Secret{value: value} }
+func NewSecret(value []byte) Secret { return Secret{value: func() []byte { return value }} }
 
-// Reveal returns the value itself. Each call needs review: it is the one way
-// a secret leaves its box.
-func (s Secret) Reveal() []byte { return s.value }
+// Reveal returns the value itself, nil for the zero Secret. Each call needs
+// review: it is the one way a secret leaves its box.
+func (s Secret) Reveal() []byte {
+	if s.value == nil {
+		return nil
+	}
+	return s.value()
+}
+
+// Format writes "[redacted]" for every verb.
+func (s Secret) Format(f fmt.State, _ rune) { io.WriteString(f, s.String()) }
 
 // String returns "[redacted]".
 func (s Secret) String() string { return "[redacted]" }
-
-// GoString returns "[redacted]".
-func (s Secret) GoString() string { return "[redacted]" }
 
 // MarshalText writes "[redacted]".
 func (s Secret) MarshalText() ([]byte, error) { return []byte("[redacted]"), nil }

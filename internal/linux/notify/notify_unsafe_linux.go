@@ -50,9 +50,8 @@ const (
 	ioctlAddFD    = 1<<30 | '!'<<8 | 3 | unsafe.Sizeof(addFD{})<<16
 	ioctlSetFlags = 1<<30 | '!'<<8 | 4 | unsafe.Sizeof(uint64(0))<<16
 
-	flagContinue  = 1 << 0
-	addFDFlagSend = 1 << 1
-	syncWakeUp    = 1 << 0
+	flagContinue = 1 << 0
+	syncWakeUp   = 1 << 0
 )
 
 // A Listener is the supervisor's end of a filter.
@@ -116,14 +115,21 @@ func (l *Listener) Continue(c *Call) error {
 	return l.send(response{id: c.ID, flags: flagContinue})
 }
 
-// ReturnFD gives the caller a copy of fd and answers with its number there,
-// in one step. It returns EMFILE when the caller may not open more.
+// ReturnFD hands fd over to the caller, closes it here, and only then answers
+// with its number there: a file that is still open for writing anywhere can't
+// be executed, and one that is locked stays so. It returns EMFILE when the
+// caller may not open more.
 func (l *Listener) ReturnFD(c *Call, fd int, cloexec bool) error {
-	a := addFD{id: c.ID, flags: addFDFlagSend, srcFD: uint32(fd)}
+	a := addFD{id: c.ID, srcFD: uint32(fd)}
 	if cloexec {
 		a.newFDFlags = unix.O_CLOEXEC
 	}
-	return l.ioctl(ioctlAddFD, unsafe.Pointer(&a))
+	there, err := l.ioctlValue(ioctlAddFD, unsafe.Pointer(&a))
+	unix.Close(fd)
+	if err != nil {
+		return err
+	}
+	return l.Return(c, int64(there))
 }
 
 // Close closes the listener: every supervised call fails with ENOSYS from then on.
@@ -132,14 +138,19 @@ func (l *Listener) Close() error { return l.f.Close() }
 func (l *Listener) send(r response) error { return l.ioctl(ioctlSend, unsafe.Pointer(&r)) }
 
 func (l *Listener) ioctl(req uintptr, arg unsafe.Pointer) error {
+	_, err := l.ioctlValue(req, arg)
+	return err
+}
+
+func (l *Listener) ioctlValue(req uintptr, arg unsafe.Pointer) (int, error) {
 	for {
-		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(l.fd), req, uintptr(arg))
+		v, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(l.fd), req, uintptr(arg))
 		switch errno {
 		case 0:
-			return nil
+			return int(v), nil
 		case unix.EINTR:
 			continue
 		}
-		return errno
+		return 0, errno
 	}
 }

@@ -54,7 +54,7 @@ func supervised() []Rule {
 		{Calls: creatLegacy, Action: Notify, Why: "creates"},
 		{Calls: append([]Call{
 			{unix.SYS_MKDIRAT, "mkdirat"}, {unix.SYS_MKNODAT, "mknodat"}, {unix.SYS_RENAMEAT2, "renameat2"},
-			{unix.SYS_LINKAT, "linkat"}, {unix.SYS_SYMLINKAT, "symlinkat"}, {unix.SYS_TRUNCATE, "truncate"},
+			{unix.SYS_LINKAT, "linkat"}, {unix.SYS_SYMLINKAT, "symlinkat"}, {unix.SYS_TRUNCATE, "truncate"}, {unix.SYS_UNLINKAT, "unlinkat"},
 		}, namesLegacy...), Action: Notify, Why: "names a file"},
 		{Calls: []Call{{unix.SYS_CONNECT, "connect"}, {unix.SYS_BIND, "bind"}}, Action: Notify, Why: "may reach a socket of the host"},
 	}

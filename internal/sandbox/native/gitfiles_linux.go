@@ -9,13 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// repositories remembers which git configurations were written by this
-// session, so that git can set up a repository it has just made.
+// repositories remembers which git directories were made by this session, so
+// that git can set up a repository it has just made, and which configurations
+// were written in them.
 type repositories struct {
+	made    map[Identity]bool
 	configs map[Identity]bool
 }
 
-func newRepositories() *repositories { return &repositories{configs: map[Identity]bool{}} }
+func newRepositories() *repositories {
+	return &repositories{made: map[Identity]bool{}, configs: map[Identity]bool{}}
+}
 
 // gitFile creates a file of git's on behalf of the caller, where the ruling is
 // neither yes nor no. What is in such a file follows from where it lies, so
@@ -150,14 +154,35 @@ func readAt(p place) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxConfig+1))
 }
 
-// hostConfig reports whether the configuration beside p was not made by this
-// session: then it is the host's, and stays as it is.
+// hostConfig reports whether the configuration beside p is the host's, and
+// stays as it is, also if it is absent: it is not only where this session made
+// the git directory, and the configuration if there is one.
 func (c *call) hostConfig(p place) bool {
+	var dir unix.Stat_t
+	if unix.Fstat(p.dir, &dir) != nil || !c.s.repos.made[Identity{dir.Dev, dir.Ino}] {
+		return true
+	}
 	st, err := place{dir: p.dir, name: "config"}.stat()
 	if err == unix.ENOENT {
 		return false
 	}
 	return err != nil || !c.s.repos.configs[Identity{st.Dev, st.Ino}]
+}
+
+// ownRepository reports whether a path lies in a git directory that this
+// session made.
+func (c *call) ownRepository(abs string) bool {
+	i := strings.LastIndex(fold(abs), "/.git/")
+	if i < 0 {
+		return false
+	}
+	fd, err := c.openPath(abs[:i+len("/.git")], unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && c.s.repos.made[Identity{st.Dev, st.Ino}]
 }
 
 // isNewConfig recognises git putting a configuration in its place.

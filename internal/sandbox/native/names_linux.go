@@ -24,7 +24,11 @@ func (c *call) mkdir(dirfd int32, addr uint64, mode uint32) error {
 	if err := c.withUmask(); err != nil {
 		return err
 	}
-	return c.tell(p, unix.Mkdirat(p.dir, p.name, mode&0o1777))
+	err = unix.Mkdirat(p.dir, p.name, mode&0o1777)
+	if st, serr := p.stat(); err == nil && serr == nil && fold(p.name) == ".git" {
+		c.s.repos.made[Identity{st.Dev, st.Ino}] = true
+	}
+	return c.tell(p, err)
 }
 
 // tell reports a failure on a read-only mount before it is answered.
@@ -216,6 +220,33 @@ func (c *call) checkRename(from, to place, isDir, exchange bool) error {
 		}
 	}
 	return nil
+}
+
+// remove carries out unlink(2), unlinkat(2) and rmdir(2).
+func (c *call) remove(dirfd int32, addr uint64, flags int) error {
+	p, err := c.placeOf(dirfd, addr)
+	if err == unix.EEXIST { // "/", "x/.", "x/.."
+		return unix.EBUSY
+	}
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	st, err := p.stat()
+	if err != nil {
+		return err
+	}
+	if isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR; p.slash && !isDir {
+		return unix.ENOTDIR
+	}
+	r, rule := c.s.names.rule(opRemove, p.abs, flags&unix.AT_REMOVEDIR != 0)
+	if r == rulingOwn && c.ownRepository(p.abs) {
+		r = rulingAllow
+	}
+	if r != rulingAllow {
+		return c.denied(opRemove, p.abs, rule)
+	}
+	return c.tell(p, unix.Unlinkat(p.dir, p.name, flags))
 }
 
 // truncate carries out truncate(2).

@@ -49,8 +49,12 @@ func (c *call) open(dirfd int32, addr uint64, flags int, mode uint32) error {
 		}
 		return err
 	}
-	defer unix.Close(fd)
-	if err := c.s.listener.ReturnFD(c.Call, fd, flags&unix.O_CLOEXEC != 0); err != nil {
+	return c.give(fd, flags&unix.O_CLOEXEC != 0)
+}
+
+// give answers with a descriptor, which is the caller's from then on.
+func (c *call) give(fd int, cloexec bool) error {
+	if err := c.s.listener.ReturnFD(c.Call, fd, cloexec); err != nil {
 		return err
 	}
 	return errAnswered
@@ -303,9 +307,8 @@ func (c *call) awaitReader(fd, flags int) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
 		got, err := reopen(fd, flags|unix.O_NONBLOCK, 0)
 		if err == nil {
-			defer unix.Close(got)
 			unix.SetNonblock(got, false)
-			return c.giveFD(got)
+			return c.give(got, c.wantsCloexec())
 		}
 		if err != unix.ENXIO || !c.s.listener.Valid(c.Call) {
 			return err
@@ -318,15 +321,7 @@ func (c *call) awaitReader(fd, flags int) error {
 	}
 }
 
-// giveFD answers with a descriptor. Whether the caller wanted O_CLOEXEC is in
-// its arguments.
-func (c *call) giveFD(fd int) error {
-	if err := c.s.listener.ReturnFD(c.Call, fd, c.wantsCloexec()); err != nil {
-		return err
-	}
-	return errAnswered
-}
-
+// wantsCloexec reads O_CLOEXEC out of the caller's arguments.
 func (c *call) wantsCloexec() bool {
 	if c.Nr == unix.SYS_OPENAT {
 		return c.Args[2]&unix.O_CLOEXEC != 0

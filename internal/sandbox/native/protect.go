@@ -21,6 +21,7 @@ const (
 	opMknod
 	opTruncate
 	opBind
+	opRemove
 )
 
 // ruling is what becomes of a name. The zero ruling denies.
@@ -33,6 +34,7 @@ const (
 	rulingCommon         // commondir of a worktree: likewise
 	rulingNewLock        // config.lock: only in a repository that has no config of the host's
 	rulingNewFile        // config: likewise, and only with inert contents
+	rulingOwn            // may be removed if the session made the git directory
 )
 
 // protectedNames are files and directories which programs on the host execute
@@ -120,7 +122,7 @@ func (p *protector) rule(op operation, abs string, isDir bool) (ruling, string) 
 		switch {
 		case p.names[name]:
 			return rulingDeny, "protected:" + name
-		case p.below[name] != nil && last && op != opMkdir && op != opOpen:
+		case p.below[name] != nil && last && op != opMkdir && op != opOpen && op != opRemove:
 			return rulingDeny, "protected:" + name
 		case p.below[name] != nil && !last && p.below[name][parts[i+1]]:
 			return rulingDeny, fmt.Sprintf("protected:%s/%s", name, parts[i+1])
@@ -165,7 +167,7 @@ func gitRule(op operation, rest []string, isDir bool) (ruling, string) {
 	const rule = "protected:.git"
 	if len(rest) == 0 {
 		switch op {
-		case opMkdir:
+		case opMkdir, opRemove:
 			return rulingAllow, ""
 		case opOpen:
 			return rulingGitfile, rule
@@ -178,7 +180,7 @@ func gitRule(op operation, rest []string, isDir bool) (ruling, string) {
 	if isDir && (op == opRenameFrom || op == opRenameTo) || op == opSymlink && len(rest) > 1 {
 		return rulingDeny, rule + "/" + rest[0]
 	}
-	if gitStructure[rest[0]] && len(rest) == 1 && op != opMkdir {
+	if gitStructure[rest[0]] && len(rest) == 1 && op != opMkdir && op != opRemove {
 		return rulingDeny, rule + "/" + rest[0] // only ever a real directory, made in its place
 	}
 	switch rest[0] {
@@ -190,14 +192,21 @@ func gitRule(op operation, rest []string, isDir bool) (ruling, string) {
 	return gitDirRule(op, rest)
 }
 
+// gitObeyed are files of a git directory that say what git executes or where
+// it looks.
+var gitObeyed = map[string]bool{"config": true, "config.lock": true, "config.worktree": true, "config.worktree.lock": true, "commondir": true}
+
 // gitDirRule rules on the entries of one git directory.
 func gitDirRule(op operation, rest []string) (ruling, string) {
 	name := rest[0]
 	rule := "protected:.git/" + name
+	sample := name == "hooks" && (op == opOpen || op == opRemove) && len(rest) == 2 && strings.HasSuffix(rest[1], ".sample")
+	if op == opRemove && !sample && (name == "hooks" && len(rest) > 1 || gitObeyed[name]) {
+		return rulingOwn, rule
+	}
 	switch name {
 	case "hooks":
-		sample := op == opOpen && len(rest) == 2 && strings.HasSuffix(rest[1], ".sample")
-		if sample || len(rest) == 1 && op == opMkdir {
+		if sample || len(rest) == 1 && (op == opMkdir || op == opRemove) {
 			return rulingAllow, "" // git never runs a .sample; git init wants them
 		}
 		return rulingDeny, rule
@@ -239,14 +248,19 @@ func moduleRule(op operation, rest []string) (ruling, string) {
 
 // worktreeRule rules on .git/worktrees/ID.
 func worktreeRule(op operation, rest []string) (ruling, string) {
-	if len(rest) == 1 && op != opMkdir {
+	if len(rest) == 1 && op != opMkdir && op != opRemove {
 		return rulingDeny, "protected:.git/worktrees"
 	}
 	if len(rest) < 2 {
 		return rulingAllow, ""
 	}
-	if rest[1] == "commondir" && len(rest) == 2 && op == opOpen {
-		return rulingCommon, "protected:.git/worktrees/commondir"
+	if rest[1] == "commondir" && len(rest) == 2 {
+		switch op {
+		case opOpen:
+			return rulingCommon, "protected:.git/worktrees/commondir"
+		case opRemove:
+			return rulingAllow, ""
+		}
 	}
 	if rest[1] == "modules" {
 		return moduleRule(op, rest[2:])

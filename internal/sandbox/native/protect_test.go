@@ -59,6 +59,14 @@ func TestRules(t *testing.T) {
 		{opOpen, ".git/modules/a/b/hooks/post-checkout", false, rulingDeny},
 		{opRenameTo, ".git/modules/a/config", false, rulingDeny},
 		{opSymlink, ".git/modules/a", false, rulingDeny},
+		{opRemove, ".git/config", false, rulingOwn},
+		{opRemove, ".git/hooks/pre-push", false, rulingOwn},
+		{opRemove, ".git/hooks", true, rulingAllow},
+		{opRemove, ".git/index.lock", false, rulingAllow},
+		{opRemove, "wt/.git", false, rulingAllow},
+		{opRemove, ".git/worktrees/x/commondir", false, rulingAllow},
+		{opRemove, ".git/modules/a/config", false, rulingDeny},
+		{opRemove, ".envrc", false, rulingDeny},
 		{opOpen, ".claude/settings.json", false, rulingDeny},
 		{opMkdir, "deep/down/.vscode", true, rulingDeny},
 		{opSymlink, ".idea", false, rulingDeny},
@@ -106,7 +114,7 @@ func TestProtectedNamesHoldAtAnyDepth(t *testing.T) {
 		for _, d := range parts.Draw(t, "below") {
 			abs += "/" + d
 		}
-		op := operation(rapid.IntRange(0, int(opBind)).Draw(t, "op"))
+		op := operation(rapid.IntRange(0, int(opRemove)).Draw(t, "op"))
 		if got, _ := p.rule(op, abs, rapid.Bool().Draw(t, "dir")); got != rulingDeny {
 			t.Fatalf("op %d on %s: got %d, want deny", op, abs, got)
 		}

@@ -236,6 +236,9 @@ func (c *call) check(op operation, abs string, isDir bool) (ruling, error) {
 // denied reports a refusal that is the supervisor's own.
 func (c *call) denied(op operation, abs, rule string) error {
 	kind := bawn.Write
+	if op == opRemove {
+		kind = bawn.Delete
+	}
 	if op == opMkdir || op == opSymlink || op == opMknod || op == opBind || op == opLinkTo || op == opRenameTo {
 		kind = bawn.Create
 	}

@@ -9,6 +9,7 @@ var table = map[int32]handler{
 	unix.SYS_MKDIRAT:   func(c *call) error { return c.mkdir(int32(c.Args[0]), c.Args[1], uint32(c.Args[2])) },
 	unix.SYS_MKNODAT:   func(c *call) error { return c.mknod(int32(c.Args[0]), c.Args[1], uint32(c.Args[2])) },
 	unix.SYS_SYMLINKAT: func(c *call) error { return c.symlink(c.Args[0], int32(c.Args[1]), c.Args[2]) },
+	unix.SYS_UNLINKAT:  func(c *call) error { return c.remove(int32(c.Args[0]), c.Args[1], int(int32(c.Args[2]))) },
 	unix.SYS_LINKAT: func(c *call) error {
 		return c.link(int32(c.Args[0]), c.Args[1], int32(c.Args[2]), c.Args[3], int(int32(c.Args[4])))
 	},

@@ -1,0 +1,103 @@
+# make check   without privileges: formatting, vet, linters, unit tests
+# make test    everything, as root and as an ordinary user
+# make fuzz    every fuzz target for FUZZTIME each
+# make bench   measures, into bench/results
+# make vuln    Go's vulnerability database (needs the network)
+
+export CGO_ENABLED = 0
+GO ?= go
+FUZZTIME ?= 10s
+TARGETS = linux/amd64 linux/arm64 darwin/arm64
+
+# What the tests may not skip. As an ordinary user "root" and "cgroup" go: the
+# first is not to be had, the second only where somebody delegated a group.
+BAWN_TEST_REQUIRE ?= root,user,userns,landlock,seccomp,notify,cgroup,git,go,node,python3,make,tmux,vim,less,bwrap,strace
+comma = ,
+empty =
+space = $(empty) $(empty)
+USER_REQUIRE = $(subst $(space),$(comma),$(filter-out root cgroup,$(subst $(comma),$(space),$(BAWN_TEST_REQUIRE))))
+
+# The child between fork and exec runs no Go runtime, so it can't be watched
+# by the race detector; what starts such children is tested without it.
+RACE_SKIP = /(cmd|bench)/|/internal/linux/rawproc|/internal/sandbox/|/internal/runner|/internal/doctor
+RACE_PACKAGES = $(shell $(GO) list ./... | grep -Ev '$(RACE_SKIP)')
+TEST_TIMEOUT ?= 15m
+
+.PHONY: all build check format vet lint test race test-root test-user test-here test-deps cross generate generated fuzz bench vuln clean
+
+all: check build
+
+build:
+	$(GO) build -trimpath -o bin/ ./cmd/...
+
+check: format vet lint generated race
+
+format:
+	scripts/format
+
+vet:
+	GOOS=linux $(GO) vet ./...
+	GOOS=darwin GOARCH=arm64 $(GO) vet ./...
+
+lint: bin/golangci-lint
+	scripts/lint-selftest
+	bin/golangci-lint run ./...
+	GOOS=darwin GOARCH=arm64 bin/golangci-lint run ./...
+
+# The tools are modules of their own (tools/go.mod): what they need is no
+# dependency of ours. Building them takes about a minute and a half, once.
+bin/golangci-lint bin/govulncheck bin/staticcheck: tools/go.mod tools/go.sum
+	$(GO) build -C tools -o ../bin/ $$(cd tools && $(GO) list -f '{{.ImportPath}}' tool | grep '/$(@F)$$')
+	@touch $@
+
+generate:
+	$(GO) generate ./...
+
+generated:
+	scripts/generated
+
+# Without a C compiler the same tests run without the race detector.
+race:
+	@if command -v $${CC:-gcc} >/dev/null; then \
+		echo "$(GO) test -race"; CGO_ENABLED=1 $(GO) test -race $(RACE_PACKAGES); \
+	else \
+		echo "race: no C compiler: without the race detector"; $(GO) test $(RACE_PACKAGES); \
+	fi
+
+test: test-deps build vet cross race
+	@if [ "$$(id -u)" = 0 ]; then \
+		$(MAKE) -k --no-print-directory test-root test-user; \
+	else \
+		$(MAKE) --no-print-directory test-here; \
+	fi
+
+test-deps:
+	scripts/test-deps
+
+cross:
+	@for target in $(TARGETS); do \
+		echo "build $$target"; \
+		GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build -o /dev/null ./... || exit 1; \
+	done
+
+test-root:
+	BAWN_TEST_REQUIRE=$(BAWN_TEST_REQUIRE) $(GO) test -count=1 -timeout $(TEST_TIMEOUT) ./...
+
+test-user:
+	BAWN_TEST_REQUIRE=$(USER_REQUIRE) scripts/as-user -timeout $(TEST_TIMEOUT) ./...
+
+test-here:
+	BAWN_TEST_REQUIRE=$(USER_REQUIRE) $(GO) test -count=1 -timeout $(TEST_TIMEOUT) ./...
+	@echo "test: this was the ordinary user's half; run \"make test\" as root for both"
+
+fuzz:
+	FUZZTIME=$(FUZZTIME) scripts/fuzz
+
+bench:
+	scripts/bench
+
+vuln: bin/govulncheck
+	scripts/vuln
+
+clean:
+	rm -rf bin
