@@ -63,7 +63,7 @@ func TestNewID(t *testing.T) {
 		}
 		last = id
 	}
-	if newID(testTime) == newID(testTime) {
+	if a, b := newID(testTime), newID(testTime); a == b {
 		t.Error("two IDs of one moment are equal")
 	}
 }

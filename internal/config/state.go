@@ -95,7 +95,7 @@ func (st *state) put(s setting) {
 
 // append adds an entry; where it is a path it counts from now on.
 func (st *state) append(k *key, it item) {
-	st.lists[k.path] = append(st.lists[k.path], entry{it.text, it.at})
+	st.lists[k.path] = append(st.lists[k.path], entry(it))
 	if access, ok := accessOf(k, it.text); ok {
 		st.reach(it.text, reach{access, it.at})
 	}

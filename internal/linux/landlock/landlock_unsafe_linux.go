@@ -45,7 +45,7 @@ func ABI() (int, error) {
 	case unix.ENOSYS:
 		return 0, errors.New("the kernel has no Landlock (CONFIG_SECURITY_LANDLOCK)")
 	case unix.EOPNOTSUPP:
-		return 0, errors.New("Landlock is switched off; add \"landlock\" to the kernel's lsm= parameter")
+		return 0, errors.New("the kernel has Landlock switched off; add \"landlock\" to the kernel's lsm= parameter")
 	}
 	return 0, fmt.Errorf("ask for the Landlock version: %w", errno)
 }

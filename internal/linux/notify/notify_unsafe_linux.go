@@ -44,7 +44,7 @@ type addFD struct {
 
 // Requests of ioctl(2), from linux/seccomp.h: _IOWR('!', n, struct) and _IOW.
 const (
-	ioctlRecv     = 3<<30 | '!'<<8 | 0 | unsafe.Sizeof(Call{})<<16
+	ioctlRecv     = 3<<30 | '!'<<8 | unsafe.Sizeof(Call{})<<16 // number 0
 	ioctlSend     = 3<<30 | '!'<<8 | 1 | unsafe.Sizeof(response{})<<16
 	ioctlIDValid  = 1<<30 | '!'<<8 | 2 | unsafe.Sizeof(uint64(0))<<16
 	ioctlAddFD    = 1<<30 | '!'<<8 | 3 | unsafe.Sizeof(addFD{})<<16

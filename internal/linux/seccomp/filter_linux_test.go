@@ -16,10 +16,10 @@ func eval(t *testing.T, prog []unix.SockFilter, arch, nr uint32, args [6]uint64)
 		var cond bool
 		switch in.Code {
 		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
-			switch {
-			case in.K == offNr:
+			switch in.K {
+			case offNr:
 				a = nr
-			case in.K == offArch:
+			case offArch:
 				a = arch
 			default:
 				a = uint32(args[(in.K-offArgs)/8])

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/probe"
 )
 
@@ -78,6 +79,11 @@ func newBase(t testing.TB) string {
 		home, err := os.UserHomeDir()
 		check(t, err)
 		parent = home
+	}
+	for _, private := range append(shared, "/run") {
+		if fspath.Below(parent, private) {
+			t.Fatalf("fixtures: home directory %q lies below %s, which a sandbox hides; want another HOME", parent, private)
+		}
 	}
 	base, err := os.MkdirTemp(parent, ".bawn-test-")
 	check(t, err)
@@ -150,7 +156,7 @@ func (f *Fixtures) installVictim(t testing.TB, victim string) {
 	}
 	check(t, os.WriteFile(f.SetID, text, 0o755))
 	check(t, os.Chown(f.SetID, other, other))
-	check(t, unix.Chmod(f.SetID, 0o4755))
+	check(t, unix.Chmod(f.SetID, 0o4711))
 }
 
 // giveAway makes the owner own the home directory and what is beside it.

@@ -2,6 +2,7 @@ package sandboxtest
 
 import (
 	"bufio"
+	"io"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -11,11 +12,12 @@ import (
 // A hostProcess is one of the host's that nobody in a sandbox may reach. It
 // notes every signal that it gets.
 type hostProcess struct {
-	f   *Fixtures
-	mu  sync.Mutex
-	cmd *exec.Cmd
-	got []string
-	end bool
+	f    *Fixtures
+	mu   sync.Mutex
+	cmd  *exec.Cmd
+	life io.Closer // its standard input, with which it ends
+	got  []string
+	end  bool
 }
 
 func startHost(t testing.TB, f *Fixtures) *hostProcess {
@@ -37,13 +39,17 @@ func (h *hostProcess) start() error {
 	if err != nil {
 		return err
 	}
+	life, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	lines := bufio.NewScanner(out)
 	lines.Scan()
 	h.mu.Lock()
-	h.cmd, h.got, h.end = cmd, nil, false
+	h.cmd, h.life, h.got, h.end = cmd, life, nil, false
 	h.mu.Unlock()
 	go h.listen(cmd, lines)
 	return nil
@@ -94,5 +100,6 @@ func (h *hostProcess) heal() error {
 }
 
 func (h *hostProcess) stop() {
+	h.life.Close()
 	_ = h.cmd.Process.Kill()
 }

@@ -18,7 +18,7 @@ import (
 // built before, for machines without a compiler.
 const BawnVariable = "BAWN_TEST_BAWN"
 
-var _ = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files anew")
 
 // The programs under test, built once.
 var bawn, victim string
@@ -83,4 +83,22 @@ func TestNative(t *testing.T) {
 	asEach(t, func(t *testing.T, f *sandboxtest.Fixtures) {
 		sandboxtest.Run(t, native(), f, sandboxtest.Options{})
 	})
+}
+
+// TestNoSandboxFails shows that the suite tells a sandbox from none: nearly
+// every check must fail, and those that don't must have said why.
+func TestNoSandboxFails(t *testing.T) {
+	f := sandboxtest.New(t, victim, sandboxtest.Self())
+	failed := map[string]bool{}
+	for _, failure := range sandboxtest.Failures(t, sandboxtest.NoSandbox, f, sandboxtest.Options{}) {
+		failed[failure.Check.Name] = true
+	}
+	all := f.List(t)
+	for _, i := range all {
+		excused := i.NoControl != "" || i.RootOnly && f.UID != 0 || len(i.Unavailable) > 0 || i.Works
+		if !failed[i.Name] && !excused {
+			t.Errorf("%s (%s) does not fail without a sandbox", i.Name, i.Why)
+		}
+	}
+	t.Logf("%d of %d checks fail without a sandbox", len(failed), len(all))
 }

@@ -72,6 +72,7 @@ func (f *Fixtures) makeWorkspaces(t testing.TB) {
 		}
 		check(t, os.Chmod(filepath.Join(dir, ".git/hooks/pre-commit"), 0o755))
 	}
+	makeRepository(t, filepath.Join(full, probe.Spare))
 	put(t, "hello\n", empty, "README")
 	check(t, os.MkdirAll(filepath.Join(empty, probe.Deep), 0o755))
 	makeRepository(t, filepath.Join(empty, probe.Repo))

@@ -37,6 +37,7 @@ func Work(t *testing.T, base string, run WorkRunner) {
 	shelf := workShelf(t)
 	for _, p := range workPieces() {
 		t.Run(p.name, func(t *testing.T) {
+			t.Parallel() // much of the work is waiting
 			if p.user && os.Geteuid() == 0 {
 				return // bare root may do what the guest, who never is root, may not
 			}
@@ -291,7 +292,7 @@ func workDirBelow(t testing.TB, parent string) string {
 func workShelf(t testing.TB) string {
 	t.Helper()
 	dir := WorkDir(t)
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "workguest"), "github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/workguest")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(dir, "workguest"), "github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/workguest")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building workguest: %v\n%s", err, out)

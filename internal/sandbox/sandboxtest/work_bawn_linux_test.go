@@ -20,8 +20,10 @@ func TestBawn(t *testing.T) {
 	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
 	bawn := buildBawn(t)
 	run := append(slices.Clip(bawn), "--")
-	t.Run("work below home", func(t *testing.T) { Work(t, WorkDir(t), Wrapped(run...)) })
-	t.Run("work below tmp", func(t *testing.T) { Work(t, workDirBelow(t, "/tmp"), Wrapped(run...)) })
+	// With caches of its own every workspace compiles the standard library again.
+	work := Wrapped(append(slices.Clip(bawn), "--caches", "shared", "--")...)
+	t.Run("work below home", func(t *testing.T) { Work(t, WorkDir(t), work) })
+	t.Run("work below tmp", func(t *testing.T) { Work(t, workDirBelow(t, "/tmp"), work) })
 	t.Run("terminal", func(t *testing.T) { atTerminal(t, run) })
 	t.Run("itself", func(t *testing.T) { ofItself(t, bawn) })
 }
@@ -36,7 +38,7 @@ func buildBawn(t *testing.T) []string {
 	t.Helper()
 	dir := WorkDir(t)
 	bin := filepath.Join(dir, "bawn")
-	build := exec.Command("go", "build", "-o", bin, "github.com/bawn-dev/bawn/cmd/bawn")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", bin, "github.com/bawn-dev/bawn/cmd/bawn")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building bawn: %v\n%s", err, out)
@@ -55,9 +57,9 @@ func buildBawn(t *testing.T) []string {
 func newDesk(t *testing.T, words []string) desk {
 	t.Helper()
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
-		return strings.HasPrefix(kv, "TMUX") || strings.HasPrefix(kv, "PS1=")
+		return strings.HasPrefix(kv, "TMUX") || strings.HasPrefix(kv, "PS1=") || strings.HasPrefix(kv, "SHELL=")
 	})
-	return desk{words: words, dir: WorkDir(t), env: append(env, "TERM=xterm", "PS1=$ ", "LC_ALL=C.UTF-8", "HISTFILE=/dev/null")}
+	return desk{words: words, dir: WorkDir(t), env: append(env, "TERM=xterm", "PS1=$ ", "LC_ALL=C.UTF-8", "HISTFILE=/dev/null", "SHELL=/bin/bash")}
 }
 
 func atTerminal(t *testing.T, words []string) {
@@ -89,6 +91,8 @@ func ofItself(t *testing.T, bawn []string) {
 		{"closed standard streams", closedStreams},
 		{"subdirectory of a repository", subdirectory},
 		{"file of the caller as output", callersFile},
+		{"caches of its own", ownCaches},
+		{"a repository's own configuration", repositoryConfiguration},
 	} {
 		t.Run(w.name, func(t *testing.T) { w.do(t, newDesk(t, bawn)) })
 	}

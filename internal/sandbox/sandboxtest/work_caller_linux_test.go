@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // environment: only what the profile names gets in, and what is there is
@@ -123,5 +125,46 @@ func callersFile(t *testing.T, d desk) {
 	want, got := must(os.ReadFile(filepath.Join(dir, "bare"))), must(os.ReadFile(filepath.Join(dir, "bawn")))
 	if string(got) != string(want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// ownCaches: by default a guest compiles into a cache of its own, which is
+// kept, and the caller's stays as it is.
+func ownCaches(t *testing.T, d desk) {
+	testenv.Need(t, "go")
+	if out, err := exec.Command("sh", "-c", `cd "$0" && printf 'module m\n' >go.mod && printf 'package m\n\nvar Marker = "'$$'"\n' >m.go`, d.dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	list := `f=$(go list -export -f '{{.Export}}' .) && test -s "$f" && echo "$f"`
+	out, errs, code := d.run("--", "sh", "-c", list)
+	if code != 0 {
+		t.Fatalf("%d: %s", code, errs)
+	}
+	if _, err := os.Stat(strings.TrimSpace(out)); err == nil {
+		t.Errorf("%s was written by the guest into the caller's cache", out)
+	}
+	again, errs, code := d.run("--", "sh", "-c", `test -s "$0" && echo kept`, strings.TrimSpace(out))
+	if again != "kept\n" {
+		t.Errorf("the cache was not kept: %q, %q, %d", again, errs, code)
+	}
+}
+
+// repositoryConfiguration: what would write .git/config, which programs on the
+// host obey, is refused and says so; all that git does besides is done.
+func repositoryConfiguration(t *testing.T, d desk) {
+	testenv.Need(t, "git")
+	if out, err := exec.Command("sh", "-c", `cd "$0" && git init -q -b main && git -c user.name=a -c user.email=b commit -q --allow-empty -m one && git branch gone && git branch old`, d.dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	before := must(os.ReadFile(filepath.Join(d.dir, ".git/config")))
+	out, errs, _ := d.run("--", "sh", "-c", `git branch -q -d gone; git branch -m old new; git checkout -q -b other; git config core.hooksPath /x; git config core.hooksPath; git branch --format='%(refname:short)' | sort | xargs`)
+	if out != "main new other\n" {
+		t.Errorf("git did not do its work: %q", out)
+	}
+	if !strings.Contains(errs, "bawn: denied: ") || !strings.Contains(errs, "protected:.git/config") {
+		t.Errorf("the refusal is not explained: %q", errs)
+	}
+	if after := must(os.ReadFile(filepath.Join(d.dir, ".git/config"))); string(after) != string(before) {
+		t.Errorf("the configuration was changed to %q", after)
 	}
 }

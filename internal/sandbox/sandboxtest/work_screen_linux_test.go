@@ -40,7 +40,7 @@ func newScreen(t *testing.T, dir string, env []string, argv ...string) *screen {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &screen{t: t, master: master, tty: tty, ended: make(chan error, 1)}
+	s := &screen{t: t, master: closable(t, master), tty: tty, ended: make(chan error, 1)}
 	s.resize(24, 80)
 	s.before = s.settings()
 	go s.read()
@@ -54,6 +54,21 @@ func newScreen(t *testing.T, dir string, env []string, argv ...string) *screen {
 	go func() { s.ended <- s.cmd.Wait() }()
 	t.Cleanup(s.close)
 	return s
+}
+
+// closable returns the file anew, in such a way that closing it hangs the
+// terminal up even while somebody reads.
+func closable(t *testing.T, f *os.File) *os.File {
+	t.Helper()
+	defer f.Close()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err == nil {
+		err = unix.SetNonblock(fd, true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return os.NewFile(uintptr(fd), f.Name())
 }
 
 func (s *screen) close() {
@@ -117,7 +132,7 @@ func (s *screen) send(keys string) {
 
 func (s *screen) resize(rows, cols uint16) {
 	s.t.Helper()
-	if err := pty.Setsize(s.master, &pty.Winsize{Rows: rows, Cols: cols}); err != nil {
+	if err := unix.IoctlSetWinsize(int(s.tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: cols}); err != nil {
 		s.t.Fatal(err)
 	}
 }

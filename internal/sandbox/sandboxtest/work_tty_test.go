@@ -4,9 +4,7 @@ package sandboxtest
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,6 +63,8 @@ var terminalWork = []struct {
 	{"Ctrl-Z of a full-screen program", nil, ctrlZRaw},
 	{"in the background", nil, background},
 	{"pipelines", nil, terminalPipes},
+	{"lines through a pipe", nil, pipedLines},
+	{"typing ahead", nil, typeAhead},
 	{"the terminal by name", nil, byName},
 	{"no echo", nil, noEcho},
 	{"raw mode", nil, rawMode},
@@ -246,18 +246,48 @@ func terminalPipes(t *testing.T, d desk) {
 	s := d.shell(t)
 	s.send("touch here; " + d.line("ls") + ` | cat; echo "codes ${PIPESTATUS[*]}"` + "\n")
 	s.expect(`here\r\n(?s:.*)codes 0 0`)
+	s.expect(`\$ `)
 	s.send("echo data | " + d.line(`sh -c 'cat; test -t 0; echo in $?; test -t 1; echo out $?; test -t 2; echo err $?'`) + "\n")
 	s.expect(`data\r\nin 1\r\nout 0\r\nerr 0`)
+	s.expect(`\$ `)
 	s.send(d.line(`sh -c 'read x; test -t 1; echo got $x out $?'`) + " | cat\n")
 	time.Sleep(200 * time.Millisecond)
 	s.send("typed\n")
 	s.expect(`got typed out 1`)
+	s.expect(`\$ `)
 	s.send(d.line(`sh -c 'echo to file; echo to screen >&2'`) + " >file; cat file | tr a-z A-Z\n")
 	s.expect(`to screen\r\n(?s:.*)TO FILE`)
+	s.expect(`\$ `)
 	s.send(d.line(`yes`) + ` | head -1; echo "codes ${PIPESTATUS[*]}"` + "\n")
 	s.expect(`y\r\n(?s:.*)codes 141 0`)
+	s.expect(`\$ `)
 	s.send(d.line("cat") + " </dev/null; echo code $?; echo $((50+5)); exit\n")
 	s.expect(`code 0\r\n55`)
+	s.mustEnd(0)
+}
+
+// pipedLines: what comes through another program, which writes to the terminal
+// itself, has whole line ends even while the guest reads keys.
+func pipedLines(t *testing.T, d desk) {
+	s := d.shell(t)
+	s.send(d.line(`sh -c 'for i in 1 2 3 4 5; do echo line $i; sleep 0.1; done; read x; echo got $x'`) + " | cat; echo now $((30+3))\n")
+	s.expect(`line 1\r\nline 2\r\nline 3\r\nline 4\r\nline 5\r\n`)
+	s.send("typed\n")
+	s.expect(`got typed\r\n(?s:.*)now 33`)
+	s.expect(`\$ `)
+	s.send("exit\n")
+	s.mustEnd(0)
+}
+
+// typeAhead: what is typed while a command that reads nothing runs is for the
+// shell afterwards.
+func typeAhead(t *testing.T, d desk) {
+	s := d.shell(t)
+	s.send(d.line("sleep 0.5") + "\n")
+	time.Sleep(250 * time.Millisecond)
+	s.send("echo sum $((20+9))\n")
+	s.expect(`sum 29`)
+	s.send("exit\n")
 	s.mustEnd(0)
 }
 
@@ -354,78 +384,4 @@ func settingsLeft(t *testing.T, d desk) {
 	if s.settings() == s.before {
 		t.Error("stty changed nothing")
 	}
-}
-
-func vim(t *testing.T, d desk) {
-	s := d.screen(t, "vim", "-u", "NONE", "-i", "NONE", "-N", "-n", "new.txt")
-	s.expect(`~`)
-	s.send("ihello from vim\x1b:wq\r")
-	s.mustEnd(0)
-	got, err := os.ReadFile(filepath.Join(d.dir, "new.txt"))
-	if err != nil || string(got) != "hello from vim\n" {
-		t.Errorf("vim wrote %q, %v", got, err)
-	}
-	s = d.screen(t, "vim", "-u", "NONE", "-i", "NONE", "-N", "new.txt")
-	s.expect(`hello from vim`)
-	s.resize(30, 100)
-	s.send(":s/hello/bye/|w|!echo from a shell\r")
-	s.expect(`from a shell`)
-	s.send("\r:q\r")
-	s.mustEnd(0)
-}
-
-func less(t *testing.T, d desk) {
-	var lines strings.Builder
-	for i := range 200 {
-		fmt.Fprintf(&lines, "line-%d-\n", i)
-	}
-	if err := os.WriteFile(filepath.Join(d.dir, "long.txt"), []byte(lines.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	s := d.screen(t, "less", "long.txt")
-	s.expect(`line-22-`)
-	s.mustShow("line-30-", 0)
-	s.send(" ")
-	s.expect(`line-45-`)
-	s.send("/line-150-\r")
-	s.expect(`line-160-`)
-	s.send("q")
-	s.mustEnd(0)
-}
-
-func tmux(t *testing.T, d desk) {
-	socket := filepath.Join(t.TempDir(), "tmux")
-	control := func(args ...string) string {
-		cmd := exec.Command("tmux", append([]string{"-S", socket, "-f", "/dev/null"}, args...)...)
-		cmd.Dir, cmd.Env = d.dir, d.env
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Logf("tmux %v: %v: %s", args, err, out)
-		}
-		return string(out)
-	}
-	control("new-session", "-d", "-x", "80", "-y", "24", "-s", "work", d.line("bash --norc --noprofile")+"; echo left with $?; sleep 20")
-	defer control("kill-server")
-	shows := func(text string) {
-		t.Helper()
-		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-			if strings.Contains(control("capture-pane", "-p", "-t", "work"), text) {
-				return
-			}
-		}
-		t.Fatalf("tmux never showed %q, but:\n%s", text, control("capture-pane", "-p", "-t", "work"))
-	}
-	shows("bash-")
-	control("send-keys", "-t", "work", "echo sum $((40+4)) $(stty size)", "Enter")
-	shows("sum 44 24 80")
-	control("send-keys", "-t", "work", "sleep 100", "Enter")
-	time.Sleep(100 * time.Millisecond)
-	control("send-keys", "-t", "work", "C-c")
-	control("send-keys", "-t", "work", "echo on $((40+5))", "Enter")
-	shows("on 45")
-	control("resize-window", "-t", "work", "-x", "100", "-y", "30")
-	control("send-keys", "-t", "work", "echo now $(stty size)", "Enter")
-	shows("now 30 100")
-	control("send-keys", "-t", "work", "exit 9", "Enter")
-	shows("left with 9")
 }

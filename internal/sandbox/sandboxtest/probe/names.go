@@ -33,6 +33,7 @@ const GitFile = ".git"
 // Directories of the workspaces, below them.
 const (
 	Nested = "sub/nested" // Present: a repository with every protected name
+	Spare  = "sub/spare"  // Present: a repository whose configuration a guest may remove, as it may any file, but not replace
 	Deep   = "sub/deep"   // Absent: an empty directory
 	Repo   = "sub/repo"   // Absent: a repository with nothing but what git needs
 )

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strconv"
@@ -65,8 +66,13 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
 }
 
-// idle waits and prints a line for each signal that reaches it.
+// idle waits and prints a line for each signal that reaches it. It ends with
+// its standard input, so that it never outlives a harness that was killed.
 func idle([]string) error {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
 	_ = unix.Prctl(unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0)
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, unix.SIGWINCH, unix.SIGHUP, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGIO)
@@ -112,6 +118,7 @@ func memory(args []string) error {
 	if err != nil {
 		return err
 	}
+	fmt.Println("began")
 	const step = 16
 	for have := 0; have < most; have += step {
 		m, err := unix.Mmap(-1, 0, step<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
@@ -133,6 +140,7 @@ func swarm(args []string) error {
 	if err != nil {
 		return err
 	}
+	fmt.Println("began")
 	var started []int
 	defer func() {
 		for _, pid := range started {

@@ -43,8 +43,11 @@ type Check struct {
 // Refusals by kind of operation. What else the kernel may say would mean that
 // the check missed its target.
 var (
-	writeRefused  = []errno{unix.EROFS, unix.EACCES, unix.EPERM}
-	magicRefused  = []errno{unix.EROFS, unix.EACCES, unix.EPERM, unix.ELOOP}
+	writeRefused = []errno{unix.EROFS, unix.EACCES, unix.EPERM}
+	// A provider that resolves paths itself may refuse to follow /proc's links
+	// (ELOOP) or know no /proc/self (ENOENT); that the target is there is shown
+	// by the check that spells it plainly.
+	magicRefused  = []errno{unix.EROFS, unix.EACCES, unix.EPERM, unix.ELOOP, unix.ENOENT}
 	linkRefused   = []errno{unix.EROFS, unix.EACCES, unix.EPERM, unix.EXDEV, unix.EBUSY}
 	hiddenRefused = []errno{unix.ENOENT, unix.EACCES, unix.EPERM, nothing}
 	callRefused   = []errno{unix.EPERM, unix.ENOSYS, killed}

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,11 +30,29 @@ func kernelFileChecks() []Check {
 		Check{Name: "E166", Why: "/proc/acpi and /proc/scsi", Want: none, Unavailable: none, Do: anyEntry("/proc/acpi", "/proc/scsi")},
 		Check{Name: "A731", Why: "the firmware's tables", Want: none, Unavailable: none, Do: anyEntry("/sys/firmware")},
 		Check{Name: "A732", Why: "the kernel's debug files", Want: none, Unavailable: none, RootOnly: true, Do: anyEntry("/sys/kernel/debug", "/sys/kernel/tracing")},
-		Check{Name: "A733", Why: "the kernel's symbols", Want: none, Unavailable: none, Do: func(Fixtures) error { return readable("/proc/kallsyms") }},
+		Check{Name: "A733", Why: "the addresses of the kernel's symbols", Want: none, Unavailable: none, RootOnly: true, Do: addressesIn("/proc/kallsyms")},
+		Check{Name: "A736", Why: "the addresses of the machine's memory", Want: none, Unavailable: none, RootOnly: true, Do: addressesIn("/proc/iomem")},
 		Check{Name: "A734", Why: "timers of every process", Want: none, Unavailable: none, RootOnly: true, Do: func(Fixtures) error { return readable("/proc/timer_list") }},
 		Check{Name: "A735", Why: "keys of every user", Want: none, Unavailable: none, Do: func(Fixtures) error { return readable("/proc/key-users") }},
 	)
 	return named("kernel", list)
+}
+
+// addressesIn reads a file of addresses, which the kernel writes as zero for
+// whoever may not know them.
+func addressesIn(p string) func(Fixtures) error {
+	return func(Fixtures) error {
+		text, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.Trim(strings.Fields(line)[0], "0-") != "" {
+				return nil
+			}
+		}
+		return nothing
+	}
 }
 
 // writableBelow opens the first file of that name for writing.

@@ -5,7 +5,7 @@
 //
 //	victim list                              what there is, one JSON object a line
 //	victim -world JSON NAME                  one check
-//	victim -world JSON all [--families a,b]  those of the world's state, in order
+//	victim -world JSON all [--families a,b] [--except NAME,…]
 //	victim -world JSON posture               everything observable of itself
 //	victim idle MARK | orphan MARK | hog …   actors, see actors_linux.go
 package main
@@ -36,6 +36,9 @@ func run(args []string) error {
 	}
 	if len(args) == 0 {
 		return errors.New("want list, all, posture or the name of a check")
+	}
+	if os.Getuid() != os.Geteuid() && args[0] != "whoami" {
+		return errors.New("with another's rights only whoami is done")
 	}
 	if act, ok := actors()[args[0]]; ok {
 		return act(args[1:])
@@ -78,16 +81,22 @@ func find(name string) (Check, bool) {
 }
 
 // runAll drives every check of the world's state, of all families or of those
-// that --families names.
+// that --families names, but for those that --except names.
 func runAll(world *Fixtures, args []string) error {
-	var families []string
-	if len(args) == 2 && args[0] == "--families" {
-		families = strings.Split(args[1], ",")
-	} else if len(args) > 0 {
-		return fmt.Errorf("unknown arguments %q; want --families A,B", args)
+	var families, except []string
+	for ; len(args) > 1; args = args[2:] {
+		switch args[0] {
+		case "--families":
+			families = strings.Split(args[1], ",")
+		case "--except":
+			except = strings.Split(args[1], ",")
+		}
+	}
+	if len(args) > 0 {
+		return fmt.Errorf("unknown arguments %q; want --families A,B or --except NAME,NAME", args)
 	}
 	for _, c := range checks() {
-		if c.state() != world.State || families != nil && !slices.Contains(families, c.Family) {
+		if c.state() != world.State || families != nil && !slices.Contains(families, c.Family) || slices.Contains(except, c.Name) {
 			continue
 		}
 		if err := print(drive(world, c)); err != nil {

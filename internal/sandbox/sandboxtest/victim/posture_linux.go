@@ -122,7 +122,11 @@ func postureMounts(w *Fixtures) (list []string, others probe.MountSum) {
 	for _, m := range effective(mountPoints()) {
 		options := strings.Split(m.options, ",")
 		ro, nosuid, nodev := slices.Contains(options, "ro"), slices.Contains(options, "nosuid"), slices.Contains(options, "nodev")
-		if !slices.Contains(wellKnown, m.target) && !strings.HasPrefix(m.target, base+"/") {
+		device := strings.HasPrefix(m.target, "/dev/") && !slices.Contains(wellKnown, m.target)
+		if device {
+			m.fstype = "device"
+		}
+		if !device && !slices.Contains(wellKnown, m.target) && !strings.HasPrefix(m.target, base+"/") {
 			others.ReadOnly, others.NoSUID, others.NoDev = others.ReadOnly && ro, others.NoSUID && nosuid, others.NoDev && nodev
 			continue
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -25,12 +26,7 @@ func spelledProtected() []Check {
 	list = append(list, spelled(spellings(), "A344", "create a nested .envrc", c, create, at(probe.Deep, ".envrc"))...)
 	list = append(list, spelled(spellings(), "A345", "create a hook", c, create, at(probe.Repo, ".git/info/attributes"))...)
 	list = append(list, spelled(spellings(), "A346", "rename a file to .envrc", c, func(p string) error { return thenPlanted(p, replace(p)) }, at(probe.Deep, ".envrc"))...)
-	for i := range list {
-		if strings.HasPrefix(list[i].Name, "A346:symlink") || strings.HasPrefix(list[i].Name, "A346:chain") {
-			list[i].Want = append(list[i].Want, nothing)
-			list[i].NoControl = "a rename replaces the link itself"
-		}
-	}
+	list = slices.DeleteFunc(list, func(c Check) bool { return c.Name == "A346:symlink" || c.Name == "A346:chain" }) // a rename replaces the link
 	return append(list, caseChecks()...)
 }
 
@@ -70,6 +66,7 @@ func gitChecks() []Check {
 		c("A354", "protected-create", probe.Absent, "a hook that was a sample", sampleHook),
 		c("A355", "protected-create", probe.Absent, "a submodule's hook", nestedModule),
 		c("A356", "protected-link", probe.Absent, "hooks as a link into the guest's files", hooksLink),
+		c("A358", "protected-create", probe.Present, "another remote in a configuration taken away and made anew", remoteElsewhere),
 		c("A357", "protected-rename", probe.Absent, "an object directory that becomes hooks", objectsToHooks),
 	}
 }
@@ -165,6 +162,24 @@ func sampleHook(fx Fixtures) error {
 func nestedModule(fx Fixtures) error {
 	t := target{base: filepath.Join(fx.Workspace, probe.Repo), name: ".git/modules/a/b/hooks/post-checkout"}
 	return withParents(func(t target) error { return t.then(writeNew(t.path())) })(t)
+}
+
+// remoteElsewhere would send the next push of the host to somebody else.
+func remoteElsewhere(fx Fixtures) error {
+	git := filepath.Join(fx.Workspace, probe.Spare, ".git")
+	if err := unix.Unlink(filepath.Join(git, "config")); err != nil {
+		return err
+	}
+	const text = "[core]\n\trepositoryformatversion = 0\n[remote \"origin\"]\n\turl = https://elsewhere.example/x.git\n"
+	lock := filepath.Join(git, "config.lock")
+	if err := createWith(lock, text); err != nil {
+		return err
+	}
+	onUndo(func() { os.Remove(lock) })
+	if err := unix.Rename(lock, filepath.Join(git, "config")); err != nil {
+		return err
+	}
+	return contains(filepath.Join(git, "config"), "elsewhere.example")
 }
 
 func hooksLink(fx Fixtures) error {

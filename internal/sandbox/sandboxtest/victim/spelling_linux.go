@@ -100,7 +100,7 @@ func spelled(list []spelling, name, why string, c Check, do func(p string) error
 		one := c
 		one.Name, one.Why = name+":"+s.id, why+" "+s.why
 		if s.magic {
-			one.Want = append([]errno{unix.ELOOP}, c.Want...)
+			one.Want = append([]errno{unix.ELOOP, unix.ENOENT}, c.Want...)
 		}
 		one.Do = func(fx Fixtures) error {
 			p, err := s.of(target(fx))

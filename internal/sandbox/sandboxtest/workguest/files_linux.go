@@ -92,7 +92,7 @@ func socketMode() {
 	must(err)
 	say("bind", unix.Bind(s, &unix.SockaddrUnix{Name: "socket"}))
 	say("bind again", unix.Bind(s, &unix.SockaddrUnix{Name: "socket2"}))
-	t, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
+	t, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	must(err)
 	say("bind where something is", unix.Bind(t, &unix.SockaddrUnix{Name: "socket"}))
 	say("bind where nothing can be", unix.Bind(t, &unix.SockaddrUnix{Name: "none/socket"}))

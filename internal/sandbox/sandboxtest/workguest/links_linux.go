@@ -74,7 +74,7 @@ func dirfds([]string) {
 // matter for what is printed, as each has its own file.
 func resolving(dir int, label string, resolve uint64) {
 	results := make([]string, 0, 4)
-	for _, p := range []string{"in", "../out", "e/s", "/abs"} {
+	for _, p := range []string{"in", "../out", "e/s", workingDirectory() + "/abs2"} {
 		fd, err := unix.Openat2(dir, p, &unix.OpenHow{Flags: create | unix.O_CLOEXEC, Mode: 0o600, Resolve: resolve})
 		if err == nil {
 			unix.Close(fd)

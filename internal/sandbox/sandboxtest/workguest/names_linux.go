@@ -74,7 +74,6 @@ func callErrorsExisting() {
 	say("mknod of a file", unix.Mknod("made", unix.S_IFREG|0o640, 0))
 	say("mknod of a directory", unix.Mknod("madedir", unix.S_IFDIR|0o640, 0))
 	say("truncate to less than nothing", unix.Truncate("f", -1))
-	say("write to a read-only place", open("/proc/version", unix.O_WRONLY, 0))
 }
 
 // badArguments passes what no program means to pass.

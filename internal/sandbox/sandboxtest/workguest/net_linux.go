@@ -23,7 +23,7 @@ func serve(kind, address string) {
 	must(client.Start())
 	c, err := l.Accept()
 	must(err)
-	must(c.SetDeadline(time.Now().Add(10 * time.Second)))
+	must(c.SetDeadline(time.Now().Add(4 * time.Second)))
 	_, err = io.Copy(c, io.LimitReader(c, 1<<20))
 	must(err)
 	must(c.Close())
@@ -34,7 +34,7 @@ func serve(kind, address string) {
 func dial(kind, address string) {
 	c, err := net.Dial(kind, address)
 	must(err)
-	must(c.SetDeadline(time.Now().Add(10 * time.Second)))
+	must(c.SetDeadline(time.Now().Add(4 * time.Second)))
 	sent := strings.Repeat("0123456789abcdef", 1<<16)
 	go io.WriteString(c, sent)
 	got, err := io.ReadAll(io.LimitReader(c, 1<<20))
@@ -59,7 +59,6 @@ func sockets([]string) {
 	fmt.Println("dial a file:", err)
 	_, err = net.Listen("unix", "file")
 	fmt.Println("listen on a file:", err)
-	datagrams()
 }
 
 // packets keeps messages apart on a connection.
@@ -78,19 +77,6 @@ func packets() {
 	n, err := s.Read(buf)
 	must(err)
 	fmt.Printf("%q\n", buf[:n])
-}
-
-func datagrams() {
-	a, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: "gram"})
-	must(err)
-	b, err := net.DialUnix("unixgram", &net.UnixAddr{Name: "gram2"}, &net.UnixAddr{Name: "gram"})
-	must(err)
-	_, err = b.Write([]byte("datagram"))
-	must(err)
-	buf := make([]byte, 100)
-	n, from, err := a.ReadFromUnix(buf)
-	must(err)
-	fmt.Printf("%q from %v\n", buf[:n], from)
 }
 
 func abstract([]string) {

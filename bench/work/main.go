@@ -1,0 +1,111 @@
+// Command work measures what ordinary work costs a guest: the same tasks bare
+// and in a session of bawn, by turns in one run, without and with the start of
+// the session. See bench/README.md.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/bawn-dev/bawn/bench/measure"
+)
+
+// options are the flags.
+type options struct {
+	rounds, cold        int
+	as, bawn, only, out string
+	serve, once         string
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.rounds, "rounds", 20, "how often each task runs")
+	flag.IntVar(&o.cold, "cold", 3, "how often those run that take long")
+	flag.StringVar(&o.as, "as", "user", "users to run as: root, user or both")
+	flag.StringVar(&o.bawn, "bawn", "", "bawn `program` to measure (default: built from this tree)")
+	flag.StringVar(&o.only, "only", "", "run only the tasks whose names contain `text`")
+	flag.StringVar(&o.out, "out", "", "directory of the result (default: bench/results)")
+	flag.StringVar(&o.serve, "serve", "", "run tasks for another work in this `workspace` (internal)")
+	flag.StringVar(&o.once, "once", "", "run one `task` in the current directory (internal)")
+	flag.Parse()
+	if err := o.main(); err != nil {
+		fmt.Fprintf(os.Stderr, "work: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func (o *options) main() error {
+	switch {
+	case o.serve != "":
+		return serve(o.serve, os.Stdin, os.Stdout)
+	case o.once != "":
+		return once(o.once)
+	case o.rounds < 1 || o.cold < 1:
+		return fmt.Errorf("-rounds %d -cold %d: want at least 1", o.rounds, o.cold)
+	}
+	if o.out == "" {
+		root, err := measure.Root()
+		if err != nil {
+			return err
+		}
+		o.out = filepath.Join(root, "bench", "results")
+	}
+	g, err := measure.NewGround()
+	if err != nil {
+		return err
+	}
+	return errors.Join(o.measure(g), g.Close())
+}
+
+// measure takes all samples and writes the result.
+func (o *options) measure(g *measure.Ground) error {
+	self, err := g.Self()
+	if err != nil {
+		return err
+	}
+	program := o.bawn
+	if program == "" {
+		program, err = g.Build("cmd/bawn")
+	} else {
+		program, err = filepath.Abs(program)
+	}
+	if err != nil {
+		return err
+	}
+	whos, err := g.Whos(o.as)
+	if err != nil {
+		return err
+	}
+	r := measure.NewReport("work: ordinary work as a guest, against bare", os.Stdout)
+	for _, who := range whos {
+		res := &run{who: who, self: self, bawn: program, places: map[string]*place{}}
+		if err := errors.Join(o.takeTurns(res), res.close()); err != nil {
+			return err
+		}
+		res.write(r)
+	}
+	r.Load("after")
+	path, err := r.Save(o.out, "work")
+	if err == nil {
+		fmt.Println("\nwork: written to " + path)
+	}
+	return err
+}
+
+// chosen are the tasks that -only and the installed programs leave.
+func (o *options) chosen() (list []task, missing []string) {
+	for _, t := range tasks {
+		switch {
+		case !strings.Contains(t.name, o.only):
+		case !t.installed():
+			missing = append(missing, t.name+": "+t.argv[0]+" is not installed")
+		default:
+			list = append(list, t)
+		}
+	}
+	return list, missing
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/bawn-dev/bawn/bench/measure"
+)
+
+// A task is a piece of ordinary work. It runs in the workspace it is for.
+type task struct {
+	name    string
+	where   string       // name of its fixture
+	argv    []string     // a program, or
+	do      func() error // something this program does itself
+	prepare func() error // before each run, outside the sandbox and not timed
+	long    bool
+	goal    float64 // times bare, or 0
+}
+
+// files is how many the tasks about files handle, in directories of 100.
+const files = 10_000
+
+var tasks = []task{
+	{name: "git status, 20,000 files", where: "repository", argv: []string{"git", "status", "--porcelain"}, goal: 1.03},
+	{name: "go build, warm cache", where: "module", argv: []string{"go", "build", "-o", "app", "."}, goal: 1.03},
+	{name: "go build, cold cache", where: "module", argv: []string{"go", "build", "-o", "app", "."}, prepare: forgetBuild, long: true, goal: 1.03},
+	{name: "create 10,000 files", where: "files", do: create, prepare: remove},
+	{name: "stat 10,000 files", where: "files", do: stat, prepare: ensure},
+	{name: "read 10,000 files", where: "files", do: read, prepare: ensure},
+	{name: "delete 10,000 files", where: "files", do: remove, prepare: ensure},
+	{name: "node -e 0", where: "files", argv: []string{"node", "-e", "0"}},
+	{name: "make, one rule", where: "files", argv: []string{"make", "-s"}},
+}
+
+func find(name string) (task, error) {
+	for _, t := range tasks {
+		if t.name == name {
+			return t, nil
+		}
+	}
+	return task{}, fmt.Errorf("no task %q", name)
+}
+
+func (t task) installed() bool {
+	if t.argv == nil {
+		return true
+	}
+	_, err := exec.LookPath(t.argv[0])
+	return err == nil
+}
+
+// environ is what every program of a task gets besides the user's
+// environment: its caches are in the workspace, bare and as a guest, so that
+// both write to the same file system.
+func environ(workspace string) []string {
+	return []string{"GOCACHE=" + filepath.Join(workspace, ".gocache"), "GOTMPDIR=" + filepath.Join(workspace, ".gotmp")}
+}
+
+// run runs the task in the current directory.
+func (t task) run() (measure.Sample, error) {
+	if t.do != nil {
+		return timed(t.do)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return measure.Sample{}, err
+	}
+	cmd := exec.Command(t.argv[0], t.argv[1:]...)
+	cmd.Env, cmd.Stderr = append(cmd.Environ(), environ(dir)...), os.Stderr
+	return measure.Run(cmd)
+}
+
+// timed runs f and returns its time and what this process worked meanwhile.
+func timed(f func() error) (measure.Sample, error) {
+	cpu := worked()
+	began := time.Now()
+	err := f()
+	return measure.Sample{Wall: time.Since(began), CPU: worked() - cpu}, err
+}
+
+func worked() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// forgetBuild removes all that an earlier build left.
+func forgetBuild() error { return errors.Join(os.RemoveAll(".gocache"), os.RemoveAll("app")) }
+
+func fileName(i int) string { return fmt.Sprintf("many/%03d/file-%05d.txt", i/100, i) }
+
+// each calls f with the name of every file.
+func each(f func(string) error) error {
+	for i := range files {
+		if err := f(fileName(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// content is what a small source file holds, more or less.
+var content = make([]byte, 1000)
+
+func create() error {
+	for i := 0; i < files; i += 100 {
+		if err := os.MkdirAll(filepath.Dir(fileName(i)), 0o755); err != nil {
+			return err
+		}
+	}
+	return each(func(name string) error { return os.WriteFile(name, content, 0o644) })
+}
+
+func stat() error {
+	return each(func(name string) error { _, err := os.Lstat(name); return err })
+}
+
+func read() error {
+	return each(func(name string) error { _, err := os.ReadFile(name); return err })
+}
+
+func remove() error { return os.RemoveAll("many") }
+
+// ensure creates the files unless they are there.
+func ensure() error {
+	if stat() == nil {
+		return nil
+	}
+	return create()
+}

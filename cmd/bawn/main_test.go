@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"bawn": main})
+}
+
+// TestScripts are the command line's behaviour that needs nothing of the
+// machine.
+func TestScripts(t *testing.T) {
+	runScripts(t, func(name string) bool { return !strings.HasPrefix(name, "run-") })
+}
+
+// TestRunScripts are what starts a sandbox.
+func TestRunScripts(t *testing.T) {
+	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
+	runScripts(t, func(name string) bool { return strings.HasPrefix(name, "run-") })
+}
+
+func runScripts(t *testing.T, chosen func(name string) bool) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = slices.DeleteFunc(files, func(f string) bool { return !chosen(filepath.Base(f)) })
+	if len(files) == 0 {
+		t.Fatal("no script was found")
+	}
+	testscript.Run(t, testscript.Params{
+		Files: files, Setup: setup, RequireExplicitExec: true, RequireUniqueNames: true,
+		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Condition: condition,
+	})
+}
+
+// setup gives a script a home of its own and a workspace, $WORK/w.
+func setup(e *testscript.Env) error {
+	for _, dir := range []string{"home/.config/bawn", "w"} {
+		if err := os.MkdirAll(filepath.Join(e.WorkDir, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+	e.Setenv("LC_ALL", "C")
+	e.Cd = filepath.Join(e.WorkDir, "w")
+	return nil
+}
+
+// exits runs a program and wants an exit code: exits CODE PROGRAM [ARG...].
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 || neg {
+		ts.Fatalf("usage: exits CODE PROGRAM [ARG...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// condition knows [root].
+func condition(name string) (bool, error) {
+	if name == "root" {
+		return os.Geteuid() == 0, nil
+	}
+	return false, errors.New("unknown condition " + name)
+}

@@ -1,0 +1,221 @@
+//go:build linux
+
+package sandboxtest_test
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest"
+	"github.com/bawn-dev/bawn/internal/testenv"
+)
+
+// marked lists the processes of the host that have mark in their command line.
+func marked(mark string) (pids []int) {
+	entries, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, p := range entries {
+		if text, err := os.ReadFile(p); err == nil && bytes.Contains(text, []byte(mark)) {
+			pids = append(pids, number(filepath.Base(filepath.Dir(p))))
+		}
+	}
+	return pids
+}
+
+func number(s string) (n int) {
+	for _, r := range s {
+		n = n*10 + int(r-'0')
+	}
+	return n
+}
+
+// leaves reports which processes with mark are still there after a second.
+func leaves(mark string) (pids []int) {
+	for range 20 {
+		if pids = marked(mark); len(pids) == 0 {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return pids
+}
+
+// end kills processes of this test that are still there.
+func end(pids []int) {
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// TestNativeResources goes beyond the limits that a session was given. The
+// amounts are bounded, and without a sandbox they are granted.
+func TestNativeResources(t *testing.T) {
+	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
+	tests := []struct {
+		name    string
+		flags   []string
+		argv    []string
+		granted string
+	}{
+		{"E168 memory", []string{"--memory", "64"}, []string{"memory", "256"}, "took all"},
+		{"E167 processes", []string{"--pids", "48"}, []string{"swarm", "100"}, "started all"},
+	}
+	asEach(t, func(t *testing.T, f *sandboxtest.Fixtures) {
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				argv := append([]string{f.Victim}, tt.argv...)
+				if r := sandboxtest.NoSandbox(t, f, argv...); !strings.Contains(r.Stdout, tt.granted) {
+					t.Fatalf("control: exit code %d, %q, %.300s; want %q", r.Code, r.Stdout, r.Stderr, tt.granted)
+				}
+				r := native(tt.flags...)(t, f, argv...)
+				if strings.Contains(r.Stdout, tt.granted) || !strings.Contains(r.Stdout, "began") {
+					t.Errorf("exit code %d, %q, %.300s; want it to begin and get less than it asks for", r.Code, r.Stdout, r.Stderr)
+				}
+				t.Logf("exit code %d, %q", r.Code, r.Stdout)
+			})
+		}
+	})
+}
+
+// TestNativeTimeout wants a session that is over to be over, whatever its
+// processes think of it.
+func TestNativeTimeout(t *testing.T) {
+	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
+	asEach(t, func(t *testing.T, f *sandboxtest.Fixtures) {
+		mark := "left-" + f.Token
+		for _, tt := range []struct {
+			name string
+			argv []string
+		}{
+			{"E173 deaf to signals", []string{"linger", mark}},
+			{"E174 busy and deaf", []string{"spin", mark}},
+			{"E175 without standard descriptors", []string{"linger", mark, "closed"}},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				argv := append([]string{f.Victim}, tt.argv...)
+				outlives(t, f, mark, argv)
+				r := native("--timeout", "1s")(t, f, argv...)
+				if r.Code != 124 || r.Elapsed > 20*time.Second {
+					t.Errorf("exit code %d after %v: %.300s; want 124 soon after 1s", r.Code, r.Elapsed, r.Stderr)
+				}
+				if left := leaves(mark); left != nil {
+					end(left)
+					t.Errorf("processes %v are left", left)
+				}
+			})
+		}
+	})
+}
+
+// outlives is the control: bare, the process does not end by itself, nor by a
+// polite signal.
+func outlives(t *testing.T, f *sandboxtest.Fixtures, mark string, argv []string) {
+	t.Helper()
+	cmd := f.Command(argv...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if leaves(mark) == nil {
+		t.Error("control: the process ends by itself")
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+}
+
+// TestNativeLeavesNothing wants no process to outlive its session: E130.
+func TestNativeLeavesNothing(t *testing.T) {
+	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
+	asEach(t, func(t *testing.T, f *sandboxtest.Fixtures) {
+		mark := "left-" + f.Token
+		t.Run("bare", func(t *testing.T) {
+			r := sandboxtest.NoSandbox(t, f, f.Victim, "orphan", mark)
+			left := leaves(mark)
+			end(left)
+			if r.Code != 0 || len(left) != 1 {
+				t.Errorf("control: exit code %d, left %v; want one process", r.Code, left)
+			}
+		})
+		t.Run("command ends", func(t *testing.T) {
+			r := native()(t, f, f.Victim, "orphan", mark)
+			if left := leaves(mark); r.Code != 0 || left != nil {
+				end(left)
+				t.Errorf("exit code %d: %.300s; left %v", r.Code, r.Stderr, left)
+			}
+		})
+		t.Run("bawn is killed", func(t *testing.T) {
+			killBawn(t, f, mark)
+			if left := leaves(mark); left != nil {
+				end(left)
+				t.Errorf("processes %v are left", left)
+			}
+		})
+	})
+}
+
+// killBawn starts a session and kills bawn itself.
+func killBawn(t *testing.T, f *sandboxtest.Fixtures, mark string) {
+	t.Helper()
+	cmd := f.Command(f.Install(t, bawn), "run", "--", f.Victim, "linger", mark)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if line != "ready\n" {
+		t.Errorf("the guest says %q, %v; want ready", line, err)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+}
+
+// TestNativeFlood wants a guest that prints without end to cost bawn nothing:
+// E172.
+func TestNativeFlood(t *testing.T) {
+	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
+	f := sandboxtest.New(t, victim, sandboxtest.Self())
+	cmd := f.Command(f.Install(t, bawn), "run", "--", f.Victim, "flood", "512")
+	var n counter
+	cmd.Stdout = &n
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if n != 512<<20 {
+		t.Errorf("%d bytes arrived, want %d", n, 512<<20)
+	}
+	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok || usage.Maxrss > 64<<10 {
+		t.Errorf("bawn used %d KiB", usage.Maxrss)
+	}
+}
+
+// counter counts what is written to it.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}
+
+// TestNativeLitter leaves things in the workspace on which a program of the
+// host may hang or fall, and wants this session and the next to end: E177,
+// E179, E180.
+func TestNativeLitter(t *testing.T) {
+	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
+	asEach(t, func(t *testing.T, f *sandboxtest.Fixtures) {
+		for _, actor := range []string{"litter", "nothing"} {
+			if r := native()(t, f, f.Victim, actor); r.Code != 0 || r.Elapsed > 10*time.Second {
+				t.Errorf("%s: exit code %d after %v: %.300s", actor, r.Code, r.Elapsed, r.Stderr)
+			}
+		}
+	})
+}

@@ -1,0 +1,144 @@
+// Command model answers a coding agent as a language model would, from a
+// script: each step calls the agent's shell, and a text ends the turn. It
+// speaks OpenAI's chat completions and Gemini's generateContent, as a whole or
+// as a stream of events, and logs what it was told as one JSON object a line.
+//
+//	model -script FILE -log FILE -url FILE
+//
+// It listens on a free port of 127.0.0.1 and writes its address to the file of
+// -url. How far an agent is follows from the conversation that each request
+// holds, so nothing is kept between requests.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+// A script is what the model does: one command for the agent's shell after the
+// other, then the text.
+type script struct {
+	Commands []string `json:"commands"`
+	Text     string   `json:"text"`
+}
+
+// A server answers requests.
+type server struct {
+	script script
+	mu     sync.Mutex
+	log    *json.Encoder
+}
+
+// A record is one line of the log.
+type record struct {
+	API    string `json:"api,omitempty"`    // openai or gemini
+	Step   int    `json:"step"`             // of the script, from 0
+	Tool   string `json:"tool,omitempty"`   // called now
+	Text   string `json:"text,omitempty"`   // said now
+	Result string `json:"result,omitempty"` // of the tool called before
+	Stray  string `json:"stray,omitempty"`  // a request for something else
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintf(os.Stderr, "model: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	scriptFile := flag.String("script", "", "`file` with the commands and the text, JSON")
+	logFile := flag.String("log", "", "`file` to append to")
+	urlFile := flag.String("url", "", "`file` for the address")
+	flag.Parse()
+	s := &server{}
+	text, err := os.ReadFile(*scriptFile)
+	if err == nil {
+		err = json.Unmarshal(text, &s.script)
+	}
+	if err != nil {
+		return fmt.Errorf("script: %w", err)
+	}
+	out, err := os.OpenFile(*logFile, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	s.log = json.NewEncoder(out)
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	if err := publish(*urlFile, "http://"+l.Addr().String()); err != nil {
+		return err
+	}
+	return (&http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second}).Serve(l)
+}
+
+// publish writes a file that is whole as soon as it has its name.
+func publish(name, text string) error {
+	if err := os.WriteFile(name+".new", []byte(text+"\n"), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
+func (s *server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/chat/completions", serve(s.chat))
+	mux.HandleFunc("POST /v1beta/models/{call}", serve(s.gemini))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.write(record{Stray: r.Method + " " + r.URL.Path})
+		http.NotFound(w, r)
+	})
+	return mux
+}
+
+// serve decodes the request.
+func serve[T any](answer func(w http.ResponseWriter, r *http.Request, req T)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var req T
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 32<<20)).Decode(&req); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		answer(w, r, req)
+	}
+}
+
+func (s *server) write(r record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.log.Encode(r); err != nil {
+		fmt.Fprintf(os.Stderr, "model: log: %v\n", err)
+	}
+}
+
+// A turn is what the model does next: calls a tool, or says something.
+type turn struct {
+	tool string
+	args map[string]any
+	text string
+}
+
+// next decides by what has been done so far. A request without tools is the
+// agent's own business, such as a title for the conversation.
+func (s *server) next(step int, tools []tool) turn {
+	switch {
+	case len(tools) == 0:
+		return turn{text: "ok"}
+	case step >= len(s.script.Commands):
+		return turn{text: s.script.Text}
+	}
+	for _, t := range tools {
+		if t.isShell() {
+			return turn{tool: t.Name, args: t.arguments(s.script.Commands[step])}
+		}
+	}
+	return turn{text: "you offer no shell"}
+}
