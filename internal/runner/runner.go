@@ -105,16 +105,19 @@ func (s *Session) recordEnd(ctx context.Context, r Result, err error) error {
 
 // run makes the sandbox and sees one command through.
 func (s *Session) run(ctx context.Context, log *denials) (Result, error) {
-	tty, err := terminal.New(s.Stdio)
-	if err != nil {
-		return Result{}, fmt.Errorf("make the guest's terminal: %w", err)
-	}
-	defer tty.Close()
 	g, err := s.Provider.Start(s.Plan, log.add)
 	if err != nil {
 		return Result{}, err
 	}
 	defer g.Close()
+	tty, err := terminal.New(s.Stdio, g.OpenTerminal)
+	if err != nil {
+		return Result{}, fmt.Errorf("make the guest's terminal: %w", err)
+	}
+	defer func() {
+		g.Close() // what it still writes must reach the terminal first
+		tty.Close()
+	}()
 	sig := catch()
 	defer sig.release()
 	mode, err := tty.Start()

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/terminal"
 )
@@ -83,12 +85,16 @@ func (w *watch) wait(ctx context.Context) (Result, error) {
 
 // guestGone prefers a status that came just before the guest's end.
 func (w *watch) guestGone() (Result, error) {
-	select {
-	case ch, ok := <-w.proc.Changes():
-		if ok && !ch.Stopped {
-			return w.ended(ch.Status), nil
+	for more := true; more; {
+		select {
+		case ch, ok := <-w.proc.Changes():
+			if ok && !ch.Stopped {
+				return w.ended(ch.Status), nil
+			}
+			more = ok
+		default:
+			more = false
 		}
-	default:
 	}
 	return Result{Code: signalBase + int(syscall.SIGKILL), Signal: syscall.SIGKILL}, errors.New("the sandbox was killed from outside")
 }
@@ -116,19 +122,40 @@ func (w *watch) stopped(sig syscall.Signal) {
 }
 
 // stopSelf stops Bawn's process group, as the terminal would have stopped the
-// command's. Where nobody could continue it (an orphaned group) the kernel
-// ignores the signal, and the session goes on.
+// command's, unless nobody could continue it: then the session goes on.
+// SIGTSTP becomes SIGSTOP, because Go's runtime keeps its handler for a signal
+// that was ever caught.
 func stopSelf(sig syscall.Signal) {
-	if sig == syscall.SIGSTOP {
-		sig = syscall.SIGTSTP // the one of the two that an orphaned group ignores
+	if sig == syscall.SIGTSTP {
+		sig = syscall.SIGSTOP
 	}
-	signal.Reset(syscall.SIGTSTP)
-	syscall.Kill(0, sig)
+	if !orphaned() {
+		syscall.Kill(0, sig)
+	}
+}
+
+// orphaned reports whether no process outside of Bawn's process group, but of
+// its session, is there to continue it (the shell).
+func orphaned() bool {
+	own := syscall.Getpgrp()
+	pid := os.Getppid()
+	for pid > 1 {
+		group, err := syscall.Getpgid(pid)
+		if err != nil {
+			return true
+		}
+		if group != own {
+			break
+		}
+		pid = parent(pid)
+	}
+	theirs, err1 := unix.Getsid(pid)
+	ours, err2 := unix.Getsid(0)
+	return err1 != nil || err2 != nil || theirs != ours
 }
 
 // resume continues the command after Bawn was continued.
 func (w *watch) resume() {
-	signal.Notify(w.signals.ch, syscall.SIGTSTP)
 	if mode, err := w.tty.Resume(); err == nil && mode == terminal.Foreground {
 		w.proc.Foreground()
 	}

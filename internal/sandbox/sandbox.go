@@ -59,6 +59,8 @@ type Provider interface {
 type Guest interface {
 	// Exec starts a command in the sandbox.
 	Exec(Command) (Process, error)
+	// OpenTerminal opens a pseudo-terminal of the guest's own.
+	OpenTerminal() (master, slave *os.File, err error)
 	// Close ends every process of the sandbox and removes what it left.
 	// It may be called more than once.
 	Close() error

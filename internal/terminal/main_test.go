@@ -84,7 +84,7 @@ func flood() error {
 func host() error {
 	answers := os.NewFile(4, "answers")
 	commands := bufio.NewScanner(os.NewFile(3, "commands"))
-	tt, err := New([3]*os.File{os.Stdin, os.Stdout, os.Stderr})
+	tt, err := New([3]*os.File{os.Stdin, os.Stdout, os.Stderr}, nil)
 	if err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (u *person) stdio() [3]*os.File { return [3]*os.File{u.tty, u.tty, u.tty} }
 // open makes a Terminal that is closed at the end of the test.
 func open(t *testing.T, stdio [3]*os.File) *Terminal {
 	t.Helper()
-	tt, err := New(stdio)
+	tt, err := New(stdio, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

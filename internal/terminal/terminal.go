@@ -79,9 +79,13 @@ func (m Mode) String() string {
 	return modeNames[m]
 }
 
+// An Opener opens both sides of a new pseudo-terminal (pty(7)).
+type Opener func() (master, slave *os.File, err error)
+
 // A Terminal is the host side of a guest's terminal. Its methods may be
 // called by several goroutines.
 type Terminal struct {
+	opener  Opener
 	guest   [3]*os.File
 	master  int      // -1 without a terminal
 	slave   *os.File // nil without a terminal
@@ -111,8 +115,14 @@ type Terminal struct {
 // Start. Where none of the three is a terminal the Terminal is Bare. Where they
 // are several terminals the guest sees one, and what it writes comes out on
 // that of stdout, or else stderr.
-func New(stdio [3]*os.File) (*Terminal, error) {
-	t := &Terminal{guest: stdio, master: -1, done: make(chan struct{})}
+//
+// The guest's terminal comes from open, both sides of it; nil opens one of the
+// host's, which a guest with a /dev/pts of its own can't name.
+func New(stdio [3]*os.File, open Opener) (*Terminal, error) {
+	if open == nil {
+		open = pty.Open
+	}
+	t := &Terminal{opener: open, guest: stdio, master: -1, done: make(chan struct{})}
 	var is [3]bool
 	for i, f := range stdio {
 		is[i] = f != nil && term.IsTerminal(descriptor(f))
@@ -162,7 +172,7 @@ func (t *Terminal) open(stdio [3]*os.File, is [3]bool) error {
 // the originals closed because those are registered with Go's poller, which
 // would wake up at every key and which makes the guest's side non-blocking.
 func (t *Terminal) openGuest() error {
-	master, slave, err := pty.Open()
+	master, slave, err := t.opener()
 	if err != nil {
 		return err
 	}

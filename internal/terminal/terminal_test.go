@@ -364,7 +364,7 @@ func BenchmarkScreen(b *testing.B) {
 	defer master.Close()
 	defer tty.Close()
 	go io.Copy(io.Discard, master)
-	tt, err := New([3]*os.File{tty, tty, tty})
+	tt, err := New([3]*os.File{tty, tty, tty}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

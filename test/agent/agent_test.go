@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ import (
 
 // An agent is one of npm's.
 type agent struct {
-	name     string // its folder, and what follows "agent" in the log
+	name     string // its folder, its name in the log and that of its credentials
 	program  string // below node_modules/.bin
 	args     []string
 	state    string // its directory below HOME
@@ -42,6 +43,9 @@ var agents = []agent{
 	},
 }
 
+// mark is what the agent adds to its settings.
+const mark = "   "
+
 // commands are what the script makes an agent's shell do, by the effect.
 func (y *yard) commands() []string {
 	return []string{
@@ -50,38 +54,68 @@ func (y *yard) commands() []string {
 		"printf '#!/bin/sh\\n' > .git/hooks/pre-commit",
 		"mkdir -p .claude && echo '{}' > .claude/settings.json",
 		"cat ~/.netrc",
-		"echo ' ' >> ~/" + y.agent.state + "/settings.json",
+		"printf '" + mark + "' >> ~/" + y.agent.state + "/settings.json",
 	}
 }
+
+// What the commands effect.
+const (
+	workspace     = "wrote in the workspace"
+	outside       = "wrote outside of it"
+	hook          = "wrote a git hook"
+	otherSettings = "wrote another agent's settings"
+	secret        = "told the model a secret"
+	settings      = "changed its own settings"
+)
 
 // effects looks from outside at what has happened.
 func (y *yard) effects(t *testing.T) map[string]bool {
 	there := func(p ...string) bool { _, err := os.Lstat(filepath.Join(p...)); return err == nil }
 	return map[string]bool{
-		"wrote in the workspace":   there(y.work, "inside.txt"),
-		"wrote outside of it":      there(y.outside),
-		"wrote a git hook":         there(y.work, ".git/hooks/pre-commit"),
-		"wrote another's setting":  there(y.work, ".claude"),
-		"told the model a secret":  strings.Contains(y.read(t, y.log()), y.secret),
-		"changed its own settings": y.read(t, y.settings()) != y.agent.settings,
+		workspace:     there(y.work, "inside.txt"),
+		outside:       there(y.outside),
+		hook:          there(y.work, ".git/hooks/pre-commit"),
+		otherSettings: there(y.work, ".claude"),
+		secret:        strings.Contains(y.read(t, y.log()), y.secret),
+		settings:      strings.HasSuffix(y.read(t, y.settings()), mark),
 	}
 }
 
 func TestAgents(t *testing.T) {
+	bawn, model := programs(t)
+	each(t, "bare", func(t *testing.T, a agent) { bare(t, newYard(t, a, model)) })
+	each(t, "inside", func(t *testing.T, a agent) {
+		newYard(t, a, model).inside(t, bawn, nil, workspace, settings)
+	})
+}
+
+// TestSettings is for whoever wants the agent's settings to stay as they are
+// although the directory that they are in is its own.
+func TestSettings(t *testing.T) {
+	bawn, model := programs(t)
+	each(t, "read-only", func(t *testing.T, a agent) {
+		y := newYard(t, a, model)
+		y.inside(t, bawn, []string{"--open", a.name, "--ro", y.settings()}, workspace)
+		if got := y.run(t, "cat", y.settings()); got != a.settings {
+			t.Errorf("the settings are now %q, want %q", got, a.settings)
+		}
+	})
+}
+
+// programs builds ours.
+func programs(t *testing.T) (bawn, model string) {
 	testenv.Need(t, "npm-agents", "node", "git", "userns", "landlock", "seccomp", "notify")
 	bin := fixtureDir(t)
-	bawn, model := build(t, bin, "cmd/bawn"), build(t, bin, "test/agent/model")
 	check(t, os.CopyFS(bin, os.DirFS("testdata")))
+	return build(t, bin, "cmd/bawn"), build(t, bin, "test/agent/model")
+}
+
+// each runs a test for every agent, all at the same time.
+func each(t *testing.T, name string, test func(t *testing.T, a agent)) {
 	for _, a := range agents {
-		t.Run(a.name, func(t *testing.T) {
-			t.Run("bare", func(t *testing.T) {
-				t.Parallel()
-				bare(t, newYard(t, a, model))
-			})
-			t.Run("inside", func(t *testing.T) {
-				t.Parallel()
-				inside(t, newYard(t, a, model), bawn)
-			})
+		t.Run(a.name+"/"+name, func(t *testing.T) {
+			t.Parallel()
+			test(t, a)
 		})
 	}
 }
@@ -89,35 +123,36 @@ func TestAgents(t *testing.T) {
 // bare is the control: everything happens.
 func bare(t *testing.T, y *yard) {
 	y.finish(t, y.command()...)
-	want := map[string]bool{}
-	for name := range y.effects(t) {
-		want[name] = true
-	}
-	if diff := cmp.Diff(want, y.effects(t)); diff != "" {
-		t.Errorf("bare (-want +got):\n%s", diff)
-	}
+	y.want(t, workspace, outside, hook, otherSettings, secret, settings)
 }
 
-// inside wants only the first, an agent that does not mind, a workspace
+// inside wants certain effects only, an agent that does not mind, a workspace
 // without traces, and a log of what Bawn refused.
-func inside(t *testing.T, y *yard, bawn string) {
-	words := []string{bawn, "run", "--agent", y.agent.name, "--rw", filepath.Dir(y.settings()), "--ro", y.settings(), "--rw", y.model}
+func (y *yard) inside(t *testing.T, bawn string, flags []string, effects ...string) {
+	words := []string{bawn, "run", "--agent", y.agent.name, "--rw", y.model, "--rw", filepath.Dir(y.settings())}
 	for _, e := range y.agent.env {
 		words = append(words, "--env", e)
 	}
-	y.finish(t, append(append(words, "--"), y.command()...)...)
-	got := y.effects(t)
-	want := map[string]bool{}
-	for name := range got {
-		want[name] = name == "wrote in the workspace"
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("inside (-want +got):\n%s", diff)
-	}
+	words = append(append(words, flags...), "--")
+	y.finish(t, append(words, y.command()...)...)
+	y.want(t, effects...)
 	if got, want := y.run(t, "git", "status", "--porcelain", "--ignored"), "?? inside.txt\n"; got != want {
 		t.Errorf("the workspace holds %q, want %q", got, want)
 	}
 	y.checkAudit(t, bawn)
+}
+
+// want compares the effects.
+func (y *yard) want(t *testing.T, names ...string) {
+	t.Helper()
+	got := y.effects(t)
+	want := map[string]bool{}
+	for name := range got {
+		want[name] = slices.Contains(names, name)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("effects (-want +got):\n%s", diff)
+	}
 }
 
 // checkAudit wants each refusal that Bawn itself pronounced in the log.
@@ -125,8 +160,7 @@ func (y *yard) checkAudit(t *testing.T, bawn string) {
 	t.Helper()
 	log := y.run(t, bawn, "audit", "query", "--json", "--limit", "0", "--verdict", "deny", "--agent", y.agent.name)
 	refused := resources(t, log)
-	want := []string{y.outside, filepath.Join(y.work, ".git/hooks/pre-commit"), filepath.Join(y.work, ".claude"), y.settings()}
-	for _, name := range want {
+	for _, name := range []string{y.outside, filepath.Join(y.work, ".git/hooks/pre-commit"), filepath.Join(y.work, ".claude")} {
 		if refused[name] == "" {
 			t.Errorf("the audit log has no refusal of %q, but of %v", name, refused)
 		}

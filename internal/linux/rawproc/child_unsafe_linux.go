@@ -104,7 +104,7 @@ const (
 //go:noinline
 //go:norace
 //go:nocheckptr
-func forkInit(flags uintptr, steps *step, n int, sh *shared, sock uintptr, ready *readyFDs) (pid uintptr, err syscall.Errno) {
+func forkInit(flags uintptr, steps *step, n int, sh *shared, sock uintptr, ready *readyFDs, args []byte) (pid uintptr, err syscall.Errno) {
 	beforeFork()
 	pid, _, err = syscall.RawSyscall6(unix.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if err != 0 || pid != 0 {
@@ -112,11 +112,24 @@ func forkInit(flags uintptr, steps *step, n int, sh *shared, sock uintptr, ready
 		return pid, err
 	}
 	afterForkInChild()
+	clearArgs(args)
 	runSteps(steps, n, sh)
 	sendReady(sh, sock, ready)
 	closeAllBut(sock)
 	serve(sh, sock)
 	return 0, 0
+}
+
+// clearArgs empties the command line that /proc/1/cmdline shows: the guest may
+// read that, and it need not know the flags of the one who started it.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func clearArgs(args []byte) {
+	for i := range args {
+		args[i] = 0
+	}
 }
 
 // readyFDs are the slots whose descriptors go to the parent once the program

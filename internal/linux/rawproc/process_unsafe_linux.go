@@ -114,7 +114,7 @@ func (in *Init) fork(childSock int) error {
 	copy(ready.slot[:], in.cfg.Ready)
 	steps := in.cfg.Program.steps
 	syscall.ForkLock.Lock()
-	pid, errno := forkInit(in.cfg.Namespaces, &steps[0], len(steps), in.shared, uintptr(childSock), ready)
+	pid, errno := forkInit(in.cfg.Namespaces, &steps[0], len(steps), in.shared, uintptr(childSock), ready, ownArgs())
 	syscall.ForkLock.Unlock()
 	if errno != 0 {
 		return fmt.Errorf("create namespaces: %w", errno)
@@ -126,6 +126,23 @@ func (in *Init) fork(childSock int) error {
 	}
 	in.pidfd = os.NewFile(uintptr(fd), "pidfd")
 	return nil
+}
+
+// ownArgs is the memory of this process's command line, as execve(2) laid it
+// out, or nothing if os.Args is not that any more.
+func ownArgs() []byte {
+	if len(os.Args) == 0 {
+		return nil
+	}
+	start := unsafe.StringData(os.Args[0])
+	size := 0
+	for _, a := range os.Args {
+		if len(a) > 0 && unsafe.StringData(a) != (*byte)(unsafe.Add(unsafe.Pointer(start), size)) {
+			return nil
+		}
+		size += len(a) + 1
+	}
+	return unsafe.Slice(start, size-1)
 }
 
 // awaitReady waits for the packet that says the program has run.
@@ -283,14 +300,29 @@ func (in *Init) Run(c Command) (int, error) {
 	if err := in.send(packet{kind: kindStart}, unix.UnixRights(fds...)); err != nil {
 		return 0, err
 	}
+	p, ok := in.awaitStart()
+	switch {
+	case !ok:
+		return 0, errEnded
+	case p.status != 0:
+		return 0, &ExecError{Name: c.Args[0], Errno: unix.Errno(p.status)}
+	}
+	return int(p.pid), nil
+}
+
+// awaitStart returns the answer to a request. The answer counts also if the
+// child has ended since.
+func (in *Init) awaitStart() (packet, bool) {
 	select {
 	case p := <-in.started:
-		if p.status != 0 {
-			return 0, &ExecError{Name: c.Args[0], Errno: unix.Errno(p.status)}
-		}
-		return int(p.pid), nil
+		return p, true
 	case <-in.done:
-		return 0, errEnded
+	}
+	select {
+	case p := <-in.started:
+		return p, true
+	default:
+		return packet{}, false
 	}
 }
 

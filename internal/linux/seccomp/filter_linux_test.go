@@ -69,6 +69,7 @@ func TestGuestFilter(t *testing.T) {
 		{"read", unix.SYS_READ, [6]uint64{}, allow, allow},
 		{"openat read-only", unix.SYS_OPENAT, [6]uint64{0, 0, unix.O_RDONLY | unix.O_CLOEXEC}, allow, allow},
 		{"openat write", unix.SYS_OPENAT, [6]uint64{0, 0, unix.O_WRONLY}, notify, allow},
+		{"openat of a path only", unix.SYS_OPENAT, [6]uint64{0, 0, unix.O_PATH | unix.O_CREAT | unix.O_RDWR}, allow, allow},
 		{"openat truncate", unix.SYS_OPENAT, [6]uint64{0, 0, unix.O_TRUNC}, notify, allow},
 		{"openat with high bits", unix.SYS_OPENAT, [6]uint64{0, 0, 1<<32 | unix.O_CREAT}, notify, allow},
 		{"openat2", unix.SYS_OPENAT2, [6]uint64{}, enosys, allow},

@@ -10,6 +10,9 @@ const namespaceFlags = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWU
 // writeFlags are the bits of open(2) that can change or create a file.
 const writeFlags = unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC
 
+// pathOnly makes open(2) ignore those bits.
+const pathOnly = unix.O_PATH
+
 // setIDs are the mode bits that would leave a program on the host that runs
 // with its owner's rights.
 const setIDs = unix.S_ISUID | unix.S_ISGID
@@ -48,6 +51,8 @@ func Guest(supervise bool) []Rule {
 // behind a pointer that a filter can't follow: callers fall back to openat.
 func supervised() []Rule {
 	return []Rule{
+		{Calls: openLegacy, Conds: []Cond{AnySet(1, pathOnly)}, Action: Allow, Why: "neither reads nor writes"},
+		{Calls: []Call{{unix.SYS_OPENAT, "openat"}}, Conds: []Cond{AnySet(2, pathOnly)}, Action: Allow, Why: "neither reads nor writes"},
 		{Calls: openLegacy, Conds: []Cond{AnySet(1, writeFlags)}, Action: Notify, Why: "opens for writing"},
 		{Calls: []Call{{unix.SYS_OPENAT, "openat"}}, Conds: []Cond{AnySet(2, writeFlags)}, Action: Notify, Why: "opens for writing"},
 		{Calls: []Call{{unix.SYS_OPENAT2, "openat2"}}, Action: Errno(unix.ENOSYS), Why: "flags behind a pointer"},

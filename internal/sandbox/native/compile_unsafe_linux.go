@@ -24,7 +24,6 @@ type program struct {
 	rawproc.Program
 	namespaces uintptr
 	root       rawproc.Slot // O_PATH of the guest's root, for the supervisor
-	pidNS      rawproc.Slot // the guest's PID namespace, for the supervisor
 	listener   rawproc.Slot // of the seccomp filter, for the supervisor
 	fd         rawproc.Slot // whatever is closed a few steps later
 }
@@ -63,7 +62,7 @@ func compile(p *Plan, joins []*os.File) (*program, error) {
 
 func newProgram() *program {
 	c := &program{}
-	c.root, c.pidNS, c.listener, c.fd = c.NewSlot(), c.NewSlot(), c.NewSlot(), c.NewSlot()
+	c.root, c.listener, c.fd = c.NewSlot(), c.NewSlot(), c.NewSlot()
 	return c
 }
 
@@ -247,7 +246,6 @@ func (c *program) pivot() {
 // openRoot opens what the supervisor needs of the guest.
 func (c *program) openRoot() {
 	c.Call("open the new root", unix.SYS_OPENAT, unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC).Into(c.root)
-	c.Call("open the PID namespace", unix.SYS_OPENAT, unix.AT_FDCWD, "/proc/self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC).Into(c.pidNS)
 }
 
 // session leaves the user's terminal behind and gives PID 1 nothing to read.

@@ -20,6 +20,9 @@ func (b *builder) environment() []string {
 		env[name] = value
 	}
 	env["TMPDIR"] = "/tmp"
+	if f, ok := b.facts.Lookup(b.req.Dir); ok {
+		env["PWD"] = f.Real
+	}
 	env["XDG_RUNTIME_DIR"] = fmt.Sprintf("/run/user/%d", b.inside())
 	env["BAWN_SESSION"] = b.req.Session.ID
 	if b.noCache {

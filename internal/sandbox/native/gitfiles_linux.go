@@ -13,12 +13,12 @@ import (
 // that git can set up a repository it has just made, and which configurations
 // were written in them.
 type repositories struct {
-	made    map[Identity]bool
-	configs map[Identity]bool
+	made    map[fileID]bool
+	configs map[fileID]bool
 }
 
 func newRepositories() *repositories {
-	return &repositories{made: map[Identity]bool{}, configs: map[Identity]bool{}}
+	return &repositories{made: map[fileID]bool{}, configs: map[fileID]bool{}}
 }
 
 // gitFile creates a file of git's on behalf of the caller, where the ruling is
@@ -158,15 +158,15 @@ func readAt(p place) ([]byte, error) {
 // stays as it is, also if it is absent: it is not only where this session made
 // the git directory, and the configuration if there is one.
 func (c *call) hostConfig(p place) bool {
-	var dir unix.Stat_t
-	if unix.Fstat(p.dir, &dir) != nil || !c.s.repos.made[Identity{dir.Dev, dir.Ino}] {
+	dir, _, err := identify(p.dir, "")
+	if err != nil || !c.s.repos.made[dir] {
 		return true
 	}
-	st, err := place{dir: p.dir, name: "config"}.stat()
+	config, _, err := identify(p.dir, "config")
 	if err == unix.ENOENT {
 		return false
 	}
-	return err != nil || !c.s.repos.configs[Identity{st.Dev, st.Ino}]
+	return err != nil || !c.s.repos.configs[config]
 }
 
 // ownRepository reports whether a path lies in a git directory that this
@@ -181,8 +181,8 @@ func (c *call) ownRepository(abs string) bool {
 		return false
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	return unix.Fstat(fd, &st) == nil && c.s.repos.made[Identity{st.Dev, st.Ino}]
+	id, _, err := identify(fd, "")
+	return err == nil && c.s.repos.made[id]
 }
 
 // isNewConfig recognises git putting a configuration in its place.
@@ -210,7 +210,7 @@ func (c *call) installConfig(from, to place) error {
 	if err := c.write(fresh, string(text)); err != nil {
 		return err
 	}
-	st, err := fresh.stat()
+	id, _, err := identify(fresh.dir, fresh.name)
 	if err == nil {
 		err = unix.Renameat(fresh.dir, fresh.name, to.dir, to.name)
 	}
@@ -218,6 +218,6 @@ func (c *call) installConfig(from, to place) error {
 		unix.Unlinkat(fresh.dir, fresh.name, 0)
 		return err
 	}
-	c.s.repos.configs[Identity{st.Dev, st.Ino}] = true
+	c.s.repos.configs[id] = true
 	return unix.Unlinkat(from.dir, from.name, 0)
 }

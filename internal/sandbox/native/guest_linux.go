@@ -35,33 +35,25 @@ func start(p *Plan, group *cgroup.Group, onDenial func(sandbox.Denial)) (*guest,
 		return nil, err
 	}
 	in, err := rawproc.Start(rawproc.Config{
-		Namespaces: prog.namespaces, Program: &prog.Program, Ready: []rawproc.Slot{prog.root, prog.pidNS, prog.listener},
+		Namespaces: prog.namespaces, Program: &prog.Program, Ready: []rawproc.Slot{prog.root, prog.listener},
 	})
 	if err != nil {
 		return nil, err
 	}
 	g := &guest{plan: p, init: in, group: group}
-	if err := g.supervise(onDenial); err != nil {
-		in.Kill()
-		return nil, err
-	}
+	g.supervise(onDenial)
 	return g, nil
 }
 
 // supervise starts the supervisor on what PID 1 handed back.
-func (g *guest) supervise(onDenial func(sandbox.Denial)) error {
-	root, pidNS, listener := g.init.Ready()[0], g.init.Ready()[1], g.init.Ready()[2]
-	var ns unix.Stat_t
-	if err := unix.Fstat(int(pidNS.Fd()), &ns); err != nil {
-		return fmt.Errorf("look at the guest's PID namespace: %w", err)
-	}
+func (g *guest) supervise(onDenial func(sandbox.Denial)) {
+	root, listener := g.init.Ready()[0], g.init.Ready()[1]
 	g.super = &supervisor{
 		listener: notify.NewListener(listener), root: int(root.Fd()), onDenial: onDenial, stop: make(chan struct{}),
 		names: g.protector(), repos: newRepositories(),
-		sockets: &sockets{private: privateDevices(int(root.Fd()), g.plan.Mounts), dir: g.plan.Tmp, pidNS: Identity{ns.Dev, ns.Ino}, ownNetwork: g.plan.Loopback},
+		sockets: &sockets{private: privateDevices(int(root.Fd()), g.plan.Mounts), dir: g.plan.Tmp, bound: map[fileID]bool{}, ownNetwork: g.plan.Loopback},
 	}
 	g.super.run()
-	return nil
 }
 
 // protector is where names and, without mounts, writes are ruled on.
@@ -116,6 +108,25 @@ func (g *guest) Exec(c sandbox.Command) (sandbox.Process, error) {
 	}
 	p.pid = pid
 	return p, nil
+}
+
+// OpenTerminal opens a pseudo-terminal in the guest's own /dev/pts, where
+// programs find it by its name.
+func (g *guest) OpenTerminal() (master, slave *os.File, err error) {
+	root := int(g.init.Ready()[0].Fd())
+	how := unix.OpenHow{Flags: unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC, Resolve: resolveGuest}
+	m, err := unix.Openat2(root, "/dev/pts/ptmx", &how)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the guest's /dev/pts/ptmx: %w", err)
+	}
+	if err := unix.IoctlSetPointerInt(m, unix.TIOCSPTLCK, 0); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("unlock the terminal: %w", err), unix.Close(m))
+	}
+	s, err := terminalPeer(m)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("open the terminal's other side: %w", err), unix.Close(m))
+	}
+	return os.NewFile(uintptr(m), "ptmx"), os.NewFile(uintptr(s), "pts"), nil
 }
 
 // Done is closed when the guest has ended.

@@ -25,8 +25,10 @@ func (c *call) mkdir(dirfd int32, addr uint64, mode uint32) error {
 		return err
 	}
 	err = unix.Mkdirat(p.dir, p.name, mode&0o1777)
-	if st, serr := p.stat(); err == nil && serr == nil && fold(p.name) == ".git" {
-		c.s.repos.made[Identity{st.Dev, st.Ino}] = true
+	if err == nil && fold(p.name) == ".git" {
+		if id, _, err := identify(p.dir, p.name); err == nil {
+			c.s.repos.made[id] = true
+		}
 	}
 	return c.tell(p, err)
 }
@@ -160,7 +162,8 @@ func (c *call) ownDescriptor(n int) (int, error) {
 
 // rename carries out rename(2), renameat(2) and renameat2(2).
 func (c *call) rename(olddir int32, oldAddr uint64, newdir int32, newAddr uint64, flags uint) error {
-	if flags&^(unix.RENAME_NOREPLACE|unix.RENAME_EXCHANGE) != 0 {
+	const both = unix.RENAME_NOREPLACE | unix.RENAME_EXCHANGE
+	if flags&^both != 0 || flags == both {
 		return unix.EINVAL // RENAME_WHITEOUT makes a device
 	}
 	from, err := c.placeOf(olddir, oldAddr)
@@ -251,6 +254,9 @@ func (c *call) remove(dirfd int32, addr uint64, flags int) error {
 
 // truncate carries out truncate(2).
 func (c *call) truncate(addr uint64, size int64) error {
+	if size < 0 {
+		return unix.EINVAL
+	}
 	abs, err := c.path(unix.AT_FDCWD, addr)
 	if err != nil {
 		return err

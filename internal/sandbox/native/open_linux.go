@@ -39,8 +39,8 @@ func (c *call) open(dirfd int32, addr uint64, flags int, mode uint32) error {
 	if err != nil {
 		return err
 	}
-	if flags&unix.O_PATH != 0 {
-		flags = unix.O_PATH | flags&(unix.O_CLOEXEC|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	if flags&(unix.O_CREAT|unix.O_DIRECTORY) == unix.O_CREAT|unix.O_DIRECTORY {
+		return unix.EINVAL // open(2), since Linux 6.4
 	}
 	fd, err := c.openAt(openRequest{path: abs, flags: flags, mode: mode & 0o1777})
 	if err != nil {
@@ -85,6 +85,9 @@ func (c *call) openAt(r openRequest) (int, error) {
 func (c *call) openOrCreate(r openRequest) (next string, fd int, err error) {
 	p, err := c.place(r.path)
 	if err == unix.EEXIST { // "/", "x/.", "x/.."
+		if r.flags&unix.O_EXCL != 0 {
+			return "", -1, unix.EEXIST
+		}
 		return "", -1, unix.EISDIR
 	}
 	if err != nil {
@@ -173,9 +176,6 @@ func (c *call) openExisting(r openRequest) (int, error) {
 	}
 	if err != nil {
 		return -1, err
-	}
-	if r.flags&unix.O_PATH != 0 {
-		return fd, nil
 	}
 	defer unix.Close(fd)
 	return c.openFile(fd, r)

@@ -53,6 +53,18 @@ func (b *builder) credentials() {
 	}
 }
 
+// scratch are places below HOME which programs insist on writing and whose
+// contents nobody misses: a session gets empty ones.
+var scratch = []string{".config/go/telemetry"}
+
+func (b *builder) scratchPlaces() {
+	for _, e := range b.facts.Present(b.home(), scratch) {
+		if e.Dir {
+			b.mounts = append(b.mounts, Mount{Kind: kindTmpfs, Target: e.Real, SizeMB: 16, Mode: 0o700, Why: "scratch"})
+		}
+	}
+}
+
 // isCredential reports whether a place is hidden as a credential, or lies in
 // one that is.
 func (b *builder) isCredential(real string) bool {

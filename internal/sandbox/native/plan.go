@@ -298,6 +298,7 @@ func hideFile(list *[]Mount, f File, why string) {
 // asked adds the places of the isolation.
 func (b *builder) asked() error {
 	b.credentials()
+	b.scratchPlaces()
 	for _, d := range b.req.Hidden {
 		b.hide(&b.mounts, d, "bawn's own")
 	}

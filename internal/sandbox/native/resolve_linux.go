@@ -38,13 +38,45 @@ func (c *call) path(dirfd int32, addr uint64) (string, error) {
 		return "", unix.ENOENT
 	}
 	if path.IsAbs(p) {
-		return p, nil
+		return c.expand(p)
 	}
 	base, err := c.base(dirfd)
 	if err != nil {
 		return "", err
 	}
-	return base + "/" + p, nil
+	return c.expand(base + "/" + p)
+}
+
+// expand replaces a start of a path that means the caller itself: its working
+// directory, its root, a directory that it has open.
+func (c *call) expand(p string) (string, error) {
+	rest, ok := strings.CutPrefix(p, "/dev/fd/")
+	if ok {
+		rest = "fd/" + rest
+	}
+	for _, self := range []string{"/proc/self/", "/proc/thread-self/"} {
+		if r, is := strings.CutPrefix(p, self); is {
+			rest, ok = r, true
+		}
+	}
+	if !ok {
+		return p, nil
+	}
+	name, rest, _ := strings.Cut(rest, "/")
+	switch name {
+	case "root":
+		return "/" + rest, nil
+	case "cwd":
+		base, err := c.base(unix.AT_FDCWD)
+		return base + "/" + rest, err
+	case "fd":
+		number, below, deeper := strings.Cut(rest, "/")
+		if n, is := descriptorNumber(number); is && deeper && below != "" {
+			base, err := c.base(int32(n))
+			return base + "/" + below, err
+		}
+	}
+	return p, nil
 }
 
 // openPath opens abs as O_PATH on the guest's tree.
@@ -104,6 +136,23 @@ func (p place) stat() (unix.Stat_t, error) {
 	var st unix.Stat_t
 	err := unix.Fstatat(p.dir, p.name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	return st, err
+}
+
+// A fileID tells a file from any other, also from a later one that got the
+// same number: the time of its birth belongs to it where the file system keeps
+// that (statx(2)).
+type fileID struct {
+	dev, ino  uint64
+	sec, nsec int64
+}
+
+// identify returns the identity and the mode of what an open directory holds
+// under name, links not followed, or of dir itself if name is "".
+func identify(dir int, name string) (fileID, uint32, error) {
+	var st unix.Statx_t
+	err := unix.Statx(dir, name, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st)
+	id := fileID{dev: unix.Mkdev(st.Dev_major, st.Dev_minor), ino: st.Ino, sec: st.Btime.Sec, nsec: int64(st.Btime.Nsec)}
+	return id, uint32(st.Mode), err
 }
 
 // isDir reports whether a directory is at the place.

@@ -3,6 +3,7 @@ package native
 import (
 	"path"
 	"strconv"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -17,7 +18,7 @@ import (
 type sockets struct {
 	private    map[uint64]bool // st_dev of the session's own file systems
 	dir        string          // without mounts: the one directory of the session's own
-	pidNS      Identity        // of the guest's PID namespace
+	bound      map[fileID]bool // sockets of the session's elsewhere
 	ownNetwork bool            // abstract names are the session's own too
 }
 
@@ -146,26 +147,23 @@ func (c *call) unixTarget(t *target) error {
 		return err
 	}
 	t.file, t.addr = fd, unixAddress("/proc/self/fd/"+strconv.Itoa(fd))
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+	id, mode, err := identify(fd, "")
+	if err != nil || mode&unix.S_IFMT != unix.S_IFSOCK {
 		return unix.ECONNREFUSED
 	}
 	real, err := pathOf(fd)
 	if err != nil {
 		return err
 	}
-	if !c.s.sockets.own(st.Dev, real) && (c.s.sockets.dir != "" || !c.s.sockets.guestListens(t.sock, t.addr)) {
+	if !c.s.sockets.own(id, real) {
 		return c.deniedSocket(abs, "sockets:host")
 	}
 	return nil
 }
 
-// own reports whether a socket lies where only the session can have made it.
-func (s *sockets) own(dev uint64, real string) bool {
-	if s.dir != "" {
-		return below(real, s.dir)
-	}
-	return s.private[dev]
+// own reports whether the session made a socket.
+func (s *sockets) own(id fileID, real string) bool {
+	return s.bound[id] || s.private[id.dev] || s.dir != "" && below(real, s.dir)
 }
 
 func unixAddress(p string) sockaddr {
@@ -173,47 +171,6 @@ func unixAddress(p string) sockaddr {
 	*(*uint16)(unsafe.Pointer(&a[0])) = unix.AF_UNIX
 	copy(a[2:], p)
 	return a
-}
-
-// guestListens reports whether a process of this session listens at target.
-// It asks the socket itself, over a connection that carries nothing.
-func (s *sockets) guestListens(like int, target sockaddr) bool {
-	kind, err := unix.GetsockoptInt(like, unix.SOL_SOCKET, unix.SO_TYPE)
-	if err != nil {
-		return false
-	}
-	probe, err := unix.Socket(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return false
-	}
-	defer unix.Close(probe)
-	if rawConnect(probe, target) != nil {
-		return false
-	}
-	cred, err := unix.GetsockoptUcred(probe, unix.SOL_SOCKET, unix.SO_PEERCRED)
-	if err != nil || cred.Pid <= 0 || !peerAlive(probe) {
-		return false
-	}
-	var ns unix.Stat_t
-	err = unix.Stat("/proc/"+strconv.Itoa(int(cred.Pid))+"/ns/pid", &ns)
-	return err == nil && Identity{ns.Dev, ns.Ino} == s.pidNS && peerAlive(probe)
-}
-
-const soPeerPidfd = 77 // SO_PEERPIDFD, Linux 6.5
-
-// peerAlive reports that the process which listens has not ended, so that its
-// number can't have gone to another. Kernels before 6.5 can't say: there the
-// number is believed.
-func peerAlive(sock int) bool {
-	pidfd, err := unix.GetsockoptInt(sock, unix.SOL_SOCKET, soPeerPidfd)
-	if err == unix.ENOPROTOOPT {
-		return true
-	}
-	if err != nil {
-		return false
-	}
-	defer unix.Close(pidfd)
-	return unix.PidfdSendSignal(pidfd, 0, nil, 0) == nil
 }
 
 func (c *call) deniedSocket(name, rule string) error {
@@ -227,35 +184,82 @@ func (c *call) deniedSocket(name, rule string) error {
 
 // bind checks bind(2) of a path and leaves the rest to the kernel: whoever
 // changes the path in between gains a socket with a strange name, which
-// nothing reads or executes.
-func (c *call) bind(addr, size uint64) error {
+// nothing reads or executes. What the socket was bound to in truth it says
+// itself afterwards.
+func (c *call) bind(fd int, addr, size uint64) error {
 	to, err := c.sockaddr(addr, size)
-	if err == nil && to.family() == unix.AF_UNIX && to.unixPath() != "" {
-		err = c.checkBind(to.unixPath())
-	}
+	named := err == nil && to.family() == unix.AF_UNIX && to.unixPath() != ""
 	if err != nil && err != unix.EINVAL {
 		return err
 	}
+	if !named {
+		return c.proceed()
+	}
+	p, err := c.checkBind(to.unixPath())
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	sock, err := c.socket(fd)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(sock)
+	err = c.proceed()
+	c.s.remember(sock, p)
+	return err
+}
+
+func (c *call) proceed() error {
 	if err := c.s.listener.Continue(c.Call); err != nil {
 		return err
 	}
 	return errAnswered
 }
 
-func (c *call) checkBind(name string) error {
+// siocUnixFile opens the file a UNIX socket is bound to (linux/un.h). It asks
+// for CAP_NET_ADMIN over the socket's network namespace, which the one who
+// made the guest's has.
+const siocUnixFile = 0x89e0
+
+// remember waits a moment until the kernel has bound the socket, and keeps
+// what it is bound to.
+func (s *supervisor) remember(sock int, p place) {
+	for range 40 {
+		fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(sock), siocUnixFile, 0)
+		id, _, err := fileID{}, uint32(0), error(errno)
+		switch errno {
+		case 0:
+			id, _, err = identify(int(fd), "")
+			unix.Close(int(fd))
+		case unix.EPERM: // the host's network: believe the name
+			id, _, err = identify(p.dir, p.name)
+		}
+		if err == nil {
+			s.sockets.bound[id] = true
+			return
+		}
+		time.Sleep(50 * time.Microsecond)
+	}
+}
+
+// checkBind rules on the name of a new socket.
+func (c *call) checkBind(name string) (place, error) {
 	abs := name
 	if !path.IsAbs(abs) {
 		base, err := c.base(unix.AT_FDCWD)
 		if err != nil {
-			return err
+			return place{}, err
 		}
 		abs = base + "/" + name
 	}
 	p, err := c.place(abs)
 	if err != nil {
-		return busy(err)
+		return place{}, busy(err)
 	}
-	defer p.close()
-	_, err = c.check(opBind, p.abs, false)
-	return err
+	if _, err := c.check(opBind, p.abs, false); err != nil {
+		p.close()
+		return place{}, err
+	}
+	return p, nil
 }
