@@ -47,6 +47,9 @@ func TestRatioIsPaired(t *testing.T) {
 	if got := Ratio(a, b).String(); got != "2.00 [2.00 2.00]" {
 		t.Errorf("ratio: got %s", got)
 	}
+	if got := CPURatio(a, b).String(); got != "1.00 [1.00 1.00]" {
+		t.Errorf("ratio of processor time: got %s", got)
+	}
 	if got := Over(series(3, 5), series(1, 1)); got.Median != 3 || got.Low != 2 || got.High != 4 {
 		t.Errorf("difference: got %v", got)
 	}

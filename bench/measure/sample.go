@@ -72,19 +72,28 @@ func (e Estimate) String() string {
 // Ratio estimates a's wall time divided by b's, round by round: what slowed
 // the machine down in one round slowed both.
 func Ratio(a, b Series) Estimate {
-	return paired(a, b, func(x, y float64) float64 { return x / y })
+	return paired(a, b, Sample.wall, func(x, y float64) float64 { return x / y })
+}
+
+// CPURatio is Ratio of the processor time.
+func CPURatio(a, b Series) Estimate {
+	return paired(a, b, Sample.cpu, func(x, y float64) float64 { return x / y })
 }
 
 // Over estimates by how many milliseconds a exceeds b, round by round.
 func Over(a, b Series) Estimate {
-	return paired(a, b, func(x, y float64) float64 { return (x - y) / 1e6 })
+	return paired(a, b, Sample.wall, func(x, y float64) float64 { return (x - y) / 1e6 })
 }
 
-func paired(a, b Series, f func(x, y float64) float64) Estimate {
+func (s Sample) wall() float64 { return float64(s.Wall) }
+func (s Sample) cpu() float64  { return float64(s.CPU) }
+
+// paired estimates f of what two series have of each round.
+func paired(a, b Series, of func(Sample) float64, f func(x, y float64) float64) Estimate {
 	n := min(len(a), len(b))
 	values := make([]float64, n)
 	for i := range values {
-		values[i] = f(float64(a[i].Wall), float64(b[i].Wall))
+		values[i] = f(of(a[i]), of(b[i]))
 	}
 	return estimate(values)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -86,8 +87,10 @@ func F%d(s string) string {
 	return b.String()
 }
 
-// workshop makes what make needs; the rest begins empty.
-func workshop() error { return write("Makefile", "all:\n\t@:\n") }
+// workshop makes what make needs, and the files of the tasks about files.
+func workshop() error {
+	return errors.Join(write("Makefile", "all:\n\t@:\n"), os.Mkdir("old", 0o755), writeFiles("kept"))
+}
 
 func write(name, text string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {

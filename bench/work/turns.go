@@ -43,9 +43,9 @@ func (o *options) takeTurns(r *run) error {
 			return err
 		}
 	}
-	for n := range o.rounds + 1 { // the first one warms up
+	for n := range max(o.rounds, o.cold) + 1 { // the first one warms up
 		for _, i := range measure.Order(n, len(r.tasks)) {
-			if t := r.tasks[i]; !t.long || n <= o.cold {
+			if t := r.tasks[i]; n <= t.rounds(o) {
 				if err := r.round(t, n); err != nil {
 					return fmt.Errorf("as %s, %s: %w", r.who.Name, t.name, err)
 				}
@@ -148,11 +148,11 @@ func (r *run) write(w *measure.Report) {
 		for _, t := range r.tasks {
 			b, g := r.series[t.name][part.bare], r.series[t.name][part.guest]
 			rows = append(rows, []string{
-				t.name, fmt.Sprint(len(b)), measure.Milliseconds(b.Median()), measure.Milliseconds(g.Median()),
-				measure.Milliseconds(b.P95()), measure.Milliseconds(g.P95()), measure.Milliseconds(b.CPU()), measure.Milliseconds(g.CPU()), measure.Ratio(g, b).String(),
+				t.name, fmt.Sprint(len(b)), measure.Milliseconds(b.Min()), measure.Milliseconds(g.Min()), measure.Milliseconds(b.Median()), measure.Milliseconds(g.Median()),
+				measure.Milliseconds(b.CPU()), measure.Milliseconds(g.CPU()), measure.CPURatio(g, b).String(), measure.Ratio(g, b).String(),
 			})
 		}
-		w.Table([]string{"task", "n", "bare ms", "bawn ms", "bare p95", "bawn p95", "bare CPU", "bawn CPU", "× bare"}, rows)
+		w.Table([]string{"task", "n", "bare min", "bawn min", "bare ms", "bawn ms", "bare CPU", "bawn CPU", "CPU × bare", "× bare"}, rows)
 	}
 	for _, t := range r.tasks {
 		if t.goal > 0 {

@@ -65,6 +65,14 @@ func (t *Terminal) settle() (Mode, error) {
 
 // enterForeground makes the user's terminal raw and starts to relay keys.
 func (t *Terminal) enterForeground() error {
+	// In the background the settings are those of the shell's line editor; a
+	// job that is fetched to the front finds the ordinary ones.
+	if !t.copied {
+		if err := t.copySettings(); err != nil {
+			return err
+		}
+		t.copied = true
+	}
 	if err := t.makeRaw(); err != nil {
 		return err
 	}

@@ -93,6 +93,7 @@ type Terminal struct {
 
 	mu      sync.Mutex // guards what follows
 	mode    Mode
+	copied  bool   // the guest has the settings that programs in the foreground find
 	started bool   // the relay runs
 	wanted  bool   // Foreground whenever the shell gives us the terminal
 	keys    *pump  // user to guest, in Foreground only
@@ -157,6 +158,13 @@ func (t *Terminal) open(stdio [3]*os.File, is [3]bool) error {
 	if err := t.openGuest(); err != nil {
 		return fmt.Errorf("no terminal for the guest: %w", err)
 	}
+	t.copied = t.in.foreground()
+	t.copySize()
+	return t.copySettings()
+}
+
+// copySettings makes the guest's terminal behave as the user's does now.
+func (t *Terminal) copySettings() error {
 	state, err := term.GetState(t.in.fd)
 	if err == nil {
 		err = term.Restore(descriptor(t.slave), state)
@@ -164,7 +172,6 @@ func (t *Terminal) open(stdio [3]*os.File, is [3]bool) error {
 	if err != nil {
 		return fmt.Errorf("terminal settings can't be copied: %w", err)
 	}
-	t.copySize()
 	return nil
 }
 

@@ -197,7 +197,7 @@ func (in *Init) recv() (packet, []int, error) {
 	var p packet
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&p)), unsafe.Sizeof(p))
 	oob := make([]byte, unix.CmsgSpace(4*maxReady))
-	n, oobn, err := eintr2(func() (int, int, error) {
+	n, oobn, err := again(func() (int, int, error) {
 		n, oobn, _, _, err := unix.Recvmsg(in.sock, buf, oob, unix.MSG_CMSG_CLOEXEC)
 		return n, oobn, err
 	})
@@ -211,10 +211,14 @@ func (in *Init) recv() (packet, []int, error) {
 	return p, fds, nil
 }
 
-func eintr2(f func() (int, int, error)) (int, int, error) {
-	for {
-		if a, b, err := f(); err != unix.EINTR {
+func again(f func() (int, int, error)) (int, int, error) {
+	for reset := false; ; {
+		// A child that ends before it has read all its requests leaves
+		// ECONNRESET in front of what it still had to say (unix(7)).
+		if a, b, err := f(); err != unix.EINTR && (err != unix.ECONNRESET || reset) {
 			return a, b, err
+		} else if err == unix.ECONNRESET {
+			reset = true
 		}
 	}
 }
@@ -402,7 +406,7 @@ func (w *layout) strs(list []string) uintptr {
 
 func (in *Init) send(p packet, oob []byte) error {
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&p)), unsafe.Sizeof(p))
-	_, _, err := eintr2(func() (int, int, error) {
+	_, _, err := again(func() (int, int, error) {
 		return 0, 0, unix.Sendmsg(in.sock, buf, oob, nil, unix.MSG_NOSIGNAL)
 	})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 func (c *call) mkdir(dirfd int32, addr uint64, mode uint32) error {
 	p, err := c.placeOf(dirfd, addr)
 	if err != nil {
-		return err
+		return named(err, unix.EEXIST)
 	}
 	defer p.close()
 	if _, err := p.stat(); err == nil {
@@ -50,14 +50,14 @@ func (c *call) mknod(dirfd int32, addr uint64, mode uint32) error {
 	}
 	p, err := c.placeOf(dirfd, addr)
 	if err != nil {
-		return err
+		return named(err, unix.EEXIST)
 	}
 	defer p.close()
-	if p.slash {
-		return unix.ENOENT
-	}
 	if _, err := p.stat(); err == nil {
 		return unix.EEXIST
+	}
+	if p.slash {
+		return unix.ENOENT
 	}
 	if _, err := c.check(opMknod, p.abs, false); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (c *call) symlink(target uint64, dirfd int32, addr uint64) error {
 	}
 	p, err := c.placeOf(dirfd, addr)
 	if err != nil {
-		return err
+		return named(err, unix.EEXIST)
 	}
 	defer p.close()
 	if _, err := p.stat(); err == nil {
@@ -110,9 +110,12 @@ func (c *call) link(olddir int32, oldAddr uint64, newdir int32, newAddr uint64, 
 	}
 	to, err := c.placeOf(newdir, newAddr)
 	if err != nil {
-		return err
+		return named(err, unix.EEXIST)
 	}
 	defer to.close()
+	if _, err := to.stat(); err == nil {
+		return unix.EEXIST
+	}
 	if r, rule := c.s.names.rule(opLinkTo, to.abs, false); r != rulingAllow {
 		return c.denied(opLinkTo, to.abs, rule)
 	}
@@ -168,17 +171,17 @@ func (c *call) rename(olddir int32, oldAddr uint64, newdir int32, newAddr uint64
 	}
 	from, err := c.placeOf(olddir, oldAddr)
 	if err != nil {
-		return busy(err)
+		return named(err, unix.EBUSY)
 	}
 	defer from.close()
 	to, err := c.placeOf(newdir, newAddr)
 	if err != nil {
-		return busy(err)
+		return named(err, unix.EBUSY)
 	}
 	defer to.close()
 	st, err := from.stat()
-	if err != nil {
-		return err
+	if err != nil { // nothing to rule on: let the kernel say which error comes first
+		return unix.Renameat2(from.dir, from.name, to.dir, to.name, unix.RENAME_NOREPLACE)
 	}
 	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
 	if (from.slash || to.slash) && !isDir {
@@ -192,14 +195,6 @@ func (c *call) rename(olddir int32, oldAddr uint64, newdir int32, newAddr uint64
 		return err
 	}
 	return c.tell(to, unix.Renameat2(from.dir, from.name, to.dir, to.name, flags))
-}
-
-// busy is what rename says of "/", "." and "..".
-func busy(err error) error {
-	if err == unix.EEXIST {
-		return unix.EBUSY
-	}
-	return err
 }
 
 // checkRename rules on both names; an exchange moves both ways.
@@ -228,11 +223,8 @@ func (c *call) checkRename(from, to place, isDir, exchange bool) error {
 // remove carries out unlink(2), unlinkat(2) and rmdir(2).
 func (c *call) remove(dirfd int32, addr uint64, flags int) error {
 	p, err := c.placeOf(dirfd, addr)
-	if err == unix.EEXIST { // "/", "x/.", "x/.."
-		return unix.EBUSY
-	}
 	if err != nil {
-		return err
+		return named(err, map[bool]unix.Errno{true: unix.EINVAL, false: unix.EISDIR}[flags&unix.AT_REMOVEDIR != 0])
 	}
 	defer p.close()
 	st, err := p.stat()

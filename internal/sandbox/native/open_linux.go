@@ -65,6 +65,10 @@ func (c *call) give(fd int, cloexec bool) error {
 // understood as the caller's, not as this process's.
 func (c *call) openAt(r openRequest) (int, error) {
 	for range maxLinks {
+		var err error
+		if r.path, err = c.expand(r.path); err != nil {
+			return -1, err
+		}
 		if n, ok := c.descriptorPath(r.path); ok {
 			return c.reopenDescriptor(n, r)
 		}
@@ -84,7 +88,7 @@ func (c *call) openAt(r openRequest) (int, error) {
 // be followed instead.
 func (c *call) openOrCreate(r openRequest) (next string, fd int, err error) {
 	p, err := c.place(r.path)
-	if err == unix.EEXIST { // "/", "x/.", "x/.."
+	if err == errNoName {
 		if r.flags&unix.O_EXCL != 0 {
 			return "", -1, unix.EEXIST
 		}
@@ -145,7 +149,7 @@ func (c *call) create(p place, r openRequest) (int, error) {
 	if err := c.withUmask(); err != nil {
 		return -1, err
 	}
-	return unix.Openat(p.dir, p.name, r.flags&keptFlags|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_NOCTTY|unix.O_CLOEXEC, r.mode)
+	return unix.Openat(p.dir, p.name, r.flags&keptFlags|unix.O_CREAT|unix.O_EXCL|unix.O_NOCTTY|unix.O_CLOEXEC, r.mode) // O_EXCL follows no link
 }
 
 // openPlace opens what exists at a place and is no link.

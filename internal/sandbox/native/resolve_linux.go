@@ -1,6 +1,7 @@
 package native
 
 import (
+	"errors"
 	"os"
 	"path"
 	"strconv"
@@ -15,7 +16,7 @@ import (
 const resolveGuest = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS
 
 // maxLinks is how many symbolic links the kernel follows (path_resolution(7)).
-const maxLinks = 40
+const maxLinks = 40 + 1
 
 // a place is a name in a directory of the guest.
 type place struct {
@@ -59,6 +60,11 @@ func (c *call) expand(p string) (string, error) {
 			rest, ok = r, true
 		}
 	}
+	if r, is := strings.CutPrefix(p, "/proc/"); is && !ok && r != "" && r[0] >= '1' && r[0] <= '9' {
+		if own, is := strings.CutPrefix(r, c.ownPID()+"/"); is {
+			rest, ok = own, true
+		}
+	}
 	if !ok {
 		return p, nil
 	}
@@ -100,19 +106,32 @@ func realPath(fd int) (string, error) {
 	return p, nil
 }
 
+// errNoName is what place returns for "/", "." and "..", which each call has
+// an errno of its own for.
+var errNoName = errors.New("no name to create or remove")
+
+// named translates errNoName.
+func named(err error, otherwise unix.Errno) error {
+	if err == errNoName {
+		return otherwise
+	}
+	return err
+}
+
 // place resolves all but the last component of abs.
 func (c *call) place(abs string) (place, error) {
 	trimmed := strings.TrimRight(abs, "/")
 	dir, name := path.Split(trimmed)
-	if name == "" || name == "." || name == ".." {
-		return place{}, unix.EEXIST
-	}
-	if len(name) > unix.NAME_MAX {
-		return place{}, unix.ENAMETOOLONG
+	if name == "" {
+		return place{}, errNoName
 	}
 	fd, err := c.openPath(dir, unix.O_DIRECTORY)
 	if err != nil {
 		return place{}, err
+	}
+	if name == "." || name == ".." {
+		unix.Close(fd)
+		return place{}, errNoName
 	}
 	real, err := realPath(fd)
 	if err != nil {

@@ -255,7 +255,7 @@ func (c *call) checkBind(name string) (place, error) {
 	}
 	p, err := c.place(abs)
 	if err != nil {
-		return place{}, busy(err)
+		return place{}, named(err, unix.EADDRINUSE)
 	}
 	if _, err := c.check(opBind, p.abs, false); err != nil {
 		p.close()
