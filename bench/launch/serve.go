@@ -28,6 +28,7 @@ type sampler struct {
 	env      []string
 	guest    sandbox.Guest
 	null     *os.File
+	errors   *os.File // what the programs complain about, without a name
 }
 
 func serve(in io.Reader, out io.Writer) error {
@@ -50,6 +51,12 @@ func newSampler(who measure.Who, variants []variant) (*sampler, error) {
 		return nil, err
 	}
 	s := &sampler{variants: variants, env: who.Environ(), null: null}
+	if s.errors, err = os.CreateTemp(who.Home, "errors-"); err != nil {
+		return s, err
+	}
+	if err := os.Remove(s.errors.Name()); err != nil {
+		return s, err
+	}
 	for _, v := range variants {
 		if v.Session && s.guest == nil {
 			if s.guest, err = startSession(who, v.Argv); err != nil {
@@ -66,6 +73,7 @@ func (s *sampler) close() {
 	}
 	if s.null != nil {
 		s.null.Close()
+		s.errors.Close()
 	}
 }
 
@@ -106,9 +114,9 @@ func (s *sampler) run(v variant) (measure.Sample, error) {
 		return s.exec(v)
 	}
 	cmd := exec.Command(v.Argv[0], v.Argv[1:]...)
-	cmd.Env = s.env
+	cmd.Env, cmd.Stderr = s.env, s.errors
 	if v.Owner {
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = s.null, s.null, s.null
+		cmd.Stdin, cmd.Stdout = s.null, s.null
 	}
 	return measure.Run(cmd)
 }

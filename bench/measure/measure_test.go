@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -146,5 +149,22 @@ func TestGoal(t *testing.T) {
 		if out.String() != c.want {
 			t.Errorf("got %q, want %q", out.String(), c.want)
 		}
+	}
+}
+
+// A program that fails says why.
+func TestRunFails(t *testing.T) {
+	f, err := os.OpenFile(filepath.Join(t.TempDir(), "errors"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	cmd := exec.Command("sh", "-c", "echo broken >&2; exit 3")
+	cmd.Stderr = f
+	if _, err := Run(cmd); err == nil || !strings.Contains(err.Error(), "exit status 3\nbroken") {
+		t.Errorf("got %v", err)
+	}
+	if s, err := Run(exec.Command("true")); err != nil || s.Wall <= 0 || s.CPU <= 0 {
+		t.Errorf("got %+v, %v", s, err)
 	}
 }

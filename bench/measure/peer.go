@@ -91,13 +91,29 @@ func Serve[Q any](in io.Reader, out io.Writer, reply func(Q) (any, error)) error
 
 // Run runs a command to its end and returns how long that took, with the
 // processor time of it and of what it waited for. Anything but success is an
-// error.
+// error, with the end of what the command wrote to its standard error, if that
+// is a file of the caller's.
 func Run(cmd *exec.Cmd) (Sample, error) {
 	began := time.Now()
 	err := cmd.Run()
 	wall := time.Since(began)
 	if err != nil {
-		return Sample{}, fmt.Errorf("%q: %w", cmd.Args, err)
+		return Sample{}, fmt.Errorf("%q: %w%s", cmd.Args, err, complaint(cmd.Stderr))
 	}
 	return Sample{Wall: wall, CPU: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}, nil
+}
+
+// complaint is the last that was written to a file.
+func complaint(w io.Writer) string {
+	f, ok := w.(*os.File)
+	if !ok {
+		return ""
+	}
+	text := make([]byte, 1000)
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return "" // a terminal or a pipe: whoever is there has read it
+	}
+	n, _ := f.ReadAt(text, max(0, end-int64(len(text))))
+	return "\n" + string(text[:n])
 }

@@ -130,6 +130,8 @@ func (s *Session) run(ctx context.Context, log *denials) (Result, error) {
 	if err != nil {
 		return Result{Code: notStarted(err)}, err
 	}
+	// From the end on keys are the shell's: none may be lost in the relay.
+	defer tty.Suspend()
 	w := &watch{session: s, guest: g, proc: p, tty: tty, signals: sig}
 	return w.wait(ctx)
 }

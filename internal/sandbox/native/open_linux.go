@@ -15,6 +15,7 @@ type openRequest struct {
 	path  string // absolute
 	flags int
 	mode  uint32
+	links int // followed so far
 }
 
 func handleOpen(c *call) error {
@@ -172,10 +173,9 @@ func (c *call) openExisting(r openRequest) (int, error) {
 			return -1, err
 		}
 		defer p.close()
-		if target, ok := p.link(); ok && r.flags&unix.O_NOFOLLOW == 0 && target != r.path {
-			if n, own := c.descriptorPath(target); own {
-				return c.reopenDescriptor(n, r)
-			}
+		if target, ok := p.link(); ok && r.flags&unix.O_NOFOLLOW == 0 && r.links < maxLinks {
+			r.path, r.links = target, r.links+1
+			return c.openAt(r)
 		}
 	}
 	if err != nil {

@@ -32,8 +32,9 @@ const WorkTimeout = 60 * time.Second
 // in a fresh copy of the same tree, and fails t wherever standard output,
 // standard error, the exit code or the tree left behind differ. Both trees
 // lie below base, which must exist: where it lies (under the home directory,
-// under /tmp) is part of what is tested.
-func Work(t *testing.T, base string, run WorkRunner) {
+// under /tmp) is part of what is tested. What is known to differ is logged,
+// not failed: known has the reason for each such piece, by its name.
+func Work(t *testing.T, base string, run WorkRunner, known map[string]string) {
 	shelf := workShelf(t)
 	for _, p := range workPieces() {
 		t.Run(p.name, func(t *testing.T) {
@@ -43,6 +44,10 @@ func Work(t *testing.T, base string, run WorkRunner) {
 			}
 			testenv.Need(t, p.needs...)
 			differences := p.compare(t, base, shelf, run)
+			if why, ok := known[p.name]; ok {
+				t.Logf("%d known differences: %s", len(differences), why)
+				return
+			}
 			for _, d := range differences[:min(len(differences), mostDifferences)] {
 				t.Error(d)
 			}

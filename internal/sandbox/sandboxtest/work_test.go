@@ -12,7 +12,7 @@ import (
 // TestWorkAgainstItself shows that every piece comes out the same when nothing
 // is between, so that a difference means something.
 func TestWorkAgainstItself(t *testing.T) {
-	Work(t, WorkDir(t), Bare)
+	Work(t, WorkDir(t), Bare, nil)
 }
 
 // TestWorkNotices breaks the runner in the ways a sandbox may be wrong, and
