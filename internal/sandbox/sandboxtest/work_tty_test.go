@@ -211,8 +211,8 @@ func ctrlZRaw(t *testing.T, d desk) {
 	s.send("stty -a >now; cmp before now && echo equal\n")
 	s.expect(`\nequal`)
 	s.send("fg\n")
-	s.expect(`resumed`)
-	s.expect(`end`)
+	s.expect(`\nresumed`)
+	s.expect(`\nend\s+\$ `) // the prompt: keys before it are the guest's
 	s.send("stty -a >now; cmp before now && echo equal; exit\n")
 	s.expect(`\nequal`)
 	s.mustEnd(0)
@@ -302,7 +302,7 @@ func byName(t *testing.T, d desk) {
 	s.send("echo data | " + d.line(`sh -c 'cat; echo asking >/dev/tty; read x </dev/tty; echo answered $x'`) + " | tr a-z A-Z\n")
 	s.expect(`\nasking`)
 	s.send("yes\n")
-	s.expect(`ANSWERED YES`)
+	s.expect(`ANSWERED YES\s+\$ `)
 	s.send("exit\n")
 	s.mustEnd(0)
 }
