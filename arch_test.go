@@ -82,6 +82,7 @@ var ladder = map[string]place{
 	"internal/cli": here(9),
 
 	"bench":     here(10),
+	"test":      here(10),
 	"cmd/bawn":  here(10),
 	"cmd/bawnd": planned(10),
 }

@@ -1,0 +1,220 @@
+package native
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden plans")
+
+// machine is a made-up host: absolute paths, directories ending in a slash,
+// links as "from -> to".
+type machine []string
+
+func (m machine) find(p string) (File, bool) {
+	for _, e := range m {
+		if from, to, ok := strings.Cut(e, " -> "); ok && (p == from || below(p, from)) {
+			return m.find(to + strings.TrimPrefix(p, from))
+		}
+	}
+	for i, e := range m {
+		if strings.TrimSuffix(e, "/") == p || e == p {
+			return File{Real: p, Dir: strings.HasSuffix(e, "/"), ID: Identity{Dev: 1, Ino: uint64(i + 1)}}, true
+		}
+	}
+	return File{}, false
+}
+
+func (m machine) facts(uid int) Facts {
+	return Facts{
+		UID: uid, GID: uid, NobodyUID: 65534, NobodyGID: 65534, LandlockABI: 7, Lookup: m.find,
+		Present: func(dir string, names []string) []Entry {
+			var list []Entry
+			for _, n := range names {
+				if f, ok := m.find(path.Join(dir, n)); ok {
+					list = append(list, Entry{n, f})
+				}
+			}
+			return list
+		},
+		ReadFile: func(p string) (string, error) {
+			switch p {
+			case "/home/ada/wt/.git":
+				return "gitdir: /home/ada/p/.git/worktrees/wt\n", nil
+			case "/home/ada/p/.git/worktrees/wt/gitdir":
+				return "/home/ada/wt/.git\n", nil
+			case "/home/ada/forged/.git":
+				return "gitdir: /home/ada/p/.git/worktrees/wt\n", nil
+			}
+			return "", os.ErrNotExist
+		},
+	}
+}
+
+var laptop = machine{
+	"/", "/tmp/", "/var/tmp/", "/run/", "/etc/shadow", "/etc/bawn/", "/proc/acpi/", "/proc/kpagecount", "/sys/firmware/", "/sys/fs/cgroup/",
+	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/nvidia0",
+	"/home/ada/", "/home/ada/.ssh/", "/home/ada/.netrc", "/home/ada/.config/", "/home/ada/.config/gh/", "/home/ada/.config/bawn/", "/home/ada/.aws -> /mnt/stick/aws", "/mnt/stick/aws/",
+	"/home/ada/.cache/", "/home/ada/.cache/bawn/private/x/home%ada%.cache/", "/home/ada/.local/state/bawn/",
+	"/home/ada/p/", "/home/ada/p/.git/", "/home/ada/p/.git/hooks/", "/home/ada/p/.git/config", "/home/ada/p/.vscode/", "/home/ada/p/sub/",
+	"/home/ada/wt/", "/home/ada/wt/.git", "/home/ada/forged/", "/home/ada/forged/.git", "/tmp/p/", "/srv/data/", "/root/", "/root/p/",
+}
+
+func plain(ws string) sandbox.Request {
+	return sandbox.Request{
+		Session: bawn.Session{ID: "s1", Isolation: bawn.Isolation{
+			Profile: "default", Workspace: ws, Protect: true, Env: []string{"PATH", "LC_*"}, Caches: bawn.CachePrivate, CacheDirs: []string{"/home/ada/.cache"},
+			Mounts:    []bawn.Mount{{Path: ws, Access: bawn.ReadWrite, Why: "workspace"}},
+			Resources: bawn.Resources{TmpMB: 100, MemoryMB: 1000, PIDs: 50},
+		}},
+		Argv: []string{"make"}, Dir: ws, Environ: []string{"HOME=/home/ada", "PATH=/usr/bin", "LC_ALL=C", "API_KEY=x"},
+		Hidden: []string{"/home/ada/.local/state/bawn", "/home/ada/.config/bawn"}, CacheDir: "/home/ada/.cache/bawn/private/x",
+	}
+}
+
+func TestPlanGolden(t *testing.T) {
+	cases := map[string]struct {
+		uid    int
+		change func(*sandbox.Request)
+	}{
+		"user": {1000, func(*sandbox.Request) {}},
+		"root": {0, func(r *sandbox.Request) {
+			r.Environ[0] = "HOME=/root"
+			r.Session.Isolation.Workspace, r.Dir = "/root/p", "/root/p"
+			r.Session.Isolation.Mounts[0].Path = "/root/p"
+		}},
+		"network, paths and devices": {1000, func(r *sandbox.Request) {
+			iso := &r.Session.Isolation
+			iso.Network, iso.Devices, r.Open = bawn.NetworkFull, []string{"nvidia0"}, []string{"gh"}
+			iso.Mounts = append(iso.Mounts, bawn.Mount{Path: "/srv/data", Access: bawn.ReadWrite, Why: "--rw"},
+				bawn.Mount{Path: "/home/ada/p/sub", Access: bawn.ReadOnly, Why: "--ro"}, bawn.Mount{Path: "/etc/shadow", Access: bawn.Hidden, Why: "--deny"})
+		}},
+		"below tmp, read-only": {1000, func(r *sandbox.Request) {
+			r.Session.Isolation.Workspace, r.Dir = "/tmp/p", "/tmp/p"
+			r.Session.Isolation.Mounts[0] = bawn.Mount{Path: "/tmp/p", Access: bawn.ReadOnly, Why: "workspace"}
+		}},
+		"linked worktree": {1000, func(r *sandbox.Request) {
+			r.Session.Isolation.Workspace, r.Dir = "/home/ada/wt", "/home/ada/wt"
+			r.Session.Isolation.Mounts[0].Path = "/home/ada/wt"
+		}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			req := plain("/home/ada/p")
+			c.change(&req)
+			p, err := makePlan(req, laptop.facts(c.uid))
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name, p)
+		})
+	}
+}
+
+func golden(t *testing.T, name string, p *Plan) {
+	t.Helper()
+	got, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = append(got, '\n')
+	file := filepath.Join("testdata", "plan", strings.ReplaceAll(name, " ", "-")+".golden")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%v; the plan differs (-want +got; -update rewrites it):\n%s", err, cmp.Diff(string(want), string(got)))
+	}
+}
+
+// A worktree's link is believed only if the repository points back at it.
+func TestForgedWorktreeGivesNothing(t *testing.T) {
+	for ws, want := range map[string]bool{"/home/ada/wt": true, "/home/ada/forged": false} {
+		req := plain(ws)
+		p, err := makePlan(req, laptop.facts(1000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Contains(p.Protected, "/home/ada/p/.git"); got != want {
+			t.Errorf("%s: repository writable is %v, want %v", ws, got, want)
+		}
+	}
+}
+
+func TestPlanRefuses(t *testing.T) {
+	cases := map[string]func(*sandbox.Request){
+		"the home directory":  func(r *sandbox.Request) { r.Session.Isolation.Workspace = "/home/ada" },
+		"the root":            func(r *sandbox.Request) { r.Session.Isolation.Workspace = "/" },
+		"an absent workspace": func(r *sandbox.Request) { r.Session.Isolation.Workspace = "/home/ada/none" },
+		"an absent path":      func(r *sandbox.Request) { r.Session.Isolation.Mounts[0].Path = "/none" },
+		"everything writable": func(r *sandbox.Request) { r.Session.Isolation.Mounts[0].Path = "/" },
+		"credentials by --ro": func(r *sandbox.Request) {
+			r.Session.Isolation.Mounts = append(r.Session.Isolation.Mounts, bawn.Mount{Path: "/home/ada/.ssh", Access: bawn.ReadOnly, Why: "--ro"})
+		},
+		"an unknown name":     func(r *sandbox.Request) { r.Open = []string{"gihub"} },
+		"an absent directory": func(r *sandbox.Request) { r.Dir = "/home/ada/none" },
+	}
+	for name, change := range cases {
+		req := plain("/home/ada/p")
+		change(&req)
+		if p, err := makePlan(req, laptop.facts(1000)); err == nil {
+			t.Errorf("%s: got a plan %+v", name, p)
+		}
+	}
+}
+
+// fake is a provider with the capabilities it is given.
+type fake struct {
+	sandbox.Provider
+	name string
+	caps []bawn.Capability
+}
+
+func (f fake) Name() string                    { return f.name }
+func (f fake) Capabilities() []bawn.Capability { return f.caps }
+
+func TestNegotiateNamesEverythingUnmet(t *testing.T) {
+	iso := bawn.Isolation{Network: bawn.NetworkAllowlist, Resources: bawn.Resources{MemoryMB: 1}}
+	var all, some []bawn.Capability
+	for _, a := range sandbox.Needs(iso) {
+		all = append(all, bawn.Capability{Attribute: a, Strength: bawn.Enforced})
+		if a != sandbox.NetAllow && a != sandbox.LimitMemory {
+			some = append(some, bawn.Capability{Attribute: a, Strength: bawn.Enforced})
+		}
+	}
+	if partly, err := sandbox.Negotiate(iso, fake{name: "a", caps: all}); err != nil || partly != nil {
+		t.Errorf("all met: got %v, %v", partly, err)
+	}
+	_, err := sandbox.Negotiate(iso, fake{name: "b", caps: some}, fake{name: "a", caps: all})
+	var m *sandbox.MismatchError
+	if !errors.As(err, &m) || len(m.Unmet) != 2 || !slices.Equal(m.Others[sandbox.NetAllow], []string{"a"}) {
+		t.Errorf("two unmet: got %v", err)
+	}
+	if _, err := sandbox.Negotiate(bawn.Isolation{}, fake{name: "none"}); err == nil {
+		t.Error("a provider that enforces nothing was accepted")
+	}
+	partly, err := sandbox.Negotiate(iso, fake{name: "c", caps: append(slices.Clone(some),
+		bawn.Capability{Attribute: sandbox.NetAllow, Strength: bawn.Partly}, bawn.Capability{Attribute: sandbox.LimitMemory, Strength: bawn.Enforced})})
+	if err != nil || len(partly) != 1 || partly[0].Attribute != sandbox.NetAllow {
+		t.Errorf("one in part: got %v, %v", partly, err)
+	}
+}
