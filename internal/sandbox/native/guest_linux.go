@@ -50,7 +50,7 @@ func (g *guest) supervise(onDenial func(sandbox.Denial)) {
 	root, listener := g.init.Ready()[0], g.init.Ready()[1]
 	g.super = &supervisor{
 		listener: notify.NewListener(listener), root: int(root.Fd()), onDenial: onDenial, stop: make(chan struct{}),
-		names: g.protector(), repos: newRepositories(),
+		names: g.protector(), fileSize: g.plan.Limits.FileSizeMB << 20, repos: newRepositories(),
 		sockets: &sockets{private: privateDevices(int(root.Fd()), g.plan.Mounts), dir: g.plan.Tmp, bound: map[fileID]bool{}, ownNetwork: g.plan.Loopback},
 	}
 	g.super.run()

@@ -249,6 +249,9 @@ func (c *call) truncate(addr uint64, size int64) error {
 	if size < 0 {
 		return unix.EINVAL
 	}
+	if limit := c.s.fileSize; limit > 0 && size > limit {
+		return unix.EFBIG // the caller's RLIMIT_FSIZE, which this thread has not
+	}
 	abs, err := c.path(unix.AT_FDCWD, addr)
 	if err != nil {
 		return err

@@ -141,15 +141,17 @@ func (p *protector) writable(abs string) bool {
 	return slices.ContainsFunc(p.only, func(dir string) bool { return abs == dir || below(abs, dir) })
 }
 
-// relative returns abs relative to the root that holds it.
+// relative returns abs relative to the innermost root that holds it: who names
+// a protected directory with --rw means it.
 func (p *protector) relative(abs string) (string, bool) {
 	abs = path.Clean(abs)
+	inner := ""
 	for _, root := range p.roots {
-		if rel, ok := strings.CutPrefix(abs, strings.TrimSuffix(root, "/")+"/"); ok {
-			return rel, true
+		if below(abs, root) && len(root) > len(inner) {
+			inner = root
 		}
 	}
-	return "", false
+	return strings.TrimPrefix(abs, strings.TrimSuffix(inner, "/")+"/"), inner != ""
 }
 
 // gitData are the parts of a git directory in which names are data: objects,

@@ -100,6 +100,15 @@ func TestRulesOfAGitDirectoryByItself(t *testing.T) {
 	}
 }
 
+func TestAProtectedDirectoryGivenByNameIsWritable(t *testing.T) {
+	p := newProtector([]string{"/w", "/w/.claude"}, nil)
+	for path, want := range map[string]ruling{"/w/.claude/x": rulingAllow, "/w/.claude/.envrc": rulingDeny, "/w/.vscode/x": rulingDeny} {
+		if got, _ := p.rule(opOpen, path, false); got != want {
+			t.Errorf("%s: got %d, want %d", path, got, want)
+		}
+	}
+}
+
 // Whatever lies below a protected name is protected, wherever the name stands.
 func TestProtectedNamesHoldAtAnyDepth(t *testing.T) {
 	p := newProtector([]string{"/w"}, nil)

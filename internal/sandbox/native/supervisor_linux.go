@@ -28,6 +28,7 @@ type supervisor struct {
 	names    *protector
 	repos    *repositories
 	sockets  *sockets
+	fileSize int64 // bytes of the largest file, or 0
 	onDenial func(sandbox.Denial)
 	wait     sync.WaitGroup
 	stop     chan struct{} // closed when the session ends

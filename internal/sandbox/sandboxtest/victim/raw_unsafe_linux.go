@@ -41,7 +41,7 @@ var atCWD = func() uintptr { n := unix.AT_FDCWD; return uintptr(n) }()
 
 // cloneArgs is struct clone_args, see clone(2).
 type cloneArgs struct {
-	flags, _, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
+	flags, _, _, _, exitSignal, _, _, _, _, _, _ uint64
 }
 
 // cloneRaw makes a process that exits at once, and returns why it could not.
