@@ -11,7 +11,10 @@ TARGETS = linux/amd64 linux/arm64 darwin/arm64
 
 # What the tests may not skip. As an ordinary user "root" and "cgroup" go: the
 # first is not to be had, the second only where somebody delegated a group.
-BAWN_TEST_REQUIRE ?= root,user,userns,landlock,seccomp,notify,cgroup,git,go,node,python3,make,tmux,vim,less,bwrap,strace
+BAWN_TEST_REQUIRE ?= root,user,userns,landlock,seccomp,notify,cgroup,git,go,node,python3,make,tmux,vim,less,bwrap,strace,npm-agents
+
+# Where test-deps puts the agents that the tests run.
+export BAWN_TEST_AGENTS ?= $(if $(filter 0,$(shell id -u)),/var/cache,$(HOME)/.cache)/bawn-agents
 comma = ,
 empty =
 space = $(empty) $(empty)
@@ -23,7 +26,7 @@ RACE_SKIP = /(cmd|bench)/|/internal/linux/rawproc|/internal/sandbox/|/internal/r
 RACE_PACKAGES = $(shell $(GO) list ./... | grep -Ev '$(RACE_SKIP)')
 TEST_TIMEOUT ?= 15m
 
-.PHONY: all build check format vet lint test race test-root test-user test-here test-deps cross generate generated fuzz bench vuln clean
+.PHONY: all build check format vet lint test race test-root test-user test-here test-degraded test-deps cross generate generated fuzz bench vuln clean
 
 all: check build
 
@@ -89,6 +92,11 @@ test-user:
 test-here:
 	BAWN_TEST_REQUIRE=$(USER_REQUIRE) $(GO) test -count=1 -timeout $(TEST_TIMEOUT) ./...
 	@echo "test: this was the ordinary user's half; run \"make test\" as root for both"
+
+# The same attacks on Debian's 6.1 kernel under qemu: Landlock ABI 2, cgroup
+# v2. It takes some minutes and is not part of CI.
+test-degraded:
+	test/qemu/run
 
 fuzz:
 	FUZZTIME=$(FUZZTIME) scripts/fuzz

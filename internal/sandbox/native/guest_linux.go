@@ -50,7 +50,7 @@ func (g *guest) supervise(onDenial func(sandbox.Denial)) {
 	root, listener := g.init.Ready()[0], g.init.Ready()[1]
 	g.super = &supervisor{
 		listener: notify.NewListener(listener), root: int(root.Fd()), onDenial: onDenial, stop: make(chan struct{}),
-		names: g.protector(), fileSize: g.plan.Limits.FileSizeMB << 20, repos: newRepositories(),
+		names: g.protector(), targets: targets(g.plan.Mounts), fileSize: g.plan.Limits.FileSizeMB << 20, repos: newRepositories(),
 		sockets: &sockets{private: privateDevices(int(root.Fd()), g.plan.Mounts), dir: g.plan.Tmp, bound: map[fileID]bool{}, ownNetwork: g.plan.Loopback},
 	}
 	g.super.run()
@@ -63,6 +63,15 @@ func (g *guest) protector() *protector {
 		p.only = g.plan.Landlock.Writable
 	}
 	return p
+}
+
+// targets lists where the plan mounts something.
+func targets(mounts []Mount) []string {
+	list := make([]string, len(mounts))
+	for i, m := range mounts {
+		list[i] = m.Target
+	}
+	return list
 }
 
 // privateDevices are the device numbers of the session's own file systems.

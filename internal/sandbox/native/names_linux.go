@@ -1,6 +1,7 @@
 package native
 
 import (
+	"errors"
 	"path"
 	"strconv"
 	"strings"
@@ -194,6 +195,9 @@ func (c *call) rename(olddir int32, oldAddr uint64, newdir int32, newAddr uint64
 	if err := c.checkRename(from, to, isDir, exchange); err != nil {
 		return err
 	}
+	if err := errors.Join(c.fixed(from), c.fixed(to)); err != nil {
+		return unix.EBUSY
+	}
 	return c.tell(to, unix.Renameat2(from.dir, from.name, to.dir, to.name, flags))
 }
 
@@ -240,6 +244,9 @@ func (c *call) remove(dirfd int32, addr uint64, flags int) error {
 	}
 	if r != rulingAllow {
 		return c.denied(opRemove, p.abs, rule)
+	}
+	if p.mounted() {
+		return unix.EBUSY
 	}
 	return c.tell(p, unix.Unlinkat(p.dir, p.name, flags))
 }

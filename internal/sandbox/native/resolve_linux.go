@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -172,6 +173,28 @@ func identify(dir int, name string) (fileID, uint32, error) {
 	err := unix.Statx(dir, name, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st)
 	id := fileID{dev: unix.Mkdev(st.Dev_major, st.Dev_minor), ino: st.Ino, sec: st.Btime.Sec, nsec: int64(st.Btime.Nsec)}
 	return id, uint32(st.Mode), err
+}
+
+// mounted reports whether something is mounted on the place in the guest. The
+// kernel keeps such a place from being renamed or removed only for processes
+// of the same mount namespace, of which this one is not: for it the mount
+// would quietly go away, and with it what the mount hid or protected.
+func (p place) mounted() bool {
+	var dir, entry unix.Statx_t
+	if err := unix.Statx(p.dir, p.name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_MNT_ID, &entry); err != nil {
+		return err != unix.ENOENT
+	}
+	err := unix.Statx(p.dir, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &dir)
+	return err != nil || dir.Mask&entry.Mask&unix.STATX_MNT_ID == 0 || dir.Mnt_id != entry.Mnt_id
+}
+
+// fixed errs with EBUSY if a place may not be moved or replaced because
+// something is mounted on it, or, as a whole directory, below it.
+func (c *call) fixed(p place) error {
+	if p.mounted() || slices.ContainsFunc(c.s.targets, func(t string) bool { return below(t, p.abs) }) {
+		return unix.EBUSY
+	}
+	return nil
 }
 
 // isDir reports whether a directory is at the place.

@@ -28,7 +28,8 @@ type supervisor struct {
 	names    *protector
 	repos    *repositories
 	sockets  *sockets
-	fileSize int64 // bytes of the largest file, or 0
+	targets  []string // where something is mounted in the guest
+	fileSize int64    // bytes of the largest file, or 0
 	onDenial func(sandbox.Denial)
 	wait     sync.WaitGroup
 	stop     chan struct{} // closed when the session ends
