@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -39,9 +40,7 @@ func writePeaks(w *measure.Report, t *tools, whos []measure.Who) error {
 			if err == nil && peak > memoryBudget {
 				err = fmt.Errorf("bawn as %s, session that %s: peak of %.1f MiB; the budget is %d", who.Name, l.name, float64(peak)/1024, memoryBudget/1024)
 			}
-			if err != nil {
-				over = err
-			}
+			over = errors.Join(over, err)
 			rows = append(rows, []string{"as " + who.Name + ", session that " + l.name, fmt.Sprintf("%.1f", float64(peak)/1024)})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -167,4 +168,26 @@ func TestRunFails(t *testing.T) {
 	if s, err := Run(exec.Command("true")); err != nil || s.Wall <= 0 || s.CPU <= 0 {
 		t.Errorf("got %+v, %v", s, err)
 	}
+}
+
+// A peer's own work is seen from outside.
+func TestPeerCPU(t *testing.T) {
+	if Kernel() == runtime.GOOS {
+		return // no /proc
+	}
+	p, err := StartPeer(exec.Command("sh", "-c", `read q; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo '{"value":7}'; read q`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, got := p.CPU(), 0
+	if err := p.Ask("work", &got); err != nil || got != 7 {
+		t.Fatalf("got %d, %v", got, err)
+	}
+	if after := p.CPU(); after-before < time.Millisecond {
+		t.Errorf("20,000 rounds of a shell took %v", after-before)
+	}
+	if err := p.Ask("more", nil); err == nil {
+		t.Error("a peer that has ended: no error")
+	}
+	_ = p.Close() // read failed: exit status 1
 }

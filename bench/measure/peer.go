@@ -7,6 +7,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -58,6 +61,20 @@ func (p *Peer) Ask(question, value any) error {
 		return nil
 	}
 	return json.Unmarshal(a.Value, value)
+}
+
+// CPU returns what the threads of the peer's own process, without its
+// children, have worked so far, or 0 where /proc does not tell. Source: the
+// first number of schedstat, in nanoseconds (Documentation/scheduler/sched-stats).
+func (p *Peer) CPU() time.Duration {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
+	var sum time.Duration
+	for _, name := range threads {
+		worked, _, _ := strings.Cut(firstLine(name), " ")
+		n, _ := strconv.ParseInt(worked, 10, 64)
+		sum += time.Duration(n)
+	}
+	return sum
 }
 
 // Close ends the peer: its input ends, and it does.

@@ -47,6 +47,8 @@ func newAuditCommand(e *Env) *cobra.Command {
 		Example: "  bawn audit query --since 2h --verdict deny\n" +
 			"  bawn audit tail\n" +
 			"  bawn audit verify",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	cmd.AddCommand(newAuditQuery(e), newAuditTail(e), newAuditVerify(e), newAuditExport(e))
 	return cmd

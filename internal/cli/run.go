@@ -54,7 +54,7 @@ no network unless --net says so. Everything it started is gone when it ends.`,
   bawn run --plan -- make
   bawn run --memory 2g --pids 200 --timeout 10m -- go test ./...`,
 		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			if len(args) == 0 || args[0] == "" {
 				return usageError("for example: bawn run -- sh", "no command to run")
 			}
 			return nil
@@ -177,6 +177,11 @@ func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
 	if session.Agent == "" {
 		session.Agent = filepath.Base(args[0])
 	}
+	if !f.plan {
+		if err := makeStateDir(e); err != nil {
+			return nil, err
+		}
+	}
 	cache, err := privateCaches(e, session.Isolation)
 	if err != nil {
 		return nil, err
@@ -229,6 +234,19 @@ func workspaceOf(dir, home string) string {
 
 // newSessionID returns 26 characters that nobody guesses.
 func newSessionID() string { return strings.ToLower(rand.Text()) }
+
+// makeStateDir makes the directory of the log before the plan is made, so that
+// there is something to hide.
+func makeStateDir(e *Env) error {
+	dir, err := auditDir(e)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return &Error{Code: ExitInternal, Err: fmt.Errorf("make the directory of the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
+	}
+	return nil
+}
 
 // ownDirs are Bawn's own places, which no guest sees.
 func ownDirs(e *Env) []string {
@@ -342,7 +360,11 @@ func (f *runFlags) outcome(r runner.Result, err error) error {
 	case err == nil:
 		return exitStatus(r.Code)
 	case errors.As(err, &denied):
-		return &Error{Code: ExitDenied, Err: err, Hint: "rule " + denied.Decision.Rule}
+		hint := "rule " + denied.Decision.Rule
+		if denied.Decision.Rule == guard.RuleRecorder {
+			hint = "\"bawn audit verify\" says what is wrong with the log; to start another one, move its directory away"
+		}
+		return &Error{Code: ExitDenied, Err: err, Hint: hint}
 	case errors.As(err, &absent):
 		return &Error{Code: r.Code, Err: err, Hint: "the guest sees the system's programs and those in its PATH; \"bawn run --plan\" shows what it may read"}
 	case errors.As(err, &start):

@@ -59,6 +59,7 @@ func (g *guest) supervise(onDenial func(sandbox.Denial)) {
 // protector is where names and, without mounts, writes are ruled on.
 func (g *guest) protector() *protector {
 	p := newProtector(g.plan.Protected, g.plan.ExtraNames)
+	p.absent = g.plan.Absent
 	if g.plan.Rung == rungLandlock {
 		p.only = g.plan.Landlock.Writable
 	}
@@ -153,6 +154,7 @@ func (g *guest) Close() error {
 		g.super.wait.Wait()
 		if g.group != nil {
 			err = g.group.Remove()
+			_, _ = cgroup.Sweep() // what a killed bawn left; the next session tries again
 		}
 	})
 	return err

@@ -45,7 +45,14 @@ func (b *builder) credentials() {
 	for i, c := range credentials {
 		paths[i] = c.Path
 	}
-	for _, e := range b.facts.Present(home, paths) {
+	present := b.facts.Present(home, paths)
+	for i, c := range credentials {
+		there := slices.ContainsFunc(present, func(e Entry) bool { return e.Name == c.Path })
+		if !there && !b.opened(c.Name, path.Join(home, c.Path)) {
+			b.absent = append(b.absent, path.Join(home, paths[i]))
+		}
+	}
+	for _, e := range present {
 		i := slices.Index(paths, e.Name)
 		if !b.opened(credentials[i].Name, path.Join(home, e.Name)) {
 			hideFile(&b.mounts, e.File, "credentials")

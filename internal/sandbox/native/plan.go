@@ -27,6 +27,7 @@ type Plan struct {
 	Supervised bool              `json:"supervised"`
 	Protected  []string          `json:"protectedBelow,omitempty"` // writable places of the host
 	ExtraNames []string          `json:"protectedNames,omitempty"`
+	Absent     []string          `json:"hiddenAndAbsent,omitempty"` // must not come into being
 	Limits     bawn.Resources    `json:"limits"`
 	Env        []string          `json:"-"`
 	EnvNames   []string          `json:"environment"`
@@ -156,6 +157,7 @@ func makePlan(req sandbox.Request, facts Facts) (*Plan, error) {
 		return nil, err
 	}
 	p.Mounts, p.Protected = b.finish(), b.writable
+	p.Absent = b.unborn()
 	p.Supervised = true
 	p.Seccomp = "guest, supervised"
 	p.Landlock = Landlock{ABI: facts.LandlockABI, Writable: landlockWritable(p.Mounts)}
@@ -179,6 +181,7 @@ type builder struct {
 	writable []string
 	root     string // real path of the workspace
 	noCache  bool   // ~/.cache does not exist
+	absent   []string
 }
 
 // forbidden workspaces: a guest that could write there would own the machine
@@ -284,7 +287,31 @@ func (b *builder) devices() []string {
 func (b *builder) hide(list *[]Mount, p, why string) {
 	if f, ok := b.facts.Lookup(p); ok {
 		hideFile(list, f, why)
+	} else {
+		b.absent = append(b.absent, p)
 	}
+}
+
+// unborn returns, by their real paths, the hidden places that do not exist but
+// could be made below a writable place.
+func (b *builder) unborn() []string {
+	var list []string
+	for _, p := range b.absent {
+		for dir, rest := path.Dir(p), path.Base(p); ; dir, rest = path.Dir(dir), path.Join(path.Base(dir), rest) {
+			if f, ok := b.facts.Lookup(dir); ok {
+				p = path.Join(f.Real, rest)
+				break
+			}
+			if dir == "/" {
+				break
+			}
+		}
+		if slices.ContainsFunc(b.writable, func(w string) bool { return below(p, w) }) {
+			list = append(list, p)
+		}
+	}
+	sort.Strings(list)
+	return slices.Compact(list)
 }
 
 func hideFile(list *[]Mount, f File, why string) {

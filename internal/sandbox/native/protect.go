@@ -48,22 +48,28 @@ var protectedNames = []string{
 	// Programs that run on entering a directory or on a commit.
 	".envrc", ".husky", ".githooks",
 	// Shells and git.
-	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".gitconfig",
+	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".gitconfig", ".inputrc", ".tmux.conf",
+	// Logins.
+	".ssh", ".pam_environment", ".xinitrc", ".xprofile", ".xsession", ".xsessionrc",
 }
 
 // protectedBelow are directories of which only some entries are protected.
 var protectedBelow = map[string][]string{
 	".koda":   {"agents", "skills"},
 	".github": {"hooks"},
-	".config": {"fish", "git", "nvim"},
+	".config": {"fish", "git", "nvim", "systemd", "autostart", "environment.d"},
+	".local":  {"bin"},
 }
 
 // protector rules on names below the writable parts of the host.
 type protector struct {
 	roots []string // absolute, clean
-	only  []string // where nothing else confines writes: the places they may go
-	names map[string]bool
-	below map[string]map[string]bool
+	// absent are hidden places that were not there at the start, absolute:
+	// no mount can cover them, so they must not come into being.
+	absent []string
+	only   []string // where nothing else confines writes: the places they may go
+	names  map[string]bool
+	below  map[string]map[string]bool
 }
 
 // newProtector protects the built-in names and extra ones below roots.
@@ -112,6 +118,9 @@ func (p *protector) rule(op operation, abs string, isDir bool) (ruling, string) 
 	if p.only != nil && !p.writable(abs) {
 		return rulingDeny, ruleReadOnly
 	}
+	if p.makesAbsent(op, path.Clean(abs)) {
+		return rulingDeny, "isolation:hidden"
+	}
 	rel, ok := p.relative(abs)
 	if !ok {
 		return rulingAllow, ""
@@ -131,6 +140,18 @@ func (p *protector) rule(op operation, abs string, isDir bool) (ruling, string) 
 		}
 	}
 	return rulingAllow, ""
+}
+
+// makesAbsent reports whether op would bring an absent hidden place about: by
+// its own name, by one below it, or with a directory above it.
+func (p *protector) makesAbsent(op operation, abs string) bool {
+	return slices.ContainsFunc(p.absent, func(hidden string) bool {
+		if abs == hidden || below(abs, hidden) {
+			return true
+		}
+		whole := op == opRenameTo || op == opRenameFrom || op == opSymlink || op == opLinkTo
+		return whole && below(hidden, abs)
+	})
 }
 
 // ruleReadOnly is the rule by which a write outside the writable places fails.

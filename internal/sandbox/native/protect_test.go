@@ -169,3 +169,27 @@ func FuzzActiveKey(f *testing.F) {
 	f.Add("[remote \"x\"]\n\turl = ext::x\n")
 	f.Fuzz(func(t *testing.T, text string) { activeKey(text) })
 }
+
+// What is hidden and absent must not come into being, by whatever detour.
+func TestHiddenAndAbsentStaysAbsent(t *testing.T) {
+	p := newProtector([]string{"/home/a"}, nil)
+	p.absent = []string{"/home/a/.config/bawn"}
+	cases := []struct {
+		op   operation
+		path string
+		want ruling
+	}{
+		{opMkdir, "/home/a/.config", rulingAllow},
+		{opMkdir, "/home/a/.config/bawn", rulingDeny},
+		{opOpen, "/home/a/.config/bawn/config.toml", rulingDeny},
+		{opRenameTo, "/home/a/.config", rulingDeny},
+		{opSymlink, "/home/a/.config", rulingDeny},
+		{opRenameTo, "/home/a/.config/bawn", rulingDeny},
+		{opOpen, "/home/a/.config/bawnish", rulingAllow},
+	}
+	for _, c := range cases {
+		if got, _ := p.rule(c.op, c.path, true); got != c.want {
+			t.Errorf("op %d on %s: got %d, want %d", c.op, c.path, got, c.want)
+		}
+	}
+}

@@ -90,6 +90,7 @@ const workInput = "first\nsecond\n\nlast, without an end"
 
 // workPrologue makes programs answer the same in every environment.
 const workPrologue = `SHELF=$1
+unset MAKELEVEL MAKEFLAGS MFLAGS MAKEOVERRIDES
 export LC_ALL=C TZ=UTC GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 export GIT_AUTHOR_NAME=Ada GIT_AUTHOR_EMAIL=ada@example.com GIT_AUTHOR_DATE='1700000000 +0000'
 export GIT_COMMITTER_NAME=Ada GIT_COMMITTER_EMAIL=ada@example.com GIT_COMMITTER_DATE='1700000000 +0000'

@@ -60,7 +60,7 @@ func buildBawn(t *testing.T) []string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building bawn: %v\n%s", err, out)
 	}
-	words := []string{"env"}
+	words := []string{"env", "--default-signal=HUP"} // whoever started the test may ignore it
 	for _, name := range []string{"STATE", "CONFIG", "CACHE"} {
 		own := filepath.Join(dir, name)
 		if err := os.Mkdir(own, 0o700); err != nil {
