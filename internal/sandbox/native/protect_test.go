@@ -7,7 +7,7 @@ import (
 )
 
 func TestRules(t *testing.T) {
-	const w = "/work/p"
+	const w = "/srv/p"
 	cases := []struct {
 		op   operation
 		path string
