@@ -94,6 +94,7 @@ func TestGuestFilter(t *testing.T) {
 		{"netlink audit", unix.SYS_SOCKET, [6]uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_AUDIT}, eperm, eperm},
 		{"TIOCSTI", unix.SYS_IOCTL, [6]uint64{0, unix.TIOCSTI}, eperm, eperm},
 		{"TIOCSTI with high bits", unix.SYS_IOCTL, [6]uint64{0, 1<<32 | unix.TIOCSTI}, eperm, eperm},
+		{"btrfs subvolume", unix.SYS_IOCTL, [6]uint64{0, 0x5000940e}, eperm, eperm},
 		{"TCGETS", unix.SYS_IOCTL, [6]uint64{0, unix.TCGETS}, allow, allow},
 		{"fchmod plain", unix.SYS_FCHMOD, [6]uint64{0, 0o755}, allow, allow},
 		{"fchmod setuid", unix.SYS_FCHMOD, [6]uint64{0, 0o4755}, eperm, eperm},

@@ -125,11 +125,20 @@ func WithoutIPC() []Rule {
 // (CVE-2017-5226, CVE-2023-1523).
 func terminal() []Rule {
 	ioctl := []Call{{unix.SYS_IOCTL, "ioctl"}}
-	return []Rule{
+	var rules []Rule
+	for _, request := range namingRequests {
+		rules = append(rules, Rule{Calls: ioctl, Conds: []Cond{Equal(1, request)}, Action: Errno(unix.EPERM), Why: "names a directory behind the supervisor's back"})
+	}
+	return append(rules, []Rule{
 		{Calls: ioctl, Conds: []Cond{Equal(1, unix.TIOCSTI)}, Action: Errno(unix.EPERM), Why: "typing into the terminal"},
 		{Calls: ioctl, Conds: []Cond{Equal(1, tiocLinux)}, Action: Errno(unix.EPERM), Why: "pasting into the console"},
-	}
+	}...)
 }
+
+// namingRequests are requests of ioctl(2) by which btrfs makes, copies or
+// removes directories by name (linux/btrfs.h): SNAP_CREATE, SUBVOL_CREATE,
+// SNAP_DESTROY, SNAP_CREATE_V2, SUBVOL_CREATE_V2, SNAP_DESTROY_V2.
+var namingRequests = []uint32{0x50009401, 0x5000940e, 0x5000940f, 0x50009417, 0x50009418, 0x5000943f}
 
 // modes keeps set-user-ID and set-group-ID programs out of the workspace.
 func modes() []Rule {

@@ -81,7 +81,14 @@ func (p *LandlockProvider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.lower(plan, partly), nil
+	own := p.lower(plan, partly)
+	for _, m := range plan.Mounts {
+		hides := m.Kind == kindHide || m.Kind == kindHideDir || m.Kind == kindBindRO && m.Why != "protected"
+		if hides && slices.ContainsFunc(own.Landlock.Writable, func(w string) bool { return below(m.Target, w) }) {
+			return nil, fmt.Errorf("provider %q can't close %q inside a writable place; use provider %q", LandlockName, m.Target, Name)
+		}
+	}
+	return own, nil
 }
 
 // lower turns a plan with mounts into one without.

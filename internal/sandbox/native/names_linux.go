@@ -181,8 +181,8 @@ func (c *call) rename(olddir int32, oldAddr uint64, newdir int32, newAddr uint64
 	}
 	defer to.close()
 	st, err := from.stat()
-	if err != nil { // nothing to rule on: let the kernel say which error comes first
-		return unix.Renameat2(from.dir, from.name, to.dir, to.name, unix.RENAME_NOREPLACE)
+	if err != nil { // what can't be looked at can't be ruled on
+		return err
 	}
 	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
 	if (from.slash || to.slash) && !isDir {
@@ -209,10 +209,21 @@ func (c *call) checkRename(from, to place, isDir, exchange bool) error {
 		dir bool
 	}{{opRenameFrom, from.abs, isDir}, {opRenameTo, to.abs, isDir}}
 	if exchange {
-		other := to.isDir()
+		st, err := to.stat()
+		if err != nil {
+			return err
+		}
+		other := st.Mode&unix.S_IFMT == unix.S_IFDIR
+		isDir = isDir || other
 		moves = append(moves, moves[0], moves[1])
 		moves[2].op, moves[2].abs, moves[2].dir = opRenameFrom, to.abs, other
 		moves[3].op, moves[3].abs, moves[3].dir = opRenameTo, from.abs, other
+	}
+	if isDir && c.s.names.zone(from.abs) != c.s.names.zone(to.abs) {
+		return c.denied(opRenameTo, to.abs, "protected:.git")
+	}
+	if isDir && c.s.names.only != nil && c.s.names.innermost(from.abs) != c.s.names.innermost(to.abs) {
+		return unix.EXDEV // mounts would say so
 	}
 	for _, m := range moves {
 		r, rule := c.s.names.rule(m.op, m.abs, m.dir)

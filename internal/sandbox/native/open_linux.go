@@ -15,7 +15,8 @@ type openRequest struct {
 	path  string // absolute
 	flags int
 	mode  uint32
-	links int // followed so far
+	links int  // followed so far
+	own   bool // of a descriptor that the caller may write already
 }
 
 func handleOpen(c *call) error {
@@ -203,9 +204,12 @@ func (c *call) openFile(fd int, r openRequest) (int, error) {
 	case unix.S_IFCHR:
 		return c.openDevice(fd, uint64(st.Rdev), flags)
 	case unix.S_IFIFO:
-		if path.IsAbs(abs) {
+		if path.IsAbs(abs) && !r.own {
 			if _, err := c.check(opOpen, abs, false); err != nil {
 				return -1, err
+			}
+			if _, below := c.s.names.relative(abs); !below && !c.s.sockets.private[st.Dev] {
+				return -1, unix.EACCES // of the host: a read-only mount lets writes to it through
 			}
 		}
 		return c.openFIFO(fd, flags)
@@ -340,35 +344,24 @@ func (c *call) reopenDescriptor(n int, r openRequest) (int, error) {
 	if r.flags&unix.O_EXCL != 0 && r.flags&unix.O_CREAT != 0 {
 		return -1, unix.EEXIST
 	}
-	link := c.proc("fd/" + strconv.Itoa(n))
-	fd, err := unix.Open(link, unix.O_PATH|unix.O_CLOEXEC, 0)
+	// One copy, of which all else is asked: the number may mean something else
+	// a moment later.
+	held, err := c.socket(n)
+	if err != nil {
+		return -1, unix.ENOENT
+	}
+	defer unix.Close(held)
+	fd, err := reopen(held, unix.O_PATH, 0)
 	if err != nil {
 		return -1, unix.ENOENT
 	}
 	defer unix.Close(fd)
-	if err := c.valid(); err != nil {
-		return -1, err
-	}
-	if !c.writableDescriptor(n) && !c.inGuest(fd) {
+	flags, err := unix.FcntlInt(uintptr(held), unix.F_GETFL, 0)
+	r.own = err == nil && flags&unix.O_PATH == 0 && flags&unix.O_ACCMODE != unix.O_RDONLY
+	if !r.own && !c.inGuest(fd) {
 		return -1, unix.EACCES
 	}
 	return c.openFile(fd, r)
-}
-
-// writableDescriptor reports whether the caller has n open for writing
-// (proc_pid_fdinfo(5)).
-func (c *call) writableDescriptor(n int) bool {
-	text, err := os.ReadFile(c.proc("fdinfo/" + strconv.Itoa(n)))
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(text)) {
-		if v, ok := strings.CutPrefix(line, "flags:"); ok {
-			flags, err := strconv.ParseUint(strings.TrimSpace(v), 8, 32)
-			return err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY
-		}
-	}
-	return false
 }
 
 // inGuest reports whether a descriptor's path leads to the same file on the

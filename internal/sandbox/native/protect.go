@@ -166,13 +166,34 @@ func (p *protector) writable(abs string) bool {
 // a protected directory with --rw means it.
 func (p *protector) relative(abs string) (string, bool) {
 	abs = path.Clean(abs)
-	inner := ""
+	inner := p.innermost(abs)
+	return strings.TrimPrefix(abs, strings.TrimSuffix(inner, "/")+"/"), inner != ""
+}
+
+// innermost returns the root that holds abs, or "".
+func (p *protector) innermost(abs string) (inner string) {
 	for _, root := range p.roots {
 		if below(abs, root) && len(root) > len(inner) {
 			inner = root
 		}
 	}
-	return strings.TrimPrefix(abs, strings.TrimSuffix(inner, "/")+"/"), inner != ""
+	return inner
+}
+
+// zone returns the data directory of git's in which names are not ruled on, if
+// abs lies in one. A directory must not leave it: what it holds was never
+// ruled on by its name.
+func (p *protector) zone(abs string) string {
+	folded := fold(path.Clean(abs))
+	i := strings.Index(folded+"/", "/.git/")
+	if i < 0 {
+		return ""
+	}
+	name, _, _ := strings.Cut(strings.TrimPrefix(folded[i:], "/.git/"), "/")
+	if !gitData[name] {
+		return ""
+	}
+	return folded[:i] + "/.git/" + name
 }
 
 // gitData are the parts of a git directory in which names are data: objects,

@@ -197,12 +197,6 @@ func (c *call) fixed(p place) error {
 	return nil
 }
 
-// isDir reports whether a directory is at the place.
-func (p place) isDir() bool {
-	st, err := p.stat()
-	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
-}
-
 // link returns the target of a symbolic link at the place, absolute.
 func (p place) link() (string, bool) {
 	buf := make([]byte, unix.PathMax)

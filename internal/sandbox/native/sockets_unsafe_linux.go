@@ -99,7 +99,7 @@ func (t target) close() {
 
 func (t target) connect() error { return rawConnect(t.sock, t.addr) }
 
-// socket copies the caller's descriptor; both then mean the same socket.
+// socket copies the caller's descriptor; both then mean the same open file.
 func (c *call) socket(fd int) (int, error) {
 	text, err := c.status("Tgid")
 	if err != nil {
