@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest"
@@ -25,6 +27,9 @@ var bawn, victim string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	// What is caught here has its default in what is started: whoever started
+	// the tests may ignore it (nohup).
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	os.Exit(withPrograms(m))
 }
 
