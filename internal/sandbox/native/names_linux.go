@@ -235,6 +235,22 @@ func (c *call) checkRename(from, to place, isDir, exchange bool) error {
 	return nil
 }
 
+// zone returns the data directory of git's in which names are not ruled on, if
+// abs lies in one. A directory must not leave it: what it holds was never
+// ruled on by its name.
+func (p *protector) zone(abs string) string {
+	folded := fold(path.Clean(abs))
+	i := strings.Index(folded+"/", "/.git/")
+	if i < 0 {
+		return ""
+	}
+	name, _, _ := strings.Cut(strings.TrimPrefix(folded[i:], "/.git/"), "/")
+	if !gitData[name] {
+		return ""
+	}
+	return folded[:i] + "/.git/" + name
+}
+
 // remove carries out unlink(2), unlinkat(2) and rmdir(2).
 func (c *call) remove(dirfd int32, addr uint64, flags int) error {
 	p, err := c.placeOf(dirfd, addr)

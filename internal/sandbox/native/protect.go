@@ -180,22 +180,6 @@ func (p *protector) innermost(abs string) (inner string) {
 	return inner
 }
 
-// zone returns the data directory of git's in which names are not ruled on, if
-// abs lies in one. A directory must not leave it: what it holds was never
-// ruled on by its name.
-func (p *protector) zone(abs string) string {
-	folded := fold(path.Clean(abs))
-	i := strings.Index(folded+"/", "/.git/")
-	if i < 0 {
-		return ""
-	}
-	name, _, _ := strings.Cut(strings.TrimPrefix(folded[i:], "/.git/"), "/")
-	if !gitData[name] {
-		return ""
-	}
-	return folded[:i] + "/.git/" + name
-}
-
 // gitData are the parts of a git directory in which names are data: objects,
 // branches called "hooks", reflogs.
 var gitData = map[string]bool{"objects": true, "refs": true, "logs": true, "lfs": true, "annex": true}
