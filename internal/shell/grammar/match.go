@@ -1,0 +1,486 @@
+package grammar
+
+import (
+	"path"
+	"strings"
+)
+
+// Unproven says why no form accounts for a command.
+type Unproven struct{ Reason string }
+
+// Error returns the reason.
+func (u *Unproven) Error() string { return u.Reason }
+
+func unproven(parts ...string) error { return &Unproven{strings.Join(parts, "")} }
+
+// systemDirs are where a program may be named by its path.
+var systemDirs = map[string]bool{
+	"/bin": true, "/sbin": true, "/usr/bin": true, "/usr/sbin": true, "/usr/local/bin": true, "/usr/local/sbin": true,
+}
+
+// Parse returns what a command does. words[0] is the program's name. The
+// error is an *Unproven.
+func Parse(words []Word) (Meaning, error) { return library().meaning(words) }
+
+func (b *book) meaning(words []Word) (Meaning, error) {
+	if len(words) == 0 || !words[0].Literal() || words[0].Text == "" {
+		return Meaning{}, unproven("the program's name is not known")
+	}
+	name := words[0].Text
+	if strings.ContainsRune(name, '/') {
+		if dir, base := path.Split(name); systemDirs[path.Clean(dir)] && dir[0] == '/' {
+			name = base
+		} else {
+			return ownProgram(words)
+		}
+	}
+	if m, ok := b.informs(name, words[1:]); ok {
+		return m, nil
+	}
+	if special, ok := specials[name]; ok {
+		return special(b, name, words[1:])
+	}
+	root, err := b.program(name)
+	if err != nil {
+		return Meaning{}, unproven("the data are broken: ", err.Error())
+	}
+	if root == nil {
+		return Meaning{}, unproven("nothing is known of the program ", name)
+	}
+	return root.match(name, words[1:])
+}
+
+// ownProgram is a program of the workspace, named by its path: what it does
+// is code of the repository.
+func ownProgram(words []Word) (Meaning, error) {
+	name := words[0].Text
+	m := match{form: &form{label: name, effect: Builds, flags: flags{lenient: true}}, program: name}
+	m.form.operands = []operand{{value: value{kind: "ARG"}, many: true}}
+	m.claim(Execute, words[0])
+	return m.run(words[1:])
+}
+
+// informs recognises requests for help or a version, which a program of the
+// list answers without running anything of the repository.
+func (b *book) informs(name string, args []Word) (Meaning, bool) {
+	flags := b.help[name]
+	if len(flags) == 0 || len(args) == 0 || len(args) > 4 {
+		return Meaning{}, false
+	}
+	last := args[len(args)-1]
+	for _, w := range args[:len(args)-1] {
+		if !w.Literal() || !plain(w.Text) {
+			return Meaning{}, false
+		}
+	}
+	for _, f := range flags {
+		if last.Literal() && last.Text == f {
+			return Meaning{Form: name + " " + f, Effect: Reads}, true
+		}
+	}
+	return Meaning{}, false
+}
+
+// plain reports whether s is a word like a subcommand's.
+func plain(s string) bool {
+	for i, c := range s {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || i > 0 && (c == '-' || c == '_')) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// match tries the subcommands first, the longest first, then the node's own
+// forms.
+func (n *node) match(program string, args []Word) (Meaning, error) {
+	var reason error
+	if len(n.children) > 0 {
+		before := match{form: &form{flags: n.before}, program: program}
+		rest, err := before.leading(args)
+		if err != nil {
+			reason = err
+		} else if len(rest) > 0 && rest[0].Literal() && n.children[rest[0].Text] != nil {
+			m, err := n.children[rest[0].Text].match(program, rest[1:])
+			if err == nil {
+				m.Claims = append(before.claims, prefixed(m.Claims, before.dirs)...)
+				if len(before.dirs) > 0 && len(m.Nested) > 0 {
+					return Meaning{}, unproven("it runs a command in another directory")
+				}
+				return m, nil
+			}
+			reason = err
+		}
+	}
+	for _, f := range n.forms {
+		m := match{form: f, program: program}
+		meaning, err := m.run(args)
+		if err == nil {
+			return meaning, nil
+		}
+		if reason == nil {
+			reason = err
+		}
+	}
+	if reason == nil {
+		reason = unproven("no known way to use ", program)
+	}
+	return Meaning{}, reason
+}
+
+func prefixed(claims []Claim, dirs []Word) []Claim {
+	if len(dirs) == 0 {
+		return claims
+	}
+	for i := range claims {
+		claims[i].Dir = append(append([]Word(nil), dirs...), claims[i].Dir...)
+	}
+	return claims
+}
+
+// A match is one attempt to account for words by a form.
+type match struct {
+	form     *form
+	program  string
+	claims   []Claim
+	dirs     []Word
+	seen     map[string]Word // flags, with their values
+	nested   []Nested
+	operands []Word
+	supplied bool
+}
+
+func (m *match) claim(v Verb, w Word) {
+	m.claims = append(m.claims, Claim{Verb: v, Value: w, Dir: m.dirs})
+}
+
+// run accounts for all of args, or says why it can't.
+func (m *match) run(args []Word) (Meaning, error) {
+	args, err := m.flags(args)
+	if err != nil {
+		return Meaning{}, err
+	}
+	m.operands = append(m.operands, args...)
+	for _, names := range m.form.required {
+		if !m.has(names...) {
+			return Meaning{}, unproven(m.form.label, " without ", names[0], " is another form")
+		}
+	}
+	if err := m.place(); err != nil {
+		return Meaning{}, err
+	}
+	if len(m.nested) > 0 && len(m.dirs) > 0 {
+		return Meaning{}, unproven("it runs a command in another directory")
+	}
+	return Meaning{Form: m.form.label, Effect: m.form.effect, Claims: m.claims, Nested: m.nested}, nil
+}
+
+func (m *match) has(names ...string) bool {
+	for _, name := range names {
+		if _, ok := m.seen[name]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// leading takes the flags before a subcommand and returns what follows.
+func (m *match) leading(args []Word) ([]Word, error) {
+	m.form.posix = true
+	return m.flags(args)
+}
+
+// flags takes the flags of args. Operands among them are put aside; what it
+// returns are the words after the end of flags.
+func (m *match) flags(args []Word) ([]Word, error) {
+	for len(args) > 0 {
+		w := args[0]
+		switch {
+		case w.Text == "--" && w.Literal():
+			return args[1:], nil
+		case !isFlag(w):
+			if m.form.posix {
+				return args, nil
+			}
+			if err := m.harmless(w); err != nil {
+				return nil, err
+			}
+			m.operands = append(m.operands, w)
+			args = args[1:]
+			continue
+		}
+		n, err := m.flag(w, args[1:])
+		if err != nil {
+			return nil, err
+		}
+		args = args[1+n:]
+	}
+	return nil, nil
+}
+
+// isFlag reports whether a word is one by its first letters, which are known.
+func isFlag(w Word) bool {
+	return len(w.Text) > 1 && w.Text[0] == '-'
+}
+
+// harmless refuses an operand whose value could turn out to be a flag of a
+// program that has dangerous ones.
+func (m *match) harmless(w Word) error {
+	free := freePrograms[m.program]
+	switch {
+	case w.Vague != "" && len(w.Below) == 0 && w.Text == "" && !free:
+		return unproven("what ", w.Vague, " says could be a flag of ", m.program)
+	case w.Glob && startsWild(w.Text) && !free && m.form.effect != Builds && !wildPrograms[m.program]:
+		return unproven("a name that matches ", w.Text, " could be a flag of ", m.program, "; write ./", w.Text)
+	case len(w.Unset) > 0 && m.form.effect != Reads && m.form.effect != Remote:
+		return unproven("the variable ", w.Unset[0], " is not set in this line")
+	}
+	return nil
+}
+
+func startsWild(s string) bool { return s != "" && strings.ContainsRune("*?[@!+", rune(s[0])) }
+
+// freePrograms have no option that can do harm, so any word is fine.
+var freePrograms = set("echo printf true false : test [ ls cat head tail wc stat basename dirname realpath readlink tac rev nl md5sum sha1sum sha256sum sha512sum cksum which expr")
+
+// wildPrograms may be given names that a leading wildcard finds: what they
+// can be told to do by a name is to read another file.
+var wildPrograms = set("grep egrep fgrep zgrep du diff cmp file cut paste join comm fold fmt expand od xxd hexdump strings nm size column uniq b2sum sha224sum sha384sum")
+
+func set(words string) map[string]bool {
+	m := map[string]bool{}
+	for w := range strings.FieldsSeq(words) {
+		m[w] = true
+	}
+	return m
+}
+
+// flag takes one flag and returns how many of the following words are its
+// value.
+func (m *match) flag(w Word, next []Word) (int, error) {
+	if w.Vague != "" && !strings.Contains(w.Text, "=") {
+		return 0, unproven("a flag of ", m.program, " is not known")
+	}
+	name, attached, has := strings.Cut(w.Text, "=")
+	if f, ok := m.form.flags.known[name]; ok && (len(name) > 2 || !has) {
+		return m.long(name, f, attached, has, w, next)
+	}
+	switch {
+	case m.form.flags.number && digits(w.Text[1:]) && w.Literal():
+		return 0, nil
+	case !strings.HasPrefix(w.Text, "--"):
+		if n, err := m.bundle(w, next); err == nil || !m.form.flags.lenient || refusal(err) {
+			return n, err
+		}
+	}
+	if !m.form.flags.lenient {
+		return 0, unproven("nothing is known of ", m.form.label, " ", name)
+	}
+	return 0, m.unknownFlag(w)
+}
+
+// A refused flag is never taken for an unknown one.
+type refused struct{ Unproven }
+
+func (r *refused) Unwrap() error { return &r.Unproven }
+
+func refusal(err error) bool { _, ok := err.(*refused); return ok }
+
+func (m *match) refuse(name string) error {
+	return &refused{Unproven{m.form.label + " " + name + " is not known to be harmless"}}
+}
+
+// long takes a flag that is named in full.
+func (m *match) long(name string, f flag, attached string, has bool, w Word, next []Word) (int, error) {
+	v := w
+	v.Text = attached
+	switch {
+	case f.refused:
+		return 0, m.refuse(name)
+	case has && (f.takes || f.optional):
+		return 0, m.flagValue(name, f, v)
+	case has:
+		return 0, unproven(m.form.label, " ", name, " takes no value")
+	case f.takes && len(next) == 0:
+		return 0, unproven(m.form.label, " ", name, " lacks its value")
+	case f.takes:
+		return 1, m.flagValue(name, f, next[0])
+	}
+	m.note(name, Word{})
+	return 0, nil
+}
+
+// bundle takes one-letter flags written together, the last maybe with a value.
+func (m *match) bundle(w Word, next []Word) (int, error) {
+	if !w.Literal() && !w.Glob && len(w.Unset) == 0 {
+		return 0, unproven("a flag of ", m.program, " is not known")
+	}
+	text := w.Text[1:]
+	for i, c := range text {
+		name := "-" + string(c)
+		f, ok := m.form.flags.known[name]
+		rest := text[i+len(string(c)):]
+		switch {
+		case !ok:
+			return 0, unproven("nothing is known of ", m.form.label, " ", name)
+		case f.refused:
+			return 0, m.refuse(name)
+		case f.takes && rest == "":
+			if len(next) == 0 {
+				return 0, unproven(m.form.label, " ", name, " lacks its value")
+			}
+			return 1, m.flagValue(name, f, next[0])
+		case f.takes, f.optional && rest != "":
+			v := w
+			v.Text = rest
+			return 0, m.flagValue(name, f, v)
+		}
+		m.note(name, Word{})
+	}
+	return 0, nil
+}
+
+func (m *match) note(name string, w Word) {
+	if m.seen == nil {
+		m.seen = map[string]Word{}
+	}
+	m.seen[name] = w
+}
+
+// flagValue checks the value of a flag. It is one word, so it is no flag
+// itself, whatever it says.
+func (m *match) flagValue(name string, f flag, w Word) error {
+	if w.Split || w.Glob && !globValue[f.value.kind] {
+		return unproven("the value of ", m.form.label, " ", name, " is not one known word")
+	}
+	m.supplied = m.supplied || f.supplies
+	m.note(name, w)
+	if f.value.kind == "SCRIPT" {
+		m.nested = append(m.nested, Nested{IsScript: true, Script: w})
+		return nil
+	}
+	return m.value(f.value, w)
+}
+
+// globValue are the types whose flags may have an unquoted pattern attached:
+// --include=*.go.
+var globValue = map[string]bool{"TEXT": true, "NAME": true, "FILE": true, "TREE": true}
+
+// unknownFlag judges a flag that a lenient form does not name: what is
+// attached to it must be plain or lie in the workspace.
+func (m *match) unknownFlag(w Word) error {
+	if !w.Literal() {
+		return unproven("a flag of ", m.program, " is not known")
+	}
+	name, v, has := strings.Cut(w.Text, "=")
+	if i := strings.IndexAny(name, "/~.@"); i > 0 && !has {
+		v = name[i:]
+	} else if !has {
+		return nil
+	}
+	if v == "" {
+		return nil
+	}
+	return m.value(value{kind: "ARG"}, Word{Text: v})
+}
+
+// place gives every operand its type.
+func (m *match) place() error {
+	types := m.form.operands
+	if m.supplied && len(types) > 0 {
+		types = types[1:]
+	}
+	for i, o := range types {
+		n := m.take(o, types[i+1:])
+		if n < o.min {
+			return unproven(m.form.label, " lacks an operand")
+		}
+		if o.value.kind == "CMD" || o.value.kind == "SCRIPT" {
+			return m.nest(o, types[i+1:])
+		}
+		for _, w := range m.operands[:n] {
+			if err := m.value(o.value, w); err != nil {
+				return err
+			}
+		}
+		m.operands = m.operands[n:]
+	}
+	if len(m.operands) > 0 {
+		return unproven(m.form.label, " has no use for ", m.operands[0].Text)
+	}
+	return nil
+}
+
+// take says how many operands are o's: as many as it may have while the later
+// ones get what they need.
+func (m *match) take(o operand, later []operand) int {
+	need := 0
+	for _, l := range later {
+		need += l.min
+	}
+	n := max(len(m.operands)-need, 0)
+	if !o.many {
+		n = min(n, 1)
+	}
+	if o.value.kind == "ASSIGN" || o.value.kind == "word" && o.min == 0 {
+		return min(n, m.fitting(o.value))
+	}
+	return n
+}
+
+// fitting counts the leading operands that look like v.
+func (m *match) fitting(v value) int {
+	for i, w := range m.operands {
+		if v.kind == "ASSIGN" && !assigns(w.Text) || v.kind == "word" && !contains(v.words, w.Text) {
+			return i
+		}
+	}
+	return len(m.operands)
+}
+
+func contains(words []string, s string) bool {
+	for _, w := range words {
+		if w == s {
+			return true
+		}
+	}
+	return false
+}
+
+// nest takes the rest as a command, or one word as shell text and the rest as
+// its parameters.
+func (m *match) nest(o operand, later []operand) error {
+	if o.value.kind == "CMD" {
+		if len(m.operands) == 0 {
+			return nil // the form says that the command may be absent
+		}
+		m.nested = append(m.nested, m.inner(m.operands))
+		return nil
+	}
+	if len(m.operands) == 0 {
+		return nil
+	}
+	if len(m.operands) > 1 && len(later) == 0 {
+		return unproven(m.form.label, " has no use for ", m.operands[1].Text)
+	}
+	m.nested = append(m.nested, Nested{IsScript: true, Script: m.operands[0], Params: m.operands[1:]})
+	return nil
+}
+
+// inner is the command that a wrapper runs. xargs adds to it what it reads.
+func (m *match) inner(args []Word) Nested {
+	n := Nested{Args: args}
+	if m.program != "xargs" {
+		return n
+	}
+	n.Stdin = true
+	for _, name := range []string{"-I", "-i", "--replace"} {
+		if w, ok := m.seen[name]; ok {
+			n.Replace = w.Text
+			if n.Replace == "" {
+				n.Replace = "{}"
+			}
+		}
+	}
+	return n
+}

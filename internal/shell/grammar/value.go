@@ -1,0 +1,205 @@
+package grammar
+
+import (
+	"slices"
+	"strings"
+)
+
+// verbs are the claims that the types of paths make.
+var verbs = map[string]Verb{
+	"NAME": Look, "FILE": Read, "TREE": ReadTree, "WRITE": Write, "WTREE": WriteTree, "DELETE": Delete, "MOVE": Move,
+	"EXEC": Execute, "DIR": Enter, "HOST": Connect, "URL": Connect, "ASSIGN": Setenv,
+}
+
+// value checks a word against a type and claims what it does.
+func (m *match) value(v value, w Word) error {
+	switch v.kind {
+	case "TEXT", "KV":
+		return nil
+	case "NAME", "FILE", "TREE", "WRITE", "WTREE", "DELETE", "MOVE", "EXEC", "DIR":
+		return m.path(v.kind, w)
+	}
+	if len(w.Unset) > 0 && w.Text == "" && m.form.effect == Reads {
+		return nil // empty: it names nothing
+	}
+	if !w.Literal() && !(v.kind == "ARG" && w.Glob) {
+		return unproven("a word of ", m.form.label, " is not known")
+	}
+	ok := true
+	switch v.kind {
+	case "word":
+		ok = slices.Contains(v.words, w.Text)
+	case "NUM":
+		ok = number(w.Text)
+	case "ARG":
+		return m.arg(w)
+	case "REF":
+		return m.ref(w)
+	case "PKG":
+		ok = packageName(w.Text)
+	case "GITCONF":
+		ok = gitSetting(w.Text)
+	case "HOST", "URL":
+		m.claim(Connect, w)
+	case "ASSIGN":
+		if ok = assigns(w.Text); ok {
+			m.claim(Setenv, w)
+		}
+	case "SED":
+		return m.sed(w.Text)
+	case "AWK":
+		return awk(w.Text)
+	case "JQ":
+		return jq(w.Text)
+	default: // CODE, and what can't be here
+		ok = false
+	}
+	if !ok {
+		return unproven(quote(w.Text), " is not known to be harmless for ", m.form.label)
+	}
+	return nil
+}
+
+// path claims a path. One that is not known is no proof, unless the
+// directory it lies in is known.
+func (m *match) path(kind string, w Word) error {
+	switch {
+	case w.Text == "" && w.Vague == "" && len(w.Unset) > 0:
+		return nil // empty: it names nothing
+	case w.Text == "-" && w.Literal() && (kind == "FILE" || kind == "TREE" || kind == "WRITE"):
+		return nil // standard input or output
+	case w.Vague != "" && len(w.Below) == 0 && !(kind == "NAME" && freePrograms[m.program]):
+		return unproven("which file ", m.form.label, " uses is not known: ", w.Vague)
+	case w.Text == "" && w.Vague == "" && w.Literal():
+		return unproven("an empty path")
+	}
+	m.claim(verbs[kind], w)
+	if kind == "DIR" {
+		if !w.Literal() {
+			return unproven("the directory that ", m.form.label, " works in is not known")
+		}
+		m.dirs = append(slices.Clip(m.dirs), w)
+	}
+	return nil
+}
+
+// arg accepts a plain word, or a path that must lie in the workspace.
+func (m *match) arg(w Word) error {
+	s := w.Text
+	if strings.Contains(s, "://") || strings.HasPrefix(s, "@") && !scoped(s) || strings.ContainsAny(s, "`$\n") || strings.HasPrefix(s, "-") {
+		return unproven(quote(s), " is not known to be harmless for ", m.form.label)
+	}
+	if _, v, ok := strings.Cut(s, "="); ok && v != "" {
+		return m.arg(Word{Text: v, Glob: w.Glob})
+	}
+	if strings.Contains(s, "/") || s == ".." || strings.HasPrefix(s, "~") {
+		m.claim(Use, w)
+	}
+	return nil
+}
+
+// scoped reports whether s is a scoped package's name (@types/node).
+func scoped(s string) bool {
+	scope, name, ok := strings.Cut(s[1:], "/")
+	return ok && plainName(scope) && plainName(name)
+}
+
+func plainName(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._-", c))
+	})
+}
+
+// ref accepts what git or a forge takes as the name of a revision, branch,
+// remote or number, and no URL, address or option.
+func (m *match) ref(w Word) error {
+	s := w.Text
+	bad := s == "" || strings.ContainsAny(s[:1], "-+") || strings.Contains(s, "://") || strings.Contains(s, "::") ||
+		strings.ContainsAny(s, " \t\n\\`$") || strings.HasPrefix(s, ":") && !strings.HasPrefix(s, ":/") && !strings.HasPrefix(s, ":(")
+	before, after, colon := strings.Cut(s, ":")
+	if colon && strings.Contains(before, "@") && !strings.Contains(before, "@{") || strings.HasPrefix(after, "/") {
+		bad = true // user@host:path
+	}
+	if bad {
+		return unproven(quote(s), " is no plain name for ", m.form.label)
+	}
+	if strings.HasPrefix(s, "/") || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../") || s == ".." || strings.HasPrefix(s, "~") {
+		m.claim(Use, w)
+	}
+	if colon && after != "" {
+		m.claim(Read, Word{Text: after}) // REV:PATH shows a file
+	}
+	return nil
+}
+
+// number accepts 5, -5, +5, 10M, 50%, 1.5, 2h.
+func number(s string) bool {
+	s = strings.TrimLeft(s, "+-")
+	s = strings.TrimRight(s, "bBkKMGTPEiwcsmhd%")
+	whole, frac, _ := strings.Cut(s, ".")
+	return digits(whole) && (frac == "" || digits(frac))
+}
+
+func digits(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return c < '0' || c > '9' })
+}
+
+// packageName accepts a registry's name with an optional version or extras.
+func packageName(s string) bool {
+	if s == "" || strings.HasPrefix(s, "-") || strings.HasPrefix(s, ".") || strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") {
+		return false
+	}
+	if i := strings.IndexByte(s, ':'); i >= 0 && !mavenName(s) {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._-@/=<>!~^,[]+:*", c))
+	})
+}
+
+// mavenName accepts group:artifact[:version].
+func mavenName(s string) bool {
+	parts := strings.Split(s, ":")
+	if len(parts) < 2 || len(parts) > 4 || !strings.Contains(parts[0], ".") {
+		return false
+	}
+	return !slices.ContainsFunc(parts, func(p string) bool { return !plainName(p) })
+}
+
+// assigns reports whether s is NAME=VALUE.
+func assigns(s string) bool {
+	name, _, ok := strings.Cut(s, "=")
+	return ok && identifier(name)
+}
+
+func identifier(s string) bool {
+	for i, c := range s {
+		if !(c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && c >= '0' && c <= '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// gitSettings are keys that change what git prints or writes into a commit,
+// and never what it runs or reaches.
+var gitSettings = set("user.name user.email core.quotepath core.abbrev core.autocrlf core.whitespace advice.detachedhead init.defaultbranch " +
+	"merge.conflictstyle pull.rebase pull.ff rebase.autosquash rebase.autostash commit.gpgsign tag.gpgsign push.default grep.linenumber gc.auto")
+
+func gitSetting(s string) bool {
+	key, v, _ := strings.Cut(strings.ToLower(s), "=")
+	section, _, _ := strings.Cut(key, ".")
+	if key == "commit.gpgsign" || key == "tag.gpgsign" {
+		return v == "false" // signing runs a program
+	}
+	return gitSettings[key] || (section == "color" || section == "log" || section == "status" || section == "column" ||
+		section == "diff" && !strings.Contains(key, "external") && !strings.Contains(key, "textconv") && !strings.Contains(key, "command") &&
+			strings.Count(key, ".") == 1) && key != "log.showsignature"
+}
+
+func quote(s string) string {
+	if len(s) > 60 {
+		s = s[:57] + "…"
+	}
+	return "“" + s + "”"
+}
