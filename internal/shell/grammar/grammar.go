@@ -69,6 +69,7 @@ const (
 	Enter          // works in a directory
 	Connect        // reaches a host, given by name or URL
 	Setenv         // sets a variable, given as NAME=VALUE
+	Use            // uses a path as part of the project
 )
 
 var verbNames = []string{
