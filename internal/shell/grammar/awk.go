@@ -64,7 +64,7 @@ func (l *awkLexer) next() bool {
 	case c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
 		l.name()
 	case c >= '0' && c <= '9' || c == '.':
-		l.rest = strings.TrimLeft(l.rest, "0123456789.eExXabcdefABCDEF")
+		l.rest = strings.TrimLeft(l.rest, "0123456789.xXabcdefABCDEF")
 		l.token, l.operand = "", true
 	default:
 		l.operator(c)

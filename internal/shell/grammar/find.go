@@ -10,7 +10,8 @@ var (
 	findOne = set("-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type -xtype -size -mtime -mmin -atime " +
 		"-amin -ctime -cmin -newer -anewer -cnewer -maxdepth -mindepth -perm -user -group -uid -gid -links -inum -samefile -fstype -used " +
 		"-regextype -printf -context -ilname")
-	findExec = set("-exec -execdir -ok -okdir")
+	findLinks = set("-H -L -P")
+	findExec  = set("-exec -execdir -ok -okdir")
 )
 
 // find accounts for starting points and an expression. What -exec runs is a
@@ -32,7 +33,7 @@ func find(_ *book, name string, args []Word) (Meaning, error) {
 }
 
 func (m *match) startingPoints(args []Word) ([]Word, error) {
-	for len(args) > 0 && args[0].Literal() && set("-H -L -P")[args[0].Text] {
+	for len(args) > 0 && args[0].Literal() && findLinks[args[0].Text] {
 		args = args[1:]
 	}
 	for len(args) > 0 {

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"errors"
 	"path"
 	"strings"
 )
@@ -284,7 +285,7 @@ type refused struct{ Unproven }
 
 func (r *refused) Unwrap() error { return &r.Unproven }
 
-func refusal(err error) bool { _, ok := err.(*refused); return ok }
+func refusal(err error) bool { return errors.As(err, new(*refused)) }
 
 func (m *match) refuse(name string) error {
 	return &refused{Unproven{m.form.label + " " + name + " is not known to be harmless"}}

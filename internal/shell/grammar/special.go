@@ -65,7 +65,6 @@ func oldStyle(args []Word) []Word {
 // ps knows the flags of three systems. What shows environments is refused:
 // BSD's e (ps(1)).
 func ps(_ *book, name string, args []Word) (Meaning, error) {
-	valued := set("p pid ppid U u C G g t s o O k q sort user group tty cols columns width rows format deselect")
 	for i := 0; i < len(args); i++ {
 		w := args[i]
 		if !w.Literal() || w.Text == "" {
@@ -80,7 +79,7 @@ func ps(_ *book, name string, args []Word) (Meaning, error) {
 		case digits(strings.ReplaceAll(flag, ",", "")):
 		case !letters(flag):
 			return Meaning{}, unproven("nothing is known of ps ", w.Text)
-		case !has && (long && valued[flag] || !long && valued[flag[len(flag)-1:]]) && i+1 < len(args):
+		case !has && (long && psValued[flag] || !long && psValued[flag[len(flag)-1:]]) && i+1 < len(args):
 			i++
 			if !args[i].Literal() || strings.Contains(args[i].Text, "env") {
 				return Meaning{}, unproven("ps can show environments")
@@ -90,18 +89,19 @@ func ps(_ *book, name string, args []Word) (Meaning, error) {
 	return Meaning{Form: name, Effect: Reads}, nil
 }
 
+// psValued are the flags of ps that take the next word.
+var psValued = set("p pid ppid U u C G g t s o O k q sort user group tty cols columns width rows format deselect")
+
 func letters(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
 		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-')
 	})
 }
 
-// testFiles and testWords are the unary operators of test(1); -v and -R look
-// at variables and evaluate subscripts, so they are in neither.
+// testFiles are the operators of test(1) that look at a file. -v and -R look
+// at variables and evaluate subscripts.
 var (
 	testFiles   = set("-a -b -c -d -e -f -g -h -k -p -r -s -u -w -x -G -L -N -O -S")
-	testWords   = set("-n -z -t -o")
-	testStrings = set("= == != < > -nt -ot -ef")
 	testNumbers = set("-eq -ne -lt -le -gt -ge")
 )
 
