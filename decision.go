@@ -32,15 +32,16 @@ func (s *Source) UnmarshalText(text []byte) error {
 // A Rule gives a verdict to the actions its pattern matches. Match and
 // NotMatch are examples that are checked when the rule is loaded.
 type Rule struct {
-	ID       string
-	Kind     Kind
-	Pattern  string
-	Verdict  Verdict
-	Priority int
-	Source   Source
-	Reason   string
-	Match    []string
-	NotMatch []string
+	ID         string
+	Kind       Kind
+	Operations []Operation // none: every operation of the kind
+	Pattern    string
+	Verdict    Verdict
+	Priority   int
+	Source     Source
+	Reason     string
+	Match      []string
+	NotMatch   []string
 }
 
 // A Step is one thing that was considered on the way to a decision.
@@ -54,11 +55,13 @@ type Step struct {
 // and never names a path outside the workspace; Rule and Trace are for the log
 // and for the human who asks "why".
 type Decision struct {
-	Verdict Verdict
-	Reason  string
-	Rule    string
-	Source  Source
-	Trace   []Step
+	Verdict   Verdict
+	Reason    string
+	Rule      string
+	Source    Source
+	Trace     []Step
+	Canonical string   // of a command line: the text that was judged; only it may be executed
+	Env       []string // NAME=VALUE that the execution must be given: what was judged relies on it
 }
 
 // Denied returns a denial with its reason and the rule it came from.

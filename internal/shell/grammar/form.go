@@ -52,17 +52,17 @@ type value struct {
 // kinds are the types of the data files.
 var kinds = []string{
 	"TEXT", "NUM", "NAME", "FILE", "TREE", "WRITE", "WTREE", "DELETE", "MOVE", "EXEC", "DIR", "ARG", "REF", "PKG",
-	"HOST", "URL", "ASSIGN", "KV", "SED", "AWK", "JQ", "CODE", "CMD", "SCRIPT", "GITCONF",
+	"HOST", "URL", "ASSIGN", "KV", "SED", "AWK", "JQ", "CODE", "CMD", "SCRIPT", "GITCONF", "OPTS", "PROG", "GOAL", "REMOTE", "KUBE", "NPM", "PLUS",
 }
 
 // parse adds what a line says to the tree below root.
 func (b *book) parse(root *node, l line) error {
-	head, rest, _ := strings.Cut(l.text, ":")
-	words := strings.Fields(head)[1:]
-	nodes := root.below(words)
-	if flagText, ok := strings.CutPrefix(rest, ":"); ok {
+	head, rest, _ := strings.Cut(l.text, ": ")
+	head, before := strings.CutSuffix(head, ":")
+	nodes := root.below(strings.Fields(head)[1:])
+	if before {
 		for _, n := range nodes {
-			if err := b.parseFlags(l, flagText, &n.before, nil); err != nil {
+			if err := b.parseFlags(l, rest, &n.before, nil); err != nil {
 				return err
 			}
 		}
@@ -150,6 +150,8 @@ func (b *book) parseFlags(l line, text string, into *flags, f *form) error {
 // returns how many of the following tokens it used.
 func parseFlag(l line, token string, next []string, into *flags, f *form) (used int, err error) {
 	switch {
+	case token == "-": // none
+		return 0, nil
 	case token == "*":
 		into.lenient = true
 		return 0, nil
@@ -168,29 +170,19 @@ func parseFlag(l line, token string, next []string, into *flags, f *form) (used 
 	if name, ok := strings.CutPrefix(token, "!"); ok {
 		token, fl.refused = name, true
 	}
-	if i := strings.IndexByte(token, '['); i > 0 {
-		t := strings.TrimSuffix(strings.TrimPrefix(token[i+1:], "="), "]")
-		if fl.value, err = parseValue(l, t); err != nil {
-			return 0, err
-		}
-		token, fl.optional = token[:i], true
-	} else if len(next) > 0 && !fl.refused && isValue(next[0]) {
-		t := strings.TrimSuffix(next[0], "!")
-		if fl.value, err = parseValue(l, t); err != nil {
+	if len(next) > 0 && !fl.refused && isValue(next[0]) {
+		if fl.value, err = parseValue(l, strings.TrimSuffix(next[0], "!")); err != nil {
 			return 0, err
 		}
 		fl.takes, fl.supplies, used = true, strings.HasSuffix(next[0], "!"), 1
 	}
 	names := strings.Split(token, "|")
 	for i, name := range names {
-		if !strings.HasPrefix(name, "-") || len(name) < 2 {
-			return 0, l.errorf("%q is no flag", name)
+		one := fl
+		if names[i], err = one.optionalValue(l, name); err != nil {
+			return 0, err
 		}
-		if strings.ContainsAny(name, "[]=!") {
-			return 0, l.errorf("%q is no flag's name", name)
-		}
-		names[i] = name
-		into.known[name] = fl
+		into.known[names[i]] = one
 	}
 	if required {
 		if f == nil {
@@ -199,6 +191,22 @@ func parseFlag(l line, token string, next []string, into *flags, f *form) (used 
 		f.required = append(f.required, names)
 	}
 	return used, nil
+}
+
+// optionalValue cuts [TYPE] or [=TYPE] off a flag's name.
+func (fl *flag) optionalValue(l line, name string) (string, error) {
+	name, t, has := strings.Cut(name, "[")
+	if has {
+		var err error
+		if fl.value, err = parseValue(l, strings.TrimSuffix(strings.TrimPrefix(t, "="), "]")); err != nil {
+			return "", err
+		}
+		fl.optional = true
+	}
+	if !strings.HasPrefix(name, "-") || len(name) < 2 || strings.ContainsAny(name, "]=!") {
+		return "", l.errorf("%q is no flag", name)
+	}
+	return name, nil
 }
 
 // isValue reports whether a token is a type rather than the next flag.

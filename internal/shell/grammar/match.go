@@ -485,3 +485,40 @@ func (m *match) inner(args []Word) Nested {
 	}
 	return n
 }
+
+// Subcommand returns the program and the words that follow its first flags
+// and are none themselves: "git", "push", "origin". It is exact if the flags
+// before the first of them are all known; otherwise a value of one may be
+// among them.
+func Subcommand(words []Word) (names []string, exact bool) {
+	if len(words) == 0 {
+		return nil, false
+	}
+	name := path.Base(words[0].Text)
+	names = append(names, name)
+	root, err := library().program(name)
+	if err != nil || root == nil {
+		return names, false
+	}
+	rest := words[1:]
+	for n := root; ; {
+		before := match{form: &form{flags: n.before}, program: name}
+		after, err := before.leading(rest)
+		if err != nil {
+			return names, false
+		}
+		rest = after
+		if len(rest) == 0 || n.children[rest[0].Text] == nil || !rest[0].Literal() {
+			break
+		}
+		n = n.children[rest[0].Text]
+		names = append(names, rest[0].Text)
+		rest = rest[1:]
+	}
+	for _, w := range rest {
+		if !isFlag(w) {
+			names = append(names, w.Text)
+		}
+	}
+	return names, true
+}

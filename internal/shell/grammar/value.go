@@ -16,6 +16,8 @@ func (m *match) value(v value, w Word) error {
 	switch v.kind {
 	case "TEXT", "KV":
 		return nil
+	case "PROG":
+		return m.execute(w)
 	case "NAME", "FILE", "TREE", "WRITE", "WTREE", "DELETE", "MOVE", "EXEC", "DIR":
 		return m.path(v.kind, w)
 	}
@@ -33,10 +35,24 @@ func (m *match) value(v value, w Word) error {
 		ok = number(w.Text)
 	case "ARG":
 		return m.arg(w)
+	case "OPTS":
+		return m.opts(w)
 	case "REF":
 		return m.ref(w)
+	case "REMOTE":
+		ok = !strings.HasPrefix(w.Text, "-") && plainName(strings.ReplaceAll(w.Text, "/", ""))
+	case "GOAL":
+		ok = !strings.HasPrefix(w.Text, "-") && plainName(strings.NewReplacer(":", "", "/", "", "[", "", "]", "", ",", "", "@", "").Replace(w.Text)) &&
+			!strings.HasPrefix(w.Text, "/") && !strings.Contains(w.Text, "..")
+	case "KUBE":
+		ok = !strings.HasPrefix(w.Text, "-") && plainName(strings.NewReplacer("/", "", ",", "").Replace(w.Text)) &&
+			!strings.Contains(strings.ToLower(w.Text), "secret")
 	case "PKG":
 		ok = packageName(w.Text)
+	case "NPM":
+		ok = packageName(w.Text) && (strings.HasPrefix(w.Text, "@") && scoped("@"+strings.ReplaceAll(w.Text[1:], "@", ".")) || !strings.Contains(w.Text, "/"))
+	case "PLUS":
+		ok = strings.HasPrefix(w.Text, "+")
 	case "GITCONF":
 		ok = gitSetting(w.Text)
 	case "HOST", "URL":
@@ -95,6 +111,25 @@ func (m *match) arg(w Word) error {
 	if strings.Contains(s, "/") || s == ".." || strings.HasPrefix(s, "~") {
 		m.claim(Use, w)
 	}
+	return nil
+}
+
+// opts accepts what is handed on to another program: like an argument, and
+// never a plugin.
+func (m *match) opts(w Word) error {
+	if strings.Contains(w.Text, "plugin") || strings.HasPrefix(w.Text, "@") || strings.Contains(w.Text, ",@") {
+		return unproven(quote(w.Text), " is not known to be harmless for ", m.form.label)
+	}
+	return m.arg(Word{Text: strings.TrimLeft(w.Text, "-")})
+}
+
+// execute accepts the file of a program, which is run as code of the
+// repository.
+func (m *match) execute(w Word) error {
+	if !w.Literal() || w.Text == "" || strings.HasPrefix(w.Text, "-") || strings.Contains(w.Text, "://") {
+		return unproven("which program ", m.form.label, " runs is not known")
+	}
+	m.claim(Execute, w)
 	return nil
 }
 

@@ -1,0 +1,170 @@
+package policy
+
+import (
+	"path"
+	"strings"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/hostname"
+	"github.com/bawn-dev/bawn/internal/shell/grammar"
+)
+
+// A use is one thing that a part does to a resource.
+type use struct {
+	verb    grammar.Verb
+	path    string // clean and absolute, or a pattern of such paths
+	pattern bool
+}
+
+// usePath judges a use of a path by the same rules as a file tool's path, and
+// lowers the judgement of its part.
+func (p *Policy) usePath(q *Question, j *judgement, u use) {
+	for _, name := range p.names(u) {
+		at := u
+		at.path = name
+		p.usePathAs(q, j, at)
+	}
+}
+
+// names are the path as written and, where links lead elsewhere, where it is.
+func (p *Policy) names(u use) []string {
+	if p.resolve == nil || u.pattern {
+		return []string{u.path}
+	}
+	if real := p.resolve(u.path); real != u.path {
+		return []string{u.path, real}
+	}
+	return []string{u.path}
+}
+
+func (p *Policy) usePathAs(q *Question, j *judgement, u use) {
+	op := operationOf(u.verb)
+	inner := begin(u.path)
+	v, why := q.pathDefault(u)
+	inner.set(stageDefault, v, "builtin:path", bawn.Builtin, why)
+	if u.verb != grammar.Look {
+		rules := p.rulesFor(q, op, u.path)
+		rules.decide(inner)
+	}
+	if pr, ok := p.known.protectedBy(q, opFor(u.verb, op), u.path, u.pattern); ok && !harmlessLook(u.verb, pr) {
+		inner.lower(stageProtected, bawn.Deny, "builtin:protected:"+pr.pattern, bawn.Builtin, pr.reason)
+		j.fixed = true
+	}
+	if reachesProtected(q, u) {
+		inner.lower(stageProtected, bawn.Ask, "builtin:protected-below", bawn.Builtin, "it reaches protected paths below "+u.path)
+		j.fixed = true
+	}
+	j.lower(stageClaim, inner.verdict, inner.rule, inner.source, "to "+u.verb.String()+" "+u.path+": "+inner.reason)
+}
+
+// opFor is the operation that a protection is asked about: looking at a name
+// counts as reading.
+func opFor(v grammar.Verb, op bawn.Operation) bawn.Operation {
+	if v == grammar.Look {
+		return bawn.Read
+	}
+	return op
+}
+
+// harmlessLook: what is protected against writing, or readable system
+// configuration, may be looked at.
+func harmlessLook(v grammar.Verb, pr protection) bool {
+	return v == grammar.Look && !pr.reads
+}
+
+// rulesFor finds the rules about a path.
+func (p *Policy) rulesFor(q *Question, op bawn.Operation, name string) verdicts {
+	lists := [2][]*rule{p.table.paths[path.Base(name)], p.table.paths[""]}
+	return winner(lists, op, func(r *rule) bool { return r.matchesPath(q, name) })
+}
+
+func operationOf(v grammar.Verb) bawn.Operation {
+	switch v {
+	case grammar.Look, grammar.Read, grammar.ReadTree, grammar.Enter, grammar.Use:
+		return bawn.Read
+	case grammar.Delete, grammar.Move:
+		return bawn.Delete
+	case grammar.Execute:
+		return bawn.Exec
+	case grammar.Connect:
+		return bawn.Connect
+	}
+	return bawn.Write
+}
+
+// devices that a redirection may name.
+var devices = map[string]bool{
+	"/dev/null": true, "/dev/stdin": true, "/dev/stdout": true, "/dev/stderr": true, "/dev/tty": true,
+}
+
+// pathDefault is the verdict on a use of a path where no rule speaks.
+func (q *Question) pathDefault(u use) (bawn.Verdict, string) {
+	device := strings.HasPrefix(u.path, "/dev/")
+	switch {
+	case devices[u.path] || strings.HasPrefix(u.path, "/dev/fd/"):
+		return bawn.Allow, "a standard stream"
+	case device && u.verb != grammar.Look:
+		return bawn.Ask, "a device"
+	case u.verb == grammar.Look, u.verb == grammar.Read, u.verb == grammar.ReadTree:
+		return bawn.Allow, "reading"
+	case q.inWorkspace(u.path):
+		return bawn.Allow, "in the workspace"
+	case scratch(u.path) && u.verb != grammar.Execute && u.verb != grammar.Use:
+		return bawn.Allow, "a place for temporary files"
+	}
+	return bawn.Ask, "outside the workspace"
+}
+
+// inWorkspace reports whether p lies in the workspace. A workspace that holds
+// the home directory, or is the root, is none.
+func (q *Question) inWorkspace(p string) bool {
+	w := q.Workspace
+	return w != "" && w != "/" && !fspath.Below(q.Home, w) && fspath.Below(p, w)
+}
+
+// scratch reports whether p lies below a directory for temporary files.
+func scratch(p string) bool {
+	return (fspath.Below(p, "/tmp") && p != "/tmp") || (fspath.Below(p, "/var/tmp") && p != "/var/tmp")
+}
+
+// reachesProtected reports whether reading everything below a path reads a
+// home directory or the system's configuration.
+func reachesProtected(q *Question, u use) bool {
+	if u.verb != grammar.ReadTree {
+		return false
+	}
+	p := u.path
+	if q.Workspace != "" && q.inWorkspace(p) {
+		return false
+	}
+	for _, h := range []string{q.Home, "/root", "/etc", "/proc", "/home", "/Users", "/run", "/var/run"} {
+		if h != "" && h != "/" && fspath.Below(h, p) {
+			return true
+		}
+	}
+	dir := path.Dir(p)
+	return dir == "/home" || dir == "/Users"
+}
+
+// useHost judges a connection.
+func (p *Policy) useHost(q *Question, j *judgement, target string) {
+	inner := begin(target)
+	host, class, port, err := hostname.Split(target)
+	if err != nil {
+		j.lower(stageClaim, bawn.Ask, "builtin:host", bawn.Builtin, err.Error())
+		j.fixed = true
+		return
+	}
+	v, why := q.base(part{class: RemoteAction, proven: true, sends: true})
+	if q.Mode != bawn.ModePermissive || class != hostname.Name || q.Action.Kind == bawn.Command {
+		v, why = min(v, bawn.Ask), "no rule names the host "+host
+	}
+	inner.set(stageDefault, v, "builtin:host", bawn.Builtin, why)
+	lists := [2][]*rule{p.table.hosts[domain(host)], p.table.hosts[""]}
+	rules := winner(lists, bawn.Connect, func(r *rule) bool {
+		return hostname.Match(r.host, host) && (r.port == "" || r.port == port)
+	})
+	rules.decide(inner)
+	j.lower(stageClaim, inner.verdict, inner.rule, inner.source, "to connect to "+host+": "+inner.reason)
+}

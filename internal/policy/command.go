@@ -1,0 +1,450 @@
+package policy
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/shell"
+	"github.com/bawn-dev/bawn/internal/shell/grammar"
+)
+
+// environment is what a command line is executed with, and nothing else: a
+// variable that is in neither list is empty.
+var (
+	environment      = map[string]string{"TMPDIR": "/tmp"}
+	environmentNames = []string{"PATH", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "HOSTNAME"}
+)
+
+// decideCommand judges every simple command of a line by what it would do. The
+// strictest judgement is the decision.
+func (p *Policy) decideCommand(q *Question) bawn.Decision {
+	if q.Action.Operation != bawn.Exec {
+		return bawn.Denied("a command can only be executed", "builtin:operation")
+	}
+	r := reading{p: p, q: q, line: q.read()}
+	var parts []*judgement
+	for _, o := range r.line.Opaque {
+		parts = append(parts, r.opaque(o))
+	}
+	for i := range r.line.Commands {
+		parts = append(parts, r.command(&r.line.Commands[i]))
+	}
+	if len(parts) == 0 {
+		j := begin("nothing")
+		v, why := q.base(part{class: ReadOnly, proven: true})
+		j.set(stageDefault, v, "builtin:default", bawn.Builtin, why)
+		parts = append(parts, j)
+	}
+	d := combine(parts)
+	d.Canonical = r.line.Canonical
+	if r.git {
+		d.Env = gitPins
+	}
+	return d
+}
+
+// read takes the action's line, or its argv if it has one, apart.
+func (q *Question) read() shell.Line {
+	c := shell.Context{Dir: q.Action.Dir, Home: q.Home, Env: environment, Names: environmentNames}
+	if len(q.Action.Args) > 0 {
+		return shell.ReadArgs(q.Action.Args, c)
+	}
+	return shell.Read(q.Action.Resource, c)
+}
+
+// combine makes one decision of many judgements.
+func combine(parts []*judgement) bawn.Decision {
+	worst := parts[0]
+	var trace []bawn.Step
+	for _, j := range parts {
+		if j.verdict < worst.verdict {
+			worst = j
+		}
+		trace = append(trace, j.steps...)
+	}
+	return bawn.Decision{Verdict: worst.verdict, Reason: worst.reason, Rule: worst.rule, Source: worst.source, Trace: trace}
+}
+
+// A reading is one line on its way to a decision, with what its earlier
+// commands have done.
+type reading struct {
+	p       *Policy
+	q       *Question
+	line    shell.Line
+	planted []string // paths written by the line that something could execute
+	linked  bool     // the line makes links or moves directories
+	git     bool     // a git command was allowed that relies on its pins
+}
+
+// opaque is never allowed without a human, whatever rules say.
+func (r *reading) opaque(o shell.Opaque) *judgement {
+	j := begin(o.Text)
+	v, why := r.q.base(part{class: Destructive})
+	j.set(stageDefault, v, "builtin:opaque", bawn.Builtin, why)
+	j.lower(stageOpaque, bawn.Ask, "builtin:opaque", bawn.Builtin, "it can't be read with certainty: "+o.Reason)
+	j.fixed = true
+	return j
+}
+
+// command judges one simple command.
+func (r *reading) command(c *shell.Command) *judgement {
+	j := begin(text(c))
+	kind := r.kindOf(c)
+	v, why := r.q.base(kind)
+	if c.Unproven != "" && !kind.proven {
+		why += ": " + c.Unproven
+	}
+	j.set(stageDefault, v, "builtin:default", bawn.Builtin, why)
+	ruled := false
+	if len(c.Words) > 0 && c.Words[0].Literal() {
+		a := newArgv(c.Words)
+		ruled = r.rules(&a, j)
+		r.danger(&a, c, j)
+	}
+	r.uses(c, j)
+	r.secrets(c, j)
+	r.settings(c, j)
+	r.sameLine(c, kind, j)
+	if !ruled {
+		r.learned(c, kind, j)
+	}
+	r.limits(kind, j)
+	r.git = r.git || kind.proven && strings.HasPrefix(c.Meaning.Form, "git ") && j.verdict == bawn.Allow
+	return j
+}
+
+// text is a command as it is shown in a trace.
+func text(c *shell.Command) string {
+	var b strings.Builder
+	for _, v := range c.Via {
+		b.WriteString(v + " → ")
+	}
+	for i, w := range c.Words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(w.Text)
+	}
+	if b.Len() == 0 {
+		return "assignments and redirections"
+	}
+	return b.String()
+}
+
+// kindOf sorts a command by its effect and by what it claims.
+func (r *reading) kindOf(c *shell.Command) part {
+	k := part{class: ReadOnly, proven: true} // bare assignments and redirections
+	if len(c.Words) > 0 {
+		k = partOf(c.Meaning.Effect)
+		if c.Unproven != "" || !k.proven {
+			return part{class: Destructive, changes: true, sends: true}
+		}
+	}
+	for _, cl := range c.Meaning.Claims {
+		switch cl.Verb {
+		case grammar.Delete:
+			k.class = Destructive
+		case grammar.WriteTree:
+			k.wild = writesTrees
+		}
+	}
+	if writes := slices.ContainsFunc(c.Redirects, func(rd shell.Redirect) bool { return rd.Writes() && !devices[rd.Target.Text] }); writes && k.class == ReadOnly {
+		k.class, k.changes = LocalMutation, true
+	}
+	return k
+}
+
+// rules applies the rules over commands. It reports whether one spoke.
+func (r *reading) rules(a *argv, j *judgement) bool {
+	lists := [2][]*rule{r.p.table.commands[a.program], r.p.table.commands[""]}
+	w := winner(lists, bawn.Exec, func(rl *rule) bool {
+		return rl.shape.matches(a) && (rl.shape.open || rl.shape.closed(a))
+	})
+	w.decide(j)
+	return w.all != nil || w.project != nil
+}
+
+// danger asks for what is dangerous, and for what could be: a word that is
+// not known, of a program that has dangers.
+func (r *reading) danger(a *argv, c *shell.Command, j *judgement) {
+	if d, ok := r.p.known.dangers.find(a); ok {
+		j.lower(stageDangerous, bawn.Ask, "builtin:"+d.family+":"+d.pattern, bawn.Builtin, d.reason)
+		j.fixed = true
+		return
+	}
+	unknown := slices.ContainsFunc(c.Words[1:], func(w grammar.Word) bool { return w.Vague != "" && w.Text == "" && len(w.Below) == 0 })
+	if unknown && c.Unproven != "" && r.p.known.dangers.possible(a.program) {
+		j.lower(stageDangerous, bawn.Ask, "builtin:unknown-words", bawn.Builtin, "words that are not known can make "+a.program+" dangerous")
+		j.fixed = true
+	}
+}
+
+// uses judges every path and host that the command names.
+func (r *reading) uses(c *shell.Command, j *judgement) {
+	for _, cl := range c.Meaning.Claims {
+		r.claim(c, cl, j)
+	}
+	for _, rd := range c.Redirects {
+		r.redirect(c, rd, j)
+	}
+	if c.Unproven == "" || len(c.Words) == 0 {
+		return
+	}
+	for _, w := range c.Words {
+		r.mentions(c, w.Text, j)
+	}
+}
+
+func (r *reading) claim(c *shell.Command, cl grammar.Claim, j *judgement) {
+	switch cl.Verb {
+	case grammar.Connect:
+		r.p.useHost(r.q, j, cl.Value.Text)
+	case grammar.Setenv:
+		name, value, _ := strings.Cut(cl.Value.Text, "=")
+		r.setting(name, value, cl.Value.Literal(), j)
+	default:
+		r.path(c, cl, j)
+	}
+}
+
+func (r *reading) redirect(c *shell.Command, rd shell.Redirect, j *judgement) {
+	verb := grammar.Verb(0)
+	switch {
+	case rd.Writes():
+		verb = grammar.Write
+	case rd.Reads():
+		verb = grammar.Read
+	default:
+		return
+	}
+	if t := rd.Target; t.Literal() && (strings.HasPrefix(t.Text, "/dev/tcp/") || strings.HasPrefix(t.Text, "/dev/udp/")) {
+		j.lower(stageDangerous, bawn.Ask, "builtin:dev-tcp", bawn.Builtin, "the shell opens a connection")
+		j.fixed = true
+		return
+	}
+	r.path(c, grammar.Claim{Verb: verb, Value: rd.Target}, j)
+}
+
+// path puts a claim to the rules, in every directory where the command may
+// run.
+func (r *reading) path(c *shell.Command, cl grammar.Claim, j *judgement) {
+	for _, name := range r.places(c, cl) {
+		if name == "" {
+			j.lower(stageClaim, bawn.Ask, "builtin:path", bawn.Builtin, "which path it is about to "+cl.Verb.String()+" is not known")
+			continue
+		}
+		r.p.usePath(r.q, j, use{verb: cl.Verb, path: name, pattern: cl.Value.Glob})
+	}
+}
+
+// places are the absolute paths that a claim can mean; "" for one that is not
+// known.
+func (r *reading) places(c *shell.Command, cl grammar.Claim) (out []string) {
+	values := []string{cl.Value.Text}
+	if cl.Value.Vague != "" {
+		if len(cl.Value.Below) == 0 {
+			return []string{""}
+		}
+		values = cl.Value.Below
+	}
+	dirs := c.Dirs
+	if len(dirs) == 0 {
+		dirs = []string{""}
+	}
+	for _, v := range values {
+		for _, dir := range dirs {
+			for _, d := range cl.Dir {
+				dir, _ = r.absolute(d.Text, dir)
+			}
+			name, _ := r.absolute(v, dir)
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// absolute makes a path clean and absolute; "" when it can't be.
+func (r *reading) absolute(v, dir string) (string, bool) {
+	name, err := fspath.Clean(v, dir, r.q.Home)
+	if err != nil {
+		return "", false
+	}
+	return throughProc(name), true
+}
+
+// throughProc undoes the links of /proc that lead back to the root.
+func throughProc(name string) string {
+	for _, self := range []string{"/proc/self/root", "/proc/thread-self/root", "/proc/1/root"} {
+		if rest, ok := strings.CutPrefix(name, self+"/"); ok {
+			return throughProc("/" + rest)
+		}
+	}
+	return name
+}
+
+// mentions looks for protected paths in the words of a command of which
+// nothing else is known.
+func (r *reading) mentions(c *shell.Command, word string, j *judgement) {
+	for _, v := range append(strings.FieldsFunc(word, func(c rune) bool { return strings.ContainsRune("=@:, '\"`()<>;", c) }), word) {
+		if !strings.ContainsAny(v, "/~.") || strings.HasPrefix(v, "-") || strings.Contains(v, "//") {
+			continue
+		}
+		for _, name := range r.places(c, grammar.Claim{Value: grammar.Word{Text: v}}) {
+			if pr, ok := r.p.known.protectedBy(r.q, bawn.Read, name, false); ok && name != "" {
+				j.lower(stageProtected, bawn.Deny, "builtin:protected:"+pr.pattern, bawn.Builtin, pr.reason)
+				j.fixed = true
+			}
+		}
+	}
+}
+
+// secrets asks before a variable that holds a secret by its name is used.
+func (r *reading) secrets(c *shell.Command, j *judgement) {
+	check := func(w grammar.Word) {
+		for _, name := range w.Unset {
+			if r.p.known.secret(name) {
+				j.lower(stageSecret, bawn.Ask, "builtin:secret-variable", bawn.Builtin, "the variable "+name+" may hold a secret")
+				j.fixed = true
+			}
+		}
+	}
+	for _, w := range c.Words {
+		check(w)
+	}
+	for _, a := range c.Assigns {
+		check(a.Value)
+	}
+	for _, rd := range c.Redirects {
+		check(rd.Target)
+		check(rd.Text)
+	}
+}
+
+// settings judges the variables that are set.
+func (r *reading) settings(c *shell.Command, j *judgement) {
+	for _, a := range c.Assigns {
+		if a.Exported || len(c.Words) > 0 {
+			if len(c.Words) > 0 && silent[c.Words[0].Text] {
+				continue
+			}
+			r.setting(a.Name, a.Value.Text, a.Value.Literal(), j)
+			continue
+		}
+		for _, e := range r.p.known.environ {
+			if !e.allow && wild(e.name, a.Name) {
+				r.setting(a.Name, a.Value.Text, a.Value.Literal(), j)
+				break
+			}
+		}
+	}
+}
+
+// silent are programs that heed no variable that a line can set.
+var silent = map[string]bool{"echo": true, "true": true, "false": true, ":": true, "printf": true}
+
+func (r *reading) setting(name, value string, known bool, j *judgement) {
+	v, why := r.p.known.setting(name, value, known)
+	j.lower("variable", v, "builtin:variable", bawn.Builtin, why)
+}
+
+// dataFiles are endings of files that nothing executes.
+var dataFiles = []string{".txt", ".log", ".out", ".csv", ".tsv", ".md", ".err", ".diff", ".patch", ".bak", ".orig"}
+
+// sameLine asks where a line runs what it has just written, or follows a link
+// it has just made: nobody has looked at that yet.
+func (r *reading) sameLine(c *shell.Command, k part, j *judgement) {
+	runs := k.wild == runsRepository
+	if runs && len(r.planted) > 0 {
+		j.lower(stagePlanted, bawn.Ask, "builtin:same-line", bawn.Builtin, "it may run "+r.planted[0]+", which the same line writes")
+		j.fixed = true
+	}
+	if c.Loop && c.Background {
+		j.lower("loop", bawn.Ask, "builtin:loop", bawn.Builtin, "a loop starts programs without waiting for them")
+	}
+	if k.class != ReadOnly && r.linked {
+		j.lower(stagePlanted, bawn.Ask, "builtin:same-line", bawn.Builtin, "it may follow a link that the same line makes")
+		j.fixed = true
+	}
+	r.remember(c, k)
+}
+
+// remember notes what a command leaves for those after it.
+func (r *reading) remember(c *shell.Command, k part) {
+	if len(c.Words) > 0 && c.Unproven == "" && k.wild != runsRepository {
+		switch base(c.Words[0].Text) {
+		case "ln", "cp", "mv", "install", "rsync":
+			r.linked = r.linked || base(c.Words[0].Text) == "ln"
+			r.plant(c, grammar.Write, grammar.WriteTree, grammar.Move)
+		case "mkdir", "touch", "chmod", "rmdir", "gzip", "xz", "zip":
+		default:
+			r.plant(c, grammar.Write, grammar.WriteTree)
+		}
+	}
+	for _, rd := range c.Redirects {
+		if rd.Writes() && !devices[rd.Target.Text] {
+			r.written(rd.Target.Text)
+		}
+	}
+}
+
+func (r *reading) plant(c *shell.Command, verbs ...grammar.Verb) {
+	for _, cl := range c.Meaning.Claims {
+		if slices.Contains(verbs, cl.Verb) {
+			r.written(cl.Value.Text)
+		}
+	}
+}
+
+func (r *reading) written(name string) {
+	if !slices.Contains(dataFiles, path.Ext(name)) {
+		r.planted = append(r.planted, name)
+	}
+}
+
+// learned lets what the human has taught answer where only the default spoke.
+func (r *reading) learned(c *shell.Command, k part, j *judgement) {
+	if r.p.memory == nil || j.verdict != bawn.Ask || j.fixed || r.q.Taint.Any() || r.q.Autonomy < bawn.AutonomyModerate {
+		return
+	}
+	s, ok := shapeOf(r.q, c, k)
+	if !ok {
+		return
+	}
+	v, sure, ok := r.p.memory.Recall(s)
+	if ok && sure >= Sure && v <= bawn.Allow {
+		j.set(stageLearned, v, "learned:"+s, bawn.Learned, "answered alike before: "+s)
+	}
+}
+
+// limits applies what mode and autonomy say of every verdict, also of one
+// that a rule gave.
+func (r *reading) limits(k part, j *judgement) { r.q.limits(k, j) }
+
+func (q *Question) limits(k part, j *judgement) {
+	switch {
+	case q.Mode > bawn.ModePermissive || q.Autonomy > bawn.AutonomyFull:
+		j.lower(stageMode, bawn.Deny, "builtin:mode", bawn.Builtin, "the mode or autonomy is none that exists")
+	case q.Mode == bawn.ModePlan && k.class != ReadOnly:
+		j.lower(stageMode, bawn.Deny, "builtin:mode", bawn.Builtin, "plan mode: look, do not touch")
+	case q.Mode == bawn.ModeStrict:
+		j.lower(stageMode, bawn.Ask, "builtin:mode", bawn.Builtin, "strict mode: every action asks")
+	}
+	if q.Autonomy <= bawn.AutonomyLimited && j.verdict == bawn.Ask && q.Mode != bawn.ModeStrict {
+		j.lower(stageMode, bawn.Deny, "builtin:autonomy", bawn.Builtin, q.Autonomy.String()+" autonomy: a question is a no")
+	}
+}
+
+// gitPins are what git must be given so that it runs no program that a
+// repository names: hooks, the file system monitor, a pager, an editor, a
+// diff program (git-config(1), git(1)).
+var gitPins = []string{
+	"GIT_CONFIG_COUNT=4",
+	"GIT_CONFIG_KEY_0=core.hooksPath", "GIT_CONFIG_VALUE_0=/dev/null",
+	"GIT_CONFIG_KEY_1=core.fsmonitor", "GIT_CONFIG_VALUE_1=false",
+	"GIT_CONFIG_KEY_2=core.pager", "GIT_CONFIG_VALUE_2=cat",
+	"GIT_CONFIG_KEY_3=diff.external", "GIT_CONFIG_VALUE_3=",
+	"GIT_PAGER=cat", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0",
+}

@@ -1,0 +1,93 @@
+package policy
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/shell"
+	"github.com/bawn-dev/bawn/internal/shell/grammar"
+)
+
+// How sure a learned answer must be to apply by itself, and to be suggested
+// (SPEC C6): the same answer 5 of 5 times is 6/7 = 0.857, 3 of 3 is 0.8.
+const (
+	Sure    = 0.85
+	Suggest = 0.70
+)
+
+// unlearnable are programs that run what they are given: an answer about one
+// line of them says nothing of the next.
+var unlearnable = func() map[string]bool {
+	m := map[string]bool{}
+	for name := range strings.FieldsSeq(`sh bash dash zsh ksh fish csh tcsh busybox env nice nohup timeout xargs parallel sudo doas su ssh
+		python python3 python2 node deno bun perl ruby php lua awk gawk mawk sed find git make npx docker podman kubectl
+		command exec eval time stdbuf setsid watch script strace gdb expect socat nc ncat curl wget`) {
+		m[name] = true
+	}
+	return m
+}()
+
+// shapeOf generalises a command to the shape under which answers are
+// remembered: its program and subcommand, the names of its flags, and the
+// directories its paths lie in. What is not a plain proven command of the
+// workspace has none.
+func shapeOf(q *Question, c *shell.Command, k part) (string, bool) {
+	if len(c.Words) == 0 || len(c.Via) > 0 || len(c.Redirects) > 0 || len(c.Assigns) > 0 || k.class == Destructive || !k.proven {
+		return "", false
+	}
+	a := newArgv(c.Words)
+	if unlearnable[a.program] || strings.Contains(c.Words[0].Text, "/") {
+		return "", false
+	}
+	out := []string{a.program}
+	if names, exact := grammar.Subcommand(c.Words); exact {
+		out = append(out, names[1:]...)
+	}
+	var flags, places []string
+	for _, w := range a.words {
+		if !w.Literal() {
+			return "", false
+		}
+		if strings.HasPrefix(w.Text, "-") {
+			name, _, _ := strings.Cut(w.Text, "=")
+			flags = append(flags, name)
+		}
+	}
+	for _, cl := range c.Meaning.Claims {
+		places = append(places, cl.Verb.String()+":"+path.Dir(cl.Value.Text)+"/*")
+	}
+	slices.Sort(flags)
+	slices.Sort(places)
+	return strings.Join(slices.Concat(out, slices.Compact(flags), slices.Compact(places)), " "), true
+}
+
+// Shapes returns the shapes under which the answer to a question could be
+// remembered, none if any part of the action must be asked each time.
+func (p *Policy) Shapes(q *Question) []string {
+	if q.Action.Kind != bawn.Command || q.Taint.Any() {
+		return nil
+	}
+	r := reading{p: p, q: q, line: q.read()}
+	if len(r.line.Opaque) > 0 {
+		return nil
+	}
+	var out []string
+	for i := range r.line.Commands {
+		c := &r.line.Commands[i]
+		j := r.command(c)
+		if j.fixed {
+			return nil
+		}
+		if j.verdict == bawn.Allow {
+			continue
+		}
+		s, ok := shapeOf(q, c, r.kindOf(c))
+		if !ok {
+			return nil
+		}
+		out = append(out, s)
+	}
+	return out
+}

@@ -1,0 +1,77 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/shell/grammar"
+)
+
+// decidePath judges what a file tool wants to do.
+func (p *Policy) decidePath(q *Question) bawn.Decision {
+	name, err := fspath.Clean(q.Action.Resource, q.Action.Dir, q.Home)
+	if err != nil {
+		return bawn.Denied(err.Error(), "builtin:path")
+	}
+	name = throughProc(name)
+	k, u := part{class: ReadOnly, proven: true}, use{verb: grammar.Read, path: name}
+	switch q.Action.Operation {
+	case bawn.Read:
+	case bawn.Write, bawn.Create:
+		k.class, k.changes, u.verb = LocalMutation, true, grammar.Write
+	case bawn.Delete:
+		k.class, u.verb = Destructive, grammar.Delete
+	case bawn.Exec:
+		k.class, k.changes, k.wild, u.verb = LocalMutation, true, runsRepository, grammar.Execute
+	default:
+		return bawn.Denied("a file can only be read, written, created, deleted or executed", "builtin:operation")
+	}
+	j := begin(q.Action.Operation.String() + " " + name)
+	v, why := q.base(k)
+	j.set(stageDefault, v, "builtin:default", bawn.Builtin, why)
+	rules := p.rulesFor(q, q.Action.Operation, name)
+	rules.decide(j)
+	if u.verb != grammar.Read && rules.all == nil && !q.inWorkspace(name) && !scratch(name) {
+		j.lower(stageClaim, bawn.Ask, "builtin:path", bawn.Builtin, "outside the workspace")
+	}
+	for _, at := range p.names(u) {
+		if pr, ok := p.known.protectedBy(q, q.Action.Operation, at, false); ok {
+			j.lower(stageProtected, bawn.Deny, "builtin:protected:"+pr.pattern, bawn.Builtin, pr.reason)
+		}
+	}
+	q.limits(k, j)
+	return combine([]*judgement{j})
+}
+
+// decideHost judges a connection.
+func (p *Policy) decideHost(q *Question) bawn.Decision {
+	if q.Action.Operation != bawn.Connect {
+		return bawn.Denied("a host can only be connected to", "builtin:operation")
+	}
+	j := begin("connect " + q.Action.Resource)
+	j.set(stageDefault, bawn.Allow, "builtin:host", bawn.Builtin, "the host decides")
+	p.useHost(q, j, q.Action.Resource)
+	q.limits(part{class: RemoteAction, proven: true, sends: true}, j)
+	return combine([]*judgement{j})
+}
+
+// decideTool judges a call of a tool. Nothing is known of what a tool does, so
+// it counts as one that can destroy until a rule names it.
+func (p *Policy) decideTool(q *Question) bawn.Decision {
+	if q.Action.Operation != bawn.Call {
+		return bawn.Denied("a tool can only be called", "builtin:operation")
+	}
+	j := begin("call " + q.Action.Resource)
+	k := part{class: Destructive}
+	v, why := q.base(k)
+	j.set(stageDefault, v, "builtin:tool", bawn.Builtin, why)
+	lists := [2][]*rule{p.table.tools[q.Action.Resource], p.table.tools[""]}
+	rules := winner(lists, bawn.Call, func(r *rule) bool { return wild(r.Pattern, q.Action.Resource) })
+	rules.decide(j)
+	if strings.ContainsFunc(q.Action.Resource, func(c rune) bool { return c < ' ' || c > '~' }) {
+		j.lower(stageOpaque, bawn.Deny, "builtin:tool", bawn.Builtin, "the tool's name has unusual characters")
+	}
+	q.limits(k, j)
+	return combine([]*judgement{j})
+}

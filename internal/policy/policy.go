@@ -1,0 +1,151 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/bawn-dev/bawn"
+)
+
+// A Policy decides. It is safe for concurrent use and never changes; a new
+// generation is a new Policy.
+type Policy struct {
+	rules   []*rule
+	table   *table
+	known   *knowledge
+	memory  Memory
+	resolve func(string) string
+	cache   cache
+}
+
+// A Memory is what earlier answers of the human have taught (SPEC C6).
+type Memory interface {
+	// Recall returns the learned verdict on a shape, how sure it is from 0 to 1,
+	// and whether there is one.
+	Recall(shape string) (bawn.Verdict, float64, bool)
+}
+
+// Options are what a policy may be given besides its rules.
+type Options struct {
+	// Resolve returns where a path leads when links are followed. Both the path
+	// and where it leads are judged. It makes decisions depend on the disk, so
+	// they are not cached.
+	Resolve func(string) string
+	Memory  Memory
+}
+
+// New compiles rules on top of the built-in ones. A rule that can't be read,
+// fails its own example, or allows in a source that may only narrow is refused
+// with all others that are wrong; then there is no policy.
+func New(rules []bawn.Rule, o Options) (*Policy, error) {
+	p := &Policy{known: builtin(), memory: o.Memory, resolve: o.Resolve}
+	var wrong []string
+	for _, r := range append(Builtins(), rules...) {
+		c, err := compile(r)
+		if err == nil {
+			err = c.check()
+		}
+		if err != nil {
+			wrong = append(wrong, err.Error())
+			continue
+		}
+		p.rules = append(p.rules, c)
+	}
+	if len(wrong) > 0 {
+		return nil, fmt.Errorf("%s", strings.Join(wrong, "\n"))
+	}
+	p.table = newTable(p.rules)
+	return p, nil
+}
+
+// Rules lists the rules in the order in which they win.
+func (p *Policy) Rules() []bawn.Rule {
+	var out []bawn.Rule
+	for _, r := range p.rules {
+		out = append(out, r.Rule)
+	}
+	slices.SortStableFunc(out, func(a, b bawn.Rule) int { return b.Priority - a.Priority })
+	return out
+}
+
+// Decide answers a question. It asks nobody, records nothing and never fails:
+// what it can't judge it denies.
+func (p *Policy) Decide(q *Question) bawn.Decision {
+	if !q.Action.Valid() {
+		return bawn.Denied("the action names no kind, operation or resource", "builtin:invalid-action")
+	}
+	if p.resolve != nil || p.memory != nil || slices.ContainsFunc(q.Action.Args, hasNUL) {
+		return p.decide(q)
+	}
+	k := q.key()
+	if d, ok := p.cache.get(&k); ok {
+		return d
+	}
+	d := p.decide(q)
+	p.cache.put(&k, d)
+	return d
+}
+
+func hasNUL(s string) bool { return strings.IndexByte(s, 0) >= 0 }
+
+func (p *Policy) decide(q *Question) bawn.Decision {
+	switch q.Action.Kind {
+	case bawn.Command:
+		return p.decideCommand(q)
+	case bawn.Filesystem:
+		return p.decidePath(q)
+	case bawn.Network:
+		return p.decideHost(q)
+	}
+	return p.decideTool(q)
+}
+
+// A Decider puts the actions of one session to a policy.
+type Decider struct {
+	Policy  *Policy
+	Session Question // what all its questions share; Action is set for each
+}
+
+var _ bawn.Decider = Decider{}
+
+// Decide never returns an error.
+func (d Decider) Decide(_ context.Context, a bawn.Action) (bawn.Decision, error) {
+	if d.Policy == nil {
+		return bawn.Denied("there is no policy", "builtin:no-policy"), nil
+	}
+	q := d.Session
+	q.Action = a
+	return d.Policy.Decide(&q), nil
+}
+
+// maxCached bounds the cache; it starts anew when it is full.
+const maxCached = 4096
+
+// A cache holds decisions of one policy by their question. It never holds an
+// approval: what a human said is no part of a policy's decision.
+type cache struct {
+	mu      sync.RWMutex
+	entries map[key]*bawn.Decision
+}
+
+func (c *cache) get(k *key) (bawn.Decision, bool) {
+	c.mu.RLock()
+	d := c.entries[*k]
+	c.mu.RUnlock()
+	if d == nil {
+		return bawn.Decision{}, false
+	}
+	return *d, true
+}
+
+func (c *cache) put(k *key, d bawn.Decision) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries == nil || len(c.entries) >= maxCached {
+		c.entries = make(map[key]*bawn.Decision, 64)
+	}
+	c.entries[*k] = &d
+}

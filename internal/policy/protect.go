@@ -1,0 +1,136 @@
+package policy
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/fspath"
+)
+
+// A protection is a pattern of paths that nothing may touch, or only read
+// (SPEC C5, K4, K6).
+type protection struct {
+	system  string // "all", "linux", "darwin", "windows"
+	reads   bool   // reading is denied as well
+	pattern string
+	parts   []string
+	reason  string
+}
+
+func parseProtected(list []entry) (out []protection, err error) {
+	for _, e := range list {
+		if len(e.fields) != 4 {
+			return nil, e.errorf("want SYSTEM | OPERATIONS | PATTERN | REASON")
+		}
+		p := protection{system: e.fields[0], pattern: e.fields[2], reason: e.fields[3]}
+		switch e.fields[1] {
+		case "read,write":
+			p.reads = true
+		case "write":
+		default:
+			return nil, e.errorf("unknown operations %q; want write or read,write", e.fields[1])
+		}
+		if !slices.Contains([]string{"all", "linux", "darwin", "windows"}, p.system) {
+			return nil, e.errorf("unknown system %q", p.system)
+		}
+		p.pattern = strings.ToLower(p.pattern)
+		p.parts = strings.Split(p.pattern, "/")
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// protectedBy returns the protection that stands against an operation on a
+// clean absolute path. Letter case never makes a difference: a file system
+// that ignores it may hold the path.
+func (k *knowledge) protectedBy(q *Question, op bawn.Operation, p string, pattern bool) (protection, bool) {
+	lower := strings.ToLower(p)
+	home := strings.ToLower(q.Home)
+	for _, pr := range k.protected {
+		if q.System != "" && pr.system != "all" && pr.system != q.System {
+			continue
+		}
+		if op == bawn.Read && !pr.reads {
+			continue
+		}
+		if pr.covers(lower, home, pattern) {
+			return pr, true
+		}
+	}
+	return protection{}, false
+}
+
+// covers matches the path, or what a pattern could match.
+func (pr *protection) covers(p, home string, pattern bool) bool {
+	want := pr.pattern
+	if rest, ok := strings.CutPrefix(want, "~/"); ok {
+		// Whoever's home: the session's own, or one that looks like a home.
+		if pr.coversBelow(p, home, rest, pattern) {
+			return true
+		}
+		return slices.ContainsFunc(homes, func(h string) bool { return pr.match(h+"/"+rest, p, pattern) })
+	}
+	return pr.match(want, p, pattern)
+}
+
+// homes are patterns of home directories.
+var homes = []string{"/home/*", "/users/*", "/root", "/var/root"}
+
+func (pr *protection) coversBelow(p, home, rest string, pattern bool) bool {
+	return home != "" && home != "/" && pr.match(home+"/"+rest, p, pattern)
+}
+
+func (pr *protection) match(want, p string, pattern bool) bool {
+	if !pattern {
+		return fspath.Match(want, p)
+	}
+	return overlap(strings.Split(want, "/"), strings.Split(p, "/"))
+}
+
+// overlap reports whether some path can match both patterns; it is rather
+// true once too often. "**" stands for any number of segments in a only.
+func overlap(a, b []string) bool {
+	switch {
+	case len(a) == 0:
+		return len(b) == 0
+	case a[0] == "**":
+		return overlap(a[1:], b) || len(b) > 0 && overlap(a, b[1:])
+	case len(b) == 0:
+		return false
+	}
+	return segments(a[0], b[0]) && overlap(a[1:], b[1:])
+}
+
+// segments reports whether two segments, each maybe with wildcards, can be
+// the same: their literal beginnings and ends must agree. A leading dot is
+// matched only by a dot, as in the shell.
+func segments(a, b string) bool {
+	const special = "*?["
+	i, j := strings.IndexAny(a, special), strings.IndexAny(b, special)
+	switch {
+	case i < 0 && j < 0:
+		return a == b
+	case i < 0:
+		return wildSegment(b, a)
+	case j < 0:
+		return wildSegment(a, b)
+	}
+	n := min(i, j)
+	return a[:n] == b[:n]
+}
+
+// wildSegment matches a shell pattern of one segment; what it does not
+// understand matches.
+func wildSegment(pattern, text string) bool {
+	if strings.HasPrefix(text, ".") && pattern[0] != '.' {
+		return false
+	}
+	if strings.ContainsAny(pattern, "[({!+@") {
+		n := strings.IndexAny(pattern, "*?[({!+@")
+		return strings.HasPrefix(text, pattern[:n])
+	}
+	ok, err := path.Match(pattern, text)
+	return ok || err != nil
+}

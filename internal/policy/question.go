@@ -1,0 +1,82 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/bawn-dev/bawn"
+)
+
+// A Question is an action with all that its decision depends on: the same
+// question has the same answer as long as the policy is the same.
+type Question struct {
+	Action    bawn.Action
+	Mode      bawn.Mode
+	Autonomy  bawn.Autonomy
+	Contained bool   // the action happens in a sandbox that was verified
+	Workspace string // absolute; "" means that nothing lies in one
+	Home      string // absolute; "" means that "~" is nobody's
+	System    string // "linux", "darwin" or "windows"; "" means all of them
+	Taint     Taint
+}
+
+// Taint is what the session has met so far.
+type Taint struct {
+	Untrusted bool // it has read what a stranger may have written
+	Private   bool // it has read what must not leave
+}
+
+// Any reports whether the session is tainted at all.
+func (t Taint) Any() bool { return t.Untrusted || t.Private }
+
+// AutonomyOf is the autonomy that a mode stands for (SPEC C9).
+func AutonomyOf(m bawn.Mode) bawn.Autonomy {
+	switch m {
+	case bawn.ModePlan:
+		return bawn.AutonomyLimited
+	case bawn.ModeSafe, bawn.ModeNormal, bawn.ModeAuto:
+		return bawn.AutonomyModerate
+	case bawn.ModePermissive:
+		return bawn.AutonomyFull
+	}
+	return bawn.AutonomyNone
+}
+
+// ModeOf is the mode that grants what an autonomy grants, where only the
+// autonomy was said.
+func ModeOf(a bawn.Autonomy) bawn.Mode {
+	switch a {
+	case bawn.AutonomyModerate:
+		return bawn.ModeNormal
+	case bawn.AutonomyFull:
+		return bawn.ModePermissive
+	}
+	return bawn.ModePlan
+}
+
+// key is a question as a map's key. Strings are set apart by their lengths,
+// so that two questions never share one.
+type key struct {
+	resource, args, dir, workspace, home, system string
+	kind                                         bawn.Kind
+	operation                                    bawn.Operation
+	mode                                         bawn.Mode
+	autonomy                                     bawn.Autonomy
+	contained                                    bool
+	taint                                        Taint
+}
+
+func (q *Question) key() key {
+	k := key{
+		resource: q.Action.Resource, dir: q.Action.Dir, workspace: q.Workspace, home: q.Home, system: q.System,
+		kind: q.Action.Kind, operation: q.Action.Operation, mode: q.Mode, autonomy: q.Autonomy,
+		contained: q.Contained, taint: q.Taint,
+	}
+	if len(q.Action.Args) > 0 {
+		k.args = joined(q.Action.Args)
+	}
+	return k
+}
+
+// joined writes words so that no two lists read the same: no word of an argv
+// holds a NUL, and one that does is not cached (see Decide).
+func joined(words []string) string { return "\x00" + strings.Join(words, "\x00") }

@@ -1,0 +1,79 @@
+package policy
+
+import "github.com/bawn-dev/bawn"
+
+// The stages of a trace. A part begins with stagePart. A stage of "says" sets
+// the part's verdict; every other can only lower it. The verdict of the whole
+// is the strictest of its parts.
+const (
+	stagePart      = "part"
+	stageDefault   = "autonomy"
+	stageRule      = "rule"
+	stageLearned   = "learned"
+	stageClaim     = "uses"
+	stageMode      = "mode"
+	stageTighten   = "tighter rule"
+	stageOpaque    = "opaque"
+	stageDangerous = "dangerous"
+	stageProtected = "protected path"
+	stagePlanted   = "written in the same line"
+	stageSecret    = "secret variable"
+)
+
+var says = map[string]bool{stageDefault: true, stageRule: true, stageLearned: true}
+
+// Replay derives the verdict from a trace alone. A trace without a part is no
+// trace, and denies.
+func Replay(trace []bawn.Step) bawn.Verdict {
+	whole, current, parts := bawn.Allow, bawn.Deny, 0
+	for _, s := range trace {
+		switch {
+		case s.Stage == stagePart:
+			if parts > 0 {
+				whole = min(whole, current)
+			}
+			parts++
+			current = s.Verdict
+		case says[s.Stage]:
+			current = s.Verdict
+		default:
+			current = min(current, s.Verdict)
+		}
+	}
+	if parts == 0 {
+		return bawn.Deny
+	}
+	return min(whole, current)
+}
+
+// A judgement collects the steps about one part.
+type judgement struct {
+	verdict bawn.Verdict
+	rule    string
+	source  bawn.Source
+	reason  string
+	steps   []bawn.Step
+	fixed   bool // dangerous, opaque, protected: no learned rule may speak
+}
+
+// begin opens a part. Until something speaks, it denies.
+func begin(what string) *judgement {
+	return &judgement{
+		reason: "nothing speaks for it", rule: "builtin:default", source: bawn.Builtin,
+		steps: append(make([]bawn.Step, 0, 8), bawn.Step{Stage: stagePart, Verdict: bawn.Deny, Why: what}),
+	}
+}
+
+// set replaces the verdict.
+func (j *judgement) set(stage string, v bawn.Verdict, rule string, source bawn.Source, why string) {
+	j.steps = append(j.steps, bawn.Step{Stage: stage, Verdict: v, Why: why})
+	j.verdict, j.rule, j.source, j.reason = v, rule, source, why
+}
+
+// lower makes the verdict at most v.
+func (j *judgement) lower(stage string, v bawn.Verdict, rule string, source bawn.Source, why string) {
+	j.steps = append(j.steps, bawn.Step{Stage: stage, Verdict: v, Why: why})
+	if v < j.verdict {
+		j.verdict, j.rule, j.source, j.reason = v, rule, source, why
+	}
+}

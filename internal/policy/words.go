@@ -1,0 +1,199 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bawn-dev/bawn/internal/shell/grammar"
+)
+
+// A shape is a pattern of simple commands: of their parsed words, never of
+// text. Both the danger data and the rules over commands are shapes.
+type shape struct {
+	programs []string   // alternatives, maybe with "*"
+	subs     [][]string // words that must be the first that are no flags, in order
+	flags    [][]string // of each list one must be there, in any spelling
+	operands [][]string // of each list one pattern must match a word
+	not      []shape    // conditions that must not hold
+	open     bool       // further words may follow; a shape of the danger data is always open
+}
+
+// parseShape reads PROGRAM CONDITION… A trailing "*" leaves it open.
+func parseShape(text string) (shape, error) {
+	tokens := strings.Fields(text)
+	if len(tokens) == 0 {
+		return shape{}, fmt.Errorf("an empty pattern; want a program's name and conditions")
+	}
+	s := shape{}
+	if last := len(tokens) - 1; last > 0 && tokens[last] == "*" {
+		s.open, tokens = true, tokens[:last]
+	} else if last > 0 && strings.HasSuffix(tokens[last], "*") && plainWord(strings.TrimSuffix(tokens[last], "*")) {
+		s.open, tokens[last] = true, strings.TrimSuffix(tokens[last], "*")
+	} else if tokens[0] == "*" {
+		s.open = true
+	}
+	s.programs = strings.Split(tokens[0], ",")
+	for _, t := range tokens[1:] {
+		if err := s.condition(t); err != nil {
+			return shape{}, err
+		}
+	}
+	return s, nil
+}
+
+// condition adds one token of a pattern.
+func (s *shape) condition(t string) error {
+	if rest, ok := strings.CutPrefix(t, "!"); ok {
+		var not shape
+		if err := not.condition(rest); err != nil {
+			return err
+		}
+		s.not = append(s.not, not)
+		return nil
+	}
+	alternatives := strings.Split(t, ",")
+	switch {
+	case t == "" || slices.Contains(alternatives, ""):
+		return fmt.Errorf("the condition %q is empty", t)
+	case t[0] == '-' && len(t) > 1:
+		s.flags = append(s.flags, alternatives)
+	case !strings.ContainsAny(t, "=*+:/?[.~@"):
+		s.subs = append(s.subs, alternatives)
+	default:
+		s.operands = append(s.operands, alternatives)
+	}
+	return nil
+}
+
+func plainWord(s string) bool {
+	return s != "" && !strings.ContainsAny(s, "=*+:/?[-.~@")
+}
+
+// argv is a simple command as shapes see it.
+type argv struct {
+	program string
+	words   []grammar.Word // after the program
+	subs    []string       // words that are no flags, known subcommands first
+	exact   bool           // the subcommands are known to be the first of subs
+	vague   bool           // some word is not known
+}
+
+// newArgv looks at a command whose name is known.
+func newArgv(words []grammar.Word) argv {
+	a := argv{program: base(words[0].Text), words: words[1:]}
+	names, exact := grammar.Subcommand(words)
+	a.exact = exact
+	if exact && len(names) > 0 {
+		a.subs = names[1:]
+		return a
+	}
+	for _, w := range a.words {
+		if !strings.HasPrefix(w.Text, "-") {
+			a.subs = append(a.subs, w.Text)
+		}
+	}
+	return a
+}
+
+func base(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+
+// matches reports whether all conditions hold. Where the subcommand is not
+// known exactly, words count wherever they stand: a danger is rather seen
+// once too often.
+func (s *shape) matches(a *argv) bool {
+	return slices.ContainsFunc(s.programs, func(p string) bool { return wild(p, a.program) }) && s.holds(a)
+}
+
+func (s *shape) holds(a *argv) bool {
+	if !s.subsHold(a) {
+		return false
+	}
+	for _, alternatives := range s.flags {
+		if !slices.ContainsFunc(alternatives, a.hasFlag) {
+			return false
+		}
+	}
+	for _, alternatives := range s.operands {
+		if !slices.ContainsFunc(alternatives, a.hasOperand) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(s.not, func(n shape) bool { return n.holds(a) })
+}
+
+func (s *shape) subsHold(a *argv) bool {
+	rest := a.subs
+	for _, alternatives := range s.subs {
+		i := slices.IndexFunc(rest, func(w string) bool {
+			return slices.ContainsFunc(alternatives, func(alt string) bool { return wild(alt, w) })
+		})
+		if i < 0 || a.exact && i > 0 {
+			return false
+		}
+		rest = rest[i+1:]
+	}
+	return true
+}
+
+// hasFlag finds a flag in any spelling: -r alone or in a bundle, --recursive
+// with or without a value, -delete as one word.
+func (a *argv) hasFlag(flag string) bool {
+	letter := len(flag) == 2 && flag[0] == '-' && flag[1] != '-'
+	for _, w := range a.words {
+		t := w.Text
+		if t == "--" && w.Literal() {
+			return false
+		}
+		name, _, _ := strings.Cut(t, "=")
+		switch {
+		case len(t) < 2 || t[0] != '-':
+		case wild(flag, name):
+			return true
+		case letter && t[1] != '-' && strings.IndexByte(name, flag[1]) > 0:
+			return true
+		case strings.HasPrefix(flag, "--") && len(name) > 3 && strings.HasPrefix(flag, name):
+			return true // an abbreviation
+		}
+	}
+	return false
+}
+
+func (a *argv) hasOperand(pattern string) bool {
+	return slices.ContainsFunc(a.words, func(w grammar.Word) bool { return wild(pattern, w.Text) })
+}
+
+// closed reports whether every word is named by the pattern, as a rule
+// without a trailing "*" wants it.
+func (s *shape) closed(a *argv) bool {
+	named := 0
+	for _, w := range a.words {
+		named++
+		if !w.Literal() {
+			return false
+		}
+	}
+	return named == len(s.subs)+len(s.flags)+len(s.operands)
+}
+
+// wild matches "*" against any text; everything else is literal. The time is
+// at most the product of both lengths.
+func wild(pattern, text string) bool {
+	p, t, back, from := 0, 0, -1, 0
+	for t < len(text) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			back, from = p, t
+			p++
+		case p < len(pattern) && pattern[p] == text[t]:
+			p++
+			t++
+		case back >= 0:
+			from++
+			p, t = back+1, from
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
