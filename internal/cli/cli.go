@@ -93,7 +93,7 @@ func report(e *Env, err error) int {
 // verbs makes the commands. They are made one by one because most of a short
 // command's time goes by before it runs.
 var verbs = map[string]func(*Env) *cobra.Command{
-	"run": newRunCommand, "audit": newAuditCommand, "config": newConfigCommand, "trust": newTrustCommand, "doctor": newDoctorCommand,
+	"run": newRunCommand, "audit": newAuditCommand, "config": newConfigCommand, "trust": newTrustCommand, "policy": newPolicyCommand, "doctor": newDoctorCommand,
 }
 
 // newRoot returns the root command with the verb that args name, or with all

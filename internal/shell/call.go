@@ -78,7 +78,12 @@ func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, st state) (yes, no sta
 		st.dirs = nil
 		return st, st
 	case isFunc:
-		return r.callFunction(name, body.body, cmd.Words[1:], c, r.around(cmd, st))
+		yes, _ = r.callFunction(name, body.body, cmd.Words[1:], c, r.around(cmd, st))
+		for _, a := range cmd.Assigns {
+			yes.vague(a.Name, "set for a function")
+		}
+		yes.stdin = st.stdin
+		return yes, yes
 	}
 	return r.run(cmd, &st, inShell)
 }

@@ -176,7 +176,7 @@ func parseFlag(l line, token string, next []string, into *flags, f *form) (used 
 		}
 		fl.takes, fl.supplies, used = true, strings.HasSuffix(next[0], "!"), 1
 	}
-	names := strings.Split(token, "|")
+	names := alternatives(token)
 	for i, name := range names {
 		one := fl
 		if names[i], err = one.optionalValue(l, name); err != nil {
@@ -191,6 +191,23 @@ func parseFlag(l line, token string, next []string, into *flags, f *form) (used 
 		f.required = append(f.required, names)
 	}
 	return used, nil
+}
+
+// alternatives splits a token at the bars that stand outside of brackets.
+func alternatives(token string) (out []string) {
+	depth, from := 0, 0
+	for i, c := range token {
+		switch {
+		case c == '[':
+			depth++
+		case c == ']':
+			depth--
+		case c == '|' && depth == 0:
+			out = append(out, token[from:i])
+			from = i + 1
+		}
+	}
+	return append(out, token[from:])
 }
 
 // optionalValue cuts [TYPE] or [=TYPE] off a flag's name.

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/policy"
+)
+
+func newPolicyCommand(e *Env) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "policy",
+		Short: "See, test and explain what agents may do",
+		Long: `The policy decides what agents may do: built-in rules, the rules of
+/etc/bawn/policy.toml, of policy.toml in your configuration directory, and of
+.bawn/policy.toml in the project, which may only narrow.`,
+		Example: `  bawn policy explain 'rm -rf build'
+  bawn policy check
+  bawn policy show --kind command`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newPolicyDecide(e))
+	return c
+}
+
+// policyFile is the name of a policy in a directory of configuration.
+const policyFile = "policy.toml"
+
+// policyFiles are the files of the policy with their sources, the most
+// trusted first.
+func policyFiles(e *Env) []struct {
+	path   string
+	source bawn.Source
+} {
+	return []struct {
+		path   string
+		source bawn.Source
+	}{
+		{filepath.Join("/etc/bawn", policyFile), bawn.Managed},
+		{filepath.Join(baseDir(e, "XDG_CONFIG_HOME", ".config"), "bawn", policyFile), bawn.User},
+		{filepath.Join(workspaceOf(e.Dir, e.Getenv("HOME")), ".bawn", policyFile), bawn.Project},
+	}
+}
+
+// loadPolicy reads all files of the policy. A missing file is none; one that
+// is wrong is an error that names all that is wrong.
+func loadPolicy(e *Env) (*policy.Policy, error) {
+	rules, err := loadRules(e)
+	if err != nil {
+		return nil, err
+	}
+	p, err := policy.New(rules, policy.Options{Resolve: resolveLinks})
+	if err != nil {
+		return nil, &Error{Code: ExitUsage, Err: err, Hint: "mend the rule; nothing is decided by half a policy"}
+	}
+	return p, nil
+}
+
+func loadRules(e *Env) ([]bawn.Rule, error) {
+	var rules []bawn.Rule
+	var wrong []error
+	for _, f := range policyFiles(e) {
+		data, err := os.ReadFile(f.path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("read the policy: %w", err))
+			continue
+		}
+		list, err := policy.ParseFile(f.path, data, f.source)
+		if err != nil {
+			wrong = append(wrong, err)
+		}
+		rules = append(rules, list...)
+	}
+	if len(wrong) > 0 {
+		return nil, &Error{Code: ExitUsage, Err: errors.Join(wrong...), Hint: "\"bawn policy check\" tries the files again"}
+	}
+	return rules, nil
+}
