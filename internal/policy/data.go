@@ -3,7 +3,6 @@ package policy
 import (
 	"embed"
 	"fmt"
-	"io/fs"
 	"strings"
 	"sync"
 )
@@ -48,18 +47,15 @@ func entries(file, data string) (out []entry) {
 	return out
 }
 
-// embedded reads the data files that a pattern names.
-func embedded(pattern string) (out []entry) {
-	names, err := fs.Glob(files, pattern)
-	if err != nil {
-		panic(err) // the pattern is constant
-	}
-	for _, name := range names {
-		data, err := files.ReadFile(name)
-		if err != nil {
-			panic(err) // the file is embedded
-		}
-		out = append(out, entries(name, string(data))...)
+// embedded reads a data file.
+func embedded(name string) []entry {
+	return entries(name, string(must(files.ReadFile(name))))
+}
+
+// embeddedDir reads all data files of a directory.
+func embeddedDir(dir string) (out []entry) {
+	for _, f := range must(files.ReadDir(dir)) {
+		out = append(out, embedded(dir+"/"+f.Name())...)
 	}
 	return out
 }
@@ -75,7 +71,7 @@ func must[T any](v T, err error) T {
 // builtin is what the embedded data say, read when it is first needed.
 var builtin = sync.OnceValue(func() *knowledge {
 	return &knowledge{
-		dangers:   must(parseDangers(embedded("data/danger/*.txt"))),
+		dangers:   must(parseDangers(embeddedDir("data/danger"))),
 		protected: must(parseProtected(embedded("data/protected.txt"))),
 		environ:   must(parseEnviron(embedded("data/env.txt"))),
 		secrets:   parseNames(embedded("data/secretvars.txt")),

@@ -23,35 +23,91 @@ type outcome struct {
 // COMMANDS.
 type builtin func(r *reader, args []grammar.Word, st *state) outcome
 
-// builtins are those of bash and dash. Those that are programs too, and change
-// nothing in the shell, are left to the grammar: echo, test, true, kill.
-var builtins map[string]builtin
+// builtinOf is the builtin of bash or dash with a name, or nil. Those that are
+// programs too, and change nothing in the shell, are left to the grammar: echo,
+// test, true, kill.
+func builtinOf(name string) builtin {
+	switch name {
+	case "cd":
+		return cd
+	case "pushd":
+		return pushd
+	case "popd":
+		return popd
+	case "dirs":
+		return dirs
+	case "exit":
+		return exit
+	case "return", "break", "continue":
+		return plainly
+	case "eval":
+		return eval
+	case ".", "source":
+		return source
+	case "exec":
+		return execute
+	case "command":
+		return command
+	case "builtin":
+		return builtinWord
+	case "export", "readonly", "local", "declare", "typeset":
+		return exports
+	case "set":
+		return sets
+	case "shopt":
+		return shopts
+	case "shift":
+		return shift
+	case "unset":
+		return unset
+	}
+	return plainerBuiltin(name)
+}
+
+// plainerBuiltin are the builtins that only fill variables, look or are
+// refused.
+func plainerBuiltin(name string) builtin {
+	switch name {
+	case "read":
+		return read
+	case "mapfile", "readarray":
+		return mapfile
+	case "getopts":
+		return getopts
+	case "printf":
+		return printf
+	case "hash":
+		return hash
+	case "wait":
+		return wait
+	case "ulimit":
+		return ulimit
+	case "umask":
+		return umask
+	case "history":
+		return history
+	case "trap":
+		return trap
+	case "type", "help", "times", "jobs", "pwd", "caller", ":":
+		return looks
+	case "alias", "unalias", "enable", "complete", "compgen", "compopt", "bind", "fc":
+		return unsafe
+	case "bg", "fg", "disown", "suspend", "logout":
+		return jobControl
+	}
+	return nil
+}
 
 // bashOnly are no builtins of dash.
 var bashOnly = set("source builtin declare typeset enable shopt mapfile readarray pushd popd dirs complete compgen compopt bind disown caller " +
-	"suspend logout help let")
-
-func init() { //nolint:gochecknoinits // breaks the cycle between the table and what it calls
-	builtins = map[string]builtin{
-		"cd": cd, "pushd": pushd, "popd": popd, "dirs": dirs,
-		"exit": exit, "return": plainly, "break": plainly, "continue": plainly,
-		"eval": eval, ".": source, "source": source, "exec": execute, "command": command, "builtin": builtinWord,
-		"export": exports, "readonly": exports, "local": exports, "declare": exports, "typeset": exports,
-		"set": sets, "shopt": shopts, "shift": shift, "unset": unset,
-		"read": read, "mapfile": mapfile, "readarray": mapfile, "getopts": getopts, "printf": printf,
-		"hash": hash, "wait": wait, "ulimit": ulimit, "umask": umask, "history": history, "trap": trap,
-		"type": looks, "help": looks, "times": looks, "jobs": looks, "pwd": looks, "caller": looks, ":": looks,
-		"alias": unsafe, "unalias": unsafe, "enable": unsafe, "complete": unsafe, "compgen": unsafe, "compopt": unsafe, "bind": unsafe,
-		"fc": unsafe, "let": unsafe, "coproc": unsafe, "bg": jobControl, "fg": jobControl, "disown": jobControl, "suspend": jobControl,
-		"logout": jobControl,
-	}
-}
+	"suspend logout help")
 
 // builtin follows a builtin.
 func (r *reader) builtin(b builtin, cmd Command, st *state) (yes, no state) {
 	before := *st
 	name := cmd.Words[0].Text
 	o := b(r, cmd.Words[1:], st)
+	st.dead = st.dead && len(cmd.Redirects) == 0 // one that fails keeps it from running
 	cmd.Meaning = grammar.Meaning{Form: name, Effect: max(o.effect, grammar.Reads), Claims: o.claims}
 	switch {
 	case o.runs != nil, o.isScript:
@@ -81,7 +137,6 @@ func (r *reader) builtin(b builtin, cmd Command, st *state) (yes, no state) {
 		yes, no = r.wrapped(name, o, cmd, *st)
 	case o.isScript:
 		r.into(name, cmd, func() { yes, no = r.script(o.script, r.context.Shell, cmd.Offset, *st) })
-	case name == "exit" && len(cmd.Redirects) == 0 && len(cmd.Assigns) == 0 && len(cmd.Via) == 0:
 	case name == "exec" && len(cmd.Words) == 1 && len(cmd.Redirects) > 0:
 		yes.stdin = shared(cmd.Stdin)
 		no = yes

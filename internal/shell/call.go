@@ -128,7 +128,7 @@ func (r *reader) around(cmd Command, st state) state {
 // run follows a command whose words are known as far as they can be.
 func (r *reader) run(cmd Command, st *state, m mode) (yes, no state) {
 	name := cmd.Words[0].Text
-	if b := builtins[name]; m == inShell && b != nil && (r.context.Shell == Bash || !bashOnly[name]) {
+	if b := builtinOf(name); m == inShell && b != nil && (r.context.Shell == Bash || !bashOnly[name]) {
 		return r.builtin(b, cmd, st)
 	}
 	meaning, err := meaningOf(proof(cmd.Words))

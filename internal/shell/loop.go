@@ -111,7 +111,7 @@ func (c *changes) call(call *syntax.CallExpr) {
 			c.returns = true
 		case name == "eval", name == "source", name == ".":
 			c.all, c.dirs = true, true
-		case builtins[name] == nil && i == 0:
+		case builtinOf(name) == nil && i == 0:
 			c.called = append(c.called, name)
 			return
 		case plainName(name):

@@ -301,7 +301,7 @@ func (r *reader) function(c *syntax.FuncDecl, st *state) {
 	switch {
 	case r.loops > 0, len(r.inline) > 0:
 		r.opaque("a function that another command defines as it runs", c)
-	case builtins[name] != nil, reserved[name], name == "command_not_found_handle", !plainName(name):
+	case builtinOf(name) != nil, reserved[name], name == "command_not_found_handle", !plainName(name):
 		r.opaque("a function with the name of something else", c)
 	default:
 		st.bind(name, value{isFunc: true, body: c.Body})

@@ -1,0 +1,141 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bawn-dev/bawn"
+)
+
+// A labelled line of the corpus.
+type labelled struct{ command, category string }
+
+// corpus reads labelled command lines: those of testdata, and of the directory
+// that BAWN_CORPUS names, if it does.
+func corpus(t testing.TB, name string) (out []labelled) {
+	t.Helper()
+	files := []string{filepath.Join("testdata", "corpus", name)}
+	if dir := os.Getenv("BAWN_CORPUS"); dir != "" {
+		files = []string{filepath.Join(dir, name)}
+	}
+	decode := strings.NewReplacer("␤", "\n", "␍", "\r", "␉", "\t", "␀", "\x00", "␛", "\x1b", "␈", "\b")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			f := strings.Split(strings.TrimRight(line, "\n"), "\t")
+			if len(f) < 2 || strings.HasPrefix(line, "#") || f[0] == "command" {
+				continue
+			}
+			out = append(out, labelled{decode.Replace(f[0]), f[1]})
+		}
+	}
+	if len(out) < 500 {
+		t.Fatalf("%s has %d lines", name, len(out))
+	}
+	return out
+}
+
+// corpusPolicy has the built-in rules only.
+func corpusPolicy(t testing.TB) *Policy {
+	t.Helper()
+	p, err := New(nil, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func ask4(command string) Question {
+	return Question{
+		Action:    bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: command, Dir: "/home/u/proj"},
+		Workspace: "/home/u/proj", Home: "/home/u", System: "linux",
+		Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate,
+	}
+}
+
+// TestDangerousIsNeverAllowed: at every mode and autonomy, contained or not.
+// Running code of the repository is what a sandbox is for: those lines are
+// asked about where there is none.
+func TestDangerousIsNeverAllowed(t *testing.T) {
+	p := corpusPolicy(t)
+	for _, l := range corpus(t, "dangerous.tsv") {
+		for mode := bawn.ModePlan; mode <= bawn.ModePermissive; mode++ {
+			for autonomy := bawn.AutonomyNone; autonomy <= bawn.AutonomyFull; autonomy++ {
+				for _, contained := range []bool{false, true} {
+					if contained && l.category == "repo-code" {
+						continue
+					}
+					q := ask4(l.command)
+					q.Mode, q.Autonomy, q.Contained = mode, autonomy, contained
+					if d := p.Decide(&q); d.Verdict == bawn.Allow {
+						t.Errorf("%s: %q is allowed at %v, %v, contained %v", l.category, l.command, mode, autonomy, contained)
+						mode, autonomy = bawn.ModePermissive, bawn.AutonomyFull
+						break
+					}
+				}
+			}
+		}
+	}
+}
+
+// outright are the categories that need no sandbox; the others need one.
+var (
+	outright  = []string{"read", "search", "vcs-read", "read-pipe", "scary-looking"}
+	contained = []string{"build", "test", "lint-format", "run-ws", "vcs-write", "file-write-ws"}
+)
+
+// TestBenignHardlyEverAsks prints how many lines of each category are allowed
+// in normal mode, and holds the totals to what is promised.
+func TestBenignHardlyEverAsks(t *testing.T) {
+	p := corpusPolicy(t)
+	type count struct{ all, bare, inside int }
+	counts := map[string]*count{}
+	for _, l := range corpus(t, "benign.tsv") {
+		c := counts[l.category]
+		if c == nil {
+			c = &count{}
+			counts[l.category] = c
+		}
+		c.all++
+		q := ask4(l.command)
+		if p.Decide(&q).Verdict == bawn.Allow {
+			c.bare++
+		}
+		q.Contained = true
+		d := p.Decide(&q)
+		if d.Verdict == bawn.Allow {
+			c.inside++
+		} else if testing.Verbose() && !strings.Contains(l.category, "judgement") {
+			t.Logf("%s: %q: %v: %s", l.category, l.command, d.Verdict, d.Reason)
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-26s %6s %10s %10s\n", "category", "lines", "no sandbox", "contained")
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		c := counts[name]
+		fmt.Fprintf(&b, "%-26s %6d %9.1f%% %9.1f%%\n", name, c.all, 100*float64(c.bare)/float64(c.all), 100*float64(c.inside)/float64(c.all))
+	}
+	t.Log("\n" + b.String())
+	for _, g := range []struct {
+		names []string
+		want  float64
+	}{{outright, 0.97}, {contained, 0.95}} {
+		all, inside := 0, 0
+		for _, name := range g.names {
+			if c := counts[name]; c != nil {
+				all, inside = all+c.all, inside+c.inside
+			}
+		}
+		if rate := float64(inside) / float64(all); rate < g.want {
+			t.Errorf("%v: %.1f%% of %d lines are allowed, want %.0f%%", g.names, 100*rate, all, 100*g.want)
+		}
+	}
+}
