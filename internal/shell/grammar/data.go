@@ -3,7 +3,6 @@ package grammar
 import (
 	"embed"
 	"fmt"
-	"io/fs"
 	"strings"
 	"sync"
 )
@@ -15,21 +14,30 @@ var files embed.FS
 // yet parsed, since a session uses few of them.
 var library = sync.OnceValue(func() *book {
 	b := newBook()
-	names, err := fs.Glob(files, "data/*.txt")
-	if err != nil {
-		panic(err) // the pattern is constant
-	}
-	for _, name := range names {
-		data, err := files.ReadFile(name)
-		if err != nil {
-			panic(err) // the file is embedded
-		}
-		if err := b.add(name, string(data)); err != nil {
+	for name, data := range dataFiles() {
+		if err := b.add(name, data); err != nil {
 			panic(err) // the data are tested
 		}
 	}
 	return b
 })
+
+// dataFiles are the embedded files by their names.
+func dataFiles() map[string]string {
+	list, err := files.ReadDir("data")
+	if err != nil {
+		panic(err) // the directory is embedded
+	}
+	out := map[string]string{}
+	for _, f := range list {
+		data, err := files.ReadFile("data/" + f.Name())
+		if err != nil {
+			panic(err) // the file is embedded
+		}
+		out[f.Name()] = string(data)
+	}
+	return out
+}
 
 // A book is an index of data: which lines speak of which program.
 type book struct {

@@ -1,22 +1,11 @@
 package grammar
 
-import (
-	"io/fs"
-	"testing"
-)
+import "testing"
 
 // TestDataParse reads every line of the embedded data.
 func TestDataParse(t *testing.T) {
-	names, err := fs.Glob(files, "data/*.txt")
-	if err != nil || len(names) == 0 {
-		t.Fatal("no data", err)
-	}
-	for _, name := range names {
-		data, err := files.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := Check(name, string(data)); err != nil {
+	for name, data := range dataFiles() {
+		if err := Check(name, data); err != nil {
 			t.Error(err)
 		}
 	}
