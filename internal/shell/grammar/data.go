@@ -3,6 +3,8 @@ package grammar
 import (
 	"embed"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -14,8 +16,9 @@ var files embed.FS
 // yet parsed, since a session uses few of them.
 var library = sync.OnceValue(func() *book {
 	b := newBook()
-	for name, data := range dataFiles() {
-		if err := b.add(name, data); err != nil {
+	data := dataFiles()
+	for _, name := range slices.Sorted(maps.Keys(data)) { // the order of forms counts
+		if err := b.add(name, data[name]); err != nil {
 			panic(err) // the data are tested
 		}
 	}
