@@ -144,17 +144,27 @@ func (r *reading) kindOf(c *shell.Command) part {
 		}
 	}
 	for _, cl := range c.Meaning.Claims {
-		switch cl.Verb {
-		case grammar.Delete:
-			k.class = Destructive
-		case grammar.WriteTree:
+		switch {
+		case cl.Verb == grammar.Delete, changes(cl.Verb) && cl.Value.Vague != "":
+			k.class = Destructive // also what is written to all files that something finds
+		case cl.Verb == grammar.WriteTree:
 			k.wild = writesTrees
 		}
 	}
-	if writes := slices.ContainsFunc(c.Redirects, func(rd shell.Redirect) bool { return rd.Writes() && !devices[rd.Target.Text] }); writes && k.class == ReadOnly {
-		k.class, k.changes = LocalMutation, true
+	for _, rd := range c.Redirects {
+		switch {
+		case !rd.Writes() || devices[rd.Target.Text]:
+		case rd.Target.Vague != "":
+			k.class = Destructive
+		case k.class == ReadOnly:
+			k.class, k.changes = LocalMutation, true
+		}
 	}
 	return k
+}
+
+func changes(v grammar.Verb) bool {
+	return v == grammar.Write || v == grammar.WriteTree || v == grammar.Move
 }
 
 // rules applies the rules over commands. It reports whether one spoke.

@@ -42,6 +42,15 @@ func (r *reader) assign(st *state, name string, v value, n syntax.Node) {
 	st.bind(name, v)
 }
 
+// fillVariable sets a variable by other means than an assignment that the line
+// shows. Programs must not see it.
+func (r *reader) fillVariable(st *state, name string, w grammar.Word, n syntax.Node) {
+	r.assign(st, name, value{word: w}, n)
+	if v, _ := st.lookup(name, false); v.exported {
+		r.opaque("it sets "+name+", which programs see", n)
+	}
+}
+
 // assignment evaluates NAME=VALUE and says what it sets. It is opaque for what
 // evaluates a subscript.
 func (r *reader) assignment(a *syntax.Assign, st *state) (Assign, value) {

@@ -102,9 +102,8 @@ func sets(_ *reader, args []grammar.Word, st *state) outcome {
 		w := args[i]
 		switch flags := strings.TrimLeft(w.Text, "+-"); {
 		case w.Literal() && w.Text == "--":
-			st.params = append([]grammar.Word{{Vague: "the name of the shell"}}, args[i+1:]...)
-			st.given = true
-			return splitParams(st)
+			st.setParams(grammar.Word{Vague: "the name of the shell"}, args[i+1:])
+			return outcome{}
 		case !w.Literal() || len(flags) != len(w.Text)-1 || flags == "":
 			return outcome{opaque: "it sets parameters to what is not known"}
 		case strings.Trim(strings.TrimSuffix(flags, "o"), setFlags) != "":
@@ -113,17 +112,6 @@ func sets(_ *reader, args []grammar.Word, st *state) outcome {
 			if i++; i >= len(args) || !args[i].Literal() || !setNames[args[i].Text] {
 				return outcome{opaque: "an option of the shell that changes what words mean"}
 			}
-		}
-	}
-	return outcome{}
-}
-
-// splitParams gives up on parameters of which the number is not known.
-func splitParams(st *state) outcome {
-	for _, w := range st.params {
-		if w.Split || w.Glob {
-			st.params, st.given, st.lost = nil, false, "a parameter of the shell"
-			break
 		}
 	}
 	return outcome{}
@@ -147,7 +135,7 @@ func shift(_ *reader, args []grammar.Word, st *state) outcome {
 	if len(args) == 1 && args[0].Literal() && digits(args[0].Text) {
 		n, _ = strconv.Atoi(args[0].Text) // too long a number is too many
 	} else if len(args) > 0 {
-		st.params, st.given, st.lost = nil, false, "a parameter of the shell"
+		st.loseParams()
 		return outcome{unproven: "its number is not known"}
 	}
 	if st.given && n >= 0 && n < len(st.params) {
@@ -179,7 +167,7 @@ func (r *reader) fill(st *state, names []grammar.Word, why string) outcome {
 		if !w.Literal() || !plainName(w.Text) {
 			return outcome{opaque: "a subscript can run what the values in it say"}
 		}
-		r.assign(st, w.Text, value{word: grammar.Word{Vague: why}}, &syntax.Lit{})
+		r.fillVariable(st, w.Text, grammar.Word{Vague: why}, &syntax.Lit{})
 	}
 	return outcome{}
 }

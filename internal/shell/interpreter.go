@@ -60,7 +60,7 @@ func (r *reader) interpreter(cmd Command, st *state) {
 		r.into(name, cmd, func() {
 			inner := r.environment(cmd, *st)
 			inner.stdin = Stdin{From: File, Command: -1}
-			inner.params, inner.given = rest, true
+			inner.setParams(rest[0], rest[1:])
 			r.scripts(name, cmd.Stdin.Text.Text, cmd, inner)
 		})
 		return

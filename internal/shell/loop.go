@@ -140,7 +140,7 @@ func (st *state) blur(c changes) {
 		st.dirs, st.stack = nil, nil
 	}
 	if c.params {
-		st.params, st.given, st.lost = nil, false, "changed in a loop"
+		st.loseParams()
 	}
 }
 
@@ -206,7 +206,7 @@ func (r *reader) forWords(c *syntax.ForClause, loop *syntax.WordIter, st *state)
 	for _, item := range items {
 		round := *st
 		item.Split = false // a round gets one of its words
-		r.assign(&round, loop.Name.Value, value{word: item}, loop)
+		r.fillVariable(&round, loop.Name.Value, item, loop)
 		after = join(after, join(r.list(c.Do, round)))
 	}
 	r.loops--

@@ -293,10 +293,11 @@ func (r *reader) shellText(n grammar.Nested, cmd Command, st state) {
 		r.record(Opaque{Reason: "a script that is not known", Text: escape(n.Script.Text), Offset: cmd.Offset})
 		return
 	}
-	st.params, st.given = n.Params, true
-	if len(n.Params) == 0 {
-		st.params = []grammar.Word{{Vague: "the name of the shell"}}
+	zero, params := grammar.Word{Vague: "the name of the shell"}, n.Params
+	if len(params) > 0 && !params[0].Split && !params[0].Glob {
+		zero, params = params[0], params[1:]
 	}
+	st.setParams(zero, params)
 	r.scripts(path.Base(cmd.Words[0].Text), n.Script.Text, cmd, st)
 }
 

@@ -71,6 +71,21 @@ func (st *state) forget(why string) {
 	st.params, st.given = nil, false
 }
 
+// setParams sets $0 and the parameters, unless words hide how many there are.
+func (st *state) setParams(zero grammar.Word, params []grammar.Word) {
+	for _, w := range params {
+		if w.Split || w.Glob {
+			st.loseParams()
+			return
+		}
+	}
+	st.params, st.given = append([]grammar.Word{zero}, params...), true
+}
+
+func (st *state) loseParams() {
+	st.params, st.given, st.lost = nil, false, "a parameter of the shell"
+}
+
 // A key names a variable or a function.
 type key struct {
 	name   string
@@ -104,7 +119,7 @@ func join(a, b state) state {
 		out.stack = nil
 	}
 	if a.given != b.given || !equalWords(a.params, b.params) {
-		out.params, out.given, out.lost = nil, false, "set in a branch"
+		out.loseParams()
 	}
 	if b.lost != "" {
 		out.lost = b.lost

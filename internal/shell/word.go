@@ -22,13 +22,16 @@ func (r *reader) fields(dst []grammar.Word, w *syntax.Word, st *state) []grammar
 	if r.context.Shell == Bash && braced(w) {
 		split := &syntax.Word{Parts: slices.Clone(w.Parts)}
 		if syntax.SplitBraces(split) {
+			if glues(w) {
+				r.opaque("braces put an expansion together with other text", w)
+			}
 			for one := range r.braces(split) {
-				dst = r.split(dst, one, st)
+				dst = r.split(dst, merged(one), st, false)
 			}
 			return r.checked(dst, first, w)
 		}
 	}
-	return r.checked(r.split(dst, w, st), first, w)
+	return r.checked(r.split(dst, w, st, r.context.Shell == Bash), first, w)
 }
 
 // braces yields the words of a brace expansion, and is opaque when they are
@@ -44,6 +47,41 @@ func (r *reader) braces(w *syntax.Word) func(func(*syntax.Word) bool) {
 			yield(one)
 		}
 	}
+}
+
+// glues reports whether braces, which work on text, could lengthen the name of
+// a variable, or make an expansion: {a,$v}x is ax and $vx. What they make of
+// NAME=~ differs between versions of bash.
+func glues(w *syntax.Word) bool {
+	for _, p := range w.Parts {
+		switch p := p.(type) {
+		case *syntax.Lit:
+			if strings.ContainsRune(p.Value, '$') || strings.Contains(p.Value, "=~") {
+				return true
+			}
+		case *syntax.ParamExp:
+			if p.Short {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// merged is w with neighbouring literals as one, as they are after braces.
+func merged(w *syntax.Word) *syntax.Word {
+	out := &syntax.Word{}
+	for _, p := range w.Parts {
+		lit, ok := p.(*syntax.Lit)
+		if n := len(out.Parts); ok && n > 0 {
+			if last, isLit := out.Parts[n-1].(*syntax.Lit); isLit {
+				out.Parts[n-1] = &syntax.Lit{ValuePos: last.ValuePos, ValueEnd: lit.ValueEnd, Value: last.Value + lit.Value}
+				continue
+			}
+		}
+		out.Parts = append(out.Parts, p)
+	}
+	return out
 }
 
 func braced(w *syntax.Word) bool {
@@ -65,9 +103,11 @@ func (r *reader) checked(words []grammar.Word, first int, w *syntax.Word) []gram
 	return words
 }
 
-func (r *reader) split(dst []grammar.Word, w *syntax.Word, st *state) []grammar.Word {
+// split expands a word without braces; assigns says that ~ after = is a home
+// directory.
+func (r *reader) split(dst []grammar.Word, w *syntax.Word, st *state, assigns bool) []grammar.Word {
 	b := builder{r: r, st: st, fields: dst, splits: true}
-	b.tilde(w, r.context.Shell == Bash)
+	b.tilde(w, assigns)
 	b.parts(w.Parts, false)
 	b.finish()
 	return b.fields
@@ -92,9 +132,9 @@ type builder struct {
 	text    []byte
 	pattern []byte // text with what is not special in it escaped
 	glob    bool
-	bracket bool // an unquoted [ came
-	quoted  bool // it is a word even when it is empty
-	homes   int  // bytes of the first literal that a tilde took
+	bracket bool   // an unquoted [ came
+	quoted  bool   // it is a word even when it is empty
+	homes   int    // bytes of the first literal that a tilde took
 	tail    string // text behind something that is not known
 	partial grammar.Word
 }
@@ -162,6 +202,9 @@ func (b *builder) late(s string) bool {
 		return false
 	}
 	b.tail += s
+	if b.partial.Vague == number && s != "" {
+		b.partial.Vague = "a number and more"
+	}
 	return true
 }
 
@@ -196,6 +239,7 @@ func (b *builder) bare(s string) {
 // char adds one unquoted byte, which may be special in a pattern.
 func (b *builder) char(c byte) {
 	if b.late(string(c)) {
+		b.partial.Split = b.partial.Split || b.splits && strings.IndexByte("*?[", c) >= 0
 		return
 	}
 	switch c {
@@ -215,8 +259,11 @@ func (b *builder) unknown(why string, splits bool, below []string) {
 	if len(b.text) == 0 && b.partial.Vague == "" {
 		b.partial.Below = below
 	}
-	if b.partial.Vague == "" || b.partial.Vague == number {
+	switch b.partial.Vague {
+	case "":
 		b.partial.Vague = why
+	case number:
+		b.partial.Vague = "a number and more"
 	}
 	b.partial.Split = b.partial.Split || splits && b.splits
 }
@@ -282,9 +329,13 @@ func (b *builder) finish() {
 
 func (b *builder) word() grammar.Word {
 	w := b.partial
-	w.Text = string(b.text)
-	if b.glob {
+	switch {
+	case w.Vague != "" && (b.glob || b.bracket || w.Split):
+		w.Split = true // of several words, nothing is known
+	case b.glob:
 		w.Glob, w.Text = true, string(b.pattern)
+	default:
+		w.Text = string(b.text)
 	}
 	if w.Below != nil && strings.Contains(b.tail, "..") {
 		w.Below = nil
@@ -329,5 +380,9 @@ func (b *builder) tilde(w *syntax.Word, assigns bool) {
 
 func isAt(p syntax.WordPart) bool {
 	e, ok := p.(*syntax.ParamExp)
-	return ok && e.Param != nil && e.Param.Value == "@"
+	if !ok || e.Param == nil {
+		return false
+	}
+	index, indexed := e.Index.(*syntax.Word)
+	return e.Param.Value == "@" || indexed && index.Lit() == "@"
 }

@@ -121,7 +121,7 @@ func (b *book) addSet(l line) error {
 
 func (b *book) addForm(l line) error {
 	head, _, ok := strings.Cut(l.text, ": ")
-	words := strings.Fields(head)
+	words := strings.Fields(strings.TrimSuffix(head, ":"))
 	if !ok || len(words) == 0 {
 		return l.errorf("want NAME[ SUB…]: EFFECT; FLAGS; OPERANDS")
 	}

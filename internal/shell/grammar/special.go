@@ -45,7 +45,7 @@ func tar(b *book, name string, args []Word) (Meaning, error) {
 	if err != nil || root == nil {
 		return Meaning{}, unproven("nothing is known of the program ", name)
 	}
-	return root.match(name, args)
+	return root.match(name, name, args)
 }
 
 // oldStyle writes "czf x y" as "-c -z -f x y".

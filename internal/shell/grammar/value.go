@@ -25,7 +25,7 @@ func (m *match) value(v value, w Word) error {
 		return nil // empty: it names nothing
 	}
 	if !w.Literal() && !(v.kind == "ARG" && w.Glob) {
-		return unproven("a word of ", m.form.label, " is not known")
+		return unproven("a word of ", m.label, " is not known")
 	}
 	ok := true
 	switch v.kind {
@@ -40,7 +40,7 @@ func (m *match) value(v value, w Word) error {
 	case "REF":
 		return m.ref(w)
 	case "REMOTE":
-		ok = !strings.HasPrefix(w.Text, "-") && plainName(strings.ReplaceAll(w.Text, "/", ""))
+		ok = remoteName(w.Text)
 	case "GOAL":
 		ok = !strings.HasPrefix(w.Text, "-") && plainName(strings.NewReplacer(":", "", "/", "", "[", "", "]", "", ",", "", "@", "").Replace(w.Text)) &&
 			!strings.HasPrefix(w.Text, "/") && !strings.Contains(w.Text, "..")
@@ -56,12 +56,17 @@ func (m *match) value(v value, w Word) error {
 	case "GITCONF":
 		ok = gitSetting(w.Text)
 	case "HOST", "URL":
-		m.claim(Connect, w)
+		if ok = !transport(w.Text); ok {
+			m.claim(Connect, w)
+		}
 	case "ASSIGN":
 		if ok = assigns(w.Text); ok {
 			m.claim(Setenv, w)
 		}
 	case "SED":
+		if w.Text == "" && m.form.effect == Writes {
+			return unproven("sed -i '' takes another word for its script on macOS")
+		}
 		return m.sed(w.Text)
 	case "AWK":
 		return awk(w.Text)
@@ -71,7 +76,7 @@ func (m *match) value(v value, w Word) error {
 		ok = false
 	}
 	if !ok {
-		return unproven(quote(w.Text), " is not known to be harmless for ", m.form.label)
+		return unproven(quote(w.Text), " is not known to be harmless for ", m.label)
 	}
 	return nil
 }
@@ -85,25 +90,33 @@ func (m *match) path(kind string, w Word) error {
 	case w.Text == "-" && w.Literal() && (kind == "FILE" || kind == "TREE" || kind == "WRITE"):
 		return nil // standard input or output
 	case w.Vague != "" && len(w.Below) == 0 && !(kind == "NAME" && freePrograms[m.program]):
-		return unproven("which file ", m.form.label, " uses is not known: ", w.Vague)
+		return unproven("which file ", m.label, " uses is not known: ", w.Vague)
 	case w.Text == "" && w.Vague == "" && w.Literal():
 		return unproven("an empty path")
+	case w.Text != "" && strings.ContainsAny(w.Text[:1], "+@") && !freePrograms[m.program]:
+		// less +!id and bash +n run what follows, nm @FILE and 7z @FILE read options or names from FILE
+		return unproven(quote(w.Text), " could be an option of ", m.program, "; write ./", w.Text)
+	case strings.Contains(w.Text, ":") && remoteNames[m.program]:
+		return unproven(quote(w.Text), " could name another machine for ", m.program)
 	}
 	m.claim(verbs[kind], w)
 	if kind == "DIR" {
 		if !w.Literal() {
-			return unproven("the directory that ", m.form.label, " works in is not known")
+			return unproven("the directory that ", m.label, " works in is not known")
 		}
 		m.dirs = append(slices.Clip(m.dirs), w)
 	}
 	return nil
 }
 
+// remoteNames are programs that take HOST:FILE for a file of another machine.
+var remoteNames = set("tar gtar bsdtar")
+
 // arg accepts a plain word, or a path that must lie in the workspace.
 func (m *match) arg(w Word) error {
 	s := w.Text
 	if strings.Contains(s, "://") || strings.HasPrefix(s, "@") && !scoped(s) || strings.ContainsAny(s, "`$\n") || strings.HasPrefix(s, "-") {
-		return unproven(quote(s), " is not known to be harmless for ", m.form.label)
+		return unproven(quote(s), " is not known to be harmless for ", m.label)
 	}
 	if _, v, ok := strings.Cut(s, "="); ok && v != "" {
 		return m.arg(Word{Text: v, Glob: w.Glob})
@@ -118,7 +131,7 @@ func (m *match) arg(w Word) error {
 // never a plugin.
 func (m *match) opts(w Word) error {
 	if strings.Contains(w.Text, "plugin") || strings.HasPrefix(w.Text, "@") || strings.Contains(w.Text, ",@") {
-		return unproven(quote(w.Text), " is not known to be harmless for ", m.form.label)
+		return unproven(quote(w.Text), " is not known to be harmless for ", m.label)
 	}
 	return m.arg(Word{Text: strings.TrimLeft(w.Text, "-")})
 }
@@ -127,7 +140,7 @@ func (m *match) opts(w Word) error {
 // repository.
 func (m *match) execute(w Word) error {
 	if !w.Literal() || w.Text == "" || strings.HasPrefix(w.Text, "-") || strings.Contains(w.Text, "://") {
-		return unproven("which program ", m.form.label, " runs is not known")
+		return unproven("which program ", m.label, " runs is not known")
 	}
 	m.claim(Execute, w)
 	return nil
@@ -156,7 +169,7 @@ func (m *match) ref(w Word) error {
 		bad = true // user@host:path
 	}
 	if bad {
-		return unproven(quote(s), " is no plain name for ", m.form.label)
+		return unproven(quote(s), " is no plain name for ", m.label)
 	}
 	if strings.HasPrefix(s, "/") || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../") || s == ".." || strings.HasPrefix(s, "~") {
 		m.claim(Use, w)
@@ -237,4 +250,19 @@ func quote(s string) string {
 		s = s[:57] + "…"
 	}
 	return "“" + s + "”"
+}
+
+// transport reports whether a URL names a program or a file to read from:
+// git's ext::COMMAND and fd::N (gitremote-helpers(7)), file:, or a flag.
+func transport(s string) bool {
+	scheme, _, helper := strings.Cut(s, "::")
+	return helper && plainName(scheme) || strings.HasPrefix(strings.ToLower(s), "file:") || strings.HasPrefix(s, "-")
+}
+
+// remoteName accepts the name of a configured remote (origin) or of a
+// repository at the configured forge (owner/repo): no host, no path.
+func remoteName(s string) bool {
+	owner, repo, two := strings.Cut(s, "/")
+	return plainName(owner) && !strings.HasPrefix(owner, ".") && !strings.HasPrefix(owner, "-") &&
+		(!two || plainName(repo) && repo != "." && repo != "..")
 }
