@@ -102,9 +102,9 @@ var devices = map[string]bool{
 func (q *Question) pathDefault(u use) (bawn.Verdict, string) {
 	device := strings.HasPrefix(u.path, "/dev/")
 	switch {
-	case devices[u.path] || strings.HasPrefix(u.path, "/dev/fd/"):
+	case devices[u.path] || u.path == "/dev/fd" || strings.HasPrefix(u.path, "/dev/fd/"):
 		return bawn.Allow, "a standard stream"
-	case device && u.verb != grammar.Look:
+	case device && u.verb != grammar.Look && u.path != "/dev":
 		return bawn.Ask, "a device"
 	case u.verb == grammar.Look, u.verb == grammar.Read, u.verb == grammar.ReadTree:
 		return bawn.Allow, "reading"

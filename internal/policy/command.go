@@ -145,7 +145,7 @@ func (r *reading) kindOf(c *shell.Command) part {
 	}
 	for _, cl := range c.Meaning.Claims {
 		switch {
-		case cl.Verb == grammar.Delete, changes(cl.Verb) && cl.Value.Vague != "":
+		case cl.Verb == grammar.Delete && !strings.HasPrefix(c.Meaning.Form, "git "), changes(cl.Verb) && cl.Value.Vague != "":
 			k.class = Destructive // also what is written to all files that something finds
 		case cl.Verb == grammar.WriteTree:
 			k.wild = writesTrees
@@ -215,10 +215,17 @@ func (r *reading) claim(c *shell.Command, cl grammar.Claim, j *judgement) {
 	case grammar.Setenv:
 		name, value, _ := strings.Cut(cl.Value.Text, "=")
 		r.setting(name, value, cl.Value.Literal(), j)
+	case grammar.Enter:
+		if changesDirectory[c.Words[0].Text] {
+			cl.Verb = grammar.Look // what is used there is judged by itself
+		}
+		r.path(c, cl, j)
 	default:
 		r.path(c, cl, j)
 	}
 }
+
+var changesDirectory = map[string]bool{"cd": true, "pushd": true, "popd": true}
 
 func (r *reading) redirect(c *shell.Command, rd shell.Redirect, j *judgement) {
 	verb := grammar.Verb(0)
@@ -242,6 +249,9 @@ func (r *reading) redirect(c *shell.Command, rd shell.Redirect, j *judgement) {
 // run.
 func (r *reading) path(c *shell.Command, cl grammar.Claim, j *judgement) {
 	for _, name := range r.places(c, cl) {
+		if name == "" && cl.Verb == grammar.Look {
+			continue // a name and no content, whichever it is
+		}
 		if name == "" {
 			j.lower(stageClaim, bawn.Ask, "builtin:path", bawn.Builtin, "which path it is about to "+cl.Verb.String()+" is not known")
 			continue

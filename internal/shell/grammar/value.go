@@ -24,7 +24,8 @@ func (m *match) value(v value, w Word) error {
 	if len(w.Unset) > 0 && w.Text == "" && m.form.effect == Reads {
 		return nil // empty: it names nothing
 	}
-	if !w.Literal() && !(v.kind == "ARG" && w.Glob) {
+	clean := w.Vague == "" && !w.Glob && m.form.effect == Reads // what is unset is empty
+	if !w.Literal() && !clean && !(v.kind == "ARG" && w.Glob) {
 		return unproven("a word of ", m.label, " is not known")
 	}
 	ok := true
@@ -56,7 +57,7 @@ func (m *match) value(v value, w Word) error {
 	case "GITCONF":
 		ok = gitSetting(w.Text)
 	case "HOST", "URL":
-		if ok = !transport(w.Text); ok {
+		if ok = !transport(w.Text) && (v.kind == "HOST" || strings.Contains(w.Text, "://") || strings.Contains(w.Text, "@")); ok {
 			m.claim(Connect, w)
 		}
 	case "ASSIGN":
@@ -93,7 +94,7 @@ func (m *match) path(kind string, w Word) error {
 		return unproven("which file ", m.label, " uses is not known: ", w.Vague)
 	case w.Text == "" && w.Vague == "" && w.Literal():
 		return unproven("an empty path")
-	case w.Text != "" && strings.ContainsAny(w.Text[:1], "+@") && !freePrograms[m.program]:
+	case w.Text != "" && strings.ContainsAny(w.Text[:1], "+@") && !freePrograms[m.program] && m.program != "git":
 		// less +!id and bash +n run what follows, nm @FILE and 7z @FILE read options or names from FILE
 		return unproven(quote(w.Text), " could be an option of ", m.program, "; write ./", w.Text)
 	case strings.Contains(w.Text, ":") && remoteNames[m.program]:
