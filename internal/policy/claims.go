@@ -75,8 +75,14 @@ func harmlessLook(v grammar.Verb, pr protection) bool {
 
 // rulesFor finds the rules about a path.
 func (p *Policy) rulesFor(q *Question, op bawn.Operation, name string) verdicts {
-	lists := [2][]*rule{p.table.paths[path.Base(name)], p.table.paths[""]}
-	return winner(lists, op, func(r *rule) bool { return r.matchesPath(q, name) })
+	var w verdicts
+	p.table.paths.each(name, func(r *rule) bool {
+		if r.speaksOf(op) && r.matchesPath(q, name) {
+			w.add(r)
+		}
+		return true
+	})
+	return w
 }
 
 func operationOf(v grammar.Verb) bawn.Operation {
