@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -43,8 +44,7 @@ func (m *match) value(v value, w Word) error {
 	case "REMOTE":
 		ok = remoteName(w.Text)
 	case "GOAL":
-		ok = !strings.HasPrefix(w.Text, "-") && plainName(strings.NewReplacer(":", "", "/", "", "[", "", "]", "", ",", "", "@", "").Replace(w.Text)) &&
-			!strings.HasPrefix(w.Text, "/") && !strings.Contains(w.Text, "..")
+		return m.goal(w)
 	case "KUBE":
 		ok = !strings.HasPrefix(w.Text, "-") && plainName(strings.NewReplacer("/", "", ",", "").Replace(w.Text)) &&
 			!strings.Contains(strings.ToLower(w.Text), "secret")
@@ -128,19 +128,10 @@ func (m *match) arg(w Word) error {
 	return nil
 }
 
-// opts accepts what is handed on to another program: like an argument, and
-// never a plugin.
-func (m *match) opts(w Word) error {
-	if strings.Contains(w.Text, "plugin") || strings.HasPrefix(w.Text, "@") || strings.Contains(w.Text, ",@") {
-		return unproven(quote(w.Text), " is not known to be harmless for ", m.label)
-	}
-	return m.arg(Word{Text: strings.TrimLeft(w.Text, "-")})
-}
-
 // execute accepts the file of a program, which is run as code of the
 // repository.
 func (m *match) execute(w Word) error {
-	if !w.Literal() || w.Text == "" || strings.HasPrefix(w.Text, "-") || strings.Contains(w.Text, "://") {
+	if !w.Literal() || w.Text == "" || strings.HasPrefix(w.Text, "-") || strings.ContainsRune(w.Text, ':') || strings.ContainsRune(path.Base(w.Text), '@') {
 		return unproven("which program ", m.label, " runs is not known")
 	}
 	m.claim(Execute, w)
