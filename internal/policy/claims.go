@@ -116,7 +116,7 @@ func (q *Question) pathDefault(u use) (bawn.Verdict, string) {
 		return bawn.Allow, "reading"
 	case q.inWorkspace(u.path):
 		return bawn.Allow, "in the workspace"
-	case scratch(u.path) && u.verb != grammar.Execute && u.verb != grammar.Use:
+	case scratch(u.path) && u.verb != grammar.Execute && u.verb != grammar.Use && u.verb != grammar.Enter:
 		return bawn.Allow, "a place for temporary files"
 	}
 	return bawn.Ask, "outside the workspace"

@@ -48,6 +48,10 @@ func (m *match) value(v value, w Word) error {
 	case "KUBE":
 		ok = !strings.HasPrefix(w.Text, "-") && plainName(strings.NewReplacer("/", "", ",", "").Replace(w.Text)) &&
 			!strings.Contains(strings.ToLower(w.Text), "secret")
+	case "GOMOD":
+		if ok = packageName(w.Text); ok && strings.Contains(domainOf(w.Text), ".") {
+			m.claim(Connect, Word{Text: domainOf(w.Text)}) // where the module comes from
+		}
 	case "PKG":
 		ok = packageName(w.Text)
 	case "NPM":
@@ -170,6 +174,13 @@ func (m *match) ref(w Word) error {
 		m.claim(Read, Word{Text: after}) // REV:PATH shows a file
 	}
 	return nil
+}
+
+// domainOf is the first element of a Go module's path.
+func domainOf(module string) string {
+	module, _, _ = strings.Cut(module, "@")
+	first, _, _ := strings.Cut(module, "/")
+	return first
 }
 
 // number accepts 5, -5, +5, 10M, 50%, 1.5, 2h.
