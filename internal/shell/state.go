@@ -152,7 +152,7 @@ func joinVars(out *state, a, b state) {
 
 func uncertain(a, b value) value {
 	why := "set in a branch"
-	if a.word.Vague == number && b.word.Vague == number {
+	if numeric(a.word) && numeric(b.word) {
 		why = number
 	}
 	return value{
@@ -192,7 +192,7 @@ func union(a, b []string) []string {
 
 // enter returns where cd(1) leads from dirs: nil when that is not known.
 func enter(dirs []string, to grammar.Word) []string {
-	if !to.Literal() || to.Text == "" || to.Text == "-" {
+	if !to.Literal() || to.Text == "" {
 		return nil
 	}
 	if path.IsAbs(to.Text) {

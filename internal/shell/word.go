@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/bawn-dev/bawn/internal/shell/grammar"
@@ -22,75 +21,13 @@ func (r *reader) fields(dst []grammar.Word, w *syntax.Word, st *state) []grammar
 	if r.context.Shell == Bash && braced(w) {
 		split := &syntax.Word{Parts: slices.Clone(w.Parts)}
 		if syntax.SplitBraces(split) {
-			if glues(w) {
-				r.opaque("braces put an expansion together with other text", w)
-			}
-			for one := range r.braces(split) {
-				dst = r.split(dst, merged(one), st, false)
+			for _, one := range r.braces(split, w) {
+				dst = r.split(dst, one, st, false)
 			}
 			return r.checked(dst, first, w)
 		}
 	}
 	return r.checked(r.split(dst, w, st, r.context.Shell == Bash), first, w)
-}
-
-// braces yields the words of a brace expansion, and is opaque when they are
-// very many.
-func (r *reader) braces(w *syntax.Word) func(func(*syntax.Word) bool) {
-	return func(yield func(*syntax.Word) bool) {
-		n := 0
-		for one, err := range expand.BracesSeq(nil, w) {
-			if n++; err != nil || n > maxWords {
-				r.opaque("braces make too many words", w)
-				return
-			}
-			yield(one)
-		}
-	}
-}
-
-// glues reports whether braces, which work on text, could lengthen the name of
-// a variable, or make an expansion: {a,$v}x is ax and $vx. What they make of
-// NAME=~ differs between versions of bash.
-func glues(w *syntax.Word) bool {
-	for _, p := range w.Parts {
-		switch p := p.(type) {
-		case *syntax.Lit:
-			if strings.ContainsRune(p.Value, '$') || strings.Contains(p.Value, "=~") {
-				return true
-			}
-		case *syntax.ParamExp:
-			if p.Short {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// merged is w with neighbouring literals as one, as they are after braces.
-func merged(w *syntax.Word) *syntax.Word {
-	out := &syntax.Word{}
-	for _, p := range w.Parts {
-		lit, ok := p.(*syntax.Lit)
-		if n := len(out.Parts); ok && n > 0 {
-			if last, isLit := out.Parts[n-1].(*syntax.Lit); isLit {
-				out.Parts[n-1] = &syntax.Lit{ValuePos: last.ValuePos, ValueEnd: lit.ValueEnd, Value: last.Value + lit.Value}
-				continue
-			}
-		}
-		out.Parts = append(out.Parts, p)
-	}
-	return out
-}
-
-func braced(w *syntax.Word) bool {
-	for _, p := range w.Parts {
-		if lit, ok := p.(*syntax.Lit); ok && strings.ContainsRune(lit.Value, '{') {
-			return true
-		}
-	}
-	return false
 }
 
 // checked refuses words that look like another host.
