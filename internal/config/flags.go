@@ -7,7 +7,7 @@ import (
 // Flags are the command line's values. What is nil or empty was not given.
 // They mean what the keys of the same name mean, and are checked the same way.
 type Flags struct {
-	Profile, Provider, Fallback, Mode, Autonomy, Agent *string
+	Profile, Provider, Mode, Autonomy, Agent *string
 
 	Net, Caches, Timeout *string  // Timeout as in "90m"
 	CPUs                 *float64 // cores
@@ -24,7 +24,6 @@ func (f Flags) settings(p paths) (*file, error) {
 	b := flagReader{paths: p, out: &file{}}
 	b.text("--profile", "isolation.policy_profile", f.Profile)
 	b.text("--provider", "isolation.provider", f.Provider)
-	b.text("--fallback", "isolation.fallback", f.Fallback)
 	b.text("--mode", "mode", f.Mode)
 	b.text("--autonomy", "autonomy", f.Autonomy)
 	b.text("--agent", "agent", f.Agent)

@@ -26,11 +26,11 @@ func TestFlagErrorsNameTheFlag(t *testing.T) {
 		}
 	}
 	in := world(t)
-	in.Flags = Flags{CPUs: ptr(1.5), Open: []string{"gh", "~/.aws/config"}, Devices: []string{"kvm"}, Hosts: []string{"a.example"}, Protected: []string{"x"}, Caches: ptr("shared"), Fallback: ptr("ask")}
+	in.Flags = Flags{CPUs: ptr(1.5), Open: []string{"gh", "~/.aws/config"}, Devices: []string{"kvm"}, Hosts: []string{"a.example"}, Protected: []string{"x"}, Caches: ptr("shared")}
 	c := mustLoad(t, in)
 	iso := c.Isolation(in.Workspace)
 	same(t, []string{"gh", in.Home + "/.aws/config"}, c.Open)
-	if iso.Resources.CPUs != 1.5 || iso.Caches != bawn.CacheShared || c.Fallback != "ask" || iso.Devices[0] != "kvm" || iso.Hosts[0] != "a.example" || accessAt(iso, c.Open[1]) != bawn.ReadOnly {
+	if iso.Resources.CPUs != 1.5 || iso.Caches != bawn.CacheShared || iso.Devices[0] != "kvm" || iso.Hosts[0] != "a.example" || accessAt(iso, c.Open[1]) != bawn.ReadOnly {
 		t.Errorf("%+v %+v", c, iso)
 	}
 }
