@@ -47,7 +47,7 @@ func newAuditCommand(e *Env) *cobra.Command {
 		Example: "  bawn audit query --since 2h --verdict deny\n" +
 			"  bawn audit tail\n" +
 			"  bawn audit verify",
-		Args: cobra.NoArgs,
+		Args: onlyCommands,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	cmd.AddCommand(newAuditQuery(e), newAuditTail(e), newAuditVerify(e), newAuditExport(e))

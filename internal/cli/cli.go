@@ -66,7 +66,13 @@ func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)
 func Main(args []string, e *Env) int {
 	root := newRoot(e, args)
 	root.SetArgs(args)
+	out := &output{w: e.Stdout}
+	root.SetOut(out)
 	err := root.Execute()
+	if err == nil {
+		err = out.err
+	}
+	err = outputError(e, err)
 	var status exitStatus
 	switch {
 	case err == nil:
@@ -94,6 +100,7 @@ func report(e *Env, err error) int {
 // command's time goes by before it runs.
 var verbs = map[string]func(*Env) *cobra.Command{
 	"run": newRunCommand, "audit": newAuditCommand, "config": newConfigCommand, "trust": newTrustCommand, "doctor": newDoctorCommand,
+	"version": newVersionCommand,
 }
 
 // newRoot returns the root command with the verb that args name, or with all
@@ -105,9 +112,11 @@ func newRoot(e *Env, args []string) *cobra.Command {
 		Version:       Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Args:          onlyCommands,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	root.SetFlagErrorFunc(flagError)
 	root.SetIn(e.Stdin)
-	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
 	if len(args) > 0 && verbs[args[0]] != nil {
 		root.AddCommand(verbs[args[0]](e))

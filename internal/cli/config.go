@@ -58,6 +58,8 @@ func configError(err error) error {
 	var errs config.Errors
 	if errors.As(err, &errs) && errs.Hint() != "" {
 		hint = errs.Hint()
+	} else if len(errs) > 0 && errs[0].Place.Layer == config.Command {
+		hint = "see \"bawn run --help\""
 	}
 	return &Error{Code: ExitUsage, Err: err, Hint: hint}
 }
@@ -66,7 +68,7 @@ func newConfigCommand(e *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "config",
 		Short:   "Show, check and start the configuration",
-		Args:    cobra.NoArgs,
+		Args:    onlyCommands,
 		Example: "  bawn config show --origin\n  bawn config check",
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

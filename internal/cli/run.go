@@ -124,7 +124,8 @@ func (f *runFlags) given(c *cobra.Command) error {
 	return err
 }
 
-// megabytes reads 512, 512m or 2g as MiB.
+// megabytes reads 512, 512m or 2g as MiB. What no program could start with was
+// meant in another unit.
 func megabytes(s string) (int64, error) {
 	factor := int64(1)
 	number := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(s), "b"), "i")
@@ -136,9 +137,12 @@ func megabytes(s string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n <= 0 || n > 1<<40 {
-		return 0, usageError("for example: --memory 512m, --memory 4g", "--memory %q is no amount of memory", s)
+		return 0, usageError("for example: --memory 512m, --memory 4g", "--memory %q is no amount of memory; want MiB, or a number with m or g", s)
 	}
-	return n * factor, nil
+	if n *= factor; n < config.MinMemoryMB {
+		return 0, usageError(fmt.Sprintf("did you mean --memory %sg", number), "--memory %q is %d MiB; want %dm or more", s, n, config.MinMemoryMB)
+	}
+	return n, nil
 }
 
 func (f *runFlags) run(c *cobra.Command, e *Env, args []string) error {

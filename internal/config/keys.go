@@ -58,6 +58,10 @@ func Providers() []string {
 	return []string{"", "native", "landlock"}
 }
 
+// MinMemoryMB is the least memory that a session can be limited to, in MiB: with
+// less hardly a program starts, and who asks for it meant another unit.
+const MinMemoryMB = 16
+
 // keys is the table. The order is that of the starter file.
 var keys = []*key{
 	{path: "pinned", kind: list, rule: never, entry: anyText,
@@ -105,7 +109,7 @@ var keys = []*key{
 		doc: "relative weight of the CPU time; the machine's default is 1024"},
 	{path: "isolation.resources.cpus", kind: number, rule: lower, profile: true, min: 0.01, max: 4096, unset: unlimited,
 		doc: "most cores, for example 1.5"},
-	{path: "isolation.resources.memory_mb", kind: whole, rule: lower, profile: true, min: 1, max: 1 << 30, unset: unlimited,
+	{path: "isolation.resources.memory_mb", kind: whole, rule: lower, profile: true, min: MinMemoryMB, max: 1 << 30, unset: unlimited,
 		doc: "most memory, MiB; three quarters of the machine's when it is not set"},
 	{path: "isolation.resources.tmp_mb", kind: whole, rule: lower, profile: true, min: 1, max: 1 << 30, unset: unlimited,
 		doc: "size of the private /tmp, /run and /dev/shm each, MiB; a quarter of the memory, at most 4096, when it is not set"},
