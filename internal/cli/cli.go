@@ -80,14 +80,19 @@ func Main(args []string, e *Env) int {
 	case errors.As(err, &status):
 		return int(status)
 	}
-	return report(e, err)
+	return report(e, err, jsonWanted(root, args))
 }
 
-func report(e *Env, err error) int {
+// report tells of an error and returns its exit code.
+func report(e *Env, err error, asJSON bool) int {
 	code, hint := ExitUsage, "see \"bawn --help\""
 	var ce *Error
 	if errors.As(err, &ce) {
 		code, hint = ce.Code, ce.Hint
+	}
+	if asJSON {
+		runEnd{Exit: code, Error: newEndError(code, err, hint)}.write(e)
+		return code
 	}
 	fmt.Fprintf(e.Stderr, "bawn: error: %v\n", err)
 	if hint != "" {

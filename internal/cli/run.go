@@ -87,7 +87,7 @@ func (f *runFlags) declare(c *cobra.Command) {
 	fl.StringVar(&f.mode, "mode", "", "mode: "+strings.Join(bawn.ModeNames(), ", "))
 	fl.StringVar(&f.agent, "agent", "", "name of the agent in the audit log (default: the command's name)")
 	fl.BoolVar(&f.plan, "plan", false, "print what would be enforced, as JSON, and run nothing")
-	fl.BoolVar(&f.asJSON, "json", false, "print how the session ended as one line of JSON on standard error")
+	fl.BoolVar(&f.asJSON, "json", false, "print how it ended, whatever happens, as one last line of JSON on standard error")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "don't list refusals at the end")
 	for flag, values := range map[string][]string{
 		"net": {"none", "full"}, "mode": bawn.ModeNames(), "caches": {"private", "read-only", "shared"}, "provider": {native.Name, native.LandlockName},
@@ -154,7 +154,11 @@ func (f *runFlags) run(c *cobra.Command, e *Env, args []string) error {
 		return err
 	}
 	if f.plan {
-		return printPlan(e, s)
+		if err := printPlan(e, s); err != nil || !f.asJSON {
+			return err
+		}
+		runEnd{}.write(e)
+		return nil
 	}
 	return f.execute(e, s)
 }
@@ -329,14 +333,18 @@ func (f *runFlags) execute(e *Env, s *runner.Session) error {
 	defer log.Close()
 	s.Guard = guard.Guard{Decider: policy.Launch{InSession: e.Getenv(sessionVariable)}, Recorder: log}
 	s.Details = details(s)
-	if s.Provider.Name() != native.Name && !f.quiet {
+	if s.Provider.Name() != native.Name && !f.quiet && !f.asJSON {
 		for _, c := range s.Plan.Partly() {
 			fmt.Fprintf(e.Stderr, "bawn: provider %q enforces %s in part: %s\n", s.Provider.Name(), c.Attribute, c.Why)
 		}
 	}
 	result, err := runner.Run(context.Background(), *s)
-	f.summary(e, s, result, err)
-	return f.outcome(result, err)
+	err = f.outcome(result, err)
+	if f.asJSON {
+		return endOf(s, result, err).write(e)
+	}
+	f.summary(e, s, result)
+	return err
 }
 
 // details is the effective isolation as the first event states it.
