@@ -309,15 +309,14 @@ func printPlan(e *Env, s *runner.Session) error {
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(struct {
-		Provider  string         `json:"provider"`
-		Mode      bawn.Mode      `json:"mode"`
-		Agent     string         `json:"agent"`
-		Profile   string         `json:"profile"`
-		Workspace string         `json:"workspace"`
-		Network   string         `json:"network"`
-		Plan      sandbox.Plan   `json:"plan"`
-		Isolation bawn.Isolation `json:"-"`
-	}{s.Plan.Provider(), s.Mode, s.Agent, s.Isolation.Profile, s.Isolation.Workspace, s.Isolation.Network.String(), s.Plan, s.Isolation})
+		Provider  string       `json:"provider"`
+		Mode      bawn.Mode    `json:"mode"`
+		Agent     string       `json:"agent"`
+		Profile   string       `json:"policy_profile"`
+		Workspace string       `json:"workspace"`
+		Network   string       `json:"network"`
+		Plan      sandbox.Plan `json:"plan"`
+	}{s.Plan.Provider(), s.Mode, s.Agent, s.Isolation.Profile, s.Isolation.Workspace, s.Isolation.Network.String(), s.Plan})
 }
 
 // execute opens the log and runs the session.
