@@ -2,7 +2,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 
 	"github.com/bawn-dev/bawn/internal/cli"
@@ -11,8 +10,7 @@ import (
 func main() {
 	dir, err := os.Getwd()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "bawn: error: no working directory: %v\n", err)
-		os.Exit(cli.ExitInternal)
+		dir = "" // it was removed; not everything needs one
 	}
 	os.Exit(cli.Main(os.Args[1:], &cli.Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir,

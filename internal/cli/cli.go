@@ -28,7 +28,7 @@ type Env struct {
 	Stdin          *os.File
 	Stdout, Stderr *os.File
 	Environ        []string
-	Dir            string // the working directory, absolute
+	Dir            string // the working directory, absolute; "" if it is gone
 }
 
 // Getenv returns the value of the last NAME=value in e.Environ, or "".

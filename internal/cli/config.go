@@ -16,6 +16,29 @@ import (
 	"github.com/bawn-dev/bawn/internal/config"
 )
 
+// inputsHere returns what the configuration of a session that is started in
+// the working directory depends on.
+func inputsHere(e *Env) (config.Inputs, error) {
+	dir, err := realDir(e, e.Dir)
+	if err != nil {
+		return config.Inputs{}, err
+	}
+	return configInputs(e, workspaceOf(dir, e.Getenv("HOME")), config.Flags{})
+}
+
+// realDir returns a directory without symbolic links; "" stands for a working
+// directory that is gone.
+func realDir(e *Env, dir string) (string, error) {
+	if dir == "" {
+		return "", usageError("change to a directory that exists", "the working directory does not exist")
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", usageError("change to a directory that exists", "working directory: %w", err)
+	}
+	return real, nil
+}
+
 // configInputs returns what the configuration of a session in the workspace
 // depends on. The workspace may be reached by symbolic links.
 func configInputs(e *Env, workspace string, f config.Flags) (config.Inputs, error) {
@@ -84,10 +107,14 @@ func newConfigShow(e *Env) *cobra.Command {
 		Args:    cobra.NoArgs,
 		Example: "  bawn config show\n  bawn config show --origin\n  bawn config show --json",
 		RunE: func(*cobra.Command, []string) error {
-			c, err := loadConfig(e, e.Dir, config.Flags{})
+			in, err := inputsHere(e)
+			if err != nil {
+				return err
+			}
+			c, err := config.Load(in)
 			switch {
 			case err != nil:
-				return err
+				return configError(err)
 			case asJSON:
 				return writeJSON(e.Stdout, map[string]any{"values": c.Origins()})
 			}
@@ -151,12 +178,13 @@ func newConfigCheck(e *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Look for mistakes in the configuration",
-		Long: "Without FILE, check all files that a session in the working directory would read.\n" +
+		Long: "Without FILE, check all files that a session started in the working directory would read;\n" +
+			"the project's is that of the git repository around it, as with bawn run.\n" +
 			"FILE is checked as a project's file if it is named .bawn/config.toml, as the user's otherwise.",
 		Args:    cobra.MaximumNArgs(1),
 		Example: "  bawn config check\n  bawn config check ./new-config.toml\n  bawn config check project/.bawn/config.toml",
 		RunE: func(_ *cobra.Command, args []string) error {
-			in, err := configInputs(e, e.Dir, config.Flags{})
+			in, err := inputsHere(e)
 			if err == nil && len(args) == 1 {
 				in, err = checkedFile(e, in, args[0])
 			}
@@ -212,7 +240,7 @@ func newConfigPath(e *Env) *cobra.Command {
 		Args:    cobra.NoArgs,
 		Example: "  bawn config path",
 		RunE: func(*cobra.Command, []string) error {
-			in, err := configInputs(e, e.Dir, config.Flags{})
+			in, err := inputsHere(e)
 			if err != nil {
 				return err
 			}
@@ -240,7 +268,7 @@ func newConfigInit(e *Env) *cobra.Command {
 		Args:    cobra.NoArgs,
 		Example: "  bawn config init && $EDITOR ~/.config/bawn/config.toml",
 		RunE: func(*cobra.Command, []string) error {
-			in, err := configInputs(e, e.Dir, config.Flags{})
+			in, err := inputsHere(e)
 			if err != nil {
 				return err
 			}

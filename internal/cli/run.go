@@ -217,13 +217,12 @@ func provider(e *Env, name string) (sandbox.Provider, error) {
 }
 
 func (f *runFlags) directory(e *Env) (string, error) {
-	dir := e.Dir
-	if f.cwd != "" {
-		dir = absolute(e, f.cwd)
+	if f.cwd == "" {
+		return realDir(e, e.Dir)
 	}
-	real, err := filepath.EvalSymlinks(dir)
+	real, err := filepath.EvalSymlinks(absolute(e, f.cwd))
 	if err != nil {
-		return "", usageError("name a directory that exists", "--cwd %q: %v", dir, err)
+		return "", usageError("name a directory that exists", "--cwd %q: %v", f.cwd, err)
 	}
 	return real, nil
 }

@@ -17,7 +17,7 @@ func newTrustCommand(e *Env) *cobra.Command {
 		Use:   "trust [FILE]",
 		Short: "Let a project's configuration widen what its sessions may do",
 		Long: "Show what the project's file asks for beyond your own configuration, and permit it from now on.\n" +
-			"This holds for exactly the bytes that were read: any change ends it. Without FILE it is .bawn/config.toml\nof the working directory.",
+			"This holds for exactly the bytes that were read: any change ends it. Without FILE it is .bawn/config.toml\nof the workspace: the git repository around the working directory, or else that directory.",
 		Args:    cobra.MaximumNArgs(1),
 		Example: "  bawn trust\n  bawn trust project/.bawn/config.toml\n  bawn trust --list\n  bawn trust --forget",
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -29,9 +29,9 @@ func newTrustCommand(e *Env) *cobra.Command {
 			case list:
 				return listTrust(e, asJSON)
 			}
-			file := absolute(e, config.ProjectFile)
-			if len(args) == 1 {
-				file = absolute(e, args[0])
+			file, err := projectFile(e, args)
+			if err != nil {
+				return err
 			}
 			if forget {
 				return forgetTrust(e, file)
@@ -43,6 +43,16 @@ func newTrustCommand(e *Env) *cobra.Command {
 	c.Flags().BoolVar(&forget, "forget", false, "end the trust in the file")
 	c.Flags().BoolVar(&asJSON, "json", false, "with --list: write JSON")
 	return c
+}
+
+// projectFile returns the file that args name, or else that of the workspace a
+// session would have here.
+func projectFile(e *Env, args []string) (string, error) {
+	if len(args) == 1 {
+		return absolute(e, args[0]), nil
+	}
+	in, err := inputsHere(e)
+	return filepath.Join(in.Workspace, config.ProjectFile), err
 }
 
 func addTrust(e *Env, file string) error {
@@ -72,7 +82,7 @@ func addTrust(e *Env, file string) error {
 }
 
 func listTrust(e *Env, asJSON bool) error {
-	in, err := configInputs(e, e.Dir, config.Flags{})
+	in, err := inputsHere(e)
 	if err != nil {
 		return err
 	}
@@ -93,7 +103,7 @@ func listTrust(e *Env, asJSON bool) error {
 
 // forgetTrust works also where the file is gone by now.
 func forgetTrust(e *Env, file string) error {
-	in, err := configInputs(e, e.Dir, config.Flags{})
+	in, err := inputsHere(e)
 	if err != nil {
 		return err
 	}
