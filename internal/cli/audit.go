@@ -60,6 +60,8 @@ func newAuditQuery(e *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "query",
 		Short: "Show records, the newest last",
+		Long: "Show records as a table. On a terminal ids are shortened, which --session takes too, and long texts\n" +
+			"are cut to its width, with the number of characters left out; elsewhere, and with --json, nothing is.",
 		Example: "  bawn audit query --session 5f2c --kind network\n" +
 			"  bawn audit query --resource '*.ssh*' --verdict deny --limit 0\n" +
 			"  bawn audit query --since 2026-09-01T08:00:00Z --json | jq .event.resource",
@@ -146,7 +148,7 @@ type auditFlags struct {
 
 func (a *auditFlags) add(cmd *cobra.Command, limit int) {
 	f := cmd.Flags()
-	f.StringVar(&a.filter.Session, "session", "", "only this session")
+	f.StringVar(&a.filter.Session, "session", "", "only this session; the beginning of its id is enough")
 	f.StringVar(&a.filter.Agent, "agent", "", "only this agent")
 	f.StringVar(&a.verdict, "verdict", "", "only what was allowed or denied: allow, ask or deny")
 	f.StringVar(&a.filter.Resource, "resource", "", "only resources with this text, or matching a pattern with * and ?")
@@ -176,6 +178,9 @@ func (a *auditFlags) resolve(e *Env) (string, audit.Filter, error) {
 		return "", f, err
 	}
 	dir, err := auditDir(e)
+	if err == nil {
+		f.Session, err = wholeSession(e, dir, f.Session)
+	}
 	return dir, f, err
 }
 
