@@ -3,12 +3,16 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 
 	"github.com/bawn-dev/bawn/internal/cli"
 )
 
 func main() {
 	dir, err := os.Getwd()
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir) // so that ".." leads where the kernel goes
+	}
 	if err != nil {
 		dir = "" // it was removed; not everything needs one
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/sandbox/native"
 )
 
 // inputsHere returns what the configuration of a session that is started in
@@ -191,7 +192,11 @@ func newConfigCheck(e *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := config.Load(in); err != nil {
+			c, err := config.Load(in)
+			if err == nil {
+				err = c.Check(native.CredentialNames())
+			}
+			if err != nil {
 				return configError(err)
 			}
 			_, err = fmt.Fprintln(e.Stdout, "the configuration is valid")

@@ -97,7 +97,7 @@ func (f *runFlags) declare(c *cobra.Command) {
 }
 
 // given points at the values of the flags that were given.
-func (f *runFlags) given(c *cobra.Command) error {
+func (f *runFlags) given(c *cobra.Command, e *Env) error {
 	texts := map[string]struct {
 		to   **string
 		from *string
@@ -116,12 +116,25 @@ func (f *runFlags) given(c *cobra.Command) error {
 	if c.Flags().Changed("cpus") {
 		f.CPUs = &f.cpus
 	}
+	fromHere(e, f.RW)
+	fromHere(e, f.RO)
+	fromHere(e, f.Deny)
 	if !c.Flags().Changed("memory") {
 		return nil
 	}
 	mb, err := megabytes(f.memory)
 	f.Memory = &mb
 	return err
+}
+
+// fromHere makes the paths absolute: on a command line a relative one starts
+// from the working directory, as everywhere.
+func fromHere(e *Env, paths []string) {
+	for i, p := range paths {
+		if p != "" && p[0] != '~' {
+			paths[i] = absolute(e, p)
+		}
+	}
 }
 
 // megabytes reads 512, 512m or 2g as MiB. What no program could start with was
@@ -146,7 +159,7 @@ func megabytes(s string) (int64, error) {
 }
 
 func (f *runFlags) run(c *cobra.Command, e *Env, args []string) error {
-	if err := f.given(c); err != nil {
+	if err := f.given(c, e); err != nil {
 		return err
 	}
 	s, err := f.session(e, args)
@@ -173,6 +186,9 @@ func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
 	cfg, err := loadConfig(e, ws, f.Flags)
 	if err != nil {
 		return nil, err
+	}
+	if err := cfg.Check(native.CredentialNames()); err != nil {
+		return nil, configError(err)
 	}
 	provider, err := provider(e, cfg.Provider)
 	if err != nil {

@@ -71,8 +71,8 @@ func TestLayers(t *testing.T) {
 		t.Errorf("mode %v, agent %q, network %v", c.Mode, c.Agent, iso.Network)
 	}
 	same(t, map[string]string{
-		in.Workspace: "read-write workspace", in.Workspace + "/secrets": "hidden project config", in.Workspace + "/docs": "read-only project config",
-		in.Home + "/cache": "read-write user config", "/data": "read-write user config", "/data/fixed": "read-only project config", "/srv": "hidden --deny",
+		in.Workspace: "read-write workspace", in.Workspace + "/secrets": "hidden project config " + in.projectFile() + ":3:9", in.Workspace + "/docs": "read-only project config " + in.projectFile() + ":4:7",
+		in.Home + "/cache": "read-write user config " + in.User() + ":4:7", "/data": "read-write user config " + in.User() + ":4:18", "/data/fixed": "read-only project config " + in.projectFile() + ":4:15", "/srv": "hidden --deny",
 		in.State(): "hidden bawn's own state", in.Home + "/.config/bawn": "hidden bawn's own state", "/etc/bawn": "hidden bawn's own state",
 	}, mountMap(iso))
 }

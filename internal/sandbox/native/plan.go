@@ -277,7 +277,7 @@ var rootSecrets = []string{
 func (b *builder) devices() []string {
 	var list []string
 	for _, d := range append([]string{"null", "zero", "full", "random", "urandom", "tty"}, b.iso.Devices...) {
-		if _, ok := b.facts.Lookup("/dev/" + d); ok {
+		if _, ok := b.facts.Lookup("/dev/" + d); ok && !slices.Contains(list, d) {
 			list = append(list, d)
 		}
 	}
