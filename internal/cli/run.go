@@ -19,6 +19,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
@@ -392,7 +393,7 @@ func (f *runFlags) outcome(r runner.Result, err error) error {
 		}
 		return &Error{Code: ExitDenied, Err: err, Hint: hint}
 	case errors.As(err, &absent):
-		return &Error{Code: r.Code, Err: err, Hint: "the guest sees the system's programs and those in its PATH; \"bawn run --plan\" shows what it may read"}
+		return &Error{Code: r.Code, Err: err, Hint: redact.Visible(absent.Remedy)}
 	case errors.As(err, &start):
 		return &Error{Code: ExitInternal, Err: err, Hint: start.Remedy}
 	}

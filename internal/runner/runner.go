@@ -143,7 +143,7 @@ func notStarted(err error) int {
 	switch {
 	case !errors.As(err, &nf):
 		return 0
-	case errors.Is(nf.Err, syscall.ENOENT), errors.Is(nf.Err, syscall.ENOTDIR):
+	case nf.Absent:
 		return codeNotFound
 	}
 	return codeDenied
