@@ -218,7 +218,10 @@ func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
 	if err != nil {
 		return nil, planError(err)
 	}
-	return &runner.Session{Session: session, Provider: provider, Plan: plan, Argv: args, Dir: dir, Stdio: [3]*os.File{e.Stdin, e.Stdout, e.Stderr}}, nil
+	return &runner.Session{
+		Session: session, Provider: provider, Plan: plan, Argv: args, Dir: dir, Stdio: [3]*os.File{e.Stdin, e.Stdout, e.Stderr},
+		Remedy: remedies(e, cfg, session.Isolation),
+	}, nil
 }
 
 // provider returns the one with that name; without a name, the strongest.

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/native"
 )
 
 // maxListed is how many refusals the summary names.
@@ -26,13 +29,46 @@ func (f *runFlags) summary(e *Env, s *runner.Session, r runner.Result) {
 	if f.quiet {
 		return
 	}
-	for i, d := range r.Denials {
+	told, histories := withoutHistories(r.Denials, e.Getenv("HOME"))
+	for i, d := range told {
 		if i == maxListed {
-			fmt.Fprintf(e.Stderr, "bawn: denied %d more; see \"bawn audit query --session %s\"\n", len(r.Denials)+r.Missed-maxListed, s.ID)
+			fmt.Fprintf(e.Stderr, "bawn: denied %d more; see \"bawn audit query --session %s\"\n", len(told)+r.Missed-maxListed, s.ID)
 			break
 		}
-		fmt.Fprintf(e.Stderr, "bawn: denied: %v %s (%s): %s; %s\n", d.Operation, redact.Visible(d.Resource), d.Rule, d.Reason, d.Remedy)
+		fmt.Fprintf(e.Stderr, "bawn: denied: %v %s (%s): %s; %s\n", d.Operation, redact.Visible(d.Resource), d.Rule, d.Reason, redact.Visible(d.Remedy))
 	}
+	if len(histories) > 0 {
+		fmt.Fprintf(e.Stderr, "bawn: note: what shells and editors remember is not kept: %s\n", redact.Visible(strings.Join(histories, ", ")))
+	}
+}
+
+// histories are files directly in the home directory in which interactive
+// programs keep what was typed. They try to write them at the end of every
+// session, nothing depends on it, and what else a guest would put there is none
+// of the user's.
+var histories = []string{
+	".bash_history", ".zsh_history", ".histfile", ".sh_history", ".ash_history", ".viminf?", ".viminf?.tmp", ".lesshst", ".lesshst?", ".lesshsQ",
+	".python_history", ".node_repl_history", ".psql_history", ".sqlite_history", ".mysql_history", ".wget-hsts", ".zcompdump*",
+}
+
+// withoutHistories takes out refused writes of histories, and names them.
+func withoutHistories(denials []sandbox.Denial, home string) (rest []sandbox.Denial, names []string) {
+	if real, err := filepath.EvalSymlinks(home); err == nil {
+		home = real
+	}
+	for _, d := range denials {
+		name := filepath.Base(d.Resource)
+		known := slices.ContainsFunc(histories, func(pattern string) bool {
+			ok, err := filepath.Match(pattern, name)
+			return ok && err == nil
+		})
+		if !known || filepath.Dir(d.Resource) != home || d.Rule != native.RuleReadOnly {
+			rest = append(rest, d)
+		} else if !slices.Contains(names, "~/"+name) {
+			names = append(names, "~/"+name)
+		}
+	}
+	return rest, names
 }
 
 // jsonWanted reports whether args are a bawn run whose end a program reads,
