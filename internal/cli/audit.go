@@ -68,7 +68,7 @@ func newAuditQuery(e *Env) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return auditQuery(e, flags, asJSON) },
 	}
-	flags.add(cmd, 100)
+	flags.add(cmd, e, 100)
 	cmd.Flags().BoolVar(&flags.reverse, "reverse", false, "show the newest first")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the log's lines, one JSON object each")
 	return cmd
@@ -91,7 +91,7 @@ func newAuditTail(e *Env) *cobra.Command {
 			return printEntries(e, audit.Tail(cmd.Context(), dir, f), newPrinter(e, asJSON, 1))
 		},
 	}
-	flags.add(cmd, 0)
+	flags.add(cmd, e, 0)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the log's lines, one JSON object each")
 	return cmd
 }
@@ -132,7 +132,7 @@ func newAuditExport(e *Env) *cobra.Command {
 			return printEntries(e, audit.Query(dir, f), p)
 		},
 	}
-	flags.add(cmd, 0)
+	flags.add(cmd, e, 0)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "JSON lines, as in the log (the default)")
 	cmd.Flags().BoolVar(&asCSV, "csv", false, "comma-separated values (RFC 4180) with a header")
 	cmd.MarkFlagsMutuallyExclusive("json", "csv")
@@ -146,7 +146,7 @@ type auditFlags struct {
 	reverse               bool
 }
 
-func (a *auditFlags) add(cmd *cobra.Command, limit int) {
+func (a *auditFlags) add(cmd *cobra.Command, e *Env, limit int) {
 	f := cmd.Flags()
 	f.StringVar(&a.filter.Session, "session", "", "only this session; the beginning of its id is enough")
 	f.StringVar(&a.filter.Agent, "agent", "", "only this agent")
@@ -156,6 +156,7 @@ func (a *auditFlags) add(cmd *cobra.Command, limit int) {
 	f.StringVar(&a.since, "since", "", "not before this time, such as 2026-09-01T08:00:00Z, or this long ago, such as 2h or 7d")
 	f.StringVar(&a.until, "until", "", "before this time, as with --since")
 	f.IntVar(&a.filter.Limit, "limit", limit, "as many records at most; 0 for all")
+	completeAudit(cmd, e)
 }
 
 // resolve returns the log's directory and the filter that the flags mean.
@@ -212,6 +213,11 @@ func auditQuery(e *Env, flags auditFlags, asJSON bool) error {
 		return err
 	}
 	p := newPrinter(e, asJSON, 200)
+	defer func() {
+		if table, ok := p.(*tablePrinter); ok && !table.header {
+			fmt.Fprintln(e.Stderr, "bawn: note: there is no such record")
+		}
+	}()
 	if f.Limit == 0 {
 		f.NewestFirst = flags.reverse
 		return printEntries(e, audit.Query(dir, f), p)

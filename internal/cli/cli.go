@@ -112,8 +112,12 @@ var verbs = map[string]func(*Env) *cobra.Command{
 // of them if they name none.
 func newRoot(e *Env, args []string) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "bawn",
-		Short:         "Run AI coding agents as guests on your machine",
+		Use:   "bawn",
+		Short: "Run AI coding agents as guests on your machine",
+		Example: "  bawn doctor                 # what this machine can enforce\n" +
+			"  bawn run -- sh              # a shell as a guest\n" +
+			"  bawn run --plan -- make     # what would be enforced\n" +
+			"  bawn audit query --since 1h # what was done and refused",
 		Version:       Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -129,6 +133,17 @@ func newRoot(e *Env, args []string) *cobra.Command {
 	}
 	for _, verb := range verbs {
 		root.AddCommand(verb(e))
+	}
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		if c.Example == "" { // cobra's own
+			c.Example = map[string]string{
+				"completion": "  bawn completion bash > ~/.local/share/bash-completion/completions/bawn\n" +
+					"  bawn completion zsh > ~/.zfunc/_bawn\n  bawn completion fish > ~/.config/fish/completions/bawn.fish",
+				"help": "  bawn help run",
+			}[c.Name()]
+		}
 	}
 	return root
 }

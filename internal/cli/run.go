@@ -63,6 +63,7 @@ no network unless --net says so. Everything it started is gone when it ends.`,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, e, args) },
 	}
 	f.declare(c)
+	completeRun(c, e)
 	return c
 }
 
@@ -90,11 +91,6 @@ func (f *runFlags) declare(c *cobra.Command) {
 	fl.BoolVar(&f.plan, "plan", false, "print what would be enforced, as JSON, and run nothing")
 	fl.BoolVar(&f.asJSON, "json", false, "print how it ended, whatever happens, as one last line of JSON on standard error")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "don't list refusals at the end")
-	for flag, values := range map[string][]string{
-		"net": {"none", "full"}, "mode": bawn.ModeNames(), "caches": {"private", "read-only", "shared"}, "provider": {native.Name, native.LandlockName},
-	} {
-		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	}
 }
 
 // given points at the values of the flags that were given.

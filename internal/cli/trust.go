@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -65,7 +68,10 @@ func addTrust(e *Env, file string) error {
 		return err
 	}
 	t, err := config.Examine(in)
-	if err != nil {
+	switch {
+	case errors.Is(exists(file), fs.ErrNotExist):
+		return usageError("without such a file there is nothing to trust", "%q does not exist", file)
+	case err != nil:
 		return configError(err)
 	}
 	if len(t.Widens) == 0 {
@@ -81,6 +87,11 @@ func addTrust(e *Env, file string) error {
 	return err
 }
 
+func exists(file string) error {
+	_, err := os.Lstat(file)
+	return err
+}
+
 func listTrust(e *Env, asJSON bool) error {
 	in, err := inputsHere(e)
 	if err != nil {
@@ -92,6 +103,9 @@ func listTrust(e *Env, asJSON bool) error {
 	}
 	if asJSON {
 		return writeJSON(e.Stdout, map[string]any{"trusted": append([]config.Trust{}, trusted...)})
+	}
+	if len(trusted) == 0 {
+		fmt.Fprintln(e.Stderr, "bawn: note: no project's file is trusted")
 	}
 	for _, t := range trusted {
 		if _, err := fmt.Fprintf(e.Stdout, "%s  %s  %s\n  %s\n", t.At.Format(time.RFC3339), t.SHA256, t.Path, strings.Join(t.Widens, "\n  ")); err != nil {

@@ -64,7 +64,7 @@ func checkDevice(dir string, e entry) error {
 	if err == nil {
 		what = "is no device"
 	}
-	names := devices(dir)
+	names := devicesOf(dir)
 	hint := didYouMean(e.text, names)
 	if hint == "" {
 		hint = "\"ls -l " + dir + "\" shows more"
@@ -72,9 +72,12 @@ func checkDevice(dir string, e entry) error {
 	return &Error{Place: e.at, Problem: fmt.Sprintf("device %s %s below %s; want one of %s", quote(e.text), what, dir, someOf(names)), Hint: hint}
 }
 
-// devices lists the devices of dir and of its directories that somebody may
+// Devices lists the names that isolation.devices may have on this machine.
+func Devices() []string { return devicesOf("/dev") }
+
+// devicesOf lists the devices of dir and of its directories that somebody may
 // want; terminals, loop devices and the like come by the dozen and are left out.
-func devices(dir string) []string {
+func devicesOf(dir string) []string {
 	var names []string
 	for _, pattern := range []string{"*", "*/*"} {
 		found, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is a good one
