@@ -65,7 +65,7 @@ func newAuditQuery(e *Env) *cobra.Command {
 		Example: "  bawn audit query --session 5f2c --kind network\n" +
 			"  bawn audit query --resource '*.ssh*' --verdict deny --limit 0\n" +
 			"  bawn audit query --since 2026-09-01T08:00:00Z --json | jq .event.resource",
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error { return auditQuery(e, flags, asJSON) },
 	}
 	flags.add(cmd, e, 100)
@@ -82,7 +82,7 @@ func newAuditTail(e *Env) *cobra.Command {
 		Short: "Show records as they are written",
 		Example: "  bawn audit tail --verdict deny\n" +
 			"  bawn audit tail --since 10m --json",
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, f, err := flags.resolve(e)
 			if err != nil {
@@ -104,7 +104,7 @@ func newAuditVerify(e *Env) *cobra.Command {
 		Long: "Checks every record's hash and place in the chain, and the end of the log against\n" +
 			"the head file. Exits with 0 for a log in order, with 1 for any other.",
 		Example: "  bawn audit verify\n  bawn audit verify --json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE:    func(*cobra.Command, []string) error { return auditVerify(e, asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as one JSON object")
@@ -119,7 +119,7 @@ func newAuditExport(e *Env) *cobra.Command {
 		Short: "Write records for other programs",
 		Example: "  bawn audit export --json > audit.jsonl\n" +
 			"  bawn audit export --csv --since 2026-09-01T00:00:00Z > september.csv",
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			dir, f, err := flags.resolve(e)
 			if err != nil {
@@ -152,18 +152,24 @@ func (a *auditFlags) add(cmd *cobra.Command, e *Env, limit int) {
 	f.StringVar(&a.filter.Agent, "agent", "", "only this agent")
 	f.StringVar(&a.verdict, "verdict", "", "only what was allowed or denied: allow, ask or deny")
 	f.StringVar(&a.filter.Resource, "resource", "", "only resources with this text, or matching a pattern with * and ?")
-	f.StringVar(&a.filter.Kind, "kind", "", "only this kind: filesystem, network, command, tool, session or audit")
+	f.StringVar(&a.filter.Kind, "kind", "", "only this kind: "+strings.Join(eventKinds, ", "))
 	f.StringVar(&a.since, "since", "", "not before this time, such as 2026-09-01T08:00:00Z, or this long ago, such as 2h or 7d")
 	f.StringVar(&a.until, "until", "", "before this time, as with --since")
 	f.IntVar(&a.filter.Limit, "limit", limit, "as many records at most; 0 for all")
 	completeAudit(cmd, e)
 }
 
+// eventKinds are the kinds of events.
+var eventKinds = []string{"filesystem", "network", "command", "tool", "session", "audit"}
+
 // resolve returns the log's directory and the filter that the flags mean.
 func (a *auditFlags) resolve(e *Env) (string, audit.Filter, error) {
 	f, now := a.filter, time.Now()
 	if f.Limit < 0 {
 		return "", f, usageError("use 0 for all", "--limit is %d; want 0 or more", f.Limit)
+	}
+	if f.Kind != "" && !slices.Contains(eventKinds, f.Kind) {
+		return "", f, usageError("use --kind network, for example", "--kind is %q; want one of %q", f.Kind, eventKinds)
 	}
 	if a.verdict != "" {
 		f.Verdict = new(bawn.Verdict)

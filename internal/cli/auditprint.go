@@ -209,23 +209,36 @@ func (p *tablePrinter) flush() error {
 	return p.w.Flush()
 }
 
-// shownID is how much of a session's id a terminal shows.
-const shownID = 8
+// On a terminal: how much of a session's id is shown, and how much of a long
+// text at least.
+const (
+	shownID  = 8
+	readable = 24
+)
 
 // fit cuts the rows to the terminal's width, as far as they stay readable.
 func (p *tablePrinter) fit() {
 	if p.width == 0 {
 		return
 	}
-	const others, least = 20 + shownID + 8 + 16 + 12, 24 // time to action and the gaps
-	room := max(p.width-others, 2*least)
+	var widest [7]int
 	for _, row := range p.rows {
 		if id := []rune(row[1]); len(id) > shownID {
 			row[1] = string(id[:shownID])
 		}
-		row[4] = cut(row[4], room/2)
-		row[5] = cut(row[5], least)
-		row[6] = cut(row[6], max(room-room/2-min(utf8.RuneCountInString(row[5]), least), least))
+		row[5] = cut(row[5], readable)
+		for i, c := range row {
+			widest[i] = max(widest[i], utf8.RuneCountInString(c))
+		}
+	}
+	room := p.width - 2*(len(widest)-1)
+	for _, i := range []int{0, 1, 2, 3, 5} {
+		room -= widest[i]
+	}
+	resource := max(readable, room-min(widest[6], max(readable, room/3)))
+	reason := max(readable, room-min(widest[4], resource))
+	for _, row := range p.rows {
+		row[4], row[6] = cut(row[4], resource), cut(row[6], reason)
 	}
 }
 

@@ -92,6 +92,6 @@ func completeRun(c *cobra.Command, e *Env) {
 func completeAudit(c *cobra.Command, e *Env) {
 	completeFlags(c, map[string]func() []string{
 		"session": func() []string { return sessionIDs(e) }, "verdict": fixed("allow", "ask", "deny"),
-		"kind": fixed("filesystem", "network", "command", "tool", "session", "audit"),
+		"kind": fixed(eventKinds...),
 	})
 }

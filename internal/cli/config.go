@@ -105,7 +105,7 @@ func newConfigShow(e *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "show",
 		Short:   "Print the effective configuration",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		Example: "  bawn config show\n  bawn config show --origin\n  bawn config show --json",
 		RunE: func(*cobra.Command, []string) error {
 			in, err := inputsHere(e)
@@ -182,7 +182,7 @@ func newConfigCheck(e *Env) *cobra.Command {
 		Long: "Without FILE, check all files that a session started in the working directory would read;\n" +
 			"the project's is that of the git repository around it, as with bawn run.\n" +
 			"FILE is checked as a project's file if it is named .bawn/config.toml, as the user's otherwise.",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    oneFile,
 		Example: "  bawn config check\n  bawn config check ./new-config.toml\n  bawn config check project/.bawn/config.toml",
 		RunE: func(_ *cobra.Command, args []string) error {
 			in, err := inputsHere(e)
@@ -229,7 +229,7 @@ func newConfigSchema(e *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "schema",
 		Short:   "Print the JSON Schema of a configuration file",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		Example: "  bawn config schema > config.schema.json",
 		RunE: func(*cobra.Command, []string) error {
 			_, err := e.Stdout.Write(config.Schema())
@@ -242,7 +242,7 @@ func newConfigPath(e *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "path",
 		Short:   "Print where the configuration files are",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		Example: "  bawn config path",
 		RunE: func(*cobra.Command, []string) error {
 			in, err := inputsHere(e)
@@ -270,7 +270,7 @@ func newConfigInit(e *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "init",
 		Short:   "Write a first configuration file with every key commented out",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		Example: "  bawn config init && $EDITOR ~/.config/bawn/config.toml",
 		RunE: func(*cobra.Command, []string) error {
 			in, err := inputsHere(e)

@@ -57,7 +57,7 @@ func writeRemedy(c *config.Config, iso bawn.Isolation, path, home string) string
 	case place == path || !fspath.Below(home, place):
 	case fspath.Below(path, iso.Workspace):
 	default:
-		return help + "; the home directory as a whole is not for a session, name a directory in it"
+		return help + "; the home directory itself is not opened to a session"
 	}
 	return combine(help, c.WriteAdvice(path, place), place, there)
 }

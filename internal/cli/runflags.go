@@ -66,6 +66,9 @@ func (f *runFlags) given(c *cobra.Command, e *Env) error {
 	if c.Flags().Changed("cpus") {
 		f.CPUs = &f.cpus
 	}
+	if c.Flags().Changed("cwd") && f.cwd == "" {
+		return usageError("name a directory that exists", "--cwd is empty; want a directory")
+	}
 	fromHere(e, f.RW)
 	fromHere(e, f.RO)
 	fromHere(e, f.Deny)

@@ -21,7 +21,7 @@ func newTrustCommand(e *Env) *cobra.Command {
 		Short: "Let a project's configuration widen what its sessions may do",
 		Long: "Show what the project's file asks for beyond your own configuration, and permit it from now on.\n" +
 			"This holds for exactly the bytes that were read: any change ends it. Without FILE it is .bawn/config.toml\nof the workspace: the git repository around the working directory, or else that directory.",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    oneFile,
 		Example: "  bawn trust\n  bawn trust project/.bawn/config.toml\n  bawn trust --list\n  bawn trust --forget",
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch {

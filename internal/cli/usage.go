@@ -53,6 +53,21 @@ func valueWords(kind string) string {
 	return "some text"
 }
 
+// noArgs and oneFile are the arguments of commands that take none, or a file.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usageError(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "%q is one argument too many: %q takes none", args[0], c.CommandPath())
+}
+
+func oneFile(c *cobra.Command, args []string) error {
+	if len(args) <= 1 {
+		return nil
+	}
+	return usageError(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "%q is one argument too many: %q takes one file", args[1], c.CommandPath())
+}
+
 // onlyCommands are the arguments of a command that only holds others: none, or
 // else a name that it does not have.
 func onlyCommands(c *cobra.Command, args []string) error {

@@ -40,7 +40,7 @@ func newVersionCommand(e *Env) *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  bawn version\n  bawn version --json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
 			if asJSON {
