@@ -278,7 +278,7 @@ func newConfigInit(e *Env) *cobra.Command {
 				return err
 			}
 			if err := os.MkdirAll(filepath.Dir(in.User()), 0o700); err != nil {
-				return &Error{Code: ExitInternal, Err: err}
+				return &Error{Code: ExitInternal, Err: err, Hint: "set HOME or XDG_CONFIG_HOME to a directory that you may write"}
 			}
 			err = atomicfile.Create(in.User(), config.Starter(in.Machine), 0o600)
 			switch {

@@ -83,7 +83,7 @@ func Load(in Inputs) (*Config, error) {
 func (in Inputs) before() (*state, error) {
 	p, err := in.paths()
 	if err != nil {
-		return nil, Errors{{Problem: err.Error()}}
+		return nil, Errors{{Problem: err.Error(), Hint: "change to a project's directory, or name one with --cwd"}}
 	}
 	if in.Machine.MemoryMB <= 0 {
 		return nil, Errors{{Problem: fmt.Sprintf("the machine's memory is %d MiB; want what the default limits can be measured by", in.Machine.MemoryMB)}}
