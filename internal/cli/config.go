@@ -194,7 +194,7 @@ func newConfigCheck(e *Env) *cobra.Command {
 			}
 			c, err := config.Load(in)
 			if err == nil {
-				err = c.Check(native.CredentialNames())
+				err = c.Check(native.CredentialNames)
 			}
 			if err != nil {
 				return configError(err)

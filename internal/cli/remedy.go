@@ -24,13 +24,13 @@ var systemPlaces = []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "
 
 // remedies returns what to do about a refusal of a session: only what helps.
 func remedies(e *Env, c *config.Config, iso bawn.Isolation) func(sandbox.Denial) string {
-	home, err := filepath.EvalSymlinks(e.Getenv("HOME"))
-	if err != nil {
-		home = e.Getenv("HOME")
-	}
 	return func(d sandbox.Denial) string {
 		if d.Rule != native.RuleReadOnly {
 			return d.Remedy
+		}
+		home, err := filepath.EvalSymlinks(e.Getenv("HOME"))
+		if err != nil {
+			home = e.Getenv("HOME")
 		}
 		return writeRemedy(c, iso, d.Resource, home)
 	}

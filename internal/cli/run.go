@@ -85,7 +85,7 @@ func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cfg.Check(native.CredentialNames()); err != nil {
+	if err := cfg.Check(native.CredentialNames); err != nil {
 		return nil, configError(err)
 	}
 	provider, err := provider(e, cfg.Provider)

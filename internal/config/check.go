@@ -17,8 +17,8 @@ import (
 // Check looks whether this machine has what the configuration names, so that
 // a mistake is found with its place and not in the middle of a start: paths
 // that are to be shown exist, devices are devices, credentials are among the
-// names in known. The error is of type Errors.
-func (c *Config) Check(known []string) error {
+// names that known returns. The error is of type Errors.
+func (c *Config) Check(known func() []string) error {
 	var errs Errors
 	reaches := c.effective()
 	for _, path := range slices.Sorted(maps.Keys(reaches)) {
@@ -27,9 +27,9 @@ func (c *Config) Check(known []string) error {
 		}
 	}
 	for _, e := range c.st.lists["isolation.open"] {
-		if !strings.HasPrefix(e.text, "/") && !slices.Contains(known, e.text) {
-			errs.add(&Error{Place: e.at, Problem: fmt.Sprintf("%s is no known credential; want a path or one of %s", quote(e.text), strings.Join(known, ", ")),
-				Hint: didYouMean(e.text, known)})
+		if names := known(); !strings.HasPrefix(e.text, "/") && !slices.Contains(names, e.text) {
+			errs.add(&Error{Place: e.at, Problem: fmt.Sprintf("%s is no known credential; want a path or one of %s", quote(e.text), strings.Join(names, ", ")),
+				Hint: didYouMean(e.text, names)})
 		}
 	}
 	for _, e := range c.st.lists["isolation.devices"] {

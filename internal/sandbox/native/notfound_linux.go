@@ -136,7 +136,10 @@ func (p *Plan) unfit(v view, errno unix.Errno) (why, remedy string) {
 	case !v.info.Mode().IsRegular():
 		return "is no regular file", "name a program"
 	case v.info.Mode()&0o111 == 0:
-		return "the file is not executable", "chmod +x " + v.path
+		if m := p.covering(v.path); m != nil && m.Kind == kindBind {
+			return "the file is not executable", "chmod +x " + v.path
+		}
+		return "the file is not executable", "name a program"
 	case errno == unix.ENOEXEC:
 		return wrongFormat(head, v.path)
 	case script && (errno == unix.ENOENT || errno == unix.EACCES || errno == unix.ENOTDIR):
