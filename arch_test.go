@@ -44,7 +44,7 @@ var ladder = map[string]place{
 	"internal/linux":      here(1),
 	"internal/peercred":   planned(1),
 	"internal/redact":     here(1),
-	"internal/shell":      planned(1),
+	"internal/shell":      here(1),
 	"internal/terminal":   here(1),
 	"internal/testenv":    here(1),
 	"web":                 planned(1),

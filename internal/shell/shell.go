@@ -1,0 +1,186 @@
+// Package shell reads command lines: which commands a text runs, with what is
+// known of their words, their redirections, their working directory and their
+// input, before anything runs. What can't be read with certainty is opaque,
+// with the reason. It runs nothing, and reads no file, no environment and no
+// clock.
+//
+// The parser and real shells disagree about rare texts. What was judged is
+// therefore what has to be executed: [Line.Canonical], the tree printed anew,
+// by the shell that [Context] names, started without its start-up files.
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/bawn-dev/bawn/internal/shell/grammar"
+)
+
+// Limits of a line. What exceeds one is opaque.
+const (
+	MaxLine     = 10_000 // bytes
+	MaxCommands = 300    // commands that it runs
+	MaxDepth    = 8      // substitutions, subshells, functions and scripts in each other
+	maxDirs     = 8      // directories in which one command may run
+	maxWords    = 1_000  // that braces and lists make of one word
+	maxRounds   = 16     // of a loop that is followed round by round
+	maxPadding  = 30     // blanks, or line feeds, in a row
+)
+
+// A Dialect is the language of a shell.
+type Dialect uint8
+
+const (
+	Bash  Dialect = iota // bash --norc --noprofile
+	POSIX                // dash
+)
+
+func (d Dialect) variant() syntax.LangVariant {
+	if d == POSIX {
+		return syntax.LangPOSIX
+	}
+	return syntax.LangBash
+}
+
+// A Context is what is known before the line runs.
+type Context struct {
+	Dir   string            // absolute directory in which it starts; "" when unknown
+	Home  string            // value of HOME; "" when unknown
+	Shell Dialect           // what will run it
+	Env   map[string]string // further variables that are set, with their values
+	Names []string          // variables that are set to values that are not known here
+}
+
+// A Line is what a command line would run.
+type Line struct {
+	Source    string    // as it was given
+	Canonical string    // the text to execute; "" when there is none
+	Commands  []Command `json:",omitempty"` // in the order in which they are met
+	Opaque    []Opaque  `json:",omitempty"` // what is not understood; empty when all is
+}
+
+// An Opaque is a part of a line that can't be read with certainty.
+type Opaque struct {
+	Reason string
+	Text   string // the part, with control characters escaped
+	Offset int    // in bytes of the source
+}
+
+// A Command is one simple command, or the assignments and redirections of one.
+type Command struct {
+	Words      []grammar.Word  `json:",omitempty"` // name and arguments; none for bare assignments and redirections
+	Assigns    []Assign        `json:",omitempty"` // NAME=VALUE before it, bare, or by export and its kin
+	Redirects  []Redirect      `json:",omitempty"`
+	Dirs       []string        `json:",omitempty"` // every absolute directory in which it may run; nil when unknown
+	Stdin      Stdin           // what it reads
+	Via        []string        `json:",omitempty"` // what runs it, outermost first: timeout, sh -c, $(…), function f
+	Meaning    grammar.Meaning // what it does
+	Unproven   string          `json:",omitempty"` // why there is no meaning
+	Background bool            `json:",omitempty"` // runs beside what follows
+	Loop       bool            `json:",omitempty"` // may run any number of times
+	Offset     int             // of the text that runs it, in bytes of the source
+}
+
+// An Assign sets a variable.
+type Assign struct {
+	Name     string
+	Value    grammar.Word
+	Exported bool // programs that are run see it
+}
+
+// A Redirect connects a descriptor.
+type Redirect struct {
+	Op     string       // < > >> <> >| >& <& &> &>> << <<- <<<
+	Fd     string       // as written: "2", "{name}", or "" for the operator's own
+	Target grammar.Word // a path; of >& and <& maybe a number or "-"
+	Text   grammar.Word // of << and <<<: what is read
+}
+
+// Writes reports whether it creates or changes the file Target.
+func (r Redirect) Writes() bool {
+	switch r.Op {
+	case ">", ">>", "<>", ">|", "&>", "&>>":
+		return true
+	}
+	return r.Op == ">&" && !r.Copies()
+}
+
+// Reads reports whether it opens the file Target for reading.
+func (r Redirect) Reads() bool { return r.Op == "<" || r.Op == "<>" }
+
+// Copies reports whether Target is a descriptor that is open already, or "-".
+func (r Redirect) Copies() bool {
+	return (r.Op == ">&" || r.Op == "<&") && r.Target.Literal() &&
+		(r.Target.Text == "-" || digits(strings.TrimSuffix(r.Target.Text, "-")))
+}
+
+// A Source says where standard input comes from.
+type Source string
+
+const (
+	Inherited Source = ""     // what the line itself was given
+	Pipe      Source = "pipe" // the output of other commands
+	Text      Source = "text" // text that the line holds
+	File      Source = "file" // a file, or a descriptor that is not known
+)
+
+// A Stdin is the standard input of a command.
+type Stdin struct {
+	From    Source       `json:",omitempty"`
+	Command int          // of a pipe: the index of the command that writes it, -1 when it is no single one
+	Text    grammar.Word // of a text
+}
+
+// Read reads a command line for the shell that will run it. It never fails:
+// what can't be read with certainty is in Opaque.
+func Read(source string, c Context) Line {
+	r := newReader(source, c)
+	if reason, offset := suspicious(source); reason != "" {
+		r.reject(reason, offset)
+		return r.line
+	}
+	file, err := parse(source, c.Shell)
+	if err != nil {
+		r.reject("it can't be parsed: "+err.Error(), 0)
+		return r.line
+	}
+	if r.line.Canonical, err = canonical(file, source, c.Shell); err != nil {
+		r.reject(err.Error(), 0)
+		return r.line
+	}
+	st := r.start()
+	r.list(file.Stmts, st)
+	return r.line
+}
+
+// ReadArgs reads the arguments of a program that is executed without a shell:
+// argv[0] is its name. Canonical is the same for a person to read.
+func ReadArgs(argv []string, c Context) Line {
+	source := strings.Join(argv, " ")
+	r := newReader(source, c)
+	if reason, offset := suspicious(source); reason != "" {
+		r.reject(reason, offset)
+		return r.line
+	}
+	if len(argv) == 0 {
+		r.reject("there is no command", 0)
+		return r.line
+	}
+	words := make([]grammar.Word, len(argv))
+	quoted := make([]string, len(argv))
+	for i, arg := range argv {
+		words[i].Text = arg
+		quoted[i], _ = syntax.Quote(arg, syntax.LangBash) // fails for NUL only
+	}
+	r.line.Canonical = strings.Join(quoted, " ")
+	st := r.start()
+	r.run(Command{Words: words}, &st, program)
+	return r.line
+}
+
+// reject says that nothing of the line can be judged.
+func (r *reader) reject(reason string, offset int) {
+	r.line.Canonical, r.line.Commands = "", nil
+	r.line.Opaque = []Opaque{{Reason: reason, Text: escape(r.line.Source), Offset: offset}}
+}

@@ -1,0 +1,60 @@
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/bawn-dev/bawn/internal/shell/grammar"
+)
+
+// testClause follows [[ … ]].
+func (r *reader) testClause(c *syntax.TestClause, st *state) {
+	cmd := Command{Offset: r.at(int(c.Pos().Offset())), Stdin: st.stdin, Words: []grammar.Word{{Text: "[["}}}
+	cmd.Meaning = grammar.Meaning{Form: "[[", Effect: grammar.Reads}
+	if !r.condition(c.X, &cmd, st) {
+		r.opaque("a test can run what the values in it say", c)
+	}
+	r.add(cmd, st)
+}
+
+// condition follows a condition, and reports whether it only compares texts
+// and numbers and looks at files.
+func (r *reader) condition(x syntax.TestExpr, cmd *Command, st *state) bool {
+	switch x := x.(type) {
+	case *syntax.Word:
+		cmd.Words = append(cmd.Words, r.single(x, st))
+		return true
+	case *syntax.ParenTest:
+		return r.condition(x.X, cmd, st)
+	case *syntax.UnaryTest:
+		cmd.Words = append(cmd.Words, grammar.Word{Text: x.Op.String()})
+		at := len(cmd.Words)
+		ok := r.condition(x.X, cmd, st)
+		if strings.Contains("-e -f -d -c -b -p -S -L -k -g -u -G -O -N -r -w -x -s -h -a", x.Op.String()) {
+			cmd.Meaning.Claims = append(cmd.Meaning.Claims, grammar.Claim{Verb: grammar.Look, Value: cmd.Words[at]})
+		}
+		return ok && x.Op != syntax.TsVarSet && x.Op != syntax.TsRefVar
+	case *syntax.BinaryTest:
+		at := len(cmd.Words)
+		ok := r.condition(x.X, cmd, st)
+		cmd.Words = append(cmd.Words, grammar.Word{Text: x.Op.String()})
+		right := len(cmd.Words)
+		ok = r.condition(x.Y, cmd, st) && ok
+		return ok && r.compared(x.Op, cmd, at, right)
+	}
+	return false
+}
+
+// compared reports whether a comparison evaluates nothing: numbers are
+// evaluated, so both sides must be one.
+func (r *reader) compared(op syntax.BinTestOperator, cmd *Command, left, right int) bool {
+	switch op {
+	case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
+		return numeric(cmd.Words[left]) && numeric(cmd.Words[right])
+	case syntax.TsNewer, syntax.TsOlder, syntax.TsDevIno:
+		cmd.Meaning.Claims = append(cmd.Meaning.Claims,
+			grammar.Claim{Verb: grammar.Look, Value: cmd.Words[left]}, grammar.Claim{Verb: grammar.Look, Value: cmd.Words[right]})
+	}
+	return true
+}
