@@ -118,11 +118,6 @@ func (r *reader) builtin(b builtin, cmd Command, st *state) (yes, no state) {
 	if o.opaque != "" {
 		r.record(Opaque{Reason: o.opaque, Text: escape(name), Offset: cmd.Offset})
 	}
-	if name == "printf" && o.unproven == "" && o.opaque == "" {
-		if _, err := meaningOf(cmd.Words); err != nil {
-			cmd.Meaning, cmd.Unproven = grammar.Meaning{}, reasonOf(err)
-		}
-	}
 	i := r.add(cmd, &before)
 	if i < 0 {
 		return *st, *st

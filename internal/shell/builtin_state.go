@@ -4,8 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
@@ -18,6 +16,8 @@ func cd(r *reader, args []grammar.Word, st *state) outcome {
 	case !ok || len(args) > 1:
 		st.dirs = nil
 		return outcome{unproven: "where it leads is not known", failed: &before}
+	case len(args) == 1 && args[0].Text == "-":
+		to.Vague = "the directory before"
 	case len(args) == 1:
 		to = args[0]
 	case isKnown:
@@ -78,7 +78,7 @@ func exports(r *reader, args []grammar.Word, st *state) outcome {
 			v = value{word: grammar.Word{Text: text}}
 		}
 		v.exported = true
-		if r.assign(st, name, v, &syntax.Lit{}); v.word.Literal() {
+		if r.assign(st, name, v, r.node); v.word.Literal() {
 			o.claims = append(o.claims, grammar.Claim{Verb: grammar.Setenv, Value: grammar.Word{Text: name + "=" + v.word.Text}})
 		} else {
 			o.unproven = "the value of " + name + " is not known"
@@ -167,7 +167,7 @@ func (r *reader) fill(st *state, names []grammar.Word, why string) outcome {
 		if !w.Literal() || !plainName(w.Text) {
 			return outcome{opaque: "a subscript can run what the values in it say"}
 		}
-		r.fillVariable(st, w.Text, grammar.Word{Vague: why}, &syntax.Lit{})
+		r.fillVariable(st, w.Text, grammar.Word{Vague: why}, r.node)
 	}
 	return outcome{}
 }

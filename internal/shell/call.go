@@ -85,6 +85,7 @@ func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, st state) (yes, no sta
 		yes.stdin = st.stdin
 		return yes, yes
 	}
+	r.node = c // substitutions in it have been followed
 	return r.run(cmd, &st, inShell)
 }
 

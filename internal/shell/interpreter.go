@@ -75,8 +75,8 @@ func (it interpreter) reads(words []grammar.Word) (params []grammar.Word, reads 
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		switch {
-		case inputName(w):
-			return nil, true
+		case inputName(w), w.Split:
+			return nil, true // a word that may be none leaves it with its input
 		case !strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "+"), !w.Literal():
 			if it.always {
 				continue

@@ -127,13 +127,13 @@ func (st *state) blur(c changes) {
 		c.all = c.all || isFunc
 	}
 	if c.all {
-		st.forget("changed in a loop")
+		st.forget("changed in a loop or function")
 	}
 	for name, arithmetic := range c.names {
 		if old, _ := st.lookup(name, false); arithmetic && numeric(old.word) {
 			st.vague(name, number)
 		} else {
-			st.vague(name, "changed in a loop")
+			st.vague(name, "changed in a loop or function")
 		}
 	}
 	if c.dirs || c.all {

@@ -83,24 +83,14 @@ func (r *reader) environment(cmd Command, st state) state {
 			}
 		}
 	}
-	if name := path.Base(cmd.Words[0].Text); !keepers[name] || name == "env" && flagged(cmd.Words[1:]) {
+	if name := path.Base(cmd.Words[0].Text); !keepers[name] || name == "env" && len(cmd.Words) > 1 && strings.HasPrefix(cmd.Words[1].Text, "-") {
 		inner.forget("set or removed by " + name)
-		inner.lost = "set or removed by " + name
-		inner.vague("HOME", inner.lost)
 		for v := range r.context.Env {
-			inner.vague(v, inner.lost)
+			inner.bind(v, value{word: grammar.Word{Vague: inner.lost}, exported: true})
 		}
+		inner.bind("HOME", value{word: grammar.Word{Vague: inner.lost}, exported: true})
 	}
 	return inner
-}
-
-func flagged(words []grammar.Word) bool {
-	for _, w := range words {
-		if strings.HasPrefix(w.Text, "-") {
-			return true
-		}
-	}
-	return false
 }
 
 // nestedDirs are the directories in which cmd runs others: its own, unless it

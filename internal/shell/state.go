@@ -192,7 +192,7 @@ func union(a, b []string) []string {
 
 // enter returns where cd(1) leads from dirs: nil when that is not known.
 func enter(dirs []string, to grammar.Word) []string {
-	if !to.Literal() || to.Text == "" || to.Text == "-" {
+	if !to.Literal() || to.Text == "" {
 		return nil
 	}
 	if path.IsAbs(to.Text) {

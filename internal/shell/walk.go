@@ -20,6 +20,7 @@ type reader struct {
 	loops   int
 	beside  int            // background jobs around
 	outputs map[int]string // texts that commands are known to print
+	node    syntax.Node    // the simple command that is followed
 	last    int            // index of the command that was followed last, -1 when it was no single one
 	inline  []*syntax.Stmt // bodies of functions that are being followed
 	over    bool           // a limit was met; nothing more is recorded
@@ -70,7 +71,7 @@ func (r *reader) add(c Command, st *state) int {
 	if r.over {
 		return -1
 	}
-	c.Dirs, c.Via = st.dirs, slices.Clip(r.via)
+	c.Dirs, c.Via = st.dirs, slices.Clone(r.via)
 	c.Loop, c.Background = r.loops > 0, r.beside > 0
 	r.line.Commands = append(r.line.Commands, c)
 	return len(r.line.Commands) - 1
