@@ -114,14 +114,11 @@ func (r *reader) declare(d *syntax.DeclClause, st *state) {
 	kind := declaration{exported: name == "export", frozen: name == "readonly"}
 	before := *st
 	for _, a := range d.Args {
-		switch {
-		case a.Naked && a.Name == nil:
+		if a.Name == nil {
 			w := r.single(a.Value, st)
 			cmd.Words = append(cmd.Words, w)
 			kind.flag(w)
-		case a.Name == nil: // the parser gives none
-			kind.strange = true
-		default:
+		} else {
 			assign, v := r.assignment(a, st)
 			word := assign.Value
 			word.Text = a.Name.Value + "=" + word.Text

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"errors"
 	"strings"
 	"unicode/utf8"
 
@@ -135,7 +134,7 @@ func (r *reader) run(cmd Command, st *state, m mode) (yes, no state) {
 	meaning, err := meaningOf(proof(cmd.Words))
 	cmd.Meaning = meaning
 	if err != nil {
-		cmd.Meaning, cmd.Unproven = grammar.Meaning{}, reasonOf(err)
+		cmd.Meaning, cmd.Unproven = grammar.Meaning{}, err.Error()
 	}
 	i := r.add(cmd, st)
 	if i < 0 {
@@ -148,13 +147,6 @@ func (r *reader) run(cmd Command, st *state, m mode) (yes, no state) {
 	}
 	r.last = i
 	return *st, *st
-}
-
-func reasonOf(err error) string {
-	if u := (*grammar.Unproven)(nil); errors.As(err, &u) {
-		return u.Reason
-	}
-	return err.Error()
 }
 
 // proof is what the grammar gets of the words. For test(1), a number is a

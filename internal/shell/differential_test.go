@@ -34,7 +34,10 @@ const payload = "pwn"
 func newShell(t *testing.T, name string, d Dialect) *shellUnderTest {
 	t.Helper()
 	testenv.Need(t, name)
-	base := t.TempDir()
+	base, err := filepath.EvalSymlinks(t.TempDir()) // pwd says it like this
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := &shellUnderTest{name: name, dialect: d, dir: base + "/work", bin: base + "/bin", mark: base + "/mark"}
 	for _, dir := range []string{s.dir, s.dir + "/a/b", s.bin} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -3,6 +3,7 @@ package shell
 import (
 	"path"
 	"reflect"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -194,12 +195,14 @@ func (r *reader) items(cmd Command, lines bool) []grammar.Word {
 // than white space: -0, -d, -E and the like. Any flag is taken for one but
 // those that are known not to.
 func delimited(words []grammar.Word) bool {
-	for _, w := range words {
-		if !strings.HasPrefix(w.Text, "-") {
-			return false
-		}
-		if !strings.ContainsAny(w.Text[1:min(2, len(w.Text))], "IinLPrtx") {
+	for len(words) > 0 && len(words[0].Text) > 1 && words[0].Text[0] == '-' {
+		flag := words[0].Text
+		words = words[1:]
+		switch {
+		case strings.IndexByte("ILnPi", flag[1]) < 0 && strings.Trim(flag[1:], "rtx") != "":
 			return true
+		case len(flag) == 2 && strings.IndexByte("ILnP", flag[1]) >= 0 && len(words) > 0:
+			words = words[1:]
 		}
 	}
 	return false
@@ -323,9 +326,7 @@ func (r *reader) scripts(name, text string, cmd Command, st state) {
 		if i > 0 && reflect.DeepEqual(now, before) {
 			r.line.Commands = r.line.Commands[:commands]
 		}
-		if i > 0 && opaque > 0 && len(now) == len(before) && len(r.line.Opaque) > opaque {
-			r.line.Opaque = dedupe(r.line.Opaque, opaque)
-		}
+		r.line.Opaque = dedupe(r.line.Opaque, opaque)
 		before = now
 	}
 }
@@ -345,11 +346,7 @@ func relative(commands []Command, base int) []Command {
 func dedupe(list []Opaque, from int) []Opaque {
 	out := list[:from]
 	for _, o := range list[from:] {
-		seen := false
-		for _, p := range out {
-			seen = seen || p == o
-		}
-		if !seen {
+		if !slices.Contains(out, o) {
 			out = append(out, o)
 		}
 	}

@@ -152,7 +152,7 @@ func joinVars(out *state, a, b state) {
 
 func uncertain(a, b value) value {
 	why := "set in a branch"
-	if a.word.Vague == number && b.word.Vague == number {
+	if numeric(a.word) && numeric(b.word) {
 		why = number
 	}
 	return value{
