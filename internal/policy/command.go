@@ -248,6 +248,9 @@ func (r *reading) redirect(c *shell.Command, rd shell.Redirect, j *judgement) {
 // path puts a claim to the rules, in every directory where the command may
 // run.
 func (r *reading) path(c *shell.Command, cl grammar.Claim, j *judgement) {
+	if cl.Verb == grammar.Read && cl.Value.Vague != "" {
+		cl.Verb = grammar.ReadTree
+	}
 	for _, name := range r.places(c, cl) {
 		if name == "" && cl.Verb == grammar.Look {
 			continue // a name and no content, whichever it is
@@ -268,7 +271,7 @@ func (r *reading) places(c *shell.Command, cl grammar.Claim) (out []string) {
 		if len(cl.Value.Below) == 0 {
 			return []string{""}
 		}
-		values = cl.Value.Below
+		values = cl.Value.Below // somewhere below, so everything below
 	}
 	dirs := c.Dirs
 	if len(dirs) == 0 {
@@ -381,8 +384,8 @@ func (r *reading) sameLine(c *shell.Command, k part, j *judgement) {
 		j.lower(stagePlanted, bawn.Ask, "builtin:same-line", bawn.Builtin, "it may run "+r.planted[0]+", which the same line writes")
 		j.fixed = true
 	}
-	if c.Loop && c.Background {
-		j.lower("loop", bawn.Ask, "builtin:loop", bawn.Builtin, "a loop starts programs without waiting for them")
+	if c.Loop && (c.Background || len(c.Words) == 1 && endless[c.Words[0].Text]) {
+		j.lower("loop", bawn.Ask, "builtin:loop", bawn.Builtin, "a loop may run without end, or start programs without waiting for them")
 	}
 	if k.class != ReadOnly && r.linked {
 		j.lower(stagePlanted, bawn.Ask, "builtin:same-line", bawn.Builtin, "it may follow a link that the same line makes")
@@ -390,6 +393,9 @@ func (r *reading) sameLine(c *shell.Command, k part, j *judgement) {
 	}
 	r.remember(c, k)
 }
+
+// endless are conditions of loops that never change.
+var endless = map[string]bool{"true": true, ":": true, "false": true}
 
 // remember notes what a command leaves for those after it.
 func (r *reading) remember(c *shell.Command, k part) {
