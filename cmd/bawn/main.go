@@ -2,17 +2,19 @@
 package main
 
 import (
-	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/bawn-dev/bawn/internal/cli"
 )
 
 func main() {
 	dir, err := os.Getwd()
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir) // so that ".." leads where the kernel goes
+	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "bawn: error: no working directory: %v\n", err)
-		os.Exit(cli.ExitInternal)
+		dir = "" // it was removed; not everything needs one
 	}
 	os.Exit(cli.Main(os.Args[1:], &cli.Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir,

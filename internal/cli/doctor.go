@@ -23,7 +23,7 @@ refused is checked from outside. What does not work is printed with the one
 command that mends it. The exit code is 1 when the default profile can't be
 enforced here.`,
 		Example: "  bawn doctor\n  bawn doctor --json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			r := doctor.Examine()
 			if err := printReport(e, r, asJSON); err != nil {

@@ -161,7 +161,7 @@ func (d *differ) print(c *cobra.Command, what string, list []change) error {
 			_, err = fmt.Fprintf(c.OutOrStdout(), "  %s → %s  %s  (%s)\n", ch.Old, ch.New, visible(ch.Action), ch.Rule)
 		}
 		if err != nil {
-			return outputError(err)
+			return outputError(d.e, err)
 		}
 	}
 	return nil

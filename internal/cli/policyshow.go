@@ -122,7 +122,7 @@ func checkInForce(c *cobra.Command, e *Env) error {
 	if _, err := loadPolicy(e); err != nil {
 		return err
 	}
-	for _, f := range policyFiles(e) {
+	for _, f := range policyFiles(e, workspaceOf(e.Dir, e.Getenv("HOME"))) {
 		state := "absent"
 		if _, err := os.Stat(f.path); err == nil {
 			state = "in order"

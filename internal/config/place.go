@@ -56,10 +56,12 @@ func (p Place) why() string {
 	switch {
 	case p.Layer == Command && p.Via != "":
 		return p.Via
+	case p.Via != "" && p.Line > 0:
+		return p.Via + ", " + p.String()
 	case p.Via != "":
 		return p.Via + ", " + p.Layer.String()
 	}
-	return p.Layer.String() + " config"
+	return p.Layer.String() + " config " + p.String()
 }
 
 // An Error is one thing that is wrong with the configuration, where it stands

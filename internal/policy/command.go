@@ -60,8 +60,8 @@ func combine(parts []*judgement) bawn.Decision {
 	worst := parts[0]
 	var trace []bawn.Step
 	for _, j := range parts {
-		if j.verdict < worst.verdict {
-			worst = j
+		if j.verdict < worst.verdict || j.verdict == worst.verdict && worst.source == bawn.Builtin && j.source != bawn.Builtin {
+			worst = j // of two alike, the one that somebody wrote says more
 		}
 		trace = append(trace, j.steps...)
 	}

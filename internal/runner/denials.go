@@ -25,10 +25,11 @@ type denials struct {
 	queue   chan sandbox.Denial
 	done    chan struct{}
 
+	kept []sandbox.Denial // of record, until done
+
 	mu     sync.Mutex
 	closed bool
 	seen   map[sandbox.Denial]bool
-	kept   []sandbox.Denial
 	missed int
 }
 
@@ -50,9 +51,7 @@ func (d *denials) add(n sandbox.Denial) {
 		return
 	}
 	d.seen[n] = true
-	if len(d.kept) < maxKept {
-		d.kept = append(d.kept, n)
-	} else {
+	if len(d.seen) > maxKept {
 		d.missed++
 	}
 	d.queue <- n // has room for all that are ever added
@@ -61,6 +60,12 @@ func (d *denials) add(n sandbox.Denial) {
 func (d *denials) record() {
 	defer close(d.done)
 	for n := range d.queue {
+		if d.session.Remedy != nil {
+			n.Remedy = d.session.Remedy(n)
+		}
+		if len(d.kept) < maxKept {
+			d.kept = append(d.kept, n)
+		}
 		e := d.session.event(map[string]string{"remedy": n.Remedy})
 		e.Time, e.Kind, e.Operation, e.Resource = time.Now(), n.Kind.String(), n.Operation.String(), n.Resource
 		e.Requested, e.Resolved, e.Source, e.Rule, e.Reason = bawn.Deny, bawn.Deny, "rule", n.Rule, n.Reason

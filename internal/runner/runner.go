@@ -39,6 +39,10 @@ type Session struct {
 	Guard    guard.Guard
 	// Details go into the session's first event: the effective isolation.
 	Details map[string]string
+	// Remedy says what to do about a refusal, in place of what the provider
+	// says, which does not know why the isolation is as it is; nil to keep that.
+	// It is called from one goroutine, and the guest does not wait for it.
+	Remedy func(sandbox.Denial) string
 }
 
 // A Result says how a session ended.
@@ -143,7 +147,7 @@ func notStarted(err error) int {
 	switch {
 	case !errors.As(err, &nf):
 		return 0
-	case errors.Is(nf.Err, syscall.ENOENT), errors.Is(nf.Err, syscall.ENOTDIR):
+	case nf.Absent:
 		return codeNotFound
 	}
 	return codeDenied

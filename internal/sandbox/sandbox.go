@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/redact"
 )
 
 // ErrUnsupported is returned by a provider on a system it can't work on.
@@ -98,11 +99,21 @@ type Process interface {
 // A NotFoundError says that a program can't be executed in the sandbox: it
 // is absent there, or it may not be executed.
 type NotFoundError struct {
-	Name string
-	Err  error
+	Name   string
+	Err    error  // the errno
+	Absent bool   // there is no such program: exit code 127, else 126
+	Why    string // what was found out; "" where the errno says it all
+	Remedy string // what to do, or ""
 }
 
-func (e *NotFoundError) Error() string { return e.Name + ": " + e.Err.Error() }
+// Error writes the name and why, in words that print safely.
+func (e *NotFoundError) Error() string {
+	why := e.Why
+	if why == "" {
+		why = e.Err.Error()
+	}
+	return redact.Visible(e.Name + ": " + why)
+}
 
 // Unwrap returns the errno.
 func (e *NotFoundError) Unwrap() error { return e.Err }

@@ -34,7 +34,10 @@ const payload = "pwn"
 func newShell(t *testing.T, name string, d Dialect) *shellUnderTest {
 	t.Helper()
 	testenv.Need(t, name)
-	base := t.TempDir()
+	base, err := filepath.EvalSymlinks(t.TempDir()) // pwd says it like this
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := &shellUnderTest{name: name, dialect: d, dir: base + "/work", bin: base + "/bin", mark: base + "/mark"}
 	for _, dir := range []string{s.dir, s.dir + "/a/b", s.bin} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -172,6 +175,9 @@ func TestShellsRunWhatWasRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newShell(t, sh.name, sh.d)
 			s.raw = sh.raw
+			for _, text := range disagreements {
+				s.check(t, text)
+			}
 			seed := time.Now().UnixNano()
 			random := rand.New(rand.NewSource(seed))
 			n := 0
@@ -188,6 +194,19 @@ func TestShellsRunWhatWasRead(t *testing.T) {
 			}
 		})
 	}
+}
+
+// disagreements are texts that the parser and shells read differently, or in
+// which a value is run. Each runs the payload in one shell at least.
+var disagreements = []string{
+	"echo a #\\\npwn", "echo a \\\r\npwn", "echo a \r#; pwn", "true \r#|pwn", "5>\r\tpwn", "let x|pwn", "let x=1&pwn", "let x||pwn", "coproc a=1 pwn",
+	"coproc pwn>f", "time -- pwn", "pwn\n)", "((pwn))", "[[ 'a[$(pwn)]' -eq 1 ]]", "[ -v 'a[$(pwn)]' ]", "x='a[$(pwn)]'; ((x))", "x='a[$(pwn)]'; echo $((x)) $[x]",
+	"printf -v 'a[$(pwn)]' x", "read 'a[$(pwn)]' <<<1", "declare -i n='a[$(pwn)]'", "x='a[$(pwn)]'; echo ${y:$x}", "x='a[$(pwn)]'; echo ${b[$x]}", "x='a[$(pwn)]'; echo ${!x}",
+	"x='$(pwn)'; echo ${x@P}", "declare -n r='a[$(pwn)]'; echo $r", "PS4='$(pwn)'; set -x; :", "mapfile -C pwn -c 1 x <<<1", "compgen -C pwn", "compgen -W '$(pwn)'", "trap pwn EXIT",
+	"hash -p $PWD/../bin/pwn x; x", "command_not_found_handle() { pwn; }; nosuch", "alias e=pwn\ne", "shopt -s expand_aliases; alias e=pwn\ne", "unset 'a[$(pwn)]'", "wait -n -p 'a[$(pwn)]'",
+	"c=pwn; $c", "$(echo pwn)", "eval pwn", "echo pwn | sh", "bash <<<pwn", "IFS=_; c=pwn_1; $c", "{pwn,1}", "pw?", "x=1; x=pwn true; $x", "exec pwn", "f() { pwn; }; f", "! pwn",
+	"for v in pwn; do $v; done", "echo ${x:-$(pwn)}", "cat <(pwn)", "cat <<E\n$(pwn)\nE\n", "ulimit -c 'a[$(pwn)]'", "test -v 'a[$(pwn)]'", "env pwn", "x[$(pwn)]=1", "ls() { pwn; }; ls",
+	"x=t; ((0 && (x=1))); echo $((x))", "i=0; while [ $i -lt 1 ]; do i='a[$(pwn)]'; done; ((i))", "x='-v a[$(pwn)]'; [ $x ]",
 }
 
 // scraps are pieces of shell texts. soup puts them together without sense.

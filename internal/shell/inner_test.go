@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"errors"
 	"testing"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -68,7 +69,7 @@ func TestUnstable(t *testing.T) {
 	for _, text := range []string{"a)", "a  b"} {
 		call := &syntax.CallExpr{Args: []*syntax.Word{{Parts: []syntax.WordPart{&syntax.Lit{Value: text}}}}}
 		f := &syntax.File{Stmts: []*syntax.Stmt{{Cmd: call}}}
-		if got, err := canonical(f, "", Bash); err != errUnstable {
+		if got, err := canonical(f, "", Bash); !errors.Is(err, errUnstable) {
 			t.Errorf("%q is printed as %q, %v", text, got, err)
 		}
 	}

@@ -195,11 +195,17 @@ func (r *reader) items(cmd Command, lines bool) []grammar.Word {
 // than white space: -0, -d, -E and the like. Any flag is taken for one but
 // those that are known not to.
 func delimited(words []grammar.Word) bool {
-	i := 0
-	for i < len(words) && strings.HasPrefix(words[i].Text, "-") && strings.ContainsAny(words[i].Text[1:min(2, len(words[i].Text))], "IinLPrtx") {
-		i++
+	for len(words) > 0 && len(words[0].Text) > 1 && words[0].Text[0] == '-' {
+		flag := words[0].Text
+		words = words[1:]
+		switch {
+		case strings.IndexByte("ILnPi", flag[1]) < 0 && strings.Trim(flag[1:], "rtx") != "":
+			return true
+		case len(flag) == 2 && strings.IndexByte("ILnP", flag[1]) >= 0 && len(words) > 0:
+			words = words[1:]
+		}
 	}
-	return i < len(words) && strings.HasPrefix(words[i].Text, "-")
+	return false
 }
 
 // finders print paths, one a line, when they have one of these flags. An

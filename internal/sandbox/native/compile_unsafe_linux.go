@@ -347,6 +347,14 @@ func (c *program) seccomp(rules []seccomp.Rule, supervised bool) error {
 	return nil
 }
 
+// searchPathOr returns PATH, or what counts where it is not set.
+func searchPathOr(searchPath string) string {
+	if searchPath == "" {
+		return "/usr/local/bin:/usr/bin:/bin"
+	}
+	return searchPath
+}
+
 // candidates are the paths execvp(3) would try for a command.
 func candidates(name, dir, searchPath string) []string {
 	if strings.Contains(name, "/") {
@@ -355,11 +363,8 @@ func candidates(name, dir, searchPath string) []string {
 		}
 		return []string{dir + "/" + name}
 	}
-	if searchPath == "" {
-		searchPath = "/usr/local/bin:/usr/bin:/bin"
-	}
 	var list []string
-	for _, d := range strings.Split(searchPath, ":") {
+	for _, d := range strings.Split(searchPathOr(searchPath), ":") {
 		if !path.IsAbs(d) {
 			d = path.Join(dir, d)
 		}

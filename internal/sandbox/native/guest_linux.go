@@ -102,7 +102,7 @@ func (g *guest) Exec(c sandbox.Command) (sandbox.Process, error) {
 		c.Dir = g.plan.Dir
 	}
 	if len(c.Argv) == 0 || c.Argv[0] == "" {
-		return nil, &sandbox.NotFoundError{Name: `""`, Err: unix.ENOENT}
+		return nil, &sandbox.NotFoundError{Name: `""`, Err: unix.ENOENT, Absent: true}
 	}
 	p := &process{guest: g, changes: make(chan sandbox.Change, 64)}
 	pid, err := g.init.Run(rawproc.Command{
@@ -111,7 +111,7 @@ func (g *guest) Exec(c sandbox.Command) (sandbox.Process, error) {
 	})
 	var ee *rawproc.ExecError
 	if errors.As(err, &ee) {
-		return nil, &sandbox.NotFoundError{Name: ee.Name, Err: ee.Errno}
+		return nil, notFound(g.plan, c, ee.Errno)
 	}
 	if err != nil {
 		return nil, err

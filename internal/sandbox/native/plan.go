@@ -11,8 +11,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
-// A Plan is all that Start will do, as a value. Its JSON form is printed by
-// --plan and compared in golden tests.
+// A Plan is all that Start will do, as a value. Its JSON form, whose keys are
+// spelled as those of the configuration, is printed by --plan and compared in
+// golden tests.
 type Plan struct {
 	Rung       string            `json:"rung"` // "namespaces" or "landlock"
 	Namespaces []string          `json:"namespaces"`
@@ -20,20 +21,20 @@ type Plan struct {
 	GID        Mapping           `json:"gid"`
 	Mounts     []Mount           `json:"mounts"`
 	Loopback   bool              `json:"loopback"` // bring lo up in the new network namespace
-	NoNetwork  bool              `json:"noIPSockets,omitempty"`
-	Tmp        string            `json:"temporaryDirectory,omitempty"` // on rung "landlock"
+	NoNetwork  bool              `json:"no_ip_sockets,omitempty"`
+	Tmp        string            `json:"temporary_directory,omitempty"` // on rung "landlock"
 	Landlock   Landlock          `json:"landlock"`
 	Seccomp    string            `json:"seccomp"`
 	Supervised bool              `json:"supervised"`
-	Protected  []string          `json:"protectedBelow,omitempty"` // writable places of the host
-	ExtraNames []string          `json:"protectedNames,omitempty"`
-	Absent     []string          `json:"hiddenAndAbsent,omitempty"` // must not come into being
+	Protected  []string          `json:"protected_below,omitempty"` // writable places of the host
+	ExtraNames []string          `json:"protected_names,omitempty"`
+	Absent     []string          `json:"hidden_and_absent,omitempty"` // must not come into being
 	Limits     bawn.Resources    `json:"limits"`
 	Env        []string          `json:"-"`
 	EnvNames   []string          `json:"environment"`
 	Argv       []string          `json:"argv"`
 	Dir        string            `json:"directory"`
-	InPart     []bawn.Capability `json:"enforcedInPart,omitempty"`
+	InPart     []bawn.Capability `json:"enforced_in_part,omitempty"`
 	Session    string            `json:"-"`
 }
 
@@ -87,7 +88,7 @@ type Mount struct {
 	Kind   string `json:"kind"`
 	Source string `json:"source,omitempty"`
 	Target string `json:"target"`
-	SizeMB int64  `json:"sizeMB,omitempty"`
+	SizeMB int64  `json:"size_mb,omitempty"`
 	Mode   uint32 `json:"mode,omitempty"`
 	Why    string `json:"why,omitempty"`
 	// Make lists what has to be created below a tmpfs before the target is
@@ -276,7 +277,7 @@ var rootSecrets = []string{
 func (b *builder) devices() []string {
 	var list []string
 	for _, d := range append([]string{"null", "zero", "full", "random", "urandom", "tty"}, b.iso.Devices...) {
-		if _, ok := b.facts.Lookup("/dev/" + d); ok {
+		if _, ok := b.facts.Lookup("/dev/" + d); ok && !slices.Contains(list, d) {
 			list = append(list, d)
 		}
 	}

@@ -116,7 +116,7 @@ func fold(s string) string { return strings.ToLower(s) }
 // rule returns what becomes of op on the absolute path, and the rule's name.
 func (p *protector) rule(op operation, abs string, isDir bool) (ruling, string) {
 	if p.only != nil && !p.writable(abs) {
-		return rulingDeny, ruleReadOnly
+		return rulingDeny, RuleReadOnly
 	}
 	if p.makesAbsent(op, path.Clean(abs)) {
 		return rulingDeny, "isolation:hidden"
@@ -154,8 +154,8 @@ func (p *protector) makesAbsent(op operation, abs string) bool {
 	})
 }
 
-// ruleReadOnly is the rule by which a write outside the writable places fails.
-const ruleReadOnly = "isolation:read-only"
+// RuleReadOnly is the rule by which a write outside the writable places fails.
+const RuleReadOnly = "isolation:read-only"
 
 func (p *protector) writable(abs string) bool {
 	abs = path.Clean(abs)

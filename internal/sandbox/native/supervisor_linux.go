@@ -244,7 +244,7 @@ func (c *call) denied(op operation, abs, rule string) error {
 	if op == opMkdir || op == opSymlink || op == opMknod || op == opBind || op == opLinkTo || op == opRenameTo {
 		kind = bawn.Create
 	}
-	if rule == ruleReadOnly {
+	if rule == RuleReadOnly {
 		return c.outside(abs)
 	}
 	c.s.onDenial(sandbox.Denial{
@@ -268,9 +268,9 @@ func (c *call) readOnly(abs string) {
 // outside reports a write outside the writable places.
 func (c *call) outside(abs string) error {
 	c.s.onDenial(sandbox.Denial{
-		Kind: bawn.Filesystem, Operation: bawn.Write, Resource: abs, Rule: ruleReadOnly,
+		Kind: bawn.Filesystem, Operation: bawn.Write, Resource: abs, Rule: RuleReadOnly,
 		Reason: "outside the places this session may write",
-		Remedy: "write in the workspace or in /tmp, or start the session with --rw " + path.Dir(abs),
+		Remedy: "write in the workspace or in /tmp",
 	})
 	return unix.EACCES
 }
