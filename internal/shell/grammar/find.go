@@ -89,8 +89,6 @@ func (m *match) predicate(args []Word) (int, error) {
 		return 2, m.findArgument("-newer", args[1])
 	case strings.HasPrefix(w.Text, "-O") && digits(w.Text[2:]):
 		return 1, nil
-	case w.Glob && w.Text == "?i": // a stray pattern is an error of find
-		return 1, nil
 	}
 	return 0, unproven("nothing is known of find ", w.Text)
 }

@@ -547,7 +547,10 @@ func Subcommand(words []Word) (names []string, exact bool) {
 			return names, false
 		}
 		rest = after
-		if len(rest) == 0 || n.children[rest[0].Text] == nil || !rest[0].Literal() {
+		if len(rest) > 0 && !rest[0].Literal() {
+			return names, false // it could be any of them
+		}
+		if len(rest) == 0 || n.children[rest[0].Text] == nil {
 			break
 		}
 		n = n.children[rest[0].Text]

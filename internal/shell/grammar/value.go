@@ -29,7 +29,7 @@ func (m *match) value(v value, w Word) error {
 	if !w.Literal() && !clean && !(v.kind == "ARG" && w.Glob) {
 		return unproven("a word of ", m.label, " is not known")
 	}
-	ok := true
+	ok := false
 	switch v.kind {
 	case "word":
 		ok = slices.Contains(v.words, w.Text)
@@ -77,10 +77,8 @@ func (m *match) value(v value, w Word) error {
 		return awk(w.Text)
 	case "JQ":
 		return jq(w.Text)
-	default: // CODE, and what can't be here
-		ok = false
 	}
-	if !ok {
+	if !ok { // also CODE
 		return unproven(quote(w.Text), " is not known to be harmless for ", m.label)
 	}
 	return nil
@@ -161,7 +159,7 @@ func (m *match) ref(w Word) error {
 	bad := s == "" || strings.ContainsAny(s[:1], "-+") || strings.Contains(s, "://") || strings.Contains(s, "::") ||
 		strings.ContainsAny(s, " \t\n\\`$") || strings.HasPrefix(s, ":") && !strings.HasPrefix(s, ":/") && !strings.HasPrefix(s, ":(")
 	before, after, colon := strings.Cut(s, ":")
-	if colon && strings.Contains(before, "@") && !strings.Contains(before, "@{") || strings.HasPrefix(after, "/") {
+	if colon && strings.Contains(before, "@") && !strings.Contains(before, "@{") || before != "" && strings.HasPrefix(after, "/") {
 		bad = true // user@host:path
 	}
 	if bad {
@@ -170,7 +168,7 @@ func (m *match) ref(w Word) error {
 	if strings.HasPrefix(s, "/") || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../") || s == ".." || strings.HasPrefix(s, "~") {
 		m.claim(Use, w)
 	}
-	if colon && after != "" {
+	if before != "" && after != "" {
 		m.claim(Read, Word{Text: after}) // REV:PATH shows a file
 	}
 	return nil
