@@ -110,9 +110,6 @@ func (p *protector) addBelow(dir, entry string) {
 	p.below[dir][entry] = true
 }
 
-// fold makes names equal that some file systems hold for equal.
-func fold(s string) string { return strings.ToLower(s) }
-
 // rule returns what becomes of op on the absolute path, and the rule's name.
 func (p *protector) rule(op operation, abs string, isDir bool) (ruling, string) {
 	if p.only != nil && !p.writable(abs) {
@@ -125,7 +122,7 @@ func (p *protector) rule(op operation, abs string, isDir bool) (ruling, string) 
 	if !ok {
 		return rulingAllow, ""
 	}
-	parts := strings.Split(fold(rel), "/")
+	parts := p.parts(rel)
 	for i, name := range parts {
 		last := i == len(parts)-1
 		switch {
