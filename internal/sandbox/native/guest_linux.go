@@ -51,7 +51,7 @@ func (g *guest) supervise(onDenial func(sandbox.Denial)) {
 	g.super = &supervisor{
 		listener: notify.NewListener(listener), root: int(root.Fd()), onDenial: onDenial, stop: make(chan struct{}),
 		names: g.protector(), targets: targets(g.plan.Mounts), fileSize: g.plan.Limits.FileSizeMB << 20, repos: newRepositories(),
-		sockets: &sockets{private: privateDevices(int(root.Fd()), g.plan.Mounts), dir: g.plan.Tmp, bound: map[fileID]bool{}, ownNetwork: g.plan.Loopback},
+		sockets: &sockets{private: privateDevices(int(root.Fd()), g.plan.Mounts), dir: g.plan.Tmp, bound: fileSet{}, ownNetwork: g.plan.Loopback},
 	}
 	g.super.run()
 }
@@ -59,7 +59,7 @@ func (g *guest) supervise(onDenial func(sandbox.Denial)) {
 // protector is where names and, without mounts, writes are ruled on.
 func (g *guest) protector() *protector {
 	p := newProtector(g.plan.Protected, g.plan.ExtraNames)
-	p.absent = g.plan.Absent
+	p.absent, p.targets = g.plan.Absent, g.plan.Targets
 	if g.plan.Rung == rungLandlock {
 		p.only = g.plan.Landlock.Writable
 	}

@@ -45,7 +45,7 @@ func (b *builder) credentials() {
 	for i, c := range credentials {
 		paths[i] = c.Path
 	}
-	present := b.facts.Present(home, paths)
+	present := b.there(home, paths)
 	for i, c := range credentials {
 		there := slices.ContainsFunc(present, func(e Entry) bool { return e.Name == c.Path })
 		if !there && !b.opened(c.Name, path.Join(home, c.Path)) {
@@ -65,7 +65,7 @@ func (b *builder) credentials() {
 var scratch = []string{".config/go/telemetry"}
 
 func (b *builder) scratchPlaces() {
-	for _, e := range b.facts.Present(b.home(), scratch) {
+	for _, e := range b.there(b.home(), scratch) {
 		if e.Dir {
 			b.mounts = append(b.mounts, Mount{Kind: kindTmpfs, Target: e.Real, SizeMB: 16, Mode: 0o700, Why: "scratch"})
 		}
@@ -155,7 +155,7 @@ func (b *builder) linkedWorktree() {
 	back, err := b.facts.ReadFile(path.Join(admin, "gitdir"))
 	common := path.Dir(path.Dir(admin))
 	f, found := b.facts.Lookup(common)
-	if err != nil || strings.TrimSpace(back) != gitfile || !found || path.Base(f.Real) != ".git" {
+	if err != nil || strings.TrimSpace(back) != gitfile || !found || path.Base(f.Real) != ".git" && !b.isBare(f.Real) {
 		return
 	}
 	b.mounts = append(b.mounts, Mount{Kind: kindBind, Source: f.Real, Target: f.Real, Why: "repository of this worktree", id: f.ID})

@@ -50,6 +50,20 @@ func (m machine) facts(uid int) Facts {
 			}
 			return list
 		},
+		Follow: func(p string) ([]string, string) {
+			if f, ok := m.find(p); ok && f.Real != p {
+				return []string{p}, f.Real
+			}
+			return nil, p
+		},
+		Links: func(dir string) (names []string) {
+			for _, e := range m {
+				if from, _, ok := strings.Cut(e, " -> "); ok && path.Dir(from) == dir {
+					names = append(names, path.Base(from))
+				}
+			}
+			return names
+		},
 		ReadFile: func(p string) (string, error) {
 			switch p {
 			case "/home/ada/wt/.git":

@@ -2,6 +2,7 @@ package native
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"strconv"
@@ -30,7 +31,7 @@ func New(probeCache string) *Provider {
 	abi, _ := landlock.ABI()
 	p.facts = Facts{
 		UID: os.Geteuid(), GID: os.Getegid(), LandlockABI: abi,
-		Lookup: lookup, Present: present, ReadFile: readSmall, Resolver: resolver(),
+		Lookup: lookup, Present: present, Follow: follow, Links: linksIn, ReadFile: readSmall, Resolver: resolver(),
 	}
 	if p.facts.UID == 0 {
 		p.facts.NobodyUID, p.facts.NobodyGID = nobody()
@@ -135,9 +136,8 @@ func present(dir string, names []string) []Entry {
 			continue
 		}
 		if strings.Contains(n, "/") || st.Mode&unix.S_IFMT == unix.S_IFLNK {
-			if f, ok := lookup(path.Join(dir, n)); ok {
-				list = append(list, Entry{n, f})
-			}
+			f, _ := lookup(path.Join(dir, n)) // nothing, for a link that leads nowhere
+			list = append(list, Entry{n, f})
 			continue
 		}
 		list = append(list, Entry{n, File{Real: path.Join(base, n), Dir: st.Mode&unix.S_IFMT == unix.S_IFDIR, ID: Identity{st.Dev, st.Ino}}})
@@ -163,9 +163,8 @@ func readSmall(p string) (string, error) {
 	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
 		return "", fmt.Errorf("%q is no regular file", p)
 	}
-	buf := make([]byte, unix.PathMax+16)
-	n, err := f.Read(buf)
-	return string(buf[:n]), err
+	text, err := io.ReadAll(io.LimitReader(f, maxConfig))
+	return string(text), err
 }
 
 // resolver returns where /etc/resolv.conf leads if that is below /run, which

@@ -18,7 +18,7 @@ import (
 type sockets struct {
 	private    map[uint64]bool // st_dev of the session's own file systems
 	dir        string          // without mounts: the one directory of the session's own
-	bound      map[fileID]bool // sockets of the session's elsewhere
+	bound      fileSet         // sockets of the session's elsewhere
 	ownNetwork bool            // abstract names are the session's own too
 }
 
@@ -195,6 +195,9 @@ func (c *call) bind(fd int, addr, size uint64) error {
 	if !named {
 		return c.proceed()
 	}
+	if len(c.s.sockets.bound) >= maxFiles {
+		return unix.ENOMEM
+	}
 	p, err := c.checkBind(to.unixPath())
 	if err != nil {
 		return err
@@ -236,7 +239,7 @@ func (s *supervisor) remember(sock int, p place) {
 			id, _, err = identify(p.dir, p.name)
 		}
 		if err == nil {
-			s.sockets.bound[id] = true
+			s.sockets.bound.add(id)
 			return
 		}
 		time.Sleep(50 * time.Microsecond)

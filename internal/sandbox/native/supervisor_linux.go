@@ -227,12 +227,12 @@ func (c *call) base(dirfd int32) (string, error) {
 }
 
 // check asks the protector, and reports and refuses a protected name.
-func (c *call) check(op operation, abs string, isDir bool) (ruling, error) {
-	r, rule := c.s.names.rule(op, abs, isDir)
-	if r == rulingDeny {
-		return r, c.denied(op, abs, rule)
+func (c *call) check(op operation, abs string, isDir bool) (verdict, error) {
+	v := c.rule(op, abs, isDir)
+	if v.ruling == rulingDeny {
+		return v, c.denied(op, abs, v.rule)
 	}
-	return r, nil
+	return v, nil
 }
 
 // denied reports a refusal that is the supervisor's own.

@@ -47,7 +47,7 @@ git worktree list; git worktree remove wt; git worktree list; git branch; git me
 	for i := range pieces {
 		p := &pieces[i]
 		p.name, p.needs = "git: "+p.name, []string{"git"}
-		p.opaque = []string{".git/index", "*/.git/index", ".git/worktrees/*/index"} // holds times and inode numbers
+		p.opaque = []string{"*/index", "*/*/index", "*/*/*/index"} // holds times and inode numbers
 	}
 	return pieces
 }
@@ -61,6 +61,13 @@ func clonePieces() []workPiece {
 		{name: "clone into the workspace", script: `git clone --no-hardlinks "$SHELF/upstream" c 2>&1; cd c; git log --oneline; git status; git branch -a; git tag; git remote -v; git fetch -q; git pull -q --ff-only; git describe; echo x >x; git add x; git commit -qm x; git status -sb`},
 		{name: "clone within the workspace", setup: `git clone -q "$SHELF/upstream" a`, script: `git clone -q a b; cd b; echo x >x; git add x; git commit -qm x; git push -q origin HEAD:refs/heads/pushed; git -C ../a branch; git clone -q --bare ../a ../c.git; git clone -q --depth 1 "file://$PWD/../a" ../d; git -C ../d log --oneline`},
 		{name: "clone into /tmp", setup: `git clone -q "$SHELF/upstream" a`, script: `d=$(mktemp -d /tmp/work-XXXXXX); git clone -q a "$d/c"; cd "$d/c"; echo x >x; git add x; git commit -qm x; git log --oneline; git push -q origin HEAD:pushed; git config user.name; git config x.y z; git config x.y; rm -rf "$d"; git -C "$OLDPWD/a" log --oneline pushed`},
+		{name: "clone bare and mirror", setup: `git clone -q "$SHELF/upstream" a`, script: `git clone -q --bare a b.git; git clone -q --mirror a m.git; git -C a branch new; git -C m.git remote update; git -C m.git branch; git -C b.git fetch -q origin; git -C b.git gc -q; git -C b.git config user.name Ada; git -C b.git config user.name; git -C b.git symbolic-ref HEAD refs/heads/side; git -C b.git log --oneline; mv b.git c.git; git -C c.git fsck; rm -rf c.git m.git; ls -A`},
+		{name: "init bare in place", script: `git init -q --bare; git init -q --bare; git config --get core.bare; git init -q w; cd w; touch a; git add a; git commit -qm a; git push -q .. main; git -C .. log --oneline`},
+		{name: "worktrees of a bare repository", setup: `git clone -q --bare "$SHELF/upstream" .bare; echo 'gitdir: ./.bare' >.git; git worktree add -q main main`, script: `cd main; echo x >x; git add x; git commit -qm x; git worktree add -q ../w -b work; cd ../w; echo y >y; git add y; git commit -qm y; git rebase -q side; git status -sb; cd ..; git worktree list; git worktree remove w; git worktree list; git -C main merge -q work; git -C main log --oneline; git branch`},
+		{name: "git directory elsewhere in the workspace", setup: `git init -q --separate-git-dir store .; touch a; git add a; git commit -qm a`, script: `echo b >b; git add b; git commit -qm b; git checkout -qb x; git rebase -q main; git stash list; git gc -q; git worktree add -q wt; cd wt; git log --oneline; git status -sb; cd ..; git worktree remove wt; git tag t; git fsck; git log --oneline`},
+		{name: "commit in a submodule", setup: `git clone -q "$SHELF/upstream" a; git init -q .; git -c protocol.file.allow=always submodule add -q ./a sub 2>&1; git commit -qm s`, script: `git submodule status; cd sub; echo x >x; git add x; git commit -qm x; git checkout -q -b y; git rebase -q main; git log --oneline; cd ..; git status --short; git add sub; git commit -qm moved; git submodule foreach -q 'git log -1 --format=%s'; git submodule summary HEAD~1; git fsck`},
+		{name: "submodule add and update", setup: `git clone -q "$SHELF/upstream" a; git init -q .`, script: `git -c protocol.file.allow=always submodule add -q ./a sub; git submodule update -q; git status --short`},
+		{name: "hooks of the project", setup: `git init -q .; mkdir dev; printf '#!/bin/sh\necho hook "$(basename $0)"; date >/dev/null\n' >dev/pre-commit; chmod +x dev/pre-commit; cp dev/pre-commit dev/post-checkout; git config core.hooksPath dev; git add .; git commit -qm a`, script: `echo x >x; git add x; git commit -qm x; git checkout -qb y; git rebase -q main; echo more >>x; git commit -qam more; git commit -q --no-verify --allow-empty -m none; git log --oneline; ls dev`},
 		{name: "clone of no repository", script: `git clone -q nowhere c; echo $?; git clone -q "$SHELF" d; echo $?; git log 2>/dev/null; echo $?; ls -A`},
 	}
 }

@@ -1,0 +1,243 @@
+package native
+
+import (
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A verdict is what becomes of a name in the place where it is, with the git
+// directory that decided, or that the name may make of a directory.
+type verdict struct {
+	ruling ruling
+	rule   string
+	git    string // real path, or ""
+	state  layout
+}
+
+// A layout is how a directory looks that git might take for its own without
+// its being called .git (gitrepository-layout(5)). Git goes by what it holds:
+// a HEAD, which is a file or a link, and objects and refs, which may be
+// anything, in it or elsewhere. So HEAD is what counts here.
+type layout uint8
+
+const (
+	layoutPlain    layout = iota // nothing that git or the name concerns
+	layoutAlmost                 // no HEAD, but the name is one git would obey beside it
+	layoutComplete               // no HEAD, and the name is HEAD
+	layoutGit
+)
+
+// gitNames are the names below a git directory that are ruled on.
+var gitNames = map[string]bool{
+	"hooks": true, "config": true, "config.lock": true, freshConfig: true, "config.worktree": true, "config.worktree.lock": true,
+	"commondir": true, "info": true, "modules": true, "worktrees": true, "head": true, "objects": true, "refs": true, "logs": true,
+}
+
+// gitInner are directories of a git directory below which nothing else is
+// taken for one: a branch may be called config, and there is a HEAD in
+// refs/remotes.
+var gitInner = map[string]bool{"refs": true, "logs": true, "hooks": true, "modules": true, "worktrees": true}
+
+// rule rules on a name by its spelling, and then by where it lies: bare
+// repositories, the directories that a .git file points at, and whatever else
+// git would take for a git directory.
+func (c *call) rule(op operation, abs string, isDir bool) verdict {
+	r, rule := c.s.names.rule(op, abs, isDir)
+	v := verdict{ruling: r, rule: rule}
+	rel, ok := c.s.names.relative(abs)
+	if r == rulingDeny || !ok {
+		return v
+	}
+	dir, rest := strings.TrimSuffix(abs, "/"+rel), rel
+	for rest != "" {
+		parts := c.s.names.parts(rest)
+		if byName := c.s.names.parts(dir); byName[len(byName)-1] == ".git" {
+			v.git = dir
+			if r != rulingAllow || gitInner[parts[0]] {
+				return v // ruled on by its name
+			}
+		} else if gitNames[parts[0]] {
+			state := c.layout(dir, parts, op)
+			if state >= v.state {
+				v.state, v.git = state, dir
+			}
+			if state == layoutGit {
+				v.ruling, v.rule = gitRule(op, parts, isDir)
+				return v
+			}
+		}
+		first, deeper, _ := strings.Cut(rest, "/")
+		dir, rest = dir+"/"+first, deeper
+	}
+	if v.state == layoutComplete && path.Base(abs) == "HEAD" && !isDir && op != opLinkFrom {
+		return c.completing(v)
+	}
+	return v
+}
+
+// completing refuses to make a git directory of one that holds what git would
+// execute or obey.
+func (c *call) completing(v verdict) verdict {
+	fd, err := c.openReal(v.git)
+	if err != nil {
+		return verdict{ruling: rulingDeny, rule: "protected:bare repository"}
+	}
+	defer unix.Close(fd)
+	if what := c.active(fd); what != "" {
+		return verdict{ruling: rulingDeny, rule: "protected:bare repository:" + what}
+	}
+	return v
+}
+
+// openReal opens a directory of the guest by a path without links.
+func (c *call) openReal(dir string) (int, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_DIRECTORY, Resolve: resolveGuest | unix.RESOLVE_NO_SYMLINKS}
+	for {
+		fd, err := unix.Openat2(c.s.root, dir, &how)
+		if err == unix.EINTR || err == unix.EAGAIN {
+			continue
+		}
+		return fd, err
+	}
+}
+
+// layout looks at a directory in which op is about to happen to a name that
+// git knows, folded and in parts.
+func (c *call) layout(dir string, parts []string, op operation) layout {
+	fd, err := c.openReal(dir)
+	if err != nil {
+		return layoutPlain
+	}
+	defer unix.Close(fd)
+	if gitParts[parts[0]] && len(parts) == 1 && (op == opRemove || op == opRenameFrom || parts[0] != "head") {
+		if isRepository(fd) {
+			return layoutGit
+		}
+		return layoutPlain
+	}
+	if hasHead(fd) {
+		return layoutGit
+	}
+	if parts[0] == "head" && len(parts) == 1 {
+		return layoutComplete
+	}
+	return layoutAlmost
+}
+
+// hasHead reports whether an open directory holds a HEAD that git may obey.
+func hasHead(dir int) bool {
+	var st unix.Stat_t
+	err := unix.Fstatat(dir, "HEAD", &st, unix.AT_SYMLINK_NOFOLLOW)
+	return err == nil && (st.Mode&unix.S_IFMT == unix.S_IFREG || st.Mode&unix.S_IFMT == unix.S_IFLNK)
+}
+
+// isRepository reports whether git would take an open directory for a git
+// directory.
+func isRepository(dir int) bool {
+	has := func(name string) bool { return unix.Faccessat(dir, name, unix.F_OK, 0) == nil }
+	return hasHead(dir) && (has("commondir") || has("objects") && has("refs"))
+}
+
+// active returns what there is in a directory that git would execute or obey
+// once it is a git directory, or "". What can't be looked at counts.
+func (c *call) active(dir int) string {
+	for _, name := range []string{"commondir", "config.worktree", "modules", "worktrees"} {
+		var st unix.Stat_t
+		if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) != unix.ENOENT {
+			return name
+		}
+	}
+	if _, err := inertConfig(dir); err != nil {
+		return "config"
+	}
+	inert := func(name string) bool { return strings.HasSuffix(name, ".sample") }
+	if !holdsOnly(dir, "hooks", inert) {
+		return "hooks"
+	}
+	if !holdsOnly(dir, "info", func(name string) bool { return foldName(name) != "attributes" }) {
+		return "info/attributes"
+	}
+	return ""
+}
+
+// inertConfig reads the configuration in an open directory; it is empty where
+// there is none, and an error if git would execute or obey anything in it.
+func inertConfig(dir int) (string, error) {
+	text, err := readAt(place{dir: dir, name: "config"})
+	if err == unix.ENOENT {
+		return "", nil
+	}
+	if err == nil && activeKey(string(text)) != "" {
+		err = unix.EACCES
+	}
+	return string(text), err
+}
+
+// maxListed is how many entries of a directory are looked at; more are refused.
+const maxListed = 1000
+
+// holdsOnly reports whether all that a directory of dir holds is fine, or it
+// is not there.
+func holdsOnly(dir int, name string, fine func(string) bool) bool {
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err == unix.ENOENT
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	names, _ := f.Readdirnames(maxListed)
+	for _, n := range names {
+		if !fine(n) {
+			return false
+		}
+	}
+	return len(names) < maxListed
+}
+
+// settle looks again once a name is there: another session, which this one's
+// supervisor does not hold up, may have done its part of a git directory in
+// between. Whoever comes second undoes what it did.
+func (c *call) settle(v verdict, op operation, abs string, undo func() error) error {
+	if v.state != layoutAlmost && v.state != layoutComplete {
+		return nil
+	}
+	again := c.rule(op, abs, false)
+	switch {
+	case v.state == layoutComplete && c.adopt(v.git) == nil:
+		return nil
+	case v.state == layoutAlmost && again.state != layoutGit:
+		return nil
+	}
+	_ = undo() // refused in any case
+	return c.denied(op, abs, "protected:bare repository")
+}
+
+// adopt takes a directory that has just become a git directory, if it has, for
+// one of the session's own. Its configuration is written anew, since somebody may still
+// have the old one open.
+func (c *call) adopt(dir string) error {
+	fd, err := c.openReal(dir)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if !hasHead(fd) {
+		return nil
+	}
+	text, err := inertConfig(fd)
+	if err != nil || c.active(fd) != "" {
+		return unix.EACCES
+	}
+	id, _, err := identify(fd, "")
+	if err != nil || !c.s.repos.made.add(id) {
+		return unix.EDQUOT
+	}
+	var st unix.Stat_t
+	if err := unix.Fstatat(fd, "config", &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return nil // none
+	}
+	return c.replaceConfig(place{dir: fd, name: "config", abs: path.Join(dir, "config")}, text, st.Mode)
+}
