@@ -211,6 +211,9 @@ func (c *call) rename(olddir int32, oldAddr uint64, newdir int32, newAddr uint64
 	if (from.slash || to.slash) && !isDir {
 		return unix.ENOTDIR
 	}
+	if _, err := to.stat(); err == nil && flags&unix.RENAME_NOREPLACE != 0 {
+		return unix.EEXIST
+	}
 	if c.isNewConfig(from, to, flags) {
 		return c.installConfig(from, to)
 	}

@@ -329,7 +329,11 @@ func (c *call) openFIFO(fd, flags int) (int, error) {
 		if derr != nil {
 			return -1, derr
 		}
-		return -1, c.detach(func(later *call) error { return later.awaitReader(dup, flags) })
+		err = c.detach(func(later *call) error { return later.awaitReader(dup, flags) })
+		if err != errAnswered {
+			unix.Close(dup)
+		}
+		return -1, err
 	}
 	if err == nil && flags&unix.O_NONBLOCK == 0 {
 		err = unix.SetNonblock(got, false)

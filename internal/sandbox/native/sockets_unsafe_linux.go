@@ -77,10 +77,29 @@ func (c *call) connect(fd int, addr, size uint64) error {
 		defer t.close()
 		return t.connect()
 	}
-	return c.detach(func(*call) error {
+	err = c.detach(func(*call) error {
 		defer t.close()
-		return t.connect()
+		return t.await(c.s.stop)
 	})
+	if err != errAnswered {
+		t.close()
+	}
+	return err
+}
+
+// await connects, or gives up when the session ends: a TCP connection may take
+// minutes to fail.
+func (t target) await(stop <-chan struct{}) error {
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-stop:
+			_ = unix.Shutdown(t.sock, unix.SHUT_RDWR)
+		case <-done:
+		}
+	}()
+	return t.connect()
 }
 
 // a target is a socket and where it is to be connected to. For a socket with

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -33,7 +34,12 @@ type supervisor struct {
 	onDenial func(sandbox.Denial)
 	wait     sync.WaitGroup
 	stop     chan struct{} // closed when the session ends
+	later    atomic.Int32  // calls that wait, at most maxLater
 }
+
+// maxLater is how many calls may wait at a time, each on a thread of its own.
+// More fail with EAGAIN.
+const maxLater = 256
 
 // buffers are a thread's scratch memory.
 type buffers struct {
@@ -117,12 +123,17 @@ func (c *call) reply(err error) {
 }
 
 // detach lets a call that may block be answered later, from a thread of its
-// own with the same few rights.
+// own with the same few rights. It errs with EAGAIN if too many wait already.
 func (c *call) detach(f func(*call) error) error {
+	if c.s.later.Add(1) > maxLater {
+		c.s.later.Add(-1)
+		return unix.EAGAIN
+	}
 	n := *c.Call
 	c.s.wait.Add(1)
 	go func() {
 		defer c.s.wait.Done()
+		defer c.s.later.Add(-1)
 		runtime.LockOSThread()
 		later := &call{Call: &n, s: c.s, buf: new(buffers)}
 		err := restrictThread()
