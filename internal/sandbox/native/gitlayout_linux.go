@@ -224,8 +224,13 @@ func (c *call) adopt(dir string) error {
 		return err
 	}
 	defer unix.Close(fd)
+	var st unix.Stat_t
+	err = unix.Fstatat(fd, "HEAD", &st, unix.AT_SYMLINK_NOFOLLOW)
+	if err == unix.ENOENT || st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return nil // in other letters, or nothing that git reads
+	}
 	if !hasHead(fd) {
-		return nil
+		return unix.EACCES // a FIFO, on which git hangs
 	}
 	text, err := inertConfig(fd)
 	if err != nil || c.active(fd) != "" {
@@ -235,7 +240,6 @@ func (c *call) adopt(dir string) error {
 	if err != nil || !c.s.repos.made.add(id) {
 		return unix.EDQUOT
 	}
-	var st unix.Stat_t
 	if err := unix.Fstatat(fd, "config", &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return nil // none
 	}

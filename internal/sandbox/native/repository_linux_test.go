@@ -161,6 +161,50 @@ func (a ambush) try(t *testing.T, inside bool, p sandbox.Provider) bool {
 	return err == nil
 }
 
+// TestWorktreeOfABareRepository works in a worktree whose repository is a bare
+// one outside of the workspace: git goes on working, and what it executes or
+// obeys stays as it is. A repository that does not point back is not opened.
+func TestWorktreeOfABareRepository(t *testing.T) {
+	testenv.Need(t, "userns", "notify", "git")
+	proj := workspace(t)
+	host := func(text string) string {
+		cmd := exec.Command("bash", "-c", gitNow+text)
+		cmd.Dir = proj
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	host(dotBare + ` && mkdir forged && echo "gitdir: $PWD/.bare/worktrees/main" >forged/.git && rm .git`)
+	before := host(`cat .bare/config; ls .bare/hooks`)
+	out, _, _ := script(t, filepath.Join(proj, "main"), gitNow+`echo x >x; git add x; git commit -qm two; git log --format=%s
+plant ../.bare/hooks/pre-commit; evil ../.bare/config; git config a.b c; evil ../.bare/worktrees/main/config.worktree; rm ../.bare/HEAD; mv ../.bare/refs r; echo x >../.bare/description`)
+	if !strings.HasPrefix(out, "two\none\n") {
+		t.Errorf("git did not work: %s", out)
+	}
+	if after := host(`cat .bare/config; ls .bare/hooks; test -f .bare/HEAD; git -C main rev-parse -q --verify HEAD >/dev/null; test ! -e .bare/worktrees/main/config.worktree`); after != before {
+		t.Errorf("before %q, after %q", before, after)
+	}
+	out, _, _ = script(t, filepath.Join(proj, "forged"), `echo x >../.bare/description && echo opened`)
+	if strings.Contains(out, "opened") {
+		t.Error("a repository that does not point back was opened")
+	}
+}
+
+// TestNoFIFOForHEAD keeps git on the host from hanging. The control is that a
+// file of another name may be one.
+func TestNoFIFOForHEAD(t *testing.T) {
+	testenv.Need(t, "userns", "notify")
+	ws := workspace(t)
+	script(t, ws, `mkdir -p b/objects b/refs; mkfifo b/other b/HEAD; mkfifo b/x; mv b/x b/HEAD; ln b/other b/HEAD`)
+	for name, want := range map[string]bool{"other": true, "HEAD": false} {
+		if _, err := os.Lstat(filepath.Join(ws, "b", name)); (err == nil) != want {
+			t.Errorf("%s is there: %v, want %v", name, err == nil, want)
+		}
+	}
+}
+
 // litter fails where a session left something of its own behind.
 func litter(t *testing.T, ws string) {
 	t.Helper()
