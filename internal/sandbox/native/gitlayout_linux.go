@@ -28,6 +28,7 @@ const (
 	layoutAlmost                 // no HEAD, but the name is one git would obey beside it
 	layoutComplete               // no HEAD, and the name is HEAD
 	layoutGit
+	layoutUnknown // it can't be looked at, if only for a moment
 )
 
 // gitNames are the names below a git directory that are ruled on.
@@ -51,26 +52,32 @@ func (c *call) rule(op operation, abs string, isDir bool) verdict {
 	if r == rulingDeny || !ok {
 		return v
 	}
-	dir, rest := strings.TrimSuffix(abs, "/"+rel), rel
-	for rest != "" {
-		parts := c.s.names.parts(rest)
-		if byName := c.s.names.parts(dir); byName[len(byName)-1] == ".git" {
+	at := len(abs) - len(rel) // where the name starts that is looked at
+	inGit := at > 1 && c.s.names.first(path.Base(abs[:at])) == ".git"
+	for part := range strings.SplitSeq(rel, "/") {
+		name, dir := c.s.names.first(part), abs[:max(at-1, 1)]
+		switch {
+		case inGit:
 			v.git = dir
-			if r != rulingAllow || gitInner[parts[0]] {
+			if r != rulingAllow || gitInner[name] {
 				return v // ruled on by its name
 			}
-		} else if gitNames[parts[0]] {
+		case gitNames[name]:
+			parts := c.s.names.parts(abs[at:])
 			state := c.layout(dir, parts, op)
 			if state >= v.state {
 				v.state, v.git = state, dir
 			}
-			if state == layoutGit {
+			switch state {
+			case layoutUnknown:
+				return verdict{ruling: rulingDeny, rule: "protected:bare repository"}
+			case layoutGit:
 				v.ruling, v.rule = gitRule(op, parts, isDir)
 				return v
 			}
 		}
-		first, deeper, _ := strings.Cut(rest, "/")
-		dir, rest = dir+"/"+first, deeper
+		inGit = name == ".git"
+		at += len(part) + 1
 	}
 	if v.state == layoutComplete && path.Base(abs) == "HEAD" && !isDir && op != opLinkFrom {
 		return c.completing(v)
@@ -109,36 +116,43 @@ func (c *call) openReal(dir string) (int, error) {
 func (c *call) layout(dir string, parts []string, op operation) layout {
 	fd, err := c.openReal(dir)
 	if err != nil {
-		return layoutPlain
+		return layoutUnknown
 	}
 	defer unix.Close(fd)
-	if gitParts[parts[0]] && len(parts) == 1 && (op == opRemove || op == opRenameFrom || parts[0] != "head") {
+	head, err := hasHead(fd)
+	itself := len(parts) == 1 && gitParts[parts[0]]
+	switch {
+	case err != nil:
+		return layoutUnknown
+	case itself && (op == opRemove || op == opRenameFrom || parts[0] != "head"):
 		if isRepository(fd) {
 			return layoutGit
 		}
 		return layoutPlain
-	}
-	if hasHead(fd) {
+	case head:
 		return layoutGit
-	}
-	if parts[0] == "head" && len(parts) == 1 {
+	case itself:
 		return layoutComplete
 	}
 	return layoutAlmost
 }
 
 // hasHead reports whether an open directory holds a HEAD that git may obey.
-func hasHead(dir int) bool {
+func hasHead(dir int) (bool, error) {
 	var st unix.Stat_t
 	err := unix.Fstatat(dir, "HEAD", &st, unix.AT_SYMLINK_NOFOLLOW)
-	return err == nil && (st.Mode&unix.S_IFMT == unix.S_IFREG || st.Mode&unix.S_IFMT == unix.S_IFLNK)
+	if err == unix.ENOENT {
+		return false, nil
+	}
+	return st.Mode&unix.S_IFMT == unix.S_IFREG || st.Mode&unix.S_IFMT == unix.S_IFLNK, err
 }
 
 // isRepository reports whether git would take an open directory for a git
 // directory.
 func isRepository(dir int) bool {
-	has := func(name string) bool { return unix.Faccessat(dir, name, unix.F_OK, 0) == nil }
-	return hasHead(dir) && (has("commondir") || has("objects") && has("refs"))
+	has := func(name string) bool { return unix.Faccessat(dir, name, unix.F_OK, 0) != unix.ENOENT }
+	head, err := hasHead(dir)
+	return (head || err != nil) && (has("commondir") || has("objects") && has("refs"))
 }
 
 // active returns what there is in a directory that git would execute or obey
@@ -229,7 +243,7 @@ func (c *call) adopt(dir string) error {
 	if err == unix.ENOENT || st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		return nil // in other letters, or nothing that git reads
 	}
-	if !hasHead(fd) {
+	if head, err := hasHead(fd); err != nil || !head {
 		return unix.EACCES // a FIFO, on which git hangs
 	}
 	text, err := inertConfig(fd)
