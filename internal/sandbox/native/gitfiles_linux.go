@@ -143,7 +143,7 @@ func (c *call) isRepositoryAt(dir string) bool {
 		return false
 	}
 	defer unix.Close(fd)
-	return isRepository(fd)
+	return isRepository(fd, "")
 }
 
 // leadsTo reports whether a worktree's directory says that its .git is gitfile.
@@ -220,8 +220,7 @@ func (c *call) ownRepository(git string) bool {
 		return false
 	}
 	defer unix.Close(fd)
-	id, _, err := identify(fd, "")
-	return err == nil && c.s.repos.made[id]
+	return c.made(fd)
 }
 
 // isNewConfig recognises git putting a configuration in its place.

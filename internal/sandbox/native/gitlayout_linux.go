@@ -37,10 +37,14 @@ var gitNames = map[string]bool{
 	"commondir": true, "info": true, "modules": true, "worktrees": true, "head": true, "objects": true, "refs": true, "logs": true,
 }
 
-// gitInner are directories of a git directory below which nothing else is
-// taken for one: a branch may be called config, and there is a HEAD in
-// refs/remotes.
-var gitInner = map[string]bool{"refs": true, "logs": true, "hooks": true, "modules": true, "worktrees": true}
+// gitInner are directories of a git directory below which names are ruled on
+// by that directory alone.
+var gitInner = map[string]bool{"hooks": true, "modules": true, "worktrees": true}
+
+// gitBranches are directories of a git directory whose entries bear the names
+// of branches: there is a HEAD in refs/remotes/origin, and a branch may be
+// called config. Below them it takes more than a HEAD to be a git directory.
+var gitBranches = map[string]bool{"refs": true, "logs": true}
 
 // rule rules on a name by its spelling, and then by where it lies: bare
 // repositories, the directories that a .git file points at, and whatever else
@@ -54,17 +58,18 @@ func (c *call) rule(op operation, abs string, isDir bool) verdict {
 	}
 	at := len(abs) - len(rel) // where the name starts that is looked at
 	inGit := at > 1 && c.s.names.first(path.Base(abs[:at])) == ".git"
+	branches := false
 	for part := range strings.SplitSeq(rel, "/") {
 		name, dir := c.s.names.first(part), abs[:max(at-1, 1)]
 		switch {
 		case inGit:
-			v.git = dir
+			v.git, branches = dir, gitBranches[name]
 			if r != rulingAllow || gitInner[name] {
 				return v // ruled on by its name
 			}
 		case gitNames[name]:
 			parts := c.s.names.parts(abs[at:])
-			state := c.layout(dir, parts, op)
+			state := c.layout(dir, parts, op, branches)
 			if state >= v.state {
 				v.state, v.git = state, dir
 			}
@@ -73,13 +78,16 @@ func (c *call) rule(op operation, abs string, isDir bool) verdict {
 				return verdict{ruling: rulingDeny, rule: "protected:bare repository"}
 			case layoutGit:
 				v.ruling, v.rule = gitRule(op, parts, isDir)
-				return v
+				if v.ruling != rulingAllow || len(parts) == 1 || !gitData[name] {
+					return v
+				}
+				v.state, branches = layoutPlain, gitBranches[name] // data: what lies in it counts by itself
 			}
 		}
 		inGit = name == ".git"
 		at += len(part) + 1
 	}
-	if v.state == layoutComplete && path.Base(abs) == "HEAD" && !isDir && op != opLinkFrom {
+	if v.state == layoutComplete && (branches || path.Base(abs) == "HEAD" && !isDir) && op != opLinkFrom {
 		return c.completing(v)
 	}
 	return v
@@ -113,19 +121,28 @@ func (c *call) openReal(dir string) (int, error) {
 
 // layout looks at a directory in which op is about to happen to a name that
 // git knows, folded and in parts.
-func (c *call) layout(dir string, parts []string, op operation) layout {
+func (c *call) layout(dir string, parts []string, op operation, branches bool) layout {
 	fd, err := c.openReal(dir)
 	if err != nil {
 		return layoutUnknown
 	}
 	defer unix.Close(fd)
 	head, err := hasHead(fd)
-	itself := len(parts) == 1 && gitParts[parts[0]]
+	itself := len(parts) == 1 && (gitParts[parts[0]] || branches && parts[0] == "commondir")
+	makes := op != opRemove && op != opRenameFrom && op != opLinkFrom
 	switch {
 	case err != nil:
 		return layoutUnknown
+	case branches && itself && makes && isRepository(fd, parts[0]) && !c.made(fd):
+		return layoutComplete
+	case branches && isRepository(fd, ""):
+		return layoutGit
+	case branches && itself:
+		return layoutPlain
+	case branches:
+		return layoutAlmost
 	case itself && (op == opRemove || op == opRenameFrom || parts[0] != "head"):
-		if isRepository(fd) {
+		if isRepository(fd, "") {
 			return layoutGit
 		}
 		return layoutPlain
@@ -148,11 +165,19 @@ func hasHead(dir int) (bool, error) {
 }
 
 // isRepository reports whether git would take an open directory for a git
-// directory.
-func isRepository(dir int) bool {
-	has := func(name string) bool { return unix.Faccessat(dir, name, unix.F_OK, 0) != unix.ENOENT }
+// directory if it held one more name, folded.
+func isRepository(dir int, more string) bool {
+	has := func(name string) bool {
+		return strings.ToLower(name) == more || unix.Faccessat2(dir, name, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) != unix.ENOENT
+	}
 	head, err := hasHead(dir)
-	return (head || err != nil) && (has("commondir") || has("objects") && has("refs"))
+	return (head || err != nil || more == "head") && (has("commondir") || has("objects") && has("refs"))
+}
+
+// made reports whether this session made an open git directory.
+func (c *call) made(dir int) bool {
+	id, _, err := identify(dir, "")
+	return err == nil && c.s.repos.made[id]
 }
 
 // active returns what there is in a directory that git would execute or obey

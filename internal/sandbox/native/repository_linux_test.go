@@ -60,6 +60,11 @@ var ambushes = map[string]ambush{
 	"bare: of the host":        {`git init -q --bare b`, `evil b/config; evil c; mv c b/config; rm -f b/config; evil b/config; git -C b config alias.x '!touch $OUT/pwned'`, useBare},
 	"bare: of the host, HEAD":  {`git init -q --bare b`, `mv b/HEAD h; rm -f b/HEAD; evil b/config; evil c; mv c b/config; mv h b/HEAD`, useBare},
 	"bare: in other letters":   {``, bareParts + `evil b/CONFIG; mv b/CONFIG b/config`, useBare},
+	"bare: in refs":            {`git init -q .`, inRefs(".git/refs/x"), `cd .git/refs/x && git x`},
+	"bare: in refs, in order":  {`git init -q .`, `mkdir -p .git/refs/x/objects; echo 'ref: refs/heads/main' >.git/refs/x/HEAD; evil .git/refs/x/config; mkdir .git/refs/x/refs`, `cd .git/refs/x && git x`},
+	"bare: out of refs":        {``, `git init -q --bare h; ` + inRefs("h/refs/x") + `; mv h/refs/x b`, useBare},
+	"bare: out of objects":     {``, `git init -q --bare h; ` + inRefs("h/objects/x") + `; mv h/objects/x b`, useBare},
+	"bare: refs left alone":    {``, `git init -q --bare h; ` + inRefs("h/logs/x") + `; rm h/HEAD`, `cd h/logs/x && git x`},
 	// Git directories of another name.
 	"separate: hook":          {separate, `plant store/hooks/pre-commit`, commitEmpty},
 	"separate: config":        {separate, `evil c; cat c >>store/config`, `git x`},
@@ -97,6 +102,11 @@ var ambushes = map[string]ambush{
 	"include":                  {`git init -q . && git config include.path ../team.cfg`, `evil team.cfg`, `git x`},
 	"a program":                {`git init -q . && mkdir tools && echo >tools/fs && chmod +x tools/fs && git config core.fsmonitor tools/fs`, `plant tools/fs`, `git status`},
 	"an alias":                 {`git init -q . && echo >x.sh && git config alias.x '!sh "x.sh" -v'`, `plant x.sh`, `git x`},
+}
+
+// inRefs makes a whole repository in dir.
+func inRefs(dir string) string {
+	return `mkdir -p ` + dir + `/objects ` + dir + `/refs; evil ` + dir + `/config; echo 'ref: refs/heads/main' >` + dir + `/HEAD`
 }
 
 // TestAmbushes plants in a session what git or a shell executes on the host
