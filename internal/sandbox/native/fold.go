@@ -104,13 +104,6 @@ func (p *protector) parts(rel string) []string {
 	return list
 }
 
-// first is the first of the parts that one component stands for: a backslash
-// may make several of it.
-func (p *protector) first(component string) string {
-	n, _, _ := strings.Cut(fold(component), "/")
-	return p.name(n)
-}
-
 // name returns the protected name that a folded one may be the short form of
 // on NTFS and FAT ("git~1" for ".git"), or else the name itself.
 func (p *protector) name(n string) string {

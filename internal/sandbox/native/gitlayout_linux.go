@@ -93,6 +93,13 @@ func (c *call) rule(op operation, abs string, isDir bool) verdict {
 	return v
 }
 
+// first is the first of the parts that one component stands for: a backslash
+// may make several of it.
+func (p *protector) first(component string) string {
+	n, _, _ := strings.Cut(fold(component), "/")
+	return p.name(n)
+}
+
 // completing refuses to make a git directory of one that holds what git would
 // execute or obey.
 func (c *call) completing(v verdict) verdict {
