@@ -37,6 +37,10 @@ type Config struct {
 	Namespaces uintptr // CLONE_NEW… flags
 	Program    *Program
 	Ready      []Slot // descriptors to hand back once the program has run, at most four
+	// First is started once the program has run, or nil. The request for it
+	// waits in the socket when the child comes to life, so that neither side
+	// waits for the other; First tells what became of it.
+	First *Command
 }
 
 // An Init is PID 1 of a PID namespace. Its methods may be called from several
@@ -76,13 +80,23 @@ func Start(cfg Config) (*Init, error) {
 		started: make(chan packet, 1), done: make(chan struct{})}
 	in.shared.in.link()
 	in.shared.out.link()
-	ready := make(chan error, 1)
-	go in.live(pair[1], ready)
-	if err := <-ready; err != nil {
+	if err := in.launch(pair[1]); err != nil {
 		in.abandon()
 		return nil, err
 	}
 	return in, nil
+}
+
+// launch asks for the first command and starts the child.
+func (in *Init) launch(childSock int) error {
+	if in.cfg.First != nil {
+		if err := in.request(*in.cfg.First); err != nil {
+			return errors.Join(err, unix.Close(childSock))
+		}
+	}
+	ready := make(chan error, 1)
+	go in.live(childSock, ready)
+	return <-ready
 }
 
 // live forks the child and then listens to it. It keeps one thread for itself
@@ -293,17 +307,31 @@ func (in *Init) Run(c Command) (int, error) {
 	if in.ended {
 		return 0, errEnded
 	}
-	if err := in.shared.fill(in.arena, c); err != nil {
+	if err := in.request(c); err != nil {
 		return 0, err
+	}
+	return in.answer(c)
+}
+
+// First waits for the command that Config named and returns what Run would. It
+// is called once, before Run.
+func (in *Init) First() (int, error) { return in.answer(*in.cfg.First) }
+
+// request asks the child to start c.
+func (in *Init) request(c Command) error {
+	if err := in.shared.fill(in.arena, c); err != nil {
+		return err
 	}
 	in.pending.Store(&c)
 	fds := []int{int(c.Stdio[0].Fd()), int(c.Stdio[1].Fd()), int(c.Stdio[2].Fd())}
 	if c.Terminal != nil {
 		fds = append(fds, int(c.Terminal.Fd()))
 	}
-	if err := in.send(packet{kind: kindStart}, unix.UnixRights(fds...)); err != nil {
-		return 0, err
-	}
+	return in.send(packet{kind: kindStart}, unix.UnixRights(fds...))
+}
+
+// answer waits for what became of the request for c.
+func (in *Init) answer(c Command) (int, error) {
 	p, ok := in.awaitStart()
 	switch {
 	case !ok:
