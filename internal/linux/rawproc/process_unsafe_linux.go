@@ -124,12 +124,20 @@ func (m *message) link() {
 }
 
 func (in *Init) fork(childSock int) error {
-	ready := &readyFDs{n: int32(len(in.cfg.Ready))}
-	copy(ready.slot[:], in.cfg.Ready)
-	steps := in.cfg.Program.steps
+	p := in.cfg.Program
+	args := ownArgs()
+	l := launch{steps: p.mem.step(0), n: p.Len(), sh: in.shared, sock: uintptr(childSock), args: unsafe.Pointer(unsafe.SliceData(args)), nargs: len(args)}
+	l.ready.n = int32(len(in.cfg.Ready))
+	copy(l.ready.slot[:], in.cfg.Ready)
+	stack, tls, g := p.mem.stack((*launch)(Put(p, l)))
+	if p.mem.err != nil {
+		return p.mem.err
+	}
+	start := uintptr(p.mem.base())
 	syscall.ForkLock.Lock()
-	pid, errno := forkInit(in.cfg.Namespaces, &steps[0], len(steps), in.shared, uintptr(childSock), ready, ownArgs())
+	pid, errno := forkInit(in.cfg.Namespaces, stack, tls, g, unshared(extent{start, start + memorySize}))
 	syscall.ForkLock.Unlock()
+	p.mem.free()
 	if errno != 0 {
 		return fmt.Errorf("create namespaces: %w", errno)
 	}
