@@ -1,3 +1,6 @@
+//go:debug containermaxprocs=0
+//go:debug updatemaxprocs=0
+
 // Command bawn runs AI coding agents as guests on this machine.
 package main
 

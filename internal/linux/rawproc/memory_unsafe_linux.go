@@ -85,11 +85,3 @@ func (m *memory) stack(l *launch) (top, tls, g uintptr) {
 	}
 	return uintptr(unsafe.Pointer(args)), g, g
 }
-
-// free gives the memory back.
-func (m *memory) free() {
-	if m.all != nil {
-		_ = unix.Munmap(m.all) // fails for the stand-in
-		*m = memory{err: m.err}
-	}
-}

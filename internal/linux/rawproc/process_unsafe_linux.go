@@ -67,6 +67,7 @@ func Start(cfg Config) (*Init, error) {
 	if len(cfg.Ready) > maxReady {
 		return nil, fmt.Errorf("BUG(bawn): %d descriptors to hand back", len(cfg.Ready))
 	}
+	tidy()
 	arena, err := unix.Mmap(-1, 0, arenaSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return nil, fmt.Errorf("reserve shared memory: %w", err)
@@ -85,6 +86,29 @@ func Start(cfg Config) (*Init, error) {
 		return nil, err
 	}
 	return in, nil
+}
+
+// discarded are mappings that nobody uses any more. Giving one back makes every
+// processor that runs one of our threads flush what it knows of it, so that
+// waits for the next start, or for the end of the process.
+var discarded struct {
+	sync.Mutex
+	list [][]byte
+}
+
+func discard(mapping []byte) {
+	discarded.Lock()
+	defer discarded.Unlock()
+	discarded.list = append(discarded.list, mapping)
+}
+
+func tidy() {
+	discarded.Lock()
+	defer discarded.Unlock()
+	for _, m := range discarded.list {
+		_ = unix.Munmap(m) // fails for what only stood in for a mapping
+	}
+	discarded.list = nil
 }
 
 // launch asks for the first command and starts the child.
@@ -137,7 +161,8 @@ func (in *Init) fork(childSock int) error {
 	syscall.ForkLock.Lock()
 	pid, errno := forkInit(in.cfg.Namespaces, stack, tls, g, unshared(extent{start, start + memorySize}))
 	syscall.ForkLock.Unlock()
-	p.mem.free()
+	discard(p.mem.all)
+	p.mem = memory{}
 	if errno != 0 {
 		return fmt.Errorf("create namespaces: %w", errno)
 	}
@@ -479,5 +504,5 @@ func (in *Init) kill() {
 		f.Close()
 	}
 	in.ended = true
-	unix.Munmap(in.arena)
+	discard(in.arena)
 }
