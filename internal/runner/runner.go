@@ -62,8 +62,8 @@ func (e *DeniedError) Error() string { return "denied: " + e.Decision.Reason }
 func Run(ctx context.Context, s Session) (Result, error) {
 	began := time.Now()
 	sig := catch()
-	defer sig.release()
 	if d := s.Guard.Check(ctx, s.action(), s.event(s.Details)); d.Verdict != bawn.Allow {
+		sig.end()
 		return Result{Code: codeDenied}, &DeniedError{d}
 	}
 	log := newDenials(s)
@@ -107,9 +107,9 @@ func (s *Session) recordEnd(ctx context.Context, r Result, err error) error {
 
 // run makes the sandbox and sees one command through.
 func (s *Session) run(ctx context.Context, log *denials, sig *signals) (Result, error) {
-	<-sig.caught // what the command does may make somebody send one
 	w := &watch{session: s, signals: sig}
 	defer w.end()
+	defer sig.end()
 	if err := w.start(log); err != nil {
 		return Result{Code: notStarted(err)}, err
 	}

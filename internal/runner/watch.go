@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/signal"
-	"slices"
 	"syscall"
 	"time"
 
@@ -19,65 +17,6 @@ import (
 
 // grace is how long a guest has to end after SIGTERM or SIGHUP to Bawn.
 const grace = 5 * time.Second
-
-// signals are those that Bawn passes on instead of dying of them.
-//
-// Taking them over costs two changes of thread for each, so it goes on beside
-// the start of the session. Until begin, they do to Bawn what they always do.
-type signals struct {
-	ch     chan os.Signal
-	caught chan struct{} // closed when they reach ch
-	begun  chan struct{}
-}
-
-var caught = []os.Signal{
-	syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT,
-}
-
-func catch() *signals {
-	s := &signals{ch: make(chan os.Signal, 32), caught: make(chan struct{}), begun: make(chan struct{})}
-	go s.early()
-	return s
-}
-
-// early catches the signals and obeys those that come before begin.
-func (s *signals) early() {
-	wanted := slices.DeleteFunc(slices.Clone(caught), signal.Ignored) // nohup bawn … stays deaf to SIGHUP
-	signal.Notify(s.ch, wanted...)
-	close(s.caught)
-	for {
-		select {
-		case <-s.begun:
-			return
-		case sig := <-s.ch:
-			select {
-			case <-s.begun:
-				s.ch <- sig // has room for more than a session gets at once
-				return
-			default:
-				obey(sig.(syscall.Signal))
-			}
-		}
-	}
-}
-
-// obey does what a signal does to a program that does not catch it.
-func obey(sig syscall.Signal) {
-	switch sig {
-	case syscall.SIGCONT:
-	case syscall.SIGTSTP:
-		stopSelf(sig)
-	default:
-		signal.Reset(sig)
-		_ = syscall.Kill(os.Getpid(), sig) // a signal to oneself can always be sent
-	}
-}
-
-// begin hands the signals to who reads ch.
-func (s *signals) begin() { close(s.begun) }
-
-// release lets go of the signals, beside whatever follows.
-func (s *signals) release() { go signal.Stop(s.ch) }
 
 // watch sees one command through.
 type watch struct {
@@ -109,7 +48,7 @@ func (w *watch) wait(ctx context.Context) (Result, error) {
 				return w.ended(ch.Status), nil
 			}
 			w.stopped(ch.Status.StopSignal())
-		case sig := <-w.signals.ch:
+		case sig := <-w.signals.Signals():
 			w.signal(sig.(syscall.Signal))
 		case <-limit:
 			return Result{Code: codeTimeout, TimedOut: true}, nil
