@@ -42,7 +42,7 @@ func Compile(rules []Rule) ([]unix.SockFilter, error) {
 		jump(unix.BPF_JGT, lastReviewed, 0, 1),
 		ret(Errno(unix.ENOSYS).ret()),
 	)
-	if err := prog.search(byCall(rules)); err != nil {
+	if err := prog.search(spans(byCall(rules))); err != nil {
 		return nil, err
 	}
 	if len(prog) > unix.BPF_MAXINSNS {
@@ -87,36 +87,69 @@ func byCall(rules []Rule) []ruled {
 	return list
 }
 
-// search emits a binary search for the call's number. The kernel runs the
-// filter once for every number when it is loaded, so its length counts twice.
-func (p *program) search(calls []ruled) error {
-	switch len(calls) {
-	case 0:
-		p.emit(ret(Allow.ret()))
-		return nil
-	case 1:
-		p.emit(jump(unix.BPF_JEQ, calls[0].Nr, 1, 0))
-		p.emit(ret(Allow.ret()))
-		return p.call(calls[0])
-	}
-	mid := len(calls) / 2
-	p.emit(jump(unix.BPF_JGE, calls[mid].Nr, 0, 1))
-	p.emit(stmt(unix.BPF_JMP|unix.BPF_JA, 0)) // a conditional jump reaches 255 only
-	left := len(*p)
-	if err := p.search(calls[:mid]); err != nil {
-		return err
-	}
-	(*p)[left-1].K = uint32(len(*p) - left)
-	return p.search(calls[mid:])
+// A span is a run of calls, from one number to where the next span begins, of
+// which all get the same action, or one call with rules that look further.
+type span struct {
+	from   uint32
+	action Action
+	rules  *ruled // or nil
 }
 
-// call emits the rules of one call; that always ends in a return.
-func (p *program) call(c ruled) error {
+// spans covers all numbers: what no rule names is allowed.
+func spans(calls []ruled) []span {
+	list := append(make([]span, 0, 2*len(calls)+1), span{action: Allow})
+	for i := range calls {
+		c := &calls[i]
+		now := span{from: c.Nr, action: c.rules[0].Action}
+		if len(c.rules[0].Conds) > 0 {
+			now.rules = c
+		}
+		if list[len(list)-1].from == now.from {
+			list = list[:len(list)-1] // nothing lies between two neighbours, nor before call 0
+		}
+		if n := len(list); n == 0 || now.rules != nil || list[n-1].rules != nil || list[n-1].action != now.action {
+			list = append(list, now)
+		}
+		if now.rules != nil || now.action != Allow {
+			list = append(list, span{from: c.Nr + 1, action: Allow})
+		}
+	}
+	return list
+}
+
+// search emits a binary search for the call's number. The kernel translates
+// the filter, and runs it once for every number, when it is loaded: its length
+// counts twice.
+func (p *program) search(list []span) error {
+	if len(list) == 1 {
+		return p.leaf(list[0])
+	}
+	mid := len(list) / 2
+	at := len(*p)
+	p.emit(jump(unix.BPF_JGE, list[mid].from, 0, 0))
+	if err := p.search(list[:mid]); err != nil {
+		return err
+	}
+	if left := len(*p) - at - 1; left <= 255 {
+		(*p)[at].Jt = uint8(left)
+	} else { // farther than a conditional jump reaches
+		(*p)[at].Jf = 1
+		*p = slices.Insert(*p, at+1, stmt(unix.BPF_JMP|unix.BPF_JA, uint32(left)))
+	}
+	return p.search(list[mid:])
+}
+
+// leaf emits what becomes of the calls of one span; that always ends in a return.
+func (p *program) leaf(s span) error {
+	if s.rules == nil {
+		p.emit(ret(s.action.ret()))
+		return nil
+	}
 	start := len(*p)
-	last := c.rules[len(c.rules)-1]
-	for _, r := range c.rules {
+	last := s.rules.rules[0]
+	for _, r := range s.rules.rules {
 		if err := p.rule(r); err != nil {
-			return fmt.Errorf("%s: %w", c.Name, err)
+			return fmt.Errorf("%s: %w", s.rules.Name, err)
 		}
 		if last = r; len(r.Conds) == 0 {
 			break // nothing after it can be reached
@@ -126,7 +159,7 @@ func (p *program) call(c ruled) error {
 		p.emit(ret(Allow.ret()))
 	}
 	if n := len(*p) - start; n > 255 {
-		return fmt.Errorf("%s: BUG(bawn): %d instructions for one call", c.Name, n)
+		return fmt.Errorf("%s: BUG(bawn): %d instructions for one call", s.rules.Name, n)
 	}
 	return nil
 }
