@@ -7,11 +7,15 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime"
 
 	"github.com/bawn-dev/bawn/internal/cli"
 )
 
 func main() {
+	// Bawn waits, mostly. With more processors the runtime would wake another
+	// thread for each goroutine that could run, which costs more than it runs.
+	runtime.GOMAXPROCS(1)
 	dir, err := os.Getwd()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "bawn: error: no working directory: %v\n", err)
