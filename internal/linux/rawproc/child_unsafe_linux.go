@@ -26,6 +26,8 @@ func vfork(flags uintptr) (pid, errno uintptr)
 // pointer at tls where the architecture has one, and with self as its goroutine.
 func clone(flags, stack, tls, self uintptr) (pid, errno uintptr)
 
+var _ = childMain // called by clone alone
+
 // shared is memory that parent and child both see: a MAP_SHARED mapping made
 // before the fork. Addresses in it are equal on both sides.
 type shared struct {

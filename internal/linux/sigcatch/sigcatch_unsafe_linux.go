@@ -26,6 +26,8 @@ func handler()
 // restorer ends a handler, where the kernel asks for one.
 func restorer()
 
+var _, _ = handler, restorer // called by the kernel alone
+
 // handlerPC and restorerPC are the addresses of those two.
 func handlerPC() uintptr
 func restorerPC() uintptr
