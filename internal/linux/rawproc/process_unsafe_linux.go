@@ -97,6 +97,9 @@ var discarded struct {
 }
 
 func discard(mapping []byte) {
+	if mapping == nil {
+		return
+	}
 	discarded.Lock()
 	defer discarded.Unlock()
 	discarded.list = append(discarded.list, mapping)
@@ -228,7 +231,9 @@ func (in *Init) abandon() {
 	for _, f := range in.ready {
 		f.Close()
 	}
-	unix.Munmap(in.arena)
+	discard(in.arena)
+	discard(in.cfg.Program.mem.all)
+	in.cfg.Program.mem = memory{}
 }
 
 func wait(pid int) (ws unix.WaitStatus) {
