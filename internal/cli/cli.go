@@ -128,6 +128,7 @@ func newRoot(e *Env, args []string) *cobra.Command {
 	root.SetIn(e.Stdin)
 	root.SetErr(e.Stderr)
 	if len(args) > 0 && verbs[args[0]] != nil {
+		root.CompletionOptions.DisableDefaultCmd = true // it is a verb of its own, and not this one
 		root.AddCommand(verbs[args[0]](e))
 		return root
 	}

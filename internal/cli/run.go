@@ -123,7 +123,7 @@ func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
 
 // provider returns the one with that name; without a name, the strongest.
 func provider(e *Env, name string) (sandbox.Provider, error) {
-	cache := filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", "probe.json")
+	cache := filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", "probe")
 	switch name {
 	case "", native.Name:
 		return native.New(cache), nil

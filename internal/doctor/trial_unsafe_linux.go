@@ -19,8 +19,8 @@ import (
 
 const sizeofMountAttr = unsafe.Sizeof(unix.MountAttr{})
 
-func mountAttr(_ *rawproc.Program, set uint64) rawproc.Ptr {
-	return rawproc.Ptr(unsafe.Pointer(&unix.MountAttr{Attr_set: set, Propagation: unix.MS_PRIVATE}))
+func mountAttr(p *rawproc.Program, set uint64) rawproc.Ptr {
+	return rawproc.Put(p, unix.MountAttr{Attr_set: set, Propagation: unix.MS_PRIVATE})
 }
 
 // notifications loads the guest's filter with a listener, as a session does.
@@ -28,10 +28,10 @@ func notifications() Check {
 	filter, err := seccomp.Compile(seccomp.Guest(true))
 	if err == nil {
 		err = try(0, func(p *rawproc.Program) {
-			prog := &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+			prog := rawproc.Put(p, unix.SockFprog{Len: uint16(len(filter)), Filter: rawproc.Array(p, filter)})
 			p.Call("no new privileges", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 			p.Call("load the seccomp filter with a listener", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
-				unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, rawproc.Ptr(unsafe.Pointer(prog)))
+				unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, prog)
 		})
 	}
 	return check("seccomp", err, "filter loaded, calls can be supervised", "Linux 5.19 or newer with CONFIG_SECCOMP_FILTER is needed")

@@ -56,6 +56,15 @@ type Provider interface {
 	Start(p Plan, onDenial func(Denial)) (Guest, error)
 }
 
+// A Launcher is a Provider that can start the first command along with the
+// sandbox, so that neither waits for the other.
+type Launcher interface {
+	Provider
+	// Launch does what Start and Exec do. On an error, which is a
+	// *NotFoundError where the command can't be executed, there is no sandbox.
+	Launch(p Plan, first Command, onDenial func(Denial)) (Guest, Process, error)
+}
+
 // A Guest is a running sandbox.
 type Guest interface {
 	// Exec starts a command in the sandbox.

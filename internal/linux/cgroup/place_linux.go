@@ -142,8 +142,8 @@ func empty(dir string) error {
 }
 
 func words(name string) ([]string, error) {
-	b, err := os.ReadFile(name)
-	return strings.Fields(string(b)), err
+	b, err := ReadFile(name)
+	return strings.Fields(b), err
 }
 
 func without(list, remove []string) []string {
@@ -197,14 +197,14 @@ func quotaAbove(p place) (Limits, error) {
 
 // limitFile reads one limit; a file that is absent states none.
 func limitFile[T int64 | float64](name string, parse func(string) (T, error)) (T, error) {
-	b, err := os.ReadFile(name)
+	b, err := ReadFile(name)
 	if errors.Is(err, unix.ENOENT) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	n, err := parse(string(b))
+	n, err := parse(b)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}

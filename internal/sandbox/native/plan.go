@@ -137,6 +137,7 @@ type Facts struct {
 // for does not exist, or the workspace is one that must not be written.
 func makePlan(req sandbox.Request, facts Facts) (*Plan, error) {
 	iso := req.Session.Isolation
+	facts.Lookup = remembered(facts.Lookup)
 	b := &builder{req: req, iso: iso, facts: facts}
 	p := &Plan{
 		Rung:       rungNamespaces,
@@ -173,6 +174,24 @@ func makePlan(req sandbox.Request, facts Facts) (*Plan, error) {
 	p.Env = b.environment()
 	p.EnvNames = names(p.Env)
 	return p, nil
+}
+
+// remembered asks once for each path: many hidden places share a parent, and
+// one plan should see one state of the machine.
+func remembered(lookup func(string) (File, bool)) func(string) (File, bool) {
+	type answer struct {
+		f  File
+		ok bool
+	}
+	known := map[string]answer{}
+	return func(p string) (File, bool) {
+		a, ok := known[p]
+		if !ok {
+			a.f, a.ok = lookup(p)
+			known[p] = a
+		}
+		return a.f, a.ok
+	}
 }
 
 // builder collects mounts in the order in which they were asked for.
