@@ -7,6 +7,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
 // maxListed is how many refusals the summary names.
@@ -20,8 +21,10 @@ func (f *runFlags) summary(e *Env, s *runner.Session, r runner.Result, err error
 		f.jsonSummary(e, s, r, err)
 		return
 	}
-	if r.TimedOut {
-		fmt.Fprintf(e.Stderr, "bawn: the session's time of %v was up\n", s.Isolation.Resources.Timeout)
+	for _, h := range r.Limits {
+		if h.Killed || !f.quiet {
+			fmt.Fprintf(e.Stderr, "bawn: %s (%s); %s\n", h.Reason, h.Rule, h.Remedy)
+		}
 	}
 	if f.quiet {
 		return
@@ -52,10 +55,11 @@ func (f *runFlags) jsonSummary(e *Env, s *runner.Session, r runner.Result, err e
 		TimedOut   bool              `json:"timedOut,omitempty"`
 		Error      string            `json:"error,omitempty"`
 		DurationMS int64             `json:"durationMs"`
+		Limits     []sandbox.Hit     `json:"limits,omitempty"`
 		Denials    []jsonDenial      `json:"denials"`
 		Missed     int               `json:"denialsNotListed,omitempty"`
 		InPart     []bawn.Capability `json:"enforcedInPart,omitempty"`
-	}{Session: s.ID, Exit: r.Code, TimedOut: r.TimedOut, DurationMS: r.Duration.Milliseconds(), Denials: []jsonDenial{}, Missed: r.Missed, InPart: s.Plan.Partly()}
+	}{Session: s.ID, Exit: r.Code, TimedOut: r.TimedOut, DurationMS: r.Duration.Milliseconds(), Limits: r.Limits, Denials: []jsonDenial{}, Missed: r.Missed, InPart: s.Plan.Partly()}
 	if err != nil {
 		out.Error = err.Error()
 	}
