@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -57,7 +58,7 @@ func printReport(e *Env, r doctor.Report, asJSON bool) error {
 		}
 	}
 	if len(r.Capabilities) > 0 {
-		fmt.Fprintf(w, "\nprovider %s enforces\n", r.Provider)
+		fmt.Fprintf(w, "\nprovider %s enforces%s\n", r.Provider, nothing(r))
 	}
 	for _, c := range r.Capabilities {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Strength, c.Attribute, how(c))
@@ -78,10 +79,19 @@ func mark(c doctor.Check) string {
 	switch {
 	case c.OK:
 		return "ok"
+	case c.NotTried:
+		return "untried"
 	case c.Needed:
 		return "MISSING"
 	}
 	return "absent"
+}
+
+func nothing(r doctor.Report) string {
+	if slices.ContainsFunc(r.Capabilities, func(c bawn.Capability) bool { return c.Strength != bawn.Unenforced }) {
+		return ""
+	}
+	return " nothing here"
 }
 
 func how(c bawn.Capability) string {
