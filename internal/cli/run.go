@@ -88,7 +88,7 @@ func (f *runFlags) declare(c *cobra.Command) {
 	fl.StringVar(&f.agent, "agent", "", "name of the agent in the audit log (default: the command's name)")
 	fl.BoolVar(&f.plan, "plan", false, "print what would be enforced, as JSON, and run nothing")
 	fl.BoolVar(&f.asJSON, "json", false, "print how the session ended as one line of JSON on standard error")
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "don't list refusals at the end")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "don't say what is enforced in part, nor list refusals")
 	for flag, values := range map[string][]string{
 		"net": {"none", "full"}, "mode": bawn.ModeNames(), "caches": {"private", "read-only", "shared"}, "provider": {native.Name, native.LandlockName},
 	} {
@@ -325,11 +325,7 @@ func (f *runFlags) execute(e *Env, s *runner.Session) error {
 	defer log.Close()
 	s.Guard = guard.Guard{Decider: policy.Launch{InSession: e.Getenv(sessionVariable)}, Recorder: log}
 	s.Details = details(s)
-	if s.Provider.Name() != native.Name && !f.quiet {
-		for _, c := range s.Plan.Partly() {
-			fmt.Fprintf(e.Stderr, "bawn: provider %q enforces %s in part: %s\n", s.Provider.Name(), c.Attribute, c.Why)
-		}
-	}
+	f.sayPartly(e, s.Plan)
 	result, err := runner.Run(context.Background(), *s)
 	f.summary(e, s, result, err)
 	return f.outcome(result, err)

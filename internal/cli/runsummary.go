@@ -38,6 +38,21 @@ func (f *runFlags) summary(e *Env, s *runner.Session, r runner.Result, err error
 	}
 }
 
+// sayPartly says before the start what the session asked for and gets in part
+// only, in doctor's words. The line of --json says it at the end.
+func (f *runFlags) sayPartly(e *Env, p sandbox.Plan) {
+	if f.quiet || f.asJSON {
+		return
+	}
+	for _, c := range p.Partly() {
+		line := "bawn: " + c.Attribute + " is enforced in part: " + how(c)
+		if c.Remedy != "" {
+			line += "; " + c.Remedy
+		}
+		fmt.Fprintln(e.Stderr, line)
+	}
+}
+
 // jsonDenial is a refusal in the summary.
 type jsonDenial struct {
 	Kind      bawn.Kind      `json:"resourceType"`

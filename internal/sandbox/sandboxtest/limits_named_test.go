@@ -7,12 +7,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	bawnwords "github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
@@ -108,6 +110,41 @@ func summary(t *testing.T, text string) (e ending) {
 	}
 	t.Fatalf("no line of JSON in %q", text)
 	return e
+}
+
+// TestNativeSaysWhatIsInPart: a session whose limit is less than it says is
+// told so once, in words or in JSON, and exactly where doctor says so.
+func TestNativeSaysWhatIsInPart(t *testing.T) {
+	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
+	asEach(t, func(t *testing.T, f *sandboxtest.Fixtures) {
+		const attribute, sentence = "limits.memory", "bawn: limits.memory is enforced in part: "
+		var report struct {
+			Capabilities []bawnwords.Capability
+			InPart       []bawnwords.Capability `json:"enforcedInPart"`
+		}
+		doctor := f.Exec(t, f.Install(t, bawn), "doctor", "--json")
+		if err := json.Unmarshal([]byte(doctor.Stdout), &report); err != nil {
+			t.Fatalf("%v: %s", err, doctor.Stderr)
+		}
+		isMemory := func(c bawnwords.Capability) bool { return c.Attribute == attribute && c.Strength == bawnwords.Partly }
+		want := 0
+		if slices.ContainsFunc(report.Capabilities, isMemory) {
+			want = 1
+		}
+		for flag, times := range map[string]int{"--pids=100": want, "-q": 0, "--json": 0} {
+			r := native("--memory", "512", flag)(t, f, "true")
+			if got := strings.Count(r.Stderr, sentence); r.Code != 0 || got != times {
+				t.Errorf("%s: exit code %d, said %d times, want %d: %q", flag, r.Code, got, times, r.Stderr)
+			}
+			if flag != "--json" {
+				continue
+			}
+			if err := json.Unmarshal([]byte(r.Stderr), &report); err != nil || slices.ContainsFunc(report.InPart, isMemory) != (want == 1) {
+				t.Errorf("--json: %v in %q; in part: want %v", err, r.Stderr, want == 1)
+			}
+		}
+		t.Logf("in part: %d", want)
+	})
 }
 
 // TestNativeKilledFromOutside is the other way to end a session as a whole: no
