@@ -24,8 +24,9 @@ type Result struct {
 }
 
 // A Runner runs one command with f.Workspace as its working directory inside
-// a sandbox in which f.Secret's directory and f.Denied are hidden, and waits
-// for its end. It starts whatever makes the sandbox with [Fixtures.Command].
+// a sandbox in which f.Secret's directory and f.Denied are hidden, f.Yard is
+// writable but for probe.YardKept in it (read-only) and probe.YardClosed
+// (hidden), and waits for its end. It starts whatever makes the sandbox with [Fixtures.Command].
 type Runner func(t testing.TB, f *Fixtures, argv ...string) Result
 
 // NoSandbox runs a command as it is.
