@@ -84,6 +84,9 @@ func report(e *Env, err error) int {
 		code, hint = ce.Code, ce.Hint
 	}
 	fmt.Fprintf(e.Stderr, "bawn: error: %v\n", err)
+	if where := inside(e); where != "" && hiddenState(err) {
+		hint = "this is a guest, in " + where + ": bawn's log and configuration are outside and can't be seen from here"
+	}
 	if hint != "" {
 		fmt.Fprintf(e.Stderr, "bawn: hint: %s\n", hint)
 	}

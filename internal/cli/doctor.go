@@ -46,11 +46,15 @@ func printReport(e *Env, r doctor.Report, asJSON bool) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(struct {
 			doctor.Report
-			Healthy bool `json:"healthy"`
-		}{r, r.Healthy()})
+			Healthy bool   `json:"healthy"`
+			Inside  string `json:"inside,omitempty"` // the session that this is a guest of
+		}{r, r.Healthy(), inside(e)})
 	}
 	w := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%s, %s\n\n", r.System, r.User)
+	if where := inside(e); where != "" {
+		fmt.Fprintf(w, "this is a guest, in %s: no session starts inside another, whatever is tried below; run doctor outside\n\n", where)
+	}
 	for _, c := range r.Checks {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", mark(c), c.Name, c.Detail)
 		if !c.OK && c.Remedy != "" {

@@ -147,12 +147,12 @@ func (f *runFlags) run(c *cobra.Command, e *Env, args []string) error {
 	}
 	s, err := f.session(e, args)
 	if err != nil {
-		return err
+		return nested(e, err)
 	}
 	if f.plan {
 		return printPlan(e, s)
 	}
-	return f.execute(e, s)
+	return nested(e, f.execute(e, s))
 }
 
 // session puts everything together that a session needs, and starts nothing.

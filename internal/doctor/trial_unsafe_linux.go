@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,7 +35,11 @@ func notifications() Check {
 			unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, rawproc.Ptr(unsafe.Pointer(prog)))
 		err = carryOut(0, p) // of all of them this one needs no namespace
 	}
-	return check(err, "filter loaded, calls can be supervised", "Linux 5.19 or newer with CONFIG_SECCOMP_FILTER is needed")
+	remedy := "Linux 5.19 or newer with CONFIG_SECCOMP_FILTER is needed"
+	if errors.Is(err, unix.EBUSY) {
+		remedy = "another supervisor holds this process already; run bawn outside of it"
+	}
+	return check(err, "filter loaded, calls can be supervised", remedy)
 }
 
 // probe is what the guest of the trial does; each line must fail or succeed
