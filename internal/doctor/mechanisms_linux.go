@@ -156,13 +156,35 @@ func landlockABI() Check {
 	abi, err := landlock.ABI()
 	c := check(err, fmt.Sprintf("ABI %d", abi), "boot with lsm=landlock,... or use Linux 5.13 or newer")
 	c.Needed = false
-	switch {
-	case err != nil:
+	if err != nil {
 		c.Detail += ": the read-only mounts stand alone"
-	case abi < 6:
-		c.Detail += ": it does not confine signals and abstract sockets; the namespaces do"
+	} else {
+		c.Detail += landlockGaps(abi)
 	}
 	return c
+}
+
+// landlockGaps names what an older Landlock leaves to the other walls (the
+// table of ABIs in Documentation/userspace-api/landlock.rst).
+func landlockGaps(abi int) string {
+	var gaps []string
+	for _, g := range []struct {
+		until int
+		what  string
+	}{
+		{2, "it lets no file change its directory"},
+		{3, "it does not govern truncate(2); the read-only mounts do"},
+		{5, "it does not govern ioctl(2) on devices; a minimal /dev does"},
+		{6, "it does not confine signals and abstract sockets; the namespaces do"},
+	} {
+		if abi < g.until {
+			gaps = append(gaps, g.what)
+		}
+	}
+	if gaps == nil {
+		return ""
+	}
+	return ": " + strings.Join(gaps, "; ")
 }
 
 // devices are the host's nodes that a guest's /dev is made of.

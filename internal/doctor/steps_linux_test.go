@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,6 +40,15 @@ func TestProven(t *testing.T) {
 			if c.Attribute != promised[i].Attribute || c.Strength != bawn.Unenforced || c.How != "" || c.Why == "" || c.Remedy != "" {
 				t.Errorf("%+v: got %+v", whole, c)
 			}
+		}
+	}
+}
+
+// TestLandlockGaps: each older ABI leaves more to the other walls.
+func TestLandlockGaps(t *testing.T) {
+	for abi, want := range map[int]int{1: 4, 2: 3, 3: 2, 4: 2, 5: 1, 6: 0, 7: 0} {
+		if got := strings.Count(landlockGaps(abi), "it "); got != want {
+			t.Errorf("ABI %d: %d gaps, want %d: %q", abi, got, want, landlockGaps(abi))
 		}
 	}
 }
