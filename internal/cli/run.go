@@ -49,7 +49,7 @@ no network unless --net says so. Everything it started is gone when it ends.`,
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error { return inGuest(e, f.run(c, e, args)) },
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, e, args) },
 	}
 	f.declare(c)
 	completeRun(c, e)
@@ -62,7 +62,7 @@ func (f *runFlags) run(c *cobra.Command, e *Env, args []string) error {
 	}
 	s, err := f.session(e, args)
 	if err != nil {
-		return err
+		return nested(e, err)
 	}
 	if f.plan {
 		if err := printPlan(e, s); err != nil || !f.asJSON {
@@ -71,7 +71,7 @@ func (f *runFlags) run(c *cobra.Command, e *Env, args []string) error {
 		runEnd{}.write(e)
 		return nil
 	}
-	return f.execute(e, s)
+	return nested(e, f.execute(e, s))
 }
 
 // session puts everything together that a session needs, and starts nothing.
@@ -248,13 +248,9 @@ func (f *runFlags) execute(e *Env, s *runner.Session) error {
 	defer log.Close()
 	s.Guard = guard.Guard{Decider: policy.Launch{InSession: e.Getenv(sessionVariable)}, Recorder: log}
 	s.Details = details(s)
-	if s.Provider.Name() != native.Name && !f.quiet && !f.asJSON {
-		for _, c := range s.Plan.Partly() {
-			fmt.Fprintf(e.Stderr, "bawn: provider %q enforces %s in part: %s\n", s.Provider.Name(), c.Attribute, c.Why)
-		}
-	}
+	f.sayPartly(e, s.Plan)
 	result, err := runner.Run(context.Background(), *s)
-	err = inGuest(e, f.outcome(result, err))
+	err = nested(e, f.outcome(result, err))
 	if f.asJSON {
 		return endOf(s, result, err).write(e)
 	}
@@ -274,18 +270,6 @@ func details(s *runner.Session) map[string]string {
 		d["in part "+c.Attribute] = c.How
 	}
 	return d
-}
-
-// inGuest replaces an error of bawn run that comes of running in a session
-// already, where nothing of Bawn's is to be had, by one that says so.
-func inGuest(e *Env, err error) error {
-	id := e.Getenv(sessionVariable)
-	var ce *Error
-	if id == "" || !errors.As(err, &ce) {
-		return err
-	}
-	return &Error{Code: ExitDenied, Err: fmt.Errorf("denied: a guest can't start a session of its own, and this is session %s", redact.Visible(id)),
-		Hint: "run the command as it is, it is in the sandbox already; or start bawn outside of the session"}
 }
 
 // outcome turns how the session ended into the exit code.

@@ -23,6 +23,7 @@ import (
 // Exit codes of a session that did not end by its command's own (SPEC 6).
 const (
 	codeTimeout  = 124
+	codeFailed   = 125
 	codeDenied   = 126
 	codeNotFound = 127
 	signalBase   = 128
@@ -50,6 +51,7 @@ type Result struct {
 	Code     int // the exit code for the caller
 	TimedOut bool
 	Signal   syscall.Signal // what ended the command, or 0
+	Limits   []sandbox.Hit  // the limits it ran into, with proof
 	Denials  []sandbox.Denial
 	Missed   int // denials beyond those kept
 	Duration time.Duration
@@ -72,9 +74,23 @@ func Run(ctx context.Context, s Session) (Result, error) {
 	}
 	log := newDenials(s)
 	result, err := s.run(ctx, log, sig)
+	result.Code = code(result, err)
 	result.Denials, result.Missed = log.close()
 	result.Duration = time.Since(began)
-	return result, errors.Join(err, s.recordEnd(ctx, result, err))
+	if failed := s.recordEnd(ctx, result, err); failed != nil {
+		result.Code, err = codeFailed, errors.Join(err, failed)
+	}
+	return result, err
+}
+
+// code is the exit code that the caller gets: the result's own, unless Bawn
+// itself failed.
+func code(r Result, err error) int {
+	var nf *sandbox.NotFoundError
+	if err == nil || errors.As(err, &nf) {
+		return r.Code
+	}
+	return codeFailed
 }
 
 // action is the one the guard decides: the human starts a command.
@@ -97,11 +113,9 @@ func (s *Session) recordEnd(ctx context.Context, r Result, err error) error {
 	e.Kind, e.Operation, e.Resource, e.Args = "session", "end", strings.Join(s.Argv, " "), s.Argv
 	e.Requested, e.Resolved, e.Source, e.Exit = bawn.Allow, bawn.Allow, "auto", &r.Code
 	e.DurationMS = r.Duration.Milliseconds()
-	switch {
-	case err != nil:
+	e.Rule, e.Reason = reasons(r.Limits)
+	if err != nil {
 		e.Reason = err.Error()
-	case r.TimedOut:
-		e.Reason, e.Rule = "the session's time was up", "limits:timeout"
 	}
 	if err := s.Guard.Recorder.Record(context.WithoutCancel(ctx), e); err != nil {
 		return fmt.Errorf("record the session's end: %w", err)
@@ -120,7 +134,9 @@ func (s *Session) run(ctx context.Context, log *denials, sig *signals) (Result, 
 	sig.begin()
 	// From the end on keys are the shell's: none may be lost in the relay.
 	defer w.tty.Suspend()
-	return w.wait(ctx)
+	result, err := w.wait(ctx)
+	result.Limits = s.limits(result, w.guest.Hits())
+	return result, err
 }
 
 // start makes the sandbox, the guest's terminal if Bawn has one, and starts

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -65,7 +66,9 @@ func (w *watch) wait(ctx context.Context) (Result, error) {
 	}
 }
 
-// guestGone prefers a status that came just before the guest's end.
+// guestGone prefers a status that came just before the guest's end. A limit of
+// memory may kill a guest as a whole (memory.oom.group); otherwise it was
+// somebody outside.
 func (w *watch) guestGone() (Result, error) {
 	for more := true; more; {
 		select {
@@ -78,7 +81,11 @@ func (w *watch) guestGone() (Result, error) {
 			more = false
 		}
 	}
-	return Result{Code: signalBase + int(syscall.SIGKILL), Signal: syscall.SIGKILL}, errors.New("the sandbox was killed from outside")
+	killed := Result{Code: signalBase + int(syscall.SIGKILL), Signal: syscall.SIGKILL}
+	if slices.ContainsFunc(w.guest.Hits(), func(h sandbox.Hit) bool { return h.Killed }) {
+		return killed, nil
+	}
+	return killed, errors.New("the sandbox was killed from outside")
 }
 
 func (w *watch) ended(ws syscall.WaitStatus) Result {

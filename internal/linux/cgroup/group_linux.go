@@ -18,10 +18,15 @@ const removeWait = time.Second
 // A Group is one session's control group: one directory in each hierarchy
 // that its limits need.
 type Group struct {
-	name  string
-	dirs  []dir
-	procs []*os.File
+	name   string
+	dirs   []dir
+	procs  []*os.File
+	limits Limits
 }
+
+// Limits returns what is in force: what New was asked for, or less where a
+// group around Bawn has less.
+func (g *Group) Limits() Limits { return g.limits }
 
 // A dir is the part of a Group in one hierarchy.
 type dir struct {
@@ -46,7 +51,7 @@ func New(session string, l Limits) (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Group{name: me.groupName(session)}
+	g := &Group{name: me.groupName(session), limits: l}
 	if err := g.make(trees, l); err != nil {
 		return nil, errors.Join(err, g.Remove())
 	}
@@ -109,6 +114,7 @@ func (g *Group) add(p place, l Limits) error {
 	if err := d.set(l.clamp(below)); err != nil {
 		return err
 	}
+	g.limits = g.limits.clamp(below)
 	f, err := openCgroup(path.Join(d.path, d.joinFile()), unix.O_WRONLY)
 	if err != nil {
 		return err

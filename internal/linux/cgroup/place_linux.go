@@ -214,13 +214,26 @@ func limitFile[T int64 | float64](name string, parse func(string) (T, error)) (T
 func (p place) unavailable(err error) []Controller {
 	var list []Controller
 	for _, c := range p.controllers {
-		list = append(list, unavailable(c, err))
+		u := unavailable(c, err)
+		if p.version == 1 {
+			u.Remedy = remedyV1(err)
+		}
+		list = append(list, u)
 	}
 	return list
 }
 
 func unavailable(controller string, err error) Controller {
 	return Controller{Name: controller, Why: err.Error(), Remedy: remedy(err)}
+}
+
+// remedyV1 is remedy where the controller is in version 1, of which systemd
+// delegates nothing to ordinary users.
+func remedyV1(err error) string {
+	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+		return "only root may make groups of version 1; boot with version 2: systemd.unified_cgroup_hierarchy=1 on the kernel's command line"
+	}
+	return remedy(err)
 }
 
 // remedy names the one thing that helps, where there is one.

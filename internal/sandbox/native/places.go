@@ -73,11 +73,21 @@ func (b *builder) scratchPlaces() {
 }
 
 // isCredential reports whether a place is hidden as a credential, or lies in
-// one that is.
+// one that is, and no wider place that was asked for opens it again: the
+// innermost of the mounts so far counts, and of two at one place the later.
 func (b *builder) isCredential(real string) bool {
-	return slices.ContainsFunc(b.mounts, func(m Mount) bool {
-		return m.Why == "credentials" && (m.Target == real || below(real, m.Target))
-	})
+	var credential bool
+	var innermost Mount
+	for _, m := range b.mounts {
+		if m.Target != real && !below(real, m.Target) {
+			continue
+		}
+		credential = credential || m.Why == "credentials"
+		if len(m.Target) >= len(innermost.Target) {
+			innermost = m
+		}
+	}
+	return credential && innermost.Kind != kindBind && innermost.Kind != kindBindRO
 }
 
 // checkOpen refuses names of credentials that nobody knows.

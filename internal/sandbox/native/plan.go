@@ -373,7 +373,7 @@ func (b *builder) mount(m bawn.Mount) error {
 	if !ok {
 		return fmt.Errorf("%s: %q does not exist; create it first", m.Why, m.Path)
 	}
-	if m.Access == bawn.ReadOnly && b.isCredential(f.Real) {
+	if m.Access == bawn.ReadOnly && b.isCredential(f.Real) && !b.opened("", m.Path) && !b.opened("", f.Real) {
 		return fmt.Errorf("%s: %q holds credentials, which --ro does not open; use --open", m.Why, m.Path)
 	}
 	switch m.Access {

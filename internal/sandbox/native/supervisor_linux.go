@@ -67,6 +67,7 @@ func (s *supervisor) run() {
 	s.wait.Add(1)
 	go func() {
 		defer s.wait.Done()
+		defer s.sockets.close()
 		runtime.LockOSThread()
 		if err := restrictThread(); err != nil {
 			s.listener.Close() // every supervised call fails from now on

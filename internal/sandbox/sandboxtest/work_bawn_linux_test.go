@@ -69,7 +69,7 @@ func buildBawn(t *testing.T) []string {
 		}
 		words = append(words, "XDG_"+name+"_HOME="+own)
 	}
-	return append(words, bin, "run")
+	return append(words, bin, "run", "-q")
 }
 
 func newDesk(t *testing.T, words []string) desk {
