@@ -109,6 +109,7 @@ func (r *reading) command(c *shell.Command) *judgement {
 	r.secrets(c, j)
 	r.settings(c, j)
 	r.sameLine(c, kind, j)
+	r.input(c, j)
 	if !ruled {
 		r.learned(c, kind, j)
 	}
@@ -258,6 +259,7 @@ func (r *reading) path(c *shell.Command, cl grammar.Claim, j *judgement) {
 		}
 		if name == "" {
 			j.lower(stageClaim, bawn.Ask, "builtin:path", bawn.Builtin, "which path it is about to "+cl.Verb.String()+" is not known")
+			j.fixed = true
 			continue
 		}
 		r.p.usePath(r.q, j, use{verb: cl.Verb, path: name, pattern: cl.Value.Glob})
@@ -371,6 +373,7 @@ var silent = map[string]bool{"echo": true, "true": true, "false": true, ":": tru
 
 func (r *reading) setting(name, value string, known bool, j *judgement) {
 	v, why := r.p.known.setting(name, value, known)
+	j.fixed = j.fixed || v < bawn.Allow
 	j.lower("variable", v, "builtin:variable", bawn.Builtin, why)
 }
 
@@ -387,6 +390,7 @@ func (r *reading) sameLine(c *shell.Command, k part, j *judgement) {
 	}
 	if c.Loop && (c.Background || len(c.Words) == 1 && endless[c.Words[0].Text]) {
 		j.lower("loop", bawn.Ask, "builtin:loop", bawn.Builtin, "a loop may run without end, or start programs without waiting for them")
+		j.fixed = true
 	}
 	if k.class != ReadOnly && r.linked {
 		j.lower(stagePlanted, bawn.Ask, "builtin:same-line", bawn.Builtin, "it may follow a link that the same line makes")
@@ -395,18 +399,30 @@ func (r *reading) sameLine(c *shell.Command, k part, j *judgement) {
 	r.remember(c, k)
 }
 
+// input asks where a calculator gets what nobody has seen, or a command: some
+// take "!" for one.
+func (r *reading) input(c *shell.Command, j *judgement) {
+	if len(c.Words) == 0 || base(c.Words[0].Text) != "bc" || c.Unproven != "" {
+		return
+	}
+	if in := c.Stdin; in.From != shell.Text || !in.Text.Literal() || strings.Contains(in.Text.Text, "!") {
+		j.lower("input", bawn.Ask, "builtin:input", bawn.Builtin, "what it is to compute is not known")
+		j.fixed = true
+	}
+}
+
 // endless are conditions of loops that never change.
 var endless = map[string]bool{"true": true, ":": true, "false": true}
 
 // remember notes what a command leaves for those after it.
 func (r *reading) remember(c *shell.Command, k part) {
-	if len(c.Words) > 0 && c.Unproven == "" && k.wild != runsRepository {
-		switch base(c.Words[0].Text) {
-		case "ln", "cp", "mv", "install", "rsync":
-			r.linked = r.linked || base(c.Words[0].Text) == "ln"
+	if len(c.Words) > 0 && c.Unproven == "" {
+		name := base(c.Words[0].Text)
+		r.linked = r.linked || name == "ln"
+		switch {
+		case moves[name]:
 			r.plant(c, grammar.Write, grammar.WriteTree, grammar.Move)
-		case "mkdir", "touch", "chmod", "rmdir", "gzip", "xz", "zip":
-		default:
+		case k.wild != runsRepository && !packs[name]:
 			r.plant(c, grammar.Write, grammar.WriteTree)
 		}
 	}
@@ -416,6 +432,13 @@ func (r *reading) remember(c *shell.Command, k part) {
 		}
 	}
 }
+
+// moves are programs that put files, or links to them, where they were not;
+// packs are those of which nothing that they write is ever run.
+var (
+	moves = map[string]bool{"ln": true, "cp": true, "mv": true, "install": true, "rsync": true}
+	packs = map[string]bool{"mkdir": true, "touch": true, "chmod": true, "rmdir": true, "gzip": true, "xz": true, "zip": true}
+)
 
 func (r *reading) plant(c *shell.Command, verbs ...grammar.Verb) {
 	for _, cl := range c.Meaning.Claims {
