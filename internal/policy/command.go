@@ -87,6 +87,7 @@ func (r *reading) opaque(o shell.Opaque) *judgement {
 	j.set(stageDefault, v, "builtin:opaque", bawn.Builtin, why)
 	j.lower(stageOpaque, bawn.Ask, "builtin:opaque", bawn.Builtin, "it can't be read with certainty: "+o.Reason)
 	j.fixed = true
+	r.limits(part{class: Destructive}, j)
 	return j
 }
 

@@ -86,6 +86,7 @@ func TestPrecedence(t *testing.T) {
 		{"the higher priority allows", []string{"a user command allow || frob *", "b user command deny | frob *"}, "frob x", bawn.Allow, "a"},
 		{"the higher priority denies", []string{"a user command allow | frob *", "b user command deny || frob *"}, "frob x", bawn.Deny, "b"},
 		{"deny beats allow", []string{"a user command allow | frob *", "b user command deny | frob *"}, "frob x", bawn.Deny, "b"},
+		{"deny beats allow, whichever is first", []string{"a user command deny | frob *", "b user command allow | frob *"}, "frob x", bawn.Deny, "a"},
 		{"deny beats ask", []string{"a user command ask | frob *", "b user command deny | frob *"}, "frob x", bawn.Deny, "b"},
 		{"ask beats allow", []string{"a user command allow | frob *", "b user command ask | frob *"}, "frob x", bawn.Ask, "b"},
 		{"equal rules, the first name", []string{"b user command allow | frob *", "a user command allow | frob x"}, "frob x", bawn.Allow, "a"},
@@ -140,6 +141,17 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
+// TestLaunchHeedsDenials: what a rule of the human's denies is not started;
+// what only the built-in rules deny was typed by the human.
+func TestLaunchHeedsDenials(t *testing.T) {
+	l := Launch{Policy: withRules(t, Options{}, rulesOf("a user command deny | frob *", "b managed command ask | bar *")...), Session: ask4("")}
+	for line, want := range map[string]bawn.Verdict{"frob x": bawn.Deny, "bar x": bawn.Allow, "ls": bawn.Allow, "rm -r x": bawn.Allow, "cat ~/.ssh/x": bawn.Allow} {
+		if d, err := l.Decide(t.Context(), ask4(line).Action); err != nil || d.Verdict != want {
+			t.Errorf("%q: %v by %q, %v; want %v", line, d.Verdict, d.Rule, err, want)
+		}
+	}
+}
+
 // TestSameLine: what a line has just written is not run, and links that it
 // makes are not followed, without a question, also where a sandbox contains it.
 func TestSameLine(t *testing.T) {
@@ -154,9 +166,9 @@ func TestSameLine(t *testing.T) {
 		"sed -i s/a/b/ Makefile && make":  bawn.Ask,
 		"echo x > /dev/null; make":        bawn.Allow,
 		"cat x > y; cat y":                bawn.Allow,
-		"ln -s src d":                    bawn.Allow,
-		"ln -s src d && touch d/passwd":  bawn.Ask,
-		"ln -s src d && cat d/passwd":    bawn.Allow,
+		"ln -s src d":                     bawn.Allow,
+		"ln -s src d && touch d/passwd":   bawn.Ask,
+		"ln -s src d && cat d/passwd":     bawn.Allow,
 		"true; make":                      bawn.Allow,
 		"printf x > a.sh && sh -c 'make'": bawn.Ask,
 	} {
