@@ -94,8 +94,6 @@ func operationOf(v grammar.Verb) bawn.Operation {
 		return bawn.Delete
 	case grammar.Execute:
 		return bawn.Exec
-	case grammar.Connect:
-		return bawn.Connect
 	}
 	return bawn.Write
 }

@@ -87,6 +87,7 @@ func (r *reading) opaque(o shell.Opaque) *judgement {
 	j.set(stageDefault, v, "builtin:opaque", bawn.Builtin, why)
 	j.lower(stageOpaque, bawn.Ask, "builtin:opaque", bawn.Builtin, "it can't be read with certainty: "+o.Reason)
 	j.fixed = true
+	r.limits(part{class: Destructive}, j)
 	return j
 }
 
@@ -180,14 +181,14 @@ func (r *reading) rules(a *argv, j *judgement) bool {
 }
 
 // danger asks for what is dangerous, and for what could be: a word that is
-// not known, of a program that has dangers.
+// not known, or stands for names of files, of a program that has dangers.
 func (r *reading) danger(a *argv, c *shell.Command, j *judgement) {
 	if d, ok := r.p.known.dangers.find(a); ok {
 		j.lower(stageDangerous, bawn.Ask, "builtin:"+d.family+":"+d.pattern, bawn.Builtin, d.reason)
 		j.fixed = true
 		return
 	}
-	unknown := slices.ContainsFunc(c.Words[1:], func(w grammar.Word) bool { return w.Vague != "" && w.Text == "" && len(w.Below) == 0 })
+	unknown := slices.ContainsFunc(c.Words[1:], func(w grammar.Word) bool { return w.Glob || w.Vague != "" && len(w.Below) == 0 })
 	if unknown && c.Unproven != "" && r.p.known.dangers.possible(a.program) {
 		j.lower(stageDangerous, bawn.Ask, "builtin:unknown-words", bawn.Builtin, "words that are not known can make "+a.program+" dangerous")
 		j.fixed = true
@@ -237,11 +238,6 @@ func (r *reading) redirect(c *shell.Command, rd shell.Redirect, j *judgement) {
 	case rd.Reads():
 		verb = grammar.Read
 	default:
-		return
-	}
-	if t := rd.Target; t.Literal() && (strings.HasPrefix(t.Text, "/dev/tcp/") || strings.HasPrefix(t.Text, "/dev/udp/")) {
-		j.lower(stageDangerous, bawn.Ask, "builtin:dev-tcp", bawn.Builtin, "the shell opens a connection")
-		j.fixed = true
 		return
 	}
 	r.path(c, grammar.Claim{Verb: verb, Value: rd.Target}, j)
