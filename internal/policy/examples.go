@@ -34,9 +34,7 @@ func (r *rule) check() error {
 func (r *rule) matchesExample(e string) bool {
 	switch r.Kind {
 	case bawn.Command:
-		return slices.ContainsFunc(commandsOf(e), func(a argv) bool {
-			return r.shape.matches(&a) && (r.shape.open || r.shape.closed(&a))
-		})
+		return slices.ContainsFunc(commandsOf(e), func(a argv) bool { return r.matchesCommand(&a) })
 	case bawn.Filesystem:
 		name, err := fspath.Clean(e, exampleQuestion.Workspace, exampleQuestion.Home)
 		return err == nil && r.matchesPath(&exampleQuestion, name)
