@@ -25,7 +25,7 @@ func newPolicyCommand(e *Env) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newPolicyDecide(e), newPolicyExplain(e), newPolicyShow(e), newPolicyCheck(e), newPolicyTest(e), newPolicyDiff(e))
+	c.AddCommand(newPolicyDecide(e), newPolicyExplain(e), newPolicyShow(e), newPolicyCheck(e), newPolicyTest(e), newPolicyDiff(e), newPolicyImport(e))
 	return c
 }
 
