@@ -10,14 +10,11 @@ import (
 // cadre reads the isolation block of cadre.config.json (SPEC D9), or the block
 // alone. What it says are settings of a session and no rules.
 func (r *reader) cadre(data []byte) error {
-	n, err := r.parseJSON(data)
+	n, err := r.parseObject(data, "Cadre's isolation block")
 	if err != nil {
 		return err
 	}
-	block := n
-	if inner := n.get("isolation"); inner != nil {
-		block = inner
-	}
+	block := cmp.Or(n.get("isolation"), n)
 	if block.kind != '{' {
 		return r.errorAt(block.line, "it is no object; want Cadre's isolation block")
 	}
@@ -66,7 +63,7 @@ func (r *reader) cadreKey(m member) {
 			r.cadreResource(limit)
 		}
 	default:
-		r.choose(Item{Line: m.value.line, Text: m.key + ": " + m.value.text()}, m.value.text(), cadreKeys[m.key], cmp.Or(cadreLeft[m.key], noEqual))
+		r.choose(m.item(), m.value.text(), cadreKeys[m.key], cmp.Or(cadreLeft[m.key], noEqual))
 	}
 }
 

@@ -11,21 +11,24 @@ import (
 // and further directories. Denials are looked at first there, then questions,
 // then allowances.
 func (r *reader) claude(data []byte) error {
-	n, err := r.parseJSON(data)
+	n, err := r.parseObject(data, "Claude Code's settings.json")
 	if err != nil {
 		return err
 	}
-	if n.kind != '{' {
-		return r.errorAt(n.line, "it is no object; want Claude Code's settings.json")
-	}
 	for _, m := range n.members {
-		if m.key == "permissions" {
-			r.claudePermissions(m)
-		} else if why := claudeLeft[m.key]; why != "" {
-			r.left(Item{Line: m.value.line, Text: m.key + ": " + m.value.text()}, "%s", why)
-		}
+		r.claudeKey(m)
 	}
 	return nil
+}
+
+func (r *reader) claudeKey(m member) {
+	why := claudeLeft[m.key]
+	switch {
+	case m.key == "permissions":
+		r.claudePermissions(m)
+	case why != "":
+		r.left(m.item(), "%s", why)
+	}
 }
 
 const noEqual = "it has no equal here"
@@ -45,12 +48,12 @@ func (r *reader) claudePermissions(permissions member) {
 		case "allow", "ask", "deny":
 			r.claudeList(m)
 		case "defaultMode":
-			r.choose(Item{Line: m.value.line, Text: m.key + ": " + m.value.text()}, m.value.value, claudeModes, noQuestions)
+			r.choose(m.item(), m.value.value, claudeModes, noQuestions)
 		case "additionalDirectories":
 			r.directories(m.key, m.value)
 		case "disableBypassPermissionsMode", "disableAutoMode": // here is nothing that they would have to close
 		default:
-			r.left(Item{Line: m.value.line, Text: m.key + ": " + m.value.text()}, noEqual)
+			r.left(m.item(), noEqual)
 		}
 	}
 }

@@ -20,6 +20,11 @@ func (r *reader) gemini(data []byte) error {
 	if err != nil {
 		return err
 	}
+	r.geminiPolicy(data, doc)
+	return nil
+}
+
+func (r *reader) geminiPolicy(data []byte, doc map[string]any) {
 	rules, _ := doc["rule"].([]any)
 	for _, key := range sortedKeys(doc) {
 		if key != "rule" || rules == nil {
@@ -30,7 +35,6 @@ func (r *reader) gemini(data []byte) error {
 	for i, v := range rules {
 		r.geminiRule(Item{Line: line(i), Text: describe(v)}, v, rank)
 	}
-	return nil
 }
 
 // describe is a rule on one line.
@@ -178,12 +182,9 @@ func (r *reader) geminiServerTool(at Item, name string, rule bawn.Rule) {
 // geminiSettings reads the tools that settings.json allows and excludes, in
 // its present form and the one before. It may hold comments.
 func (r *reader) geminiSettings(data []byte) error {
-	n, err := r.parseJSON(uncommented(data))
+	n, err := r.parseObject(uncommented(data), "Gemini CLI's settings.json")
 	if err != nil {
 		return err
-	}
-	if n.kind != '{' {
-		return r.errorAt(n.line, "it is no object; want Gemini CLI's settings.json")
 	}
 	for _, m := range n.members {
 		r.geminiSetting(m)
@@ -205,7 +206,7 @@ func (r *reader) geminiSetting(m member) {
 			r.geminiServer(server)
 		}
 	case "mcp", "policyPaths", "adminPolicyPaths", "hooks":
-		r.left(Item{Line: m.value.line, Text: m.key + ": " + m.value.text()}, noEqual)
+		r.left(m.item(), noEqual)
 	}
 }
 
@@ -227,7 +228,7 @@ func (r *reader) geminiToolSettings(m member) {
 		r.geminiList(m, bawn.Deny)
 	case "core", "coreTools", "autoAccept", "sandbox", "sandboxAllowedPaths", "sandboxNetworkAccess", "discoveryCommand", "callCommand":
 		if !m.value.is(false) {
-			r.left(Item{Line: m.value.line, Text: m.key + ": " + m.value.text()}, noEqual)
+			r.left(m.item(), noEqual)
 		}
 	}
 }

@@ -32,17 +32,24 @@ const maxDepth = 100
 func (r *reader) parseJSON(data []byte) (*node, error) {
 	p := jsonParser{dec: json.NewDecoder(bytes.NewReader(data)), data: data}
 	p.dec.UseNumber()
-	n, err := p.value(0)
-	if err == nil {
-		if _, end := p.dec.Token(); !errors.Is(end, io.EOF) {
-			err = fmt.Errorf("something follows the value")
-		}
+	n, err := p.whole()
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
 		return nil, r.errorAt(p.line(err), "%v", err)
+	}
+	return n, nil
+}
+
+// whole reads one value to the end of the file.
+func (p *jsonParser) whole() (*node, error) {
+	n, err := p.value(0)
+	if err != nil {
+		return nil, err
+	}
+	if _, end := p.dec.Token(); !errors.Is(end, io.EOF) {
+		return nil, fmt.Errorf("something follows the value")
 	}
 	return n, nil
 }
@@ -84,21 +91,25 @@ func (p *jsonParser) value(depth int) (*node, error) {
 
 func (p *jsonParser) object(n *node, depth int) error {
 	for p.dec.More() {
-		key, err := p.dec.Token()
-		if err != nil {
+		if err := p.member(n, depth); err != nil {
 			return err
 		}
-		name, _ := key.(string)
-		if n.get(name) != nil {
-			return fmt.Errorf("the key %q is there twice", name)
-		}
-		v, err := p.value(depth + 1)
-		if err != nil {
-			return err
-		}
-		n.members = append(n.members, member{name, v})
 	}
 	_, err := p.dec.Token()
+	return err
+}
+
+func (p *jsonParser) member(n *node, depth int) error {
+	key, err := p.dec.Token()
+	name, _ := key.(string)
+	if err == nil && n.get(name) != nil {
+		err = fmt.Errorf("the key %q is there twice", name)
+	}
+	if err != nil {
+		return err
+	}
+	v, err := p.value(depth + 1)
+	n.members = append(n.members, member{name, v})
 	return err
 }
 
@@ -152,10 +163,24 @@ func (n *node) text() string {
 	return fmt.Sprint(n.value)
 }
 
+// item is a key with its value as it stands in a report.
+func (m member) item() Item {
+	return Item{Line: m.value.line, Text: m.key + ": " + m.value.text()}
+}
+
+// parseObject is parseJSON for a file that must be an object.
+func (r *reader) parseObject(data []byte, what string) (*node, error) {
+	n, err := r.parseJSON(data)
+	if err == nil && n.kind != '{' {
+		err = r.errorAt(n.line, "it is no object; want %s", what)
+	}
+	return n, err
+}
+
 // members are those of an object; a value that is none is reported.
 func (r *reader) members(m member) []member {
 	if m.value.kind != '{' {
-		r.left(Item{Line: m.value.line, Text: m.key + ": " + m.value.text()}, "it is no object")
+		r.left(m.item(), "it is no object")
 	}
 	return m.value.members
 }

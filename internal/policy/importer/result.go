@@ -23,7 +23,7 @@ type Result struct {
 	Rules    []bawn.Rule
 	Settings []Setting
 	Left     []Report
-	origins  []string // of the rules: file and line
+	origins  []Report // of the rules
 	known    map[string]bool
 }
 
@@ -32,23 +32,13 @@ type Result struct {
 // was made of, or is reported.
 func Merge(list []*Import) (*Result, error) {
 	res := &Result{known: map[string]bool{}}
-	for _, im := range list {
-		for _, it := range im.Left {
-			res.Left = append(res.Left, Report{im.File, it})
-		}
-		for _, s := range im.Settings {
-			res.setting(im.File, s)
-		}
-		for _, r := range im.Rules {
-			res.rule(im.File, r)
-		}
+	order := map[string]int{}
+	for i, im := range list {
+		res.take(im)
+		order[im.File] = i
 	}
 	if err := res.try(); err != nil {
 		return nil, err
-	}
-	order := map[string]int{}
-	for i, im := range list {
-		order[im.File] = i
 	}
 	slices.SortStableFunc(res.Left, func(a, b Report) int {
 		return cmp.Or(order[a.File]-order[b.File], a.Line-b.Line)
@@ -56,19 +46,31 @@ func Merge(list []*Import) (*Result, error) {
 	return res, nil
 }
 
+func (res *Result) take(im *Import) {
+	for _, it := range im.Left {
+		res.Left = append(res.Left, Report{im.File, it})
+	}
+	for _, s := range im.Settings {
+		res.setting(im.File, s)
+	}
+	for _, r := range im.Rules {
+		res.rule(im.File, r)
+	}
+}
+
 // rule adds a rule that is not there yet, under an identity of its own.
 func (res *Result) rule(file string, r bawn.Rule) {
-	line := r.ID[strings.LastIndexByte(r.ID, ':')+1:]
 	same := fmt.Sprintf("%d %q %d %d %v", r.Kind, r.Pattern, r.Verdict, r.Priority, r.Operations)
 	if res.known[same] {
 		return
 	}
+	line, _ := strconv.Atoi(r.ID[strings.LastIndexByte(r.ID, ':')+1:])
 	for id, n := r.ID, 2; res.known[r.ID]; n++ {
 		r.ID = id + "." + strconv.Itoa(n)
 	}
 	res.known[same], res.known[r.ID] = true, true
 	res.Rules = append(res.Rules, r)
-	res.origins = append(res.origins, file+"\x00"+line)
+	res.origins = append(res.origins, Report{file, Item{Line: line}})
 }
 
 // setting adds a setting, or the entries of a list to it.
@@ -102,9 +104,9 @@ func (res *Result) try() error {
 	}
 	for i, r := range res.Rules {
 		if why := outcome(p, r); why != "" {
-			file, line, _ := strings.Cut(res.origins[i], "\x00")
-			n, _ := strconv.Atoi(line)
-			res.Left = append(res.Left, Report{file, Item{n, r.Verdict.String() + " " + r.Pattern, why}})
+			o := res.origins[i]
+			o.Text, o.Why = r.Verdict.String()+" "+r.Pattern, why
+			res.Left = append(res.Left, o)
 		}
 	}
 	return nil
@@ -138,8 +140,8 @@ func (res *Result) Policy() string {
 	var b strings.Builder
 	b.WriteString("# Written by \"bawn policy import\". Try it with \"bawn policy check\", and see what\n# it opens with \"bawn policy diff\".\n")
 	for i, r := range res.Rules {
-		file, line, _ := strings.Cut(res.origins[i], "\x00")
-		fmt.Fprintf(&b, "\n# %s, line %s\n", strings.Trim(quote(file), `"`), line)
+		o := res.origins[i]
+		fmt.Fprintf(&b, "\n# %s, line %d\n", strings.Trim(quote(o.File), `"`), o.Line)
 		WriteRule(&b, r)
 	}
 	if len(res.Settings) > 0 {
@@ -155,48 +157,47 @@ func (res *Result) Policy() string {
 func (res *Result) Config() string {
 	var b strings.Builder
 	for _, s := range res.Settings {
-		b.WriteString(s.Key + " = ")
-		switch v := s.Value.(type) {
-		case string:
-			b.WriteString(quote(v))
-		case []string:
-			b.WriteString(quoteList(v))
-		default:
-			fmt.Fprint(&b, v)
-		}
-		b.WriteByte('\n')
+		b.WriteString(s.Key + " = " + s.text() + "\n")
 	}
 	return b.String()
+}
+
+// text is the value in TOML.
+func (s Setting) text() string {
+	switch v := s.Value.(type) {
+	case string:
+		return quote(v)
+	case []string:
+		return "[" + quoteList(v, strings.Clone) + "]"
+	}
+	return fmt.Sprint(s.Value)
 }
 
 // WriteRule writes a rule as a table of a policy file.
 func WriteRule(b *strings.Builder, r bawn.Rule) {
 	fmt.Fprintf(b, "[[rule]]\nid = %s\nkind = %s\n", quote(r.ID), quote(r.Kind.String()))
-	if len(r.Operations) > 0 {
-		var names []string
-		for _, op := range r.Operations {
-			names = append(names, op.String())
-		}
-		fmt.Fprintf(b, "operations = %s\n", quoteList(names))
-	}
+	writeList(b, "operations", r.Operations, bawn.Operation.String)
 	fmt.Fprintf(b, "pattern = %s\nverdict = %s\npriority = %d\n", quote(r.Pattern), quote(r.Verdict.String()), r.Priority)
 	if r.Reason != "" {
 		fmt.Fprintf(b, "reason = %s\n", quote(r.Reason))
 	}
-	if len(r.Match) > 0 {
-		fmt.Fprintf(b, "match = %s\n", quoteList(r.Match))
-	}
-	if len(r.NotMatch) > 0 {
-		fmt.Fprintf(b, "not_match = %s\n", quoteList(r.NotMatch))
+	writeList(b, "match", r.Match, strings.Clone)
+	writeList(b, "not_match", r.NotMatch, strings.Clone)
+}
+
+// writeList writes a list that is not empty.
+func writeList[T any](b *strings.Builder, key string, list []T, text func(T) string) {
+	if len(list) > 0 {
+		fmt.Fprintf(b, "%s = [%s]\n", key, quoteList(list, text))
 	}
 }
 
-func quoteList(list []string) string {
+func quoteList[T any](list []T, text func(T) string) string {
 	var out []string
-	for _, s := range list {
-		out = append(out, quote(s))
+	for _, v := range list {
+		out = append(out, quote(text(v)))
 	}
-	return "[" + strings.Join(out, ", ") + "]"
+	return strings.Join(out, ", ")
 }
 
 // quote writes a basic string of TOML 1.0.
@@ -206,14 +207,17 @@ func quote(s string) string {
 	for _, c := range strings.ToValidUTF8(s, "\uFFFD") {
 		switch {
 		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(c)
-		case c < ' ' || c >= 0x7f && c < 0xa0 || c >= 0x2028 && c <= 0x202e || c >= 0x2066 && c <= 0x2069:
+			b.WriteString(`\` + string(c))
+		case hidden(c):
 			fmt.Fprintf(&b, `\u%04X`, c)
 		default:
 			b.WriteRune(c)
 		}
 	}
-	b.WriteByte('"')
-	return b.String()
+	return b.String() + `"`
+}
+
+// hidden reports whether a terminal or an editor obeys a character.
+func hidden(c rune) bool {
+	return c < ' ' || c >= 0x7f && c < 0xa0 || c >= 0x2028 && c <= 0x202e || c >= 0x2066 && c <= 0x2069
 }
