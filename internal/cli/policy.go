@@ -25,7 +25,7 @@ func newPolicyCommand(e *Env) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newPolicyDecide(e), newPolicyExplain(e), newPolicyShow(e), newPolicyCheck(e), newPolicyTest(e), newPolicyDiff(e), newPolicyImport(e))
+	c.AddCommand(newPolicyDecide(e), newPolicyExplain(e), newPolicyShow(e), newPolicyCheck(e), newPolicyTest(e), newPolicyDiff(e), newPolicyImport(e), newPolicyLearned(e))
 	return c
 }
 
@@ -55,7 +55,15 @@ func loadPolicy(e *Env) (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := policy.New(rules, policy.Options{Resolve: resolveLinks})
+	o := policy.Options{Resolve: resolveLinks}
+	learned, err := openLearned(e)
+	if err != nil {
+		return nil, err
+	}
+	if learned != nil {
+		o.Memory = learned
+	}
+	p, err := policy.New(rules, o)
 	if err != nil {
 		return nil, &Error{Code: ExitUsage, Err: err, Hint: "mend the rule; nothing is decided by half a policy"}
 	}

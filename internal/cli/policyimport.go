@@ -60,15 +60,9 @@ The exit code is 0 if everything was carried over, 1 if something was not, and
 func importFiles(e *Env, from string, names []string) (*importer.Result, error) {
 	var list []*importer.Import
 	for _, name := range names {
-		path := absolute(e, name)
-		data, err := atomicfile.Read(path, importer.MaxFile)
+		im, err := importFile(e, from, name)
 		if err != nil {
-			return nil, usageError("name a file of another agent's", "%v", err)
-		}
-		user := e.Getenv("HOME") != "" && filepath.Dir(filepath.Dir(path)) == filepath.Clean(e.Getenv("HOME"))
-		im, err := importer.Read(from, name, data, user)
-		if err != nil {
-			return nil, &Error{Code: ExitUsage, Err: err, Hint: "nothing was imported; see \"bawn policy import --help\" for the formats"}
+			return nil, err
 		}
 		list = append(list, im)
 	}
@@ -79,11 +73,22 @@ func importFiles(e *Env, from string, names []string) (*importer.Result, error) 
 	return res, nil
 }
 
-func printImport(c *cobra.Command, res *importer.Result, asJSON, asConfig bool) error {
-	for _, l := range res.Left {
-		line := fmt.Sprintf("%s:%d: %s: %s", l.File, l.Line, l.Text, l.Why)
-		fmt.Fprintln(c.ErrOrStderr(), strings.ReplaceAll(visible(line), "\n", `\n`))
+func importFile(e *Env, from, name string) (*importer.Import, error) {
+	path := absolute(e, name)
+	data, err := atomicfile.Read(path, importer.MaxFile)
+	if err != nil {
+		return nil, usageError("name a file of another agent's", "%v", err)
 	}
+	user := e.Getenv("HOME") != "" && filepath.Dir(filepath.Dir(path)) == filepath.Clean(e.Getenv("HOME"))
+	im, err := importer.Read(from, name, data, user)
+	if err != nil {
+		return nil, &Error{Code: ExitUsage, Err: err, Hint: "nothing was imported; see \"bawn policy import --help\" for the formats"}
+	}
+	return im, nil
+}
+
+func printImport(c *cobra.Command, res *importer.Result, asJSON, asConfig bool) error {
+	printLeft(c, res)
 	var err error
 	switch {
 	case asJSON:
@@ -100,6 +105,14 @@ func printImport(c *cobra.Command, res *importer.Result, asJSON, asConfig bool) 
 		return &Error{Code: 1, Err: fmt.Errorf("%d items were not carried over as they were", n), Hint: "each is named above; what was carried over is complete"}
 	}
 	return nil
+}
+
+// printLeft writes what was not carried over, one item a line.
+func printLeft(c *cobra.Command, res *importer.Result) {
+	for _, l := range res.Left {
+		line := fmt.Sprintf("%s:%d: %s: %s", l.File, l.Line, l.Text, l.Why)
+		fmt.Fprintln(c.ErrOrStderr(), strings.ReplaceAll(visible(line), "\n", `\n`))
+	}
 }
 
 func importJSON(c *cobra.Command, res *importer.Result) error {
