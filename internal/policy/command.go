@@ -173,9 +173,7 @@ func changes(v grammar.Verb) bool {
 // rules applies the rules over commands. It reports whether one spoke.
 func (r *reading) rules(a *argv, j *judgement) bool {
 	lists := [2][]*rule{r.p.table.commands[a.program], r.p.table.commands[""]}
-	w := winner(lists, bawn.Exec, func(rl *rule) bool {
-		return rl.shape.matches(a) && (rl.shape.open || rl.shape.closed(a))
-	})
+	w := winner(lists, bawn.Exec, func(rl *rule) bool { return rl.matchesCommand(a) })
 	w.decide(j)
 	return w.all != nil || w.project != nil
 }
