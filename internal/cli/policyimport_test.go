@@ -107,7 +107,7 @@ func TestPolicyImportConfig(t *testing.T) {
 			t.Fatalf("%s: %d, %s", name, code, out)
 		}
 		h.put(".config/bawn/config.toml", out)
-		h.must(newConfigCommand, "check")
+		h.must(newConfigCommand, "show")
 	}
 }
 
