@@ -181,6 +181,9 @@ func (r *reading) rules(a *argv, j *judgement) bool {
 // danger asks for what is dangerous, and for what could be: a word that is
 // not known, or stands for names of files, of a program that has dangers.
 func (r *reading) danger(a *argv, c *shell.Command, j *judgement) {
+	if c.Unproven == "" && c.Meaning.Informs {
+		return // a program that prints its help is none
+	}
 	if d, ok := r.p.known.dangers.find(a); ok {
 		j.lower(stageDangerous, bawn.Ask, "builtin:"+d.family+":"+d.pattern, bawn.Builtin, d.reason)
 		j.fixed = true

@@ -105,8 +105,9 @@ type Nested struct {
 
 // A Meaning is what one command does: all of it, or the command has none.
 type Meaning struct {
-	Form   string // the form that accounts for it, for example "git log"
-	Effect Effect
-	Claims []Claim
-	Nested []Nested
+	Form    string // the form that accounts for it, for example "git log"
+	Informs bool   // it only prints its help or version
+	Effect  Effect
+	Claims  []Claim
+	Nested  []Nested
 }

@@ -77,7 +77,7 @@ func (b *book) informs(name string, args []Word) (Meaning, bool) {
 	}
 	for _, f := range flags {
 		if last.Literal() && last.Text == f {
-			return Meaning{Form: name + " " + f, Effect: Reads}, true
+			return Meaning{Form: name + " " + f, Effect: Reads, Informs: true}, true
 		}
 	}
 	return Meaning{}, false
