@@ -41,7 +41,7 @@ func TestSedRefuses(t *testing.T) {
 		"s/[[.a.]]/x/", "s/[[=a=]]/x/", "s/[a\nb]/x/", "s/[a\\\nb]/x/", "s/[a/b/", "s/[", "s/[\\", "s/[[:alpha", "s/[[:al:pha:]]/x/",
 		"y/a/b/e", "y/a/b/w f", "y", "y/a", "y/a/b", "y\na\nb\n",
 		`\cREce id`, `\`, `\c`, "\\\nx\np", `\\x\p`, "/a", "/a/e", "/a/w f", "/[/]/p",
-		"a one\ne id", "a\\\ntext\ne id", "a one\\\\\ne id", "i\\\\\ntext\ne id", "c x\\\ny\nw f", "{a one}", "{p", "p}", "}", "{}}",
+		"a one\ne id", "a\\\ntext\ne id", "a one\\\\\ne id", "i\\\\\ntext\ne id", "c x\\\ny\nw f", "{a one}", "{p", "{p}p", "p}", "}", "{}}",
 		":a b\ne id", ":a;e id", "b x e id", "bx}e id", "b\nw f", "{b}}e id", "#x\ne id", "q 5 e", "l;w f", "=w f", "nw f", "p w f", "pp", "r", "r\n", "{r f}", "{r f\n",
 		"1~2~w f", "0,/x/e", "1,/x", "$!", "1!!", "\x00", "é", "s\xc3\xa9a\xc3\xa9",
 	} {
