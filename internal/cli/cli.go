@@ -95,6 +95,9 @@ func report(e *Env, err error, asJSON bool) int {
 		return code
 	}
 	fmt.Fprintf(e.Stderr, "bawn: error: %v\n", err)
+	if where := inside(e); where != "" && hiddenState(err) {
+		hint = "this is a guest, in " + where + ": bawn's log and configuration are outside and can't be seen from here"
+	}
 	if hint != "" {
 		fmt.Fprintf(e.Stderr, "bawn: hint: %s\n", hint)
 	}
@@ -128,6 +131,7 @@ func newRoot(e *Env, args []string) *cobra.Command {
 	root.SetIn(e.Stdin)
 	root.SetErr(e.Stderr)
 	if len(args) > 0 && verbs[args[0]] != nil {
+		root.CompletionOptions.DisableDefaultCmd = true // it is a verb of its own, and not this one
 		root.AddCommand(verbs[args[0]](e))
 		return root
 	}

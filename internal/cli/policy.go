@@ -26,7 +26,7 @@ func newPolicyCommand(e *Env) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newPolicyDecide(e), newPolicyExplain(e), newPolicyShow(e), newPolicyCheck(e), newPolicyTest(e), newPolicyDiff(e))
+	c.AddCommand(newPolicyDecide(e), newPolicyExplain(e), newPolicyShow(e), newPolicyCheck(e), newPolicyTest(e), newPolicyDiff(e), newPolicyImport(e), newPolicyLearned(e))
 	return c
 }
 
@@ -56,11 +56,19 @@ func loadPolicy(e *Env) (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newPolicy(rules)
+	o := policy.Options{Resolve: resolveLinks}
+	learned, err := openLearned(e)
+	if err != nil {
+		return nil, err
+	}
+	if learned != nil {
+		o.Memory = learned
+	}
+	return newPolicy(rules, o)
 }
 
-func newPolicy(rules []bawn.Rule) (*policy.Policy, error) {
-	p, err := policy.New(rules, policy.Options{Resolve: resolveLinks})
+func newPolicy(rules []bawn.Rule, o policy.Options) (*policy.Policy, error) {
+	p, err := policy.New(rules, o)
 	if err != nil {
 		return nil, &Error{Code: ExitUsage, Err: err, Hint: "mend the rule; nothing is decided by half a policy"}
 	}
@@ -98,5 +106,5 @@ func launchPolicy(e *Env, workspace string) (*policy.Policy, error) {
 	if err != nil || len(rules) == 0 {
 		return nil, err
 	}
-	return newPolicy(rules)
+	return newPolicy(rules, policy.Options{Resolve: resolveLinks})
 }

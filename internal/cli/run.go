@@ -50,7 +50,7 @@ no network unless --net says so. Everything it started is gone when it ends.`,
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error { return inGuest(e, f.run(c, e, args)) },
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, e, args) },
 	}
 	f.declare(c)
 	completeRun(c, e)
@@ -63,7 +63,7 @@ func (f *runFlags) run(c *cobra.Command, e *Env, args []string) error {
 	}
 	s, err := f.session(e, args)
 	if err != nil {
-		return err
+		return nested(e, err)
 	}
 	if f.plan {
 		if err := printPlan(e, s); err != nil || !f.asJSON {
@@ -72,7 +72,7 @@ func (f *runFlags) run(c *cobra.Command, e *Env, args []string) error {
 		runEnd{}.write(e)
 		return nil
 	}
-	return f.execute(e, s)
+	return nested(e, f.execute(e, s))
 }
 
 // session puts everything together that a session needs, and starts nothing.
@@ -124,7 +124,7 @@ func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
 
 // provider returns the one with that name; without a name, the strongest.
 func provider(e *Env, name string) (sandbox.Provider, error) {
-	cache := filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", "probe.json")
+	cache := filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", "probe")
 	switch name {
 	case "", native.Name:
 		return native.New(cache), nil
@@ -253,13 +253,9 @@ func (f *runFlags) execute(e *Env, s *runner.Session) error {
 	}
 	s.Guard = guard.Guard{Decider: decider, Recorder: log}
 	s.Details = details(s)
-	if s.Provider.Name() != native.Name && !f.quiet && !f.asJSON {
-		for _, c := range s.Plan.Partly() {
-			fmt.Fprintf(e.Stderr, "bawn: provider %q enforces %s in part: %s\n", s.Provider.Name(), c.Attribute, c.Why)
-		}
-	}
+	f.sayPartly(e, s.Plan)
 	result, err := runner.Run(context.Background(), *s)
-	err = inGuest(e, f.outcome(result, err))
+	err = nested(e, f.outcome(result, err))
 	if f.asJSON {
 		return endOf(s, result, err).write(e)
 	}
@@ -290,18 +286,6 @@ func details(s *runner.Session) map[string]string {
 		d["in part "+c.Attribute] = c.How
 	}
 	return d
-}
-
-// inGuest replaces an error of bawn run that comes of running in a session
-// already, where nothing of Bawn's is to be had, by one that says so.
-func inGuest(e *Env, err error) error {
-	id := e.Getenv(sessionVariable)
-	var ce *Error
-	if id == "" || !errors.As(err, &ce) {
-		return err
-	}
-	return &Error{Code: ExitDenied, Err: fmt.Errorf("denied: a guest can't start a session of its own, and this is session %s", redact.Visible(id)),
-		Hint: "run the command as it is, it is in the sandbox already; or start bawn outside of the session"}
 }
 
 // outcome turns how the session ended into the exit code.

@@ -43,7 +43,7 @@ func (f *runFlags) declare(c *cobra.Command) {
 	fl.StringVar(&f.agent, "agent", "", "name of the agent in the audit log (default: the command's name)")
 	fl.BoolVar(&f.plan, "plan", false, "print what would be enforced, as JSON, and run nothing")
 	fl.BoolVar(&f.asJSON, "json", false, "print how it ended, whatever happens, as one last line of JSON on standard error")
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "don't list refusals at the end")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "don't say what is enforced in part, nor list refusals")
 }
 
 // given points at the values of the flags that were given.

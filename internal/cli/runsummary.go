@@ -23,8 +23,10 @@ const maxListed = 10
 // summary tells the human what Bawn refused during the session. Only refusals that Bawn pronounced itself are listed: an error
 // that a guest got from the kernel may have many reasons.
 func (f *runFlags) summary(e *Env, s *runner.Session, r runner.Result) {
-	if r.TimedOut {
-		fmt.Fprintf(e.Stderr, "bawn: the session's time of %v was up\n", s.Isolation.Resources.Timeout)
+	for _, h := range r.Limits {
+		if h.Killed || !f.quiet {
+			fmt.Fprintf(e.Stderr, "bawn: %s (%s); %s\n", h.Reason, h.Rule, h.Remedy)
+		}
 	}
 	if f.quiet {
 		return
@@ -94,6 +96,7 @@ type runEnd struct {
 	Session    string            `json:"session,omitempty"` // "" where none was made
 	Exit       int               `json:"exit"`
 	TimedOut   bool              `json:"timedOut,omitempty"`
+	Limits     []sandbox.Hit     `json:"limits,omitempty"`
 	Error      *endError         `json:"error,omitempty"` // where Bawn, and not the guest, decided on the exit code
 	DurationMS int64             `json:"durationMs"`
 	Denials    []jsonDenial      `json:"denials"`
@@ -106,6 +109,21 @@ type endError struct {
 	Code    string `json:"code"` // usage, denied, not_executable, not_found, unenforceable, timeout or failed
 	Message string `json:"message"`
 	Remedy  string `json:"remedy,omitempty"`
+}
+
+// sayPartly says before the start what the session asked for and gets in part
+// only, in doctor's words. The line of --json says it at the end.
+func (f *runFlags) sayPartly(e *Env, p sandbox.Plan) {
+	if f.quiet || f.asJSON {
+		return
+	}
+	for _, c := range p.Partly() {
+		line := "bawn: " + c.Attribute + " is enforced in part: " + how(c)
+		if c.Remedy != "" {
+			line += "; " + c.Remedy
+		}
+		fmt.Fprintln(e.Stderr, line)
+	}
 }
 
 // jsonDenial is a refusal in the summary.
@@ -143,7 +161,7 @@ func errorWord(exit int, err error) string {
 
 // endOf describes a session that was made; err is what outcome returned.
 func endOf(s *runner.Session, r runner.Result, err error) runEnd {
-	end := runEnd{Session: s.ID, Exit: r.Code, TimedOut: r.TimedOut, DurationMS: r.Duration.Milliseconds(), Missed: r.Missed, InPart: s.Plan.Partly()}
+	end := runEnd{Session: s.ID, Exit: r.Code, TimedOut: r.TimedOut, Limits: r.Limits, DurationMS: r.Duration.Milliseconds(), Missed: r.Missed, InPart: s.Plan.Partly()}
 	for _, d := range r.Denials {
 		end.Denials = append(end.Denials, jsonDenial(d))
 	}

@@ -4,13 +4,14 @@
 package learn
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -74,28 +75,47 @@ type Store struct {
 // understood is an error and stays as it is.
 func Open(path string, now func() time.Time) (*Store, error) {
 	s := &Store{path: path, now: now, lessons: map[string]Lesson{}}
-	data, err := os.ReadFile(path)
+	data, err := atomicfile.Read(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read what was learned: %w", err)
 	}
-	var list []Lesson
-	if err := json.Unmarshal(data, &list); err != nil {
+	if err := s.load(data); err != nil {
 		return nil, fmt.Errorf("%s: %w; move the file away to start anew", path, err)
-	}
-	for _, l := range list {
-		if err := l.check(); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		s.lessons[l.Shape] = l
 	}
 	return s, nil
 }
 
+// maxFile is the largest store that is read, in bytes.
+const maxFile = 16 << 20
+
+// load takes the lessons of a file, all of them or none.
+func (s *Store) load(data []byte) error {
+	var list []Lesson
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&list); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the lessons")
+	}
+	for _, l := range list {
+		if err := l.check(); err != nil {
+			return err
+		}
+		if _, twice := s.lessons[l.Shape]; twice {
+			return fmt.Errorf("the lesson %q is there twice", l.Shape)
+		}
+		s.lessons[l.Shape] = l
+	}
+	return nil
+}
+
 func (l Lesson) check() error {
-	bad := l.Shape == "" || l.Allow < 0 || l.Deny < 0 || math.IsNaN(l.Allow+l.Deny) || math.IsInf(l.Allow+l.Deny, 0) ||
+	bad := l.Shape == "" || strings.ContainsFunc(l.Shape, func(c rune) bool { return c < ' ' || c == 0x7f }) || l.Allow < 0 || l.Deny < 0 || math.IsNaN(l.Allow+l.Deny) || math.IsInf(l.Allow+l.Deny, 0) ||
 		l.Fixed != "" && l.Fixed != "allow" && l.Fixed != "deny"
 	if bad {
 		return fmt.Errorf("the lesson %q is not one that was written here", l.Shape)

@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,6 +147,7 @@ func TestBadFilesAreRefused(t *testing.T) {
 	for name, text := range map[string]string{
 		"no JSON": "{", "an object": "{}", "no shape": `[{"allow":1}]`, "a negative count": `[{"shape":"x","allow":-1}]`,
 		"a word": `[{"shape":"x","fixed":"maybe"}]`, "too large": `[{"shape":"x","allow":1e999}]`,
+		"twice": `[{"shape":"x"},{"shape":"x"}]`, "an unknown key": `[{"shape":"x","sure":1}]`, "more behind": "[] []", "a control character": `[{"shape":"x\n"}]`,
 	} {
 		path := filepath.Join(t.TempDir(), "learned.json")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -187,4 +189,28 @@ func TestStoreIsBounded(t *testing.T) {
 	if _, _, ok := s.Recall("x"); len(s.lessons) != MaxShapes || ok {
 		t.Errorf("%d shapes; the oldest is there: %v", len(s.lessons), ok)
 	}
+}
+
+// FuzzLoad: a file is refused, or what it says can be recalled and is written
+// as it was read.
+func FuzzLoad(f *testing.F) {
+	f.Add(`[{"shape":"make test","allow":5,"deny":0.5,"fixed":"allow","last":"2026-01-02T03:04:05Z"}]`)
+	f.Add(`[{"shape":"x"},{"shape":"x"}]`)
+	f.Add(`null`)
+	f.Fuzz(func(t *testing.T, data string) {
+		s := &Store{now: func() time.Time { return start }, lessons: map[string]Lesson{}}
+		if s.load([]byte(data)) != nil {
+			return
+		}
+		for _, l := range s.list() {
+			if v, sure, ok := s.Recall(l.Shape); !ok || v == bawn.Ask || v > bawn.Allow || !(sure >= 0 && sure <= 1) {
+				t.Fatalf("%+v: %v %v %v", l, v, sure, ok)
+			}
+		}
+		text, err := json.Marshal(s.list())
+		again := &Store{lessons: map[string]Lesson{}}
+		if err != nil || again.load(text) != nil || len(again.lessons) != len(s.lessons) {
+			t.Fatalf("written as %s: %v", text, err)
+		}
+	})
 }

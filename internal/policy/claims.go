@@ -55,6 +55,7 @@ func (p *Policy) usePathAs(q *Question, j *judgement, u use) {
 		inner.lower(stageProtected, bawn.Ask, "builtin:protected-below", bawn.Builtin, "it reaches protected paths below "+u.path)
 		j.fixed = true
 	}
+	j.fixed = j.fixed || inner.verdict < bawn.Allow // only what a command is, not what it is done to, is learned
 	j.lower(stageClaim, inner.verdict, inner.rule, inner.source, "to "+u.verb.String()+" "+u.path+": "+inner.reason)
 }
 
@@ -170,5 +171,6 @@ func (p *Policy) useHost(q *Question, j *judgement, target string) {
 		return hostname.Match(r.host, host) && (r.port == "" || r.port == port)
 	})
 	rules.decide(inner)
+	j.fixed = j.fixed || inner.verdict < bawn.Allow
 	j.lower(stageClaim, inner.verdict, inner.rule, inner.source, "to connect to "+host+": "+inner.reason)
 }

@@ -110,6 +110,7 @@ func (r *reading) command(c *shell.Command) *judgement {
 	r.secrets(c, j)
 	r.settings(c, j)
 	r.sameLine(c, kind, j)
+	r.input(c, j)
 	if !ruled {
 		r.learned(c, kind, j)
 	}
@@ -172,9 +173,7 @@ func changes(v grammar.Verb) bool {
 // rules applies the rules over commands. It reports whether one spoke.
 func (r *reading) rules(a *argv, j *judgement) bool {
 	lists := [2][]*rule{r.p.table.commands[a.program], r.p.table.commands[""]}
-	w := winner(lists, bawn.Exec, func(rl *rule) bool {
-		return rl.shape.matches(a) && (rl.shape.open || rl.shape.closed(a))
-	})
+	w := winner(lists, bawn.Exec, func(rl *rule) bool { return rl.matchesCommand(a) })
 	w.decide(j)
 	return w.all != nil || w.project != nil
 }
@@ -245,12 +244,16 @@ func (r *reading) redirect(c *shell.Command, rd shell.Redirect, j *judgement) {
 // path puts a claim to the rules, in every directory where the command may
 // run.
 func (r *reading) path(c *shell.Command, cl grammar.Claim, j *judgement) {
+	if cl.Verb == grammar.Read && cl.Value.Vague != "" {
+		cl.Verb = grammar.ReadTree
+	}
 	for _, name := range r.places(c, cl) {
 		if name == "" && cl.Verb == grammar.Look {
 			continue // a name and no content, whichever it is
 		}
 		if name == "" {
 			j.lower(stageClaim, bawn.Ask, "builtin:path", bawn.Builtin, "which path it is about to "+cl.Verb.String()+" is not known")
+			j.fixed = true
 			continue
 		}
 		r.p.usePath(r.q, j, use{verb: cl.Verb, path: name, pattern: cl.Value.Glob})
@@ -265,7 +268,7 @@ func (r *reading) places(c *shell.Command, cl grammar.Claim) (out []string) {
 		if len(cl.Value.Below) == 0 {
 			return []string{""}
 		}
-		values = cl.Value.Below
+		values = cl.Value.Below // somewhere below, so everything below
 	}
 	dirs := c.Dirs
 	if len(dirs) == 0 {
@@ -364,6 +367,7 @@ var silent = map[string]bool{"echo": true, "true": true, "false": true, ":": tru
 
 func (r *reading) setting(name, value string, known bool, j *judgement) {
 	v, why := r.p.known.setting(name, value, known)
+	j.fixed = j.fixed || v < bawn.Allow
 	j.lower("variable", v, "builtin:variable", bawn.Builtin, why)
 }
 
@@ -378,8 +382,9 @@ func (r *reading) sameLine(c *shell.Command, k part, j *judgement) {
 		j.lower(stagePlanted, bawn.Ask, "builtin:same-line", bawn.Builtin, "it may run "+r.planted[0]+", which the same line writes")
 		j.fixed = true
 	}
-	if c.Loop && c.Background {
-		j.lower("loop", bawn.Ask, "builtin:loop", bawn.Builtin, "a loop starts programs without waiting for them")
+	if c.Loop && (c.Background || len(c.Words) == 1 && endless[c.Words[0].Text]) {
+		j.lower("loop", bawn.Ask, "builtin:loop", bawn.Builtin, "a loop may run without end, or start programs without waiting for them")
+		j.fixed = true
 	}
 	if k.class != ReadOnly && r.linked {
 		j.lower(stagePlanted, bawn.Ask, "builtin:same-line", bawn.Builtin, "it may follow a link that the same line makes")
@@ -388,15 +393,30 @@ func (r *reading) sameLine(c *shell.Command, k part, j *judgement) {
 	r.remember(c, k)
 }
 
+// input asks where a calculator gets what nobody has seen, or a command: some
+// take "!" for one.
+func (r *reading) input(c *shell.Command, j *judgement) {
+	if len(c.Words) == 0 || base(c.Words[0].Text) != "bc" || c.Unproven != "" {
+		return
+	}
+	if in := c.Stdin; in.From != shell.Text || !in.Text.Literal() || strings.Contains(in.Text.Text, "!") {
+		j.lower("input", bawn.Ask, "builtin:input", bawn.Builtin, "what it is to compute is not known")
+		j.fixed = true
+	}
+}
+
+// endless are conditions of loops that never change.
+var endless = map[string]bool{"true": true, ":": true, "false": true}
+
 // remember notes what a command leaves for those after it.
 func (r *reading) remember(c *shell.Command, k part) {
-	if len(c.Words) > 0 && c.Unproven == "" && k.wild != runsRepository {
-		switch base(c.Words[0].Text) {
-		case "ln", "cp", "mv", "install", "rsync":
-			r.linked = r.linked || base(c.Words[0].Text) == "ln"
+	if len(c.Words) > 0 && c.Unproven == "" {
+		name := base(c.Words[0].Text)
+		r.linked = r.linked || name == "ln"
+		switch {
+		case moves[name]:
 			r.plant(c, grammar.Write, grammar.WriteTree, grammar.Move)
-		case "mkdir", "touch", "chmod", "rmdir", "gzip", "xz", "zip":
-		default:
+		case k.wild != runsRepository && !packs[name]:
 			r.plant(c, grammar.Write, grammar.WriteTree)
 		}
 	}
@@ -406,6 +426,13 @@ func (r *reading) remember(c *shell.Command, k part) {
 		}
 	}
 }
+
+// moves are programs that put files, or links to them, where they were not;
+// packs are those of which nothing that they write is ever run.
+var (
+	moves = map[string]bool{"ln": true, "cp": true, "mv": true, "install": true, "rsync": true}
+	packs = map[string]bool{"mkdir": true, "touch": true, "chmod": true, "rmdir": true, "gzip": true, "xz": true, "zip": true}
+)
 
 func (r *reading) plant(c *shell.Command, verbs ...grammar.Verb) {
 	for _, cl := range c.Meaning.Claims {

@@ -13,6 +13,16 @@ import (
 // exampleQuestion is where examples are judged.
 var exampleQuestion = Question{Workspace: "/work", Home: "/home/user"}
 
+// Check says what is wrong with a rule: a pattern that can't be read, an
+// example of its own that it fails, or nothing.
+func Check(r bawn.Rule) error {
+	c, err := compile(r)
+	if err != nil {
+		return err
+	}
+	return c.check()
+}
+
 // check tries a rule's own examples (SPEC §5): one that fails means that the
 // rule does not say what its author meant.
 func (r *rule) check() error {
@@ -34,9 +44,7 @@ func (r *rule) check() error {
 func (r *rule) matchesExample(e string) bool {
 	switch r.Kind {
 	case bawn.Command:
-		return slices.ContainsFunc(commandsOf(e), func(a argv) bool {
-			return r.shape.matches(&a) && (r.shape.open || r.shape.closed(&a))
-		})
+		return slices.ContainsFunc(commandsOf(e), func(a argv) bool { return r.matchesCommand(&a) })
 	case bawn.Filesystem:
 		name, err := fspath.Clean(e, exampleQuestion.Workspace, exampleQuestion.Home)
 		return err == nil && r.matchesPath(&exampleQuestion, name)

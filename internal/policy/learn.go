@@ -28,6 +28,11 @@ var unlearnable = func() map[string]bool {
 	return m
 }()
 
+// RunsAnything reports whether a program, named without a directory, runs what
+// it is given: an interpreter, a shell, a wrapper, or a tool whose subcommands
+// have little in common. A permission for it as a whole is one for anything.
+func RunsAnything(program string) bool { return unlearnable[program] }
+
 // shapeOf generalises a command to the shape under which answers are
 // remembered: its program and subcommand, the names of its flags, and the
 // directories its paths lie in. What is not a plain proven command of the

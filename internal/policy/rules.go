@@ -83,6 +83,14 @@ func hostPattern(p string) (host, port string, err error) {
 	return host, port, err
 }
 
+// matchesCommand reports whether the rule is about a simple command.
+func (r *rule) matchesCommand(a *argv) bool {
+	if r.Verdict == bawn.Allow {
+		return r.shape.permits(a)
+	}
+	return r.shape.matches(a) && (r.shape.open || r.shape.closed(a))
+}
+
 // speaksOf reports whether the rule is about an operation.
 func (r *rule) speaksOf(op bawn.Operation) bool {
 	return len(r.Operations) == 0 || slices.Contains(r.Operations, op)
@@ -121,7 +129,7 @@ func newTable(rules []*rule) *table {
 		switch r.Kind {
 		case bawn.Command:
 			for _, p := range r.shape.programs {
-				t.commands[literal(p)] = append(t.commands[literal(p)], r)
+				t.commands[literal(base(p))] = append(t.commands[literal(base(p))], r)
 			}
 		case bawn.Filesystem:
 			t.paths.add(r.path, r)

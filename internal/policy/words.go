@@ -17,6 +17,7 @@ type shape struct {
 	operands [][]string // of each list one pattern must match a word
 	not      []shape    // conditions that must not hold
 	open     bool       // further words may follow; a shape of the danger data is always open
+	words    [][]string // all of them in the order in which they are written, for a rule that allows
 }
 
 // parseShape reads PROGRAM CONDITION… A trailing "*" leaves it open.
@@ -53,6 +54,7 @@ func (s *shape) condition(t string) error {
 		return nil
 	}
 	alternatives := strings.Split(t, ",")
+	s.words = append(s.words, alternatives)
 	switch {
 	case t == "" || slices.Contains(alternatives, ""):
 		return fmt.Errorf("the condition %q is empty", t)
@@ -72,7 +74,8 @@ func plainWord(s string) bool {
 
 // argv is a simple command as shapes see it.
 type argv struct {
-	program string
+	name    string         // of the program, as it was written
+	program string         // the last part of it
 	words   []grammar.Word // after the program
 	subs    []string       // words that are no flags, known subcommands first
 	exact   bool           // the subcommands are known to be the first of subs
@@ -80,7 +83,7 @@ type argv struct {
 
 // newArgv looks at a command whose name is known.
 func newArgv(words []grammar.Word) argv {
-	a := argv{program: base(words[0].Text), words: words[1:]}
+	a := argv{name: words[0].Text, program: base(words[0].Text), words: words[1:]}
 	names, exact := grammar.Subcommand(words)
 	a.exact = exact
 	if exact && len(names) > 0 {
@@ -102,6 +105,27 @@ func base(name string) string { return name[strings.LastIndexByte(name, '/')+1:]
 // once too often.
 func (s *shape) matches(a *argv) bool {
 	return slices.ContainsFunc(s.programs, func(p string) bool { return wild(p, a.program) }) && s.holds(a)
+}
+
+// permits is matches for a rule that allows: what other spellings of a danger
+// are to be found would here let through what nobody named. The program is
+// named as it was written, and the words follow in the order of the pattern,
+// after flags of the program that are known at most.
+func (s *shape) permits(a *argv) bool {
+	words := a.words
+	if a.exact && len(a.subs) > 0 {
+		words = words[slices.IndexFunc(words, func(w grammar.Word) bool { return w.Text == a.subs[0] }):]
+	}
+	if !slices.Contains(s.programs, a.name) || len(words) < len(s.words) || !s.open && len(a.words) != len(s.words) {
+		return false
+	}
+	for i, alternatives := range s.words {
+		w := words[i]
+		if !w.Literal() || !slices.ContainsFunc(alternatives, func(alt string) bool { return wild(alt, w.Text) }) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(s.not, func(n shape) bool { return n.holds(a) })
 }
 
 func (s *shape) holds(a *argv) bool {

@@ -31,12 +31,11 @@ type denials struct {
 	closed bool
 	seen   map[sandbox.Denial]bool
 	missed int
+	writes bool // record has begun
 }
 
 func newDenials(s Session) *denials {
-	d := &denials{session: &s, queue: make(chan sandbox.Denial, maxRecorded), done: make(chan struct{}), seen: map[sandbox.Denial]bool{}}
-	go d.record()
-	return d
+	return &denials{session: &s, queue: make(chan sandbox.Denial, maxRecorded), done: make(chan struct{}), seen: map[sandbox.Denial]bool{}}
 }
 
 // add is called by the provider, from any goroutine.
@@ -55,6 +54,10 @@ func (d *denials) add(n sandbox.Denial) {
 		d.missed++
 	}
 	d.queue <- n // has room for all that are ever added
+	if !d.writes {
+		d.writes = true
+		go d.record()
+	}
 }
 
 func (d *denials) record() {
@@ -78,7 +81,9 @@ func (d *denials) close() ([]sandbox.Denial, int) {
 	d.mu.Lock()
 	d.closed = true
 	d.mu.Unlock()
-	close(d.queue)
-	<-d.done
+	if d.writes {
+		close(d.queue)
+		<-d.done
+	}
 	return d.kept, d.missed
 }

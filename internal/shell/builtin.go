@@ -245,6 +245,9 @@ func source(_ *reader, args []grammar.Word, st *state) outcome {
 	if file.Vague != "" || inputName(file) || strings.HasPrefix(file.Text, "-") || file.Glob {
 		return outcome{opaque: "it runs a file that is not known"}
 	}
+	if file.Text != "" && !strings.Contains(file.Text, "/") {
+		return outcome{opaque: "it is looked for in PATH; write ./" + file.Text}
+	}
 	st.forget("set by " + file.Text)
 	return outcome{effect: grammar.Builds, claims: []grammar.Claim{{Verb: grammar.Execute, Value: file}}}
 }
@@ -267,6 +270,8 @@ func command(_ *reader, args []grammar.Word, _ *state) outcome {
 	switch {
 	case !ok:
 		return outcome{opaque: "its flags are not known"}
+	case strings.ContainsAny(flags, "vV") && len(flags) > 1:
+		return outcome{unproven: "command is asked to look and to run"}
 	case strings.ContainsAny(flags, "vV"), len(args) == 0:
 		return outcome{}
 	}

@@ -275,5 +275,8 @@ func history(_ *reader, args []grammar.Word, _ *state) outcome {
 	if len(args) > 1 || len(args) == 1 && !numeric(args[0]) {
 		return outcome{opaque: "it changes or runs what was entered before"}
 	}
+	if len(args) == 0 {
+		return outcome{unproven: "all that was entered before may hold secrets"}
+	}
 	return outcome{}
 }

@@ -52,7 +52,7 @@ type value struct {
 // kinds are the types of the data files.
 var kinds = []string{
 	"TEXT", "NUM", "NAME", "FILE", "TREE", "WRITE", "WTREE", "DELETE", "MOVE", "EXEC", "DIR", "ARG", "REF", "PKG",
-	"HOST", "URL", "ASSIGN", "KV", "SED", "AWK", "JQ", "CODE", "CMD", "SCRIPT", "GITCONF", "OPTS", "PROG", "GOAL", "REMOTE", "KUBE", "NPM", "PLUS", "GOMOD",
+	"HOST", "URL", "ASSIGN", "KV", "SED", "AWK", "JQ", "CODE", "CMD", "SCRIPT", "GITCONF", "OPTS", "PROG", "GOAL", "REMOTE", "KUBE", "NPM", "PLUS", "GOMOD", "FORGE",
 }
 
 // parse adds what a line says to the tree below root.

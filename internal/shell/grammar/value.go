@@ -48,6 +48,10 @@ func (m *match) value(v value, w Word) error {
 	case "KUBE":
 		ok = !strings.HasPrefix(w.Text, "-") && plainName(strings.NewReplacer("/", "", ",", "").Replace(w.Text)) &&
 			!strings.Contains(strings.ToLower(w.Text), "secret")
+	case "FORGE":
+		if ok = !transport(w.Text) && !strings.HasPrefix(w.Text, "-"); ok && !forge(w.Text) {
+			m.claim(Connect, w)
+		}
 	case "GOMOD":
 		if ok = packageName(w.Text); ok && strings.Contains(domainOf(w.Text), ".") {
 			m.claim(Connect, Word{Text: domainOf(w.Text)}) // where the module comes from
@@ -259,6 +263,19 @@ func transport(s string) bool {
 	scheme, _, helper := strings.Cut(s, "::")
 	return helper && plainName(scheme) || strings.HasPrefix(strings.ToLower(s), "file:") || strings.HasPrefix(s, "-")
 }
+
+// forge reports whether a URL is one of a public forge's, or a word that is
+// none at all.
+func forge(s string) bool {
+	rest, ok := strings.CutPrefix(s, "https://")
+	if !ok {
+		return plainName(s)
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	return forges[host]
+}
+
+var forges = set("github.com gitlab.com codeberg.org bitbucket.org git.sr.ht")
 
 // remoteName accepts the name of a configured remote (origin) or of a
 // repository at the configured forge (owner/repo): no host, no path.
