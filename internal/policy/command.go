@@ -496,7 +496,6 @@ var gitPins = append(gitConfig(
 	"core.pager", "cat",
 	"safe.bareRepository", "explicit",
 	"gpg.program", "gpg",
-	"gpg.openpgp.program", "gpg",
 	"gpg.x509.program", "gpgsm",
 	"gpg.ssh.program", "ssh-keygen",
 ), "GIT_PAGER=cat", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0")

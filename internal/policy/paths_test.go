@@ -93,6 +93,20 @@ func TestProtectedPaths(t *testing.T) {
 	}
 }
 
+// TestProtectedOnEachSystem: each has its own directories; where the system is
+// not known all of them count.
+func TestProtectedOnEachSystem(t *testing.T) {
+	for system, want := range map[string][2]bawn.Verdict{"linux": {bawn.Deny, bawn.Ask}, "darwin": {bawn.Ask, bawn.Deny}, "": {bawn.Deny, bawn.Deny}} {
+		for i, line := range []string{"touch /usr/x", "touch /System/x"} {
+			q := ask4(line)
+			q.System = system
+			if d := withRules(t, Options{}).Decide(&q); d.Verdict != want[i] {
+				t.Errorf("%q on %q: %v by %q, want %v", line, system, d.Verdict, d.Rule, want[i])
+			}
+		}
+	}
+}
+
 // fileAction is what a file tool asks.
 func fileAction(op bawn.Operation, path string) Question {
 	q := ask4("")

@@ -30,7 +30,7 @@ func (b *book) meaning(words []Word) (Meaning, error) {
 	}
 	name := words[0].Text
 	if strings.ContainsRune(name, '/') {
-		if dir, base := path.Split(name); systemDirs[path.Clean(dir)] && dir[0] == '/' {
+		if dir, base := path.Split(name); systemDirs[path.Clean(dir)] {
 			name = base
 		} else {
 			return ownProgram(words)

@@ -37,11 +37,11 @@ func TestSedRefuses(t *testing.T) {
 	for _, script := range []string{
 		"e", "e id", "1e id", "$!e id", "/x/e", "p;e id", "p\ne id", "{e id\n}", "p }e id", "w f", "w/etc/x", "W f", "1,2w f", "R f", "v", "M", "k", "1", "1,", ",2p", "1,2,3p", "!",
 		"s/x/y/w f", "s/x/y/w", "s/x/y/gw f", "s/x/y/e", "s/x/y/ge", "s/x/y/2e", "s/x/y/Me", "s/x/y/m", "s,a,b,e", "s|a|b|w f", "sexeyee", "sexeyew f", "s/a/b/;s/c/d/w f",
-		"s/a/b/ w f", "s/a/b/\te", "s/a/b/}e", "s/a/b", "s/a", "s", "s\na\nb\n", `s\a\b\`, "s/a\\/b/e", "s/[/]/x/e", "s/[^/]/x/", "s/[]/]/x/", "s/[[:alpha:]/]/x/", "s/[[:no/:]]/x/",
+		"s/a/b/ w f", "s/a/b/\te", "s/a/b/}e", "s/a/b", "s/a", "s", "s\na\nb\n", `s\a\b\`, "s/a\\/b/e", "s/[/]/x/e", "s/[^/]/x/", "s/[]/]/x/", "s/[]/]/", "s/[[:alpha:]/]/x/", "s/[[:no/:]]/x/",
 		"s/[[.a.]]/x/", "s/[[=a=]]/x/", "s/[a\nb]/x/", "s/[a\\\nb]/x/", "s/[a/b/", "s/[", "s/[\\", "s/[[:alpha", "s/[[:al:pha:]]/x/",
 		"y/a/b/e", "y/a/b/w f", "y", "y/a", "y/a/b", "y\na\nb\n",
 		`\cREce id`, `\`, `\c`, "\\\nx\np", `\\x\p`, "/a", "/a/e", "/a/w f", "/[/]/p",
-		"a one\ne id", "a\\\ntext\ne id", "a one\\\\\ne id", "i\\\\\ntext\ne id", "c x\\\ny\nw f", "{a one}", "{p", "p}", "}", "{}}",
+		"a one\ne id", "a\\\ntext\ne id", "a one\\\\\ne id", "i\\\\\ntext\ne id", "c x\\\ny\nw f", "{a one}", "{p", "{p}p", "p}", "}", "{}}",
 		":a b\ne id", ":a;e id", "b x e id", "bx}e id", "b\nw f", "{b}}e id", "#x\ne id", "q 5 e", "l;w f", "=w f", "nw f", "p w f", "pp", "r", "r\n", "{r f}", "{r f\n",
 		"1~2~w f", "0,/x/e", "1,/x", "$!", "1!!", "\x00", "é", "s\xc3\xa9a\xc3\xa9",
 	} {
