@@ -73,7 +73,7 @@ func (q *Question) byMode(p part) (bawn.Verdict, string) {
 	case p.wild != "" && !q.Contained:
 		return min(v, bawn.Ask), why + ": " + p.wild + ", and nothing contains it"
 	case p.changes && q.Contained && q.Mode >= bawn.ModeNormal && p.class != Destructive && p.class != OutsideProject:
-		return bawn.Allow, why + ", contained by a verified sandbox"
+		v, why = bawn.Allow, why+", contained by a verified sandbox"
 	}
 	if q.Mode == bawn.ModeAuto && v == bawn.Allow {
 		return q.byRisk(p)

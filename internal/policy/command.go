@@ -77,7 +77,7 @@ type reading struct {
 	line    shell.Line
 	planted []string // paths written by the line that something could execute
 	linked  bool     // the line makes links or moves directories
-	git     bool     // a git command was allowed that relies on its pins
+	git     bool     // a git command reads, which relies on its pins
 }
 
 // opaque is never allowed without a human, whatever rules say.
@@ -115,7 +115,7 @@ func (r *reading) command(c *shell.Command) *judgement {
 		r.learned(c, kind, j)
 	}
 	r.limits(kind, j)
-	r.git = r.git || kind.proven && strings.HasPrefix(c.Meaning.Form, "git ") && j.verdict == bawn.Allow
+	r.git = r.git || c.Unproven == "" && c.Meaning.Effect == grammar.Reads && strings.HasPrefix(c.Meaning.Form, "git ")
 	return j
 }
 
@@ -284,9 +284,20 @@ func (r *reading) places(c *shell.Command, cl grammar.Claim) (out []string) {
 			}
 			name, _ := r.absolute(v, dir)
 			out = append(out, name)
+			if name != "" && r.p.resolve != nil && strings.Contains(v, "..") {
+				out = append(out, r.p.resolve(unclean(v, dir))) // what ".." is above of depends on links
+			}
 		}
 	}
 	return out
+}
+
+// unclean makes a path absolute and leaves its ".." where they are.
+func unclean(v, dir string) string {
+	if strings.HasPrefix(v, "/") {
+		return v
+	}
+	return dir + "/" + v
 }
 
 // absolute makes a path clean and absolute; "" when it can't be.
