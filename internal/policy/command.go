@@ -77,7 +77,7 @@ type reading struct {
 	line    shell.Line
 	planted []string // paths written by the line that something could execute
 	linked  bool     // the line makes links or moves directories
-	git     bool     // a git command reads, which relies on its pins
+	git     bool     // a git command is among them, which relies on its pins
 }
 
 // opaque is never allowed without a human, whatever rules say.
@@ -115,7 +115,7 @@ func (r *reading) command(c *shell.Command) *judgement {
 		r.learned(c, kind, j)
 	}
 	r.limits(kind, j)
-	r.git = r.git || c.Unproven == "" && c.Meaning.Effect == grammar.Reads && strings.HasPrefix(c.Meaning.Form, "git ")
+	r.git = r.git || c.Unproven == "" && strings.HasPrefix(c.Meaning.Form, "git ")
 	return j
 }
 
