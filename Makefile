@@ -11,7 +11,7 @@ TARGETS = linux/amd64 linux/arm64 darwin/arm64
 
 # What the tests may not skip. As an ordinary user "root" and "cgroup" go: the
 # first is not to be had, the second only where somebody delegated a group.
-BAWN_TEST_REQUIRE ?= root,user,userns,landlock,seccomp,notify,cgroup,git,go,node,python3,make,tmux,vim,less,bwrap,strace,npm-agents
+BAWN_TEST_REQUIRE ?= root,user,userns,landlock,seccomp,notify,cgroup,bash,dash,git,go,node,python3,make,tmux,vim,less,bwrap,strace,npm-agents
 
 # Where test-deps puts the agents that the tests run.
 export BAWN_TEST_AGENTS ?= $(if $(filter 0,$(shell id -u)),/var/cache,$(HOME)/.cache)/bawn-agents

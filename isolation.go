@@ -1,6 +1,9 @@
 package bawn
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Access is what a session may do below a path. The zero Access hides it.
 type Access uint8
@@ -101,14 +104,28 @@ func (c *CacheMode) UnmarshalText(text []byte) error {
 // Resources are a session's limits. Zero means "no limit stated"; the default
 // profile states all but CPU and disk.
 type Resources struct {
-	CPUShares  int64         // relative weight, 2 to 262144 (cgroup v1 cpu.shares)
-	CPUs       float64       // cores, for example 1.5
-	MemoryMB   int64         // MiB
-	TmpMB      int64         // MiB of private /tmp, /run and /dev/shm, each
-	PIDs       int64         // processes and threads
-	OpenFiles  int64         // descriptors per process
-	FileSizeMB int64         // MiB of the largest file written
-	Timeout    time.Duration // wall clock of the whole session
+	CPUShares  int64         `json:"cpu_shares,omitempty"`   // relative weight, 2 to 262144 (cgroup v1 cpu.shares)
+	CPUs       float64       `json:"cpus,omitempty"`         // cores, for example 1.5
+	MemoryMB   int64         `json:"memory_mb,omitempty"`    // MiB
+	TmpMB      int64         `json:"tmp_mb,omitempty"`       // MiB of private /tmp, /run and /dev/shm, each
+	PIDs       int64         `json:"pids_limit,omitempty"`   // processes and threads
+	OpenFiles  int64         `json:"open_files,omitempty"`   // descriptors per process
+	FileSizeMB int64         `json:"file_size_mb,omitempty"` // MiB of the largest file written
+	Timeout    time.Duration `json:"-"`                      // wall clock of the whole session
+}
+
+// MarshalJSON writes the limits that are stated, by the names of the
+// configuration; the timeout as it is written there, such as "2h0m0s".
+func (r Resources) MarshalJSON() ([]byte, error) {
+	type plain Resources
+	out := struct {
+		plain
+		Timeout string `json:"timeout,omitempty"`
+	}{plain: plain(r)}
+	if r.Timeout > 0 {
+		out.Timeout = r.Timeout.String()
+	}
+	return json.Marshal(out)
 }
 
 // An Isolation is what a session may see and use. Its zero value has no

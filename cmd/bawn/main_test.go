@@ -22,16 +22,32 @@ func TestMain(m *testing.M) {
 // TestScripts are the command line's behaviour that needs nothing of the
 // machine.
 func TestScripts(t *testing.T) {
-	runScripts(t, func(name string) bool { return !strings.HasPrefix(name, "run-") })
+	runScripts(t, "", func(name string) bool { return !strings.HasPrefix(name, "run-") && !strings.HasPrefix(name, "home-") })
 }
 
 // TestRunScripts are what starts a sandbox.
 func TestRunScripts(t *testing.T) {
 	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
-	runScripts(t, func(name string) bool { return strings.HasPrefix(name, "run-") })
+	runScripts(t, "", func(name string) bool { return strings.HasPrefix(name, "run-") })
 }
 
-func runScripts(t *testing.T, chosen func(name string) bool) {
+// TestHomeScripts are what needs a place of the host that a session sees: the
+// temporary directory, where other scripts are, is private in it.
+func TestHomeScripts(t *testing.T) {
+	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.MkdirTemp(home, "bawn-scripts-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(root) })
+	runScripts(t, root, func(name string) bool { return strings.HasPrefix(name, "home-") })
+}
+
+func runScripts(t *testing.T, root string, chosen func(name string) bool) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil {
@@ -42,7 +58,7 @@ func runScripts(t *testing.T, chosen func(name string) bool) {
 		t.Fatal("no script was found")
 	}
 	testscript.Run(t, testscript.Params{
-		Files: files, Setup: setup, RequireExplicitExec: true, RequireUniqueNames: true,
+		Files: files, Setup: setup, RequireExplicitExec: true, RequireUniqueNames: true, WorkdirRoot: root,
 		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 		Condition: condition,
 	})

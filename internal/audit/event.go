@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -47,13 +46,10 @@ func encode(e bawn.Event, r *redact.Redactor) ([]byte, error) {
 // marshal writes what is printable as it is and all else as \u escapes, so that
 // a line shows what it holds and can't act on a terminal.
 func marshal(e bawn.Event) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false) // "a && b > c" stays legible
-	if err := enc.Encode(e); err != nil {
+	b, err := appendEvent(make([]byte, 0, 1024), &e)
+	if err != nil {
 		return nil, err
 	}
-	b := buf.Bytes()[:buf.Len()-1] // without Encode's newline
 	if !bytes.ContainsFunc(b, redact.Invisible) {
 		return b, nil
 	}

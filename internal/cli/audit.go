@@ -47,7 +47,7 @@ func newAuditCommand(e *Env) *cobra.Command {
 		Example: "  bawn audit query --since 2h --verdict deny\n" +
 			"  bawn audit tail\n" +
 			"  bawn audit verify",
-		Args: cobra.NoArgs,
+		Args: onlyCommands,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	cmd.AddCommand(newAuditQuery(e), newAuditTail(e), newAuditVerify(e), newAuditExport(e))
@@ -60,13 +60,15 @@ func newAuditQuery(e *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "query",
 		Short: "Show records, the newest last",
+		Long: "Show records as a table. On a terminal ids are shortened, which --session takes too, and long texts\n" +
+			"are cut to its width, with the number of characters left out; elsewhere, and with --json, nothing is.",
 		Example: "  bawn audit query --session 5f2c --kind network\n" +
 			"  bawn audit query --resource '*.ssh*' --verdict deny --limit 0\n" +
 			"  bawn audit query --since 2026-09-01T08:00:00Z --json | jq .event.resource",
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error { return auditQuery(e, flags, asJSON) },
 	}
-	flags.add(cmd, 100)
+	flags.add(cmd, e, 100)
 	cmd.Flags().BoolVar(&flags.reverse, "reverse", false, "show the newest first")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the log's lines, one JSON object each")
 	return cmd
@@ -80,7 +82,7 @@ func newAuditTail(e *Env) *cobra.Command {
 		Short: "Show records as they are written",
 		Example: "  bawn audit tail --verdict deny\n" +
 			"  bawn audit tail --since 10m --json",
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, f, err := flags.resolve(e)
 			if err != nil {
@@ -89,7 +91,7 @@ func newAuditTail(e *Env) *cobra.Command {
 			return printEntries(e, audit.Tail(cmd.Context(), dir, f), newPrinter(e, asJSON, 1))
 		},
 	}
-	flags.add(cmd, 0)
+	flags.add(cmd, e, 0)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the log's lines, one JSON object each")
 	return cmd
 }
@@ -102,7 +104,7 @@ func newAuditVerify(e *Env) *cobra.Command {
 		Long: "Checks every record's hash and place in the chain, and the end of the log against\n" +
 			"the head file. Exits with 0 for a log in order, with 1 for any other.",
 		Example: "  bawn audit verify\n  bawn audit verify --json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE:    func(*cobra.Command, []string) error { return auditVerify(e, asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as one JSON object")
@@ -117,7 +119,7 @@ func newAuditExport(e *Env) *cobra.Command {
 		Short: "Write records for other programs",
 		Example: "  bawn audit export --json > audit.jsonl\n" +
 			"  bawn audit export --csv --since 2026-09-01T00:00:00Z > september.csv",
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			dir, f, err := flags.resolve(e)
 			if err != nil {
@@ -130,7 +132,7 @@ func newAuditExport(e *Env) *cobra.Command {
 			return printEntries(e, audit.Query(dir, f), p)
 		},
 	}
-	flags.add(cmd, 0)
+	flags.add(cmd, e, 0)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "JSON lines, as in the log (the default)")
 	cmd.Flags().BoolVar(&asCSV, "csv", false, "comma-separated values (RFC 4180) with a header")
 	cmd.MarkFlagsMutuallyExclusive("json", "csv")
@@ -144,23 +146,30 @@ type auditFlags struct {
 	reverse               bool
 }
 
-func (a *auditFlags) add(cmd *cobra.Command, limit int) {
+func (a *auditFlags) add(cmd *cobra.Command, e *Env, limit int) {
 	f := cmd.Flags()
-	f.StringVar(&a.filter.Session, "session", "", "only this session")
+	f.StringVar(&a.filter.Session, "session", "", "only this session; the beginning of its id is enough")
 	f.StringVar(&a.filter.Agent, "agent", "", "only this agent")
 	f.StringVar(&a.verdict, "verdict", "", "only what was allowed or denied: allow, ask or deny")
 	f.StringVar(&a.filter.Resource, "resource", "", "only resources with this text, or matching a pattern with * and ?")
-	f.StringVar(&a.filter.Kind, "kind", "", "only this kind: filesystem, network, command, tool, session or audit")
+	f.StringVar(&a.filter.Kind, "kind", "", "only this kind: "+strings.Join(eventKinds, ", "))
 	f.StringVar(&a.since, "since", "", "not before this time, such as 2026-09-01T08:00:00Z, or this long ago, such as 2h or 7d")
 	f.StringVar(&a.until, "until", "", "before this time, as with --since")
 	f.IntVar(&a.filter.Limit, "limit", limit, "as many records at most; 0 for all")
+	completeAudit(cmd, e)
 }
+
+// eventKinds are the kinds of events.
+var eventKinds = []string{"filesystem", "network", "command", "tool", "session", "audit"}
 
 // resolve returns the log's directory and the filter that the flags mean.
 func (a *auditFlags) resolve(e *Env) (string, audit.Filter, error) {
 	f, now := a.filter, time.Now()
 	if f.Limit < 0 {
 		return "", f, usageError("use 0 for all", "--limit is %d; want 0 or more", f.Limit)
+	}
+	if f.Kind != "" && !slices.Contains(eventKinds, f.Kind) {
+		return "", f, usageError("use --kind network, for example", "--kind is %q; want one of %q", f.Kind, eventKinds)
 	}
 	if a.verdict != "" {
 		f.Verdict = new(bawn.Verdict)
@@ -176,6 +185,9 @@ func (a *auditFlags) resolve(e *Env) (string, audit.Filter, error) {
 		return "", f, err
 	}
 	dir, err := auditDir(e)
+	if err == nil {
+		f.Session, err = wholeSession(e, dir, f.Session)
+	}
 	return dir, f, err
 }
 
@@ -207,6 +219,11 @@ func auditQuery(e *Env, flags auditFlags, asJSON bool) error {
 		return err
 	}
 	p := newPrinter(e, asJSON, 200)
+	defer func() {
+		if table, ok := p.(*tablePrinter); ok && !table.header {
+			fmt.Fprintln(e.Stderr, "bawn: note: there is no such record")
+		}
+	}()
 	if f.Limit == 0 {
 		f.NewestFirst = flags.reverse
 		return printEntries(e, audit.Query(dir, f), p)

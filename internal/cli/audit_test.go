@@ -62,7 +62,7 @@ func runAudit(t *testing.T, state string, args ...string) (code int, stdout, std
 	case errors.As(err, &status):
 		code = int(status)
 	case err != nil:
-		code = report(e, err)
+		code = report(e, err, false)
 	}
 	stdout, stderr = read()
 	return code, stdout, stderr
@@ -187,7 +187,7 @@ func TestAuditUsage(t *testing.T) {
 		cmd := newAuditCommand(e)
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		cmd.SetArgs([]string{args})
-		if code := report(e, cmd.Execute()); code != ExitUsage {
+		if code := report(e, cmd.Execute(), false); code != ExitUsage {
 			_, msg := read()
 			t.Errorf("%s without HOME: exit code %d, %q; want %d", args, code, msg, ExitUsage)
 		}

@@ -29,13 +29,22 @@ func newPrinter(e *Env, asJSON bool, batch int) printer {
 	if asJSON {
 		return &jsonPrinter{w: w, each: batch == 1}
 	}
-	return &tablePrinter{w: w, batch: batch, colour: wantColour(e)}
+	return &tablePrinter{w: w, batch: batch, colour: wantColour(e), width: terminalWidth(e)}
 }
 
 // wantColour reports whether stdout is a terminal that shows colours and the
 // user has not refused them (no-color.org).
 func wantColour(e *Env) bool {
 	return e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb" && term.IsTerminal(int(e.Stdout.Fd()))
+}
+
+// terminalWidth returns the columns of the terminal that stdout is, or 0.
+func terminalWidth(e *Env) int {
+	width, _, err := term.GetSize(int(e.Stdout.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }
 
 // printEntries prints all entries. A broken line is told on stderr and makes the
@@ -146,11 +155,13 @@ func jsonText(v any, elements int) string {
 }
 
 // A tablePrinter aligns columns over a batch of rows; wider cells of a later
-// batch widen the column from there on. Nothing is cut.
+// batch widen the column from there on. Where width is not 0, ids are shortened
+// and long texts cut to it.
 type tablePrinter struct {
 	w      *bufio.Writer
 	batch  int // rows to align before any is written
 	colour bool
+	width  int // of the terminal, or 0
 	rows   [][]string
 	widths [7]int
 	header bool // was written
@@ -185,6 +196,7 @@ func cell(s string) string {
 }
 
 func (p *tablePrinter) flush() error {
+	p.fit()
 	for _, row := range p.rows {
 		for i, c := range row {
 			p.widths[i] = max(p.widths[i], min(utf8.RuneCountInString(c), maxPad))
@@ -195,6 +207,39 @@ func (p *tablePrinter) flush() error {
 	}
 	p.rows = p.rows[:0]
 	return p.w.Flush()
+}
+
+// On a terminal: how much of a session's id is shown, and how much of a long
+// text at least.
+const (
+	shownID  = 8
+	readable = 24
+)
+
+// fit cuts the rows to the terminal's width, as far as they stay readable.
+func (p *tablePrinter) fit() {
+	if p.width == 0 {
+		return
+	}
+	var widest [7]int
+	for _, row := range p.rows {
+		if id := []rune(row[1]); len(id) > shownID {
+			row[1] = string(id[:shownID])
+		}
+		row[5] = cut(row[5], readable)
+		for i, c := range row {
+			widest[i] = max(widest[i], utf8.RuneCountInString(c))
+		}
+	}
+	room := p.width - 2*(len(widest)-1)
+	for _, i := range []int{0, 1, 2, 3, 5} {
+		room -= widest[i]
+	}
+	resource := max(readable, room-min(widest[6], max(readable, room/3)))
+	reason := max(readable, room-min(widest[4], resource))
+	for _, row := range p.rows {
+		row[4], row[6] = cut(row[4], resource), cut(row[6], reason)
+	}
 }
 
 func (p *tablePrinter) writeRow(row []string) {

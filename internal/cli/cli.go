@@ -28,7 +28,7 @@ type Env struct {
 	Stdin          *os.File
 	Stdout, Stderr *os.File
 	Environ        []string
-	Dir            string // the working directory, absolute
+	Dir            string // the working directory, absolute; "" if it is gone
 }
 
 // Getenv returns the value of the last NAME=value in e.Environ, or "".
@@ -66,7 +66,13 @@ func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)
 func Main(args []string, e *Env) int {
 	root := newRoot(e, args)
 	root.SetArgs(args)
+	out := &output{w: e.Stdout}
+	root.SetOut(out)
 	err := root.Execute()
+	if err == nil {
+		err = out.err
+	}
+	err = outputError(e, err)
 	var status exitStatus
 	switch {
 	case err == nil:
@@ -74,16 +80,24 @@ func Main(args []string, e *Env) int {
 	case errors.As(err, &status):
 		return int(status)
 	}
-	return report(e, err)
+	return report(e, err, jsonWanted(root, args))
 }
 
-func report(e *Env, err error) int {
+// report tells of an error and returns its exit code.
+func report(e *Env, err error, asJSON bool) int {
 	code, hint := ExitUsage, "see \"bawn --help\""
 	var ce *Error
 	if errors.As(err, &ce) {
 		code, hint = ce.Code, ce.Hint
 	}
+	if asJSON {
+		runEnd{Exit: code, Error: newEndError(code, err, hint)}.write(e)
+		return code
+	}
 	fmt.Fprintf(e.Stderr, "bawn: error: %v\n", err)
+	if where := inside(e); where != "" && hiddenState(err) {
+		hint = "this is a guest, in " + where + ": bawn's log and configuration are outside and can't be seen from here"
+	}
 	if hint != "" {
 		fmt.Fprintf(e.Stderr, "bawn: hint: %s\n", hint)
 	}
@@ -94,27 +108,46 @@ func report(e *Env, err error) int {
 // command's time goes by before it runs.
 var verbs = map[string]func(*Env) *cobra.Command{
 	"run": newRunCommand, "audit": newAuditCommand, "config": newConfigCommand, "trust": newTrustCommand, "policy": newPolicyCommand, "doctor": newDoctorCommand,
+	"version": newVersionCommand,
 }
 
 // newRoot returns the root command with the verb that args name, or with all
 // of them if they name none.
 func newRoot(e *Env, args []string) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "bawn",
-		Short:         "Run AI coding agents as guests on your machine",
+		Use:   "bawn",
+		Short: "Run AI coding agents as guests on your machine",
+		Example: "  bawn doctor                 # what this machine can enforce\n" +
+			"  bawn run -- sh              # a shell as a guest\n" +
+			"  bawn run --plan -- make     # what would be enforced\n" +
+			"  bawn audit query --since 1h # what was done and refused",
 		Version:       Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Args:          onlyCommands,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	root.SetFlagErrorFunc(flagError)
 	root.SetIn(e.Stdin)
-	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
 	if len(args) > 0 && verbs[args[0]] != nil {
+		root.CompletionOptions.DisableDefaultCmd = true // it is a verb of its own, and not this one
 		root.AddCommand(verbs[args[0]](e))
 		return root
 	}
 	for _, verb := range verbs {
 		root.AddCommand(verb(e))
+	}
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		if c.Example == "" { // cobra's own
+			c.Example = map[string]string{
+				"completion": "  bawn completion bash > ~/.local/share/bash-completion/completions/bawn\n" +
+					"  bawn completion zsh > ~/.zfunc/_bawn\n  bawn completion fish > ~/.config/fish/completions/bawn.fish",
+				"help": "  bawn help run",
+			}[c.Name()]
+		}
 	}
 	return root
 }

@@ -14,7 +14,31 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/sandbox/native"
 )
+
+// inputsHere returns what the configuration of a session that is started in
+// the working directory depends on.
+func inputsHere(e *Env) (config.Inputs, error) {
+	dir, err := realDir(e, e.Dir)
+	if err != nil {
+		return config.Inputs{}, err
+	}
+	return configInputs(e, workspaceOf(dir, e.Getenv("HOME")), config.Flags{})
+}
+
+// realDir returns a directory without symbolic links; "" stands for a working
+// directory that is gone.
+func realDir(e *Env, dir string) (string, error) {
+	if dir == "" {
+		return "", usageError("change to a directory that exists", "the working directory does not exist")
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", usageError("change to a directory that exists", "working directory: %w", err)
+	}
+	return real, nil
+}
 
 // configInputs returns what the configuration of a session in the workspace
 // depends on. The workspace may be reached by symbolic links.
@@ -58,6 +82,8 @@ func configError(err error) error {
 	var errs config.Errors
 	if errors.As(err, &errs) && errs.Hint() != "" {
 		hint = errs.Hint()
+	} else if len(errs) > 0 && errs[0].Place.Layer == config.Command {
+		hint = "see \"bawn run --help\""
 	}
 	return &Error{Code: ExitUsage, Err: err, Hint: hint}
 }
@@ -66,7 +92,7 @@ func newConfigCommand(e *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "config",
 		Short:   "Show, check and start the configuration",
-		Args:    cobra.NoArgs,
+		Args:    onlyCommands,
 		Example: "  bawn config show --origin\n  bawn config check",
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -79,13 +105,17 @@ func newConfigShow(e *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "show",
 		Short:   "Print the effective configuration",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		Example: "  bawn config show\n  bawn config show --origin\n  bawn config show --json",
 		RunE: func(*cobra.Command, []string) error {
-			c, err := loadConfig(e, e.Dir, config.Flags{})
+			in, err := inputsHere(e)
+			if err != nil {
+				return err
+			}
+			c, err := config.Load(in)
 			switch {
 			case err != nil:
-				return err
+				return configError(err)
 			case asJSON:
 				return writeJSON(e.Stdout, map[string]any{"values": c.Origins()})
 			}
@@ -149,19 +179,24 @@ func newConfigCheck(e *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Look for mistakes in the configuration",
-		Long: "Without FILE, check all files that a session in the working directory would read.\n" +
+		Long: "Without FILE, check all files that a session started in the working directory would read;\n" +
+			"the project's is that of the git repository around it, as with bawn run.\n" +
 			"FILE is checked as a project's file if it is named .bawn/config.toml, as the user's otherwise.",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    oneFile,
 		Example: "  bawn config check\n  bawn config check ./new-config.toml\n  bawn config check project/.bawn/config.toml",
 		RunE: func(_ *cobra.Command, args []string) error {
-			in, err := configInputs(e, e.Dir, config.Flags{})
+			in, err := inputsHere(e)
 			if err == nil && len(args) == 1 {
 				in, err = checkedFile(e, in, args[0])
 			}
 			if err != nil {
 				return err
 			}
-			if _, err := config.Load(in); err != nil {
+			c, err := config.Load(in)
+			if err == nil {
+				err = c.Check(native.CredentialNames)
+			}
+			if err != nil {
 				return configError(err)
 			}
 			_, err = fmt.Fprintln(e.Stdout, "the configuration is valid")
@@ -194,7 +229,7 @@ func newConfigSchema(e *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "schema",
 		Short:   "Print the JSON Schema of a configuration file",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		Example: "  bawn config schema > config.schema.json",
 		RunE: func(*cobra.Command, []string) error {
 			_, err := e.Stdout.Write(config.Schema())
@@ -207,10 +242,10 @@ func newConfigPath(e *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "path",
 		Short:   "Print where the configuration files are",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		Example: "  bawn config path",
 		RunE: func(*cobra.Command, []string) error {
-			in, err := configInputs(e, e.Dir, config.Flags{})
+			in, err := inputsHere(e)
 			if err != nil {
 				return err
 			}
@@ -235,15 +270,15 @@ func newConfigInit(e *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "init",
 		Short:   "Write a first configuration file with every key commented out",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		Example: "  bawn config init && $EDITOR ~/.config/bawn/config.toml",
 		RunE: func(*cobra.Command, []string) error {
-			in, err := configInputs(e, e.Dir, config.Flags{})
+			in, err := inputsHere(e)
 			if err != nil {
 				return err
 			}
 			if err := os.MkdirAll(filepath.Dir(in.User()), 0o700); err != nil {
-				return &Error{Code: ExitInternal, Err: err}
+				return &Error{Code: ExitInternal, Err: err, Hint: "set HOME or XDG_CONFIG_HOME to a directory that you may write"}
 			}
 			err = atomicfile.Create(in.User(), config.Starter(in.Machine), 0o600)
 			switch {

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,7 @@ refused is checked from outside. What does not work is printed with the one
 command that mends it. The exit code is 1 when the default profile can't be
 enforced here.`,
 		Example: "  bawn doctor\n  bawn doctor --json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			r := doctor.Examine()
 			if err := printReport(e, r, asJSON); err != nil {
@@ -45,11 +46,15 @@ func printReport(e *Env, r doctor.Report, asJSON bool) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(struct {
 			doctor.Report
-			Healthy bool `json:"healthy"`
-		}{r, r.Healthy()})
+			Healthy bool   `json:"healthy"`
+			Inside  string `json:"inside,omitempty"` // the session that this is a guest of
+		}{r, r.Healthy(), inside(e)})
 	}
 	w := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%s, %s\n\n", r.System, r.User)
+	if where := inside(e); where != "" {
+		fmt.Fprintf(w, "this is a guest, in %s: no session starts inside another, whatever is tried below; run doctor outside\n\n", where)
+	}
 	for _, c := range r.Checks {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", mark(c), c.Name, c.Detail)
 		if !c.OK && c.Remedy != "" {
@@ -57,7 +62,7 @@ func printReport(e *Env, r doctor.Report, asJSON bool) error {
 		}
 	}
 	if len(r.Capabilities) > 0 {
-		fmt.Fprintf(w, "\nprovider %s enforces\n", r.Provider)
+		fmt.Fprintf(w, "\nprovider %s enforces%s\n", r.Provider, nothing(r))
 	}
 	for _, c := range r.Capabilities {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Strength, c.Attribute, how(c))
@@ -78,10 +83,19 @@ func mark(c doctor.Check) string {
 	switch {
 	case c.OK:
 		return "ok"
+	case c.NotTried:
+		return "untried"
 	case c.Needed:
 		return "MISSING"
 	}
 	return "absent"
+}
+
+func nothing(r doctor.Report) string {
+	if slices.ContainsFunc(r.Capabilities, func(c bawn.Capability) bool { return c.Strength != bawn.Unenforced }) {
+		return ""
+	}
+	return " nothing here"
 }
 
 func how(c bawn.Capability) string {

@@ -158,12 +158,12 @@ func (d *decider) stream() error {
 				wrong++
 			}
 			if err := enc.Encode(l); err != nil {
-				return outputError(err)
+				return outputError(d.e, err)
 			}
 		}
 		if in.Buffered() == 0 {
 			if err := out.Flush(); err != nil {
-				return outputError(err)
+				return outputError(d.e, err)
 			}
 		}
 		if err != nil && !errors.Is(err, errLong) {
@@ -171,16 +171,12 @@ func (d *decider) stream() error {
 		}
 	}
 	if err := out.Flush(); err != nil {
-		return outputError(err)
+		return outputError(d.e, err)
 	}
 	if wrong > 0 {
 		return usageError("see \"bawn policy decide --help\" for what an action has", "%d of the lines are no actions; each was denied", wrong)
 	}
 	return nil
-}
-
-func outputError(err error) error {
-	return &Error{Code: ExitInternal, Err: fmt.Errorf("write the decisions: %w", err)}
 }
 
 var errLong = errors.New("the line is longer than 1 MiB")

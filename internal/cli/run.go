@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
+	"runtime"
 	"strings"
 	"time"
 
@@ -16,9 +16,9 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/audit"
-	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
@@ -26,15 +26,6 @@ import (
 
 // sessionVariable tells a program inside which session it is in.
 const sessionVariable = "BAWN_SESSION"
-
-// runFlags are the flags of bawn run.
-type runFlags struct {
-	config.Flags
-	profile, provider, net, mode, agent, caches, memory, timeout, cwd string
-	cpus                                                              float64
-	pids                                                              int64
-	plan, asJSON, quiet                                               bool
-}
 
 func newRunCommand(e *Env) *cobra.Command {
 	f := &runFlags{}
@@ -62,97 +53,26 @@ no network unless --net says so. Everything it started is gone when it ends.`,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, e, args) },
 	}
 	f.declare(c)
+	completeRun(c, e)
 	return c
 }
 
-func (f *runFlags) declare(c *cobra.Command) {
-	fl := c.Flags()
-	fl.SetInterspersed(false)
-	fl.StringVar(&f.profile, "profile", "", "named profile of the configuration (built in: default, readonly, online, strict)")
-	fl.StringVar(&f.provider, "provider", "", "what enforces the isolation: native, or landlock where user namespaces are closed")
-	fl.StringVar(&f.net, "net", "", "network: none or full")
-	fl.StringArrayVar(&f.RW, "rw", nil, "`path` the guest may also write (repeatable)")
-	fl.StringArrayVar(&f.RO, "ro", nil, "`path` the guest may only read (repeatable)")
-	fl.StringArrayVar(&f.Deny, "deny", nil, "`path` the guest may not even read (repeatable)")
-	fl.StringArrayVar(&f.Open, "open", nil, "credentials the guest may read: a `name` such as gh or aws, or a path (repeatable)")
-	fl.StringArrayVar(&f.Env, "env", nil, "variable to pass through, `NAME`, PREFIX* or NAME=value (repeatable)")
-	fl.StringArrayVar(&f.Devices, "device", nil, "device below /dev by `name` (repeatable)")
-	fl.StringArrayVar(&f.Protected, "protect", nil, "further `name` that can't be written in the workspace (repeatable)")
-	fl.StringVar(&f.caches, "caches", "", "package caches: private, read-only or shared")
-	fl.StringVar(&f.cwd, "cwd", "", "directory to start in (default: the current one)")
-	fl.StringVar(&f.memory, "memory", "", "limit of memory, for example 512m or 4g")
-	fl.Int64Var(&f.pids, "pids", 0, "limit of processes and threads")
-	fl.Float64Var(&f.cpus, "cpus", 0, "limit of processor cores, for example 1.5")
-	fl.StringVar(&f.timeout, "timeout", "", "limit of time, for example 90s or 2h; ends with exit code 124")
-	fl.StringVar(&f.mode, "mode", "", "mode: "+strings.Join(bawn.ModeNames(), ", "))
-	fl.StringVar(&f.agent, "agent", "", "name of the agent in the audit log (default: the command's name)")
-	fl.BoolVar(&f.plan, "plan", false, "print what would be enforced, as JSON, and run nothing")
-	fl.BoolVar(&f.asJSON, "json", false, "print how the session ended as one line of JSON on standard error")
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "don't list refusals at the end")
-	for flag, values := range map[string][]string{
-		"net": {"none", "full"}, "mode": bawn.ModeNames(), "caches": {"private", "read-only", "shared"}, "provider": {native.Name, native.LandlockName},
-	} {
-		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	}
-}
-
-// given points at the values of the flags that were given.
-func (f *runFlags) given(c *cobra.Command) error {
-	texts := map[string]struct {
-		to   **string
-		from *string
-	}{
-		"profile": {&f.Profile, &f.profile}, "provider": {&f.Provider, &f.provider}, "net": {&f.Net, &f.net}, "mode": {&f.Mode, &f.mode},
-		"agent": {&f.Agent, &f.agent}, "caches": {&f.Caches, &f.caches}, "timeout": {&f.Timeout, &f.timeout},
-	}
-	for name, t := range texts {
-		if c.Flags().Changed(name) {
-			*t.to = t.from
-		}
-	}
-	if c.Flags().Changed("pids") {
-		f.PIDs = &f.pids
-	}
-	if c.Flags().Changed("cpus") {
-		f.CPUs = &f.cpus
-	}
-	if !c.Flags().Changed("memory") {
-		return nil
-	}
-	mb, err := megabytes(f.memory)
-	f.Memory = &mb
-	return err
-}
-
-// megabytes reads 512, 512m or 2g as MiB.
-func megabytes(s string) (int64, error) {
-	factor := int64(1)
-	number := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(s), "b"), "i")
-	switch {
-	case strings.HasSuffix(number, "g"):
-		factor, number = 1024, strings.TrimSuffix(number, "g")
-	case strings.HasSuffix(number, "m"):
-		number = strings.TrimSuffix(number, "m")
-	}
-	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || n <= 0 || n > 1<<40 {
-		return 0, usageError("for example: --memory 512m, --memory 4g", "--memory %q is no amount of memory", s)
-	}
-	return n * factor, nil
-}
-
 func (f *runFlags) run(c *cobra.Command, e *Env, args []string) error {
-	if err := f.given(c); err != nil {
+	if err := f.given(c, e); err != nil {
 		return err
 	}
 	s, err := f.session(e, args)
 	if err != nil {
-		return err
+		return nested(e, err)
 	}
 	if f.plan {
-		return printPlan(e, s)
+		if err := printPlan(e, s); err != nil || !f.asJSON {
+			return err
+		}
+		runEnd{}.write(e)
+		return nil
 	}
-	return f.execute(e, s)
+	return nested(e, f.execute(e, s))
 }
 
 // session puts everything together that a session needs, and starts nothing.
@@ -165,6 +85,9 @@ func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
 	cfg, err := loadConfig(e, ws, f.Flags)
 	if err != nil {
 		return nil, err
+	}
+	if err := cfg.Check(native.CredentialNames); err != nil {
+		return nil, configError(err)
 	}
 	provider, err := provider(e, cfg.Provider)
 	if err != nil {
@@ -193,12 +116,15 @@ func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
 	if err != nil {
 		return nil, planError(err)
 	}
-	return &runner.Session{Session: session, Provider: provider, Plan: plan, Argv: args, Dir: dir, Stdio: [3]*os.File{e.Stdin, e.Stdout, e.Stderr}}, nil
+	return &runner.Session{
+		Session: session, Provider: provider, Plan: plan, Argv: args, Dir: dir, Stdio: [3]*os.File{e.Stdin, e.Stdout, e.Stderr},
+		Remedy: remedies(e, cfg, session.Isolation),
+	}, nil
 }
 
 // provider returns the one with that name; without a name, the strongest.
 func provider(e *Env, name string) (sandbox.Provider, error) {
-	cache := filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", "probe.json")
+	cache := filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", "probe")
 	switch name {
 	case "", native.Name:
 		return native.New(cache), nil
@@ -209,13 +135,12 @@ func provider(e *Env, name string) (sandbox.Provider, error) {
 }
 
 func (f *runFlags) directory(e *Env) (string, error) {
-	dir := e.Dir
-	if f.cwd != "" {
-		dir = absolute(e, f.cwd)
+	if f.cwd == "" {
+		return realDir(e, e.Dir)
 	}
-	real, err := filepath.EvalSymlinks(dir)
+	real, err := filepath.EvalSymlinks(absolute(e, f.cwd))
 	if err != nil {
-		return "", usageError("name a directory that exists", "--cwd %q: %v", dir, err)
+		return "", usageError("name a directory that exists", "--cwd %q: %v", f.cwd, err)
 	}
 	return real, nil
 }
@@ -301,15 +226,14 @@ func printPlan(e *Env, s *runner.Session) error {
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(struct {
-		Provider  string         `json:"provider"`
-		Mode      bawn.Mode      `json:"mode"`
-		Agent     string         `json:"agent"`
-		Profile   string         `json:"profile"`
-		Workspace string         `json:"workspace"`
-		Network   string         `json:"network"`
-		Plan      sandbox.Plan   `json:"plan"`
-		Isolation bawn.Isolation `json:"-"`
-	}{s.Plan.Provider(), s.Mode, s.Agent, s.Isolation.Profile, s.Isolation.Workspace, s.Isolation.Network.String(), s.Plan, s.Isolation})
+		Provider  string       `json:"provider"`
+		Mode      bawn.Mode    `json:"mode"`
+		Agent     string       `json:"agent"`
+		Profile   string       `json:"policy_profile"`
+		Workspace string       `json:"workspace"`
+		Network   string       `json:"network"`
+		Plan      sandbox.Plan `json:"plan"`
+	}{s.Plan.Provider(), s.Mode, s.Agent, s.Isolation.Profile, s.Isolation.Workspace, s.Isolation.Network.String(), s.Plan})
 }
 
 // execute opens the log and runs the session.
@@ -323,16 +247,31 @@ func (f *runFlags) execute(e *Env, s *runner.Session) error {
 		return &Error{Code: ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
 	}
 	defer log.Close()
-	s.Guard = guard.Guard{Decider: policy.Launch{InSession: e.Getenv(sessionVariable)}, Recorder: log}
-	s.Details = details(s)
-	if s.Provider.Name() != native.Name && !f.quiet {
-		for _, c := range s.Plan.Partly() {
-			fmt.Fprintf(e.Stderr, "bawn: provider %q enforces %s in part: %s\n", s.Provider.Name(), c.Attribute, c.Why)
-		}
+	decider, err := launch(e, s)
+	if err != nil {
+		return err
 	}
+	s.Guard = guard.Guard{Decider: decider, Recorder: log}
+	s.Details = details(s)
+	f.sayPartly(e, s.Plan)
 	result, err := runner.Run(context.Background(), *s)
-	f.summary(e, s, result, err)
-	return f.outcome(result, err)
+	err = nested(e, f.outcome(result, err))
+	if f.asJSON {
+		return endOf(s, result, err).write(e)
+	}
+	f.summary(e, s, result)
+	return err
+}
+
+// launch decides whether the session may start at all.
+func launch(e *Env, s *runner.Session) (bawn.Decider, error) {
+	p, err := launchPolicy(e, s.Isolation.Workspace)
+	return policy.Launch{
+		InSession: e.Getenv(sessionVariable), Policy: p,
+		Session: policy.Question{
+			Mode: s.Mode, Autonomy: s.Autonomy, Contained: true, Workspace: s.Isolation.Workspace, Home: e.Getenv("HOME"), System: runtime.GOOS,
+		},
+	}, err
 }
 
 // details is the effective isolation as the first event states it.
@@ -366,7 +305,7 @@ func (f *runFlags) outcome(r runner.Result, err error) error {
 		}
 		return &Error{Code: ExitDenied, Err: err, Hint: hint}
 	case errors.As(err, &absent):
-		return &Error{Code: r.Code, Err: err, Hint: "the guest sees the system's programs and those in its PATH; \"bawn run --plan\" shows what it may read"}
+		return &Error{Code: r.Code, Err: err, Hint: redact.Visible(absent.Remedy)}
 	case errors.As(err, &start):
 		return &Error{Code: ExitInternal, Err: err, Hint: start.Remedy}
 	}

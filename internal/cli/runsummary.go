@@ -2,36 +2,127 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/native"
 )
 
 // maxListed is how many refusals the summary names.
 const maxListed = 10
 
-// summary tells the human, or with --json a program, what Bawn refused during
-// the session. Only refusals that Bawn pronounced itself are listed: an error
+// summary tells the human what Bawn refused during the session. Only refusals that Bawn pronounced itself are listed: an error
 // that a guest got from the kernel may have many reasons.
-func (f *runFlags) summary(e *Env, s *runner.Session, r runner.Result, err error) {
-	if f.asJSON {
-		f.jsonSummary(e, s, r, err)
-		return
-	}
-	if r.TimedOut {
-		fmt.Fprintf(e.Stderr, "bawn: the session's time of %v was up\n", s.Isolation.Resources.Timeout)
+func (f *runFlags) summary(e *Env, s *runner.Session, r runner.Result) {
+	for _, h := range r.Limits {
+		if h.Killed || !f.quiet {
+			fmt.Fprintf(e.Stderr, "bawn: %s (%s); %s\n", h.Reason, h.Rule, h.Remedy)
+		}
 	}
 	if f.quiet {
 		return
 	}
-	for i, d := range r.Denials {
+	told, histories := withoutHistories(r.Denials, e.Getenv("HOME"))
+	for i, d := range told {
 		if i == maxListed {
-			fmt.Fprintf(e.Stderr, "bawn: denied %d more; see \"bawn audit query --session %s\"\n", len(r.Denials)+r.Missed-maxListed, s.ID)
+			fmt.Fprintf(e.Stderr, "bawn: denied %d more; see \"bawn audit query --session %s\"\n", len(told)+r.Missed-maxListed, s.ID)
 			break
 		}
-		fmt.Fprintf(e.Stderr, "bawn: denied: %v %s (%s): %s; %s\n", d.Operation, redact.Visible(d.Resource), d.Rule, d.Reason, d.Remedy)
+		fmt.Fprintf(e.Stderr, "bawn: denied: %v %s (%s): %s; %s\n", d.Operation, redact.Visible(d.Resource), d.Rule, d.Reason, redact.Visible(d.Remedy))
+	}
+	if len(histories) > 0 {
+		fmt.Fprintf(e.Stderr, "bawn: note: what shells and editors remember is not kept: %s\n", redact.Visible(strings.Join(histories, ", ")))
+	}
+}
+
+// histories are files directly in the home directory in which interactive
+// programs keep what was typed. They try to write them at the end of every
+// session, nothing depends on it, and what else a guest would put there is none
+// of the user's.
+var histories = []string{
+	".bash_history", ".zsh_history", ".histfile", ".sh_history", ".ash_history", ".viminf?", ".viminf?.tmp", ".lesshst", ".lesshst?", ".lesshsQ",
+	".python_history", ".node_repl_history", ".psql_history", ".sqlite_history", ".mysql_history", ".wget-hsts", ".zcompdump*",
+}
+
+// withoutHistories takes out refused writes of histories, and names them.
+func withoutHistories(denials []sandbox.Denial, home string) (rest []sandbox.Denial, names []string) {
+	if real, err := filepath.EvalSymlinks(home); err == nil {
+		home = real
+	}
+	for _, d := range denials {
+		name := filepath.Base(d.Resource)
+		known := slices.ContainsFunc(histories, func(pattern string) bool {
+			ok, err := filepath.Match(pattern, name)
+			return ok && err == nil
+		})
+		if !known || filepath.Dir(d.Resource) != home || d.Rule != native.RuleReadOnly {
+			rest = append(rest, d)
+		} else if !slices.Contains(names, "~/"+name) {
+			names = append(names, "~/"+name)
+		}
+	}
+	return rest, names
+}
+
+// jsonWanted reports whether args are a bawn run whose end a program reads,
+// also where they can't be understood.
+func jsonWanted(root *cobra.Command, args []string) bool {
+	c, rest, err := root.Find(args)
+	if err != nil || c.Name() != "run" {
+		return false
+	}
+	if c.Flags().Changed("json") || c.Flags().NArg() > 0 { // was understood as far as the guest's command
+		wanted, err := c.Flags().GetBool("json")
+		return err == nil && wanted
+	}
+	if i := slices.Index(rest, "--"); i >= 0 {
+		rest = rest[:i]
+	}
+	return slices.Contains(rest, "--json")
+}
+
+// runEnd is the line of JSON with which bawn run --json ends. Keys are those
+// of the audit log (docs/audit-format.md).
+type runEnd struct {
+	Session    string            `json:"session,omitempty"` // "" where none was made
+	Exit       int               `json:"exit"`
+	TimedOut   bool              `json:"timedOut,omitempty"`
+	Limits     []sandbox.Hit     `json:"limits,omitempty"`
+	Error      *endError         `json:"error,omitempty"` // where Bawn, and not the guest, decided on the exit code
+	DurationMS int64             `json:"durationMs"`
+	Denials    []jsonDenial      `json:"denials"`
+	Missed     int               `json:"denialsNotListed,omitempty"`
+	InPart     []bawn.Capability `json:"enforcedInPart,omitempty"`
+}
+
+// endError says why, for a program and for a human.
+type endError struct {
+	Code    string `json:"code"` // usage, denied, not_executable, not_found, unenforceable, timeout or failed
+	Message string `json:"message"`
+	Remedy  string `json:"remedy,omitempty"`
+}
+
+// sayPartly says before the start what the session asked for and gets in part
+// only, in doctor's words. The line of --json says it at the end.
+func (f *runFlags) sayPartly(e *Env, p sandbox.Plan) {
+	if f.quiet || f.asJSON {
+		return
+	}
+	for _, c := range p.Partly() {
+		line := "bawn: " + c.Attribute + " is enforced in part: " + how(c)
+		if c.Remedy != "" {
+			line += "; " + c.Remedy
+		}
+		fmt.Fprintln(e.Stderr, line)
 	}
 }
 
@@ -45,23 +136,54 @@ type jsonDenial struct {
 	Remedy    string         `json:"remedy"`
 }
 
-func (f *runFlags) jsonSummary(e *Env, s *runner.Session, r runner.Result, err error) {
-	out := struct {
-		Session    string            `json:"session"`
-		Exit       int               `json:"exit"`
-		TimedOut   bool              `json:"timedOut,omitempty"`
-		Error      string            `json:"error,omitempty"`
-		DurationMS int64             `json:"durationMs"`
-		Denials    []jsonDenial      `json:"denials"`
-		Missed     int               `json:"denialsNotListed,omitempty"`
-		InPart     []bawn.Capability `json:"enforcedInPart,omitempty"`
-	}{Session: s.ID, Exit: r.Code, TimedOut: r.TimedOut, DurationMS: r.Duration.Milliseconds(), Denials: []jsonDenial{}, Missed: r.Missed, InPart: s.Plan.Partly()}
-	if err != nil {
-		out.Error = err.Error()
+func newEndError(exit int, err error, remedy string) *endError {
+	return &endError{Code: errorWord(exit, err), Message: err.Error(), Remedy: remedy}
+}
+
+// errorWord is an error's name for programs.
+func errorWord(exit int, err error) string {
+	var absent *sandbox.NotFoundError
+	var mismatch *sandbox.MismatchError
+	switch {
+	case exit == ExitUsage:
+		return "usage"
+	case errors.As(err, &mismatch):
+		return "unenforceable"
+	case exit == ExitNotFound:
+		return "not_found"
+	case errors.As(err, &absent):
+		return "not_executable"
+	case exit == ExitDenied:
+		return "denied"
 	}
+	return "failed"
+}
+
+// endOf describes a session that was made; err is what outcome returned.
+func endOf(s *runner.Session, r runner.Result, err error) runEnd {
+	end := runEnd{Session: s.ID, Exit: r.Code, TimedOut: r.TimedOut, Limits: r.Limits, DurationMS: r.Duration.Milliseconds(), Missed: r.Missed, InPart: s.Plan.Partly()}
 	for _, d := range r.Denials {
-		out.Denials = append(out.Denials, jsonDenial(d))
+		end.Denials = append(end.Denials, jsonDenial(d))
 	}
-	line, _ := json.Marshal(out) // strings, numbers and lists of them
+	var ce *Error
+	if errors.As(err, &ce) {
+		end.Exit, end.Error = ce.Code, newEndError(ce.Code, ce.Err, ce.Hint)
+	}
+	if r.TimedOut && end.Error == nil {
+		end.Error = &endError{Code: "timeout", Message: fmt.Sprintf("the session's time of %v was up", s.Isolation.Resources.Timeout), Remedy: "give it more with --timeout"}
+	}
+	return end
+}
+
+// write prints the line; what it returns makes its exit code Bawn's.
+func (end runEnd) write(e *Env) error {
+	if end.Denials == nil {
+		end.Denials = []jsonDenial{}
+	}
+	line, _ := json.Marshal(end) // strings, numbers and lists of them
 	fmt.Fprintf(e.Stderr, "%s\n", line)
+	if end.Exit == 0 {
+		return nil
+	}
+	return exitStatus(end.Exit)
 }

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -17,8 +20,8 @@ func newTrustCommand(e *Env) *cobra.Command {
 		Use:   "trust [FILE]",
 		Short: "Let a project's configuration widen what its sessions may do",
 		Long: "Show what the project's file asks for beyond your own configuration, and permit it from now on.\n" +
-			"This holds for exactly the bytes that were read: any change ends it. Without FILE it is .bawn/config.toml\nof the working directory.",
-		Args:    cobra.MaximumNArgs(1),
+			"This holds for exactly the bytes that were read: any change ends it. Without FILE it is .bawn/config.toml\nof the workspace: the git repository around the working directory, or else that directory.",
+		Args:    oneFile,
 		Example: "  bawn trust\n  bawn trust project/.bawn/config.toml\n  bawn trust --list\n  bawn trust --forget",
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch {
@@ -29,9 +32,9 @@ func newTrustCommand(e *Env) *cobra.Command {
 			case list:
 				return listTrust(e, asJSON)
 			}
-			file := absolute(e, config.ProjectFile)
-			if len(args) == 1 {
-				file = absolute(e, args[0])
+			file, err := projectFile(e, args)
+			if err != nil {
+				return err
 			}
 			if forget {
 				return forgetTrust(e, file)
@@ -45,6 +48,16 @@ func newTrustCommand(e *Env) *cobra.Command {
 	return c
 }
 
+// projectFile returns the file that args name, or else that of the workspace a
+// session would have here.
+func projectFile(e *Env, args []string) (string, error) {
+	if len(args) == 1 {
+		return absolute(e, args[0]), nil
+	}
+	in, err := inputsHere(e)
+	return filepath.Join(in.Workspace, config.ProjectFile), err
+}
+
 func addTrust(e *Env, file string) error {
 	workspace, ok := strings.CutSuffix(file, "/"+config.ProjectFile)
 	if !ok {
@@ -55,7 +68,10 @@ func addTrust(e *Env, file string) error {
 		return err
 	}
 	t, err := config.Examine(in)
-	if err != nil {
+	switch {
+	case errors.Is(exists(file), fs.ErrNotExist):
+		return usageError("without such a file there is nothing to trust", "%q does not exist", file)
+	case err != nil:
 		return configError(err)
 	}
 	if len(t.Widens) == 0 {
@@ -71,8 +87,13 @@ func addTrust(e *Env, file string) error {
 	return err
 }
 
+func exists(file string) error {
+	_, err := os.Lstat(file)
+	return err
+}
+
 func listTrust(e *Env, asJSON bool) error {
-	in, err := configInputs(e, e.Dir, config.Flags{})
+	in, err := inputsHere(e)
 	if err != nil {
 		return err
 	}
@@ -82,6 +103,9 @@ func listTrust(e *Env, asJSON bool) error {
 	}
 	if asJSON {
 		return writeJSON(e.Stdout, map[string]any{"trusted": append([]config.Trust{}, trusted...)})
+	}
+	if len(trusted) == 0 {
+		fmt.Fprintln(e.Stderr, "bawn: note: no project's file is trusted")
 	}
 	for _, t := range trusted {
 		if _, err := fmt.Fprintf(e.Stdout, "%s  %s  %s\n  %s\n", t.At.Format(time.RFC3339), t.SHA256, t.Path, strings.Join(t.Widens, "\n  ")); err != nil {
@@ -93,7 +117,7 @@ func listTrust(e *Env, asJSON bool) error {
 
 // forgetTrust works also where the file is gone by now.
 func forgetTrust(e *Env, file string) error {
-	in, err := configInputs(e, e.Dir, config.Flags{})
+	in, err := inputsHere(e)
 	if err != nil {
 		return err
 	}

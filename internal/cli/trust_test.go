@@ -57,7 +57,7 @@ func TestTrustRefuses(t *testing.T) {
 	if out := h.must(newTrustCommand); !strings.Contains(out, "widens nothing") {
 		t.Errorf("%s", out)
 	}
-	h.put("ws/.bawn/config.toml", "isolation.network = 'full'\nisolation.provider = 'host'\n")
+	h.put("ws/.bawn/config.toml", "isolation.network = 'full'\nisolation.provider = 'native'\n")
 	h.fails(newTrustCommand, "whether trusted or not", "")
 	h.put(".local/state/bawn/trust.json", "{")
 	h.put("ws/.bawn/config.toml", "isolation.network = 'full'\n")

@@ -36,13 +36,11 @@ type Inputs struct {
 
 // A Config is the effective configuration. It does not change once loaded.
 type Config struct {
-	Mode                bawn.Mode
-	Autonomy            bawn.Autonomy
-	Agent               string
-	Provider            string // one of Providers; "" lets Bawn pick
-	Fallback            string // "refuse" or "ask"
-	AllowFallbackToHost bool
-	Profile             string
+	Mode     bawn.Mode
+	Autonomy bawn.Autonomy
+	Agent    string
+	Provider string // one of Providers; "" lets Bawn pick
+	Profile  string
 	// Open names the credentials whose read is opened again: absolute paths,
 	// which are mounts of the Isolation too, and names such as "gh". A path
 	// that is a read-write mount is opened as well.
@@ -71,7 +69,6 @@ func Load(in Inputs) (*Config, error) {
 	if st, err = in.project(st); err != nil {
 		return nil, err
 	}
-	st.hostNamed = st.scalars["isolation.provider"].value == "host"
 	flags, err := in.Flags.settings(st.paths)
 	if err != nil {
 		return nil, err
@@ -86,7 +83,7 @@ func Load(in Inputs) (*Config, error) {
 func (in Inputs) before() (*state, error) {
 	p, err := in.paths()
 	if err != nil {
-		return nil, Errors{{Problem: err.Error()}}
+		return nil, Errors{{Problem: err.Error(), Hint: "change to a project's directory, or name one with --cwd"}}
 	}
 	if in.Machine.MemoryMB <= 0 {
 		return nil, Errors{{Problem: fmt.Sprintf("the machine's memory is %d MiB; want what the default limits can be measured by", in.Machine.MemoryMB)}}
@@ -212,21 +209,13 @@ func xdg(dir, home, otherwise string) string {
 
 // config checks what only the whole can show, and reads off the result.
 func (st *state) config() (*Config, error) {
-	provider, enabled := st.scalars["isolation.provider"], st.scalars["isolation.enabled"]
-	allow := st.scalars["isolation.allow_fallback_to_host"].value == true
-	switch {
-	case enabled.value == false && provider.value != "host":
-		return nil, Errors{{Place: enabled.at, Problem: "isolation.enabled = false is refused: there is no session without isolation unless you name the provider",
-			Hint: `to run without a sandbox set isolation.provider = "host" in your own configuration`}}
-	case provider.value == "host" && !st.hostNamed && !allow:
-		return nil, Errors{{Place: provider.at, Problem: `provider "host" means no isolation, and a flag alone can't choose it`,
-			Hint: "set isolation.allow_fallback_to_host = true or isolation.provider = \"host\" in your own configuration"}}
+	if enabled := st.scalars["isolation.enabled"]; enabled.value == false {
+		return nil, Errors{{Place: enabled.at, Problem: "isolation.enabled = false is refused: there is no session without isolation", Hint: "remove the line"}}
 	}
 	return &Config{
 		Mode: modeNamed(st.scalars["mode"].value), Autonomy: st.finalAutonomy(), Agent: st.text("agent"),
-		Provider: st.text("isolation.provider"), Fallback: st.text("isolation.fallback"), AllowFallbackToHost: allow,
-		Profile: st.text("isolation.policy_profile"),
-		Open:    st.list("open"), Protected: st.list("protected"), st: st,
+		Provider: st.text("isolation.provider"), Profile: st.text("isolation.policy_profile"),
+		Open: st.list("open"), Protected: st.list("protected"), st: st,
 	}, nil
 }
 

@@ -26,7 +26,7 @@ func TestNoFileGivesTheClosedDefault(t *testing.T) {
 			t.Errorf("%s is %v; want %v", path, got, want)
 		}
 	}
-	if c.Mode != bawn.ModeNormal || c.Autonomy != bawn.AutonomyModerate || c.Provider != "" || c.Fallback != "refuse" || c.AllowFallbackToHost || c.Profile != "default" {
+	if c.Mode != bawn.ModeNormal || c.Autonomy != bawn.AutonomyModerate || c.Provider != "" || c.Profile != "default" {
 		t.Errorf("default = %+v", c)
 	}
 }
@@ -71,8 +71,8 @@ func TestLayers(t *testing.T) {
 		t.Errorf("mode %v, agent %q, network %v", c.Mode, c.Agent, iso.Network)
 	}
 	same(t, map[string]string{
-		in.Workspace: "read-write workspace", in.Workspace + "/secrets": "hidden project config", in.Workspace + "/docs": "read-only project config",
-		in.Home + "/cache": "read-write user config", "/data": "read-write user config", "/data/fixed": "read-only project config", "/srv": "hidden --deny",
+		in.Workspace: "read-write workspace", in.Workspace + "/secrets": "hidden project config " + in.projectFile() + ":3:9", in.Workspace + "/docs": "read-only project config " + in.projectFile() + ":4:7",
+		in.Home + "/cache": "read-write user config " + in.User() + ":4:7", "/data": "read-write user config " + in.User() + ":4:18", "/data/fixed": "read-only project config " + in.projectFile() + ":4:15", "/srv": "hidden --deny",
 		in.State(): "hidden bawn's own state", in.Home + "/.config/bawn": "hidden bawn's own state", "/etc/bawn": "hidden bawn's own state",
 	}, mountMap(iso))
 }
@@ -243,41 +243,37 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// TestHostProvider is SPEC K1: no isolation only by name, in the user's or the
-// managed file.
+// TestHostProvider is SPEC K1: nothing takes the isolation away, and a line
+// that asks for that is refused where it stands, with the reason.
 func TestHostProvider(t *testing.T) {
-	host := Flags{Provider: ptr("host")}
-	for _, c := range []struct {
-		managed, user, project string
-		flags                  Flags
-		want                   string // the provider, or a part of the error
-		ok                     bool
-	}{
-		{"", "[isolation]\nprovider='host'", "", Flags{}, "host", true},
-		{"", "[isolation]\nprovider='host'\nenabled=false", "", Flags{}, "host", true},
-		{"[isolation]\nprovider='host'", "", "", Flags{}, "host", true},
-		{"", "[isolation]\nprovider='host'", "", host, "host", true},
-		{"", "[isolation]\nallow_fallback_to_host=true", "", host, "host", true},
-		{"", "", "", Flags{Provider: ptr("native")}, "native", true},
-		{"", "", "", host, "a flag alone can't choose it", false},
-		{"", "[isolation]\nenabled=false", "", Flags{}, "isolation.enabled = false is refused", false},
-		{"", "[isolation]\nprovider='host'\nenabled=false", "", Flags{Provider: ptr("native")}, "isolation.enabled = false is refused", false},
-		{"", "", "[isolation]\nprovider='host'", Flags{}, "can't be set by a project", false},
-		{"", "", "[isolation]\nallow_fallback_to_host=true", host, "can't be set by a project", false},
-		{"pinned=['isolation.provider']", "[isolation]\nprovider='host'", "", Flags{}, "is pinned at", false},
-		{"pinned=['isolation.provider']", "[isolation]\nallow_fallback_to_host=true", "", host, "is pinned at", false},
+	for _, c := range []struct{ text, at, want, hint string }{
+		{"[isolation]\nprovider='host'", "2:10", `isolation.provider is "host"; want one of`, "no session without isolation"},
+		{"[isolation]\nenabled=false", "2:1", "isolation.enabled = false is refused", "remove the line"},
+		{"[isolation]\nallow_fallback_to_host=true", "2:1", "unknown key", "there is no fallback"},
+		{"[isolation]\nfallback='ask'", "2:1", "unknown key", "there is no fallback"},
+		{"[isolation]\nfallback='refuse'", "2:1", "unknown key", "there is no fallback"},
 	} {
-		in := world(t)
-		put(t, in.ManagedPath, c.managed)
-		put(t, in.User(), c.user)
-		put(t, in.projectFile(), c.project)
-		in.Flags = c.flags
-		got, err := Load(in)
-		switch {
-		case c.ok && (err != nil || got.Provider != c.want):
-			t.Errorf("%q: %v, %v; want provider %q", c.user, got, err, c.want)
-		case !c.ok && (err == nil || !strings.Contains(err.Error(), c.want)):
-			t.Errorf("%q %q: %v; want an error with %q", c.user, c.project, err, c.want)
+		for _, layer := range []func(Inputs) string{Inputs.managed, Inputs.User, Inputs.projectFile} {
+			in := world(t)
+			put(t, layer(in), c.text)
+			errs := refused(t, in)
+			if layer(in) == in.projectFile() && c.want != "unknown key" && strings.Contains(errs.Error(), "can't be set by a project") {
+				continue
+			}
+			if want := layer(in) + ":" + c.at + ": " + c.want; !strings.HasPrefix(errs.Error(), want) || !strings.Contains(errs.Hint(), c.hint) {
+				t.Errorf("%q: %v, hint %q; want %q, hint %q", c.text, errs, errs.Hint(), want, c.hint)
+			}
+		}
+	}
+	in := world(t)
+	in.Flags = Flags{Provider: ptr("host")}
+	if errs := refused(t, in); !strings.HasPrefix(errs.Error(), "--provider: ") || !strings.Contains(errs.Hint(), "no session without isolation") {
+		t.Errorf("--provider host: %v, hint %q", errs, errs.Hint())
+	}
+	for _, provider := range []string{"", "native", "landlock"} {
+		in.Flags = Flags{Provider: &provider}
+		if got := mustLoad(t, in).Provider; got != provider {
+			t.Errorf("provider %q; want %q", got, provider)
 		}
 	}
 }
@@ -294,8 +290,8 @@ func TestPins(t *testing.T) {
 		{"isolation.network", "", flag(Flags{Net: ptr("full")}), true},
 		{"isolation.network", "", flag(Flags{Profile: ptr("online")}), true},
 		{"isolation.network", "[isolation]\npolicy_profile='online'", Flags{}, true},
-		{"isolation", "[isolation.resources]\nmemory_mb=1", Flags{}, true},
-		{"isolation.resources", "", flag(Flags{Memory: ptr(int64(1))}), true},
+		{"isolation", "[isolation.resources]\nmemory_mb=16", Flags{}, true},
+		{"isolation.resources", "", flag(Flags{Memory: ptr(int64(16))}), true},
 		{"isolation.resources", "", flag(Flags{Profile: ptr("strict")}), true},
 		{"isolation.resources", "mode='plan'", Flags{}, false},
 		{"isolation.rw", "[isolation]\nrw=['/x']", Flags{}, true},

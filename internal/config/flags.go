@@ -2,12 +2,13 @@ package config
 
 import (
 	"fmt"
+	"strings"
 )
 
 // Flags are the command line's values. What is nil or empty was not given.
 // They mean what the keys of the same name mean, and are checked the same way.
 type Flags struct {
-	Profile, Provider, Fallback, Mode, Autonomy, Agent *string
+	Profile, Provider, Mode, Autonomy, Agent *string
 
 	Net, Caches, Timeout *string  // Timeout as in "90m"
 	CPUs                 *float64 // cores
@@ -24,7 +25,6 @@ func (f Flags) settings(p paths) (*file, error) {
 	b := flagReader{paths: p, out: &file{}}
 	b.text("--profile", "isolation.policy_profile", f.Profile)
 	b.text("--provider", "isolation.provider", f.Provider)
-	b.text("--fallback", "isolation.fallback", f.Fallback)
 	b.text("--mode", "mode", f.Mode)
 	b.text("--autonomy", "autonomy", f.Autonomy)
 	b.text("--agent", "agent", f.Agent)
@@ -43,7 +43,7 @@ func (f Flags) settings(p paths) (*file, error) {
 	b.list("--env", "isolation.env", f.Env)
 	b.list("--host", "isolation.hosts", f.Hosts)
 	b.list("--device", "isolation.devices", f.Devices)
-	b.list("--protected", "isolation.protected", f.Protected)
+	b.list("--protect", "isolation.protected", f.Protected)
 	return b.out, b.errs.err()
 }
 
@@ -57,6 +57,18 @@ func flagPlace(flag string) Place { return Place{Layer: Command, Via: flag} }
 
 func (b *flagReader) keep(s setting) { b.out.settings = append(b.out.settings, s) }
 
+// refuse notes an error in the words of the command line: who typed the flag
+// need not know the key.
+func (b *flagReader) refuse(flag string, k *key, e *Error) {
+	e.Place = flagPlace(flag)
+	e.Problem = strings.TrimPrefix(e.Problem, k.path+": ")
+	if rest, ok := strings.CutPrefix(e.Problem, k.path+" is "); ok {
+		value, want, _ := strings.Cut(rest, "; want ")
+		e.Problem = value + " is refused; want " + want
+	}
+	b.errs.add(e)
+}
+
 func (b *flagReader) text(flag, path string, v *string) {
 	if v == nil {
 		return
@@ -64,8 +76,7 @@ func (b *flagReader) text(flag, path string, v *string) {
 	k := find(path)
 	value, err := textValue(k, *v, b.paths)
 	if err != nil {
-		err.Place = flagPlace(flag)
-		b.errs.add(err)
+		b.refuse(flag, k, err)
 		return
 	}
 	b.keep(setting{key: k, value: value, at: flagPlace(flag)})
@@ -81,8 +92,7 @@ func (b *flagReader) whole(flag, path string, v *int64) {
 func (b *flagReader) scalar(flag, path string, v any, rank float64) {
 	k := find(path)
 	if err := k.inRange(rank, fmt.Sprint(v)); err != nil {
-		err.Place = flagPlace(flag)
-		b.errs.add(err)
+		b.refuse(flag, k, err)
 		return
 	}
 	b.keep(setting{key: k, value: v, at: flagPlace(flag)})

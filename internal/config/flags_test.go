@@ -9,15 +9,15 @@ import (
 
 func TestFlagErrorsNameTheFlag(t *testing.T) {
 	for want, f := range map[string]Flags{
-		`--net: isolation.network is "ful"; want one of`:                      {Net: ptr("ful")},
-		`--profile: unknown profile "onlin"`:                                  {Profile: ptr("onlin")},
-		`--timeout: isolation.resources.timeout is "2"; want`:                 {Timeout: ptr("2")},
-		`--timeout: isolation.resources.timeout is "0s"; want 1s to 720h0m0s`: {Timeout: ptr("0s")},
-		`--memory: isolation.resources.memory_mb is "0"; want 1 to`:           {Memory: ptr(int64(0))},
-		`--cpus: isolation.resources.cpus is "-1"; want 0.01 to 4096`:         {CPUs: ptr(-1.0)},
-		`--rw: path "" is empty`:                                              {RW: []string{""}},
-		`--env: env "*" would pass every variable`:                            {Env: []string{"*"}},
-		`--agent: agent: agent "a b" is no name`:                              {Agent: ptr("a b")},
+		`--net: "ful" is refused; want one of ["none" "allowlist" "full"]`: {Net: ptr("ful")},
+		`--profile: unknown profile "onlin"`:                               {Profile: ptr("onlin")},
+		`--timeout: "2" is refused; want a string such as "90m"`:           {Timeout: ptr("2")},
+		`--timeout: "0s" is refused; want 1s to 720h0m0s`:                  {Timeout: ptr("0s")},
+		`--memory: "0" is refused; want 16 to`:                             {Memory: ptr(int64(0))},
+		`--cpus: "-1" is refused; want 0.01 to 4096`:                       {CPUs: ptr(-1.0)},
+		`--rw: path "" is empty`:                                           {RW: []string{""}},
+		`--env: env "*" would pass every variable`:                         {Env: []string{"*"}},
+		`--agent: agent "a b" is no name`:                                  {Agent: ptr("a b")},
 	} {
 		in := world(t)
 		in.Flags = f
@@ -26,11 +26,11 @@ func TestFlagErrorsNameTheFlag(t *testing.T) {
 		}
 	}
 	in := world(t)
-	in.Flags = Flags{CPUs: ptr(1.5), Open: []string{"gh", "~/.aws/config"}, Devices: []string{"kvm"}, Hosts: []string{"a.example"}, Protected: []string{"x"}, Caches: ptr("shared"), Fallback: ptr("ask")}
+	in.Flags = Flags{CPUs: ptr(1.5), Open: []string{"gh", "~/.aws/config"}, Devices: []string{"kvm"}, Hosts: []string{"a.example"}, Protected: []string{"x"}, Caches: ptr("shared")}
 	c := mustLoad(t, in)
 	iso := c.Isolation(in.Workspace)
 	same(t, []string{"gh", in.Home + "/.aws/config"}, c.Open)
-	if iso.Resources.CPUs != 1.5 || iso.Caches != bawn.CacheShared || c.Fallback != "ask" || iso.Devices[0] != "kvm" || iso.Hosts[0] != "a.example" || accessAt(iso, c.Open[1]) != bawn.ReadOnly {
+	if iso.Resources.CPUs != 1.5 || iso.Caches != bawn.CacheShared || iso.Devices[0] != "kvm" || iso.Hosts[0] != "a.example" || accessAt(iso, c.Open[1]) != bawn.ReadOnly {
 		t.Errorf("%+v %+v", c, iso)
 	}
 }

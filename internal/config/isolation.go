@@ -49,15 +49,21 @@ func each(list []string, f func(string) string) []string {
 	return list
 }
 
-// mounts returns what each path gives: what the trusted layers say, closed
-// further by an untrusted project, Bawn's own directories hidden.
-func (c *Config) mounts(move func(string) string) []bawn.Mount {
+// effective returns what each path gives: what the trusted layers say, closed
+// further by an untrusted project.
+func (c *Config) effective() map[string]reach {
 	all := maps.Clone(c.st.reaches)
 	for _, n := range c.st.narrowed {
 		if old, ok := all[n.path]; c.st.counts(n) && (!ok || n.access < old.access) {
 			all[n.path] = n.reach
 		}
 	}
+	return all
+}
+
+// mounts returns what each path gives, Bawn's own directories hidden.
+func (c *Config) mounts(move func(string) string) []bawn.Mount {
+	all := c.effective()
 	for _, own := range c.st.paths.own {
 		all[own] = reach{bawn.Hidden, Place{Via: "bawn's own state"}}
 	}

@@ -55,8 +55,12 @@ func (k *key) limit() bool { return strings.HasPrefix(k.path, "isolation.resourc
 
 // Providers lists the names that isolation.provider accepts.
 func Providers() []string {
-	return []string{"", "native", "landlock", "host"}
+	return []string{"", "native", "landlock"}
 }
+
+// MinMemoryMB is the least memory that a session can be limited to, in MiB: with
+// less hardly a program starts, and who asks for it meant another unit.
+const MinMemoryMB = 16
 
 // keys is the table. The order is that of the starter file.
 var keys = []*key{
@@ -70,15 +74,11 @@ var keys = []*key{
 		doc: "the agent's name, as it appears in the audit log"},
 
 	{path: "isolation.enabled", kind: boolean, rule: never,
-		doc: `must be true, unless provider is "host"`},
+		doc: "must be true: there is no session without isolation"},
 	{path: "isolation.provider", kind: text, rule: never, oneOf: Providers(),
-		doc: `what enforces the isolation; "" picks the strongest that meets the policy; "host" means no isolation at all`},
+		doc: `what enforces the isolation; "" picks the strongest that meets the policy; "landlock" is for where user namespaces are closed`},
 	{path: "isolation.policy_profile", kind: text, rule: narrows, entry: profileName,
 		doc: "the profile that is laid over the keys of the layers before, below those of this file"},
-	{path: "isolation.allow_fallback_to_host", kind: boolean, rule: never,
-		doc: "whether the provider host may be used when asked for by a flag"},
-	{path: "isolation.fallback", kind: text, rule: never, oneOf: []string{"refuse", "ask"},
-		doc: "without a working sandbox: refuse the session, or run on the strongest verified rung and ask before every change"},
 
 	{path: "isolation.network", kind: text, rule: lower, profile: true, oneOf: []string{"none", "allowlist", "full"},
 		doc: "how much of the network a session reaches"},
@@ -109,7 +109,7 @@ var keys = []*key{
 		doc: "relative weight of the CPU time; the machine's default is 1024"},
 	{path: "isolation.resources.cpus", kind: number, rule: lower, profile: true, min: 0.01, max: 4096, unset: unlimited,
 		doc: "most cores, for example 1.5"},
-	{path: "isolation.resources.memory_mb", kind: whole, rule: lower, profile: true, min: 1, max: 1 << 30, unset: unlimited,
+	{path: "isolation.resources.memory_mb", kind: whole, rule: lower, profile: true, min: MinMemoryMB, max: 1 << 30, unset: unlimited,
 		doc: "most memory, MiB; three quarters of the machine's when it is not set"},
 	{path: "isolation.resources.tmp_mb", kind: whole, rule: lower, profile: true, min: 1, max: 1 << 30, unset: unlimited,
 		doc: "size of the private /tmp, /run and /dev/shm each, MiB; a quarter of the memory, at most 4096, when it is not set"},
@@ -121,6 +121,14 @@ var keys = []*key{
 		doc: "size of the largest file that can be written, MiB"},
 	{path: "isolation.resources.timeout", kind: duration, rule: lower, profile: true, min: 1, max: 30 * 24 * 3600, unset: unlimited,
 		doc: `wall clock of the whole session, for example "2h"`},
+}
+
+// unavailable says why a key or value that somebody may well write is refused: a
+// line that asks for less protection must never be read past.
+var unavailable = map[string]string{
+	"isolation.fallback":               "there is no fallback: without a working sandbox a session is refused; remove the line",
+	"isolation.allow_fallback_to_host": "there is no fallback: without a working sandbox a session is refused; remove the line",
+	"isolation.provider=host":          "there is no session without isolation; remove it, and \"bawn doctor\" shows what can be enforced here",
 }
 
 // extendsKey stands in profiles only.

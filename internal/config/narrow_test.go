@@ -149,8 +149,8 @@ func wantNarrower(t testing.TB, a, b *Config, what string) {
 // does trust excuse other mistakes.
 func TestWhatTrustDoesNotReach(t *testing.T) {
 	for _, line := range []string{
-		"isolation.provider='host'", "isolation.provider='native'", "isolation.enabled=true", "isolation.fallback='ask'",
-		"isolation.allow_fallback_to_host=true", "pinned=[]", "mode='x'", "profiles.wide.network='none'",
+		"isolation.provider='landlock'", "isolation.provider='native'", "isolation.enabled=true", "isolation.fallback='ask'",
+		"pinned=[]", "mode='x'", "profiles.wide.network='none'",
 	} {
 		in := world(t)
 		put(t, in.User(), base)

@@ -323,7 +323,9 @@ func (ps *parser) unknown(parts []part, what string) {
 		e.Problem = fmt.Sprintf("%s is a table; want [%s] and its keys", escaped(path), escaped(path))
 	} else {
 		e.Problem = fmt.Sprintf("unknown %s %s", what, quote(path))
-		e.Hint = suggest(parts, what)
+		if e.Hint = unavailable[path]; e.Hint == "" {
+			e.Hint = suggest(parts, what)
+		}
 	}
 	ps.errs.add(e)
 }

@@ -71,7 +71,7 @@ func TestBadInput(t *testing.T) {
 		{"isolation.resources.pids_limit = 0", "1:34", `is "0"; want 1 to 4194304`, ""},
 		{"isolation.resources.pids_limit = -5", "1:34", `is "-5"; want`, ""},
 		{"isolation.resources.memory_mb = 1.5", "1:33", "must be an integer, not a number", ""},
-		{"isolation.resources.memory_mb = 99999999999999999999", "1:33", "want 1 to 1073741824", ""},
+		{"isolation.resources.memory_mb = 99999999999999999999", "1:33", "want 16 to 1073741824", ""},
 		{"isolation.resources.timeout = 7200", "1:31", `must be a string such as "90m" or "2h", not an integer`, ""},
 		{"isolation.resources.timeout = '2 hours'", "1:31", `is "2 hours"; want a string such as`, ""},
 		{"isolation.resources.timeout = '-2h'", "1:31", `is "-2h"; want 1s to 720h0m0s`, ""},

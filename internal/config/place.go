@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -56,10 +57,12 @@ func (p Place) why() string {
 	switch {
 	case p.Layer == Command && p.Via != "":
 		return p.Via
+	case p.Via != "" && p.Line > 0:
+		return p.Via + ", " + p.String()
 	case p.Via != "":
 		return p.Via + ", " + p.Layer.String()
 	}
-	return p.Layer.String() + " config"
+	return p.Layer.String() + " config " + p.String()
 }
 
 // An Error is one thing that is wrong with the configuration, where it stands
@@ -71,6 +74,8 @@ type Error struct {
 	// Widens is set where an untrusted project file asks for more than the
 	// layers before it give; it says for what. Trust would permit it.
 	Widens string
+	// Forbidden is set where a file is there and may not be read.
+	Forbidden bool
 }
 
 // Error writes the place, where there is one, and the problem.
@@ -106,6 +111,11 @@ func (es Errors) Hint() string {
 	return ""
 }
 
+// Forbidden reports whether a file of the configuration may not be read.
+func (es Errors) Forbidden() bool {
+	return slices.ContainsFunc(es, func(e *Error) bool { return e.Forbidden })
+}
+
 // widening reports whether trusting the file would be enough.
 func (es Errors) widening() bool {
 	return !slices.ContainsFunc(es, func(e *Error) bool { return e.Widens == "" })
@@ -138,7 +148,7 @@ func (es *Errors) take(at Place, err error) {
 	case errors.As(err, &one):
 		es.add(one)
 	default:
-		es.addf(at, "%v", err)
+		es.add(&Error{Place: at, Problem: err.Error(), Forbidden: errors.Is(err, fs.ErrPermission)})
 	}
 }
 

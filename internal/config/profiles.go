@@ -27,6 +27,12 @@ type profile struct {
 // builtinNames are the profiles that exist without any file.
 var builtinNames = []string{"default", "readonly", "online", "strict"}
 
+// BuiltinProfiles lists the profiles that exist without any file.
+func BuiltinProfiles() []string { return slices.Clone(builtinNames) }
+
+// Profiles lists the profiles that a session could be started with.
+func (c *Config) Profiles() []string { return c.st.profileNames() }
+
 // EnvDefault lists the environment variables of the default profile. None of
 // them is there to carry a credential.
 func EnvDefault() []string {

@@ -25,7 +25,7 @@ func wider(a, b *Config) []string {
 	}
 	note(b.Mode > a.Mode, "mode %v", b.Mode)
 	note(b.Autonomy > a.Autonomy, "autonomy %v", b.Autonomy)
-	note(b.Provider != a.Provider || b.Fallback != a.Fallback || b.AllowFallbackToHost != a.AllowFallbackToHost, "provider")
+	note(b.Provider != a.Provider, "provider")
 	note(y.Network > x.Network, "network %v", y.Network)
 	note(y.Caches > x.Caches, "caches %v", y.Caches)
 	note(x.Protect && !y.Protect, "protect")
@@ -90,7 +90,7 @@ func limits(a, b bawn.Resources) []limitPair {
 func drawFile(t *rapid.T, label string, profiles []string) string {
 	var b strings.Builder
 	for _, k := range keys {
-		if k.rule == never && k.path != "isolation.fallback" || rapid.IntRange(0, 3).Draw(t, label+k.path) > 0 {
+		if k.rule == never && k.path != "isolation.provider" || rapid.IntRange(0, 3).Draw(t, label+k.path) > 0 {
 			continue
 		}
 		if strings.HasPrefix(k.path, "isolation.policy_profile") {
@@ -243,7 +243,7 @@ func TestTheOracleSees(t *testing.T) {
 	for _, line := range []string{
 		"mode='permissive'", "autonomy='full'", "isolation.network='full'", "isolation.hosts=['x.org']", "isolation.rw=['/x']", "isolation.open=['ssh']",
 		"isolation.env=['X']", "isolation.env=['X=1']", "isolation.caches='shared'", "isolation.cache_dirs=['/x']", "isolation.devices=['fuse']",
-		"isolation.protect=false", "isolation.resources.memory_mb=20000", "isolation.resources.cpu_shares=2000", "isolation.fallback='ask'",
+		"isolation.protect=false", "isolation.resources.memory_mb=20000", "isolation.resources.cpu_shares=2000", "isolation.provider='landlock'",
 		"isolation.resources.timeout='48h'", "isolation.resources.tmp_mb=9999", "isolation.resources.open_files=20000",
 	} {
 		in := world(t)

@@ -72,7 +72,9 @@ func (k *key) schema() object {
 // counts without the line.
 func Starter(m Machine) []byte {
 	var b strings.Builder
-	b.WriteString("#:schema " + schemaID + "\n# Configuration of Bawn. Remove a \"# \" to change a value; \"bawn config check\" checks the file.\n")
+	b.WriteString("# Configuration of Bawn. Remove a \"# \" to change a value; \"bawn config check\" checks the file.\n" +
+		"# For an editor that completes keys: bawn config schema > config.schema.json beside this file,\n" +
+		"# and as its first line: #:schema ./config.schema.json\n")
 	st := newState(m, paths{workspace: "/workspace", home: "/home/user"})
 	section := ""
 	for _, k := range keys {

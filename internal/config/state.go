@@ -44,8 +44,6 @@ type state struct {
 	autonomy *scalar // most that an untrusted project file leaves
 	pins     map[string]Place
 	profiles map[string]*profile
-
-	hostNamed bool // a file names the provider host (SPEC K1)
 }
 
 // newState returns what the program itself says.
@@ -58,7 +56,7 @@ func newState(m Machine, p paths) *state {
 	}
 	for path, value := range map[string]any{
 		"mode": "normal", "agent": "", "isolation.enabled": true, "isolation.provider": "",
-		"isolation.policy_profile": "default", "isolation.allow_fallback_to_host": false, "isolation.fallback": "refuse",
+		"isolation.policy_profile": "default",
 	} {
 		st.scalars[path] = scalar{value: value}
 	}

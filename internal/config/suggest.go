@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// Nearest returns the candidate that word was most likely meant to be, or "".
+func Nearest(word string, candidates []string) string { return nearest(word, candidates) }
+
 // nearest returns the candidate that word was most likely meant to be, or "".
 // It is one with at most a third of its letters changed, not counting case and
 // dashes, or else one that begins with the word.

@@ -114,7 +114,11 @@ func (k *key) among(data string) *Error {
 	if slices.Contains(k.oneOf, data) {
 		return nil
 	}
-	return &Error{Problem: fmt.Sprintf("%s is %s; want one of %q", k.path, quote(data), k.oneOf), Hint: didYouMean(data, k.oneOf)}
+	hint := unavailable[k.path+"="+data]
+	if hint == "" {
+		hint = didYouMean(data, k.oneOf)
+	}
+	return &Error{Problem: fmt.Sprintf("%s is %s; want one of %q", k.path, quote(data), k.oneOf), Hint: hint}
 }
 
 func (k *key) inRange(v float64, data string) *Error {

@@ -5,13 +5,15 @@ package doctor
 
 import "github.com/bawn-dev/bawn"
 
-// A Check is one thing that was tried.
+// A Check is one thing that was tried, or could not be because another one it
+// stands on has failed.
 type Check struct {
-	Name   string `json:"name"`
-	OK     bool   `json:"ok"`
-	Needed bool   `json:"needed"` // by the default profile
-	Detail string `json:"detail,omitempty"`
-	Remedy string `json:"remedy,omitempty"` // the one command that mends it
+	Name     string `json:"name"`
+	OK       bool   `json:"ok"`
+	NotTried bool   `json:"notTried,omitempty"` // Detail names the check to mend first
+	Needed   bool   `json:"needed"`             // by the default profile
+	Detail   string `json:"detail,omitempty"`
+	Remedy   string `json:"remedy,omitempty"` // the one command that mends it
 }
 
 // A Report is what a machine can do.

@@ -20,12 +20,27 @@ func Examine() Report {
 	r := Report{
 		System: "Linux " + unix.ByteSliceToString(u.Release[:]) + " " + unix.ByteSliceToString(u.Machine[:]),
 		User:   fmt.Sprintf("uid %d", os.Geteuid()),
-		Checks: []Check{userNamespace(), namespaces(), mounts(), procfs(), sysfs(), devpts(), landlockABI(), notifications()},
 	}
-	r.Checks = append(r.Checks, devices()...)
-	r.Checks = append(r.Checks, whole())
+	users, spaces := []string{"user namespace"}, []string{"user namespace", "other namespaces"}
+	steps := []step{
+		{users[0], nil, userNamespace},
+		{spaces[1], users, namespaces},
+		{"mounts", spaces, mounts},
+		{"/proc of its own", spaces, procfs},
+		{"/sys of its own", spaces, sysfs},
+		{"terminals of its own", spaces, devpts},
+		{"Landlock", nil, landlockABI},
+		{"seccomp", nil, notifications},
+	}
+	all := step{name: "the sandbox as a whole", try: whole}
+	for _, s := range steps {
+		if s.name != "Landlock" { // where it is missing the mounts stand alone
+			all.needs = append(all.needs, s.name)
+		}
+	}
+	r.Checks = examine(append(append(steps, devices()...), all))
 	p := native.New("")
-	r.Provider, r.Capabilities = p.Name(), p.Capabilities()
+	r.Provider, r.Capabilities = p.Name(), proven(p.Capabilities(), r.Checks[len(r.Checks)-1])
 	return r
 }
 
@@ -39,7 +54,11 @@ func try(flags uintptr, add func(*rawproc.Program)) error {
 	if add != nil {
 		add(p)
 	}
-	in, err := rawproc.Start(rawproc.Config{Namespaces: unix.CLONE_NEWUSER | flags, Program: p})
+	return carryOut(unix.CLONE_NEWUSER|flags, p)
+}
+
+func carryOut(namespaces uintptr, p *rawproc.Program) error {
+	in, err := rawproc.Start(rawproc.Config{Namespaces: namespaces, Program: p})
 	if err != nil {
 		return err
 	}
@@ -59,15 +78,16 @@ func writeFile(p *rawproc.Program, name, text string) {
 }
 
 // check turns the outcome of a trial into a line of the report.
-func check(name string, err error, good, remedy string) Check {
+func check(err error, good, remedy string) Check {
 	if err != nil {
-		return Check{Name: name, Needed: true, Detail: err.Error(), Remedy: remedy}
+		return Check{Needed: true, Detail: err.Error(), Remedy: remedy}
 	}
-	return Check{Name: name, Needed: true, OK: true, Detail: good}
+	return Check{Needed: true, OK: true, Detail: good}
 }
 
 func userNamespace() Check {
-	return check("user namespace", try(0, nil), "created and mapped", native.UsernsRemedy())
+	err := try(0, nil)
+	return check(err, "created and mapped", native.NamespaceRemedy(err, "user"))
 }
 
 // namespaces tries each kind by itself, so that the missing one is named.
@@ -81,14 +101,19 @@ func namespaces() Check {
 	}
 	var missing []error
 	var have []string
+	var remedy string
 	for _, k := range kinds {
-		if err := try(k.flag, nil); err != nil {
-			missing = append(missing, fmt.Errorf("%s: %w", k.name, err))
-		} else {
+		err := try(k.flag, nil)
+		if err == nil {
 			have = append(have, k.name)
+			continue
+		}
+		missing = append(missing, fmt.Errorf("%s: %w", k.name, err))
+		if remedy == "" {
+			remedy = native.NamespaceRemedy(err, k.name)
 		}
 	}
-	return check("other namespaces", errors.Join(missing...), strings.Join(have, ", "), native.UsernsRemedy())
+	return check(errors.Join(missing...), strings.Join(have, ", "), remedy)
 }
 
 // mounts tries the calls by which the guest's root is built.
@@ -103,49 +128,72 @@ func mounts() Check {
 		p.Call("enter it", unix.SYS_CHDIR, "/proc")
 		p.Call("pivot_root", unix.SYS_PIVOT_ROOT, ".", ".")
 	})
-	return check("mounts", err, "cloned, read-only, pivoted", "Linux 5.12 or newer is needed; inside a container it needs the mount calls (docker run --security-opt seccomp=unconfined)")
+	return check(err, "cloned, read-only, pivoted", "Linux 5.12 or newer is needed; inside a container it needs the mount calls (docker run --security-opt seccomp=unconfined)")
 }
 
 func procfs() Check {
 	err := try(unix.CLONE_NEWNS|unix.CLONE_NEWPID, func(p *rawproc.Program) {
 		p.Call("mount proc", unix.SYS_MOUNT, "proc", "/proc", "proc", unix.MS_RDONLY, "")
 	})
-	return check("/proc of its own", err, "mounted", "inside a container, start it with an unmasked /proc (docker run --security-opt systempaths=unconfined)")
+	return check(err, "mounted", "inside a container, start it with an unmasked /proc (docker run --security-opt systempaths=unconfined)")
 }
 
 func sysfs() Check {
 	err := try(unix.CLONE_NEWNS|unix.CLONE_NEWNET, func(p *rawproc.Program) {
 		p.Call("mount sysfs", unix.SYS_MOUNT, "sysfs", "/sys", "sysfs", unix.MS_RDONLY, "")
 	})
-	return check("/sys of its own", err, "mounted", "inside a container, start it with an unmasked /sys (docker run --security-opt systempaths=unconfined)")
+	return check(err, "mounted", "inside a container, start it with an unmasked /sys (docker run --security-opt systempaths=unconfined)")
 }
 
 func devpts() Check {
 	err := try(unix.CLONE_NEWNS, func(p *rawproc.Program) {
 		p.Call("mount devpts", unix.SYS_MOUNT, "devpts", "/dev", "devpts", 0, "newinstance,ptmxmode=0666")
 	})
-	return check("terminals of its own", err, "devpts mounted", "the kernel needs CONFIG_UNIX98_PTYS")
+	return check(err, "devpts mounted", "the kernel needs CONFIG_UNIX98_PTYS")
 }
 
 func landlockABI() Check {
 	abi, err := landlock.ABI()
-	c := check("Landlock", err, fmt.Sprintf("ABI %d", abi), "boot with lsm=landlock,... or use Linux 5.13 or newer")
+	c := check(err, fmt.Sprintf("ABI %d", abi), "boot with lsm=landlock,... or use Linux 5.13 or newer")
 	c.Needed = false
-	switch {
-	case err != nil:
+	if err != nil {
 		c.Detail += ": the read-only mounts stand alone"
-	case abi < 6:
-		c.Detail += ": it does not confine signals and abstract sockets; the namespaces do"
+	} else {
+		c.Detail += landlockGaps(abi)
 	}
 	return c
 }
 
+// landlockGaps names what an older Landlock leaves to the other walls (the
+// table of ABIs in Documentation/userspace-api/landlock.rst).
+func landlockGaps(abi int) string {
+	var gaps []string
+	for _, g := range []struct {
+		until int
+		what  string
+	}{
+		{2, "it lets no file change its directory"},
+		{3, "it does not govern truncate(2); the read-only mounts do"},
+		{5, "it does not govern ioctl(2) on devices; a minimal /dev does"},
+		{6, "it does not confine signals and abstract sockets; the namespaces do"},
+	} {
+		if abi < g.until {
+			gaps = append(gaps, g.what)
+		}
+	}
+	if gaps == nil {
+		return ""
+	}
+	return ": " + strings.Join(gaps, "; ")
+}
+
 // devices are the host's nodes that a guest's /dev is made of.
-func devices() []Check {
-	var list []Check
-	for _, d := range []string{"null", "zero", "random", "urandom"} {
-		if _, err := os.Stat("/dev/" + d); err != nil {
-			list = append(list, Check{Name: "/dev/" + d, Needed: true, Detail: err.Error(), Remedy: "sudo mknod -m 666 /dev/" + d + " c 1 " + map[string]string{"null": "3", "zero": "5", "random": "8", "urandom": "9"}[d]})
+func devices() []step {
+	var list []step
+	for _, d := range []struct{ name, minor string }{{"null", "3"}, {"zero", "5"}, {"random", "8"}, {"urandom", "9"}} {
+		file := "/dev/" + d.name
+		if _, err := os.Stat(file); err != nil {
+			list = append(list, step{name: file, try: func() Check { return check(err, "", "sudo mknod -m 666 "+file+" c 1 "+d.minor) }})
 		}
 	}
 	return list

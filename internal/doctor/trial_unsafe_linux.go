@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,22 +20,26 @@ import (
 
 const sizeofMountAttr = unsafe.Sizeof(unix.MountAttr{})
 
-func mountAttr(_ *rawproc.Program, set uint64) rawproc.Ptr {
-	return rawproc.Ptr(unsafe.Pointer(&unix.MountAttr{Attr_set: set, Propagation: unix.MS_PRIVATE}))
+func mountAttr(p *rawproc.Program, set uint64) rawproc.Ptr {
+	return rawproc.Put(p, unix.MountAttr{Attr_set: set, Propagation: unix.MS_PRIVATE})
 }
 
 // notifications loads the guest's filter with a listener, as a session does.
 func notifications() Check {
 	filter, err := seccomp.Compile(seccomp.Guest(true))
 	if err == nil {
-		err = try(0, func(p *rawproc.Program) {
-			prog := &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-			p.Call("no new privileges", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-			p.Call("load the seccomp filter with a listener", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
-				unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, rawproc.Ptr(unsafe.Pointer(prog)))
-		})
+		p := &rawproc.Program{}
+		prog := rawproc.Put(p, unix.SockFprog{Len: uint16(len(filter)), Filter: rawproc.Array(p, filter)})
+		p.Call("no new privileges", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+		p.Call("load the seccomp filter with a listener", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+			unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, prog)
+		err = carryOut(0, p) // of all of them this one needs no namespace
 	}
-	return check("seccomp", err, "filter loaded, calls can be supervised", "Linux 5.19 or newer with CONFIG_SECCOMP_FILTER is needed")
+	remedy := "Linux 5.19 or newer with CONFIG_SECCOMP_FILTER is needed"
+	if errors.Is(err, unix.EBUSY) {
+		remedy = "another supervisor holds this process already; run bawn outside of it"
+	}
+	return check(err, "filter loaded, calls can be supervised", remedy)
 }
 
 // probe is what the guest of the trial does; each line must fail or succeed
@@ -48,16 +53,16 @@ echo done`
 // whole starts a real session in a scratch directory and looks at the effects
 // from outside.
 func whole() Check {
-	const name, remedy = "the sandbox as a whole", "see the checks above"
+	const remedy = "see the checks above"
 	dir, err := os.MkdirTemp("", "bawn-doctor-")
 	if err != nil {
-		return check(name, err, "", "make the temporary directory writable")
+		return check(err, "", "make the temporary directory writable")
 	}
 	defer os.RemoveAll(dir)
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return check(name, err, "", remedy)
+		return check(err, "", remedy)
 	}
-	return check(name, trial(dir), "writes, protected names, hidden credentials and the network behave", remedy)
+	return check(trial(dir), "writes, protected names, hidden credentials and the network behave", remedy)
 }
 
 func trial(dir string) error {

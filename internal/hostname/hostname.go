@@ -26,8 +26,11 @@ const (
 // that only some resolvers take for an address (0x7f.1, 2130706433) and
 // "xn--" labels, which can look like another name.
 func Normal(host string) (string, Class, error) {
+	if i := strings.IndexFunc(host, func(c rune) bool { return c > '~' }); i >= 0 { // also U+212A, whose lower case is k
+		return "", 0, fmt.Errorf("host %q: want ASCII", host)
+	}
 	h := strings.TrimSuffix(strings.ToLower(host), ".")
-	if a, err := netip.ParseAddr(strings.Trim(h, "[]")); err == nil && a.Zone() == "" {
+	if a, ok := address(h); ok {
 		return a.Unmap().String(), classOf(a.Unmap()), nil
 	}
 	if len(h) == 0 || len(h) > 253 {
@@ -49,6 +52,15 @@ func Normal(host string) (string, Class, error) {
 		return h, Internal, nil
 	}
 	return h, Name, nil
+}
+
+// address accepts an IP address without a zone; brackets may stand around an
+// IPv6 address only.
+func address(h string) (netip.Addr, bool) {
+	bare, opens := strings.CutPrefix(h, "[")
+	bare, closes := strings.CutSuffix(bare, "]")
+	a, err := netip.ParseAddr(bare)
+	return a, err == nil && a.Zone() == "" && opens == closes && (!opens || a.Is6())
 }
 
 func label(host, l string) error {

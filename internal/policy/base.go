@@ -10,7 +10,6 @@ import (
 type part struct {
 	class   Class
 	wild    string // why only a verified sandbox makes it harmless, or ""
-	local   bool   // changes the machine outside the workspace
 	proven  bool   // all of what it does is known
 	changes bool   // changes files of the workspace
 	sends   bool   // can send something out
@@ -35,7 +34,7 @@ func partOf(e grammar.Effect) part {
 	case grammar.Fetches:
 		p.class, p.changes, p.wild, p.sends = RemoteAction, true, runsRepository, true
 	case grammar.Local:
-		p.class, p.local = LocalMutation, true
+		p.class = OutsideProject
 	case grammar.Publish:
 		p.class, p.sends = RemoteAction, true
 	default:
@@ -71,8 +70,6 @@ func (q *Question) byMode(p part) (bawn.Verdict, string) {
 	v := Matrix(q.Mode, p.class)
 	why := q.Mode.String() + " mode: " + p.class.String()
 	switch {
-	case p.local && v == bawn.Allow && q.Mode != bawn.ModePermissive:
-		return bawn.Ask, "it changes the machine outside the workspace"
 	case p.wild != "" && !q.Contained:
 		return min(v, bawn.Ask), why + ": " + p.wild + ", and nothing contains it"
 	case p.changes && q.Contained && q.Mode >= bawn.ModeNormal && p.class != Destructive && p.class != OutsideProject:

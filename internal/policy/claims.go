@@ -55,6 +55,7 @@ func (p *Policy) usePathAs(q *Question, j *judgement, u use) {
 		inner.lower(stageProtected, bawn.Ask, "builtin:protected-below", bawn.Builtin, "it reaches protected paths below "+u.path)
 		j.fixed = true
 	}
+	j.fixed = j.fixed || inner.verdict < bawn.Allow // only what a command is, not what it is done to, is learned
 	j.lower(stageClaim, inner.verdict, inner.rule, inner.source, "to "+u.verb.String()+" "+u.path+": "+inner.reason)
 }
 
@@ -75,8 +76,14 @@ func harmlessLook(v grammar.Verb, pr protection) bool {
 
 // rulesFor finds the rules about a path.
 func (p *Policy) rulesFor(q *Question, op bawn.Operation, name string) verdicts {
-	lists := [2][]*rule{p.table.paths[path.Base(name)], p.table.paths[""]}
-	return winner(lists, op, func(r *rule) bool { return r.matchesPath(q, name) })
+	var w verdicts
+	p.table.paths.each(name, func(r *rule) bool {
+		if r.speaksOf(op) && r.matchesPath(q, name) {
+			w.add(r)
+		}
+		return true
+	})
+	return w
 }
 
 func operationOf(v grammar.Verb) bawn.Operation {
@@ -87,8 +94,6 @@ func operationOf(v grammar.Verb) bawn.Operation {
 		return bawn.Delete
 	case grammar.Execute:
 		return bawn.Exec
-	case grammar.Connect:
-		return bawn.Connect
 	}
 	return bawn.Write
 }
@@ -102,15 +107,15 @@ var devices = map[string]bool{
 func (q *Question) pathDefault(u use) (bawn.Verdict, string) {
 	device := strings.HasPrefix(u.path, "/dev/")
 	switch {
-	case devices[u.path] || strings.HasPrefix(u.path, "/dev/fd/"):
+	case devices[u.path] || u.path == "/dev/fd" || strings.HasPrefix(u.path, "/dev/fd/"):
 		return bawn.Allow, "a standard stream"
-	case device && u.verb != grammar.Look:
+	case device && u.verb != grammar.Look && u.path != "/dev":
 		return bawn.Ask, "a device"
 	case u.verb == grammar.Look, u.verb == grammar.Read, u.verb == grammar.ReadTree:
 		return bawn.Allow, "reading"
 	case q.inWorkspace(u.path):
 		return bawn.Allow, "in the workspace"
-	case scratch(u.path) && u.verb != grammar.Execute && u.verb != grammar.Use:
+	case scratch(u.path) && u.verb != grammar.Execute && u.verb != grammar.Use && u.verb != grammar.Enter:
 		return bawn.Allow, "a place for temporary files"
 	}
 	return bawn.Ask, "outside the workspace"
@@ -166,5 +171,6 @@ func (p *Policy) useHost(q *Question, j *judgement, target string) {
 		return hostname.Match(r.host, host) && (r.port == "" || r.port == port)
 	})
 	rules.decide(inner)
+	j.fixed = j.fixed || inner.verdict < bawn.Allow
 	j.lower(stageClaim, inner.verdict, inner.rule, inner.source, "to connect to "+host+": "+inner.reason)
 }

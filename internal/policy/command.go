@@ -3,6 +3,7 @@ package policy
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bawn-dev/bawn"
@@ -60,8 +61,8 @@ func combine(parts []*judgement) bawn.Decision {
 	worst := parts[0]
 	var trace []bawn.Step
 	for _, j := range parts {
-		if j.verdict < worst.verdict {
-			worst = j
+		if j.verdict < worst.verdict || j.verdict == worst.verdict && worst.source == bawn.Builtin && j.source != bawn.Builtin {
+			worst = j // of two alike, the one that somebody wrote says more
 		}
 		trace = append(trace, j.steps...)
 	}
@@ -86,6 +87,7 @@ func (r *reading) opaque(o shell.Opaque) *judgement {
 	j.set(stageDefault, v, "builtin:opaque", bawn.Builtin, why)
 	j.lower(stageOpaque, bawn.Ask, "builtin:opaque", bawn.Builtin, "it can't be read with certainty: "+o.Reason)
 	j.fixed = true
+	r.limits(part{class: Destructive}, j)
 	return j
 }
 
@@ -108,6 +110,7 @@ func (r *reading) command(c *shell.Command) *judgement {
 	r.secrets(c, j)
 	r.settings(c, j)
 	r.sameLine(c, kind, j)
+	r.input(c, j)
 	if !ruled {
 		r.learned(c, kind, j)
 	}
@@ -144,17 +147,27 @@ func (r *reading) kindOf(c *shell.Command) part {
 		}
 	}
 	for _, cl := range c.Meaning.Claims {
-		switch cl.Verb {
-		case grammar.Delete:
-			k.class = Destructive
-		case grammar.WriteTree:
+		switch {
+		case cl.Verb == grammar.Delete && !strings.HasPrefix(c.Meaning.Form, "git "), changes(cl.Verb) && cl.Value.Vague != "":
+			k.class = Destructive // also what is written to all files that something finds
+		case cl.Verb == grammar.WriteTree:
 			k.wild = writesTrees
 		}
 	}
-	if writes := slices.ContainsFunc(c.Redirects, func(rd shell.Redirect) bool { return rd.Writes() && !devices[rd.Target.Text] }); writes && k.class == ReadOnly {
-		k.class, k.changes = LocalMutation, true
+	for _, rd := range c.Redirects {
+		switch {
+		case !rd.Writes() || devices[rd.Target.Text]:
+		case rd.Target.Vague != "":
+			k.class = Destructive
+		case k.class == ReadOnly:
+			k.class, k.changes = LocalMutation, true
+		}
 	}
 	return k
+}
+
+func changes(v grammar.Verb) bool {
+	return v == grammar.Write || v == grammar.WriteTree || v == grammar.Move
 }
 
 // rules applies the rules over commands. It reports whether one spoke.
@@ -168,14 +181,14 @@ func (r *reading) rules(a *argv, j *judgement) bool {
 }
 
 // danger asks for what is dangerous, and for what could be: a word that is
-// not known, of a program that has dangers.
+// not known, or stands for names of files, of a program that has dangers.
 func (r *reading) danger(a *argv, c *shell.Command, j *judgement) {
 	if d, ok := r.p.known.dangers.find(a); ok {
 		j.lower(stageDangerous, bawn.Ask, "builtin:"+d.family+":"+d.pattern, bawn.Builtin, d.reason)
 		j.fixed = true
 		return
 	}
-	unknown := slices.ContainsFunc(c.Words[1:], func(w grammar.Word) bool { return w.Vague != "" && w.Text == "" && len(w.Below) == 0 })
+	unknown := slices.ContainsFunc(c.Words[1:], func(w grammar.Word) bool { return w.Glob || w.Vague != "" && len(w.Below) == 0 })
 	if unknown && c.Unproven != "" && r.p.known.dangers.possible(a.program) {
 		j.lower(stageDangerous, bawn.Ask, "builtin:unknown-words", bawn.Builtin, "words that are not known can make "+a.program+" dangerous")
 		j.fixed = true
@@ -205,10 +218,17 @@ func (r *reading) claim(c *shell.Command, cl grammar.Claim, j *judgement) {
 	case grammar.Setenv:
 		name, value, _ := strings.Cut(cl.Value.Text, "=")
 		r.setting(name, value, cl.Value.Literal(), j)
+	case grammar.Enter:
+		if changesDirectory[c.Words[0].Text] {
+			cl.Verb = grammar.Look // what is used there is judged by itself
+		}
+		r.path(c, cl, j)
 	default:
 		r.path(c, cl, j)
 	}
 }
+
+var changesDirectory = map[string]bool{"cd": true, "pushd": true, "popd": true}
 
 func (r *reading) redirect(c *shell.Command, rd shell.Redirect, j *judgement) {
 	verb := grammar.Verb(0)
@@ -220,20 +240,22 @@ func (r *reading) redirect(c *shell.Command, rd shell.Redirect, j *judgement) {
 	default:
 		return
 	}
-	if t := rd.Target; t.Literal() && (strings.HasPrefix(t.Text, "/dev/tcp/") || strings.HasPrefix(t.Text, "/dev/udp/")) {
-		j.lower(stageDangerous, bawn.Ask, "builtin:dev-tcp", bawn.Builtin, "the shell opens a connection")
-		j.fixed = true
-		return
-	}
 	r.path(c, grammar.Claim{Verb: verb, Value: rd.Target}, j)
 }
 
 // path puts a claim to the rules, in every directory where the command may
 // run.
 func (r *reading) path(c *shell.Command, cl grammar.Claim, j *judgement) {
+	if cl.Verb == grammar.Read && cl.Value.Vague != "" {
+		cl.Verb = grammar.ReadTree
+	}
 	for _, name := range r.places(c, cl) {
+		if name == "" && cl.Verb == grammar.Look {
+			continue // a name and no content, whichever it is
+		}
 		if name == "" {
 			j.lower(stageClaim, bawn.Ask, "builtin:path", bawn.Builtin, "which path it is about to "+cl.Verb.String()+" is not known")
+			j.fixed = true
 			continue
 		}
 		r.p.usePath(r.q, j, use{verb: cl.Verb, path: name, pattern: cl.Value.Glob})
@@ -248,7 +270,7 @@ func (r *reading) places(c *shell.Command, cl grammar.Claim) (out []string) {
 		if len(cl.Value.Below) == 0 {
 			return []string{""}
 		}
-		values = cl.Value.Below
+		values = cl.Value.Below // somewhere below, so everything below
 	}
 	dirs := c.Dirs
 	if len(dirs) == 0 {
@@ -347,6 +369,7 @@ var silent = map[string]bool{"echo": true, "true": true, "false": true, ":": tru
 
 func (r *reading) setting(name, value string, known bool, j *judgement) {
 	v, why := r.p.known.setting(name, value, known)
+	j.fixed = j.fixed || v < bawn.Allow
 	j.lower("variable", v, "builtin:variable", bawn.Builtin, why)
 }
 
@@ -361,8 +384,9 @@ func (r *reading) sameLine(c *shell.Command, k part, j *judgement) {
 		j.lower(stagePlanted, bawn.Ask, "builtin:same-line", bawn.Builtin, "it may run "+r.planted[0]+", which the same line writes")
 		j.fixed = true
 	}
-	if c.Loop && c.Background {
-		j.lower("loop", bawn.Ask, "builtin:loop", bawn.Builtin, "a loop starts programs without waiting for them")
+	if c.Loop && (c.Background || len(c.Words) == 1 && endless[c.Words[0].Text]) {
+		j.lower("loop", bawn.Ask, "builtin:loop", bawn.Builtin, "a loop may run without end, or start programs without waiting for them")
+		j.fixed = true
 	}
 	if k.class != ReadOnly && r.linked {
 		j.lower(stagePlanted, bawn.Ask, "builtin:same-line", bawn.Builtin, "it may follow a link that the same line makes")
@@ -371,15 +395,30 @@ func (r *reading) sameLine(c *shell.Command, k part, j *judgement) {
 	r.remember(c, k)
 }
 
+// input asks where a calculator gets what nobody has seen, or a command: some
+// take "!" for one.
+func (r *reading) input(c *shell.Command, j *judgement) {
+	if len(c.Words) == 0 || base(c.Words[0].Text) != "bc" || c.Unproven != "" {
+		return
+	}
+	if in := c.Stdin; in.From != shell.Text || !in.Text.Literal() || strings.Contains(in.Text.Text, "!") {
+		j.lower("input", bawn.Ask, "builtin:input", bawn.Builtin, "what it is to compute is not known")
+		j.fixed = true
+	}
+}
+
+// endless are conditions of loops that never change.
+var endless = map[string]bool{"true": true, ":": true, "false": true}
+
 // remember notes what a command leaves for those after it.
 func (r *reading) remember(c *shell.Command, k part) {
-	if len(c.Words) > 0 && c.Unproven == "" && k.wild != runsRepository {
-		switch base(c.Words[0].Text) {
-		case "ln", "cp", "mv", "install", "rsync":
-			r.linked = r.linked || base(c.Words[0].Text) == "ln"
+	if len(c.Words) > 0 && c.Unproven == "" {
+		name := base(c.Words[0].Text)
+		r.linked = r.linked || name == "ln"
+		switch {
+		case moves[name]:
 			r.plant(c, grammar.Write, grammar.WriteTree, grammar.Move)
-		case "mkdir", "touch", "chmod", "rmdir", "gzip", "xz", "zip":
-		default:
+		case k.wild != runsRepository && !packs[name]:
 			r.plant(c, grammar.Write, grammar.WriteTree)
 		}
 	}
@@ -389,6 +428,13 @@ func (r *reading) remember(c *shell.Command, k part) {
 		}
 	}
 }
+
+// moves are programs that put files, or links to them, where they were not;
+// packs are those of which nothing that they write is ever run.
+var (
+	moves = map[string]bool{"ln": true, "cp": true, "mv": true, "install": true, "rsync": true}
+	packs = map[string]bool{"mkdir": true, "touch": true, "chmod": true, "rmdir": true, "gzip": true, "xz": true, "zip": true}
+)
 
 func (r *reading) plant(c *shell.Command, verbs ...grammar.Verb) {
 	for _, cl := range c.Meaning.Claims {
@@ -437,14 +483,29 @@ func (q *Question) limits(k part, j *judgement) {
 	}
 }
 
-// gitPins are what git must be given so that it runs no program that a
-// repository names: hooks, the file system monitor, a pager, an editor, a
-// diff program (git-config(1), git(1)).
-var gitPins = []string{
-	"GIT_CONFIG_COUNT=4",
-	"GIT_CONFIG_KEY_0=core.hooksPath", "GIT_CONFIG_VALUE_0=/dev/null",
-	"GIT_CONFIG_KEY_1=core.fsmonitor", "GIT_CONFIG_VALUE_1=false",
-	"GIT_CONFIG_KEY_2=core.pager", "GIT_CONFIG_VALUE_2=cat",
-	"GIT_CONFIG_KEY_3=diff.external", "GIT_CONFIG_VALUE_3=",
-	"GIT_PAGER=cat", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0",
+// gitPins are what git must be given so that it runs no hook, file system
+// monitor, pager or checker of signatures that a repository names, and takes
+// no directory that only looks like a bare repository for one: its
+// configuration would be anybody's (git-config(1), git(1)). What the
+// repository's configuration says of filters, of textconv and of external
+// diffs can't be pinned by variables: an empty diff.external is run as well.
+var gitPins = append(gitConfig(
+	"core.hooksPath", "/dev/null",
+	"core.fsmonitor", "false",
+	"core.pager", "cat",
+	"safe.bareRepository", "explicit",
+	"gpg.program", "gpg",
+	"gpg.openpgp.program", "gpg",
+	"gpg.x509.program", "gpgsm",
+	"gpg.ssh.program", "ssh-keygen",
+), "GIT_PAGER=cat", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0")
+
+// gitConfig are the variables that set keys of git's configuration.
+func gitConfig(pairs ...string) []string {
+	out := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(len(pairs)/2)}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		n := strconv.Itoa(i / 2)
+		out = append(out, "GIT_CONFIG_KEY_"+n+"="+pairs[i], "GIT_CONFIG_VALUE_"+n+"="+pairs[i+1])
+	}
+	return out
 }

@@ -81,7 +81,7 @@ var builtin = sync.OnceValue(func() *knowledge {
 // knowledge is what the data files say, ready to be asked.
 type knowledge struct {
 	dangers   dangers
-	protected []protection
+	protected index[protection]
 	environ   []environRule
 	secrets   []string
 }

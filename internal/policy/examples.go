@@ -57,3 +57,16 @@ func commandsOf(line string) (out []argv) {
 	}
 	return out
 }
+
+// Examples are the command lines by which the built-in dangers are told, in
+// order: a corpus to compare policies by.
+func Examples() (out []string) {
+	for _, list := range builtin().dangers {
+		for _, d := range list {
+			out = append(out, d.examples...)
+			out = append(out, d.counter...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -14,12 +14,17 @@ const (
 )
 
 // Launch decides one question: may the human who typed a command start a
-// session with it? Typing it was the approval, so the answer is yes, unless
-// the one who types is a guest. Every other action is denied.
+// session with it? Typing it was the approval, so what the policy would ask
+// about is allowed, and what only the built-in rules deny. A guest can start
+// nothing, and nobody what a rule of somebody's own denies.
 type Launch struct {
 	// InSession is the session that the caller itself runs in, "" for the
 	// human's own shell.
 	InSession string
+	// Policy is nil where nobody has written a rule.
+	Policy *Policy
+	// Session is what the command would run in; its Action is not used.
+	Session Question
 }
 
 var _ bawn.Decider = Launch{}
@@ -31,6 +36,12 @@ func (l Launch) Decide(_ context.Context, a bawn.Action) (bawn.Decision, error) 
 		return decided(bawn.Deny, RuleUnknown, "only the start of a session can be decided here"), nil
 	case l.InSession != "":
 		return decided(bawn.Deny, RuleNoNesting, "a guest can't start a session of its own"), nil
+	case l.Policy != nil:
+		q := l.Session
+		q.Action = a
+		if d := l.Policy.Decide(&q); d.Verdict == bawn.Deny && d.Source != bawn.Builtin {
+			return d, nil
+		}
 	}
 	return decided(bawn.Allow, RuleRun, "the human started this session"), nil
 }
@@ -38,6 +49,6 @@ func (l Launch) Decide(_ context.Context, a bawn.Action) (bawn.Decision, error) 
 func decided(v bawn.Verdict, rule, reason string) bawn.Decision {
 	return bawn.Decision{
 		Verdict: v, Rule: rule, Reason: reason, Source: bawn.Builtin,
-		Trace: []bawn.Step{{Stage: "rule", Verdict: v, Why: rule + ": " + reason}},
+		Trace: []bawn.Step{{Stage: stagePart, Verdict: v, Why: rule + ": " + reason}},
 	}
 }

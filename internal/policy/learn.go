@@ -7,7 +7,6 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/shell"
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // How sure a learned answer must be to apply by itself, and to be suggested
@@ -41,10 +40,6 @@ func shapeOf(q *Question, c *shell.Command, k part) (string, bool) {
 	if unlearnable[a.program] || strings.Contains(c.Words[0].Text, "/") {
 		return "", false
 	}
-	out := []string{a.program}
-	if names, exact := grammar.Subcommand(c.Words); exact {
-		out = append(out, names[1:]...)
-	}
 	var flags, places []string
 	for _, w := range a.words {
 		if !w.Literal() {
@@ -60,7 +55,7 @@ func shapeOf(q *Question, c *shell.Command, k part) (string, bool) {
 	}
 	slices.Sort(flags)
 	slices.Sort(places)
-	return strings.Join(slices.Concat(out, slices.Compact(flags), slices.Compact(places)), " "), true
+	return strings.Join(slices.Concat([]string{c.Meaning.Form}, slices.Compact(flags), slices.Compact(places)), " "), true
 }
 
 // Shapes returns the shapes under which the answer to a question could be

@@ -64,7 +64,7 @@ func ParseFile(file string, data []byte, source bawn.Source) ([]bawn.Rule, error
 			continue
 		}
 		if rule.Verdict = *r.Verdict; source == bawn.Project && rule.Verdict == bawn.Allow {
-			fail("a project's policy may only narrow, and %q allows; move the rule to your own policy, or trust this file with bawn trust", id)
+			fail("a project's policy may only narrow, and %q allows; move the rule to your own policy", id)
 		}
 		c, err := compile(rule)
 		if err == nil {

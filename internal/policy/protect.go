@@ -15,14 +15,13 @@ type protection struct {
 	system  string // "all", "linux", "darwin", "windows"
 	reads   bool   // reading is denied as well
 	pattern string
-	parts   []string
 	reason  string
 }
 
-func parseProtected(list []entry) (out []protection, err error) {
+func parseProtected(list []entry) (out index[protection], err error) {
 	for _, e := range list {
 		if len(e.fields) != 4 {
-			return nil, e.errorf("want SYSTEM | OPERATIONS | PATTERN | REASON")
+			return out, e.errorf("want SYSTEM | OPERATIONS | PATTERN | REASON")
 		}
 		p := protection{system: e.fields[0], pattern: e.fields[2], reason: e.fields[3]}
 		switch e.fields[1] {
@@ -30,14 +29,13 @@ func parseProtected(list []entry) (out []protection, err error) {
 			p.reads = true
 		case "write":
 		default:
-			return nil, e.errorf("unknown operations %q; want write or read,write", e.fields[1])
+			return out, e.errorf("unknown operations %q; want write or read,write", e.fields[1])
 		}
 		if !slices.Contains([]string{"all", "linux", "darwin", "windows"}, p.system) {
-			return nil, e.errorf("unknown system %q", p.system)
+			return out, e.errorf("unknown system %q", p.system)
 		}
 		p.pattern = strings.ToLower(p.pattern)
-		p.parts = strings.Split(p.pattern, "/")
-		out = append(out, p)
+		out.add(p.pattern, p)
 	}
 	return out, nil
 }
@@ -46,20 +44,26 @@ func parseProtected(list []entry) (out []protection, err error) {
 // clean absolute path. Letter case never makes a difference: a file system
 // that ignores it may hold the path.
 func (k *knowledge) protectedBy(q *Question, op bawn.Operation, p string, pattern bool) (protection, bool) {
-	lower := strings.ToLower(p)
-	home := strings.ToLower(q.Home)
-	for _, pr := range k.protected {
-		if q.System != "" && pr.system != "all" && pr.system != q.System {
-			continue
-		}
-		if op == bawn.Read && !pr.reads {
-			continue
-		}
-		if pr.covers(lower, home, pattern) {
-			return pr, true
-		}
+	lower, home := strings.ToLower(p), strings.ToLower(q.Home)
+	speaks := func(pr protection) bool {
+		system := q.System == "" || pr.system == "all" || pr.system == q.System
+		return system && (op != bawn.Read || pr.reads) && pr.covers(lower, home, pattern)
 	}
-	return protection{}, false
+	if pattern {
+		if i := slices.IndexFunc(k.protected.list, speaks); i >= 0 {
+			return k.protected.list[i], true
+		}
+		return protection{}, false
+	}
+	var found protection
+	k.protected.each(lower, func(pr protection) bool {
+		if speaks(pr) {
+			found = pr
+			return false
+		}
+		return true
+	})
+	return found, found.pattern != ""
 }
 
 // covers matches the path, or what a pattern could match.

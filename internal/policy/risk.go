@@ -30,7 +30,6 @@ func (q *Question) risks(p part) (found []risk) {
 	add(p.class == OutsideProject, "is not the project's", 60)
 	add(!q.Contained && p.class != ReadOnly, "no sandbox contains it", 20)
 	add(p.wild != "" && !q.Contained, p.wild, 40)
-	add(p.local, "changes the machine", 50)
 	add(q.Taint.Untrusted && p.class != ReadOnly, "the session has read untrusted content", 20)
 	add(q.Taint.Private && p.sends, "the session has read private data", 25)
 	add(q.Taint.Untrusted && p.sends, "it can send data out", 20)

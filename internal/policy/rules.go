@@ -110,13 +110,13 @@ func (r *rule) matchesPath(q *Question, p string) bool {
 // A table finds the rules that may match without looking at all of them.
 type table struct {
 	commands map[string][]*rule // by program; "" for those with a wildcard
-	paths    map[string][]*rule // by the last literal segment; "" for the rest
+	paths    index[*rule]
 	hosts    map[string][]*rule // by the last two labels; "" for the rest
 	tools    map[string][]*rule // by name; "" for those with a wildcard
 }
 
 func newTable(rules []*rule) *table {
-	t := &table{map[string][]*rule{}, map[string][]*rule{}, map[string][]*rule{}, map[string][]*rule{}}
+	t := &table{commands: map[string][]*rule{}, hosts: map[string][]*rule{}, tools: map[string][]*rule{}}
 	for _, r := range rules {
 		switch r.Kind {
 		case bawn.Command:
@@ -124,11 +124,7 @@ func newTable(rules []*rule) *table {
 				t.commands[literal(p)] = append(t.commands[literal(p)], r)
 			}
 		case bawn.Filesystem:
-			segment := path.Base(r.path)
-			if segment == "**" {
-				segment = ""
-			}
-			t.paths[literal(segment)] = append(t.paths[literal(segment)], r)
+			t.paths.add(r.path, r)
 		case bawn.Network:
 			t.hosts[domain(r.host)] = append(t.hosts[domain(r.host)], r)
 		default:

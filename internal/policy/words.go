@@ -76,7 +76,6 @@ type argv struct {
 	words   []grammar.Word // after the program
 	subs    []string       // words that are no flags, known subcommands first
 	exact   bool           // the subcommands are known to be the first of subs
-	vague   bool           // some word is not known
 }
 
 // newArgv looks at a command whose name is known.

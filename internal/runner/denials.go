@@ -25,17 +25,17 @@ type denials struct {
 	queue   chan sandbox.Denial
 	done    chan struct{}
 
+	kept []sandbox.Denial // of record, until done
+
 	mu     sync.Mutex
 	closed bool
 	seen   map[sandbox.Denial]bool
-	kept   []sandbox.Denial
 	missed int
+	writes bool // record has begun
 }
 
 func newDenials(s Session) *denials {
-	d := &denials{session: &s, queue: make(chan sandbox.Denial, maxRecorded), done: make(chan struct{}), seen: map[sandbox.Denial]bool{}}
-	go d.record()
-	return d
+	return &denials{session: &s, queue: make(chan sandbox.Denial, maxRecorded), done: make(chan struct{}), seen: map[sandbox.Denial]bool{}}
 }
 
 // add is called by the provider, from any goroutine.
@@ -50,17 +50,25 @@ func (d *denials) add(n sandbox.Denial) {
 		return
 	}
 	d.seen[n] = true
-	if len(d.kept) < maxKept {
-		d.kept = append(d.kept, n)
-	} else {
+	if len(d.seen) > maxKept {
 		d.missed++
 	}
 	d.queue <- n // has room for all that are ever added
+	if !d.writes {
+		d.writes = true
+		go d.record()
+	}
 }
 
 func (d *denials) record() {
 	defer close(d.done)
 	for n := range d.queue {
+		if d.session.Remedy != nil {
+			n.Remedy = d.session.Remedy(n)
+		}
+		if len(d.kept) < maxKept {
+			d.kept = append(d.kept, n)
+		}
 		e := d.session.event(map[string]string{"remedy": n.Remedy})
 		e.Time, e.Kind, e.Operation, e.Resource = time.Now(), n.Kind.String(), n.Operation.String(), n.Resource
 		e.Requested, e.Resolved, e.Source, e.Rule, e.Reason = bawn.Deny, bawn.Deny, "rule", n.Rule, n.Reason
@@ -73,7 +81,9 @@ func (d *denials) close() ([]sandbox.Denial, int) {
 	d.mu.Lock()
 	d.closed = true
 	d.mu.Unlock()
-	close(d.queue)
-	<-d.done
+	if d.writes {
+		close(d.queue)
+		<-d.done
+	}
 	return d.kept, d.missed
 }

@@ -23,6 +23,7 @@ import (
 // Exit codes of a session that did not end by its command's own (SPEC 6).
 const (
 	codeTimeout  = 124
+	codeFailed   = 125
 	codeDenied   = 126
 	codeNotFound = 127
 	signalBase   = 128
@@ -39,6 +40,10 @@ type Session struct {
 	Guard    guard.Guard
 	// Details go into the session's first event: the effective isolation.
 	Details map[string]string
+	// Remedy says what to do about a refusal, in place of what the provider
+	// says, which does not know why the isolation is as it is; nil to keep that.
+	// It is called from one goroutine, and the guest does not wait for it.
+	Remedy func(sandbox.Denial) string
 }
 
 // A Result says how a session ended.
@@ -46,6 +51,7 @@ type Result struct {
 	Code     int // the exit code for the caller
 	TimedOut bool
 	Signal   syscall.Signal // what ended the command, or 0
+	Limits   []sandbox.Hit  // the limits it ran into, with proof
 	Denials  []sandbox.Denial
 	Missed   int // denials beyond those kept
 	Duration time.Duration
@@ -61,14 +67,30 @@ func (e *DeniedError) Error() string { return "denied: " + e.Decision.Reason }
 // when Bawn itself failed; the sandbox is gone in each case.
 func Run(ctx context.Context, s Session) (Result, error) {
 	began := time.Now()
+	sig := catch()
 	if d := s.Guard.Check(ctx, s.action(), s.event(s.Details)); d.Verdict != bawn.Allow {
+		sig.end()
 		return Result{Code: codeDenied}, &DeniedError{d}
 	}
 	log := newDenials(s)
-	result, err := s.run(ctx, log)
+	result, err := s.run(ctx, log, sig)
+	result.Code = code(result, err)
 	result.Denials, result.Missed = log.close()
 	result.Duration = time.Since(began)
-	return result, errors.Join(err, s.recordEnd(ctx, result, err))
+	if failed := s.recordEnd(ctx, result, err); failed != nil {
+		result.Code, err = codeFailed, errors.Join(err, failed)
+	}
+	return result, err
+}
+
+// code is the exit code that the caller gets: the result's own, unless Bawn
+// itself failed.
+func code(r Result, err error) int {
+	var nf *sandbox.NotFoundError
+	if err == nil || errors.As(err, &nf) {
+		return r.Code
+	}
+	return codeFailed
 }
 
 // action is the one the guard decides: the human starts a command.
@@ -91,11 +113,9 @@ func (s *Session) recordEnd(ctx context.Context, r Result, err error) error {
 	e.Kind, e.Operation, e.Resource, e.Args = "session", "end", strings.Join(s.Argv, " "), s.Argv
 	e.Requested, e.Resolved, e.Source, e.Exit = bawn.Allow, bawn.Allow, "auto", &r.Code
 	e.DurationMS = r.Duration.Milliseconds()
-	switch {
-	case err != nil:
+	e.Rule, e.Reason = reasons(r.Limits)
+	if err != nil {
 		e.Reason = err.Error()
-	case r.TimedOut:
-		e.Reason, e.Rule = "the session's time was up", "limits:timeout"
 	}
 	if err := s.Guard.Recorder.Record(context.WithoutCancel(ctx), e); err != nil {
 		return fmt.Errorf("record the session's end: %w", err)
@@ -104,36 +124,57 @@ func (s *Session) recordEnd(ctx context.Context, r Result, err error) error {
 }
 
 // run makes the sandbox and sees one command through.
-func (s *Session) run(ctx context.Context, log *denials) (Result, error) {
-	g, err := s.Provider.Start(s.Plan, log.add)
-	if err != nil {
-		return Result{}, err
-	}
-	defer g.Close()
-	tty, err := terminal.New(s.Stdio, g.OpenTerminal)
-	if err != nil {
-		return Result{}, fmt.Errorf("make the guest's terminal: %w", err)
-	}
-	defer func() {
-		g.Close() // what it still writes must reach the terminal first
-		tty.Close()
-	}()
-	sig := catch()
-	defer sig.release()
-	mode, err := tty.Start()
-	if err != nil {
-		return Result{}, fmt.Errorf("take the terminal: %w", err)
-	}
-	p, err := g.Exec(sandbox.Command{
-		Argv: s.Argv, Stdio: tty.Guest(), Terminal: tty.Slave(), Foreground: mode == terminal.Foreground, Last: true,
-	})
-	if err != nil {
+func (s *Session) run(ctx context.Context, log *denials, sig *signals) (Result, error) {
+	w := &watch{session: s, signals: sig}
+	defer w.end()
+	defer sig.end()
+	if err := w.start(log); err != nil {
 		return Result{Code: notStarted(err)}, err
 	}
+	sig.begin()
 	// From the end on keys are the shell's: none may be lost in the relay.
-	defer tty.Suspend()
-	w := &watch{session: s, guest: g, proc: p, tty: tty, signals: sig}
-	return w.wait(ctx)
+	defer w.tty.Suspend()
+	result, err := w.wait(ctx)
+	result.Limits = s.limits(result, w.guest.Hits())
+	return result, err
+}
+
+// start makes the sandbox, the guest's terminal if Bawn has one, and starts
+// the command.
+func (w *watch) start(log *denials) (err error) {
+	s := w.session
+	l, ok := s.Provider.(sandbox.Launcher)
+	if ok && !terminal.Among(s.Stdio) {
+		if w.tty, err = terminal.New(s.Stdio, nil); err == nil {
+			w.guest, w.proc, err = l.Launch(s.Plan, sandbox.Command{Argv: s.Argv, Stdio: s.Stdio, Last: true}, log.add)
+		}
+		return err
+	}
+	if w.guest, err = s.Provider.Start(s.Plan, log.add); err != nil {
+		return err
+	}
+	if w.tty, err = terminal.New(s.Stdio, w.guest.OpenTerminal); err != nil {
+		return fmt.Errorf("make the guest's terminal: %w", err)
+	}
+	mode, err := w.tty.Start()
+	if err != nil {
+		return fmt.Errorf("take the terminal: %w", err)
+	}
+	w.proc, err = w.guest.Exec(sandbox.Command{
+		Argv: s.Argv, Stdio: w.tty.Guest(), Terminal: w.tty.Slave(), Foreground: mode == terminal.Foreground, Last: true,
+	})
+	return err
+}
+
+// end closes the guest and then the terminal, which what the guest still
+// writes must reach first.
+func (w *watch) end() {
+	if w.guest != nil {
+		w.guest.Close()
+	}
+	if w.tty != nil {
+		w.tty.Close()
+	}
 }
 
 // notStarted is the exit code of a command that could not be executed: as a
@@ -143,7 +184,7 @@ func notStarted(err error) int {
 	switch {
 	case !errors.As(err, &nf):
 		return 0
-	case errors.Is(nf.Err, syscall.ENOENT), errors.Is(nf.Err, syscall.ENOTDIR):
+	case nf.Absent:
 		return codeNotFound
 	}
 	return codeDenied

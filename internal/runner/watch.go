@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/signal"
 	"slices"
 	"syscall"
 	"time"
@@ -19,22 +18,6 @@ import (
 
 // grace is how long a guest has to end after SIGTERM or SIGHUP to Bawn.
 const grace = 5 * time.Second
-
-// signals are those that Bawn passes on instead of dying of them.
-type signals struct{ ch chan os.Signal }
-
-var caught = []os.Signal{
-	syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT,
-}
-
-func catch() *signals {
-	s := &signals{make(chan os.Signal, 32)}
-	wanted := slices.DeleteFunc(slices.Clone(caught), signal.Ignored) // nohup bawn … stays deaf to SIGHUP
-	signal.Notify(s.ch, wanted...)
-	return s
-}
-
-func (s *signals) release() { signal.Stop(s.ch) }
 
 // watch sees one command through.
 type watch struct {
@@ -66,7 +49,7 @@ func (w *watch) wait(ctx context.Context) (Result, error) {
 				return w.ended(ch.Status), nil
 			}
 			w.stopped(ch.Status.StopSignal())
-		case sig := <-w.signals.ch:
+		case sig := <-w.signals.Signals():
 			w.signal(sig.(syscall.Signal))
 		case <-limit:
 			return Result{Code: codeTimeout, TimedOut: true}, nil
@@ -83,7 +66,9 @@ func (w *watch) wait(ctx context.Context) (Result, error) {
 	}
 }
 
-// guestGone prefers a status that came just before the guest's end.
+// guestGone prefers a status that came just before the guest's end. A limit of
+// memory may kill a guest as a whole (memory.oom.group); otherwise it was
+// somebody outside.
 func (w *watch) guestGone() (Result, error) {
 	for more := true; more; {
 		select {
@@ -96,7 +81,11 @@ func (w *watch) guestGone() (Result, error) {
 			more = false
 		}
 	}
-	return Result{Code: signalBase + int(syscall.SIGKILL), Signal: syscall.SIGKILL}, errors.New("the sandbox was killed from outside")
+	killed := Result{Code: signalBase + int(syscall.SIGKILL), Signal: syscall.SIGKILL}
+	if slices.ContainsFunc(w.guest.Hits(), func(h sandbox.Hit) bool { return h.Killed }) {
+		return killed, nil
+	}
+	return killed, errors.New("the sandbox was killed from outside")
 }
 
 func (w *watch) ended(ws syscall.WaitStatus) Result {

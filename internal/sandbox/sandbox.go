@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/redact"
 )
 
 // ErrUnsupported is returned by a provider on a system it can't work on.
@@ -45,6 +46,15 @@ type Denial struct {
 	Remedy    string
 }
 
+// A Hit is a limit that a guest ran into. A provider reports it only with
+// proof: a counter of the kernel's, a clock of its own.
+type Hit struct {
+	Rule   string `json:"rule"`   // for example "limits:memory"
+	Reason string `json:"reason"` // what happened
+	Remedy string `json:"remedy"` // what raises the limit
+	Killed bool   `json:"killed"` // something of the guest was ended for it
+}
+
 // A Provider enforces isolations.
 type Provider interface {
 	Name() string
@@ -53,6 +63,15 @@ type Provider interface {
 	// Start makes the sandbox and returns once it is ready for commands. It
 	// calls onDenial, from any goroutine, for each refusal it can vouch for.
 	Start(p Plan, onDenial func(Denial)) (Guest, error)
+}
+
+// A Launcher is a Provider that can start the first command along with the
+// sandbox, so that neither waits for the other.
+type Launcher interface {
+	Provider
+	// Launch does what Start and Exec do. On an error, which is a
+	// *NotFoundError where the command can't be executed, there is no sandbox.
+	Launch(p Plan, first Command, onDenial func(Denial)) (Guest, Process, error)
 }
 
 // A Guest is a running sandbox.
@@ -64,6 +83,8 @@ type Guest interface {
 	// Close ends every process of the sandbox and removes what it left.
 	// It may be called more than once.
 	Close() error
+	// Hits lists the limits that the guest ran into so far; nil after Close.
+	Hits() []Hit
 	// Done is closed when the sandbox has ended by itself.
 	Done() <-chan struct{}
 }
@@ -98,11 +119,21 @@ type Process interface {
 // A NotFoundError says that a program can't be executed in the sandbox: it
 // is absent there, or it may not be executed.
 type NotFoundError struct {
-	Name string
-	Err  error
+	Name   string
+	Err    error  // the errno
+	Absent bool   // there is no such program: exit code 127, else 126
+	Why    string // what was found out; "" where the errno says it all
+	Remedy string // what to do, or ""
 }
 
-func (e *NotFoundError) Error() string { return e.Name + ": " + e.Err.Error() }
+// Error writes the name and why, in words that print safely.
+func (e *NotFoundError) Error() string {
+	why := e.Why
+	if why == "" {
+		why = e.Err.Error()
+	}
+	return redact.Visible(e.Name + ": " + why)
+}
 
 // Unwrap returns the errno.
 func (e *NotFoundError) Unwrap() error { return e.Err }

@@ -52,7 +52,7 @@ func (r *reader) assignNumber(name string, st *state, n syntax.Node) {
 	if old := r.variable(st, name).word; numeric(old) || len(old.Unset) > 0 && old.Text == "" && old.Vague == "" {
 		why = number
 	}
-	r.assign(st, name, value{word: grammar.Word{Vague: why}}, n)
+	r.fillVariable(st, name, grammar.Word{Vague: why}, n)
 }
 
 // setsArithm reports whether an operator sets its left operand.

@@ -42,6 +42,15 @@ func (r *reader) assign(st *state, name string, v value, n syntax.Node) {
 	st.bind(name, v)
 }
 
+// fillVariable sets a variable by other means than an assignment that the line
+// shows. Programs must not see it.
+func (r *reader) fillVariable(st *state, name string, w grammar.Word, n syntax.Node) {
+	r.assign(st, name, value{word: w}, n)
+	if v, _ := st.lookup(name, false); v.exported {
+		r.opaque("it sets "+name+", which programs see", n)
+	}
+}
+
 // assignment evaluates NAME=VALUE and says what it sets. It is opaque for what
 // evaluates a subscript.
 func (r *reader) assignment(a *syntax.Assign, st *state) (Assign, value) {
@@ -105,14 +114,11 @@ func (r *reader) declare(d *syntax.DeclClause, st *state) {
 	kind := declaration{exported: name == "export", frozen: name == "readonly"}
 	before := *st
 	for _, a := range d.Args {
-		switch {
-		case a.Naked && a.Name == nil:
+		if a.Name == nil {
 			w := r.single(a.Value, st)
 			cmd.Words = append(cmd.Words, w)
 			kind.flag(w)
-		case a.Name == nil: // the parser gives none
-			kind.strange = true
-		default:
+		} else {
 			assign, v := r.assignment(a, st)
 			word := assign.Value
 			word.Text = a.Name.Value + "=" + word.Text

@@ -118,11 +118,6 @@ func (r *reader) builtin(b builtin, cmd Command, st *state) (yes, no state) {
 	if o.opaque != "" {
 		r.record(Opaque{Reason: o.opaque, Text: escape(name), Offset: cmd.Offset})
 	}
-	if name == "printf" && o.unproven == "" && o.opaque == "" {
-		if _, err := meaningOf(cmd.Words); err != nil {
-			cmd.Meaning, cmd.Unproven = grammar.Meaning{}, reasonOf(err)
-		}
-	}
 	i := r.add(cmd, &before)
 	if i < 0 {
 		return *st, *st
@@ -250,6 +245,9 @@ func source(_ *reader, args []grammar.Word, st *state) outcome {
 	if file.Vague != "" || inputName(file) || strings.HasPrefix(file.Text, "-") || file.Glob {
 		return outcome{opaque: "it runs a file that is not known"}
 	}
+	if file.Text != "" && !strings.Contains(file.Text, "/") {
+		return outcome{opaque: "it is looked for in PATH; write ./" + file.Text}
+	}
 	st.forget("set by " + file.Text)
 	return outcome{effect: grammar.Builds, claims: []grammar.Claim{{Verb: grammar.Execute, Value: file}}}
 }
@@ -272,6 +270,8 @@ func command(_ *reader, args []grammar.Word, _ *state) outcome {
 	switch {
 	case !ok:
 		return outcome{opaque: "its flags are not known"}
+	case strings.ContainsAny(flags, "vV") && len(flags) > 1:
+		return outcome{unproven: "command is asked to look and to run"}
 	case strings.ContainsAny(flags, "vV"), len(args) == 0:
 		return outcome{}
 	}

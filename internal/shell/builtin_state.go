@@ -4,8 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
@@ -18,6 +16,8 @@ func cd(r *reader, args []grammar.Word, st *state) outcome {
 	case !ok || len(args) > 1:
 		st.dirs = nil
 		return outcome{unproven: "where it leads is not known", failed: &before}
+	case len(args) == 1 && args[0].Text == "-":
+		to.Vague = "the directory before"
 	case len(args) == 1:
 		to = args[0]
 	case isKnown:
@@ -78,7 +78,7 @@ func exports(r *reader, args []grammar.Word, st *state) outcome {
 			v = value{word: grammar.Word{Text: text}}
 		}
 		v.exported = true
-		if r.assign(st, name, v, &syntax.Lit{}); v.word.Literal() {
+		if r.assign(st, name, v, r.node); v.word.Literal() {
 			o.claims = append(o.claims, grammar.Claim{Verb: grammar.Setenv, Value: grammar.Word{Text: name + "=" + v.word.Text}})
 		} else {
 			o.unproven = "the value of " + name + " is not known"
@@ -102,9 +102,8 @@ func sets(_ *reader, args []grammar.Word, st *state) outcome {
 		w := args[i]
 		switch flags := strings.TrimLeft(w.Text, "+-"); {
 		case w.Literal() && w.Text == "--":
-			st.params = append([]grammar.Word{{Vague: "the name of the shell"}}, args[i+1:]...)
-			st.given = true
-			return splitParams(st)
+			st.setParams(grammar.Word{Vague: "the name of the shell"}, args[i+1:])
+			return outcome{}
 		case !w.Literal() || len(flags) != len(w.Text)-1 || flags == "":
 			return outcome{opaque: "it sets parameters to what is not known"}
 		case strings.Trim(strings.TrimSuffix(flags, "o"), setFlags) != "":
@@ -113,17 +112,6 @@ func sets(_ *reader, args []grammar.Word, st *state) outcome {
 			if i++; i >= len(args) || !args[i].Literal() || !setNames[args[i].Text] {
 				return outcome{opaque: "an option of the shell that changes what words mean"}
 			}
-		}
-	}
-	return outcome{}
-}
-
-// splitParams gives up on parameters of which the number is not known.
-func splitParams(st *state) outcome {
-	for _, w := range st.params {
-		if w.Split || w.Glob {
-			st.params, st.given, st.lost = nil, false, "a parameter of the shell"
-			break
 		}
 	}
 	return outcome{}
@@ -147,7 +135,7 @@ func shift(_ *reader, args []grammar.Word, st *state) outcome {
 	if len(args) == 1 && args[0].Literal() && digits(args[0].Text) {
 		n, _ = strconv.Atoi(args[0].Text) // too long a number is too many
 	} else if len(args) > 0 {
-		st.params, st.given, st.lost = nil, false, "a parameter of the shell"
+		st.loseParams()
 		return outcome{unproven: "its number is not known"}
 	}
 	if st.given && n >= 0 && n < len(st.params) {
@@ -179,7 +167,7 @@ func (r *reader) fill(st *state, names []grammar.Word, why string) outcome {
 		if !w.Literal() || !plainName(w.Text) {
 			return outcome{opaque: "a subscript can run what the values in it say"}
 		}
-		r.assign(st, w.Text, value{word: grammar.Word{Vague: why}}, &syntax.Lit{})
+		r.fillVariable(st, w.Text, grammar.Word{Vague: why}, r.node)
 	}
 	return outcome{}
 }
@@ -286,6 +274,9 @@ func umask(_ *reader, args []grammar.Word, _ *state) outcome {
 func history(_ *reader, args []grammar.Word, _ *state) outcome {
 	if len(args) > 1 || len(args) == 1 && !numeric(args[0]) {
 		return outcome{opaque: "it changes or runs what was entered before"}
+	}
+	if len(args) == 0 {
+		return outcome{unproven: "all that was entered before may hold secrets"}
 	}
 	return outcome{}
 }

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"errors"
 	"strings"
 	"unicode/utf8"
 
@@ -85,6 +84,7 @@ func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, st state) (yes, no sta
 		yes.stdin = st.stdin
 		return yes, yes
 	}
+	r.node = c // substitutions in it have been followed
 	return r.run(cmd, &st, inShell)
 }
 
@@ -131,10 +131,14 @@ func (r *reader) run(cmd Command, st *state, m mode) (yes, no state) {
 	if b := builtinOf(name); m == inShell && b != nil && (r.context.Shell == Bash || !bashOnly[name]) {
 		return r.builtin(b, cmd, st)
 	}
-	meaning, err := meaningOf(proof(cmd.Words))
+	words := proof(cmd.Words)
+	if subscripts(words) {
+		r.record(Opaque{Reason: "a test can run what the values in it say", Text: escape(name), Offset: cmd.Offset})
+	}
+	meaning, err := meaningOf(words)
 	cmd.Meaning = meaning
 	if err != nil {
-		cmd.Meaning, cmd.Unproven = grammar.Meaning{}, reasonOf(err)
+		cmd.Meaning, cmd.Unproven = grammar.Meaning{}, err.Error()
 	}
 	i := r.add(cmd, st)
 	if i < 0 {
@@ -147,13 +151,6 @@ func (r *reader) run(cmd Command, st *state, m mode) (yes, no state) {
 	}
 	r.last = i
 	return *st, *st
-}
-
-func reasonOf(err error) string {
-	if u := (*grammar.Unproven)(nil); errors.As(err, &u) {
-		return u.Reason
-	}
-	return err.Error()
 }
 
 // proof is what the grammar gets of the words. For test(1), a number is a
@@ -172,6 +169,20 @@ func proof(words []grammar.Word) []grammar.Word {
 		}
 	}
 	return out
+}
+
+// subscripts reports whether a test(1) may look at a variable by its name,
+// which evaluates the subscript in it.
+func subscripts(words []grammar.Word) bool {
+	if name := words[0].Text; name != "test" && name != "[" {
+		return false
+	}
+	for _, w := range words[1:] {
+		if w.Text == "-v" || w.Text == "-R" || w.Vague != "" && w.Split {
+			return true
+		}
+	}
+	return false
 }
 
 // printed notes what echo and printf are certain to print.

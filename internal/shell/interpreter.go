@@ -60,7 +60,7 @@ func (r *reader) interpreter(cmd Command, st *state) {
 		r.into(name, cmd, func() {
 			inner := r.environment(cmd, *st)
 			inner.stdin = Stdin{From: File, Command: -1}
-			inner.params, inner.given = rest, true
+			inner.setParams(rest[0], rest[1:])
 			r.scripts(name, cmd.Stdin.Text.Text, cmd, inner)
 		})
 		return
@@ -75,8 +75,8 @@ func (it interpreter) reads(words []grammar.Word) (params []grammar.Word, reads 
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		switch {
-		case inputName(w):
-			return nil, true
+		case inputName(w), w.Split:
+			return nil, true // a word that may be none leaves it with its input
 		case !strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "+"), !w.Literal():
 			if it.always {
 				continue

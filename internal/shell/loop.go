@@ -127,20 +127,20 @@ func (st *state) blur(c changes) {
 		c.all = c.all || isFunc
 	}
 	if c.all {
-		st.forget("changed in a loop")
+		st.forget("changed in a loop or function")
 	}
 	for name, arithmetic := range c.names {
 		if old, _ := st.lookup(name, false); arithmetic && numeric(old.word) {
 			st.vague(name, number)
 		} else {
-			st.vague(name, "changed in a loop")
+			st.vague(name, "changed in a loop or function")
 		}
 	}
 	if c.dirs || c.all {
 		st.dirs, st.stack = nil, nil
 	}
 	if c.params {
-		st.params, st.given, st.lost = nil, false, "changed in a loop"
+		st.loseParams()
 	}
 }
 
@@ -206,7 +206,7 @@ func (r *reader) forWords(c *syntax.ForClause, loop *syntax.WordIter, st *state)
 	for _, item := range items {
 		round := *st
 		item.Split = false // a round gets one of its words
-		r.assign(&round, loop.Name.Value, value{word: item}, loop)
+		r.fillVariable(&round, loop.Name.Value, item, loop)
 		after = join(after, join(r.list(c.Do, round)))
 	}
 	r.loops--

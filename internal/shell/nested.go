@@ -3,6 +3,7 @@ package shell
 import (
 	"path"
 	"reflect"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -83,24 +84,14 @@ func (r *reader) environment(cmd Command, st state) state {
 			}
 		}
 	}
-	if name := path.Base(cmd.Words[0].Text); !keepers[name] || name == "env" && flagged(cmd.Words[1:]) {
+	if name := path.Base(cmd.Words[0].Text); !keepers[name] || name == "env" && len(cmd.Words) > 1 && strings.HasPrefix(cmd.Words[1].Text, "-") {
 		inner.forget("set or removed by " + name)
-		inner.lost = "set or removed by " + name
-		inner.vague("HOME", inner.lost)
 		for v := range r.context.Env {
-			inner.vague(v, inner.lost)
+			inner.bind(v, value{word: grammar.Word{Vague: inner.lost}, exported: true})
 		}
+		inner.bind("HOME", value{word: grammar.Word{Vague: inner.lost}, exported: true})
 	}
 	return inner
-}
-
-func flagged(words []grammar.Word) bool {
-	for _, w := range words {
-		if strings.HasPrefix(w.Text, "-") {
-			return true
-		}
-	}
-	return false
 }
 
 // nestedDirs are the directories in which cmd runs others: its own, unless it
@@ -204,12 +195,14 @@ func (r *reader) items(cmd Command, lines bool) []grammar.Word {
 // than white space: -0, -d, -E and the like. Any flag is taken for one but
 // those that are known not to.
 func delimited(words []grammar.Word) bool {
-	for _, w := range words {
-		if !strings.HasPrefix(w.Text, "-") {
-			return false
-		}
-		if !strings.ContainsAny(w.Text[1:min(2, len(w.Text))], "IinLPrtx") {
+	for len(words) > 0 && len(words[0].Text) > 1 && words[0].Text[0] == '-' {
+		flag := words[0].Text
+		words = words[1:]
+		switch {
+		case strings.IndexByte("ILnPi", flag[1]) < 0 && strings.Trim(flag[1:], "rtx") != "":
 			return true
+		case len(flag) == 2 && strings.IndexByte("ILnP", flag[1]) >= 0 && len(words) > 0:
+			words = words[1:]
 		}
 	}
 	return false
@@ -293,10 +286,11 @@ func (r *reader) shellText(n grammar.Nested, cmd Command, st state) {
 		r.record(Opaque{Reason: "a script that is not known", Text: escape(n.Script.Text), Offset: cmd.Offset})
 		return
 	}
-	st.params, st.given = n.Params, true
-	if len(n.Params) == 0 {
-		st.params = []grammar.Word{{Vague: "the name of the shell"}}
+	zero, params := grammar.Word{Vague: "the name of the shell"}, n.Params
+	if len(params) > 0 && !params[0].Split && !params[0].Glob {
+		zero, params = params[0], params[1:]
 	}
+	st.setParams(zero, params)
 	r.scripts(path.Base(cmd.Words[0].Text), n.Script.Text, cmd, st)
 }
 
@@ -332,9 +326,7 @@ func (r *reader) scripts(name, text string, cmd Command, st state) {
 		if i > 0 && reflect.DeepEqual(now, before) {
 			r.line.Commands = r.line.Commands[:commands]
 		}
-		if i > 0 && opaque > 0 && len(now) == len(before) && len(r.line.Opaque) > opaque {
-			r.line.Opaque = dedupe(r.line.Opaque, opaque)
-		}
+		r.line.Opaque = dedupe(r.line.Opaque, opaque)
 		before = now
 	}
 }
@@ -354,11 +346,7 @@ func relative(commands []Command, base int) []Command {
 func dedupe(list []Opaque, from int) []Opaque {
 	out := list[:from]
 	for _, o := range list[from:] {
-		seen := false
-		for _, p := range out {
-			seen = seen || p == o
-		}
-		if !seen {
+		if !slices.Contains(out, o) {
 			out = append(out, o)
 		}
 	}

@@ -73,6 +73,7 @@ func (b *builder) param(p *syntax.ParamExp, quoted bool) {
 		return
 	}
 	values := b.r.parameter(p, b.st)
+	b.partial.Split = b.partial.Split || b.splits && isAt(p) && len(values) == 1 && !values[0].Literal()
 	switch {
 	case p.Length:
 		b.unknown(number, false, nil)
@@ -84,7 +85,7 @@ func (b *builder) param(p *syntax.ParamExp, quoted bool) {
 	case p.Exp != nil:
 		b.operator(p, values, quoted)
 	default:
-		b.addAll(values, quoted && !star(p))
+		b.addAll(values, quoted, quoted && star(p))
 	}
 }
 
@@ -145,12 +146,22 @@ func (r *reader) parameter(p *syntax.ParamExp, st *state) []grammar.Word {
 	return v.elems[n : n+1]
 }
 
-// addAll adds values, each a word of its own when they are quoted and many.
-func (b *builder) addAll(values []grammar.Word, quoted bool) {
+// addAll adds values, each a word of its own unless they are joined to one.
+func (b *builder) addAll(values []grammar.Word, quoted, joined bool) {
+	for _, v := range values {
+		if v.Split && !joined {
+			b.unknown(v.Vague, true, nil) // how many they are is not known
+			return
+		}
+	}
 	for i, v := range values {
-		if i > 0 && b.splits {
+		switch {
+		case i > 0 && b.splits && !joined:
 			b.next()
-		} else if i > 0 {
+		case v.Split && joined: // maybe none, and then without a blank
+			b.unknown(v.Vague, false, nil)
+			continue
+		case i > 0:
 			b.literal(" ")
 		}
 		b.add(v, quoted)
@@ -211,7 +222,7 @@ func (b *builder) operator(p *syntax.ParamExp, values []grammar.Word, quoted boo
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
 		b.alternate(v, other, absent, quoted)
 	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
-		b.addAll(values, quoted)
+		b.addAll(values, quoted, true)
 	default:
 		b.derived(values, quoted)
 	}
@@ -234,7 +245,7 @@ func (b *builder) orDefault(p *syntax.ParamExp, v, other grammar.Word, absent, q
 		if v.Vague != "" {
 			other = grammar.Word{Vague: v.Vague}
 		}
-		b.r.assign(b.st, p.Param.Value, value{word: other}, p)
+		b.r.fillVariable(b.st, p.Param.Value, other, p)
 	}
 }
 

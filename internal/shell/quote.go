@@ -11,22 +11,16 @@ import (
 // unquoteDouble removes the backslashes that "…" gives a meaning to.
 func unquoteDouble(s string) string { return unescape(s, "$`\"\\") }
 
-// unescape removes backslashes in front of special characters, and together
-// with a line feed.
+// unescape removes backslashes in front of special characters. The parser has
+// removed those in front of a line feed.
 func unescape(s, special string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
 	}
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) {
-			switch c := s[i+1]; {
-			case c == '\n':
-				i++
-				continue
-			case strings.IndexByte(special, c) >= 0:
-				i++
-			}
+		if s[i] == '\\' && i+1 < len(s) && strings.IndexByte(special, s[i+1]) >= 0 {
+			i++
 		}
 		b.WriteByte(s[i])
 	}

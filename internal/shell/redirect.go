@@ -22,7 +22,7 @@ func (r *reader) redirect(x *syntax.Redirect, st *state) Redirect {
 	if x.N != nil {
 		out.Fd = x.N.Value
 		if name, ok := strings.CutPrefix(out.Fd, "{"); ok {
-			r.assign(st, strings.TrimSuffix(name, "}"), value{word: grammar.Word{Vague: number}}, x)
+			r.fillVariable(st, strings.TrimSuffix(name, "}"), grammar.Word{Vague: number}, x)
 		}
 	}
 	switch x.Op {

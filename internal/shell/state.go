@@ -71,6 +71,21 @@ func (st *state) forget(why string) {
 	st.params, st.given = nil, false
 }
 
+// setParams sets $0 and the parameters, unless words hide how many there are.
+func (st *state) setParams(zero grammar.Word, params []grammar.Word) {
+	for _, w := range params {
+		if w.Split || w.Glob {
+			st.loseParams()
+			return
+		}
+	}
+	st.params, st.given = append([]grammar.Word{zero}, params...), true
+}
+
+func (st *state) loseParams() {
+	st.params, st.given, st.lost = nil, false, "a parameter of the shell"
+}
+
 // A key names a variable or a function.
 type key struct {
 	name   string
@@ -104,7 +119,7 @@ func join(a, b state) state {
 		out.stack = nil
 	}
 	if a.given != b.given || !equalWords(a.params, b.params) {
-		out.params, out.given, out.lost = nil, false, "set in a branch"
+		out.loseParams()
 	}
 	if b.lost != "" {
 		out.lost = b.lost
@@ -137,7 +152,7 @@ func joinVars(out *state, a, b state) {
 
 func uncertain(a, b value) value {
 	why := "set in a branch"
-	if a.word.Vague == number && b.word.Vague == number {
+	if numeric(a.word) && numeric(b.word) {
 		why = number
 	}
 	return value{
@@ -177,7 +192,7 @@ func union(a, b []string) []string {
 
 // enter returns where cd(1) leads from dirs: nil when that is not known.
 func enter(dirs []string, to grammar.Word) []string {
-	if !to.Literal() || to.Text == "" || to.Text == "-" {
+	if !to.Literal() || to.Text == "" {
 		return nil
 	}
 	if path.IsAbs(to.Text) {

@@ -35,15 +35,14 @@ func (r *reader) condition(x syntax.TestExpr, cmd *Command, st *state) bool {
 			cmd.Meaning.Claims = append(cmd.Meaning.Claims, grammar.Claim{Verb: grammar.Look, Value: cmd.Words[at]})
 		}
 		return ok && x.Op != syntax.TsVarSet && x.Op != syntax.TsRefVar
-	case *syntax.BinaryTest:
-		at := len(cmd.Words)
-		ok := r.condition(x.X, cmd, st)
-		cmd.Words = append(cmd.Words, grammar.Word{Text: x.Op.String()})
-		right := len(cmd.Words)
-		ok = r.condition(x.Y, cmd, st) && ok
-		return ok && r.compared(x.Op, cmd, at, right)
 	}
-	return false
+	b := x.(*syntax.BinaryTest) // there is no other
+	at := len(cmd.Words)
+	ok := r.condition(b.X, cmd, st)
+	cmd.Words = append(cmd.Words, grammar.Word{Text: b.Op.String()})
+	right := len(cmd.Words)
+	ok = r.condition(b.Y, cmd, st) && ok
+	return ok && r.compared(b.Op, cmd, at, right)
 }
 
 // compared reports whether a comparison evaluates nothing: numbers are

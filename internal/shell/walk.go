@@ -18,8 +18,9 @@ type reader struct {
 	via     []string // what runs the commands
 	depth   int
 	loops   int
-	beside  int              // background jobs around
-	outputs map[int]string   // texts that commands are known to print
+	beside  int            // background jobs around
+	outputs map[int]string // texts that commands are known to print
+	node    syntax.Node    // the simple command that is followed
 	last    int            // index of the command that was followed last, -1 when it was no single one
 	inline  []*syntax.Stmt // bodies of functions that are being followed
 	over    bool           // a limit was met; nothing more is recorded
@@ -70,7 +71,7 @@ func (r *reader) add(c Command, st *state) int {
 	if r.over {
 		return -1
 	}
-	c.Dirs, c.Via = st.dirs, slices.Clip(r.via)
+	c.Dirs, c.Via = st.dirs, slices.Clone(r.via)
 	c.Loop, c.Background = r.loops > 0, r.beside > 0
 	r.line.Commands = append(r.line.Commands, c)
 	return len(r.line.Commands) - 1
@@ -297,7 +298,10 @@ func (r *reader) timed(c *syntax.TimeClause, st state) (yes, no state) {
 
 // function remembers a function. Nothing runs until it is called.
 func (r *reader) function(c *syntax.FuncDecl, st *state) {
-	name := c.Name.Value
+	name := ""
+	if c.Name != nil {
+		name = c.Name.Value
+	}
 	switch {
 	case r.loops > 0, len(r.inline) > 0:
 		r.opaque("a function that another command defines as it runs", c)
@@ -318,7 +322,7 @@ func (r *reader) callFunction(name string, body *syntax.Stmt, args []grammar.Wor
 	}
 	before := st
 	r.inline = append(r.inline, body)
-	st.params, st.given = append([]grammar.Word{{Vague: "the name of the shell"}}, args...), true
+	st.setParams(grammar.Word{Vague: "the name of the shell"}, args)
 	r.within("function "+name, n, func() { yes, no = r.stmt(body, st) })
 	r.inline = r.inline[:len(r.inline)-1]
 	yes = join(yes, no)

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/bawn-dev/bawn/internal/shell/grammar"
@@ -22,37 +21,13 @@ func (r *reader) fields(dst []grammar.Word, w *syntax.Word, st *state) []grammar
 	if r.context.Shell == Bash && braced(w) {
 		split := &syntax.Word{Parts: slices.Clone(w.Parts)}
 		if syntax.SplitBraces(split) {
-			for one := range r.braces(split) {
-				dst = r.split(dst, one, st)
+			for _, one := range r.braces(split, w) {
+				dst = r.split(dst, one, st, false)
 			}
 			return r.checked(dst, first, w)
 		}
 	}
-	return r.checked(r.split(dst, w, st), first, w)
-}
-
-// braces yields the words of a brace expansion, and is opaque when they are
-// very many.
-func (r *reader) braces(w *syntax.Word) func(func(*syntax.Word) bool) {
-	return func(yield func(*syntax.Word) bool) {
-		n := 0
-		for one, err := range expand.BracesSeq(nil, w) {
-			if n++; err != nil || n > maxWords {
-				r.opaque("braces make too many words", w)
-				return
-			}
-			yield(one)
-		}
-	}
-}
-
-func braced(w *syntax.Word) bool {
-	for _, p := range w.Parts {
-		if lit, ok := p.(*syntax.Lit); ok && strings.ContainsRune(lit.Value, '{') {
-			return true
-		}
-	}
-	return false
+	return r.checked(r.split(dst, w, st, r.context.Shell == Bash), first, w)
 }
 
 // checked refuses words that look like another host.
@@ -65,9 +40,11 @@ func (r *reader) checked(words []grammar.Word, first int, w *syntax.Word) []gram
 	return words
 }
 
-func (r *reader) split(dst []grammar.Word, w *syntax.Word, st *state) []grammar.Word {
+// split expands a word without braces; assigns says that ~ after = is a home
+// directory.
+func (r *reader) split(dst []grammar.Word, w *syntax.Word, st *state, assigns bool) []grammar.Word {
 	b := builder{r: r, st: st, fields: dst, splits: true}
-	b.tilde(w, r.context.Shell == Bash)
+	b.tilde(w, assigns)
 	b.parts(w.Parts, false)
 	b.finish()
 	return b.fields
@@ -92,9 +69,9 @@ type builder struct {
 	text    []byte
 	pattern []byte // text with what is not special in it escaped
 	glob    bool
-	bracket bool // an unquoted [ came
-	quoted  bool // it is a word even when it is empty
-	homes   int  // bytes of the first literal that a tilde took
+	bracket bool   // an unquoted [ came
+	quoted  bool   // it is a word even when it is empty
+	homes   int    // bytes of the first literal that a tilde took
 	tail    string // text behind something that is not known
 	partial grammar.Word
 }
@@ -162,6 +139,9 @@ func (b *builder) late(s string) bool {
 		return false
 	}
 	b.tail += s
+	if b.partial.Vague == number && s != "" {
+		b.partial.Vague = "a number and more"
+	}
 	return true
 }
 
@@ -196,6 +176,7 @@ func (b *builder) bare(s string) {
 // char adds one unquoted byte, which may be special in a pattern.
 func (b *builder) char(c byte) {
 	if b.late(string(c)) {
+		b.partial.Split = b.partial.Split || b.splits && strings.IndexByte("*?[", c) >= 0
 		return
 	}
 	switch c {
@@ -215,8 +196,11 @@ func (b *builder) unknown(why string, splits bool, below []string) {
 	if len(b.text) == 0 && b.partial.Vague == "" {
 		b.partial.Below = below
 	}
-	if b.partial.Vague == "" || b.partial.Vague == number {
+	switch b.partial.Vague {
+	case "":
 		b.partial.Vague = why
+	case number:
+		b.partial.Vague = "a number and more"
 	}
 	b.partial.Split = b.partial.Split || splits && b.splits
 }
@@ -282,9 +266,13 @@ func (b *builder) finish() {
 
 func (b *builder) word() grammar.Word {
 	w := b.partial
-	w.Text = string(b.text)
-	if b.glob {
+	switch {
+	case w.Vague != "" && (b.glob || b.bracket || w.Split):
+		w.Split = true // of several words, nothing is known
+	case b.glob:
 		w.Glob, w.Text = true, string(b.pattern)
+	default:
+		w.Text = string(b.text)
 	}
 	if w.Below != nil && strings.Contains(b.tail, "..") {
 		w.Below = nil
@@ -329,5 +317,9 @@ func (b *builder) tilde(w *syntax.Word, assigns bool) {
 
 func isAt(p syntax.WordPart) bool {
 	e, ok := p.(*syntax.ParamExp)
-	return ok && e.Param != nil && e.Param.Value == "@"
+	if !ok || e.Param == nil {
+		return false
+	}
+	index, indexed := e.Index.(*syntax.Word)
+	return e.Param.Value == "@" || indexed && index.Lit() == "@"
 }

@@ -111,6 +111,17 @@ type Terminal struct {
 	failure error // set before done is closed
 }
 
+// Among reports whether one of stdin, stdout and stderr is a terminal, so that
+// New would return one that is not Bare.
+func Among(stdio [3]*os.File) bool {
+	for _, f := range stdio {
+		if f != nil && term.IsTerminal(descriptor(f)) {
+			return true
+		}
+	}
+	return false
+}
+
 // New returns the terminal of a guest that Bawn's own stdin, stdout and stderr
 // would have been given to. Nothing about the user's terminal changes before
 // Start. Where none of the three is a terminal the Terminal is Bare. Where they

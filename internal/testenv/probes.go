@@ -25,6 +25,8 @@ var known = once(map[string]probe{
 	"seccomp":    seccompFilter,
 	"notify":     seccompNotify,
 	"cgroup":     cgroupLimits,
+	"bash":       runs("bash", "--norc", "--noprofile", "-c", ":"),
+	"dash":       runs("dash", "-c", ":"),
 	"git":        runs("git", "--version"),
 	"go":         runs("go", "version"),
 	"node":       runs("node", "-e", "0"),

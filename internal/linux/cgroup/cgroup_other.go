@@ -22,6 +22,9 @@ func Sweep() (int, error) { return 0, ErrUnsupported }
 // ProcFiles returns nothing.
 func (*Group) ProcFiles() []*os.File { return nil }
 
+// Limits returns none.
+func (*Group) Limits() Limits { return Limits{} }
+
 // Kill returns ErrUnsupported.
 func (*Group) Kill() error { return ErrUnsupported }
 

@@ -18,10 +18,15 @@ const removeWait = time.Second
 // A Group is one session's control group: one directory in each hierarchy
 // that its limits need.
 type Group struct {
-	name  string
-	dirs  []dir
-	procs []*os.File
+	name   string
+	dirs   []dir
+	procs  []*os.File
+	limits Limits
 }
+
+// Limits returns what is in force: what New was asked for, or less where a
+// group around Bawn has less.
+func (g *Group) Limits() Limits { return g.limits }
 
 // A dir is the part of a Group in one hierarchy.
 type dir struct {
@@ -46,7 +51,7 @@ func New(session string, l Limits) (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Group{name: me.groupName(session)}
+	g := &Group{name: me.groupName(session), limits: l}
 	if err := g.make(trees, l); err != nil {
 		return nil, errors.Join(err, g.Remove())
 	}
@@ -55,19 +60,19 @@ func New(session string, l Limits) (*Group, error) {
 
 // here reads which groups we are in and where they are mounted.
 func here() ([]hierarchy, error) {
-	own, err := os.ReadFile("/proc/self/cgroup")
+	own, err := ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return nil, fmt.Errorf("our control groups can't be read: %w", err)
 	}
-	info, err := os.ReadFile("/proc/self/mountinfo")
+	info, err := ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, fmt.Errorf("mounts can't be read: %w", err)
 	}
-	memberships, err := parseSelf(string(own))
+	memberships, err := parseSelf(own)
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := parseMounts(string(info))
+	mounts, err := parseMounts(info)
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +114,7 @@ func (g *Group) add(p place, l Limits) error {
 	if err := d.set(l.clamp(below)); err != nil {
 		return err
 	}
+	g.limits = g.limits.clamp(below)
 	f, err := openCgroup(path.Join(d.path, d.joinFile()), unix.O_WRONLY)
 	if err != nil {
 		return err
@@ -164,9 +170,31 @@ func (d dir) set(l Limits) error {
 	return nil
 }
 
-func (d dir) read(file string) (string, error) {
-	b, err := os.ReadFile(path.Join(d.path, file))
-	return string(b), err
+func (d dir) read(file string) (string, error) { return ReadFile(path.Join(d.path, file)) }
+
+// ReadFile reads a whole file that is made up as it is read, such as those of
+// proc(5) and cgroups(7). It makes three system calls where os.ReadFile makes
+// ten, since it does not offer the file to the poller.
+func ReadFile(name string) (string, error) {
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	defer unix.Close(fd)
+	buf := make([]byte, 4096)
+	for n := 0; ; {
+		got, err := unix.Read(fd, buf[n:])
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return "", &os.PathError{Op: "read", Path: name, Err: err}
+		case got == 0:
+			return string(buf[:n]), nil
+		}
+		if n += max(got, 0); n == len(buf) {
+			buf = append(buf, make([]byte, len(buf))...)
+		}
+	}
 }
 
 func (d dir) write(file, value string) error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"time"
 
@@ -146,14 +147,42 @@ func (d dir) memoryStats(s *Stats) error {
 	}
 	peak, err := d.read(peakFile)
 	if errors.Is(err, os.ErrNotExist) {
-		peak, err = "0", nil // memory.peak is of Linux 5.19
+		peak, err = "max", nil // memory.peak is of Linux 5.19; "max" reads 0
 	}
 	if err == nil {
 		s.PeakMemory, err = parseMax(peak)
 	}
 	kills, err2 := d.counter(eventsFile, "oom_kill")
 	s.OOMKills = kills
-	return errors.Join(err, err2)
+	full, err3 := d.memoryFull()
+	s.MemoryFull = full
+	return errors.Join(err, err2, err3)
+}
+
+// batch is more than the kernel asks a limit for at once before it looks for
+// a process to kill: 64 pages of 4 KiB.
+const batch = 256 << 10
+
+// memoryFull reports whether the limit of d itself has refused memory. Version
+// 2 says so. Version 1 counts refusals (not in Linux 6.18, where the counter
+// stays 0) and keeps the largest use, which is then next to the limit.
+func (d dir) memoryFull() (bool, error) {
+	if d.version == 2 {
+		n, err := d.counter("memory.events", "oom")
+		return n > 0, err
+	}
+	for _, kind := range []string{"memory.", "memory.memsw."} {
+		refused, err1 := limitFile(path.Join(d.path, kind+"failcnt"), parseCount)
+		most, err2 := limitFile(path.Join(d.path, kind+"max_usage_in_bytes"), parseMax)
+		limit, err3 := limitFile(path.Join(d.path, kind+"limit_in_bytes"), parseMax)
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return false, err
+		}
+		if refused > 0 || limit > 0 && most > limit-batch {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func (d dir) counter(file, key string) (int64, error) {

@@ -275,6 +275,9 @@ func FuzzParseFiles(f *testing.F) {
 		if n, err := parseCounter(text, "oom_kill"); err == nil && n < 0 {
 			t.Errorf("parseCounter(%q) = %d", text, n)
 		}
+		if n, err := parseCount(text); err == nil && n < 0 {
+			t.Errorf("parseCount(%q) = %d", text, n)
+		}
 		list, err := parsePIDs(text)
 		for _, pid := range list {
 			if err == nil && pid < 0 {

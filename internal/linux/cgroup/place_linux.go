@@ -142,8 +142,8 @@ func empty(dir string) error {
 }
 
 func words(name string) ([]string, error) {
-	b, err := os.ReadFile(name)
-	return strings.Fields(string(b)), err
+	b, err := ReadFile(name)
+	return strings.Fields(b), err
 }
 
 func without(list, remove []string) []string {
@@ -197,14 +197,14 @@ func quotaAbove(p place) (Limits, error) {
 
 // limitFile reads one limit; a file that is absent states none.
 func limitFile[T int64 | float64](name string, parse func(string) (T, error)) (T, error) {
-	b, err := os.ReadFile(name)
+	b, err := ReadFile(name)
 	if errors.Is(err, unix.ENOENT) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	n, err := parse(string(b))
+	n, err := parse(b)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
@@ -214,13 +214,26 @@ func limitFile[T int64 | float64](name string, parse func(string) (T, error)) (T
 func (p place) unavailable(err error) []Controller {
 	var list []Controller
 	for _, c := range p.controllers {
-		list = append(list, unavailable(c, err))
+		u := unavailable(c, err)
+		if p.version == 1 {
+			u.Remedy = remedyV1(err)
+		}
+		list = append(list, u)
 	}
 	return list
 }
 
 func unavailable(controller string, err error) Controller {
 	return Controller{Name: controller, Why: err.Error(), Remedy: remedy(err)}
+}
+
+// remedyV1 is remedy where the controller is in version 1, of which systemd
+// delegates nothing to ordinary users.
+func remedyV1(err error) string {
+	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+		return "only root may make groups of version 1; boot with version 2: systemd.unified_cgroup_hierarchy=1 on the kernel's command line"
+	}
+	return remedy(err)
 }
 
 // remedy names the one thing that helps, where there is one.

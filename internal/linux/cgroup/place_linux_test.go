@@ -133,6 +133,13 @@ func TestReasons(t *testing.T) {
 			t.Errorf("remedy of %v is %q; want %q in it", err, got, want)
 		}
 	}
+	// systemd delegates no group of version 1.
+	for version, want := range map[int]string{1: "unified_cgroup_hierarchy", 2: "systemd-run"} {
+		u := place{version: version, controllers: []string{pids}}.unavailable(unix.EACCES)
+		if len(u) != 1 || !strings.Contains(u[0].Remedy, want) || version == 1 && strings.Contains(u[0].Remedy, "systemd-run") {
+			t.Errorf("version %d: got %+v; want %q in the remedy", version, u, want)
+		}
+	}
 }
 
 // An earlier Bawn may have been in a group beside ours.

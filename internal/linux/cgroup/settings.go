@@ -126,6 +126,15 @@ func parseCounter(text, key string) (int64, error) {
 	return 0, fmt.Errorf("no counter %q", key)
 }
 
+// parseCount reads a file that holds one count.
+func parseCount(text string) (int64, error) {
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("count %q is not a number", text)
+	}
+	return n, nil
+}
+
 // parsePIDs reads cgroup.procs. A process outside the reader's pid namespace
 // is listed as 0.
 func parsePIDs(text string) ([]int, error) {

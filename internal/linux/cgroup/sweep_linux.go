@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -110,11 +111,11 @@ func self() (owner, error) {
 }
 
 func startTime(pid int) (uint64, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	stat, err := ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return 0, fmt.Errorf("start time of process %d can't be read: %w", pid, err)
 	}
-	return parseStart(string(stat))
+	return parseStart(stat)
 }
 
 // alive reports whether o still runs. Doubt counts as alive, since the price

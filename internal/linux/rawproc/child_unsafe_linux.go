@@ -8,8 +8,8 @@ import (
 )
 
 // The runtime's own hooks around fork, the ones package syscall uses: they
-// block signals in this thread and undo the runtime's signal handlers in the
-// child. They are on the runtime's list of names kept for outside use.
+// block signals in this thread. They are on the runtime's list of names kept
+// for outside use.
 
 //go:linkname beforeFork syscall.runtime_BeforeFork
 func beforeFork()
@@ -17,13 +17,16 @@ func beforeFork()
 //go:linkname afterFork syscall.runtime_AfterFork
 func afterFork()
 
-//go:linkname afterForkInChild syscall.runtime_AfterForkInChild
-func afterForkInChild()
-
 // vfork forks a child that shares all memory, while the caller sleeps until it
 // has executed or ended (clone(2), CLONE_VM and CLONE_VFORK). Copying the page
 // tables of a Go program instead takes longer than all else a start needs.
 func vfork(flags uintptr) (pid, errno uintptr)
+
+// clone forks a child that calls childMain on the given stack, with its thread
+// pointer at tls where the architecture has one, and with self as its goroutine.
+func clone(flags, stack, tls, self uintptr) (pid, errno uintptr)
+
+var _ = childMain // called by clone alone
 
 // shared is memory that parent and child both see: a MAP_SHARED mapping made
 // before the fork. Addresses in it are equal on both sides.
@@ -52,6 +55,8 @@ type shared struct {
 	poll [2]unix.PollFd
 	mask uint64
 	sig  [128]byte
+
+	action sigaction
 }
 
 const (
@@ -98,26 +103,75 @@ const (
 	exitExec    = 127
 )
 
-// forkInit forks the child into the namespaces in flags. In the child it
-// never returns.
+// launch is what the child gets to know. It lies in the program's memory.
+type launch struct {
+	steps *step
+	n     int
+	sh    *shared
+	sock  uintptr
+	ready readyFDs
+	args  unsafe.Pointer // the command line, in the stack of the process
+	nargs int
+}
+
+// forkInit forks the child into the namespaces in flags, without the memory in
+// drop: a page that both had would have to be copied as soon as either writes
+// to it, and the guest's first process has no business with what is there.
 //
 //go:noinline
 //go:norace
 //go:nocheckptr
-func forkInit(flags uintptr, steps *step, n int, sh *shared, sock uintptr, ready *readyFDs, args []byte) (pid uintptr, err syscall.Errno) {
+func forkInit(flags, stack, tls, g uintptr, drop []extent) (pid uintptr, err syscall.Errno) {
 	beforeFork()
-	pid, _, err = syscall.RawSyscall6(unix.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
-	if err != 0 || pid != 0 {
-		afterFork()
-		return pid, err
+	advise(drop, unix.MADV_DONTFORK)
+	pid, errno := clone(flags|uintptr(unix.SIGCHLD), stack, tls, g)
+	advise(drop, unix.MADV_DOFORK)
+	afterFork()
+	return pid, syscall.Errno(errno)
+}
+
+// advise gives one advice about all of list. The kernel follows it in the
+// mapped parts of an extent with holes, although it answers ENOMEM (madvise(2)).
+//
+//go:nosplit
+//go:norace
+func advise(list []extent, advice uintptr) {
+	for i := range list {
+		syscall.RawSyscall(unix.SYS_MADVISE, list[i].start, list[i].end-list[i].start, advice)
 	}
-	afterForkInChild()
-	clearArgs(args)
-	runSteps(steps, n, sh)
-	sendReady(sh, sock, ready)
-	closeAllBut(sock)
-	serve(sh, sock)
-	return 0, 0
+}
+
+// childMain is the life of the child. It never returns.
+//
+//go:norace
+//go:nocheckptr
+func childMain(l *launch) {
+	resetSignals(l.sh)
+	clearArgs(l.args, l.nargs)
+	runSteps(l.steps, l.n, l.sh)
+	sendReady(l.sh, l.sock, &l.ready)
+	closeAllBut(l.sock)
+	serve(l.sh, l.sock)
+}
+
+// sigaction is the kernel's (rt_sigaction(2)).
+type sigaction struct{ handler, flags, restorer, mask uintptr }
+
+// resetSignals takes back the handlers of Go's runtime. What is ignored stays
+// so. All signals are blocked until serve.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func resetSignals(sh *shared) {
+	for sig := uintptr(1); sig <= 64; sig++ {
+		_, _, err := syscall.RawSyscall6(unix.SYS_RT_SIGACTION, sig, 0, uintptr(unsafe.Pointer(&sh.action)), 8, 0, 0)
+		if err != 0 || sh.action.handler <= 1 { // SIG_DFL, SIG_IGN
+			continue
+		}
+		sh.action = sigaction{}
+		syscall.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&sh.action)), 0, 8, 0, 0)
+	}
 }
 
 // clearArgs empties the command line that /proc/1/cmdline shows: the guest may
@@ -126,9 +180,9 @@ func forkInit(flags uintptr, steps *step, n int, sh *shared, sock uintptr, ready
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func clearArgs(args []byte) {
-	for i := range args {
-		args[i] = 0
+func clearArgs(args unsafe.Pointer, n int) {
+	for i := range n {
+		*(*byte)(unsafe.Add(args, i)) = 0
 	}
 }
 

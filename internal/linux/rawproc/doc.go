@@ -8,6 +8,10 @@
 // and the whole namespace with it, as soon as the parent's end of that socket
 // closes, whatever closed it.
 //
-// Everything that runs in the child is in child_linux.go and allocates
-// nothing, grows no stack, takes no lock and writes no Go pointer.
+// Everything that runs in the child is in child_unsafe_linux.go and allocates
+// nothing, grows no stack, takes no lock and reads no variable: the child has
+// the program's own memory (memory_unsafe_linux.go), which holds its stack too,
+// and what it shares with its parent, but neither the parent's heap nor its
+// variables. That keeps what Bawn knows away from the guest's first process, and
+// spares both a copy of each page that either writes to.
 package rawproc

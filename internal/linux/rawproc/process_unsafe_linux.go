@@ -37,6 +37,10 @@ type Config struct {
 	Namespaces uintptr // CLONE_NEW… flags
 	Program    *Program
 	Ready      []Slot // descriptors to hand back once the program has run, at most four
+	// First is started once the program has run, or nil. The request for it
+	// waits in the socket when the child comes to life, so that neither side
+	// waits for the other; First tells what became of it.
+	First *Command
 }
 
 // An Init is PID 1 of a PID namespace. Its methods may be called from several
@@ -63,6 +67,7 @@ func Start(cfg Config) (*Init, error) {
 	if len(cfg.Ready) > maxReady {
 		return nil, fmt.Errorf("BUG(bawn): %d descriptors to hand back", len(cfg.Ready))
 	}
+	tidy()
 	arena, err := unix.Mmap(-1, 0, arenaSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return nil, fmt.Errorf("reserve shared memory: %w", err)
@@ -76,13 +81,49 @@ func Start(cfg Config) (*Init, error) {
 		started: make(chan packet, 1), done: make(chan struct{})}
 	in.shared.in.link()
 	in.shared.out.link()
-	ready := make(chan error, 1)
-	go in.live(pair[1], ready)
-	if err := <-ready; err != nil {
+	if err := in.launch(pair[1]); err != nil {
 		in.abandon()
 		return nil, err
 	}
 	return in, nil
+}
+
+// discarded are mappings that nobody uses any more. Giving one back makes every
+// processor that runs one of our threads flush what it knows of it, so that
+// waits for the next start, or for the end of the process.
+var discarded struct {
+	sync.Mutex
+	list [][]byte
+}
+
+func discard(mapping []byte) {
+	if mapping == nil {
+		return
+	}
+	discarded.Lock()
+	defer discarded.Unlock()
+	discarded.list = append(discarded.list, mapping)
+}
+
+func tidy() {
+	discarded.Lock()
+	defer discarded.Unlock()
+	for _, m := range discarded.list {
+		_ = unix.Munmap(m) // fails for what only stood in for a mapping
+	}
+	discarded.list = nil
+}
+
+// launch asks for the first command and starts the child.
+func (in *Init) launch(childSock int) error {
+	if in.cfg.First != nil {
+		if err := in.request(*in.cfg.First); err != nil {
+			return errors.Join(err, unix.Close(childSock))
+		}
+	}
+	ready := make(chan error, 1)
+	go in.live(childSock, ready)
+	return <-ready
 }
 
 // live forks the child and then listens to it. It keeps one thread for itself
@@ -110,12 +151,21 @@ func (m *message) link() {
 }
 
 func (in *Init) fork(childSock int) error {
-	ready := &readyFDs{n: int32(len(in.cfg.Ready))}
-	copy(ready.slot[:], in.cfg.Ready)
-	steps := in.cfg.Program.steps
+	p := in.cfg.Program
+	args := ownArgs()
+	l := launch{steps: p.mem.step(0), n: p.Len(), sh: in.shared, sock: uintptr(childSock), args: unsafe.Pointer(unsafe.SliceData(args)), nargs: len(args)}
+	l.ready.n = int32(len(in.cfg.Ready))
+	copy(l.ready.slot[:], in.cfg.Ready)
+	stack, tls, g := p.mem.stack((*launch)(Put(p, l)))
+	if p.mem.err != nil {
+		return p.mem.err
+	}
+	start := uintptr(p.mem.base())
 	syscall.ForkLock.Lock()
-	pid, errno := forkInit(in.cfg.Namespaces, &steps[0], len(steps), in.shared, uintptr(childSock), ready, ownArgs())
+	pid, errno := forkInit(in.cfg.Namespaces, stack, tls, g, unshared(extent{start, start + memorySize}))
 	syscall.ForkLock.Unlock()
+	discard(p.mem.all)
+	p.mem = memory{}
 	if errno != 0 {
 		return fmt.Errorf("create namespaces: %w", errno)
 	}
@@ -181,7 +231,9 @@ func (in *Init) abandon() {
 	for _, f := range in.ready {
 		f.Close()
 	}
-	unix.Munmap(in.arena)
+	discard(in.arena)
+	discard(in.cfg.Program.mem.all)
+	in.cfg.Program.mem = memory{}
 }
 
 func wait(pid int) (ws unix.WaitStatus) {
@@ -293,17 +345,31 @@ func (in *Init) Run(c Command) (int, error) {
 	if in.ended {
 		return 0, errEnded
 	}
-	if err := in.shared.fill(in.arena, c); err != nil {
+	if err := in.request(c); err != nil {
 		return 0, err
+	}
+	return in.answer(c)
+}
+
+// First waits for the command that Config named and returns what Run would. It
+// is called once, before Run.
+func (in *Init) First() (int, error) { return in.answer(*in.cfg.First) }
+
+// request asks the child to start c.
+func (in *Init) request(c Command) error {
+	if err := in.shared.fill(in.arena, c); err != nil {
+		return err
 	}
 	in.pending.Store(&c)
 	fds := []int{int(c.Stdio[0].Fd()), int(c.Stdio[1].Fd()), int(c.Stdio[2].Fd())}
 	if c.Terminal != nil {
 		fds = append(fds, int(c.Terminal.Fd()))
 	}
-	if err := in.send(packet{kind: kindStart}, unix.UnixRights(fds...)); err != nil {
-		return 0, err
-	}
+	return in.send(packet{kind: kindStart}, unix.UnixRights(fds...))
+}
+
+// answer waits for what became of the request for c.
+func (in *Init) answer(c Command) (int, error) {
 	p, ok := in.awaitStart()
 	switch {
 	case !ok:
@@ -443,5 +509,5 @@ func (in *Init) kill() {
 		f.Close()
 	}
 	in.ended = true
-	unix.Munmap(in.arena)
+	discard(in.arena)
 }

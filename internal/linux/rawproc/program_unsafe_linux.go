@@ -13,8 +13,8 @@ type Slot uint8
 // maxSlots bounds the results a program may keep.
 const maxSlots = 16
 
-// step is one system call. The child reads it; nothing in it is a Go pointer
-// that the garbage collector would have to see, Program.keep holds those.
+// step is one system call. Whatever it points at is in the program's own
+// memory: the child has no other.
 type step struct {
 	nr     uintptr
 	args   [6]uintptr
@@ -30,11 +30,11 @@ type step struct {
 // directory swapped in between is refused.
 type Identity struct{ Dev, Ino uint64 }
 
-// A Program is a flat list of system calls with a name for each.
+// A Program is a flat list of system calls with a name for each. Its zero
+// value is ready to use; Start uses it up.
 type Program struct {
-	steps []step
-	names []string
-	keep  []any // what the steps point at
+	names []string // as many as there are steps
+	mem   memory
 	slots uint8
 }
 
@@ -64,41 +64,59 @@ func (p *Program) Call(name string, nr uintptr, args ...any) Step {
 			s.slots |= 1 << i
 		}
 	}
-	p.steps = append(p.steps, s)
+	p.mem.setStep(len(p.names), s)
 	p.names = append(p.names, name)
-	return Step{p, len(p.steps) - 1}
+	return Step{p, len(p.names) - 1}
 }
 
+// step is the one that s stands for.
+func (s Step) step() *step { return s.p.mem.step(s.i) }
+
 // Into keeps the result in slot.
-func (s Step) Into(slot Slot) Step { s.p.steps[s.i].out = int8(slot); return s }
+func (s Step) Into(slot Slot) Step { s.step().out = int8(slot); return s }
 
 // Ignoring treats up to two errnos as success.
 func (s Step) Ignoring(errnos ...unix.Errno) Step {
 	if len(errnos) > 2 {
 		panic("BUG(bawn): a step ignores two errnos at most")
 	}
-	copy(s.p.steps[s.i].ignore[:], errnos)
+	copy(s.step().ignore[:], errnos)
 	return s
 }
 
-// StoreFD writes the result as int32 to where dst points.
+// StoreFD writes the result as int32 to where dst points, in something that
+// was Put.
 func (s Step) StoreFD(dst *int32) Step {
-	s.p.keep = append(s.p.keep, dst)
-	s.p.steps[s.i].store = unsafe.Pointer(dst)
+	s.step().store = unsafe.Pointer(dst)
 	return s
 }
 
 // ExpectIdentity appends an fstat of slot that fails with ESTALE unless it
 // finds id.
 func (p *Program) ExpectIdentity(name string, slot Slot, id Identity) {
-	st, want := new(unix.Stat_t), &id
-	p.keep = append(p.keep, st, want)
-	s := p.Call(name, unix.SYS_FSTAT, slot, Ptr(unsafe.Pointer(st)))
-	p.steps[s.i].expect, p.steps[s.i].stat = want, st
+	st := Put(p, unix.Stat_t{})
+	s := p.Call(name, unix.SYS_FSTAT, slot, st).step()
+	s.expect, s.stat = (*Identity)(Put(p, id)), (*unix.Stat_t)(st)
 }
 
-// Ptr is a pointer argument; the caller's object is kept alive by the program.
+// Ptr is a pointer argument, made by Put.
 type Ptr unsafe.Pointer
+
+// Put copies v, which holds no pointers but those made by Put and Array, to
+// where the child finds it.
+func Put[T any](p *Program, v T) Ptr {
+	at := p.mem.take(unsafe.Sizeof(v))
+	*(*T)(at) = v
+	return Ptr(at)
+}
+
+// Array is Put for each element of list.
+func Array[T any](p *Program, list []T) *T {
+	var one T
+	at := p.mem.take(unsafe.Sizeof(one) * uintptr(len(list)))
+	copy(unsafe.Slice((*T)(at), len(list)), list)
+	return (*T)(at)
+}
 
 func (p *Program) arg(a any) uintptr {
 	switch v := a.(type) {
@@ -111,23 +129,19 @@ func (p *Program) arg(a any) uintptr {
 	case uintptr:
 		return v
 	case string:
-		return p.bytes(append([]byte(v), 0))
+		at := p.mem.take(uintptr(len(v)) + 1) // of zeros
+		copy(unsafe.Slice((*byte)(at), len(v)), v)
+		return uintptr(at)
 	case []byte:
-		return p.bytes(v)
+		return uintptr(unsafe.Pointer(Array(p, v)))
 	case Ptr:
-		p.keep = append(p.keep, v)
 		return uintptr(v)
 	}
 	panic(fmt.Sprintf("BUG(bawn): %T is no system call argument", a))
 }
 
-func (p *Program) bytes(b []byte) uintptr {
-	p.keep = append(p.keep, b)
-	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))
-}
-
 // Len returns the number of steps.
-func (p *Program) Len() int { return len(p.steps) }
+func (p *Program) Len() int { return len(p.names) }
 
 // Names returns the name of each step, in order.
 func (p *Program) Names() []string { return append([]string(nil), p.names...) }

@@ -4,6 +4,10 @@ import (
 	"errors"
 	"io"
 	"os"
+	"reflect"
+	"runtime"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,6 +99,121 @@ func TestExpectIdentityRefusesAnotherFile(t *testing.T) {
 	p.ExpectIdentity("identity of /", s, Identity{Dev: 1, Ino: 1})
 	if _, err := Start(Config{Namespaces: unix.CLONE_NEWUSER | unix.CLONE_NEWPID, Program: p}); !errors.Is(err, unix.ESTALE) {
 		t.Fatalf("got %v, want ESTALE", err)
+	}
+}
+
+// TestChildHasNoMemoryOfOurs looks for a variable and for an object of the
+// heap where the child has its memory; with the control that they are found
+// where we have ours.
+func TestChildHasNoMemoryOfOurs(t *testing.T) {
+	secret := new([64]byte)
+	in := startTest(t, noop())
+	for name, p := range map[string]uintptr{"variable": reflect.ValueOf(&variable).Pointer(), "object": reflect.ValueOf(secret).Pointer()} {
+		if !mapped(t, "self", p) {
+			t.Errorf("%s: not found in our own memory", name)
+		}
+		if mapped(t, strconv.Itoa(in.PID()), p) {
+			t.Errorf("%s: the child has it", name)
+		}
+	}
+	runtime.KeepAlive(secret)
+}
+
+var variable = []byte("a variable")
+
+// mapped reports whether a process has something at an address.
+func mapped(t *testing.T, pid string, p uintptr) bool {
+	t.Helper()
+	text, err := os.ReadFile("/proc/" + pid + "/maps")
+	if err != nil || len(text) == 0 {
+		t.Fatalf("got %q, %v", text, err)
+	}
+	for line := range strings.Lines(string(text)) {
+		e, _, ok := parseMapping(line)
+		if !ok {
+			t.Fatalf("not understood: %q", line)
+		}
+		if e.start <= p && p < e.end {
+			return true
+		}
+	}
+	return false
+}
+
+func TestMappingsAreRead(t *testing.T) {
+	for line, want := range map[string]extent{
+		"55d0c8a00000-55d0c8a21000 rw-p 00000000 00:00 0                          [heap]\n": {0x55d0c8a00000, 0x55d0c8a21000},
+		"00400000-00642000 r-xp 00000000 08:01 131 /usr/bin/x y\n":                          {0x400000, 0x642000},
+	} {
+		if got, _, ok := parseMapping(line); !ok || got != want {
+			t.Errorf("%q: got %x, %v", line, got, ok)
+		}
+	}
+	for _, line := range []string{"", "\n", "1-2", "1-2 rw", "x-2 rw-p 0", "1- rw-p 0", "12 rw-p 0"} {
+		if got, _, ok := parseMapping(line); ok {
+			t.Errorf("%q: got %x", line, got)
+		}
+	}
+}
+
+// TestFirstCommandNeedsNoRequest starts a command along with the child, and
+// then another one.
+func TestFirstCommandNeedsNoRequest(t *testing.T) {
+	r, w := pipe(t)
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	echo := func(word string) Command {
+		return Command{Paths: []string{"/bin/sh"}, Args: []string{"sh", "-c", "echo " + word}, Dir: "/", Stdio: [3]*os.File{null, w, w}}
+	}
+	first := echo("first")
+	in, err := Start(Config{Namespaces: unix.CLONE_NEWPID | unix.CLONE_NEWUSER, Program: noop(), First: &first})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Kill()
+	if pid, err := in.First(); err != nil || pid < 2 {
+		t.Fatalf("first: got %d, %v", pid, err)
+	}
+	buf := make([]byte, 6)
+	if _, err := io.ReadFull(r, buf); err != nil || string(buf) != "first\n" {
+		t.Fatalf("got %q, %v", buf, err)
+	}
+	if _, err := in.Run(echo("then")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(r, buf[:5]); err != nil || string(buf[:5]) != "then\n" {
+		t.Fatalf("got %q, %v", buf, err)
+	}
+}
+
+func TestFirstCommandMayBeAbsent(t *testing.T) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	in, err := Start(Config{Namespaces: unix.CLONE_NEWPID | unix.CLONE_NEWUSER, Program: noop(),
+		First: &Command{Paths: []string{"/nonexistent"}, Args: []string{"x"}, Dir: "/", Stdio: [3]*os.File{null, null, null}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Kill()
+	if _, err := in.First(); !errors.Is(err, unix.ENOENT) {
+		t.Fatalf("got %v, want ENOENT", err)
+	}
+}
+
+// TestProgramThatIsTooLarge fails when it is started, not while it is made.
+func TestProgramThatIsTooLarge(t *testing.T) {
+	p := noop()
+	for range dataSize/pageSize + 1 {
+		p.Call("too much", unix.SYS_GETPID, make([]byte, pageSize))
+	}
+	if _, err := Start(Config{Namespaces: unix.CLONE_NEWUSER, Program: p}); !errors.Is(err, unix.E2BIG) {
+		t.Fatalf("got %v, want E2BIG", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package seccomp
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -33,7 +32,7 @@ func ret(k uint32) unix.SockFilter { return stmt(unix.BPF_RET|unix.BPF_K, k) }
 // It errs when a rule names an argument that does not exist or the program
 // would be longer than the kernel takes.
 func Compile(rules []Rule) ([]unix.SockFilter, error) {
-	prog := []unix.SockFilter{
+	prog := append(make(program, 0, 1024),
 		load(offArch),
 		jump(unix.BPF_JEQ, auditArch, 1, 0),
 		ret(unix.SECCOMP_RET_KILL_PROCESS),
@@ -42,106 +41,163 @@ func Compile(rules []Rule) ([]unix.SockFilter, error) {
 		ret(Errno(unix.ENOSYS).ret()),
 		jump(unix.BPF_JGT, lastReviewed, 0, 1),
 		ret(Errno(unix.ENOSYS).ret()),
-	}
-	bodies, err := compileCalls(rules)
-	if err != nil {
+	)
+	if err := prog.search(spans(byCall(rules))); err != nil {
 		return nil, err
 	}
-	prog = append(prog, search(bodies)...)
 	if len(prog) > unix.BPF_MAXINSNS {
 		return nil, fmt.Errorf("filter has %d instructions; the kernel takes %d", len(prog), unix.BPF_MAXINSNS)
 	}
 	return prog, nil
 }
 
-// body is what the filter does with one call.
-type body struct {
-	nr   uint32
-	code []unix.SockFilter
+// A program grows instruction by instruction: this runs at each start.
+type program []unix.SockFilter
+
+func (p *program) emit(f unix.SockFilter) { *p = append(*p, f) }
+
+// ruled is one call with its rules, in the order in which they were stated.
+type ruled struct {
+	Call
+	rules []*Rule
 }
 
-// compileCalls compiles the rules of each call, in order of their numbers.
-func compileCalls(rules []Rule) ([]body, error) {
-	order, byCall := group(rules)
-	slices.SortFunc(order, func(a, b Call) int { return cmp.Compare(a.Nr, b.Nr) })
-	bodies := make([]body, len(order))
-	for i, c := range order {
-		code, err := compileCall(byCall[c.Nr])
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.Name, err)
-		}
-		bodies[i] = body{c.Nr, code}
-	}
-	return bodies, nil
-}
-
-// search emits a binary search for the call's number. The kernel runs the
-// filter once for every number when it is loaded, so its length counts twice.
-func search(bodies []body) []unix.SockFilter {
-	if len(bodies) == 0 {
-		return []unix.SockFilter{ret(Allow.ret())}
-	}
-	if len(bodies) == 1 {
-		prog := []unix.SockFilter{jump(unix.BPF_JEQ, bodies[0].nr, 1, 0), ret(Allow.ret())}
-		return append(prog, bodies[0].code...)
-	}
-	mid := len(bodies) / 2
-	left, right := search(bodies[:mid]), search(bodies[mid:])
-	prog := []unix.SockFilter{
-		jump(unix.BPF_JGE, bodies[mid].nr, 0, 1),
-		stmt(unix.BPF_JMP|unix.BPF_JA, uint32(len(left))), // a conditional jump reaches 255 only
-	}
-	return append(append(prog, left...), right...)
-}
-
-// group collects the rules of each call, calls in order of first mention.
-func group(rules []Rule) ([]Call, map[uint32][]Rule) {
-	var order []Call
-	byCall := map[uint32][]Rule{}
-	for _, r := range rules {
-		for _, c := range r.Calls {
-			if byCall[c.Nr] == nil {
-				order = append(order, c)
-			}
-			byCall[c.Nr] = append(byCall[c.Nr], r)
+// byCall groups the rules by call, calls in order of their numbers.
+func byCall(rules []Rule) []ruled {
+	// One number for each mention of a call: the call's, the rule's place, and
+	// the call's place in the rule. Sorting those keeps the rules in order.
+	mentions := make([]uint64, 0, 256)
+	for i, r := range rules {
+		for j, c := range r.Calls {
+			mentions = append(mentions, uint64(c.Nr)<<32|uint64(i)<<16|uint64(j))
 		}
 	}
-	return order, byCall
+	slices.Sort(mentions)
+	flat := make([]*Rule, len(mentions))
+	list := make([]ruled, 0, len(mentions))
+	for i, m := range mentions {
+		r := &rules[m>>16&0xffff]
+		flat[i] = r
+		if n := len(list); n > 0 && list[n-1].Nr == uint32(m>>32) {
+			list[n-1].rules = flat[i-len(list[n-1].rules) : i+1] // they lie side by side
+			continue
+		}
+		list = append(list, ruled{r.Calls[m&0xffff], flat[i : i+1]})
+	}
+	return list
 }
 
-// compileCall emits the rules of one call; it always ends in a return.
-func compileCall(rules []Rule) ([]unix.SockFilter, error) {
-	var body []unix.SockFilter
-	for _, r := range rules {
-		code := []unix.SockFilter{ret(r.Action.ret())}
-		for _, c := range slices.Backward(r.Conds) {
-			if c.Arg < 0 || c.Arg > 5 {
-				return nil, fmt.Errorf("BUG(bawn): condition on argument %d", c.Arg)
-			}
-			code = append(c.test(uint8(len(code))), code...)
+// A span is a run of calls, from one number to where the next span begins, of
+// which all get the same action, or one call with rules that look further.
+type span struct {
+	from   uint32
+	action Action
+	rules  *ruled // or nil
+}
+
+// spans covers all numbers: what no rule names is allowed.
+func spans(calls []ruled) []span {
+	list := append(make([]span, 0, 2*len(calls)+1), span{action: Allow})
+	for i := range calls {
+		c := &calls[i]
+		now := span{from: c.Nr, action: c.rules[0].Action}
+		if len(c.rules[0].Conds) > 0 {
+			now.rules = c
 		}
-		body = append(body, code...)
-		if len(r.Conds) == 0 {
+		if list[len(list)-1].from == now.from {
+			list = list[:len(list)-1] // nothing lies between two neighbours, nor before call 0
+		}
+		if n := len(list); n == 0 || now.rules != nil || list[n-1].rules != nil || list[n-1].action != now.action {
+			list = append(list, now)
+		}
+		if now.rules != nil || now.action != Allow {
+			list = append(list, span{from: c.Nr + 1, action: Allow})
+		}
+	}
+	return list
+}
+
+// search emits a binary search for the call's number. The kernel translates
+// the filter, and runs it once for every number, when it is loaded: its length
+// counts twice.
+func (p *program) search(list []span) error {
+	if len(list) == 1 {
+		return p.leaf(list[0])
+	}
+	mid := len(list) / 2
+	at := len(*p)
+	p.emit(jump(unix.BPF_JGE, list[mid].from, 0, 0))
+	if err := p.search(list[:mid]); err != nil {
+		return err
+	}
+	if left := len(*p) - at - 1; left <= 255 {
+		(*p)[at].Jt = uint8(left)
+	} else { // farther than a conditional jump reaches
+		(*p)[at].Jf = 1
+		*p = slices.Insert(*p, at+1, stmt(unix.BPF_JMP|unix.BPF_JA, uint32(left)))
+	}
+	return p.search(list[mid:])
+}
+
+// leaf emits what becomes of the calls of one span; that always ends in a return.
+func (p *program) leaf(s span) error {
+	if s.rules == nil {
+		p.emit(ret(s.action.ret()))
+		return nil
+	}
+	start := len(*p)
+	last := s.rules.rules[0]
+	for _, r := range s.rules.rules {
+		if err := p.rule(r); err != nil {
+			return fmt.Errorf("%s: %w", s.rules.Name, err)
+		}
+		if last = r; len(r.Conds) == 0 {
 			break // nothing after it can be reached
 		}
 	}
-	if n := len(rules); n > 0 && len(rules[n-1].Conds) > 0 {
-		body = append(body, ret(Allow.ret()))
+	if len(last.Conds) > 0 {
+		p.emit(ret(Allow.ret()))
 	}
-	if len(body) > 255 {
-		return nil, fmt.Errorf("BUG(bawn): %d instructions for one call", len(body))
+	if n := len(*p) - start; n > 255 {
+		return fmt.Errorf("%s: BUG(bawn): %d instructions for one call", s.rules.Name, n)
 	}
-	return body, nil
+	return nil
+}
+
+// rule emits one rule: each test that fails skips the rest of it.
+func (p *program) rule(r *Rule) error {
+	rest := 1
+	for _, c := range r.Conds {
+		if c.Arg < 0 || c.Arg > 5 {
+			return fmt.Errorf("BUG(bawn): condition on argument %d", c.Arg)
+		}
+		rest += c.size()
+	}
+	for _, c := range r.Conds {
+		rest -= c.size()
+		p.test(c, uint8(rest))
+	}
+	p.emit(ret(r.Action.ret()))
+	return nil
+}
+
+// size is how many instructions test emits.
+func (c Cond) size() int {
+	if c.Any || c.Mask == ^uint32(0) {
+		return 2
+	}
+	return 3
 }
 
 // test goes on when the condition holds and skips otherwise.
-func (c Cond) test(skip uint8) []unix.SockFilter {
-	code := []unix.SockFilter{load(offArgs + 8*uint32(c.Arg))}
+func (p *program) test(c Cond, skip uint8) {
+	p.emit(load(offArgs + 8*uint32(c.Arg)))
 	if c.Any {
-		return append(code, jump(unix.BPF_JSET, c.Mask, 0, skip))
+		p.emit(jump(unix.BPF_JSET, c.Mask, 0, skip))
+		return
 	}
 	if c.Mask != ^uint32(0) {
-		code = append(code, stmt(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, c.Mask))
+		p.emit(stmt(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, c.Mask))
 	}
-	return append(code, jump(unix.BPF_JEQ, c.Value, 0, skip))
+	p.emit(jump(unix.BPF_JEQ, c.Value, 0, skip))
 }

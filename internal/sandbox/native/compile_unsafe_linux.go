@@ -91,14 +91,14 @@ func (c *program) write(file, text string) {
 
 func (c *program) loopback() {
 	fd := c.fd
-	req := &struct {
+	req := struct {
 		name  [unix.IFNAMSIZ]byte
 		flags uint16
 		_     [22]byte
 	}{flags: unix.IFF_UP | unix.IFF_RUNNING}
 	copy(req.name[:], "lo")
 	c.Call("open a socket", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0).Into(fd)
-	c.Call("bring up lo", unix.SYS_IOCTL, fd, unix.SIOCSIFFLAGS, rawproc.Ptr(unsafe.Pointer(req)))
+	c.Call("bring up lo", unix.SYS_IOCTL, fd, unix.SIOCSIFFLAGS, rawproc.Put(&c.Program, req))
 	c.Call("close the socket", unix.SYS_CLOSE, fd)
 }
 
@@ -160,7 +160,7 @@ func (c *program) makeTargets(m Mount) {
 // only then attaches it.
 func (c *program) bind(m Mount) {
 	fd := c.fd
-	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
 	if m.Kind != kindBind {
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}
@@ -170,7 +170,7 @@ func (c *program) bind(m Mount) {
 		c.ExpectIdentity("find the same "+m.Source+" as before", fd, rawproc.Identity(m.id))
 	}
 	c.Call("set flags of "+m.Target, unix.SYS_MOUNT_SETATTR, fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE,
-		rawproc.Ptr(unsafe.Pointer(attr)), int(unsafe.Sizeof(*attr)))
+		rawproc.Put(&c.Program, attr), int(unsafe.Sizeof(attr)))
 	c.Call("attach "+m.Target, unix.SYS_MOVE_MOUNT, fd, "", unix.AT_FDCWD, at(m.Target), unix.MOVE_MOUNT_F_EMPTY_PATH)
 	c.Call("close "+m.Source, unix.SYS_CLOSE, fd)
 }
@@ -216,8 +216,8 @@ func (c *program) dev(m Mount) {
 	}
 	c.fs("devpts", dir+"/pts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
 	c.fs("tmpfs", dir+"/shm", unix.MS_NOSUID|unix.MS_NODEV, tmpfsOptions(m.SizeMB, 0o1777))
-	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC}
-	c.Call("make /dev read-only", unix.SYS_MOUNT_SETATTR, unix.AT_FDCWD, at(dir), 0, rawproc.Ptr(unsafe.Pointer(attr)), int(unsafe.Sizeof(*attr)))
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC}
+	c.Call("make /dev read-only", unix.SYS_MOUNT_SETATTR, unix.AT_FDCWD, at(dir), 0, rawproc.Put(&c.Program, attr), int(unsafe.Sizeof(attr)))
 }
 
 // device binds one device of the host, creating the directories on the way.
@@ -282,7 +282,7 @@ func (c *program) rlimit(name string, resource int, n uint64) {
 	if unix.Getrlimit(resource, &have) == nil {
 		n = min(n, have.Max)
 	}
-	c.Call("limit "+name, unix.SYS_PRLIMIT64, 0, resource, rawproc.Ptr(unsafe.Pointer(&unix.Rlimit{Cur: n, Max: n})), 0)
+	c.Call("limit "+name, unix.SYS_PRLIMIT64, 0, resource, rawproc.Put(&c.Program, unix.Rlimit{Cur: n, Max: n}), 0)
 }
 
 // landlock states the write policy a second time, and keeps signals and
@@ -294,7 +294,7 @@ func (c *program) landlock(l Landlock) {
 	}
 	attr, size := landlock.Handled(l.ABI)
 	ruleset := c.NewSlot()
-	c.Call("create a Landlock ruleset", unix.SYS_LANDLOCK_CREATE_RULESET, rawproc.Ptr(unsafe.Pointer(&attr)), size, 0).Into(ruleset)
+	c.Call("create a Landlock ruleset", unix.SYS_LANDLOCK_CREATE_RULESET, rawproc.Put(&c.Program, attr), size, 0).Into(ruleset)
 	if l.Readable == nil {
 		c.landlockRule(ruleset, "/", landlock.ReadOnly)
 	} else {
@@ -315,9 +315,9 @@ func (c *program) landlockRule(ruleset rawproc.Slot, p string, rights uint64) {
 		rights &= landlock.FileRights
 	}
 	fd := c.fd
-	beneath := landlock.NewPathBeneath(rights)
-	c.Call("open "+p, unix.SYS_OPENAT, unix.AT_FDCWD, p, unix.O_PATH|unix.O_CLOEXEC).Into(fd).StoreFD(beneath.FD())
-	c.Call("allow "+p, unix.SYS_LANDLOCK_ADD_RULE, ruleset, unix.LANDLOCK_RULE_PATH_BENEATH, rawproc.Ptr(unsafe.Pointer(beneath)), 0)
+	beneath := rawproc.Put(&c.Program, *landlock.NewPathBeneath(rights))
+	c.Call("open "+p, unix.SYS_OPENAT, unix.AT_FDCWD, p, unix.O_PATH|unix.O_CLOEXEC).Into(fd).StoreFD((*landlock.PathBeneath)(beneath).FD())
+	c.Call("allow "+p, unix.SYS_LANDLOCK_ADD_RULE, ruleset, unix.LANDLOCK_RULE_PATH_BENEATH, beneath, 0)
 	c.Call("close "+p, unix.SYS_CLOSE, fd)
 }
 
@@ -328,8 +328,8 @@ func (c *program) capabilities() {
 		c.Call("drop a capability for good", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, i, 0, 0, 0).Ignoring(unix.EINVAL, unix.EPERM)
 	}
 	c.Call("drop ambient capabilities", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-	header := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	c.Call("drop capabilities", unix.SYS_CAPSET, rawproc.Ptr(unsafe.Pointer(header)), rawproc.Ptr(unsafe.Pointer(&[2]unix.CapUserData{})))
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	c.Call("drop capabilities", unix.SYS_CAPSET, rawproc.Put(&c.Program, header), rawproc.Put(&c.Program, [2]unix.CapUserData{}))
 }
 
 // seccomp is the last step: from here on PID 1 is under its own filter.
@@ -338,13 +338,21 @@ func (c *program) seccomp(rules []seccomp.Rule, supervised bool) error {
 	if err != nil {
 		return err
 	}
-	prog := &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	prog := rawproc.Put(&c.Program, unix.SockFprog{Len: uint16(len(filter)), Filter: rawproc.Array(&c.Program, filter)})
 	flags := 0
 	if supervised {
 		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 	}
-	c.Call("load the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, rawproc.Ptr(unsafe.Pointer(prog))).Into(c.listener)
+	c.Call("load the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, prog).Into(c.listener)
 	return nil
+}
+
+// searchPathOr returns PATH, or what counts where it is not set.
+func searchPathOr(searchPath string) string {
+	if searchPath == "" {
+		return "/usr/local/bin:/usr/bin:/bin"
+	}
+	return searchPath
 }
 
 // candidates are the paths execvp(3) would try for a command.
@@ -355,11 +363,8 @@ func candidates(name, dir, searchPath string) []string {
 		}
 		return []string{dir + "/" + name}
 	}
-	if searchPath == "" {
-		searchPath = "/usr/local/bin:/usr/bin:/bin"
-	}
 	var list []string
-	for _, d := range strings.Split(searchPath, ":") {
+	for _, d := range strings.Split(searchPathOr(searchPath), ":") {
 		if !path.IsAbs(d) {
 			d = path.Join(dir, d)
 		}

@@ -15,7 +15,7 @@ import (
 func explain(err error) error {
 	var step *rawproc.StepError
 	if !errors.As(err, &step) {
-		return &StartError{err, namespaceRemedy(err)}
+		return &StartError{err, NamespaceRemedy(err, "user")}
 	}
 	switch {
 	case step.Errno == unix.EACCES && strings.Contains(step.Step, "_map"), step.Errno == unix.EPERM && strings.Contains(step.Step, "_map"):
@@ -32,14 +32,19 @@ func explain(err error) error {
 	return &StartError{err, "\"bawn doctor\" shows what this machine can enforce"}
 }
 
-func namespaceRemedy(err error) string {
+// NamespaceRemedy says what to do about the error of making a namespace of a
+// kind: user, mount, pid, net, ipc, uts or cgroup. Of several kinds at once it
+// is the user namespace that is refused as a rule.
+func NamespaceRemedy(err error, kind string) string {
 	switch {
+	case err == nil:
+		return ""
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return UsernsRemedy()
 	case errors.Is(err, unix.ENOSPC):
-		return "raise the limit: sudo sysctl user.max_user_namespaces=15000"
+		return "raise the limit: sudo sysctl user.max_" + map[bool]string{true: "mnt", false: kind}[kind == "mount"] + "_namespaces=15000"
 	case errors.Is(err, unix.EINVAL):
-		return "the kernel lacks a kind of namespace; \"bawn doctor\" shows which"
+		return "the kernel lacks a kind of namespace (CONFIG_*_NS); \"bawn doctor\" shows which"
 	}
 	return "\"bawn doctor\" shows what this machine can enforce"
 }

@@ -13,12 +13,34 @@ import (
 // that git can set up a repository it has just made, and which configurations
 // were written in them.
 type repositories struct {
-	made    map[fileID]bool
-	configs map[fileID]bool
+	made    fileSet
+	configs fileSet
+	admins  [8]string // the directories of worktrees made last, for [call.worktreeOf]
+	next    int
 }
 
 func newRepositories() *repositories {
-	return &repositories{made: map[fileID]bool{}, configs: map[fileID]bool{}}
+	return &repositories{made: fileSet{}, configs: fileSet{}}
+}
+
+// maxFiles bounds what a guest can make its supervisor remember.
+const maxFiles = 1 << 15
+
+// A fileSet remembers files. It never holds more than maxFiles.
+type fileSet map[fileID]bool
+
+// add reports whether id is in the set now.
+func (s fileSet) add(id fileID) bool {
+	if len(s) < maxFiles {
+		s[id] = true
+	}
+	return s[id]
+}
+
+// note remembers the directory of a worktree.
+func (r *repositories) note(admin string) {
+	r.admins[r.next%len(r.admins)] = admin
+	r.next++
 }
 
 // gitFile creates a file of git's on behalf of the caller, where the ruling is
@@ -106,7 +128,33 @@ func (c *call) worktreeOf(gitfile string) (string, bool) {
 			return admin, true
 		}
 	}
+	for _, admin := range c.s.repos.admins {
+		// Of a bare repository; what such a directory holds was ruled on.
+		if admin != "" && c.isRepositoryAt(path.Dir(path.Dir(admin))) && c.leadsTo(admin, gitfile) {
+			return admin, true
+		}
+	}
 	return "", false
+}
+
+func (c *call) isRepositoryAt(dir string) bool {
+	fd, err := c.openReal(dir)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	return isRepository(fd, "")
+}
+
+// leadsTo reports whether a worktree's directory says that its .git is gitfile.
+func (c *call) leadsTo(admin, gitfile string) bool {
+	p, err := c.place(admin + "/gitdir")
+	if err != nil {
+		return false
+	}
+	defer p.close()
+	text, err := readAt(p)
+	return err == nil && p.abs == admin+"/gitdir" && strings.TrimSpace(string(text)) == gitfile
 }
 
 func (c *call) pointsBack(worktrees, gitfile string) (string, bool) {
@@ -126,14 +174,7 @@ func (c *call) pointsBack(worktrees, gitfile string) (string, bool) {
 	defer dir.Close()
 	entries, _ := dir.Readdirnames(1000)
 	for _, id := range entries {
-		admin := worktrees + "/" + id
-		p, err := c.place(admin + "/gitdir")
-		if err != nil {
-			continue
-		}
-		text, err := readAt(p)
-		p.close()
-		if err == nil && p.abs == admin+"/gitdir" && strings.TrimSpace(string(text)) == gitfile {
+		if admin := worktrees + "/" + id; c.leadsTo(admin, gitfile) {
 			return admin, true
 		}
 	}
@@ -169,26 +210,22 @@ func (c *call) hostConfig(p place) bool {
 	return err != nil || !c.s.repos.configs[config]
 }
 
-// ownRepository reports whether a path lies in a git directory that this
-// session made.
-func (c *call) ownRepository(abs string) bool {
-	i := strings.LastIndex(fold(abs), "/.git/")
-	if i < 0 {
+// ownRepository reports whether this session made a git directory.
+func (c *call) ownRepository(git string) bool {
+	if git == "" {
 		return false
 	}
-	fd, err := c.openPath(abs[:i+len("/.git")], unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	fd, err := c.openReal(git)
 	if err != nil {
 		return false
 	}
 	defer unix.Close(fd)
-	id, _, err := identify(fd, "")
-	return err == nil && c.s.repos.made[id]
+	return c.made(fd)
 }
 
 // isNewConfig recognises git putting a configuration in its place.
 func (c *call) isNewConfig(from, to place, flags uint) bool {
-	r, _ := c.s.names.rule(opRenameTo, to.abs, false)
-	return r == rulingNewFile && flags == 0 && from.abs == to.abs+".lock"
+	return c.rule(opRenameTo, to.abs, false).ruling == rulingNewFile && flags&unix.RENAME_EXCHANGE == 0 && from.abs == to.abs+".lock"
 }
 
 // installConfig lets git configure a repository that this session made, if
@@ -205,19 +242,39 @@ func (c *call) installConfig(from, to place) error {
 	if key := activeKey(string(text)); key != "" {
 		return c.denied(opRenameTo, to.abs, "protected:.git/config:"+key)
 	}
-	fresh := place{dir: to.dir, name: "config.lock.bawn", abs: to.abs}
-	unix.Unlinkat(fresh.dir, fresh.name, 0)
-	if err := c.write(fresh, string(text)); err != nil {
+	st, err := from.stat()
+	if err == nil {
+		err = c.replaceConfig(to, string(text), st.Mode)
+	}
+	if err != nil {
+		return err
+	}
+	return unix.Unlinkat(from.dir, from.name, 0)
+}
+
+// replaceConfig puts a configuration in its place and remembers it. No guest
+// may open the name under which it is written.
+func (c *call) replaceConfig(to place, text string, mode uint32) error {
+	fresh := place{dir: to.dir, name: freshConfig, abs: to.abs}
+	_ = unix.Unlinkat(fresh.dir, fresh.name, 0)
+	if err := c.write(fresh, text); err != nil {
 		return err
 	}
 	id, _, err := identify(fresh.dir, fresh.name)
 	if err == nil {
+		err = unix.Fchmodat(fresh.dir, fresh.name, mode&0o666, 0)
+	}
+	if err == nil && !c.s.repos.configs.add(id) {
+		err = unix.EDQUOT
+	}
+	if err == nil {
+		if old, _, err := identify(to.dir, to.name); err == nil {
+			delete(c.s.repos.configs, old)
+		}
 		err = unix.Renameat(fresh.dir, fresh.name, to.dir, to.name)
 	}
 	if err != nil {
-		unix.Unlinkat(fresh.dir, fresh.name, 0)
-		return err
+		_ = unix.Unlinkat(fresh.dir, fresh.name, 0)
 	}
-	c.s.repos.configs[id] = true
-	return unix.Unlinkat(from.dir, from.name, 0)
+	return err
 }

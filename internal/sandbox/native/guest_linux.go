@@ -21,11 +21,13 @@ type guest struct {
 	init  *rawproc.Init
 	super *supervisor
 	group *cgroup.Group
-	once  sync.Once
+	// probeCache is where the outcome of probing is kept, or "".
+	probeCache string
+	once       sync.Once
 }
 
 // start carries the plan out.
-func start(p *Plan, group *cgroup.Group, onDenial func(sandbox.Denial)) (*guest, error) {
+func start(p *Plan, group *cgroup.Group, first *rawproc.Command, onDenial func(sandbox.Denial)) (*guest, error) {
 	var joins []*os.File
 	if group != nil {
 		joins = group.ProcFiles()
@@ -35,7 +37,7 @@ func start(p *Plan, group *cgroup.Group, onDenial func(sandbox.Denial)) (*guest,
 		return nil, err
 	}
 	in, err := rawproc.Start(rawproc.Config{
-		Namespaces: prog.namespaces, Program: &prog.Program, Ready: []rawproc.Slot{prog.root, prog.listener},
+		Namespaces: prog.namespaces, Program: &prog.Program, Ready: []rawproc.Slot{prog.root, prog.listener}, First: first,
 	})
 	if err != nil {
 		return nil, err
@@ -51,7 +53,7 @@ func (g *guest) supervise(onDenial func(sandbox.Denial)) {
 	g.super = &supervisor{
 		listener: notify.NewListener(listener), root: int(root.Fd()), onDenial: onDenial, stop: make(chan struct{}),
 		names: g.protector(), targets: targets(g.plan.Mounts), fileSize: g.plan.Limits.FileSizeMB << 20, repos: newRepositories(),
-		sockets: &sockets{private: privateDevices(int(root.Fd()), g.plan.Mounts), dir: g.plan.Tmp, bound: map[fileID]bool{}, ownNetwork: g.plan.Loopback},
+		sockets: &sockets{private: privateDevices(int(root.Fd()), g.plan.Mounts), dir: g.plan.Tmp, bound: fileSet{}, ownNetwork: g.plan.Loopback},
 	}
 	g.super.run()
 }
@@ -59,7 +61,7 @@ func (g *guest) supervise(onDenial func(sandbox.Denial)) {
 // protector is where names and, without mounts, writes are ruled on.
 func (g *guest) protector() *protector {
 	p := newProtector(g.plan.Protected, g.plan.ExtraNames)
-	p.absent = g.plan.Absent
+	p.absent, p.targets = g.plan.Absent, g.plan.Targets
 	if g.plan.Rung == rungLandlock {
 		p.only = g.plan.Landlock.Writable
 	}
@@ -95,29 +97,49 @@ func privateDevices(root int, mounts []Mount) map[uint64]bool {
 
 // Exec starts a command.
 func (g *guest) Exec(c sandbox.Command) (sandbox.Process, error) {
-	if c.Env == nil {
-		c.Env = g.plan.Env
-	}
-	if c.Dir == "" {
-		c.Dir = g.plan.Dir
-	}
-	if len(c.Argv) == 0 || c.Argv[0] == "" {
-		return nil, &sandbox.NotFoundError{Name: `""`, Err: unix.ENOENT}
-	}
-	p := &process{guest: g, changes: make(chan sandbox.Change, 64)}
-	pid, err := g.init.Run(rawproc.Command{
-		Paths: candidates(c.Argv[0], c.Dir, lookupEnv(c.Env, "PATH")), Args: c.Argv, Env: c.Env, Dir: c.Dir,
-		Stdio: c.Stdio, Terminal: c.Terminal, Foreground: c.Foreground, Last: c.Last, OnStatus: p.changed,
-	})
-	var ee *rawproc.ExecError
-	if errors.As(err, &ee) {
-		return nil, &sandbox.NotFoundError{Name: ee.Name, Err: ee.Errno}
-	}
+	p := newProcess()
+	p.guest = g
+	command, err := g.plan.command(c, p)
 	if err != nil {
 		return nil, err
 	}
-	p.pid = pid
+	if p.pid, err = g.init.Run(command); err != nil {
+		return nil, g.plan.startError(c, err)
+	}
 	return p, nil
+}
+
+// command is c in the terms of the session's first process, which reports to p.
+func (n *Plan) command(c sandbox.Command, p *process) (rawproc.Command, error) {
+	c = n.complete(c)
+	if len(c.Argv) == 0 || c.Argv[0] == "" {
+		return rawproc.Command{}, &sandbox.NotFoundError{Name: `""`, Err: unix.ENOENT, Absent: true}
+	}
+	return rawproc.Command{
+		Paths: candidates(c.Argv[0], c.Dir, lookupEnv(c.Env, "PATH")), Args: c.Argv, Env: c.Env, Dir: c.Dir,
+		Stdio: c.Stdio, Terminal: c.Terminal, Foreground: c.Foreground, Last: c.Last, OnStatus: p.changed,
+	}, nil
+}
+
+// complete gives c the session's environment and directory where it has none
+// of its own.
+func (n *Plan) complete(c sandbox.Command) sandbox.Command {
+	if c.Env == nil {
+		c.Env = n.Env
+	}
+	if c.Dir == "" {
+		c.Dir = n.Dir
+	}
+	return c
+}
+
+// startError is err as a guest's caller knows it.
+func (n *Plan) startError(c sandbox.Command, err error) error {
+	var ee *rawproc.ExecError
+	if errors.As(err, &ee) {
+		return notFound(n, n.complete(c), ee.Errno)
+	}
+	return err
 }
 
 // OpenTerminal opens a pseudo-terminal in the guest's own /dev/pts, where
@@ -154,7 +176,7 @@ func (g *guest) Close() error {
 		g.super.wait.Wait()
 		if g.group != nil {
 			err = g.group.Remove()
-			_, _ = cgroup.Sweep() // what a killed bawn left; the next session tries again
+			sweep(g.probeCache)
 		}
 	})
 	return err
@@ -166,6 +188,8 @@ type process struct {
 	pid     int
 	changes chan sandbox.Change
 }
+
+func newProcess() *process { return &process{changes: make(chan sandbox.Change, 64)} }
 
 // changed hands a change on; where nobody fetches them, an old one gives way.
 func (p *process) changed(ws unix.WaitStatus) {

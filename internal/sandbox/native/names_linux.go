@@ -19,19 +19,30 @@ func (c *call) mkdir(dirfd int32, addr uint64, mode uint32) error {
 	if _, err := p.stat(); err == nil {
 		return unix.EEXIST
 	}
-	if _, err := c.check(opMkdir, p.abs, true); err != nil {
+	v, err := c.check(opMkdir, p.abs, true)
+	if err != nil {
 		return err
 	}
 	if err := c.withUmask(); err != nil {
 		return err
 	}
-	err = unix.Mkdirat(p.dir, p.name, mode&0o1777)
-	if err == nil && fold(p.name) == ".git" {
-		if id, _, err := identify(p.dir, p.name); err == nil {
-			c.s.repos.made[id] = true
-		}
+	if err := unix.Mkdirat(p.dir, p.name, mode&0o1777); err != nil {
+		return c.tell(p, err)
 	}
-	return c.tell(p, err)
+	if c.s.names.name(fold(p.name)) == ".git" {
+		return c.newRepository(p)
+	}
+	return c.settle(v, opMkdir, p.abs, func() error { return unix.Unlinkat(p.dir, p.name, unix.AT_REMOVEDIR) })
+}
+
+// newRepository remembers a .git that was just made.
+func (c *call) newRepository(p place) error {
+	id, _, err := identify(p.dir, p.name)
+	if err != nil || !c.s.repos.made.add(id) {
+		_ = unix.Unlinkat(p.dir, p.name, unix.AT_REMOVEDIR)
+		return unix.EDQUOT
+	}
+	return nil
 }
 
 // tell reports a failure on a read-only mount before it is answered.
@@ -60,13 +71,17 @@ func (c *call) mknod(dirfd int32, addr uint64, mode uint32) error {
 	if p.slash {
 		return unix.ENOENT
 	}
-	if _, err := c.check(opMknod, p.abs, false); err != nil {
+	v, err := c.check(opMknod, p.abs, false)
+	if err != nil {
 		return err
 	}
 	if err := c.withUmask(); err != nil {
 		return err
 	}
-	return c.tell(p, unix.Mknodat(p.dir, p.name, mode&(unix.S_IFMT|0o1777), 0))
+	if err := unix.Mknodat(p.dir, p.name, mode&(unix.S_IFMT|0o1777), 0); err != nil {
+		return c.tell(p, err)
+	}
+	return c.settle(v, opMknod, p.abs, p.unlink)
 }
 
 // symlink carries out symlink(2) and symlinkat(2).
@@ -86,10 +101,14 @@ func (c *call) symlink(target uint64, dirfd int32, addr uint64) error {
 	if p.slash {
 		return unix.ENOENT
 	}
-	if _, err := c.check(opSymlink, p.abs, false); err != nil {
+	v, err := c.check(opSymlink, p.abs, false)
+	if err != nil {
 		return err
 	}
-	return c.tell(p, unix.Symlinkat(to, p.dir, p.name))
+	if err := unix.Symlinkat(to, p.dir, p.name); err != nil {
+		return c.tell(p, err)
+	}
+	return c.settle(v, opSymlink, p.abs, p.unlink)
 }
 
 // link carries out link(2) and linkat(2).
@@ -106,8 +125,8 @@ func (c *call) link(olddir int32, oldAddr uint64, newdir int32, newAddr uint64, 
 	if err != nil {
 		return err
 	}
-	if r, rule := c.s.names.rule(opLinkFrom, from, false); r != rulingAllow {
-		return c.denied(opLinkFrom, from, rule)
+	if v := c.rule(opLinkFrom, from, false); v.ruling != rulingAllow {
+		return c.denied(opLinkFrom, from, v.rule)
 	}
 	to, err := c.placeOf(newdir, newAddr)
 	if err != nil {
@@ -117,13 +136,17 @@ func (c *call) link(olddir int32, oldAddr uint64, newdir int32, newAddr uint64, 
 	if _, err := to.stat(); err == nil {
 		return unix.EEXIST
 	}
-	if r, rule := c.s.names.rule(opLinkTo, to.abs, false); r != rulingAllow {
-		return c.denied(opLinkTo, to.abs, rule)
+	v := c.rule(opLinkTo, to.abs, false)
+	if v.ruling != rulingAllow {
+		return c.denied(opLinkTo, to.abs, v.rule)
 	}
 	if to.slash {
 		return unix.ENOENT
 	}
-	return c.tell(to, unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(source), to.dir, to.name, unix.AT_SYMLINK_FOLLOW))
+	if err := unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(source), to.dir, to.name, unix.AT_SYMLINK_FOLLOW); err != nil {
+		return c.tell(to, err)
+	}
+	return c.settle(v, opLinkTo, to.abs, to.unlink)
 }
 
 // linkSource opens what is to get another name.
@@ -188,51 +211,67 @@ func (c *call) rename(olddir int32, oldAddr uint64, newdir int32, newAddr uint64
 	if (from.slash || to.slash) && !isDir {
 		return unix.ENOTDIR
 	}
+	if _, err := to.stat(); err == nil && flags&unix.RENAME_NOREPLACE != 0 {
+		return unix.EEXIST
+	}
 	if c.isNewConfig(from, to, flags) {
 		return c.installConfig(from, to)
 	}
-	exchange := flags&unix.RENAME_EXCHANGE != 0
-	if err := c.checkRename(from, to, isDir, exchange); err != nil {
+	moves, err := c.checkRename(from, to, isDir, flags&unix.RENAME_EXCHANGE != 0)
+	if err != nil {
 		return err
 	}
 	if err := errors.Join(c.fixed(from), c.fixed(to)); err != nil {
 		return unix.EBUSY
 	}
-	return c.tell(to, unix.Renameat2(from.dir, from.name, to.dir, to.name, flags))
-}
-
-// checkRename rules on both names; an exchange moves both ways.
-func (c *call) checkRename(from, to place, isDir, exchange bool) error {
-	moves := []struct {
-		op  operation
-		abs string
-		dir bool
-	}{{opRenameFrom, from.abs, isDir}, {opRenameTo, to.abs, isDir}}
-	if exchange {
-		st, err := to.stat()
-		if err != nil {
-			return err
-		}
-		other := st.Mode&unix.S_IFMT == unix.S_IFDIR
-		isDir = isDir || other
-		moves = append(moves, moves[0], moves[1])
-		moves[2].op, moves[2].abs, moves[2].dir = opRenameFrom, to.abs, other
-		moves[3].op, moves[3].abs, moves[3].dir = opRenameTo, from.abs, other
-	}
-	if isDir && c.s.names.zone(from.abs) != c.s.names.zone(to.abs) {
-		return c.denied(opRenameTo, to.abs, "protected:.git")
-	}
-	if isDir && c.s.names.only != nil && c.s.names.innermost(from.abs) != c.s.names.innermost(to.abs) {
-		return unix.EXDEV // mounts would say so
+	if err := unix.Renameat2(from.dir, from.name, to.dir, to.name, flags); err != nil {
+		return c.tell(to, err)
 	}
 	for _, m := range moves {
-		r, rule := c.s.names.rule(m.op, m.abs, m.dir)
-		lock := m.op == opRenameFrom && r == rulingNewLock && strings.HasSuffix(to.abs, ".lock")
-		if r != rulingAllow && !lock {
-			return c.denied(m.op, m.abs, rule)
+		if err := c.settle(m.verdict, m.op, m.abs, func() error {
+			return unix.Renameat2(to.dir, to.name, from.dir, from.name, flags)
+		}); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// a move is one half of a rename.
+type move struct {
+	op  operation
+	abs string
+	dir bool
+	verdict
+}
+
+// checkRename rules on both names; an exchange moves both ways.
+func (c *call) checkRename(from, to place, isDir, exchange bool) ([]move, error) {
+	moves := []move{{op: opRenameFrom, abs: from.abs, dir: isDir}, {op: opRenameTo, abs: to.abs, dir: isDir}}
+	if exchange {
+		st, err := to.stat()
+		if err != nil {
+			return nil, err
+		}
+		other := st.Mode&unix.S_IFMT == unix.S_IFDIR
+		isDir = isDir || other
+		moves = append(moves, move{op: opRenameFrom, abs: to.abs, dir: other}, move{op: opRenameTo, abs: from.abs, dir: other})
+	}
+	if isDir && c.s.names.zone(from.abs) != c.s.names.zone(to.abs) {
+		return nil, c.denied(opRenameTo, to.abs, "protected:.git")
+	}
+	if isDir && c.s.names.only != nil && c.s.names.innermost(from.abs) != c.s.names.innermost(to.abs) {
+		return nil, unix.EXDEV // mounts would say so
+	}
+	for i := range moves {
+		m := &moves[i]
+		m.verdict = c.rule(m.op, m.abs, m.dir)
+		lock := m.op == opRenameFrom && m.ruling == rulingNewLock && strings.HasSuffix(to.abs, ".lock")
+		if m.ruling != rulingAllow && !lock {
+			return nil, c.denied(m.op, m.abs, m.rule)
+		}
+	}
+	return moves, nil
 }
 
 // zone returns the data directory of git's in which names are not ruled on, if
@@ -265,17 +304,31 @@ func (c *call) remove(dirfd int32, addr uint64, flags int) error {
 	if isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR; p.slash && !isDir {
 		return unix.ENOTDIR
 	}
-	r, rule := c.s.names.rule(opRemove, p.abs, flags&unix.AT_REMOVEDIR != 0)
-	if r == rulingOwn && c.ownRepository(p.abs) {
-		r = rulingAllow
+	v := c.rule(opRemove, p.abs, flags&unix.AT_REMOVEDIR != 0)
+	if v.ruling == rulingOwn && c.ownRepository(v.git) {
+		v.ruling = rulingAllow
 	}
-	if r != rulingAllow {
-		return c.denied(opRemove, p.abs, rule)
+	if v.ruling != rulingAllow {
+		return c.denied(opRemove, p.abs, v.rule)
 	}
 	if p.mounted() {
 		return unix.EBUSY
 	}
-	return c.tell(p, unix.Unlinkat(p.dir, p.name, flags))
+	gone, _, _ := identify(p.dir, p.name)
+	if err := unix.Unlinkat(p.dir, p.name, flags); err != nil {
+		return c.tell(p, err)
+	}
+	if st.Nlink <= 1 || flags&unix.AT_REMOVEDIR != 0 {
+		c.s.forget(gone)
+	}
+	return nil
+}
+
+// forget drops what no name leads to any more.
+func (s *supervisor) forget(id fileID) {
+	delete(s.repos.made, id)
+	delete(s.repos.configs, id)
+	delete(s.sockets.bound, id)
 }
 
 // truncate carries out truncate(2).

@@ -54,6 +54,15 @@ func (c *call) open(dirfd int32, addr uint64, flags int, mode uint32) error {
 	return c.give(fd, flags&unix.O_CLOEXEC != 0)
 }
 
+// checkSpelled refuses a protected name also where it is a link: what lies
+// behind it is what a program of the host executes.
+func (c *call) checkSpelled(abs string) error {
+	if r, rule := c.s.names.byName(opOpen, path.Clean(abs), false); r == rulingDeny {
+		return c.denied(opOpen, abs, rule)
+	}
+	return nil
+}
+
 // give answers with a descriptor, which is the caller's from then on.
 func (c *call) give(fd int, cloexec bool) error {
 	if err := c.s.listener.ReturnFD(c.Call, fd, cloexec); err != nil {
@@ -73,6 +82,9 @@ func (c *call) openAt(r openRequest) (int, error) {
 		}
 		if n, ok := c.descriptorPath(r.path); ok {
 			return c.reopenDescriptor(n, r)
+		}
+		if err := c.checkSpelled(r.path); err != nil {
+			return -1, err
 		}
 		if r.flags&unix.O_CREAT == 0 {
 			return c.openExisting(r)
@@ -141,17 +153,33 @@ func (c *call) viaLink(abs string, err error) (string, int, error) {
 
 // create makes a new file and opens it.
 func (c *call) create(p place, r openRequest) (int, error) {
-	ruling, err := c.check(opOpen, p.abs, false)
+	v, err := c.check(opOpen, p.abs, false)
 	if err != nil {
 		return -1, err
 	}
-	if fd, handled, err := c.gitFile(ruling, p); handled {
+	if fd, handled, err := c.gitFile(v.ruling, p); handled {
 		return fd, err
 	}
 	if err := c.withUmask(); err != nil {
 		return -1, err
 	}
-	return unix.Openat(p.dir, p.name, r.flags&keptFlags|unix.O_CREAT|unix.O_EXCL|unix.O_NOCTTY|unix.O_CLOEXEC, r.mode) // O_EXCL follows no link
+	fd, err := unix.Openat(p.dir, p.name, r.flags&keptFlags|unix.O_CREAT|unix.O_EXCL|unix.O_NOCTTY|unix.O_CLOEXEC, r.mode) // O_EXCL follows no link
+	if err == nil && v.state == layoutGit && p.name == "gitdir" {
+		c.s.repos.note(path.Dir(p.abs))
+	}
+	return c.settled(fd, err, v, p.abs, p.unlink)
+}
+
+// settled is settle for a descriptor that was just opened.
+func (c *call) settled(fd int, err error, v verdict, abs string, undo func() error) (int, error) {
+	if err != nil {
+		return -1, err
+	}
+	if err := c.settle(v, opOpen, abs, undo); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
 }
 
 // openPlace opens what exists at a place and is no link.
@@ -221,14 +249,15 @@ func (c *call) openFile(fd int, r openRequest) (int, error) {
 	if path.IsAbs(abs) && isProc(fd) {
 		return -1, unix.EACCES // a file of /proc opened by another process would act on that one
 	}
-	ruling, err := c.check(opOpen, abs, false)
+	v, err := c.check(opOpen, abs, false)
 	if err != nil {
 		return -1, err
 	}
-	if ruling != rulingAllow {
-		return c.existingGitFile(ruling, abs)
+	if v.ruling != rulingAllow {
+		return c.existingGitFile(v.ruling, abs)
 	}
-	return reopen(fd, flags, 0)
+	got, err := reopen(fd, flags, 0)
+	return c.settled(got, err, v, abs, func() error { return nil })
 }
 
 func isProc(fd int) bool {
@@ -300,7 +329,11 @@ func (c *call) openFIFO(fd, flags int) (int, error) {
 		if derr != nil {
 			return -1, derr
 		}
-		return -1, c.detach(func(later *call) error { return later.awaitReader(dup, flags) })
+		err = c.detach(func(later *call) error { return later.awaitReader(dup, flags) })
+		if err != errAnswered {
+			unix.Close(dup)
+		}
+		return -1, err
 	}
 	if err == nil && flags&unix.O_NONBLOCK == 0 {
 		err = unix.SetNonblock(got, false)

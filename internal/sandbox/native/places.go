@@ -45,7 +45,7 @@ func (b *builder) credentials() {
 	for i, c := range credentials {
 		paths[i] = c.Path
 	}
-	present := b.facts.Present(home, paths)
+	present := b.there(home, paths)
 	for i, c := range credentials {
 		there := slices.ContainsFunc(present, func(e Entry) bool { return e.Name == c.Path })
 		if !there && !b.opened(c.Name, path.Join(home, c.Path)) {
@@ -65,7 +65,7 @@ func (b *builder) credentials() {
 var scratch = []string{".config/go/telemetry"}
 
 func (b *builder) scratchPlaces() {
-	for _, e := range b.facts.Present(b.home(), scratch) {
+	for _, e := range b.there(b.home(), scratch) {
 		if e.Dir {
 			b.mounts = append(b.mounts, Mount{Kind: kindTmpfs, Target: e.Real, SizeMB: 16, Mode: 0o700, Why: "scratch"})
 		}
@@ -73,11 +73,21 @@ func (b *builder) scratchPlaces() {
 }
 
 // isCredential reports whether a place is hidden as a credential, or lies in
-// one that is.
+// one that is, and no wider place that was asked for opens it again: the
+// innermost of the mounts so far counts, and of two at one place the later.
 func (b *builder) isCredential(real string) bool {
-	return slices.ContainsFunc(b.mounts, func(m Mount) bool {
-		return m.Why == "credentials" && (m.Target == real || below(real, m.Target))
-	})
+	var credential bool
+	var innermost Mount
+	for _, m := range b.mounts {
+		if m.Target != real && !below(real, m.Target) {
+			continue
+		}
+		credential = credential || m.Why == "credentials"
+		if len(m.Target) >= len(innermost.Target) {
+			innermost = m
+		}
+	}
+	return credential && innermost.Kind != kindBind && innermost.Kind != kindBindRO
 }
 
 // checkOpen refuses names of credentials that nobody knows.
@@ -155,7 +165,7 @@ func (b *builder) linkedWorktree() {
 	back, err := b.facts.ReadFile(path.Join(admin, "gitdir"))
 	common := path.Dir(path.Dir(admin))
 	f, found := b.facts.Lookup(common)
-	if err != nil || strings.TrimSpace(back) != gitfile || !found || path.Base(f.Real) != ".git" {
+	if err != nil || strings.TrimSpace(back) != gitfile || !found || path.Base(f.Real) != ".git" && !b.isBare(f.Real) {
 		return
 	}
 	b.mounts = append(b.mounts, Mount{Kind: kindBind, Source: f.Real, Target: f.Real, Why: "repository of this worktree", id: f.ID})

@@ -11,8 +11,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
-// A Plan is all that Start will do, as a value. Its JSON form is printed by
-// --plan and compared in golden tests.
+// A Plan is all that Start will do, as a value. Its JSON form, whose keys are
+// spelled as those of the configuration, is printed by --plan and compared in
+// golden tests.
 type Plan struct {
 	Rung       string            `json:"rung"` // "namespaces" or "landlock"
 	Namespaces []string          `json:"namespaces"`
@@ -20,20 +21,21 @@ type Plan struct {
 	GID        Mapping           `json:"gid"`
 	Mounts     []Mount           `json:"mounts"`
 	Loopback   bool              `json:"loopback"` // bring lo up in the new network namespace
-	NoNetwork  bool              `json:"noIPSockets,omitempty"`
-	Tmp        string            `json:"temporaryDirectory,omitempty"` // on rung "landlock"
+	NoNetwork  bool              `json:"no_ip_sockets,omitempty"`
+	Tmp        string            `json:"temporary_directory,omitempty"` // on rung "landlock"
 	Landlock   Landlock          `json:"landlock"`
 	Seccomp    string            `json:"seccomp"`
 	Supervised bool              `json:"supervised"`
-	Protected  []string          `json:"protectedBelow,omitempty"` // writable places of the host
-	ExtraNames []string          `json:"protectedNames,omitempty"`
-	Absent     []string          `json:"hiddenAndAbsent,omitempty"` // must not come into being
+	Protected  []string          `json:"protected_below,omitempty"` // writable places of the host
+	ExtraNames []string          `json:"protected_names,omitempty"`
+	Absent     []string          `json:"hidden_and_absent,omitempty"` // must not come into being
+	Targets    []string          `json:"protected_targets,omitempty"` // where protected names lead that are links
 	Limits     bawn.Resources    `json:"limits"`
 	Env        []string          `json:"-"`
 	EnvNames   []string          `json:"environment"`
 	Argv       []string          `json:"argv"`
 	Dir        string            `json:"directory"`
-	InPart     []bawn.Capability `json:"enforcedInPart,omitempty"`
+	InPart     []bawn.Capability `json:"enforced_in_part,omitempty"`
 	Session    string            `json:"-"`
 }
 
@@ -87,7 +89,7 @@ type Mount struct {
 	Kind   string `json:"kind"`
 	Source string `json:"source,omitempty"`
 	Target string `json:"target"`
-	SizeMB int64  `json:"sizeMB,omitempty"`
+	SizeMB int64  `json:"size_mb,omitempty"`
 	Mode   uint32 `json:"mode,omitempty"`
 	Why    string `json:"why,omitempty"`
 	// Make lists what has to be created below a tmpfs before the target is
@@ -125,14 +127,17 @@ type Facts struct {
 	Resolver             string // where /etc/resolv.conf leads, if below /run
 	Capabilities         []bawn.Capability
 	Lookup               func(path string) (File, bool)
-	Present              func(dir string, names []string) []Entry // which of names dir holds
-	ReadFile             func(path string) (string, error)        // small files of a git directory
+	Present              func(dir string, names []string) []Entry       // which of names dir holds
+	Follow               func(path string) (links []string, end string) // on the way, and where it leads, there or not
+	Links                func(dir string) []string                      // names of the symbolic links in dir
+	ReadFile             func(path string) (string, error)              // small files of a git directory
 }
 
 // makePlan turns a request into a plan. It errs when a place that was asked
 // for does not exist, or the workspace is one that must not be written.
 func makePlan(req sandbox.Request, facts Facts) (*Plan, error) {
 	iso := req.Session.Isolation
+	facts.Lookup = remembered(facts.Lookup)
 	b := &builder{req: req, iso: iso, facts: facts}
 	p := &Plan{
 		Rung:       rungNamespaces,
@@ -157,7 +162,7 @@ func makePlan(req sandbox.Request, facts Facts) (*Plan, error) {
 		return nil, err
 	}
 	p.Mounts, p.Protected = b.finish(), b.writable
-	p.Absent = b.unborn()
+	p.Absent, p.Targets = b.unborn(), b.targets
 	p.Supervised = true
 	p.Seccomp = "guest, supervised"
 	p.Landlock = Landlock{ABI: facts.LandlockABI, Writable: landlockWritable(p.Mounts)}
@@ -171,6 +176,24 @@ func makePlan(req sandbox.Request, facts Facts) (*Plan, error) {
 	return p, nil
 }
 
+// remembered asks once for each path: many hidden places share a parent, and
+// one plan should see one state of the machine.
+func remembered(lookup func(string) (File, bool)) func(string) (File, bool) {
+	type answer struct {
+		f  File
+		ok bool
+	}
+	known := map[string]answer{}
+	return func(p string) (File, bool) {
+		a, ok := known[p]
+		if !ok {
+			a.f, a.ok = lookup(p)
+			known[p] = a
+		}
+		return a.f, a.ok
+	}
+}
+
 // builder collects mounts in the order in which they were asked for.
 type builder struct {
 	req      sandbox.Request
@@ -182,6 +205,7 @@ type builder struct {
 	root     string // real path of the workspace
 	noCache  bool   // ~/.cache does not exist
 	absent   []string
+	targets  []string
 }
 
 // forbidden workspaces: a guest that could write there would own the machine
@@ -238,7 +262,7 @@ func (b *builder) base() {
 	if b.facts.UID == 0 {
 		hidden = append(slices.Clip(hidden), rootSecrets...)
 	}
-	for _, e := range b.facts.Present("/", hidden) {
+	for _, e := range b.there("/", hidden) {
 		hideFile(&b.fixed, e.File, "the system's own")
 	}
 	if b.iso.Network == bawn.NetworkFull && b.facts.Resolver != "" {
@@ -276,7 +300,7 @@ var rootSecrets = []string{
 func (b *builder) devices() []string {
 	var list []string
 	for _, d := range append([]string{"null", "zero", "full", "random", "urandom", "tty"}, b.iso.Devices...) {
-		if _, ok := b.facts.Lookup("/dev/" + d); ok {
+		if _, ok := b.facts.Lookup("/dev/" + d); ok && !slices.Contains(list, d) {
 			list = append(list, d)
 		}
 	}
@@ -349,7 +373,7 @@ func (b *builder) mount(m bawn.Mount) error {
 	if !ok {
 		return fmt.Errorf("%s: %q does not exist; create it first", m.Why, m.Path)
 	}
-	if m.Access == bawn.ReadOnly && b.isCredential(f.Real) {
+	if m.Access == bawn.ReadOnly && b.isCredential(f.Real) && !b.opened("", m.Path) && !b.opened("", f.Real) {
 		return fmt.Errorf("%s: %q holds credentials, which --ro does not open; use --open", m.Why, m.Path)
 	}
 	switch m.Access {
@@ -398,36 +422,11 @@ func (b *builder) finish() []Mount {
 	}
 	if b.iso.Protect {
 		list = append(list, b.present(byTarget)...)
+		sort.Strings(b.targets)
 	}
 	all := append(slices.Clip(b.fixed), list...)
 	makeTargets(all)
 	return all
-}
-
-// present protects by a mount of its own what exists now directly below a
-// writable place: the supervisor covers everything else, and this covers it a
-// second time.
-func (b *builder) present(byTarget map[string]Mount) []Mount {
-	candidates := append([]string{".git/hooks", ".git/config", ".git/config.worktree", ".git/info/attributes", ".git/commondir"}, protectedNames...)
-	candidates = append(candidates, b.req.Protected...)
-	for dir, entries := range protectedBelow {
-		for _, e := range entries {
-			candidates = append(candidates, dir+"/"+e)
-		}
-	}
-	var list []Mount
-	for _, root := range b.writable {
-		base := protectedBase(root)
-		for _, e := range b.facts.Present(base, candidates) {
-			target := path.Join(base, e.Name)
-			if _, covered := byTarget[target]; covered || e.Real != target || !below(target, root) {
-				continue
-			}
-			list = append(list, Mount{Kind: kindBindRO, Source: target, Target: target, Why: "protected", File: !e.Dir, id: e.ID})
-		}
-	}
-	sort.Slice(list, func(i, j int) bool { return list[i].Target < list[j].Target })
-	return list
 }
 
 // makeTargets fills Make: what has to be created below an empty place before

@@ -44,14 +44,35 @@ func (m machine) facts(uid int) Facts {
 		Present: func(dir string, names []string) []Entry {
 			var list []Entry
 			for _, n := range names {
-				if f, ok := m.find(path.Join(dir, n)); ok {
+				p := path.Join(dir, n)
+				if f, ok := m.find(p); ok || slices.ContainsFunc(m, func(e string) bool { return strings.HasPrefix(e, p+" -> ") }) {
 					list = append(list, Entry{n, f})
 				}
 			}
 			return list
 		},
+		Follow: func(p string) ([]string, string) {
+			for _, e := range m {
+				if from, to, ok := strings.Cut(e, " -> "); ok && (p == from || below(p, from)) {
+					return []string{from}, to + strings.TrimPrefix(p, from)
+				}
+			}
+			return nil, p
+		},
+		Links: func(dir string) (names []string) {
+			for _, e := range m {
+				if from, _, ok := strings.Cut(e, " -> "); ok && path.Dir(from) == dir {
+					names = append(names, path.Base(from))
+				}
+			}
+			return names
+		},
 		ReadFile: func(p string) (string, error) {
 			switch p {
+			case "/home/ada/l/.git":
+				return "gitdir: store\n", nil
+			case "/home/ada/l/store/config":
+				return "[core]\n\thooksPath = dev/hooks\n\tfsmonitor = dev/tool\n[remote \"o\"]\n\turl = dev\n[branch \"dev\"]\n\tdescription = dev/tool\n", nil
 			case "/home/ada/wt/.git":
 				return "gitdir: /home/ada/p/.git/worktrees/wt\n", nil
 			case "/home/ada/p/.git/worktrees/wt/gitdir":
@@ -70,6 +91,9 @@ var laptop = machine{
 	"/home/ada/", "/home/ada/.ssh/", "/home/ada/.netrc", "/home/ada/.config/", "/home/ada/.config/gh/", "/home/ada/.config/bawn/", "/home/ada/.aws -> /mnt/stick/aws", "/mnt/stick/aws/",
 	"/home/ada/.cache/", "/home/ada/.cache/bawn/private/x/home%ada%.cache/", "/home/ada/.local/state/bawn/",
 	"/home/ada/p/", "/home/ada/p/.git/", "/home/ada/p/.git/hooks/", "/home/ada/p/.git/config", "/home/ada/p/.vscode/", "/home/ada/p/sub/",
+	"/home/ada/l/", "/home/ada/l/.git", "/home/ada/l/store/", "/home/ada/l/store/hooks/", "/home/ada/l/store/config", "/home/ada/l/store/hooks/pre-push -> /home/ada/l/bin/push", "/home/ada/l/bin/push",
+	"/home/ada/l/.envrc -> /home/ada/l/env/dev", "/home/ada/l/env/dev", "/home/ada/l/.vscode -> /home/ada/l/tools/vs", "/home/ada/l/.claude -> /srv/data", "/home/ada/l/.config -> /home/ada/l/conf", "/home/ada/l/conf/",
+	"/home/ada/l/dev/", "/home/ada/l/dev/tool",
 	"/home/ada/wt/", "/home/ada/wt/.git", "/home/ada/forged/", "/home/ada/forged/.git", "/tmp/p/", "/srv/data/", "/root/", "/root/p/",
 }
 
@@ -105,6 +129,10 @@ func TestPlanGolden(t *testing.T) {
 		"below tmp, read-only": {1000, func(r *sandbox.Request) {
 			r.Session.Isolation.Workspace, r.Dir = "/tmp/p", "/tmp/p"
 			r.Session.Isolation.Mounts[0] = bawn.Mount{Path: "/tmp/p", Access: bawn.ReadOnly, Why: "workspace"}
+		}},
+		"links and another git directory": {1000, func(r *sandbox.Request) {
+			r.Session.Isolation.Workspace, r.Dir = "/home/ada/l", "/home/ada/l"
+			r.Session.Isolation.Mounts[0].Path = "/home/ada/l"
 		}},
 		"linked worktree": {1000, func(r *sandbox.Request) {
 			r.Session.Isolation.Workspace, r.Dir = "/home/ada/wt", "/home/ada/wt"

@@ -67,9 +67,12 @@ type protector struct {
 	// absent are hidden places that were not there at the start, absolute:
 	// no mount can cover them, so they must not come into being.
 	absent []string
-	only   []string // where nothing else confines writes: the places they may go
-	names  map[string]bool
-	below  map[string]map[string]bool
+	// targets are where protected names lead that are links, absolute, be
+	// they there or not.
+	targets []string
+	only    []string // where nothing else confines writes: the places they may go
+	names   map[string]bool
+	below   map[string]map[string]bool
 }
 
 // newProtector protects the built-in names and extra ones below roots.
@@ -110,22 +113,27 @@ func (p *protector) addBelow(dir, entry string) {
 	p.below[dir][entry] = true
 }
 
-// fold makes names equal that some file systems hold for equal.
-func fold(s string) string { return strings.ToLower(s) }
-
 // rule returns what becomes of op on the absolute path, and the rule's name.
 func (p *protector) rule(op operation, abs string, isDir bool) (ruling, string) {
 	if p.only != nil && !p.writable(abs) {
-		return rulingDeny, ruleReadOnly
+		return rulingDeny, RuleReadOnly
 	}
-	if p.makesAbsent(op, path.Clean(abs)) {
+	if touches(p.absent, op, path.Clean(abs)) {
 		return rulingDeny, "isolation:hidden"
 	}
+	if touches(p.targets, op, path.Clean(abs)) {
+		return rulingDeny, "protected:target of a link"
+	}
+	return p.byName(op, abs, isDir)
+}
+
+// byName is rule as far as it goes by how the path is spelled.
+func (p *protector) byName(op operation, abs string, isDir bool) (ruling, string) {
 	rel, ok := p.relative(abs)
 	if !ok {
 		return rulingAllow, ""
 	}
-	parts := strings.Split(fold(rel), "/")
+	parts := p.parts(rel)
 	for i, name := range parts {
 		last := i == len(parts)-1
 		switch {
@@ -142,20 +150,20 @@ func (p *protector) rule(op operation, abs string, isDir bool) (ruling, string) 
 	return rulingAllow, ""
 }
 
-// makesAbsent reports whether op would bring an absent hidden place about: by
+// touches reports whether op would bring one of places about or change it: by
 // its own name, by one below it, or with a directory above it.
-func (p *protector) makesAbsent(op operation, abs string) bool {
-	return slices.ContainsFunc(p.absent, func(hidden string) bool {
-		if abs == hidden || below(abs, hidden) {
+func touches(places []string, op operation, abs string) bool {
+	return slices.ContainsFunc(places, func(p string) bool {
+		if abs == p || below(abs, p) {
 			return true
 		}
 		whole := op == opRenameTo || op == opRenameFrom || op == opSymlink || op == opLinkTo
-		return whole && below(hidden, abs)
+		return whole && below(p, abs)
 	})
 }
 
-// ruleReadOnly is the rule by which a write outside the writable places fails.
-const ruleReadOnly = "isolation:read-only"
+// RuleReadOnly is the rule by which a write outside the writable places fails.
+const RuleReadOnly = "isolation:read-only"
 
 func (p *protector) writable(abs string) bool {
 	abs = path.Clean(abs)
@@ -202,6 +210,9 @@ func gitRule(op operation, rest []string, isDir bool) (ruling, string) {
 		}
 		return rulingDeny, rule
 	}
+	if len(rest) == 1 && gitParts[rest[0]] {
+		return partRule(op, rest[0], isDir)
+	}
 	if gitData[rest[0]] {
 		return rulingAllow, ""
 	}
@@ -220,9 +231,28 @@ func gitRule(op operation, rest []string, isDir bool) (ruling, string) {
 	return gitDirRule(op, rest)
 }
 
+// gitParts are what a directory needs to be a git directory. Without one of
+// them git obeys another repository, around or beside this one.
+var gitParts = map[string]bool{"head": true, "objects": true, "refs": true}
+
+// partRule rules on those themselves. HEAD is replaced by a rename.
+func partRule(op operation, name string, isDir bool) (ruling, string) {
+	switch {
+	case op == opRemove:
+		return rulingOwn, "protected:.git/" + name
+	case op == opRenameFrom, op == opRenameTo && (isDir || name != "head"):
+		return rulingDeny, "protected:.git/" + name
+	}
+	return rulingAllow, ""
+}
+
 // gitObeyed are files of a git directory that say what git executes or where
 // it looks.
-var gitObeyed = map[string]bool{"config": true, "config.lock": true, "config.worktree": true, "config.worktree.lock": true, "commondir": true}
+var gitObeyed = map[string]bool{"config": true, "config.lock": true, "config.worktree": true, "config.worktree.lock": true, "commondir": true, freshConfig: true}
+
+// freshConfig is the name under which the supervisor writes a configuration
+// before it puts it in its place.
+const freshConfig = "config.lock.bawn"
 
 // gitDirRule rules on the entries of one git directory.
 func gitDirRule(op operation, rest []string) (ruling, string) {
@@ -248,7 +278,7 @@ func gitDirRule(op operation, rest []string) (ruling, string) {
 			return rulingNewFile, rule
 		}
 		return rulingDeny, rule
-	case "config.worktree", "config.worktree.lock", "commondir":
+	case "config.worktree", "config.worktree.lock", "commondir", freshConfig:
 		return rulingDeny, rule
 	case "info":
 		if len(rest) > 1 && rest[1] == "attributes" {
@@ -263,7 +293,7 @@ func gitDirRule(op operation, rest []string) (ruling, string) {
 func moduleRule(op operation, rest []string) (ruling, string) {
 	for i, name := range rest {
 		switch name {
-		case "hooks", "config", "config.lock", "config.worktree", "commondir":
+		case "hooks", "config", "config.lock", "config.worktree", "config.worktree.lock", "commondir", freshConfig:
 			return rulingDeny, "protected:.git/modules/" + name
 		case "info":
 			if i+1 < len(rest) && rest[i+1] == "attributes" {

@@ -3,6 +3,7 @@ package native
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -63,6 +64,15 @@ func TestRules(t *testing.T) {
 		{opRemove, ".git/hooks/pre-push", false, rulingOwn},
 		{opRemove, ".git/hooks", true, rulingAllow},
 		{opRemove, ".git/index.lock", false, rulingAllow},
+		{opRemove, ".git/HEAD", false, rulingOwn},
+		{opRemove, ".git/refs", true, rulingOwn},
+		{opRemove, ".git/refs/heads/x", false, rulingAllow},
+		{opRenameFrom, ".git/HEAD", false, rulingDeny},
+		{opRenameFrom, ".git/objects", true, rulingDeny},
+		{opRenameTo, ".git/HEAD", false, rulingAllow},
+		{opRenameTo, ".git/refs", true, rulingDeny},
+		{opRemove, ".git/worktrees/x/HEAD", false, rulingAllow},
+		{opOpen, ".git/config.lock.bawn", false, rulingDeny},
 		{opRemove, "wt/.git", false, rulingAllow},
 		{opRemove, ".git/worktrees/x/commondir", false, rulingAllow},
 		{opRemove, ".git/modules/a/config", false, rulingDeny},
@@ -192,4 +202,32 @@ func TestHiddenAndAbsentStaysAbsent(t *testing.T) {
 			t.Errorf("op %d on %s: got %d, want %d", c.op, c.path, got, c.want)
 		}
 	}
+}
+
+func TestSettings(t *testing.T) {
+	text := "[core]\n\thooksPath = dev # ours\n[include] path = \"../a b\"\n[includeIf \"gitdir:~/x]\"]\n\tpath = y\n[alias]\n\tx = !sh \\\"t.sh\\\"\n\ty = one \\\n two\n[a.b]\nc\n; no\n[core]\r\n\tfsmonitor=f\r\n"
+	want := []setting{
+		{"core.hookspath", "dev"}, {"include.path", "../a b"}, {"includeif.*.path", "y"}, {"alias.x", `!sh "t.sh"`}, {"alias.y", "one  two"},
+		{"a.*.c", ""}, {"core.fsmonitor", "f"},
+	}
+	if d := cmp.Diff(want, settings(text), cmp.AllowUnexported(setting{})); d != "" {
+		t.Error(d)
+	}
+}
+
+// Whatever activeKey would refuse to let a guest write is found by settings.
+func FuzzSettings(f *testing.F) {
+	f.Add("[core]\n\thooksPath = dev\n[include] path = x\n")
+	f.Add("[a \"b]\"]\nc = \"d\\\\\" # e")
+	f.Fuzz(func(t *testing.T, text string) {
+		list := settings(text)
+		if activeKey(text) != "" {
+			return
+		}
+		for _, s := range list {
+			if !inertKeys[s.key] {
+				t.Errorf("%q: found %q in what is inert", text, s.key)
+			}
+		}
+	})
 }

@@ -1,7 +1,9 @@
 package native
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"strconv"
@@ -12,6 +14,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
 	"github.com/bawn-dev/bawn/internal/linux/landlock"
+	"github.com/bawn-dev/bawn/internal/linux/rawproc"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
@@ -30,7 +33,7 @@ func New(probeCache string) *Provider {
 	abi, _ := landlock.ABI()
 	p.facts = Facts{
 		UID: os.Geteuid(), GID: os.Getegid(), LandlockABI: abi,
-		Lookup: lookup, Present: present, ReadFile: readSmall, Resolver: resolver(),
+		Lookup: lookup, Present: present, Follow: follow, Links: linksIn, ReadFile: readSmall, Resolver: resolver(),
 	}
 	if p.facts.UID == 0 {
 		p.facts.NobodyUID, p.facts.NobodyGID = nobody()
@@ -60,22 +63,63 @@ func (p *Provider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 
 // Start carries a plan out.
 func (p *Provider) Start(plan sandbox.Plan, onDenial func(sandbox.Denial)) (sandbox.Guest, error) {
+	n, err := own(plan)
+	if err != nil {
+		return nil, err
+	}
+	g, err := p.start(n, nil, onDenial)
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// Launch carries a plan out and starts its first command.
+func (p *Provider) Launch(plan sandbox.Plan, c sandbox.Command, onDenial func(sandbox.Denial)) (sandbox.Guest, sandbox.Process, error) {
+	n, err := own(plan)
+	if err != nil {
+		return nil, nil, err
+	}
+	proc := newProcess()
+	first, err := n.command(c, proc)
+	if err != nil {
+		return nil, nil, err
+	}
+	g, err := p.start(n, &first, onDenial)
+	if err != nil {
+		return nil, nil, err
+	}
+	if proc.pid, err = g.init.First(); err != nil {
+		return nil, nil, errors.Join(n.startError(c, err), g.Close())
+	}
+	proc.guest = g
+	return g, proc, nil
+}
+
+// own is a plan that this package has made.
+func own(plan sandbox.Plan) (*Plan, error) {
 	n, ok := plan.(*Plan)
 	if !ok {
 		return nil, fmt.Errorf("BUG(bawn): %T is no plan of provider %q", plan, Name)
 	}
+	return n, nil
+}
+
+// start makes what the plan says, and has first started in it if there is one.
+func (p *Provider) start(n *Plan, first *rawproc.Command, onDenial func(sandbox.Denial)) (*guest, error) {
 	group, err := p.group(n)
 	if err != nil {
 		forget(p.probeCache)
 		return nil, &StartError{err, "try again; \"bawn doctor\" shows what this machine can limit"}
 	}
-	g, err := start(n, group, onDenial)
+	g, err := start(n, group, first, onDenial)
 	if err != nil {
 		if group != nil {
 			group.Remove()
 		}
 		return nil, explain(err)
 	}
+	g.probeCache = p.probeCache
 	return g, nil
 }
 
@@ -135,9 +179,8 @@ func present(dir string, names []string) []Entry {
 			continue
 		}
 		if strings.Contains(n, "/") || st.Mode&unix.S_IFMT == unix.S_IFLNK {
-			if f, ok := lookup(path.Join(dir, n)); ok {
-				list = append(list, Entry{n, f})
-			}
+			f, _ := lookup(path.Join(dir, n)) // nothing, for a link that leads nowhere
+			list = append(list, Entry{n, f})
 			continue
 		}
 		list = append(list, Entry{n, File{Real: path.Join(base, n), Dir: st.Mode&unix.S_IFMT == unix.S_IFDIR, ID: Identity{st.Dev, st.Ino}}})
@@ -147,9 +190,15 @@ func present(dir string, names []string) []Entry {
 
 // pathOf is the path of an open file, links resolved.
 func pathOf(fd int) (string, error) {
-	buf := make([]byte, unix.PathMax)
-	n, err := unix.Readlink("/proc/self/fd/"+strconv.Itoa(fd), buf)
-	return string(buf[:max(n, 0)]), err
+	link := "/proc/self/fd/" + strconv.Itoa(fd)
+	var short [256]byte // few paths are longer, and it takes no allocation
+	n, err := unix.Readlink(link, short[:])
+	if err != nil || n < len(short) {
+		return string(short[:max(n, 0)]), err
+	}
+	long := make([]byte, unix.PathMax)
+	n, err = unix.Readlink(link, long)
+	return string(long[:max(n, 0)]), err
 }
 
 // readSmall reads a file of a git directory: regular, not through a link.
@@ -163,9 +212,8 @@ func readSmall(p string) (string, error) {
 	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
 		return "", fmt.Errorf("%q is no regular file", p)
 	}
-	buf := make([]byte, unix.PathMax+16)
-	n, err := f.Read(buf)
-	return string(buf[:n]), err
+	text, err := io.ReadAll(io.LimitReader(f, maxConfig))
+	return string(text), err
 }
 
 // resolver returns where /etc/resolv.conf leads if that is below /run, which

@@ -158,6 +158,8 @@ func (p place) stat() (unix.Stat_t, error) {
 	return st, err
 }
 
+func (p place) unlink() error { return unix.Unlinkat(p.dir, p.name, 0) }
+
 // A fileID tells a file from any other, also from a later one that got the
 // same number: the time of its birth belongs to it where the file system keeps
 // that (statx(2)).

@@ -2,6 +2,7 @@ package native
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"time"
 	"unsafe"
@@ -18,7 +19,8 @@ import (
 type sockets struct {
 	private    map[uint64]bool // st_dev of the session's own file systems
 	dir        string          // without mounts: the one directory of the session's own
-	bound      map[fileID]bool // sockets of the session's elsewhere
+	bound      fileSet         // sockets of the session's elsewhere
+	binding    []binding       // those that the kernel had not bound yet when last looked at
 	ownNetwork bool            // abstract names are the session's own too
 }
 
@@ -77,10 +79,29 @@ func (c *call) connect(fd int, addr, size uint64) error {
 		defer t.close()
 		return t.connect()
 	}
-	return c.detach(func(*call) error {
+	err = c.detach(func(*call) error {
 		defer t.close()
-		return t.connect()
+		return t.await(c.s.stop)
 	})
+	if err != errAnswered {
+		t.close()
+	}
+	return err
+}
+
+// await connects, or gives up when the session ends: a TCP connection may take
+// minutes to fail.
+func (t target) await(stop <-chan struct{}) error {
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-stop:
+			_ = unix.Shutdown(t.sock, unix.SHUT_RDWR)
+		case <-done:
+		}
+	}()
+	return t.connect()
 }
 
 // a target is a socket and where it is to be connected to. For a socket with
@@ -163,7 +184,21 @@ func (c *call) unixTarget(t *target) error {
 
 // own reports whether the session made a socket.
 func (s *sockets) own(id fileID, real string) bool {
-	return s.bound[id] || s.private[id.dev] || s.dir != "" && below(real, s.dir)
+	if s.private[id.dev] || s.dir != "" && below(real, s.dir) {
+		return true
+	}
+	if !s.bound[id] {
+		s.binding = slices.DeleteFunc(s.binding, s.settle)
+	}
+	return s.bound[id]
+}
+
+// close lets go of what was not bound to the end.
+func (s *sockets) close() {
+	for _, b := range s.binding {
+		b.close()
+	}
+	s.binding = nil
 }
 
 func unixAddress(p string) sockaddr {
@@ -195,18 +230,20 @@ func (c *call) bind(fd int, addr, size uint64) error {
 	if !named {
 		return c.proceed()
 	}
+	if len(c.s.sockets.bound) >= maxFiles {
+		return unix.ENOMEM
+	}
 	p, err := c.checkBind(to.unixPath())
 	if err != nil {
 		return err
 	}
-	defer p.close()
 	sock, err := c.socket(fd)
 	if err != nil {
+		p.close()
 		return err
 	}
-	defer unix.Close(sock)
 	err = c.proceed()
-	c.s.remember(sock, p)
+	c.s.sockets.remember(binding{sock, p})
 	return err
 }
 
@@ -222,25 +259,60 @@ func (c *call) proceed() error {
 // made the guest's has.
 const siocUnixFile = 0x89e0
 
+// A binding is a socket whose bind(2) was let through, and where to.
+type binding struct {
+	sock int
+	at   place
+}
+
+// maxBinding bounds the sockets that are looked at again: a bind that the
+// kernel refused never comes true.
+const maxBinding = 32
+
 // remember waits a moment until the kernel has bound the socket, and keeps
-// what it is bound to.
-func (s *supervisor) remember(sock int, p place) {
+// what it is bound to. On a busy machine the caller may not have run by then:
+// where the socket itself can be asked, that is done again when somebody
+// connects. A name that was only believed is not believed later.
+func (s *sockets) remember(b binding) {
 	for range 40 {
-		fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(sock), siocUnixFile, 0)
-		id, _, err := fileID{}, uint32(0), error(errno)
-		switch errno {
-		case 0:
-			id, _, err = identify(int(fd), "")
-			unix.Close(int(fd))
-		case unix.EPERM: // the host's network: believe the name
-			id, _, err = identify(p.dir, p.name)
-		}
-		if err == nil {
-			s.sockets.bound[id] = true
+		if s.settle(b) {
 			return
 		}
 		time.Sleep(50 * time.Microsecond)
 	}
+	if !s.ownNetwork {
+		b.close()
+		return
+	}
+	if len(s.binding) == maxBinding {
+		s.binding[0].close()
+		s.binding = s.binding[1:]
+	}
+	s.binding = append(s.binding, b)
+}
+
+// settle keeps what the socket is bound to and lets go of it, if it is bound.
+func (s *sockets) settle(b binding) bool {
+	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(b.sock), siocUnixFile, 0)
+	id, _, err := fileID{}, uint32(0), error(errno)
+	switch errno {
+	case 0:
+		id, _, err = identify(int(fd), "")
+		unix.Close(int(fd))
+	case unix.EPERM: // the host's network: believe the name
+		id, _, err = identify(b.at.dir, b.at.name)
+	}
+	if err != nil {
+		return false
+	}
+	s.bound.add(id)
+	b.close()
+	return true
+}
+
+func (b binding) close() {
+	unix.Close(b.sock)
+	b.at.close()
 }
 
 // checkBind rules on the name of a new socket.

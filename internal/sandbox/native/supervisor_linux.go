@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -33,7 +34,12 @@ type supervisor struct {
 	onDenial func(sandbox.Denial)
 	wait     sync.WaitGroup
 	stop     chan struct{} // closed when the session ends
+	later    atomic.Int32  // calls that wait, at most maxLater
 }
+
+// maxLater is how many calls may wait at a time, each on a thread of its own.
+// More fail with EAGAIN.
+const maxLater = 256
 
 // buffers are a thread's scratch memory.
 type buffers struct {
@@ -61,6 +67,7 @@ func (s *supervisor) run() {
 	s.wait.Add(1)
 	go func() {
 		defer s.wait.Done()
+		defer s.sockets.close()
 		runtime.LockOSThread()
 		if err := restrictThread(); err != nil {
 			s.listener.Close() // every supervised call fails from now on
@@ -117,12 +124,17 @@ func (c *call) reply(err error) {
 }
 
 // detach lets a call that may block be answered later, from a thread of its
-// own with the same few rights.
+// own with the same few rights. It errs with EAGAIN if too many wait already.
 func (c *call) detach(f func(*call) error) error {
+	if c.s.later.Add(1) > maxLater {
+		c.s.later.Add(-1)
+		return unix.EAGAIN
+	}
 	n := *c.Call
 	c.s.wait.Add(1)
 	go func() {
 		defer c.s.wait.Done()
+		defer c.s.later.Add(-1)
 		runtime.LockOSThread()
 		later := &call{Call: &n, s: c.s, buf: new(buffers)}
 		err := restrictThread()
@@ -227,12 +239,12 @@ func (c *call) base(dirfd int32) (string, error) {
 }
 
 // check asks the protector, and reports and refuses a protected name.
-func (c *call) check(op operation, abs string, isDir bool) (ruling, error) {
-	r, rule := c.s.names.rule(op, abs, isDir)
-	if r == rulingDeny {
-		return r, c.denied(op, abs, rule)
+func (c *call) check(op operation, abs string, isDir bool) (verdict, error) {
+	v := c.rule(op, abs, isDir)
+	if v.ruling == rulingDeny {
+		return v, c.denied(op, abs, v.rule)
 	}
-	return r, nil
+	return v, nil
 }
 
 // denied reports a refusal that is the supervisor's own.
@@ -244,7 +256,7 @@ func (c *call) denied(op operation, abs, rule string) error {
 	if op == opMkdir || op == opSymlink || op == opMknod || op == opBind || op == opLinkTo || op == opRenameTo {
 		kind = bawn.Create
 	}
-	if rule == ruleReadOnly {
+	if rule == RuleReadOnly {
 		return c.outside(abs)
 	}
 	c.s.onDenial(sandbox.Denial{
@@ -268,9 +280,9 @@ func (c *call) readOnly(abs string) {
 // outside reports a write outside the writable places.
 func (c *call) outside(abs string) error {
 	c.s.onDenial(sandbox.Denial{
-		Kind: bawn.Filesystem, Operation: bawn.Write, Resource: abs, Rule: ruleReadOnly,
+		Kind: bawn.Filesystem, Operation: bawn.Write, Resource: abs, Rule: RuleReadOnly,
 		Reason: "outside the places this session may write",
-		Remedy: "write in the workspace or in /tmp, or start the session with --rw " + path.Dir(abs),
+		Remedy: "write in the workspace or in /tmp",
 	})
 	return unix.EACCES
 }

@@ -10,7 +10,7 @@
 //
 // Checks are called by their number in the probe catalogue (E001 …), or by a
 // number of ours (A100 …) with a target behind the colon. The families are
-// fs-write, fs-read, credentials, protected-create, protected-rename,
+// fs-write, fs-read, fs-narrow, credentials, protected-create, protected-rename,
 // protected-link, proc, ipc, kernel, net and limits. Of the catalogue these
 // are elsewhere: E126 (what a guest prints is its own; what approvals show is
 // escaped by redact), E087 and E091 to E097 (egress by name), E182 to E191

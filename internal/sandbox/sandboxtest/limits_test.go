@@ -5,6 +5,8 @@ package sandboxtest_test
 import (
 	"bufio"
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -159,8 +161,49 @@ func TestNativeLeavesNothing(t *testing.T) {
 	})
 }
 
-// killBawn starts a session and kills bawn itself.
-func killBawn(t *testing.T, f *sandboxtest.Fixtures, mark string) {
+// TestNativeSweepsControlGroups wants the control groups of a killed bawn to be
+// gone after the next session; nothing can remove them before. A session that
+// ends by itself leaves none.
+func TestNativeSweepsControlGroups(t *testing.T) {
+	testenv.Need(t, "userns", "landlock", "seccomp", "notify", "root", "cgroup")
+	f := sandboxtest.New(t, victim, sandboxtest.Self())
+	mark := "left-" + f.Token
+	pid := killBawn(t, f, mark)
+	if left := leaves(mark); left != nil {
+		end(left)
+		t.Fatalf("processes %v are left", left)
+	}
+	if len(groupsOf(t, pid)) == 0 {
+		t.Error("control: bawn was killed and left no control group, so there is nothing to sweep")
+	}
+	if r := native()(t, f, "true"); r.Code != 0 {
+		t.Fatalf("the next session: exit code %d: %s", r.Code, r.Stderr)
+	}
+	if left := groupsOf(t, pid); len(left) != 0 {
+		t.Errorf("after the next session %q are left", left)
+	}
+}
+
+// groupsOf lists the control groups that the bawn with this number has made.
+func groupsOf(t *testing.T, pid int) (list []string) {
+	t.Helper()
+	err := filepath.WalkDir("/sys/fs/cgroup", func(p string, e os.DirEntry, err error) error {
+		if err == nil && e.IsDir() && strings.HasPrefix(e.Name(), "bawn-") && strings.Contains(e.Name(), fmt.Sprintf("-%d-", pid)) {
+			list = append(list, p)
+		}
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // another session's, gone meanwhile
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// killBawn starts a session, kills bawn itself and returns its number.
+func killBawn(t *testing.T, f *sandboxtest.Fixtures, mark string) int {
 	t.Helper()
 	cmd := f.Command(f.Install(t, bawn), "run", "--", f.Victim, "linger", mark)
 	out, err := cmd.StdoutPipe()
@@ -176,6 +219,7 @@ func killBawn(t *testing.T, f *sandboxtest.Fixtures, mark string) {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
+	return cmd.Process.Pid
 }
 
 // TestNativeFlood wants a guest that prints without end to cost bawn nothing:

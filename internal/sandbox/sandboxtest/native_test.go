@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest"
+	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/probe"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -86,8 +87,20 @@ func native(flags ...string) sandboxtest.Runner {
 func TestNative(t *testing.T) {
 	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
 	asEach(t, func(t *testing.T, f *sandboxtest.Fixtures) {
-		sandboxtest.Run(t, native(), f, sandboxtest.Options{})
+		sandboxtest.Run(t, native(yard(f)...), f, sandboxtest.Options{})
 	})
+}
+
+// yard makes f.Yard writable but for what is narrower in it.
+func yard(f *sandboxtest.Fixtures) []string {
+	flags := []string{"--rw", f.Yard}
+	for _, name := range probe.YardKept {
+		flags = append(flags, "--ro", filepath.Join(f.Yard, name))
+	}
+	for _, name := range probe.YardClosed {
+		flags = append(flags, "--deny", filepath.Join(f.Yard, name))
+	}
+	return flags
 }
 
 // TestNoSandboxFails shows that the suite tells a sandbox from none: nearly

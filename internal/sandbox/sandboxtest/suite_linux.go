@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -23,19 +24,37 @@ type Result struct {
 }
 
 // A Runner runs one command with f.Workspace as its working directory inside
-// a sandbox in which f.Secret's directory and f.Denied are hidden, and waits
-// for its end. It starts whatever makes the sandbox with [Fixtures.Command].
+// a sandbox in which f.Secret's directory and f.Denied are hidden, f.Yard is
+// writable but for probe.YardKept in it (read-only) and probe.YardClosed
+// (hidden), and waits for its end. It starts whatever makes the sandbox with [Fixtures.Command].
 type Runner func(t testing.TB, f *Fixtures, argv ...string) Result
 
 // NoSandbox runs a command as it is.
 func NoSandbox(t testing.TB, f *Fixtures, argv ...string) Result { return f.Exec(t, argv...) }
 
-// execTime ends a command that hangs.
-const execTime = 2 * time.Minute
+// PatienceVariable names the environment variable that says how long one
+// command may take, as a Go duration above zero. Unset or empty, that is two
+// minutes; an emulated machine needs more.
+const PatienceVariable = "BAWN_TEST_PATIENCE"
+
+// execTime is when a command hangs and is ended.
+func execTime(t testing.TB) time.Duration {
+	t.Helper()
+	text := os.Getenv(PatienceVariable)
+	if text == "" {
+		return 2 * time.Minute
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		t.Fatalf("%s is %q; want a duration above zero, such as 40m", PatienceVariable, text)
+	}
+	return d
+}
 
 // Exec runs a command made by [Fixtures.Command] and collects what it prints.
 func (f *Fixtures) Exec(t testing.TB, argv ...string) Result {
 	t.Helper()
+	patience := execTime(t)
 	var out, errs bytes.Buffer
 	cmd := f.Command(argv...)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &errs, 2*time.Second
@@ -43,7 +62,7 @@ func (f *Fixtures) Exec(t testing.TB, argv ...string) Result {
 	if err := cmd.Start(); err != nil {
 		return Result{Code: -1, Stderr: err.Error()}
 	}
-	timer := time.AfterFunc(execTime, func() { _ = cmd.Process.Kill() })
+	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	err := cmd.Wait()
 	return Result{Stdout: out.String(), Stderr: errs.String(), Code: status(err), Elapsed: time.Since(begin)}

@@ -157,7 +157,7 @@ func repositoryConfiguration(t *testing.T, d desk) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	before := must(os.ReadFile(filepath.Join(d.dir, ".git/config")))
-	out, errs, _ := d.run("--", "sh", "-c", `git branch -q -d gone; git branch -m old new; git checkout -q -b other; git config core.hooksPath /x; git config core.hooksPath; git branch --format='%(refname:short)' | sort | xargs`)
+	out, errs, _ := d.run("-q=false", "--", "sh", "-c", `git branch -q -d gone; git branch -m old new; git checkout -q -b other; git config core.hooksPath /x; git config core.hooksPath; git branch --format='%(refname:short)' | sort | xargs`)
 	if out != "main new other\n" {
 		t.Errorf("git did not do its work: %q", out)
 	}

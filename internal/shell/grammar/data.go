@@ -18,28 +18,26 @@ var library = sync.OnceValue(func() *book {
 	b := newBook()
 	data := dataFiles()
 	for _, name := range slices.Sorted(maps.Keys(data)) { // the order of forms counts
-		if err := b.add(name, data[name]); err != nil {
-			panic(err) // the data are tested
-		}
+		must(0, b.add(name, data[name]))
 	}
 	return b
 })
 
 // dataFiles are the embedded files by their names.
 func dataFiles() map[string]string {
-	list, err := files.ReadDir("data")
-	if err != nil {
-		panic(err) // the directory is embedded
-	}
 	out := map[string]string{}
-	for _, f := range list {
-		data, err := files.ReadFile("data/" + f.Name())
-		if err != nil {
-			panic(err) // the file is embedded
-		}
-		out[f.Name()] = string(data)
+	for _, f := range must(files.ReadDir("data")) {
+		out[f.Name()] = string(must(files.ReadFile("data/" + f.Name())))
 	}
 	return out
+}
+
+// must makes a panic of an error in embedded data, which tests load.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
 // A book is an index of data: which lines speak of which program.
@@ -121,7 +119,7 @@ func (b *book) addSet(l line) error {
 
 func (b *book) addForm(l line) error {
 	head, _, ok := strings.Cut(l.text, ": ")
-	words := strings.Fields(head)
+	words := strings.Fields(strings.TrimSuffix(head, ":"))
 	if !ok || len(words) == 0 {
 		return l.errorf("want NAME[ SUB…]: EFFECT; FLAGS; OPERANDS")
 	}

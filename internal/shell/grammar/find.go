@@ -17,7 +17,7 @@ var (
 // find accounts for starting points and an expression. What -exec runs is a
 // command of its own; -fprint and its kin write files and have no meaning.
 func find(_ *book, name string, args []Word) (Meaning, error) {
-	m := match{form: &form{label: name, effect: Reads}, program: name}
+	m := match{form: &form{effect: Reads}, program: name, label: name}
 	args, err := m.startingPoints(args)
 	if err != nil {
 		return Meaning{}, err
@@ -88,8 +88,6 @@ func (m *match) predicate(args []Word) (int, error) {
 	case len(w.Text) > 3 && strings.HasPrefix(w.Text, "-newer") && len(args) > 1:
 		return 2, m.findArgument("-newer", args[1])
 	case strings.HasPrefix(w.Text, "-O") && digits(w.Text[2:]):
-		return 1, nil
-	case w.Glob && w.Text == "?i": // a stray pattern is an error of find
 		return 1, nil
 	}
 	return 0, unproven("nothing is known of find ", w.Text)

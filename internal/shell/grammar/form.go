@@ -14,7 +14,6 @@ type node struct {
 
 // A form is one way to use a program whose effect is known.
 type form struct {
-	label    string
 	effect   Effect
 	flags    flags
 	required [][]string // of each list one must be there
@@ -35,6 +34,7 @@ type flag struct {
 	optional bool // a value only if it is attached
 	supplies bool // what the first operand would have said
 	value    value
+	second   *value // of a second word, for flags that take two (jq --arg NAME VALUE)
 }
 
 type operand struct {
@@ -52,7 +52,7 @@ type value struct {
 // kinds are the types of the data files.
 var kinds = []string{
 	"TEXT", "NUM", "NAME", "FILE", "TREE", "WRITE", "WTREE", "DELETE", "MOVE", "EXEC", "DIR", "ARG", "REF", "PKG",
-	"HOST", "URL", "ASSIGN", "KV", "SED", "AWK", "JQ", "CODE", "CMD", "SCRIPT", "GITCONF", "OPTS", "PROG", "GOAL", "REMOTE", "KUBE", "NPM", "PLUS",
+	"HOST", "URL", "ASSIGN", "KV", "SED", "AWK", "JQ", "CODE", "CMD", "SCRIPT", "GITCONF", "OPTS", "PROG", "GOAL", "REMOTE", "KUBE", "NPM", "PLUS", "GOMOD", "FORGE",
 }
 
 // parse adds what a line says to the tree below root.
@@ -72,7 +72,6 @@ func (b *book) parse(root *node, l line) error {
 	if err != nil {
 		return err
 	}
-	f.label = strings.TrimSpace(head)
 	for _, n := range nodes {
 		n.forms = append(n.forms, f)
 	}
@@ -171,8 +170,16 @@ func parseFlag(l line, token string, next []string, into *flags, f *form) (used 
 		token, fl.refused = name, true
 	}
 	if len(next) > 0 && !fl.refused && isValue(next[0]) {
-		if fl.value, err = parseValue(l, strings.TrimSuffix(next[0], "!")); err != nil {
+		first, second, two := strings.Cut(strings.TrimSuffix(next[0], "!"), "&")
+		if fl.value, err = parseValue(l, first); err != nil {
 			return 0, err
+		}
+		if two {
+			v, err := parseValue(l, second)
+			if err != nil {
+				return 0, err
+			}
+			fl.second = &v
 		}
 		fl.takes, fl.supplies, used = true, strings.HasSuffix(next[0], "!"), 1
 	}

@@ -22,7 +22,7 @@ func jq(filter string) error {
 			i++
 			continue
 		}
-		if word := filter[i : i+n]; jqRefused[word] && (i == 0 || filter[i-1] != '.') {
+		if word := filter[i : i+n]; jqRefused[word] && (i == 0 || filter[i-1] != '.' || strings.HasSuffix(filter[:i], "..")) {
 			return unproven("the jq filter uses ", word)
 		}
 		i += n

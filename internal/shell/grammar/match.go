@@ -3,6 +3,7 @@ package grammar
 import (
 	"errors"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -48,14 +49,14 @@ func (b *book) meaning(words []Word) (Meaning, error) {
 	if root == nil {
 		return Meaning{}, unproven("nothing is known of the program ", name)
 	}
-	return root.match(name, words[1:])
+	return root.match(name, name, words[1:])
 }
 
 // ownProgram is a program of the workspace, named by its path: what it does
 // is code of the repository.
 func ownProgram(words []Word) (Meaning, error) {
 	name := words[0].Text
-	m := match{form: &form{label: name, effect: Builds, flags: flags{lenient: true}}, program: name}
+	m := match{form: &form{effect: Builds, flags: flags{lenient: true}}, program: name, label: name}
 	m.form.operands = []operand{{value: value{kind: "ARG"}, many: true}}
 	m.claim(Execute, words[0])
 	return m.run(words[1:])
@@ -92,29 +93,21 @@ func plain(s string) bool {
 	return s != ""
 }
 
-// match tries the subcommands first, the longest first, then the node's own
-// forms.
-func (n *node) match(program string, args []Word) (Meaning, error) {
+// match goes down the subcommands as far as they are known; there one of the
+// forms must account for what is left. label is the way so far.
+func (n *node) match(program, label string, args []Word) (Meaning, error) {
 	var reason error
 	if len(n.children) > 0 {
-		before := match{form: &form{flags: n.before}, program: program}
+		before := match{form: &form{flags: n.before}, program: program, label: label}
 		rest, err := before.leading(args)
 		if err != nil {
 			reason = err
 		} else if len(rest) > 0 && rest[0].Literal() && n.children[rest[0].Text] != nil {
-			m, err := n.children[rest[0].Text].match(program, rest[1:])
-			if err == nil {
-				m.Claims = append(before.claims, prefixed(m.Claims, before.dirs)...)
-				if len(before.dirs) > 0 && len(m.Nested) > 0 {
-					return Meaning{}, unproven("it runs a command in another directory")
-				}
-				return m, nil
-			}
-			reason = err
+			return before.descend(n.children[rest[0].Text], rest)
 		}
 	}
 	for _, f := range n.forms {
-		m := match{form: f, program: program}
+		m := match{form: f, program: program, label: label}
 		meaning, err := m.run(args)
 		if err == nil {
 			return meaning, nil
@@ -124,9 +117,22 @@ func (n *node) match(program string, args []Word) (Meaning, error) {
 		}
 	}
 	if reason == nil {
-		reason = unproven("no known way to use ", program)
+		reason = unproven("no known way to use ", label)
 	}
 	return Meaning{}, reason
+}
+
+// descend matches a subcommand behind the flags that stood before it.
+func (m *match) descend(n *node, args []Word) (Meaning, error) {
+	meaning, err := n.match(m.program, m.label+" "+args[0].Text, args[1:])
+	if err != nil {
+		return Meaning{}, err
+	}
+	meaning.Claims = append(m.claims, prefixed(meaning.Claims, m.dirs)...)
+	if len(m.dirs) > 0 && len(meaning.Nested) > 0 {
+		return Meaning{}, unproven("it runs a command in another directory")
+	}
+	return meaning, nil
 }
 
 func prefixed(claims []Claim, dirs []Word) []Claim {
@@ -143,6 +149,7 @@ func prefixed(claims []Claim, dirs []Word) []Claim {
 type match struct {
 	form     *form
 	program  string
+	label    string // program and subcommand
 	claims   []Claim
 	dirs     []Word
 	seen     map[string]Word // flags, with their values
@@ -164,7 +171,7 @@ func (m *match) run(args []Word) (Meaning, error) {
 	m.operands = append(m.operands, args...)
 	for _, names := range m.form.required {
 		if !m.has(names...) {
-			return Meaning{}, unproven(m.form.label, " without ", names[0], " is another form")
+			return Meaning{}, unproven(m.label, " without ", names[0], " is another form")
 		}
 	}
 	if err := m.place(); err != nil {
@@ -173,8 +180,30 @@ func (m *match) run(args []Word) (Meaning, error) {
 	if len(m.nested) > 0 && len(m.dirs) > 0 {
 		return Meaning{}, unproven("it runs a command in another directory")
 	}
-	return Meaning{Form: m.form.label, Effect: m.form.effect, Claims: m.claims, Nested: m.nested}, nil
+	m.into()
+	return Meaning{Form: m.label, Effect: m.form.effect, Claims: m.claims, Nested: m.nested}, nil
 }
+
+// into claims what copying and moving into a directory writes there: the last
+// parts of the sources' names.
+func (m *match) into() {
+	if !copies[m.program] {
+		return
+	}
+	i := slices.IndexFunc(m.claims, func(c Claim) bool { return c.Verb == WriteTree })
+	if i < 0 || !m.claims[i].Value.Literal() {
+		return
+	}
+	target := m.claims[i].Value.Text
+	for _, c := range slices.Clone(m.claims) {
+		if (c.Verb == Read || c.Verb == ReadTree || c.Verb == Move || c.Verb == Look) && c.Value.Vague == "" {
+			m.claim(Write, Word{Text: path.Join(target, path.Base(c.Value.Text)), Glob: c.Value.Glob})
+		}
+	}
+}
+
+// copies are programs whose last operand can be a directory to write into.
+var copies = set("cp mv install ln gcp gmv ginstall gln rsync")
 
 func (m *match) has(names ...string) bool {
 	for _, name := range names {
@@ -198,6 +227,9 @@ func (m *match) flags(args []Word) ([]Word, error) {
 		w := args[0]
 		switch {
 		case w.Text == "--" && w.Literal():
+			if m.form.flags.known["--"].refused {
+				return nil, m.refuse("--") // what follows would mean something else
+			}
 			return args[1:], nil
 		case !isFlag(w):
 			if m.form.posix {
@@ -275,7 +307,7 @@ func (m *match) flag(w Word, next []Word) (int, error) {
 		}
 	}
 	if !m.form.flags.lenient {
-		return 0, unproven("nothing is known of ", m.form.label, " ", name)
+		return 0, unproven("nothing is known of ", m.label, " ", name)
 	}
 	return 0, m.unknownFlag(w)
 }
@@ -288,7 +320,7 @@ func (r *refused) Unwrap() error { return &r.Unproven }
 func refusal(err error) bool { return errors.As(err, new(*refused)) }
 
 func (m *match) refuse(name string) error {
-	return &refused{Unproven{m.form.label + " " + name + " is not known to be harmless"}}
+	return &refused{Unproven{m.label + " " + name + " is not known to be harmless"}}
 }
 
 // long takes a flag that is named in full.
@@ -298,12 +330,19 @@ func (m *match) long(name string, f flag, attached string, has bool, w Word, nex
 	switch {
 	case f.refused:
 		return 0, m.refuse(name)
+	case f.second != nil && (has || len(next) < 2):
+		return 0, unproven(m.label, " ", name, " lacks its values")
+	case f.second != nil:
+		if err := m.flagValue(name, f, next[0]); err != nil {
+			return 0, err
+		}
+		return 2, m.flagValue(name, flag{value: *f.second}, next[1])
 	case has && (f.takes || f.optional):
 		return 0, m.flagValue(name, f, v)
 	case has:
-		return 0, unproven(m.form.label, " ", name, " takes no value")
+		return 0, unproven(m.label, " ", name, " takes no value")
 	case f.takes && len(next) == 0:
-		return 0, unproven(m.form.label, " ", name, " lacks its value")
+		return 0, unproven(m.label, " ", name, " lacks its value")
 	case f.takes:
 		return 1, m.flagValue(name, f, next[0])
 	}
@@ -323,12 +362,12 @@ func (m *match) bundle(w Word, next []Word) (int, error) {
 		rest := text[i+len(string(c)):]
 		switch {
 		case !ok:
-			return 0, unproven("nothing is known of ", m.form.label, " ", name)
+			return 0, unproven("nothing is known of ", m.label, " ", name)
 		case f.refused:
 			return 0, m.refuse(name)
 		case f.takes && rest == "":
 			if len(next) == 0 {
-				return 0, unproven(m.form.label, " ", name, " lacks its value")
+				return 0, unproven(m.label, " ", name, " lacks its value")
 			}
 			return 1, m.flagValue(name, f, next[0])
 		case f.takes, f.optional && rest != "":
@@ -352,7 +391,7 @@ func (m *match) note(name string, w Word) {
 // itself, whatever it says.
 func (m *match) flagValue(name string, f flag, w Word) error {
 	if w.Split || w.Glob && !globValue[f.value.kind] {
-		return unproven("the value of ", m.form.label, " ", name, " is not one known word")
+		return unproven("the value of ", m.label, " ", name, " is not one known word")
 	}
 	m.supplied = m.supplied || f.supplies
 	m.note(name, w)
@@ -394,7 +433,7 @@ func (m *match) place() error {
 	for i, o := range types {
 		n := m.take(o, types[i+1:])
 		if n < o.min {
-			return unproven(m.form.label, " lacks an operand")
+			return unproven(m.label, " lacks an operand")
 		}
 		if o.value.kind == "CMD" || o.value.kind == "SCRIPT" {
 			return m.nest(o, types[i+1:])
@@ -407,7 +446,7 @@ func (m *match) place() error {
 		m.operands = m.operands[n:]
 	}
 	if len(m.operands) > 0 {
-		return unproven(m.form.label, " has no use for ", m.operands[0].Text)
+		return unproven(m.label, " has no use for ", m.operands[0].Text)
 	}
 	return nil
 }
@@ -462,7 +501,7 @@ func (m *match) nest(o operand, later []operand) error {
 		return nil
 	}
 	if len(m.operands) > 1 && len(later) == 0 {
-		return unproven(m.form.label, " has no use for ", m.operands[1].Text)
+		return unproven(m.label, " has no use for ", m.operands[1].Text)
 	}
 	m.nested = append(m.nested, Nested{IsScript: true, Script: m.operands[0], Params: m.operands[1:]})
 	return nil
@@ -502,13 +541,16 @@ func Subcommand(words []Word) (names []string, exact bool) {
 	}
 	rest := words[1:]
 	for n := root; ; {
-		before := match{form: &form{flags: n.before}, program: name}
+		before := match{form: &form{flags: n.before}, program: name, label: name}
 		after, err := before.leading(rest)
 		if err != nil {
 			return names, false
 		}
 		rest = after
-		if len(rest) == 0 || n.children[rest[0].Text] == nil || !rest[0].Literal() {
+		if len(rest) > 0 && !rest[0].Literal() {
+			return names, false // it could be any of them
+		}
+		if len(rest) == 0 || n.children[rest[0].Text] == nil {
 			break
 		}
 		n = n.children[rest[0].Text]

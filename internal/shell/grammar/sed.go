@@ -138,23 +138,71 @@ func (p *sedParser) delimited(d byte) bool {
 	if d == '\n' || d == '\\' {
 		return false
 	}
-	bracket := false
 	for i := 0; i < len(p.rest); i++ {
-		switch c := p.rest[i]; {
-		case c == '\\':
+		switch c := p.rest[i]; c {
+		case '\\':
 			i++
-		case c == d && bracket:
-			return false
-		case c == d:
+		case d:
 			p.rest = p.rest[i+1:]
 			return true
-		case c == '[':
-			bracket = true
-		case c == ']':
-			bracket = false
+		case '[':
+			n := bracket(p.rest[i:], d)
+			if n == 0 {
+				return false
+			}
+			i += n - 1
 		}
 	}
 	return false
+}
+
+// bracket returns the length of the bracket expression that s begins with, or
+// 0 if it has no end, or holds an end of the whole expression or something
+// that only some programs read as part of it.
+func bracket(s string, end byte) int {
+	i := 1
+	if strings.HasPrefix(s[i:], "^") {
+		i++
+	}
+	if strings.HasPrefix(s[i:], "]") {
+		i++ // literal
+	}
+	for ; i < len(s); i++ {
+		switch c := s[i]; c {
+		case '\\':
+			if i++; i < len(s) && s[i] == '\n' {
+				return 0
+			}
+		case end, '\n':
+			return 0
+		case ']':
+			return i + 1
+		case '[':
+			n := classes(s[i:])
+			if n == 0 {
+				return 0
+			}
+			i += n - 1
+		}
+	}
+	return 0
+}
+
+// classes returns the length of what begins with an inner "[": [:alpha:], or
+// the one character.
+func classes(s string) int {
+	if len(s) > 1 && strings.IndexByte(".=", s[1]) >= 0 {
+		return 0
+	}
+	name, ok := strings.CutPrefix(s, "[:")
+	if !ok {
+		return 1
+	}
+	name, _, ok = strings.Cut(name, ":]")
+	if !ok || !letters(name) {
+		return 0
+	}
+	return len(name) + len("[::]")
 }
 
 // substitute takes the rest of s///flags.
@@ -182,17 +230,18 @@ func (p *sedParser) replacement(d byte) bool {
 }
 
 // text takes the text of a, i and c: to the end of the line, and further
-// while lines end in a backslash.
+// while lines end in a backslash. Lines that end in two are refused: whether
+// the text goes on depends on where it began.
 func (p *sedParser) text() bool {
 	for {
-		i := strings.IndexByte(p.rest, '\n')
-		if i < 0 {
-			p.rest = ""
+		line, rest, more := strings.Cut(p.rest, "\n")
+		p.rest = rest
+		switch {
+		case !more:
 			return p.depth == 0
-		}
-		more := i > 0 && p.rest[i-1] == '\\'
-		p.rest = p.rest[i+1:]
-		if !more {
+		case strings.HasSuffix(line, `\\`):
+			return false
+		case !strings.HasSuffix(line, `\`):
 			return true
 		}
 	}

@@ -28,7 +28,7 @@ func printf(_ *book, name string, args []Word) (Meaning, error) {
 	if len(args) > 0 && args[0].Literal() && args[0].Text == "--" {
 		args = args[1:]
 	}
-	if len(args) == 0 || args[0].Vague != "" || strings.HasPrefix(args[0].Text, "-") {
+	if len(args) == 0 || args[0].Vague != "" || strings.HasPrefix(args[0].Text, "-") || args[0].Glob && startsWild(args[0].Text) {
 		return Meaning{}, unproven("the format of printf is not known")
 	}
 	return Meaning{Form: name, Effect: Reads}, nil
@@ -45,7 +45,7 @@ func tar(b *book, name string, args []Word) (Meaning, error) {
 	if err != nil || root == nil {
 		return Meaning{}, unproven("nothing is known of the program ", name)
 	}
-	return root.match(name, args)
+	return root.match(name, name, args)
 }
 
 // oldStyle writes "czf x y" as "-c -z -f x y".
@@ -63,7 +63,7 @@ func oldStyle(args []Word) []Word {
 }
 
 // ps knows the flags of three systems. What shows environments is refused:
-// BSD's e (ps(1)).
+// BSD's e and macOS's -E (ps(1)).
 func ps(_ *book, name string, args []Word) (Meaning, error) {
 	for i := 0; i < len(args); i++ {
 		w := args[i]
@@ -71,10 +71,10 @@ func ps(_ *book, name string, args []Word) (Meaning, error) {
 			return Meaning{}, unproven("a word of ps is not known")
 		}
 		flag := strings.TrimLeft(w.Text, "-")
-		flag, attached, has := strings.Cut(flag, "=")
+		flag, _, has := strings.Cut(flag, "=")
 		long := strings.HasPrefix(w.Text, "--")
 		switch {
-		case strings.Contains(attached, "env"), !long && w.Text[0] != '-' && strings.Contains(flag, "e"):
+		case strings.Contains(w.Text, "env"), !long && w.Text[0] != '-' && strings.Contains(flag, "e"), !long && strings.Contains(flag, "E"):
 			return Meaning{}, unproven("ps can show environments")
 		case digits(strings.ReplaceAll(flag, ",", "")):
 		case !letters(flag):
@@ -116,7 +116,7 @@ func test(_ *book, name string, args []Word) (Meaning, error) {
 	}
 	m := Meaning{Form: name, Effect: Reads}
 	for i, w := range args {
-		if w.Split && w.Vague != "" {
+		if w.Split && w.Vague != "" || w.Glob && couldBeOperator(w.Text) {
 			return Meaning{}, unproven("a word of test is not quoted and not known")
 		}
 		if w.Vague != "" || len(w.Unset) > 0 {
@@ -132,6 +132,12 @@ func test(_ *book, name string, args []Word) (Meaning, error) {
 		}
 	}
 	return m, nil
+}
+
+// couldBeOperator reports whether a name that a pattern finds could be one of
+// test's operators, which have no dot.
+func couldBeOperator(pattern string) bool {
+	return (startsWild(pattern) || pattern[0] == '-') && !strings.Contains(pattern[strings.LastIndexAny(pattern, "*?])")+1:], ".")
 }
 
 func numeric(w Word) bool { return w.Literal() && digits(strings.TrimLeft(w.Text, "+-")) }

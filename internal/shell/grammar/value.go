@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -24,10 +25,11 @@ func (m *match) value(v value, w Word) error {
 	if len(w.Unset) > 0 && w.Text == "" && m.form.effect == Reads {
 		return nil // empty: it names nothing
 	}
-	if !w.Literal() && !(v.kind == "ARG" && w.Glob) {
-		return unproven("a word of ", m.form.label, " is not known")
+	clean := w.Vague == "" && !w.Glob && m.form.effect == Reads // what is unset is empty
+	if !w.Literal() && !clean && !(v.kind == "ARG" && w.Glob) {
+		return unproven("a word of ", m.label, " is not known")
 	}
-	ok := true
+	ok := false
 	switch v.kind {
 	case "word":
 		ok = slices.Contains(v.words, w.Text)
@@ -40,13 +42,20 @@ func (m *match) value(v value, w Word) error {
 	case "REF":
 		return m.ref(w)
 	case "REMOTE":
-		ok = !strings.HasPrefix(w.Text, "-") && plainName(strings.ReplaceAll(w.Text, "/", ""))
+		ok = remoteName(w.Text)
 	case "GOAL":
-		ok = !strings.HasPrefix(w.Text, "-") && plainName(strings.NewReplacer(":", "", "/", "", "[", "", "]", "", ",", "", "@", "").Replace(w.Text)) &&
-			!strings.HasPrefix(w.Text, "/") && !strings.Contains(w.Text, "..")
+		return m.goal(w)
 	case "KUBE":
 		ok = !strings.HasPrefix(w.Text, "-") && plainName(strings.NewReplacer("/", "", ",", "").Replace(w.Text)) &&
 			!strings.Contains(strings.ToLower(w.Text), "secret")
+	case "FORGE":
+		if ok = !transport(w.Text) && !strings.HasPrefix(w.Text, "-"); ok && !forge(w.Text) {
+			m.claim(Connect, w)
+		}
+	case "GOMOD":
+		if ok = packageName(w.Text); ok && strings.Contains(domainOf(w.Text), ".") {
+			m.claim(Connect, Word{Text: domainOf(w.Text)}) // where the module comes from
+		}
 	case "PKG":
 		ok = packageName(w.Text)
 	case "NPM":
@@ -56,22 +65,25 @@ func (m *match) value(v value, w Word) error {
 	case "GITCONF":
 		ok = gitSetting(w.Text)
 	case "HOST", "URL":
-		m.claim(Connect, w)
+		if ok = !transport(w.Text) && (v.kind == "HOST" || strings.Contains(w.Text, "://") || strings.Contains(w.Text, "@")); ok {
+			m.claim(Connect, w)
+		}
 	case "ASSIGN":
 		if ok = assigns(w.Text); ok {
 			m.claim(Setenv, w)
 		}
 	case "SED":
+		if w.Text == "" && m.form.effect == Writes {
+			return unproven("sed -i '' takes another word for its script on macOS")
+		}
 		return m.sed(w.Text)
 	case "AWK":
 		return awk(w.Text)
 	case "JQ":
 		return jq(w.Text)
-	default: // CODE, and what can't be here
-		ok = false
 	}
-	if !ok {
-		return unproven(quote(w.Text), " is not known to be harmless for ", m.form.label)
+	if !ok { // also CODE
+		return unproven(quote(w.Text), " is not known to be harmless for ", m.label)
 	}
 	return nil
 }
@@ -85,25 +97,33 @@ func (m *match) path(kind string, w Word) error {
 	case w.Text == "-" && w.Literal() && (kind == "FILE" || kind == "TREE" || kind == "WRITE"):
 		return nil // standard input or output
 	case w.Vague != "" && len(w.Below) == 0 && !(kind == "NAME" && freePrograms[m.program]):
-		return unproven("which file ", m.form.label, " uses is not known: ", w.Vague)
+		return unproven("which file ", m.label, " uses is not known: ", w.Vague)
 	case w.Text == "" && w.Vague == "" && w.Literal():
 		return unproven("an empty path")
+	case w.Text != "" && strings.ContainsAny(w.Text[:1], "+@") && !freePrograms[m.program] && m.program != "git":
+		// less +!id and bash +n run what follows, nm @FILE and 7z @FILE read options or names from FILE
+		return unproven(quote(w.Text), " could be an option of ", m.program, "; write ./", w.Text)
+	case strings.Contains(w.Text, ":") && remoteNames[m.program]:
+		return unproven(quote(w.Text), " could name another machine for ", m.program)
 	}
 	m.claim(verbs[kind], w)
 	if kind == "DIR" {
 		if !w.Literal() {
-			return unproven("the directory that ", m.form.label, " works in is not known")
+			return unproven("the directory that ", m.label, " works in is not known")
 		}
 		m.dirs = append(slices.Clip(m.dirs), w)
 	}
 	return nil
 }
 
+// remoteNames are programs that take HOST:FILE for a file of another machine.
+var remoteNames = set("tar gtar bsdtar")
+
 // arg accepts a plain word, or a path that must lie in the workspace.
 func (m *match) arg(w Word) error {
 	s := w.Text
 	if strings.Contains(s, "://") || strings.HasPrefix(s, "@") && !scoped(s) || strings.ContainsAny(s, "`$\n") || strings.HasPrefix(s, "-") {
-		return unproven(quote(s), " is not known to be harmless for ", m.form.label)
+		return unproven(quote(s), " is not known to be harmless for ", m.label)
 	}
 	if _, v, ok := strings.Cut(s, "="); ok && v != "" {
 		return m.arg(Word{Text: v, Glob: w.Glob})
@@ -114,20 +134,11 @@ func (m *match) arg(w Word) error {
 	return nil
 }
 
-// opts accepts what is handed on to another program: like an argument, and
-// never a plugin.
-func (m *match) opts(w Word) error {
-	if strings.Contains(w.Text, "plugin") || strings.HasPrefix(w.Text, "@") || strings.Contains(w.Text, ",@") {
-		return unproven(quote(w.Text), " is not known to be harmless for ", m.form.label)
-	}
-	return m.arg(Word{Text: strings.TrimLeft(w.Text, "-")})
-}
-
 // execute accepts the file of a program, which is run as code of the
 // repository.
 func (m *match) execute(w Word) error {
-	if !w.Literal() || w.Text == "" || strings.HasPrefix(w.Text, "-") || strings.Contains(w.Text, "://") {
-		return unproven("which program ", m.form.label, " runs is not known")
+	if !w.Literal() || w.Text == "" || strings.HasPrefix(w.Text, "-") || strings.ContainsRune(w.Text, ':') || strings.ContainsRune(path.Base(w.Text), '@') {
+		return unproven("which program ", m.label, " runs is not known")
 	}
 	m.claim(Execute, w)
 	return nil
@@ -152,19 +163,26 @@ func (m *match) ref(w Word) error {
 	bad := s == "" || strings.ContainsAny(s[:1], "-+") || strings.Contains(s, "://") || strings.Contains(s, "::") ||
 		strings.ContainsAny(s, " \t\n\\`$") || strings.HasPrefix(s, ":") && !strings.HasPrefix(s, ":/") && !strings.HasPrefix(s, ":(")
 	before, after, colon := strings.Cut(s, ":")
-	if colon && strings.Contains(before, "@") && !strings.Contains(before, "@{") || strings.HasPrefix(after, "/") {
+	if colon && strings.Contains(before, "@") && !strings.Contains(before, "@{") || before != "" && strings.HasPrefix(after, "/") {
 		bad = true // user@host:path
 	}
 	if bad {
-		return unproven(quote(s), " is no plain name for ", m.form.label)
+		return unproven(quote(s), " is no plain name for ", m.label)
 	}
 	if strings.HasPrefix(s, "/") || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../") || s == ".." || strings.HasPrefix(s, "~") {
 		m.claim(Use, w)
 	}
-	if colon && after != "" {
+	if before != "" && after != "" {
 		m.claim(Read, Word{Text: after}) // REV:PATH shows a file
 	}
 	return nil
+}
+
+// domainOf is the first element of a Go module's path.
+func domainOf(module string) string {
+	module, _, _ = strings.Cut(module, "@")
+	first, _, _ := strings.Cut(module, "/")
+	return first
 }
 
 // number accepts 5, -5, +5, 10M, 50%, 1.5, 2h.
@@ -237,4 +255,32 @@ func quote(s string) string {
 		s = s[:57] + "…"
 	}
 	return "“" + s + "”"
+}
+
+// transport reports whether a URL names a program or a file to read from:
+// git's ext::COMMAND and fd::N (gitremote-helpers(7)), file:, or a flag.
+func transport(s string) bool {
+	scheme, _, helper := strings.Cut(s, "::")
+	return helper && plainName(scheme) || strings.HasPrefix(strings.ToLower(s), "file:") || strings.HasPrefix(s, "-")
+}
+
+// forge reports whether a URL is one of a public forge's, or a word that is
+// none at all.
+func forge(s string) bool {
+	rest, ok := strings.CutPrefix(s, "https://")
+	if !ok {
+		return plainName(s)
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	return forges[host]
+}
+
+var forges = set("github.com gitlab.com codeberg.org bitbucket.org git.sr.ht")
+
+// remoteName accepts the name of a configured remote (origin) or of a
+// repository at the configured forge (owner/repo): no host, no path.
+func remoteName(s string) bool {
+	owner, repo, two := strings.Cut(s, "/")
+	return plainName(owner) && !strings.HasPrefix(owner, ".") && !strings.HasPrefix(owner, "-") &&
+		(!two || plainName(repo) && repo != "." && repo != "..")
 }

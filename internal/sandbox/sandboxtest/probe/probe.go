@@ -13,6 +13,7 @@ type World struct {
 	Out    string `json:"out"`    // a directory of the host, same file system as the workspace
 	Secret string `json:"secret"` // a file in a directory that may not be read
 	Denied string `json:"denied"` // a file that may not be read, in a directory that may
+	Yard   string `json:"yard"`   // a writable directory of the host: YardKept in it is read-only, YardClosed hidden
 	Home   string `json:"home"`
 	Config string `json:"config"` // Bawn's own configuration directory
 	Data   string `json:"data"`   // Bawn's own state directory

@@ -123,7 +123,7 @@ func runChild(world *Fixtures, name string) error {
 // checks is the whole table.
 func checks() []Check {
 	return slices.Concat(
-		writeChecks(), spelledWrites(), systemWrites(), ownWrites(), readChecks(), spelledReads(), deviceReads(), credentialChecks(),
+		writeChecks(), narrowChecks(), spelledWrites(), systemWrites(), ownWrites(), readChecks(), spelledReads(), deviceReads(), credentialChecks(),
 		presentChecks(), absentChecks(), spelledProtected(), gitChecks(), raceChecks(),
 		processChecks(), signalChecks(), procEntryChecks(), startedChecks(), terminalChecks(),
 		unixChecks(), sysvChecks(), posixChecks(), keyChecks(),

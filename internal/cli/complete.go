@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/sandbox/native"
+)
+
+// completeFlags tells the shell's completion what each flag of c takes: words,
+// or a function that finds them when they are asked for.
+func completeFlags(c *cobra.Command, words map[string]func() []string) {
+	for flag, list := range words {
+		_ = c.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return list(), cobra.ShellCompDirectiveNoFileComp
+		})
+	}
+}
+
+// fixed are words that are always the same.
+func fixed(words ...string) func() []string { return func() []string { return words } }
+
+// profileNames lists the profiles that could be chosen here; where the
+// configuration is broken, the built-in ones.
+func profileNames(e *Env) []string {
+	if in, err := inputsHere(e); err == nil {
+		if c, err := config.Load(in); err == nil {
+			return c.Profiles()
+		}
+	}
+	return config.BuiltinProfiles()
+}
+
+// sessionIDs lists the newest sessions of the log, with what they ran.
+func sessionIDs(e *Env) []string {
+	const most = 50
+	dir, err := auditDir(e)
+	if err != nil {
+		return nil
+	}
+	var ids []string
+	for _, v := range sessionsFrom(dir, "") {
+		ids = append(ids, redact.Visible(v.Session)+"\t"+v.Time.Local().Format("2006-01-02 15:04 ")+cut(redact.Visible(v.Resource), 40))
+	}
+	slices.Reverse(ids)
+	return ids[:min(len(ids), most)]
+}
+
+// completeCommand completes the guest's command: the first word is a program
+// of PATH, and what follows the shell knows better.
+func completeCommand(e *Env) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 || strings.Contains(begun, "/") {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		var names []string
+		for dir := range strings.SplitSeq(e.Getenv("PATH"), ":") {
+			entries, err := os.ReadDir(dir)
+			if err != nil {
+				continue
+			}
+			for _, f := range entries {
+				if info, err := os.Stat(filepath.Join(dir, f.Name())); strings.HasPrefix(f.Name(), begun) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+					names = append(names, f.Name())
+				}
+			}
+		}
+		slices.Sort(names)
+		return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeRun are the words of bawn run's flags.
+func completeRun(c *cobra.Command, e *Env) {
+	c.ValidArgsFunction = completeCommand(e)
+	_ = c.MarkFlagDirname("cwd")
+	completeFlags(c, map[string]func() []string{
+		"net": fixed("none", "full"), "mode": bawn.ModeNames, "caches": fixed("private", "read-only", "shared"),
+		"provider": fixed(native.Name, native.LandlockName), "profile": func() []string { return profileNames(e) },
+		"open": native.CredentialNames, "device": config.Devices,
+	})
+}
+
+// completeAudit are the words of the filters.
+func completeAudit(c *cobra.Command, e *Env) {
+	completeFlags(c, map[string]func() []string{
+		"session": func() []string { return sessionIDs(e) }, "verdict": fixed("allow", "ask", "deny"),
+		"kind": fixed(eventKinds...),
+	})
+}

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/bawn-dev/bawn/internal/config"
+)
+
+// Where a guest sees that it is one: its first process is bawn's, and a
+// filter holds it (proc_pid_comm(5), proc_pid_status(5)). A guest may hide
+// both, and gains nothing by it but a worse explanation.
+const (
+	firstName = "/proc/1/comm"
+	ownStatus = "/proc/self/status"
+)
+
+// inside says in which session this very bawn runs, or "" outside of any.
+func inside(e *Env) string {
+	if id := e.Getenv(sessionVariable); id != "" {
+		return "session " + id
+	}
+	name, err1 := os.ReadFile(firstName)
+	status, err2 := os.ReadFile(ownStatus)
+	if os.Getpid() != 1 && errors.Join(err1, err2) == nil && string(name) == "bawn\n" && strings.Contains(string(status), "\nSeccomp:\t2\n") {
+		return "a session"
+	}
+	return ""
+}
+
+// hiddenState reports whether err may come of what a guest does not have.
+func hiddenState(err error) bool {
+	var ce *Error
+	var errs config.Errors
+	return errors.As(err, &ce) && (ce.Code == ExitInternal || errors.As(err, &errs) && errs.Forbidden())
+}
+
+// nested explains why a session could not be started from within another:
+// each of the reasons found first (no log, no namespace) would mislead.
+func nested(e *Env, err error) error {
+	where := inside(e)
+	if where == "" || !hiddenState(err) {
+		return err
+	}
+	return &Error{
+		Code: ExitDenied,
+		Err:  fmt.Errorf("this is a guest already, in %s, and no session starts inside another: its sandbox refuses a second one's namespaces and filter, and bawn's log is outside", where),
+		Hint: "run the command without bawn: the sandbox around you holds for it too; what you lack is granted by who started it, outside",
+	}
+}

@@ -1,0 +1,165 @@
+package sigcatch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrBusy is returned by Catch while there is another Catcher.
+var ErrBusy = errors.New("signals are caught already")
+
+// sigaction is the kernel's (rt_sigaction(2)).
+type sigaction struct{ handler, flags, restorer, mask uintptr }
+
+// ignored is the kernel's SIG_IGN.
+const ignored = 1
+
+// handler is what the kernel calls; it writes one byte to pipeFD.
+func handler()
+
+// restorer ends a handler, where the kernel asks for one.
+func restorer()
+
+var _, _ = handler, restorer // called by the kernel alone
+
+// handlerPC and restorerPC are the addresses of those two.
+func handlerPC() uintptr
+func restorerPC() uintptr
+
+// pipeFD is where the handler writes. The pipe is never closed: a handler that
+// is late must not find another file under its number.
+var pipeFD int32
+
+var shared struct {
+	sync.Mutex
+	last *Catcher
+	r    *os.File
+}
+
+// A Catcher has caught some signals.
+type Catcher struct {
+	ch       chan os.Signal
+	old      map[syscall.Signal]sigaction
+	released bool
+	done     chan struct{}
+}
+
+// Catch catches each of wanted that is not ignored, and hands them on in order
+// as os/signal does: what finds no room among the size that wait is dropped.
+func Catch(wanted []syscall.Signal, size int) (*Catcher, error) {
+	shared.Lock()
+	defer shared.Unlock()
+	if err := endLast(); err != nil {
+		return nil, err
+	}
+	if shared.r == nil {
+		var p [2]int
+		if err := unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+			return nil, fmt.Errorf("make a pipe: %w", err)
+		}
+		shared.r, pipeFD = os.NewFile(uintptr(p[0]), "signals"), int32(p[1])
+	}
+	c := &Catcher{ch: make(chan os.Signal, size), old: map[syscall.Signal]sigaction{}, done: make(chan struct{})}
+	for _, s := range wanted {
+		if err := c.catch(s); err != nil {
+			return nil, errors.Join(err, c.restore())
+		}
+	}
+	shared.last = c
+	go c.forward(shared.r)
+	return c, nil
+}
+
+// endLast waits until nobody reads the pipe.
+func endLast() error {
+	last := shared.last
+	switch {
+	case last == nil:
+		return nil
+	case !last.released:
+		return ErrBusy
+	}
+	if _, err := unix.Write(int(pipeFD), []byte{0}); err != nil {
+		return fmt.Errorf("end the last catcher: %w", err)
+	}
+	<-last.done
+	shared.last = nil
+	return nil
+}
+
+// catch puts the handler in place of what is there, unless that is SIG_IGN.
+func (c *Catcher) catch(s syscall.Signal) error {
+	old, err := action(s, nil)
+	if err != nil || old.handler == ignored {
+		return err
+	}
+	const onStack, restart, hasRestorer = 0x08000000, 0x10000000, 0x04000000 // SA_ONSTACK, SA_RESTART, SA_RESTORER
+	now := &sigaction{handler: handlerPC(), flags: onStack | restart, mask: ^uintptr(0)}
+	if pc := restorerPC(); pc != 0 {
+		now.flags, now.restorer = now.flags|hasRestorer, pc
+	}
+	if _, err := action(s, now); err != nil {
+		return err
+	}
+	c.old[s] = old
+	return nil
+}
+
+// action is rt_sigaction(2).
+func action(s syscall.Signal, now *sigaction) (old sigaction, err error) {
+	_, _, errno := syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(now)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
+	if errno != 0 {
+		return old, fmt.Errorf("catch %v: %w", s, errno)
+	}
+	return old, nil
+}
+
+// forward reads the pipe until endLast writes a zero.
+func (c *Catcher) forward(r *os.File) {
+	defer close(c.done)
+	var b [1]byte
+	for {
+		if n, err := r.Read(b[:]); err != nil || n == 0 || b[0] == 0 {
+			return
+		}
+		select {
+		case c.ch <- syscall.Signal(b[0]):
+		default:
+		}
+	}
+}
+
+// Signals delivers what was caught.
+func (c *Catcher) Signals() chan os.Signal { return c.ch }
+
+// Reset gives s back what it did before Catch.
+func (c *Catcher) Reset(s syscall.Signal) error {
+	old, ok := c.old[s]
+	if !ok {
+		return nil
+	}
+	_, err := action(s, &old)
+	return err
+}
+
+func (c *Catcher) restore() error {
+	var errs []error
+	for s := range c.old {
+		errs = append(errs, c.Reset(s))
+	}
+	return errors.Join(errs...)
+}
+
+// Release gives all signals back what they did before Catch. It is called once.
+func (c *Catcher) Release() error {
+	shared.Lock()
+	defer shared.Unlock()
+	c.released = true
+	return c.restore()
+}

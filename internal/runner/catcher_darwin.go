@@ -1,0 +1,5 @@
+package runner
+
+import "syscall"
+
+func newCatcher(wanted []syscall.Signal, size int) catcher { return notify(wanted, size) }

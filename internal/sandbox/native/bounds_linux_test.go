@@ -1,0 +1,186 @@
+package native
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/testenv"
+)
+
+// floods hold many calls of the supervisor up.
+var floods = map[string]string{
+	"connections that nobody accepts": `import errno,socket,threading,time
+l=socket.socket(socket.AF_UNIX); l.bind("s"); l.listen(0); seen={}
+def one():
+    s=socket.socket(socket.AF_UNIX)
+    try: s.connect("s"); seen["ok"]=1
+    except OSError as e: seen[errno.errorcode[e.errno]]=1
+for i in range(600): threading.Thread(target=one,daemon=True).start()
+time.sleep(1); print(sorted(seen),flush=True); import os; os._exit(0)`,
+	"pipes that nobody reads": `import errno,os,threading,time
+os.mkfifo("p"); seen={}
+def one():
+    try: os.open("p",os.O_WRONLY)
+    except OSError as e: seen[errno.errorcode[e.errno]]=1
+for i in range(600): threading.Thread(target=one,daemon=True).start()
+time.sleep(1); open("plain","w").write("x"); seen["ok"]=1; print(sorted(seen),flush=True); os._exit(0)`,
+}
+
+// TestFloodsAreBounded shows that calls which wait are refused beyond a bound,
+// that others go on, and that nothing of them outlives the session.
+func TestFloodsAreBounded(t *testing.T) {
+	testenv.Need(t, "userns", "notify", "python3")
+	for name, text := range floods {
+		ws := workspace(t)
+		if err := os.WriteFile(filepath.Join(ws, "f.py"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		before := runtime.NumGoroutine()
+		out, _, _ := script(t, ws, `python3 f.py`)
+		if !strings.Contains(out, "'EAGAIN'") || !strings.Contains(out, "'ok'") {
+			t.Errorf("%s: got %q", name, out)
+		}
+		for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if after := runtime.NumGoroutine(); after > before {
+			t.Errorf("%s: %d goroutines before, %d after the session", name, before, after)
+		}
+	}
+}
+
+func TestFileSetIsBounded(t *testing.T) {
+	s := fileSet{}
+	for i := range uint64(maxFiles) {
+		if !s.add(fileID{ino: i}) {
+			t.Fatalf("file %d was refused", i)
+		}
+	}
+	if s.add(fileID{ino: maxFiles}) || !s.add(fileID{ino: 1}) || len(s) != maxFiles {
+		t.Errorf("%d files; a new one was taken or an old one forgotten", len(s))
+	}
+}
+
+// TestWhatIsRemovedIsForgotten lets a guest make and remove more than its
+// supervisor may remember at a time.
+func TestWhatIsRemovedIsForgotten(t *testing.T) {
+	testenv.Need(t, "userns", "notify", "python3")
+	ws := workspace(t)
+	g, err := start(must(makePlan(request(ws), New("").facts))(t), nil, nil, func(sandbox.Denial) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := g.Exec(sandbox.Command{Stdio: [3]*os.File{null, null, null}, Argv: []string{"python3", "-c", `import os,socket
+for i in range(50):
+    os.mkdir("d"); os.mkdir("d/.git"); open("d/.git/config.lock","w").close(); os.rename("d/.git/config.lock","d/.git/config"); os.unlink("d/.git/config"); os.rmdir("d/.git"); os.rmdir("d")
+    s=socket.socket(socket.AF_UNIX); s.bind("s"); os.unlink("s")
+os.mkdir(".git")`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range p.Changes() {
+	}
+	if made, configs, bound := len(g.super.repos.made), len(g.super.repos.configs), len(g.super.sockets.bound); made != 1 || configs != 0 || bound != 0 {
+		t.Errorf("remembered %d git directories, %d configurations, %d sockets; want 1, 0, 0", made, configs, bound)
+	}
+}
+
+// must fails the test on an error.
+func must[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// TestTwoSessions has one session set up repositories while another, in the
+// same workspace, tries to write into them what only their maker may write.
+// The control is the same within one session.
+func TestTwoSessions(t *testing.T) {
+	testenv.Need(t, "userns", "notify", "git")
+	const maker = `git init -q r; git init -q --bare b; echo >ready`
+	const settings = `for d in r/.git b; do printf '[core]\n\trepositoryformatversion = 0\n[user]\n\tname = other\n' >$d/config.lock && mv $d/config.lock $d/config; rm -f $d/config; printf '[core]\n\trepositoryformatversion = 0\n[user]\n\tname = other\n' >$d/config.lock && mv $d/config.lock $d/config; echo x >$d/config.lock.bawn; done; true`
+	changed := func(ws string) (n int) {
+		for _, f := range []string{"r/.git/config", "b/config"} {
+			if text, err := os.ReadFile(filepath.Join(ws, f)); err == nil && strings.Contains(string(text), "other") {
+				n++
+			}
+		}
+		return n
+	}
+	one := workspace(t)
+	script(t, one, gitNow+maker+"\n"+settings)
+	if changed(one) != 2 {
+		t.Errorf("control: %d configurations changed by their own session, want 2", changed(one))
+	}
+	ws := workspace(t)
+	p := New("")
+	plan := must(p.Plan(request(ws)))(t)
+	g := must(p.Start(plan, func(sandbox.Denial) {}))(t)
+	defer g.Close()
+	null := must(os.OpenFile(os.DevNull, os.O_RDWR, 0))(t)
+	proc := must(g.Exec(sandbox.Command{Argv: []string{"bash", "-c", gitNow + maker}, Stdio: [3]*os.File{null, null, null}}))(t)
+	for range proc.Changes() {
+	}
+	script(t, ws, gitNow+settings)
+	if changed(ws) != 0 {
+		t.Errorf("%d configurations changed by the other session", changed(ws))
+	}
+	litter(t, ws)
+}
+
+// TestTwoSessionsRace has two sessions make one bare repository together,
+// each of a part that the other lacks, until both parts are there or the time
+// is over.
+func TestTwoSessionsRace(t *testing.T) {
+	testenv.Need(t, "userns", "notify", "python3", "git")
+	ws, out := workspace(t), workspace(t)
+	const loop = `import os,sys,time
+end=time.time()+4
+while time.time()<end:
+    try:
+        if sys.argv[1]=="head":
+            os.makedirs("b/objects",exist_ok=True); os.makedirs("b/refs",exist_ok=True)
+            open("b/h","w").write("ref: refs/heads/main\n"); os.rename("b/h","b/HEAD")
+        else:
+            open("b/c","w").write("[alias]\n\tx = !touch ` + "$OUT" + `/pwned\n"); os.rename("b/c","b/config")
+    except OSError: pass
+    if os.path.exists("b/HEAD") and os.path.exists("b/config"): break
+    for f in "b/HEAD","b/config":
+        try: os.unlink(f)
+        except OSError: pass
+`
+	done := make(chan bool)
+	for _, part := range []string{"head", "config"} {
+		go func() {
+			defer func() { done <- true }()
+			script(t, ws, "cat >"+part+".py <<'E'\n"+strings.ReplaceAll(loop, "$OUT", out)+"E\npython3 "+part+".py "+part)
+		}()
+	}
+	<-done
+	<-done
+	cmd := exec.Command("git", "x")
+	cmd.Dir = filepath.Join(ws, "b")
+	text, err := cmd.CombinedOutput()
+	if _, err := os.Stat(filepath.Join(out, "pwned")); err == nil {
+		t.Error("the host executed what two sessions made together")
+	}
+	if _, err := os.Stat(filepath.Join(ws, "b/objects")); err != nil {
+		t.Errorf("control: nothing was raced: %v", err)
+	}
+	t.Logf("git x: %v: %s", err, text)
+}

@@ -1,0 +1,62 @@
+package native
+
+import (
+	"fmt"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/linux/cgroup"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+)
+
+// Hits reads the control group's counters. What can't be read proves nothing,
+// and rlimits count nothing.
+func (g *guest) Hits() []sandbox.Hit {
+	if g.group == nil {
+		return nil
+	}
+	used, _ := g.group.Stats()
+	var list []sandbox.Hit
+	if used.OOMKills > 0 {
+		list = append(list, memoryHit(used, g.group.Limits(), g.plan.Limits))
+	}
+	if n := used.PIDsMaxHits; n > 0 && g.plan.Limits.PIDs > 0 {
+		list = append(list, sandbox.Hit{
+			Rule:   "limits:pids",
+			Reason: fmt.Sprintf("%s refused by a limit of processes and threads; the session's is %d", count(n, "new one was", "new ones were"), g.group.Limits().PIDs),
+			Remedy: "raise it with --pids",
+		})
+	}
+	return list
+}
+
+// memoryHit tells the session's own limit from those around it: processes are
+// also killed for want of memory of the machine, or of a group around Bawn's.
+func memoryHit(used cgroup.Stats, real cgroup.Limits, asked bawn.Resources) sandbox.Hit {
+	killed := count(used.OOMKills, "process", "processes") + " killed"
+	switch {
+	case !used.MemoryFull || asked.MemoryMB == 0:
+		return sandbox.Hit{
+			Rule: "host:memory", Killed: true,
+			Reason: "the machine, or a control group around bawn, ran out of memory before the session reached its own limit: " + killed,
+			Remedy: "free memory, or start bawn where there is more of it",
+		}
+	case real.MemoryMB < asked.MemoryMB:
+		return sandbox.Hit{
+			Rule: "limits:memory", Killed: true,
+			Reason: fmt.Sprintf("the session reached the memory limit of %d MiB that the control group around bawn sets: %s", real.MemoryMB, killed),
+			Remedy: "start bawn in a control group with more memory; --memory can't raise this one",
+		}
+	}
+	return sandbox.Hit{
+		Rule: "limits:memory", Killed: true,
+		Reason: fmt.Sprintf("the session reached its memory limit of %d MiB: %s", asked.MemoryMB, killed),
+		Remedy: "raise it with --memory",
+	}
+}
+
+func count(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

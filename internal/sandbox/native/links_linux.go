@@ -1,0 +1,55 @@
+package native
+
+import (
+	"os"
+	"path"
+	"strings"
+)
+
+// follow walks a path as the kernel does, but goes on where nothing is. It
+// returns where the links on the way lie, and where it ends.
+func follow(p string) (links []string, end string) {
+	end = "/"
+	for rest := strings.Split(p, "/"); len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		if name == "" || name == "." {
+			continue
+		}
+		if name == ".." {
+			end = path.Dir(end)
+			continue
+		}
+		next := path.Join(end, name)
+		to, err := os.Readlink(next)
+		if err != nil {
+			end = next
+			continue
+		}
+		if links = append(links, next); len(links) >= maxLinks {
+			return links, next
+		}
+		if path.IsAbs(to) {
+			end = "/"
+		}
+		rest = append(strings.Split(to, "/"), rest...)
+	}
+	return links, end
+}
+
+// linksIn returns the names of the symbolic links in a directory.
+func linksIn(dir string) []string {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	entries, _ := f.ReadDir(maxListed)
+	var names []string
+	for _, e := range entries {
+		if e.Type()&os.ModeSymlink != 0 {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}

@@ -1,0 +1,84 @@
+package native
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bawn-dev/bawn/internal/linux/cgroup"
+)
+
+// TestProbeIsKept writes the cache, changes what it says and finds that again,
+// but not under another boot.
+func TestProbeIsKept(t *testing.T) {
+	cache := filepath.Join(t.TempDir(), "bawn", "probe")
+	first := probe(cache)
+	if got := probe(cache); !cmp.Equal(got, first) {
+		t.Errorf("second look: %s", cmp.Diff(first, got))
+	}
+	now, ok := here()
+	if !ok {
+		t.Fatal("this machine can't be told from others")
+	}
+	said := cgroup.Support{Memory: cgroup.Controller{Name: "memory", Version: 2, Dir: "/d", Partly: "swap"}, PIDs: cgroup.Controller{Name: "pids", Why: "because", Remedy: "wait"}}
+	for _, c := range []struct {
+		text string
+		want cgroup.Support
+	}{
+		{now + formatSupport(said), said},
+		{"another boot" + now + formatSupport(said), first},
+		{now + "half", first},
+		{"", first},
+	} {
+		if err := os.WriteFile(cache, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := probe(cache); !cmp.Equal(got, c.want) {
+			t.Errorf("%q: %s", c.text, cmp.Diff(c.want, got))
+		}
+	}
+}
+
+func FuzzParseSupport(f *testing.F) {
+	f.Add(formatSupport(cgroup.Support{}))
+	f.Add(formatSupport(cgroup.Support{CPU: cgroup.Controller{Name: "cpu", Version: 1, Dir: "/x", Why: "y"}}))
+	f.Add("memory\x001")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, ok := parseSupport(text)
+		if !ok {
+			if s != (cgroup.Support{}) {
+				t.Errorf("refused, and still %+v", s)
+			}
+			return
+		}
+		if again, ok := parseSupport(formatSupport(s)); !ok || again != s {
+			t.Errorf("got %+v, %v; want %+v", again, ok, s)
+		}
+	})
+}
+
+// TestSweepIsDueOnceInAWhile moves the stamp's time.
+func TestSweepIsDueOnceInAWhile(t *testing.T) {
+	stamp := filepath.Join(t.TempDir(), "swept")
+	for _, c := range []struct {
+		age  time.Duration
+		want bool
+	}{{0, false}, {time.Hour, true}, {-time.Hour, true}} {
+		if !due(stamp, time.Minute) {
+			t.Fatal("not due the first time")
+		}
+		at := time.Now().Add(-c.age)
+		if err := os.Chtimes(stamp, at, at); err != nil {
+			t.Fatal(err)
+		}
+		if got := due(stamp, time.Minute); got != c.want {
+			t.Errorf("written %v ago: due %v, want %v", c.age, got, c.want)
+		}
+		if err := os.Remove(stamp); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
