@@ -106,3 +106,34 @@ func TestDangerConditionsAreOfOneSort(t *testing.T) {
 		}
 	}
 }
+
+// TestDangersSpareEverydayWork: of the harmless lines of the corpus hardly one
+// in a hundred asks for want of precision here.
+func TestDangersSpareEverydayWork(t *testing.T) {
+	lines, hits := 0, 0
+	for _, l := range corpus(t, "benign.tsv") {
+		if strings.Contains(l.category, "judgement") {
+			continue
+		}
+		lines++
+		for _, a := range commandsOf(l.command) {
+			if d, ok := builtin().dangers.find(&a); ok {
+				hits++
+				t.Logf("%s: %q: %s | %.60s", l.category, l.command, d.family, d.pattern)
+				break
+			}
+		}
+	}
+	if hits*100 > lines {
+		t.Errorf("%d of %d harmless lines ask as dangerous, want at most one in a hundred", hits, lines)
+	}
+}
+
+// TestDangersNameNoProgramTwice: one program in one pattern is named once.
+func TestDangersNameNoProgramTwice(t *testing.T) {
+	for _, d := range allDangers(t) {
+		if n := len(d.shape.programs); n != len(slices.Compact(slices.Sorted(slices.Values(d.shape.programs)))) {
+			t.Errorf("%s | %.80s: a program stands there twice", d.family, d.pattern)
+		}
+	}
+}
