@@ -556,9 +556,6 @@ func Subcommand(words []Word) (names []string, exact bool) {
 		n = n.children[rest[0].Text]
 		names = append(names, rest[0].Text)
 		rest = rest[1:]
-		if len(n.children) == 0 { // what follows is no subcommand, whatever flags stand first
-			break
-		}
 	}
 	for _, w := range rest {
 		if !isFlag(w) {
