@@ -137,3 +137,26 @@ func TestDangersNameNoProgramTwice(t *testing.T) {
 		}
 	}
 }
+
+// TestWordsBehindASubcommandAreNone: what git is about to do is certain even
+// where its flags are not known.
+func TestWordsBehindASubcommandAreNone(t *testing.T) {
+	for _, tt := range []struct {
+		pattern, line string
+		want          bool
+	}{
+		{"git clean", "git commit -m clean", false},
+		{"git tag -d", "git switch -d tag", false},
+		{"git clean", "git -C sub clean --unknown", true},
+		{"git push origin", "git push -o value origin main", true},
+		{"git remote add", "git remote --unknown add x y", true},
+	} {
+		s, err := parseShape(tt.pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := found(&s, tt.line); got != tt.want {
+			t.Errorf("%q in %q: %v, want %v", tt.pattern, tt.line, got, tt.want)
+		}
+	}
+}
