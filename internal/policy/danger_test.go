@@ -21,7 +21,11 @@ func allDangers(t testing.TB) (out []danger) {
 			t.Fatal(err)
 		}
 		for _, list := range ds {
-			out = append(out, list[0])
+			d := list[0]
+			if d.shape, err = parseShape(d.pattern); err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, d)
 			break
 		}
 	}
