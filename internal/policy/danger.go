@@ -28,6 +28,7 @@ func parseDangers(list []entry) (dangers, error) {
 		s.open = true
 		d := danger{family: e.fields[0], pattern: e.fields[1], reason: e.fields[2], shape: s, examples: e.list(3), counter: e.list(4)}
 		for _, p := range s.programs {
+			d.shape.programs = []string{p} // the index has chosen among them
 			if strings.Contains(p, "*") {
 				p = ""
 			}

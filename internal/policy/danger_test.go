@@ -21,7 +21,11 @@ func allDangers(t testing.TB) (out []danger) {
 			t.Fatal(err)
 		}
 		for _, list := range ds {
-			out = append(out, list[0])
+			d := list[0]
+			if d.shape, err = parseShape(d.pattern); err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, d)
 			break
 		}
 	}
@@ -103,6 +107,60 @@ func TestDangerConditionsAreOfOneSort(t *testing.T) {
 					t.Errorf("%s | %.80s: %q stands among flags and is none", d.family, d.pattern, f)
 				}
 			}
+		}
+	}
+}
+
+// TestDangersSpareEverydayWork: of the harmless lines of the corpus hardly one
+// in a hundred asks for want of precision here.
+func TestDangersSpareEverydayWork(t *testing.T) {
+	lines, hits := 0, 0
+	for _, l := range corpus(t, "benign.tsv") {
+		if strings.Contains(l.category, "judgement") {
+			continue
+		}
+		lines++
+		for _, a := range commandsOf(l.command) {
+			if d, ok := builtin().dangers.find(&a); ok {
+				hits++
+				t.Logf("%s: %q: %s | %.60s", l.category, l.command, d.family, d.pattern)
+				break
+			}
+		}
+	}
+	if hits*100 > lines {
+		t.Errorf("%d of %d harmless lines ask as dangerous, want at most one in a hundred", hits, lines)
+	}
+}
+
+// TestDangersNameNoProgramTwice: one program in one pattern is named once.
+func TestDangersNameNoProgramTwice(t *testing.T) {
+	for _, d := range allDangers(t) {
+		if n := len(d.shape.programs); n != len(slices.Compact(slices.Sorted(slices.Values(d.shape.programs)))) {
+			t.Errorf("%s | %.80s: a program stands there twice", d.family, d.pattern)
+		}
+	}
+}
+
+// TestWordsBehindASubcommandAreNone: what git is about to do is certain even
+// where its flags are not known.
+func TestWordsBehindASubcommandAreNone(t *testing.T) {
+	for _, tt := range []struct {
+		pattern, line string
+		want          bool
+	}{
+		{"git clean", "git commit -m clean", false},
+		{"git tag -d", "git switch -d tag", false},
+		{"git clean", "git -C sub clean --unknown", true},
+		{"git push origin", "git push -o value origin main", true},
+		{"git remote add", "git remote --unknown add x y", true},
+	} {
+		s, err := parseShape(tt.pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := found(&s, tt.line); got != tt.want {
+			t.Errorf("%q in %q: %v, want %v", tt.pattern, tt.line, got, tt.want)
 		}
 	}
 }

@@ -271,18 +271,16 @@ func ruleErr(l []entry) error      { _, err := parseRule(l[0]); return err }
 // TestBuiltinDataHoldTheirExamples tries every example of the dangers.
 func TestBuiltinDataHoldTheirExamples(t *testing.T) {
 	n := 0
-	for _, list := range builtin().dangers {
-		for _, d := range list {
-			for _, e := range d.examples {
-				n++
-				if !foundIn(e, d) {
-					t.Errorf("%s: %q does not find %q", d.family, d.pattern, e)
-				}
+	for _, d := range allDangers(t) {
+		for _, e := range d.examples {
+			n++
+			if !foundIn(e, d) {
+				t.Errorf("%s: %q does not find %q", d.family, d.pattern, e)
 			}
-			for _, e := range d.counter {
-				if foundIn(e, d) {
-					t.Errorf("%s: %q finds %q", d.family, d.pattern, e)
-				}
+		}
+		for _, e := range d.counter {
+			if foundIn(e, d) {
+				t.Errorf("%s: %q finds %q", d.family, d.pattern, e)
 			}
 		}
 	}

@@ -79,6 +79,7 @@ type argv struct {
 	words   []grammar.Word // after the program
 	subs    []string       // words that are no flags, known subcommands first
 	exact   bool           // the subcommands are known to be the first of subs
+	known   int            // so many of subs are subcommands for certain, also if exact is false
 }
 
 // newArgv looks at a command whose name is known.
@@ -89,6 +90,9 @@ func newArgv(words []grammar.Word) argv {
 	if exact && len(names) > 0 {
 		a.subs = names[1:]
 		return a
+	}
+	if len(names) > 1 {
+		a.subs, a.known = names[1:], len(names)-1
 	}
 	for _, w := range a.words {
 		if !strings.HasPrefix(w.Text, "-") {
@@ -147,11 +151,11 @@ func (s *shape) holds(a *argv) bool {
 
 func (s *shape) subsHold(a *argv) bool {
 	rest := a.subs
-	for _, alternatives := range s.subs {
+	for n, alternatives := range s.subs {
 		i := slices.IndexFunc(rest, func(w string) bool {
 			return slices.ContainsFunc(alternatives, func(alt string) bool { return wild(alt, w) })
 		})
-		if i < 0 || a.exact && i > 0 {
+		if i < 0 || (a.exact || n < a.known) && i > 0 {
 			return false
 		}
 		rest = rest[i+1:]
