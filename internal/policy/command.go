@@ -185,7 +185,7 @@ func (r *reading) danger(a *argv, c *shell.Command, j *judgement) {
 		return // a program that prints its help is none
 	}
 	if d, ok := r.p.known.dangers.find(a); ok {
-		j.lower(stageDangerous, bawn.Ask, "builtin:"+d.family+":"+d.pattern, bawn.Builtin, d.reason)
+		j.lower(stageDangerous, bawn.Ask, d.name(), bawn.Builtin, d.reason)
 		j.fixed = true
 		return
 	}

@@ -20,14 +20,11 @@ func allDangers(t testing.TB) (out []danger) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, list := range ds {
-			d := list[0]
-			if d.shape, err = parseShape(d.pattern); err != nil {
-				t.Fatal(err)
-			}
-			out = append(out, d)
-			break
+		d := ds.all[0]
+		if d.shape, err = parseShape(d.pattern); err != nil {
+			t.Fatal(err)
 		}
+		out = append(out, d)
 	}
 	return out
 }

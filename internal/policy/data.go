@@ -80,7 +80,7 @@ var builtin = sync.OnceValue(func() *knowledge {
 
 // knowledge is what the data files say, ready to be asked.
 type knowledge struct {
-	dangers   dangers
+	dangers   *dangers
 	protected index[protection]
 	environ   []environRule
 	secrets   []string

@@ -69,11 +69,9 @@ func commandsOf(line string) (out []argv) {
 // Examples are the command lines by which the built-in dangers are told, in
 // order: a corpus to compare policies by.
 func Examples() (out []string) {
-	for _, list := range builtin().dangers {
-		for _, d := range list {
-			out = append(out, d.examples...)
-			out = append(out, d.counter...)
-		}
+	for _, d := range builtin().dangers.all {
+		out = append(out, d.examples...)
+		out = append(out, d.counter...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
