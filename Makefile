@@ -26,7 +26,7 @@ RACE_SKIP = /(cmd|bench)/|/internal/linux/rawproc|/internal/sandbox/|/internal/r
 RACE_PACKAGES = $(shell $(GO) list ./... | grep -Ev '$(RACE_SKIP)')
 TEST_TIMEOUT ?= 15m
 
-.PHONY: all build check format vet lint test race test-root test-user test-here test-degraded test-deps cross generate generated fuzz bench vuln clean
+.PHONY: differential all build check format vet lint test race test-root test-user test-here test-degraded test-deps cross generate generated fuzz bench vuln clean
 
 all: check build
 
@@ -98,7 +98,14 @@ test-here:
 test-degraded:
 	test/qemu/run
 
+# What the reader and the policy say of a line, against what real shells run
+# of it. A part of it runs with every test; this is longer.
+DIFFERENTIAL_TIME ?= 30s
+differential:
+	BAWN_FUZZ_TIME=$(DIFFERENTIAL_TIME) $(GO) test -count=1 -run 'TestAllowedLinesRunNothingElse|TestShellsRunWhatWasRead' -v ./internal/policy ./internal/shell
+
 fuzz:
+	DIFFERENTIAL_TIME=5m $(MAKE) differential
 	FUZZTIME=$(FUZZTIME) scripts/fuzz
 
 bench:
