@@ -11,7 +11,7 @@ TARGETS = linux/amd64 linux/arm64 darwin/arm64
 
 # What the tests may not skip. As an ordinary user "root" and "cgroup" go: the
 # first is not to be had, the second only where somebody delegated a group.
-BAWN_TEST_REQUIRE ?= root,user,userns,landlock,seccomp,notify,cgroup,bash,dash,git,go,node,python3,make,tmux,vim,less,bwrap,strace,npm-agents
+BAWN_TEST_REQUIRE ?= root,user,userns,landlock,seccomp,notify,cgroup,bash,dash,git,go,cc,node,python3,make,tmux,vim,less,bwrap,strace,npm-agents
 
 # Where test-deps puts the agents that the tests run.
 export BAWN_TEST_AGENTS ?= $(if $(filter 0,$(shell id -u)),/var/cache,$(HOME)/.cache)/bawn-agents
@@ -59,10 +59,12 @@ generate:
 generated:
 	scripts/generated
 
-# Without a C compiler the same tests run without the race detector.
+# Without a C compiler the same tests run without the race detector. With one,
+# what forks is tested with the C library's threads too.
 race:
 	@if command -v $${CC:-gcc} >/dev/null; then \
-		echo "$(GO) test -race"; CGO_ENABLED=1 $(GO) test -race $(RACE_PACKAGES); \
+		echo "$(GO) test -race"; CGO_ENABLED=1 $(GO) test -race $(RACE_PACKAGES) && \
+		echo "$(GO) test, with a C library" && CGO_ENABLED=1 $(GO) test ./internal/linux/rawproc; \
 	else \
 		echo "race: no C compiler: without the race detector"; $(GO) test $(RACE_PACKAGES); \
 	fi

@@ -29,6 +29,7 @@ var known = once(map[string]probe{
 	"dash":       runs("dash", "-c", ":"),
 	"git":        runs("git", "--version"),
 	"go":         runs("go", "version"),
+	"cc":         runs(compiler(), "--version"),
 	"node":       runs("node", "-e", "0"),
 	"python3":    runs("python3", "-c", "pass"),
 	"make":       runs("make", "--version"),
@@ -58,6 +59,15 @@ func start(command func(context.Context, string, ...string) *exec.Cmd, name stri
 		return fmt.Errorf("%s: %w: %.200s", name, err, out)
 	}
 	return nil
+}
+
+// compiler is the C compiler that go build takes on this kind of system
+// (go doc cmd/cgo).
+func compiler() string {
+	if cc := os.Getenv("CC"); cc != "" {
+		return cc
+	}
+	return map[bool]string{true: "clang", false: "gcc"}[runtime.GOOS == "darwin"]
 }
 
 func qemu() string {

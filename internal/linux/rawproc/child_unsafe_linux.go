@@ -7,16 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The runtime's own hooks around fork, the ones package syscall uses: they
-// block signals in this thread. They are on the runtime's list of names kept
-// for outside use.
-
-//go:linkname beforeFork syscall.runtime_BeforeFork
-func beforeFork()
-
-//go:linkname afterFork syscall.runtime_AfterFork
-func afterFork()
-
 // vfork forks a child that shares all memory, while the caller sleeps until it
 // has executed or ended (clone(2), CLONE_VM and CLONE_VFORK). Copying the page
 // tables of a Go program instead takes longer than all else a start needs.
@@ -112,33 +102,6 @@ type launch struct {
 	ready readyFDs
 	args  unsafe.Pointer // the command line, in the stack of the process
 	nargs int
-}
-
-// forkInit forks the child into the namespaces in flags, without the memory in
-// drop: a page that both had would have to be copied as soon as either writes
-// to it, and the guest's first process has no business with what is there.
-//
-//go:noinline
-//go:norace
-//go:nocheckptr
-func forkInit(flags, stack, tls, g uintptr, drop []extent) (pid uintptr, err syscall.Errno) {
-	beforeFork()
-	advise(drop, unix.MADV_DONTFORK)
-	pid, errno := clone(flags|uintptr(unix.SIGCHLD), stack, tls, g)
-	advise(drop, unix.MADV_DOFORK)
-	afterFork()
-	return pid, syscall.Errno(errno)
-}
-
-// advise gives one advice about all of list. The kernel follows it in the
-// mapped parts of an extent with holes, although it answers ENOMEM (madvise(2)).
-//
-//go:nosplit
-//go:norace
-func advise(list []extent, advice uintptr) {
-	for i := range list {
-		syscall.RawSyscall(unix.SYS_MADVISE, list[i].start, list[i].end-list[i].start, advice)
-	}
 }
 
 // childMain is the life of the child. It never returns.

@@ -3,6 +3,7 @@ package rawproc
 import (
 	"errors"
 	"io"
+	_ "net" // links the C library where CGO_ENABLED=1, as it does in bawn
 	"os"
 	"reflect"
 	"runtime"
@@ -120,6 +121,20 @@ func TestChildHasNoMemoryOfOurs(t *testing.T) {
 }
 
 var variable = []byte("a variable")
+
+// TestChildIsOurs wants no process between us and the child, whichever way it
+// was forked: it is to die with us, and nothing else is to be left.
+func TestChildIsOurs(t *testing.T) {
+	in := startTest(t, noop())
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(in.PID()) + "/status")
+	if want := "\nPPid:\t" + strconv.Itoa(os.Getpid()) + "\n"; err != nil || !strings.Contains(string(status), want) {
+		t.Errorf("got %q, %v; want %q in it", status, err, want)
+	}
+	in.Kill()
+	if pid, err := unix.Wait4(-1, nil, unix.WALL|unix.WNOHANG, nil); err != unix.ECHILD {
+		t.Errorf("a child is left: %d, %v", pid, err)
+	}
+}
 
 // mapped reports whether a process has something at an address.
 func mapped(t *testing.T, pid string, p uintptr) bool {
