@@ -26,7 +26,7 @@ RACE_SKIP = /(cmd|bench)/|/internal/linux/rawproc|/internal/sandbox/|/internal/r
 RACE_PACKAGES = $(shell $(GO) list ./... | grep -Ev '$(RACE_SKIP)')
 TEST_TIMEOUT ?= 15m
 
-.PHONY: differential all build check format vet lint test race test-root test-user test-here test-degraded test-deps cross generate generated fuzz bench vuln clean
+.PHONY: coverage differential all build check format vet lint test race test-root test-user test-here test-degraded test-deps cross generate generated fuzz bench vuln clean
 
 all: check build
 
@@ -105,6 +105,9 @@ test-degraded:
 DIFFERENTIAL_TIME ?= 30s
 differential:
 	BAWN_FUZZ_TIME=$(DIFFERENTIAL_TIME) $(GO) test -count=1 -run 'TestAllowedLinesRunNothingElse|TestShellsRunWhatWasRead' -v ./internal/policy ./internal/shell
+
+coverage:
+	scripts/coverage
 
 fuzz:
 	DIFFERENTIAL_TIME=5m $(MAKE) differential
