@@ -307,9 +307,24 @@ func (r *reader) function(c *syntax.FuncDecl, st *state) {
 		r.opaque("a function that another command defines as it runs", c)
 	case builtinOf(name) != nil, reserved[name], name == "command_not_found_handle", !plainName(name):
 		r.opaque("a function with the name of something else", c)
+	case !compound(c.Body):
+		r.opaque("a function whose body is no compound command: shells disagree on where it ends", c)
 	default:
 		st.bind(name, value{isFunc: true, body: c.Body})
 	}
+}
+
+// compound reports whether a function's body is what bash wants it to be; dash
+// also takes one simple command, and what follows is no part of it.
+func compound(body *syntax.Stmt) bool {
+	if body == nil {
+		return false
+	}
+	switch body.Cmd.(type) {
+	case *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause:
+		return true
+	}
+	return false
 }
 
 // callFunction follows the body of a function in place of its call.

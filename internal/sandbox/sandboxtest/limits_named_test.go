@@ -70,11 +70,11 @@ func TestNativeLimitsAreNamed(t *testing.T) {
 
 // ending is how a session ended, by its line of JSON and by the log.
 type ending struct {
-	Session string           `json:"session"`
-	Exit    int              `json:"exit"`
-	Error   string           `json:"error"`
-	Limits  []map[string]any `json:"limits"`
-	Rule    string           `json:"-"` // in the log
+	Session string                   `json:"session"`
+	Exit    int                      `json:"exit"`
+	Error   struct{ Message string } `json:"error"`
+	Limits  []map[string]any         `json:"limits"`
+	Rule    string                   `json:"-"` // in the log
 }
 
 // session runs a session and looks it up in the log.
@@ -171,7 +171,7 @@ func TestNativeKilledFromOutside(t *testing.T) {
 	}
 	time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
 	_ = cmd.Wait()
-	if e := summary(t, errs.String()); cmd.ProcessState.ExitCode() != 125 || e.Exit != 125 || len(e.Limits) != 0 || !strings.Contains(e.Error, "killed from outside") {
+	if e := summary(t, errs.String()); cmd.ProcessState.ExitCode() != 125 || e.Exit != 125 || len(e.Limits) != 0 || !strings.Contains(e.Error.Message, "killed from outside") {
 		t.Errorf("exit code %d, %+v; want 125 and no limit", cmd.ProcessState.ExitCode(), e)
 	}
 }
