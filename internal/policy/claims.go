@@ -115,6 +115,8 @@ func (q *Question) pathDefault(u use) (bawn.Verdict, string) {
 		return bawn.Allow, "reading"
 	case q.inWorkspace(u.path):
 		return bawn.Allow, "in the workspace"
+	case (u.verb == grammar.Move || u.verb == grammar.Delete) && scratch(q.Workspace) && scratch(u.path):
+		return bawn.Ask, "outside the workspace, which lies beside it"
 	case scratch(u.path) && u.verb != grammar.Execute && u.verb != grammar.Use && u.verb != grammar.Enter:
 		return bawn.Allow, "a place for temporary files"
 	}

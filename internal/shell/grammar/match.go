@@ -181,8 +181,20 @@ func (m *match) run(args []Word) (Meaning, error) {
 		return Meaning{}, unproven("it runs a command in another directory")
 	}
 	m.into()
-	return Meaning{Form: m.label, Effect: m.form.effect, Claims: m.claims, Nested: m.nested}, nil
+	return Meaning{Form: m.label, Informs: m.form.informs(), Effect: m.form.effect, Claims: m.claims, Nested: m.nested}, nil
 }
+
+// informs reports whether the form is a request for help or a version alone.
+func (f *form) informs() bool {
+	if f.effect != Reads || len(f.required) == 0 || len(f.operands) > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(f.required, func(names []string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return !informing[n] })
+	})
+}
+
+var informing = set("--help --version -V -h -? -v -version -help --usage")
 
 // into claims what copying and moving into a directory writes there: the last
 // parts of the sources' names.
