@@ -113,6 +113,8 @@ func (q *Question) pathDefault(u use) (bawn.Verdict, string) {
 		return bawn.Ask, "a device"
 	case u.verb == grammar.Look, u.verb == grammar.Read, u.verb == grammar.ReadTree:
 		return bawn.Allow, "reading"
+	case (u.verb == grammar.Move || u.verb == grammar.Delete) && u.path == q.Workspace:
+		return bawn.Ask, "the workspace itself"
 	case q.inWorkspace(u.path):
 		return bawn.Allow, "in the workspace"
 	case (u.verb == grammar.Move || u.verb == grammar.Delete) && scratch(q.Workspace) && scratch(u.path):
