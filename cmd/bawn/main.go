@@ -7,15 +7,11 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/bawn-dev/bawn/internal/cli"
 )
 
 func main() {
-	// Bawn waits, mostly. With more processors the runtime would wake another
-	// thread for each goroutine that could run, which costs more than it runs.
-	runtime.GOMAXPROCS(1)
 	dir, err := os.Getwd()
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir) // so that ".." leads where the kernel goes
