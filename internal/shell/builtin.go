@@ -99,7 +99,7 @@ func plainerBuiltin(name string) builtin {
 }
 
 // bashOnly are no builtins of dash.
-var bashOnly = set("source builtin declare typeset enable shopt mapfile readarray pushd popd dirs complete compgen compopt bind disown caller " +
+var bashOnly = grammar.NewWordSet("source builtin declare typeset enable shopt mapfile readarray pushd popd dirs complete compgen compopt bind disown caller " +
 	"suspend logout help")
 
 // builtin follows a builtin.

@@ -91,7 +91,7 @@ func exports(r *reader, args []grammar.Word, st *state) outcome {
 // line is read nor what its words mean.
 const setFlags = "euxvCf"
 
-var setNames = set("errexit nounset xtrace verbose noclobber noglob pipefail")
+var setNames = grammar.NewWordSet("errexit nounset xtrace verbose noclobber noglob pipefail")
 
 // sets changes options of the shell, or its parameters.
 func sets(_ *reader, args []grammar.Word, st *state) outcome {
@@ -109,7 +109,7 @@ func sets(_ *reader, args []grammar.Word, st *state) outcome {
 		case strings.Trim(strings.TrimSuffix(flags, "o"), setFlags) != "":
 			return outcome{opaque: "an option of the shell that changes what words mean"}
 		case strings.HasSuffix(flags, "o"):
-			if i++; i >= len(args) || !args[i].Literal() || !setNames[args[i].Text] {
+			if i++; i >= len(args) || !args[i].Literal() || !setNames.Has(args[i].Text) {
 				return outcome{opaque: "an option of the shell that changes what words mean"}
 			}
 		}
@@ -117,12 +117,12 @@ func sets(_ *reader, args []grammar.Word, st *state) outcome {
 	return outcome{}
 }
 
-var shoptNames = set("nullglob globstar dotglob failglob nocaseglob inherit_errexit extglob")
+var shoptNames = grammar.NewWordSet("nullglob globstar dotglob failglob nocaseglob inherit_errexit extglob")
 
 func shopts(_ *reader, args []grammar.Word, _ *state) outcome {
 	_, names, ok := options(args, "suqp")
 	for _, w := range names {
-		ok = ok && w.Literal() && shoptNames[w.Text]
+		ok = ok && w.Literal() && shoptNames.Has(w.Text)
 	}
 	if !ok {
 		return outcome{opaque: "an option of the shell that changes what words mean"}

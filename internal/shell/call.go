@@ -22,15 +22,7 @@ const (
 
 // reserved words are no names of commands where the parser and the shell
 // agree. Those that bash reads as keywords are refused in every shell.
-var reserved = set("if then else elif fi do done case esac while until for select function coproc { } ! [[ ]] let nameref @test")
-
-func set(words string) map[string]bool {
-	m := map[string]bool{}
-	for w := range strings.FieldsSeq(words) {
-		m[w] = true
-	}
-	return m
-}
+var reserved = grammar.NewWordSet("if then else elif fi do done case esac while until for select function coproc { } ! [[ ]] let nameref @test")
 
 // badName says why a text can't be the name of a command.
 func badName(name string) string {
@@ -39,7 +31,7 @@ func badName(name string) string {
 		return "the name of the command is a strange one"
 	case strings.ContainsFunc(name, func(c rune) bool { return c >= utf8.RuneSelf || c < 0x20 }):
 		return "the name of the command has letters that look like others"
-	case reserved[name]:
+	case reserved.Has(name):
 		return "a keyword where a command is wanted"
 	}
 	return ""
@@ -65,7 +57,7 @@ func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, st state) (yes, no sta
 	cmd.Redirects = r.redirects(s.Redirs, &st)
 	cmd.Stdin = input(cmd.Redirects, st.stdin)
 	body, isFunc := st.lookup(name, true)
-	sets := c.Args == nil || isFunc || r.context.Shell == POSIX && special[name]
+	sets := c.Args == nil || isFunc || r.context.Shell == POSIX && special.Has(name)
 	r.assigns(c.Assigns, &cmd, &st, sets, name == "read")
 	switch {
 	case len(c.Args) == 0:
@@ -90,7 +82,7 @@ func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, st state) (yes, no sta
 
 // special are the builtins of dash that keep the assignments before them.
 // POSIX.1-2024, XCU 2.15.
-var special = set(": . break continue eval exec exit export readonly return set shift times trap unset")
+var special = grammar.NewWordSet(": . break continue eval exec exit export readonly return set shift times trap unset")
 
 // assigns evaluates the assignments before a command, and makes them where
 // they stay.
@@ -128,7 +120,7 @@ func (r *reader) around(cmd Command, st state) state {
 // run follows a command whose words are known as far as they can be.
 func (r *reader) run(cmd Command, st *state, m mode) (yes, no state) {
 	name := cmd.Words[0].Text
-	if b := builtinOf(name); m == inShell && b != nil && (r.context.Shell == Bash || !bashOnly[name]) {
+	if b := builtinOf(name); m == inShell && b != nil && (r.context.Shell == Bash || !bashOnly.Has(name)) {
 		return r.builtin(b, cmd, st)
 	}
 	words := proof(cmd.Words)

@@ -61,7 +61,7 @@ func (r *reader) nestedArgs(words []grammar.Word, n grammar.Nested, cmd Command,
 }
 
 // keepers hand their environment on as it is, but for what they claim to set.
-var keepers = set("sh bash dash timeout nice nohup time xargs find stdbuf setsid ionice chrt env command exec fd")
+var keepers = grammar.NewWordSet("sh bash dash timeout nice nohup time xargs find stdbuf setsid ionice chrt env command exec fd")
 
 // environment is what a program that cmd runs knows of the shell's state.
 func (r *reader) environment(cmd Command, st state) state {
@@ -84,7 +84,7 @@ func (r *reader) environment(cmd Command, st state) state {
 			}
 		}
 	}
-	if name := path.Base(cmd.Words[0].Text); !keepers[name] || name == "env" && len(cmd.Words) > 1 && strings.HasPrefix(cmd.Words[1].Text, "-") {
+	if name := path.Base(cmd.Words[0].Text); !keepers.Has(name) || name == "env" && len(cmd.Words) > 1 && strings.HasPrefix(cmd.Words[1].Text, "-") {
 		inner.forget("set or removed by " + name)
 		for v := range r.context.Env {
 			inner.bind(v, value{word: grammar.Word{Vague: inner.lost}, exported: true})
@@ -213,7 +213,7 @@ func delimited(words []grammar.Word) bool {
 var finders = map[string]string{"find": "", "fd": "", "rg": "lL", "grep": "lL", "ls": ""}
 
 // filters pass lines on as they are.
-var filters = set("grep egrep fgrep sort head tail uniq tac shuf")
+var filters = grammar.NewWordSet("grep egrep fgrep sort head tail uniq tac shuf")
 
 // below are the directories in which the paths lie that a command prints, nil
 // when that is not known.
@@ -225,7 +225,7 @@ func (r *reader) below(i int) []string {
 			return nil
 		}
 	}
-	if filters[name] && c.Stdin.From == Pipe && c.Stdin.Command >= 0 && c.Stdin.Command < i && !shows(c.Words, "oncbH") {
+	if filters.Has(name) && c.Stdin.From == Pipe && c.Stdin.Command >= 0 && c.Stdin.Command < i && !shows(c.Words, "oncbH") {
 		return r.below(c.Stdin.Command)
 	}
 	flags, ok := finders[name]

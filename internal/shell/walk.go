@@ -305,7 +305,7 @@ func (r *reader) function(c *syntax.FuncDecl, st *state) {
 	switch {
 	case r.loops > 0, len(r.inline) > 0:
 		r.opaque("a function that another command defines as it runs", c)
-	case builtinOf(name) != nil, reserved[name], name == "command_not_found_handle", !plainName(name):
+	case builtinOf(name) != nil, reserved.Has(name), name == "command_not_found_handle", !plainName(name):
 		r.opaque("a function with the name of something else", c)
 	case !compound(c.Body):
 		r.opaque("a function whose body is no compound command: shells disagree on where it ends", c)

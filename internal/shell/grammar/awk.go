@@ -18,7 +18,7 @@ func awk(program string) error {
 	return nil
 }
 
-var awkRefused = set("system getline close fflush ENVIRON PROCINFO ARGV ARGC SYMTAB FUNCTAB function func extension ARGIND nextfile")
+var awkRefused = NewWordSet("system getline close fflush ENVIRON PROCINFO ARGV ARGC SYMTAB FUNCTAB function func extension ARGIND nextfile")
 
 // An awkLexer finds names and operators and skips strings and regular
 // expressions. Where awks differ on what a slash begins, it reads nothing.
@@ -36,7 +36,7 @@ type awkLexer struct {
 
 func (l *awkLexer) refusal() string {
 	switch {
-	case awkRefused[l.token]:
+	case awkRefused.Has(l.token):
 		return l.token
 	case l.token == "@":
 		return "@"
@@ -126,7 +126,7 @@ func (l *awkLexer) number() {
 }
 
 // awkKeywords are names that are no operands.
-var awkKeywords = set("BEGIN END BEGINFILE ENDFILE if else while for do switch case default in return exit next break continue delete print printf")
+var awkKeywords = NewWordSet("BEGIN END BEGINFILE ENDFILE if else while for do switch case default in return exit next break continue delete print printf")
 
 func (l *awkLexer) name() {
 	i := 0
@@ -134,7 +134,7 @@ func (l *awkLexer) name() {
 		i++
 	}
 	l.token, l.rest = l.rest[:i], l.rest[i:]
-	l.operand = !awkKeywords[l.token]
+	l.operand = !awkKeywords.Has(l.token)
 	switch l.token {
 	case "print", "printf":
 		l.printing, l.inner = true, l.depth

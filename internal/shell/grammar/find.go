@@ -5,13 +5,13 @@ import "strings"
 // The tests and actions of find(1) that print or decide, by the number of
 // their arguments.
 var (
-	findAlone = set("-print -print0 -ls -prune -quit -depth -d -xdev -mount -daystart -follow -noleaf -empty -readable -writable -executable " +
+	findAlone = NewWordSet("-print -print0 -ls -prune -quit -depth -d -xdev -mount -daystart -follow -noleaf -empty -readable -writable -executable " +
 		"-true -false -not -a -and -o -or ! ( ) , -nouser -nogroup -warn -nowarn -ignore_readdir_race -noignore_readdir_race -help -version --help --version")
-	findOne = set("-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type -xtype -size -mtime -mmin -atime " +
+	findOne = NewWordSet("-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type -xtype -size -mtime -mmin -atime " +
 		"-amin -ctime -cmin -newer -anewer -cnewer -maxdepth -mindepth -perm -user -group -uid -gid -links -inum -samefile -fstype -used " +
 		"-regextype -printf -context -ilname")
-	findLinks = set("-H -L -P")
-	findExec  = set("-exec -execdir -ok -okdir")
+	findLinks = NewWordSet("-H -L -P")
+	findExec  = NewWordSet("-exec -execdir -ok -okdir")
 )
 
 // find accounts for starting points and an expression. What -exec runs is a
@@ -33,7 +33,7 @@ func find(_ *book, name string, args []Word) (Meaning, error) {
 }
 
 func (m *match) startingPoints(args []Word) ([]Word, error) {
-	for len(args) > 0 && args[0].Literal() && findLinks[args[0].Text] {
+	for len(args) > 0 && args[0].Literal() && findLinks.Has(args[0].Text) {
 		args = args[1:]
 	}
 	for len(args) > 0 {
@@ -74,16 +74,16 @@ func (m *match) predicate(args []Word) (int, error) {
 	switch {
 	case w.Vague != "" || len(w.Unset) > 0 && w.Text == "":
 		return 0, unproven("a word of find is not known")
-	case findAlone[w.Text]:
+	case findAlone.Has(w.Text):
 		return 1, nil
-	case findOne[w.Text] && len(args) > 1 && !(args[1].Vague != "" && args[1].Split):
+	case findOne.Has(w.Text) && len(args) > 1 && !(args[1].Vague != "" && args[1].Split):
 		return 2, m.findArgument(w.Text, args[1])
 	case w.Text == "-delete":
 		for _, dir := range m.below() {
 			m.claim(Delete, Word{Text: dir})
 		}
 		return 0, unproven("find -delete removes what it finds")
-	case findExec[w.Text]:
+	case findExec.Has(w.Text):
 		return m.findRuns(args)
 	case len(w.Text) > 3 && strings.HasPrefix(w.Text, "-newer") && len(args) > 1:
 		return 2, m.findArgument("-newer", args[1])

@@ -4,7 +4,7 @@ import "strings"
 
 // jqRefused are the functions of jq and yq that read the environment or other
 // files, or run programs.
-var jqRefused = set("import include env ENV input_filename load load_str load_xml load_props load_base64 loadstr " +
+var jqRefused = NewWordSet("import include env ENV input_filename load load_str load_xml load_props load_base64 loadstr " +
 	"strenv envsubst system exec get_search_list modulemeta input_line_number debug stderr __prog_args eval")
 
 // jq accepts a filter that names none of them. A field of that name (.env) is
@@ -22,7 +22,7 @@ func jq(filter string) error {
 			i++
 			continue
 		}
-		if word := filter[i : i+n]; jqRefused[word] && (i == 0 || filter[i-1] != '.' || strings.HasSuffix(filter[:i], "..")) {
+		if word := filter[i : i+n]; jqRefused.Has(word) && (i == 0 || filter[i-1] != '.' || strings.HasSuffix(filter[:i], "..")) {
 			return unproven("the jq filter uses ", word)
 		}
 		i += n

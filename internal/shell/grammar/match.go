@@ -190,16 +190,16 @@ func (f *form) informs() bool {
 		return false
 	}
 	return !slices.ContainsFunc(f.required, func(names []string) bool {
-		return slices.ContainsFunc(names, func(n string) bool { return !informing[n] })
+		return slices.ContainsFunc(names, func(n string) bool { return !informing.Has(n) })
 	})
 }
 
-var informing = set("--help --version -V -h -? -v -version -help --usage")
+var informing = NewWordSet("--help --version -V -h -? -v -version -help --usage")
 
 // into claims what copying and moving into a directory writes there: the last
 // parts of the sources' names.
 func (m *match) into() {
-	if !copies[m.program] {
+	if !copies.Has(m.program) {
 		return
 	}
 	i := slices.IndexFunc(m.claims, func(c Claim) bool { return c.Verb == WriteTree })
@@ -215,7 +215,7 @@ func (m *match) into() {
 }
 
 // copies are programs whose last operand can be a directory to write into.
-var copies = set("cp mv install ln gcp gmv ginstall gln rsync")
+var copies = NewWordSet("cp mv install ln gcp gmv ginstall gln rsync")
 
 func (m *match) has(names ...string) bool {
 	for _, name := range names {
@@ -271,11 +271,11 @@ func isFlag(w Word) bool {
 // harmless refuses an operand whose value could turn out to be a flag of a
 // program that has dangerous ones.
 func (m *match) harmless(w Word) error {
-	free := freePrograms[m.program]
+	free := freePrograms.Has(m.program)
 	switch {
 	case w.Vague != "" && len(w.Below) == 0 && w.Text == "" && !free:
 		return unproven("what ", w.Vague, " says could be a flag of ", m.program)
-	case w.Glob && startsWild(w.Text) && !free && m.form.effect != Builds && !wildPrograms[m.program]:
+	case w.Glob && startsWild(w.Text) && !free && m.form.effect != Builds && !wildPrograms.Has(m.program):
 		return unproven("a name that matches ", w.Text, " could be a flag of ", m.program, "; write ./", w.Text)
 	case len(w.Unset) > 0 && m.form.effect != Reads && m.form.effect != Remote:
 		return unproven("the variable ", w.Unset[0], " is not set in this line")
@@ -286,19 +286,11 @@ func (m *match) harmless(w Word) error {
 func startsWild(s string) bool { return s != "" && strings.ContainsRune("*?[@!+", rune(s[0])) }
 
 // freePrograms have no option that can do harm, so any word is fine.
-var freePrograms = set("echo printf true false : test [ ls cat head tail wc stat basename dirname realpath readlink tac rev nl md5sum sha1sum sha256sum sha512sum cksum which expr")
+var freePrograms = NewWordSet("echo printf true false : test [ ls cat head tail wc stat basename dirname realpath readlink tac rev nl md5sum sha1sum sha256sum sha512sum cksum which expr")
 
 // wildPrograms may be given names that a leading wildcard finds: what they
 // can be told to do by a name is to read another file.
-var wildPrograms = set("grep egrep fgrep zgrep du diff cmp file cut paste join comm fold fmt expand od xxd hexdump strings nm size column uniq b2sum sha224sum sha384sum")
-
-func set(words string) map[string]bool {
-	m := map[string]bool{}
-	for w := range strings.FieldsSeq(words) {
-		m[w] = true
-	}
-	return m
-}
+var wildPrograms = NewWordSet("grep egrep fgrep zgrep du diff cmp file cut paste join comm fold fmt expand od xxd hexdump strings nm size column uniq b2sum sha224sum sha384sum")
 
 // flag takes one flag and returns how many of the following words are its
 // value.

@@ -9,10 +9,10 @@ var toolSettings = []string{
 }
 
 // toolNames are variables that may be set to one of knownTools.
-var toolNames = set("CC CXX LD AR AS CPP HOSTCC HOSTCXX FC RANLIB STRIP PYTHON GO NODE NPM CARGO DOCKER")
+var toolNames = NewWordSet("CC CXX LD AR AS CPP HOSTCC HOSTCXX FC RANLIB STRIP PYTHON GO NODE NPM CARGO DOCKER")
 
 // knownTools are found by PATH, so they are what the machine has.
-var knownTools = set("gcc g++ cc c++ clang clang++ tcc gfortran ar ranlib strip go python python3 node npm yarn pnpm docker podman cargo")
+var knownTools = NewWordSet("gcc g++ cc c++ clang clang++ tcc gfortran ar ranlib strip go python python3 node npm yarn pnpm docker podman cargo")
 
 // goal accepts a target of make, rake or just, or NAME=VALUE with a value
 // that a shell which meets it in a recipe takes for plain words.
@@ -30,7 +30,7 @@ func (m *match) goal(w Word) error {
 	switch {
 	case !identifier(name):
 		return unproven(quote(name), " is no plain variable")
-	case toolNames[name] && !knownTools[v]:
+	case toolNames.Has(name) && !knownTools.Has(v):
 		return unproven(quote(v), " is no tool that is known")
 	case strings.ContainsAny(v, ";&|<>()`$\n\\\"'*?#"):
 		return unproven("the value of ", name, " could be a command for a recipe's shell")

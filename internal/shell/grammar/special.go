@@ -79,7 +79,7 @@ func ps(_ *book, name string, args []Word) (Meaning, error) {
 		case digits(strings.ReplaceAll(flag, ",", "")):
 		case !letters(flag):
 			return Meaning{}, unproven("nothing is known of ps ", w.Text)
-		case !has && (long && psValued[flag] || !long && psValued[flag[len(flag)-1:]]) && i+1 < len(args):
+		case !has && (long && psValued.Has(flag) || !long && psValued.Has(flag[len(flag)-1:])) && i+1 < len(args):
 			i++
 			if !args[i].Literal() || strings.Contains(args[i].Text, "env") {
 				return Meaning{}, unproven("ps can show environments")
@@ -90,7 +90,7 @@ func ps(_ *book, name string, args []Word) (Meaning, error) {
 }
 
 // psValued are the flags of ps that take the next word.
-var psValued = set("p pid ppid U u C G g t s o O k q sort user group tty cols columns width rows format deselect")
+var psValued = NewWordSet("p pid ppid U u C G g t s o O k q sort user group tty cols columns width rows format deselect")
 
 func letters(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
@@ -101,8 +101,8 @@ func letters(s string) bool {
 // testFiles are the operators of test(1) that look at a file. -v and -R look
 // at variables and evaluate subscripts.
 var (
-	testFiles   = set("-a -b -c -d -e -f -g -h -k -p -r -s -u -w -x -G -L -N -O -S")
-	testNumbers = set("-eq -ne -lt -le -gt -ge")
+	testFiles   = NewWordSet("-a -b -c -d -e -f -g -h -k -p -r -s -u -w -x -G -L -N -O -S")
+	testNumbers = NewWordSet("-eq -ne -lt -le -gt -ge")
 )
 
 // test accepts operators on words that are known, or quoted so that they can
@@ -125,9 +125,9 @@ func test(_ *book, name string, args []Word) (Meaning, error) {
 		switch {
 		case w.Text == "-v" || w.Text == "-R":
 			return Meaning{}, unproven("test ", w.Text, " evaluates what it is given")
-		case testNumbers[w.Text] && !(i > 0 && i+1 < len(args) && numeric(args[i-1]) && numeric(args[i+1])):
+		case testNumbers.Has(w.Text) && !(i > 0 && i+1 < len(args) && numeric(args[i-1]) && numeric(args[i+1])):
 			return Meaning{}, unproven("test ", w.Text, " may evaluate words that are no numbers")
-		case testFiles[w.Text] && i+1 < len(args) && args[i+1].Vague == "" && args[i+1].Text != "":
+		case testFiles.Has(w.Text) && i+1 < len(args) && args[i+1].Vague == "" && args[i+1].Text != "":
 			m.Claims = append(m.Claims, Claim{Verb: Look, Value: args[i+1]})
 		}
 	}

@@ -96,14 +96,14 @@ func (m *match) path(kind string, w Word) error {
 		return nil // empty: it names nothing
 	case w.Text == "-" && w.Literal() && (kind == "FILE" || kind == "TREE" || kind == "WRITE"):
 		return nil // standard input or output
-	case w.Vague != "" && len(w.Below) == 0 && !(kind == "NAME" && freePrograms[m.program]):
+	case w.Vague != "" && len(w.Below) == 0 && !(kind == "NAME" && freePrograms.Has(m.program)):
 		return unproven("which file ", m.label, " uses is not known: ", w.Vague)
 	case w.Text == "" && w.Vague == "" && w.Literal():
 		return unproven("an empty path")
-	case w.Text != "" && strings.ContainsAny(w.Text[:1], "+@") && !freePrograms[m.program] && m.program != "git":
+	case w.Text != "" && strings.ContainsAny(w.Text[:1], "+@") && !freePrograms.Has(m.program) && m.program != "git":
 		// less +!id and bash +n run what follows, nm @FILE and 7z @FILE read options or names from FILE
 		return unproven(quote(w.Text), " could be an option of ", m.program, "; write ./", w.Text)
-	case strings.Contains(w.Text, ":") && remoteNames[m.program]:
+	case strings.Contains(w.Text, ":") && remoteNames.Has(m.program):
 		return unproven(quote(w.Text), " could name another machine for ", m.program)
 	}
 	m.claim(verbs[kind], w)
@@ -117,7 +117,7 @@ func (m *match) path(kind string, w Word) error {
 }
 
 // remoteNames are programs that take HOST:FILE for a file of another machine.
-var remoteNames = set("tar gtar bsdtar")
+var remoteNames = NewWordSet("tar gtar bsdtar")
 
 // arg accepts a plain word, or a path that must lie in the workspace.
 func (m *match) arg(w Word) error {
@@ -236,7 +236,7 @@ func identifier(s string) bool {
 
 // gitSettings are keys that change what git prints or writes into a commit,
 // and never what it runs or reaches.
-var gitSettings = set("user.name user.email core.quotepath core.abbrev core.autocrlf core.whitespace advice.detachedhead init.defaultbranch " +
+var gitSettings = NewWordSet("user.name user.email core.quotepath core.abbrev core.autocrlf core.whitespace advice.detachedhead init.defaultbranch " +
 	"merge.conflictstyle pull.rebase pull.ff rebase.autosquash rebase.autostash commit.gpgsign tag.gpgsign push.default grep.linenumber gc.auto")
 
 func gitSetting(s string) bool {
@@ -245,7 +245,7 @@ func gitSetting(s string) bool {
 	if key == "commit.gpgsign" || key == "tag.gpgsign" {
 		return v == "false" // signing runs a program
 	}
-	return gitSettings[key] || (section == "color" || section == "log" || section == "status" || section == "column" ||
+	return gitSettings.Has(key) || (section == "color" || section == "log" || section == "status" || section == "column" ||
 		section == "diff" && !strings.Contains(key, "external") && !strings.Contains(key, "textconv") && !strings.Contains(key, "command") &&
 			strings.Count(key, ".") == 1) && key != "log.showsignature"
 }
@@ -272,10 +272,10 @@ func forge(s string) bool {
 		return plainName(s)
 	}
 	host, _, _ := strings.Cut(rest, "/")
-	return forges[host]
+	return forges.Has(host)
 }
 
-var forges = set("github.com gitlab.com codeberg.org bitbucket.org git.sr.ht")
+var forges = NewWordSet("github.com gitlab.com codeberg.org bitbucket.org git.sr.ht")
 
 // remoteName accepts the name of a configured remote (origin) or of a
 // repository at the configured forge (owner/repo): no host, no path.
