@@ -385,83 +385,6 @@ func (r *reading) setting(name, value string, known bool, j *judgement) {
 	j.lower("variable", v, "builtin:variable", bawn.Builtin, why)
 }
 
-// dataFiles are endings of files that nothing executes.
-var dataFiles = []string{".txt", ".log", ".out", ".csv", ".tsv", ".md", ".err", ".diff", ".patch", ".bak", ".orig"}
-
-// sameLine asks where a line runs what it has just written, or follows a link
-// it has just made: nobody has looked at that yet.
-func (r *reading) sameLine(c *shell.Command, k part, j *judgement) {
-	runs := k.wild == runsRepository
-	if runs && len(r.planted) > 0 {
-		j.lower(stagePlanted, bawn.Ask, "builtin:same-line", bawn.Builtin, "it may run "+r.planted[0]+", which the same line writes")
-		j.fixed = true
-	}
-	if c.Loop && (c.Background || len(c.Words) == 1 && endless[c.Words[0].Text]) {
-		j.lower("loop", bawn.Ask, "builtin:loop", bawn.Builtin, "a loop may run without end, or start programs without waiting for them")
-		j.fixed = true
-	}
-	if k.class != ReadOnly && r.linked {
-		j.lower(stagePlanted, bawn.Ask, "builtin:same-line", bawn.Builtin, "it may follow a link that the same line makes")
-		j.fixed = true
-	}
-	r.remember(c, k)
-}
-
-// input asks where a calculator gets what nobody has seen, or a command: some
-// take "!" for one.
-func (r *reading) input(c *shell.Command, j *judgement) {
-	if len(c.Words) == 0 || base(c.Words[0].Text) != "bc" || c.Unproven != "" {
-		return
-	}
-	if in := c.Stdin; in.From != shell.Text || !in.Text.Literal() || strings.Contains(in.Text.Text, "!") {
-		j.lower("input", bawn.Ask, "builtin:input", bawn.Builtin, "what it is to compute is not known")
-		j.fixed = true
-	}
-}
-
-// endless are conditions of loops that never change.
-var endless = map[string]bool{"true": true, ":": true, "false": true}
-
-// remember notes what a command leaves for those after it.
-func (r *reading) remember(c *shell.Command, k part) {
-	if len(c.Words) > 0 && c.Unproven == "" {
-		name := base(c.Words[0].Text)
-		r.linked = r.linked || name == "ln"
-		switch {
-		case moves[name]:
-			r.plant(c, grammar.Write, grammar.WriteTree, grammar.Move)
-		case k.wild != runsRepository && !packs[name]:
-			r.plant(c, grammar.Write, grammar.WriteTree)
-		}
-	}
-	for _, rd := range c.Redirects {
-		if rd.Writes() && !devices[rd.Target.Text] {
-			r.written(rd.Target.Text)
-		}
-	}
-}
-
-// moves are programs that put files, or links to them, where they were not;
-// packs are those of which nothing that they write is ever run.
-var (
-	moves = map[string]bool{"ln": true, "cp": true, "mv": true, "install": true, "rsync": true}
-	packs = map[string]bool{"mkdir": true, "touch": true, "chmod": true, "rmdir": true, "gzip": true, "xz": true, "zip": true}
-)
-
-func (r *reading) plant(c *shell.Command, verbs ...grammar.Verb) {
-	for _, cl := range c.Meaning.Claims {
-		if slices.Contains(verbs, cl.Verb) {
-			r.written(cl.Value.Text)
-		}
-	}
-}
-
-func (r *reading) written(name string) {
-	if !slices.Contains(dataFiles, path.Ext(name)) {
-		r.planted = append(r.planted, name)
-	}
-}
-
 // learned lets what the human has taught answer where only the default spoke.
 func (r *reading) learned(c *shell.Command, k part, j *judgement) {
 	if r.p.memory == nil || j.verdict != bawn.Ask || j.fixed || r.q.Taint.Any() || r.q.Autonomy < bawn.AutonomyModerate {
@@ -493,30 +416,4 @@ func (q *Question) limits(k part, j *judgement) {
 	if q.Autonomy <= bawn.AutonomyLimited && j.verdict == bawn.Ask && q.Mode != bawn.ModeStrict {
 		j.lower(stageMode, bawn.Deny, "builtin:autonomy", bawn.Builtin, q.Autonomy.String()+" autonomy: a question is a no")
 	}
-}
-
-// gitPins are what git must be given so that it runs no hook, file system
-// monitor, pager or checker of signatures that a repository names, and takes
-// no directory that only looks like a bare repository for one: its
-// configuration would be anybody's (git-config(1), git(1)). What the
-// repository's configuration says of filters, of textconv and of external
-// diffs can't be pinned by variables: an empty diff.external is run as well.
-var gitPins = append(gitConfig(
-	"core.hooksPath", "/dev/null",
-	"core.fsmonitor", "false",
-	"core.pager", "cat",
-	"safe.bareRepository", "explicit",
-	"gpg.program", "gpg",
-	"gpg.x509.program", "gpgsm",
-	"gpg.ssh.program", "ssh-keygen",
-), "GIT_PAGER=cat", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0")
-
-// gitConfig are the variables that set keys of git's configuration.
-func gitConfig(pairs ...string) []string {
-	out := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(len(pairs)/2)}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		n := strconv.Itoa(i / 2)
-		out = append(out, "GIT_CONFIG_KEY_"+n+"="+pairs[i], "GIT_CONFIG_VALUE_"+n+"="+pairs[i+1])
-	}
-	return out
 }

@@ -1,0 +1,29 @@
+package policy
+
+import "strconv"
+
+// gitPins are what git must be given so that it runs no hook, file system
+// monitor, pager or checker of signatures that a repository names, and takes
+// no directory that only looks like a bare repository for one: its
+// configuration would be anybody's (git-config(1), git(1)). What the
+// repository's configuration says of filters, of textconv and of external
+// diffs can't be pinned by variables: an empty diff.external is run as well.
+var gitPins = append(gitConfig(
+	"core.hooksPath", "/dev/null",
+	"core.fsmonitor", "false",
+	"core.pager", "cat",
+	"safe.bareRepository", "explicit",
+	"gpg.program", "gpg",
+	"gpg.x509.program", "gpgsm",
+	"gpg.ssh.program", "ssh-keygen",
+), "GIT_PAGER=cat", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0")
+
+// gitConfig are the variables that set keys of git's configuration.
+func gitConfig(pairs ...string) []string {
+	out := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(len(pairs)/2)}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		n := strconv.Itoa(i / 2)
+		out = append(out, "GIT_CONFIG_KEY_"+n+"="+pairs[i], "GIT_CONFIG_VALUE_"+n+"="+pairs[i+1])
+	}
+	return out
+}
