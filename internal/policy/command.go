@@ -1,9 +1,7 @@
 package policy
 
 import (
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/bawn-dev/bawn"
