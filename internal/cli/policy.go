@@ -27,7 +27,7 @@ func newPolicyCommand(e *Env) *cobra.Command {
 		Args: onlyCommands,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newPolicyDecide(e), newPolicyExplain(e), newPolicyShow(e), newPolicyCheck(e), newPolicyTest(e), newPolicyDiff(e), newPolicyImport(e), newPolicyLearned(e))
+	c.AddCommand(newPolicyDecide(e), newPolicyExplain(e), newPolicyShow(e), newPolicyCheck(e), newPolicyTest(e), newPolicyDiff(e), newPolicyInit(e), newPolicySchema(e), newPolicyImport(e), newPolicyLearned(e))
 	return c
 }
 
@@ -48,9 +48,14 @@ type policySource struct {
 func policyFiles(e *Env, workspace string) []policySource {
 	return []policySource{
 		{managedPolicy, bawn.Managed},
-		{filepath.Join(baseDir(e, "XDG_CONFIG_HOME", ".config"), "bawn", policyFile), bawn.User},
+		{userPolicy(e), bawn.User},
 		{filepath.Join(workspace, ".bawn", policyFile), bawn.Project},
 	}
+}
+
+// userPolicy is the file of the user's own rules.
+func userPolicy(e *Env) string {
+	return filepath.Join(baseDir(e, "XDG_CONFIG_HOME", ".config"), "bawn", policyFile)
 }
 
 // policies are the policies in force, by workspace: the rules of the machine

@@ -207,10 +207,13 @@ func (s *scanner) value(a *actionLine, key string) (err error) {
 	return nil
 }
 
-// texts reads a list of strings that is not empty.
+// texts reads a list of strings.
 func (s *scanner) texts() (out []string, err error) {
 	if !s.next('[') {
 		return nil, s.errorf("want a list of strings")
+	}
+	if s.next(']') {
+		return nil, nil
 	}
 	for {
 		text, err := s.text()

@@ -96,7 +96,7 @@ func (d *decider) explain(kind, operation string, args []string) (*explanation, 
 	x.decision, x.parts = p.Explain(q)
 	x.others = alternatives(p, q, x.decision.Verdict)
 	x.advice = advise(p, d.policies.opts, x)
-	x.advice.file = policyFiles(d.e, q.Workspace)[1].path
+	x.advice.file = userPolicy(d.e)
 	return x, nil
 }
 

@@ -206,7 +206,7 @@ func printChecked(c *cobra.Command, list []checkLine, asJSON bool) (err error) {
 		} else {
 			what := l.State
 			if l.State == "in order" {
-				what += ", " + count1(l.Rules, "rule", "rules")
+				what = count1(l.Rules, "rule", "rules") + ", " + what
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "%-8s  %s: %s\n", l.Source, visible(l.File), what)
 		}

@@ -35,7 +35,7 @@ func (a *advice) text() string {
 
 // asksAlways are the stages of a trace whose answer no rule changes.
 var asksAlways = map[string]string{
-	"opaque": "", "dangerous": "it is dangerous: ", "protected path": "the path is protected: ", "written in the same line": "", "secret variable": "",
+	"opaque": "", "dangerous": "it is dangerous: ", "protected path": "the path is protected: ", "written in the same line": "it asks as long as both stand in one line: ", "secret variable": "",
 	"variable": "", "loop": "", "input": "",
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -34,6 +35,7 @@ func width(e *Env) int {
 type page struct {
 	strings.Builder
 	width int
+	stage int // how wide the names of steps are
 }
 
 // least is the narrowest column that text is wrapped into.
@@ -95,6 +97,10 @@ func (x *explanation) text(columns int) string {
 
 // tree writes the parts, each below what runs it.
 func (p *page) tree(parts []policy.Part) {
+	p.stage = len("protected path")
+	for _, s := range slices.Concat(steps(parts)...) {
+		p.stage = max(p.stage, len(s.Stage))
+	}
 	var above []string
 	for i := range parts {
 		part := &parts[i]
@@ -115,10 +121,17 @@ func (p *page) tree(parts []policy.Part) {
 	}
 }
 
+func steps(parts []policy.Part) (out [][]bawn.Step) {
+	for _, part := range parts {
+		out = append(out, part.Steps)
+	}
+	return out
+}
+
 // part writes one part with its steps.
 func (p *page) part(indent string, part *policy.Part) {
 	p.line(fmt.Sprintf("%s%-5s  ", indent, part.Verdict), partText(part))
-	column := func(name, text string) { p.line(fmt.Sprintf("%s         %-14s  ", indent, name), text) }
+	column := func(name, text string) { p.line(fmt.Sprintf("%s         %-*s  ", indent, p.stage, name), text) }
 	if c := part.Command; c != nil && len(c.Words) > 0 {
 		if c.Unproven == "" {
 			column("proven", fmt.Sprintf("by the form %q: %s", c.Meaning.Form, effects[c.Meaning.Effect]))
@@ -127,7 +140,7 @@ func (p *page) part(indent string, part *policy.Part) {
 		}
 	}
 	for _, s := range part.Steps {
-		p.line(fmt.Sprintf("%s  %-5s  %-14s  ", indent, s.Verdict, s.Stage), s.Why)
+		p.line(fmt.Sprintf("%s  %-5s  %-*s  ", indent, s.Verdict, p.stage, s.Stage), s.Why)
 	}
 	if len(part.Steps) > 1 {
 		column("decided by", fmt.Sprintf("%s (%s)", part.Rule, part.Source))
