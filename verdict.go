@@ -57,5 +57,8 @@ func unmarshalName(what string, names []string, text []byte) (uint8, error) {
 			return uint8(i), nil
 		}
 	}
+	if names[0] == "" {
+		names = names[1:]
+	}
 	return 0, fmt.Errorf("unknown %s %q; want one of %q", what, text, names)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -23,15 +24,18 @@ func newPolicyCommand(e *Env) *cobra.Command {
 		Example: `  bawn policy explain 'rm -rf build'
   bawn policy check
   bawn policy show --kind command`,
-		Args: cobra.NoArgs,
+		Args: onlyCommands,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newPolicyDecide(e), newPolicyExplain(e), newPolicyShow(e), newPolicyCheck(e), newPolicyTest(e), newPolicyDiff(e), newPolicyImport(e), newPolicyLearned(e))
+	c.AddCommand(newPolicyDecide(e), newPolicyExplain(e), newPolicyShow(e), newPolicyCheck(e), newPolicyTest(e), newPolicyDiff(e), newPolicyInit(e), newPolicySchema(e), newPolicyImport(e), newPolicyLearned(e))
 	return c
 }
 
 // policyFile is the name of a policy in a directory of configuration.
-const policyFile = "policy.toml"
+const (
+	policyFile    = "policy.toml"
+	managedPolicy = "/etc/bawn/" + policyFile
+)
 
 // A policySource is a file of the policy and who wrote it.
 type policySource struct {
@@ -43,28 +47,92 @@ type policySource struct {
 // trusted first.
 func policyFiles(e *Env, workspace string) []policySource {
 	return []policySource{
-		{filepath.Join("/etc/bawn", policyFile), bawn.Managed},
-		{filepath.Join(baseDir(e, "XDG_CONFIG_HOME", ".config"), "bawn", policyFile), bawn.User},
+		{managedPolicy, bawn.Managed},
+		{userPolicy(e), bawn.User},
 		{filepath.Join(workspace, ".bawn", policyFile), bawn.Project},
 	}
 }
 
-// loadPolicy reads all files of the policy. A missing file is none; one that
-// is wrong is an error that names all that is wrong.
-func loadPolicy(e *Env) (*policy.Policy, error) {
-	rules, err := loadRules(e, workspaceOf(e.Dir, e.Getenv("HOME")))
+// userPolicy is the file of the user's own rules.
+func userPolicy(e *Env) string {
+	return filepath.Join(baseDir(e, "XDG_CONFIG_HOME", ".config"), "bawn", policyFile)
+}
+
+// policies are the policies in force, by workspace: the rules of the machine
+// and of the user are shared, those of a project are its own.
+type policies struct {
+	e      *Env
+	shared []bawn.Rule
+	opts   policy.Options
+	only   *policy.Policy // decides everything, where it is not nil
+	base   *policy.Policy // without a project's rules
+	loaded map[string]*policy.Policy
+}
+
+// policiesInForce reads all files of the policy. A missing file is none; one
+// that is wrong is an error that names all that is wrong.
+func policiesInForce(e *Env, workspace string) (*policies, error) {
+	rules, err := loadRules(e, workspace)
 	if err != nil {
 		return nil, err
 	}
-	o := policy.Options{Resolve: resolveLinks}
+	p := &policies{e: e, opts: policy.Options{Resolve: resolveLinks}, loaded: map[string]*policy.Policy{}}
 	learned, err := openLearned(e)
 	if err != nil {
 		return nil, err
 	}
 	if learned != nil {
-		o.Memory = learned
+		p.opts.Memory = learned
 	}
-	return newPolicy(rules, o)
+	p.shared = slices.DeleteFunc(slices.Clone(rules), func(r bawn.Rule) bool { return r.Source == bawn.Project })
+	if p.base, err = newPolicy(p.shared, p.opts); err != nil {
+		return nil, err
+	}
+	return p, p.add(workspace, rules[len(p.shared):])
+}
+
+// add keeps the policy of a workspace with its own rules.
+func (p *policies) add(workspace string, own []bawn.Rule) (err error) {
+	of := p.base
+	if len(own) > 0 {
+		if of, err = newPolicy(slices.Concat(p.shared, own), p.opts); err != nil {
+			return err
+		}
+	}
+	p.loaded[workspace] = of
+	return nil
+}
+
+// maxWorkspaces is how many workspaces are remembered.
+const maxWorkspaces = 1000
+
+// of returns the policy for actions in a workspace.
+func (p *policies) of(workspace string) (*policy.Policy, error) {
+	if p.only != nil {
+		return p.only, nil
+	}
+	if of := p.loaded[workspace]; of != nil {
+		return of, nil
+	}
+	if len(p.loaded) >= maxWorkspaces {
+		clear(p.loaded)
+	}
+	files := policyFiles(p.e, workspace)
+	own, err := readRules(files[len(files)-1:])
+	if err == nil {
+		err = p.add(workspace, own)
+	}
+	return p.loaded[workspace], err
+}
+
+// loadPolicy is the policy in force where the command was started.
+func loadPolicy(e *Env) (*policy.Policy, error) {
+	workspace := workspaceOf(e.Dir, e.Getenv("HOME"))
+	p, err := policiesInForce(e, workspace)
+	if err != nil {
+		return nil, err
+	}
+	return p.of(workspace)
 }
 
 func newPolicy(rules []bawn.Rule, o policy.Options) (*policy.Policy, error) {
@@ -75,28 +143,47 @@ func newPolicy(rules []bawn.Rule, o policy.Options) (*policy.Policy, error) {
 	return p, nil
 }
 
+// homeAndWorkspace refuses to look for files where nobody said where they are.
+func homeAndWorkspace(e *Env, workspace string) (err error) {
+	home := e.Getenv("HOME")
+	switch {
+	case !filepath.IsAbs(home):
+		err = usageError("set HOME to your home directory", "HOME is %q; want an absolute path", home)
+	case !filepath.IsAbs(workspace):
+		err = usageError("change to a directory that exists", "the working directory does not exist")
+	}
+	return err
+}
+
+// loadRules reads all files, the project's last.
 func loadRules(e *Env, workspace string) ([]bawn.Rule, error) {
-	var rules []bawn.Rule
+	if err := homeAndWorkspace(e, workspace); err != nil {
+		return nil, err
+	}
+	return readRules(policyFiles(e, workspace))
+}
+
+func readRules(files []policySource) (rules []bawn.Rule, err error) {
 	var wrong []error
-	for _, f := range policyFiles(e, workspace) {
-		data, err := atomicfile.Read(f.path, policy.MaxFile)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			wrong = append(wrong, fmt.Errorf("read the policy: %w", err))
-			continue
-		}
-		list, err := policy.ParseFile(f.path, data, f.source)
-		if err != nil {
+	for _, f := range files {
+		list, err := readFile(f)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			wrong = append(wrong, err)
 		}
 		rules = append(rules, list...)
 	}
 	if len(wrong) > 0 {
-		return nil, &Error{Code: ExitUsage, Err: errors.Join(wrong...), Hint: "\"bawn policy check\" tries the files again"}
+		return nil, &Error{Code: ExitUsage, Err: errors.Join(wrong...), Hint: "mend what is named; \"bawn policy check\" tries the files again, and nothing is decided by half a policy"}
 	}
 	return rules, nil
+}
+
+func readFile(f policySource) ([]bawn.Rule, error) {
+	data, err := atomicfile.Read(f.path, policy.MaxFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the policy: %w", err)
+	}
+	return policy.ParseFile(f.path, data, f.source)
 }
 
 // launchPolicy is the policy for the start of a session: nil where nobody has

@@ -1,20 +1,20 @@
 package cli
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/policy"
 )
 
@@ -22,205 +22,138 @@ func newPolicyDecide(e *Env) *cobra.Command {
 	var s situation
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "decide [flags] [-- COMMAND LINE]",
+		Use:   "decide [flags] [COMMAND LINE | -- COMMAND ARG...]",
 		Short: "Say what the policy decides about actions",
 		Long: `Decide actions without doing, asking or recording anything.
 
-With a command line as its one argument, decide it. Without, read actions as
-JSON objects from standard input, one a line, and write one decision a line.
-An action has "kind" (filesystem, network, command, tool) and the resource:
-"command" (a line for a shell) or "args" (an argv), "path", "host", "tool", or
-"resource" for any of them. It may have "operation", "cwd", "workspace",
-"home", "mode", "autonomy", "contained", "untrusted", "private", "session",
-"agent" and "id", which is handed back.
+One argument is a command line, as a shell would be given it; several are one
+command with its arguments. Without any, read actions as JSON objects from
+standard input, one a line, and write one decision a line, in the same order.
 
-The exit code is 0 if every line was an action, whatever was decided.`,
+An action has "kind" (filesystem, network, command, tool) and one resource:
+"command" (a line for a shell) or "args" (a list: a command without a shell),
+"path", "host", "url", "tool", or "resource" for any of them. It may have
+"operation" (read, write, create, delete, exec, connect, call), "cwd",
+"workspace", "home", "system", "mode", "autonomy", "contained", "untrusted",
+"private", "session", "agent", and an "id", which is handed back; what is not
+said is as the flags say. A line that is no action is denied.
+
+The rules of the project are those of each action's workspace. Files are read
+once, when they are first needed.
+
+The exit code is 0 whatever was decided, and 2 if a line was no action.`,
 		Example: `  bawn policy decide 'rm -rf build'
-  bawn policy decide --contained --mode auto -- 'go test ./...'
-  echo '{"kind":"command","command":"git push","contained":true}' | bawn policy decide --json`,
-		Args: cobra.MaximumNArgs(1),
+  bawn policy decide --contained --mode auto 'go test ./...'
+  bawn policy decide -- git commit -m 'two words'
+  echo '{"kind":"command","command":"git push","contained":true}' | bawn policy decide`,
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := loadPolicy(e)
+			d, err := newDecider(e, s)
 			if err != nil {
 				return err
 			}
-			d := decider{e: e, policy: p, base: s}
-			if len(args) == 1 {
-				return d.one(c, args[0], asJSON)
+			if len(args) > 0 {
+				return d.one(c, args, asJSON)
 			}
-			return d.stream()
+			if term.IsTerminal(int(e.Stdin.Fd())) {
+				fmt.Fprintln(e.Stderr, "bawn: note: reading actions as JSON from the terminal, one a line; Ctrl-D ends")
+			}
+			return d.stream(e.Stdin, e.Stdout)
 		},
 	}
 	s.declare(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "write JSON also for a command line given as an argument")
+	c.SetFlagErrorFunc(lineFlagError)
+	c.Flags().BoolVar(&asJSON, "json", false, "write JSON also for a command given as arguments")
 	return c
+}
+
+// lineFlagError says what to do with a flag that belongs to the command that
+// is asked about.
+func lineFlagError(c *cobra.Command, err error) error {
+	err = flagError(c, err)
+	var ce *Error
+	if errors.As(err, &ce) && strings.HasPrefix(ce.Hint, "see ") {
+		ce.Hint = fmt.Sprintf("quote the command line as one argument, or put \"--\" before it; see \"%s --help\"", c.CommandPath())
+	}
+	return err
 }
 
 // A situation is what an action is decided in, as flags or JSON say it.
 type situation struct {
-	Cwd       string `json:"cwd"`
-	Workspace string `json:"workspace"`
-	Home      string `json:"home"`
-	Mode      string `json:"mode"`
-	Autonomy  string `json:"autonomy"`
-	System    string `json:"system"`
-	Contained bool   `json:"contained"`
-	Untrusted bool   `json:"untrusted"`
-	Private   bool   `json:"private"`
+	Cwd       string
+	Workspace string
+	Home      string
+	Mode      string
+	Autonomy  string
+	System    string
+	Contained bool
+	Untrusted bool
+	Private   bool
 }
+
+var autonomyNames = []string{"none", "limited", "moderate", "full"}
 
 func (s *situation) declare(c *cobra.Command) {
 	fl := c.Flags()
-	fl.StringVar(&s.Cwd, "cwd", "", "working directory (default: the current one)")
-	fl.StringVar(&s.Workspace, "workspace", "", "workspace (default: the repository around the working directory)")
+	fl.StringVar(&s.Cwd, "cwd", "", "working `directory` (default: the current one)")
+	fl.StringVar(&s.Workspace, "workspace", "", "workspace `directory` (default: the repository around the working directory)")
 	fl.StringVar(&s.Mode, "mode", "", "mode: "+strings.Join(bawn.ModeNames(), ", ")+" (default: normal)")
-	fl.StringVar(&s.Autonomy, "autonomy", "", "autonomy: none, limited, moderate, full (default: the mode's)")
+	fl.StringVar(&s.Autonomy, "autonomy", "", "autonomy: "+strings.Join(autonomyNames, ", ")+" (default: the mode's)")
 	fl.BoolVar(&s.Contained, "contained", false, "the action happens in a verified sandbox")
 	fl.BoolVar(&s.Untrusted, "untrusted", false, "the session has read untrusted content")
 	fl.BoolVar(&s.Private, "private", false, "the session has read private data")
-	_ = c.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(bawn.ModeNames(), cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("autonomy", cobra.FixedCompletions([]string{"none", "limited", "moderate", "full"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.MarkFlagDirname("cwd")
+	_ = c.MarkFlagDirname("workspace")
+	completeFlags(c, map[string]func() []string{"mode": bawn.ModeNames, "autonomy": fixed(autonomyNames...)})
 }
 
-// An actionLine is one action as JSON.
-type actionLine struct {
-	situation
-	ID        json.RawMessage `json:"id"`
-	Kind      string          `json:"kind"`
-	Operation string          `json:"operation"`
-	Resource  string          `json:"resource"`
-	Command   string          `json:"command"`
-	Args      []string        `json:"args"`
-	Path      string          `json:"path"`
-	Host      string          `json:"host"`
-	URL       string          `json:"url"`
-	Tool      string          `json:"tool"`
-	Session   string          `json:"session"`
-	Agent     string          `json:"agent"`
-}
-
-// A decisionLine is one decision as JSON.
-type decisionLine struct {
-	ID        json.RawMessage `json:"id,omitempty"`
-	Verdict   bawn.Verdict    `json:"verdict"`
-	Reason    string          `json:"reason"`
-	Rule      string          `json:"rule"`
-	Source    string          `json:"source"`
-	Canonical string          `json:"canonical,omitempty"`
-	Env       []string        `json:"env,omitempty"`
-	Trace     []stepLine      `json:"trace"`
-}
-
-type stepLine struct {
-	Stage   string       `json:"stage"`
-	Verdict bawn.Verdict `json:"verdict"`
-	Why     string       `json:"why"`
-}
-
-func newDecisionLine(id json.RawMessage, d bawn.Decision) decisionLine {
-	l := decisionLine{
-		ID: id, Verdict: d.Verdict, Reason: d.Reason, Rule: d.Rule, Source: d.Source.String(),
-		Canonical: d.Canonical, Env: d.Env, Trace: make([]stepLine, len(d.Trace)),
+// check makes the directories absolute and refuses what is no mode, before
+// anything is decided.
+func (s *situation) check(e *Env) error {
+	for _, dir := range []*string{&s.Cwd, &s.Workspace} {
+		if *dir != "" {
+			*dir = absolute(e, *dir)
+		}
 	}
-	for i, s := range d.Trace {
-		l.Trace[i] = stepLine(s)
+	var q policy.Question
+	if err := knob(s, &q); err != nil {
+		return usageError("for example: --mode normal", "%v", err)
 	}
-	return l
+	return nil
 }
 
 // A decider decides actions of one command.
 type decider struct {
 	e          *Env
-	policy     *policy.Policy
 	base       situation
+	policies   *policies
 	workspaces map[string]string // of directories seen so far
+	buffer     []byte            // of a line
 }
 
-// MaxAction is the longest line of JSON that is read, in bytes.
-const maxAction = 1 << 20
-
-// stream decides one action a line. A line that is none is answered by a
-// denial, and makes the exit code 2.
-func (d *decider) stream() error {
-	in := bufio.NewReaderSize(d.e.Stdin, 64<<10)
-	out := bufio.NewWriterSize(d.e.Stdout, 64<<10)
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	wrong := 0
-	for n := 1; ; n++ {
-		line, err := readLine(in)
-		if errors.Is(err, io.EOF) && len(line) == 0 {
-			break
-		}
-		if len(bytes.TrimSpace(line)) > 0 || err != nil && !errors.Is(err, io.EOF) {
-			l, bad := d.line(n, line, err)
-			if bad {
-				wrong++
-			}
-			if err := enc.Encode(l); err != nil {
-				return outputError(d.e, err)
-			}
-		}
-		if in.Buffered() == 0 {
-			if err := out.Flush(); err != nil {
-				return outputError(d.e, err)
-			}
-		}
-		if err != nil && !errors.Is(err, errLong) {
-			break
-		}
+// newDecider decides by the policy in force.
+func newDecider(e *Env, s situation) (*decider, error) {
+	if err := s.check(e); err != nil {
+		return nil, err
 	}
-	if err := out.Flush(); err != nil {
-		return outputError(d.e, err)
-	}
-	if wrong > 0 {
-		return usageError("see \"bawn policy decide --help\" for what an action has", "%d of the lines are no actions; each was denied", wrong)
-	}
-	return nil
-}
-
-var errLong = errors.New("the line is longer than 1 MiB")
-
-// readLine reads a line, or skips one that is too long.
-func readLine(in *bufio.Reader) ([]byte, error) {
-	var line []byte
-	long := false
-	for {
-		part, err := in.ReadSlice('\n')
-		if long = long || len(line)+len(part) > maxAction; !long {
-			line = append(line, part...)
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-		case long:
-			return nil, errLong
-		default:
-			return line, err
-		}
-	}
-}
-
-// line decides one line of JSON.
-func (d *decider) line(n int, data []byte, err error) (decisionLine, bool) {
-	refuse := func(err error) (decisionLine, bool) {
-		return newDecisionLine(nil, bawn.Denied(fmt.Sprintf("line %d: %v", n, err), "builtin:invalid-action")), true
-	}
-	if errors.Is(err, errLong) {
-		return refuse(err)
-	}
-	a := actionLine{situation: d.base}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&a); err != nil {
-		return refuse(err)
-	}
-	q, err := d.question(&a)
+	workspace := cmp.Or(s.Workspace, workspaceOf(cmp.Or(s.Cwd, e.Dir), e.Getenv("HOME")))
+	p, err := policiesInForce(e, workspace)
 	if err != nil {
-		l, bad := refuse(err)
-		l.ID = a.ID
-		return l, bad
+		return nil, err
 	}
-	return newDecisionLine(a.ID, d.policy.Decide(q)), false
+	return &decider{e: e, base: s, policies: p}, nil
+}
+
+// decide decides an action by the policy of its workspace.
+func (d *decider) decide(a *actionLine) (bawn.Decision, error) {
+	q, err := d.question(a)
+	if err != nil {
+		return bawn.Decision{}, err
+	}
+	p, err := d.policies.of(q.Workspace)
+	if err != nil {
+		return bawn.Decision{}, err
+	}
+	return p.Decide(q), nil
 }
 
 // question makes a question of an action. What it does not say is what the
@@ -236,81 +169,126 @@ func (d *decider) question(a *actionLine) (*policy.Question, error) {
 	if q.System == "" {
 		q.System = runtime.GOOS
 	}
+	if !slices.Contains(systems, q.System) {
+		return nil, fmt.Errorf("system is %q; want one of %q", q.System, systems)
+	}
 	if err := d.action(a, &q.Action); err != nil {
+		return nil, err
+	}
+	if err := cleaned("cwd", &q.Action.Dir); err != nil {
 		return nil, err
 	}
 	if q.Workspace == "" {
 		q.Workspace = d.workspace(q.Action.Dir, q.Home)
 	}
-	for name, dir := range map[string]string{"cwd": q.Action.Dir, "workspace": q.Workspace, "home": q.Home} {
-		if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir {
-			return nil, fmt.Errorf("%s is %q; want a clean absolute path", name, dir)
-		}
+	if err := cleaned("workspace", &q.Workspace); err != nil {
+		return nil, err
 	}
-	return q, knob(a, q)
+	if err := cleaned("home", &q.Home); err != nil {
+		return nil, err
+	}
+	return q, knob(&a.situation, q)
+}
+
+var systems = []string{"linux", "darwin", "windows"}
+
+// cleaned makes a directory clean. One with ".." in it is refused: where that
+// leads depends on links.
+func cleaned(what string, dir *string) error {
+	if !filepath.IsAbs(*dir) || slices.Contains(strings.Split(*dir, "/"), "..") {
+		return fmt.Errorf("%s is %q; want an absolute path without %q", what, *dir, "..")
+	}
+	*dir = filepath.Clean(*dir)
+	return nil
 }
 
 // knob sets mode and autonomy; where one of them is not said, it follows from
 // the other.
-func knob(a *actionLine, q *policy.Question) error {
+func knob(s *situation, q *policy.Question) error {
 	q.Mode = bawn.ModeNormal
-	if a.Mode != "" {
-		if err := q.Mode.UnmarshalText([]byte(a.Mode)); err != nil {
-			return err
+	if s.Mode != "" {
+		if err := q.Mode.UnmarshalText([]byte(s.Mode)); err != nil {
+			return nearly(err, s.Mode, bawn.ModeNames())
 		}
 	}
 	q.Autonomy = policy.AutonomyOf(q.Mode)
-	if a.Autonomy == "" {
+	if s.Autonomy == "" {
 		return nil
 	}
-	if err := q.Autonomy.UnmarshalText([]byte(a.Autonomy)); err != nil {
-		return err
+	if err := q.Autonomy.UnmarshalText([]byte(s.Autonomy)); err != nil {
+		return nearly(err, s.Autonomy, autonomyNames)
 	}
-	if a.Mode == "" {
+	if s.Mode == "" {
 		q.Mode = policy.ModeOf(q.Autonomy)
 	}
 	return nil
 }
 
-// operations are what is done to a resource where an action does not say.
-var operations = map[bawn.Kind]bawn.Operation{
+// nearly adds to an error about a word the one that was likely meant.
+func nearly(err error, word string, words []string) error {
+	if meant := config.Nearest(word, words); meant != "" {
+		return fmt.Errorf("%w; did you mean %q", err, meant)
+	}
+	return err
+}
+
+// usual are what is done to a resource where an action does not say.
+var usual = map[bawn.Kind]bawn.Operation{
 	bawn.Command: bawn.Exec, bawn.Network: bawn.Connect, bawn.Tool: bawn.Call, bawn.Filesystem: bawn.Read,
 }
+
+var (
+	kindWords      = []string{"filesystem", "network", "command", "tool"}
+	operationWords = []string{"read", "write", "create", "delete", "exec", "connect", "call"}
+)
 
 func (d *decider) action(a *actionLine, to *bawn.Action) error {
 	*to = bawn.Action{Args: a.Args, Session: a.Session, Agent: a.Agent, Dir: a.Cwd}
 	if to.Dir == "" {
 		to.Dir = d.e.Dir
 	}
-	if err := to.Kind.UnmarshalText([]byte(a.Kind)); err != nil {
-		return err
+	if a.Kind == "" {
+		return fmt.Errorf("it has no kind; want \"kind\": one of %q", kindWords)
 	}
-	to.Operation = operations[to.Kind]
+	if err := to.Kind.UnmarshalText([]byte(a.Kind)); err != nil {
+		return nearly(err, a.Kind, kindWords)
+	}
+	to.Operation = usual[to.Kind]
 	if a.Operation != "" {
 		if err := to.Operation.UnmarshalText([]byte(a.Operation)); err != nil {
-			return err
+			return nearly(err, a.Operation, operationWords)
 		}
 	}
+	return a.resource(to)
+}
+
+// resource finds the one thing that an action is about.
+func (a *actionLine) resource(to *bawn.Action) error {
 	given := 0
-	own := map[bawn.Kind]string{bawn.Command: a.Command, bawn.Filesystem: a.Path, bawn.Network: a.Host + a.URL, bawn.Tool: a.Tool}
-	for kind, resource := range own {
-		if resource != "" && kind != to.Kind {
-			return fmt.Errorf("a %s action has no %s", to.Kind, kind)
+	for _, r := range [...]struct {
+		key, value string
+		kind       bawn.Kind
+	}{
+		{"command", a.Command, bawn.Command}, {"path", a.Path, bawn.Filesystem}, {"host", a.Host, bawn.Network}, {"url", a.URL, bawn.Network},
+		{"tool", a.Tool, bawn.Tool}, {"resource", a.Resource, to.Kind}, {"args", strings.Join(a.Args, " "), bawn.Command},
+	} {
+		switch {
+		case r.value == "", r.key == "args" && r.value == to.Resource:
+			continue // nothing, or the same in words
+		case r.kind != to.Kind:
+			return fmt.Errorf("an action of the kind %s has no %q", to.Kind, r.key)
 		}
-	}
-	for _, resource := range []string{a.Resource, a.Command, a.Path, a.Host, a.URL, a.Tool} {
-		if resource != "" {
-			to.Resource = resource
-			given++
-		}
-	}
-	if to.Kind == bawn.Command && given == 0 && len(a.Args) > 0 {
-		to.Resource, given = strings.Join(a.Args, " "), 1
+		to.Resource = r.value
+		given++
 	}
 	if given != 1 {
-		return fmt.Errorf("want exactly one resource: command, args, path, host, url, tool or resource")
+		return fmt.Errorf("it has %d resources; want exactly one of %s", given, resourceKeys[to.Kind])
 	}
 	return nil
+}
+
+var resourceKeys = map[bawn.Kind]string{
+	bawn.Command: `"command", "args"`, bawn.Filesystem: `"path"`, bawn.Network: `"host", "url"`, bawn.Tool: `"tool"`,
 }
 
 // workspace finds the repository around a directory, once.
@@ -319,34 +297,52 @@ func (d *decider) workspace(dir, home string) string {
 		return w
 	}
 	w := workspaceOf(dir, home)
-	if d.workspaces == nil || len(d.workspaces) > 1000 {
+	if d.workspaces == nil || len(d.workspaces) >= maxWorkspaces {
 		d.workspaces = map[string]string{}
 	}
 	d.workspaces[dir] = w
 	return w
 }
 
-// one decides a command line given as an argument.
-func (d *decider) one(c *cobra.Command, command string, asJSON bool) error {
-	a := &actionLine{situation: d.base, Kind: "command", Command: command}
-	if a.Cwd != "" {
-		a.Cwd = absolute(d.e, a.Cwd)
+// given is an action as arguments say it: one is a resource, of which a
+// command is a line for a shell; several are a command.
+func (d *decider) given(kind string, args []string) (*actionLine, error) {
+	a := &actionLine{situation: d.base, Kind: kind}
+	switch {
+	case len(args) == 1:
+		a.Resource = args[0]
+	case kind == "command":
+		a.Args = args
+	default:
+		return nil, fmt.Errorf("%q is one argument too many; want one resource", args[1])
 	}
-	if a.Workspace != "" {
-		a.Workspace = absolute(d.e, a.Workspace)
-	}
-	q, err := d.question(a)
+	return a, nil
+}
+
+// one decides a command given as arguments.
+func (d *decider) one(c *cobra.Command, args []string, asJSON bool) error {
+	a, err := d.given("command", args)
 	if err != nil {
-		return usageError("see \"bawn policy decide --help\"", "%v", err)
+		return err
 	}
-	l := newDecisionLine(nil, d.policy.Decide(q))
+	decision, err := d.decide(a)
+	if err != nil {
+		return asUsage(err, "see \"bawn policy decide --help\"")
+	}
 	if asJSON {
-		enc := json.NewEncoder(c.OutOrStdout())
-		enc.SetEscapeHTML(false)
-		return enc.Encode(l)
+		return jsonLines(c.OutOrStdout()).Encode(newDecisionLine(nil, decision))
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", l.Verdict, l.Reason)
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", decision.Verdict, visible(decision.Reason))
 	return err
+}
+
+// asUsage makes an error one of usage, if it has no code of its own.
+func asUsage(err error, hint string) error {
+	var ce *Error
+	if errors.As(err, &ce) {
+		return err
+	}
+	return usageError(hint, "%w", err)
 }
 
 // resolveLinks returns where a path leads when links are followed, as far as

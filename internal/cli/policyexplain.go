@@ -3,73 +3,101 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/redact"
 )
 
 func newPolicyExplain(e *Env) *cobra.Command {
 	var s situation
 	var kind, operation string
+	var asJSON bool
 	c := &cobra.Command{
-		Use:   "explain [flags] [--] ACTION",
+		Use:   "explain [flags] ACTION | -- COMMAND ARG...",
 		Short: "Show each step of a decision, and what would change it",
 		Long: `Print how the policy decides an action: every command that a line would run,
-what is known of it, which rules speak, and under which modes, autonomies and
-containment the answer would be another one.`,
+below what runs it, the form that proves it or why none does, which rules and
+entries speak, and what would lead to another answer: a rule, the containment,
+a mode. A rule is suggested only after it was tried.
+
+ACTION is a command line or, with --kind, a path, a host or a tool. Several
+arguments are one command with its arguments. Nothing is run or recorded.`,
 		Example: `  bawn policy explain 'rm -rf build'
   bawn policy explain --contained 'make test | tee log.txt'
   bawn policy explain --kind filesystem --operation write .git/hooks/pre-commit
-  bawn policy explain --kind network registry.npmjs.org:443`,
-		Args: cobra.ExactArgs(1),
+  bawn policy explain --kind network registry.npmjs.org:443
+  bawn policy explain --json -- git push`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 || args[0] == "" {
+				return usageError("for example: bawn policy explain 'rm -rf build'", "no action to explain")
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := loadPolicy(e)
+			d, err := newDecider(e, s)
 			if err != nil {
 				return err
 			}
-			d := decider{e: e, policy: p}
-			q, err := d.question(&actionLine{situation: s, Kind: kind, Operation: operation, Resource: args[0]})
-			if err != nil {
-				return usageError("see \"bawn policy explain --help\"", "%v", err)
+			x, err := d.explain(kind, operation, args)
+			switch {
+			case err != nil:
+				return asUsage(err, "see \"bawn policy explain --help\"")
+			case asJSON:
+				return writeJSON(c.OutOrStdout(), x.json())
 			}
-			return explain(c.OutOrStdout(), p, q)
+			_, err = io.WriteString(c.OutOrStdout(), x.text(width(e)))
+			return err
 		},
 	}
 	s.declare(c)
-	c.Flags().StringVar(&kind, "kind", "command", "kind of the action: filesystem, network, command, tool")
-	c.Flags().StringVar(&operation, "operation", "", "operation: read, write, create, delete, exec, connect, call")
-	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"filesystem", "network", "command", "tool"}, cobra.ShellCompDirectiveNoFileComp))
+	c.SetFlagErrorFunc(lineFlagError)
+	c.Flags().StringVar(&kind, "kind", "command", "kind of the action: "+strings.Join(kindWords, ", "))
+	c.Flags().StringVar(&operation, "operation", "", "operation: "+strings.Join(operationWords, ", ")+" (default: the kind's usual one)")
+	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	completeFlags(c, map[string]func() []string{"kind": fixed(kindWords...), "operation": fixed(operationWords...)})
 	return c
 }
 
-// explain writes the decision with its trace as a tree.
-func explain(w io.Writer, p *policy.Policy, q *policy.Question) error {
-	d := p.Decide(q)
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n  by %s (%s), in %s mode, %s autonomy, %s\n\n", d.Verdict, visible(d.Reason), d.Rule, d.Source, q.Mode, q.Autonomy, containment(q.Contained))
-	for _, s := range d.Trace {
-		if s.Stage == "part" {
-			fmt.Fprintf(&b, "%s\n", visible(s.Why))
-			continue
-		}
-		fmt.Fprintf(&b, "  %-5s  %-14s  %s\n", s.Verdict, s.Stage, visible(s.Why))
+// An explanation is a decision with all that is to be said about it.
+type explanation struct {
+	question *policy.Question
+	decision bawn.Decision
+	parts    []policy.Part
+	others   []alternative
+	advice   advice
+}
+
+// An alternative is what else would lead to another verdict.
+type alternative struct {
+	Verdict bawn.Verdict `json:"verdict"`
+	Change  string       `json:"change"`
+}
+
+func (d *decider) explain(kind, operation string, args []string) (*explanation, error) {
+	a, err := d.given(kind, args)
+	if err != nil {
+		return nil, err
 	}
-	if d.Canonical != "" && d.Canonical != q.Action.Resource {
-		fmt.Fprintf(&b, "\nwhat would be executed is\n  %s\n", strings.ReplaceAll(visible(d.Canonical), "\n", "\n  "))
+	a.Operation = operation
+	q, err := d.question(a)
+	if err != nil {
+		return nil, err
 	}
-	if len(d.Env) > 0 {
-		fmt.Fprintf(&b, "\nwith the variables\n  %s\n", strings.Join(d.Env, "\n  "))
+	p, err := d.policies.of(q.Workspace)
+	if err != nil {
+		return nil, err
 	}
-	if others := alternatives(p, q, d.Verdict); len(others) > 0 {
-		fmt.Fprintf(&b, "\nit would be\n  %s\n", strings.Join(others, "\n  "))
-	} else {
-		b.WriteString("\nno mode, autonomy or sandbox changes this\n")
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	x := &explanation{question: q}
+	x.decision, x.parts = p.Explain(q)
+	x.others = alternatives(p, q, x.decision.Verdict)
+	x.advice = advise(p, d.policies.opts, x)
+	x.advice.file = userPolicy(d.e)
+	return x, nil
 }
 
 func containment(is bool) string {
@@ -79,33 +107,97 @@ func containment(is bool) string {
 	return "without a sandbox"
 }
 
-// alternatives lists what else would lead to another verdict.
-func alternatives(p *policy.Policy, q *policy.Question, v bawn.Verdict) (out []string) {
+// alternatives lists what else would lead to another verdict: one change, or
+// where none allows, a mode together with a sandbox.
+func alternatives(p *policy.Policy, q *policy.Question, v bawn.Verdict) (out []alternative) {
 	try := func(what string, change func(*policy.Question)) {
 		other := *q
 		change(&other)
 		if d := p.Decide(&other); d.Verdict != v {
-			out = append(out, fmt.Sprintf("%-5s  %s", d.Verdict, what))
+			out = append(out, alternative{d.Verdict, what})
 		}
 	}
 	try(containment(!q.Contained), func(o *policy.Question) { o.Contained = !q.Contained })
-	for m := bawn.ModePlan; m <= bawn.ModePermissive; m++ {
-		if m != q.Mode {
-			try("in "+m.String()+" mode", func(o *policy.Question) { o.Mode, o.Autonomy = m, policy.AutonomyOf(m) })
-		}
-	}
+	modes(q, try, "", func(*policy.Question) {})
 	if q.Taint.Any() {
 		try("in a session that has read nothing untrusted or private", func(o *policy.Question) { o.Taint = policy.Taint{} })
+	}
+	if v < bawn.Allow && !q.Contained && !slices.ContainsFunc(out, func(a alternative) bool { return a.Verdict == bawn.Allow }) {
+		before := len(out)
+		modes(q, try, ", "+containment(true), func(o *policy.Question) { o.Contained = true })
+		out = slices.Concat(out[:before], slices.DeleteFunc(out[before:], func(a alternative) bool { return a.Verdict < bawn.Allow }))
 	}
 	return out
 }
 
-// visible escapes what a terminal would obey or hide.
-func visible(s string) string {
-	return strings.Map(func(c rune) rune {
-		if c == '\n' || c >= ' ' && c != 0x7f && (c < 0x80 || c > 0x9f) && c != 0x200b && !(c >= 0x200e && c <= 0x202e) && !(c >= 0x2060 && c <= 0x206f) {
-			return c
+// modes tries each other mode with its autonomy.
+func modes(q *policy.Question, try func(string, func(*policy.Question)), and string, also func(*policy.Question)) {
+	for m := bawn.ModePlan; m <= bawn.ModePermissive; m++ {
+		if m != q.Mode || q.Autonomy != policy.AutonomyOf(m) {
+			try("in "+m.String()+" mode"+and, func(o *policy.Question) {
+				o.Mode, o.Autonomy = m, policy.AutonomyOf(m)
+				also(o)
+			})
 		}
-		return '�'
-	}, s)
+	}
+}
+
+// visible escapes what a terminal would obey or hide.
+func visible(s string) string { return redact.Visible(s) }
+
+// An explanationLine is an explanation as JSON.
+type explanationLine struct {
+	decisionLine
+	Mode         bawn.Mode     `json:"mode"`
+	Autonomy     bawn.Autonomy `json:"autonomy"`
+	Contained    bool          `json:"contained"`
+	Cwd          string        `json:"cwd"`
+	Workspace    string        `json:"workspace"`
+	Parts        []partLine    `json:"parts"`
+	Alternatives []alternative `json:"alternatives"`
+	Rules        []ruleLine    `json:"suggested_rules"`
+	Advice       string        `json:"advice,omitempty"`
+}
+
+type partLine struct {
+	Text     string       `json:"text"`
+	Via      []string     `json:"via,omitempty"`
+	Form     string       `json:"form,omitempty"`
+	Effect   string       `json:"effect,omitempty"`
+	Unproven string       `json:"unproven,omitempty"`
+	Verdict  bawn.Verdict `json:"verdict"`
+	Reason   string       `json:"reason"`
+	Rule     string       `json:"rule"`
+	Source   bawn.Source  `json:"source"`
+	Steps    []stepLine   `json:"steps"`
+}
+
+func (x *explanation) json() explanationLine {
+	q := x.question
+	l := explanationLine{
+		decisionLine: newDecisionLine(nil, x.decision), Mode: q.Mode, Autonomy: q.Autonomy, Contained: q.Contained, Cwd: q.Action.Dir, Workspace: q.Workspace,
+		Parts: []partLine{}, Alternatives: append([]alternative{}, x.others...), Rules: []ruleLine{}, Advice: x.advice.text(),
+	}
+	for _, p := range x.parts {
+		pl := partLine{Text: partText(&p), Verdict: p.Verdict, Reason: p.Reason, Rule: p.Rule, Source: p.Source, Steps: stepLines(p.Steps)}
+		if c := p.Command; c != nil {
+			pl.Via, pl.Form, pl.Unproven = c.Via, c.Meaning.Form, c.Unproven
+			if c.Meaning.Form != "" {
+				pl.Effect = c.Meaning.Effect.String()
+			}
+		}
+		l.Parts = append(l.Parts, pl)
+	}
+	for _, r := range x.advice.rules {
+		l.Rules = append(l.Rules, ruleLine(r))
+	}
+	return l
+}
+
+// count1 writes a number with its noun.
+func count1(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }

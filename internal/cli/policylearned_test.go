@@ -84,7 +84,7 @@ func TestLearnedExport(t *testing.T) {
 	const placed = "cp -r read below:src/* write below:dst/*"
 	h := taught(t, bawn.Allow, 5, "cargo test", placed, "bash x", "make test", "a,b c", "rsync !x")
 	out := h.must(newPolicyLearned, "export")
-	if got := h.must(newPolicyCheck, h.put("ws/out/policy.toml", out)); !strings.Contains(got, "1 rules") || !strings.Contains(out, `# pattern = "cp -r *"`) {
+	if got := h.must(newPolicyCheck, h.put("ws/out/policy.toml", out)); !strings.Contains(got, "1 rule") || !strings.Contains(out, `# pattern = "cp -r *"`) {
 		t.Errorf("%s\n%s", got, out)
 	}
 	if strings.Contains(out, `"bash`) || strings.Contains(out, `pattern = "a,b`) {

@@ -1,8 +1,10 @@
 package cli
 
 import (
-	"encoding/json"
+	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -14,31 +16,64 @@ import (
 )
 
 func newPolicyShow(e *Env) *cobra.Command {
-	var kind string
+	var kind, source string
 	var asJSON bool
 	c := &cobra.Command{
-		Use:     "show",
-		Short:   "List the rules that are in force, in the order in which they win",
-		Example: "  bawn policy show\n  bawn policy show --kind command --json",
-		Args:    cobra.NoArgs,
+		Use:   "show",
+		Short: "List the rules that are in force, in the order in which they win",
+		Long: `List the rules in force here: the built-in ones and those of the files that
+"bawn policy check" names. What no rule can allow, dangerous commands and
+protected paths, is no rule: "bawn policy explain" names it where it counts.`,
+		Example: "  bawn policy show --source user\n  bawn policy show --kind command --json",
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			p, err := loadPolicy(e)
 			if err != nil {
 				return err
 			}
-			var only bawn.Kind
-			if kind != "" {
-				if err := only.UnmarshalText([]byte(kind)); err != nil {
-					return usageError("for example: --kind command", "--kind: %v", err)
-				}
+			f, err := newRuleFilter(kind, source)
+			if err != nil {
+				return err
 			}
-			return showRules(c, p.Rules(), only, asJSON)
+			return showRules(c, e, f.of(p.Rules()), asJSON)
 		},
 	}
-	c.Flags().StringVar(&kind, "kind", "", "only rules of a kind: filesystem, network, command, tool")
+	c.Flags().StringVar(&kind, "kind", "", "only rules of a kind: "+strings.Join(kindWords, ", "))
+	c.Flags().StringVar(&source, "source", "", "only rules of a source: "+strings.Join(sourceWords, ", "))
 	c.Flags().BoolVar(&asJSON, "json", false, "write one JSON object a line")
-	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"filesystem", "network", "command", "tool"}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlags(c, map[string]func() []string{"kind": fixed(kindWords...), "source": fixed(sourceWords...)})
 	return c
+}
+
+var sourceWords = []string{"builtin", "managed", "user", "project"}
+
+// A ruleFilter chooses rules; its zero fields choose all.
+type ruleFilter struct {
+	kind   bawn.Kind
+	source bawn.Source
+}
+
+func newRuleFilter(kind, source string) (f ruleFilter, err error) {
+	if kind != "" {
+		if err := f.kind.UnmarshalText([]byte(kind)); err != nil {
+			return f, usageError("for example: --kind command", "--kind: %w", nearly(err, kind, kindWords))
+		}
+	}
+	if source != "" {
+		if err := f.source.UnmarshalText([]byte(source)); err != nil {
+			return f, usageError("for example: --source user", "--source: %w", nearly(err, source, sourceWords))
+		}
+	}
+	return f, nil
+}
+
+func (f ruleFilter) of(rules []bawn.Rule) (out []bawn.Rule) {
+	for _, r := range rules {
+		if (f.kind == 0 || r.Kind == f.kind) && (f.source == 0 || r.Source == f.source) {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // A ruleLine is one rule as JSON.
@@ -55,79 +90,145 @@ type ruleLine struct {
 	NotMatch   []string         `json:"not_match,omitempty"`
 }
 
-func showRules(c *cobra.Command, rules []bawn.Rule, only bawn.Kind, asJSON bool) error {
+func showRules(c *cobra.Command, e *Env, rules []bawn.Rule, asJSON bool) error {
 	out := c.OutOrStdout()
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if !asJSON {
-		fmt.Fprintln(t, "PRIORITY\tVERDICT\tKIND\tPATTERN\tSOURCE\tRULE\tREASON")
-	}
-	for _, r := range rules {
-		if only != 0 && r.Kind != only {
-			continue
-		}
-		if asJSON {
+	if asJSON {
+		enc := jsonLines(out)
+		for _, r := range rules {
 			if err := enc.Encode(ruleLine(r)); err != nil {
 				return err
 			}
-			continue
 		}
+		return nil
+	}
+	if len(rules) == 0 {
+		_, err := fmt.Fprintln(e.Stderr, "bawn: note: there is no such rule")
+		return err
+	}
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "PRIORITY\tVERDICT\tKIND\tSOURCE\tRULE\tREASON\tPATTERN")
+	for _, r := range rules {
 		what := r.Kind.String()
 		for i, op := range r.Operations {
 			what += map[bool]string{true: " ", false: ","}[i == 0] + op.String()
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Priority, r.Verdict, what, visible(r.Pattern), r.Source, visible(r.ID), visible(r.Reason))
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Priority, r.Verdict, what, r.Source, visible(r.ID), cmp.Or(visible(r.Reason), "-"), visible(r.Pattern))
 	}
 	return t.Flush()
 }
 
 func newPolicyCheck(e *Env) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "check [FILE...]",
 		Short: "Check policy files: their syntax, their patterns and each rule's own examples",
-		Long: "Check the named files as files of your own policy, or without names all files that are in force.\n" +
-			"Every mistake is printed with its file and line; the exit code is 2 if there is one.",
+		Long: `Check the named files, or without names all that are in force here. A file
+.bawn/policy.toml is checked as a project's, which may only narrow, and
+/etc/bawn/policy.toml as the machine's; every other one as yours.
+
+Every mistake is printed with its file and line; the exit code is 2 if there is
+one.`,
 		Example: "  bawn policy check\n  bawn policy check .bawn/policy.toml",
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return checkInForce(c, e)
+			list, err := checked(e, args)
+			if printErr := printChecked(c, list, asJSON); printErr != nil {
+				return printErr
 			}
-			for _, name := range args {
-				data, err := os.ReadFile(absolute(e, name))
-				if err != nil {
-					return usageError("name a policy file", "%v", err)
-				}
-				rules, err := policy.ParseFile(name, data, sourceOf(name))
-				if err != nil {
-					return &Error{Code: ExitUsage, Err: err}
-				}
-				fmt.Fprintf(c.OutOrStdout(), "%s: %d rules, in order\n", name, len(rules))
-			}
-			return nil
+			return err
 		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write one JSON object a file")
+	c.ValidArgsFunction = policyCompletion
+	return c
 }
 
-// sourceOf says as whose file a policy is checked: one in .bawn is a
-// project's.
-func sourceOf(name string) bawn.Source {
-	if strings.HasSuffix(name, ".bawn/"+policyFile) {
+// A checkLine is the state of one file as JSON.
+type checkLine struct {
+	File   string      `json:"file"`
+	Source bawn.Source `json:"source"`
+	State  string      `json:"state"` // absent, in order, wrong
+	Rules  int         `json:"rules"`
+	Error  string      `json:"error,omitempty"`
+}
+
+// checked tries the named files, or those in force; the error names all
+// mistakes.
+func checked(e *Env, names []string) (out []checkLine, err error) {
+	files := make([]policySource, len(names))
+	for i, name := range names {
+		files[i] = policySource{name, sourceOf(e, name)}
+	}
+	if len(names) == 0 {
+		workspace := workspaceOf(e.Dir, e.Getenv("HOME"))
+		if err := homeAndWorkspace(e, workspace); err != nil {
+			return nil, err
+		}
+		files = policyFiles(e, workspace)
+	}
+	var wrong []error
+	for _, f := range files {
+		l := checkLine{File: f.path, Source: f.source, State: "in order"}
+		rules, err := checkFile(e, f)
+		switch l.Rules = len(rules); {
+		case errors.Is(err, fs.ErrNotExist) && len(names) == 0:
+			l.State = "absent"
+		case err != nil:
+			l.State, l.Error = "wrong", err.Error()
+			wrong = append(wrong, err)
+		}
+		out = append(out, l)
+	}
+	if len(wrong) > 0 {
+		return out, &Error{Code: ExitUsage, Err: errors.Join(wrong...), Hint: "mend what is named; nothing is decided by half a policy"}
+	}
+	return out, nil
+}
+
+// checkFile reads one file, and makes a policy of its rules.
+func checkFile(e *Env, f policySource) ([]bawn.Rule, error) {
+	data, err := os.ReadFile(absolute(e, f.path))
+	if err != nil {
+		return nil, fmt.Errorf("read the policy: %w", err)
+	}
+	rules, err := policy.ParseFile(f.path, data, f.source)
+	if err != nil {
+		return nil, err
+	}
+	_, err = policy.New(rules, policy.Options{})
+	return rules, err
+}
+
+func printChecked(c *cobra.Command, list []checkLine, asJSON bool) (err error) {
+	enc := jsonLines(c.OutOrStdout())
+	for _, l := range list {
+		if asJSON {
+			err = enc.Encode(l)
+		} else {
+			what := l.State
+			if l.State == "in order" {
+				what = count1(l.Rules, "rule", "rules") + ", " + what
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%-8s  %s: %s\n", l.Source, visible(l.File), what)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sourceOf says as whose file a policy is checked.
+func sourceOf(e *Env, name string) bawn.Source {
+	switch path := absolute(e, name); {
+	case path == managedPolicy:
+		return bawn.Managed
+	case strings.HasSuffix(path, "/.bawn/"+policyFile):
 		return bawn.Project
 	}
 	return bawn.User
 }
 
-func checkInForce(c *cobra.Command, e *Env) error {
-	if _, err := loadPolicy(e); err != nil {
-		return err
-	}
-	for _, f := range policyFiles(e, workspaceOf(e.Dir, e.Getenv("HOME"))) {
-		state := "absent"
-		if _, err := os.Stat(f.path); err == nil {
-			state = "in order"
-		}
-		fmt.Fprintf(c.OutOrStdout(), "%-8s  %s: %s\n", f.source, f.path, state)
-	}
-	return nil
+// policyCompletion completes names of policy files.
+func policyCompletion(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"toml"}, cobra.ShellCompDirectiveFilterFileExt
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,14 +17,16 @@ import (
 )
 
 func newPolicyTest(e *Env) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "test FILE...",
 		Short: "Run files of actions and the verdicts they should get",
 		Long: `Run policy tests. A file is a txtar archive: before its first section, lines
 such as "mode: auto" or "contained: true" set the situation; the sections
 "allow", "ask" and "deny" hold one action a line: a command line, or a JSON
-object as "bawn policy decide" reads it. A section "policy.toml" holds rules
-that are added to the built-in ones instead of your own policy.
+object as "bawn policy decide" reads it; "#" begins a comment line. A section
+"policy.toml" holds rules that are added to the built-in ones instead of your
+own policy. Relative directories start in the file's.
 
 The exit code is 1 if an action gets another verdict.`,
 		Example: `  bawn policy test policy_test.txtar
@@ -39,76 +40,138 @@ The exit code is 1 if an action gets another verdict.`,
   git push
   -- deny --
   {"kind":"filesystem","operation":"write","path":".git/hooks/pre-commit"}`,
-		Args: cobra.MinimumNArgs(1),
+		Args: someFiles,
 		RunE: func(c *cobra.Command, args []string) error {
 			failed := 0
 			for _, name := range args {
-				n, err := runPolicyTest(c, e, name)
-				if err != nil {
-					return &Error{Code: ExitUsage, Err: err, Hint: "see \"bawn policy test --help\" for how a file looks"}
+				r := testRun{c: c, d: decider{e: e}, name: name, asJSON: asJSON}
+				if err := r.run(); err != nil {
+					return asUsage(err, "see \"bawn policy test --help\" for how a file looks")
 				}
-				failed += n
+				failed += r.failed
 			}
 			if failed > 0 {
-				return &Error{Code: 1, Err: fmt.Errorf("%d actions got another verdict than the wanted one", failed)}
+				return &Error{Code: 1, Err: fmt.Errorf("%s another verdict than the wanted one", count1(failed, "action got", "actions got")), Hint: "\"bawn policy explain\" shows why an action is decided so"}
 			}
 			return nil
 		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write one JSON object for each action")
+	c.ValidArgsFunction = cobra.FixedCompletions([]string{"txtar"}, cobra.ShellCompDirectiveFilterFileExt)
+	return c
 }
 
-// runPolicyTest runs one file and says how many actions failed.
-func runPolicyTest(c *cobra.Command, e *Env, name string) (failed int, err error) {
-	data, err := os.ReadFile(absolute(e, name))
+// someFiles are the arguments of a command that needs at least one file.
+func someFiles(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return nil
+	}
+	return usageError(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "no file is named")
+}
+
+// A testRun is one file of tests on its way.
+type testRun struct {
+	c           *cobra.Command
+	d           decider
+	name        string
+	asJSON      bool
+	ran, failed int
+}
+
+// A testLine is the outcome of one action as JSON.
+type testLine struct {
+	File   string       `json:"file"`
+	Line   int          `json:"line"`
+	Action string       `json:"action"`
+	Want   bawn.Verdict `json:"want"`
+	Got    bawn.Verdict `json:"got"`
+	Reason string       `json:"reason"`
+	Rule   string       `json:"rule"`
+	OK     bool         `json:"ok"`
+}
+
+func (r *testRun) run() error {
+	data, err := os.ReadFile(absolute(r.d.e, r.name))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	a := txtar.Parse(data)
-	d := decider{e: e}
-	if d.base, err = settings(name, a.Comment); err != nil {
-		return 0, err
+	if err := r.settings(a.Comment); err != nil {
+		return err
 	}
-	if d.policy, err = testPolicy(e, name, a); err != nil {
-		return 0, err
+	if err := r.policy(a); err != nil {
+		return err
 	}
-	ran := 0
+	at := bytes.Count(a.Comment, []byte("\n")) + 1
 	for _, f := range a.Files {
-		if f.Name == policyFile {
-			continue
-		}
-		var want bawn.Verdict
-		if err := want.UnmarshalText([]byte(f.Name)); err != nil {
-			return 0, fmt.Errorf("%s: section %q: want allow, ask, deny or policy.toml", name, f.Name)
-		}
-		lines := bufio.NewScanner(bytes.NewReader(f.Data))
-		for lines.Scan() {
-			line := strings.TrimSpace(lines.Text())
-			if line == "" || line[0] == '#' {
-				continue
-			}
-			ran++
-			q, err := d.testAction(line)
-			if err != nil {
-				return 0, fmt.Errorf("%s: %q: %w", name, line, err)
-			}
-			if got := d.policy.Decide(q); got.Verdict != want {
-				failed++
-				fmt.Fprintf(c.OutOrStdout(), "%s: %s: want %s, got %s: %s\n", name, visible(line), want, got.Verdict, visible(got.Reason))
+		if f.Name != policyFile {
+			if err := r.section(f, at); err != nil {
+				return err
 			}
 		}
-		if err := lines.Err(); err != nil {
-			return 0, fmt.Errorf("%s: %w", name, err)
-		}
+		at += bytes.Count(f.Data, []byte("\n")) + 1
 	}
-	if ran == 0 {
-		return 0, fmt.Errorf("%s: it has no action", name)
+	switch {
+	case r.ran == 0:
+		return fmt.Errorf("%s: it has no action; want sections \"-- allow --\", \"-- ask --\" or \"-- deny --\" with one action a line", r.name)
+	case r.asJSON:
+		return nil
 	}
-	fmt.Fprintf(c.OutOrStdout(), "%s: %d of %d actions as wanted\n", name, ran-failed, ran)
-	return failed, nil
+	_, err = fmt.Fprintf(r.c.OutOrStdout(), "%s: %d of %s as wanted\n", r.name, r.ran-r.failed, count1(r.ran, "action", "actions"))
+	return err
 }
 
+// section runs the actions below a marker on line at.
+func (r *testRun) section(f txtar.File, at int) error {
+	var want bawn.Verdict
+	if err := want.UnmarshalText([]byte(f.Name)); err != nil {
+		return fmt.Errorf("%s:%d: section %q; want allow, ask, deny or %s", r.name, at, f.Name, policyFile)
+	}
+	lines := bufio.NewScanner(bytes.NewReader(f.Data))
+	lines.Buffer(nil, maxAction)
+	for lines.Scan() {
+		at++
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		a, err := r.d.parse(line)
+		if err != nil {
+			return fmt.Errorf("%s:%d: %w", r.name, at, err)
+		}
+		got, err := r.d.decide(a)
+		if err != nil {
+			return fmt.Errorf("%s:%d: %w", r.name, at, err)
+		}
+		if err := r.report(testLine{r.name, at, line, want, got.Verdict, got.Reason, got.Rule, got.Verdict == want}); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%s:%d: %w", r.name, at+1, err)
+	}
+	return nil
+}
+
+func (r *testRun) report(l testLine) (err error) {
+	r.ran++
+	if !l.OK {
+		r.failed++
+	}
+	switch {
+	case r.asJSON:
+		err = jsonLines(r.c.OutOrStdout()).Encode(l)
+	case !l.OK:
+		_, err = fmt.Fprintf(r.c.OutOrStdout(), "%s:%d: %s: want %s, got %s: %s\n", l.File, l.Line, visible(l.Action), l.Want, l.Got, visible(l.Reason))
+	}
+	return err
+}
+
+// settingKeys are the keys before the first section.
+var settingKeys = []string{"mode", "autonomy", "contained", "untrusted", "private", "cwd", "workspace", "home", "system"}
+
 // settings reads the lines before the first section.
-func settings(name string, comment []byte) (s situation, err error) {
+func (r *testRun) settings(comment []byte) error {
 	n := 0
 	for line := range strings.Lines(string(comment)) {
 		n++
@@ -116,47 +179,62 @@ func settings(name string, comment []byte) (s situation, err error) {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		key, v, ok := strings.Cut(line, ":")
-		v = strings.TrimSpace(v)
-		texts := map[string]*string{"mode": &s.Mode, "autonomy": &s.Autonomy, "cwd": &s.Cwd, "workspace": &s.Workspace, "home": &s.Home, "system": &s.System}
-		bools := map[string]*bool{"contained": &s.Contained, "untrusted": &s.Untrusted, "private": &s.Private}
-		switch {
-		case ok && texts[key] != nil:
-			*texts[key] = v
-		case ok && bools[key] != nil:
-			if *bools[key], err = strconv.ParseBool(v); err != nil {
-				return s, fmt.Errorf("%s:%d: %s: want true or false", name, n, key)
-			}
-		default:
-			return s, fmt.Errorf("%s:%d: %q is no setting; want one of mode, autonomy, contained, untrusted, private, cwd, workspace, home, system", name, n, line)
+		if err := r.setting(line); err != nil {
+			return fmt.Errorf("%s:%d: %w", r.name, n, err)
 		}
 	}
-	return s, nil
+	return nil
 }
 
-// testPolicy is the policy of the archive, or else the one in force.
-func testPolicy(e *Env, name string, a *txtar.Archive) (*policy.Policy, error) {
+func (r *testRun) setting(line string) error {
+	s := &r.d.base
+	key, v, ok := strings.Cut(line, ":")
+	v = strings.TrimSpace(v)
+	text, truth := s.field(key)
+	switch {
+	case !ok || text == nil && truth == nil:
+		err := fmt.Errorf("%q is no setting; want one of %s, as in \"mode: auto\"", line, strings.Join(settingKeys, ", "))
+		return nearly(err, key, settingKeys)
+	case truth != nil:
+		is, err := strconv.ParseBool(v)
+		if *truth = is; err != nil {
+			return fmt.Errorf("%s is %q; want true or false", key, v)
+		}
+		return nil
+	case (key == "cwd" || key == "workspace" || key == "home") && v != "" && !filepath.IsAbs(v):
+		v = filepath.Join(filepath.Dir(absolute(r.d.e, r.name)), v)
+	}
+	*text = v
+	var q policy.Question
+	return knob(s, &q)
+}
+
+// policy is that of the archive, or else the one in force.
+func (r *testRun) policy(a *txtar.Archive) (err error) {
 	for _, f := range a.Files {
-		if f.Name == policyFile {
-			rules, err := policy.ParseFile(filepath.Join(name, policyFile), f.Data, bawn.User)
-			if err != nil {
-				return nil, err
-			}
-			return policy.New(rules, policy.Options{})
+		if f.Name != policyFile {
+			continue
 		}
+		rules, err := policy.ParseFile(filepath.Join(r.name, policyFile), f.Data, bawn.User)
+		if err != nil {
+			return err
+		}
+		p, err := policy.New(rules, policy.Options{})
+		r.d.policies = &policies{only: p}
+		return err
 	}
-	return loadPolicy(e)
+	d, err := newDecider(r.d.e, r.d.base)
+	if err == nil {
+		r.d = *d
+	}
+	return err
 }
 
-func (d *decider) testAction(line string) (*policy.Question, error) {
-	a := actionLine{situation: d.base, Kind: "command", Command: line}
-	if line[0] == '{' {
-		a = actionLine{situation: d.base}
-		dec := json.NewDecoder(strings.NewReader(line))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(&a); err != nil {
-			return nil, err
-		}
+// parse reads an action of a list: a command line, or an object.
+func (d *decider) parse(line string) (*actionLine, error) {
+	if line[0] != '{' {
+		return &actionLine{situation: d.base, Kind: "command", Command: line}, nil
 	}
-	return d.question(&a)
+	a := &actionLine{situation: d.base}
+	return a, parseAction([]byte(line), a)
 }

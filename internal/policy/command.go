@@ -24,7 +24,17 @@ func (p *Policy) decideCommand(q *Question) bawn.Decision {
 		return bawn.Denied("a command can only be executed", "builtin:operation")
 	}
 	r := reading{p: p, q: q, line: q.read()}
-	var parts []*judgement
+	d := combine(r.judge())
+	d.Canonical = r.line.Canonical
+	if r.git {
+		d.Env = gitPins
+	}
+	return d
+}
+
+// judge judges every part of the line: first what can't be read, then the
+// commands in their order. There is at least one.
+func (r *reading) judge() (parts []*judgement) {
 	for _, o := range r.line.Opaque {
 		parts = append(parts, r.opaque(o))
 	}
@@ -33,16 +43,11 @@ func (p *Policy) decideCommand(q *Question) bawn.Decision {
 	}
 	if len(parts) == 0 {
 		j := begin("nothing")
-		v, why := q.base(part{class: ReadOnly, proven: true})
+		v, why := r.q.base(part{class: ReadOnly, proven: true})
 		j.set(stageDefault, v, "builtin:default", bawn.Builtin, why)
 		parts = append(parts, j)
 	}
-	d := combine(parts)
-	d.Canonical = r.line.Canonical
-	if r.git {
-		d.Env = gitPins
-	}
-	return d
+	return parts
 }
 
 // read takes the action's line, or its argv if it has one, apart.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -66,9 +67,9 @@ func ParseFile(file string, data []byte, source bawn.Source) ([]bawn.Rule, error
 		if rule.Verdict = *r.Verdict; source == bawn.Project && rule.Verdict == bawn.Allow {
 			fail("a project's policy may only narrow, and %q allows; move the rule to your own policy", id)
 		}
-		c, err := compile(rule)
+		err := suits(r.Kind, r.Operations)
 		if err == nil {
-			err = c.check()
+			err = Check(rule)
 		}
 		if err != nil {
 			fail("%v", err)
@@ -79,6 +80,23 @@ func ParseFile(file string, data []byte, source bawn.Source) ([]bawn.Rule, error
 		return nil, errors.Join(wrong...)
 	}
 	return out, nil
+}
+
+// operations are what can be done to each kind of resource.
+var operations = map[bawn.Kind][]bawn.Operation{
+	bawn.Filesystem: {bawn.Read, bawn.Write, bawn.Create, bawn.Delete, bawn.Exec},
+	bawn.Network:    {bawn.Connect}, bawn.Command: {bawn.Exec}, bawn.Tool: {bawn.Call},
+}
+
+// suits refuses operations that the kind does not have: a rule about them
+// would never speak.
+func suits(k bawn.Kind, ops []bawn.Operation) error {
+	for _, op := range ops {
+		if known := operations[k]; len(known) > 0 && !slices.Contains(known, op) {
+			return fmt.Errorf("the operation %q is none of the kind %s; want one of %v", op, k, known)
+		}
+	}
+	return nil
 }
 
 // ruleLines returns the line on which the i-th [[rule]] stands.
@@ -104,13 +122,35 @@ func positioned(file string, err error) error {
 	var strict *toml.StrictMissingError
 	if errors.As(err, &strict) && len(strict.Errors) > 0 {
 		row, column := strict.Errors[0].Position()
+		key := strict.Errors[0].Key()
+		if len(key) > 0 && key[0] != "rule" {
+			return fmt.Errorf("%s:%d:%d: unknown key %q; a policy is a list of [[rule]] tables", file, row, column, strings.Join(key, "."))
+		}
 		return fmt.Errorf("%s:%d:%d: unknown key %q; want id, kind, operations, pattern, verdict, priority, reason, match or not_match in [[rule]]",
-			file, row, column, strings.Join(strict.Errors[0].Key(), "."))
+			file, row, column, strings.Join(key[min(1, len(key)):], "."))
 	}
 	var decode *toml.DecodeError
 	if errors.As(err, &decode) {
 		row, column := decode.Position()
-		return fmt.Errorf("%s:%d:%d: %s", file, row, column, decode.Error())
+		what := strings.TrimPrefix(decode.Error(), "toml: ")
+		if strings.HasPrefix(what, "cannot decode TOML ") { // and then Go's types
+			what = valueWanted(strings.Join(decode.Key(), "."))
+		}
+		return fmt.Errorf("%s:%d:%d: %s", file, row, column, what)
 	}
 	return fmt.Errorf("%s: %w", file, err)
+}
+
+// wanted says what a key takes.
+var wanted = map[string]string{
+	"rule": "tables [[rule]]", "rule.priority": "a whole number", "rule.operations": "a list of operations", "rule.match": "a list of strings", "rule.not_match": "a list of strings",
+}
+
+// valueWanted says that a key has a value of the wrong type.
+func valueWanted(key string) string {
+	want, ok := wanted[key]
+	if !ok {
+		want = "a string"
+	}
+	return fmt.Sprintf("%s has a value of another type; want %s", strings.TrimPrefix(key, "rule."), want)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bawn-dev/bawn"
@@ -71,7 +72,10 @@ func pathPattern(p string) (string, error) {
 
 // hostPattern accepts NAME, *.NAME or *, each with an optional port.
 func hostPattern(p string) (host, port string, err error) {
-	host, port, _ = strings.Cut(p, ":")
+	host, port, ok := strings.Cut(p, ":")
+	if n, err := strconv.ParseUint(port, 10, 16); ok && (err != nil || n == 0) {
+		return "", "", fmt.Errorf("the port %q of the host %q; want NAME, *.NAME or *, with an optional :PORT", port, host)
+	}
 	bare := strings.TrimPrefix(host, "*.")
 	if host == "*" {
 		return host, port, nil

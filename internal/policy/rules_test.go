@@ -47,8 +47,8 @@ func TestParseFileErrors(t *testing.T) {
 	for _, tt := range []struct{ data, want string }{
 		{"x", "p.toml:1:1: "},
 		{"[[rule]]\nid = ", "p.toml:2:"},
-		{"rules = 1", `p.toml:1:1: unknown key "rules"; want id, kind`},
-		{"[[rule]]\nid='a'\nverdct = 'deny'", `p.toml:3:1: unknown key "rule.verdct"`},
+		{"rules = 1", `p.toml:1:1: unknown key "rules"; a policy is a list of`},
+		{"[[rule]]\nid='a'\nverdct = 'deny'", `p.toml:3:1: unknown key "verdct"`},
 		{"[[rule]]\nkind = 'file'", `p.toml:2:8: `},
 		{"[[rule]]\nverdict = 'yes'", `p.toml:2:11: `},
 		{"[[rule]]\noperations = ['look']", `p.toml:2:`},
