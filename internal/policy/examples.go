@@ -11,7 +11,7 @@ import (
 )
 
 // exampleQuestion is where examples are judged.
-var exampleQuestion = Question{Workspace: "/work", Home: "/home/user"}
+var exampleQuestion = Question{Workspace: "/proj", Home: "/home/user"}
 
 // Check says what is wrong with a rule: a pattern that can't be read, an
 // example of its own that it fails, or nothing.

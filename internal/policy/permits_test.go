@@ -18,7 +18,7 @@ var permitsTests = []struct {
 	{"git log *", "git -C log log", true},
 	{"git log *", "git -c core.pager=evil log", false},
 	{"git log *", "git --exec-path=/x log", false},
-	{"git log *", "/work/bin/git log", false},
+	{"git log *", "/proj/bin/git log", false},
 	{"docker ps *", "docker -H tcp://evil ps", false},
 	{"make -n *", "make -n all", true},
 	{"make -n *", "make -fnasty.mk", false},
@@ -54,7 +54,7 @@ func TestAllowingRuleMatchesWordByWord(t *testing.T) {
 // not cover, a denial of the same words does.
 func TestDenyingRuleMatchesEverySpelling(t *testing.T) {
 	for _, tt := range [][2]string{
-		{"git log *", "git -c core.pager=evil log"}, {"git log *", "/work/bin/git log"}, {"make -n *", "make -Bn"},
+		{"git log *", "git -c core.pager=evil log"}, {"git log *", "/proj/bin/git log"}, {"make -n *", "make -Bn"},
 		{"docker ps *", "docker -H tcp://evil ps"}, {"foo run *", "foo evil run"}, {"npm run test:unit *", "npm run evil test:unit"},
 	} {
 		if !matchesLine(t, tt[0], tt[1], bawn.Deny) {
@@ -72,8 +72,8 @@ func matchesLine(t *testing.T, pattern, line string, v bawn.Verdict) bool {
 		t.Fatalf("%q: %v", pattern, err)
 	}
 	d := p.Decide(&Question{
-		Action:    bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: line, Dir: "/work"},
-		Workspace: "/work", Home: "/home/user", Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate,
+		Action:    bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: line, Dir: "/proj"},
+		Workspace: "/proj", Home: "/home/user", Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate,
 	})
 	for _, s := range d.Trace {
 		if s.Stage == stageRule && s.Verdict == v && s.Why == "tried: command "+pattern {

@@ -24,7 +24,7 @@ kind = "filesystem"
 operations = ["read", "write"]
 pattern = "secrets/"
 verdict = "deny"
-match = ["secrets/a", "/work/secrets/a/b"]
+match = ["secrets/a", "/proj/secrets/a/b"]
 not_match = ["x/secrets/a", "../secrets/a"]
 `), bawn.User)
 	if err != nil || len(rules) != 2 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-var benchContext = Context{Dir: "/work/p", Home: "/home/u", Env: map[string]string{"TMPDIR": "/tmp/s"}}
+var benchContext = Context{Dir: "/proj/p", Home: "/home/u", Env: map[string]string{"TMPDIR": "/tmp/s"}}
 
 func BenchmarkReadSimple(b *testing.B) {
 	b.ReportAllocs()

@@ -38,7 +38,7 @@ func newShell(t *testing.T, name string, d Dialect) *shellUnderTest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shellUnderTest{name: name, dialect: d, dir: base + "/work", bin: base + "/bin", mark: base + "/mark"}
+	s := &shellUnderTest{name: name, dialect: d, dir: base + "/here", bin: base + "/bin", mark: base + "/mark"}
 	for _, dir := range []string{s.dir, s.dir + "/a/b", s.bin} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)

@@ -64,8 +64,8 @@ func opensEverything(t *testing.T, rules []bawn.Rule) {
 		{Kind: bawn.Network, Operation: bawn.Connect, Resource: "nobody-named.this.example"},
 		{Kind: bawn.Tool, Operation: bawn.Call, Resource: "mcp__nobody-named__this"},
 	} {
-		a.Dir = "/work"
-		q := policy.Question{Action: a, Workspace: "/work", Home: "/home/user", Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate}
+		a.Dir = "/proj"
+		q := policy.Question{Action: a, Workspace: "/proj", Home: "/home/user", Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate}
 		if d := p.Decide(&q); d.Verdict == bawn.Allow {
 			t.Fatalf("%s is allowed: %s", a.Resource, d.Reason)
 		}

@@ -81,8 +81,8 @@ func decide(t *testing.T, rules []bawn.Rule, kind bawn.Kind, op bawn.Operation, 
 		t.Fatal(err)
 	}
 	return p.Decide(&policy.Question{
-		Action:    bawn.Action{Kind: kind, Operation: op, Resource: resource, Dir: "/work"},
-		Workspace: "/work", Home: "/home/user", Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Contained: true,
+		Action:    bawn.Action{Kind: kind, Operation: op, Resource: resource, Dir: "/proj"},
+		Workspace: "/proj", Home: "/home/user", Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Contained: true,
 	})
 }
 

@@ -37,7 +37,7 @@ func TestLines(t *testing.T) {
 
 // prove says what is known of the first command of a line.
 func prove(command string) (got, why string) {
-	l := shell.Read(command, shell.Context{Dir: "/work", Home: "/home/user"})
+	l := shell.Read(command, shell.Context{Dir: "/proj", Home: "/home/user"})
 	switch {
 	case len(l.Opaque) > 0:
 		return "unproven", l.Opaque[0].Reason
