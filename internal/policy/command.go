@@ -76,7 +76,9 @@ type reading struct {
 	q       *Question
 	line    shell.Line
 	planted []string // paths written by the line that something could execute
+	data    []string // names of all files that it has written
 	linked  bool     // the line makes links or moves directories
+	leads   bool     // a link that it makes leads out of the workspace
 	git     bool     // a git command is among them, which relies on its pins
 }
 
@@ -153,6 +155,9 @@ func (r *reading) kindOf(c *shell.Command) part {
 		case cl.Verb == grammar.WriteTree:
 			k.wild = writesTrees
 		}
+		if k.class == ReadOnly && changes(cl.Verb) && !devices[cl.Value.Text] {
+			k.class, k.changes = LocalMutation, true
+		}
 	}
 	for _, rd := range c.Redirects {
 		switch {
@@ -201,6 +206,7 @@ func (r *reading) uses(c *shell.Command, j *judgement) {
 	for _, cl := range c.Meaning.Claims {
 		r.claim(c, cl, j)
 	}
+	r.movesAway(c, j)
 	for _, rd := range c.Redirects {
 		r.redirect(c, rd, j)
 	}
@@ -259,7 +265,7 @@ func (r *reading) path(c *shell.Command, cl grammar.Claim, j *judgement) {
 			j.fixed = true
 			continue
 		}
-		r.p.usePath(r.q, j, use{verb: cl.Verb, path: name, pattern: cl.Value.Glob})
+		r.p.usePath(r.q, j, use{verb: cl.Verb, path: name, pattern: cl.Value.Glob || cl.Value.Vague != "" && strings.ContainsAny(name, wildcards)})
 	}
 }
 
@@ -396,11 +402,15 @@ func (r *reading) sameLine(c *shell.Command, k part, j *judgement) {
 		j.lower(stagePlanted, bawn.Ask, "builtin:same-line", bawn.Builtin, "it may run "+r.planted[0]+", which the same line writes")
 		j.fixed = true
 	}
+	if name, ok := r.executes(texts(c.Words), k); ok {
+		j.lower(stagePlanted, bawn.Ask, "builtin:same-line", bawn.Builtin, "it may run "+name+", which the same line writes")
+		j.fixed = true
+	}
 	if c.Loop && (c.Background || len(c.Words) == 1 && endless[c.Words[0].Text]) {
 		j.lower("loop", bawn.Ask, "builtin:loop", bawn.Builtin, "a loop may run without end, or start programs without waiting for them")
 		j.fixed = true
 	}
-	if k.class != ReadOnly && r.linked {
+	if r.linked && k.class != ReadOnly || r.leads && readsFiles(c) {
 		j.lower(stagePlanted, bawn.Ask, "builtin:same-line", bawn.Builtin, "it may follow a link that the same line makes")
 		j.fixed = true
 	}
@@ -427,6 +437,7 @@ func (r *reading) remember(c *shell.Command, k part) {
 	if len(c.Words) > 0 && c.Unproven == "" {
 		name := base(c.Words[0].Text)
 		r.linked = r.linked || name == "ln"
+		r.leads = r.leads || name == "ln" && r.leadsOut(c)
 		switch {
 		case moves[name]:
 			r.plant(c, grammar.Write, grammar.WriteTree, grammar.Move)
@@ -460,6 +471,7 @@ func (r *reading) written(name string) {
 	if !slices.Contains(dataFiles, path.Ext(name)) {
 		r.planted = append(r.planted, name)
 	}
+	r.data = append(r.data, path.Base(name))
 }
 
 // learned lets what the human has taught answer where only the default spoke.

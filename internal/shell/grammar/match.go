@@ -76,12 +76,23 @@ func (b *book) informs(name string, args []Word) (Meaning, bool) {
 		}
 	}
 	for _, f := range flags {
-		if last.Literal() && last.Text == f {
+		if !last.Literal() || last.Text != f {
+			continue
+		}
+		switch {
+		case !viewers[name] || len(args) == 1:
 			return Meaning{Form: name + " " + f, Effect: Reads, Informs: true}, true
+		case len(args) == 2: // shown by what the repository's configuration names
+			return Meaning{Form: name + " " + f, Effect: Builds, Informs: true}, true
 		}
 	}
 	return Meaning{}, false
 }
+
+// viewers are programs that show a page of help with what a repository's
+// configuration names (man.viewer, npm's viewer), and take further words
+// before --help for those of an alias.
+var viewers = set("git hg")
 
 // plain reports whether s is a word like a subcommand's.
 func plain(s string) bool {
@@ -174,6 +185,7 @@ func (m *match) run(args []Word) (Meaning, error) {
 			return Meaning{}, unproven(m.label, " without ", names[0], " is another form")
 		}
 	}
+	finds := m.searched()
 	if err := m.place(); err != nil {
 		return Meaning{}, err
 	}
@@ -181,7 +193,7 @@ func (m *match) run(args []Word) (Meaning, error) {
 		return Meaning{}, unproven("it runs a command in another directory")
 	}
 	m.into()
-	return Meaning{Form: m.label, Effect: m.form.effect, Claims: m.claims, Nested: m.nested}, nil
+	return Meaning{Form: m.label, Effect: m.form.effect, Claims: m.claims, Nested: m.nested, Finds: finds}, nil
 }
 
 // into claims what copying and moving into a directory writes there: the last
@@ -404,7 +416,7 @@ func (m *match) flagValue(name string, f flag, w Word) error {
 
 // globValue are the types whose flags may have an unquoted pattern attached:
 // --include=*.go.
-var globValue = map[string]bool{"TEXT": true, "NAME": true, "FILE": true, "TREE": true}
+var globValue = map[string]bool{"TEXT": true, "GLOB": true, "NAME": true, "FILE": true, "TREE": true}
 
 // unknownFlag judges a flag that a lenient form does not name: what is
 // attached to it must be plain or lie in the workspace.
@@ -420,6 +432,9 @@ func (m *match) unknownFlag(w Word) error {
 	}
 	if v == "" {
 		return nil
+	}
+	if strings.ContainsAny(v, "/.") && path.Clean(v) != "." {
+		m.claim(Write, Word{Text: v}) // it may be where a report goes
 	}
 	return m.value(value{kind: "ARG"}, Word{Text: v})
 }
