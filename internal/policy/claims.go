@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/bawn-dev/bawn"
@@ -44,7 +45,7 @@ func (p *Policy) usePathAs(q *Question, j *judgement, u use) {
 	v, why := q.pathDefault(u)
 	inner.set(stageDefault, v, "builtin:path", bawn.Builtin, why)
 	if u.verb != grammar.Look {
-		rules := p.rulesFor(q, op, u.path)
+		rules := p.rulesFor(q, op, u)
 		rules.decide(inner)
 	}
 	if pr, ok := p.known.protectedBy(q, opFor(u.verb, op), u.path, u.pattern); ok && !harmlessLook(u.verb, pr) {
@@ -74,15 +75,28 @@ func harmlessLook(v grammar.Verb, pr protection) bool {
 	return v == grammar.Look && !pr.reads
 }
 
-// rulesFor finds the rules about a path.
-func (p *Policy) rulesFor(q *Question, op bawn.Operation, name string) verdicts {
+// rulesFor finds the rules about a path, or about what a pattern of paths
+// could match. A file system that ignores the case of letters may hold what
+// the built-in rules warn of under another spelling.
+func (p *Policy) rulesFor(q *Question, op bawn.Operation, u use) verdicts {
 	var w verdicts
-	p.table.paths.each(name, func(r *rule) bool {
-		if r.speaksOf(op) && r.matchesPath(q, name) {
-			w.add(r)
+	lower := strings.ToLower(u.path)
+	for _, name := range slices.Compact([]string{u.path, lower}) {
+		p.table.paths.each(name, func(r *rule) bool {
+			folded := r.Source == bawn.Builtin && len(r.Operations) == 0
+			if r.speaksOf(op) && (name == u.path || folded) && r.matchesPath(q, name) {
+				w.add(r)
+			}
+			return true
+		})
+	}
+	if u.pattern {
+		for _, r := range p.table.paths.list {
+			if r.speaksOf(op) && r.couldMatch(u.path) {
+				w.add(r)
+			}
 		}
-		return true
-	})
+	}
 	return w
 }
 

@@ -79,7 +79,9 @@ type reading struct {
 	q       *Question
 	line    shell.Line
 	planted []string // paths written by the line that something could execute
+	data    []string // names of all files that it has written
 	linked  bool     // the line makes links or moves directories
+	leads   bool     // a link that it makes leads out of the workspace
 	git     bool     // a git command is among them, which relies on its pins
 }
 
@@ -156,6 +158,9 @@ func (r *reading) kindOf(c *shell.Command) part {
 		case cl.Verb == grammar.WriteTree:
 			k.wild = writesTrees
 		}
+		if k.class == ReadOnly && changes(cl.Verb) && !devices[cl.Value.Text] {
+			k.class, k.changes = LocalMutation, true
+		}
 	}
 	for _, rd := range c.Redirects {
 		switch {
@@ -204,6 +209,7 @@ func (r *reading) uses(c *shell.Command, j *judgement) {
 	for _, cl := range c.Meaning.Claims {
 		r.claim(c, cl, j)
 	}
+	r.movesAway(c, j)
 	for _, rd := range c.Redirects {
 		r.redirect(c, rd, j)
 	}
@@ -262,7 +268,7 @@ func (r *reading) path(c *shell.Command, cl grammar.Claim, j *judgement) {
 			j.fixed = true
 			continue
 		}
-		r.p.usePath(r.q, j, use{verb: cl.Verb, path: name, pattern: cl.Value.Glob})
+		r.p.usePath(r.q, j, use{verb: cl.Verb, path: name, pattern: cl.Value.Glob || cl.Value.Vague != "" && strings.ContainsAny(name, wildcards)})
 	}
 }
 

@@ -30,7 +30,7 @@ func (p *Policy) decidePath(q *Question) bawn.Decision {
 	j := begin(q.Action.Operation.String() + " " + name)
 	v, why := q.base(k)
 	j.set(stageDefault, v, "builtin:default", bawn.Builtin, why)
-	rules := p.rulesFor(q, q.Action.Operation, name)
+	rules := p.rulesFor(q, q.Action.Operation, use{path: name})
 	rules.decide(j)
 	if u.verb != grammar.Read && rules.all == nil && !q.inWorkspace(name) && !scratch(name) {
 		j.lower(stageClaim, bawn.Ask, "builtin:path", bawn.Builtin, "outside the workspace")

@@ -21,11 +21,15 @@ func (r *reading) sameLine(c *shell.Command, k part, j *judgement) {
 		j.lower(stagePlanted, bawn.Ask, "builtin:same-line", bawn.Builtin, "it may run "+r.planted[0]+", which the same line writes")
 		j.fixed = true
 	}
+	if name, ok := r.executes(texts(c.Words), k); ok {
+		j.lower(stagePlanted, bawn.Ask, "builtin:same-line", bawn.Builtin, "it may run "+name+", which the same line writes")
+		j.fixed = true
+	}
 	if c.Loop && (c.Background || len(c.Words) == 1 && endless[c.Words[0].Text]) {
 		j.lower("loop", bawn.Ask, "builtin:loop", bawn.Builtin, "a loop may run without end, or start programs without waiting for them")
 		j.fixed = true
 	}
-	if k.class != ReadOnly && r.linked {
+	if r.linked && k.class != ReadOnly || r.leads && readsFiles(c) {
 		j.lower(stagePlanted, bawn.Ask, "builtin:same-line", bawn.Builtin, "it may follow a link that the same line makes")
 		j.fixed = true
 	}
@@ -52,6 +56,7 @@ func (r *reading) remember(c *shell.Command, k part) {
 	if len(c.Words) > 0 && c.Unproven == "" {
 		name := base(c.Words[0].Text)
 		r.linked = r.linked || name == "ln"
+		r.leads = r.leads || name == "ln" && r.leadsOut(c)
 		switch {
 		case moves[name]:
 			r.plant(c, grammar.Write, grammar.WriteTree, grammar.Move)
@@ -85,4 +90,5 @@ func (r *reading) written(name string) {
 	if !slices.Contains(dataFiles, path.Ext(name)) {
 		r.planted = append(r.planted, name)
 	}
+	r.data = append(r.data, path.Base(name))
 }

@@ -239,13 +239,13 @@ func (r *reader) below(i int) []string {
 	case name == "ls" && shows(c.Words, "lsigon"), name == "find" && printing(c.Words):
 		return nil
 	}
-	var out []string
+	out := slices.Clone(c.Meaning.Finds)
 	for _, claim := range c.Meaning.Claims {
 		if claim.Verb == grammar.Look || claim.Verb == grammar.Read || claim.Verb == grammar.ReadTree {
 			out = append(out, claim.Value.Text)
 		}
 	}
-	if len(out) == 0 || name == "ls" || name == "git" {
+	if len(out) == len(c.Meaning.Finds) || name == "ls" || name == "git" {
 		out = append(out, ".")
 	}
 	return out

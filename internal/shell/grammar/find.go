@@ -1,6 +1,9 @@
 package grammar
 
-import "strings"
+import (
+	"path"
+	"strings"
+)
 
 // The tests and actions of find(1) that print or decide, by the number of
 // their arguments.
@@ -10,6 +13,7 @@ var (
 	findOne = NewWordSet("-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type -xtype -size -mtime -mmin -atime " +
 		"-amin -ctime -cmin -newer -anewer -cnewer -maxdepth -mindepth -perm -user -group -uid -gid -links -inum -samefile -fstype -used " +
 		"-regextype -printf -context -ilname")
+	findNames = NewWordSet("-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname")
 	findLinks = NewWordSet("-H -L -P")
 	findExec  = NewWordSet("-exec -execdir -ok -okdir")
 )
@@ -22,6 +26,7 @@ func find(_ *book, name string, args []Word) (Meaning, error) {
 	if err != nil {
 		return Meaning{}, err
 	}
+	finds := m.finds(args)
 	for len(args) > 0 {
 		n, err := m.predicate(args)
 		if err != nil {
@@ -29,7 +34,38 @@ func find(_ *book, name string, args []Word) (Meaning, error) {
 		}
 		args = args[n:]
 	}
-	return Meaning{Form: name, Effect: m.form.effect, Claims: m.claims, Nested: m.nested}, nil
+	for i := range m.nested {
+		m.nested[i].Below = append(m.nested[i].Below, finds...)
+	}
+	return Meaning{Form: name, Effect: m.form.effect, Claims: m.claims, Nested: m.nested, Finds: finds}, nil
+}
+
+// finds are the patterns of the names that an expression looks for, below the
+// first starting point: what reads them reads what they match.
+func (m *match) finds(args []Word) (out []string) {
+	dir := "."
+	if len(m.operands) > 0 && !m.operands[0].Glob {
+		dir = m.operands[0].Text
+	}
+	for i := 1; i < len(args); i++ {
+		if !findNames.Has(args[i-1].Text) || i > 1 && (args[i-2].Text == "!" || args[i-2].Text == "-not") || args[i].Vague != "" {
+			continue
+		}
+		name := path.Base(args[i].Text)
+		if strings.HasSuffix(args[i-1].Text, "regex") {
+			name = unregex(name)
+		}
+		out = append(out, path.Join(dir, name))
+		if rest := strings.TrimLeft(name, "*"); rest != name && rest != "" {
+			out = append(out, path.Join(dir, ".*"+rest), path.Join(dir, rest))
+		}
+	}
+	return out
+}
+
+// unregex makes a pattern of the shell of a simple regular expression.
+func unregex(s string) string {
+	return strings.NewReplacer(".*", "*", `\.`, ".", "$", "", "^", "").Replace(s)
 }
 
 func (m *match) startingPoints(args []Word) ([]Word, error) {
@@ -117,4 +153,17 @@ func (m *match) findRuns(args []Word) (int, error) {
 		}
 	}
 	return 0, unproven("find ", args[0].Text, " has no end")
+}
+
+// searched are the patterns of the names that fd prints.
+func (m *match) searched() []string {
+	if m.program != "fd" && m.program != "fdfind" || len(m.operands) == 0 || !m.operands[0].Literal() {
+		return nil
+	}
+	text := m.operands[0].Text
+	name := unregex(text)
+	if !strings.HasPrefix(text, "^") {
+		return []string{"*" + name, ".*" + name, name}
+	}
+	return []string{name}
 }

@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"errors"
+	"path"
 	"strings"
 )
 
@@ -181,7 +182,7 @@ func (m *match) flagValue(name string, f flag, w Word) error {
 
 // globValue are the types whose flags may have an unquoted pattern attached:
 // --include=*.go.
-var globValue = map[string]bool{"TEXT": true, "NAME": true, "FILE": true, "TREE": true}
+var globValue = map[string]bool{"TEXT": true, "GLOB": true, "NAME": true, "FILE": true, "TREE": true}
 
 // unknownFlag judges a flag that a lenient form does not name: what is
 // attached to it must be plain or lie in the workspace.
@@ -197,6 +198,9 @@ func (m *match) unknownFlag(w Word) error {
 	}
 	if v == "" {
 		return nil
+	}
+	if strings.ContainsAny(v, "/.") && path.Clean(v) != "." {
+		m.claim(Write, Word{Text: v}) // it may be where a report goes
 	}
 	return m.value(value{kind: "ARG"}, Word{Text: v})
 }

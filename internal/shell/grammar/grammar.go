@@ -110,4 +110,5 @@ type Meaning struct {
 	Effect  Effect
 	Claims  []Claim
 	Nested  []Nested
+	Finds   []string // patterns of the names that a search prints, where it begins
 }

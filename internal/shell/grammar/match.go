@@ -75,12 +75,23 @@ func (b *book) informs(name string, args []Word) (Meaning, bool) {
 		}
 	}
 	for _, f := range flags {
-		if last.Literal() && last.Text == f {
+		if !last.Literal() || last.Text != f {
+			continue
+		}
+		switch {
+		case !viewers.Has(name) || len(args) == 1:
 			return Meaning{Form: name + " " + f, Effect: Reads, Informs: true}, true
+		case len(args) == 2: // shown by what the repository's configuration names
+			return Meaning{Form: name + " " + f, Effect: Builds, Informs: true}, true
 		}
 	}
 	return Meaning{}, false
 }
+
+// viewers are programs that show a page of help with what a repository's
+// configuration names (man.viewer, npm's viewer), and take further words
+// before --help for those of an alias.
+var viewers = NewWordSet("git hg")
 
 // plain reports whether s is a word like a subcommand's.
 func plain(s string) bool {
@@ -173,6 +184,7 @@ func (m *match) run(args []Word) (Meaning, error) {
 			return Meaning{}, unproven(m.label, " without ", names[0], " is another form")
 		}
 	}
+	finds := m.searched()
 	if err := m.place(); err != nil {
 		return Meaning{}, err
 	}
@@ -180,7 +192,7 @@ func (m *match) run(args []Word) (Meaning, error) {
 		return Meaning{}, unproven("it runs a command in another directory")
 	}
 	m.into()
-	return Meaning{Form: m.label, Informs: m.form.informs(), Effect: m.form.effect, Claims: m.claims, Nested: m.nested}, nil
+	return Meaning{Form: m.label, Informs: m.form.informs(), Effect: m.form.effect, Claims: m.claims, Nested: m.nested, Finds: finds}, nil
 }
 
 // informs reports whether the form is a request for help or a version alone.

@@ -182,7 +182,7 @@ func TestMeaning(t *testing.T) {
 		{"/usr/bin/p x", "p read; read x"},
 		{"/opt/p x", "/opt/p build; execute /opt/p"},
 		{"usr/bin/p x", "usr/bin/p build; execute usr/bin/p"},
-		{"./p -x --y=/etc a/b", "./p build; execute ./p; use /etc; use a/b"},
+		{"./p -x --y=/etc a/b", "./p build; execute ./p; write /etc; use /etc; use a/b"},
 		{"./p v:", "! what output of a command says could be a flag of ./p"},
 		{"none", "! nothing is known of the program none"},
 		{"''", "! the program's name is not known"},
@@ -191,9 +191,9 @@ func TestMeaning(t *testing.T) {
 
 		// Lenient forms.
 		{"lenient --any --other=plain -z x", "lenient build"},
-		{"lenient --other=/etc/x", "lenient build; use /etc/x"},
-		{"lenient --other=../x", "lenient build; use ../x"},
-		{"lenient -I/etc", "lenient build; use /etc"},
+		{"lenient --other=/etc/x", "lenient build; write /etc/x; use /etc/x"},
+		{"lenient --other=../x", "lenient build; write ../x; use ../x"},
+		{"lenient -I/etc", "lenient build; write /etc; use /etc"},
 		{"lenient -I@f", "! “@f” is not known to be harmless for lenient"},
 		{"lenient --other=", "lenient build"},
 		{"lenient --other=http://x", "! “http://x” is not known to be harmless for lenient"},

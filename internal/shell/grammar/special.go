@@ -31,6 +31,9 @@ func printf(_ *book, name string, args []Word) (Meaning, error) {
 	if len(args) == 0 || args[0].Vague != "" || strings.HasPrefix(args[0].Text, "-") || args[0].Glob && startsWild(args[0].Text) {
 		return Meaning{}, unproven("the format of printf is not known")
 	}
+	if long := strings.FieldsFunc(args[0].Text, func(c rune) bool { return c < '0' || c > '9' }); slices.ContainsFunc(long, func(n string) bool { return len(n) > 6 }) && strings.Contains(args[0].Text, "%") {
+		return Meaning{}, unproven("the format of printf is too wide")
+	}
 	return Meaning{Form: name, Effect: Reads}, nil
 }
 

@@ -19,6 +19,10 @@ func (m *match) value(v value, w Word) error {
 		return nil
 	case "PROG":
 		return m.execute(w)
+	case "GLOB":
+		return m.glob(w)
+	case "LINES":
+		return m.lines(w)
 	case "NAME", "FILE", "TREE", "WRITE", "WTREE", "DELETE", "MOVE", "EXEC", "DIR":
 		return m.path(v.kind, w)
 	}
@@ -37,6 +41,16 @@ func (m *match) value(v value, w Word) error {
 		ok = number(w.Text)
 	case "ARG":
 		return m.arg(w)
+	case "HERE":
+		return m.here(w)
+	case "BRANCH":
+		return m.branch(w)
+	case "IDENT":
+		ok = ident(w.Text)
+	case "GITKEY":
+		ok = gitKey(w.Text)
+	case "COUNT":
+		ok = number(w.Text) && len(strings.TrimLeft(w.Text, "+-0")) <= 7
 	case "OPTS":
 		return m.opts(w)
 	case "REF":
@@ -103,10 +117,15 @@ func (m *match) path(kind string, w Word) error {
 	case w.Text != "" && strings.ContainsAny(w.Text[:1], "+@") && !freePrograms.Has(m.program) && m.program != "git":
 		// less +!id and bash +n run what follows, nm @FILE and 7z @FILE read options or names from FILE
 		return unproven(quote(w.Text), " could be an option of ", m.program, "; write ./", w.Text)
+	case strings.Contains(w.Text, "://"):
+		return unproven(quote(w.Text), " is an address, not a file")
 	case strings.Contains(w.Text, ":") && remoteNames.Has(m.program):
 		return unproven(quote(w.Text), " could name another machine for ", m.program)
 	}
 	m.claim(verbs[kind], w)
+	if m.program == "git" && (kind == "FILE" || kind == "TREE") && w.Vague == "" {
+		m.pathspec(w)
+	}
 	if kind == "DIR" {
 		if !w.Literal() {
 			return unproven("the directory that ", m.label, " works in is not known")
