@@ -75,23 +75,12 @@ func (b *book) informs(name string, args []Word) (Meaning, bool) {
 		}
 	}
 	for _, f := range flags {
-		if !last.Literal() || last.Text != f {
-			continue
-		}
-		switch {
-		case !viewers.Has(name) || len(args) == 1:
+		if last.Literal() && last.Text == f {
 			return Meaning{Form: name + " " + f, Effect: Reads, Informs: true}, true
-		case len(args) == 2: // shown by what the repository's configuration names
-			return Meaning{Form: name + " " + f, Effect: Builds, Informs: true}, true
 		}
 	}
 	return Meaning{}, false
 }
-
-// viewers are programs that show a page of help with what a repository's
-// configuration names (man.viewer, npm's viewer), and take further words
-// before --help for those of an alias.
-var viewers = NewWordSet("git hg")
 
 // plain reports whether s is a word like a subcommand's.
 func plain(s string) bool {

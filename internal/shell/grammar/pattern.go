@@ -111,7 +111,7 @@ func (m *match) branch(w Word) error {
 	last := path.Base(s)
 	i := strings.LastIndexByte(last, '.')
 	file := i >= 0 && i+1 < len(last) && strings.ToLower(last[i+1:i+2]) != strings.ToUpper(last[i+1:i+2])
-	if file || s == "." || s == ".." || strings.HasPrefix(last, ".") || strings.HasSuffix(s, "/") || strings.ContainsAny(s, "*?[:") || places.Has(s) {
+	if file || s == ".." || strings.HasPrefix(last, ".") && s != "." || strings.HasSuffix(s, "/") || strings.ContainsAny(s, "*?[:") || places.Has(s) {
 		return unproven(quote(s), " can be a path, and what was changed there would be lost; git switch takes branches only")
 	}
 	return m.ref(w)
