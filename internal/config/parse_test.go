@@ -150,7 +150,7 @@ func TestHostileFilesTakeNoTime(t *testing.T) {
 		put(t, in.projectFile(), content)
 		start := time.Now()
 		errs := refused(t, in)
-		if took := time.Since(start); took > 5*time.Second {
+		if took := time.Since(start); took > time.Minute { // what is not linear takes hours
 			t.Errorf("%s took %v", name, took)
 		}
 		if len(errs.Error()) > 10000 {
