@@ -92,7 +92,7 @@ func (b *book) informs(name string, args []Word) (Meaning, bool) {
 // viewers are programs that show a page of help with what a repository's
 // configuration names (man.viewer, npm's viewer), and take further words
 // before --help for those of an alias.
-var viewers = set("git hg")
+var viewers = set("git hg rustup")
 
 // plain reports whether s is a word like a subcommand's.
 func plain(s string) bool {
