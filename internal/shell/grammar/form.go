@@ -53,7 +53,7 @@ type value struct {
 var kinds = []string{
 	"TEXT", "NUM", "NAME", "FILE", "TREE", "WRITE", "WTREE", "DELETE", "MOVE", "EXEC", "DIR", "ARG", "REF", "PKG",
 	"HOST", "URL", "ASSIGN", "KV", "SED", "AWK", "JQ", "CODE", "CMD", "SCRIPT", "GITCONF", "OPTS", "PROG", "GOAL", "REMOTE", "KUBE", "NPM", "PLUS", "GOMOD", "FORGE",
-	"GLOB", "LINES", "GITKEY", "BRANCH", "HERE", "IDENT", "COUNT",
+	"GLOB", "LINES", "GITKEY", "BRANCH", "HERE", "IDENT", "COUNT", "ENVFILE",
 }
 
 // parse adds what a line says to the tree below root.

@@ -204,7 +204,7 @@ func TestMeaning(t *testing.T) {
 		{"lenient p:-I", "! a flag of lenient is not known"},
 		{"lenient p:--a=", "! a flag of lenient is not known"},
 		{"lenient g:--a=*", "! a flag of lenient is not known"},
-		{"lenient g:*.go", "lenient build"},
+		{"lenient g:*.go", "lenient build; use *.go"},
 		{"lenient u:X", "! the variable X is not set in this line"},
 		{"lenient -C sub x/y", "lenient build; enter sub; use x/y in sub"},
 		{"closed a", "closed build"},

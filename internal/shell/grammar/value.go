@@ -41,6 +41,10 @@ func (m *match) value(v value, w Word) error {
 		ok = number(w.Text)
 	case "ARG":
 		return m.arg(w)
+	case "ENVFILE": // what a program of the repository reads anyway
+		if ok = plainName(strings.TrimPrefix(w.Text, "./")); !ok {
+			return m.arg(w)
+		}
 	case "HERE":
 		return m.here(w)
 	case "BRANCH":
@@ -147,7 +151,7 @@ func (m *match) arg(w Word) error {
 	if _, v, ok := strings.Cut(s, "="); ok && v != "" {
 		return m.arg(Word{Text: v, Glob: w.Glob})
 	}
-	if strings.Contains(s, "/") || s == ".." || strings.HasPrefix(s, "~") {
+	if strings.ContainsAny(s, "/._") || strings.HasPrefix(s, "~") { // else it is no file that matters
 		m.claim(Use, w)
 	}
 	return nil
