@@ -75,12 +75,16 @@ func (b *book) informs(name string, args []Word) (Meaning, bool) {
 		}
 	}
 	for _, f := range flags {
-		if last.Literal() && last.Text == f {
+		if last.Literal() && last.Text == f && (len(args) <= 2 || !aliases.Has(name)) {
 			return Meaning{Form: name + " " + f, Effect: Reads, Informs: true}, true
 		}
 	}
 	return Meaning{}, false
 }
+
+// aliases are programs of which further words before --help can be what an
+// alias or a subcommand runs (git bisect run make --help).
+var aliases = NewWordSet("git hg rustup")
 
 // plain reports whether s is a word like a subcommand's.
 func plain(s string) bool {
