@@ -1,5 +1,6 @@
 # make check   without privileges: formatting, vet, linters, unit tests
 # make test    everything, as root and as an ordinary user
+# make corpus  what the policy says to the labelled command lines
 # make fuzz    every fuzz target for FUZZTIME each
 # make bench   measures, into bench/results
 # make vuln    Go's vulnerability database (needs the network)
@@ -26,7 +27,7 @@ RACE_SKIP = /(cmd|bench)/|/internal/linux/rawproc|/internal/sandbox/|/internal/r
 RACE_PACKAGES = $(shell $(GO) list ./... | grep -Ev '$(RACE_SKIP)')
 TEST_TIMEOUT ?= 15m
 
-.PHONY: coverage differential all build check format vet lint test race test-root test-user test-here test-degraded test-deps cross generate generated fuzz bench vuln clean
+.PHONY: coverage differential all build check format vet lint test corpus race test-root test-user test-here test-degraded test-deps cross generate generated fuzz bench vuln clean
 
 all: check build
 
@@ -69,12 +70,17 @@ race:
 		echo "race: no C compiler: without the race detector"; $(GO) test $(RACE_PACKAGES); \
 	fi
 
-test: test-deps build vet cross race
+test: test-deps build vet cross race corpus
 	@if [ "$$(id -u)" = 0 ]; then \
 		$(MAKE) -k --no-print-directory test-root test-user; \
 	else \
 		$(MAKE) --no-print-directory test-here; \
 	fi
+
+# How many lines of each category of the corpus the policy allows; the page
+# docs/policy-corpus.md holds the same table.
+corpus:
+	@$(GO) test -count=1 -v -run '^TestBenignHardlyEverAsks$$' ./internal/policy
 
 test-deps:
 	scripts/test-deps

@@ -129,12 +129,14 @@ func TestBenignHardlyEverAsks(t *testing.T) {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-26s %6s %10s %10s\n", "category", "lines", "no sandbox", "contained")
+	fmt.Fprintf(&b, "| %-26s | lines | without a sandbox | contained |\n|---|---|---|---|\n", "category")
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		c := counts[name]
-		fmt.Fprintf(&b, "%-26s %6d %9.1f%% %9.1f%%\n", name, c.all, 100*float64(c.bare)/float64(c.all), 100*float64(c.inside)/float64(c.all))
+		fmt.Fprintf(&b, "| %-26s | %5d | %16.1f%% | %8.1f%% |\n", name, c.all, 100*float64(c.bare)/float64(c.all), 100*float64(c.inside)/float64(c.all))
 	}
+	b.WriteString("\n" + dangerousTable(t, p))
 	t.Log("\n" + b.String())
+	corpusPage(t, b.String())
 	for _, g := range []struct {
 		names []string
 		want  float64
@@ -148,5 +150,53 @@ func TestBenignHardlyEverAsks(t *testing.T) {
 		if rate := float64(inside) / float64(all); rate < g.want {
 			t.Errorf("%v: %.1f%% of %d lines are allowed, want %.0f%%", g.names, 100*rate, all, 100*g.want)
 		}
+	}
+}
+
+// dangerousTable counts the verdicts on the dangerous lines in normal mode.
+func dangerousTable(t *testing.T, p *Policy) string {
+	t.Helper()
+	counts := map[string]*[2][3]int{}
+	for _, l := range corpus(t, "dangerous.tsv") {
+		if counts[l.category] == nil {
+			counts[l.category] = &[2][3]int{}
+		}
+		q := ask4(l.command)
+		counts[l.category][0][p.Decide(&q).Verdict]++
+		q.Contained = true
+		counts[l.category][1][p.Decide(&q).Verdict]++
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "| %-26s | denied | asked | allowed | allowed where contained |\n|---|---|---|---|---|\n", "category")
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		c := counts[name]
+		fmt.Fprintf(&b, "| %-26s | %6d | %5d | %7d | %23d |\n", name, c[0][bawn.Deny], c[0][bawn.Ask], c[0][bawn.Allow], c[1][bawn.Allow])
+	}
+	return b.String()
+}
+
+const corpusDocs = "../../docs/policy-corpus.md"
+
+// corpusPage keeps the page about the corpus true.
+func corpusPage(t *testing.T, tables string) {
+	t.Helper()
+	if os.Getenv("BAWN_CORPUS") != "" {
+		return // other lines
+	}
+	page, err := os.ReadFile(corpusDocs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mark = "<!-- tables -->\n"
+	text, old, ok := strings.Cut(string(page), mark)
+	switch {
+	case !ok:
+		t.Errorf("%s lacks %s", corpusDocs, mark)
+	case *update:
+		if err := os.WriteFile(corpusDocs, []byte(text+mark+"\n"+tables), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	case old != "\n"+tables:
+		t.Errorf("%s is not true any more; run go test ./internal/policy -run TestBenignHardlyEverAsks -update", corpusDocs)
 	}
 }
