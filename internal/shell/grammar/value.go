@@ -33,63 +33,19 @@ func (m *match) value(v value, w Word) error {
 	if !w.Literal() && !clean && !(v.kind == "ARG" && w.Glob) {
 		return unproven("a word of ", m.label, " is not known")
 	}
-	ok := false
 	switch v.kind {
-	case "word":
-		ok = slices.Contains(v.words, w.Text)
-	case "NUM":
-		ok = number(w.Text)
 	case "ARG":
 		return m.arg(w)
-	case "ENVFILE": // what a program of the repository reads anyway
-		if ok = plainName(strings.TrimPrefix(w.Text, "./")); !ok {
-			return m.arg(w)
-		}
 	case "HERE":
 		return m.here(w)
 	case "BRANCH":
 		return m.branch(w)
-	case "IDENT":
-		ok = ident(w.Text)
-	case "GITKEY":
-		ok = gitKey(w.Text)
-	case "COUNT":
-		ok = number(w.Text) && len(strings.TrimLeft(w.Text, "+-0")) <= 7
 	case "OPTS":
 		return m.opts(w)
 	case "REF":
 		return m.ref(w)
-	case "REMOTE":
-		ok = remoteName(w.Text)
 	case "GOAL":
 		return m.goal(w)
-	case "KUBE":
-		ok = !strings.HasPrefix(w.Text, "-") && plainName(strings.NewReplacer("/", "", ",", "").Replace(w.Text)) &&
-			!strings.Contains(strings.ToLower(w.Text), "secret")
-	case "FORGE":
-		if ok = !transport(w.Text) && !strings.HasPrefix(w.Text, "-"); ok && !forge(w.Text) {
-			m.claim(Connect, w)
-		}
-	case "GOMOD":
-		if ok = packageName(w.Text); ok && strings.Contains(domainOf(w.Text), ".") {
-			m.claim(Connect, Word{Text: domainOf(w.Text)}) // where the module comes from
-		}
-	case "PKG":
-		ok = packageName(w.Text)
-	case "NPM":
-		ok = packageName(w.Text) && (strings.HasPrefix(w.Text, "@") && scoped("@"+strings.ReplaceAll(w.Text[1:], "@", ".")) || !strings.Contains(w.Text, "/"))
-	case "PLUS":
-		ok = strings.HasPrefix(w.Text, "+")
-	case "GITCONF":
-		ok = gitSetting(w.Text)
-	case "HOST", "URL":
-		if ok = !transport(w.Text) && (v.kind == "HOST" || strings.Contains(w.Text, "://") || strings.Contains(w.Text, "@")); ok {
-			m.claim(Connect, w)
-		}
-	case "ASSIGN":
-		if ok = assigns(w.Text); ok {
-			m.claim(Setenv, w)
-		}
 	case "SED":
 		if w.Text == "" && m.form.effect == Writes {
 			return unproven("sed -i '' takes another word for its script on macOS")
@@ -99,11 +55,62 @@ func (m *match) value(v value, w Word) error {
 		return awk(w.Text)
 	case "JQ":
 		return jq(w.Text)
+	case "ENVFILE": // what a program of the repository reads anyway
+		if !plainName(strings.TrimPrefix(w.Text, "./")) {
+			return m.arg(w)
+		}
+		return nil
 	}
-	if !ok { // also CODE
+	if !m.plainly(v, w) { // also CODE
 		return unproven(quote(w.Text), " is not known to be harmless for ", m.label)
 	}
 	return nil
+}
+
+// plainly accepts what needs no more than a look at the text, and claims what
+// it names.
+func (m *match) plainly(v value, w Word) (ok bool) {
+	switch s := w.Text; v.kind {
+	case "word":
+		return slices.Contains(v.words, s)
+	case "NUM":
+		return number(s)
+	case "IDENT":
+		return ident(s)
+	case "GITKEY":
+		return gitKey(s)
+	case "COUNT":
+		return number(s) && len(strings.TrimLeft(s, "+-0")) <= 7
+	case "REMOTE":
+		return remoteName(s)
+	case "KUBE":
+		return !strings.HasPrefix(s, "-") && plainName(strings.NewReplacer("/", "", ",", "").Replace(s)) && !strings.Contains(strings.ToLower(s), "secret")
+	case "PKG":
+		return packageName(s)
+	case "NPM":
+		return packageName(s) && (strings.HasPrefix(s, "@") && scoped("@"+strings.ReplaceAll(s[1:], "@", ".")) || !strings.Contains(s, "/"))
+	case "PLUS":
+		return strings.HasPrefix(s, "+")
+	case "GITCONF":
+		return gitSetting(s)
+	case "FORGE":
+		if ok = !transport(s) && !strings.HasPrefix(s, "-"); ok && !forge(s) {
+			m.claim(Connect, w)
+		}
+	case "GOMOD":
+		if ok = packageName(s); ok && strings.Contains(domainOf(s), ".") {
+			m.claim(Connect, Word{Text: domainOf(s)}) // where the module comes from
+		}
+	case "HOST", "URL":
+		if ok = !transport(s) && (v.kind == "HOST" || strings.Contains(s, "://") || strings.Contains(s, "@")); ok {
+			m.claim(Connect, w)
+		}
+	case "ASSIGN":
+		if ok = assigns(s); ok {
+			m.claim(Setenv, w)
+		}
+	}
+	return ok
 }
 
 // path claims a path. One that is not known is no proof, unless the
