@@ -52,6 +52,12 @@ func (p *Policy) usePathAs(q *Question, j *judgement, u use) {
 		inner.lower(stageProtected, bawn.Deny, "builtin:protected:"+pr.pattern, bawn.Builtin, pr.reason)
 		j.fixed = true
 	}
+	if u.verb == grammar.Use || u.verb == grammar.Enter {
+		if pr, ok := p.known.protectedBy(q, bawn.Write, u.path, u.pattern); ok {
+			inner.lower(stageProtected, bawn.Ask, "builtin:protected:"+pr.pattern, bawn.Builtin, "a tool may change it: "+pr.reason)
+			j.fixed = true
+		}
+	}
 	if reachesProtected(q, u) {
 		inner.lower(stageProtected, bawn.Ask, "builtin:protected-below", bawn.Builtin, "it reaches protected paths below "+u.path)
 		j.fixed = true

@@ -29,6 +29,10 @@ func steers(name string, w grammar.Word) bool {
 // assigned to them.
 var inherited = map[string]bool{"PATH": true, "HOME": true, "TERM": true, "USER": true, "LOGNAME": true, "SHELL": true, "LANG": true, "TMPDIR": true}
 
+// pinned reports whether a variable may be one of those with which the caller
+// keeps git from running what a repository names.
+func pinned(name string) bool { return strings.HasPrefix(name, "GIT_") }
+
 // assign sets a variable in st.
 func (r *reader) assign(st *state, name string, v value, n syntax.Node) {
 	old := r.variable(st, name)
@@ -46,7 +50,7 @@ func (r *reader) assign(st *state, name string, v value, n syntax.Node) {
 // shows. Programs must not see it.
 func (r *reader) fillVariable(st *state, name string, w grammar.Word, n syntax.Node) {
 	r.assign(st, name, value{word: w}, n)
-	if v, _ := st.lookup(name, false); v.exported {
+	if v, _ := st.lookup(name, false); v.exported || pinned(name) {
 		r.opaque("it sets "+name+", which programs see", n)
 	}
 }

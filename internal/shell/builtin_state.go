@@ -117,7 +117,7 @@ func sets(_ *reader, args []grammar.Word, st *state) outcome {
 	return outcome{}
 }
 
-var shoptNames = grammar.NewWordSet("nullglob globstar dotglob failglob nocaseglob inherit_errexit extglob")
+var shoptNames = grammar.NewWordSet("nullglob globstar failglob nocaseglob inherit_errexit extglob")
 
 func shopts(_ *reader, args []grammar.Word, _ *state) outcome {
 	_, names, ok := options(args, "suqp")
@@ -152,6 +152,9 @@ func unset(_ *reader, args []grammar.Word, st *state) outcome {
 	for _, w := range names {
 		if !plainName(w.Text) || steers(w.Text, grammar.Word{}) {
 			return outcome{opaque: "a subscript can run what the values in it say"}
+		}
+		if w.Text == "PATH" || pinned(w.Text) {
+			return outcome{opaque: "without " + w.Text + " other programs may run"} // without PATH, those of the current directory
 		}
 		if v, isFunc := st.lookup(w.Text, true); isFunc {
 			st.bind(w.Text, value{isFunc: v.isFunc}) // which of the two goes is not certain

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"path"
 	"strings"
 	"unicode/utf8"
 
@@ -126,6 +127,9 @@ func (r *reader) run(cmd Command, st *state, m mode) (yes, no state) {
 	words := proof(cmd.Words)
 	if subscripts(words) {
 		r.record(Opaque{Reason: "a test can run what the values in it say", Text: escape(name), Offset: cmd.Offset})
+	}
+	if path.Base(name) == "git" && strings.HasSuffix(st.lost, "env") {
+		r.record(Opaque{Reason: "env can remove the variables that keep git from running what a repository names", Text: escape(name), Offset: cmd.Offset})
 	}
 	meaning, err := meaningOf(words)
 	cmd.Meaning = meaning

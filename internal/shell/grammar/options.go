@@ -62,7 +62,7 @@ func (m *match) opts(w Word) error {
 		if i := strings.IndexAny(field, "/~"); i > 0 && strings.HasPrefix(field, "-") {
 			field = field[i:] // -I/usr/include
 		}
-		if strings.HasPrefix(field, "/") || strings.HasPrefix(field, "~") || strings.Contains("/"+field+"/", "/../") {
+		if strings.HasPrefix(field, "/") || strings.HasPrefix(field, "~") || strings.HasPrefix(field, ".") || strings.Contains("/"+field+"/", "/../") {
 			m.claim(Use, Word{Text: field})
 		}
 	}
