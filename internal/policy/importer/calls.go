@@ -122,7 +122,7 @@ func parseCall(tokens []token) call {
 
 func shorten(s string) string {
 	if r := []rune(s); len(r) > 120 {
-		return string(r[:120]) + "…"
+		return string(r[:120]) + "..."
 	}
 	return s
 }

@@ -154,9 +154,9 @@ func (n *node) string() (string, bool) {
 func (n *node) text() string {
 	switch {
 	case n.kind == '{':
-		return "{…}"
+		return "{...}"
 	case n.kind == '[':
-		return "[…]"
+		return "[...]"
 	case n.value == nil:
 		return "null"
 	}

@@ -85,12 +85,12 @@ func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) 
 func shown(v any) string {
 	switch v := v.(type) {
 	case map[string]any:
-		return "{…}"
+		return "{...}"
 	case []any:
 		if list, ok := texts(v); ok {
 			return fmt.Sprintf("%q", list)
 		}
-		return "[…]"
+		return "[...]"
 	}
 	return fmt.Sprint(v)
 }
