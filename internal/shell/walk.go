@@ -307,6 +307,8 @@ func (r *reader) function(c *syntax.FuncDecl, st *state) {
 		r.opaque("a function that another command defines as it runs", c)
 	case builtinOf(name) != nil, reserved.Has(name), name == "command_not_found_handle", !plainName(name):
 		r.opaque("a function with the name of something else", c)
+	case c.RsrvWord:
+		r.opaque("a function that is defined with the word function, which dash does not know", c)
 	case !compound(c.Body):
 		r.opaque("a function whose body is no compound command: shells disagree on where it ends", c)
 	default:
