@@ -3,6 +3,7 @@
 # make corpus  what the policy says to the labelled command lines
 # make fuzz    every fuzz target for FUZZTIME each
 # make bench   measures, into bench/results
+# make runsc   gVisor's runsc, as bin/runsc
 # make vuln    Go's vulnerability database (needs the network)
 
 export CGO_ENABLED = 0
@@ -10,24 +11,27 @@ GO ?= go
 FUZZTIME ?= 10s
 TARGETS = linux/amd64 linux/arm64 darwin/arm64
 
-# What the tests may not skip. As an ordinary user "root" and "cgroup" go: the
-# first is not to be had, the second only where somebody delegated a group.
-BAWN_TEST_REQUIRE ?= root,user,userns,landlock,seccomp,notify,cgroup,bash,dash,git,go,cc,node,python3,make,tmux,vim,less,bwrap,strace,npm-agents
+# What the tests may not skip. As an ordinary user "root", "cgroup", "docker" and
+# "runsc" go: the first is not to be had, the second only where somebody
+# delegated a group, and the engines of the tests belong to root.
+BAWN_TEST_REQUIRE ?= root,user,userns,landlock,seccomp,notify,cgroup,bash,dash,git,go,cc,node,python3,make,tmux,vim,less,bwrap,strace,dig,getent,npm-agents,curl,openssl,ssh,dnsmasq,iproute2,java,pip,apt,postgres,wget,sshd,keyring,chromium,scope,tun,docker,runsc,podman
 
-# Where test-deps puts the agents that the tests run.
-export BAWN_TEST_AGENTS ?= $(if $(filter 0,$(shell id -u)),/var/cache,$(HOME)/.cache)/bawn-agents
+# Where test-deps puts the agents that the tests run, and gVisor's program.
+TEST_CACHE = $(if $(filter 0,$(shell id -u)),/var/cache,$(HOME)/.cache)
+export BAWN_TEST_AGENTS ?= $(TEST_CACHE)/bawn-agents
+export BAWN_TEST_RUNSC ?= $(TEST_CACHE)/bawn-runsc/runsc
 comma = ,
 empty =
 space = $(empty) $(empty)
-USER_REQUIRE = $(subst $(space),$(comma),$(filter-out root cgroup,$(subst $(comma),$(space),$(BAWN_TEST_REQUIRE))))
+USER_REQUIRE = $(subst $(space),$(comma),$(filter-out root cgroup docker runsc podman,$(subst $(comma),$(space),$(BAWN_TEST_REQUIRE))))
 
 # The child between fork and exec runs no Go runtime, so it can't be watched
 # by the race detector; what starts such children is tested without it.
-RACE_SKIP = /(cmd|bench)/|/internal/linux/rawproc|/internal/sandbox/|/internal/runner|/internal/doctor
+RACE_SKIP = /(cmd|bench|test)/|/internal/linux/rawproc|/internal/sandbox/|/internal/runner|/internal/doctor|/internal/daemon/relay|/internal/executor
 RACE_PACKAGES = $(shell $(GO) list ./... | grep -Ev '$(RACE_SKIP)')
-TEST_TIMEOUT ?= 15m
+TEST_TIMEOUT ?= 25m
 
-.PHONY: coverage differential all build check format vet lint test corpus race test-root test-user test-here test-degraded test-deps cross generate generated fuzz bench vuln clean
+.PHONY: runsc web web-check coverage differential all build check format vet lint test corpus race test-root test-user test-here test-degraded test-deps cross generate generated fuzz bench vuln clean
 
 all: check build
 
@@ -54,17 +58,37 @@ bin/golangci-lint bin/govulncheck bin/staticcheck: tools/go.mod tools/go.sum
 	$(GO) build -C tools -o ../bin/ $$(cd tools && $(GO) list -f '{{.ImportPath}}' tool | grep '/$(@F)$$')
 	@touch $@
 
-generate:
+# gVisor's program, for provider "gvisor" and its tests: about three minutes, once.
+runsc: bin/runsc
+bin/runsc: tools/gvisor/go.mod tools/gvisor/go.sum
+	$(GO) build -C tools/gvisor -trimpath -ldflags "-s -w" -o ../../bin/runsc gvisor.dev/gvisor/runsc
+	@touch $@
+
+# The page that bawnd serves is built by hand and committed, so that "go
+# install" needs no node; web-check shows that what is committed is what its
+# source gives.
+web:
+	scripts/web build
+
+web-check:
+	scripts/web check
+
+PROTO_TOOLS = bin/buf bin/protoc-gen-go bin/protoc-gen-connect-go
+$(PROTO_TOOLS): tools/proto/go.mod tools/proto/go.sum
+	$(GO) build -C tools/proto -o ../../bin/ $$(cd tools/proto && $(GO) list -f '{{.ImportPath}}' tool | grep '/$(@F)$$')
+	@touch $@
+
+generate: $(PROTO_TOOLS)
 	$(GO) generate ./...
 
-generated:
+generated: $(PROTO_TOOLS)
 	scripts/generated
 
 # Without a C compiler the same tests run without the race detector. With one,
 # what forks is tested with the C library's threads too.
 race:
 	@if command -v $${CC:-gcc} >/dev/null; then \
-		echo "$(GO) test -race"; CGO_ENABLED=1 $(GO) test -race $(RACE_PACKAGES) && \
+		echo "$(GO) test -race"; GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 scripts/steady $(GO) test -race $(RACE_PACKAGES) && \
 		echo "$(GO) test, with a C library" && CGO_ENABLED=1 $(GO) test ./internal/linux/rawproc; \
 	else \
 		echo "race: no C compiler: without the race detector"; $(GO) test $(RACE_PACKAGES); \
@@ -72,7 +96,7 @@ race:
 
 test: test-deps build vet cross race corpus
 	@if [ "$$(id -u)" = 0 ]; then \
-		$(MAKE) -k --no-print-directory test-root test-user; \
+		$(if $(DRY),,$(BUILT)) $(MAKE) -k --no-print-directory BUILT= test-root test-user; \
 	else \
 		$(MAKE) --no-print-directory test-here; \
 	fi
@@ -91,14 +115,24 @@ cross:
 		GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build -o /dev/null ./... || exit 1; \
 	done
 
+# What is the same for whoever runs it, and takes long, is tested by one of them:
+# texts and rules by root, the page in a browser by the ordinary user.
+BY_ROOT = /internal/(shell|policy)(/|$$)
+BY_USER = /test/web$$
+
+# The programs that tests start are built for one run, never taken from another,
+# and not for "make -n".
+BUILT = scripts/built
+DRY = $(findstring n,$(firstword -$(MAKEFLAGS)))
+
 test-root:
-	BAWN_TEST_REQUIRE=$(BAWN_TEST_REQUIRE) $(GO) test -count=1 -timeout $(TEST_TIMEOUT) ./...
+	BAWN_TEST_REQUIRE=$(BAWN_TEST_REQUIRE) $(BUILT) scripts/steady $(GO) test -count=1 -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -Ev '$(BY_USER)')
 
 test-user:
-	BAWN_TEST_REQUIRE=$(USER_REQUIRE) scripts/as-user -timeout $(TEST_TIMEOUT) ./...
+	BAWN_TEST_REQUIRE=$(USER_REQUIRE) $(BUILT) scripts/steady scripts/as-user -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -Ev '$(BY_ROOT)')
 
 test-here:
-	BAWN_TEST_REQUIRE=$(USER_REQUIRE) $(GO) test -count=1 -timeout $(TEST_TIMEOUT) ./...
+	BAWN_TEST_REQUIRE=$(USER_REQUIRE) $(BUILT) scripts/steady $(GO) test -count=1 -timeout $(TEST_TIMEOUT) ./...
 	@echo "test: this was the ordinary user's half; run \"make test\" as root for both"
 
 # The same attacks on Debian's 6.1 kernel under qemu: Landlock ABI 2, cgroup

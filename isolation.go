@@ -1,6 +1,7 @@
 package bawn
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 )
@@ -122,11 +123,81 @@ func (r Resources) MarshalJSON() ([]byte, error) {
 		plain
 		Timeout string `json:"timeout,omitempty"`
 	}{plain: plain(r)}
-	if r.Timeout > 0 {
+	if r.Timeout != 0 {
 		out.Timeout = r.Timeout.String()
 	}
 	return json.Marshal(out)
 }
+
+// UnmarshalJSON reads what MarshalJSON writes and nothing else.
+func (r *Resources) UnmarshalJSON(data []byte) error {
+	type plain Resources
+	var in struct {
+		plain
+		Timeout string `json:"timeout"`
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(&in)
+	if err == nil && in.Timeout != "" {
+		in.plain.Timeout, err = time.ParseDuration(in.Timeout)
+	}
+	*r = Resources(in.plain)
+	return err
+}
+
+// Egress says what a session with NetworkAllowlist reaches. Entries are in the
+// forms of package netrule. The zero Egress reaches nothing.
+type Egress struct {
+	Hosts     []string      `json:"hosts,omitempty"`           // by name: "*.example.org:443"
+	HTTP      []string      `json:"http,omitempty"`            // requests: "api.example.org GET /v1/**"; the host is opened
+	Git       []string      `json:"git,omitempty"`             // repositories: "example.org fetch", "example.org push team/* refs/heads/x/*"
+	Closed    []string      `json:"closed,omitempty"`          // hosts about which only entries count that are no wider: else nobody is asked
+	HostPorts []string      `json:"host_ports,omitempty"`      // of the host's own loopback: "5432"
+	Ports     []string      `json:"ports,omitempty"`           // of the guest, published on the host's loopback: "8080:3000"
+	Secrets   []string      `json:"secrets,omitempty"`         // names of the vault's secrets that may be put in; "*" is all bound ones
+	SSHAgent  bool          `json:"ssh_agent,omitempty"`       // the human's ssh-agent signs logins to Hosts with port 22
+	Proxy     string        `json:"proxy,omitempty"`           // the upstream proxy's URL, "" for that of the environment, or NoProxy
+	Ask       time.Duration `json:"-"`                         // "ask_timeout": how long a connection waits for the human's answer; 0: nobody is asked
+	Only      bool          `json:"only,omitempty"`            // what no entry names is refused, whatever other rules say, and nobody is asked
+	MaxConns  int64         `json:"max_connections,omitempty"` // to one host at a time; 0: no limit stated
+	MaxOutMB  int64         `json:"max_out_mb,omitempty"`      // sent to one host in the session, MiB; 0: no limit stated
+}
+
+// MarshalJSON writes what is stated, by the names of the configuration; the
+// patience as it is written there, such as "30s".
+func (e Egress) MarshalJSON() ([]byte, error) {
+	type plain Egress
+	out := struct {
+		plain
+		Ask string `json:"ask_timeout,omitempty"`
+	}{plain: plain(e)}
+	if e.Ask != 0 {
+		out.Ask = e.Ask.String()
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes and nothing else.
+func (e *Egress) UnmarshalJSON(data []byte) error {
+	type plain Egress
+	var in struct {
+		plain
+		Ask string `json:"ask_timeout"`
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(&in)
+	if err == nil && in.Ask != "" {
+		in.plain.Ask, err = time.ParseDuration(in.Ask)
+	}
+	*e = Egress(in.plain)
+	return err
+}
+
+// NoProxy is an Egress.Proxy that stands for no upstream proxy, whatever the
+// environment says.
+const NoProxy = "none"
 
 // An Isolation is what a session may see and use. Its zero value has no
 // writable path, no network, no environment and no device.
@@ -135,7 +206,7 @@ type Isolation struct {
 	Workspace string // absolute; the session's working tree
 	Mounts    []Mount
 	Network   NetworkMode
-	Hosts     []string // for NetworkAllowlist
+	Egress    Egress   // for NetworkAllowlist
 	Env       []string // names of variables passed through; a trailing * is a prefix
 	SetEnv    []string // NAME=value
 	Caches    CacheMode
@@ -143,6 +214,7 @@ type Isolation struct {
 	Resources Resources
 	Devices   []string // names below /dev beyond the minimal set
 	Protect   bool     // K6: files that the host executes later can't be written
+	DockerAPI bool     // a filtered Docker socket of the session's own (SPEC P5)
 }
 
 // Strength says how well a provider enforces one attribute. The zero Strength

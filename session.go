@@ -3,6 +3,7 @@ package bawn
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 )
 
@@ -60,6 +61,16 @@ type Answer struct {
 	Scope   Scope
 	By      string
 	At      time.Time
+	Why     string // in the human's words, or ""
+}
+
+// Denial is what a guest is told of a no: that it was the human's, and their
+// words, quoted, where there are any.
+func (a Answer) Denial() string {
+	if a.Why == "" {
+		return "the human said no"
+	}
+	return "denied by the human: " + strconv.Quote(a.Why)
 }
 
 // A Grant is what an answer "always" or "for this session" leaves behind.
@@ -96,11 +107,43 @@ func (s Secret) String() string { return "[redacted]" }
 // MarshalText writes "[redacted]".
 func (s Secret) MarshalText() ([]byte, error) { return []byte("[redacted]"), nil }
 
+// A Place says where in a request a secret is put. The zero Place is nowhere.
+type Place uint8
+
+const (
+	_       Place = iota
+	Header        // the value of the header Binding.Name
+	Bearer        // Authorization: Bearer VALUE
+	Basic         // the password of Authorization: Basic; Binding.Name is the user
+	InQuery       // the query parameter Binding.Name
+	Signed        // the request is signed with it: AWS Signature Version 4; Binding.Name is REGION/SERVICE, "*" or "" any
+)
+
+var placeNames = []string{"", "header", "bearer", "basic", "query", "aws"}
+
+// String returns the place's name, or "invalid".
+func (p Place) String() string { return name(placeNames, uint8(p)) }
+
+// MarshalText writes the place's name.
+func (p Place) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText accepts exactly the names of the places.
+func (p *Place) UnmarshalText(text []byte) error {
+	n, err := unmarshalName("place", placeNames, text)
+	*p = Place(n)
+	return err
+}
+
 // A Binding says where a secret may be put. The zero Binding names nowhere.
 type Binding struct {
 	Secret string // its name in the vault
-	Host   string // into requests to this host …
-	Header string // … in this header
-	File   string // as this masked file
-	Env    string // as this variable, the last resort
+	Host   string // only into requests to this host (a netrule host) …
+	Place  Place  // … and there only here
+	Name   string // of the header or the parameter, the user of Basic, or what is Signed
+	File   string // the guest finds the placeholder in this masked file, or "" …
+	Format string // … which is written so: npmrc, netrc, kubeconfig, gh, aws, raw
+	Env    string // and in this variable, or ""
+	// Placeholder is what the guest holds in place of the value: of the same
+	// shape, and worth nothing.
+	Placeholder string
 }

@@ -50,9 +50,16 @@ var zeroes = map[string]func() bool{
 		s := Session{}
 		return s.Mode == ModePlan && s.Autonomy == AutonomyNone && closed(s.Isolation) && s.Provider == ""
 	},
-	"Ticket":    func() bool { return !Ticket{}.Permits("", [32]byte{}, time.Time{}) },
-	"Secret":    func() bool { return len(Secret{}.Reveal()) == 0 },
-	"Binding":   func() bool { return Binding{} == Binding{Secret: "", Host: "", Header: "", File: "", Env: ""} },
+	"Ticket": func() bool { return !Ticket{}.Permits("", [32]byte{}, time.Time{}) },
+	"Secret": func() bool { return len(Secret{}.Reveal()) == 0 },
+	"Binding": func() bool {
+		b := Binding{}
+		return b.Host == "" && b.Place.String() == "invalid" && b.File == "" && b.Env == ""
+	},
+	"Place": func() bool { return Place(0).String() == "invalid" },
+	"Egress": func() bool {
+		return len(Egress{}.Hosts)+len(Egress{}.HostPorts)+len(Egress{}.Ports)+len(Egress{}.Secrets) == 0
+	},
 	"Resources": func() bool { return Resources{} == Resources{CPUs: 0} }, // states no limit: the profile does, see the conformance suite
 
 	"Decider":      isNil[Decider],
@@ -65,7 +72,7 @@ func isNil[T any]() bool { var v T; return any(v) == nil }
 
 // closed reports whether nothing can be written, reached or seen.
 func closed(i Isolation) bool {
-	return i.Workspace == "" && len(i.Mounts)+len(i.Hosts)+len(i.Env)+len(i.SetEnv)+len(i.CacheDirs)+len(i.Devices) == 0 &&
+	return i.Workspace == "" && len(i.Mounts)+len(i.Egress.Hosts)+len(i.Env)+len(i.SetEnv)+len(i.CacheDirs)+len(i.Devices) == 0 &&
 		i.Network == NetworkNone && i.Caches == CacheReadOnly
 }
 
@@ -150,6 +157,7 @@ var words = map[string]struct {
 	"Verdict":     {word[Verdict], reader[Verdict], verdictNames, "deny", false},
 	"Kind":        {word[Kind], reader[Kind], kindNames, "invalid", true},
 	"Operation":   {word[Operation], reader[Operation], operationNames, "invalid", true},
+	"Place":       {word[Place], reader[Place], placeNames, "invalid", true},
 	"Source":      {word[Source], reader[Source], sourceNames, "invalid", true},
 	"Access":      {word[Access], reader[Access], accessNames, "hidden", false},
 	"NetworkMode": {word[NetworkMode], reader[NetworkMode], networkNames, "none", false},
@@ -407,5 +415,14 @@ func TestRootIsSmall(t *testing.T) {
 	})
 	if err != nil || files == 0 || files > 12 || lines > 1000 {
 		t.Errorf("%d lines in %d files, %v; want at most 1000 in 12", lines, files, err)
+	}
+}
+
+// What a human says with a no is told as one quoted line.
+func TestDenial(t *testing.T) {
+	for why, want := range map[string]string{"": "the human said no", "use staging": `denied by the human: "use staging"`, "a\nb\x1b[2J\u202e\"": `denied by the human: "a\nb\x1b[2J\u202e\""`} {
+		if got := (Answer{Why: why}).Denial(); got != want {
+			t.Errorf("%q is told as %q; want %q", why, got, want)
+		}
 	}
 }

@@ -68,7 +68,7 @@ func TestPeakMemory(t *testing.T) {
 	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
 	tools, who := place(t)
 	for _, l := range loads {
-		peak, err := peakOf(who.Command(append([]string{tools.bawn, "run", "-q", "--"}, l.argv...)...))
+		peak, err := peakOf(who.Command(append([]string{tools.bawn, "run", "-q", "--net", "none", "--"}, l.argv...)...))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,33 +9,27 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/bawn-dev/bawn/bench/measure"
 )
 
 // options are the flags.
 type options struct {
-	rounds, warmup                   int
-	as, bawn, peers, dockerHost, out string
-	serve                            bool
+	*measure.Bench
+	rounds, warmup          int
+	bawn, peers, dockerHost string
+	serve                   bool
 }
 
 func main() {
-	var o options
+	o := options{Bench: measure.Flags("launch", "root,user")}
 	flag.IntVar(&o.rounds, "rounds", 100, "how often each variant runs")
 	flag.IntVar(&o.warmup, "warmup", 5, "rounds before these that do not count")
-	flag.StringVar(&o.as, "as", "root,user", "users to run as: root, user or both")
 	flag.StringVar(&o.bawn, "bawn", "", "bawn `program` to measure (default: built from this tree)")
 	flag.StringVar(&o.peers, "peers", "", "`directory` that install-peers filled")
 	flag.StringVar(&o.dockerHost, "docker", "", "`address` of a Docker daemon (default: the client's own)")
-	flag.StringVar(&o.out, "out", "", "directory of the result (default: bench/results)")
 	flag.BoolVar(&o.serve, "serve", false, "take samples for another launch (internal)")
-	flag.Parse()
-	if err := o.main(); err != nil {
-		fmt.Fprintf(os.Stderr, "launch: %v\n", err)
-		os.Exit(1)
-	}
+	o.Main(o.main)
 }
 
 func (o *options) main() error {
@@ -45,18 +39,7 @@ func (o *options) main() error {
 	if o.rounds < 1 || o.warmup < 0 {
 		return fmt.Errorf("-rounds %d -warmup %d: want at least 1 and 0", o.rounds, o.warmup)
 	}
-	if o.out == "" {
-		root, err := measure.Root()
-		if err != nil {
-			return err
-		}
-		o.out = filepath.Join(root, "bench", "results")
-	}
-	g, err := measure.NewGround()
-	if err != nil {
-		return err
-	}
-	return errors.Join(o.measure(g), g.Close())
+	return o.OnGround(o.measure)
 }
 
 // measure takes all samples and writes the result. It errs when the budget of
@@ -67,7 +50,7 @@ func (o *options) measure(g *measure.Ground) error {
 		return err
 	}
 	defer t.close()
-	whos, err := g.Whos(o.as)
+	whos, err := o.Users(g)
 	if err != nil {
 		return err
 	}
@@ -85,9 +68,6 @@ func (o *options) measure(g *measure.Ground) error {
 		res.write(r)
 	}
 	peaks := writePeaks(r, t, whos)
-	path, err := r.Save(o.out, "launch")
-	if err == nil {
-		fmt.Println("\nlaunch: written to " + path)
-	}
-	return errors.Join(err, peaks)
+	fmt.Println()
+	return errors.Join(o.Write(r), peaks)
 }

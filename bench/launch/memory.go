@@ -36,7 +36,7 @@ func writePeaks(w *measure.Report, t *tools, whos []measure.Who) error {
 	var over error
 	for _, who := range whos {
 		for _, l := range loads {
-			peak, err := peakOf(who.Command(append([]string{t.bawn, "run", "-q", "--"}, l.argv...)...))
+			peak, err := peakOf(who.Command(append([]string{t.bawn, "run", "-q", "--net", "none", "--"}, l.argv...)...))
 			if err == nil && peak > memoryBudget {
 				err = fmt.Errorf("bawn as %s, session that %s: peak of %.1f MiB; the budget is %d", who.Name, l.name, float64(peak)/1024, memoryBudget/1024)
 			}

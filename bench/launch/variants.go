@@ -125,7 +125,7 @@ func (t *tools) variants(who measure.Who) []variant {
 		{Name: bare, Argv: []string{t.trueProgram}},
 		{Name: "empty Go program", Argv: []string{t.empty}},
 		{Name: "bawn --version", Argv: []string{t.bawn, "--version"}},
-		{Name: native, Argv: []string{t.bawn, "run", "-q", "--", t.trueProgram}},
+		{Name: native, Argv: []string{t.bawn, "run", "-q", "--net", "none", "--", t.trueProgram}},
 	}
 	if t.bwrap != "" {
 		private := strings.Fields(t.bwrap + " --unshare-all --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp")

@@ -7,9 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -64,23 +61,23 @@ func (p *Peer) Ask(question, value any) error {
 }
 
 // CPU returns what the threads of the peer's own process, without its
-// children, have worked so far, or 0 where /proc does not tell. Source: the
-// first number of schedstat, in nanoseconds (Documentation/scheduler/sched-stats).
-func (p *Peer) CPU() time.Duration {
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
-	var sum time.Duration
-	for _, name := range threads {
-		worked, _, _ := strings.Cut(firstLine(name), " ")
-		n, _ := strconv.ParseInt(worked, 10, 64)
-		sum += time.Duration(n)
-	}
-	return sum
-}
+// children, have worked so far, or 0 where /proc does not tell.
+func (p *Peer) CPU() time.Duration { return processCPU(p.PID()) }
+
+// PID is the number of the peer's process.
+func (p *Peer) PID() int { return p.cmd.Process.Pid }
 
 // Close ends the peer: its input ends, and it does.
 func (p *Peer) Close() error {
 	p.in.Close()
 	return p.cmd.Wait()
+}
+
+// Kill ends a peer that might not end by itself.
+func (p *Peer) Kill() error {
+	err := p.cmd.Process.Kill()
+	_ = p.cmd.Wait() // it was killed
+	return err
 }
 
 // Serve answers questions from in on out until in ends.

@@ -65,6 +65,19 @@ func (r *Report) Table(heading []string, rows [][]string) {
 	}
 }
 
+// Compare adds a table of what somebody's variants take, each against the first
+// of names, which is bare.
+func (r *Report) Compare(who Who, names []string, series map[string]Series) {
+	r.Line("\nas %s", who.Name)
+	first := series[names[0]]
+	var rows [][]string
+	for _, name := range names {
+		s := series[name]
+		rows = append(rows, []string{name, Milliseconds(s.Min()), Milliseconds(s.Median()), Milliseconds(s.P95()), Over(s, first).String(), Ratio(s, first).String()})
+	}
+	r.Table([]string{"variant", "min ms", "median ms", "p95 ms", "added ms", "× bare"}, rows)
+}
+
 // Save writes the report to NAME-KERNEL.txt in dir and returns the path.
 func (r *Report) Save(dir, name string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -85,6 +85,11 @@ func Over(a, b Series) Estimate {
 	return paired(a, b, Sample.wall, func(x, y float64) float64 { return (x - y) / 1e6 })
 }
 
+// Value estimates the wall time itself, in milliseconds.
+func Value(s Series) Estimate {
+	return paired(s, s, Sample.wall, func(x, _ float64) float64 { return x / 1e6 })
+}
+
 func (s Sample) wall() float64 { return float64(s.Wall) }
 func (s Sample) cpu() float64  { return float64(s.CPU) }
 

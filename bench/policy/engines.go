@@ -45,8 +45,8 @@ func ours(name string, list []statement, resolve func(string) string) (engine, e
 	p, err := policy.New(ourRules(list), policy.Options{Resolve: resolve})
 	return engine{name, func(r request) (func() (bawn.Verdict, error), error) {
 		q := &policy.Question{
-			Action:    bawn.Action{Kind: r.kind, Operation: ourOperations[r.kind], Resource: r.value, Dir: "/work"},
-			Workspace: "/work", Home: "/home/user", Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate,
+			Action:    bawn.Action{Kind: r.kind, Operation: ourOperations[r.kind], Resource: r.value, Dir: "/home/user/app"},
+			Workspace: "/home/user/app", Home: "/home/user", Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate,
 		}
 		return func() (bawn.Verdict, error) { return p.Decide(q).Verdict, nil }, nil
 	}}, err

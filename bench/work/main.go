@@ -16,26 +16,21 @@ import (
 
 // options are the flags.
 type options struct {
-	rounds, cold        int
-	as, bawn, only, out string
-	serve, once         string
+	*measure.Bench
+	rounds, cold int
+	bawn, only   string
+	serve, once  string
 }
 
 func main() {
-	var o options
+	o := options{Bench: measure.Flags("work", "user")}
 	flag.IntVar(&o.rounds, "rounds", 20, "how often each task runs")
 	flag.IntVar(&o.cold, "cold", 3, "how often those run that take long")
-	flag.StringVar(&o.as, "as", "user", "users to run as: root, user or both")
 	flag.StringVar(&o.bawn, "bawn", "", "bawn `program` to measure (default: built from this tree)")
 	flag.StringVar(&o.only, "only", "", "run only the tasks whose names contain `text`")
-	flag.StringVar(&o.out, "out", "", "directory of the result (default: bench/results)")
 	flag.StringVar(&o.serve, "serve", "", "run tasks for another work in this `workspace` (internal)")
 	flag.StringVar(&o.once, "once", "", "run one `task` in the current directory (internal)")
-	flag.Parse()
-	if err := o.main(); err != nil {
-		fmt.Fprintf(os.Stderr, "work: %v\n", err)
-		os.Exit(1)
-	}
+	o.Main(o.main)
 }
 
 func (o *options) main() error {
@@ -47,18 +42,7 @@ func (o *options) main() error {
 	case o.rounds < 1 || o.cold < 1:
 		return fmt.Errorf("-rounds %d -cold %d: want at least 1", o.rounds, o.cold)
 	}
-	if o.out == "" {
-		root, err := measure.Root()
-		if err != nil {
-			return err
-		}
-		o.out = filepath.Join(root, "bench", "results")
-	}
-	g, err := measure.NewGround()
-	if err != nil {
-		return err
-	}
-	return errors.Join(o.measure(g), g.Close())
+	return o.OnGround(o.measure)
 }
 
 // measure takes all samples and writes the result.
@@ -76,7 +60,7 @@ func (o *options) measure(g *measure.Ground) error {
 	if err != nil {
 		return err
 	}
-	whos, err := g.Whos(o.as)
+	whos, err := o.Users(g)
 	if err != nil {
 		return err
 	}
@@ -89,11 +73,8 @@ func (o *options) measure(g *measure.Ground) error {
 		res.write(r)
 	}
 	r.Load("after")
-	path, err := r.Save(o.out, "work")
-	if err == nil {
-		fmt.Println("\nwork: written to " + path)
-	}
-	return err
+	fmt.Println()
+	return o.Write(r)
 }
 
 // chosen are the tasks that -only and the installed programs leave.

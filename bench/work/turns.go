@@ -67,7 +67,7 @@ func (r *run) open(name string) error {
 	p := &place{who: who}
 	r.places[name] = p
 	serve := []string{r.self, "-serve", who.Workspace}
-	for way, argv := range [][]string{serve, append([]string{r.bawn, "run", "-q", "--"}, serve...)} {
+	for way, argv := range [][]string{serve, append([]string{r.bawn, "run", "-q", "--net", "none", "--"}, serve...)} {
 		if way == guest {
 			if err := p.drivers[bare].Ask(question{Fixture: name}, nil); err != nil {
 				return err
@@ -123,7 +123,7 @@ func (r *run) sample(t task, p *place, way int) (s measure.Sample, err error) {
 	}
 	var argv []string
 	if way == guestStart {
-		argv = []string{r.bawn, "run", "-q"}
+		argv = []string{r.bawn, "run", "-q", "--net", "none"}
 		for _, v := range environ(p.who.Workspace) {
 			argv = append(argv, "--env", v)
 		}

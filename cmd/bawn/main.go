@@ -6,20 +6,15 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 
+	_ "github.com/bawn-dev/bawn/cmd/bawn/first" // does its work when it is initialised
 	"github.com/bawn-dev/bawn/internal/cli"
 )
 
 func main() {
-	dir, err := os.Getwd()
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir) // so that ".." leads where the kernel goes
+	args, code := cli.AsPart(os.Args)
+	if args == nil {
+		os.Exit(code)
 	}
-	if err != nil {
-		dir = "" // it was removed; not everything needs one
-	}
-	os.Exit(cli.Main(os.Args[1:], &cli.Env{
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir,
-	}))
+	os.Exit(cli.Main(args, cli.OwnEnv(nil)))
 }

@@ -12,11 +12,44 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/cli"
+	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/daemon"
+	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/docker"
+	"github.com/bawn-dev/bawn/internal/skill/strict"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"bawn": main})
+	testscript.Main(m, map[string]func(){
+		"bawn":  main,
+		"bawnd": bawnd,
+	})
+}
+
+// bawnd is what scripts need of it: the relay, and the provider that bawn has
+// not.
+func bawnd() {
+	args := os.Args[1:]
+	if len(args) > 0 && slices.Contains([]string{"run", "doctor", "config", "skill"}, args[0]) {
+		e := cli.OwnEnv(map[string]cli.Maker{docker.Name: func(s cli.Setting) sandbox.Provider {
+			return docker.New(dockerOptions(s.Config.Docker()), docker.Setting{Environ: s.Environ()})
+		}})
+		e.CheckSkill = strict.Check
+		e.CheckDocker = func(o config.DockerOptions, r bawn.Resources) error { return dockerOptions(o).Check(r) }
+		e.Docker = func(cli.ContainerSetting) (func(runner.ContainerHost) (func() error, error), error) {
+			return nil, errors.New("there is no engine")
+		}
+		os.Exit(cli.Main(args, e))
+	}
+	os.Exit(daemon.Main(args, os.Environ()))
+}
+
+func dockerOptions(o config.DockerOptions) docker.Options {
+	return docker.Options{Image: o.Image, ExtraArgs: o.ExtraArgs, Allowed: o.AllowArgs}
 }
 
 // TestScripts are the command line's behaviour that needs nothing of the

@@ -5,11 +5,13 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -25,14 +27,14 @@ const (
 )
 
 // encode returns the event as one JSON object of at most maxEvent bytes.
-func encode(e bawn.Event, r *redact.Redactor) ([]byte, error) {
+func encode(e bawn.Event, c *cleaner) ([]byte, error) {
 	if e.Time.IsZero() {
 		e.Time = time.Now().UTC()
 	}
-	if e.ID == "" {
-		e.ID = newID(e.Time)
+	clean := cleaned(e, c)
+	if clean.ID == "" {
+		clean.ID = newID(e.Time)
 	}
-	clean := cleaned(e, r)
 	b, err := marshal(clean)
 	for limit := 16 << 10; err == nil && len(b) > maxEvent && limit >= 64; limit /= 2 {
 		b, err = marshal(cut(clean, limit))
@@ -50,7 +52,8 @@ func marshal(e bawn.Event) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !bytes.ContainsFunc(b, redact.Invisible) {
+	beyond := func(c byte) bool { return c < ' ' || c > '~' }
+	if !slices.ContainsFunc(b, beyond) || !bytes.ContainsFunc(b, redact.Invisible) { // the first alone says it, and soon
 		return b, nil
 	}
 	out := make([]byte, 0, 2*len(b))
@@ -78,12 +81,39 @@ func appendRune(dst []byte, r rune, raw []byte) []byte {
 // section 6.2): 48 bits of milliseconds, 12 of their fraction, 62 random.
 func newID(t time.Time) string {
 	var id [16]byte
-	rand.Read(id[8:]) // never fails, see its documentation
+	dice.read(id[8:])
 	ns := uint64(t.UnixNano())
 	ms, fraction := ns/1e6, ns%1e6*4096/1e6
 	binary.BigEndian.PutUint64(id[:8], ms<<16|0x7000|fraction)
 	id[8] = id[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
+	var text [36]byte
+	for i, part := range [][2]int{{0, 4}, {4, 6}, {6, 8}, {8, 10}, {10, 16}} {
+		hex.Encode(text[2*part[0]+i:], id[part[0]:part[1]])
+		if i > 0 {
+			text[2*part[0]+i-1] = '-'
+		}
+	}
+	return string(text[:])
+}
+
+// dice are random bytes for IDs, which are to be unlike each other and no
+// secret: a system call for each took longer than all else about it.
+var dice = &randomness{}
+
+type randomness struct {
+	mu   sync.Mutex
+	rest []byte
+	all  [512]byte
+}
+
+func (r *randomness) read(b []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.rest) < len(b) {
+		rand.Read(r.all[:]) // never fails, see its documentation
+		r.rest = r.all[:]
+	}
+	r.rest = r.rest[copy(b, r.rest):]
 }
 
 // mapStrings returns a copy of e with f applied to every string; name is the
@@ -114,13 +144,13 @@ func mapStrings(e bawn.Event, f func(name, s string) string) bawn.Event {
 
 // cleaned returns e without credentials and with every byte that is no UTF-8
 // written as \xff, which is then noted.
-func cleaned(e bawn.Event, r *redact.Redactor) bawn.Event {
+func cleaned(e bawn.Event, c *cleaner) bawn.Event {
 	if len(e.Args) > 0 {
-		e.Args = r.Args(e.Args)
+		e.Args = c.redactor().Args(e.Args)
 	}
 	var escaped []string
 	e = mapStrings(e, func(name, s string) string {
-		s = r.String(s)
+		s = c.text(s)
 		if d, ok := strings.CutPrefix(name, "details."); ok && redact.SecretName(d) {
 			s = redact.Mark
 		}

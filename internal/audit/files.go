@@ -14,7 +14,10 @@ import (
 )
 
 // files are the two open files of a log.
-type files struct{ log, head *os.File }
+type files struct {
+	log, head     *os.File
+	logID, headID fileID
+}
 
 func (f files) close() error {
 	if f.log == nil {
@@ -44,21 +47,39 @@ func openFiles(dir string) (files, error) {
 	if f.head, err = openOurs(d, headName, unix.O_RDWR|unix.O_CREAT); err != nil {
 		return files{}, errors.Join(err, f.log.Close())
 	}
+	var err1, err2 error
+	f.logID, err1 = idOf(f.log)
+	f.headID, err2 = idOf(f.head)
+	if err := errors.Join(err1, err2); err != nil {
+		return files{}, errors.Join(err, f.close())
+	}
 	return f, nil
 }
 
 // inPlace reports whether the files are still the ones found at their names.
 func (f files) inPlace(dir string) bool {
-	return sameFile(f.log, filepath.Join(dir, logName)) && sameFile(f.head, filepath.Join(dir, headName))
+	return f.logID.at(filepath.Join(dir, logName)) && f.headID.at(filepath.Join(dir, headName))
+}
+
+// A fileID tells a file from all others as long as it is open.
+type fileID struct{ device, inode uint64 }
+
+func idOf(f *os.File) (fileID, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(int(f.Fd()), &st)
+	return fileID{uint64(st.Dev), st.Ino}, err
+}
+
+// at reports whether the file at path is this one, and no link to it.
+func (id fileID) at(path string) bool {
+	var st unix.Stat_t
+	err := unix.Lstat(path, &st)
+	return err == nil && id == fileID{uint64(st.Dev), st.Ino} //nolint:unconvert // of another type elsewhere
 }
 
 func sameFile(f *os.File, path string) bool {
-	open, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	named, err := os.Lstat(path)
-	return err == nil && os.SameFile(open, named)
+	id, err := idOf(f)
+	return err == nil && id.at(path)
 }
 
 // openOurs opens a file in dir that is the user's own and nobody else's.
@@ -121,6 +142,9 @@ const (
 // lock takes the flock(2) of f. It tries rather than blocks, so that ctx can
 // end the wait; a ctx that has ended does not keep from a free lock.
 func lock(ctx context.Context, f *os.File, how int) error {
+	if unix.Flock(int(f.Fd()), how|unix.LOCK_NB) == nil {
+		return nil // as nearly always
+	}
 	ctx, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
 	for pause := 20 * time.Microsecond; ; pause = min(2*pause, 2*time.Millisecond) {

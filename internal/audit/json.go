@@ -98,14 +98,21 @@ func (o *object) details(m map[string]string) {
 	o.b = append(inner.b, '}')
 }
 
-// appendString appends s in quotes. What is not plain is left to encoding/json.
+// appendString appends s in quotes. What is not printable is left to
+// encoding/json.
 func appendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	start, from := len(dst)-1, 0
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return appendUnusual(dst, s)
+		switch c := s[i]; {
+		case c < ' ' || c > '~':
+			return appendUnusual(dst[:start], s)
+		case c == '"' || c == '\\':
+			dst = append(append(dst, s[from:i]...), '\\')
+			from = i
 		}
 	}
-	return append(append(append(dst, '"'), s...), '"')
+	return append(append(dst, s[from:]...), '"')
 }
 
 func appendUnusual(dst []byte, s string) []byte {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/redact"
@@ -43,14 +44,22 @@ type Options struct {
 // A Log appends events. It may be used by many goroutines, and many processes
 // may have the same log open.
 type Log struct {
-	dir  string
-	opts Options
+	dir     string
+	opts    Options
+	cleaner cleaner
 
 	mu    sync.Mutex
 	files files
 	tail  position // the end of the log as we left it, if known
 	known bool
-	line  []byte // buffer of the last record
+	line  []byte // buffer of the last records
+
+	later     [][]byte // events that are written with the next one
+	laterSize int      // in bytes
+	flush     *time.Timer
+	lost      error // why an event that was to be written later is not there
+
+	group group
 }
 
 var _ bawn.Recorder = (*Log)(nil)
@@ -69,42 +78,68 @@ func Open(dir string, opts Options) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
-	return &Log{dir: dir, opts: opts, files: f}, nil
+	return &Log{dir: dir, opts: opts, files: f, cleaner: cleaner{by: opts.Redactor}}, nil
 }
 
-// Close closes the log. Records that were made stay.
+// Close writes what waits (Later) and closes the log. Records that were made
+// stay.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.files.log == nil {
+		return nil
+	}
+	var err error
+	if len(l.later) > 0 {
+		err = l.write(context.Background())
+	}
+	l.written() // there is no further attempt
 	f := l.files
 	l.files = files{}
-	return f.close()
+	return errors.Join(err, f.close())
 }
 
 // Record appends one event, with credentials taken out and with ID and Time
 // filled in where they are zero. An event larger than 64 KiB is cut and says
-// so. It waits for other writers until ctx ends, at most ten seconds. On an
+// so. It waits for other writers until ctx ends, at most ten seconds. Events of
+// several goroutines are written, and waited for on the disk, together. On an
 // error the event is not in the log; the caller must not let the action happen.
 //
 // A log that is damaged takes no more records: the error is then a *Fault.
 func (l *Log) Record(ctx context.Context, e bawn.Event) error {
-	event, err := encode(e, l.opts.Redactor)
+	event, err := encode(e, &l.cleaner)
 	if err != nil {
 		return fmt.Errorf("audit event %q can't be written: %w", e.Operation, err)
 	}
+	return l.together(ctx, event)
+}
+
+// commit appends events, all of them or none.
+func (l *Log) commit(ctx context.Context, events ...[]byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.files.log == nil {
 		return ErrClosed
 	}
-	if err := l.record(ctx, event); err != nil {
+	if err := l.lost; err != nil {
+		l.lost = nil
+		return fmt.Errorf("an event before is lost: %w", err)
+	}
+	return l.write(ctx, events...)
+}
+
+// write appends what waits and then events. Either all of it is in the log
+// afterwards or nothing.
+func (l *Log) write(ctx context.Context, events ...[]byte) error {
+	if err := l.record(ctx, append(l.later, events...)); err != nil {
 		l.known = false
 		return fmt.Errorf("audit log %q: %w", l.dir, err)
 	}
+	l.written()
 	return nil
 }
 
-func (l *Log) record(ctx context.Context, event []byte) error {
+func (l *Log) record(ctx context.Context, events [][]byte) error {
 	if err := l.acquire(ctx); err != nil {
 		return err
 	}
@@ -122,7 +157,7 @@ func (l *Log) record(ctx context.Context, event []byte) error {
 			return err
 		}
 	}
-	return l.append(event)
+	return l.append(events...)
 }
 
 // acquire locks the log. Somebody may have moved it away while we had it open
@@ -146,12 +181,16 @@ func (l *Log) acquire(ctx context.Context) error {
 	return errors.New("log is replaced again and again; end the program that does it")
 }
 
-// append writes one record and the head. It undoes a record of which only a
-// part was written, or that the head doesn't count.
-func (l *Log) append(event []byte) error {
-	var hash digest
-	l.line, hash = appendRecord(l.line[:0], l.tail.seq+1, l.tail.hash, event)
-	next := position{seq: l.tail.seq + 1, hash: hash, size: l.tail.size + int64(len(l.line))}
+// append writes records, by one write, and the head. It undoes them if only a
+// part was written, or if the head doesn't count them.
+func (l *Log) append(events ...[]byte) error {
+	next := l.tail
+	l.line = l.line[:0]
+	for _, event := range events {
+		next.seq++
+		l.line, next.hash = appendRecord(l.line, next.seq, next.hash, event)
+	}
+	next.size += int64(len(l.line))
 	_, err := l.files.log.Write(l.line)
 	if err == nil && l.opts.Sync {
 		err = l.files.log.Sync()

@@ -16,20 +16,18 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/audit"
+	"github.com/bawn-dev/bawn/internal/places"
 )
 
 // stateDir returns the directory of Bawn's state: $XDG_STATE_HOME/bawn, else
 // ~/.local/state/bawn (XDG Base Directory Specification, which says that a
 // relative value counts as none).
 func stateDir(e *Env) (string, error) {
-	if dir := e.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "bawn"), nil
+	dir, err := places.State(e.Getenv)
+	if err != nil {
+		return "", usageError("set HOME or XDG_STATE_HOME", "%w", err)
 	}
-	home := e.Getenv("HOME")
-	if !filepath.IsAbs(home) {
-		return "", usageError("set HOME or XDG_STATE_HOME", "no state directory: HOME is %q; want an absolute path", home)
-	}
-	return filepath.Join(home, ".local", "state", "bawn"), nil
+	return dir, nil
 }
 
 // auditDir returns the directory of the audit log.
@@ -160,7 +158,7 @@ func (a *auditFlags) add(cmd *cobra.Command, e *Env, limit int) {
 }
 
 // eventKinds are the kinds of events.
-var eventKinds = []string{"filesystem", "network", "command", "tool", "session", "audit"}
+var eventKinds = []string{"filesystem", "network", "command", "tool", "session", "approval", "relay", "audit"}
 
 // resolve returns the log's directory and the filter that the flags mean.
 func (a *auditFlags) resolve(e *Env) (string, audit.Filter, error) {

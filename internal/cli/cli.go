@@ -3,12 +3,22 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/egress"
+	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/skill"
 )
 
 // Exit codes (SPEC section 6).
@@ -20,8 +30,8 @@ const (
 	ExitNotFound = 127
 )
 
-// Version is set by the linker for releases.
-var Version = "0.1.0-dev"
+// Version is the release that this program is of.
+var Version = egress.Release
 
 // An Env is what a verb may use of the world around it.
 type Env struct {
@@ -29,6 +39,48 @@ type Env struct {
 	Stdout, Stderr *os.File
 	Environ        []string
 	Dir            string // the working directory, absolute; "" if it is gone
+	// Providers are those that this program has beside the ones of package cli.
+	// It is nil in bawn, and bawn becomes bawnd where it needs one of them.
+	Providers map[string]Maker
+	// Docker serves a guest's Docker API. It is nil in bawn, which becomes bawnd
+	// where a session has one.
+	Docker func(ContainerSetting) (func(runner.ContainerHost) (end func() error, err error), error)
+	// Gateway serves tool servers. It is nil in bawn, which becomes bawnd for it.
+	Gateway func(context.Context, GatewaySetting) error
+	// Tools serves Bawn's own tools. It is nil in bawn, as Gateway is.
+	Tools func(context.Context, ToolsSetting) error
+
+	// CheckSkill reads what steers an agent by the strict rules (package
+	// skill/strict). It is nil in bawn, which asks bawnd.
+	CheckSkill func(skill.Kind, string) skill.Report
+
+	// CheckDocker says what provider "docker" refuses of its options, where a
+	// session may have r. It is nil in bawn, like Docker.
+	CheckDocker func(o config.DockerOptions, r bawn.Resources) error
+
+	args []string // the command line's
+	host *host    // where this is the host of a session that others attach to
+
+	embryo *native.Embryo // of the sandbox of a session that is being planned, or nil
+
+	child  *parentage // where a guest has started this session
+	parent *os.File   // ends when the guest's session does
+}
+
+// OwnEnv is the world around this process. The providers are Env.Providers.
+func OwnEnv(providers map[string]Maker) *Env {
+	dir, err := os.Getwd()
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir) // so that ".." leads where the kernel goes
+	}
+	if err != nil {
+		dir = "" // it was removed; not everything needs one
+	}
+	environ := os.Environ()
+	if providers != nil { // this is what bawn was to become
+		environ = slices.DeleteFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, becameVariable+"=") })
+	}
+	return &Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: environ, Dir: dir, Providers: providers}
 }
 
 // Getenv returns the value of the last NAME=value in e.Environ, or "".
@@ -64,6 +116,11 @@ func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)
 // Main runs one command line and returns the exit code. Errors go to stderr
 // as "bawn: error: …" and "bawn: hint: …", lower case and without a period.
 func Main(args []string, e *Env) int {
+	e.args = args
+	return e.hosted(e.main(args))
+}
+
+func (e *Env) main(args []string) int {
 	root := newRoot(e, args)
 	root.SetArgs(args)
 	out := &output{w: e.Stdout}
@@ -107,8 +164,9 @@ func report(e *Env, err error, asJSON bool) int {
 // verbs makes the commands. They are made one by one because most of a short
 // command's time goes by before it runs.
 var verbs = map[string]func(*Env) *cobra.Command{
-	"run": newRunCommand, "audit": newAuditCommand, "config": newConfigCommand, "trust": newTrustCommand, "policy": newPolicyCommand, "doctor": newDoctorCommand,
-	"version": newVersionCommand,
+	"run": newRunCommand, "agents": newAgentsCommand, "audit": newAuditCommand, "config": newConfigCommand, "mcp": newMCPCommand, "trust": newTrustCommand, "policy": newPolicyCommand, "doctor": newDoctorCommand, "dockerd-proxy": newDockerProxyCommand,
+	"version": newVersionCommand, "secret": newSecretCommand, "request": newRequestCommand, "ps": newPsCommand, "attach": newAttachCommand, "logs": newLogsCommand, "kill": newKillCommand, "serve": newServeCommand,
+	"acp": newACPCommand, "approvals": newApprovalsCommand, "approve": newApproveCommand, "init": newInitCommand, "deny": newDenyCommand, "pair": newPairCommand, "plugin": newPluginCommand, "hook": newHookCommand, "skill": newSkillCommand,
 }
 
 // newRoot returns the root command with the verb that args name, or with all
@@ -119,6 +177,7 @@ func newRoot(e *Env, args []string) *cobra.Command {
 		Short: "Run AI coding agents as guests on your machine",
 		Example: "  bawn doctor                 # what this machine can enforce\n" +
 			"  bawn run -- sh              # a shell as a guest\n" +
+			"  bawn ps                     # who is here\n" +
 			"  bawn run --plan -- make     # what would be enforced\n" +
 			"  bawn audit query --since 1h # what was done and refused",
 		Version:       Version,

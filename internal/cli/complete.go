@@ -10,8 +10,10 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/plugin"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/skill"
 )
 
 // completeFlags tells the shell's completion what each flag of c takes: words,
@@ -36,6 +38,46 @@ func profileNames(e *Env) []string {
 		}
 	}
 	return config.BuiltinProfiles()
+}
+
+// maxCompleted is how many names one command line takes.
+const maxCompleted = 100
+
+// completePlugins completes arguments that are names of plugins, each once, at
+// most so many.
+func completePlugins(e *Env, most int) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		d, err := pluginDirs(e)
+		if err != nil || len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		list, _ := plugin.Load(d.Manifests) // those that can be read
+		var names []string
+		for _, m := range list {
+			if !slices.Contains(args, m.Name) {
+				names = append(names, m.Name)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeSkills completes arguments that are names of pinned skills.
+func completeSkills(e *Env) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		file, err := skillPins(e)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		pins, _ := skill.LoadPins(file) // a broken file has none
+		var names []string
+		for _, p := range pins.All() {
+			if !slices.Contains(args, p.Name) && !slices.Contains(names, p.Name) {
+				names = append(names, p.Name)
+			}
+		}
+		return names, cobra.ShellCompDirectiveDefault
+	}
 }
 
 // sessionIDs lists the newest sessions of the log, with what they ran.
@@ -82,9 +124,11 @@ func completeRun(c *cobra.Command, e *Env) {
 	c.ValidArgsFunction = completeCommand(e)
 	_ = c.MarkFlagDirname("cwd")
 	completeFlags(c, map[string]func() []string{
-		"net": fixed("none", "full"), "mode": bawn.ModeNames, "caches": fixed("private", "read-only", "shared"),
-		"provider": fixed(native.Name, native.LandlockName), "profile": func() []string { return profileNames(e) },
+		"net": fixed("none", "allowlist", "full"), "mode": bawn.ModeNames, "caches": fixed("private", "read-only", "shared"),
+		"provider": providerNames, "profile": func() []string { return profileNames(e) },
 		"open": native.CredentialNames, "device": config.Devices,
+		"allow": fixed(), "http": fixed(), "git": fixed(), "host-port": fixed(), "publish": fixed(), "secret": fixed("*"), "ask-timeout": fixed("0s", "30s", "2m"),
+		"split-workspace": fixed("rw", "ro"), "model-host": fixed(),
 	})
 }
 

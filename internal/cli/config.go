@@ -199,10 +199,35 @@ func newConfigCheck(e *Env) *cobra.Command {
 			if err != nil {
 				return configError(err)
 			}
+			if err := e.checkDocker(c, in.Workspace); err != nil {
+				return e.elsewhere(err)
+			}
 			_, err = fmt.Fprintln(e.Stdout, "the configuration is valid")
 			return err
 		},
 	}
+}
+
+// checkDocker refuses what a start with provider "docker" refuses of its
+// options; only bawnd can tell.
+func (e *Env) checkDocker(c *config.Config, workspace string) error {
+	o := c.Docker()
+	if o.Image == "" && len(o.ExtraArgs) == 0 {
+		return nil // no session has that provider
+	}
+	if e.CheckDocker == nil {
+		if err := e.absent(dockerName); !errors.As(err, &absentProvider{}) {
+			return err
+		}
+		return absentProvider{part: "the check of isolation.docker_options"}
+	}
+	if o.Image == "" {
+		return usageError(`set image = "name@sha256:…" under [isolation.docker_options], or leave them out`, "isolation.docker_options.extra_args are for an image, and none is configured")
+	}
+	if err := e.CheckDocker(o, c.Isolation(workspace).Resources); err != nil {
+		return usageError("\"bawn config show --origin\" says which file has it", "isolation.docker_options: %w", err)
+	}
+	return nil
 }
 
 // checkedFile puts a file in the place of the one that would be read.

@@ -94,7 +94,7 @@ func TestConfigShow(t *testing.T) {
 	h := newConfigHome(t)
 	user := h.put(".config/bawn/config.toml", "mode = 'safe'\n[isolation]\nrw = ['/data']\n")
 	out := h.must(newConfigCommand, "show")
-	for _, want := range []string{"mode = \"safe\"\n", "isolation.network = \"none\"\n", "isolation.rw = [\n  \"/data\",\n]\n", "isolation.resources.timeout = \"12h\"\n"} {
+	for _, want := range []string{"mode = \"safe\"\n", "isolation.network = \"allowlist\"\n", "isolation.rw = [\n  \"/data\",\n]\n", "isolation.resources.timeout = \"12h\"\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
@@ -103,7 +103,7 @@ func TestConfigShow(t *testing.T) {
 		t.Errorf("origins without --origin:\n%s", out)
 	}
 	withOrigin := h.must(newConfigCommand, "show", "--origin")
-	for _, want := range []string{`mode = "safe"  # ` + user + ":1:1\n", `autonomy = "moderate"  # ` + user + ":1:1, mode\n", `  "/data",  # ` + user + ":3:7\n", `isolation.network = "none"  # built-in` + "\n"} {
+	for _, want := range []string{`mode = "safe"  # ` + user + ":1:1\n", `autonomy = "moderate"  # ` + user + ":1:1, mode\n", `  "/data",  # ` + user + ":3:7\n", `isolation.network = "allowlist"  # built-in` + "\n"} {
 		if !strings.Contains(withOrigin, want) {
 			t.Errorf("%q is not in\n%s", want, withOrigin)
 		}
@@ -144,7 +144,7 @@ func TestConfigErrorsHaveCodeAndHint(t *testing.T) {
 	h.fails(newConfigCommand, "is no name below /dev", "bawn config --help", "check")
 	h.put(".config/bawn/config.toml", "")
 	project := h.put("ws/.bawn/config.toml", "[isolation]\nnetwork = 'full'\n")
-	h.fails(newConfigCommand, project+`:2:1: would widen isolation.network from "none" to "full"`, "bawn trust", "check")
+	h.fails(newConfigCommand, project+`:2:1: would widen isolation.network from "allowlist" to "full"`, "bawn trust", "check")
 
 	e := h.env()
 	e.Environ = nil

@@ -4,79 +4,213 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"text/tabwriter"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/doctor"
+	"github.com/bawn-dev/bawn/internal/egress/remote"
+	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
+	"github.com/bawn-dev/bawn/internal/sandbox/native"
 )
 
+// doctorPatience is how long doctor waits for a provider: one that starts an engine
+// for the first time may need some of it.
+const doctorPatience = 10 * time.Second
+
 func newDoctorCommand(e *Env) *cobra.Command {
-	var asJSON bool
+	var asJSON, fresh bool
+	var only string
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find out what this machine can enforce, by trying it",
 		Long: `Find out what this machine can enforce.
 
 Each mechanism is tried by itself, then the sandbox as a whole, and what it
-refused is checked from outside. What does not work is printed with the one
-command that mends it. The exit code is 1 when the default profile can't be
-enforced here.`,
-		Example: "  bawn doctor\n  bawn doctor --json",
+refused is checked from outside. Then every provider is asked what it enforces
+here, attribute by attribute: what it does in part and what it does not is
+printed below the table with the reason, and with the one command that mends it.
+
+What other engines can do is known until the machine is booted again, or the
+engine becomes another one; --fresh tries it anew. The exit code is 1 when no
+provider can enforce the default profile here, or not the one that your
+configuration names.`,
+		Example: "  bawn doctor\n  bawn doctor --fresh\n  bawn doctor --json",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			r := doctor.Examine()
-			if err := printReport(e, r, asJSON); err != nil {
+			if only != "" {
+				return e.printCapabilities(only)
+			}
+			d := diagnose(e, fresh)
+			if err := d.print(e, asJSON); err != nil {
 				return err
 			}
-			if !r.Healthy() {
+			if d.Default == "" {
 				return exitStatus(1)
 			}
 			return nil
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
+	c.Flags().BoolVar(&fresh, "fresh", false, "try everything anew, also what is known since the machine was booted")
+	c.Flags().StringVar(&only, doctor.CapabilitiesFlag, "", "print as JSON what one `provider` enforces")
+	_ = c.Flags().MarkHidden(doctor.CapabilitiesFlag) // it exists
 	return c
 }
 
-func printReport(e *Env, r doctor.Report, asJSON bool) error {
+// A diagnosis is all that doctor finds out.
+type diagnosis struct {
+	doctor.Report
+	Providers []doctor.Column `json:"providers"`
+	Default   string          `json:"default,omitempty"` // the provider of a session that names none
+	Named     string          `json:"named,omitempty"`   // the one that the configuration names for it
+	Healthy   bool            `json:"healthy"`
+	Inside    string          `json:"inside,omitempty"` // the session that this is a guest of
+
+	needs []string // the attributes that a session of the default profile asks for
+}
+
+func diagnose(e *Env, fresh bool) *diagnosis {
+	d := &diagnosis{Report: doctor.Examine(), Inside: inside(e), needs: sandbox.Needs(bawn.Isolation{Protect: true, Network: bawn.NetworkAllowlist})}
+	s := setting(e, nil)
+	if in, err := inputsHere(e); err == nil {
+		if s.Config, err = config.Load(in); err == nil {
+			d.needs, d.Named = sandbox.Needs(unnamed(s.Config, in.Workspace)), s.Config.Provider
+		}
+	}
+	if fresh {
+		for _, l := range roll {
+			s.forget(l.name)
+		}
+	}
+	d.Providers = doctor.Survey(d.subjects(e, s), doctorPatience, progress(e))
+	d.Default = d.pick(s)
+	d.Healthy = d.Default != ""
+	return d
+}
+
+// pick returns the provider that a session gets which names none, "" where
+// there is none, or the one that the configuration names is no sandbox.
+func (d *diagnosis) pick(s Setting) string {
+	for _, c := range d.Providers {
+		i := slices.IndexFunc(roll, func(l listed) bool { return l.name == c.Provider })
+		switch {
+		case d.Named == c.Provider && c.Offers(d.needs), d.Named == "" && roll[i].eligible(s) && c.Meets(d.needs):
+			return c.Provider
+		}
+	}
+	return ""
+}
+
+// unnamed is what a session asks for that names nothing. Without the program that
+// serves the network, it has none.
+func unnamed(c *config.Config, workspace string) bawn.Isolation {
+	iso := c.Isolation(workspace)
+	if _, err := remote.Find(); err != nil && c.NetworkAt().Layer == config.Builtin {
+		iso.Network = bawn.NetworkNone
+	}
+	return iso
+}
+
+// subjects are the providers. What the first one enforces has been proven by
+// its trial as a whole.
+func (d *diagnosis) subjects(e *Env, s Setting) []doctor.Subject {
+	var list []doctor.Subject
+	for _, l := range roll {
+		ask := func() []bawn.Capability { return d.Capabilities }
+		p, _ := e.find(l.name, s)
+		switch {
+		case p == nil:
+			ask = func() []bawn.Capability { return e.askWhole(l.name, doctorPatience) }
+		case l.name != native.Name || len(d.Capabilities) == 0:
+			ask = func() []bawn.Capability { return e.tried(l.name, p, s) }
+		}
+		list = append(list, doctor.Subject{Name: l.name, Ask: ask, Bare: p != nil && sandbox.AbilitiesOf(p).Bare})
+	}
+	return list
+}
+
+// tried is what a provider enforces. That it is nothing may be an old story.
+func (e *Env) tried(name string, p sandbox.Provider, s Setting) []bawn.Capability {
+	list := p.Capabilities()
+	if slices.ContainsFunc(list, func(c bawn.Capability) bool { return c.Strength != bawn.Unenforced }) {
+		return list
+	}
+	s.forget(name)
+	if again, _ := e.find(name, s); again != nil {
+		return again.Capabilities()
+	}
+	return list
+}
+
+// progress tells a human at a terminal whom doctor waits for.
+func progress(e *Env) func([]string) {
+	if e.Stderr == nil || !term.IsTerminal(int(e.Stderr.Fd())) {
+		return func([]string) {}
+	}
+	return func(names []string) {
+		line := "\r\x1b[K"
+		if len(names) > 0 {
+			line += "trying " + strings.Join(names, ", ") + " …"
+		}
+		fmt.Fprint(e.Stderr, line)
+	}
+}
+
+func (d *diagnosis) print(e *Env, asJSON bool) error {
 	if asJSON {
 		enc := json.NewEncoder(e.Stdout)
 		enc.SetIndent("", "  ")
-		return enc.Encode(struct {
-			doctor.Report
-			Healthy bool   `json:"healthy"`
-			Inside  string `json:"inside,omitempty"` // the session that this is a guest of
-		}{r, r.Healthy(), inside(e)})
+		enc.SetEscapeHTML(false)
+		return enc.Encode(d)
 	}
-	w := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%s, %s\n\n", r.System, r.User)
-	if where := inside(e); where != "" {
-		fmt.Fprintf(w, "this is a guest, in %s: no session starts inside another, whatever is tried below; run doctor outside\n\n", where)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, %s\n\n", d.System, d.User)
+	if d.Inside != "" {
+		fmt.Fprintf(&b, "this is a guest, in %s: no session starts inside another,\nwhatever is tried below; run doctor outside\n\n", d.Inside)
 	}
-	for _, c := range r.Checks {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", mark(c), c.Name, c.Detail)
+	for _, c := range d.Checks {
+		lead := fmt.Sprintf("%-7s  %-22s  ", mark(c), c.Name)
+		fold(&b, lead, redact.Visible(c.Detail))
 		if !c.OK && c.Remedy != "" {
-			fmt.Fprintf(w, "\t\t→ %s\n", c.Remedy)
+			fmt.Fprintf(&b, "%*s→ %s\n", len(lead), "", c.Remedy)
 		}
 	}
-	if len(r.Capabilities) > 0 {
-		fmt.Fprintf(w, "\nprovider %s enforces%s\n", r.Provider, nothing(r))
+	b.WriteString("\n" + d.matrix(d.needs) + "\n" + d.verdict())
+	_, err := e.Stdout.WriteString(b.String())
+	return err
+}
+
+// verdict is the last line.
+func (d *diagnosis) verdict() string {
+	switch {
+	case d.Named == bare.Name:
+		return "your configuration names provider host: sessions run without a sandbox\n"
+	case d.Named != "" && d.Default == "":
+		return "your configuration names provider " + d.Named + ", which can't enforce the default profile here: sessions are refused\n"
+	case d.Named != "":
+		return "your configuration names provider " + d.Named + ": sessions run on it" + d.inPart() + "\n"
+	case d.Default == "":
+		return "the default profile can't be enforced here: sessions are refused\n"
 	}
-	for _, c := range r.Capabilities {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Strength, c.Attribute, how(c))
-		if c.Strength != bawn.Enforced && c.Remedy != "" {
-			fmt.Fprintf(w, "\t\t→ %s\n", c.Remedy)
-		}
+	return "the default profile can be enforced here: sessions run on provider " + d.Default + "\n"
+}
+
+// inPart names what the provider of the configuration enforces in part of what
+// sessions ask for.
+func (d *diagnosis) inPart() string {
+	i := slices.IndexFunc(d.Providers, func(c doctor.Column) bool { return c.Provider == d.Named })
+	list := slices.DeleteFunc(slices.Clone(d.needs), func(a string) bool { return d.Providers[i].Of(a).Strength != bawn.Partly })
+	if len(list) == 0 {
+		return ""
 	}
-	fmt.Fprintln(w)
-	if r.Healthy() {
-		fmt.Fprintln(w, "the default profile can be enforced here")
-	} else {
-		fmt.Fprintln(w, "the default profile can't be enforced here: sessions are refused")
-	}
-	return w.Flush()
+	return ", in part only " + strings.Join(list, ", ")
 }
 
 func mark(c doctor.Check) string {
@@ -89,13 +223,6 @@ func mark(c doctor.Check) string {
 		return "MISSING"
 	}
 	return "absent"
-}
-
-func nothing(r doctor.Report) string {
-	if slices.ContainsFunc(r.Capabilities, func(c bawn.Capability) bool { return c.Strength != bawn.Unenforced }) {
-		return ""
-	}
-	return " nothing here"
 }
 
 func how(c bawn.Capability) string {

@@ -22,12 +22,13 @@ func inside(e *Env) string {
 	if id := e.Getenv(sessionVariable); id != "" {
 		return "session " + id
 	}
-	name, err1 := os.ReadFile(firstName)
-	status, err2 := os.ReadFile(ownStatus)
-	if os.Getpid() != 1 && errors.Join(err1, err2) == nil && string(name) == "bawn\n" && strings.Contains(string(status), "\nSeccomp:\t2\n") {
-		return "a session"
+	if name, err := os.ReadFile(firstName); os.Getpid() == 1 || err != nil || string(name) != "bawn\n" {
+		return ""
 	}
-	return ""
+	if status, err := os.ReadFile(ownStatus); err != nil || !strings.Contains(string(status), "\nSeccomp:\t2\n") {
+		return ""
+	}
+	return "a session"
 }
 
 // hiddenState reports whether err may come of what a guest does not have.

@@ -19,15 +19,16 @@ func newPolicyCommand(e *Env) *cobra.Command {
 		Use:   "policy",
 		Short: "See, test and explain what agents may do",
 		Long: `The policy decides what agents may do: built-in rules, the rules of
-/etc/bawn/policy.toml, of policy.toml in your configuration directory, and of
-.bawn/policy.toml in the project, which may only narrow.`,
+/etc/bawn/policy.toml, of policy.toml in your configuration directory, those
+made of your answers "always" and "never", and those of .bawn/policy.toml in the
+project, which may only narrow.`,
 		Example: `  bawn policy explain 'rm -rf build'
   bawn policy check
   bawn policy show --kind command`,
 		Args: onlyCommands,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newPolicyDecide(e), newPolicyExplain(e), newPolicyShow(e), newPolicyCheck(e), newPolicyTest(e), newPolicyDiff(e), newPolicyInit(e), newPolicySchema(e), newPolicyImport(e), newPolicyLearned(e))
+	c.AddCommand(newPolicyDecide(e), newPolicyExplain(e), newPolicyShow(e), newPolicyCheck(e), newPolicyTest(e), newPolicyDiff(e), newPolicyInit(e), newPolicySchema(e), newPolicyImport(e), newPolicyLearned(e), newPolicyApproved(e))
 	return c
 }
 
@@ -155,12 +156,29 @@ func homeAndWorkspace(e *Env, workspace string) (err error) {
 	return err
 }
 
-// loadRules reads all files, the project's last.
+// loadRules reads all files, the project's last. What has been answered
+// "always" and "never" stands beside the user's own rules.
 func loadRules(e *Env, workspace string) ([]bawn.Rule, error) {
 	if err := homeAndWorkspace(e, workspace); err != nil {
 		return nil, err
 	}
-	return readRules(policyFiles(e, workspace))
+	files := policyFiles(e, workspace)
+	written, err := readRules(files[:len(files)-1])
+	own, err2 := readRules(files[len(files)-1:])
+	given, err3 := approvedRules(e)
+	if err := firstError(err, err2, err3); err != nil {
+		return nil, err
+	}
+	return slices.Concat(written, given, own), nil
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func readRules(files []policySource) (rules []bawn.Rule, err error) {

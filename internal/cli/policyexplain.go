@@ -10,6 +10,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/policy/suggest"
 	"github.com/bawn-dev/bawn/internal/redact"
 )
 
@@ -179,7 +180,7 @@ func (x *explanation) json() explanationLine {
 		Parts: []partLine{}, Alternatives: append([]alternative{}, x.others...), Rules: []ruleLine{}, Advice: x.advice.text(),
 	}
 	for _, p := range x.parts {
-		pl := partLine{Text: partText(&p), Verdict: p.Verdict, Reason: p.Reason, Rule: p.Rule, Source: p.Source, Steps: stepLines(p.Steps)}
+		pl := partLine{Text: suggest.Text(&p), Verdict: p.Verdict, Reason: p.Reason, Rule: p.Rule, Source: p.Source, Steps: stepLines(p.Steps)}
 		if c := p.Command; c != nil {
 			pl.Via, pl.Form, pl.Unproven = c.Via, c.Meaning.Form, c.Unproven
 			if c.Meaning.Form != "" {

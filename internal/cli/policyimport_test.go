@@ -9,6 +9,10 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/policy/importer"
 )
 
 // imports runs the command and returns both outputs and the exit code.
@@ -97,7 +101,7 @@ func TestPolicyImportUserFile(t *testing.T) {
 // TestPolicyImportConfig: the settings are a configuration that loads.
 func TestPolicyImportConfig(t *testing.T) {
 	h := newConfigHome(t)
-	for _, name := range []string{"codex.toml", "cadre.config.json"} {
+	for _, name := range []string{"codex.toml", "cadre.config.json", "cadre-host.json"} {
 		data, err := os.ReadFile(filepath.Join("../policy/importer/testdata", name))
 		if err != nil {
 			t.Fatal(err)
@@ -109,6 +113,81 @@ func TestPolicyImportConfig(t *testing.T) {
 		h.put(".config/bawn/config.toml", out)
 		h.must(newConfigCommand, "show")
 	}
+}
+
+// TestCadreBecomesASession: what a Cadre file says is what a session gets, and a
+// flag counts more (SPEC D5, D9).
+func TestCadreBecomesASession(t *testing.T) {
+	h := newConfigHome(t)
+	data, err := os.ReadFile("../policy/importer/testdata/cadre.config.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _, _ := h.imports("--config", h.put("ws/cadre.config.json", string(data)))
+	h.put(".config/bawn/config.toml", out)
+	load := func(f config.Flags) *config.Config {
+		in, err := configInputs(h.env(), h.workspace, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := config.Load(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c, flag := load(config.Flags{}), "native"
+	iso := c.Isolation(h.workspace)
+	if c.Provider != "docker" || c.FallbackToHost() || c.Profile != "hardened" || c.Docker().Image != "node:20-slim" || len(c.Docker().ExtraArgs) != 3 || len(c.Docker().AllowArgs) != 0 {
+		t.Errorf("%+v, %+v", c, c.Docker())
+	}
+	if iso.Network != bawn.NetworkNone || iso.Resources.MemoryMB != 2048 || iso.Resources.OpenFiles != 1024 || iso.Resources.Timeout.Milliseconds() != 1800500 || iso.Resources.PIDs == 0 {
+		t.Errorf("%+v", iso)
+	}
+	if got := load(config.Flags{Provider: &flag}).Provider; got != "native" {
+		t.Errorf("--provider native: %q", got)
+	}
+}
+
+// FuzzCadreLoads: whatever a Cadre file says, what is made of it is a
+// configuration, so that nobody is left with one that can't be read. Only what
+// this machine has can still be in the way.
+func FuzzCadreLoads(f *testing.F) {
+	for _, name := range []string{"cadre.config.json", "cadre-host.json"} {
+		data, err := os.ReadFile(filepath.Join("../policy/importer/testdata", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(data))
+	}
+	f.Add(`{"policies":{"strict":{"networkAllowlist":["a.b:1"],"mounts":[{"path":"/a//b/./c"}]},"9-":{"envAllowlist":["A*"]}},"dockerOptions":{"image":"A:b","extraArgs":["-h","\u0085","--label","x"]}}`)
+	dir := f.TempDir()
+	in := config.Inputs{Workspace: filepath.Join(dir, "ws"), Home: dir, ManagedPath: filepath.Join(dir, "none"), Machine: config.Machine{MemoryMB: 1024}}
+	if err := os.Mkdir(in.Workspace, 0o700); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data string) {
+		im, err := importer.Read("cadre", "c.json", []byte(data), true)
+		if err != nil {
+			return
+		}
+		res, err := importer.Merge([]*importer.Import{im})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := in
+		in.UserPath = filepath.Join(t.TempDir(), "config.toml")
+		if err := os.WriteFile(in.UserPath, []byte(res.Config()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := config.Load(in)
+		if err != nil && !strings.Contains(err.Error(), "Bawn's own state") {
+			t.Fatalf("%v\n%s", err, res.Config())
+		}
+		if err == nil && (c.FallbackToHost() || c.Provider == config.HostProvider || len(c.Docker().AllowArgs) > 0) {
+			t.Fatalf("an import opens the host:\n%s", res.Config())
+		}
+	})
 }
 
 // TestPolicyImportShowsControlCharacters: what a file says can't move the

@@ -12,6 +12,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/policy/importer"
+	"github.com/bawn-dev/bawn/internal/policy/suggest"
 	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
@@ -130,7 +131,7 @@ func steps(parts []policy.Part) (out [][]bawn.Step) {
 
 // part writes one part with its steps.
 func (p *page) part(indent string, part *policy.Part) {
-	p.line(fmt.Sprintf("%s%-5s  ", indent, part.Verdict), partText(part))
+	p.line(fmt.Sprintf("%s%-5s  ", indent, part.Verdict), suggest.Text(part))
 	column := func(name, text string) { p.line(fmt.Sprintf("%s         %-*s  ", indent, p.stage, name), text) }
 	if c := part.Command; c != nil && len(c.Words) > 0 {
 		if c.Unproven == "" {
@@ -152,41 +153,6 @@ var effects = map[grammar.Effect]string{
 	grammar.Reads: "it only looks", grammar.Wraps: "it runs what stands below", grammar.Remote: "it reads from a service with your login",
 	grammar.Writes: "it changes the files that it names", grammar.Builds: "it runs code of the repository", grammar.Fetches: "it downloads",
 	grammar.Local: "it changes the machine", grammar.Publish: "it changes something at a remote service",
-}
-
-// partText is a command as it was understood, and any other part as it is.
-func partText(part *policy.Part) string {
-	c := part.Command
-	if c == nil {
-		return part.Text
-	}
-	var words []string
-	for _, a := range c.Assigns {
-		words = append(words, a.Name+"="+wordText(a.Value))
-	}
-	for _, w := range c.Words {
-		words = append(words, wordText(w))
-	}
-	for _, r := range c.Redirects {
-		if r.Writes() || r.Reads() {
-			words = append(words, r.Fd+r.Op+" "+wordText(r.Target))
-		}
-	}
-	return strings.Join(words, " ")
-}
-
-// wordText is a word as a shell would need it; of one that is not known it
-// says why.
-func wordText(w grammar.Word) string {
-	switch {
-	case w.Vague != "":
-		return "‹" + w.Vague + "›"
-	case w.Text == "":
-		return "''"
-	case !w.Glob && strings.ContainsAny(w.Text, " \t\n'\"$`\\*?[]{}()<>|&;#~!"):
-		return "'" + strings.ReplaceAll(w.Text, "'", `'\''`) + "'"
-	}
-	return w.Text
 }
 
 // canonical writes what would be executed, if that reads otherwise.

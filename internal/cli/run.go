@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -9,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,13 +16,20 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/audit"
+	"github.com/bawn-dev/bawn/internal/egress"
+	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/shim"
+	"github.com/bawn-dev/bawn/internal/terminal"
 )
+
+// lasting is how old a session is that will be there for longer.
+const lasting = 30 * time.Millisecond
 
 // sessionVariable tells a program inside which session it is in.
 const sessionVariable = "BAWN_SESSION"
@@ -37,13 +44,32 @@ func newRunCommand(e *Env) *cobra.Command {
 The guest reads the system and writes only to the workspace, its own /tmp and
 its caches. The workspace is the git repository around the current directory,
 or else that directory. Credentials are hidden, files that programs on the host
-execute later (.git/hooks, .vscode, .envrc, ...) can't be written, and there is
-no network unless --net says so. Everything it started is gone when it ends.`,
+execute later (.git/hooks, .vscode, .envrc, ...) can't be written. The network
+opens by name: to registries of packages, the APIs of models, git repositories
+to be read, and to what you say yes to. Everything it started is gone when it
+ends.
+
+Of agents that are known ("bawn agents") the guest also has the state, the login,
+the keys and the model, and can't change what the agent obeys.
+
+With --split the agent and what it executes have a sandbox each: the agent
+reaches its model only, and its shells hand their commands to the policy and the
+other one, which has the network, and none of the agent's keys.
+
+--allow, --http, --git, --host-port and --secret say what else the network is
+to reach, and make it "allowlist" where --net is not given.`,
 		Example: `  bawn run -- sh
-  bawn run --net full -- npm install
-  bawn run --env ANTHROPIC_API_KEY --rw ~/.claude --net full -- claude
+  bawn run -- claude
+  bawn run -- npm install
+  bawn run --allow '*.npmjs.org' --allow db.corp:5432 -- npm test
+  bawn run --http 'api.example.org GET,HEAD /v1/**' -- sh
+  bawn run --git 'github.com push team/app refs/heads/agent/*' -- claude
+  bawn run --host-port 5432 -p 8080:3000 -- npm run dev
+  bawn run --secret anthropic-api-key -- claude
+  bawn run --split --secret anthropic-api-key -- claude
   bawn run --plan -- make
-  bawn run --memory 2g --pids 200 --timeout 10m -- go test ./...`,
+  bawn run --memory 2g --pids 200 --timeout 10m -- go test ./...
+  bawn run --detach -- claude    # in the background; bawn attach comes to it`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] == "" {
 				return usageError("for example: bawn run -- sh", "no command to run")
@@ -58,25 +84,55 @@ no network unless --net says so. Everything it started is gone when it ends.`,
 }
 
 func (f *runFlags) run(c *cobra.Command, e *Env, args []string) error {
+	if !f.plan && e.guest() {
+		return exitStatus(shim.Session(e.args[1:], e.Environ))
+	}
+	if f.wantsHost(e) {
+		return f.startHost(c, e)
+	}
+	if f.hosted {
+		if err := e.becomeHost(); err != nil {
+			return err
+		}
+	}
 	// Bawn waits, mostly. With more processors the runtime would wake another
-	// thread for each goroutine that could run, which costs more than it runs.
-	// The change costs something itself, and what does not wait needs none.
-	runtime.GOMAXPROCS(1)
+	// thread for each goroutine that could run, which costs more than it runs:
+	// supervised calls take a quarter longer. At the start and in sessions that
+	// end at once, two processors are of use, and the change stops all threads.
+	defer time.AfterFunc(lasting, func() { runtime.GOMAXPROCS(1) }).Stop()
+	if f.child {
+		if err := e.becomeChild(); err != nil {
+			return err
+		}
+	}
 	if err := f.given(c, e); err != nil {
 		return err
 	}
+	if f.ordinary(e) {
+		e.embryo = native.Expect()
+		defer e.embryo.Abandon()
+	}
+	f.launchEarly(e)
 	s, err := f.session(e, args)
+	f.abandon()
 	if err != nil {
-		return nested(e, err)
+		return nested(e, e.elsewhere(err))
 	}
 	if f.plan {
-		if err := printPlan(e, s); err != nil || !f.asJSON {
+		defer s.Close()
+		if err := f.printPlan(e, s); err != nil || !f.asJSON {
 			return err
 		}
 		runEnd{}.write(e)
 		return nil
 	}
 	return nested(e, f.execute(e, s))
+}
+
+// ordinary reports whether the session will probably be one in a native sandbox
+// with a network of its own.
+func (f *runFlags) ordinary(e *Env) bool {
+	return !f.plan && e.child == nil && (f.provider == "" || f.provider == native.Name) && f.net != bawn.NetworkFull.String()
 }
 
 // session puts everything together that a session needs, and starts nothing.
@@ -86,60 +142,104 @@ func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
 		return nil, err
 	}
 	ws := workspaceOf(dir, e.Getenv("HOME"))
-	cfg, err := loadConfig(e, ws, f.Flags)
+	cfg, err := f.configure(e, ws, dir, args)
 	if err != nil {
 		return nil, err
 	}
-	if err := cfg.Check(native.CredentialNames); err != nil {
-		return nil, configError(err)
-	}
-	provider, err := provider(e, cfg.Provider)
-	if err != nil {
-		return nil, err
-	}
-	session := bawn.Session{
-		ID: newSessionID(), Agent: cfg.Agent, Mode: cfg.Mode, Autonomy: cfg.Autonomy, Isolation: cfg.Isolation(ws),
-		Provider: provider.Name(), Started: time.Now(),
-	}
-	if session.Agent == "" {
-		session.Agent = filepath.Base(args[0])
-	}
-	if !f.plan {
-		if err := makeStateDir(e); err != nil {
-			return nil, err
+	if e.child == nil { // a guest is not told what there is that it does not see
+		if err := cfg.Check(native.CredentialNames); err != nil {
+			return nil, configError(err)
 		}
 	}
-	cache, err := privateCaches(e, session.Isolation)
+	f.config = cfg
+	session := bawn.Session{
+		ID: newSessionID(), Agent: cfg.Agent, Mode: cfg.Mode, Autonomy: cfg.Autonomy, Isolation: cfg.Isolation(ws), Started: time.Now(),
+	}
+	if err := f.withoutRelay(e, cfg, &session.Isolation); err != nil {
+		return nil, err
+	}
+	if session.Agent == "" {
+		session.Agent = f.known.name(filepath.Base(args[0]))
+	}
+	if session, err = f.define(e, ws, session); err != nil {
+		return nil, err
+	}
+	provider, err := f.provide(e, cfg, &session)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := provider.Plan(sandbox.Request{
-		Session: session, Argv: args, Dir: dir, Environ: e.Environ, Open: cfg.Open, Protected: cfg.Protected,
-		Hidden: ownDirs(e), CacheDir: cache,
-	})
+	cache, err := f.places(e, session.Isolation)
 	if err != nil {
-		return nil, planError(err)
+		return nil, err
 	}
-	return &runner.Session{
-		Session: session, Provider: provider, Plan: plan, Argv: args, Dir: dir, Stdio: [3]*os.File{e.Stdin, e.Stdout, e.Stderr},
-		Remedy: remedies(e, cfg, session.Isolation),
-	}, nil
+	if !provider.bare() {
+		args = f.known.contain(args)
+	}
+	s := &runner.Session{Provider: provider.Provider, Argv: args, Dir: dir, Stdio: [3]*os.File{e.Stdin, e.Stdout, e.Stderr}, Dumb: !terminal.Emulates(e.Getenv("TERM"))}
+	req := f.request(e, session, args, dir, cache)
+	s.Session = req.Session
+	if err := f.steer(e, s, &req, provider.bare()); err != nil {
+		return nil, err
+	}
+	f.protected, f.guarded = req.Protected, req.Guarded
+	s.Session, s.Remedy = req.Session, remedies(e, cfg, session.Isolation)
+	f.choice = provider
+	if provider.bare() {
+		return f.bareSession(e, s, req, provider)
+	}
+	if split := cfg.Split(); split.On && e.child == nil {
+		return s, f.splitSession(e, s, req, split)
+	}
+	return f.wholeSession(e, s, req)
 }
 
-// provider returns the one with that name; without a name, the strongest.
-func provider(e *Env, name string) (sandbox.Provider, error) {
-	cache := filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", "probe")
-	switch name {
-	case "", native.Name:
-		return native.New(cache), nil
-	case native.LandlockName:
-		return native.NewLandlock(cache), nil
+// wholeSession makes s a session of one zone.
+func (f *runFlags) wholeSession(e *Env, s *runner.Session, req sandbox.Request) (*runner.Session, error) {
+	f.openDoor(e, s, &req)
+	relay, err := f.network(e, &req, e.child.zone())
+	if err != nil {
+		return nil, err
 	}
-	return nil, usageError("use provider \"native\", or \"landlock\" where user namespaces are closed", "provider %q is not part of this version", name)
+	if relay != nil {
+		s.Network = relay
+	}
+	if err := f.openContainers(e, s, &req, e.child.zone()); err != nil {
+		s.Close()
+		return nil, err
+	}
+	f.credentials = req.Open
+	if s.Plan, err = s.Provider.Plan(req); err != nil {
+		err = planError(err)
+	} else {
+		err = e.child.verify(s.Plan)
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// request is what a provider makes the session's plan from.
+func (f *runFlags) request(e *Env, session bawn.Session, args []string, dir, cache string) sandbox.Request {
+	cfg := f.config
+	req := sandbox.Request{
+		Session: session, Argv: args, Dir: dir, Environ: e.guestEnviron(), Home: e.Getenv("HOME"), Open: cfg.Open, Protected: cfg.Protected,
+		Hidden: ownDirs(e), CacheDir: cache, Guarded: cfg.Guarded(), Owned: cfg.Owned(),
+	}
+	if f.pinGit {
+		req.SetEnv = policy.GitPins()
+	}
+	req.Open, req.Protected = f.narrower(req.Open, req.Protected)
+	e.child.narrow(&req)
+	return req
 }
 
 func (f *runFlags) directory(e *Env) (string, error) {
-	if f.cwd == "" {
+	switch {
+	case e.child != nil:
+		return e.child.directory(absolute(e, f.cwd))
+	case f.cwd == "":
 		return realDir(e, e.Dir)
 	}
 	real, err := filepath.EvalSymlinks(absolute(e, f.cwd))
@@ -164,8 +264,8 @@ func workspaceOf(dir, home string) string {
 // newSessionID returns 26 characters that nobody guesses.
 func newSessionID() string { return strings.ToLower(rand.Text()) }
 
-// makeStateDir makes the directory of the log before the plan is made, so that
-// there is something to hide.
+// makeStateDir makes the directories of the log and of what runs before the plan
+// is made, so that there is something to hide.
 func makeStateDir(e *Env) error {
 	dir, err := auditDir(e)
 	if err == nil {
@@ -173,6 +273,9 @@ func makeStateDir(e *Env) error {
 	}
 	if err != nil {
 		return &Error{Code: ExitInternal, Err: fmt.Errorf("make the directory of the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
+	}
+	if err := os.MkdirAll(runtimeDir(e, filepath.Dir(dir)), 0o700); err != nil {
+		return &Error{Code: ExitInternal, Err: fmt.Errorf("make the directory of sessions: %w", err), Hint: "mend the directory or unset XDG_RUNTIME_DIR"}
 	}
 	return nil
 }
@@ -182,8 +285,12 @@ func ownDirs(e *Env) []string {
 	var dirs []string
 	if d, err := stateDir(e); err == nil {
 		dirs = append(dirs, d)
+		if run := runtimeDir(e, d); !fspath.Below(run, d) { // a place that is covered within another opens that
+			dirs = append(dirs, run)
+		}
 	}
-	return append(dirs, filepath.Join(baseDir(e, "XDG_CONFIG_HOME", ".config"), "bawn"), filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn"))
+	return append(dirs, filepath.Join(baseDir(e, "XDG_CONFIG_HOME", ".config"), "bawn"), filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn"),
+		filepath.Join(baseDir(e, "XDG_DATA_HOME", ".local/share"), "bawn"))
 }
 
 // baseDir is a directory of the XDG base directory specification.
@@ -194,10 +301,21 @@ func baseDir(e *Env, variable, below string) string {
 	return filepath.Join(e.Getenv("HOME"), below)
 }
 
+// places makes Bawn's own directories for a session, and returns that of its
+// private caches.
+func (f *runFlags) places(e *Env, iso bawn.Isolation) (cache string, err error) {
+	if !f.plan {
+		if err := makeStateDir(e); err != nil {
+			return "", err
+		}
+	}
+	return privateCaches(e, iso)
+}
+
 // privateCaches makes the directories in which the workspace's own copies of
 // the caches are kept, and returns where they are.
 func privateCaches(e *Env, iso bawn.Isolation) (string, error) {
-	base := filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", "private", strings.ReplaceAll(strings.TrimPrefix(iso.Workspace, "/"), "/", "%"))
+	base := filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", "private", native.OneName(iso.Workspace))
 	if iso.Caches != bawn.CachePrivate {
 		return base, nil
 	}
@@ -225,23 +343,43 @@ func planError(err error) error {
 	return &Error{Code: ExitUsage, Err: err}
 }
 
-func printPlan(e *Env, s *runner.Session) error {
+func (f *runFlags) printPlan(e *Env, s *runner.Session) error {
 	enc := json.NewEncoder(e.Stdout)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(struct {
 		Provider  string       `json:"provider"`
+		Choice    []candidate  `json:"provider_chosen_from"`
 		Mode      bawn.Mode    `json:"mode"`
 		Agent     string       `json:"agent"`
+		Known     *agentPlan   `json:"agent_profile,omitempty"`
 		Profile   string       `json:"policy_profile"`
 		Workspace string       `json:"workspace"`
 		Network   string       `json:"network"`
+		Egress    *egressPlan  `json:"egress,omitempty"`
 		Plan      sandbox.Plan `json:"plan"`
-	}{s.Plan.Provider(), s.Mode, s.Agent, s.Isolation.Profile, s.Isolation.Workspace, s.Isolation.Network.String(), s.Plan})
+		Execution *zonePlan    `json:"execution,omitempty"`
+	}{s.Plan.Provider(), f.choice.Candidates, s.Mode, s.Agent, f.agentPlan(), s.Isolation.Profile, s.Isolation.Workspace, s.Isolation.Network.String(), egressOf(s.Isolation), s.Plan, executionOf(s)})
+}
+
+// egressPlan is what a session reaches, by the names of the configuration.
+type egressPlan struct {
+	bawn.Egress
+	Ask string `json:"ask_timeout"`
+}
+
+// egressOf returns nil for a network that names do not open.
+func egressOf(iso bawn.Isolation) *egressPlan {
+	if iso.Network != bawn.NetworkAllowlist {
+		return nil
+	}
+	return &egressPlan{iso.Egress, iso.Egress.Ask.String()}
 }
 
 // execute opens the log and runs the session.
 func (f *runFlags) execute(e *Env, s *runner.Session) error {
+	defer s.Close()
+	defer s.Prepare()()
 	dir, err := auditDir(e)
 	if err != nil {
 		return err
@@ -255,11 +393,36 @@ func (f *runFlags) execute(e *Env, s *runner.Session) error {
 	if err != nil {
 		return err
 	}
-	s.Guard = guard.Guard{Decider: decider, Recorder: log}
+	s.Guard = guard.Guard{Decider: decider, Recorder: audit.NewShare(log, audit.MaxShare, "the session")}
+	if err := recordFallback(s, f.choice); err != nil {
+		return err
+	}
+	if s.Desk, err = f.desk(e, s); err != nil {
+		return err
+	}
+	defer s.Desk.Close()
+	end, err := f.answerGuests(e, s)
+	if err != nil {
+		return err
+	}
+	defer end()
 	s.Details = details(s)
-	f.sayPartly(e, s.Plan)
-	result, err := runner.Run(context.Background(), *s)
-	err = nested(e, f.outcome(result, err))
+	if f.known != nil {
+		s.Details["agent profile"] = strings.TrimSpace(f.known.agent.Name + " " + f.known.agent.Version)
+	}
+	f.steered.tell(s.Details)
+	if s.Bare == "" {
+		f.sayPartly(e, partly(s))
+		f.sayAgent(e, f.config, s.Plan.Environ())
+		f.sayLoopback(e, s)
+	}
+	leave, err := f.register(e, s)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	result, err := runner.Run(e.life(), *s)
+	err = nested(e, e.child.told(f.outcome(result, err)))
 	if f.asJSON {
 		return endOf(s, result, err).write(e)
 	}
@@ -273,7 +436,7 @@ func launch(e *Env, s *runner.Session) (bawn.Decider, error) {
 	return policy.Launch{
 		InSession: e.Getenv(sessionVariable), Policy: p,
 		Session: policy.Question{
-			Mode: s.Mode, Autonomy: s.Autonomy, Contained: true, Workspace: s.Isolation.Workspace, Home: e.Getenv("HOME"), System: runtime.GOOS,
+			Mode: s.Mode, Autonomy: s.Autonomy, Contained: s.Bare == "", Workspace: s.Isolation.Workspace, Home: e.Getenv("HOME"), System: runtime.GOOS,
 		},
 	}, err
 }
@@ -281,13 +444,21 @@ func launch(e *Env, s *runner.Session) (bawn.Decider, error) {
 // details is the effective isolation as the first event states it.
 func details(s *runner.Session) map[string]string {
 	d := map[string]string{"profile": s.Isolation.Profile, "network": s.Isolation.Network.String(), "workspace": s.Isolation.Workspace}
-	for _, m := range s.Isolation.Mounts {
+	mounts := s.Isolation.Mounts
+	if s.Split != nil {
+		d["zones"], d["execution network"] = egress.Reasoning+", "+egress.Execution, s.Split.Isolation.Network.String()
+		mounts = slices.Concat(mounts, s.Split.Isolation.Mounts)
+	}
+	for _, m := range mounts {
 		if m.Access == bawn.ReadWrite {
 			d["write "+m.Path] = m.Why
 		}
 	}
-	for _, c := range s.Plan.Partly() {
+	for _, c := range partly(s) {
 		d["in part "+c.Attribute] = c.How
+	}
+	if s.Bare != "" {
+		d["contained"] = s.Bare
 	}
 	return d
 }

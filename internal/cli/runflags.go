@@ -9,30 +9,61 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/egress/remote"
 )
 
 // runFlags are the flags of bawn run.
 type runFlags struct {
 	config.Flags
 	profile, provider, net, mode, agent, caches, memory, timeout, cwd string
+	image                                                             string
+	askTimeout, splitWorkspace                                        string
+	asks                                                              string // socket of who started the session for an editor
 	cpus                                                              float64
 	pids                                                              int64
-	plan, asJSON, quiet                                               bool
+	noHooks, plan, asJSON, quiet, split                               bool
+	detach, attachable, hosted, child, pinGit                         bool
+	credentials, protected, models                                    []string // of the session, for those below it
+	guarded                                                           []string
+	known                                                             *known    // the agent, where it is one
+	steered                                                           *steering // what steers the agent; nil where nothing is found
+	detachKeys                                                        string
+	rules                                                             []bawn.Rule            // besides those of the policy's files
+	changed                                                           func(flag string) bool // whether it was given
+	as                                                                string
+	defined                                                           *config.Config // what the definition asks for
+	early                                                             *remote.Relay  // launched before it was known what it is to do
+	choice                                                            choice
+	config                                                            *config.Config // of the session
 }
 
 func (f *runFlags) declare(c *cobra.Command) {
 	fl := c.Flags()
 	fl.SetInterspersed(false)
 	fl.StringVar(&f.profile, "profile", "", "named profile of the configuration (built in: default, readonly, online, strict)")
-	fl.StringVar(&f.provider, "provider", "", "what enforces the isolation: native, or landlock where user namespaces are closed")
-	fl.StringVar(&f.net, "net", "", "network: none or full")
+	fl.StringVar(&f.provider, "provider", "", "what enforces the isolation: native, landlock, bwrap, gvisor, docker or seatbelt (default: the strongest that meets the policy)")
+	fl.StringVar(&f.image, "image", "", "image of the provider docker, which names one content: `NAME`@sha256:DIGEST")
+	fl.StringVar(&f.net, "net", "", "network: none, allowlist (hosts by name) or full (the host's)")
+	fl.StringArrayVar(&f.Hosts, "allow", nil, "`host` the guest may reach, with optional ports: example.org, *.example.org:443,8443, 10.0.0.0/8:22 (repeatable)")
+	fl.StringArrayVar(&f.HTTP, "http", nil, "requests a host takes, no others: `\"HOST METHODS PATH\"`, such as \"api.example.org GET /v1/**\" (repeatable)")
+	fl.StringArrayVar(&f.Git, "git", nil, "what git may do at a host: `\"HOST fetch [REPO]\"` or \"HOST push REPO REF\" (repeatable)")
+	fl.StringArrayVar(&f.HostPorts, "host-port", nil, "service on this machine's loopback that the guest reaches on its own: `PORT` or GUEST:HOST (repeatable)")
+	fl.StringArrayVarP(&f.Ports, "publish", "p", nil, "port of the guest to be reached on this machine's loopback: `PORT` or HOST:GUEST (repeatable)")
+	fl.StringArrayVar(&f.Secrets, "secret", nil, "secret of the vault that may be put into requests where it is bound, by `name`, or * for all (repeatable)")
+	fl.BoolVar(&f.SSHAgent, "ssh-agent", false, "have your ssh-agent sign logins to the hosts that are allowed with port 22, such as --allow build.example:22")
+	fl.BoolVar(&f.DockerAPI, "docker", false, "give the guest a Docker socket of its own, for containers that are no wider than the session")
+	fl.StringVar(&f.askTimeout, "ask-timeout", "", "how long a connection to an unknown host waits for your answer, for example 30s; 0s refuses it unasked")
 	fl.StringArrayVar(&f.RW, "rw", nil, "`path` the guest may also write (repeatable)")
 	fl.StringArrayVar(&f.RO, "ro", nil, "`path` the guest may only read (repeatable)")
 	fl.StringArrayVar(&f.Deny, "deny", nil, "`path` the guest may not even read (repeatable)")
 	fl.StringArrayVar(&f.Open, "open", nil, "credentials the guest may read: a `name` such as gh or aws, or a path (repeatable)")
 	fl.StringArrayVar(&f.Env, "env", nil, "variable to pass through, `NAME`, PREFIX* or NAME=value (repeatable)")
-	fl.StringArrayVar(&f.Devices, "device", nil, "device below /dev by `name` (repeatable)")
+	fl.StringArrayVar(&f.Devices, "device", nil, "device below /dev by `name`, such as kvm or nvidia0, or gpu for all graphics cards (repeatable)")
+	fl.StringArrayVar(&f.CacheDirs, "cache", nil, "")
+	_ = fl.MarkHidden("cache") // plugins need it; everybody else has isolation.cache_dirs
 	fl.StringArrayVar(&f.Protected, "protect", nil, "further `name` that can't be written in the workspace (repeatable)")
+	fl.StringVar(&f.as, "as", "", "definition `file` of what the session asks for, with the keys of the configuration; it gets no more than it would without")
+	fl.BoolVar(&f.Only, "only", false, "give the guest nothing but what flags give: no hosts, secrets, variables or places of the configuration, and nobody is asked about others")
 	fl.StringVar(&f.caches, "caches", "", "package caches: private, read-only or shared")
 	fl.StringVar(&f.cwd, "cwd", "", "directory to start in (default: the current one)")
 	fl.StringVar(&f.memory, "memory", "", "limit of memory, for example 512m or 4g")
@@ -41,19 +72,39 @@ func (f *runFlags) declare(c *cobra.Command) {
 	fl.StringVar(&f.timeout, "timeout", "", "limit of time, for example 90s or 2h; ends with exit code 124")
 	fl.StringVar(&f.mode, "mode", "", "mode: "+strings.Join(bawn.ModeNames(), ", "))
 	fl.StringVar(&f.agent, "agent", "", "name of the agent in the audit log (default: the command's name)")
+	fl.BoolVar(&f.NoAgentProfile, "no-agent-profile", false, "treat the command as one that nothing is known of, also where it is an agent (see \"bawn agents\")")
+	fl.BoolVar(&f.split, "split", false, "keep the agent and what it executes apart: the agent reaches its model only, its shells run in a second sandbox")
+	fl.StringVar(&f.splitWorkspace, "split-workspace", "", "what the agent itself may do with the workspace under --split: rw (default) or ro")
+	fl.StringArrayVar(&f.ModelHosts, "model-host", nil, "further `host` that the agent reaches under --split, as in --allow, or the PORT of a model on this machine (repeatable)")
 	fl.BoolVar(&f.plan, "plan", false, "print what would be enforced, as JSON, and run nothing")
 	fl.BoolVar(&f.asJSON, "json", false, "print how it ended, whatever happens, as one last line of JSON on standard error")
+	fl.BoolVar(&f.pinGit, "pin-git", false, "have git run no hook, monitor, pager or signing program that a repository names")
+	f.declareHost(fl)
+	fl.BoolVar(&f.child, "child", false, "")
+	_ = fl.MarkHidden("child") // it exists
+	fl.BoolVar(&f.noHooks, "no-hooks", false, "")
+	_ = fl.MarkHidden("no-hooks") // of plugins' own sessions
+	fl.StringVar(&f.asks, "asks", "", "")
+	_ = fl.MarkHidden("asks") // it exists
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "don't say what is enforced in part, nor list refusals")
 }
 
 // given points at the values of the flags that were given.
 func (f *runFlags) given(c *cobra.Command, e *Env) error {
+	f.changed = c.Flags().Changed
 	texts := map[string]struct {
 		to   **string
 		from *string
 	}{
-		"profile": {&f.Profile, &f.profile}, "provider": {&f.Provider, &f.provider}, "net": {&f.Net, &f.net}, "mode": {&f.Mode, &f.mode},
+		"profile": {&f.Profile, &f.profile}, "provider": {&f.Provider, &f.provider}, "image": {&f.Image, &f.image}, "net": {&f.Net, &f.net}, "mode": {&f.Mode, &f.mode},
 		"agent": {&f.Agent, &f.agent}, "caches": {&f.Caches, &f.caches}, "timeout": {&f.Timeout, &f.timeout},
+		"ask-timeout": {&f.AskTimeout, &f.askTimeout}, "split-workspace": {&f.SplitWorkspace, &f.splitWorkspace},
+	}
+	if word, ok := splitWords[f.splitWorkspace]; ok {
+		f.splitWorkspace = word
+	}
+	if c.Flags().Changed("split") {
+		f.Split = &f.split
 	}
 	for name, t := range texts {
 		if c.Flags().Changed(name) {
@@ -79,6 +130,9 @@ func (f *runFlags) given(c *cobra.Command, e *Env) error {
 	f.Memory = &mb
 	return err
 }
+
+// splitWords are the short words of --split-workspace.
+var splitWords = map[string]string{"ro": bawn.ReadOnly.String(), "rw": bawn.ReadWrite.String()}
 
 // fromHere makes the paths absolute: on a command line a relative one starts
 // from the working directory, as everywhere.

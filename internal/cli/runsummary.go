@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/executor"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
@@ -32,12 +33,16 @@ func (f *runFlags) summary(e *Env, s *runner.Session, r runner.Result) {
 		return
 	}
 	told, histories := withoutHistories(r.Denials, e.Getenv("HOME"))
+	told, tried := f.known.withoutTries(e, told)
 	for i, d := range told {
 		if i == maxListed {
 			fmt.Fprintf(e.Stderr, "bawn: denied %d more; see \"bawn audit query --session %s\"\n", len(told)+r.Missed-maxListed, s.ID)
 			break
 		}
-		fmt.Fprintf(e.Stderr, "bawn: denied: %v %s (%s): %s; %s\n", d.Operation, redact.Visible(d.Resource), d.Rule, d.Reason, redact.Visible(d.Remedy))
+		fmt.Fprintf(e.Stderr, "bawn: denied: %v %s (%s): %s; %s\n", d.Operation, redact.Visible(d.Resource), redact.Visible(d.Rule), redact.Visible(d.Reason), redact.Visible(d.Remedy))
+	}
+	if len(tried) > 0 {
+		fmt.Fprintf(e.Stderr, "bawn: note: not kept, and not missed by %s: %s\n", f.known.agent.Title, redact.Visible(strings.Join(tried, ", ")))
 	}
 	if len(histories) > 0 {
 		fmt.Fprintf(e.Stderr, "bawn: note: what shells and editors remember is not kept: %s\n", redact.Visible(strings.Join(histories, ", ")))
@@ -102,6 +107,7 @@ type runEnd struct {
 	Denials    []jsonDenial      `json:"denials"`
 	Missed     int               `json:"denialsNotListed,omitempty"`
 	InPart     []bawn.Capability `json:"enforcedInPart,omitempty"`
+	NoSandbox  string            `json:"noSandbox,omitempty"` // why, where nothing contained it
 }
 
 // endError says why, for a program and for a human.
@@ -111,13 +117,22 @@ type endError struct {
 	Remedy  string `json:"remedy,omitempty"`
 }
 
+// partly is what a session gets in part, in any of its zones.
+func partly(s *runner.Session) []bawn.Capability {
+	list := s.Plan.Partly()
+	if s.Split != nil {
+		list = slices.Concat(list, executor.Partly(), slices.DeleteFunc(slices.Clone(s.Split.Plan.Partly()), func(c bawn.Capability) bool { return slices.Contains(list, c) }))
+	}
+	return list
+}
+
 // sayPartly says before the start what the session asked for and gets in part
 // only, in doctor's words. The line of --json says it at the end.
-func (f *runFlags) sayPartly(e *Env, p sandbox.Plan) {
+func (f *runFlags) sayPartly(e *Env, partly []bawn.Capability) {
 	if f.quiet || f.asJSON {
 		return
 	}
-	for _, c := range p.Partly() {
+	for _, c := range partly {
 		line := "bawn: " + c.Attribute + " is enforced in part: " + how(c)
 		if c.Remedy != "" {
 			line += "; " + c.Remedy
@@ -161,7 +176,7 @@ func errorWord(exit int, err error) string {
 
 // endOf describes a session that was made; err is what outcome returned.
 func endOf(s *runner.Session, r runner.Result, err error) runEnd {
-	end := runEnd{Session: s.ID, Exit: r.Code, TimedOut: r.TimedOut, Limits: r.Limits, DurationMS: r.Duration.Milliseconds(), Missed: r.Missed, InPart: s.Plan.Partly()}
+	end := runEnd{Session: s.ID, Exit: r.Code, TimedOut: r.TimedOut, Limits: r.Limits, DurationMS: r.Duration.Milliseconds(), Missed: r.Missed, InPart: partly(s), NoSandbox: s.Bare}
 	for _, d := range r.Denials {
 		end.Denials = append(end.Denials, jsonDenial(d))
 	}

@@ -12,7 +12,7 @@ func TestTrust(t *testing.T) {
 	file := h.put("ws/.bawn/config.toml", "mode = 'safe'\n[isolation]\nnetwork = 'full'\n")
 	h.fails(newConfigCommand, "would widen", "bawn trust", "check") // control
 	out := h.must(newTrustCommand)
-	if !strings.Contains(out, "trusted "+file) || !strings.Contains(out, `line 3: isolation.network from "none" to "full"`) {
+	if !strings.Contains(out, "trusted "+file) || !strings.Contains(out, `line 3: isolation.network from "allowlist" to "full"`) {
 		t.Errorf("%s", out)
 	}
 	h.must(newConfigCommand, "check")

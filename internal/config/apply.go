@@ -8,6 +8,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/netrule"
 )
 
 // An authority says how far a setting is trusted.
@@ -87,6 +88,11 @@ func (st *state) apply(s setting, a authority) error {
 	case a.layer == Project && s.key.rule == never:
 		return &Error{Place: s.at, Problem: s.key.path + " can't be set by a project, whether trusted or not",
 			Hint: "set it in your own configuration, see \"bawn config path\""}
+	case s.key.path == "isolation.provider" && a.layer == Command && s.value == HostProvider && st.text(s.key.path) != HostProvider:
+		return hostless(s.at)
+	case s.key.path == dockerTable+"image" && a.layer == Project && st.text(s.key.path) != s.value && !pinnedImage(s.value.(string)):
+		return &Error{Place: s.at, Problem: fmt.Sprintf("image %s can be another one tomorrow; want it with its digest, as NAME@sha256:DIGEST", quote(s.value.(string))),
+			Hint: "\"docker image inspect --format '{{json .RepoDigests}}' NAME\" prints it"}
 	case s.key.kind == list:
 		return st.applyList(s, a)
 	case s.key.rule == narrows:
@@ -158,7 +164,7 @@ func (st *state) applyScalar(s setting, a authority) error {
 		}
 		return nil
 	}
-	wider := rank(s.key, s.value) > st.rank(s.key)
+	wider := rank(s.key, s.value) > st.rank(s.key) || looksSilently(s.key, old, s.value)
 	if a.ceiling && wider && s.key.limit() {
 		return nil
 	}
@@ -174,6 +180,13 @@ func (st *state) applyScalar(s setting, a authority) error {
 	}
 	st.put(s)
 	return nil
+}
+
+// looksSilently reports whether a mode is exchanged for one that is stricter in
+// what it changes, and not in what it reads: plan looks without asking, where
+// strict asks about everything.
+func looksSilently(k *key, old, value any) bool {
+	return k.path == "mode" && old == bawn.ModeStrict.String() && value == bawn.ModePlan.String()
 }
 
 func (st *state) shown(k *key) string {
@@ -198,6 +211,9 @@ func (st *state) applyItem(k *key, it item, a authority) error {
 	if st.has(k, it.text) {
 		return st.again(k, it, a)
 	}
+	if a.untrusted && k.rule == inHosts {
+		return st.limitRequests(k, it)
+	}
 	if a.untrusted && k.rule == covered {
 		if st.covers(k, it.text) {
 			return nil
@@ -217,6 +233,9 @@ func (st *state) applyItem(k *key, it item, a authority) error {
 // again states an entry that an earlier layer stated already: for a path it
 // may have lost against another entry since.
 func (st *state) again(k *key, it item, a authority) error {
+	if st.sealed && it.at.Layer == Command {
+		st.flagged(k, it)
+	}
 	access, isPath := accessOf(k, it.text)
 	if !isPath || st.reaches[it.text].access == access {
 		return nil
@@ -232,6 +251,17 @@ func (st *state) again(k *key, it item, a authority) error {
 	}
 	st.reach(it.text, reach{access, it.at})
 	return nil
+}
+
+// flagged notes that a flag gives what a file or a profile gives too: alone, the
+// flag gives it still (see only).
+func (st *state) flagged(k *key, it item) {
+	list := slices.Clone(st.lists[k.path])
+	list[slices.IndexFunc(list, func(e entry) bool { return e.text == it.text })].at = it.at
+	st.lists[k.path] = list
+	if access, isPath := accessOf(k, it.text); isPath && st.reaches[it.text].access == access {
+		st.reaches[it.text] = reach{access, it.at}
+	}
 }
 
 // narrow takes an entry of an untrusted project file that closes something.
@@ -256,18 +286,24 @@ func (st *state) covers(k *key, text string) bool {
 	if k.path == "isolation.rw" {
 		return st.access(text) == bawn.ReadWrite
 	}
-	var by func(entry, other string) bool
+	return slices.ContainsFunc(st.lists[k.path], covering(coversBy(k, text)))
+}
+
+// coversBy returns whether an entry of the key gives what text would.
+func coversBy(k *key, text string) func(entry string) bool {
 	switch k.path {
-	case "isolation.hosts":
-		by = hostCovers
+	case "isolation.hosts", "isolation.model_hosts":
+		return ruleCovers(netrule.ParseHost, text)
+	case "isolation.git":
+		return ruleCovers(netrule.ParseGit, text)
+	case "isolation.secrets":
+		return func(entry string) bool { return entry == "*" }
 	case "isolation.env":
-		by = envCovers
+		return func(entry string) bool { return envCovers(entry, text) }
 	case "isolation.open", "isolation.cache_dirs":
-		by = func(entry, other string) bool { return fspath.Below(other, entry) }
-	default:
-		return false
+		return func(entry string) bool { return fspath.Below(text, entry) }
 	}
-	return slices.ContainsFunc(st.lists[k.path], func(e entry) bool { return by(e.text, text) })
+	return func(string) bool { return false }
 }
 
 // rank orders the values of a key from the strictest to the widest.
@@ -275,11 +311,11 @@ func rank(k *key, v any) float64 {
 	switch v := v.(type) {
 	case string:
 		return float64(slices.Index(k.oneOf, v))
-	case bool: // true protects
-		if v {
-			return 0
+	case bool: // true protects, or opens
+		if v == k.opens {
+			return 1
 		}
-		return 1
+		return 0
 	case int64:
 		return float64(v)
 	case float64:

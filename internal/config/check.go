@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/devices"
 )
 
 // Check looks whether this machine has what the configuration names, so that
@@ -33,12 +34,34 @@ func (c *Config) Check(known func() []string) error {
 		}
 	}
 	for _, e := range c.st.lists["isolation.devices"] {
-		errs.take(e.at, checkDevice("/dev", e))
+		errs.take(e.at, checkDevice(devices.Dir, e))
+	}
+	for _, key := range []string{"isolation.runsc", dockerTable + "host", dockerTable + "certs"} {
+		errs.take(c.st.scalars[key].at, c.checkTrusted(key))
 	}
 	slices.SortStableFunc(errs, func(x, y *Error) int {
 		return cmp.Or(cmp.Compare(x.Place.File, y.Place.File), cmp.Compare(x.Place.Line, y.Place.Line), cmp.Compare(x.Place.Column, y.Place.Column))
 	})
 	return errs.err()
+}
+
+// checkTrusted refuses what the host's side runs or believes where a session
+// could put another thing in its place, also by way of a link.
+func (c *Config) checkTrusted(key string) error {
+	path := c.st.text(key)
+	if path == "" {
+		return nil
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		real = path // whoever needs it says that it is not there: other providers don't
+	}
+	for _, p := range []string{path, real} {
+		if c.st.access(p) == bawn.ReadWrite {
+			return fmt.Errorf("%s is %s, which a session can write; want a place outside of the workspace and of isolation.rw", key, quote(p))
+		}
+	}
+	return nil
 }
 
 func checkPath(path string, r reach) error {
@@ -54,44 +77,22 @@ func checkPath(path string, r reach) error {
 	return nil
 }
 
-// checkDevice looks for a device below dir.
+// checkDevice looks for a device, or a group of them, below dir.
 func checkDevice(dir string, e entry) error {
-	info, err := os.Stat(filepath.Join(dir, e.text))
-	if err == nil && info.Mode()&fs.ModeDevice != 0 {
-		return nil
+	err := devices.Check(dir, e.text)
+	var wrong *devices.Error
+	if !errors.As(err, &wrong) {
+		return err
 	}
-	what := "does not exist"
-	if err == nil {
-		what = "is no device"
-	}
-	names := devicesOf(dir)
-	hint := didYouMean(e.text, names)
+	hint := didYouMean(e.text, wrong.Have)
 	if hint == "" {
-		hint = "\"ls -l " + dir + "\" shows more"
+		hint = "\"gpu\" and \"nvidia\" stand for all of theirs; disks, memory, terminals, keyboards and their like are never given"
 	}
-	return &Error{Place: e.at, Problem: fmt.Sprintf("device %s %s below %s; want one of %s", quote(e.text), what, dir, someOf(names)), Hint: hint}
+	return &Error{Place: e.at, Problem: fmt.Sprintf("device %s %s; want one of %s", quote(e.text), wrong.Why, someOf(wrong.Have)), Hint: hint}
 }
 
 // Devices lists the names that isolation.devices may have on this machine.
-func Devices() []string { return devicesOf("/dev") }
-
-// devicesOf lists the devices of dir and of its directories that somebody may
-// want; terminals, loop devices and the like come by the dozen and are left out.
-func devicesOf(dir string) []string {
-	var names []string
-	for _, pattern := range []string{"*", "*/*"} {
-		found, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is a good one
-		for _, name := range found {
-			info, err := os.Lstat(name)
-			rel := strings.TrimPrefix(name, dir+"/")
-			dozen := rel != strings.TrimRight(rel, "0123456789") && !strings.Contains(rel, "/")
-			if err == nil && info.Mode()&fs.ModeDevice != 0 && !dozen && !strings.HasPrefix(rel, "pts/") {
-				names = append(names, rel)
-			}
-		}
-	}
-	return names
-}
+func Devices() []string { return devices.Available(devices.Dir) }
 
 // someOf lists names, and how many more there are.
 func someOf(names []string) string {

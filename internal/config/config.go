@@ -32,6 +32,16 @@ type Inputs struct {
 	UserPath      string // or "" for bawn/config.toml in XDGConfigHome
 	Flags         Flags
 	Machine       Machine
+	// Definition is applied above all else, as if it were trusted: the caller
+	// takes the meet of what comes out with what does without it. Nil for none.
+	Definition *Definition
+	Agent      *AgentProfile // of the agent that the session starts, or nil
+}
+
+// A Definition is a file that says what a session asks for.
+type Definition struct {
+	File string // its name, for errors
+	Text []byte
 }
 
 // A Config is the effective configuration. It does not change once loaded.
@@ -66,6 +76,12 @@ func Load(in Inputs) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	if in.Flags.NoAgentProfile {
+		in.Agent = nil // what is pinned says so below
+	}
+	if err := st.agent(in.Agent); err != nil {
+		return nil, err
+	}
 	if st, err = in.project(st); err != nil {
 		return nil, err
 	}
@@ -73,9 +89,25 @@ func Load(in Inputs) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	st.sealed = in.Flags.Only
 	if err := st.layer(flags, authority{layer: Command}); err != nil {
 		return nil, err
 	}
+	if in.Flags.Only {
+		st.only()
+	}
+	if d := in.Definition; d != nil {
+		at := Place{Layer: Command, File: d.File}
+		if err := st.file(d.Text, at, authority{layer: Command}); err != nil {
+			return nil, asErrors(at, err)
+		}
+	}
+	for _, err := range []error{st.unheard(in.Flags), st.unsplit(in.Flags), st.closedNetwork()} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	st.yield()
 	return st.config()
 }
 
@@ -122,6 +154,7 @@ func (in Inputs) project(st *state) (*state, error) {
 	err = narrowed.file(data, at, authority{layer: Project, untrusted: true})
 	var errs Errors
 	if !errors.As(err, &errs) || !errs.widening() {
+		narrowed.unasked = true
 		return narrowed, err
 	}
 	trusted, trustErr := in.trusts(in.Workspace, data)
@@ -165,7 +198,9 @@ func (in Inputs) paths() (paths, error) {
 func (in Inputs) own() []string {
 	user := filepath.Join(xdg(in.XDGConfigHome, in.Home, ".config"), "bawn")
 	var own []string
-	for _, p := range []string{filepath.Dir(ManagedFile), user, in.State(), filepath.Join(user, "config.toml")} {
+	list := []string{filepath.Dir(ManagedFile), user, in.State(), filepath.Join(user, "config.toml"), filepath.Join(user, "policy.toml")}
+	manifests, _ := filepath.Glob(filepath.Join(user, "plugins", "*")) // the pattern is a good one
+	for _, p := range append(list, manifests...) {
 		real, err := filepath.EvalSymlinks(p)
 		if err != nil { // not there
 			real = p
@@ -210,7 +245,7 @@ func xdg(dir, home, otherwise string) string {
 // config checks what only the whole can show, and reads off the result.
 func (st *state) config() (*Config, error) {
 	if enabled := st.scalars["isolation.enabled"]; enabled.value == false {
-		return nil, Errors{{Place: enabled.at, Problem: "isolation.enabled = false is refused: there is no session without isolation", Hint: "remove the line"}}
+		return nil, Errors{{Place: enabled.at, Problem: "isolation.enabled = false is refused: it would leave unsaid what runs instead", Hint: "remove the line, or say provider = \"host\" in your own configuration"}}
 	}
 	return &Config{
 		Mode: modeNamed(st.scalars["mode"].value), Autonomy: st.finalAutonomy(), Agent: st.text("agent"),
@@ -222,12 +257,19 @@ func (st *state) config() (*Config, error) {
 func (st *state) text(path string) string { return st.scalars[path].value.(string) }
 
 func (st *state) list(name string) []string {
-	var texts []string
-	for _, e := range st.lists["isolation."+name] {
-		texts = append(texts, e.text)
-	}
-	return texts
+	return texts(st.lists["isolation."+name])
 }
+
+func texts(entries []entry) []string {
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.text)
+	}
+	return out
+}
+
+// NetworkAt says who has stated how much of the network a session reaches.
+func (c *Config) NetworkAt() Place { return c.st.scalars["isolation.network"].at }
 
 // Origins returns every value in force with its place, in the order of the
 // table of keys. A path that the project closes is an entry like any other.
@@ -259,6 +301,9 @@ func (c *Config) autonomy() Origin {
 
 // entries returns a list with what the project adds to it.
 func (st *state) entries(k *key) []entry {
+	if k.path == "isolation.http" {
+		return st.httpEntries()
+	}
 	all := slices.Clone(st.lists[k.path])
 	for _, n := range st.narrowed {
 		if n.access == bawn.Hidden && k.path == "isolation.deny" || n.access == bawn.ReadOnly && k.path == "isolation.ro" {

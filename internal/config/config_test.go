@@ -15,7 +15,7 @@ func TestNoFileGivesTheClosedDefault(t *testing.T) {
 	c := mustLoad(t, in)
 	iso := c.Isolation(in.Workspace)
 	same(t, bawn.Resources{MemoryMB: 12288, TmpMB: 3072, PIDs: 4096, OpenFiles: 16384, FileSizeMB: 16384, Timeout: 12 * time.Hour}, iso.Resources)
-	if iso.Network != bawn.NetworkNone || iso.Caches != bawn.CachePrivate || !iso.Protect || len(iso.Hosts)+len(iso.Devices)+len(iso.SetEnv) > 0 {
+	if iso.Network != bawn.NetworkAllowlist || iso.Caches != bawn.CachePrivate || !iso.Protect || len(iso.Devices)+len(iso.SetEnv) > 0 {
 		t.Errorf("the default is not closed: %+v", iso)
 	}
 	for path, want := range map[string]bawn.Access{
@@ -243,41 +243,6 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// TestHostProvider is SPEC K1: nothing takes the isolation away, and a line
-// that asks for that is refused where it stands, with the reason.
-func TestHostProvider(t *testing.T) {
-	for _, c := range []struct{ text, at, want, hint string }{
-		{"[isolation]\nprovider='host'", "2:10", `isolation.provider is "host"; want one of`, "no session without isolation"},
-		{"[isolation]\nenabled=false", "2:1", "isolation.enabled = false is refused", "remove the line"},
-		{"[isolation]\nallow_fallback_to_host=true", "2:1", "unknown key", "there is no fallback"},
-		{"[isolation]\nfallback='ask'", "2:1", "unknown key", "there is no fallback"},
-		{"[isolation]\nfallback='refuse'", "2:1", "unknown key", "there is no fallback"},
-	} {
-		for _, layer := range []func(Inputs) string{Inputs.managed, Inputs.User, Inputs.projectFile} {
-			in := world(t)
-			put(t, layer(in), c.text)
-			errs := refused(t, in)
-			if layer(in) == in.projectFile() && c.want != "unknown key" && strings.Contains(errs.Error(), "can't be set by a project") {
-				continue
-			}
-			if want := layer(in) + ":" + c.at + ": " + c.want; !strings.HasPrefix(errs.Error(), want) || !strings.Contains(errs.Hint(), c.hint) {
-				t.Errorf("%q: %v, hint %q; want %q, hint %q", c.text, errs, errs.Hint(), want, c.hint)
-			}
-		}
-	}
-	in := world(t)
-	in.Flags = Flags{Provider: ptr("host")}
-	if errs := refused(t, in); !strings.HasPrefix(errs.Error(), "--provider: ") || !strings.Contains(errs.Hint(), "no session without isolation") {
-		t.Errorf("--provider host: %v, hint %q", errs, errs.Hint())
-	}
-	for _, provider := range []string{"", "native", "landlock"} {
-		in.Flags = Flags{Provider: &provider}
-		if got := mustLoad(t, in).Provider; got != provider {
-			t.Errorf("provider %q; want %q", got, provider)
-		}
-	}
-}
-
 func TestPins(t *testing.T) {
 	flag := func(f Flags) Flags { return f }
 	for _, c := range []struct {
@@ -286,7 +251,7 @@ func TestPins(t *testing.T) {
 		refused    bool
 	}{
 		{"isolation.network", "[isolation]\nnetwork='full'", Flags{}, true},
-		{"isolation.network", "[isolation]\nnetwork='none'", Flags{}, false}, // changes nothing
+		{"isolation.network", "[isolation]\nnetwork='allowlist'", Flags{}, false}, // changes nothing
 		{"isolation.network", "", flag(Flags{Net: ptr("full")}), true},
 		{"isolation.network", "", flag(Flags{Profile: ptr("online")}), true},
 		{"isolation.network", "[isolation]\npolicy_profile='online'", Flags{}, true},
@@ -300,6 +265,13 @@ func TestPins(t *testing.T) {
 		{"isolation.policy_profile", "", flag(Flags{Profile: ptr("online")}), true},
 		{"isolation.policy_profile", "", flag(Flags{Profile: ptr("default")}), false},
 		{"profiles", "[profiles.x]\nnetwork='full'", Flags{}, true},
+		{"isolation.provider", "[isolation]\nprovider='host'", Flags{}, true},
+		{"isolation", "[isolation]\nallow_fallback_to_host=true", Flags{}, true},
+		{"isolation.docker_options", "[isolation.docker_options]\nallow_args=['--privileged']", Flags{}, true},
+		{"isolation.docker_options", "[isolation.docker_options]\nhost='/run/other.sock'", Flags{}, true},
+		{"isolation.docker_options.image", "[isolation.docker_options]\nimage='x'", Flags{}, true},
+		{"isolation.docker_options.image", "[isolation.docker_options]\nextra_args=['--init']", Flags{}, false},
+		{"isolation.docker_api", "", flag(Flags{DockerAPI: true}), true},
 		{"mode", "mode='permissive'", Flags{}, true},
 		{"mode", "autonomy='full'", Flags{}, false}, // control: another key
 	} {
@@ -352,6 +324,26 @@ func TestXDG(t *testing.T) {
 	in.UserPath = "/u"
 	if in.User() != "/u" {
 		t.Errorf("user %s", in.User())
+	}
+}
+
+// TestOwnFilesStayHiddenBehindLinks: each of the user's files that Bawn obeys
+// may be a link by itself.
+func TestOwnFilesStayHiddenBehindLinks(t *testing.T) {
+	for _, name := range []string{"config.toml", "policy.toml", "plugins/files.toml"} {
+		in := world(t)
+		file := filepath.Join(in.Workspace, "dot", name)
+		put(t, file, "")
+		link := filepath.Join(in.Home, ".config/bawn", name)
+		if err := os.MkdirAll(filepath.Dir(link), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(file, link); err != nil {
+			t.Fatal(err)
+		}
+		if got := accessAt(mustLoad(t, in).Isolation(in.Workspace), file); got != bawn.Hidden {
+			t.Errorf("the guest's access to what %s is a link to: %v", name, got)
+		}
 	}
 }
 

@@ -2,10 +2,8 @@ package config
 
 import (
 	"fmt"
-	"net/netip"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/bawn-dev/bawn/internal/fspath"
@@ -113,90 +111,3 @@ func protectedEntry(s string, _ paths) (string, error) {
 
 // anyText is for entries that are checked against the table of keys later.
 func anyText(s string, _ paths) (string, error) { return s, nil }
-
-// hostEntry accepts a host in normal form and names that form otherwise.
-func hostEntry(s string, _ paths) (string, error) {
-	if err := normalHost(s); err != nil {
-		if n := normalize(s); n != s && normalHost(n) == nil {
-			return "", fmt.Errorf("host %s is not in normal form; write %q", quote(s), n)
-		}
-		return "", fmt.Errorf("host %s: %w; want a name such as \"proxy.golang.org\", \"*.example.org\" or \"example.org:443\"", quote(s), err)
-	}
-	return s, nil
-}
-
-// normalize drops what people paste along with a host.
-func normalize(s string) string {
-	s = strings.ToLower(strings.TrimSpace(s))
-	if _, rest, ok := strings.Cut(s, "://"); ok {
-		s = rest
-	}
-	s, _, _ = strings.Cut(s, "/")
-	return strings.TrimSuffix(s, ".")
-}
-
-// normalHost checks a name of letters, digits and hyphens (RFC 1123 section
-// 2.1, RFC 5891 section 2.3.1) in lower case. Digits only are an IPv4 address,
-// in its one canonical form.
-func normalHost(s string) error {
-	name, port, found := strings.Cut(s, ":")
-	if found && !normalPort(port) {
-		return fmt.Errorf("%s is no port", quote(port))
-	}
-	plain := strings.TrimPrefix(name, "*.")
-	labels := strings.Split(plain, ".")
-	for _, l := range labels {
-		if err := normalLabel(l); err != nil {
-			return err
-		}
-	}
-	if len(plain) > 253 {
-		return fmt.Errorf("it has more than 253 letters")
-	}
-	return numeric(name, labels[len(labels)-1])
-}
-
-func normalPort(s string) bool {
-	n, err := strconv.ParseUint(s, 10, 16)
-	return err == nil && n > 0 && strconv.FormatUint(n, 10) == s
-}
-
-func normalLabel(l string) error {
-	switch {
-	case l == "":
-		return fmt.Errorf("a part between dots is empty")
-	case len(l) > 63:
-		return fmt.Errorf("the part %s has more than 63 letters", quote(l))
-	case l[0] == '-' || l[len(l)-1] == '-':
-		return fmt.Errorf("the part %s begins or ends with a hyphen", quote(l))
-	case !only(l, func(c byte) bool { return alnum(c) || c == '-' }):
-		return fmt.Errorf("the part %s has other characters than a-z, 0-9 and \"-\" (international names are written xn--…)", quote(l))
-	}
-	return nil
-}
-
-// numeric refuses what inet_aton(3) would read as an address but is not
-// written as one: "127.1", "0x7f.1", "2130706433".
-func numeric(name, last string) error {
-	digits := func(c byte) bool { return c >= '0' && c <= '9' }
-	if !only(last, digits) && !strings.HasPrefix(last, "0x") {
-		return nil
-	}
-	if a, err := netip.ParseAddr(name); err != nil || !a.Is4() {
-		return fmt.Errorf("%s ends in a number but is no IPv4 address", quote(name))
-	}
-	return nil
-}
-
-// hostCovers reports whether the entry reaches all that another one would.
-func hostCovers(entry, other string) bool {
-	name, port, has := strings.Cut(entry, ":")
-	otherName, otherPort, otherHas := strings.Cut(other, ":")
-	if has && (!otherHas || port != otherPort) {
-		return false
-	}
-	if suffix, ok := strings.CutPrefix(name, "*"); ok {
-		return strings.HasSuffix(otherName, suffix)
-	}
-	return name == otherName
-}

@@ -3,21 +3,49 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"github.com/bawn-dev/bawn"
 )
 
 // Flags are the command line's values. What is nil or empty was not given.
 // They mean what the keys of the same name mean, and are checked the same way.
 type Flags struct {
-	Profile, Provider, Mode, Autonomy, Agent *string
+	Profile, Provider, Image, Mode, Autonomy, Agent *string
 
-	Net, Caches, Timeout *string  // Timeout as in "90m"
-	CPUs                 *float64 // cores
-	Memory, PIDs         *int64   // MiB; processes and threads
+	Net, Caches, Timeout, AskTimeout *string  // Timeout as in "90m"
+	CPUs                             *float64 // cores
+	Memory, PIDs                     *int64   // MiB; processes and threads
 
 	// Paths are absolute, below ~, or relative to the workspace.
 	RW, RO, Deny, Open []string
 	// Env has NAME, PREFIX* or NAME=value.
-	Env, Hosts, Devices, Protected []string
+	Env, Devices, Protected []string
+	CacheDirs               []string // directories of downloads
+	// Entries of the keys about the network, in the forms of package netrule.
+	// Where Net is nil any of them but Ports makes the network "allowlist".
+	Hosts, HTTP, Git, HostPorts, Ports, Secrets []string
+	SSHAgent, DockerAPI                         bool
+	NoAgentProfile                              bool
+	// Only takes away what no flag gives: places that are written, credentials,
+	// hosts, secrets, variables, devices and ports of files and profiles.
+	Only bool
+	// Of a split session. ModelHosts alone do not split one.
+	Split          *bool
+	SplitWorkspace *string
+	ModelHosts     []string
+}
+
+// An egressFlag is a flag about what the network "allowlist" reaches.
+type egressFlag struct {
+	flag, key string
+	entries   []string
+}
+
+func (f Flags) egress() []egressFlag {
+	return []egressFlag{
+		{"--allow", "isolation.hosts", f.Hosts}, {"--http", "isolation.http", f.HTTP}, {"--git", "isolation.git", f.Git},
+		{"--host-port", "isolation.host_ports", f.HostPorts}, {"--secret", "isolation.secrets", f.Secrets}, {"--publish", "isolation.ports", f.Ports},
+	}
 }
 
 // settings turns the flags into settings; each error names the flag.
@@ -25,12 +53,14 @@ func (f Flags) settings(p paths) (*file, error) {
 	b := flagReader{paths: p, out: &file{}}
 	b.text("--profile", "isolation.policy_profile", f.Profile)
 	b.text("--provider", "isolation.provider", f.Provider)
+	b.text("--image", dockerTable+"image", f.Image)
 	b.text("--mode", "mode", f.Mode)
 	b.text("--autonomy", "autonomy", f.Autonomy)
 	b.text("--agent", "agent", f.Agent)
 	b.text("--net", "isolation.network", f.Net)
 	b.text("--caches", "isolation.caches", f.Caches)
 	b.text("--timeout", "isolation.resources.timeout", f.Timeout)
+	b.text("--ask-timeout", "isolation.ask_timeout", f.AskTimeout)
 	if f.CPUs != nil {
 		b.scalar("--cpus", "isolation.resources.cpus", *f.CPUs, *f.CPUs)
 	}
@@ -41,10 +71,38 @@ func (f Flags) settings(p paths) (*file, error) {
 	b.list("--deny", "isolation.deny", f.Deny)
 	b.list("--open", "isolation.open", f.Open)
 	b.list("--env", "isolation.env", f.Env)
-	b.list("--host", "isolation.hosts", f.Hosts)
+	b.egress(f)
+	if f.SSHAgent {
+		b.keep(setting{key: find("isolation.ssh_agent"), value: true, at: flagPlace("--ssh-agent")})
+	}
+	if f.DockerAPI {
+		b.keep(setting{key: find("isolation.docker_api"), value: true, at: flagPlace("--docker")})
+	}
+	if f.NoAgentProfile {
+		b.keep(setting{key: find(agentProfileKey), value: false, at: flagPlace("--no-agent-profile")})
+	}
+	if f.Split != nil {
+		b.keep(setting{key: find("isolation.split"), value: *f.Split, at: flagPlace("--split")})
+	}
+	b.text("--split-workspace", "isolation.split_workspace", f.SplitWorkspace)
+	b.list("--model-host", "isolation.model_hosts", f.ModelHosts)
 	b.list("--device", "isolation.devices", f.Devices)
+	b.list("--cache", "isolation.cache_dirs", f.CacheDirs)
 	b.list("--protect", "isolation.protected", f.Protected)
 	return b.out, b.errs.err()
+}
+
+// egress reads the flags about the network. Who names what may be reached does
+// not have to say --net allowlist as well.
+func (b *flagReader) egress(f Flags) {
+	implied := f.Net != nil
+	for _, e := range f.egress() {
+		b.list(e.flag, e.key, e.entries)
+		if len(e.entries) > 0 && e.flag != "--publish" && !implied {
+			implied = true
+			b.keep(setting{key: find("isolation.network"), value: bawn.NetworkAllowlist.String(), at: flagPlace(e.flag)})
+		}
+	}
 }
 
 type flagReader struct {

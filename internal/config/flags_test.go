@@ -30,7 +30,7 @@ func TestFlagErrorsNameTheFlag(t *testing.T) {
 	c := mustLoad(t, in)
 	iso := c.Isolation(in.Workspace)
 	same(t, []string{"gh", in.Home + "/.aws/config"}, c.Open)
-	if iso.Resources.CPUs != 1.5 || iso.Caches != bawn.CacheShared || iso.Devices[0] != "kvm" || iso.Hosts[0] != "a.example" || accessAt(iso, c.Open[1]) != bawn.ReadOnly {
+	if iso.Resources.CPUs != 1.5 || iso.Caches != bawn.CacheShared || iso.Devices[0] != "kvm" || iso.Egress.Hosts[len(iso.Egress.Hosts)-1] != "a.example" || accessAt(iso, c.Open[1]) != bawn.ReadOnly {
 		t.Errorf("%+v %+v", c, iso)
 	}
 }

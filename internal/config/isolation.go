@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/devices"
 	"github.com/bawn-dev/bawn/internal/fspath"
 )
 
@@ -25,15 +26,19 @@ func (c *Config) Isolation(workspace string) bawn.Isolation {
 		Profile: c.Profile, Workspace: workspace,
 		Mounts:  c.mounts(move),
 		Network: bawn.NetworkMode(c.st.rank(find("isolation.network"))),
-		Hosts:   c.st.list("hosts"),
+		Egress:  c.st.egress(),
 		Env:     pass, SetEnv: set,
 		Caches:    bawn.CacheMode(c.st.rank(find("isolation.caches"))),
 		CacheDirs: each(c.st.list("cache_dirs"), move),
 		Resources: c.st.resources(),
-		Devices:   c.st.list("devices"),
+		Devices:   devices.Expand(devices.Dir, c.st.list("devices")),
 		Protect:   c.st.scalars["isolation.protect"].value == true,
+		DockerAPI: c.st.scalars["isolation.docker_api"].value == true,
 	}
 }
+
+// Workspace is the one that the configuration was loaded for.
+func (c *Config) Workspace() string { return c.st.paths.workspace }
 
 func rebase(p, from, to string) string {
 	if !fspath.Below(p, from) {
@@ -64,12 +69,13 @@ func (c *Config) effective() map[string]reach {
 // mounts returns what each path gives, Bawn's own directories hidden.
 func (c *Config) mounts(move func(string) string) []bawn.Mount {
 	all := c.effective()
+	c.st.keepPrivate(all)
 	for _, own := range c.st.paths.own {
 		all[own] = reach{bawn.Hidden, Place{Via: "bawn's own state"}}
 	}
 	var out []bawn.Mount
 	for path, r := range all {
-		if c.Mode == bawn.ModePlan { // look, do not touch
+		if c.Mode == bawn.ModePlan && !r.at.ofAgent() { // look, do not touch
 			r.access = min(r.access, bawn.ReadOnly)
 		}
 		out = append(out, bawn.Mount{Path: move(path), Access: r.access, Why: c.why(path, r)})
@@ -84,6 +90,12 @@ func (c *Config) why(path string, r reach) string {
 		return "workspace"
 	case slices.Contains(c.st.paths.own, path):
 		return r.at.Via
+	}
+	if r.at.ofAgent() && r.access == bawn.Private {
+		return "what " + r.at.Via + " executes, of the session's own"
+	}
+	if r.at.ofAgent() {
+		return "the state of " + r.at.Via
 	}
 	return r.at.why()
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/netrule"
 )
 
 // A kind is the type of a key's value.
@@ -31,6 +32,7 @@ const (
 	adds                // entries narrow, so they may be added
 	covered             // each entry must be covered by what the layers before give
 	narrows             // a profile, if each of its keys narrows
+	inHosts             // entries about hosts that the layers before give without a limit
 )
 
 // A key is one thing that can be configured. The loader, the narrowing rules,
@@ -44,18 +46,29 @@ type key struct {
 	min, max float64  // for whole, number; seconds for duration
 	unset    float64  // the rank of "not stated"
 	profile  bool     // may stand in [profiles.NAME] too
+	opens    bool     // for boolean: true is the wide end, not the strict one
 	entry    func(s string, p paths) (string, error)
 }
 
 // name returns the last part of the path.
-func (k *key) name() string { return k.path[strings.LastIndexByte(k.path, '.')+1:] }
+func (k *key) name() string { return lastName(k.path) }
 
 // limit reports whether the key is a resource limit.
 func (k *key) limit() bool { return strings.HasPrefix(k.path, "isolation.resources.") }
 
-// Providers lists the names that isolation.provider accepts.
+// HostProvider is the name of the provider that enforces next to nothing. Only
+// a file of the user or of who manages the machine can name it (SPEC K1, D10).
+const HostProvider = "host"
+
+// Providers lists the names that isolation.provider accepts; "" lets Bawn pick.
 func Providers() []string {
-	return []string{"", "native", "landlock"}
+	return slices.Concat([]string{""}, SandboxProviders(), []string{HostProvider})
+}
+
+// SandboxProviders lists the names of those that are sandboxes, which a flag
+// may choose.
+func SandboxProviders() []string {
+	return []string{"native", "landlock", "bwrap", "gvisor", "docker", "seatbelt"}
 }
 
 // MinMemoryMB is the least memory that a session can be limited to, in MiB: with
@@ -74,16 +87,47 @@ var keys = []*key{
 		doc: "the agent's name, as it appears in the audit log"},
 
 	{path: "isolation.enabled", kind: boolean, rule: never,
-		doc: "must be true: there is no session without isolation"},
+		doc: `must be true; who wants no sandbox names the provider "host"`},
 	{path: "isolation.provider", kind: text, rule: never, oneOf: Providers(),
-		doc: `what enforces the isolation; "" picks the strongest that meets the policy; "landlock" is for where user namespaces are closed`},
+		doc: `what enforces the isolation; "" picks the strongest that meets the policy, never "host", which is no sandbox and no flag's to choose`},
+	{path: "isolation.allow_fallback_to_host", kind: boolean, rule: never, opens: true,
+		doc: `where no provider meets the policy, run on the provider "host" and not at all; recorded, and shown with every question`},
+	{path: "isolation.runsc", kind: text, rule: never, entry: runscEntry,
+		doc: `the runsc program of the provider "gvisor": a path outside of the workspace; that of PATH when it is not set`},
 	{path: "isolation.policy_profile", kind: text, rule: narrows, entry: profileName,
 		doc: "the profile that is laid over the keys of the layers before, below those of this file"},
 
+	{path: agentProfileKey, kind: boolean, rule: never,
+		doc: "give an agent that is known what it needs, and keep it from changing what it obeys: see \"bawn agents\""},
+
 	{path: "isolation.network", kind: text, rule: lower, profile: true, oneOf: []string{"none", "allowlist", "full"},
 		doc: "how much of the network a session reaches"},
-	{path: "isolation.hosts", kind: list, rule: covered, profile: true, entry: hostEntry,
-		doc: `hosts a session may reach when network is "allowlist": a name in lower case, with an optional leading "*." and an optional ":port"`},
+	{path: "isolation.hosts", kind: list, rule: covered, profile: true, entry: ruleEntry(netrule.ParseHost),
+		doc: `hosts a session may reach when network is "allowlist": NAME, *.NAME, an address or a network, with optional ports such as ":443,8000-8100"; 80 and 443 without`},
+	{path: "isolation.http", kind: list, rule: inHosts, profile: true, entry: ruleEntry(netrule.ParseHTTP),
+		doc: `requests that a host takes, as HOST METHODS PATH, for example "api.example.org GET,HEAD /v1/**"; all others to it are refused`},
+	{path: "isolation.git", kind: list, rule: covered, profile: true, entry: ruleEntry(netrule.ParseGit),
+		doc: `what may be done with repositories of a host: "HOST fetch [REPOSITORY]" or "HOST push REPOSITORY REF"`},
+	{path: "isolation.host_ports", kind: list, rule: covered, profile: true, entry: ruleEntry(netrule.ParseHostPort),
+		doc: `services of the host's loopback that a session reaches on its own: PORT, or GUEST:HOST`},
+	{path: "isolation.ports", kind: list, rule: covered, profile: true, entry: ruleEntry(netrule.ParsePublish),
+		doc: `ports of a session that the host's loopback reaches: PORT, or HOST:GUEST`},
+	{path: "isolation.secrets", kind: list, rule: covered, profile: true, entry: secretEntry,
+		doc: `secrets of the vault that may be put into requests where they are bound; "*" is all of them`},
+	{path: "isolation.split", kind: boolean, rule: lower, profile: true,
+		doc: "keep the agent and what it executes apart, in two sandboxes: the agent reaches its model, its shells run in the other"},
+	{path: "isolation.split_workspace", kind: text, rule: lower, profile: true, oneOf: splitAccess,
+		doc: "what the agent itself, in a split session, may do with the workspace; its commands have it as ever"},
+	{path: "isolation.model_hosts", kind: list, rule: covered, profile: true, entry: modelEntry,
+		doc: `what the agent of a split session reaches: hosts as in isolation.hosts, and services of the host's loopback as in isolation.host_ports`},
+	{path: "isolation.ssh_agent", kind: boolean, rule: lower, opens: true, profile: true,
+		doc: `have your ssh-agent sign logins of a session, to those of isolation.hosts that name port 22 and nowhere else`},
+	{path: "isolation.docker_api", kind: boolean, rule: lower, opens: true, profile: true,
+		doc: "give a session a Docker socket of its own that lets through what makes containers no wider than the session"},
+	{path: "isolation.upstream_proxy", kind: text, rule: never, entry: proxyEntry,
+		doc: `the proxy through which everything goes that a session reaches: SCHEME://HOST:PORT, the scheme http, https or socks5; that of the variable HTTPS_PROXY or ALL_PROXY when it is not set; "none" for none`},
+	{path: "isolation.ask_timeout", kind: duration, rule: lower, profile: true, min: 0, max: 600,
+		doc: `how long a connection to an unknown host waits for your answer; "0s": nobody is asked, and it is refused`},
 	{path: "isolation.rw", kind: list, rule: covered, profile: true, entry: pathEntry,
 		doc: "paths a session may read and write, beside the workspace"},
 	{path: "isolation.ro", kind: list, rule: adds, profile: true, entry: pathEntry,
@@ -99,11 +143,32 @@ var keys = []*key{
 	{path: "isolation.cache_dirs", kind: list, rule: covered, profile: true, entry: pathEntry,
 		doc: "directories that are package caches"},
 	{path: "isolation.devices", kind: list, rule: covered, profile: true, entry: deviceEntry,
-		doc: `names below /dev beyond the minimal set, for example "kvm"`},
+		doc: `devices below /dev beyond the minimal set, by name, for example "kvm" or "nvidia0"; "gpu" and "nvidia" stand for all of theirs that are there`},
 	{path: "isolation.protect", kind: boolean, rule: lower, profile: true,
 		doc: "keep files that the host executes later (.git/hooks, .envrc, …) from being written"},
 	{path: "isolation.protected", kind: list, rule: adds, profile: true, entry: protectedEntry,
 		doc: "further names in the workspace that are protected so"},
+
+	{path: "isolation.docker_options.image", kind: text, rule: trusted, entry: imageEntry,
+		doc: `the image of the provider "docker", which names one content for ever: NAME@sha256:DIGEST, or sha256:ID`},
+	{path: "isolation.docker_options.workspace", kind: text, rule: trusted, entry: mountPointEntry,
+		doc: "where the workspace is in the container"},
+	{path: "isolation.docker_options.extra_args", kind: list, rule: covered, entry: dockerArgEntry,
+		doc: `further arguments of "docker run", each as "--NAME=VALUE"; those that would widen need allow_args`},
+	{path: "isolation.docker_options.allow_args", kind: list, rule: never, entry: dockerArgEntry,
+		doc: "widening arguments that extra_args may hold, exactly as they stand there"},
+	{path: "isolation.docker_options.memory_swap_mb", kind: whole, rule: lower, min: 0, max: 1 << 30,
+		doc: "how much of a session may be swapped out beside its limit of memory, MiB"},
+	{path: "isolation.docker_options.runtime", kind: text, rule: never, entry: runtimeEntry,
+		doc: `the engine's OCI runtime, for example "crun" or, for gVisor, "runsc"; the engine's default when it is not set`},
+	{path: "isolation.docker_options.host", kind: text, rule: never, entry: engineEntry,
+		doc: "the engine's socket: a path outside of the workspace; that of DOCKER_HOST, or the usual one, when it is not set; with remote, also tcp://HOST:PORT"},
+	{path: "isolation.docker_options.remote", kind: boolean, rule: never, opens: true,
+		doc: "the engine is on another machine: the workspace is copied there, and what has changed is copied back"},
+	{path: "isolation.docker_options.certs", kind: text, rule: never, entry: certsEntry,
+		doc: "a directory outside of the workspace with ca.pem, cert.pem and key.pem, for an engine that is reached over TCP"},
+	{path: "isolation.docker_options.remote_max_mb", kind: whole, rule: never, min: 1, max: 1 << 30,
+		doc: "how large a workspace may be that is copied to an engine on another machine, and back, MiB"},
 
 	{path: "isolation.resources.cpu_shares", kind: whole, rule: lower, profile: true, min: 2, max: 262144, unset: 1024,
 		doc: "relative weight of the CPU time; the machine's default is 1024"},
@@ -119,6 +184,10 @@ var keys = []*key{
 		doc: "most open files of one process"},
 	{path: "isolation.resources.file_size_mb", kind: whole, rule: lower, profile: true, min: 1, max: 1 << 40, unset: unlimited,
 		doc: "size of the largest file that can be written, MiB"},
+	{path: "isolation.resources.net_connections", kind: whole, rule: lower, profile: true, min: 1, max: 65535, unset: unlimited,
+		doc: "most connections to one host at a time"},
+	{path: "isolation.resources.net_out_mb", kind: whole, rule: lower, profile: true, min: 1, max: 1 << 40, unset: unlimited,
+		doc: "most that a session may send to one host, MiB"},
 	{path: "isolation.resources.timeout", kind: duration, rule: lower, profile: true, min: 1, max: 30 * 24 * 3600, unset: unlimited,
 		doc: `wall clock of the whole session, for example "2h"`},
 }
@@ -126,9 +195,7 @@ var keys = []*key{
 // unavailable says why a key or value that somebody may well write is refused: a
 // line that asks for less protection must never be read past.
 var unavailable = map[string]string{
-	"isolation.fallback":               "there is no fallback: without a working sandbox a session is refused; remove the line",
-	"isolation.allow_fallback_to_host": "there is no fallback: without a working sandbox a session is refused; remove the line",
-	"isolation.provider=host":          "there is no session without isolation; remove it, and \"bawn doctor\" shows what can be enforced here",
+	"isolation.fallback": "without a working sandbox a session is refused; allow_fallback_to_host in your own configuration is the one way to less",
 }
 
 // extendsKey stands in profiles only.
@@ -144,9 +211,12 @@ func find(path string) *key {
 	return keys[i]
 }
 
+// tables are the tables that hold keys.
+var tables = []string{"isolation", "isolation.resources", "isolation.docker_options"}
+
 // table reports whether path is a table that holds keys.
 func table(path string) bool {
-	return path == "isolation" || path == "isolation.resources"
+	return slices.Contains(tables, path)
 }
 
 // keyPaths lists the paths of the keys, without the prefix, that begin with it.

@@ -85,6 +85,8 @@ func TestProjectMayOnlyNarrow(t *testing.T) {
 		{"isolation.devices=['kvm']", ""},
 		{"isolation.devices=['fuse']", `isolation.devices by "fuse"`},
 		{"isolation.protect=true", ""},
+		{"isolation.ssh_agent=false", ""},
+		{"isolation.ssh_agent=true", "isolation.ssh_agent from false to true"},
 		{"isolation.protect=false", "isolation.protect from true to false"},
 		{"isolation.protected=['deploy.sh']", ""},
 		{"isolation.resources.memory_mb=999", ""},
@@ -378,6 +380,20 @@ func TestStatedAgain(t *testing.T) {
 		}
 		if got := accessAt(mustLoad(t, in).Isolation(in.Workspace), c.path); got != c.want {
 			t.Errorf("%q %q: %v; want %v", c.managed, c.project, got, c.want)
+		}
+	}
+}
+
+// Plan stands below strict for what it changes, but reads without asking:
+// a project may not exchange the one for the other.
+func TestProjectMayNotMakeStrictLookSilently(t *testing.T) {
+	for user, want := range map[string]string{"mode='strict'": "would widen mode", "mode='normal'": ""} { // the second is the control
+		in := world(t)
+		put(t, in.User(), user)
+		put(t, in.projectFile(), "mode='plan'")
+		_, err := Load(in)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v; want %q", user, err, want)
 		}
 	}
 }

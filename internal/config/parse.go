@@ -17,7 +17,7 @@ import (
 // checking a hostile file takes no time worth speaking of.
 const (
 	maxBytes    = 1 << 20
-	maxEntries  = 256 // of one list
+	maxEntries  = 1024 // of one list
 	maxProfiles = 32
 	maxChain    = 8 // profiles that extend one another
 )
@@ -334,23 +334,25 @@ func isTable(parts []part) bool {
 	return table(dotted(parts)) || parts[0].name == "profiles" && len(parts) <= 2
 }
 
-// suggest names what the parts may have been meant to be. The last part counts,
-// in whatever table: "network" is likely "isolation.network".
+// suggest names what the parts may have been meant to be: a key of the table
+// they name, or else one of any: "network" is likely "isolation.network".
 func suggest(parts []part, what string) string {
-	known := []string{"isolation", "isolation.resources", "profiles"}
+	known := append(slices.Clone(tables), "profiles")
 	if what == "key" {
 		known = knownKeys(parts)
 	}
-	names := make([]string, len(known))
-	for i, k := range known {
-		names[i] = k[strings.LastIndexByte(k, '.')+1:]
+	table := dotted(parts[:len(parts)-1])
+	here := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return strings.TrimSuffix(k, lastName(k)) != table+"." })
+	for _, known := range [][]string{here, known} {
+		names := each(slices.Clone(known), lastName)
+		if i := slices.Index(names, nearest(parts[len(parts)-1].name, names)); i >= 0 {
+			return fmt.Sprintf("did you mean %q", known[i])
+		}
 	}
-	i := slices.Index(names, nearest(parts[len(parts)-1].name, names))
-	if i < 0 {
-		return ""
-	}
-	return fmt.Sprintf("did you mean %q", known[i])
+	return ""
 }
+
+func lastName(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
 // knownKeys lists the keys that may stand where the parts do.
 func knownKeys(parts []part) []string {

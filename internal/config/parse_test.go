@@ -166,7 +166,7 @@ func TestTooManyOfAnything(t *testing.T) {
 	}
 	chain += fmt.Sprintf("[profiles.p%d]\n", maxChain+1)
 	for want, content := range map[string]string{
-		"more than 256 entries":           "isolation.rw = [" + numbered("'/p%d',", maxEntries+1) + "]",
+		"more than 1024 entries":          "isolation.rw = [" + numbered("'/p%d',", maxEntries+1) + "]",
 		"more than 32 profiles":           numbered("[profiles.p%d]\n", maxProfiles+1),
 		"more than 8 profiles extend one": chain,
 		"has more than 1048576 bytes":     strings.Repeat("#", maxBytes+1),

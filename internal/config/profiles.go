@@ -1,11 +1,16 @@
 package config
 
 import (
+	_ "embed" // the default profile's hosts
 	"math"
 	"slices"
 	"strings"
 	"time"
 )
+
+// AskTimeout is how long a connection waits for an answer where nothing else is
+// configured.
+const AskTimeout = 2 * time.Minute
 
 // A Machine is what the default profile is measured by.
 type Machine struct {
@@ -49,13 +54,46 @@ const cacheDirs = "~/.cache/go-build ~/go/pkg/mod ~/.cache/pip ~/.cache/uv ~/.ca
 	" ~/.cache/yarn ~/.cache/pnpm ~/.local/share/pnpm/store ~/.cargo/registry ~/.cargo/git" +
 	" ~/.gradle/caches ~/.m2/repository ~/.nuget/packages ~/.cache/ccache ~/.cache/golangci-lint"
 
+// defaultNetwork is what the default profile reaches.
+//
+//go:embed data/default.txt
+var defaultNetwork string
+
+// modelsMark is the line of defaultNetwork after which the APIs of models come.
+const modelsMark = "[models]"
+
+// network returns the settings of defaultNetwork. Its lines are as their
+// entries are written, which a test sees to, so they are not read again.
+func (b builder) network() []setting {
+	hosts, git, models := setting{key: find("isolation.hosts")}, setting{key: find("isolation.git")}, setting{key: find("isolation.model_hosts")}
+	inModels := false
+	for line := range strings.Lines(defaultNetwork) {
+		line = strings.TrimSpace(line)
+		if rest, ok := strings.CutPrefix(line, "git "); ok {
+			git.items = append(git.items, item{text: rest})
+			continue
+		}
+		switch {
+		case line == modelsMark:
+			inModels = true
+		case line != "" && line[0] != '#':
+			hosts.items = append(hosts.items, item{text: line})
+			if inModels {
+				models.items = append(models.items, item{text: line})
+			}
+		}
+	}
+	return []setting{hosts, git, models}
+}
+
 // builtinProfiles returns the profiles of builtinNames, measured for m.
 func builtinProfiles(m Machine, p paths) map[string]*profile {
 	memory := max(1, m.MemoryMB*3/4)
 	b := builder{p}
 	return map[string]*profile{
 		"default": {name: "default", settings: slices.Concat(
-			b.scalars("network", "none", "caches", "private", "protect", true),
+			b.scalars("network", "allowlist", "caches", "private", "protect", true, "ask_timeout", AskTimeout),
+			b.network(),
 			b.limits(memory, min(4096, max(1, memory/4)), 4096, 16384, 16384, 12*time.Hour),
 			b.list("env", EnvDefault()), b.list("cache_dirs", strings.Fields(cacheDirs)))},
 		"readonly": {name: "readonly", settings: b.list("ro", []string{"."})},

@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/netrule"
 )
 
 // wider lists what b permits and a does not. It looks at the effective result
@@ -25,12 +29,14 @@ func wider(a, b *Config) []string {
 	}
 	note(b.Mode > a.Mode, "mode %v", b.Mode)
 	note(b.Autonomy > a.Autonomy, "autonomy %v", b.Autonomy)
-	note(b.Provider != a.Provider, "provider")
+	note(b.Provider != a.Provider || b.Runsc() != a.Runsc() || b.FallbackToHost() && !a.FallbackToHost(), "provider")
+	note(y.DockerAPI && !x.DockerAPI, "docker api")
+	note(!cmp.Equal(a.Docker(), b.Docker(), cmpopts.IgnoreFields(DockerOptions{}, "MemorySwapMB")) || b.Docker().MemorySwapMB > a.Docker().MemorySwapMB, "docker options")
 	note(y.Network > x.Network, "network %v", y.Network)
 	note(y.Caches > x.Caches, "caches %v", y.Caches)
 	note(x.Protect && !y.Protect, "protect")
 	for name, lists := range map[string][2][]string{
-		"hosts": {x.Hosts, y.Hosts}, "env": {x.Env, y.Env}, "set": {x.SetEnv, y.SetEnv}, "devices": {x.Devices, y.Devices},
+		"host ports": {x.Egress.HostPorts, y.Egress.HostPorts}, "ports": {x.Egress.Ports, y.Egress.Ports}, "secrets": {x.Egress.Secrets, y.Egress.Secrets}, "env": {x.Env, y.Env}, "set": {x.SetEnv, y.SetEnv}, "devices": {x.Devices, y.Devices},
 		"cache dirs": {x.CacheDirs, y.CacheDirs}, "open": {a.Open, b.Open}, "unprotected": {b.Protected, a.Protected},
 	} {
 		for _, extra := range minus(lists[1], lists[0]) {
@@ -43,9 +49,23 @@ func wider(a, b *Config) []string {
 	for _, l := range limits(x.Resources, y.Resources) {
 		note(l.after == 0 && l.before != 0 || l.before != 0 && l.after > l.before, "%s %v, was %v", l.name, l.after, l.before)
 	}
+	for _, extra := range widerEgress(x.Egress, y.Egress) {
+		note(true, "%s", extra)
+	}
+	note(a.Split().On && !b.Split().On, "not split")
+	note(b.Split().Workspace > a.Split().Workspace, "the agent's workspace")
+	for _, extra := range widerEgress(ofModels(a), ofModels(b)) {
+		note(true, "models: %s", extra)
+	}
+	for _, extra := range minus(b.Split().HostPorts, a.Split().HostPorts) {
+		note(true, "port %q of a model", extra)
+	}
 	note(y.Resources.CPUShares > max(1024, x.Resources.CPUShares), "cpu_shares")
 	return out
 }
+
+// ofModels is what the agent of a split session reaches.
+func ofModels(c *Config) bawn.Egress { return bawn.Egress{Hosts: c.Split().Hosts} }
 
 // minus lists what is in a and not in b.
 func minus(a, b []string) []string {
@@ -73,6 +93,54 @@ func samples(isos ...bawn.Isolation) []string {
 	return out
 }
 
+// widerEgress lists what y reaches and x does not, over all that the drawn
+// entries can tell apart.
+func widerEgress(x, y bawn.Egress) []string {
+	var out []string
+	if x.Proxy != y.Proxy || y.SSHAgent && !x.SSHAgent || y.Ask > x.Ask || x.MaxConns > 0 && (y.MaxConns == 0 || y.MaxConns > x.MaxConns) || x.MaxOutMB > 0 && (y.MaxOutMB == 0 || y.MaxOutMB > x.MaxOutMB) {
+		out = append(out, "proxy, ask_timeout or limits of egress")
+	}
+	before, after := mustCompile(x), mustCompile(y)
+	for _, name := range []string{"a.org", "b.a.org", "c.b.a.org", "d.a.org", "h", "x.org", "pypi.org", "github.com"} {
+		for _, port := range []uint16{1, 22, 80, 443} {
+			for _, request := range []string{"GET /", "POST /", "GET /x", "GET /x/y", "POST /x/y/z", "fetch x", "fetch y", "push x refs/heads/y", "push x refs/heads/z", "anything"} {
+				if reaches(after, name, port, request) && !reaches(before, name, port, request) {
+					out = append(out, fmt.Sprintf("%s:%d %s", name, port, request))
+				}
+			}
+		}
+	}
+	return out
+}
+
+func mustCompile(e bawn.Egress) *netrule.Rules {
+	r, err := netrule.Compile(e)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// reaches is the meaning of the entries, written down once more: HTTP entries
+// say which requests a host takes, git entries which operations of git, and a
+// host without either takes anything.
+func reaches(r *netrule.Rules, name string, port uint16, request string) bool {
+	_, open := r.Hosts.Match(name, port)
+	f := strings.Fields(request)
+	http, git := slices.Collect(r.HTTP(name, port)), slices.Collect(r.Git(name, port))
+	switch {
+	case f[0] == "fetch" && len(git) > 0:
+		return slices.ContainsFunc(git, func(g netrule.Git) bool { return g.Fetches(name, port, f[1]) })
+	case f[0] == "push" && len(git) > 0:
+		return slices.ContainsFunc(git, func(g netrule.Git) bool { return g.Pushes(name, port, f[1], f[2]) })
+	case len(f) == 2 && len(http) > 0:
+		return slices.ContainsFunc(http, func(h netrule.HTTP) bool { return h.Match(name, port, f[0], f[1]) })
+	case len(http) > 0 || f[0] == "anything" && len(git) > 0:
+		return false
+	}
+	return open
+}
+
 type limitPair struct {
 	name          string
 	before, after float64
@@ -87,10 +155,10 @@ func limits(a, b bawn.Resources) []limitPair {
 }
 
 // drawFile writes a random file of known keys with likely values.
-func drawFile(t *rapid.T, label string, profiles []string) string {
+func drawFile(t *rapid.T, label string, profiles []string, odds int) string {
 	var b strings.Builder
 	for _, k := range keys {
-		if k.rule == never && k.path != "isolation.provider" || rapid.IntRange(0, 3).Draw(t, label+k.path) > 0 {
+		if k.rule == never && k.path != "isolation.provider" || rapid.IntRange(1, odds).Draw(t, label+k.path) > 1 {
 			continue
 		}
 		if strings.HasPrefix(k.path, "isolation.policy_profile") {
@@ -103,9 +171,16 @@ func drawFile(t *rapid.T, label string, profiles []string) string {
 }
 
 var drawn = map[string][]string{
-	"isolation.hosts": {"a.org", "*.a.org", "b.a.org", "a.org:1", "*.b.a.org"}, "isolation.open": {"gh", "/a", "/a/b", "~/x"},
-	"isolation.env":     {"A", "A*", "AB", "AB*", "A=1", "A=2", "LC_ALL", "LC_ALL=C", "PATH"},
-	"isolation.devices": {"kvm", "fuse"}, "isolation.protected": {"x", "y"},
+	"isolation.hosts":      {"a.org", "*.a.org", "b.a.org", "a.org:1", "*.b.a.org", "a.org:443", "h"},
+	"isolation.http":       {"a.org GET /", "a.org * /**", "b.a.org GET,POST /x/**", "*.a.org GET /x/*", "a.org:443 GET /x", "h GET /", "a.org:1 * /", "*.b.a.org GET /"},
+	"isolation.git":        {"a.org fetch", "a.org fetch x", "b.a.org push x refs/heads/*", "b.a.org push x refs/heads/y", "h fetch"},
+	"isolation.host_ports": {"1", "2:1"}, "isolation.ports": {"1", "2:1"}, "isolation.secrets": {"*", "A", "b"},
+	"isolation.model_hosts":          {"a.org", "*.a.org", "b.a.org:443", "1", "2:1"},
+	"isolation.open":                 {"gh", "/a", "/a/b", "~/x"},
+	"isolation.env":                  {"A", "A*", "AB", "AB*", "A=1", "A=2", "LC_ALL", "LC_ALL=C", "PATH"},
+	"isolation.docker_options.image": {"a", "b", "a@" + digest}, "isolation.docker_options.workspace": {"/workspace", "/src"},
+	"isolation.docker_options.extra_args": {"--init", "--privileged"},
+	"isolation.devices":                   {"kvm", "fuse"}, "isolation.protected": {"x", "y"},
 	"paths": {".", "a", "a/b", "A", "a/b/c", "..", "/", "/a", "/a/b", "/A/b", "/a/b/c", "~", "~/x", "/etc"},
 }
 
@@ -123,9 +198,11 @@ func drawValue(t *rapid.T, label string, k *key) string {
 	case k.kind == boolean:
 		return fmt.Sprint(rapid.Bool().Draw(t, label))
 	case k.kind == duration:
-		return fmt.Sprintf(`"%dm"`, rapid.IntRange(1, 2000).Draw(t, label))
+		return fmt.Sprintf(`"%dm"`, rapid.IntRange(1, int(min(2000, k.max/60))).Draw(t, label))
+	case k.kind == text && drawn[k.path] != nil:
+		return fmt.Sprintf("%q", rapid.SampledFrom(drawn[k.path]).Draw(t, label))
 	case k.kind == text:
-		return `"claude"`
+		return map[bool]string{true: `"http://proxy.corp:1"`, false: `"claude"`}[strings.HasSuffix(k.path, "proxy")]
 	}
 	return fmt.Sprint(rapid.SampledFrom([]int{16, 100, 1000, 1024, 2000, 4000}).Draw(t, label))
 }
@@ -141,8 +218,14 @@ func drawFlags(t *rapid.T) Flags {
 	}
 	paths := rapid.SliceOfN(rapid.SampledFrom(drawn["paths"]), 0, 2)
 	f.Profile = pick("profile", "default", "strict", "readonly", "online", "mine")
-	f.Net, f.Mode = pick("net", "none", "full"), pick("mode", bawn.ModeNames()...)
+	f.Net, f.Mode = pick("net", "none", "allowlist", "full"), pick("mode", bawn.ModeNames()...)
 	f.Autonomy, f.Caches = pick("autonomy", "none", "full"), pick("caches", "shared", "read-only")
+	if f.Net == nil || *f.Net == "allowlist" {
+		rules := func(key string) []string {
+			return rapid.SliceOfN(rapid.SampledFrom(drawn[key]), 0, 1).Draw(t, "flag "+key)
+		}
+		f.Hosts, f.HTTP, f.Git = rules("isolation.hosts"), rules("isolation.http"), rules("isolation.git")
+	}
 	f.RW, f.RO, f.Deny = paths.Draw(t, "rw"), paths.Draw(t, "ro"), paths.Draw(t, "deny")
 	if some("memory") {
 		f.Memory = ptr(int64(1500))
@@ -157,9 +240,9 @@ func TestUntrustedProjectNeverWidens(t *testing.T) {
 	in := world(t)
 	narrowed, refusals := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		user := drawFile(t, "user ", []string{"default", "strict", "readonly", "online", "mine"}) +
+		user := drawFile(t, "user ", []string{"default", "strict", "readonly", "online", "mine"}, 4) +
 			"[profiles.mine]\nnetwork = 'allowlist'\nrw = ['/a/b']\nresources.memory_mb = 3000\n"
-		project := drawFile(t, "project ", []string{"default", "strict", "readonly", "online", "mine", "theirs"}) +
+		project := drawFile(t, "project ", []string{"default", "strict", "readonly", "online", "mine", "theirs"}, 16) +
 			"[profiles.theirs]\nresources.pids_limit = 16\n"
 		in.Flags = drawFlags(t)
 		writeFile(t, in.User(), user)
@@ -192,7 +275,7 @@ func TestUntrustedProjectNeverWidens(t *testing.T) {
 // drawNarrowing writes a file in which most keys narrow, so that the property
 // is not vacuous: single lines, each of which may be refused by itself.
 func drawNarrowing(t *rapid.T) []string {
-	return strings.Split(strings.TrimSpace(drawFile(t, "line ", []string{"strict", "readonly", "default"})), "\n")
+	return strings.Split(strings.TrimSpace(drawFile(t, "line ", []string{"strict", "readonly", "default"}, 4)), "\n")
 }
 
 // TestEachLineNeverWidens tries the lines of a file one by one, so that one
@@ -201,7 +284,7 @@ func TestEachLineNeverWidens(t *testing.T) {
 	in := world(t)
 	tried := 0
 	rapid.Check(t, func(t *rapid.T) {
-		writeFile(t, in.User(), drawFile(t, "user ", []string{"default", "strict", "online"}))
+		writeFile(t, in.User(), drawFile(t, "user ", []string{"default", "strict", "online"}, 4))
 		in.Flags = drawFlags(t)
 		if in.Flags.Profile != nil && *in.Flags.Profile == "mine" {
 			in.Flags.Profile = nil
@@ -243,8 +326,12 @@ func TestTheOracleSees(t *testing.T) {
 	for _, line := range []string{
 		"mode='permissive'", "autonomy='full'", "isolation.network='full'", "isolation.hosts=['x.org']", "isolation.rw=['/x']", "isolation.open=['ssh']",
 		"isolation.env=['X']", "isolation.env=['X=1']", "isolation.caches='shared'", "isolation.cache_dirs=['/x']", "isolation.devices=['fuse']",
-		"isolation.protect=false", "isolation.resources.memory_mb=20000", "isolation.resources.cpu_shares=2000", "isolation.provider='landlock'",
-		"isolation.resources.timeout='48h'", "isolation.resources.tmp_mb=9999", "isolation.resources.open_files=20000",
+		"isolation.protect=false", "isolation.ssh_agent=true", "isolation.resources.memory_mb=20000", "isolation.resources.cpu_shares=2000", "isolation.provider='landlock'",
+		"isolation.http=['x.org GET /']", "isolation.git=['x.org fetch']", "isolation.host_ports=['1']", "isolation.ports=['1']", "isolation.secrets=['x']",
+		"isolation.docker_api=true", "isolation.allow_fallback_to_host=true", "isolation.runsc='/x'", "isolation.docker_options.image='x'", "isolation.docker_options.extra_args=['--init']",
+		"isolation.docker_options.allow_args=['--privileged']", "isolation.docker_options.host='/x'", "isolation.docker_options.remote=true", "isolation.docker_options.runtime='x'", "isolation.docker_options.workspace='/x'",
+		"isolation.model_hosts=['x.org']", "isolation.model_hosts=['1']",
+		"isolation.ask_timeout='5m'", "isolation.upstream_proxy='http://p:1'", "isolation.resources.timeout='48h'", "isolation.resources.tmp_mb=9999", "isolation.resources.open_files=20000",
 	} {
 		in := world(t)
 		before := mustLoad(t, in)

@@ -15,11 +15,13 @@ type object = map[string]any
 // from the table of keys. Editors read it through a "#:schema" line.
 func Schema() []byte {
 	top, isolation, inProfile := object{}, object{}, object{}
-	resources := object{}
+	resources, docker := object{}, object{}
 	for _, k := range keys {
 		switch name := k.name(); {
 		case k.limit():
 			resources[name] = k.schema()
+		case strings.HasPrefix(k.path, dockerTable):
+			docker[name] = k.schema()
 		case strings.HasPrefix(k.path, "isolation."):
 			isolation[name] = k.schema()
 			if k.profile {
@@ -30,6 +32,7 @@ func Schema() []byte {
 		}
 	}
 	isolation["resources"], inProfile["resources"] = object{"$ref": "#/$defs/resources"}, object{"$ref": "#/$defs/resources"}
+	isolation["docker_options"] = closed(`what the provider "docker" starts, and how`, docker)
 	inProfile[extendsKey.path] = extendsKey.schema()
 	top["isolation"] = closed("what a session may see and use", isolation)
 	top["profiles"] = object{"type": "object", "description": "named bundles of isolation keys", "maxProperties": maxProfiles,
@@ -100,5 +103,6 @@ func (st *state) example(k *key) string {
 	if s, ok := st.scalars[k.path]; ok {
 		return show(s.value)
 	}
-	return map[string]string{"autonomy": show("moderate"), "isolation.resources.cpus": "1.5", "isolation.resources.cpu_shares": "1024"}[k.path]
+	return map[string]string{"autonomy": show("moderate"), "isolation.resources.cpus": "1.5", "isolation.resources.cpu_shares": "1024",
+		"isolation.resources.net_connections": "256", "isolation.resources.net_out_mb": "1024"}[k.path]
 }

@@ -1,33 +1,20 @@
 package config
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
-)
 
-var update = flag.Bool("update", false, "rewrite the generated files")
+	"github.com/bawn-dev/bawn/internal/testenv/golden"
+)
 
 const schemaFile = "../../docs/schema/config.schema.json"
 
 func TestSchemaFileIsCurrent(t *testing.T) {
-	if *update {
-		if err := os.WriteFile(schemaFile, Schema(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(schemaFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, Schema()) {
-		t.Errorf("%s is not what Schema returns; run go test ./internal/config -update", schemaFile)
-	}
+	golden.Compare(t, schemaFile, string(Schema()))
 }
 
 // TestSchemaKnowsEveryKey walks the schema as an editor would.
@@ -39,12 +26,15 @@ func TestSchemaKnowsEveryKey(t *testing.T) {
 	properties := func(o object) object { return o["properties"].(object) }
 	resources := properties(root["$defs"].(object)["resources"].(object))
 	isolation := properties(properties(root)["isolation"].(object))
+	docker := properties(isolation["docker_options"].(object))
 	inProfile := properties(properties(root)["profiles"].(object)["additionalProperties"].(object))
 	for _, k := range keys {
 		in := properties(root)
 		switch {
 		case k.limit():
 			in = resources
+		case strings.HasPrefix(k.path, dockerTable):
+			in = docker
 		case strings.HasPrefix(k.path, "isolation."):
 			in = isolation
 			if _, ok := inProfile[k.name()]; ok != k.profile {
@@ -74,6 +64,7 @@ var ruleTexts = []string{
 	"may add",
 	"nothing that the layers before don't give",
 	"only one whose keys all narrow",
+	"only about hosts that the layers before give in full",
 }
 
 // TestDocsNameEveryKey keeps the page in step with the table.
@@ -100,7 +91,8 @@ func TestStarterIsValid(t *testing.T) {
 	put(t, in.User(), regexp.MustCompile(`(?m)^# ([a-z_]+ = .*|\[.*)$`).ReplaceAllString(string(starter), "$1"))
 	after := mustLoad(t, in)
 	a := after.Isolation(in.Workspace)
-	a.Resources.CPUs, a.Resources.CPUShares = 0, 0 // the two that are unlimited without a line
+	a.Resources.CPUs, a.Resources.CPUShares = 0, 0 // these are unlimited without a line
+	a.Egress.MaxConns, a.Egress.MaxOutMB = 0, 0
 	same(t, before.Isolation(in.Workspace), a)
 	if before.Autonomy != after.Autonomy || before.Mode != after.Mode || before.Provider != after.Provider {
 		t.Errorf("uncommenting the starter changed %+v to %+v", before, after)

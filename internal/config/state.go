@@ -41,9 +41,16 @@ type state struct {
 	lists    map[string][]entry
 	reaches  map[string]reach // of trusted layers, by path
 	narrowed []narrowing
+	requests []entry // HTTP entries of an untrusted project, which limit hosts
 	autonomy *scalar // most that an untrusted project file leaves
 	pins     map[string]Place
 	profiles map[string]*profile
+	guard    []string // what the agent obeys
+	owned    []string // what it writes, whatever its name
+	private  map[string]reach
+	closed   []string // hosts that it does without
+	unasked  bool     // a project's file counts that nobody was asked about
+	sealed   bool     // nothing but what flags give
 }
 
 // newState returns what the program itself says.
@@ -56,7 +63,12 @@ func newState(m Machine, p paths) *state {
 	}
 	for path, value := range map[string]any{
 		"mode": "normal", "agent": "", "isolation.enabled": true, "isolation.provider": "",
-		"isolation.policy_profile": "default",
+		"isolation.policy_profile": "default", "isolation.upstream_proxy": "", "isolation.ssh_agent": false,
+		"isolation.allow_fallback_to_host": false, "isolation.runsc": "", "isolation.docker_api": false,
+		"isolation.docker_options.image": "", "isolation.docker_options.workspace": "/workspace", "isolation.docker_options.memory_swap_mb": int64(0),
+		"isolation.docker_options.runtime": "", "isolation.docker_options.host": "",
+		"isolation.docker_options.remote": false, "isolation.docker_options.certs": "", "isolation.docker_options.remote_max_mb": int64(1024),
+		"isolation.split": false, agentProfileKey: true, "isolation.split_workspace": bawn.ReadWrite.String(),
 	} {
 		st.scalars[path] = scalar{value: value}
 	}
@@ -70,7 +82,7 @@ func (st *state) clone() *state {
 	c := *st
 	c.scalars, c.reaches = maps.Clone(st.scalars), maps.Clone(st.reaches)
 	c.pins, c.profiles = maps.Clone(st.pins), maps.Clone(st.profiles)
-	c.narrowed = slices.Clip(st.narrowed)
+	c.narrowed, c.requests = slices.Clip(st.narrowed), slices.Clip(st.requests)
 	c.lists = make(map[string][]entry, len(st.lists))
 	for k, v := range st.lists {
 		c.lists[k] = slices.Clip(v)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bawn-dev/bawn/internal/egress/remote"
 	"github.com/bawn-dev/bawn/internal/linux/landlock"
 	"github.com/bawn-dev/bawn/internal/linux/rawproc"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
@@ -40,7 +41,7 @@ func Examine() Report {
 	}
 	r.Checks = examine(append(append(steps, devices()...), all))
 	p := native.New("")
-	r.Provider, r.Capabilities = p.Name(), proven(p.Capabilities(), r.Checks[len(r.Checks)-1])
+	r.Provider, r.Capabilities = p.Name(), relayed(proven(p.Capabilities(), r.Checks[len(r.Checks)-1]), remote.FindEgress)
 	return r
 }
 
@@ -175,7 +176,7 @@ func landlockGaps(abi int) string {
 		{2, "it lets no file change its directory"},
 		{3, "it does not govern truncate(2); the read-only mounts do"},
 		{5, "it does not govern ioctl(2) on devices; a minimal /dev does"},
-		{6, "it does not confine signals and abstract sockets; the namespaces do"},
+		{6, "it does not confine signals and abstract sockets; the namespaces do (with --split, a command can end the executor)"},
 	} {
 		if abi < g.until {
 			gaps = append(gaps, g.what)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/stack"
 )
 
 // ApprovalTimeout is how long a human has to answer, and RecordTimeout how
@@ -40,7 +41,7 @@ type Guard struct {
 
 // Check says what becomes of a: Allow or Deny, never Ask. It is Allow only if
 // the policy said so, or asked and a human said so, and the event is recorded.
-// Base is what the event says besides: mode, provider, parent, details.
+// Base is what the event says besides, with the ticket that an Allow will have.
 func (g Guard) Check(ctx context.Context, a bawn.Action, base bawn.Event) bawn.Decision {
 	if g.Now == nil {
 		g.Now = time.Now //nolint:forbidigo // the one clock of a guard that was given none
@@ -85,7 +86,7 @@ func (g Guard) ask(ctx context.Context, a bawn.Action, d bawn.Decision) (bawn.De
 	}
 	d.Verdict = bawn.Allow
 	if answer.Verdict != bawn.Allow {
-		d.Verdict, d.Reason = bawn.Deny, "the human said no"
+		d.Verdict, d.Reason = bawn.Deny, answer.Denial()
 	}
 	return step(d, "approval", "by "+answer.By), "user"
 }
@@ -103,7 +104,7 @@ func (g Guard) record(ctx context.Context, e bawn.Event) error {
 func contained[T any](ctx context.Context, f func() (T, error)) (value T, err error) {
 	done := make(chan error, 1)
 	var v T
-	go func() {
+	stack.Go(func() {
 		err := errors.New("ended without an answer") // stands if f leaves by runtime.Goexit
 		defer func() {
 			if p := recover(); p != nil {
@@ -112,7 +113,7 @@ func contained[T any](ctx context.Context, f func() (T, error)) (value T, err er
 			done <- err
 		}()
 		v, err = f()
-	}()
+	})
 	select {
 	case err := <-done:
 		return v, errors.Join(err, ctx.Err())
@@ -138,13 +139,13 @@ func step(d bawn.Decision, stage, why string) bawn.Decision {
 
 // event writes a and d, with its trace, into a copy of base.
 func event(base bawn.Event, a bawn.Action, d bawn.Decision) bawn.Event {
-	base.Session, base.Agent = a.Session, a.Agent
-	base.Kind, base.Operation = a.Kind.String(), a.Operation.String()
+	base.Session, base.Agent, base.Kind, base.Operation = a.Session, a.Agent, a.Kind.String(), a.Operation.String()
 	base.Resource, base.Args, base.Dir = a.Resource, a.Args, a.Dir
 	base.Resolved, base.Rule, base.Reason = d.Verdict, d.Rule, d.Reason
-	details := map[string]string{}
-	maps.Copy(details, base.Details)
-	details["trace"] = fmt.Sprint(d.Trace)
-	base.Details = details
+	if d.Verdict != bawn.Allow {
+		base.Ticket = ""
+	}
+	base.Details = maps.Collect(maps.All(base.Details)) // a copy
+	base.Details["trace"] = fmt.Sprint(d.Trace)
 	return base
 }

@@ -337,6 +337,18 @@ func TestEvent(t *testing.T) {
 	})
 }
 
+// TestDeniedHasNoTicket: what is not allowed names no ticket, whatever was to
+// be issued for it.
+func TestDeniedHasNoTicket(t *testing.T) {
+	for verdict, want := range map[bawn.Verdict]string{bawn.Allow: "t1", bawn.Deny: ""} {
+		f := &fake{decide: says(verdict), record: works}
+		f.guard().Check(t.Context(), action, bawn.Event{Ticket: "t1"})
+		if got := f.recorded()[0].Ticket; got != want {
+			t.Errorf("%v is recorded with the ticket %q, want %q", verdict, got, want)
+		}
+	}
+}
+
 func TestClock(t *testing.T) {
 	times := []time.Time{time.Unix(100, 0), time.Unix(103, 0)}
 	f := &fake{decide: says(bawn.Allow), record: works}

@@ -25,7 +25,14 @@ const (
 // RFC 8552) and canonical IP addresses. It refuses what is not ASCII, numbers
 // that only some resolvers take for an address (0x7f.1, 2130706433) and
 // "xn--" labels, which can look like another name.
-func Normal(host string) (string, Class, error) {
+func Normal(host string) (string, Class, error) { return normal(host, false) }
+
+// NormalASCII is Normal, but accepts "xn--" labels (RFC 5890). It is for names
+// that a human wrote in this form, and for names that are only compared with
+// those: a name it accepts and Normal refuses is never shown to ask about it.
+func NormalASCII(host string) (string, Class, error) { return normal(host, true) }
+
+func normal(host string, idn bool) (string, Class, error) {
 	if i := strings.IndexFunc(host, func(c rune) bool { return c > '~' }); i >= 0 { // also U+212A, whose lower case is k
 		return "", 0, fmt.Errorf("host %q: want ASCII", host)
 	}
@@ -38,6 +45,9 @@ func Normal(host string) (string, Class, error) {
 	}
 	labels := strings.Split(h, ".")
 	for _, l := range labels {
+		if strings.HasPrefix(l, "xn--") && !idn {
+			return "", 0, fmt.Errorf("host %q: the label %q is not accepted", host, l)
+		}
 		if err := label(host, l); err != nil {
 			return "", 0, err
 		}
@@ -64,7 +74,7 @@ func address(h string) (netip.Addr, bool) {
 }
 
 func label(host, l string) error {
-	if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || strings.HasPrefix(l, "xn--") {
+	if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' {
 		return fmt.Errorf("host %q: the label %q is not accepted", host, l)
 	}
 	for _, c := range []byte(l) {
@@ -92,7 +102,12 @@ var schemes = map[string]string{"http": "80", "https": "443", "ws": "80", "wss":
 // Split takes a URL, host:port or host apart and returns the normal host, its
 // class and the port, which is "" where none is said. A URL with a user, a
 // password or an unknown scheme is refused.
-func Split(s string) (host string, class Class, port string, err error) {
+func Split(s string) (host string, class Class, port string, err error) { return split(s, false) }
+
+// SplitASCII is Split, but accepts "xn--" labels, as NormalASCII does.
+func SplitASCII(s string) (host string, class Class, port string, err error) { return split(s, true) }
+
+func split(s string, idn bool) (host string, class Class, port string, err error) {
 	rest := s
 	if scheme, after, ok := strings.Cut(s, "://"); ok {
 		if port = schemes[strings.ToLower(scheme)]; port == "" {
@@ -116,7 +131,7 @@ func Split(s string) (host string, class Class, port string, err error) {
 		}
 		port = p
 	}
-	host, class, err = Normal(name)
+	host, class, err = normal(name, idn)
 	return host, class, port, err
 }
 

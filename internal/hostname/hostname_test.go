@@ -103,6 +103,16 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+func TestSplitASCII(t *testing.T) {
+	const name = "xn--exmple-cua.example:443"
+	if _, _, _, err := Split(name); err == nil {
+		t.Errorf("Split(%q) accepts an international name", name)
+	}
+	if host, class, port, err := SplitASCII(name); err != nil || host != "xn--exmple-cua.example" || class != Name || port != "443" {
+		t.Errorf("SplitASCII(%q) = %q, %d, %q, %v", name, host, class, port, err)
+	}
+}
+
 func TestSplitRefuses(t *testing.T) {
 	for _, in := range []string{
 		"", "://", "https://", "https:///path", "file:///etc/passwd", "gopher://example.com", "ext::sh -c x", "://example.com",
@@ -232,4 +242,19 @@ func FuzzSplit(f *testing.F) {
 			t.Fatalf("Split(%q) = %q, %q, %v; want %q, %q", target, h, p, err, host, port)
 		}
 	})
+}
+
+// TestNormalASCII: what a human wrote in the form of the wire is a name; every
+// other refusal stands.
+func TestNormalASCII(t *testing.T) {
+	for in, want := range map[string]string{"XN--bcher-kva.Example.": "xn--bcher-kva.example", "a.xn--p1ai": "a.xn--p1ai", "Example.com": "example.com", "10.0.0.1": "10.0.0.1"} {
+		if got, _, err := NormalASCII(in); err != nil || got != want {
+			t.Errorf("NormalASCII(%q) = %q, %v; want %q", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"", "b\u00fccher.example", "xn--.example", "xn--a-.example", "xn--a\x00.example", "0x7f.1", "xn--a..example", "user@xn--p1ai"} {
+		if got, class, err := NormalASCII(in); err == nil || got != "" || class != 0 {
+			t.Errorf("NormalASCII(%q) = %q, %d, %v; want a refusal", in, got, class, err)
+		}
+	}
 }

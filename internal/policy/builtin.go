@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/bawn-dev/bawn"
 )
@@ -10,24 +12,46 @@ import (
 // Builtins are the rules of every policy (SPEC C3), from data/rules.txt.
 func Builtins() []bawn.Rule {
 	var out []bawn.Rule
-	for _, e := range embedded("data/rules.txt") {
-		out = append(out, must(parseRule(e)))
+	for e := range entries("rules.txt", rulesText) {
+		r := must(parseRule(&e))
+		var match, not string
+		e.cut(&match, &not)
+		r.Match, r.NotMatch = listOf(match), listOf(not)
+		out = append(out, r)
 	}
 	return out
 }
 
+// compiledBuiltins are they, ready to be asked, without their examples. These
+// are tried by a test: each start of a process would pay for it.
+var compiledBuiltins = sync.OnceValue(func() (out []*rule) {
+	for e := range entries("rules.txt", rulesText) {
+		out = append(out, must(compile(must(parseRule(&e)))))
+	}
+	return slices.Clip(out)
+})
+
+// Prepare reads what most decisions need of the embedded data, which they would
+// do otherwise. It may run beside a decision, and panics as one would if the
+// data were broken.
+func Prepare() {
+	builtin().protected()
+	compiledBuiltins()
+}
+
 // parseRule reads ID | KIND | OPERATIONS | PATTERN | VERDICT | PRIORITY |
-// REASON | MATCH | NOMATCH.
-func parseRule(e entry) (r bawn.Rule, err error) {
-	if len(e.fields) != 9 {
+// REASON | MATCH | NOMATCH and leaves the examples.
+func parseRule(e *entry) (r bawn.Rule, err error) {
+	r.Source = bawn.Builtin
+	var kind, ops, verdict, priority string
+	if !e.cut(&r.ID, &kind, &ops, &r.Pattern, &verdict, &priority, &r.Reason) || strings.Count(e.text, " | ") != 1 {
 		return r, e.errorf("want 9 fields")
 	}
-	r = bawn.Rule{ID: e.fields[0], Pattern: e.fields[3], Source: bawn.Builtin, Reason: e.fields[6], Match: e.list(7), NotMatch: e.list(8)}
-	if err = r.Kind.UnmarshalText([]byte(e.fields[1])); err != nil {
+	if err = r.Kind.UnmarshalText([]byte(kind)); err != nil {
 		return r, e.errorf("%v", err)
 	}
-	if e.fields[2] != "-" {
-		for name := range strings.SplitSeq(e.fields[2], ",") {
+	if ops != "-" {
+		for name := range strings.SplitSeq(ops, ",") {
 			var op bawn.Operation
 			if err = op.UnmarshalText([]byte(name)); err != nil {
 				return r, e.errorf("%v", err)
@@ -35,10 +59,10 @@ func parseRule(e entry) (r bawn.Rule, err error) {
 			r.Operations = append(r.Operations, op)
 		}
 	}
-	if err = r.Verdict.UnmarshalText([]byte(e.fields[4])); err != nil {
+	if err = r.Verdict.UnmarshalText([]byte(verdict)); err != nil {
 		return r, e.errorf("%v", err)
 	}
-	if r.Priority, err = strconv.Atoi(e.fields[5]); err != nil {
+	if r.Priority, err = strconv.Atoi(priority); err != nil {
 		return r, e.errorf("%v", err)
 	}
 	return r, nil

@@ -48,12 +48,12 @@ func (p *Policy) usePathAs(q *Question, j *judgement, u use) {
 		rules := p.rulesFor(q, op, u)
 		rules.decide(inner)
 	}
-	if pr, ok := p.known.protectedBy(q, opFor(u.verb, op), u.path, u.pattern); ok && !harmlessLook(u.verb, pr) {
+	if pr, ok := p.known().protectedBy(q, opFor(u.verb, op), u.path, u.pattern); ok && !harmlessLook(u.verb, pr) {
 		inner.lower(stageProtected, bawn.Deny, "builtin:protected:"+pr.pattern, bawn.Builtin, pr.reason)
 		j.fixed = true
 	}
 	if u.verb == grammar.Use || u.verb == grammar.Enter {
-		if pr, ok := p.known.protectedBy(q, bawn.Write, u.path, u.pattern); ok {
+		if pr, ok := p.known().protectedBy(q, bawn.Write, u.path, u.pattern); ok {
 			inner.lower(stageProtected, bawn.Ask, "builtin:protected:"+pr.pattern, bawn.Builtin, "a tool may change it: "+pr.reason)
 			j.fixed = true
 		}
@@ -77,7 +77,7 @@ func opFor(v grammar.Verb, op bawn.Operation) bawn.Operation {
 
 // harmlessLook: what is protected against writing, or readable system
 // configuration, may be looked at.
-func harmlessLook(v grammar.Verb, pr protection) bool {
+func harmlessLook(v grammar.Verb, pr *protection) bool {
 	return v == grammar.Look && !pr.reads
 }
 
@@ -185,16 +185,26 @@ func (p *Policy) useHost(q *Question, j *judgement, target string) {
 		j.fixed = true
 		return
 	}
+	p.judgeHost(q, inner, host, class, port)
+	j.fixed = j.fixed || inner.verdict < bawn.Allow
+	j.lower(stageClaim, inner.verdict, inner.rule, inner.source, "to connect to "+host+": "+inner.reason)
+}
+
+// judgeHost judges a host in normal form by mode, autonomy and rules.
+func (p *Policy) judgeHost(q *Question, j *judgement, host string, class hostname.Class, port string) {
 	v, why := q.base(part{class: RemoteAction, proven: true, sends: true})
 	if q.Mode != bawn.ModePermissive || class != hostname.Name || q.Action.Kind == bawn.Command {
 		v, why = min(v, bawn.Ask), "no rule names the host "+host
 	}
-	inner.set(stageDefault, v, "builtin:host", bawn.Builtin, why)
+	j.set(stageDefault, v, "builtin:host", bawn.Builtin, why)
+	rules := p.rulesForHost(host, port)
+	rules.decide(j)
+}
+
+// rulesForHost finds the rules about a host in normal form.
+func (p *Policy) rulesForHost(host, port string) verdicts {
 	lists := [2][]*rule{p.table.hosts[domain(host)], p.table.hosts[""]}
-	rules := winner(lists, bawn.Connect, func(r *rule) bool {
+	return winner(lists, bawn.Connect, func(r *rule) bool {
 		return hostname.Match(r.host, host) && (r.port == "" || r.port == port)
 	})
-	rules.decide(inner)
-	j.fixed = j.fixed || inner.verdict < bawn.Allow
-	j.lower(stageClaim, inner.verdict, inner.rule, inner.source, "to connect to "+host+": "+inner.reason)
 }

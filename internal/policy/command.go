@@ -10,8 +10,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
-// environment is what a command line is executed with, and nothing else: a
-// variable that is in neither list is empty.
+// environment is what a command line is executed with, and nothing else but what
+// Question.Names says: a variable that is in none of the lists is empty.
 var (
 	environment      = map[string]string{"TMPDIR": "/tmp"}
 	environmentNames = []string{"PATH", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "HOSTNAME"}
@@ -23,7 +23,7 @@ func (p *Policy) decideCommand(q *Question) bawn.Decision {
 	if q.Action.Operation != bawn.Exec {
 		return bawn.Denied("a command can only be executed", "builtin:operation")
 	}
-	r := reading{p: p, q: q, line: q.read()}
+	r := reading{p: p, q: q, line: q.read(p.known().secret)}
 	d := combine(r.judge())
 	d.Canonical = r.line.Canonical
 	if r.git {
@@ -50,9 +50,13 @@ func (r *reading) judge() (parts []*judgement) {
 	return parts
 }
 
-// read takes the action's line, or its argv if it has one, apart.
-func (q *Question) read() shell.Line {
+// read takes the action's line, or its argv if it has one, apart. Variables
+// that hold secrets stay such that are not set, which is asked about.
+func (q *Question) read(secret func(string) bool) shell.Line {
 	c := shell.Context{Dir: q.Action.Dir, Home: q.Home, Env: environment, Names: environmentNames}
+	if len(q.Names) > 0 {
+		c.Names = slices.DeleteFunc(slices.Concat(environmentNames, q.Names), secret)
+	}
 	if len(q.Action.Args) > 0 {
 		return shell.ReadArgs(q.Action.Args, c)
 	}
@@ -192,13 +196,13 @@ func (r *reading) danger(a *argv, c *shell.Command, j *judgement) {
 	if c.Unproven == "" && c.Meaning.Informs {
 		return // a program that prints its help is none
 	}
-	if d, ok := r.p.known.dangers.find(a); ok {
+	if d, ok := r.p.known().dangers.find(a); ok {
 		j.lower(stageDangerous, bawn.Ask, d.name(), bawn.Builtin, d.reason)
 		j.fixed = true
 		return
 	}
 	unknown := slices.ContainsFunc(c.Words[1:], func(w grammar.Word) bool { return w.Glob || w.Vague != "" && len(w.Below) == 0 })
-	if unknown && c.Unproven != "" && r.p.known.dangers.possible(a.program) {
+	if unknown && c.Unproven != "" && r.p.known().dangers.possible(a.program) {
 		j.lower(stageDangerous, bawn.Ask, "builtin:unknown-words", bawn.Builtin, "words that are not known can make "+a.program+" dangerous")
 		j.fixed = true
 	}
@@ -336,7 +340,7 @@ func (r *reading) mentions(c *shell.Command, word string, j *judgement) {
 			continue
 		}
 		for _, name := range r.places(c, grammar.Claim{Value: grammar.Word{Text: v}}) {
-			if pr, ok := r.p.known.protectedBy(r.q, bawn.Read, name, false); ok && name != "" {
+			if pr, ok := r.p.known().protectedBy(r.q, bawn.Read, name, false); ok && name != "" {
 				j.lower(stageProtected, bawn.Deny, "builtin:protected:"+pr.pattern, bawn.Builtin, pr.reason)
 				j.fixed = true
 			}
@@ -348,7 +352,7 @@ func (r *reading) mentions(c *shell.Command, word string, j *judgement) {
 func (r *reading) secrets(c *shell.Command, j *judgement) {
 	check := func(w grammar.Word) {
 		for _, name := range w.Unset {
-			if r.p.known.secret(name) {
+			if r.p.known().secret(name) {
 				j.lower(stageSecret, bawn.Ask, "builtin:secret-variable", bawn.Builtin, "the variable "+name+" may hold a secret")
 				j.fixed = true
 			}
@@ -376,7 +380,7 @@ func (r *reading) settings(c *shell.Command, j *judgement) {
 			r.setting(a.Name, a.Value.Text, a.Value.Literal(), j)
 			continue
 		}
-		for _, e := range r.p.known.environ {
+		for _, e := range r.p.known().environ() {
 			if !e.allow && wild(e.name, a.Name) {
 				r.setting(a.Name, a.Value.Text, a.Value.Literal(), j)
 				break
@@ -389,7 +393,7 @@ func (r *reading) settings(c *shell.Command, j *judgement) {
 var silent = map[string]bool{"echo": true, "true": true, "false": true, ":": true, "printf": true}
 
 func (r *reading) setting(name, value string, known bool, j *judgement) {
-	v, why := r.p.known.setting(name, value, known)
+	v, why := r.p.known().setting(name, value, known)
 	j.fixed = j.fixed || v < bawn.Allow
 	j.lower("variable", v, "builtin:variable", bawn.Builtin, why)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv/golden"
 )
 
 // A labelled line of the corpus.
@@ -192,7 +193,7 @@ func corpusPage(t *testing.T, tables string) {
 	switch {
 	case !ok:
 		t.Errorf("%s lacks %s", corpusDocs, mark)
-	case *update:
+	case *golden.Update:
 		if err := os.WriteFile(corpusDocs, []byte(text+mark+"\n"+tables), 0o644); err != nil {
 			t.Fatal(err)
 		}

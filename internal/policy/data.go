@@ -1,63 +1,56 @@
 package policy
 
 import (
-	"embed"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 )
 
-//go:embed data/*.txt data/danger/*.txt
-var files embed.FS
-
-// An entry is one line of a data file, split at " | ".
+// An entry is one line of a data file, with fields between " | ".
 type entry struct {
-	file   string
-	line   int
-	fields []string
+	file  string
+	line  int
+	text  string // without the fields that were taken off
+	ended bool   // none is left
 }
 
 func (e entry) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %s", e.file, e.line, fmt.Sprintf(format, args...))
 }
 
-// list splits a field at " ;; ".
-func (e entry) list(i int) []string {
-	if i >= len(e.fields) || e.fields[i] == "" || e.fields[i] == "-" {
+// cut takes the first fields off. It reports whether there were as many.
+func (e *entry) cut(fields ...*string) bool {
+	for _, f := range fields {
+		if e.ended {
+			return false
+		}
+		text, rest, more := strings.Cut(e.text, " | ")
+		*f, e.text, e.ended = strings.TrimSpace(text), rest, !more
+	}
+	return true
+}
+
+// listOf splits a field at " ;; ".
+func listOf(field string) []string {
+	if field = strings.TrimSpace(field); field == "" || field == "-" {
 		return nil
 	}
-	return strings.Split(e.fields[i], " ;; ")
+	return strings.Split(field, " ;; ")
 }
 
-// entries reads a data file: one entry a line, "#" begins a comment line.
-func entries(file, data string) (out []entry) {
-	n := 0
-	for text := range strings.Lines(data) {
-		n++
-		text = strings.TrimSpace(text)
-		if text == "" || text[0] == '#' {
-			continue
+// entries are those of a data file: one a line, "#" begins a comment line.
+func entries(file, data string) iter.Seq[entry] {
+	return func(yield func(entry) bool) {
+		n := 0
+		for text := range strings.Lines(data) {
+			n++
+			text = strings.TrimSpace(text)
+			if text != "" && text[0] != '#' && !yield(entry{file: file, line: n, text: text}) {
+				return
+			}
 		}
-		fields := strings.Split(text, " | ")
-		for i := range fields {
-			fields[i] = strings.TrimSpace(fields[i])
-		}
-		out = append(out, entry{file, n, fields})
 	}
-	return out
-}
-
-// embedded reads a data file.
-func embedded(name string) []entry {
-	return entries(name, string(must(files.ReadFile(name))))
-}
-
-// embeddedDir reads all data files of a directory.
-func embeddedDir(dir string) (out []entry) {
-	for _, f := range must(files.ReadDir(dir)) {
-		out = append(out, embedded(dir+"/"+f.Name())...)
-	}
-	return out
 }
 
 // must makes a panic of an error in embedded data, which tests load.
@@ -68,27 +61,29 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// builtin is what the embedded data say, read when it is first needed.
-var builtin = sync.OnceValue(func() *knowledge {
-	return &knowledge{
-		dangers:   must(parseDangers(embeddedDir("data/danger"))),
-		protected: must(parseProtected(embedded("data/protected.txt"))),
-		environ:   must(parseEnviron(embedded("data/env.txt"))),
-		secrets:   parseNames(embedded("data/secretvars.txt")),
-	}
-})
-
-// knowledge is what the data files say, ready to be asked.
+// knowledge is what the data files say, each part of it read when it is first
+// asked about.
 type knowledge struct {
 	dangers   *dangers
-	protected index[protection]
-	environ   []environRule
-	secrets   []string
+	protected func() protections
+	environ   func() []environRule
+	secrets   func() []string
 }
 
-func parseNames(list []entry) (out []string) {
-	for _, e := range list {
-		out = append(out, e.fields[0])
+// builtin is what the embedded data say.
+func builtin() *knowledge { return &embeddedKnowledge }
+
+var embeddedKnowledge = knowledge{
+	dangers:   &dangers{index: dangerIndex, text: dangerText},
+	protected: sync.OnceValue(func() protections { return must(parseProtected("protected.txt", protectedText)) }),
+	environ:   sync.OnceValue(func() []environRule { return must(parseEnviron("env.txt", environText)) }),
+	secrets:   sync.OnceValue(func() []string { return parseNames("secretvars.txt", secretText) }),
+}
+
+// parseNames reads a file with a name a line.
+func parseNames(file, data string) (out []string) {
+	for e := range entries(file, data) {
+		out = append(out, e.text)
 	}
 	return out
 }

@@ -90,6 +90,20 @@ func spoil(r *rand.Rand, line string) string {
 	return line[:at] + payload + line[at:]
 }
 
+// TestBothIsSplit holds a find of the test below: dash ends a command at the
+// first character of "&>" and begins another behind the file's name.
+func TestBothIsSplit(t *testing.T) {
+	l, p := newLair(t, "dash"), corpusPolicy(t)
+	for _, line := range []string{"echo&> hello pwn", "echo &>> hello pwn", "echo $(echo &> hello pwn)"} {
+		if !l.runs(t, line) {
+			t.Fatalf("dash does not run the payload of %q: this test can't fail", line)
+		}
+		if text, ok := l.allowed(p, line); !ok || l.runs(t, text) {
+			t.Errorf("%q: allowed %v as %q, of which dash runs the payload", line, ok, text)
+		}
+	}
+}
+
 // TestAllowedLinesRunNothingElse is the differential test against real shells:
 // if the answer is allow, the payload does not run.
 func TestAllowedLinesRunNothingElse(t *testing.T) {

@@ -7,18 +7,25 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// An environRule says whether a variable may be set for a command.
+// An environRule says whether a variable may be set for a command, to the one
+// value if it has one.
 type environRule struct {
-	allow        bool
-	name, reason string
+	allow               bool
+	name, value, reason string
+	one                 bool
 }
 
-func parseEnviron(list []entry) (out []environRule, err error) {
-	for _, e := range list {
-		if len(e.fields) != 3 || e.fields[0] != "allow" && e.fields[0] != "deny" {
-			return nil, e.errorf("want allow | NAME | REASON or deny | NAME | REASON")
+func parseEnviron(file, data string) (out []environRule, err error) {
+	for e := range entries(file, data) {
+		var says, setting, reason string
+		if !e.cut(&says, &setting, &reason) || !e.ended || says != "allow" && says != "deny" {
+			return nil, e.errorf("want allow | NAME | REASON, allow | NAME=VALUE | REASON or deny | NAME | REASON")
 		}
-		out = append(out, environRule{e.fields[0] == "allow", e.fields[1], e.fields[2]})
+		name, value, one := strings.Cut(setting, "=")
+		if one && says == "deny" {
+			return nil, e.errorf("only what is allowed can be for one value")
+		}
+		out = append(out, environRule{says == "allow", name, value, reason, one})
 	}
 	return out, nil
 }
@@ -28,9 +35,9 @@ func parseEnviron(list []entry) (out []environRule, err error) {
 // no program.
 func (k *knowledge) setting(name, value string, known bool) (bawn.Verdict, string) {
 	upper := strings.ToUpper(name)
-	for _, r := range k.environ {
+	for _, r := range k.environ() {
 		switch {
-		case !wild(r.name, upper):
+		case !wild(r.name, upper), r.one && !(known && value == r.value):
 		case r.allow && known && !strings.ContainsAny(value, "/`$\n"):
 			return bawn.Allow, name + ": " + r.reason
 		default:
@@ -52,5 +59,5 @@ func plainValue(s string) bool {
 // secret reports whether a variable's name says that it holds a secret.
 func (k *knowledge) secret(name string) bool {
 	upper := strings.ToUpper(name)
-	return slices.ContainsFunc(k.secrets, func(p string) bool { return wild(p, upper) })
+	return slices.ContainsFunc(k.secrets(), func(p string) bool { return wild(p, upper) })
 }

@@ -69,9 +69,12 @@ func commandsOf(line string) (out []argv) {
 // Examples are the command lines by which the built-in dangers are told, in
 // order: a corpus to compare policies by.
 func Examples() (out []string) {
-	for _, d := range builtin().dangers.all {
-		out = append(out, d.examples...)
-		out = append(out, d.counter...)
+	for _, f := range dangerFiles {
+		for e := range entries(f.name, *f.text) {
+			d := must(parseDanger(e))
+			found, spared := d.lines()
+			out = append(append(out, found...), spared...)
+		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

@@ -27,7 +27,7 @@ func (p *Policy) Explain(q *Question) (bawn.Decision, []Part) {
 	if q.Action.Kind != bawn.Command {
 		return d, []Part{{Text: d.Trace[0].Why, Verdict: d.Verdict, Rule: d.Rule, Source: d.Source, Reason: d.Reason, Steps: d.Trace[1:]}}
 	}
-	r := reading{p: p, q: q, line: q.read()}
+	r := reading{p: p, q: q, line: q.read(p.known().secret)}
 	var out []Part
 	for i, j := range r.judge() {
 		part := Part{Text: j.steps[0].Why, Verdict: j.verdict, Rule: j.rule, Source: j.source, Reason: j.reason, Steps: j.steps[1:]}

@@ -13,30 +13,32 @@ import (
 // sample is a small knowledge of its own, so that these tests judge the flow
 // and not the data.
 func sample() *knowledge {
+	protected := must(parseProtected("protected.txt", `
+all | read,write | ~/.ssh/** | keys
+all | read,write | /etc/shadow | passwords
+all | write | /etc/** | system configuration
+linux | write | /usr/** | programs
+darwin | write | /System/** | programs
+all | write | **/.git/config | names programs that git runs`))
+	environ := must(parseEnviron("env.txt", "deny | PATH | which programs run\ndeny | LD_* | which code is loaded\nallow | GIT_PAGER=cat | only data\nallow | PAGER=cat | only data\ndeny | *PAGER | what runs\nallow | CI | only data\nallow | *_ENV | only data"))
 	return &knowledge{
-		dangers: must(parseDangers(entries("danger.txt", `
+		dangers: dangersOf(`
 destroy | rm -r,-R,--recursive | removes whole trees | rm -r x | rm x
 destroy | mkfs* | formats a disk | mkfs.ext4 x
 vcs | git reset,clean | throws work away | git clean -fd ;; git reset --hard | git log
 vcs | git push -f,--force | rewrites published history | git push -f | git push
 vcs | git push +* | rewrites published history | git push o +main | git push o main
 destroy | dd of=* !if=safe | overwrites a file | dd of=x | dd if=x
-escalate | sudo | becomes root | sudo x`))),
-		protected: must(parseProtected(entries("protected.txt", `
-all | read,write | ~/.ssh/** | keys
-all | read,write | /etc/shadow | passwords
-all | write | /etc/** | system configuration
-linux | write | /usr/** | programs
-darwin | write | /System/** | programs
-all | write | **/.git/config | names programs that git runs`))),
-		environ: must(parseEnviron(entries("env.txt", "deny | PATH | which programs run\ndeny | LD_* | which code is loaded\nallow | CI | only data\nallow | *_ENV | only data"))),
-		secrets: []string{"*TOKEN*"},
+escalate | sudo | becomes root | sudo x`),
+		protected: func() protections { return protected },
+		environ:   func() []environRule { return environ },
+		secrets:   func() []string { return []string{"*TOKEN*"} },
 	}
 }
 
 // withRules is a policy of the sample and of rules.
 func withRules(t interface{ Fatal(...any) }, o Options, rules ...bawn.Rule) *Policy {
-	p := &Policy{known: sample(), memory: o.Memory, resolve: o.Resolve}
+	p := &Policy{known: sample, memory: o.Memory, resolve: o.Resolve}
 	for _, r := range rules {
 		c, err := compile(r)
 		if err != nil {

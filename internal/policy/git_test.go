@@ -246,3 +246,28 @@ func TestGitRunsNothingOfTheRepository(t *testing.T) {
 	}
 	t.Logf("without: %q", slices.Compact(without))
 }
+
+// TestOnlyUnknown: what asks for no other reason than that nothing is known of
+// it is told apart from what is dangerous, opaque or named by a rule.
+func TestOnlyUnknown(t *testing.T) {
+	p := mustPolicy(t, Options{}, bawn.Rule{Kind: bawn.Command, Pattern: "deploy *", Verdict: bawn.Ask, Source: bawn.User})
+	for command, want := range map[string]bool{
+		"frobnicate --all": true, "frobnicate; git status": true, "git status": false, "rm -rf build": false, "git push --force": false,
+		"frobnicate && rm -rf build": false, "deploy now": false, "$X now": false, "cat ~/.ssh/id": false,
+	} {
+		q := ask4(command)
+		q.Contained = true
+		if got := OnlyUnknown(p.Decide(&q)); got != want {
+			t.Errorf("%s: %t, want %t: %v", command, got, want, p.Decide(&q).Trace)
+		}
+	}
+}
+
+// TestGitPinsAreCopies: who changes them changes nobody else's.
+func TestGitPinsAreCopies(t *testing.T) {
+	p, q := mustPolicy(t, Options{}), ask4("git status")
+	GitPins()[0] = "GIT_CONFIG_COUNT=0"
+	if got := p.Decide(&q).Env; !slices.Equal(got, GitPins()) || got[0] == "GIT_CONFIG_COUNT=0" {
+		t.Errorf("git is given %q", got)
+	}
+}

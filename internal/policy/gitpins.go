@@ -1,6 +1,9 @@
 package policy
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // gitPins are what git must be given so that it runs no hook, file system
 // monitor, pager or checker of signatures that a repository names, and takes
@@ -17,6 +20,9 @@ var gitPins = append(gitConfig(
 	"gpg.x509.program", "gpgsm",
 	"gpg.ssh.program", "ssh-keygen",
 ), "GIT_PAGER=cat", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0")
+
+// GitPins returns them, as decisions about git have them in Env.
+func GitPins() []string { return slices.Clone(gitPins) }
 
 // gitConfig are the variables that set keys of git's configuration.
 func gitConfig(pairs ...string) []string {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/shell"
+	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // How sure a learned answer must be to apply by itself, and to be suggested
@@ -18,20 +19,14 @@ const (
 
 // unlearnable are programs that run what they are given: an answer about one
 // line of them says nothing of the next.
-var unlearnable = func() map[string]bool {
-	m := map[string]bool{}
-	for name := range strings.FieldsSeq(`sh bash dash zsh ksh fish csh tcsh busybox env nice nohup timeout xargs parallel sudo doas su ssh
-		python python3 python2 node deno bun perl ruby php lua awk gawk mawk sed find git make npx docker podman kubectl
-		command exec eval time stdbuf setsid watch script strace gdb expect socat nc ncat curl wget`) {
-		m[name] = true
-	}
-	return m
-}()
+var unlearnable = grammar.NewWordSet(`sh bash dash zsh ksh fish csh tcsh busybox env nice nohup timeout xargs parallel sudo doas su ssh
+	python python3 python2 node deno bun perl ruby php lua awk gawk mawk sed find git make npx docker podman kubectl
+	command exec eval time stdbuf setsid watch script strace gdb expect socat nc ncat curl wget`)
 
 // RunsAnything reports whether a program, named without a directory, runs what
 // it is given: an interpreter, a shell, a wrapper, or a tool whose subcommands
 // have little in common. A permission for it as a whole is one for anything.
-func RunsAnything(program string) bool { return unlearnable[program] }
+func RunsAnything(program string) bool { return unlearnable.Has(program) }
 
 // shapeOf generalises a command to the shape under which answers are
 // remembered: its program and subcommand, the names of its flags, and the
@@ -42,7 +37,7 @@ func shapeOf(q *Question, c *shell.Command, k part) (string, bool) {
 		return "", false
 	}
 	a := newArgv(c.Words)
-	if unlearnable[a.program] || strings.Contains(c.Words[0].Text, "/") {
+	if unlearnable.Has(a.program) || strings.Contains(c.Words[0].Text, "/") {
 		return "", false
 	}
 	var flags, places []string
@@ -69,7 +64,7 @@ func (p *Policy) Shapes(q *Question) []string {
 	if q.Action.Kind != bawn.Command || q.Taint.Any() {
 		return nil
 	}
-	r := reading{p: p, q: q, line: q.read()}
+	r := reading{p: p, q: q, line: q.read(p.known().secret)}
 	if len(r.line.Opaque) > 0 {
 		return nil
 	}

@@ -36,7 +36,7 @@ func (p *Policy) decidePath(q *Question) bawn.Decision {
 		j.lower(stageClaim, bawn.Ask, "builtin:path", bawn.Builtin, "outside the workspace")
 	}
 	for _, at := range p.names(u) {
-		if pr, ok := p.known.protectedBy(q, q.Action.Operation, at, false); ok {
+		if pr, ok := p.known().protectedBy(q, q.Action.Operation, at, false); ok {
 			j.lower(stageProtected, bawn.Deny, "builtin:protected:"+pr.pattern, bawn.Builtin, pr.reason)
 		}
 	}

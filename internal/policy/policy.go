@@ -13,9 +13,9 @@ import (
 // A Policy decides. It is safe for concurrent use and never changes; a new
 // generation is a new Policy.
 type Policy struct {
-	rules   []*rule
+	rules   []*rule // besides the built-in ones
 	table   *table
-	known   *knowledge
+	known   func() *knowledge // what only commands and paths are judged by
 	memory  Memory
 	resolve func(string) string
 	cache   cache
@@ -41,9 +41,9 @@ type Options struct {
 // fails its own example, or allows in a source that may only narrow is refused
 // with all others that are wrong; then there is no policy.
 func New(rules []bawn.Rule, o Options) (*Policy, error) {
-	p := &Policy{known: builtin(), memory: o.Memory, resolve: o.Resolve}
+	p := &Policy{known: builtin, memory: o.Memory, resolve: o.Resolve}
 	var wrong []string
-	for _, r := range append(Builtins(), rules...) {
+	for _, r := range rules {
 		c, err := compile(r)
 		if err == nil {
 			err = c.check()
@@ -57,13 +57,13 @@ func New(rules []bawn.Rule, o Options) (*Policy, error) {
 	if len(wrong) > 0 {
 		return nil, fmt.Errorf("%s", strings.Join(wrong, "\n"))
 	}
-	p.table = newTable(p.rules)
+	p.table = newTable(append(compiledBuiltins(), p.rules...))
 	return p, nil
 }
 
 // Rules lists the rules in the order in which they win.
 func (p *Policy) Rules() []bawn.Rule {
-	var out []bawn.Rule
+	out := Builtins()
 	for _, r := range p.rules {
 		out = append(out, r.Rule)
 	}

@@ -1,19 +1,15 @@
 package policy
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMatrixGolden(t *testing.T) {
 	var b strings.Builder
@@ -33,19 +29,7 @@ func TestMatrixGolden(t *testing.T) {
 		}
 		row(cells)
 	}
-	const golden = "testdata/matrix.golden"
-	if *update {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("matrix (-want +got):\n%s", diff)
-	}
+	golden.Compare(t, "testdata/matrix.golden", b.String())
 }
 
 func TestMatrixDeniesWhatItDoesNotKnow(t *testing.T) {
@@ -138,5 +122,14 @@ func TestLaunchAllowsNothingElse(t *testing.T) {
 				t.Errorf("%v %v is %v", k, o, d.Verdict)
 			}
 		}
+	}
+}
+
+// TestPrepare: what is read ahead is what a decision reads by itself.
+func TestPrepare(t *testing.T) {
+	Prepare()
+	q := ask4("cat ~/.ssh/id_ed25519")
+	if d := corpusPolicy(t).Decide(&q); d.Verdict != bawn.Deny || len(compiledBuiltins()) != len(Builtins()) {
+		t.Errorf("%v by %q, with %d of %d rules", d.Verdict, d.Rule, len(compiledBuiltins()), len(Builtins()))
 	}
 }

@@ -18,23 +18,28 @@ type protection struct {
 	reason  string
 }
 
-func parseProtected(list []entry) (out index[protection], err error) {
-	for _, e := range list {
-		if len(e.fields) != 4 {
+type protections = index[*protection]
+
+func parseProtected(file, data string) (out protections, err error) {
+	list := make([]protection, 0, strings.Count(data, "\n")+1)
+	out = newIndex[*protection](cap(list))
+	for e := range entries(file, data) {
+		list = append(list, protection{})
+		p, operations := &list[len(list)-1], ""
+		if !e.cut(&p.system, &operations, &p.pattern, &p.reason) || !e.ended {
 			return out, e.errorf("want SYSTEM | OPERATIONS | PATTERN | REASON")
 		}
-		p := protection{system: e.fields[0], pattern: e.fields[2], reason: e.fields[3]}
-		switch e.fields[1] {
+		p.pattern = strings.ToLower(p.pattern)
+		switch operations {
 		case "read,write":
 			p.reads = true
 		case "write":
 		default:
-			return out, e.errorf("unknown operations %q; want write or read,write", e.fields[1])
+			return out, e.errorf("unknown operations %q; want write or read,write", operations)
 		}
 		if !slices.Contains([]string{"all", "linux", "darwin", "windows"}, p.system) {
 			return out, e.errorf("unknown system %q", p.system)
 		}
-		p.pattern = strings.ToLower(p.pattern)
 		out.add(p.pattern, p)
 	}
 	return out, nil
@@ -43,27 +48,29 @@ func parseProtected(list []entry) (out index[protection], err error) {
 // protectedBy returns the protection that stands against an operation on a
 // clean absolute path. Letter case never makes a difference: a file system
 // that ignores it may hold the path.
-func (k *knowledge) protectedBy(q *Question, op bawn.Operation, p string, pattern bool) (protection, bool) {
+func (k *knowledge) protectedBy(q *Question, op bawn.Operation, p string, pattern bool) (*protection, bool) {
 	lower, home := strings.ToLower(p), strings.ToLower(q.Home)
-	speaks := func(pr protection) bool {
+	speaks := func(pr *protection) bool {
 		system := q.System == "" || pr.system == "all" || pr.system == q.System
 		return system && (op != bawn.Read || pr.reads) && pr.covers(lower, home, pattern)
 	}
 	if pattern {
-		if i := slices.IndexFunc(k.protected.list, speaks); i >= 0 {
-			return k.protected.list[i], true
+		list := k.protected().list
+		if i := slices.IndexFunc(list, speaks); i >= 0 {
+			return list[i], true
 		}
-		return protection{}, false
+		return nil, false
 	}
-	var found protection
-	k.protected.each(lower, func(pr protection) bool {
+	var found *protection
+	protected := k.protected()
+	protected.each(lower, func(pr *protection) bool {
 		if speaks(pr) {
 			found = pr
 			return false
 		}
 		return true
 	})
-	return found, found.pattern != ""
+	return found, found != nil
 }
 
 // covers matches the path, or what a pattern could match.

@@ -17,6 +17,10 @@ type Question struct {
 	Home      string // absolute; "" means that "~" is nobody's
 	System    string // "linux", "darwin" or "windows"; "" means all of them
 	Taint     Taint
+	// Names are variables that a command line is executed with besides those
+	// that every one has. Their values are taken for unknown, those of others
+	// for empty.
+	Names []string
 }
 
 // Taint is what the session has met so far.
@@ -56,13 +60,13 @@ func ModeOf(a bawn.Autonomy) bawn.Mode {
 // key is a question as a map's key. Strings are set apart by their lengths,
 // so that two questions never share one.
 type key struct {
-	resource, args, dir, workspace, home, system string
-	kind                                         bawn.Kind
-	operation                                    bawn.Operation
-	mode                                         bawn.Mode
-	autonomy                                     bawn.Autonomy
-	contained                                    bool
-	taint                                        Taint
+	resource, args, dir, workspace, home, system, names string
+	kind                                                bawn.Kind
+	operation                                           bawn.Operation
+	mode                                                bawn.Mode
+	autonomy                                            bawn.Autonomy
+	contained                                           bool
+	taint                                               Taint
 }
 
 func (q *Question) key() key {
@@ -73,6 +77,9 @@ func (q *Question) key() key {
 	}
 	if len(q.Action.Args) > 0 {
 		k.args = joined(q.Action.Args)
+	}
+	if len(q.Names) > 0 {
+		k.names = joined(q.Names)
 	}
 	return k
 }

@@ -128,7 +128,7 @@ type table struct {
 }
 
 func newTable(rules []*rule) *table {
-	t := &table{commands: map[string][]*rule{}, hosts: map[string][]*rule{}, tools: map[string][]*rule{}}
+	t := &table{paths: newIndex[*rule](len(rules)), commands: map[string][]*rule{}, hosts: map[string][]*rule{}, tools: map[string][]*rule{}}
 	for _, r := range rules {
 		switch r.Kind {
 		case bawn.Command:
@@ -178,9 +178,17 @@ func winner(lists [2][]*rule, op bawn.Operation, matches func(*rule) bool) (w ve
 
 // verdicts are the best rules so far, by how far their sources are trusted:
 // the less trusted may only tighten what the more trusted say.
-type verdicts struct{ managed, all, project *rule }
+type verdicts struct{ managed, all, project, denial *rule }
+
+// Approved begins the identities of the rules that Bawn has made of a human's
+// answers. One that allows yields to every rule that denies, whatever the
+// priorities: a denial that somebody has written is newer, or was not in sight.
+const Approved = "approved:"
 
 func (w *verdicts) add(r *rule) {
+	if r.Verdict == bawn.Deny {
+		w.denial = stronger(w.denial, r)
+	}
 	switch r.Source {
 	case bawn.Project, bawn.Learned:
 		w.project = stronger(w.project, r)
@@ -217,6 +225,7 @@ func stronger(a, b *rule) *rule {
 // decide applies what the winners say to a judgement.
 func (w *verdicts) decide(j *judgement) {
 	if w.all != nil {
+		defer w.yield(j)
 		j.set(stageRule, w.all.Verdict, w.all.ID, w.all.Source, w.all.why())
 	}
 	if w.managed != nil && w.managed != w.all && w.managed.Source == bawn.Managed {
@@ -224,6 +233,13 @@ func (w *verdicts) decide(j *judgement) {
 	}
 	if w.project != nil {
 		j.lower(stageTighten, w.project.Verdict, w.project.ID, w.project.Source, w.project.why())
+	}
+}
+
+// yield lets a denial win over an approved rule.
+func (w *verdicts) yield(j *judgement) {
+	if d := w.denial; d != nil && w.all.Verdict == bawn.Allow && strings.HasPrefix(w.all.ID, Approved) {
+		j.lower(stageTighten, d.Verdict, d.ID, d.Source, d.why())
 	}
 }
 

@@ -169,14 +169,26 @@ func TestNewRefusesWrongRules(t *testing.T) {
 	}
 }
 
+// TestRulesAreListedAsTheyWin, the built-in ones with their examples.
 func TestRulesAreListedAsTheyWin(t *testing.T) {
-	p := withRules(t, Options{}, rulesOf("a user tool deny | x", "b user tool deny ||| x", "c user tool deny || x")...)
-	var got []string
-	for _, r := range p.Rules() {
-		got = append(got, r.ID)
+	p, err := New(rulesOf("a user tool deny | x", "b user tool deny ||| x", "c user tool deny || x"), Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if strings.Join(got, "") != "bca" {
-		t.Errorf("got %q", got)
+	list, got := p.Rules(), ""
+	for i, r := range list {
+		switch {
+		case r.Source == bawn.User:
+			got += r.ID
+		case len(r.Match) == 0:
+			t.Errorf("%s has lost its examples", r.ID)
+		}
+		if i > 0 && r.Priority > list[i-1].Priority {
+			t.Errorf("%s stands behind %s", r.ID, list[i-1].ID)
+		}
+	}
+	if got != "bca" || len(list) != len(Builtins())+3 {
+		t.Errorf("got %q among %d rules", got, len(list))
 	}
 }
 
@@ -234,7 +246,7 @@ func TestPathPatternsNeedTheirRoot(t *testing.T) {
 // TestDataErrors: broken data name file and line.
 func TestDataErrors(t *testing.T) {
 	for _, tt := range []struct {
-		parse func([]entry) error
+		parse func(file, data string) error
 		data  string
 		want  string
 	}{
@@ -245,13 +257,14 @@ func TestDataErrors(t *testing.T) {
 		{protectedErr, "beos | write | /x | r", `d.txt:1: unknown system "beos"`},
 		{environErr, "deny | X", "d.txt:1: want allow"},
 		{environErr, "ask | X | r", "d.txt:1: want allow"},
+		{environErr, "deny | X=1 | r", "d.txt:1: only what is allowed can be for one value"},
 		{ruleErr, "a | b", "d.txt:1: want 9 fields"},
 		{ruleErr, "a | file | - | x | deny | 1 | r | - | -", "d.txt:1: unknown kind"},
 		{ruleErr, "a | tool | look | x | deny | 1 | r | - | -", "d.txt:1: unknown operation"},
 		{ruleErr, "a | tool | call | x | no | 1 | r | - | -", "d.txt:1: unknown verdict"},
 		{ruleErr, "a | tool | call,read | x | deny | many | r | - | -", "d.txt:1: strconv.Atoi"},
 	} {
-		if err := tt.parse(entries("d.txt", tt.data)); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+		if err := tt.parse("d.txt", tt.data); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%q: %v, want %q", tt.data, err, tt.want)
 		}
 	}
@@ -260,25 +273,38 @@ func TestDataErrors(t *testing.T) {
 			t.Error("broken embedded data do not panic")
 		}
 	}()
-	must(parseDangers(entries("x", "a")))
+	must(parseDanger(entry{text: "a"}))
 }
 
-func dangerErr(l []entry) error    { _, err := parseDangers(l); return err }
-func protectedErr(l []entry) error { _, err := parseProtected(l); return err }
-func environErr(l []entry) error   { _, err := parseEnviron(l); return err }
-func ruleErr(l []entry) error      { _, err := parseRule(l[0]); return err }
+func dangerErr(file, data string) (err error) {
+	for e := range entries(file, data) {
+		_, err = parseDanger(e)
+	}
+	return err
+}
+
+func protectedErr(file, data string) error { _, err := parseProtected(file, data); return err }
+func environErr(file, data string) error   { _, err := parseEnviron(file, data); return err }
+
+func ruleErr(file, data string) (err error) {
+	for e := range entries(file, data) {
+		_, err = parseRule(&e)
+	}
+	return err
+}
 
 // TestBuiltinDataHoldTheirExamples tries every example of the dangers.
 func TestBuiltinDataHoldTheirExamples(t *testing.T) {
 	n := 0
 	for _, d := range allDangers(t) {
-		for _, e := range d.examples {
+		examples, counter := d.lines()
+		for _, e := range examples {
 			n++
 			if !foundIn(e, d) {
 				t.Errorf("%s: %q does not find %q", d.family, d.pattern, e)
 			}
 		}
-		for _, e := range d.counter {
+		for _, e := range counter {
 			if foundIn(e, d) {
 				t.Errorf("%s: %q finds %q", d.family, d.pattern, e)
 			}
@@ -289,6 +315,11 @@ func TestBuiltinDataHoldTheirExamples(t *testing.T) {
 	}
 	if len(Builtins()) == 0 {
 		t.Error("there are no built-in rules")
+	}
+	for _, r := range Builtins() { // New takes them as they are
+		if err := Check(r); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -2,32 +2,19 @@ package policy
 
 import (
 	"encoding/json"
-	"os"
 	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv/golden"
 )
 
 const schemaFile = "../../docs/schema/policy.schema.json"
 
 func TestSchemaFileIsCurrent(t *testing.T) {
-	if *update {
-		if err := os.WriteFile(schemaFile, Schema(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(schemaFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(Schema()), string(got)); d != "" {
-		t.Errorf("run go test ./internal/policy -run TestSchemaFileIsCurrent -update: (-want +got):\n%s", d)
-	}
+	golden.Compare(t, schemaFile, string(Schema()))
 }
 
 // TestSchemaKnowsEveryKey compares the schema with what a file is decoded into.

@@ -1,6 +1,10 @@
 package policy
 
-import "github.com/bawn-dev/bawn"
+import (
+	"slices"
+
+	"github.com/bawn-dev/bawn"
+)
 
 // The stages of a trace. A part begins with stagePart. A stage of "says" sets
 // the part's verdict; every other can only lower it. The verdict of the whole
@@ -18,9 +22,10 @@ const (
 	stageProtected = "protected path"
 	stagePlanted   = "written in the same line"
 	stageSecret    = "secret variable"
+	stageEntry     = "isolation"
 )
 
-var says = map[string]bool{stageDefault: true, stageRule: true, stageLearned: true}
+var says = map[string]bool{stageDefault: true, stageRule: true, stageLearned: true, stageEntry: true}
 
 // Replay derives the verdict from a trace alone. A trace without a part is no
 // trace, and denies.
@@ -44,6 +49,25 @@ func Replay(trace []bawn.Step) bawn.Verdict {
 		return bawn.Deny
 	}
 	return min(whole, current)
+}
+
+// OnlyUnknown reports whether a decision asks for no other reason than that
+// nothing speaks for the action: nothing dangerous, opaque or secret is in it,
+// it uses nothing that asks, and no rule does.
+func OnlyUnknown(d bawn.Decision) bool {
+	return d.Verdict == bawn.Ask && Said(d) == bawn.Allow
+}
+
+// Said is the verdict that a decision would have if nothing came of the mode
+// where nobody has said anything: what rules, dangers and secrets say.
+func Said(d bawn.Decision) bawn.Verdict {
+	trace := slices.Clone(d.Trace)
+	for i := range trace {
+		if s := &trace[i]; s.Stage == stageDefault {
+			s.Verdict = bawn.Allow
+		}
+	}
+	return Replay(trace)
 }
 
 // A judgement collects the steps about one part.

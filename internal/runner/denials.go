@@ -22,10 +22,12 @@ const (
 // once. The guest does not wait for the log.
 type denials struct {
 	session *Session
+	zone    string // of a split session, or ""
 	queue   chan sandbox.Denial
 	done    chan struct{}
 
-	kept []sandbox.Denial // of record, until done
+	kept    []sandbox.Denial // of record, until done
+	network []sandbox.Denial // that the relay has recorded
 
 	mu     sync.Mutex
 	closed bool
@@ -34,8 +36,8 @@ type denials struct {
 	writes bool // record has begun
 }
 
-func newDenials(s Session) *denials {
-	return &denials{session: &s, queue: make(chan sandbox.Denial, maxRecorded), done: make(chan struct{}), seen: map[sandbox.Denial]bool{}}
+func newDenials(s Session, zone string) *denials {
+	return &denials{session: &s, zone: zone, queue: make(chan sandbox.Denial, maxRecorded), done: make(chan struct{}), seen: map[sandbox.Denial]bool{}}
 }
 
 // add is called by the provider, from any goroutine.
@@ -60,6 +62,14 @@ func (d *denials) add(n sandbox.Denial) {
 	}
 }
 
+// atDoor adds what the door of the guest has refused by itself.
+func (d *denials) atDoor(rule, reason string) {
+	d.add(sandbox.Denial{Kind: bawn.Network, Operation: bawn.Connect, Resource: "unix:" + doorName, Rule: rule, Reason: reason, Remedy: "use the bawn of this session"})
+}
+
+// doorName is where a guest sees its door.
+const doorName = "/run/bawn/door"
+
 func (d *denials) record() {
 	defer close(d.done)
 	for n := range d.queue {
@@ -69,7 +79,7 @@ func (d *denials) record() {
 		if len(d.kept) < maxKept {
 			d.kept = append(d.kept, n)
 		}
-		e := d.session.event(map[string]string{"remedy": n.Remedy})
+		e := d.session.event(inZone(map[string]string{"remedy": n.Remedy}, d.zone))
 		e.Time, e.Kind, e.Operation, e.Resource = time.Now(), n.Kind.String(), n.Operation.String(), n.Resource
 		e.Requested, e.Resolved, e.Source, e.Rule, e.Reason = bawn.Deny, bawn.Deny, "rule", n.Rule, n.Reason
 		_ = d.session.Guard.Recorder.Record(context.Background(), e) // the refusal stands either way
@@ -85,5 +95,5 @@ func (d *denials) close() ([]sandbox.Denial, int) {
 		close(d.queue)
 		<-d.done
 	}
-	return d.kept, d.missed
+	return append(d.kept, d.network...), d.missed
 }

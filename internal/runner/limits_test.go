@@ -17,6 +17,8 @@ import (
 type gone struct{ hits []sandbox.Hit }
 
 func (gone) Exec(sandbox.Command) (sandbox.Process, error) { return gone{}, nil }
+func (gone) Network() *sandbox.GuestNetwork                { return nil }
+func (gone) Dial(uint16) (*os.File, error)                 { return nil, sandbox.ErrUnsupported }
 func (gone) OpenTerminal() (*os.File, *os.File, error)     { return nil, nil, sandbox.ErrUnsupported }
 func (gone) Close() error                                  { return nil }
 func (gone) Done() <-chan struct{}                         { return nil }

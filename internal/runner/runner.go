@@ -11,10 +11,13 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/asking"
+	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/terminal"
@@ -34,16 +37,45 @@ type Session struct {
 	bawn.Session
 	Provider sandbox.Provider
 	Plan     sandbox.Plan
+	Bare     string // why nothing contains the guest, in words for its human; "" where a sandbox does
 	Argv     []string
 	Dir      string
 	Stdio    [3]*os.File
+	Dumb     bool // the human's terminal understands no control sequences
 	Guard    guard.Guard
+	// Network reaches the network by name for the guest; nil where the
+	// isolation has none.
+	Network Network
+	// Desk puts questions to the human; nil means the session's terminal alone.
+	// Its owner closes it. Zone is what the questions of Network share.
+	Desk *asking.Desk
+	Zone asking.Zone
+	// Apart says that the terminal is a guest's, at which nobody is asked, and
+	// which does not control this process.
+	Apart bool
+	// Door is where a guest speaks to its session, which closes it; nil for
+	// none. A session of two zones has its own.
+	Door *Door
+	// Split is the zone in which the agent's commands run; nil where a session
+	// has one zone.
+	Split *Split
+	// Containers is the guest's Docker API, which the session closes; nil for none.
+	Containers *Containers
 	// Details go into the session's first event: the effective isolation.
 	Details map[string]string
 	// Remedy says what to do about a refusal, in place of what the provider
 	// says, which does not know why the isolation is as it is; nil to keep that.
 	// It is called from one goroutine, and the guest does not wait for it.
 	Remedy func(sandbox.Denial) string
+	// Refusals get what the guard refuses of commands; nil keeps none. Whoever
+	// has the guest judged by further guards makes those of it, too.
+	Refusals *Refusals
+	// OnStart is called once the command has been started; nil for nobody.
+	OnStart func()
+	// Watched tells when somebody comes to the terminal, and when nobody is left
+	// there; until then there is nobody. nil is for a terminal that has its
+	// human.
+	Watched <-chan bool
 }
 
 // A Result says how a session ended.
@@ -62,6 +94,17 @@ type DeniedError struct{ Decision bawn.Decision }
 
 func (e *DeniedError) Error() string { return "denied: " + e.Decision.Reason }
 
+// Prepare has the sandbox made meanwhile, where the provider can: nothing of the
+// guest's runs in it before Run has asked and recorded. abandon is called when
+// Run has returned, or in its place.
+func (s *Session) Prepare() (abandon func()) {
+	p, ok := s.Provider.(sandbox.Preparer)
+	if !ok || s.Plan == nil || s.Split != nil {
+		return func() {}
+	}
+	return p.Prepare(s.Plan)
+}
+
 // Run runs the session. It returns a *DeniedError when the guard refuses, a
 // *sandbox.NotFoundError when the command can't be executed, and another error
 // when Bawn itself failed; the sandbox is gone in each case.
@@ -72,10 +115,15 @@ func Run(ctx context.Context, s Session) (Result, error) {
 		sig.end()
 		return Result{Code: codeDenied}, &DeniedError{d}
 	}
-	log := newDenials(s)
-	result, err := s.run(ctx, log, sig)
+	sig.hold()
+	log, commands := newDenials(s, s.zone(egress.Reasoning)), newDenials(s, s.zone(egress.Execution))
+	result, err := s.run(ctx, log, commands, sig)
 	result.Code = code(result, err)
 	result.Denials, result.Missed = log.close()
+	denials, missed := commands.close()
+	result.Denials, result.Missed = append(result.Denials, denials...), result.Missed+missed
+	refused, more := s.Refusals.kept()
+	result.Denials, result.Missed = append(result.Denials, refused...), result.Missed+more
 	result.Duration = time.Since(began)
 	if failed := s.recordEnd(ctx, result, err); failed != nil {
 		result.Code, err = codeFailed, errors.Join(err, failed)
@@ -123,19 +171,50 @@ func (s *Session) recordEnd(ctx context.Context, r Result, err error) error {
 	return nil
 }
 
-// run makes the sandbox and sees one command through.
-func (s *Session) run(ctx context.Context, log *denials, sig *signals) (Result, error) {
-	w := &watch{session: s, signals: sig}
+// zone is a zone's name in a split session, and "" in others.
+func (s *Session) zone(name string) string {
+	if s.Split == nil {
+		return ""
+	}
+	return name
+}
+
+// Close ends what was prepared for the session. It may be called more than
+// once.
+func (s *Session) Close() error {
+	s.CloseNetwork()
+	return errors.Join(s.Door.Close(), s.Split.Close(), s.Containers.Close())
+}
+
+// run makes the sandbox and sees one command through. Refusals of the second
+// zone go to commands.
+func (s *Session) run(ctx context.Context, log, commands *denials, sig *signals) (Result, error) {
+	w := &watch{session: s, signals: sig, shut: func() {}}
 	defer w.end()
 	defer sig.end()
+	var err error
+	if w.ports, err = publish(s.published()); err != nil {
+		return Result{}, err
+	}
+	if err := s.awaitPlaces(); err != nil {
+		return Result{}, err
+	}
+	if s.Split != nil {
+		if w.execution, err = startExecution(ctx, s, commands); err != nil {
+			return Result{}, err
+		}
+	}
 	if err := w.start(log); err != nil {
 		return Result{Code: notStarted(err)}, err
 	}
 	sig.begin()
+	if s.OnStart != nil {
+		s.OnStart()
+	}
 	// From the end on keys are the shell's: none may be lost in the relay.
 	defer w.tty.Suspend()
 	result, err := w.wait(ctx)
-	result.Limits = s.limits(result, w.guest.Hits())
+	result.Limits = s.limits(result, append(w.guest.Hits(), w.execution.hits()...))
 	return result, err
 }
 
@@ -148,13 +227,24 @@ func (w *watch) start(log *denials) (err error) {
 		if w.tty, err = terminal.New(s.Stdio, nil); err == nil {
 			w.guest, w.proc, err = l.Launch(s.Plan, sandbox.Command{Argv: s.Argv, Stdio: s.Stdio, Last: true}, log.add)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		w.sit()
+		return w.serve(log) // what connects meanwhile waits for it
 	}
 	if w.guest, err = s.Provider.Start(s.Plan, log.add); err != nil {
 		return err
 	}
 	if w.tty, err = terminal.New(s.Stdio, w.guest.OpenTerminal); err != nil {
 		return fmt.Errorf("make the guest's terminal: %w", err)
+	}
+	if s.Apart {
+		w.tty.TakeKeys()
+	}
+	w.sit()
+	if err := w.serve(log); err != nil {
+		return err
 	}
 	mode, err := w.tty.Start()
 	if err != nil {
@@ -167,11 +257,22 @@ func (w *watch) start(log *denials) (err error) {
 }
 
 // end closes the guest and then the terminal, which what the guest still
-// writes must reach first.
+// writes must reach first. The network ends meanwhile: nothing that is about to
+// be killed needs it.
 func (w *watch) end() {
+	w.shut()
+	w.containers.close(w.session.ID)
+	w.stand()
+	if w.ports != nil {
+		w.ports.close()
+	}
+	var network sync.WaitGroup
+	network.Go(w.session.CloseNetwork)
 	if w.guest != nil {
 		w.guest.Close()
 	}
+	w.execution.close()
+	network.Wait()
 	if w.tty != nil {
 		w.tty.Close()
 	}

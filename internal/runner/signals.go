@@ -5,15 +5,19 @@ package runner
 import (
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
-// signals are those that Bawn passes on instead of dying of them. Until begin,
-// they do to Bawn what they always do.
+// signals are those that Bawn passes on instead of dying of them. Until hold,
+// they do to Bawn what they always do. From then on the sandbox is made, and the
+// first that would end Bawn waits for begin, so that nothing is left half made; a
+// second one does not.
 type signals struct {
 	catcher
 	once  sync.Once
 	begun chan struct{}
+	held  atomic.Bool
 }
 
 // A catcher has made signals arrive at a channel.
@@ -33,23 +37,41 @@ func catch() *signals {
 	return s
 }
 
-// early obeys the signals that come before begin.
+// early obeys the signals that come before begin, or keeps them.
 func (s *signals) early() {
+	var kept os.Signal
 	for {
 		select {
 		case <-s.begun:
+			s.pass(kept)
 			return
 		case sig := <-s.Signals():
 			select {
 			case <-s.begun:
-				s.Signals() <- sig // has room for more than a session gets at once
+				s.pass(kept)
+				s.pass(sig)
 				return
 			default:
-				s.obey(sig.(syscall.Signal))
 			}
+			if kept == nil && s.held.Load() && sig != syscall.SIGCONT && sig != syscall.SIGTSTP {
+				kept = sig
+				continue
+			}
+			s.obey(sig.(syscall.Signal))
 		}
 	}
 }
+
+// pass gives a signal back to the channel, which has room for more than a
+// session gets at once.
+func (s *signals) pass(sig os.Signal) {
+	if sig != nil {
+		s.Signals() <- sig
+	}
+}
+
+// hold says that the sandbox is being made.
+func (s *signals) hold() { s.held.Store(true) }
 
 // obey does what a signal does to a program that does not catch it.
 func (s *signals) obey(sig syscall.Signal) {

@@ -6,30 +6,49 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// TestMain is also the process that gets a signal: "early" before begin,
-// "late" after it.
+// TestMain is also the process that gets a signal: "early" before the sandbox is
+// made, "held" while it is, "twice" a second one then, and "late" after begin.
 func TestMain(m *testing.M) {
-	if len(os.Args) != 2 || os.Args[1] != "early" && os.Args[1] != "late" {
+	if len(os.Args) != 2 || !slices.Contains([]string{"early", "held", "twice", "late"}, os.Args[1]) {
 		os.Exit(m.Run())
 	}
+	os.Exit(signalled(os.Args[1]))
+}
+
+func signalled(when string) int {
 	s := catch()
-	if os.Args[1] == "late" {
+	switch when {
+	case "held", "twice":
+		s.hold()
+	case "late":
 		s.begin()
 	}
 	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
-		os.Exit(3)
+		return 3
 	}
-	if os.Args[1] == "late" && <-s.Signals() == syscall.SIGTERM {
-		s.end()
-		os.Exit(0)
+	if when == "held" || when == "twice" {
+		time.Sleep(100 * time.Millisecond) // it has been heard
+	}
+	switch when {
+	case "twice":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+	case "held":
+		s.begin()
+		fallthrough
+	case "late":
+		if <-s.Signals() == syscall.SIGTERM {
+			s.end()
+			return 0
+		}
 	}
 	time.Sleep(10 * time.Second)
-	os.Exit(4)
+	return 4
 }
 
 // TestSignalsBeforeASessionAreObeyed ends a process that has not begun; the
@@ -39,13 +58,17 @@ func TestSignalsBeforeASessionAreObeyed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = exec.Command(self, "early").Run()
-	var ended *exec.ExitError
-	if !errors.As(err, &ended) || ended.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
-		t.Errorf("before begin: got %v, want an end by SIGTERM", err)
+	for _, when := range []string{"early", "twice"} {
+		err = exec.Command(self, when).Run()
+		var ended *exec.ExitError
+		if !errors.As(err, &ended) || ended.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+			t.Errorf("%s: got %v, want an end by SIGTERM", when, err)
+		}
 	}
-	if err := exec.Command(self, "late").Run(); err != nil {
-		t.Errorf("after begin: %v", err)
+	for _, when := range []string{"held", "late"} {
+		if err := exec.Command(self, when).Run(); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
 	}
 }
 

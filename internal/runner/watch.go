@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bawn-dev/bawn/internal/asking"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/terminal"
 )
@@ -21,13 +22,24 @@ const grace = 5 * time.Second
 
 // watch sees one command through.
 type watch struct {
-	session *Session
-	guest   sandbox.Guest
-	proc    sandbox.Process
-	tty     *terminal.Terminal
-	signals *signals
-	ending  syscall.Signal // the signal that told Bawn to end
-	kill    <-chan time.Time
+	session   *Session
+	guest     sandbox.Guest
+	proc      sandbox.Process
+	tty       *terminal.Terminal
+	signals   *signals
+	asker     *asker
+	shut      func() // the door
+	ownDesk   *asking.Desk
+	leave     func() // the desk
+	ports     *publisher
+	log       *denials
+	execution *execution // or nil
+	// containers are those that the guest makes, or nil.
+	containers *containers
+	// networkGone is closed when the relay has ended by itself.
+	networkGone <-chan struct{}
+	ending      syscall.Signal // the signal that told Bawn to end
+	kill        <-chan time.Time
 }
 
 // wait returns when the command has ended, or had to.
@@ -38,7 +50,7 @@ func (w *watch) wait(ctx context.Context) (Result, error) {
 		defer timer.Stop()
 		limit = timer.C
 	}
-	gone := w.tty.Done()
+	gone, executionGone := w.tty.Done(), w.execution.gone()
 	for {
 		select {
 		case ch, ok := <-w.proc.Changes():
@@ -58,6 +70,12 @@ func (w *watch) wait(ctx context.Context) (Result, error) {
 		case <-gone:
 			gone = nil
 			w.signal(syscall.SIGHUP) // the user's terminal has been closed
+		case <-w.networkGone:
+			w.networkGone = nil
+			w.lost()
+		case <-executionGone:
+			executionGone = nil
+			w.execution.lost()
 		case <-w.guest.Done():
 			return w.guestGone()
 		case <-ctx.Done():
@@ -106,21 +124,47 @@ func (w *watch) stopped(sig syscall.Signal) {
 		}
 	}
 	w.tty.Suspend()
-	stopSelf(sig)
+	var meanwhile []syscall.Signal
+	if stopSelf(sig) {
+		meanwhile = w.awaitContinue()
+	}
 	w.resume()
+	for _, sig := range meanwhile {
+		w.signal(sig)
+	}
+}
+
+// stopPatience is how long the kernel may take to stop a process on a busy
+// machine.
+const stopPatience = time.Second
+
+// awaitContinue returns when Bawn was continued, with the signals that came
+// before that. Kill returns before the other threads have stopped, and what was
+// done meanwhile, with the terminal still the shell's, would have Bawn stop once
+// more when it is in the foreground again.
+func (w *watch) awaitContinue() (others []syscall.Signal) {
+	for patience := time.After(stopPatience); ; {
+		select {
+		case sig := <-w.signals.Signals():
+			if sig == syscall.SIGCONT {
+				return others
+			}
+			others = append(others, sig.(syscall.Signal))
+		case <-patience: // it may have been continued by then, or could not be stopped
+			return others
+		}
+	}
 }
 
 // stopSelf stops Bawn's process group, as the terminal would have stopped the
 // command's, unless nobody could continue it: then the session goes on.
 // SIGTSTP becomes SIGSTOP, because Go's runtime keeps its handler for a signal
-// that was ever caught.
-func stopSelf(sig syscall.Signal) {
+// that was ever caught. It reports whether Bawn is about to stop.
+func stopSelf(sig syscall.Signal) bool {
 	if sig == syscall.SIGTSTP {
 		sig = syscall.SIGSTOP
 	}
-	if !orphaned() {
-		syscall.Kill(0, sig)
-	}
+	return !orphaned() && syscall.Kill(0, sig) == nil
 }
 
 // orphaned reports whether no process outside of Bawn's process group, but of

@@ -29,6 +29,17 @@ const (
 	DevicesByName = "devices"       //
 )
 
+// Attributes lists all of them.
+func Attributes() []string {
+	return []string{
+		FSWrite, FSRead, FSProtect, FSPrivate, Processes, IPC, Kernel, Terminal, NetNone, NetAllow, NetFull,
+		LimitMemory, LimitPIDs, LimitCPU, LimitFiles, LimitFileSize, LimitTime, DevicesByName,
+	}
+}
+
+// IsLimit reports whether an attribute is a limit of resources, not a wall.
+func IsLimit(attribute string) bool { return strings.HasPrefix(attribute, "limits.") }
+
 // Needs lists the attributes an isolation asks for.
 func Needs(iso bawn.Isolation) []string {
 	needs := []string{FSWrite, FSRead, FSPrivate, Processes, IPC, Kernel, Terminal}
@@ -59,19 +70,67 @@ type MismatchError struct {
 	Others   map[string][]string // attribute → providers that could
 }
 
+// Error has a line for each reason, with what it stands in the way of and who
+// could.
 func (e *MismatchError) Error() string {
+	reason := func(c bawn.Capability) string { return strings.TrimSuffix(c.Why+"; "+c.Remedy, "; ") }
 	var b strings.Builder
 	fmt.Fprintf(&b, "provider %q can't enforce what this session asks for:", e.Provider)
-	for _, c := range e.Unmet {
-		fmt.Fprintf(&b, "\n  %s: %s", c.Attribute, c.Why)
-		if c.Remedy != "" {
-			fmt.Fprintf(&b, "; %s", c.Remedy)
-		}
-		if o := e.Others[c.Attribute]; len(o) > 0 {
-			fmt.Fprintf(&b, " (could: %s)", strings.Join(o, ", "))
-		}
+	for _, group := range alike(e.Unmet, reason) {
+		fmt.Fprintf(&b, "\n  %s: %s%s", attributesOf(group), reason(group[0]), e.could(group))
 	}
 	return b.String()
+}
+
+// could names the others that enforce attributes of a group, and which, where
+// that is not all of it.
+func (e *MismatchError) could(group []bawn.Capability) string {
+	var names, parts []string
+	between := ", "
+	has := map[string][]bawn.Capability{}
+	for _, c := range group {
+		for _, name := range e.Others[c.Attribute] {
+			if has[name] == nil {
+				names = append(names, name)
+			}
+			has[name] = append(has[name], c)
+		}
+	}
+	for _, name := range names {
+		if len(has[name]) < len(group) {
+			name += " only " + attributesOf(has[name])
+			between = "; "
+		}
+		parts = append(parts, name)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (could: " + strings.Join(parts, between) + ")"
+}
+
+// alike puts those together of which key says the same, in the order of the
+// first ones.
+func alike(list []bawn.Capability, key func(bawn.Capability) string) (groups [][]bawn.Capability) {
+	at := map[string]int{}
+	for _, c := range list {
+		i, ok := at[key(c)]
+		if !ok {
+			i = len(groups)
+			at[key(c)] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], c)
+	}
+	return groups
+}
+
+func attributesOf(list []bawn.Capability) string {
+	names := make([]string, len(list))
+	for i, c := range list {
+		names[i] = c.Attribute
+	}
+	return strings.Join(names, ", ")
 }
 
 // Negotiate returns what provider p enforces only in part for iso, or a

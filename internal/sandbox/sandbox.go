@@ -7,6 +7,7 @@ package sandbox
 import (
 	"errors"
 	"os"
+	"slices"
 	"syscall"
 
 	"github.com/bawn-dev/bawn"
@@ -19,20 +20,52 @@ var ErrUnsupported = errors.New("this provider is not supported on this system")
 // A Request is what a provider makes a plan from.
 type Request struct {
 	Session   bawn.Session
+	Zone      string // tells two sandboxes of one session apart; "" for the only one
 	Argv      []string
 	Dir       string   // working directory, absolute
-	Environ   []string // the host's environment, from which the isolation chooses
+	Environ   []string // the environment from which the isolation chooses
+	Home      string   // of the human, absolute, where credentials are hidden; "" for HOME of Environ
 	Open      []string // credential paths whose reading is allowed again
 	Protected []string // names protected besides the built-in ones
 	Hidden    []string // Bawn's own directories
+	// Guarded are files and directories, absolute, that stay as they are also below
+	// a writable place. They need not be there, and must not come into being then.
+	Guarded   []string
+	Owned     []string // files, absolute, that may be written though their names are protected
 	CacheDir  string   // where private caches are kept, absolute
+	Files     []File   // of the host, shown to the guest at places of their own
+	Sockets   []string // targets of Files that are UNIX sockets, to which the guest may connect
+	SetEnv    []string // NAME=value; wins over all else
+	HostPorts []uint16 // of the guest's loopback that lead to the relay, for network "allowlist"
+	// Tmp is a directory of the host that the guest finds, writable, at /tmp, in
+	// place of an empty one of its own: two sandboxes of one session share it. ""
+	// for none. It has no bound but the disk's.
+	Tmp string // absolute
+	// Relay says that the caller fetches Guest.Network and serves it. A plan
+	// for network "allowlist" is refused otherwise: its guest would wait for
+	// answers that never come.
+	Relay bool
+}
+
+// A File is a file or a directory of the host that the guest sees, read-only,
+// at another place, whatever is there or covers it. A Target that does not
+// exist on the host must lie below a place of the session's own, such as
+// /run/bawn.
+type File struct {
+	Source, Target string // absolute
 }
 
 // A Plan is what a provider will do. Its JSON form is what --plan prints.
 type Plan interface {
 	Provider() string
+	// Places says what the guest sees and writes of the host, links resolved; the
+	// longest path that covers one counts, and what none covers is hidden. A place
+	// of the session's own is Private. What Bawn itself shows is left out.
+	Places() []bawn.Mount
 	// Partly lists what will be enforced in part, and why.
 	Partly() []bawn.Capability
+	// Environ is what a command gets that has no environment of its own.
+	Environ() []string
 }
 
 // A Denial is a refusal that the provider itself pronounced, so that it is
@@ -74,12 +107,30 @@ type Launcher interface {
 	Launch(p Plan, first Command, onDenial func(Denial)) (Guest, Process, error)
 }
 
+// A Preparer is a Launcher that can make a sandbox while who wants it still has
+// other things to do, such as recording that its command is about to start.
+type Preparer interface {
+	Launcher
+	// Prepare begins to make the sandbox of a plan, in which nothing of the
+	// guest's runs, for a later Start or Launch of the same plan. What goes wrong
+	// is an error of that. abandon ends a sandbox that neither has taken.
+	Prepare(p Plan) (abandon func())
+}
+
 // A Guest is a running sandbox.
 type Guest interface {
 	// Exec starts a command in the sandbox.
 	Exec(Command) (Process, error)
 	// OpenTerminal opens a pseudo-terminal of the guest's own.
 	OpenTerminal() (master, slave *os.File, err error)
+	// Network returns the sockets that carry the guest's network, where that
+	// is "allowlist" and the plan's request said Relay; nil elsewhere.
+	Network() *GuestNetwork
+	// Dial connects to a TCP port of the guest's own loopback, IPv4 first and
+	// then IPv6, from the guest's network namespace. It errs with ECONNREFUSED
+	// where nothing listens, and with ErrUnsupported where the guest has no
+	// loopback of its own.
+	Dial(port uint16) (*os.File, error)
 	// Close ends every process of the sandbox and removes what it left.
 	// It may be called more than once.
 	Close() error
@@ -87,6 +138,71 @@ type Guest interface {
 	Hits() []Hit
 	// Done is closed when the sandbox has ended by itself.
 	Done() <-chan struct{}
+}
+
+// A Loopback is a Guest's, where others can listen at it for the guest.
+type Loopback interface {
+	// Listen makes a TCP socket that listens at a port of the guest's 127.0.0.1,
+	// any free one for 0, in the guest's network namespace. The guest has no
+	// descriptor of it, and connections are accepted outside. It errs with
+	// EADDRINUSE where the guest, or the session, has that port, and with
+	// ErrUnsupported where the guest has no loopback of its own.
+	Listen(port uint16) (*os.File, error)
+}
+
+// A Visible is a Guest whose files can be seen from outside, as it sees them:
+// what is hidden or masked is so there as well.
+type Visible interface {
+	// View opens the guest's "/" (O_PATH), for openat2(2) with RESOLVE_IN_ROOT and
+	// RESOLVE_NO_MAGICLINKS. It errs with ErrUnsupported where nobody outside can
+	// see it.
+	View() (*os.File, error)
+}
+
+// A GuestNetwork holds the sockets, made inside the guest's network namespace,
+// at which all arrives that the guest sends to other machines. Each list has
+// one for IPv4 and, where the machine has IPv6, one for IPv6 after it. The
+// guest has no descriptor of them.
+//
+// The files may go to another process (SCM_RIGHTS) and into net.FileListener
+// or net.FilePacketConn, which duplicate them; a process outside accepts and
+// reads from them without entering the namespace. As long as anybody holds a
+// listener open, connections to it wait in its queue; once all copies are
+// closed they are refused at once. So whoever hands copies over calls Close
+// then. Guest.Close closes what is still open.
+type GuestNetwork struct {
+	// Connect receives every TCP connection to somewhere else than loopback or
+	// the guest's own addresses, and those to Request.HostPorts of 127.0.0.1
+	// and ::1. SO_ORIGINAL_DST (IPPROTO_IP; IPPROTO_IPV6 for IPv6) of an
+	// accepted connection is where the guest wanted to go; it is the
+	// listener's own address where the guest dialled that, which is nowhere.
+	Connect []*os.File
+	// DNS receives datagrams to port 53 of any address, loopback too. An
+	// answer to the sender comes from the address that was asked.
+	DNS []*os.File
+	// DNSStream receives TCP connections to port 53 of any address.
+	DNSStream []*os.File
+	// Proxy listens at 127.0.0.1 and ::1 on ProxyPort, for programs that
+	// insist on a proxy.
+	Proxy     []*os.File
+	ProxyPort uint16
+}
+
+// Files lists every socket: Connect, DNS, DNSStream and Proxy in this order,
+// all of the same length.
+func (n *GuestNetwork) Files() []*os.File {
+	return slices.Concat(n.Connect, n.DNS, n.DNSStream, n.Proxy)
+}
+
+// Close closes every socket. It may be called more than once.
+func (n *GuestNetwork) Close() error {
+	var errs []error
+	for _, f := range n.Files() {
+		if err := f.Close(); !errors.Is(err, os.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // A Command is one program to start in a sandbox.
@@ -137,3 +253,32 @@ func (e *NotFoundError) Error() string {
 
 // Unwrap returns the errno.
 func (e *NotFoundError) Unwrap() error { return e.Err }
+
+// Abilities are what a provider can do for Bawn's own purposes, which no
+// isolation asks for. The zero value can nothing.
+type Abilities struct {
+	// Door says that Request.Files and Request.Sockets work, also for a socket
+	// at /run/bawn: a guest can speak to its session.
+	Door bool
+	// Bare says that it isolates nothing: it never runs a session by Bawn's own
+	// choice, and no action in one counts as contained.
+	Bare bool
+	// Split says that two sandboxes of one session can share Request.Tmp, and
+	// that Request.Files cover shells: a split session.
+	Split bool
+}
+
+// An Able is a Provider that says what it can do besides isolating. One that
+// is none can do nothing.
+type Able interface {
+	Provider
+	Abilities() Abilities
+}
+
+// AbilitiesOf returns what p can do.
+func AbilitiesOf(p Provider) Abilities {
+	if able, ok := p.(Able); ok {
+		return able.Abilities()
+	}
+	return Abilities{}
+}

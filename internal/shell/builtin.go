@@ -193,10 +193,11 @@ func plainly(_ *reader, args []grammar.Word, _ *state) outcome {
 	return outcome{}
 }
 
+// exit ends the shell. With words that are not known it does so, or it complains
+// about them and goes on.
 func exit(r *reader, args []grammar.Word, st *state) outcome {
-	o := plainly(r, args, st)
-	st.dead = o.unproven == ""
-	return o
+	st.dead = plainly(r, args, st).unproven == ""
+	return outcome{}
 }
 
 func unsafe(_ *reader, _ []grammar.Word, st *state) outcome {

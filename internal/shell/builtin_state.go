@@ -119,10 +119,14 @@ func sets(_ *reader, args []grammar.Word, st *state) outcome {
 
 var shoptNames = grammar.NewWordSet("nullglob globstar failglob nocaseglob inherit_errexit extglob")
 
+// shoptOff may be switched off, which is what is taken for granted, or says
+// something of prompts only. Agents begin each line so.
+var shoptOff = grammar.NewWordSet("promptvars dotglob nocasematch")
+
 func shopts(_ *reader, args []grammar.Word, _ *state) outcome {
-	_, names, ok := options(args, "suqp")
+	flags, names, ok := options(args, "suqp")
 	for _, w := range names {
-		ok = ok && w.Literal() && shoptNames.Has(w.Text)
+		ok = ok && w.Literal() && (shoptNames.Has(w.Text) || flags == "u" && shoptOff.Has(w.Text))
 	}
 	if !ok {
 		return outcome{opaque: "an option of the shell that changes what words mean"}

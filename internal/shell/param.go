@@ -175,7 +175,7 @@ func (b *builder) derived(values []grammar.Word, quoted bool) {
 		if len(v.Unset) > 0 && v.Text == "" && v.Vague == "" {
 			b.add(v, quoted)
 		} else {
-			b.unknown("a part of a value", !quoted && v.Vague != number, nil)
+			b.unknown("a part of a value", !quoted, nil)
 		}
 	}
 }

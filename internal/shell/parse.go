@@ -3,6 +3,7 @@ package shell
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -30,7 +31,40 @@ func parse(source string, d Dialect) (*syntax.File, error) {
 	p := presses[d].Get().(*press)
 	defer presses[d].Put(p)
 	p.text.Reset(source)
-	return p.parser.Parse(&p.text, "")
+	file, err := p.parser.Parse(&p.text, "")
+	if err == nil && d == Bash && strings.Contains(source, "&") {
+		syntax.Walk(file, splitBoth)
+	}
+	return file, err
+}
+
+// splitBoth writes "&>FILE" as ">FILE 2>&1", which means the same (bash(1),
+// Redirecting Standard Output and Standard Error). To dash, the first ends a
+// command in the background and begins another.
+func splitBoth(n syntax.Node) bool {
+	stmt, ok := n.(*syntax.Stmt)
+	if !ok {
+		return true
+	}
+	var list []*syntax.Redirect
+	for _, x := range stmt.Redirs {
+		list = append(list, x)
+		switch x.Op {
+		case syntax.RdrAll:
+			x.Op = syntax.RdrOut
+		case syntax.AppAll:
+			x.Op = syntax.AppOut
+		default:
+			continue
+		}
+		pos := x.Word.Pos()
+		list = append(list, &syntax.Redirect{
+			OpPos: pos, Op: syntax.DplOut, N: &syntax.Lit{ValuePos: pos, ValueEnd: pos, Value: "2"},
+			Word: &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{ValuePos: pos, ValueEnd: pos, Value: "1"}}},
+		})
+	}
+	stmt.Redirs = list
+	return true
 }
 
 func (p *press) print(n syntax.Node) (string, error) {
@@ -59,4 +93,30 @@ func canonical(f *syntax.File, source string, d Dialect) (string, error) {
 		return "", errUnstable
 	}
 	return text, nil
+}
+
+// MaxText is the longest text that Canonical prints, in bytes. The parser
+// follows what is nested by calling itself, which for the worst text of this
+// length takes a stack of some 128 MB.
+const MaxText = 32 << 10
+
+// long lets one text above MaxLine be parsed at a time, for its stack.
+var long sync.Mutex
+
+// Canonical prints a text anew, as Read does it, also one that Read does not
+// judge because a person would not see all of it. It errs where the text can't
+// be parsed, reads differently when it is printed, or is longer than MaxText.
+func Canonical(source string, d Dialect) (string, error) {
+	if len(source) > MaxText {
+		return "", fmt.Errorf("the text has %d bytes; want at most %d", len(source), MaxText)
+	}
+	if len(source) > MaxLine {
+		long.Lock()
+		defer long.Unlock()
+	}
+	file, err := parse(source, d)
+	if err != nil {
+		return "", fmt.Errorf("the text can't be parsed: %w", err)
+	}
+	return canonical(file, source, d)
 }

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -12,9 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bawn-dev/bawn/internal/shell/grammar"
+	"github.com/bawn-dev/bawn/internal/testenv/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata")
 
 var testContext = Context{Dir: "/w", Home: "/home/u", Env: map[string]string{"TMPDIR": "/tmp/s"}, Names: []string{"TOKEN"}}
 
@@ -44,14 +42,7 @@ func TestRead(t *testing.T) {
 				}
 				got.WriteString(line + describe(Read(decode(t, source), c)))
 			}
-			if *update {
-				if err := os.WriteFile(name, []byte(got.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if diff := cmp.Diff(string(data), got.String()); diff != "" && !*update {
-				t.Errorf("%s (-want +got):\n%s", name, diff)
-			}
+			golden.Compare(t, name, got.String())
 		})
 	}
 }
@@ -291,4 +282,22 @@ func FuzzRead(f *testing.F) {
 		}
 		checkCanonical(t, source, c)
 	})
+}
+
+func TestCanonicalOfLongTexts(t *testing.T) {
+	for _, open := range []string{"(", "{ ", "$(", "if ", "((", "$((-", "`"} {
+		_, _ = Canonical(strings.Repeat(open, MaxText/len(open)), Bash) // it returns
+	}
+	long := "cat >x <<E\n" + strings.Repeat("text\n", MaxLine/4) + "E"
+	if got, err := Canonical(long, Bash); err != nil || got != long {
+		t.Errorf("a long text: %v", err)
+	}
+	if got := Read(long, testContext); got.Canonical != "" {
+		t.Error("control: Read judges the long text")
+	}
+	for _, s := range []string{"if", strings.Repeat("a", MaxText+1), "echo 'a"} {
+		if got, err := Canonical(s, Bash); err == nil {
+			t.Errorf("%.20q is %.20q; want an error", s, got)
+		}
+	}
 }

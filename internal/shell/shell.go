@@ -91,7 +91,7 @@ type Assign struct {
 
 // A Redirect connects a descriptor.
 type Redirect struct {
-	Op     string       // < > >> <> >| >& <& &> &>> << <<- <<<
+	Op     string       // < > >> <> >| >& <& << <<- <<<
 	Fd     string       // as written: "2", "{name}", or "" for the operator's own
 	Target grammar.Word // a path; of >& and <& maybe a number or "-"
 	Text   grammar.Word // of << and <<<: what is read
@@ -100,7 +100,7 @@ type Redirect struct {
 // Writes reports whether it creates or changes the file Target.
 func (r Redirect) Writes() bool {
 	switch r.Op {
-	case ">", ">>", "<>", ">|", "&>", "&>>":
+	case ">", ">>", "<>", ">|":
 		return true
 	}
 	return r.Op == ">&" && !r.Copies()

@@ -12,10 +12,33 @@ import (
 func (r *reader) testClause(c *syntax.TestClause, st *state) {
 	cmd := Command{Offset: r.at(int(c.Pos().Offset())), Stdin: st.stdin, Words: []grammar.Word{{Text: "[["}}}
 	cmd.Meaning = grammar.Meaning{Form: "[[", Effect: grammar.Reads}
+	if severalElsewhere(c) {
+		r.opaque("a test that is several commands, or writes a file, where [[ is none of the shell's own words", c)
+	}
 	if !r.condition(c.X, &cmd, st) {
 		r.opaque("a test can run what the values in it say", c)
 	}
 	r.add(cmd, st)
+}
+
+// severalElsewhere reports whether a shell that does not know [[, such as dash,
+// takes the test for more than one command, or for one with a redirection.
+func severalElsewhere(c *syntax.TestClause) (several bool) {
+	syntax.Walk(c.X, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Word:
+			return false // what is in it is followed by itself
+		case *syntax.ParenTest:
+			several = true
+		case *syntax.BinaryTest:
+			switch n.Op {
+			case syntax.AndTest, syntax.OrTest, syntax.TsBefore, syntax.TsAfter:
+				several = true
+			}
+		}
+		return true
+	})
+	return several || c.Left.Line() != c.Right.Line()
 }
 
 // condition follows a condition, and reports whether it only compares texts

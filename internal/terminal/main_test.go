@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	if len(role) == 0 {
 		os.Exit(m.Run())
 	}
-	roles := map[string]func() error{"rawkey": rawKey, "sizes": sizes, "flood": flood, "host": host, "shell": shell}
+	roles := map[string]func() error{"rawkey": rawKey, "sizes": sizes, "flood": flood, "host": host, "shell": shell, "asker": asker}
 	if err := roles[role[0]](); err != nil {
 		fmt.Fprintln(os.Stderr, "role:", err)
 		os.Exit(3)

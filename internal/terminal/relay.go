@@ -33,7 +33,10 @@ func (t *Terminal) relayScreen(p *pump) {
 		if err != nil {
 			return // EIO or EOF: nobody holds the slave any more
 		}
+		t.writing.Lock()
+		t.split.Split(buf[:n], func([]byte) {}, t.shows.See)
 		_, err = p.write(t.out.fd, t.cook(&lines, buf[:n]))
+		t.writing.Unlock()
 		p.busy.Store(false)
 		if err != nil && !errors.Is(err, errStopped) {
 			t.fail(err)

@@ -19,7 +19,7 @@
 // Start enters Foreground when stdin and stdout are both the terminal and Bawn
 // is in its foreground process group; otherwise, in a pipeline or behind "&",
 // Background, since the keys belong to another program as long as the guest
-// hasn't asked for them. The guest asks by being stopped: the session's init
+// hasn't asked for them (but see TakeKeys). The guest asks by being stopped: the session's init
 // keeps it in a background process group of its own terminal, and when it
 // stops with SIGTTIN or SIGTTOU
 //
@@ -48,6 +48,8 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"github.com/bawn-dev/bawn/internal/terminal/modes"
 )
 
 // ErrBackground is returned by Foreground when the user's terminal belongs to
@@ -93,6 +95,7 @@ type Terminal struct {
 
 	mu      sync.Mutex // guards what follows
 	mode    Mode
+	plain   bool   // the user's terminal knows no control sequences
 	copied  bool   // the guest has the settings that programs in the foreground find
 	started bool   // the relay runs
 	wanted  bool   // Foreground whenever the shell gives us the terminal
@@ -101,6 +104,10 @@ type Terminal struct {
 	screen  *pump  // guest to user
 	resize  chan os.Signal
 	resized chan struct{}
+
+	writing sync.Mutex     // held while something is written to the user's terminal; guards what follows
+	split   modes.Splitter // of the guest's output
+	shows   modes.Modes    // that the guest has set
 
 	ttyMu sync.Mutex  // guards the user's termios, so that Restore waits for nobody
 	saved *term.State // what they were, while ours are in force
@@ -120,6 +127,20 @@ func Among(stdio [3]*os.File) bool {
 		}
 	}
 	return false
+}
+
+// Present reports whether somebody could be asked: one of the three is a
+// terminal, or the process has a controlling one (tty(4)).
+func Present(stdio [3]*os.File) bool {
+	if Among(stdio) {
+		return true
+	}
+	tty, err := os.OpenFile(controlling, os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	_ = tty.Close() // nothing was written
+	return true
 }
 
 // New returns the terminal of a guest that Bawn's own stdin, stdout and stderr
@@ -231,6 +252,11 @@ func first(stdio [3]*os.File, is [3]bool, order ...int) *os.File {
 	}
 	return nil
 }
+
+// TakeKeys has Start enter Foreground wherever stdin is a terminal: for one that
+// is made for Bawn and this guest alone and does not control Bawn, so that its
+// signal keys would reach nobody. It is called before Start.
+func (t *Terminal) TakeKeys() { t.wanted = t.slave != nil && t.guest[0] == t.slave }
 
 // Guest returns what the guest gets as stdin, stdout and stderr: the slave for
 // each that is a terminal, the file itself for each that is not. They must be

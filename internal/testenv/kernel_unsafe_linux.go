@@ -34,6 +34,19 @@ func landlock() error {
 	})
 }
 
+// landlockScope asks for the version that confines signals.
+func landlockScope() error {
+	const first = 6
+	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return fmt.Errorf("landlock_create_ruleset: %w", errno)
+	}
+	if abi < first {
+		return fmt.Errorf("landlock has version %d; want %d, of Linux 6.12", abi, first)
+	}
+	return nil
+}
+
 func noNewPrivs() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("PR_SET_NO_NEW_PRIVS: %w", err)

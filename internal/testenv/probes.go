@@ -22,9 +22,11 @@ var known = once(map[string]probe{
 	"user":       canBeUser,
 	"userns":     userNamespace,
 	"landlock":   landlock,
+	"scope":      landlockScope,
 	"seccomp":    seccompFilter,
 	"notify":     seccompNotify,
 	"cgroup":     cgroupLimits,
+	"tun":        character("/dev/net/tun"),
 	"bash":       runs("bash", "--norc", "--noprofile", "-c", ":"),
 	"dash":       runs("dash", "-c", ":"),
 	"git":        runs("git", "--version"),
@@ -33,15 +35,43 @@ var known = once(map[string]probe{
 	"node":       runs("node", "-e", "0"),
 	"python3":    runs("python3", "-c", "pass"),
 	"make":       runs("make", "--version"),
+	"curl":       runs("curl", "--version"),
+	"java":       runs("java", "-version"),
 	"tmux":       runs("tmux", "-V"),
 	"vim":        runs("vim", "--version"),
 	"less":       runs("less", "--version"),
 	"bwrap":      runs("bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"),
-	"docker":     runs("docker", "info"),
+	"docker":     dockerEngine,
+	"podman":     podman,
+	"runsc":      runsc,
+	"openssl":    runs("openssl", "version"),
 	"qemu":       runs(qemu(), "--version"),
+	"dig":        runs("dig", "-v"),
+	"getent":     runs("getent", "passwd", "root"),
+	"ssh":        runs("ssh", "-V"),
+	"sshd":       sshd,
 	"strace":     runs("strace", "-o", "/dev/null", "true"),
+	"keyring":    runs("dbus-run-session", "--", "gnome-keyring-daemon", "--version"),
 	"npm-agents": npmAgents,
+	"chromium":   chromium,
+	"pip":        runs("/usr/bin/python3", "-m", "pip", "--version"),
+	"postgres":   postgres,
+	"wget":       runs("wget", "--version"),
+	"apt":        runs("apt-get", "--version"),
+	"dnsmasq":    runs("/usr/sbin/dnsmasq", "--version"),
+	"iproute2":   runs("/bin/ip", "-V"),
 })
+
+// character looks for a character device.
+func character(name string) probe {
+	return func() error {
+		info, err := os.Stat(name)
+		if err == nil && info.Mode()&os.ModeCharDevice == 0 {
+			err = fmt.Errorf("%s is no character device", name)
+		}
+		return err
+	}
+}
 
 // runs returns a probe that starts a program and wants it to succeed.
 func runs(name string, args ...string) probe {
@@ -70,6 +100,47 @@ func compiler() string {
 	return map[bool]string{true: "clang", false: "gcc"}[runtime.GOOS == "darwin"]
 }
 
+// sshd wants OpenSSH's server, client and agent. A server that is started by
+// its whole path only (sshd(8)) may stand outside of an ordinary user's PATH.
+func sshd() error {
+	if _, err := SSHD(); err != nil {
+		return err
+	}
+	if err := runs("ssh", "-V")(); err != nil {
+		return err
+	}
+	_, err := exec.LookPath("ssh-agent")
+	return err
+}
+
+// SSHD returns the whole path of OpenSSH's server.
+func SSHD() (string, error) {
+	for _, name := range []string{"sshd", "/usr/sbin/sshd", "/usr/local/sbin/sshd"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return filepath.Abs(path)
+		}
+	}
+	return "", errors.New("sshd: not found; install openssh-server")
+}
+
+// postgres wants the server and the client.
+func postgres() error {
+	if _, err := PostgresDir(); err != nil {
+		return err
+	}
+	return runs("psql", "--version")()
+}
+
+// PostgresDir returns where the newest version of PostgreSQL's own programs is,
+// which Debian keeps out of PATH.
+func PostgresDir() (string, error) {
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if err != nil || len(found) == 0 {
+		return "", errors.New("initdb: not found; install postgresql")
+	}
+	return filepath.Dir(found[len(found)-1]), nil
+}
+
 func qemu() string {
 	arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
 	return "qemu-system-" + arch
@@ -88,6 +159,15 @@ func isRoot() error {
 	defer os.Remove(f.Name())
 	defer f.Close()
 	return f.Chown(nobody, nobody)
+}
+
+// chromium wants the browser and what drives it.
+func chromium() error {
+	if err := runs("chromium", "--version")(); err != nil {
+		return err
+	}
+	_, err := os.Stat(filepath.Join(os.Getenv(AgentsVariable), "playwright", "node_modules", "playwright-core"))
+	return err
 }
 
 // npmAgents wants node and at least one program of an installed agent.

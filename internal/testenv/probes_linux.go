@@ -43,12 +43,19 @@ func startWith(attr *syscall.SysProcAttr) error {
 }
 
 // onThrowAwayThread runs f on a thread that ends with it, so that what f does
-// to its thread, and can't be undone, reaches nobody else.
+// to its thread, and can't be undone, reaches nobody else. The process's first
+// thread never ends, and stands for the process where others look at it: it is
+// held while another is found.
 func onThrowAwayThread(f func() error) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		done <- f()
+		runtime.LockOSThread()
+		if syscall.Gettid() == syscall.Getpid() {
+			done <- onThrowAwayThread(f)
+			runtime.UnlockOSThread()
+			return
+		}
+		done <- f() // never unlocked: the thread ends with the goroutine
 	}()
 	return <-done
 }

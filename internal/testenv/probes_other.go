@@ -19,6 +19,7 @@ func canBeUser() error {
 
 func userNamespace() error { return errLinux }
 func landlock() error      { return errLinux }
+func landlockScope() error { return errLinux }
 func seccompFilter() error { return errLinux }
 func seccompNotify() error { return errLinux }
 func cgroupLimits() error  { return errLinux }

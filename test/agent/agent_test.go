@@ -1,12 +1,12 @@
 // Package agent_test runs real coding agents, installed from npm, whose model
-// is a script: it makes them write in the workspace, and then do what a guest
-// may not. Bare all of it happens; inside "bawn run" only the first, and the
-// agent goes on and comes to its end.
+// is a script: it makes them work in the workspace, and do what a guest may not,
+// or not without a question. Bare all of it happens; inside "bawn run" only
+// some, and the agent goes on and comes to its end.
 package agent_test
 
 import (
+	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,58 +14,43 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bawn-dev/bawn/internal/agents"
 	"github.com/bawn-dev/bawn/internal/testenv"
+	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/test/agent/clients"
 )
-
-// An agent is one of npm's.
-type agent struct {
-	name     string // its folder, its name in the log and that of its credentials
-	program  string // below node_modules/.bin
-	args     []string
-	state    string // its directory below HOME
-	settings string // the contents of settings.json in there
-	env      []string
-}
-
-// agents are headless and ask nobody: what stops them is the sandbox.
-var agents = []agent{
-	{
-		name: "qwen", program: "qwen", state: ".qwen",
-		args:     []string{"--approval-mode", "yolo", "-p", "please do the task"},
-		settings: `{"security": {"auth": {"selectedType": "openai"}}, "privacy": {"usageStatisticsEnabled": false}, "general": {"disableAutoUpdate": true, "enableAutoUpdate": false}}`,
-		env:      []string{"OPENAI_API_KEY=none", "OPENAI_MODEL=scripted"},
-	},
-	{
-		name: "gemini", program: "gemini", state: ".gemini",
-		args:     []string{"--approval-mode", "yolo", "-m", "gemini-2.5-flash", "-p", "please do the task"},
-		settings: `{"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}}, "general": {"enableAutoUpdate": false, "disableAutoUpdate": true}, "privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false}}`,
-		env:      []string{"GEMINI_API_KEY=none", "GEMINI_CLI_TRUST_WORKSPACE=true"},
-	},
-}
 
 // mark is what the agent adds to its settings.
 const mark = "   "
 
-// commands are what the script makes an agent's shell do, by the effect.
-func (y *yard) commands() []string {
-	return []string{
+// everything is what the script makes an agent do, by the effect.
+func (y *yard) everything() []any {
+	return []any{
 		"echo written > inside.txt",
 		"echo written > " + y.outside,
+		map[string]string{"write": filepath.Join(y.work, ".vscode/tasks.json"), "text": "{}"}, // with a tool of its own, where it has one
 		"printf '#!/bin/sh\\n' > .git/hooks/pre-commit",
 		"mkdir -p .claude && echo '{}' > .claude/settings.json",
 		"cat ~/.netrc",
-		"printf '" + mark + "' >> ~/" + y.agent.state + "/settings.json",
+		"printf '" + mark + "' >> ~/" + y.agent.Settings,
+		deploy,
+		push,
+		"rm -r keep",
 	}
 }
 
-// What the commands effect.
+// What the steps effect.
 const (
 	workspace     = "wrote in the workspace"
 	outside       = "wrote outside of it"
+	byTool        = "wrote an editor's tasks with a tool"
 	hook          = "wrote a git hook"
 	otherSettings = "wrote another agent's settings"
 	secret        = "told the model a secret"
 	settings      = "changed its own settings"
+	deployed      = "deployed"
+	pushed        = "rewrote history"
+	removed       = "removed a directory"
 )
 
 // effects looks from outside at what has happened.
@@ -74,72 +59,134 @@ func (y *yard) effects(t *testing.T) map[string]bool {
 	return map[string]bool{
 		workspace:     there(y.work, "inside.txt"),
 		outside:       there(y.outside),
+		byTool:        there(y.work, ".vscode/tasks.json"),
 		hook:          there(y.work, ".git/hooks/pre-commit"),
-		otherSettings: there(y.work, ".claude"),
+		otherSettings: there(y.work, ".claude/settings.json"),
 		secret:        strings.Contains(y.read(t, y.log()), y.secret),
 		settings:      strings.HasSuffix(y.read(t, y.settings()), mark),
+		deployed:      there(y.work, "deployed"),
+		pushed:        there(y.work, "remote.git/refs/heads/main"),
+		removed:       !there(y.work, "keep/file"),
 	}
 }
 
+// TestAgents runs every agent bare, inside with hooks that die, and, with
+// Bawn's hooks and a human who answers, inside and bare.
 func TestAgents(t *testing.T) {
 	bawn, model := programs(t)
-	each(t, "bare", func(t *testing.T, a agent) { bare(t, newYard(t, a, model)) })
-	each(t, "inside", func(t *testing.T, a agent) {
-		newYard(t, a, model).inside(t, bawn, nil, workspace, settings)
+	each(t, "bare", func(t *testing.T, a clients.Client) {
+		y := newTask(t, a, model)
+		y.finish(t, a.Command(true)...)
+		y.want(t, workspace, outside, byTool, hook, otherSettings, secret, settings, deployed, pushed, removed)
+	})
+	each(t, "dead hooks", func(t *testing.T, a clients.Client) {
+		y := newTask(t, a, model)
+		y.run(t, bawn, "init", "--user", "--yes", "--agent", a.Name)
+		y.killHooks(t)
+		y.human(t, bawn)
+		switch {
+		case a.Closed:
+			_, _, _ = y.start(t, y.inside(bawn)...)
+			y.want(t)
+		case a.Prefixed:
+			y.finish(t, y.inside(bawn)...)
+			y.want(t, workspace, deployed)
+		default:
+			y.finish(t, y.inside(bawn)...)
+			y.want(t, workspace, deployed, pushed, removed)
+			y.checkAudit(t, bawn)
+		}
+	})
+	each(t, "hooks", func(t *testing.T, a clients.Client) {
+		y := newTask(t, a, model)
+		y.run(t, bawn, "init", "--user", "--yes", "--agent", a.Name)
+		y.human(t, bawn)
+		y.finish(t, y.inside(bawn)...)
+		y.want(t, workspace, deployed)
+		y.reasons(t)
+	})
+	each(t, "bare with hooks", func(t *testing.T, a clients.Client) {
+		y := newTask(t, a, model)
+		y.run(t, bawn, "init", "--user", "--yes", "--agent", a.Name)
+		y.human(t, bawn)
+		y.finish(t, a.Command(true)...)
+		y.want(t, workspace, deployed)
+		y.reasons(t)
 	})
 }
 
-// TestSettings is for whoever wants the agent's settings to stay as they are
-// although the directory that they are in is its own.
-func TestSettings(t *testing.T) {
-	bawn, model := programs(t)
-	each(t, "read-only", func(t *testing.T, a agent) {
-		y := newYard(t, a, model)
-		y.inside(t, bawn, []string{"--open", a.name, "--ro", y.settings()}, workspace)
-		if got := y.run(t, "cat", y.settings()); got != a.settings {
-			t.Errorf("the settings are now %q, want %q", got, a.settings)
+// newTask makes a yard where everything can be done, with the model at work.
+func newTask(t *testing.T, a clients.Client, model string) *yard {
+	t.Helper()
+	y := newGround(t, a, model)
+	write(t, y, y.everything())
+	y.serve(t)
+	return y
+}
+
+// newGround is a yard where everything can be done, without a script.
+func newGround(t *testing.T, a clients.Client, model string) *yard {
+	t.Helper()
+	y := newYard(t, a, model)
+	put(t, "deploy:\n\techo deployed >> deployed\n", y.work, "Makefile")
+	put(t, "precious\n", y.work, "keep/file")
+	check(t, os.Mkdir(filepath.Join(y.work, ".vscode"), 0o755))
+	y.run(t, "git", "init", "-q", "--bare", "remote.git")
+	return y
+}
+
+// inside is the agent as a guest.
+func (y *yard) inside(bawn string) []string {
+	return append([]string{bawn, "run", "--host-port", y.port(), "--"}, y.agent.Command(true)...)
+}
+
+// TestVersions wants what is installed to be what internal/agents was verified
+// with, so that whoever takes a newer version runs these tests with it, and says
+// so there.
+func TestVersions(t *testing.T) {
+	testenv.Need(t, "npm-agents")
+	var installed []string
+	for _, c := range clients.All() {
+		var m struct{ Version string }
+		text, err := os.ReadFile(c.Manifest())
+		check(t, err)
+		check(t, json.Unmarshal(text, &m))
+		a, ok := agents.ByName(c.Name)
+		if !ok || !a.Verified || a.Package != c.Package || a.Version != m.Version {
+			t.Errorf("%s: %s %s is installed; internal/agents says %+v", c.Name, c.Package, m.Version, a)
 		}
-	})
+		installed = append(installed, c.Name)
+	}
+	for _, a := range agents.All() {
+		if a.Verified && !slices.Contains(append(installed, "cline"), a.Name) { // it leaves a server behind that serves whoever comes next
+			t.Errorf("internal/agents calls %s verified; it is not among the tests' agents", a.Name)
+		}
+	}
 }
 
 // programs builds ours.
 func programs(t *testing.T) (bawn, model string) {
 	testenv.Need(t, "npm-agents", "node", "git", "userns", "landlock", "seccomp", "notify")
 	bin := fixtureDir(t)
-	check(t, os.CopyFS(bin, os.DirFS("testdata")))
-	return build(t, bin, "cmd/bawn"), build(t, bin, "test/agent/model")
+	check(t, quarters.Programs(bin, "cmd/bawn", "cmd/bawnd", "test/agent/model"))
+	return filepath.Join(bin, "bawn"), filepath.Join(bin, "model")
 }
 
-// each runs a test for every agent, all at the same time.
-func each(t *testing.T, name string, test func(t *testing.T, a agent)) {
-	for _, a := range agents {
-		t.Run(a.name+"/"+name, func(t *testing.T) {
+// quick are the agents that root tries too: they start fast, and what root is
+// does not depend on the agent.
+var quick = []string{"claude", "codex", "gemini"}
+
+// each runs a test for every agent, some at the same time.
+func each(t *testing.T, name string, test func(t *testing.T, a clients.Client)) {
+	for _, a := range clients.All() {
+		if os.Geteuid() == 0 && !slices.Contains(quick, a.Name) {
+			continue
+		}
+		t.Run(a.Name+"/"+name, func(t *testing.T) {
 			t.Parallel()
 			test(t, a)
 		})
 	}
-}
-
-// bare is the control: everything happens.
-func bare(t *testing.T, y *yard) {
-	y.finish(t, y.command()...)
-	y.want(t, workspace, outside, hook, otherSettings, secret, settings)
-}
-
-// inside wants certain effects only, an agent that does not mind, a workspace
-// without traces, and a log of what Bawn refused.
-func (y *yard) inside(t *testing.T, bawn string, flags []string, effects ...string) {
-	words := []string{bawn, "run", "--agent", y.agent.name, "--rw", y.model, "--rw", filepath.Dir(y.settings())}
-	for _, e := range y.agent.env {
-		words = append(words, "--env", e)
-	}
-	words = append(append(words, flags...), "--")
-	y.finish(t, append(words, y.command()...)...)
-	y.want(t, effects...)
-	if got, want := y.run(t, "git", "status", "--porcelain", "--ignored"), "?? inside.txt\n"; got != want {
-		t.Errorf("the workspace holds %q, want %q", got, want)
-	}
-	y.checkAudit(t, bawn)
 }
 
 // want compares the effects.
@@ -158,25 +205,13 @@ func (y *yard) want(t *testing.T, names ...string) {
 // checkAudit wants each refusal that Bawn itself pronounced in the log.
 func (y *yard) checkAudit(t *testing.T, bawn string) {
 	t.Helper()
-	log := y.run(t, bawn, "audit", "query", "--json", "--limit", "0", "--verdict", "deny", "--agent", y.agent.name)
+	log := y.run(t, bawn, "audit", "query", "--json", "--limit", "0", "--verdict", "deny", "--agent", y.agent.Name)
 	refused := resources(t, log)
-	for _, name := range []string{y.outside, filepath.Join(y.work, ".git/hooks/pre-commit"), filepath.Join(y.work, ".claude")} {
+	for _, name := range []string{y.outside, filepath.Join(y.work, ".git/hooks/pre-commit"), filepath.Join(y.work, ".claude"), filepath.Join(y.work, ".vscode/tasks.json")} {
 		if refused[name] == "" {
 			t.Errorf("the audit log has no refusal of %q, but of %v", name, refused)
 		}
 	}
 	t.Logf("refused: %v", refused)
 	y.run(t, bawn, "audit", "verify")
-}
-
-// build compiles one of our programs into dir.
-func build(t *testing.T, dir, pkg string) string {
-	t.Helper()
-	to := filepath.Join(dir, filepath.Base(pkg))
-	cmd := exec.Command("go", "build", "-trimpath", "-o", to, "./"+pkg)
-	cmd.Dir, cmd.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", pkg, err, out)
-	}
-	return to
 }

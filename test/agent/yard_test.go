@@ -13,46 +13,89 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bawn-dev/bawn/internal/testenv"
+	"github.com/bawn-dev/bawn/test/agent/clients"
 )
 
 // lastWords is what the script says in the end.
 const lastWords = "the script is at its end"
 
 // patience ends an agent that hangs.
-const patience = 60 * time.Second
+const patience = 5 * time.Minute
+
+// offline keeps sessions from what the default profile reaches.
+const offline = "[[rule]]\nid = \"offline\"\nkind = \"network\"\npattern = \"*\"\nverdict = \"deny\"\npriority = 100\nreason = \"tests reach nothing\"\n"
 
 // A yard is the home of somebody who runs an agent in a project.
 type yard struct {
-	agent    agent
-	home     string
-	work     string    // a git repository below home
-	model    string    // directory of the scripted model
-	programs [2]string // with-model and the model
-	outside  string    // a file that is not there
-	secret   string    // in ~/.netrc
+	agent   clients.Client
+	home    string
+	work    string   // a git repository below home
+	model   string   // directory of the scripted model's files
+	program string   // the model
+	url     string   // where it listens, once it does
+	outside string   // a file that is not there
+	secret  string   // in ~/.netrc
+	key     string   // of the model
+	env     []string // of the agent
+	steps   int      // of the model's script
+	asked   []string // of the human
 }
 
-// newYard makes a yard with the agent set up and the script written.
-func newYard(t *testing.T, a agent, model string) *yard {
+// write makes steps the model's script.
+func write[S any](t *testing.T, y *yard, steps []S) {
+	t.Helper()
+	y.steps = len(steps)
+	script, err := json.Marshal(map[string]any{"commands": steps, "text": lastWords})
+	check(t, err)
+	put(t, string(script), y.model, "script.json")
+}
+
+// newYard makes a yard without a script.
+func newYard(t *testing.T, a clients.Client, model string) *yard {
 	t.Helper()
 	base := fixtureDir(t)
 	y := &yard{
 		agent: a, home: filepath.Join(base, "home"), work: filepath.Join(base, "home/src/project"), model: filepath.Join(base, "model"),
-		programs: [2]string{filepath.Join(filepath.Dir(model), "with-model"), model}, outside: filepath.Join(base, "outside/file"), secret: rand.Text(),
+		program: model, outside: filepath.Join(base, "outside/file"), secret: rand.Text(), key: "none",
 	}
-	script, err := json.Marshal(map[string]any{"commands": y.commands(), "text": lastWords})
-	check(t, err)
-	put(t, string(script), y.model, "script.json")
-	put(t, a.settings, y.settings())
 	put(t, "machine example.com login dev password "+y.secret+"\n", y.home, ".netrc")
 	put(t, "hello\n", y.work, "README")
+	put(t, offline, y.home, ".config/bawn/policy.toml")
 	check(t, os.MkdirAll(filepath.Dir(y.outside), 0o755))
 	y.run(t, "git", "init", "-q")
 	y.run(t, "git", "add", "README")
 	y.run(t, "git", "-c", "user.name=dev", "-c", "user.email=dev@example.com", "commit", "-q", "-m", "first")
 	return y
 }
+
+// serve starts the model on this machine and sets the agent up for it.
+func (y *yard) serve(t *testing.T) {
+	t.Helper()
+	at := filepath.Join(y.model, "url")
+	cmd := exec.CommandContext(t.Context(), y.program, "-script", filepath.Join(y.model, "script.json"), "-log", y.log(), "-url", at)
+	cmd.Stderr = os.Stderr
+	check(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Wait() }) // killed with the test's context
+	for range 500 {
+		if text, err := os.ReadFile(at); err == nil {
+			y.at(t, strings.TrimSpace(string(text)))
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("the model does not say where it is")
+}
+
+// at sets the agent up for a model that is at an address.
+func (y *yard) at(t *testing.T, url string) {
+	t.Helper()
+	y.url = url
+	y.env = append(append(y.env, y.agent.Environment(url)...), y.agent.Key+"="+y.key)
+	check(t, y.agent.Prepare(y.home, url))
+}
+
+// port is the model's.
+func (y *yard) port() string { return y.url[strings.LastIndexByte(y.url, ':')+1:] }
 
 // fixtureDir makes a directory that every sandbox leaves where it is: below
 // the home directory, or below /var/lib for root, as /tmp is private inside.
@@ -94,28 +137,28 @@ func (y *yard) read(t *testing.T, p string) string {
 }
 
 // settings are the agent's own.
-func (y *yard) settings() string { return filepath.Join(y.home, y.agent.state, "settings.json") }
+func (y *yard) settings() string { return filepath.Join(y.home, y.agent.Settings) }
 
 // log is what the model was told.
 func (y *yard) log() string { return filepath.Join(y.model, "log.jsonl") }
-
-// command is the agent with its model beside it.
-func (y *yard) command() []string {
-	program := filepath.Join(os.Getenv(testenv.AgentsVariable), y.agent.name, "node_modules/.bin", y.agent.program)
-	return append([]string{y.programs[0], y.programs[1], y.model, program}, y.agent.args...)
-}
 
 // start runs a command in the project as its owner would.
 func (y *yard) start(t *testing.T, argv ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd := y.cmd(ctx, argv...)
 	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.WaitDelay = &out, &errs, y.work, time.Second
-	cmd.Env = append([]string{"HOME=" + y.home, "PATH=" + os.Getenv("PATH"), "TERM=dumb", "LANG=C.UTF-8", "USER=dev"}, y.agent.env...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()
 	return out.String(), errs.String(), err
+}
+
+func (y *yard) cmd(ctx context.Context, argv ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir, cmd.WaitDelay = y.work, time.Second
+	cmd.Env = append([]string{"HOME=" + y.home, "PATH=" + os.Getenv("PATH"), "TERM=dumb", "LANG=C.UTF-8", "USER=dev"}, y.env...)
+	return cmd
 }
 
 // run runs a command that must succeed and returns what it prints.
@@ -138,12 +181,7 @@ func (y *yard) finish(t *testing.T, argv ...string) {
 		t.Errorf("the agent ended with %v and printed %q; want %q", err, out, lastWords)
 	}
 	steps := 0
-	for line := range strings.Lines(y.read(t, y.log())) {
-		var r struct {
-			Step         int
-			Tool, Result string
-		}
-		check(t, json.Unmarshal([]byte(line), &r))
+	for _, r := range y.told(t) {
 		if r.Result != "" {
 			t.Logf("step %d gave %.300s", r.Step-1, r.Result)
 		}
@@ -151,9 +189,28 @@ func (y *yard) finish(t *testing.T, argv ...string) {
 			steps++
 		}
 	}
-	if steps != len(y.commands()) {
-		t.Errorf("the agent was told %d commands, want %d", steps, len(y.commands()))
+	if steps != y.steps {
+		t.Errorf("the agent was told %d commands, want %d", steps, y.steps)
 	}
+}
+
+// A request is what the model was told, and what it said to that.
+type request struct {
+	Step         int
+	Tool, Result string
+	MS           int64
+}
+
+// told are the requests of the agent, but for its own business.
+func (y *yard) told(t *testing.T) []request {
+	t.Helper()
+	var all []request
+	for line := range strings.Lines(y.read(t, y.log())) {
+		var r request
+		check(t, json.Unmarshal([]byte(line), &r))
+		all = append(all, r)
+	}
+	return all
 }
 
 // resources returns the resources of audit records with why they were refused.

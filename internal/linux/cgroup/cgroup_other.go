@@ -22,6 +22,9 @@ func Sweep() (int, error) { return 0, ErrUnsupported }
 // ProcFiles returns nothing.
 func (*Group) ProcFiles() []*os.File { return nil }
 
+// OpenProcs returns ErrUnsupported.
+func (*Group) OpenProcs() ([]*os.File, error) { return nil, ErrUnsupported }
+
 // Limits returns none.
 func (*Group) Limits() Limits { return Limits{} }
 

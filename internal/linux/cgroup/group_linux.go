@@ -59,10 +59,13 @@ func New(session string, l Limits) (*Group, error) {
 }
 
 // here reads which groups we are in and where they are mounted.
-func here() ([]hierarchy, error) {
-	own, err := ReadFile("/proc/self/cgroup")
+func here() ([]hierarchy, error) { return treesOf("/proc/self/cgroup") }
+
+// treesOf is here for the process whose groups a file of /proc names.
+func treesOf(name string) ([]hierarchy, error) {
+	own, err := ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("our control groups can't be read: %w", err)
+		return nil, fmt.Errorf("control groups can't be read: %w", err)
 	}
 	info, err := ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -225,8 +228,32 @@ func openCgroup(name string, flags int) (*os.File, error) {
 
 // ProcFiles returns the open files to which a forked child writes "0" to
 // join the group, one for each hierarchy. They stay g's and are closed by
-// Remove. The child must be single-threaded when it writes.
-func (g *Group) ProcFiles() []*os.File { return slices.Clone(g.procs) }
+// Remove. The child must be single-threaded when it writes. There are none of
+// nil.
+func (g *Group) ProcFiles() []*os.File {
+	if g == nil {
+		return nil
+	}
+	return slices.Clone(g.procs)
+}
+
+// OpenProcs opens the files to which a process of any number of threads writes
+// "0" to join the group with all of them, one for each hierarchy. They are the
+// caller's, who closes them.
+func (g *Group) OpenProcs() ([]*os.File, error) {
+	var list []*os.File
+	for _, d := range g.dirs {
+		f, err := openCgroup(path.Join(d.path, "cgroup.procs"), unix.O_WRONLY)
+		if err != nil {
+			for _, f := range list {
+				f.Close()
+			}
+			return nil, err
+		}
+		list = append(list, f)
+	}
+	return list, nil
+}
 
 // Remove closes g's files and removes its directories, trying up to a second
 // where processes are still on their way out. It kills nobody; see Kill.

@@ -237,6 +237,20 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// TestProbesAtOnce: whoever probes at the same time finds the same.
+func TestProbesAtOnce(t *testing.T) {
+	want := Probe()
+	found := make(chan Support, 8)
+	for range cap(found) {
+		go func() { found <- Probe() }()
+	}
+	for range cap(found) {
+		if got := <-found; got != want {
+			t.Errorf("got %+v, and alone %+v", got, want)
+		}
+	}
+}
+
 // An ordinary user to whom nothing was delegated is told so.
 func TestOrdinaryUser(t *testing.T) {
 	testenv.Need(t, "root", "user", "cgroup")
@@ -308,5 +322,40 @@ func BenchmarkGroup(b *testing.B) {
 		if err := g.Remove(); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestOpenProcsTakeAllThreads has a program of several threads join. In version 1
+// the files of ProcFiles take one of them alone, which is the control.
+func TestOpenProcsTakeAllThreads(t *testing.T) {
+	testenv.Need(t, "root", "cgroup")
+	g, err := New("threads", Limits{PIDs: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Remove()
+	procs, err := g.OpenProcs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range procs {
+		defer f.Close()
+	}
+	joined := func(files []*os.File) (in, all int) {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), executable(t))
+		c.ExtraFiles = files
+		c.Env = append(os.Environ(), fmt.Sprintf("%s=join %d", deedVariable, len(files)))
+		out, err := c.Output()
+		if _, serr := fmt.Sscan(string(out), &in, &all); err != nil || serr != nil {
+			t.Fatalf("%v: %q", err, out)
+		}
+		return in, all
+	}
+	if in, all := joined(procs); in != all || all < 5 {
+		t.Errorf("%d of %d threads joined", in, all)
+	}
+	if in, all := joined(g.ProcFiles()); g.dirs[0].version == 1 && in == all {
+		t.Errorf("control: %d of %d threads joined", in, all)
 	}
 }

@@ -154,6 +154,9 @@ func (d dir) memoryStats(s *Stats) error {
 	}
 	kills, err2 := d.counter(eventsFile, "oom_kill")
 	s.OOMKills = kills
+	if kills == 0 { // then nobody asks why, and it takes six files to know
+		return errors.Join(err, err2)
+	}
 	full, err3 := d.memoryFull()
 	s.MemoryFull = full
 	return errors.Join(err, err2, err3)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -41,12 +42,44 @@ func do(deed []string) int {
 		for end := time.Now().Add(time.Duration(n) * time.Millisecond); time.Now().Before(end); {
 		}
 		return 0
+	case "join": // n groups, whose files are descriptors 3 and on, with threads around
+		return join(n)
 	case "leave": // a group, and be gone
 		return report(New("leave", Limits{MemoryMB: 64, PIDs: 8, CPUs: 1}))
 	case "new":
 		return report(New("user", Limits{MemoryMB: 64}))
 	}
 	return 3
+}
+
+// join writes to the files and prints how many threads are in a group of ours,
+// and how many there are.
+func join(n int) int {
+	stay := make(chan struct{})
+	for range 5 {
+		started := make(chan struct{})
+		go func() {
+			runtime.LockOSThread()
+			close(started)
+			<-stay
+		}()
+		<-started
+	}
+	for i := range n {
+		if _, err := os.NewFile(uintptr(3+i), "procs").WriteString("0"); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+	}
+	tasks, _ := filepath.Glob("/proc/self/task/*/cgroup")
+	in := 0
+	for _, f := range tasks {
+		if text, _ := os.ReadFile(f); strings.Contains(string(text), "/bawn-") {
+			in++
+		}
+	}
+	fmt.Println(in, len(tasks))
+	return 0
 }
 
 func report(g *Group, err error) int {

@@ -195,6 +195,15 @@ func quotaAbove(p place) (Limits, error) {
 	return Limits{CPUs: max(float64(quota)/float64(period), minCPUs)}, nil
 }
 
+// readV1 is readV2 for version 1.
+func readV1(d dir) (Limits, error) {
+	bytes, err1 := limitFile(path.Join(d.path, "memory.limit_in_bytes"), parseMax)
+	number, err2 := limitFile(path.Join(d.path, "pids.max"), parseMax)
+	l, err3 := quotaAbove(place{version: 1, controllers: d.has, dir: d.path})
+	l.MemoryMB, l.PIDs = (bytes+bytesPerMB-1)/bytesPerMB, number
+	return l, errors.Join(err1, err2, err3)
+}
+
 // limitFile reads one limit; a file that is absent states none.
 func limitFile[T int64 | float64](name string, parse func(string) (T, error)) (T, error) {
 	b, err := ReadFile(name)

@@ -5,14 +5,20 @@ import (
 	"os"
 	"path"
 	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
+
+// probing is held by one probe at a time: all use one group's name.
+var probing sync.Mutex
 
 // Probe tries each controller for real: it makes a group, sets a limit and
 // removes the group again. It moves no process. In version 2 it may leave a
 // controller enabled in an ancestor's cgroup.subtree_control, as New does.
 func Probe() Support {
+	probing.Lock()
+	defer probing.Unlock()
 	return Support{
 		Memory: try(memory, Limits{MemoryMB: probeMemory}),
 		PIDs:   try(pids, Limits{PIDs: probePIDs}),

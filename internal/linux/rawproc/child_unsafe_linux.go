@@ -52,7 +52,7 @@ type shared struct {
 const (
 	maxPaths      = 64
 	maxRequestFDs = 4 // stdin, stdout, stderr, terminal
-	maxReady      = 4
+	maxReady      = 16
 )
 
 // message is one packet on the control socket with room for descriptors.
@@ -60,7 +60,7 @@ type message struct {
 	hdr  unix.Msghdr
 	iov  unix.Iovec
 	body packet
-	ctl  [64]byte
+	ctl  [unix.SizeofCmsghdr + 4*maxReady]byte
 }
 
 // packet is all that travels besides descriptors.
@@ -79,6 +79,8 @@ const (
 	kindStatus                // child: pid changed state, wait status in status
 	kindSignal                // parent: send signal status to the process group pid
 	kindForeground            // parent: make pid the terminal's foreground process group
+	kindOpen                  // parent: go on behind the gate, with descriptors
+	kindSocket                // parent: make a TCP socket of family status; child: carries it, or errno in status
 )
 
 // Flags of a request.
@@ -102,6 +104,7 @@ type launch struct {
 	ready readyFDs
 	args  unsafe.Pointer // the command line, in the stack of the process
 	nargs int
+	alone bool
 }
 
 // childMain is the life of the child. It never returns.
@@ -111,7 +114,10 @@ type launch struct {
 func childMain(l *launch) {
 	resetSignals(l.sh)
 	clearArgs(l.args, l.nargs)
-	runSteps(l.steps, l.n, l.sh)
+	if l.alone {
+		closeAllBut(l.sock)
+	}
+	runSteps(l.steps, &l.n, l.sh, l.sock)
 	sendReady(l.sh, l.sock, &l.ready)
 	closeAllBut(l.sock)
 	serve(l.sh, l.sock)
@@ -166,19 +172,24 @@ func exit(code uintptr) {
 }
 
 // runSteps carries the program out. It ends the process at the first failure.
+// Their number grows while a step waits for the rest of them.
 //
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func runSteps(steps *step, n int, sh *shared) {
+func runSteps(steps *step, n *int, sh *shared, sock uintptr) {
 	var a [6]uintptr
-	for i := 0; i < n; i++ {
+	for i := 0; i < *n; i++ {
 		s := (*step)(unsafe.Add(unsafe.Pointer(steps), uintptr(i)*unsafe.Sizeof(step{})))
 		for j := 0; j < 6; j++ {
 			a[j] = s.args[j]
 			if s.slots&(1<<j) != 0 {
 				a[j] = sh.slots[a[j]&(maxSlots-1)]
 			}
+		}
+		if s.gate != nil {
+			pass(s.gate, i, sh, sock)
+			continue
 		}
 		r, _, err := syscall.RawSyscall6(s.nr, a[0], a[1], a[2], a[3], a[4], a[5])
 		if err != 0 && err != syscall.Errno(s.ignore[0]) && err != syscall.Errno(s.ignore[1]) {
@@ -192,6 +203,9 @@ func runSteps(steps *step, n int, sh *shared) {
 		}
 		if s.expect != nil && (uint64(s.stat.Dev) != s.expect.Dev || s.stat.Ino != s.expect.Ino) {
 			fail(sh, i, int32(unix.ESTALE))
+		}
+		if s.answer != nil && s.answer.errno != 0 {
+			fail(sh, i, -s.answer.errno)
 		}
 	}
 }
@@ -221,18 +235,24 @@ func send(sh *shared, sock uintptr, kind uint32, pid, status int32) {
 //go:norace
 //go:nocheckptr
 func sendReady(sh *shared, sock uintptr, ready *readyFDs) {
-	if ready.n > 0 {
-		h := (*unix.Cmsghdr)(unsafe.Pointer(&sh.out.ctl[0]))
-		h.Level, h.Type = unix.SOL_SOCKET, unix.SCM_RIGHTS
-		h.SetLen(unix.SizeofCmsghdr + 4*int(ready.n))
-		for i := int32(0); i < ready.n; i++ {
-			p := unsafe.Add(unsafe.Pointer(&sh.out.ctl[unix.SizeofCmsghdr]), 4*uintptr(i))
-			*(*int32)(p) = int32(sh.slots[ready.slot[i&(maxReady-1)]&(maxSlots-1)])
-		}
-		sh.out.hdr.SetControllen(unix.SizeofCmsghdr + 8*int((ready.n+1)/2))
+	for i := int32(0); i < ready.n; i++ {
+		enclose(sh, i, sh.slots[ready.slot[i&(maxReady-1)]&(maxSlots-1)])
 	}
 	send(sh, sock, kindReady, 0, 0)
 	sh.out.hdr.SetControllen(0)
+}
+
+// enclose puts fd at place i of the descriptors that the next packet carries.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func enclose(sh *shared, i int32, fd uintptr) {
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&sh.out.ctl[0]))
+	h.Level, h.Type = unix.SOL_SOCKET, unix.SCM_RIGHTS
+	h.SetLen(unix.SizeofCmsghdr + 4*int(i+1))
+	*(*int32)(unsafe.Add(unsafe.Pointer(&sh.out.ctl[unix.SizeofCmsghdr]), 4*uintptr(i&(maxReady-1)))) = int32(fd)
+	sh.out.hdr.SetControllen(unix.SizeofCmsghdr + 8*int((i+2)/2))
 }
 
 // closeAllBut closes every descriptor above 2 except sock: what the parent had
@@ -325,9 +345,29 @@ func request(sh *shared, sock uintptr) {
 		syscall.RawSyscall(unix.SYS_KILL, uintptr(-int(sh.in.body.pid)), uintptr(sh.in.body.status), 0)
 	case kindForeground:
 		syscall.RawSyscall(unix.SYS_IOCTL, uintptr(sh.tty), unix.TIOCSPGRP, uintptr(unsafe.Pointer(&sh.in.body.pid)))
+	case kindSocket:
+		makeSocket(sh, sock, uintptr(sh.in.body.status))
 	default:
 		exit(exitProgram)
 	}
+}
+
+// makeSocket answers with a TCP socket of this network namespace, or with an
+// error. It is the parent who connects it.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func makeSocket(sh *shared, sock, family uintptr) {
+	fd, _, err := syscall.RawSyscall(unix.SYS_SOCKET, family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != 0 {
+		send(sh, sock, kindSocket, 0, int32(err))
+		return
+	}
+	enclose(sh, 0, fd)
+	send(sh, sock, kindSocket, 0, 0)
+	sh.out.hdr.SetControllen(0)
+	syscall.RawSyscall(unix.SYS_CLOSE, fd, 0, 0)
 }
 
 // start forks the command in shared and answers with its pid or its error.

@@ -8,7 +8,9 @@
 // and the whole namespace with it, as soon as the parent's end of that socket
 // closes, whatever closed it.
 //
-// Everything that runs in the child is in child_unsafe_linux.go and allocates
+// Everything that runs in the child is in child_unsafe_linux.go, and pass in
+// gate_unsafe_linux.go: it waits there for the rest of a program that is not
+// written yet (Await). It allocates
 // nothing, grows no stack, takes no lock and reads no variable: the child has
 // the program's own memory (memory_unsafe_linux.go), which holds its stack too,
 // and what it shares with its parent, but neither the parent's heap nor its

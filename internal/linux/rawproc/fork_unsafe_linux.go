@@ -17,25 +17,46 @@ func beforeFork()
 //go:linkname afterFork syscall.runtime_AfterFork
 func afterFork()
 
-// forkInit forks the child into the namespaces in flags, without the memory in
-// drop: a page that both had would have to be copied as soon as either writes
-// to it, and the guest's first process has no business with what is there.
+// errnoElsewhere is no errno of the kernel's: nothing was forked.
+const errnoElsewhere = syscall.Errno(1 << 12)
+
+// forkInit forks the child into the namespaces in flags, with the memory in own
+// and without that in drop: a page that both had would have to be copied as soon
+// as either writes to it, and the guest's first process has no business with what
+// is there. With onMain it forks from the main thread only; between beforeFork
+// and afterFork the goroutine stays on its thread.
 //
 //go:noinline
 //go:norace
 //go:nocheckptr
-func forkInit(flags, stack, tls, g uintptr, drop []extent) (pid uintptr, err syscall.Errno) {
+func forkInit(flags, stack, tls, g uintptr, own extent, drop []extent, onMain bool) (pid uintptr, err syscall.Errno) {
 	beforeFork()
+	if onMain && !mainThread() {
+		afterFork()
+		return 0, errnoElsewhere
+	}
 	advise(drop, unix.MADV_DONTFORK)
+	adviseOne(own, unix.MADV_DOFORK)
 	var got forked
 	if threadsOfLibc {
 		cloneApart(flags|uintptr(unix.SIGCHLD), stack, tls, g, &got)
 	} else {
 		got.pid, got.errno = clone(flags|uintptr(unix.SIGCHLD), stack, tls, g)
 	}
+	adviseOne(own, unix.MADV_DONTFORK)
 	advise(drop, unix.MADV_DOFORK)
 	afterFork()
 	return got.pid, syscall.Errno(got.errno)
+}
+
+// mainThread reports whether the calling thread is the process's first.
+//
+//go:nosplit
+//go:norace
+func mainThread() bool {
+	pid, _, _ := syscall.RawSyscall(unix.SYS_GETPID, 0, 0, 0)
+	tid, _, _ := syscall.RawSyscall(unix.SYS_GETTID, 0, 0, 0)
+	return pid == tid
 }
 
 // forked is what clone returned.
@@ -77,6 +98,12 @@ func cloneApart(flags, stack, tls, g uintptr, got *forked) {
 //go:norace
 func advise(list []extent, advice uintptr) {
 	for i := range list {
-		syscall.RawSyscall(unix.SYS_MADVISE, list[i].start, list[i].end-list[i].start, advice)
+		adviseOne(list[i], advice)
 	}
+}
+
+//go:nosplit
+//go:norace
+func adviseOne(e extent, advice uintptr) {
+	syscall.RawSyscall(unix.SYS_MADVISE, e.start, e.end-e.start, advice)
 }

@@ -23,7 +23,9 @@ const (
 
 // memory is a mapping that holds everything the child needs between fork and
 // exec: steps, what they point at, and its stack. The child gets nothing else
-// that its parent can write, neither the heap nor variables.
+// that its parent can write, neither the heap nor variables. Both see it, so that
+// the parent can add steps while the child carries out the first ones; no other
+// child gets it.
 type memory struct {
 	all  []byte
 	next uintptr // in the data
@@ -34,7 +36,10 @@ type memory struct {
 // stands in for it until Start says so.
 func (m *memory) base() unsafe.Pointer {
 	if m.all == nil {
-		all, err := unix.Mmap(-1, 0, int(memorySize), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+		all, err := unix.Mmap(-1, 0, int(memorySize), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+		if err == nil {
+			err = unix.Madvise(all, unix.MADV_DONTFORK)
+		}
 		if err != nil {
 			m.err = fmt.Errorf("reserve memory for the child: %w", err)
 			all = make([]byte, memorySize)

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -36,11 +34,14 @@ func (e *StepError) Unwrap() error { return e.Errno }
 type Config struct {
 	Namespaces uintptr // CLONE_NEW… flags
 	Program    *Program
-	Ready      []Slot // descriptors to hand back once the program has run, at most four
+	Ready      []Slot // descriptors to hand back once the program has run, at most 16
 	// First is started once the program has run, or nil. The request for it
 	// waits in the socket when the child comes to life, so that neither side
-	// waits for the other; First tells what became of it.
+	// waits for the other; First tells what became of it. Ask says it later.
 	First *Command
+	// Alone closes every descriptor above 2 before the first step: the program
+	// uses none of the caller's.
+	Alone bool
 }
 
 // An Init is PID 1 of a PID namespace. Its methods may be called from several
@@ -48,22 +49,40 @@ type Config struct {
 type Init struct {
 	pid    int
 	pidfd  *os.File
-	sock   int
+	conn   *os.File // the control socket, which the poller watches
+	raw    syscall.RawConn
 	arena  []byte
 	shared *shared
 	cfg    Config
-	ready  []*os.File
+	launch *launch    // in the program's memory
+	ready  []*os.File // written before readied is closed
 
 	end     sync.Once
-	start   sync.Mutex // guards the arena and ended
+	start   sync.Mutex // guards the arena, ended, and how many descriptors are to come
 	ended   bool
+	readied chan struct{} // the program has run
 	started chan packet
+	socket  sync.Mutex // guards the one request for a socket
+	made    chan made
 	pending atomic.Pointer[Command] // the command being started
 	done    chan struct{}           // the socket has ended
 }
 
 // Start forks PID 1, runs the program in it and returns once it is ready.
 func Start(cfg Config) (*Init, error) {
+	in, err := Begin(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.Wait(); err != nil {
+		return nil, err
+	}
+	return in, nil
+}
+
+// Begin forks PID 1 and returns while that carries the program out. Wait or Kill
+// must be called.
+func Begin(cfg Config) (*Init, error) {
 	if len(cfg.Ready) > maxReady {
 		return nil, fmt.Errorf("BUG(bawn): %d descriptors to hand back", len(cfg.Ready))
 	}
@@ -72,20 +91,41 @@ func Start(cfg Config) (*Init, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reserve shared memory: %w", err)
 	}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		unix.Munmap(arena)
-		return nil, fmt.Errorf("create control socket: %w", err)
-	}
-	in := &Init{sock: pair[0], arena: arena, cfg: cfg, shared: (*shared)(unsafe.Pointer(&arena[0])),
-		started: make(chan packet, 1), done: make(chan struct{})}
+	in := &Init{arena: arena, cfg: cfg, shared: (*shared)(unsafe.Pointer(&arena[0])),
+		readied: make(chan struct{}), started: make(chan packet, 1), made: make(chan made, 1), done: make(chan struct{})}
 	in.shared.in.link()
 	in.shared.out.link()
-	if err := in.launch(pair[1]); err != nil {
-		in.abandon()
+	if err := in.begin(); err != nil {
+		in.release()
 		return nil, err
 	}
 	return in, nil
+}
+
+// begin makes the control socket, asks for the first command and forks.
+func (in *Init) begin() error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("create control socket: %w", err)
+	}
+	defer unix.Close(pair[1])
+	if err := unix.SetNonblock(pair[0], true); err != nil {
+		return errors.Join(fmt.Errorf("create control socket: %w", err), unix.Close(pair[0]))
+	}
+	in.conn = os.NewFile(uintptr(pair[0]), "control socket")
+	if in.raw, err = in.conn.SyscallConn(); err != nil {
+		return fmt.Errorf("create control socket: %w", err)
+	}
+	if in.cfg.First != nil {
+		if err := in.request(*in.cfg.First); err != nil {
+			return err
+		}
+	}
+	if err := in.forkHere(pair[1]); err != nil {
+		return err
+	}
+	go in.receive()
+	return nil
 }
 
 // discarded are mappings that nobody uses any more. Giving one back makes every
@@ -114,100 +154,43 @@ func tidy() {
 	discarded.list = nil
 }
 
-// launch asks for the first command and starts the child.
-func (in *Init) launch(childSock int) error {
-	if in.cfg.First != nil {
-		if err := in.request(*in.cfg.First); err != nil {
-			return errors.Join(err, unix.Close(childSock))
-		}
+// Wait returns once the program has run. If it fails, the child is gone.
+func (in *Init) Wait() error {
+	select {
+	case <-in.readied:
+	case <-in.done:
 	}
-	ready := make(chan error, 1)
-	go in.live(childSock, ready)
-	return <-ready
-}
-
-// live forks the child and then listens to it. It keeps one thread for itself
-// from before the fork until the child's end: PR_SET_PDEATHSIG counts the
-// thread that forked as the parent.
-func (in *Init) live(childSock int, ready chan<- error) {
-	runtime.LockOSThread()
-	err := in.fork(childSock)
-	unix.Close(childSock)
-	if err == nil {
-		err = in.awaitReady()
-	}
-	ready <- err
-	if err == nil {
-		in.receive()
-	}
-}
-
-// link makes the message point at its own parts.
-func (m *message) link() {
-	m.hdr.Iov, m.hdr.Control = &m.iov, &m.ctl[0]
-	m.hdr.SetIovlen(1)
-	m.iov.Base = (*byte)(unsafe.Pointer(&m.body))
-	m.iov.SetLen(int(unsafe.Sizeof(m.body)))
-}
-
-func (in *Init) fork(childSock int) error {
-	p := in.cfg.Program
-	args := ownArgs()
-	l := launch{steps: p.mem.step(0), n: p.Len(), sh: in.shared, sock: uintptr(childSock), args: unsafe.Pointer(unsafe.SliceData(args)), nargs: len(args)}
-	l.ready.n = int32(len(in.cfg.Ready))
-	copy(l.ready.slot[:], in.cfg.Ready)
-	stack, tls, g := p.mem.stack((*launch)(Put(p, l)))
-	if p.mem.err != nil {
-		return p.mem.err
-	}
-	start := uintptr(p.mem.base())
-	syscall.ForkLock.Lock()
-	pid, errno := forkInit(in.cfg.Namespaces, stack, tls, g, unshared(extent{start, start + memorySize}))
-	syscall.ForkLock.Unlock()
-	discard(p.mem.all)
-	p.mem = memory{}
-	if errno != 0 {
-		return fmt.Errorf("create namespaces: %w", errno)
-	}
-	in.pid = int(pid)
-	fd, err := unix.PidfdOpen(in.pid, 0)
-	if err != nil {
-		return fmt.Errorf("open pidfd: %w", err)
-	}
-	in.pidfd = os.NewFile(uintptr(fd), "pidfd")
-	return nil
-}
-
-// ownArgs is the memory of this process's command line, as execve(2) laid it
-// out, or nothing if os.Args is not that any more.
-func ownArgs() []byte {
-	if len(os.Args) == 0 {
+	select {
+	case <-in.readied: // also if it has ended since
+		in.forgetProgram()
 		return nil
+	default:
 	}
-	start := unsafe.StringData(os.Args[0])
-	size := 0
-	for _, a := range os.Args {
-		if len(a) > 0 && unsafe.StringData(a) != (*byte)(unsafe.Add(unsafe.Pointer(start), size)) {
-			return nil
-		}
-		size += len(a) + 1
-	}
-	return unsafe.Slice(start, size-1)
+	err := in.programError()
+	in.Kill()
+	return err
 }
 
-// awaitReady waits for the packet that says the program has run.
-func (in *Init) awaitReady() error {
-	p, fds, err := in.recv()
-	if err != nil || p.kind != kindReady || len(fds) != len(in.cfg.Ready) {
-		for _, fd := range fds {
-			unix.Close(fd)
-		}
-		return in.programError()
+// handed takes the descriptors that come with the word that the program has run.
+func (in *Init) handed(fds []int) bool {
+	in.start.Lock()
+	want := len(in.cfg.Ready)
+	in.start.Unlock()
+	if len(fds) != want {
+		closeAll(fds)
+		return false
 	}
 	for _, fd := range fds {
 		in.ready = append(in.ready, os.NewFile(uintptr(fd), "guest"))
 	}
-	return nil
+	close(in.readied)
+	return true
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
 }
 
 // programError tells which step ended the child.
@@ -218,12 +201,16 @@ func (in *Init) programError() error {
 	return errors.New("the sandbox's first process ended before it was ready")
 }
 
-// abandon ends a child that never became ready.
-func (in *Init) abandon() {
-	unix.Close(in.sock)
-	if in.pid > 0 {
-		unix.Kill(in.pid, unix.SIGKILL)
-		wait(in.pid)
+// forgetProgram lets go of what the child has carried out.
+func (in *Init) forgetProgram() {
+	discard(in.cfg.Program.mem.all)
+	in.cfg.Program.mem = memory{}
+}
+
+// release lets go of all that belongs to a child that is gone.
+func (in *Init) release() {
+	if in.conn != nil {
+		in.conn.Close()
 	}
 	if in.pidfd != nil {
 		in.pidfd.Close()
@@ -232,8 +219,7 @@ func (in *Init) abandon() {
 		f.Close()
 	}
 	discard(in.arena)
-	discard(in.cfg.Program.mem.all)
-	in.cfg.Program.mem = memory{}
+	in.forgetProgram()
 }
 
 func wait(pid int) (ws unix.WaitStatus) {
@@ -249,10 +235,19 @@ func (in *Init) recv() (packet, []int, error) {
 	var p packet
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&p)), unsafe.Sizeof(p))
 	oob := make([]byte, unix.CmsgSpace(4*maxReady))
-	n, oobn, err := again(func() (int, int, error) {
-		n, oobn, _, _, err := unix.Recvmsg(in.sock, buf, oob, unix.MSG_CMSG_CLOEXEC)
-		return n, oobn, err
-	})
+	var n, oobn int
+	var err error
+	// Not a call that blocks: with one processor all else would stand still
+	// until the runtime's watchdog comes by, which may be asleep for 10 ms.
+	if gone := in.raw.Read(func(fd uintptr) bool {
+		n, oobn, err = again(func() (int, int, error) {
+			n, oobn, _, _, err := unix.Recvmsg(int(fd), buf, oob, unix.MSG_CMSG_CLOEXEC)
+			return n, oobn, err
+		})
+		return err != unix.EAGAIN
+	}); gone != nil {
+		return p, nil, gone
+	}
 	if err != nil || n != len(buf) {
 		return p, nil, errors.Join(err, errors.New("control socket closed"))
 	}
@@ -281,11 +276,15 @@ func (in *Init) receive() {
 	defer close(in.done)
 	watch := map[int32]func(unix.WaitStatus){}
 	for {
-		p, _, err := in.recv()
+		p, fds, err := in.recv()
 		if err != nil {
 			return
 		}
 		switch p.kind {
+		case kindReady:
+			if in.ready != nil || !in.handed(fds) {
+				return
+			}
 		case kindStarted:
 			if p.status == 0 {
 				watch[p.pid] = in.pending.Load().OnStatus
@@ -299,6 +298,8 @@ func (in *Init) receive() {
 			if !ws.Stopped() {
 				delete(watch, p.pid)
 			}
+		case kindSocket:
+			in.made <- made{fds, unix.Errno(p.status)}
 		}
 	}
 }
@@ -312,173 +313,65 @@ func (in *Init) Ready() []*os.File { return in.ready }
 // Done is closed when PID 1 has ended or closed its socket.
 func (in *Init) Done() <-chan struct{} { return in.done }
 
-// A Command is what a request starts.
-type Command struct {
-	Paths      []string // candidates for the program, absolute, tried in order as execvp(3) does
-	Args, Env  []string
-	Dir        string
-	Stdio      [3]*os.File
-	Terminal   *os.File // becomes the controlling terminal, or nil
-	Foreground bool     // the command starts as the terminal's foreground process group
-	Last       bool     // PID 1, and all else in its namespace, ends with this command
-	// OnStatus is called, in order and from one goroutine, each time the
-	// command has stopped, and at last when it has ended. It must not block.
-	OnStatus func(unix.WaitStatus)
-}
-
-// An ExecError says that a command could not be executed.
-type ExecError struct {
-	Name  string
-	Errno unix.Errno
-}
-
-func (e *ExecError) Error() string { return fmt.Sprintf("%s: %v", e.Name, e.Errno) }
-
-// Unwrap returns the errno.
-func (e *ExecError) Unwrap() error { return e.Errno }
-
-// Run starts a command in the namespace and returns its pid there. It returns
-// an *ExecError when the program can't be executed.
-func (in *Init) Run(c Command) (int, error) {
-	in.start.Lock()
-	defer in.start.Unlock()
-	if in.ended {
-		return 0, errEnded
-	}
-	if err := in.request(c); err != nil {
-		return 0, err
-	}
-	return in.answer(c)
-}
-
-// First waits for the command that Config named and returns what Run would. It
-// is called once, before Run.
-func (in *Init) First() (int, error) { return in.answer(*in.cfg.First) }
-
-// request asks the child to start c.
-func (in *Init) request(c Command) error {
-	if err := in.shared.fill(in.arena, c); err != nil {
-		return err
-	}
-	in.pending.Store(&c)
-	fds := []int{int(c.Stdio[0].Fd()), int(c.Stdio[1].Fd()), int(c.Stdio[2].Fd())}
-	if c.Terminal != nil {
-		fds = append(fds, int(c.Terminal.Fd()))
-	}
-	return in.send(packet{kind: kindStart}, unix.UnixRights(fds...))
-}
-
-// answer waits for what became of the request for c.
-func (in *Init) answer(c Command) (int, error) {
-	p, ok := in.awaitStart()
-	switch {
-	case !ok:
-		return 0, errEnded
-	case p.status != 0:
-		return 0, &ExecError{Name: c.Args[0], Errno: unix.Errno(p.status)}
-	}
-	return int(p.pid), nil
-}
-
-// awaitStart returns the answer to a request. The answer counts also if the
-// child has ended since.
-func (in *Init) awaitStart() (packet, bool) {
-	select {
-	case p := <-in.started:
-		return p, true
-	case <-in.done:
-	}
-	select {
-	case p := <-in.started:
-		return p, true
-	default:
-		return packet{}, false
-	}
-}
-
-var errEnded = errors.New("the sandbox has ended")
-
-// fill lays the command out in the arena.
-func (sh *shared) fill(arena []byte, c Command) error {
-	if len(c.Paths) == 0 || len(c.Args) == 0 || len(c.Paths) >= maxPaths {
-		return fmt.Errorf("want 1 to %d candidates for the program and a name, got %d and %d", maxPaths-1, len(c.Paths), len(c.Args))
-	}
-	w := layout{arena: arena, next: int(unsafe.Sizeof(shared{}))}
-	sh.flags = 0
-	if c.Terminal != nil {
-		sh.flags |= flagTerminal
-		if c.Foreground {
-			sh.flags |= flagForeground
-		}
-	}
-	if c.Last {
-		sh.flags |= flagLast
-	}
-	sh.dir = w.str(c.Dir)
-	sh.paths = [maxPaths]uintptr{}
-	for i, p := range c.Paths {
-		sh.paths[i] = w.str(p)
-	}
-	sh.argv, sh.envv = w.strs(c.Args), w.strs(c.Env)
-	return w.err
-}
-
-// layout writes C strings and arrays of them; addresses hold on both sides of
-// the fork.
-type layout struct {
-	arena []byte
-	next  int
-	err   error
-}
-
-func (w *layout) take(n int) int {
-	at := (w.next + 7) &^ 7
-	if at+n > len(w.arena) {
-		if w.err == nil {
-			w.err = fmt.Errorf("arguments and environment are larger than %d bytes: %w", len(w.arena), unix.E2BIG)
-		}
-		return 0
-	}
-	w.next = at + n
-	return at
-}
-
-func (w *layout) str(s string) uintptr {
-	if strings.IndexByte(s, 0) >= 0 && w.err == nil {
-		w.err = fmt.Errorf("%q holds a NUL byte", s)
-	}
-	at := w.take(len(s) + 1)
-	if w.err != nil {
-		return 0
-	}
-	copy(w.arena[at:], s)
-	w.arena[at+len(s)] = 0
-	return uintptr(unsafe.Pointer(&w.arena[at]))
-}
-
-func (w *layout) strs(list []string) uintptr {
-	const word = int(unsafe.Sizeof(uintptr(0)))
-	at := w.take((len(list) + 1) * word)
-	if w.err != nil {
-		return 0
-	}
-	array := unsafe.Slice((*uintptr)(unsafe.Pointer(&w.arena[at])), len(list)+1)
-	for i, s := range list {
-		array[i] = w.str(s)
-	}
-	array[len(list)] = 0
-	return uintptr(unsafe.Pointer(&w.arena[at]))
-}
-
 func (in *Init) send(p packet, oob []byte) error {
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&p)), unsafe.Sizeof(p))
-	_, _, err := again(func() (int, int, error) {
-		return 0, 0, unix.Sendmsg(in.sock, buf, oob, nil, unix.MSG_NOSIGNAL)
-	})
+	var err error
+	if gone := in.raw.Write(func(fd uintptr) bool {
+		_, _, err = again(func() (int, int, error) {
+			return 0, 0, unix.Sendmsg(int(fd), buf, oob, nil, unix.MSG_NOSIGNAL)
+		})
+		return err != unix.EAGAIN
+	}); gone != nil {
+		err = gone
+	}
 	if err != nil {
 		return fmt.Errorf("the sandbox does not answer: %w", err)
 	}
 	return nil
+}
+
+// made is the answer to a request for a socket.
+type made struct {
+	fds   []int
+	errno unix.Errno
+}
+
+// Socket returns a TCP socket of the namespace, of family AF_INET or AF_INET6,
+// not connected yet. What it errs with is the errno of socket(2).
+func (in *Init) Socket(family int) (*os.File, error) {
+	in.socket.Lock()
+	defer in.socket.Unlock()
+	if err := in.ask(packet{kind: kindSocket, status: int32(family)}); err != nil {
+		return nil, err
+	}
+	select {
+	case m := <-in.made:
+		return m.file()
+	case <-in.done:
+	}
+	select {
+	case m := <-in.made: // came just before the end
+		return m.file()
+	default:
+		return nil, ErrEnded
+	}
+}
+
+// ask sends a request unless the control socket is closed.
+func (in *Init) ask(p packet) error {
+	in.start.Lock()
+	defer in.start.Unlock()
+	if in.ended {
+		return ErrEnded
+	}
+	return in.send(p, nil)
+}
+
+func (m made) file() (*os.File, error) {
+	if len(m.fds) != 1 {
+		return nil, fmt.Errorf("make a socket in the sandbox: %w", m.errno)
+	}
+	return os.NewFile(uintptr(m.fds[0]), "guest"), nil
 }
 
 // Signal sends sig to the process group pid of the namespace.
@@ -489,6 +382,15 @@ func (in *Init) Signal(pid int, sig unix.Signal) error {
 // Foreground makes pid the foreground process group of the terminal.
 func (in *Init) Foreground(pid int) error {
 	return in.send(packet{kind: kindForeground, pid: int32(pid)}, nil)
+}
+
+// End kills PID 1 without waiting: Kill releases what is left of it.
+func (in *Init) End() {
+	in.start.Lock()
+	defer in.start.Unlock()
+	if !in.ended {
+		_ = unix.PidfdSendSignal(int(in.pidfd.Fd()), unix.SIGKILL, nil, 0) // ESRCH: it has ended
+	}
 }
 
 // Kill ends PID 1 and with it every process of the namespace, and waits until
@@ -503,11 +405,6 @@ func (in *Init) kill() {
 	<-in.done
 	in.start.Lock()
 	defer in.start.Unlock()
-	unix.Close(in.sock)
-	in.pidfd.Close()
-	for _, f := range in.ready {
-		f.Close()
-	}
 	in.ended = true
-	discard(in.arena)
+	in.release()
 }

@@ -11,7 +11,7 @@ import (
 type Slot uint8
 
 // maxSlots bounds the results a program may keep.
-const maxSlots = 16
+const maxSlots = 32
 
 // step is one system call. Whatever it points at is in the program's own
 // memory: the child has no other.
@@ -24,6 +24,15 @@ type step struct {
 	store  unsafe.Pointer // *int32 that receives the result, or nil
 	expect *Identity      // after fstat into stat: what it must have found
 	stat   *unix.Stat_t
+	answer *answer // after a message came into it: must say that all is well
+	gate   *gate   // in place of a call: what it waits for
+}
+
+// answer is the kernel's to a netlink request (netlink(7), NLMSG_ERROR).
+type answer struct {
+	_     unix.NlMsghdr
+	errno int32 // negative, or 0
+	_     [44]byte
 }
 
 // An Identity pins a file to what was seen when the plan was made, so that a
@@ -41,7 +50,7 @@ type Program struct {
 // NewSlot reserves a slot.
 func (p *Program) NewSlot() Slot {
 	if p.slots == maxSlots {
-		panic("BUG(bawn): program needs more than 16 slots")
+		panic("BUG(bawn): program needs more than 32 slots")
 	}
 	p.slots++
 	return Slot(p.slots - 1)
@@ -97,6 +106,15 @@ func (p *Program) ExpectIdentity(name string, slot Slot, id Identity) {
 	st := Put(p, unix.Stat_t{})
 	s := p.Call(name, unix.SYS_FSTAT, slot, st).step()
 	s.expect, s.stat = (*Identity)(Put(p, id)), (*unix.Stat_t)(st)
+}
+
+// ExpectAnswer appends the receipt of the kernel's answer to a netlink request
+// that was sent on the socket in slot. It fails with the errno in the answer,
+// and with EAGAIN if there is none.
+func (p *Program) ExpectAnswer(name string, slot Slot) {
+	a := Put(p, answer{errno: -int32(unix.EBADMSG)}) // what too short a message leaves
+	s := p.Call(name, unix.SYS_RECVFROM, slot, a, int(unsafe.Sizeof(answer{})), unix.MSG_DONTWAIT, 0, 0).step()
+	s.answer = (*answer)(a)
 }
 
 // Ptr is a pointer argument, made by Put.

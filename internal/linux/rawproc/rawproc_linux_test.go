@@ -3,7 +3,7 @@ package rawproc
 import (
 	"errors"
 	"io"
-	_ "net" // links the C library where CGO_ENABLED=1, as it does in bawn
+	"net" // links the C library where CGO_ENABLED=1, as it does in bawn
 	"os"
 	"reflect"
 	"runtime"
@@ -100,6 +100,71 @@ func TestExpectIdentityRefusesAnotherFile(t *testing.T) {
 	p.ExpectIdentity("identity of /", s, Identity{Dev: 1, Ino: 1})
 	if _, err := Start(Config{Namespaces: unix.CLONE_NEWUSER | unix.CLONE_NEWPID, Program: p}); !errors.Is(err, unix.ESTALE) {
 		t.Fatalf("got %v, want ESTALE", err)
+	}
+}
+
+// TestExpectAnswerNamesTheErrno asks for routes that can and that can't be.
+func TestExpectAnswerNamesTheErrno(t *testing.T) {
+	for flags, want := range map[uint16]unix.Errno{unix.NLM_F_ACK | unix.NLM_F_REQUEST: unix.ENODEV, unix.NLM_F_REQUEST: unix.EAGAIN, 0: 0} {
+		p := noop()
+		s := p.NewSlot()
+		p.Call("open netlink", unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE).Into(s)
+		message := struct {
+			h unix.NlMsghdr
+			i unix.IfInfomsg
+		}{unix.NlMsghdr{Len: 32, Type: unix.RTM_SETLINK, Flags: flags}, unix.IfInfomsg{Index: 999}}
+		if flags == 0 { // the control: lo is there
+			message.h.Flags, message.i.Index = unix.NLM_F_ACK|unix.NLM_F_REQUEST, 1
+		} else if want == unix.EAGAIN {
+			message.i.Index = 1
+		}
+		p.Call("ask", unix.SYS_SENDTO, s, Put(p, message), 32, 0, 0, 0)
+		p.ExpectAnswer("answer", s)
+		in, err := Start(Config{Namespaces: unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET, Program: p})
+		if err == nil {
+			in.Kill()
+		}
+		var se *StepError
+		if want == 0 && err != nil || want != 0 && (!errors.As(err, &se) || se.Step != "answer" || se.Errno != want) {
+			t.Errorf("flags %#x: got %v, want %v", flags, err, want)
+		}
+	}
+}
+
+// TestSocketIsOfTheNamespace makes sockets in a namespace whose loopback is
+// down, where ours is up.
+func TestSocketIsOfTheNamespace(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	to := &unix.SockaddrInet4{Port: l.Addr().(*net.TCPAddr).Port, Addr: [4]byte{127, 0, 0, 1}}
+	for flag, want := range map[uintptr]error{unix.CLONE_NEWNET: unix.ENETUNREACH, 0: nil} {
+		in, err := Start(Config{Namespaces: unix.CLONE_NEWUSER | unix.CLONE_NEWPID | flag, Program: noop()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			f, err := in.Socket(unix.AF_INET)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := unix.Connect(int(f.Fd()), to); !errors.Is(err, want) {
+				t.Errorf("flag %#x: got %v, want %v", flag, err, want)
+			}
+			f.Close()
+		}
+		if _, err := in.Socket(4711); !errors.Is(err, unix.EAFNOSUPPORT) {
+			t.Errorf("got %v, want EAFNOSUPPORT", err)
+		}
+		if fds, err := os.ReadDir("/proc/" + strconv.Itoa(in.PID()) + "/fd"); err != nil || len(fds) > 5 {
+			t.Errorf("PID 1 has %d descriptors, %v", len(fds), err)
+		}
+		in.Kill()
+		if _, err := in.Socket(unix.AF_INET); err == nil {
+			t.Error("a socket after the end")
+		}
 	}
 }
 

@@ -93,5 +93,6 @@ func FuzzGeminiSettings(f *testing.F) {
 }
 
 func FuzzCadre(f *testing.F) {
-	fuzz(f, "cadre", "cadre.config.json", `{"isolation":{"mounts":[{"path":1}],"resources":{"timeoutMs":1e99}}}`, `{"policy":{"policy":{}}}`)
+	fuzz(f, "cadre", "cadre.config.json", `{"isolation":{"mounts":[{"path":1}],"resources":{"timeoutMs":1e99}}}`, `{"policy":{"policy":{}}}`,
+		`{"policies":{"strict":{"networkAllowlist":["a.b:1"],"secrets":[{"name":"A","value":"v"}]},"p":{}},"policyProfile":"strict","dockerOptions":{"image":"a@b","extraArgs":["-v","/:/","--x","--privileged","--init"]}}`)
 }

@@ -1,10 +1,12 @@
 package importer
 
 import (
-	"flag"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,9 +14,8 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/testenv/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // read imports one file of testdata as if it lay in a project.
 func read(t *testing.T, name string) *Result {
@@ -34,7 +35,7 @@ func read(t *testing.T, name string) *Result {
 	return res
 }
 
-var files = []string{"claude-settings.json", "codex.rules", "codex.toml", "gemini.toml", "gemini-settings.json", "cadre.config.json"}
+var files = []string{"claude-settings.json", "codex.rules", "codex.toml", "gemini.toml", "gemini-settings.json", "cadre.config.json", "cadre-host.json"}
 
 func TestGolden(t *testing.T) {
 	for _, name := range files {
@@ -43,19 +44,7 @@ func TestGolden(t *testing.T) {
 		for _, l := range res.Left {
 			got += fmt.Sprintf("%s:%d: %s: %s\n", l.File, l.Line, l.Text, l.Why)
 		}
-		golden := filepath.Join("testdata", name+".golden")
-		if *update {
-			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		golden.Compare(t, filepath.Join("testdata", name+".golden"), got)
 	}
 }
 
@@ -234,5 +223,102 @@ func TestConflict(t *testing.T) {
 	want := "isolation.policy_profile = \"readonly\"\nisolation.rw = [\"/a\", \"/b\"]\n"
 	if got := res.Config(); got != want || len(res.Left) != 1 || res.Left[0].File != "b.toml" {
 		t.Errorf("got %s, %+v", got, res.Left)
+	}
+}
+
+// TestCadreDropsNothing: whatever stands in the block has an effect or a
+// report, so that leaving it out changes the outcome.
+func TestCadreDropsNothing(t *testing.T) {
+	data, err := os.ReadFile("testdata/cadre.config.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sorted, _ := withoutLeaf(t, data, -1)
+	whole := outcomeOfCadre(t, sorted)
+	n := 0
+	for ; ; n++ {
+		less, path := withoutLeaf(t, data, n)
+		if path == "" {
+			break
+		}
+		if outcomeOfCadre(t, less) == whole {
+			t.Errorf("%s is dropped in silence", path)
+		}
+	}
+	if n < 60 {
+		t.Errorf("%d values were tried: too few", n)
+	}
+}
+
+// outcomeOfCadre is what a file comes to, without its lines.
+func outcomeOfCadre(t *testing.T, data []byte) string {
+	t.Helper()
+	im, err := Read("cadre", "c.json", data, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for _, s := range im.Settings {
+		fmt.Fprintf(&out, "%s = %v\n", s.Key, s.Value)
+	}
+	for _, l := range im.Left {
+		fmt.Fprintf(&out, "%s: %s\n", l.Text, l.Why)
+	}
+	return out.String()
+}
+
+// withoutLeaf leaves the value with the number i out, whose path it returns;
+// "" where there are fewer. A list of one stays one, to be told from an empty one.
+func withoutLeaf(t *testing.T, data []byte, i int) (out []byte, path string) {
+	t.Helper()
+	var root map[string]any
+	if err := json.Unmarshal(data, &root); err != nil {
+		t.Fatal(err)
+	}
+	found := func(v any, at string) bool {
+		switch v.(type) {
+		case map[string]any, []any:
+			return false
+		}
+		if i--; i == -1 {
+			path = at
+		}
+		return i == -1
+	}
+	var walk func(v any, at string) any
+	walk = func(v any, at string) any {
+		switch v := v.(type) {
+		case map[string]any:
+			for _, k := range slices.Sorted(maps.Keys(v)) {
+				if v[k] = walk(v[k], at+"."+k); found(v[k], at+"."+k) {
+					delete(v, k)
+				}
+			}
+		case []any:
+			for j := len(v) - 1; j >= 0; j-- {
+				v[j] = walk(v[j], fmt.Sprintf("%s[%d]", at, j))
+			}
+			return any(slices.DeleteFunc(v, func(e any) bool { return found(e, fmt.Sprintf("%s[%v]", at, e)) }))
+		}
+		return v
+	}
+	walk(root["isolation"], "isolation")
+	out, err := json.Marshal(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out, path
+}
+
+// TestCadreTellsNoSecret: a report is printed and kept in logs.
+func TestCadreTellsNoSecret(t *testing.T) {
+	for _, in := range []string{
+		`{"secrets":[{"name":"A","value":"hunter2"}]}`, `{"secrets":{"A":"hunter2"}}`, `{"secrets":"hunter2"}`, `{"token":"hunter2"}`, `{"policy":{"token":"hunter2"}}`,
+		`{"dockerOptions":{"token":"hunter2"}}`, `{"dockerOptions":{"extraArgs":["-e","A=hunter2"]}}`, `{"dockerOptions":{"extraArgs":["--env=A=hunter2"]}}`,
+		`{"dockerOptions":{"extraArgs":["--password","hunter2"]}}`, `{"policies":{"p":{"secrets":[{"name":"A","value":"hunter2","note":"hunter2"}]}}}`,
+	} {
+		if got := outcomeOfCadre(t, []byte(`{"isolation":`+in+`}`)); strings.Contains(got, "hunter2") || got == "" {
+			t.Errorf("%s: got %q", in, got)
+		}
 	}
 }

@@ -153,6 +153,8 @@ func (n *node) string() (string, bool) {
 // text is the value as it is shown in a report.
 func (n *node) text() string {
 	switch {
+	case n == nil:
+		return ""
 	case n.kind == '{':
 		return "{...}"
 	case n.kind == '[':

@@ -72,7 +72,8 @@ func TestFileSetIsBounded(t *testing.T) {
 func TestWhatIsRemovedIsForgotten(t *testing.T) {
 	testenv.Need(t, "userns", "notify", "python3")
 	ws := workspace(t)
-	g, err := start(must(makePlan(request(ws), New("").facts))(t), nil, nil, func(sandbox.Denial) {})
+	provider := New("")
+	g, err := provider.start(must(Layout(request(ws), provider.facts))(t), nil, func(sandbox.Denial) {})
 	if err != nil {
 		t.Fatal(err)
 	}

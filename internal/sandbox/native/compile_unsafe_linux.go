@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -23,9 +24,11 @@ const staging = "/proc"
 type program struct {
 	rawproc.Program
 	namespaces uintptr
-	root       rawproc.Slot // O_PATH of the guest's root, for the supervisor
-	listener   rawproc.Slot // of the seccomp filter, for the supervisor
-	fd         rawproc.Slot // whatever is closed a few steps later
+	root       rawproc.Slot   // O_PATH of the guest's root, for the supervisor
+	listener   rawproc.Slot   // of the seccomp filter, for the supervisor
+	spaces     []rawproc.Slot // the mount namespace, for the keeper
+	fd         rawproc.Slot   // whatever is closed a few steps later
+	sockets    []rawproc.Slot // of the guest's network, for the relay
 }
 
 var cloneFlags = map[string]uintptr{
@@ -33,31 +36,61 @@ var cloneFlags = map[string]uintptr{
 	"uts": unix.CLONE_NEWUTS, "net": unix.CLONE_NEWNET,
 }
 
-// compile turns the plan into a program. joins are open cgroup.procs files.
-func compile(p *Plan, joins []*os.File) (*program, error) {
-	if p.Rung == rungLandlock {
-		return compileLandlock(p, joins)
-	}
+// compile turns the plan into a program in one piece, for a guest without limits.
+func compile(p *Plan) (*program, error) {
 	c := newProgram()
-	for _, ns := range p.Namespaces {
-		c.namespaces |= cloneFlags[ns]
+	c.enter(everyNamespace, p.Namespaces, p.Loopback)
+	c.assemble(p)
+	return c, c.confine(p)
+}
+
+// everyNamespace is what a child is born in that nobody waits for meanwhile.
+const everyNamespace = ^uintptr(0)
+
+// enter makes the namespaces: the child is born in those of first, and makes the
+// others itself.
+func (c *program) enter(first uintptr, namespaces []string, loopback bool) {
+	var all uintptr
+	for _, ns := range namespaces {
+		all |= cloneFlags[ns]
 	}
-	c.identity(p)
-	c.join(joins)
-	c.Call("new cgroup namespace", unix.SYS_UNSHARE, unix.CLONE_NEWCGROUP)
-	if p.Loopback {
+	c.namespaces = all & first
+	c.Call("die with the parent", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL), 0, 0, 0)
+	if rest := all &^ first; rest != 0 {
+		c.Call("create namespaces", unix.SYS_UNSHARE, rest)
+	}
+	if loopback {
 		c.loopback()
+	}
+}
+
+// assemble makes the guest's users, its network, and its tree beside the host's.
+func (c *program) assemble(p *Plan) {
+	c.identity(p)
+	if p.Network != nil {
+		c.network(p.Network)
 	}
 	for _, m := range p.Mounts {
 		c.mount(m)
 	}
+}
+
+// confine takes everything away that is not the guest's.
+func (c *program) confine(p *Plan) error {
+	c.Call("new cgroup namespace", unix.SYS_UNSHARE, unix.CLONE_NEWCGROUP)
 	c.pivot()
 	c.openRoot()
+	c.openMounts()
 	c.session()
 	c.limits(p.Limits)
 	c.landlock(p.Landlock)
 	c.capabilities()
-	return c, c.seccomp(seccomp.Guest(p.Supervised), p.Supervised)
+	return c.seccomp(seccomp.Guest(p.Supervised), p.Supervised)
+}
+
+// ready are the descriptors that the program hands back.
+func (c *program) ready() []rawproc.Slot {
+	return slices.Concat([]rawproc.Slot{c.root, c.listener}, c.sockets, c.spaces)
 }
 
 func newProgram() *program {
@@ -66,17 +99,23 @@ func newProgram() *program {
 	return c
 }
 
-// join enters control groups.
+// join enters control groups, whose files are open.
 func (c *program) join(procs []*os.File) {
 	for _, f := range procs {
 		c.Call("join "+f.Name(), unix.SYS_WRITE, int(f.Fd()), "0", 1)
 	}
 }
 
-// identity maps the one user and the one group, and ties the child's life to
-// the thread that forked it.
+// joinLater is join for files that come with the opening of a gate.
+func (c *program) joinLater(procs []*os.File, slots []rawproc.Slot) {
+	for i, f := range procs {
+		c.Call("join "+f.Name(), unix.SYS_WRITE, slots[i], "0", 1)
+		c.Call("close "+f.Name(), unix.SYS_CLOSE, slots[i])
+	}
+}
+
+// identity maps the one user and the one group.
 func (c *program) identity(p *Plan) {
-	c.Call("die with the parent", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL), 0, 0, 0)
 	c.write("/proc/self/setgroups", "deny")
 	c.write("/proc/self/uid_map", fmt.Sprintf("%d %d 1", p.UID.Inside, p.UID.Outside))
 	c.write("/proc/self/gid_map", fmt.Sprintf("%d %d 1", p.GID.Inside, p.GID.Outside))
@@ -113,23 +152,23 @@ func at(target string) string {
 func (c *program) mount(m Mount) {
 	c.makeTargets(m)
 	switch m.Kind {
-	case kindRoot, kindBind, kindBindRO:
+	case KindRoot, KindBind, KindBindRO:
 		c.bind(m)
-	case kindTmpfs:
+	case KindTmpfs:
 		c.fs("tmpfs", m.Target, unix.MS_NOSUID|unix.MS_NODEV, tmpfsOptions(m.SizeMB, m.Mode))
 		for _, d := range madeInside(m) {
 			c.Call("mkdir "+d, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(d), 0o755).Ignoring(unix.EEXIST)
 		}
-	case kindProc:
+	case KindProc:
 		c.fs("proc", m.Target, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY, "")
-	case kindSysfs:
+	case KindSysfs:
 		c.fs("sysfs", m.Target, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY, "")
-	case kindDev:
+	case KindDev:
 		c.dev(m)
-	case kindHideDir:
-		c.cover(m.Target, hiddenDir)
-	case kindHide:
-		c.cover(m.Target, hiddenFile)
+	case KindHideDir:
+		c.cover(m.Target, HiddenDir)
+	case KindHide:
+		c.cover(m.Target, HiddenFile)
 	}
 }
 
@@ -147,7 +186,7 @@ func (c *program) makeTargets(m Mount) {
 		return
 	}
 	for i, p := range m.Make {
-		if m.File && i == len(m.Make)-1 || m.Kind == kindHide && i == len(m.Make)-1 {
+		if m.File && i == len(m.Make)-1 || m.Kind == KindHide && i == len(m.Make)-1 {
 			c.Call("create "+p, unix.SYS_MKNODAT, unix.AT_FDCWD, at(p), unix.S_IFREG|0o644, 0).Ignoring(unix.EEXIST)
 		} else {
 			c.Call("mkdir "+p, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(p), 0o755).Ignoring(unix.EEXIST)
@@ -161,13 +200,13 @@ func (c *program) makeTargets(m Mount) {
 func (c *program) bind(m Mount) {
 	fd := c.fd
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
-	if m.Kind != kindBind {
+	if m.Kind != KindBind {
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}
 	c.Call("clone "+m.Source, unix.SYS_OPEN_TREE, unix.AT_FDCWD, m.Source,
 		unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW).Into(fd)
-	if m.id != (Identity{}) {
-		c.ExpectIdentity("find the same "+m.Source+" as before", fd, rawproc.Identity(m.id))
+	if m.ID != (Identity{}) {
+		c.ExpectIdentity("find the same "+m.Source+" as before", fd, rawproc.Identity(m.ID))
 	}
 	c.Call("set flags of "+m.Target, unix.SYS_MOUNT_SETATTR, fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE,
 		rawproc.Put(&c.Program, attr), int(unsafe.Sizeof(attr)))
@@ -187,12 +226,6 @@ func tmpfsOptions(sizeMB int64, mode uint32) string {
 	return options
 }
 
-// What hidden places are covered with: entries of /dev that nobody may open.
-const (
-	hiddenDir  = "/dev/.hidden"
-	hiddenFile = "/dev/.hidden-file"
-)
-
 // cover hides a place. The cover comes from a read-only mount, so that its
 // owner, who is the guest, can't open it up with chmod.
 func (c *program) cover(target, with string) {
@@ -209,8 +242,8 @@ func (c *program) dev(m Mount) {
 	for _, d := range []string{dir + "/pts", dir + "/shm"} {
 		c.Call("mkdir "+d, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(d), 0o755)
 	}
-	c.Call("mkdir "+hiddenDir, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(hiddenDir), 0)
-	c.Call("create "+hiddenFile, unix.SYS_MKNODAT, unix.AT_FDCWD, at(hiddenFile), unix.S_IFREG, 0)
+	c.Call("mkdir "+HiddenDir, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(HiddenDir), 0)
+	c.Call("create "+HiddenFile, unix.SYS_MKNODAT, unix.AT_FDCWD, at(HiddenFile), unix.S_IFREG, 0)
 	for name, to := range map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx"} {
 		c.Call("link /dev/"+name, unix.SYS_SYMLINKAT, to, unix.AT_FDCWD, at(dir+"/"+name))
 	}
@@ -227,12 +260,8 @@ func (c *program) device(target, source string) {
 			c.Call("mkdir for "+target, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(target[:len("/dev/")+i]), 0o755).Ignoring(unix.EEXIST)
 		}
 	}
-	if fi, err := os.Stat(source); err == nil && fi.IsDir() {
-		c.Call("mkdir "+target, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(target), 0o755)
-	} else {
-		c.Call("create "+target, unix.SYS_MKNODAT, unix.AT_FDCWD, at(target), unix.S_IFREG|0o644, 0)
-	}
-	c.Call("bind "+source, unix.SYS_MOUNT, source, at(target), 0, unix.MS_BIND|unix.MS_REC, 0)
+	c.Call("create "+target, unix.SYS_MKNODAT, unix.AT_FDCWD, at(target), unix.S_IFREG|0o644, 0)
+	c.Call("bind "+source, unix.SYS_MOUNT, source, at(target), 0, unix.MS_BIND, 0)
 }
 
 // pivot makes the staged tree the root and lets go of the old one.
@@ -246,6 +275,14 @@ func (c *program) pivot() {
 // openRoot opens what the supervisor needs of the guest.
 func (c *program) openRoot() {
 	c.Call("open the new root", unix.SYS_OPENAT, unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC).Into(c.root)
+}
+
+// openMounts opens what the keeper needs of the guest. From outside an ordinary
+// user could not: PID 1 is not dumpable later.
+func (c *program) openMounts() {
+	ns := c.NewSlot()
+	c.Call("open the mount namespace", unix.SYS_OPENAT, unix.AT_FDCWD, "/proc/self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC).Into(ns)
+	c.spaces = []rawproc.Slot{ns}
 }
 
 // session leaves the user's terminal behind and gives PID 1 nothing to read.
@@ -262,27 +299,9 @@ func (c *program) session() {
 
 // limits sets what rlimits can: never above what the caller has.
 func (c *program) limits(r bawn.Resources) {
-	c.rlimit("core size", unix.RLIMIT_CORE, 0)
-	if r.OpenFiles > 0 {
-		c.rlimit("open files", unix.RLIMIT_NOFILE, uint64(r.OpenFiles))
+	for _, l := range append(Rlimits(r), pending()) {
+		c.Call("limit "+l.Name, unix.SYS_PRLIMIT64, 0, l.Resource, rawproc.Put(&c.Program, unix.Rlimit{Cur: l.Value, Max: l.Value}), 0)
 	}
-	if r.FileSizeMB > 0 {
-		c.rlimit("file size", unix.RLIMIT_FSIZE, uint64(r.FileSizeMB)<<20)
-	}
-	if r.PIDs > 0 {
-		c.rlimit("processes", unix.RLIMIT_NPROC, uint64(r.PIDs))
-	}
-	if r.MemoryMB > 0 {
-		c.rlimit("data", unix.RLIMIT_DATA, uint64(r.MemoryMB)<<20)
-	}
-}
-
-func (c *program) rlimit(name string, resource int, n uint64) {
-	var have unix.Rlimit
-	if unix.Getrlimit(resource, &have) == nil {
-		n = min(n, have.Max)
-	}
-	c.Call("limit "+name, unix.SYS_PRLIMIT64, 0, resource, rawproc.Put(&c.Program, unix.Rlimit{Cur: n, Max: n}), 0)
 }
 
 // landlock states the write policy a second time, and keeps signals and
@@ -295,30 +314,28 @@ func (c *program) landlock(l Landlock) {
 	attr, size := landlock.Handled(l.ABI)
 	ruleset := c.NewSlot()
 	c.Call("create a Landlock ruleset", unix.SYS_LANDLOCK_CREATE_RULESET, rawproc.Put(&c.Program, attr), size, 0).Into(ruleset)
-	if l.Readable == nil {
-		c.landlockRule(ruleset, "/", landlock.ReadOnly)
-	} else {
-		c.landlockRule(ruleset, "/", landlock.ReadDir)
-	}
-	for _, p := range l.Readable {
-		c.landlockRule(ruleset, p, landlock.ReadOnly)
-	}
-	for _, p := range l.Writable {
-		c.landlockRule(ruleset, p, attr.FS)
+	for _, r := range l.Rules() {
+		c.landlockRule(ruleset, r.Path, r.Rights&attr.FS, slices.Contains(l.Readable, r.Path))
 	}
 	c.Call("restrict by Landlock", unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, landlock.RestrictFlags(l.ABI))
 	c.Call("close the ruleset", unix.SYS_CLOSE, ruleset)
 }
 
-func (c *program) landlockRule(ruleset rawproc.Slot, p string, rights uint64) {
+// landlockRule opens one place to the guest. One that may be gone has a rule
+// less then, which closes more and never less: the descriptor is -1.
+func (c *program) landlockRule(ruleset rawproc.Slot, p string, rights uint64, mayBeGone bool) {
+	var absent, none []unix.Errno
+	if mayBeGone {
+		absent, none = []unix.Errno{unix.ENOENT}, []unix.Errno{unix.EBADF}
+	}
 	if fi, err := os.Stat(p); err == nil && !fi.IsDir() {
 		rights &= landlock.FileRights
 	}
 	fd := c.fd
 	beneath := rawproc.Put(&c.Program, *landlock.NewPathBeneath(rights))
-	c.Call("open "+p, unix.SYS_OPENAT, unix.AT_FDCWD, p, unix.O_PATH|unix.O_CLOEXEC).Into(fd).StoreFD((*landlock.PathBeneath)(beneath).FD())
-	c.Call("allow "+p, unix.SYS_LANDLOCK_ADD_RULE, ruleset, unix.LANDLOCK_RULE_PATH_BENEATH, beneath, 0)
-	c.Call("close "+p, unix.SYS_CLOSE, fd)
+	c.Call("open "+p, unix.SYS_OPENAT, unix.AT_FDCWD, p, unix.O_PATH|unix.O_CLOEXEC).Ignoring(absent...).Into(fd).StoreFD((*landlock.PathBeneath)(beneath).FD())
+	c.Call("allow "+p, unix.SYS_LANDLOCK_ADD_RULE, ruleset, unix.LANDLOCK_RULE_PATH_BENEATH, beneath, 0).Ignoring(none...)
+	c.Call("close "+p, unix.SYS_CLOSE, fd).Ignoring(none...)
 }
 
 // capabilities drops all of them, for good, for root as for anybody.

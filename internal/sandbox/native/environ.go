@@ -7,7 +7,7 @@ import (
 )
 
 // environment chooses the guest's variables: what the isolation names, what
-// it sets, and what must be true inside.
+// it sets, what must be true inside, and what the request sets.
 func (b *builder) environment() []string {
 	env := map[string]string{}
 	for _, kv := range b.req.Environ {
@@ -27,6 +27,10 @@ func (b *builder) environment() []string {
 	env["BAWN_SESSION"] = b.req.Session.ID
 	if b.noCache {
 		env["XDG_CACHE_HOME"] = "/tmp/.cache"
+	}
+	for _, kv := range b.req.SetEnv {
+		name, value, _ := strings.Cut(kv, "=")
+		env[name] = value
 	}
 	list := make([]string, 0, len(env))
 	for name, value := range env {

@@ -26,6 +26,8 @@ func explain(err error) error {
 		return &StartError{err, "Linux 5.19 or newer is needed"}
 	case step.Step == "load the seccomp filter" && step.Errno == unix.EBUSY:
 		return &StartError{err, "another supervisor holds this process already; don't start bawn inside one"}
+	case strings.HasPrefix(step.Step, networkStep):
+		return &StartError{err, networkRemedy(err)}
 	case step.Errno == unix.ESTALE:
 		return &StartError{err, "a directory was exchanged while the session started; try again"}
 	}
@@ -42,6 +44,9 @@ func NamespaceRemedy(err error, kind string) string {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return UsernsRemedy()
 	case errors.Is(err, unix.ENOSPC):
+		if knob("/proc/sys/user/max_user_namespaces") == "0" {
+			kind = "user" // comes first, and takes the others with it
+		}
 		return "raise the limit: sudo sysctl user.max_" + map[bool]string{true: "mnt", false: kind}[kind == "mount"] + "_namespaces=15000"
 	case errors.Is(err, unix.EINVAL):
 		return "the kernel lacks a kind of namespace (CONFIG_*_NS); \"bawn doctor\" shows which"

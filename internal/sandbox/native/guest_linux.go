@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
-	"github.com/bawn-dev/bawn/internal/linux/notify"
 	"github.com/bawn-dev/bawn/internal/linux/rawproc"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
@@ -19,53 +19,13 @@ import (
 type guest struct {
 	plan  *Plan
 	init  *rawproc.Init
-	super *supervisor
 	group *cgroup.Group
+	*Supervision
+	// network holds the sockets that carry the guest's network, or is nil.
+	network *sandbox.GuestNetwork
 	// probeCache is where the outcome of probing is kept, or "".
 	probeCache string
 	once       sync.Once
-}
-
-// start carries the plan out.
-func start(p *Plan, group *cgroup.Group, first *rawproc.Command, onDenial func(sandbox.Denial)) (*guest, error) {
-	var joins []*os.File
-	if group != nil {
-		joins = group.ProcFiles()
-	}
-	prog, err := compile(p, joins)
-	if err != nil {
-		return nil, err
-	}
-	in, err := rawproc.Start(rawproc.Config{
-		Namespaces: prog.namespaces, Program: &prog.Program, Ready: []rawproc.Slot{prog.root, prog.listener}, First: first,
-	})
-	if err != nil {
-		return nil, err
-	}
-	g := &guest{plan: p, init: in, group: group}
-	g.supervise(onDenial)
-	return g, nil
-}
-
-// supervise starts the supervisor on what PID 1 handed back.
-func (g *guest) supervise(onDenial func(sandbox.Denial)) {
-	root, listener := g.init.Ready()[0], g.init.Ready()[1]
-	g.super = &supervisor{
-		listener: notify.NewListener(listener), root: int(root.Fd()), onDenial: onDenial, stop: make(chan struct{}),
-		names: g.protector(), targets: targets(g.plan.Mounts), fileSize: g.plan.Limits.FileSizeMB << 20, repos: newRepositories(),
-		sockets: &sockets{private: privateDevices(int(root.Fd()), g.plan.Mounts), dir: g.plan.Tmp, bound: fileSet{}, ownNetwork: g.plan.Loopback},
-	}
-	g.super.run()
-}
-
-// protector is where names and, without mounts, writes are ruled on.
-func (g *guest) protector() *protector {
-	p := newProtector(g.plan.Protected, g.plan.ExtraNames)
-	p.absent, p.targets = g.plan.Absent, g.plan.Targets
-	if g.plan.Rung == rungLandlock {
-		p.only = g.plan.Landlock.Writable
-	}
-	return p
 }
 
 // targets lists where the plan mounts something.
@@ -77,14 +37,25 @@ func targets(mounts []Mount) []string {
 	return list
 }
 
+// shownSockets are the sockets of the host that the guest may connect to.
+func shownSockets(p *Plan) map[string]Identity {
+	list := map[string]Identity{}
+	for _, m := range p.Mounts {
+		if m.Why == WhyFile && slices.Contains(p.Sockets, m.Target) {
+			list[m.Target] = m.ID
+		}
+	}
+	return list
+}
+
 // privateDevices are the device numbers of the session's own file systems.
 func privateDevices(root int, mounts []Mount) map[uint64]bool {
 	devs := map[uint64]bool{}
 	for _, m := range mounts {
 		targets := []string{m.Target}
-		if m.Kind == kindDev {
+		if m.Kind == KindDev {
 			targets = []string{m.Target + "/shm"}
-		} else if m.Kind != kindTmpfs {
+		} else if m.Kind != KindTmpfs {
 			continue
 		}
 		var st unix.Stat_t
@@ -137,7 +108,7 @@ func (n *Plan) complete(c sandbox.Command) sandbox.Command {
 func (n *Plan) startError(c sandbox.Command, err error) error {
 	var ee *rawproc.ExecError
 	if errors.As(err, &ee) {
-		return notFound(n, n.complete(c), ee.Errno)
+		return NotFound(n, n.complete(c), ee.Errno)
 	}
 	return err
 }
@@ -145,9 +116,14 @@ func (n *Plan) startError(c sandbox.Command, err error) error {
 // OpenTerminal opens a pseudo-terminal in the guest's own /dev/pts, where
 // programs find it by its name.
 func (g *guest) OpenTerminal() (master, slave *os.File, err error) {
-	root := int(g.init.Ready()[0].Fd())
+	return OpenTerminal(g.init.Ready()[0])
+}
+
+// OpenTerminal opens a pseudo-terminal in the /dev/pts below root, which is an
+// O_PATH of a guest's "/".
+func OpenTerminal(root *os.File) (master, slave *os.File, err error) {
 	how := unix.OpenHow{Flags: unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC, Resolve: resolveGuest}
-	m, err := unix.Openat2(root, "/dev/pts/ptmx", &how)
+	m, err := unix.Openat2(int(root.Fd()), "/dev/pts/ptmx", &how)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the guest's /dev/pts/ptmx: %w", err)
 	}
@@ -168,14 +144,14 @@ func (g *guest) Done() <-chan struct{} { return g.init.Done() }
 func (g *guest) Close() error {
 	var err error
 	g.once.Do(func() {
-		close(g.super.stop)
-		if g.plan.Rung == rungLandlock {
+		g.Stop()
+		if g.plan.Rung == RungLandlock {
 			endDescendants(g)
 		}
 		g.init.Kill()
-		g.super.wait.Wait()
+		err = g.Supervision.Close()
 		if g.group != nil {
-			err = g.group.Remove()
+			err = errors.Join(err, g.group.Remove())
 			sweep(g.probeCache)
 		}
 	})
@@ -184,34 +160,19 @@ func (g *guest) Close() error {
 
 // process is a command of a guest.
 type process struct {
-	guest   *guest
-	pid     int
-	changes chan sandbox.Change
+	sandbox.ChangeList
+	guest *guest
+	pid   int
 }
 
-func newProcess() *process { return &process{changes: make(chan sandbox.Change, 64)} }
+func newProcess() *process { return &process{ChangeList: sandbox.NewChangeList()} }
 
-// changed hands a change on; where nobody fetches them, an old one gives way.
 func (p *process) changed(ws unix.WaitStatus) {
-	ch := sandbox.Change{Stopped: ws.Stopped(), Status: syscall.WaitStatus(ws)}
-	for sent := false; !sent; {
-		select {
-		case p.changes <- ch:
-			sent = true
-		default:
-			select {
-			case <-p.changes:
-			default:
-			}
-		}
-	}
-	if !ch.Stopped {
-		close(p.changes)
+	p.Put(sandbox.Change{Stopped: ws.Stopped(), Status: syscall.WaitStatus(ws)})
+	if !ws.Stopped() {
+		p.End()
 	}
 }
-
-// Changes delivers stops and the end.
-func (p *process) Changes() <-chan sandbox.Change { return p.changes }
 
 // Signal sends sig to the command's process group.
 func (p *process) Signal(sig syscall.Signal) error { return p.guest.init.Signal(p.pid, sig) }

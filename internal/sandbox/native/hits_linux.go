@@ -11,18 +11,30 @@ import (
 // Hits reads the control group's counters. What can't be read proves nothing,
 // and rlimits count nothing.
 func (g *guest) Hits() []sandbox.Hit {
-	if g.group == nil {
+	return append(g.Supervision.Hits(), GroupHits(g.group, g.plan.Limits)...)
+}
+
+// GroupHits are the limits that a control group's counters prove to have been
+// reached. asked is what the session asked for; group may be nil.
+func GroupHits(group *cgroup.Group, asked bawn.Resources) []sandbox.Hit {
+	if group == nil {
 		return nil
 	}
-	used, _ := g.group.Stats()
+	used, _ := group.Stats()
+	return Hits(used, group.Limits(), asked)
+}
+
+// Hits are the limits that what a group has used proves to have been reached.
+// limits are the group's own, asked what the session asked for.
+func Hits(used cgroup.Stats, limits cgroup.Limits, asked bawn.Resources) []sandbox.Hit {
 	var list []sandbox.Hit
 	if used.OOMKills > 0 {
-		list = append(list, memoryHit(used, g.group.Limits(), g.plan.Limits))
+		list = append(list, memoryHit(used, limits, asked))
 	}
-	if n := used.PIDsMaxHits; n > 0 && g.plan.Limits.PIDs > 0 {
+	if n := used.PIDsMaxHits; n > 0 && asked.PIDs > 0 {
 		list = append(list, sandbox.Hit{
 			Rule:   "limits:pids",
-			Reason: fmt.Sprintf("%s refused by a limit of processes and threads; the session's is %d", count(n, "new one was", "new ones were"), g.group.Limits().PIDs),
+			Reason: fmt.Sprintf("%s refused by a limit of processes and threads; the session's is %d", count(n, "new one was", "new ones were"), limits.PIDs),
 			Remedy: "raise it with --pids",
 		})
 	}

@@ -50,14 +50,18 @@ func (p *LandlockProvider) Capabilities() []bawn.Capability {
 		partly(sandbox.Processes, "no signal and no ptrace leaves the session", "the host's processes can be seen; what outlives a killed Bawn is not ended"),
 		partly(sandbox.IPC, "System V and POSIX calls refused; UNIX sockets connected by the supervisor", "none may be used inside either"),
 	}
+	all = append(all, bawn.Capability{Attribute: sandbox.DevicesByName, Strength: bawn.Enforced, How: "Landlock: no other device can be opened"})
 	if abi < 6 {
 		all[3].Why += "; this kernel's Landlock does not confine signals"
 	}
-	for _, c := range p.native.Capabilities() {
+	all = append(all, bawn.Capability{Attribute: sandbox.NetAllow, Why: "without a network namespace nothing leads the guest's connections to the relay", Remedy: "use provider \"native\", or --net none"})
+	for _, c := range p.native.promised() {
 		switch c.Attribute {
-		case sandbox.FSProtect, sandbox.Kernel, sandbox.Terminal, sandbox.NetFull, sandbox.NetAllow, sandbox.LimitMemory, sandbox.LimitCPU,
+		case sandbox.FSProtect, sandbox.Kernel, sandbox.NetFull, sandbox.LimitMemory, sandbox.LimitCPU,
 			sandbox.LimitFiles, sandbox.LimitFileSize, sandbox.LimitTime:
 			all = append(all, c)
+		case sandbox.Terminal:
+			all = append(all, partly(c.Attribute, c.How, "/dev/pts is the host's, so that the guest opens no terminal but its own: tmux and its like do not work inside"))
 		case sandbox.NetNone:
 			c.How = "no IP sockets, not even on loopback"
 			all = append(all, c)
@@ -77,13 +81,19 @@ func (p *LandlockProvider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := makePlan(req, p.native.facts)
+	if req.Tmp != "" {
+		return nil, fmt.Errorf("provider %q can't share a /tmp between sandboxes; use provider %q", LandlockName, Name)
+	}
+	if len(req.Files) > 0 {
+		return nil, fmt.Errorf("provider %q can't show %q to the guest at %q; use provider %q", LandlockName, req.Files[0].Source, req.Files[0].Target, Name)
+	}
+	plan, err := Layout(req, p.native.facts)
 	if err != nil {
 		return nil, err
 	}
 	own := p.lower(plan, partly)
 	for _, m := range plan.Mounts {
-		hides := m.Kind == kindHide || m.Kind == kindHideDir || m.Kind == kindBindRO && m.Why != "protected"
+		hides := m.Kind == KindHide || m.Kind == KindHideDir || m.Kind == KindBindRO && m.Why != "protected" && m.Why != whyGuarded // those the supervisor keeps, by their names
 		if hides && slices.ContainsFunc(own.Landlock.Writable, func(w string) bool { return below(m.Target, w) }) {
 			return nil, fmt.Errorf("provider %q can't close %q inside a writable place; use provider %q", LandlockName, m.Target, Name)
 		}
@@ -93,27 +103,34 @@ func (p *LandlockProvider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 
 // lower turns a plan with mounts into one without.
 func (p *LandlockProvider) lower(plan *Plan, partly []bawn.Capability) *Plan {
-	var hidden, writable []string
+	hidden, own := []string{"/dev"}, *plan // a guest of root's could read the disks
+	var writable []string
 	for _, m := range plan.Mounts {
 		switch m.Kind {
-		case kindHide, kindHideDir:
+		case KindDev:
+			for _, d := range m.Devices {
+				writable = append(writable, "/dev/"+d)
+			}
+		case KindHide, KindHideDir:
 			if !below(m.Target, "/proc") && !below(m.Target, "/sys") { // their entries come and go
 				hidden = append(hidden, m.Target)
 			}
-		case kindBind:
+		case KindBind:
 			writable = append(writable, m.Source)
 		}
 	}
 	tmp := path.Join(os.TempDir(), "bawn-"+plan.Session)
-	own := *plan
-	own.Rung, own.Namespaces, own.Mounts, own.InPart = rungLandlock, nil, nil, partly
+	own.Rung, own.Namespaces, own.Mounts, own.InPart = RungLandlock, nil, nil, partly
 	own.UID, own.GID = Mapping{plan.UID.Outside, plan.UID.Outside}, Mapping{plan.GID.Outside, plan.GID.Outside}
 	own.NoNetwork, own.Loopback, own.Tmp = plan.Loopback, false, tmp
-	own.Landlock.Writable = append(writable, tmp, "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts")
-	own.Landlock.Readable = carve(hidden, listDir)
+	own.Landlock.Writable = append(writable, tmp, "/dev/ptmx")
+	own.Landlock.Readable = append(carve(hidden, listDir), "/dev/shm")
 	own.Seccomp = "guest, supervised, without IPC" + map[bool]string{true: " and IP"}[own.NoNetwork]
 	own.Env = replaceEnv(plan.Env, "TMPDIR", tmp)
 	for _, m := range plan.Mounts {
+		if m.Kind == KindTmpfs && slices.ContainsFunc(writable, func(w string) bool { return below(m.Target, w) }) { // there is none: what it would cover stays as it is
+			own.Guarded = append(slices.Clip(own.Guarded), m.Target)
+		}
 		if m.Why == whyPrivateCache && path.Base(m.Target) == ".cache" {
 			own.Env = replaceEnv(own.Env, "XDG_CACHE_HOME", m.Source)
 		}
@@ -130,7 +147,7 @@ func replaceEnv(env []string, name, value string) []string {
 // Start carries a plan out.
 func (p *LandlockProvider) Start(plan sandbox.Plan, onDenial func(sandbox.Denial)) (sandbox.Guest, error) {
 	n, ok := plan.(*Plan)
-	if !ok || n.Rung != rungLandlock {
+	if !ok || n.Rung != RungLandlock {
 		return nil, fmt.Errorf("BUG(bawn): %T is no plan of provider %q", plan, LandlockName)
 	}
 	if err := os.Mkdir(n.Tmp, 0o700); err != nil {

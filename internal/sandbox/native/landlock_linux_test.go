@@ -94,6 +94,70 @@ func appears(file string, later bool) bool {
 	return false
 }
 
+// TestPlaceGoneAtTheStart: what lay beside a hidden place when the plan was
+// made, and is gone at the start, stops no session and opens nothing: neither
+// what comes back under its name nor what the session reads.
+func TestPlaceGoneAtTheStart(t *testing.T) {
+	testenv.Need(t, "landlock", "notify")
+	ws, out := workspace(t), workspace(t)
+	secret, beside := filepath.Join(out, "secret"), filepath.Join(out, "beside")
+	for _, name := range []string{secret, beside} {
+		if err := os.WriteFile(name, []byte("SECRET\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := NewLandlock("")
+	req := request(ws)
+	req.Session.ID = fmt.Sprintf("test-%d", time.Now().UnixNano())
+	req.Session.Isolation.Mounts = append(req.Session.Isolation.Mounts, bawn.Mount{Path: secret, Access: bawn.Hidden, Why: "test"})
+	plan, err := p.Plan(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(plan.(*Plan).Landlock.Readable, beside) {
+		t.Fatal("control: the place beside is not in the plan")
+	}
+	if err := os.Remove(beside); err != nil {
+		t.Fatal(err)
+	}
+	text, code, _ := execute(t, p, plan, "cat "+secret+" "+ws+"/x; echo started; exit 3")
+	if !strings.Contains(text, "started") || strings.Contains(text, "SECRET") || code != 3 {
+		t.Errorf("%d: %q", code, text)
+	}
+}
+
+// TestLandlockKeepsWhatAgentsObey attacks files that an agent obeys, there and
+// not there yet, in a place that the session writes. The control is the same
+// request without them.
+func TestLandlockKeepsWhatAgentsObey(t *testing.T) {
+	testenv.Need(t, "landlock", "notify")
+	for _, guarded := range []bool{false, true} {
+		ws := workspace(t)
+		for _, name := range []string{"settings", "other"} {
+			if err := os.WriteFile(filepath.Join(ws, name), []byte("mine\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := NewLandlock("")
+		req := request(ws)
+		req.Session.ID = fmt.Sprintf("test-%d", time.Now().UnixNano())
+		if guarded {
+			req.Guarded = []string{filepath.Join(ws, "settings"), filepath.Join(ws, "absent")}
+		}
+		plan, err := p.Plan(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		execute(t, p, plan, "echo theirs >settings; mv other settings; echo x >absent; mkdir absent; mv settings gone; echo ran >ran")
+		text, _ := os.ReadFile(filepath.Join(ws, "settings"))
+		_, err = os.Lstat(filepath.Join(ws, "absent"))
+		kept := string(text) == "mine\n" && err != nil
+		if _, ran := os.Lstat(filepath.Join(ws, "ran")); kept != guarded || ran != nil {
+			t.Errorf("guarded %t: settings are %q, absent: %v, ran: %v", guarded, text, err, ran)
+		}
+	}
+}
+
 func inLandlock(t *testing.T, ws, out, secret, script string) string {
 	t.Helper()
 	p := NewLandlock("")

@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/bawn-dev/bawn"
 )
 
 // inGit are the entries of a git directory that are protected by a mount.
@@ -29,9 +31,13 @@ func (b *builder) present(byTarget map[string]Mount) []Mount {
 		}
 	}
 	var list []Mount
+	owned := b.owned()
 	for _, root := range b.writable {
 		base := protectedBase(root)
 		for _, e := range b.facts.Present(base, candidates) {
+			if p := path.Join(base, e.Name); e.Real == p && slices.Contains(owned, p) {
+				continue
+			}
 			list = append(list, b.protect(base, e)...)
 		}
 		for _, git := range b.gitDirs(base) {
@@ -78,7 +84,7 @@ func (b *builder) protect(dir string, e Entry) []Mount {
 }
 
 func protecting(f File) Mount {
-	return Mount{Kind: kindBindRO, Source: f.Real, Target: f.Real, Why: "protected", File: !f.Dir, id: f.ID}
+	return Mount{Kind: KindBindRO, Source: f.Real, Target: f.Real, Why: "protected", File: !f.Dir, ID: f.ID}
 }
 
 // needed sorts mounts, and leaves out those outside the writable places, those
@@ -90,6 +96,26 @@ func (b *builder) needed(byTarget map[string]Mount, list []Mount) []Mount {
 		_, covered := byTarget[m.Target]
 		return covered || !b.writableAt(m.Target) || !b.openAt(byTarget, m.Target)
 	})
+}
+
+// ways notes the links on the way to what is hidden or only read, and where they
+// lead while nothing is there. A mount lies on what a link leads to; in the place
+// of the link something else could be put, which the host would obey.
+func (b *builder) ways() {
+	places := slices.Clone(b.hidden)
+	for _, m := range b.iso.Mounts {
+		if m.Access != bawn.ReadWrite {
+			places = append(places, m.Path)
+		}
+	}
+	for _, p := range places {
+		if f, ok := b.facts.Lookup(p); ok && f.Real == p {
+			continue
+		}
+		if links, end := b.facts.Follow(p); len(links) > 0 {
+			b.note(append(links, end)...)
+		}
+	}
 }
 
 // writableAt reports whether p lies below a writable place.
@@ -113,7 +139,7 @@ func first(list []string, n int) []string { return list[:min(len(list), n)] }
 func (b *builder) openAt(byTarget map[string]Mount, p string) bool {
 	for dir := path.Dir(p); ; dir = path.Dir(dir) {
 		if m, ok := byTarget[dir]; ok {
-			return m.Kind == kindBind
+			return m.Kind == KindBind
 		}
 		if dir == "/" {
 			return false

@@ -4,11 +4,16 @@ import (
 	"os"
 	"path"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // follow walks a path as the kernel does, but goes on where nothing is. It
 // returns where the links on the way lie, and where it ends.
 func follow(p string) (links []string, end string) {
+	if path.Clean(p) == p && !linked(p) {
+		return nil, p
+	}
 	end = "/"
 	for rest := strings.Split(p, "/"); len(rest) > 0; {
 		name := rest[0]
@@ -35,6 +40,15 @@ func follow(p string) (links []string, end string) {
 		rest = append(strings.Split(to, "/"), rest...)
 	}
 	return links, end
+}
+
+// linked reports whether a link may be on the way to a clean path, or at it.
+func linked(p string) bool {
+	fd, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err != nil && err != unix.ENOENT && err != unix.ENOTDIR
 }
 
 // linksIn returns the names of the symbolic links in a directory.

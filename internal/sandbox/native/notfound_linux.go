@@ -13,10 +13,11 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
-// notFound finds out why a command could not be executed. It looks at the host
-// through the plan's mounts, so that it needs no running guest, and decides
-// nothing: the kernel has refused already.
-func notFound(p *Plan, c sandbox.Command, errno unix.Errno) *sandbox.NotFoundError {
+// NotFound finds out why a command, with its environment and directory, could
+// not be executed, for a guest that sees the host's files as the plan's mounts
+// say. It looks at the host through those, so that it needs no running guest,
+// and decides nothing: the kernel has refused already.
+func NotFound(p *Plan, c sandbox.Command, errno unix.Errno) *sandbox.NotFoundError {
 	name := c.Argv[0]
 	nf := &sandbox.NotFoundError{Name: name, Err: errno}
 	var hidden *view
@@ -86,9 +87,9 @@ func (p *Plan) see(name string) view {
 	source := real
 	switch {
 	case m == nil:
-	case m.Kind == kindBind || m.Kind == kindBindRO:
+	case m.Kind == KindBind || m.Kind == KindBindRO:
 		source = m.Source + strings.TrimPrefix(real, m.Target)
-	case m.Kind != kindRoot:
+	case m.Kind != KindRoot:
 		v.by = m
 	}
 	if v.info, err = os.Stat(source); err != nil {
@@ -116,7 +117,7 @@ func (v *view) remedy() string {
 		show = v.path
 	}
 	switch {
-	case v.by.Kind == kindTmpfs:
+	case v.by.Kind == KindTmpfs:
 		return fmt.Sprintf("%s is the session's own; --ro %s shows the host's", v.by.Target, show)
 	case v.by.Why == "credentials":
 		return fmt.Sprintf("%s holds credentials, which no session sees; copy the program elsewhere", v.by.Target)
@@ -136,7 +137,7 @@ func (p *Plan) unfit(v view, errno unix.Errno) (why, remedy string) {
 	case !v.info.Mode().IsRegular():
 		return "is no regular file", "name a program"
 	case v.info.Mode()&0o111 == 0:
-		if m := p.covering(v.path); m != nil && m.Kind == kindBind {
+		if m := p.covering(v.path); m != nil && m.Kind == KindBind {
 			return "the file is not executable", "chmod +x " + v.path
 		}
 		return "the file is not executable", "name a program"
@@ -161,7 +162,7 @@ func (p *Plan) forbidden(v view) (why, remedy string) {
 	if unix.Statfs(v.path, &st) == nil && st.Flags&unix.ST_NOEXEC != 0 {
 		return "permission denied: its file system is mounted noexec", "copy it into the workspace"
 	}
-	if p.Rung == rungLandlock {
+	if p.Rung == RungLandlock {
 		return "permission denied", "provider \"landlock\" may not let the session read it: \"bawn run --plan\" lists what it may"
 	}
 	return "permission denied", "its mode does not let you execute it, or a directory on the way may not be entered: ls -l " + v.path

@@ -3,6 +3,7 @@ package native
 import (
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -278,12 +279,50 @@ func (c *call) openTemporary(fd int, abs string, r openRequest) (int, error) {
 
 // Device numbers, from the kernel's Documentation/admin-guide/devices.txt.
 var (
-	deviceTTY = unix.Mkdev(5, 0)
+	deviceTTY     = unix.Mkdev(5, 0)
+	deviceMinimal = []uint64{unix.Mkdev(1, 3), unix.Mkdev(1, 5), unix.Mkdev(1, 7), unix.Mkdev(1, 8), unix.Mkdev(1, 9), unix.Mkdev(5, 2), deviceTTY}
 )
 
-// openDevice opens a device of the guest's /dev. /dev/tty means the caller's
-// terminal, so it is replaced by that terminal's own device.
+// givenDevices are the numbers of the devices that a session has: the minimal
+// set, and those that its plan names.
+func givenDevices(p *Plan) map[uint64]bool {
+	given := map[uint64]bool{}
+	for _, d := range deviceMinimal {
+		given[d] = true
+	}
+	names := slices.Clone(p.Landlock.Writable)
+	for _, m := range p.Mounts {
+		for _, d := range m.Devices {
+			names = append(names, "/dev/"+d)
+		}
+	}
+	for _, name := range names {
+		var st unix.Stat_t
+		if below(name, "/dev") && unix.Lstat(name, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR {
+			given[uint64(st.Rdev)] = true
+		}
+	}
+	return given
+}
+
+// ownTerminal reports whether dev is the terminal that controls the caller.
+// Where /dev/pts is the host's, the others are those of other programs.
+func (c *call) ownTerminal(dev uint64) bool {
+	nr, err := c.terminal()
+	return err == nil && dev == unix.Mkdev(136, uint32(nr))
+}
+
+// isTerminal reports whether dev is the guest's side of a pseudo-terminal.
+func isTerminal(dev uint64) bool { return unix.Major(dev) >= 136 && unix.Major(dev) <= 143 }
+
+// openDevice opens a device of the guest's /dev, and none that a session was
+// not given: this process may open more than the guest, wherever a node lies.
+// /dev/tty means the caller's terminal, so it is replaced by that terminal's own
+// device.
 func (c *call) openDevice(fd int, dev uint64, flags int) (int, error) {
+	if !c.s.devices[dev] && !isTerminal(dev) || isTerminal(dev) && c.s.names.only != nil && !c.ownTerminal(dev) {
+		return -1, unix.EACCES
+	}
 	if dev != deviceTTY {
 		return reopen(fd, flags&^unix.O_TRUNC, 0)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
 // credential is a place below HOME and what it is called.
@@ -25,7 +26,8 @@ var credentials = []credential{
 	{"vault", ".vault-token"}, {"env", ".env"},
 	// Not in Koda's table: other agents' logins, keyrings, browsers, mail, histories that hold pasted keys.
 	{"claude", ".claude.json"}, {"codex", ".codex"}, {"gemini", ".gemini"}, {"qwen", ".qwen"}, {"copilot", ".copilot"}, {"cursor", ".cursor"},
-	{"opencode", ".local/share/opencode"}, {"copilot", ".config/github-copilot"}, {"keyring", ".local/share/keyrings"}, {"kwallet", ".local/share/kwalletd"},
+	{"opencode", ".local/share/opencode"}, {"opencode", ".config/opencode"}, {"pi", ".pi"}, {"cline", ".cline"}, {"amp", ".local/share/amp"}, {"amp", ".config/amp"},
+	{"crush", ".local/share/crush"}, {"crush", ".config/crush"}, {"cursor", ".config/cursor"}, {"claude", ".config/claude"}, {"copilot", ".config/github-copilot"}, {"keyring", ".local/share/keyrings"}, {"kwallet", ".local/share/kwalletd"},
 	{"pki", ".pki"}, {"age", ".config/age"}, {"sops", ".config/sops"}, {"rclone", ".config/rclone"}, {"hub", ".config/hub"}, {"glab", ".config/glab-cli"},
 	{"doctl", ".config/doctl"}, {"hcloud", ".config/hcloud"}, {"fly", ".fly"}, {"oci", ".oci"}, {"boto", ".boto"}, {"s3cfg", ".s3cfg"}, {"pgpass", ".pgpass"},
 	{"my", ".my.cnf"}, {"cargo", ".cargo/credentials.toml"}, {"cargo", ".cargo/credentials"}, {"gem", ".gem/credentials"}, {"m2", ".m2/settings.xml"},
@@ -48,14 +50,32 @@ func (b *builder) credentials() {
 	present := b.there(home, paths)
 	for i, c := range credentials {
 		there := slices.ContainsFunc(present, func(e Entry) bool { return e.Name == c.Path })
-		if !there && !b.opened(c.Name, path.Join(home, c.Path)) {
+		if b.opened(c.Name, path.Join(home, c.Path)) {
+			continue
+		}
+		b.hidden = append(b.hidden, path.Join(home, c.Path))
+		if !there {
 			b.absent = append(b.absent, path.Join(home, paths[i]))
 		}
 	}
 	for _, e := range present {
 		i := slices.Index(paths, e.Name)
-		if !b.opened(credentials[i].Name, path.Join(home, e.Name)) {
-			hideFile(&b.mounts, e.File, "credentials")
+		if b.opened(credentials[i].Name, path.Join(home, e.Name)) {
+			continue
+		}
+		hideFile(&b.mounts, e.File, "credentials")
+		if e.Dir {
+			b.hideLinked(e.Real)
+		}
+	}
+}
+
+// hideLinked hides what the links in a hidden directory lead to: who keeps dotfiles
+// elsewhere keeps the credentials there too.
+func (b *builder) hideLinked(dir string) {
+	for _, name := range b.facts.Links(dir) {
+		if f, ok := b.facts.Lookup(path.Join(dir, name)); ok && !f.Dir && !b.opened("", f.Real) {
+			hideFile(&b.mounts, f, "credentials")
 		}
 	}
 }
@@ -67,7 +87,7 @@ var scratch = []string{".config/go/telemetry"}
 func (b *builder) scratchPlaces() {
 	for _, e := range b.there(b.home(), scratch) {
 		if e.Dir {
-			b.mounts = append(b.mounts, Mount{Kind: kindTmpfs, Target: e.Real, SizeMB: 16, Mode: 0o700, Why: "scratch"})
+			b.mounts = append(b.mounts, Mount{Kind: KindTmpfs, Target: e.Real, SizeMB: 16, Mode: 0o700, Why: "scratch"})
 		}
 	}
 }
@@ -87,7 +107,7 @@ func (b *builder) isCredential(real string) bool {
 			innermost = m
 		}
 	}
-	return credential && innermost.Kind != kindBind && innermost.Kind != kindBindRO
+	return credential && innermost.Kind != KindBind && innermost.Kind != KindBindRO
 }
 
 // checkOpen refuses names of credentials that nobody knows.
@@ -110,6 +130,22 @@ func CredentialNames() []string {
 	return slices.Compact(list)
 }
 
+// CredentialPaths lists the places below home that hold credentials, without
+// those that open names or covers; they need not exist. It errs as Layout does.
+func CredentialPaths(home string, open []string) ([]string, error) {
+	if err := checkOpen(open); err != nil {
+		return nil, err
+	}
+	b := &builder{req: sandbox.Request{Open: open}}
+	var list []string
+	for _, c := range credentials {
+		if p := path.Join(home, c.Path); !b.opened(c.Name, p) {
+			list = append(list, p)
+		}
+	}
+	return list, nil
+}
+
 func (b *builder) opened(name, p string) bool {
 	for _, o := range b.req.Open {
 		if o == name || o == p || below(p, o) {
@@ -119,8 +155,23 @@ func (b *builder) opened(name, p string) bool {
 	return false
 }
 
-// whyPrivateCache marks caches that no program of the host looks into.
-const whyPrivateCache = "private cache"
+// What marks caches: those that no program of the host looks into, and those
+// that its package managers do.
+const (
+	whyPrivateCache = "private cache"
+	whySharedCache  = "shared cache"
+)
+
+// cacheMounts are where caches are mounted, absolute.
+func cacheMounts(mounts []Mount) []string {
+	var list []string
+	for _, m := range mounts {
+		if m.Why == whyPrivateCache || m.Why == whySharedCache {
+			list = append(list, m.Target)
+		}
+	}
+	return list
+}
 
 // caches mounts the cache directories as the isolation says.
 func (b *builder) caches() {
@@ -134,18 +185,31 @@ func (b *builder) caches() {
 		}
 		switch b.iso.Caches {
 		case bawn.CacheShared:
-			b.mounts = append(b.mounts, Mount{Kind: kindBind, Source: f.Real, Target: f.Real, Why: "shared cache", id: f.ID})
+			if f.Real != path.Clean(dir) && b.guestWrites(dir) { // a guest has led it elsewhere
+				continue
+			}
+			b.mounts = append(b.mounts, Mount{Kind: KindBind, Source: f.Real, Target: f.Real, Why: whySharedCache, ID: f.ID})
 		case bawn.CachePrivate:
 			if own, ok := b.facts.Lookup(PrivateCache(b.req.CacheDir, f.Real)); ok {
-				b.mounts = append(b.mounts, Mount{Kind: kindBind, Source: own.Real, Target: f.Real, Why: whyPrivateCache, id: own.ID})
+				b.mounts = append(b.mounts, Mount{Kind: KindBind, Source: own.Real, Target: f.Real, Why: whyPrivateCache, ID: own.ID})
 			}
 		}
 	}
 }
 
+// guestWrites reports whether what is at a path may be a guest's doing.
+func (b *builder) guestWrites(p string) bool {
+	return slices.ContainsFunc(b.iso.Mounts, func(m bawn.Mount) bool { return m.Access == bawn.ReadWrite && below(p, path.Clean(m.Path)) })
+}
+
+// OneName writes a path as one name, which no other path has.
+func OneName(p string) string {
+	return strings.NewReplacer("%", "%25", "/", "%").Replace(strings.TrimPrefix(p, "/"))
+}
+
 // PrivateCache is where Bawn keeps its own copy of a cache directory.
 func PrivateCache(base, dir string) string {
-	return path.Join(base, strings.ReplaceAll(strings.TrimPrefix(dir, "/"), "/", "%"))
+	return path.Join(base, OneName(dir))
 }
 
 // linkedWorktree makes the repository of a linked worktree writable, when the
@@ -168,13 +232,13 @@ func (b *builder) linkedWorktree() {
 	if err != nil || strings.TrimSpace(back) != gitfile || !found || path.Base(f.Real) != ".git" && !b.isBare(f.Real) {
 		return
 	}
-	b.mounts = append(b.mounts, Mount{Kind: kindBind, Source: f.Real, Target: f.Real, Why: "repository of this worktree", id: f.ID})
+	b.mounts = append(b.mounts, Mount{Kind: KindBind, Source: f.Real, Target: f.Real, Why: "repository of this worktree", ID: f.ID})
 }
 
 func (b *builder) workspaceWritable() bool {
 	for _, m := range b.mounts {
 		if m.Target == b.root {
-			return m.Kind == kindBind
+			return m.Kind == KindBind
 		}
 	}
 	return false

@@ -1,6 +1,8 @@
 package native
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -8,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/devices"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
@@ -21,7 +24,9 @@ type Plan struct {
 	GID        Mapping           `json:"gid"`
 	Mounts     []Mount           `json:"mounts"`
 	Loopback   bool              `json:"loopback"` // bring lo up in the new network namespace
+	Network    *Network          `json:"network,omitempty"`
 	NoNetwork  bool              `json:"no_ip_sockets,omitempty"`
+	Sockets    []string          `json:"host_sockets,omitempty"`        // targets of mounts that the guest may connect to
 	Tmp        string            `json:"temporary_directory,omitempty"` // on rung "landlock"
 	Landlock   Landlock          `json:"landlock"`
 	Seccomp    string            `json:"seccomp"`
@@ -29,7 +34,9 @@ type Plan struct {
 	Protected  []string          `json:"protected_below,omitempty"` // writable places of the host
 	ExtraNames []string          `json:"protected_names,omitempty"`
 	Absent     []string          `json:"hidden_and_absent,omitempty"` // must not come into being
-	Targets    []string          `json:"protected_targets,omitempty"` // where protected names lead that are links
+	Targets    []string          `json:"protected_targets,omitempty"` // where protected names lead that are links, and links to what is hidden or read-only
+	Guarded    []string          `json:"guarded,omitempty"`           // what the agent obeys, absolute, there or not
+	Owned      []string          `json:"owned,omitempty"`             // written though their names are protected, absolute
 	Limits     bawn.Resources    `json:"limits"`
 	Env        []string          `json:"-"`
 	EnvNames   []string          `json:"environment"`
@@ -37,17 +44,19 @@ type Plan struct {
 	Dir        string            `json:"directory"`
 	InPart     []bawn.Capability `json:"enforced_in_part,omitempty"`
 	Session    string            `json:"-"`
+
+	kept []string // hidden places, there or not, as they were named and where they lie
 }
 
 // Rungs of the ladder: the second stands where user namespaces are closed.
 const (
-	rungNamespaces = "namespaces"
-	rungLandlock   = "landlock"
+	RungNamespaces = "namespaces"
+	RungLandlock   = "landlock"
 )
 
 // Provider returns the name of the provider that carries the plan out.
 func (p *Plan) Provider() string {
-	if p.Rung == rungLandlock {
+	if p.Rung == RungLandlock {
 		return LandlockName
 	}
 	return Name
@@ -55,6 +64,47 @@ func (p *Plan) Provider() string {
 
 // Partly lists what is enforced in part.
 func (p *Plan) Partly() []bawn.Capability { return p.InPart }
+
+// Places says what the guest sees and writes of the host.
+func (p *Plan) Places() []bawn.Mount {
+	var list []bawn.Mount
+	add := func(access bawn.Access, why string, paths ...string) {
+		for _, p := range paths {
+			list = append(list, bawn.Mount{Path: p, Access: access, Why: why})
+		}
+	}
+	if p.Rung == RungLandlock {
+		add(bawn.ReadOnly, "readable", p.Landlock.Readable...)
+		add(bawn.ReadWrite, "writable", p.Landlock.Writable...)
+		return list
+	}
+	for _, m := range p.Mounts {
+		if access, ok := m.access(); ok {
+			add(access, m.Why, m.Target)
+		}
+	}
+	add(bawn.Hidden, "not there", p.Absent...)
+	return list
+}
+
+// access is what a mount makes of a place of the host; false for what is no
+// such place.
+func (m *Mount) access() (bawn.Access, bool) {
+	switch {
+	case m.Why == WhyFile:
+		return bawn.Hidden, false
+	case m.Kind == KindBind && m.Source == m.Target:
+		return bawn.ReadWrite, true
+	case m.Kind == KindBind || m.Kind == KindTmpfs:
+		return bawn.Private, true
+	case m.Kind == KindBindRO || m.Kind == KindRoot:
+		return bawn.ReadOnly, true
+	}
+	return bawn.Hidden, m.Kind == KindHide || m.Kind == KindHideDir
+}
+
+// Environ is the guest's environment.
+func (p *Plan) Environ() []string { return slices.Clone(p.Env) }
 
 // A Mapping is one id inside and the same id outside.
 type Mapping struct {
@@ -71,17 +121,24 @@ type Landlock struct {
 	Readable []string `json:"readable,omitempty"`
 }
 
-// Kinds of mount.
+// Kinds of mount. What a tmpfs or the guest has of its own holds sockets that it
+// may connect to.
 const (
-	kindRoot    = "root"      // everything, read-only
-	kindBind    = "bind"      // a place of the host, writable
-	kindBindRO  = "bind-ro"   // a place of the host, read-only
-	kindTmpfs   = "tmpfs"     // an empty place of the session's own
-	kindProc    = "proc"      //
-	kindSysfs   = "sysfs"     //
-	kindDev     = "dev"       // a minimal /dev
-	kindHideDir = "hide-dir"  // an empty directory nobody may open
-	kindHide    = "hide-file" // an empty file nobody may open
+	KindRoot    = "root"      // everything, read-only
+	KindBind    = "bind"      // a place of the host, writable
+	KindBindRO  = "bind-ro"   // a place of the host, read-only
+	KindTmpfs   = "tmpfs"     // an empty place of the session's own
+	KindProc    = "proc"      //
+	KindSysfs   = "sysfs"     //
+	KindDev     = "dev"       // a minimal /dev
+	KindHideDir = "hide-dir"  // an empty directory nobody may open
+	KindHide    = "hide-file" // an empty file nobody may open
+)
+
+// What hidden places are covered with: entries of /dev that nobody may open.
+const (
+	HiddenDir  = "/dev/.hidden"
+	HiddenFile = "/dev/.hidden-file"
 )
 
 // A Mount is one step of building the guest's root; order matters.
@@ -99,7 +156,7 @@ type Mount struct {
 	// Devices of /dev.
 	Devices []string `json:"devices,omitempty"`
 
-	id Identity
+	ID Identity `json:"-"` // of the source when the plan was made; zero: not looked at
 }
 
 // An Identity pins a source to what was there when the plan was made.
@@ -107,9 +164,10 @@ type Identity struct{ Dev, Ino uint64 }
 
 // A File is what Facts know of a path.
 type File struct {
-	Real string // with every symbolic link resolved
-	Dir  bool
-	ID   Identity
+	Real   string // with every symbolic link resolved
+	Dir    bool
+	Socket bool // of the file system: unix(7)
+	ID     Identity
 }
 
 // An Entry is a name that a directory holds, and what it leads to.
@@ -124,6 +182,7 @@ type Facts struct {
 	UID, GID             int
 	NobodyUID, NobodyGID int // what root is inside
 	LandlockABI          int
+	IPv6                 bool   // for guests with a network of their own
 	Resolver             string // where /etc/resolv.conf leads, if below /run
 	Capabilities         []bawn.Capability
 	Lookup               func(path string) (File, bool)
@@ -133,25 +192,33 @@ type Facts struct {
 	ReadFile             func(path string) (string, error)              // small files of a git directory
 }
 
-// makePlan turns a request into a plan. It errs when a place that was asked
-// for does not exist, or the workspace is one that must not be written.
-func makePlan(req sandbox.Request, facts Facts) (*Plan, error) {
+// Layout turns a request into a plan without touching anything: what the guest
+// sees, where, and with which environment. It errs when a place that was asked
+// for does not exist, or the workspace is one that must not be written. Providers
+// that make the sandbox with another engine carry out what it says of Mounts,
+// Env, Dir, Limits, Loopback, Network and Landlock, and say themselves what
+// they enforce.
+func Layout(req sandbox.Request, facts Facts) (*Plan, error) {
 	iso := req.Session.Isolation
 	facts.Lookup = remembered(facts.Lookup)
 	b := &builder{req: req, iso: iso, facts: facts}
 	p := &Plan{
-		Rung:       rungNamespaces,
+		Rung:       RungNamespaces,
 		Namespaces: []string{"user", "mount", "pid", "ipc", "uts", "cgroup"},
 		UID:        Mapping{facts.UID, facts.UID}, GID: Mapping{facts.GID, facts.GID},
-		Limits: iso.Resources, Argv: req.Argv, Session: req.Session.ID, ExtraNames: req.Protected,
+		Limits: iso.Resources, Argv: req.Argv, Session: req.Session.ID + req.Zone, ExtraNames: req.Protected,
 	}
 	if facts.UID == 0 {
 		p.UID.Inside, p.GID.Inside = facts.NobodyUID, facts.NobodyGID
 	}
-	if iso.Network == bawn.NetworkNone {
+	if ownNetwork(iso) {
 		p.Namespaces, p.Loopback = append(p.Namespaces, "net"), true
 	}
-	if err := checkOpen(req.Open); err != nil {
+	var err error
+	if p.Network, err = b.network(); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(checkOpen(req.Open), b.checkTmp(), b.checkDevices()); err != nil {
 		return nil, err
 	}
 	if err := b.workspace(); err != nil {
@@ -161,16 +228,22 @@ func makePlan(req sandbox.Request, facts Facts) (*Plan, error) {
 	if err := b.asked(); err != nil {
 		return nil, err
 	}
-	p.Mounts, p.Protected = b.finish(), b.writable
-	p.Absent, p.Targets = b.unborn(), b.targets
+	if p.Mounts, err = b.finish(); err != nil {
+		return nil, err
+	}
+	if p.Sockets, err = b.sockets(p.Mounts); err != nil {
+		return nil, err
+	}
+	p.Protected = b.writable
+	p.Absent, p.Targets, p.Guarded = b.unborn(), b.targets, b.kept
+	p.Owned = b.owned()
+	p.kept = b.keep(p.Mounts)
 	p.Supervised = true
 	p.Seccomp = "guest, supervised"
 	p.Landlock = Landlock{ABI: facts.LandlockABI, Writable: landlockWritable(p.Mounts)}
-	dir, err := b.directory()
-	if err != nil {
+	if p.Dir, err = b.directory(); err != nil {
 		return nil, err
 	}
-	p.Dir = dir
 	p.Env = b.environment()
 	p.EnvNames = names(p.Env)
 	return p, nil
@@ -206,6 +279,8 @@ type builder struct {
 	noCache  bool   // ~/.cache does not exist
 	absent   []string
 	targets  []string
+	kept     []string // that the request guards, by their real names
+	hidden   []string // places to hide as they were named, there or not
 }
 
 // forbidden workspaces: a guest that could write there would own the machine
@@ -238,25 +313,27 @@ func (b *builder) workspace() error {
 	return nil
 }
 
-func (b *builder) home() string { return lookupEnv(b.req.Environ, "HOME") }
+func (b *builder) home() string {
+	return cmp.Or(b.req.Home, lookupEnv(b.req.Environ, "HOME"))
+}
 
 // base lays out the system places.
 func (b *builder) base() {
 	tmp := b.iso.Resources.TmpMB
 	b.fixed = append(b.fixed,
-		Mount{Kind: kindRoot, Source: "/", Target: "/", Why: "the system, read-only"},
-		Mount{Kind: kindProc, Target: "/proc"})
-	if b.iso.Network == bawn.NetworkNone {
-		b.fixed = append(b.fixed, Mount{Kind: kindSysfs, Target: "/sys"})
+		Mount{Kind: KindRoot, Source: "/", Target: "/", Why: "the system, read-only"},
+		Mount{Kind: KindProc, Target: "/proc"})
+	if ownNetwork(b.iso) {
+		b.fixed = append(b.fixed, Mount{Kind: KindSysfs, Target: "/sys"})
 	}
-	b.fixed = append(b.fixed, Mount{Kind: kindDev, Target: "/dev", SizeMB: tmp, Devices: b.devices()})
+	b.fixed = append(b.fixed, Mount{Kind: KindDev, Target: "/dev", SizeMB: tmp, Devices: b.devices()})
 	for _, place := range []string{"/tmp", "/var/tmp"} {
 		if f, ok := b.facts.Lookup(place); ok && f.Dir && f.Real == place {
-			b.fixed = append(b.fixed, Mount{Kind: kindTmpfs, Target: place, SizeMB: tmp, Mode: 0o1777})
+			b.fixed = append(b.fixed, b.temporary(place))
 		}
 	}
 	if f, ok := b.facts.Lookup("/run"); ok && f.Dir {
-		b.fixed = append(b.fixed, Mount{Kind: kindTmpfs, Target: "/run", SizeMB: tmp, Mode: 0o755, Make: runDirs(b.inside())})
+		b.fixed = append(b.fixed, Mount{Kind: KindTmpfs, Target: "/run", SizeMB: tmp, Mode: 0o755, Make: runDirs(b.inside())})
 	}
 	hidden := systemHidden
 	if b.facts.UID == 0 {
@@ -266,8 +343,31 @@ func (b *builder) base() {
 		hideFile(&b.fixed, e.File, "the system's own")
 	}
 	if b.iso.Network == bawn.NetworkFull && b.facts.Resolver != "" {
-		b.mounts = append(b.mounts, Mount{Kind: kindBindRO, Source: b.facts.Resolver, Target: b.facts.Resolver, File: true, Why: "name resolution"})
+		b.mounts = append(b.mounts, Mount{Kind: KindBindRO, Source: b.facts.Resolver, Target: b.facts.Resolver, File: true, Why: "name resolution"})
 	}
+}
+
+// temporary is the mount of /tmp or /var/tmp: an empty place, unless the
+// request shares a /tmp.
+func (b *builder) temporary(place string) Mount {
+	if f, ok := b.facts.Lookup(b.req.Tmp); ok && place == "/tmp" && b.req.Tmp != "" {
+		return Mount{Kind: KindBind, Source: f.Real, Target: place, Why: "shared by the session's zones", ID: f.ID}
+	}
+	return Mount{Kind: KindTmpfs, Target: place, SizeMB: b.iso.Resources.TmpMB, Mode: 0o1777}
+}
+
+// checkTmp refuses a shared /tmp that is none.
+func (b *builder) checkTmp() error {
+	if b.req.Tmp == "" {
+		return nil
+	}
+	if f, ok := b.facts.Lookup(b.req.Tmp); !ok || !f.Dir || !path.IsAbs(b.req.Tmp) {
+		return fmt.Errorf("a shared /tmp at %q: want a directory, by its absolute path", b.req.Tmp)
+	}
+	if f, ok := b.facts.Lookup("/tmp"); !ok || !f.Dir || f.Real != "/tmp" {
+		return fmt.Errorf("a shared /tmp: %q is no directory here, or a link", "/tmp")
+	}
+	return nil
 }
 
 func (b *builder) inside() int {
@@ -296,7 +396,7 @@ var rootSecrets = []string{
 	"/sys/kernel/debug", "/sys/kernel/tracing", "/sys/fs/bpf", "/sys/fs/pstore",
 }
 
-// devices are the ones asked for, beyond the minimal set.
+// devices are the minimal set, as far as it is there, and those asked for.
 func (b *builder) devices() []string {
 	var list []string
 	for _, d := range append([]string{"null", "zero", "full", "random", "urandom", "tty"}, b.iso.Devices...) {
@@ -307,8 +407,23 @@ func (b *builder) devices() []string {
 	return list
 }
 
+// checkDevices refuses names that are not given to a session, whoever has asked
+// for them, and those that are not there.
+func (b *builder) checkDevices() error {
+	for _, d := range b.iso.Devices {
+		if !devices.Allowed(d) {
+			return fmt.Errorf("device %q is none of the kinds that a session may have", d)
+		}
+		if _, ok := b.facts.Lookup("/dev/" + d); !ok {
+			return fmt.Errorf("device %q does not exist; leave it out", d)
+		}
+	}
+	return nil
+}
+
 // hide covers a path with something empty, if it is there.
 func (b *builder) hide(list *[]Mount, p, why string) {
+	b.hidden = append(b.hidden, p)
 	if f, ok := b.facts.Lookup(p); ok {
 		hideFile(list, f, why)
 	} else {
@@ -339,9 +454,9 @@ func (b *builder) unborn() []string {
 }
 
 func hideFile(list *[]Mount, f File, why string) {
-	kind := kindHide
+	kind := KindHide
 	if f.Dir {
-		kind = kindHideDir
+		kind = KindHideDir
 	}
 	*list = append(*list, Mount{Kind: kind, Target: f.Real, Why: why})
 }
@@ -378,14 +493,14 @@ func (b *builder) mount(m bawn.Mount) error {
 	}
 	switch m.Access {
 	case bawn.Private:
-		b.mounts = append(b.mounts, Mount{Kind: kindTmpfs, Target: f.Real, SizeMB: b.iso.Resources.TmpMB, Mode: 0o700, Why: m.Why})
+		b.mounts = append(b.mounts, Mount{Kind: KindTmpfs, Target: f.Real, SizeMB: b.iso.Resources.TmpMB, Mode: 0o700, Why: m.Why})
 	case bawn.ReadOnly:
-		b.mounts = append(b.mounts, Mount{Kind: kindBindRO, Source: f.Real, Target: f.Real, Why: m.Why, File: !f.Dir, id: f.ID})
+		b.mounts = append(b.mounts, Mount{Kind: KindBindRO, Source: f.Real, Target: f.Real, Why: m.Why, File: !f.Dir, ID: f.ID})
 	case bawn.ReadWrite:
 		if f.Real == "/" {
 			return fmt.Errorf("%s: the whole file system can't be writable; name the directories", m.Why)
 		}
-		b.mounts = append(b.mounts, Mount{Kind: kindBind, Source: f.Real, Target: f.Real, Why: m.Why, File: !f.Dir, id: f.ID})
+		b.mounts = append(b.mounts, Mount{Kind: KindBind, Source: f.Real, Target: f.Real, Why: m.Why, File: !f.Dir, ID: f.ID})
 		b.writable = append(b.writable, f.Real)
 	}
 	return nil
@@ -403,8 +518,9 @@ func (b *builder) directory() (string, error) {
 
 // finish orders the mounts, outer ones first, drops what a later entry for
 // the same target replaces, protects what is there already below writable
-// places, and says what must be created on the way.
-func (b *builder) finish() []Mount {
+// places, adds the files of the request, and says what must be created on the
+// way.
+func (b *builder) finish() ([]Mount, error) {
 	byTarget := map[string]Mount{}
 	for _, m := range b.mounts {
 		byTarget[m.Target] = m
@@ -416,62 +532,35 @@ func (b *builder) finish() []Mount {
 	sort.Slice(list, func(i, j int) bool { return list[i].Target < list[j].Target })
 	b.writable = b.writable[:0]
 	for _, m := range list {
-		if m.Kind == kindBind && m.Why != whyPrivateCache {
+		if m.Kind == KindBind && m.Why != whyPrivateCache {
 			b.writable = append(b.writable, m.Target)
 		}
 	}
+	b.ways()
+	list = append(list, b.guarded(byTarget)...)
 	if b.iso.Protect {
 		list = append(list, b.present(byTarget)...)
-		sort.Strings(b.targets)
 	}
+	sort.Strings(b.targets)
+	// What is protected goes by its place too: mounted last it would uncover what
+	// is hidden below it.
+	slices.SortStableFunc(list, func(x, y Mount) int { return strings.Compare(x.Target, y.Target) })
+	list = slices.CompactFunc(list, func(x, y Mount) bool { return x.Target == y.Target })
 	all := append(slices.Clip(b.fixed), list...)
+	files, err := b.files(all)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, files...)
 	makeTargets(all)
-	return all
-}
-
-// makeTargets fills Make: what has to be created below an empty place before
-// a mount inside it has a target.
-func makeTargets(all []Mount) {
-	for i := range all {
-		m := &all[i]
-		outer := ""
-		for _, o := range all[:i] {
-			if below(m.Target, o.Target) && o.Kind != kindRoot && len(o.Target) > len(outer) {
-				outer = o.Target
-			}
-		}
-		if k := kindAt(all[:i], outer); outer == "" || (k != kindTmpfs && k != kindHideDir) {
-			continue
-		}
-		for p := m.Target; p != outer; p = path.Dir(p) {
-			m.Make = append([]string{p}, m.Make...)
-		}
-	}
-	for i := range all { // a hidden directory that holds something must be able to
-		if all[i].Kind == kindHideDir && holds(all[i+1:], all[i].Target) {
-			all[i].Kind, all[i].Mode, all[i].SizeMB = kindTmpfs, 0o755, 1
-		}
-	}
-}
-
-func kindAt(mounts []Mount, target string) string {
-	for i := len(mounts) - 1; i >= 0; i-- {
-		if mounts[i].Target == target {
-			return mounts[i].Kind
-		}
-	}
-	return ""
-}
-
-func holds(mounts []Mount, dir string) bool {
-	return slices.ContainsFunc(mounts, func(m Mount) bool { return below(m.Target, dir) })
+	return all, nil
 }
 
 // landlock lists the places that Landlock leaves writable.
 func landlockWritable(mounts []Mount) []string {
 	list := []string{"/dev"}
 	for _, m := range mounts {
-		if m.Kind == kindTmpfs || m.Kind == kindBind {
+		if m.Kind == KindTmpfs || m.Kind == KindBind {
 			list = append(list, m.Target)
 		}
 	}

@@ -1,10 +1,7 @@
 package native
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
-	"flag"
 	"os"
 	"path"
 	"path/filepath"
@@ -12,13 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/testenv/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden plans")
 
 // machine is a made-up host: absolute paths, directories ending in a slash,
 // links as "from -> to".
@@ -40,7 +34,7 @@ func (m machine) find(p string) (File, bool) {
 
 func (m machine) facts(uid int) Facts {
 	return Facts{
-		UID: uid, GID: uid, NobodyUID: 65534, NobodyGID: 65534, LandlockABI: 7, Lookup: m.find,
+		UID: uid, GID: uid, NobodyUID: 65534, NobodyGID: 65534, LandlockABI: 7, IPv6: true, Lookup: m.find,
 		Present: func(dir string, names []string) []Entry {
 			var list []Entry
 			for _, n := range names {
@@ -87,10 +81,11 @@ func (m machine) facts(uid int) Facts {
 
 var laptop = machine{
 	"/", "/tmp/", "/var/tmp/", "/run/", "/etc/shadow", "/etc/bawn/", "/proc/acpi/", "/proc/kpagecount", "/sys/firmware/", "/sys/fs/cgroup/",
-	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/nvidia0",
+	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/nvidia0", "/dev/sda", "/dev/shm/",
 	"/home/ada/", "/home/ada/.ssh/", "/home/ada/.netrc", "/home/ada/.config/", "/home/ada/.config/gh/", "/home/ada/.config/bawn/", "/home/ada/.aws -> /mnt/stick/aws", "/mnt/stick/aws/",
 	"/home/ada/.cache/", "/home/ada/.cache/bawn/private/x/home%ada%.cache/", "/home/ada/.local/state/bawn/",
-	"/home/ada/p/", "/home/ada/p/.git/", "/home/ada/p/.git/hooks/", "/home/ada/p/.git/config", "/home/ada/p/.vscode/", "/home/ada/p/sub/",
+	"/home/ada/.local/state/bawn/s/", "/home/ada/.local/state/bawn/s/ca.pem",
+	"/home/ada/p/", "/home/ada/p/.git/", "/home/ada/p/.git/hooks/", "/home/ada/p/.git/config", "/home/ada/p/.vscode/", "/home/ada/p/.vscode/settings.json", "/home/ada/p/sub/",
 	"/home/ada/l/", "/home/ada/l/.git", "/home/ada/l/store/", "/home/ada/l/store/hooks/", "/home/ada/l/store/config", "/home/ada/l/store/hooks/pre-push -> /home/ada/l/bin/push", "/home/ada/l/bin/push",
 	"/home/ada/l/.envrc -> /home/ada/l/env/dev", "/home/ada/l/env/dev", "/home/ada/l/.vscode -> /home/ada/l/tools/vs", "/home/ada/l/.claude -> /srv/data", "/home/ada/l/.config -> /home/ada/l/conf", "/home/ada/l/conf/",
 	"/home/ada/l/dev/", "/home/ada/l/dev/tool",
@@ -126,6 +121,16 @@ func TestPlanGolden(t *testing.T) {
 			iso.Mounts = append(iso.Mounts, bawn.Mount{Path: "/srv/data", Access: bawn.ReadWrite, Why: "--rw"},
 				bawn.Mount{Path: "/home/ada/p/sub", Access: bawn.ReadOnly, Why: "--ro"}, bawn.Mount{Path: "/etc/shadow", Access: bawn.Hidden, Why: "--deny"})
 		}},
+		"hosts by name, and files": {1000, func(r *sandbox.Request) {
+			r.Session.Isolation.Network, r.Relay = bawn.NetworkAllowlist, true
+			r.HostPorts = []uint16{6379, 5432, 5432}
+			r.SetEnv = []string{"SSL_CERT_FILE=/run/bawn/ca.pem", "PWD=/x"}
+			r.Files = []sandbox.File{
+				{Source: "/home/ada/.local/state/bawn/s/ca.pem", Target: "/run/bawn/ca.pem"}, {Source: "/home/ada/.local/state/bawn/s/", Target: "/run/bawn/s"},
+				{Source: "/home/ada/.local/state/bawn/s/ca.pem", Target: "/home/ada/.netrc"}, {Source: "/home/ada/.local/state/bawn/s/ca.pem", Target: "/home/ada/.config/gh/hosts.yml"},
+				{Source: "/home/ada/.local/state/bawn/s/ca.pem", Target: "/home/ada/.aws/new/credentials"}, {Source: "/home/ada/.local/state/bawn/s/ca.pem", Target: "/home/ada/p/.git/config"},
+			}
+		}},
 		"below tmp, read-only": {1000, func(r *sandbox.Request) {
 			r.Session.Isolation.Workspace, r.Dir = "/tmp/p", "/tmp/p"
 			r.Session.Isolation.Mounts[0] = bawn.Mount{Path: "/tmp/p", Access: bawn.ReadOnly, Why: "workspace"}
@@ -143,34 +148,12 @@ func TestPlanGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			req := plain("/home/ada/p")
 			c.change(&req)
-			p, err := makePlan(req, laptop.facts(c.uid))
+			p, err := Layout(req, laptop.facts(c.uid))
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name, p)
+			golden.JSON(t, filepath.Join("testdata", "plan", strings.ReplaceAll(name, " ", "-")+".golden"), p)
 		})
-	}
-}
-
-func golden(t *testing.T, name string, p *Plan) {
-	t.Helper()
-	got, err := json.MarshalIndent(p, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got = append(got, '\n')
-	file := filepath.Join("testdata", "plan", strings.ReplaceAll(name, " ", "-")+".golden")
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%v; the plan differs (-want +got; -update rewrites it):\n%s", err, cmp.Diff(string(want), string(got)))
 	}
 }
 
@@ -178,7 +161,7 @@ func golden(t *testing.T, name string, p *Plan) {
 func TestForgedWorktreeGivesNothing(t *testing.T) {
 	for ws, want := range map[string]bool{"/home/ada/wt": true, "/home/ada/forged": false} {
 		req := plain(ws)
-		p, err := makePlan(req, laptop.facts(1000))
+		p, err := Layout(req, laptop.facts(1000))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,11 +183,14 @@ func TestPlanRefuses(t *testing.T) {
 		},
 		"an unknown name":     func(r *sandbox.Request) { r.Open = []string{"gihub"} },
 		"an absent directory": func(r *sandbox.Request) { r.Dir = "/home/ada/none" },
+		"an absent device":    func(r *sandbox.Request) { r.Session.Isolation.Devices = []string{"nvidia1"} },
+		"a disk":              func(r *sandbox.Request) { r.Session.Isolation.Devices = []string{"nvidia0", "sda"} },
+		"a directory":         func(r *sandbox.Request) { r.Session.Isolation.Devices = []string{"shm"} },
 	}
 	for name, change := range cases {
 		req := plain("/home/ada/p")
 		change(&req)
-		if p, err := makePlan(req, laptop.facts(1000)); err == nil {
+		if p, err := Layout(req, laptop.facts(1000)); err == nil {
 			t.Errorf("%s: got a plan %+v", name, p)
 		}
 	}
@@ -244,5 +230,35 @@ func TestNegotiateNamesEverythingUnmet(t *testing.T) {
 		bawn.Capability{Attribute: sandbox.NetAllow, Strength: bawn.Partly}, bawn.Capability{Attribute: sandbox.LimitMemory, Strength: bawn.Enforced})})
 	if err != nil || len(partly) != 1 || partly[0].Attribute != sandbox.NetAllow {
 		t.Errorf("one in part: got %v, %v", partly, err)
+	}
+}
+
+// TestNothingUncoversWhatIsHidden: of two mounts the one further in comes later,
+// so that no protected directory brings back what is hidden below it.
+func TestNothingUncoversWhatIsHidden(t *testing.T) {
+	req := plain("/home/ada/p")
+	iso := &req.Session.Isolation
+	for _, hidden := range []string{"/home/ada/p/.vscode/settings.json", "/home/ada/p/sub"} {
+		iso.Mounts = append(iso.Mounts, bawn.Mount{Path: hidden, Access: bawn.Hidden, Why: "--deny"})
+	}
+	req.Guarded = []string{"/home/ada/p/.vscode"}
+	p, err := Layout(req, laptop.facts(1000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hides := 0
+	for i, m := range p.Mounts {
+		if m.Kind != KindHide && m.Kind != KindHideDir || m.Why != "--deny" {
+			continue
+		}
+		hides++
+		for _, later := range p.Mounts[i+1:] {
+			if later.Kind != KindHide && (below(m.Target, later.Target) || m.Target == later.Target) {
+				t.Errorf("%s covers %s, which is hidden", later.Target, m.Target)
+			}
+		}
+	}
+	if hides != 2 {
+		t.Errorf("%d are hidden; want 2", hides)
 	}
 }

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,12 +27,22 @@ func here() (string, bool) {
 	return boot + separator + groups + separator + strconv.Itoa(os.Geteuid()) + separator, err1 == nil && err2 == nil
 }
 
-// probe returns what control groups can do here, from the cache if it knows.
-// A cache that can't be read or written costs time, nothing else.
-func probe(cache string) cgroup.Support {
+// support is what was found out by trying.
+type support struct {
+	groups cgroup.Support
+	net    netSupport
+	spaces spaceSupport
+}
+
+// try finds it out.
+func try() support { return support{cgroup.Probe(), probeNetwork(), probeSpaces()} }
+
+// probe returns what this machine can do, from the cache if it knows. A cache
+// that can't be read or written costs time, nothing else.
+func probe(cache string) support {
 	now, known := here()
 	if cache == "" || !known {
-		return cgroup.Probe()
+		return try()
 	}
 	if text, err := cgroup.ReadFile(cache); err == nil {
 		if rest, ok := strings.CutPrefix(text, now); ok {
@@ -40,7 +51,7 @@ func probe(cache string) cgroup.Support {
 			}
 		}
 	}
-	s := cgroup.Probe()
+	s := try()
 	if os.MkdirAll(filepath.Dir(cache), 0o700) == nil {
 		_ = atomicfile.Write(cache, []byte(now+formatSupport(s)), 0o600)
 	}
@@ -48,27 +59,36 @@ func probe(cache string) cgroup.Support {
 }
 
 // formatSupport writes what parseSupport reads.
-func formatSupport(s cgroup.Support) string {
+func formatSupport(s support) string {
 	var fields []string
-	for _, c := range []cgroup.Controller{s.Memory, s.PIDs, s.CPU} {
+	for _, c := range []cgroup.Controller{s.groups.Memory, s.groups.PIDs, s.groups.CPU} {
 		fields = append(fields, c.Name, strconv.Itoa(c.Version), c.Dir, c.Partly, c.Why, c.Remedy)
 	}
-	return strings.Join(fields, separator)
+	n, own := s.net, s.spaces
+	return strings.Join(append(fields, strconv.FormatBool(n.ok), strconv.FormatBool(n.ipv6), n.err, n.fix, strconv.FormatBool(own.ok), own.err, own.fix), separator)
 }
 
-func parseSupport(text string) (s cgroup.Support, ok bool) {
+func parseSupport(text string) (s support, ok bool) {
 	fields := strings.Split(text, separator)
-	if len(fields) != 18 {
+	if len(fields) != 25 {
 		return s, false
 	}
-	for i, c := range []*cgroup.Controller{&s.Memory, &s.PIDs, &s.CPU} {
+	for i, c := range []*cgroup.Controller{&s.groups.Memory, &s.groups.PIDs, &s.groups.CPU} {
 		f := fields[6*i:]
 		version, err := strconv.Atoi(f[1])
 		if err != nil {
-			return cgroup.Support{}, false
+			return support{}, false
 		}
 		*c = cgroup.Controller{Name: f[0], Version: version, Dir: f[2], Partly: f[3], Why: f[4], Remedy: f[5]}
 	}
+	can, err1 := strconv.ParseBool(fields[18])
+	ipv6, err2 := strconv.ParseBool(fields[19])
+	own, err3 := strconv.ParseBool(fields[22])
+	if errors.Join(err1, err2, err3) != nil {
+		return support{}, false
+	}
+	s.net = netSupport{ok: can, ipv6: ipv6, err: fields[20], fix: fields[21]}
+	s.spaces = spaceSupport{ok: own, err: fields[23], fix: fields[24]}
 	return s, true
 }
 
@@ -91,6 +111,10 @@ func sweep(cache string) {
 	}
 	_, _ = cgroup.Sweep() // the next one tries again
 }
+
+// Sweep removes the control groups of Bawns that were killed, at most once a
+// minute. It is for the end of a session of another provider.
+func (p *Provider) Sweep() { sweep(p.probeCache) }
 
 // due reports whether stamp was last written longer than pause ago, and writes
 // it then.

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
 )
 
@@ -16,17 +14,17 @@ import (
 func TestProbeIsKept(t *testing.T) {
 	cache := filepath.Join(t.TempDir(), "bawn", "probe")
 	first := probe(cache)
-	if got := probe(cache); !cmp.Equal(got, first) {
-		t.Errorf("second look: %s", cmp.Diff(first, got))
+	if got := probe(cache); got != first {
+		t.Errorf("second look: got %v, want %v", got, first)
 	}
 	now, ok := here()
 	if !ok {
 		t.Fatal("this machine can't be told from others")
 	}
-	said := cgroup.Support{Memory: cgroup.Controller{Name: "memory", Version: 2, Dir: "/d", Partly: "swap"}, PIDs: cgroup.Controller{Name: "pids", Why: "because", Remedy: "wait"}}
+	said := support{cgroup.Support{Memory: cgroup.Controller{Name: "memory", Version: 2, Dir: "/d", Partly: "swap"}, PIDs: cgroup.Controller{Name: "pids", Why: "because", Remedy: "wait"}}, netSupport{err: "no nftables", fix: "load it"}, spaceSupport{err: "closed", fix: "open them"}}
 	for _, c := range []struct {
 		text string
-		want cgroup.Support
+		want support
 	}{
 		{now + formatSupport(said), said},
 		{"another boot" + now + formatSupport(said), first},
@@ -36,20 +34,20 @@ func TestProbeIsKept(t *testing.T) {
 		if err := os.WriteFile(cache, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := probe(cache); !cmp.Equal(got, c.want) {
-			t.Errorf("%q: %s", c.text, cmp.Diff(c.want, got))
+		if got := probe(cache); got != c.want {
+			t.Errorf("%q: got %v, want %v", c.text, got, c.want)
 		}
 	}
 }
 
 func FuzzParseSupport(f *testing.F) {
-	f.Add(formatSupport(cgroup.Support{}))
-	f.Add(formatSupport(cgroup.Support{CPU: cgroup.Controller{Name: "cpu", Version: 1, Dir: "/x", Why: "y"}}))
+	f.Add(formatSupport(support{}))
+	f.Add(formatSupport(support{cgroup.Support{CPU: cgroup.Controller{Name: "cpu", Version: 1, Dir: "/x", Why: "y"}}, netSupport{ok: true, ipv6: true}, spaceSupport{ok: true}}))
 	f.Add("memory\x001")
 	f.Fuzz(func(t *testing.T, text string) {
 		s, ok := parseSupport(text)
 		if !ok {
-			if s != (cgroup.Support{}) {
+			if s != (support{}) {
 				t.Errorf("refused, and still %+v", s)
 			}
 			return

@@ -45,6 +45,7 @@ var protectedNames = []string{
 	".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".devcontainer.json", ".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".gdbinit", ".lldbinit",
 	// Agents: hooks, MCP servers, permissions.
 	".claude", ".claude.json", ".codex", ".gemini", ".cursor", ".opencode", ".qwen", ".copilot", ".cline", ".windsurf", ".kiro", ".roo", ".continue", ".aider.conf.yml", ".mcp.json", ".bawn",
+	".pi", ".amp", ".crush.json", "crush.json", ".opencode.json", "opencode.json", "opencode.jsonc", ".clinerules", ".agents",
 	// Programs that run on entering a directory or on a commit.
 	".envrc", ".husky", ".githooks",
 	// Shells and git.
@@ -70,6 +71,9 @@ type protector struct {
 	// targets are where protected names lead that are links, absolute, be
 	// they there or not.
 	targets []string
+	guarded []string // what the agent obeys, absolute, be it there or not
+	owned   []string // files, absolute, whose names are not protected
+	caches  []string // absolute, mounts of their own: no host's program works in there, and nothing is moved out
 	only    []string // where nothing else confines writes: the places they may go
 	names   map[string]bool
 	below   map[string]map[string]bool
@@ -124,13 +128,22 @@ func (p *protector) rule(op operation, abs string, isDir bool) (ruling, string) 
 	if touches(p.targets, op, path.Clean(abs)) {
 		return rulingDeny, "protected:target of a link"
 	}
+	if touches(p.guarded, op, path.Clean(abs)) {
+		return rulingDeny, RuleGuarded
+	}
+	if slices.Contains(p.owned, path.Clean(abs)) && !isDir && op != opSymlink {
+		return rulingAllow, ""
+	}
 	return p.byName(op, abs, isDir)
 }
+
+// RuleGuarded is the rule by which what an agent obeys stays as it is.
+const RuleGuarded = "protected:agent"
 
 // byName is rule as far as it goes by how the path is spelled.
 func (p *protector) byName(op operation, abs string, isDir bool) (ruling, string) {
 	rel, ok := p.relative(abs)
-	if !ok {
+	if !ok || slices.ContainsFunc(p.caches, func(dir string) bool { return below(path.Clean(abs), dir) }) {
 		return rulingAllow, ""
 	}
 	parts := p.parts(rel)
@@ -336,4 +349,19 @@ func opRulingForWorktree(op operation) operation {
 		return opLinkTo
 	}
 	return op
+}
+
+// ProtectedNames lists the built-in names of K6, for providers that have no
+// supervisor: a name at any depth of a writable place, or one below another,
+// such as ".github/hooks". That of git's own directory is not among them: what
+// it holds is ruled on part by part.
+func ProtectedNames() []string {
+	list := slices.Clone(protectedNames)
+	for dir, entries := range protectedBelow {
+		for _, e := range entries {
+			list = append(list, dir+"/"+e)
+		}
+	}
+	slices.Sort(list)
+	return list
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,7 +15,6 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
 	"github.com/bawn-dev/bawn/internal/linux/landlock"
-	"github.com/bawn-dev/bawn/internal/linux/rawproc"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
@@ -22,17 +22,22 @@ import (
 type Provider struct {
 	facts      Facts
 	support    cgroup.Support
+	net        netSupport
+	spaces     spaceSupport
 	probeCache string
+	embryo     *Embryo
+	early      chan *birth // what Prepare has begun, and nobody has taken
 }
 
-// New looks at this machine. What control groups can do takes a trial; where
-// probeCache names a file, the outcome is kept there until the machine is
-// booted again. A stale outcome only makes Start fail.
+// New looks at this machine. What control groups and network namespaces can do
+// takes a trial; where probeCache names a file, the outcome is kept there until
+// the machine is booted again. A stale outcome only makes Start fail.
 func New(probeCache string) *Provider {
-	p := &Provider{support: probe(probeCache), probeCache: probeCache}
+	found := probe(probeCache)
+	p := &Provider{support: found.groups, net: found.net, spaces: found.spaces, probeCache: probeCache, early: make(chan *birth, 1)}
 	abi, _ := landlock.ABI()
 	p.facts = Facts{
-		UID: os.Geteuid(), GID: os.Getegid(), LandlockABI: abi,
+		UID: os.Geteuid(), GID: os.Getegid(), LandlockABI: abi, IPv6: p.net.ipv6,
 		Lookup: lookup, Present: present, Follow: follow, Links: linksIn, ReadFile: readSmall, Resolver: resolver(),
 	}
 	if p.facts.UID == 0 {
@@ -45,20 +50,39 @@ func New(probeCache string) *Provider {
 // Name returns "native".
 func (*Provider) Name() string { return Name }
 
+// Abilities says that all is there: the mounts are the session's own.
+func (*Provider) Abilities() sandbox.Abilities { return sandbox.Abilities{Door: true, Split: true} }
+
 // Plan makes a plan without touching anything. It errs with a
 // *sandbox.MismatchError when the isolation asks for more than can be
 // enforced here.
 func (p *Provider) Plan(req sandbox.Request) (sandbox.Plan, error) {
+	p = p.again(req.Session.Isolation)
 	partly, err := sandbox.Negotiate(req.Session.Isolation, p)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := makePlan(req, p.facts)
+	plan, err := Layout(req, p.facts)
 	if err != nil {
 		return nil, err
 	}
 	plan.InPart = partly
 	return plan, nil
+}
+
+// again looks once more whether a network that is asked for can be had, where
+// it could not: a remedy may have been applied since.
+func (p *Provider) again(iso bawn.Isolation) *Provider {
+	if iso.Network != bawn.NetworkAllowlist || p.net.ok {
+		return p
+	}
+	now := *p
+	now.net = probeNetwork()
+	now.facts.IPv6 = now.net.ipv6
+	if now.net.ok {
+		forget(p.probeCache)
+	}
+	return &now
 }
 
 // Start carries a plan out.
@@ -105,26 +129,12 @@ func own(plan sandbox.Plan) (*Plan, error) {
 	return n, nil
 }
 
-// start makes what the plan says, and has first started in it if there is one.
-func (p *Provider) start(n *Plan, first *rawproc.Command, onDenial func(sandbox.Denial)) (*guest, error) {
-	group, err := p.group(n)
-	if err != nil {
-		forget(p.probeCache)
-		return nil, &StartError{err, "try again; \"bawn doctor\" shows what this machine can limit"}
-	}
-	g, err := start(n, group, first, onDenial)
-	if err != nil {
-		if group != nil {
-			group.Remove()
-		}
-		return nil, explain(err)
-	}
-	g.probeCache = p.probeCache
-	return g, nil
-}
+// Facts are those of this machine, for Layout.
+func (p *Provider) Facts() Facts { return p.facts }
 
-// group makes the control group for the limits that one can enforce here.
-func (p *Provider) group(n *Plan) (*cgroup.Group, error) {
+// Group makes the control group for the limits of a plan that one can enforce
+// here; nil where there is none to make. The caller removes it.
+func (p *Provider) Group(n *Plan) (*cgroup.Group, error) {
 	var l cgroup.Limits
 	if p.support.Memory.Version > 0 {
 		l.MemoryMB = n.Limits.MemoryMB
@@ -156,7 +166,8 @@ func lookup(p string) (File, bool) {
 	if err != nil {
 		return File{}, false
 	}
-	return File{Real: real, Dir: st.Mode&unix.S_IFMT == unix.S_IFDIR, ID: Identity{st.Dev, st.Ino}}, true
+	kind := st.Mode & unix.S_IFMT
+	return File{Real: real, Dir: kind == unix.S_IFDIR, Socket: kind == unix.S_IFSOCK, ID: Identity{st.Dev, st.Ino}}, true
 }
 
 // present returns those of names that are in dir. What is plainly there costs
@@ -247,8 +258,12 @@ func nobody() (uid, gid int) {
 	return overflow, overflow
 }
 
-// Capabilities says what this provider enforces here.
-func (p *Provider) Capabilities() []bawn.Capability {
+// Capabilities says what this provider enforces here: nothing, where the sandbox
+// can't be made.
+func (p *Provider) Capabilities() []bawn.Capability { return p.spaces.unless(p.promised()) }
+
+// promised is what each mechanism is worth where the sandbox can be made.
+func (p *Provider) promised() []bawn.Capability {
 	yes := func(attribute, how string) bawn.Capability {
 		return bawn.Capability{Attribute: attribute, Strength: bawn.Enforced, How: how}
 	}
@@ -267,7 +282,7 @@ func (p *Provider) Capabilities() []bawn.Capability {
 		yes(sandbox.Terminal, "new session, own pseudo-terminal, TIOCSTI and TIOCLINUX refused"),
 		yes(sandbox.NetNone, "empty network namespace"),
 		yes(sandbox.NetFull, "the host's network"),
-		{Attribute: sandbox.NetAllow, Why: "egress by name is not part of this version", Remedy: "use --net none or --net full"},
+		p.net.capability(),
 		limit(sandbox.LimitMemory, p.support.Memory, "RLIMIT_DATA: each process by itself", bawn.Partly),
 		limit(sandbox.LimitPIDs, p.support.PIDs, "RLIMIT_NPROC in the user namespace", p.nproc()),
 		limit(sandbox.LimitCPU, p.support.CPU, "", bawn.Unenforced),
@@ -276,6 +291,12 @@ func (p *Provider) Capabilities() []bawn.Capability {
 		yes(sandbox.LimitTime, "the whole session is killed"),
 		yes(sandbox.DevicesByName, "bound into a minimal /dev"),
 	}
+}
+
+// Limits says what each limit is worth here, whether or not the sandbox can be
+// made: for other engines, which hold a guest by the same means.
+func (p *Provider) Limits() []bawn.Capability {
+	return slices.DeleteFunc(p.promised(), func(c bawn.Capability) bool { return !strings.HasPrefix(c.Attribute, "limits.") })
 }
 
 // limit describes one limit: by control group, or else by something weaker.

@@ -35,3 +35,15 @@ func (*Provider) Plan(sandbox.Request) (sandbox.Plan, error) { return nil, sandb
 func (*Provider) Start(sandbox.Plan, func(sandbox.Denial)) (sandbox.Guest, error) {
 	return nil, sandbox.ErrUnsupported
 }
+
+// An Embryo can't exist on this system.
+type Embryo struct{}
+
+// Expect returns nil.
+func Expect() *Embryo { return nil }
+
+// Abandon does nothing.
+func (*Embryo) Abandon() {}
+
+// Adopt does nothing.
+func (*Provider) Adopt(*Embryo) {}

@@ -3,6 +3,7 @@ package native
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -59,7 +60,7 @@ func bindingOf(t *testing.T, fd int, dir string) binding {
 	if err1 != nil || err2 != nil {
 		t.Fatal(err1, err2)
 	}
-	return binding{sock, place{dir: at, name: "none"}}
+	return newBinding(sock, place{dir: at, name: "none"})
 }
 
 func unixSocket(t *testing.T) int {
@@ -76,5 +77,32 @@ func bindAt(t *testing.T, fd int, p string) {
 	t.Helper()
 	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: p}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestBelievedName: where the socket can't be asked what it is bound to, its name
+// counts only once it is bound, and not for what was there before.
+func TestBelievedName(t *testing.T) {
+	dir := t.TempDir()
+	host, own := unixSocket(t), unixSocket(t)
+	bindAt(t, host, filepath.Join(dir, "host"))
+	time.Sleep(20 * time.Millisecond) // the clock of files is a coarse one
+	named := func(name string) binding {
+		b := bindingOf(t, own, dir)
+		b.at.name = name
+		t.Cleanup(b.close)
+		return b
+	}
+	pretended, mine := named("host"), named("own")
+	if id, err := pretended.believed(); err != unix.ENOENT {
+		t.Errorf("a socket that is not bound is believed to be %+v, %v", id, err)
+	}
+	bindAt(t, own, filepath.Join(dir, "own"))
+	if id, err := pretended.believed(); err != unix.EACCES {
+		t.Errorf("an older socket is believed to be the new one: %+v, %v", id, err)
+	}
+	want, _, err := identify(unix.AT_FDCWD, filepath.Join(dir, "own"))
+	if id, berr := mine.believed(); err != nil || berr != nil || id != want {
+		t.Errorf("got %+v, %v, want %+v, %v", id, berr, want, err)
 	}
 }

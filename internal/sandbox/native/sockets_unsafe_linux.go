@@ -13,15 +13,17 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
-// sockets says which UNIX sockets a guest may connect to: those of its own.
-// Neither the network namespace nor a read-only mount keeps a process from
-// connecting to a socket that has a path.
+// sockets says which UNIX sockets a guest may connect to: those of its own,
+// and those that the plan shows it for that. Neither the network namespace nor
+// a read-only mount keeps a process from connecting to a socket that has a path.
 type sockets struct {
-	private    map[uint64]bool // st_dev of the session's own file systems
-	dir        string          // without mounts: the one directory of the session's own
-	bound      fileSet         // sockets of the session's elsewhere
-	binding    []binding       // those that the kernel had not bound yet when last looked at
-	ownNetwork bool            // abstract names are the session's own too
+	shown      map[string]Identity // of the host's, by their one path in the guest
+	private    map[uint64]bool     // st_dev of the session's own file systems
+	dir        string              // without mounts: the one directory of the session's own
+	bound      fileSet             // sockets of the session's elsewhere
+	binding    []binding           // those that the kernel had not bound yet when last looked at
+	ownNetwork bool                // abstract names are the session's own too
+	asRoot     bool                // other threads of this process have capabilities
 }
 
 // sockaddr is what a call brought, as bytes.
@@ -122,20 +124,32 @@ func (t target) connect() error { return rawConnect(t.sock, t.addr) }
 
 // socket copies the caller's descriptor; both then mean the same open file.
 func (c *call) socket(fd int) (int, error) {
+	pidfd, err := unix.PidfdOpen(int(c.TID), unix.PIDFD_THREAD)
+	if err == unix.EINVAL { // before Linux 6.9
+		pidfd, err = c.process()
+	}
+	if err != nil {
+		return -1, unix.EACCES
+	}
+	defer unix.Close(pidfd)
+	if err := c.valid(); err != nil { // it may be another thread's number by now
+		return -1, err
+	}
+	return unix.PidfdGetfd(pidfd, fd, 0)
+}
+
+// process opens the caller's thread group, which is all that pidfd_open(2) knows
+// of on older kernels: it is looked up in proc(5).
+func (c *call) process() (int, error) {
 	text, err := c.status("Tgid")
 	if err != nil {
 		return -1, err
 	}
 	pid, err := strconv.Atoi(text)
 	if err != nil {
-		return -1, unix.EACCES
+		return -1, err
 	}
-	pidfd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return -1, unix.EACCES
-	}
-	defer unix.Close(pidfd)
-	return unix.PidfdGetfd(pidfd, fd, 0)
+	return unix.PidfdOpen(pid, 0)
 }
 
 func rawConnect(sock int, to sockaddr) error {
@@ -176,7 +190,7 @@ func (c *call) unixTarget(t *target) error {
 	if err != nil {
 		return err
 	}
-	if !c.s.sockets.own(id, real) {
+	if !c.s.sockets.own(id, real) && !c.s.sockets.isShown(id, real) {
 		return c.deniedSocket(abs, "sockets:host")
 	}
 	return nil
@@ -191,6 +205,13 @@ func (s *sockets) own(id fileID, real string) bool {
 		s.binding = slices.DeleteFunc(s.binding, s.settle)
 	}
 	return s.bound[id]
+}
+
+// isShown reports whether a socket is the one that the plan shows at a path.
+// Its mount holds the inode, so that no other file gets that number.
+func (s *sockets) isShown(id fileID, real string) bool {
+	at, ok := s.shown[real]
+	return ok && at == Identity{id.dev, id.ino}
 }
 
 // close lets go of what was not bound to the end.
@@ -242,8 +263,9 @@ func (c *call) bind(fd int, addr, size uint64) error {
 		p.close()
 		return err
 	}
+	b := newBinding(sock, p)
 	err = c.proceed()
-	c.s.sockets.remember(binding{sock, p})
+	c.s.sockets.remember(b)
 	return err
 }
 
@@ -259,10 +281,37 @@ func (c *call) proceed() error {
 // made the guest's has.
 const siocUnixFile = 0x89e0
 
-// A binding is a socket whose bind(2) was let through, and where to.
+// A binding is a socket whose bind(2) was let through, where to, and when.
 type binding struct {
 	sock int
 	at   place
+	when unix.Timespec // as the times of files are told
+}
+
+// newBinding is a bind that is let through now.
+func newBinding(sock int, at place) binding {
+	b := binding{sock: sock, at: at}
+	_ = unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &b.when) // every kernel has it
+	return b
+}
+
+// believed returns what the socket's name leads to, once the socket is bound.
+// What is older than the call is not believed: it was renamed to that place
+// since, or was there already.
+func (b binding) believed() (fileID, error) {
+	at, err := unix.Getsockname(b.sock)
+	if err != nil {
+		return fileID{}, err
+	}
+	if name, ok := at.(*unix.SockaddrUnix); !ok || name.Name == "" || name.Name[0] == '@' { // none, or an abstract one
+		return fileID{}, unix.ENOENT
+	}
+	id, _, err := identify(b.at.dir, b.at.name)
+	born := unix.Timespec{Sec: id.sec, Nsec: id.nsec}
+	if err == nil && born != (unix.Timespec{}) && born.Nano() < b.when.Nano() {
+		err = unix.EACCES
+	}
+	return id, err
 }
 
 // maxBinding bounds the sockets that are looked at again: a bind that the
@@ -293,14 +342,24 @@ func (s *sockets) remember(b binding) {
 
 // settle keeps what the socket is bound to and lets go of it, if it is bound.
 func (s *sockets) settle(b binding) bool {
-	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(b.sock), siocUnixFile, 0)
+	fd, errno := b.file()
+	if errno == unix.EPERM && s.asRoot {
+		// This thread has no capability any more; others have, over the host's
+		// network too. What is opened can't be read or written.
+		asked := make(chan struct{})
+		go func() {
+			fd, errno = b.file()
+			close(asked)
+		}()
+		<-asked
+	}
 	id, _, err := fileID{}, uint32(0), error(errno)
 	switch errno {
 	case 0:
-		id, _, err = identify(int(fd), "")
-		unix.Close(int(fd))
+		id, _, err = identify(fd, "")
+		unix.Close(fd)
 	case unix.EPERM: // the host's network: believe the name
-		id, _, err = identify(b.at.dir, b.at.name)
+		id, err = b.believed()
 	}
 	if err != nil {
 		return false
@@ -308,6 +367,12 @@ func (s *sockets) settle(b binding) bool {
 	s.bound.add(id)
 	b.close()
 	return true
+}
+
+// file opens what the socket is bound to, as O_PATH.
+func (b binding) file() (int, unix.Errno) {
+	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(b.sock), siocUnixFile, 0)
+	return int(fd), errno
 }
 
 func (b binding) close() {
@@ -329,7 +394,11 @@ func (c *call) checkBind(name string) (place, error) {
 	if err != nil {
 		return place{}, named(err, unix.EADDRINUSE)
 	}
-	if _, err := c.check(opBind, p.abs, false); err != nil {
+	_, err = c.check(opBind, p.abs, false)
+	if _, there := p.stat(); err == nil && there == nil {
+		err = unix.EADDRINUSE
+	}
+	if err != nil {
 		p.close()
 		return place{}, err
 	}

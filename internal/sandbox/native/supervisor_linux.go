@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -30,14 +31,17 @@ type supervisor struct {
 	repos    *repositories
 	sockets  *sockets
 	targets  []string // where something is mounted in the guest
-	fileSize int64    // bytes of the largest file, or 0
+	devices  map[uint64]bool
+	fileSize int64 // bytes of the largest file, or 0
+	uid, gid int   // who the guest is on the host, where that is not the caller
 	onDenial func(sandbox.Denial)
 	wait     sync.WaitGroup
 	stop     chan struct{} // closed when the session ends
 	later    atomic.Int32  // calls that wait, at most maxLater
+	idle     chan detached // to threads that have answered one
 }
 
-// maxLater is how many calls may wait at a time, each on a thread of its own.
+// maxLater is how many calls may wait at a time, each on a thread.
 // More fail with EAGAIN.
 const maxLater = 256
 
@@ -65,11 +69,10 @@ var errAnswered = errors.New("answered")
 // back to the runtime.
 func (s *supervisor) run() {
 	s.wait.Add(1)
-	go func() {
+	go onOwnThread(func() {
 		defer s.wait.Done()
 		defer s.sockets.close()
-		runtime.LockOSThread()
-		if err := restrictThread(); err != nil {
+		if err := s.restrictThread(); err != nil {
 			s.listener.Close() // every supervised call fails from now on
 			return
 		}
@@ -85,18 +88,54 @@ func (s *supervisor) run() {
 			}
 			s.answer(&call{Call: &n, s: s, buf: buf})
 		}
-	}()
+	})
 }
 
-// restrictThread takes from the calling thread what a guest has not: root's
-// capabilities, which would override file modes. It also gives the thread a
-// umask of its own.
-func restrictThread() error {
+// onOwnThread calls f on a thread that is never given back to the runtime, and
+// is not the process's first: whom others take this process for, and who may
+// send it signals, goes by that one (kill(2), proc(5)).
+func onOwnThread(f func()) {
+	runtime.LockOSThread()
+	if unix.Gettid() != unix.Getpid() {
+		f()
+		return
+	}
+	taken := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		close(taken)
+		f()
+	}()
+	<-taken // until then nobody else gets this thread
+	runtime.UnlockOSThread()
+}
+
+// restrictThread makes the guest's user of the calling thread, and takes from it
+// what a guest has not: root's capabilities, which would override file modes. It
+// also gives the thread a umask of its own.
+func (s *supervisor) restrictThread() error {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return err
 	}
+	if s.uid != unix.Geteuid() || s.gid != unix.Getegid() {
+		if err := becomeThread(s.uid, s.gid); err != nil {
+			return err
+		}
+	}
 	h := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	return unix.Capset(h, &(&[2]unix.CapUserData{})[0])
+}
+
+// becomeThread makes another user of the calling thread alone, without further
+// groups. The C library's functions of these names change every thread.
+func becomeThread(uid, gid int) error {
+	u, g := uintptr(uid), uintptr(gid)
+	for _, call := range [][4]uintptr{{unix.SYS_SETGROUPS, 0, 0, 0}, {unix.SYS_SETRESGID, g, g, g}, {unix.SYS_SETRESUID, u, u, u}} {
+		if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
+			return errno
+		}
+	}
+	return nil
 }
 
 // answer decides one call.
@@ -131,19 +170,58 @@ func (c *call) detach(f func(*call) error) error {
 		return unix.EAGAIN
 	}
 	n := *c.Call
-	c.s.wait.Add(1)
-	go func() {
-		defer c.s.wait.Done()
-		defer c.s.later.Add(-1)
-		runtime.LockOSThread()
-		later := &call{Call: &n, s: c.s, buf: new(buffers)}
-		err := restrictThread()
-		if err == nil {
-			err = f(later)
-		}
-		later.reply(err)
-	}()
+	d := detached{&call{Call: &n, s: c.s}, f}
+	select {
+	case c.s.idle <- d:
+	default:
+		c.s.wait.Add(1)
+		go onOwnThread(d.run)
+	}
 	return errAnswered
+}
+
+// idleThread is how long a thread waits for a further call: to make one costs
+// more than most calls do.
+const idleThread = time.Second
+
+// detached is a call and what answers it.
+type detached struct {
+	*call
+	f func(*call) error
+}
+
+// run answers d, and further calls as they come, on a thread of its own.
+func (d detached) run() {
+	s := d.s
+	defer s.wait.Done()
+	restricted := s.restrictThread()
+	buf := new(buffers)
+	for more := true; more; {
+		err := restricted
+		if d.buf = buf; err == nil {
+			err = d.f(d.call)
+		}
+		d.reply(err)
+		s.later.Add(-1)
+		if restricted != nil {
+			return // another thread may succeed
+		}
+		d, more = s.next()
+	}
+}
+
+// next waits for a call to be answered later. It reports false when none has
+// come for a while, or none will.
+func (s *supervisor) next() (detached, bool) {
+	over := time.NewTimer(idleThread)
+	defer over.Stop()
+	select {
+	case d := <-s.idle:
+		return d, true
+	case <-over.C:
+	case <-s.stop:
+	}
+	return detached{}, false
 }
 
 // str reads a NUL-terminated string of the caller, at most PATH_MAX bytes.

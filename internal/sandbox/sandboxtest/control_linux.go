@@ -18,11 +18,16 @@ func signalOf(exit *exec.ExitError) syscall.Signal {
 // changed lists everything that is different outside.
 func (f *Fixtures) changed(t testing.TB) []string {
 	t.Helper()
+	return slices.DeleteFunc(f.differences(t), func(c string) bool { return c == mayGo })
+}
+
+// differences are changed, also where they are nobody's loss.
+func (f *Fixtures) differences(t testing.TB) []string {
+	t.Helper()
 	list, err := f.snapshot.changed()
 	if err != nil {
 		t.Fatalf("oracle: %v", err)
 	}
-	list = slices.DeleteFunc(list, func(c string) bool { return c == mayGo })
 	return append(append(list, f.inShared()...), f.host.harmed()...)
 }
 
@@ -32,10 +37,14 @@ const mayGo = "-home/src/" + probe.Present + "/" + probe.Spare + "/.git/config"
 // reset makes everything as it was in the beginning.
 func (f *Fixtures) reset(t testing.TB) {
 	t.Helper()
-	list, err := f.snapshot.changed()
-	check(t, err)
-	check(t, f.snapshot.restore(list))
-	f.removeShared()
+	f.undo(t, f.differences(t))
+}
+
+// undo takes these differences back.
+func (f *Fixtures) undo(t testing.TB, list []string) {
+	t.Helper()
+	check(t, f.snapshot.restore(slices.DeleteFunc(slices.Clone(list), func(c string) bool { return !f.snapshot.names(c) })))
+	f.removeShared(list)
 	check(t, f.host.heal())
 	check(t, f.objects.make())
 }
@@ -51,6 +60,8 @@ type Tally struct {
 func Control(t *testing.T, f *Fixtures, o Options) map[string]*Tally {
 	t.Helper()
 	tallies := map[string]*Tally{}
+	c := &controls{f: f, servers: map[string]*server{}}
+	defer c.end()
 	for _, i := range f.List(t) {
 		if !o.wants(i) {
 			continue
@@ -67,28 +78,36 @@ func Control(t *testing.T, f *Fixtures, o Options) map[string]*Tally {
 		case i.RootOnly && f.UID != 0:
 			tally.RootOnly++
 		default:
-			f.in(i.State).control(t, i, tally)
+			c.control(t, i, tally)
 		}
 	}
 	return tallies
 }
 
-// control runs one check with no sandbox.
-func (f *Fixtures) control(t *testing.T, i probe.Info, tally *Tally) {
+// control runs one check with no sandbox, as it is run inside: with others in
+// one process, or alone.
+func (c *controls) control(t *testing.T, i probe.Info, tally *Tally) {
 	t.Helper()
-	f.reset(t)
-	r := NoSandbox(t, f, f.Victim, "-world", f.arg(), i.Name)
-	outcomes, err := decode[probe.Outcome](r.Stdout)
-	if err != nil || len(outcomes) != 1 {
-		t.Errorf("control of %s: exit code %d, %v: %.300s", i.Name, r.Code, err, r.Stderr)
+	f := c.f.in(i.State)
+	if !c.clean || !i.Shares {
+		f.reset(t)
+	}
+	c.clean = false
+	out, err := c.try(t, f, i)
+	if err != nil {
+		t.Errorf("control of %s: %v", i.Name, err)
 		return
 	}
-	out := outcomes[0]
 	switch {
 	case out.Outcome == probe.Succeeded:
 		tally.Succeeded++
-		if i.Changes && !f.sees(t) {
+		list := f.sees(t, i.Changes)
+		if i.Changes && list == nil {
 			t.Errorf("control of %s (%s): it worked, but the oracle sees no change", i.Name, i.Why)
+		}
+		if i.Shares {
+			f.undo(t, list)
+			c.clean = true
 		}
 	case out.Outcome == probe.Refused && slices.Contains(i.Unavailable, out.Errno):
 		tally.Unavailable++
@@ -98,16 +117,17 @@ func (f *Fixtures) control(t *testing.T, i probe.Info, tally *Tally) {
 	}
 }
 
-// sees reports whether the oracle sees a change; what happens to a process
-// takes a moment.
-func (f *Fixtures) sees(t testing.TB) bool {
+// sees returns what is different, if anything should be; what happens to a
+// process takes a moment.
+func (f *Fixtures) sees(t testing.TB, change bool) []string {
+	t.Helper()
 	for range 50 {
-		if len(f.changed(t)) > 0 {
-			return true
+		if list := f.differences(t); len(list) > 0 || !change {
+			return list
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return false
+	return nil
 }
 
 func (y Tally) String() string {

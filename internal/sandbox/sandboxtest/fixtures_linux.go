@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -32,7 +33,11 @@ type Fixtures struct {
 	Environ []string // of whoever starts the sandbox
 	UID     int      // whose files and processes they are
 	GID     int
+	// Inside says where the guest finds what is elsewhere for it; nil: all is
+	// where the host has it.
+	Inside func(probe.World) probe.World
 
+	trusting bool       // Command makes no namespaces
 	leaks    []*os.File // descriptors from 3 of whoever starts the sandbox
 	snapshot *snapshot
 	host     *hostProcess
@@ -132,12 +137,20 @@ func (f *Fixtures) in(state string) *Fixtures {
 
 // arg is the world as an argument for the victim.
 func (f *Fixtures) arg() string {
-	f.PID = f.host.pid()
-	text, err := json.Marshal(f.World)
+	text, err := json.Marshal(f.world())
 	if err != nil {
 		return err.Error()
 	}
 	return string(text)
+}
+
+// world is what the victim is told, as things are now.
+func (f *Fixtures) world() probe.World {
+	f.PID = f.host.pid()
+	if f.Inside != nil {
+		return f.Inside(f.World)
+	}
+	return f.World
 }
 
 // installVictim copies the victim to where every user and sandbox sees it,
@@ -146,7 +159,7 @@ func (f *Fixtures) installVictim(t testing.TB, victim string) {
 	text, err := os.ReadFile(victim)
 	check(t, err)
 	check(t, os.MkdirAll(filepath.Dir(f.Victim), 0o755))
-	check(t, os.WriteFile(f.Victim, text, 0o755))
+	check(t, writeProgram(f.Victim, text))
 	if os.Geteuid() != 0 {
 		return // nobody else to own it
 	}
@@ -155,7 +168,7 @@ func (f *Fixtures) installVictim(t testing.TB, victim string) {
 	if f.UID == 0 {
 		other = OrdinaryUser.UID
 	}
-	check(t, os.WriteFile(f.SetID, text, 0o755))
+	check(t, writeProgram(f.SetID, text))
 	check(t, os.Chown(f.SetID, other, other))
 	check(t, unix.Chmod(f.SetID, 0o4711))
 }
@@ -226,7 +239,7 @@ func (f *Fixtures) Command(argv ...string) *exec.Cmd {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env, cmd.ExtraFiles = f.Workspace, f.Environ, f.leaks[:3]
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
-	if os.Geteuid() == 0 {
+	if os.Geteuid() == 0 && !f.trusting {
 		cmd.SysProcAttr.Unshareflags = unix.CLONE_NEWNS | unix.CLONE_NEWUTS
 	}
 	if f.UID != os.Geteuid() {
@@ -253,16 +266,48 @@ func fileSystem(t testing.TB, p string) string {
 	return strconv.FormatInt(int64(st.Type), 16)
 }
 
+// Configure adds lines to the configuration of whoever starts the sandbox.
+func (f *Fixtures) Configure(t testing.TB, lines string) {
+	t.Helper()
+	p := filepath.Join(f.Config, "config.toml")
+	text, err := os.ReadFile(p)
+	check(t, err)
+	check(t, os.WriteFile(p, []byte(string(text)+lines), 0o644))
+	f.snapshot = takeSnapshot(t, f.Base)
+}
+
+// Changed says what is different outside since the fixtures were made: ghosts,
+// too.
+func (f *Fixtures) Changed(t testing.TB) []string {
+	t.Helper()
+	return f.changed(t)
+}
+
 // Install copies a program to where the owner can start it and returns its
 // path. The file is there until t's fixtures end.
 func (f *Fixtures) Install(t testing.TB, program string) string {
 	t.Helper()
 	to := filepath.Join(filepath.Dir(f.Victim), filepath.Base(program))
+	installing.Lock()
+	defer installing.Unlock()
 	if _, err := os.Stat(to); err == nil {
 		return to
 	}
 	text, err := os.ReadFile(program)
 	check(t, err)
-	check(t, os.WriteFile(to, text, 0o755))
+	check(t, writeProgram(to, text))
 	return to
+}
+
+// installing keeps tests that run beside each other from starting a program
+// that another one has written in part.
+var installing sync.Mutex
+
+// writeProgram writes one that can be executed at once: a process that is forked
+// meanwhile would hold the file open for writing until it has become another
+// (ETXTBSY).
+func writeProgram(path string, text []byte) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(path, text, 0o755)
 }

@@ -28,6 +28,7 @@ const eat = `for i in 1 2 3 4; do dd if=/dev/zero of=/dev/null bs=40M count=9 & 
 // has more room and says nothing. Where only rlimits can be had nobody counts,
 // and so nothing may be claimed.
 func TestNativeLimitsAreNamed(t *testing.T) {
+	t.Parallel()
 	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
 	asEach(t, func(t *testing.T, f *sandboxtest.Fixtures) {
 		groups := f.UID == 0
@@ -43,14 +44,15 @@ func TestNativeLimitsAreNamed(t *testing.T) {
 		}{
 			{"limits:memory", "raise it with --memory", 137, []string{"--memory", "64"}, []string{"--memory", "600"}, []string{"sh", "-c", eat}, groups},
 			{"limits:pids", "raise it with --pids", 0, []string{"--pids", "48"}, []string{"--pids", "500"}, []string{f.Victim, "swarm", "60"}, groups},
-			{"limits:timeout", "raise it with --timeout", 124, []string{"--timeout", "1s"}, []string{"--timeout", "1h"}, []string{"sleep", "5"}, true},
+			{"limits:timeout", "raise it with --timeout", 124, []string{"--timeout", "1s"}, []string{"--timeout", "1h"}, []string{"sleep", "2"}, true},
 			{"limits:size", "isolation.resources.file_size_mb", 153, nil, nil, []string{"sh", "-c", "exec dd if=/dev/zero of=big bs=1M count=16"}, true},
 		} {
 			t.Run(tt.rule, func(t *testing.T) {
+				t.Parallel()
 				if control := session(t, f, tt.room, tt.argv); tt.room != nil && (control.Exit != 0 || len(control.Limits) != 0 || control.Rule != "") {
 					t.Fatalf("control: %+v", control)
 				}
-				if words := native(tt.flags...)(t, f, tt.argv...); strings.Contains(words.Stderr, "("+tt.rule+"); ") != tt.proof {
+				if words := contenderNamed(t, "native").run(tt.flags...)(t, f, tt.argv...); strings.Contains(words.Stderr, "("+tt.rule+"); ") != tt.proof {
 					t.Errorf("said %q; names the limit: want %v", words.Stderr, tt.proof)
 				}
 				got := session(t, f, tt.flags, tt.argv)
@@ -80,7 +82,7 @@ type ending struct {
 // session runs a session and looks it up in the log.
 func session(t *testing.T, f *sandboxtest.Fixtures, flags, argv []string) ending {
 	t.Helper()
-	r := native(append([]string{"--json"}, flags...)...)(t, f, argv...)
+	r := contenderNamed(t, "native").run(append([]string{"--json"}, flags...)...)(t, f, argv...)
 	e := summary(t, r.Stderr)
 	log := f.Exec(t, f.Install(t, bawn), "audit", "query", "--json", "--session", e.Session)
 	var record struct {
@@ -132,7 +134,7 @@ func TestNativeSaysWhatIsInPart(t *testing.T) {
 			want = 1
 		}
 		for flag, times := range map[string]int{"--pids=100": want, "-q": 0, "--json": 0} {
-			r := native("--memory", "512", flag)(t, f, "true")
+			r := contenderNamed(t, "native").run("--memory", "512", flag)(t, f, "true")
 			if got := strings.Count(r.Stderr, sentence); r.Code != 0 || got != times {
 				t.Errorf("%s: exit code %d, said %d times, want %d: %q", flag, r.Code, got, times, r.Stderr)
 			}

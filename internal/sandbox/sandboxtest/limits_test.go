@@ -56,8 +56,10 @@ func end(pids []int) {
 
 // TestNativeResources goes beyond the limits that a session was given. The
 // amounts are bounded, and without a sandbox they are granted.
-func TestNativeResources(t *testing.T) {
-	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
+func TestNativeResources(t *testing.T) { contenderNamed(t, "native").resources(t) }
+
+// resources goes beyond the limits that a session was given.
+func (c contender) resources(t *testing.T) {
 	tests := []struct {
 		name    string
 		flags   []string
@@ -67,14 +69,14 @@ func TestNativeResources(t *testing.T) {
 		{"E168 memory", []string{"--memory", "64"}, []string{"memory", "256"}, "took all"},
 		{"E167 processes", []string{"--pids", "48"}, []string{"swarm", "100"}, "started all"},
 	}
-	asEach(t, func(t *testing.T, f *sandboxtest.Fixtures) {
+	c.each(t, func(t *testing.T, f *sandboxtest.Fixtures) {
 		for _, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
 				argv := append([]string{f.Victim}, tt.argv...)
 				if r := sandboxtest.NoSandbox(t, f, argv...); !strings.Contains(r.Stdout, tt.granted) {
 					t.Fatalf("control: exit code %d, %q, %.300s; want %q", r.Code, r.Stdout, r.Stderr, tt.granted)
 				}
-				r := native(tt.flags...)(t, f, argv...)
+				r := c.run(tt.flags...)(t, f, argv...)
 				if strings.Contains(r.Stdout, tt.granted) || !strings.Contains(r.Stdout, "began") {
 					t.Errorf("exit code %d, %q, %.300s; want it to begin and get less than it asks for", r.Code, r.Stdout, r.Stderr)
 				}
@@ -84,24 +86,37 @@ func TestNativeResources(t *testing.T) {
 	})
 }
 
+// deaf are processes that do not care whether their time is over.
+var deaf = []struct {
+	name, actor string
+	more        []string
+}{
+	{"E173 deaf to signals", "linger", nil},
+	{"E174 busy and deaf", "spin", nil},
+	{"E175 without standard descriptors", "linger", []string{"closed"}},
+}
+
+// deafActor is one of them, with its mark.
+func deafActor(f *sandboxtest.Fixtures, i int) (mark string, argv []string) {
+	mark = fmt.Sprintf("left-%d-%s", i, f.Token)
+	return mark, append([]string{f.Victim, deaf[i].actor, mark}, deaf[i].more...)
+}
+
 // TestNativeTimeout wants a session that is over to be over, whatever its
 // processes think of it.
 func TestNativeTimeout(t *testing.T) {
-	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
-	asEach(t, func(t *testing.T, f *sandboxtest.Fixtures) {
-		mark := "left-" + f.Token
-		for _, tt := range []struct {
-			name string
-			argv []string
-		}{
-			{"E173 deaf to signals", []string{"linger", mark}},
-			{"E174 busy and deaf", []string{"spin", mark}},
-			{"E175 without standard descriptors", []string{"linger", mark, "closed"}},
-		} {
+	t.Parallel()
+	contenderNamed(t, "native").timeout(t)
+}
+
+// timeout lets time run out for processes that do not care.
+func (c contender) timeout(t *testing.T) {
+	c.each(t, func(t *testing.T, f *sandboxtest.Fixtures) {
+		for i, tt := range deaf {
 			t.Run(tt.name, func(t *testing.T) {
-				argv := append([]string{f.Victim}, tt.argv...)
-				outlives(t, f, mark, argv)
-				r := native("--timeout", "1s")(t, f, argv...)
+				t.Parallel()
+				mark, argv := deafActor(f, i)
+				r := c.run("--timeout", "1s")(t, f, argv...)
 				if r.Code != 124 || r.Elapsed > 20*time.Second {
 					t.Errorf("exit code %d after %v: %.300s; want 124 soon after 1s", r.Code, r.Elapsed, r.Stderr)
 				}
@@ -114,10 +129,34 @@ func TestNativeTimeout(t *testing.T) {
 	})
 }
 
-// outlives is the control: bare, the process does not end by itself, nor by a
-// polite signal.
-func outlives(t *testing.T, f *sandboxtest.Fixtures, mark string, argv []string) {
+// TestActorsOutlive is the control of what providers are to end, the same for
+// all of them: bare, the processes do not end by themselves, nor by a polite
+// signal, nor with who has started them.
+func TestActorsOutlive(t *testing.T) {
+	t.Parallel()
+	asEach(t, func(t *testing.T, f *sandboxtest.Fixtures) {
+		for i, tt := range deaf {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				outlives(t, f, i)
+			})
+		}
+		t.Run("E130 orphan", func(t *testing.T) {
+			t.Parallel()
+			mark := "orphan-" + f.Token
+			r := sandboxtest.NoSandbox(t, f, f.Victim, "orphan", mark)
+			left := leaves(mark)
+			end(left)
+			if r.Code != 0 || len(left) != 1 {
+				t.Errorf("control: exit code %d, left %v; want one process", r.Code, left)
+			}
+		})
+	})
+}
+
+func outlives(t *testing.T, f *sandboxtest.Fixtures, i int) {
 	t.Helper()
+	mark, argv := deafActor(f, i)
 	cmd := f.Command(argv...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -132,27 +171,22 @@ func outlives(t *testing.T, f *sandboxtest.Fixtures, mark string, argv []string)
 }
 
 // TestNativeLeavesNothing wants no process to outlive its session: E130.
-func TestNativeLeavesNothing(t *testing.T) {
-	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
-	asEach(t, func(t *testing.T, f *sandboxtest.Fixtures) {
+func TestNativeLeavesNothing(t *testing.T) { contenderNamed(t, "native").leavesNothing(t) }
+
+// leavesNothing wants no process to outlive its session, however it ends; its
+// control is TestActorsOutlive.
+func (c contender) leavesNothing(t *testing.T) {
+	c.each(t, func(t *testing.T, f *sandboxtest.Fixtures) {
 		mark := "left-" + f.Token
-		t.Run("bare", func(t *testing.T) {
-			r := sandboxtest.NoSandbox(t, f, f.Victim, "orphan", mark)
-			left := leaves(mark)
-			end(left)
-			if r.Code != 0 || len(left) != 1 {
-				t.Errorf("control: exit code %d, left %v; want one process", r.Code, left)
-			}
-		})
 		t.Run("command ends", func(t *testing.T) {
-			r := native()(t, f, f.Victim, "orphan", mark)
+			r := c.run()(t, f, f.Victim, "orphan", mark)
 			if left := leaves(mark); r.Code != 0 || left != nil {
 				end(left)
 				t.Errorf("exit code %d: %.300s; left %v", r.Code, r.Stderr, left)
 			}
 		})
 		t.Run("bawn is killed", func(t *testing.T) {
-			killBawn(t, f, mark)
+			c.killBawn(t, f, mark)
 			if left := leaves(mark); left != nil {
 				end(left)
 				t.Errorf("processes %v are left", left)
@@ -168,7 +202,8 @@ func TestNativeSweepsControlGroups(t *testing.T) {
 	testenv.Need(t, "userns", "landlock", "seccomp", "notify", "root", "cgroup")
 	f := sandboxtest.New(t, victim, sandboxtest.Self())
 	mark := "left-" + f.Token
-	pid := killBawn(t, f, mark)
+	native := contenderNamed(t, "native")
+	pid := native.killBawn(t, f, mark)
 	if left := leaves(mark); left != nil {
 		end(left)
 		t.Fatalf("processes %v are left", left)
@@ -176,7 +211,7 @@ func TestNativeSweepsControlGroups(t *testing.T) {
 	if len(groupsOf(t, pid)) == 0 {
 		t.Error("control: bawn was killed and left no control group, so there is nothing to sweep")
 	}
-	if r := native()(t, f, "true"); r.Code != 0 {
+	if r := native.run()(t, f, "true"); r.Code != 0 {
 		t.Fatalf("the next session: exit code %d: %s", r.Code, r.Stderr)
 	}
 	if left := groupsOf(t, pid); len(left) != 0 {
@@ -203,9 +238,10 @@ func groupsOf(t *testing.T, pid int) (list []string) {
 }
 
 // killBawn starts a session, kills bawn itself and returns its number.
-func killBawn(t *testing.T, f *sandboxtest.Fixtures, mark string) int {
+func (c contender) killBawn(t *testing.T, f *sandboxtest.Fixtures, mark string) int {
 	t.Helper()
-	cmd := f.Command(f.Install(t, bawn), "run", "--", f.Victim, "linger", mark)
+	words := append(c.words(t, f), "--", f.Victim, "linger", mark)
+	cmd := f.Command(words...)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -253,11 +289,14 @@ func (c *counter) Write(p []byte) (int, error) {
 // TestNativeLitter leaves things in the workspace on which a program of the
 // host may hang or fall, and wants this session and the next to end: E177,
 // E179, E180.
-func TestNativeLitter(t *testing.T) {
-	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
-	asEach(t, func(t *testing.T, f *sandboxtest.Fixtures) {
+func TestNativeLitter(t *testing.T) { contenderNamed(t, "native").litter(t) }
+
+// litter leaves things in the workspace on which a program of the host may
+// hang or fall.
+func (c contender) litter(t *testing.T) {
+	c.each(t, func(t *testing.T, f *sandboxtest.Fixtures) {
 		for _, actor := range []string{"litter", "nothing"} {
-			if r := native()(t, f, f.Victim, actor); r.Code != 0 || r.Elapsed > 10*time.Second {
+			if r := c.run()(t, f, f.Victim, actor); r.Code != 0 || r.Elapsed > 10*time.Second {
 				t.Errorf("%s: exit code %d after %v: %.300s", actor, r.Code, r.Elapsed, r.Stderr)
 			}
 		}

@@ -6,15 +6,17 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
 
+	"github.com/bawn-dev/bawn/internal/sandbox/inside"
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest"
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/probe"
 	"github.com/bawn-dev/bawn/internal/testenv"
+	"github.com/bawn-dev/bawn/internal/testenv/engine"
+	"github.com/bawn-dev/bawn/internal/testenv/quarters"
 )
 
 // BawnVariable names the environment variable that holds the path of a bawn
@@ -27,11 +29,19 @@ var update = flag.Bool("update", false, "write the golden files anew")
 var bawn, victim string
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == inside.Argument { // of a sandbox that a test has bwrap make
+		os.Exit(inside.Main(os.Args[2:], os.Stdin))
+	}
 	flag.Parse()
 	// What is caught here has its default in what is started: whoever started
 	// the tests may ignore it (nohup).
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
-	os.Exit(withPrograms(m))
+	code := withPrograms(m)
+	if err := engine.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // withPrograms builds what the environment does not name, and removes it.
@@ -45,15 +55,13 @@ func withPrograms(m *testing.M) int {
 	for _, p := range []struct {
 		path          *string
 		variable, pkg string
-	}{{&bawn, BawnVariable, "github.com/bawn-dev/bawn/cmd/bawn"}, {&victim, sandboxtest.VictimVariable, "github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/victim"}} {
+	}{{&bawn, BawnVariable, "cmd/bawn"}, {&victim, sandboxtest.VictimVariable, "internal/sandbox/sandboxtest/victim"}} {
 		if *p.path = os.Getenv(p.variable); *p.path != "" {
 			continue
 		}
 		*p.path = filepath.Join(dir, filepath.Base(p.pkg))
-		build := exec.Command("go", "build", "-trimpath", "-o", *p.path, p.pkg)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build %s: %v\n%s", p.pkg, err, out)
+		if err := quarters.Programs(dir, p.pkg); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 	}
@@ -74,20 +82,16 @@ func asEach(t *testing.T, f func(t *testing.T, fx *sandboxtest.Fixtures)) {
 	})
 }
 
-// native runs a command in "bawn run" with extra flags.
-func native(flags ...string) sandboxtest.Runner {
-	return func(t testing.TB, f *sandboxtest.Fixtures, argv ...string) sandboxtest.Result {
-		t.Helper()
-		words := []string{f.Install(t, bawn), "run", "--deny", filepath.Dir(f.Secret), "--deny", f.Denied}
-		return f.Exec(t, append(append(append(words, flags...), "--"), argv...)...)
-	}
-}
-
 // TestNative runs every check in a session with the default profile.
 func TestNative(t *testing.T) {
-	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
-	asEach(t, func(t *testing.T, f *sandboxtest.Fixtures) {
-		sandboxtest.Run(t, native(yard(f)...), f, sandboxtest.Options{})
+	t.Parallel()
+	contenderNamed(t, "native").attacked(t)
+}
+
+// attacked runs every check in a session with the default profile.
+func (c contender) attacked(t *testing.T) {
+	c.each(t, func(t *testing.T, f *sandboxtest.Fixtures) {
+		sandboxtest.Run(t, c.run(yard(f)...), f, c.optionsFor(f))
 	})
 }
 
@@ -104,11 +108,13 @@ func yard(f *sandboxtest.Fixtures) []string {
 }
 
 // TestNoSandboxFails shows that the suite tells a sandbox from none: nearly
-// every check must fail, and those that don't must have said why.
+// every check must fail, and those that don't must have said why. It also shows
+// that checks which share a process don't keep each other from working;
+// TestControl has each of them alone.
 func TestNoSandboxFails(t *testing.T) {
 	f := sandboxtest.New(t, victim, sandboxtest.Self())
 	failed := map[string]bool{}
-	for _, failure := range sandboxtest.Failures(t, sandboxtest.NoSandbox, f, sandboxtest.Options{}) {
+	for _, failure := range sandboxtest.Failures(t, sandboxtest.NoSandbox, f, sandboxtest.Options{Once: true}) {
 		failed[failure.Check.Name] = true
 	}
 	all := f.List(t)

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest"
-	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // TestPostureBare shows that the collector sees what is not confined.
@@ -20,7 +19,7 @@ func TestPostureBare(t *testing.T) {
 		if p.NoNewPrivs != "0" || p.Seccomp != "0" {
 			t.Errorf("without a sandbox: no_new_privs %s, seccomp %s", p.NoNewPrivs, p.Seccomp)
 		}
-		for _, name := range []string{"user", "pid", "net", "ipc"} {
+		for _, name := range []string{"user", "pid", "net", "ipc", "mnt", "uts"} {
 			if p.Namespaces[name] != "same" {
 				t.Errorf("without a sandbox the %s namespace is %s", name, p.Namespaces[name])
 			}
@@ -40,17 +39,19 @@ func TestPostureBare(t *testing.T) {
 }
 
 // TestNativePosture compares what a guest is with golden files.
-func TestNativePosture(t *testing.T) {
-	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
-	asEach(t, func(t *testing.T, f *sandboxtest.Fixtures) {
+func TestNativePosture(t *testing.T) { contenderNamed(t, "native").posture(t) }
+
+// posture compares what a guest is with golden files.
+func (c contender) posture(t *testing.T) {
+	c.each(t, func(t *testing.T, f *sandboxtest.Fixtures) {
 		who := "root"
 		if f.UID != 0 {
 			who = "user"
 		}
-		for _, net := range []string{"none", "full"} {
+		for _, net := range c.networks() {
 			t.Run(net, func(t *testing.T) {
-				run := native("--net", net, "--memory", "512", "--pids", "128")
-				sandboxtest.CheckPosture(t, run, f, filepath.Join("testdata", "posture", "native-"+who+"-"+net+".golden"))
+				run := c.run("--net", net, "--memory", "512", "--pids", "128")
+				sandboxtest.CheckPosture(t, run, f, filepath.Join("testdata", "posture", c.name+"-"+who+"-"+net+".golden"))
 			})
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -144,9 +145,12 @@ type sharedObjects struct {
 	shm, sem, msg int
 }
 
+// made counts the fixtures of this process.
+var made atomic.Int32
+
 func makeObjects(t testing.TB, f *Fixtures) *sharedObjects {
 	o := &sharedObjects{f: f}
-	f.SysVKey = os.Getpid()<<8 | int(time.Now().UnixNano()&0xff) | 1<<30
+	f.SysVKey = os.Getpid()<<8 | int(made.Add(1)&0xff) | 1<<30
 	t.Cleanup(o.remove)
 	check(t, o.make())
 	return o
@@ -181,7 +185,7 @@ func (o *sharedObjects) remove() {
 	sysv(unix.SYS_MSGCTL, uintptr(o.msg), ipcRemove, 0)
 	removeQueue(o.f.Queue)
 	os.Remove("/dev/shm/" + o.f.Shm)
-	o.f.removeShared()
+	o.f.removeShared(o.f.inShared())
 }
 
 // shared are the places that every process of the host can write to.
@@ -191,18 +195,26 @@ var shared = []string{"/tmp", "/var/tmp", "/dev/shm"}
 func (f *Fixtures) inShared() []string {
 	var list []string
 	for _, dir := range shared {
-		entries, _ := os.ReadDir(dir)
-		for _, e := range entries {
-			if strings.HasPrefix(e.Name(), f.ProbeName()) {
-				list = append(list, "+"+dir+"/"+e.Name())
+		d, err := os.Open(dir)
+		if err != nil {
+			continue
+		}
+		names, _ := d.Readdirnames(-1)
+		d.Close()
+		for _, name := range names {
+			if strings.HasPrefix(name, f.ProbeName()) {
+				list = append(list, "+"+dir+"/"+name)
 			}
 		}
 	}
 	return list
 }
 
-func (f *Fixtures) removeShared() {
-	for _, p := range f.inShared() {
-		os.Remove(p[1:])
+// removeShared removes those of a list that lie there.
+func (f *Fixtures) removeShared(list []string) {
+	for _, p := range list {
+		if strings.HasPrefix(p, "+/") {
+			os.Remove(p[1:])
+		}
 	}
 }

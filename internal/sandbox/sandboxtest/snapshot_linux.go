@@ -107,6 +107,11 @@ func (s *snapshot) changed() ([]string, error) {
 	return list, nil
 }
 
+// names reports whether a change is one of the tree's.
+func (s *snapshot) names(change string) bool {
+	return strings.ContainsRune("+-~", rune(change[0])) && change[1] != '/'
+}
+
 func ignored(p string) bool {
 	return slices.ContainsFunc(unwatched, func(prefix string) bool { return strings.HasPrefix(p, prefix) })
 }

@@ -3,6 +3,7 @@ package sandboxtest
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -91,7 +92,32 @@ type Options struct {
 	// OutsideDecides says that a change may work inside, in a copy, as long as
 	// the host's files stay as they are.
 	OutsideDecides bool
+	// Once takes the first word for each check: one that fails is not tried again
+	// alone, for whoever wants nearly all to fail.
+	Once bool
+	// Also are further refusals, by the name of the check: what another kernel
+	// says.
+	Also map[string][]string
+	// InPart names checks that need not be refused, and why: what the provider
+	// says that it enforces in part. One of them that is refused all the same
+	// fails: its excuse is out of date. "FAMILY/STATE" names all of these.
+	InPart map[string]string
+	// Otherwise names checks that mean something else inside, so that nothing is
+	// lost where they work, and why. They go out of date likewise.
+	Otherwise map[string]string
 }
+
+// excuse is why a check need not be refused; "" where it must.
+func (o Options) excuse(i probe.Info) string {
+	return cmp.Or(o.InPart[i.Name], o.InPart[i.Family+"/"+i.State], o.Otherwise[i.Name])
+}
+
+// own are the families whose places are the guest's own workspace and what it
+// was given, which it must find in every sandbox: "absent" would prove nothing.
+var own = []string{"fs-narrow", "protected-create", "protected-rename", "protected-link"}
+
+// hides reports whether the check's target may be absent inside.
+func (o Options) hides(i probe.Info) bool { return o.HidesHost && !slices.Contains(own, i.Family) }
 
 // wants reports whether the options choose the check.
 func (o Options) wants(i probe.Info) bool {
@@ -185,15 +211,31 @@ func (f *Fixtures) runState(t testing.TB, run Runner, infos []probe.Info, o Opti
 			break
 		}
 		for _, failure := range failed {
-			failures = append(failures, f.again(t, run, failure, o))
+			if !o.Once {
+				failure = f.again(t, run, failure, o)
+			}
+			failures = append(failures, failure)
 			left = slices.DeleteFunc(left, func(i probe.Info) bool { return i.Name == failure.Check.Name })
 		}
 	}
 	failures = slices.DeleteFunc(failures, func(f Failure) bool { return f.Problem == "" })
-	if rest := unexplained(changed, failures); len(rest) > 0 {
+	rest, stale := unexplained(changed, failures), o.stale(infos, f.State, failures)
+	failures = slices.DeleteFunc(append(failures, stale...), func(f Failure) bool { return o.excuse(f.Check) != "" && f.Outcome.Name != "" })
+	if len(rest) > 0 {
 		failures = append(failures, Failure{Problem: "after all checks something is different outside that no failed check explains", Changed: rest})
 	}
 	return failures
+}
+
+// stale lists the checks of a state that are excused and came out as they must.
+func (o Options) stale(infos []probe.Info, state string, failures []Failure) (list []Failure) {
+	for _, i := range infos {
+		failed := slices.ContainsFunc(failures, func(f Failure) bool { return f.Check.Name == i.Name })
+		if why := cmp.Or(o.InPart[i.Name], o.Otherwise[i.Name]); why != "" && i.State == state && o.wants(i) && !failed {
+			list = append(list, Failure{Check: i, Problem: "came out as it must, so that its excuse is out of date: " + why})
+		}
+	}
+	return list
 }
 
 // round runs the checks that are left, in one go.
@@ -213,7 +255,10 @@ func (f *Fixtures) round(t testing.TB, run Runner, left []probe.Info, before []F
 	}
 	r := run(t, f, argv...)
 	outcomes, err := decode[probe.Outcome](r.Stdout)
-	if err != nil || r.Code != 0 {
+	switch {
+	case r.Elapsed >= execTime(t):
+		t.Fatalf("a check hangs, the one after %s: %.1000s", lastOf(outcomes), r.Stderr)
+	case err != nil || r.Code != 0:
 		t.Errorf("the victim did not end well: exit code %d, %v: %.1000s", r.Code, err, r.Stderr)
 	}
 	if len(outcomes) == 0 && len(left) > 0 {
@@ -221,6 +266,14 @@ func (f *Fixtures) round(t testing.TB, run Runner, left []probe.Info, before []F
 	}
 	changed = f.changed(t)
 	return judgeAll(left, outcomes, o), changed
+}
+
+// lastOf names the last check that came to something.
+func lastOf(outcomes []probe.Outcome) string {
+	if len(outcomes) == 0 {
+		return "none"
+	}
+	return outcomes[len(outcomes)-1].Name
 }
 
 // unexplained are the changes that no failure makes by itself.
@@ -261,7 +314,7 @@ func judge(i probe.Info, out probe.Outcome, o Options) string {
 		return ""
 	case out.Outcome != probe.Refused:
 		return "worked"
-	case slices.Contains(i.Want, out.Errno), o.HidesHost && out.Errno == "ENOENT":
+	case slices.Contains(i.Want, out.Errno), slices.Contains(o.Also[i.Name], out.Errno), o.hides(i) && out.Errno == "ENOENT":
 		return ""
 	}
 	return fmt.Sprintf("refused with %s, which proves nothing; want one of %q", out.Errno, i.Want)

@@ -110,6 +110,15 @@ func (s *screen) all() string {
 // its match and groups.
 func (s *screen) expect(expression string) []string {
 	s.t.Helper()
+	groups := s.await(expression, patience)
+	if groups == nil {
+		s.t.Fatalf("the terminal never showed %q; after what was expected it showed %q", expression, s.all()[s.seen:])
+	}
+	return groups
+}
+
+// await is expect for so long, and returns nil where nothing comes.
+func (s *screen) await(expression string, patience time.Duration) []string {
 	re := regexp.MustCompile(expression)
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		text := s.all()[s.seen:]
@@ -119,8 +128,20 @@ func (s *screen) expect(expression string) []string {
 			return groups
 		}
 	}
-	s.t.Fatalf("the terminal never showed %q; after what was expected it showed %q", expression, s.all()[s.seen:])
 	return nil
+}
+
+// sendUntil presses keys each second, as somebody does who sees no effect,
+// until an expression is shown.
+func (s *screen) sendUntil(keys, expression string) {
+	s.t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		s.send(keys)
+		if s.await(expression, time.Second) != nil {
+			return
+		}
+	}
+	s.t.Fatalf("the terminal never showed %q; after what was expected it showed %q", expression, s.all()[s.seen:])
 }
 
 func (s *screen) send(keys string) {

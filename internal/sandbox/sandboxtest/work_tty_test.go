@@ -89,7 +89,7 @@ func windowSize(t *testing.T, d desk) {
 	s.expect(`24 80`)
 	s.resize(40, 132)
 	s.expect(`changed to 40 132`)
-	time.Sleep(300 * time.Millisecond) // bash forgets a signal that comes while its trap runs
+	time.Sleep(time.Second) // bash forgets a signal that comes while its trap runs
 	s.resize(5, 20)
 	s.expect(`changed to 5 20`)
 	s.send("\x03")
@@ -131,8 +131,7 @@ func ctrlCInside(t *testing.T, d desk) {
 func ctrlCCaught(t *testing.T, d desk) {
 	s := d.screen(t, "bash", "-c", `trap 'echo caught' INT; echo ready; read x; read x; echo "got $x"`)
 	s.expect(`ready`)
-	s.send("\x03")
-	s.expect(`caught`)
+	s.sendUntil("\x03", `caught`) // a shell that is about to read forgets a signal until the next
 	s.send("first\nsecond\n")
 	s.expect(`got second`)
 	s.mustEnd(0)
@@ -182,9 +181,7 @@ func ctrlZInside(t *testing.T, d desk) {
 	s.expect(`\$ `)
 	s.send("echo go; cat\n")
 	s.expect("[\r\n]go\r")
-	time.Sleep(100 * time.Millisecond)
-	s.send("\x1a")
-	s.expect(`Stopped`)
+	s.sendUntil("\x1a", `Stopped`)
 	s.send("jobs; echo sum $((40+3))\n")
 	s.expect(`Stopped\s+cat`)
 	s.expect(`sum 43`)
@@ -225,9 +222,7 @@ func background(t *testing.T, d desk) {
 	s.send(d.line(`sh -c 'sleep 0.2; echo late $((1+1))'`) + " & wait; echo code $?\n")
 	s.expect(`late 2\r\n(?s:.*)code 0`)
 	s.send(d.line("cat") + " &\n")
-	time.Sleep(500 * time.Millisecond)
-	s.send("jobs\n")
-	s.expect(`Stopped`)
+	s.sendUntil("jobs\n", `Stopped`)
 	s.send("fg\n")
 	s.expect(`cat\r\n`)
 	time.Sleep(100 * time.Millisecond)
@@ -310,7 +305,7 @@ func byName(t *testing.T, d desk) {
 func noEcho(t *testing.T, d desk) {
 	s := d.screen(t, "bash", "-c", `read -s -p "password: " x; echo; echo "length ${#x}"`)
 	s.expect(`password: `)
-	time.Sleep(100 * time.Millisecond)
+	time.Sleep(300 * time.Millisecond)
 	s.send("hidden\n")
 	s.expect(`length 6`)
 	s.mustEnd(0)

@@ -1,140 +1,167 @@
 package grammar
 
 import (
-	"embed"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
+
+	"github.com/bawn-dev/bawn/internal/shell/lexicon"
 )
 
-//go:embed data/*.txt
-var files embed.FS
+// library is the embedded data. Reading all of it would be most of what a
+// process costs that asks about one command, such as an agent's hook.
+var library = newBook(index, embedded)
 
-// library is the embedded data: per program the lines that speak of it, not
-// yet parsed, since a session uses few of them.
-var library = sync.OnceValue(func() *book {
-	b := newBook()
-	data := dataFiles()
-	for _, name := range slices.Sorted(maps.Keys(data)) { // the order of forms counts
-		must(0, b.add(name, data[name]))
-	}
-	return b
-})
-
-// dataFiles are the embedded files by their names.
-func dataFiles() map[string]string {
-	out := map[string]string{}
-	for _, f := range must(files.ReadDir("data")) {
-		out[f.Name()] = string(must(files.ReadFile("data/" + f.Name())))
-	}
-	return out
-}
-
-// must makes a panic of an error in embedded data, which tests load.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
-// A book is an index of data: which lines speak of which program.
+// A book is data of which as much is read as is asked about.
 type book struct {
-	lines map[string][]line
-	sets  map[string]string   // "FILE@NAME" to flags
-	help  map[string][]string // program to the flags that only inform
+	index string // which files speak of which program
+	text  func(file string) string
 
 	mu       sync.Mutex
-	programs map[string]*node
+	programs map[string]*program
+	sets     map[string]map[string]string // by file: "@NAME" to flags
 }
+
+// A program is what the data say of one.
+type program struct {
+	forms *node    // nil where there are none
+	help  []string // the flags that only inform
+}
+
+func newBook(index string, text func(file string) string) *book {
+	return &book{index: index, text: text, programs: map[string]*program{}, sets: map[string]map[string]string{}}
+}
+
+// helpFile lists programs and the flags that only inform; every other file
+// holds forms.
+const helpFile = "help.txt"
 
 // A line is one entry with its continuation.
 type line struct {
 	file string
 	at   int // line number, from 1
 	text string
+	more []string // what is continued behind the colon, which whole joins
+}
+
+// whole is the entry's text.
+func (l line) whole() string { return strings.Join(append([]string{l.text}, l.more...), " ") }
+
+// continued adds a continuation. What stands behind the colon is joined when it
+// is read: of most programs one entry is.
+func (l *line) continued(text string) {
+	if strings.Contains(l.text, ": ") {
+		l.more = append(l.more, text)
+		return
+	}
+	l.text += " " + text
 }
 
 func (l line) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %s", l.file, l.at, fmt.Sprintf(format, args...))
 }
 
-func newBook() *book {
-	return &book{
-		lines: map[string][]line{}, sets: map[string]string{},
-		help: map[string][]string{}, programs: map[string]*node{},
-	}
-}
-
-// add indexes one file. Forms are not parsed here.
-func (b *book) add(file, data string) error {
-	for _, l := range split(file, data) {
-		var err error
-		switch {
-		case strings.HasSuffix(file, "help.txt"):
-			err = b.addHelp(l)
-		case strings.HasPrefix(l.text, "@"):
-			err = b.addSet(l)
-		default:
-			err = b.addForm(l)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// split joins continued lines and drops comments and empty lines.
-func split(file, data string) (out []line) {
-	n := 0
+// split returns the entries that are wanted for how they begin, with their
+// continued lines joined. It drops comments and empty lines.
+func split(file, data string, wanted func(text string) bool) (out []line) {
+	n, first, takes := 0, true, false
 	for text := range strings.Lines(data) {
 		n++
 		text = strings.TrimRight(text, " \t\r\n")
 		switch {
-		case text == "" || strings.HasPrefix(text, "#"):
-		case (text[0] == ' ' || text[0] == '\t') && len(out) > 0:
-			out[len(out)-1].text += " " + strings.TrimSpace(text)
+		case text == "" || text[0] == '#':
+		case (text[0] == ' ' || text[0] == '\t') && !first:
+			if takes {
+				out[len(out)-1].continued(strings.TrimSpace(text))
+			}
 		default:
-			out = append(out, line{file, n, strings.TrimSpace(text)})
+			text, first = strings.TrimSpace(text), false
+			if takes = wanted(text); takes {
+				out = append(out, line{file: file, at: n, text: text})
+			}
 		}
 	}
 	return out
 }
 
-func (b *book) addSet(l line) error {
-	name, flags, ok := strings.Cut(l.text, "=")
-	name = strings.TrimSpace(name)
-	if !ok || len(name) < 2 || strings.ContainsAny(name, " \t") {
-		return l.errorf("want @SET = FLAGS")
-	}
-	if _, twice := b.sets[l.file+name]; twice {
-		return l.errorf("%s is defined twice", name)
-	}
-	b.sets[l.file+name] = strings.TrimSpace(flags)
-	return nil
+// names are the programs of which an entry speaks, with bars between them.
+func names(text string) string {
+	word, _, _ := strings.Cut(text, " ")
+	return strings.TrimSuffix(strings.TrimSuffix(word, ":"), ":")
 }
 
-func (b *book) addForm(l line) error {
+// speaks reports whether an entry speaks of a program.
+func speaks(text, program string) bool {
+	list := names(text)
+	if !strings.Contains(list, program) {
+		return false // most of them
+	}
+	for name := range strings.SplitSeq(list, "|") {
+		if name == program {
+			return true
+		}
+	}
+	return false
+}
+
+func isSet(text string) bool { return text[0] == '@' }
+
+func isForm(text string) bool { return !isSet(text) }
+
+// readSets reads the sets of flags that a file defines.
+func readSets(file, data string) (map[string]string, error) {
+	sets := map[string]string{}
+	for _, l := range split(file, data, isSet) {
+		name, flags, ok := strings.Cut(l.whole(), "=")
+		name = strings.TrimSpace(name)
+		if !ok || len(name) < 2 || strings.ContainsAny(name, " \t") {
+			return nil, l.errorf("want @SET = FLAGS")
+		}
+		if _, twice := sets[name]; twice {
+			return nil, l.errorf("%s is defined twice", name)
+		}
+		sets[name] = strings.TrimSpace(flags)
+	}
+	return sets, nil
+}
+
+// set returns the flags of a set of the line's file.
+func (b *book) set(l line, name string) (flags string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sets, ok := b.sets[l.file]
+	if !ok {
+		if sets, err = readSets(l.file, b.text(l.file)); err != nil {
+			return "", err
+		}
+		b.sets[l.file] = sets
+	}
+	if flags, ok = sets[name]; !ok {
+		err = l.errorf("%s is not defined in this file", name)
+	}
+	return flags, err
+}
+
+// head returns the words before an entry's colon, and whether it is about the
+// flags before a subcommand.
+func (l line) head() (words []string, before bool, err error) {
 	head, _, ok := strings.Cut(l.text, ": ")
-	words := strings.Fields(strings.TrimSuffix(head, ":"))
-	if !ok || len(words) == 0 {
-		return l.errorf("want NAME[ SUB…]: EFFECT; FLAGS; OPERANDS")
+	head, before = strings.CutSuffix(head, ":")
+	words = strings.Fields(head)
+	if !ok || len(words) == 0 || words[0] != names(l.text) {
+		return nil, false, l.errorf("want NAME[ SUB…]: EFFECT; FLAGS; OPERANDS")
 	}
 	for name := range strings.SplitSeq(words[0], "|") {
 		if name == "" || strings.ContainsRune(name, '/') {
-			return l.errorf("%q is no program's name", name)
+			return nil, false, l.errorf("%q is no program's name", name)
 		}
-		b.lines[name] = append(b.lines[name], l)
 	}
-	return nil
+	return words, before, nil
 }
 
-func (b *book) addHelp(l line) error {
-	words := strings.Fields(l.text)
-	flags := words[1:]
+// helps reads an entry of the file of those that only inform.
+func (p *program) helps(l line) error {
+	flags := strings.Fields(l.whole())[1:]
 	for _, f := range flags {
 		if !strings.HasPrefix(f, "-") && f != "version" && f != "help" {
 			return l.errorf("%q is neither a flag nor help or version", f)
@@ -143,40 +170,82 @@ func (b *book) addHelp(l line) error {
 	if len(flags) == 0 {
 		flags = []string{"--help", "--version"}
 	}
-	b.help[words[0]] = append(b.help[words[0]], flags...)
+	p.help = append(p.help, flags...)
 	return nil
 }
 
-// program returns the parsed forms of a program, nil where there are none.
-func (b *book) program(name string) (*node, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if n, ok := b.programs[name]; ok {
-		return n, nil
+// add takes what an entry says of the program. Forms are read when a command
+// comes to them.
+func (p *program) add(b *book, l line) error {
+	if strings.HasSuffix(l.file, helpFile) {
+		return p.helps(l)
 	}
-	lines := b.lines[name]
-	if len(lines) == 0 {
-		return nil, nil
-	}
-	root := &node{}
-	for _, l := range lines {
-		if err := b.parse(root, l); err != nil {
-			return nil, err
-		}
-	}
-	b.programs[name] = root
-	return root, nil
-}
-
-// Check parses a data file as a whole. Its errors name the line. The name
-// decides how it is read: help.txt lists programs, every other holds forms.
-func Check(name, data string) error {
-	b := newBook()
-	if err := b.add(name, data); err != nil {
+	words, _, err := l.head()
+	if err != nil {
 		return err
 	}
-	for program := range b.lines {
-		if _, err := b.program(program); err != nil {
+	if p.forms == nil {
+		p.forms = &node{book: b}
+	}
+	for _, n := range p.forms.below(words[1:]) {
+		n.lines = append(n.lines, l)
+	}
+	return nil
+}
+
+// program returns what is known of a program.
+func (b *book) program(name string) (*program, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.programs[name]; p != nil {
+		return p, nil
+	}
+	p := &program{}
+	found := lexicon.Find(b.index, name)
+	for _, file := range found { // the order of forms counts
+		for _, l := range split(file, b.text(file), func(text string) bool { return speaks(text, name) }) {
+			if err := p.add(b, l); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if found != nil { // else the names would be without number
+		b.programs[name] = p
+	}
+	return p, nil
+}
+
+// indexOf makes the index of files.
+func indexOf(texts map[string]string) string {
+	var entries []lexicon.Entry
+	for file, text := range texts {
+		for _, l := range split(file, text, isForm) {
+			for name := range strings.SplitSeq(names(l.text), "|") {
+				entries = append(entries, lexicon.Entry{Name: name, File: file})
+			}
+		}
+	}
+	return lexicon.Make(entries)
+}
+
+// Check reads a data file as a whole. Its errors name the line. The name
+// decides how it is read: help.txt lists programs, every other holds forms.
+func Check(name, data string) error {
+	if _, err := readSets(name, data); err != nil {
+		return err
+	}
+	b := newBook(indexOf(map[string]string{name: data}), func(string) string { return data })
+	for _, l := range split(name, data, isForm) {
+		if err := (&program{}).add(b, l); err != nil {
+			return err
+		}
+	}
+	for _, program := range lexicon.Names(b.index) {
+		p, err := b.program(program)
+		if err == nil && p.forms != nil {
+			err = p.forms.check()
+		}
+		if err != nil {
 			return err
 		}
 	}

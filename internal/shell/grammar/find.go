@@ -20,7 +20,7 @@ var (
 
 // find accounts for starting points and an expression. What -exec runs is a
 // command of its own; -fprint and its kin write files and have no meaning.
-func find(_ *book, name string, args []Word) (Meaning, error) {
+func find(_ *program, name string, args []Word) (Meaning, error) {
 	m := match{form: &form{effect: Reads}, program: name, label: name}
 	args, err := m.startingPoints(args)
 	if err != nil {

@@ -3,13 +3,19 @@ package grammar
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A node is a program or one of its subcommands.
 type node struct {
-	before   flags // flags that may stand before the next subcommand
+	book     *book
+	lines    []line // what is said of it, which ready reads
 	children map[string]*node
-	forms    []*form
+
+	once   sync.Once
+	broken error
+	before flags // flags that may stand before the next subcommand
+	forms  []*form
 }
 
 // A form is one way to use a program whose effect is known.
@@ -56,27 +62,42 @@ var kinds = []string{
 	"GLOB", "LINES", "GITKEY", "BRANCH", "HERE", "IDENT", "COUNT", "ENVFILE",
 }
 
-// parse adds what a line says to the tree below root.
-func (b *book) parse(root *node, l line) error {
-	head, rest, _ := strings.Cut(l.text, ": ")
-	head, before := strings.CutSuffix(head, ":")
-	nodes := root.below(strings.Fields(head)[1:])
-	if before {
-		for _, n := range nodes {
-			if err := b.parseFlags(l, rest, &n.before, nil); err != nil {
-				return err
+// ready reads what is said of the node, once.
+func (n *node) ready() error {
+	n.once.Do(func() {
+		for _, l := range n.lines {
+			if n.broken = n.parse(l); n.broken != nil {
+				return
 			}
 		}
-		return nil
+		n.lines = nil
+	})
+	return n.broken
+}
+
+func (n *node) parse(l line) error {
+	_, before, err := l.head()
+	_, rest, _ := strings.Cut(l.whole(), ": ")
+	if err == nil && before {
+		return n.book.parseFlags(l, rest, &n.before, nil)
 	}
-	f, err := b.parseForm(l, rest)
-	if err != nil {
-		return err
-	}
-	for _, n := range nodes {
+	if err == nil {
+		var f *form
+		f, err = n.book.parseForm(l, rest)
 		n.forms = append(n.forms, f)
 	}
-	return nil
+	return err
+}
+
+// check reads the node and all that is below it.
+func (n *node) check() error {
+	err := n.ready()
+	for _, child := range n.children {
+		if err == nil {
+			err = child.check()
+		}
+	}
+	return err
 }
 
 // below returns the nodes that a list of subcommand words, each with its
@@ -91,7 +112,7 @@ func (n *node) below(words []string) []*node {
 			}
 			for name := range strings.SplitSeq(word, "|") {
 				if n.children[name] == nil {
-					n.children[name] = &node{}
+					n.children[name] = &node{book: n.book}
 				}
 				next = append(next, n.children[name])
 			}
@@ -128,11 +149,11 @@ func (b *book) parseFlags(l line, text string, into *flags, f *form) error {
 		token := tokens[0]
 		tokens = tokens[1:]
 		if strings.HasPrefix(token, "@") {
-			set, ok := b.sets[l.file+token]
-			if !ok {
-				return l.errorf("%s is not defined in this file", token)
+			set, err := b.set(l, token)
+			if err == nil {
+				err = b.parseFlags(l, set, into, f)
 			}
-			if err := b.parseFlags(l, set, into, f); err != nil {
+			if err != nil {
 				return err
 			}
 			continue

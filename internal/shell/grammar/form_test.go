@@ -1,7 +1,6 @@
 package grammar
 
 import (
-	"errors"
 	"strings"
 	"testing"
 )
@@ -58,15 +57,6 @@ func TestCheckErrors(t *testing.T) {
 	}
 }
 
-func TestMustPanics(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("broken data do not panic")
-		}
-	}()
-	must(0, errors.New("broken"))
-}
-
 func TestNames(t *testing.T) {
 	for e := range Effect(255) {
 		if back, ok := parseEffect(e.String()); ok != (e.String() != "invalid") || ok && back != e {
@@ -95,10 +85,7 @@ func FuzzCheck(f *testing.F) {
 		if Check("f.txt", data) != nil {
 			return
 		}
-		b := newBook()
-		if err := b.add("f.txt", data); err != nil {
-			t.Fatal(err)
-		}
+		b := bookOf("f.txt", data)
 		var words []Word
 		for _, w := range strings.Fields(line) {
 			words = append(words, Word{Text: w, Glob: strings.Contains(w, "*")})

@@ -21,7 +21,7 @@ var systemDirs = map[string]bool{
 
 // Parse returns what a command does. words[0] is the program's name. The
 // error is an *Unproven.
-func Parse(words []Word) (Meaning, error) { return library().meaning(words) }
+func Parse(words []Word) (Meaning, error) { return library.meaning(words) }
 
 func (b *book) meaning(words []Word) (Meaning, error) {
 	if len(words) == 0 || !words[0].Literal() || words[0].Text == "" {
@@ -35,20 +35,25 @@ func (b *book) meaning(words []Word) (Meaning, error) {
 			return ownProgram(words)
 		}
 	}
-	if m, ok := b.informs(name, words[1:]); ok {
-		return m, nil
-	}
-	if special, ok := specials[name]; ok {
-		return special(b, name, words[1:])
-	}
-	root, err := b.program(name)
+	p, err := b.program(name)
 	if err != nil {
 		return Meaning{}, unproven("the data are broken: ", err.Error())
 	}
-	if root == nil {
+	if m, ok := p.informs(name, words[1:]); ok {
+		return m, nil
+	}
+	if special, ok := specials[name]; ok {
+		return special(p, name, words[1:])
+	}
+	return p.meaning(name, words[1:])
+}
+
+// meaning goes by the program's forms.
+func (p *program) meaning(name string, args []Word) (Meaning, error) {
+	if p.forms == nil {
 		return Meaning{}, unproven("nothing is known of the program ", name)
 	}
-	return root.match(name, name, words[1:])
+	return p.forms.match(name, name, args)
 }
 
 // ownProgram is a program of the workspace, named by its path: what it does
@@ -63,8 +68,8 @@ func ownProgram(words []Word) (Meaning, error) {
 
 // informs recognises requests for help or a version, which a program of the
 // list answers without running anything of the repository.
-func (b *book) informs(name string, args []Word) (Meaning, bool) {
-	flags := b.help[name]
+func (p *program) informs(name string, args []Word) (Meaning, bool) {
+	flags := p.help
 	if len(flags) == 0 || len(args) == 0 || len(args) > 4 {
 		return Meaning{}, false
 	}
@@ -99,6 +104,9 @@ func plain(s string) bool {
 // match goes down the subcommands as far as they are known; there one of the
 // forms must account for what is left. label is the way so far.
 func (n *node) match(program, label string, args []Word) (Meaning, error) {
+	if err := n.ready(); err != nil {
+		return Meaning{}, unproven("the data are broken: ", err.Error())
+	}
 	var reason error
 	if len(n.children) > 0 {
 		before := match{form: &form{flags: n.before}, program: program, label: label}
@@ -341,18 +349,23 @@ func (m *match) inner(args []Word) Nested {
 // and are none themselves: "git", "push", "origin". It is exact if the flags
 // before the first of them are all known; otherwise a value of one may be
 // among them.
-func Subcommand(words []Word) (names []string, exact bool) {
+func Subcommand(words []Word) (names []string, exact bool) { return library.subcommand(words) }
+
+func (b *book) subcommand(words []Word) (names []string, exact bool) {
 	if len(words) == 0 {
 		return nil, false
 	}
 	name := path.Base(words[0].Text)
 	names = append(names, name)
-	root, err := library().program(name)
-	if err != nil || root == nil {
+	p, err := b.program(name)
+	if err != nil || p.forms == nil {
 		return names, false
 	}
 	rest := words[1:]
-	for n := root; ; {
+	for n := p.forms; ; {
+		if n.ready() != nil {
+			return names, false
+		}
 		before := match{form: &form{flags: n.before}, program: name, label: name}
 		after, err := before.leading(rest)
 		if err != nil {

@@ -118,10 +118,7 @@ tar: read; -t -z -f FILE; FILE...
 `
 
 func TestMeaning(t *testing.T) {
-	b := newBook()
-	if err := b.add("sample.txt", sample); err != nil {
-		t.Fatal(err)
-	}
+	b := bookOf("sample.txt", sample)
 	for _, tt := range []struct{ line, want string }{
 		// Flags and their spellings.
 		{"p", "p read"},

@@ -6,7 +6,7 @@ import (
 )
 
 // A special reads a program whose words no form can describe.
-type special func(b *book, name string, args []Word) (Meaning, error)
+type special func(p *program, name string, args []Word) (Meaning, error)
 
 var specials map[string]special
 
@@ -18,13 +18,13 @@ func init() { //nolint:gochecknoinits // breaks the cycle between the table and 
 }
 
 // prints are programs of which every word is only data.
-func prints(_ *book, name string, _ []Word) (Meaning, error) {
+func prints(_ *program, name string, _ []Word) (Meaning, error) {
 	return Meaning{Form: name, Effect: Reads}, nil
 }
 
 // printf is like echo but for -v, which sets a variable and evaluates its
 // subscript (bash(1)).
-func printf(_ *book, name string, args []Word) (Meaning, error) {
+func printf(_ *program, name string, args []Word) (Meaning, error) {
 	if len(args) > 0 && args[0].Literal() && args[0].Text == "--" {
 		args = args[1:]
 	}
@@ -39,16 +39,12 @@ func printf(_ *book, name string, args []Word) (Meaning, error) {
 
 // tar accepts the old style, in which the first word holds flags without a
 // dash and their values follow in order, and then goes by its forms.
-func tar(b *book, name string, args []Word) (Meaning, error) {
+func tar(p *program, name string, args []Word) (Meaning, error) {
 	args = slices.Clone(args)
 	if len(args) > 0 && args[0].Literal() && args[0].Text != "" && args[0].Text[0] != '-' {
 		args = oldStyle(args)
 	}
-	root, err := b.program(name)
-	if err != nil || root == nil {
-		return Meaning{}, unproven("nothing is known of the program ", name)
-	}
-	return root.match(name, name, args)
+	return p.meaning(name, args)
 }
 
 // oldStyle writes "czf x y" as "-c -z -f x y".
@@ -67,7 +63,7 @@ func oldStyle(args []Word) []Word {
 
 // ps knows the flags of three systems. What shows environments is refused:
 // BSD's e and macOS's -E (ps(1)).
-func ps(_ *book, name string, args []Word) (Meaning, error) {
+func ps(_ *program, name string, args []Word) (Meaning, error) {
 	for i := 0; i < len(args); i++ {
 		w := args[i]
 		if !w.Literal() || w.Text == "" {
@@ -110,7 +106,7 @@ var (
 
 // test accepts operators on words that are known, or quoted so that they can
 // be no operator themselves.
-func test(_ *book, name string, args []Word) (Meaning, error) {
+func test(_ *program, name string, args []Word) (Meaning, error) {
 	if name == "[" {
 		if len(args) == 0 || args[len(args)-1].Text != "]" {
 			return Meaning{}, unproven("[ lacks its ]")

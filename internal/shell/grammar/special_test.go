@@ -108,10 +108,7 @@ func TestSpecials(t *testing.T) {
 // TestHelp: what only informs is proven for programs of the list, and only
 // with plain words before it.
 func TestHelp(t *testing.T) {
-	b := newBook()
-	if err := b.add("help.txt", "tool\nother -V version"); err != nil {
-		t.Fatal(err)
-	}
+	b := bookOf("help.txt", "tool\nother -V version")
 	for _, tt := range []struct{ line, want string }{
 		{"tool --help", "tool --help read"},
 		{"tool sub two-words --version", "tool --version read"},
@@ -136,16 +133,18 @@ func TestHelp(t *testing.T) {
 
 // TestBrokenDataProveNothing: a program whose forms can't be read has none.
 func TestBrokenDataProveNothing(t *testing.T) {
-	b := newBook()
-	if err := b.add("x.txt", "x: read; -a NOPE; -\ntar: read; nope; -"); err != nil {
-		t.Fatal(err)
-	}
+	b := bookOf("x.txt", "x: read; -a NOPE; -\ntar: read; nope; -\ny read; -; -\nz: read; @s; -\n@s = -a\n@s = -b")
 	for line, want := range map[string]string{
 		"x":      `! the data are broken: x.txt:1: unknown type "NOPE"`,
-		"tar tf": "! nothing is known of the program tar",
+		"tar tf": `! the data are broken: x.txt:2: "nope" is no flag`,
+		"y":      "! the data are broken: x.txt:3: want NAME",
+		"z":      "! the data are broken: x.txt:6: @s is defined twice",
 	} {
 		if got := said(b.meaning(wordsOf(line))); len(got) < len(want) || got[:len(want)] != want {
 			t.Errorf("%s: got %s, want %s", line, got, want)
+		}
+		if names, exact := b.subcommand(wordsOf(line + " push")); len(names) != 1 || exact {
+			t.Errorf("%s: its subcommands are %q, %v", line, names, exact)
 		}
 	}
 }

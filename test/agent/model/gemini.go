@@ -39,14 +39,13 @@ func (s *server) gemini(w http.ResponseWriter, r *http.Request, req geminiReques
 		return
 	}
 	step, result := req.done()
-	t := s.next(step, req.tools())
-	if req.GenerationConfig.ResponseMIMEType == "application/json" {
-		t = turn{text: `{"reasoning": "the script says so", "next_speaker": "user", "model_choice": "flash"}`}
+	t := turn{text: `{"reasoning": "the script says so", "next_speaker": "user", "model_choice": "flash"}`}
+	if req.GenerationConfig.ResponseMIMEType != "application/json" {
+		t = s.answer("gemini", step, result, req.tools())
 	}
-	s.write(record{API: "gemini", Step: step, Tool: t.tool, Text: t.text, Result: result})
 	part := map[string]any{"text": t.text}
-	if t.tool != "" {
-		part = map[string]any{"functionCall": map[string]any{"name": t.tool, "args": t.args}}
+	if t.calls() {
+		part = map[string]any{"functionCall": map[string]any{"name": t.tool.Name, "args": t.args}}
 	}
 	answer := map[string]any{
 		"candidates": []any{map[string]any{
@@ -84,9 +83,9 @@ func (r *geminiRequest) tools() []tool {
 		for _, f := range group.FunctionDeclarations {
 			switch {
 			case f.JSONSchema != nil:
-				tools = append(tools, tool{f.Name, *f.JSONSchema})
+				tools = append(tools, tool{Name: f.Name, Schema: *f.JSONSchema})
 			case f.Parameters != nil:
-				tools = append(tools, tool{f.Name, *f.Parameters})
+				tools = append(tools, tool{Name: f.Name, Schema: *f.Parameters})
 			}
 		}
 	}

@@ -1,7 +1,8 @@
 // Command model answers a coding agent as a language model would, from a
-// script: each step calls the agent's shell, and a text ends the turn. It
-// speaks OpenAI's chat completions and Gemini's generateContent, as a whole or
-// as a stream of events, and logs what it was told as one JSON object a line.
+// script: each step calls a tool of the agent's, mostly its shell, and a text
+// ends the turn. It speaks Anthropic's messages, OpenAI's responses and chat
+// completions, and Gemini's generateContent, as a whole or as a stream of
+// events, and logs what it was told as one JSON object a line.
 //
 //	model -script FILE -log FILE -url FILE
 //
@@ -21,28 +22,23 @@ import (
 	"time"
 )
 
-// A script is what the model does: one command for the agent's shell after the
-// other, then the text.
-type script struct {
-	Commands []string `json:"commands"`
-	Text     string   `json:"text"`
-}
-
 // A server answers requests.
 type server struct {
 	script script
+	begun  time.Time
 	mu     sync.Mutex
 	log    *json.Encoder
 }
 
 // A record is one line of the log.
 type record struct {
-	API    string `json:"api,omitempty"`    // openai or gemini
+	API    string `json:"api,omitempty"`    // anthropic, responses, openai or gemini
 	Step   int    `json:"step"`             // of the script, from 0
 	Tool   string `json:"tool,omitempty"`   // called now
 	Text   string `json:"text,omitempty"`   // said now
 	Result string `json:"result,omitempty"` // of the tool called before
 	Stray  string `json:"stray,omitempty"`  // a request for something else
+	MS     int64  `json:"ms"`               // since the model began
 }
 
 func main() {
@@ -57,7 +53,7 @@ func run() error {
 	logFile := flag.String("log", "", "`file` to append to")
 	urlFile := flag.String("url", "", "`file` for the address")
 	flag.Parse()
-	s := &server{}
+	s := &server{begun: time.Now()}
 	text, err := os.ReadFile(*scriptFile)
 	if err == nil {
 		err = json.Unmarshal(text, &s.script)
@@ -90,6 +86,9 @@ func publish(name, text string) error {
 
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/messages", serve(s.anthropic))
+	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, _ *http.Request) { reply(w, map[string]int{"input_tokens": 10}) })
+	mux.HandleFunc("POST /v1/responses", serve(s.responses))
 	mux.HandleFunc("POST /v1/chat/completions", serve(s.chat))
 	mux.HandleFunc("POST /v1beta/models/{call}", serve(s.gemini))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -111,34 +110,18 @@ func serve[T any](answer func(w http.ResponseWriter, r *http.Request, req T)) ht
 	}
 }
 
+// answer decides about a request and logs it.
+func (s *server) answer(api string, step int, result string, tools []tool) turn {
+	t := s.script.next(step, tools)
+	s.write(record{API: api, Step: step, Tool: t.tool.Name, Text: t.text, Result: result})
+	return t
+}
+
 func (s *server) write(r record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	r.MS = time.Since(s.begun).Milliseconds()
 	if err := s.log.Encode(r); err != nil {
 		fmt.Fprintf(os.Stderr, "model: log: %v\n", err)
 	}
-}
-
-// A turn is what the model does next: calls a tool, or says something.
-type turn struct {
-	tool string
-	args map[string]any
-	text string
-}
-
-// next decides by what has been done so far. A request without tools is the
-// agent's own business, such as a title for the conversation.
-func (s *server) next(step int, tools []tool) turn {
-	switch {
-	case len(tools) == 0:
-		return turn{text: "ok"}
-	case step >= len(s.script.Commands):
-		return turn{text: s.script.Text}
-	}
-	for _, t := range tools {
-		if t.isShell() {
-			return turn{tool: t.Name, args: t.arguments(s.script.Commands[step])}
-		}
-	}
-	return turn{text: "you offer no shell"}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 )
@@ -38,10 +39,9 @@ func (s *server) chat(w http.ResponseWriter, _ *http.Request, req chatRequest) {
 	}
 	var tools []tool
 	for _, t := range req.Tools {
-		tools = append(tools, tool{t.Function.Name, t.Function.Parameters})
+		tools = append(tools, tool{Name: t.Function.Name, Schema: t.Function.Parameters})
 	}
-	t := s.next(step, tools)
-	s.write(record{API: "openai", Step: step, Tool: t.tool, Text: t.text, Result: result})
+	t := s.answer("openai", step, result, tools)
 	message, finish := chatTurn(t, step)
 	whole := map[string]any{"id": "chat-" + strconv.Itoa(step), "created": 1, "model": req.Model,
 		"usage": map[string]int{"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}}
@@ -59,13 +59,12 @@ func (s *server) chat(w http.ResponseWriter, _ *http.Request, req chatRequest) {
 // chatTurn is a turn as a message, and why it ends.
 func chatTurn(t turn, step int) (message map[string]any, finish string) {
 	message = map[string]any{"role": "assistant", "content": t.text}
-	if t.tool == "" {
+	if !t.calls() {
 		return message, "stop"
 	}
-	args, _ := json.Marshal(t.args) // strings, numbers and the like
 	message["tool_calls"] = []any{map[string]any{
 		"index": 0, "id": "call_" + strconv.Itoa(step), "type": "function",
-		"function": map[string]any{"name": t.tool, "arguments": string(args)},
+		"function": map[string]any{"name": t.tool.Name, "arguments": t.input()},
 	}}
 	return message, "tool_calls"
 }
@@ -86,5 +85,14 @@ func events(w http.ResponseWriter, list ...any) {
 			data = string(text)
 		}
 		_, _ = w.Write([]byte("data: " + data + "\n\n"))
+	}
+}
+
+// typed sends server-sent events whose names are their types.
+func typed(w http.ResponseWriter, list []map[string]any) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, v := range list {
+		text, _ := json.Marshal(v) // maps of what JSON has
+		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", v["type"], text)
 	}
 }

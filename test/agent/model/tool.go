@@ -1,13 +1,11 @@
 package main
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // A tool is what the agent offers.
 type tool struct {
 	Name   string
+	Group  string // the namespace that it is in, with the Responses API
 	Schema schema
 }
 
@@ -22,23 +20,20 @@ type property struct {
 	Enum []any `json:"enum"`
 }
 
-// shells are the names that agents give to it.
-var shells = []string{"run_shell_command", "shell", "bash", "Bash", "execute_command"}
-
-func (t tool) isShell() bool {
-	_, takes := t.Schema.Properties["command"]
-	return takes && slices.Contains(shells, t.Name)
+// is reports whether the tool has the name; what agents put before the names
+// of an MCP server's tools does not count.
+func (t tool) is(name string) bool {
+	return t.Name == name || strings.HasSuffix(t.Name, "__"+name)
 }
 
-// arguments fills in the command and whatever else is required.
-func (t tool) arguments(command string) map[string]any {
-	args := map[string]any{"command": command}
-	for _, name := range t.Schema.Required {
-		if name != "command" {
-			args[name] = t.Schema.Properties[name].any()
+// takes returns the first of the names that the tool has a property of.
+func (t tool) takes(names []string) string {
+	for _, name := range names {
+		if _, ok := t.Schema.Properties[name]; ok {
+			return name
 		}
 	}
-	return args
+	return ""
 }
 
 // any returns some value that the property takes.

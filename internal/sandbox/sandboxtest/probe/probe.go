@@ -97,4 +97,19 @@ type Info struct {
 	NoControl   string   `json:"noControl,omitempty"`   // why there can't be a control
 	RootOnly    bool     `json:"rootOnly,omitempty"`    // any kernel refuses it to an ordinary user
 	Changes     bool     `json:"changes,omitempty"`     // leaves a change that the oracle must see
+	Shares      bool     `json:"shares,omitempty"`      // is done in one process with others
+}
+
+// An Ask is what "victim serve" reads: one check, and the world as it is by now.
+type Ask struct {
+	Name  string `json:"name"`
+	World World  `json:"world"`
+}
+
+// A Fetched is what came of one word of program courier.
+type Fetched struct {
+	Asked  string `json:"asked"`
+	Status int    `json:"status,omitempty"` // of HTTP; 0 where there was no answer
+	Text   string `json:"text"`             // the answer's, the variable's, or where something was found
+	Failed string `json:"failed,omitempty"`
 }

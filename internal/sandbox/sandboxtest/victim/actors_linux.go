@@ -17,6 +17,7 @@ import (
 // longer than actorTime.
 func actors() map[string]func(args []string) error {
 	return map[string]func(args []string) error{
+		"attempt":  attempt,
 		"nothing":  func([]string) error { return nil },
 		"append":   func(args []string) error { return exitWith(openAndWrite(args[0], unix.O_WRONLY|unix.O_APPEND)) },
 		"whoami":   whoami,

@@ -37,6 +37,7 @@ type Check struct {
 	RootOnly    bool   // every kernel refuses it to an ordinary user
 	Changes     bool   // if it works, the host's files differ afterwards
 	Terminal    bool   // keep the session of whoever starts us
+	Alone       bool   // in a process of its own: what others left in theirs would spoil it
 	State       string // of the workspace; "" is probe.Present
 }
 
@@ -64,7 +65,7 @@ func (c Check) state() string {
 func (c Check) info() probe.Info {
 	return probe.Info{
 		Name: c.Name, Family: c.Family, State: c.state(), Why: c.Why, Want: errnoNames(c.Want), Works: c.Works,
-		Unavailable: errnoNames(c.Unavailable), NoControl: c.NoControl, RootOnly: c.RootOnly, Changes: c.Changes,
+		Unavailable: errnoNames(c.Unavailable), NoControl: c.NoControl, RootOnly: c.RootOnly, Changes: c.Changes, Shares: simple(c),
 	}
 }
 

@@ -6,6 +6,7 @@
 //	victim list                              what there is, one JSON object a line
 //	victim -world JSON NAME                  one check
 //	victim -world JSON all [--families a,b] [--except NAME,…]
+//	victim serve                             checks that share a process, as they are asked for
 //	victim -world JSON posture               everything observable of itself
 //	victim idle MARK | orphan MARK | hog …   actors, see actors_linux.go
 package main
@@ -15,8 +16,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 func main() {
@@ -52,6 +55,15 @@ func run(args []string) error {
 		return runAll(world, args[1:])
 	case "-child":
 		return runChild(world, args[1])
+	case "-children":
+		return runChildren(world, args[1:])
+	case "serve": // below one like it, as checks look at their parent, too
+		cmd := exec.Command(self, "-serve")
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+		return cmd.Run()
+	case "-serve":
+		return serveChecks(os.Stdin)
 	}
 	c, ok := find(args[0])
 	if !ok {
@@ -95,15 +107,10 @@ func runAll(world *Fixtures, args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("unknown arguments %q; want --families A,B or --except NAME,NAME", args)
 	}
-	for _, c := range checks() {
-		if c.state() != world.State || families != nil && !slices.Contains(families, c.Family) || slices.Contains(except, c.Name) {
-			continue
-		}
-		if err := print(drive(world, c)); err != nil {
-			return err
-		}
-	}
-	return nil
+	list := slices.DeleteFunc(checks(), func(c Check) bool {
+		return c.state() != world.State || families != nil && !slices.Contains(families, c.Family) || slices.Contains(except, c.Name)
+	})
+	return runTogether(world, list)
 }
 
 // runChild does what the re-executed process is for.

@@ -14,7 +14,7 @@ import (
 )
 
 // raceTime is how long a race is run.
-const raceTime = time.Second
+const raceTime = 400 * time.Millisecond
 
 // raceChecks change what a call is about while it is being decided: whoever
 // checks and then lets the kernel look again is wrong some of the time.
@@ -28,7 +28,7 @@ func raceChecks() []Check {
 		{Name: "A366", Why: "a rename's new name changes", Do: raceRename},
 	}
 	for i := range list {
-		list[i].Family, list[i].State, list[i].Changes, list[i].Want = "protected-create", probe.Absent, true, linkRefused
+		list[i].Family, list[i].State, list[i].Changes, list[i].Alone, list[i].Want = "protected-create", probe.Absent, true, true, linkRefused
 		list[i].Want = append(list[i].Want, nothing)
 	}
 	return list

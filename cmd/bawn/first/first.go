@@ -1,0 +1,24 @@
+// Package first is what bawn does before anything else where it covers a shell:
+// it tries the short way to the door (package quick). A shell is started for
+// every command of a split session, and to initialise all that bawn links costs
+// twice of what the shell needs. Packages are initialised in the order of their
+// names as soon as what they import is (The Go Programming Language
+// Specification, "Program initialization"), so this one, which imports little,
+// comes before all others that are bawn's own.
+package first
+
+import (
+	"os"
+
+	"github.com/bawn-dev/bawn/internal/shim/quick"
+)
+
+func init() {
+	self, err := os.Executable()
+	if err != nil || !quick.IsShell(self) {
+		return
+	}
+	if code, ended := quick.Shell(os.Args, os.Environ(), quick.Door); ended {
+		os.Exit(code)
+	}
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/cli"
+	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/docker"
+	"github.com/bawn-dev/bawn/internal/sandbox/docker/broker"
+	"github.com/bawn-dev/bawn/internal/sandbox/native"
+)
+
+// sweepTime is how long the end of a session waits for the removal of what
+// others left.
+const sweepTime = 5 * time.Second
+
+// engineTime is how long an engine has to answer before a session starts.
+const engineTime = 10 * time.Second
+
+// dockerAPI finds the engine behind a session's Docker API.
+func dockerAPI(s cli.ContainerSetting) (func(runner.ContainerHost) (func() error, error), error) {
+	getenv := (&cli.Env{Environ: s.Environ}).Getenv
+	socket, err := broker.Find(s.Config.Docker().Host, getenv)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), engineTime)
+	defer cancel()
+	if err := broker.Reach(ctx, socket); err != nil {
+		return nil, fmt.Errorf("container engine at %q: %w", socket, err)
+	}
+	maker, err := broker.Self()
+	if err != nil {
+		return nil, err
+	}
+	o := broker.Options{Engine: socket, Session: s.Session, Maker: maker}
+	return func(h runner.ContainerHost) (func() error, error) { return serveDocker(o, s, h) }, nil
+}
+
+// serveDocker answers a guest, and removes meanwhile what dead sessions left.
+func serveDocker(o broker.Options, s cli.ContainerSetting, h runner.ContainerHost) (func() error, error) {
+	o.Dir, o.Guard, o.Log = h.Place, h.Guard, troubles(h.Refused)
+	o.Refused = func(r broker.Refusal) {
+		h.Refused(sandbox.Denial{Kind: bawn.Tool, Operation: bawn.Call, Resource: r.What, Rule: r.Rule, Reason: r.Reason, Remedy: r.Remedy})
+	}
+	if v, ok := h.Guest.(sandbox.Visible); ok {
+		o.View = broker.View{Open: v.View, Below: []string{workspaceInside(s)}}
+		if s.Session.Provider != cli.NoProvider { // a sandbox has a /tmp of its own
+			o.View.Below = append(o.View.Below, "/tmp")
+		}
+	}
+	network, holder, err := containerNetwork(o, s, h)
+	if err != nil {
+		return nil, err
+	}
+	o.Network = network
+	if o.Program, err = os.Executable(); err != nil {
+		return nil, err
+	}
+	b, err := broker.New(o)
+	if err != nil {
+		return nil, err
+	}
+	served := make(chan error, 2)
+	go func() { served <- b.Serve(h.Listener) }()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	go func() { served <- broker.Sweep(ctx, o.Engine) }()
+	return func() error {
+		late := time.AfterFunc(sweepTime, cancel) // a short session sweeps, too
+		defer late.Stop()
+		defer cancel()
+		err := b.Close()
+		if holder != nil {
+			err = errors.Join(err, holder.Close())
+		}
+		<-served
+		<-served
+		return err
+	}, nil
+}
+
+// workspaceInside is where the guest sees its workspace.
+func workspaceInside(s cli.ContainerSetting) string {
+	if s.Session.Provider == docker.Name {
+		return s.Config.Docker().Workspace
+	}
+	return s.Session.Isolation.Workspace
+}
+
+// troubles tells a session's human what an engine did not do.
+type troubles func(sandbox.Denial)
+
+func (t troubles) Write(text []byte) (int, error) {
+	t(sandbox.Denial{
+		Kind: bawn.Tool, Operation: bawn.Call, Resource: "docker", Rule: broker.RuleEngine, Reason: strings.TrimSpace(string(text)), Remedy: "look at the engine's own log",
+	})
+	return len(text), nil
+}
+
+// container is a guest that is one of the same engine.
+type container interface {
+	sandbox.Guest
+	sandbox.Loopback
+	ContainerID() string
+}
+
+// containerNetwork is where the containers of a guest are: in its own network,
+// if it is a container, and otherwise in one of theirs, which reaches what the
+// session's own does. A guest without a loopback of its own gets none.
+func containerNetwork(o broker.Options, s cli.ContainerSetting, h runner.ContainerHost) (broker.Network, *broker.Holder, error) {
+	guest, ok := h.Guest.(sandbox.Loopback)
+	if !ok || s.Session.Isolation.Network == bawn.NetworkFull {
+		return nil, nil, nil
+	}
+	if c, ok := h.Guest.(container); ok {
+		return broker.Shared{Container: c.ContainerID(), Guest: c}, nil, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	holder := &broker.Holder{
+		Engine: o.Engine, Session: s.Session.ID, Maker: o.Maker, Dir: h.Place, Guest: guest, Program: filepath.Join(filepath.Dir(self), "bawn"),
+	}
+	if h.Network != nil {
+		holder.Network = native.NewNetwork(false)
+		holder.Network.HostPorts = s.HostPorts
+		holder.Serve = h.Network
+	}
+	return holder, holder, nil
+}

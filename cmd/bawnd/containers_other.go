@@ -1,0 +1,12 @@
+//go:build !linux
+
+package main
+
+import (
+	"github.com/bawn-dev/bawn/internal/cli"
+	"github.com/bawn-dev/bawn/internal/runner"
+)
+
+// dockerAPI is not served here: a guest has no network of its own, in which its
+// containers could be.
+var dockerAPI func(cli.ContainerSetting) (func(runner.ContainerHost) (func() error, error), error)

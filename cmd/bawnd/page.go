@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/cli"
+	"github.com/bawn-dev/bawn/internal/daemon/faces"
+	"github.com/bawn-dev/bawn/internal/daemon/relay"
+	"github.com/bawn-dev/bawn/internal/doctor"
+	"github.com/bawn-dev/bawn/internal/places"
+	"github.com/bawn-dev/bawn/internal/relaycli"
+	"github.com/bawn-dev/bawn/internal/secrets"
+	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
+	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
+)
+
+// page is the API and, where it is wanted, the web page.
+func page(s relaycli.Serving, state string) relay.Door {
+	return func(ctx context.Context, r *relay.Relay) error {
+		l, err := r.Listen(relay.FacesSocket)
+		if err != nil {
+			return err
+		}
+		return faces.Serve(ctx, faces.Options{
+			Runtime: r.Runtime, State: state, AuditDir: r.AuditDir, Queue: r.Queue, History: r.Store.History, Items: r.Store, Recorder: r.Audit, Log: r.Log,
+			Socket: l, Admit: r.AdmitFace(relay.FacesSocket), Busy: r.Busy, User: userName(), Version: cli.Version, Explain: explain, Mechanisms: mechanisms,
+			Page: faces.Page{
+				Listen: s.Listen, Name: s.Name, CertFile: s.Cert, KeyFile: s.Key,
+				Notices: filepath.Join(configDir(), "notices"), Secret: secret,
+			},
+		})
+	}
+}
+
+// userName is who answers over the socket: whoever can is this user.
+func userName() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "the user"
+}
+
+// configDir is $XDG_CONFIG_HOME/bawn, else ~/.config/bawn.
+func configDir() string {
+	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "bawn")
+	}
+	return filepath.Join(os.Getenv("HOME"), ".config", "bawn")
+}
+
+// explain is "bawn policy explain --json". Where no directory is named it is the
+// home directory: the relay's own says nothing.
+func explain(_ context.Context, m *bawnv1.PolicyServiceExplainRequest) ([]byte, error) {
+	e := &cli.Env{Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: os.Getenv("HOME")}
+	return cli.Explain(e, cli.Explained{
+		Action: m.GetAction(), Kind: m.GetKind(), Operation: m.GetOperation(), Dir: m.GetDir(), Workspace: m.GetWorkspace(), Mode: m.GetMode(), Contained: m.GetContained(),
+	})
+}
+
+// mechanisms is what "bawn doctor" finds.
+func mechanisms() (out []*bawnv1.Mechanism) {
+	for _, c := range doctor.Examine().Checks {
+		out = append(out, &bawnv1.Mechanism{Name: c.Name, Works: c.OK, Detail: c.Detail})
+	}
+	return out
+}
+
+// secret reads the address of a service for notices from the vault.
+func secret(ctx context.Context, name string) (bawn.Secret, error) {
+	environ := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, secrets.PassphraseFD+"=") })
+	o, err := secrets.Standard(environ, "")
+	if err != nil {
+		return bawn.Secret{}, err
+	}
+	v, err := secrets.Open(o)
+	if err != nil {
+		return bawn.Secret{}, err
+	}
+	return v.Unbound(ctx, name)
+}
+
+// devices reaches the relay's API.
+func devices(context.Context) (bawnv1connect.DeviceServiceClient, error) {
+	state, err := places.State(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(places.Runtime(os.Getenv, state), relay.FacesSocket)
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}}}
+	return bawnv1connect.NewDeviceServiceClient(client, "http://relay"), nil
+}

@@ -1,0 +1,255 @@
+// Package api answers the calls of proto/bawn/v1: Connect handlers over what
+// the relay has. It knows who calls and what they may; how they came in is the
+// matter of who serves the handler.
+//
+// Without a caller every call is refused, and so is a method that has no row in
+// the table of rights.
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval"
+	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
+	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
+)
+
+// A Caller is who calls. The zero Caller is nobody.
+type Caller struct {
+	Name     string // for the record: who answered
+	Device   string // ID of the paired device; "" for a program of the user's
+	ReadOnly bool   // may look, and change nothing
+	Peer     string // address, for the record
+}
+
+type callerKey struct{}
+
+// WithCaller says in a request's context who it is from.
+func WithCaller(ctx context.Context, c Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, c)
+}
+
+func callerOf(ctx context.Context) (Caller, bool) {
+	c, ok := ctx.Value(callerKey{}).(Caller)
+	return c, ok && c.Name != ""
+}
+
+// Options are what the services work on. Desk, Recorder and Now must be set;
+// calls for something else that is missing fail with "unavailable".
+type Options struct {
+	Desk approval.Desk
+	// History returns settled questions, the latest first (approval.Store).
+	History func(ctx context.Context, before time.Time, limit int) ([]approval.Record, error)
+	// Sessions are those of this user.
+	Sessions Sessions
+	// AuditDir is the directory of the audit log.
+	AuditDir string
+	// Explain returns what "bawn policy explain --json" prints. Its error is the
+	// caller's fault and is told.
+	Explain func(ctx context.Context, m *bawnv1.PolicyServiceExplainRequest) ([]byte, error)
+	// Devices are those that are paired with the web page.
+	Devices Devices
+	// System describes machine and relay; now is put in here.
+	System   func() *bawnv1.SystemServiceGetResponse
+	Recorder bawn.Recorder
+	Now      func() time.Time
+	// Beat is how often a stream shows that it is alive; 0 is 20 s.
+	Beat time.Duration
+}
+
+// Devices keep the devices of the web page. Their errors are *connect.Errors
+// where the caller is to be told.
+type Devices interface {
+	Devices(ctx context.Context) ([]*bawnv1.Device, error)
+	Revoke(ctx context.Context, id, by string) error
+	Pair(ctx context.Context, readOnly bool) (*bawnv1.DeviceServicePairResponse, error)
+	PushKey() string
+	Subscribe(ctx context.Context, device string, m *bawnv1.DeviceServiceSubscribeRequest) error
+	Unsubscribe(ctx context.Context, device string) error
+}
+
+// Limits of one call.
+const (
+	maxMessage  = 256 << 10
+	defaultBeat = 20 * time.Second
+)
+
+// An API is the services over one relay.
+type API struct {
+	o       Options
+	views   views
+	verify  sync.Mutex // one check of the whole log at a time
+	handler http.Handler
+}
+
+// New returns the services.
+func New(o Options) (*API, error) {
+	if o.Desk == nil || o.Recorder == nil || o.Now == nil {
+		return nil, errors.New("BUG(bawn): the API lacks an option")
+	}
+	if o.Beat == 0 {
+		o.Beat = defaultBeat
+	}
+	a := &API{o: o}
+	with := []connect.HandlerOption{connect.WithReadMaxBytes(maxMessage), connect.WithInterceptors(&gate{a})}
+	mux := http.NewServeMux()
+	mux.Handle(bawnv1connect.NewApprovalServiceHandler(&approvals{a}, with...))
+	mux.Handle(bawnv1connect.NewSessionServiceHandler(&sessions{a}, with...))
+	mux.Handle(bawnv1connect.NewAuditServiceHandler(&audits{a}, with...))
+	mux.Handle(bawnv1connect.NewPolicyServiceHandler(&policies{a}, with...))
+	mux.Handle(bawnv1connect.NewDeviceServiceHandler(&devices{a}, with...))
+	mux.Handle(bawnv1connect.NewSystemServiceHandler(&systems{a}, with...))
+	a.handler = mux
+	return a, nil
+}
+
+// ServeHTTP answers a call of the Caller in the request's context.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost { // Connect would take a GET of a method without effects
+		http.Error(w, "want POST", http.StatusMethodNotAllowed)
+		return
+	}
+	a.handler.ServeHTTP(w, r)
+}
+
+// A right is what a method needs. The zero right is held by nobody.
+type right uint8
+
+const (
+	_      right = iota
+	look         // any caller
+	change       // not a device that may only look
+	local        // a program of the user's on this machine
+	remote       // a paired device, also one that may only look
+)
+
+// rights has a row for every method.
+var rights = map[string]right{
+	bawnv1connect.ApprovalServiceListProcedure:      look,
+	bawnv1connect.ApprovalServiceGetProcedure:       look,
+	bawnv1connect.ApprovalServiceWatchProcedure:     look,
+	bawnv1connect.ApprovalServiceAnswerProcedure:    change,
+	bawnv1connect.SessionServiceListProcedure:       look,
+	bawnv1connect.SessionServiceWatchProcedure:      look,
+	bawnv1connect.SessionServiceKillProcedure:       change,
+	bawnv1connect.SessionServiceAttachProcedure:     look, // to type it has to be more: see Attach
+	bawnv1connect.SessionServiceSendProcedure:       change,
+	bawnv1connect.SessionServiceResizeProcedure:     change,
+	bawnv1connect.AuditServiceQueryProcedure:        look,
+	bawnv1connect.AuditServiceTimelineProcedure:     look,
+	bawnv1connect.AuditServiceVerifyProcedure:       look,
+	bawnv1connect.PolicyServiceExplainProcedure:     look,
+	bawnv1connect.DeviceServiceListProcedure:        look,
+	bawnv1connect.DeviceServiceRevokeProcedure:      look, // itself; others: see Revoke
+	bawnv1connect.DeviceServicePairProcedure:        local,
+	bawnv1connect.DeviceServicePushKeyProcedure:     remote,
+	bawnv1connect.DeviceServiceSubscribeProcedure:   remote,
+	bawnv1connect.DeviceServiceUnsubscribeProcedure: remote,
+	bawnv1connect.SystemServiceGetProcedure:         look,
+}
+
+// has reports whether the caller has the right.
+func (c Caller) has(r right) bool {
+	switch r {
+	case look:
+		return true
+	case change:
+		return !c.ReadOnly
+	case local:
+		return c.Device == "" && !c.ReadOnly
+	case remote:
+		return c.Device != ""
+	}
+	return false
+}
+
+// A gate stands in front of every method.
+type gate struct{ a *API }
+
+var _ connect.Interceptor = (*gate)(nil)
+
+// WrapUnary is connect.Interceptor's.
+func (g *gate) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, m connect.AnyRequest) (connect.AnyResponse, error) {
+		if err := g.pass(ctx, m.Spec().Procedure); err != nil {
+			return nil, err
+		}
+		return next(ctx, m)
+	}
+}
+
+// WrapStreamingClient is connect.Interceptor's.
+func (g *gate) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}
+
+// WrapStreamingHandler is connect.Interceptor's.
+func (g *gate) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, c connect.StreamingHandlerConn) error {
+		if err := g.pass(ctx, c.Spec().Procedure); err != nil {
+			return err
+		}
+		return next(ctx, c)
+	}
+}
+
+// pass refuses who may not call the method.
+func (g *gate) pass(ctx context.Context, procedure string) error {
+	c, ok := callerOf(ctx)
+	if !ok {
+		return connect.NewError(connect.CodeUnauthenticated, errors.New("nobody is known to call"))
+	}
+	if !c.has(rights[procedure]) {
+		return g.a.refuse(ctx, c, procedure)
+	}
+	return nil
+}
+
+// refuse records that somebody may not do what they asked for.
+func (a *API) refuse(ctx context.Context, c Caller, procedure string) error {
+	why := "this caller may not do that"
+	if c.ReadOnly {
+		why = "this device may only look"
+	}
+	if err := a.record(ctx, c, "refuse", strings.TrimPrefix(procedure, "/"), bawn.Deny, why); err != nil {
+		return err
+	}
+	return connect.NewError(connect.CodePermissionDenied, errors.New(why))
+}
+
+// record writes what a caller did, or may not do. What can't be recorded fails.
+func (a *API) record(ctx context.Context, c Caller, operation, resource string, v bawn.Verdict, why string) error {
+	err := a.o.Recorder.Record(ctx, bawn.Event{
+		Kind: "relay", Operation: operation, Resource: resource, Requested: v, Resolved: v, Source: "user", Reason: why,
+		Details: map[string]string{"by": c.Name, "device": c.Device, "peer": c.Peer},
+	})
+	if err != nil {
+		return connect.NewError(connect.CodeUnavailable, errors.New("this can't be recorded, so it does not happen"))
+	}
+	return nil
+}
+
+// missing is the error of a call for something that this relay has not.
+func missing(what string) error {
+	return connect.NewError(connect.CodeUnavailable, errors.New("this relay has no "+what))
+}
+
+// inside hides what only the log may know; ours and connect's pass.
+func inside(err error) error {
+	var told *connect.Error
+	if err == nil || errors.As(err, &told) {
+		return err
+	}
+	if errors.Is(err, context.Canceled) {
+		return connect.NewError(connect.CodeCanceled, err)
+	}
+	return connect.NewError(connect.CodeInternal, err)
+}

@@ -1,0 +1,351 @@
+package link
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+
+	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/atomicfile"
+	"github.com/bawn-dev/bawn/internal/peercred"
+)
+
+// Bounds of one connection; beyond, it is closed.
+const (
+	maxAsks    = 2048    // questions that wait
+	maxMine    = 1 << 16 // questions in all; the host comes back and asks what still waits
+	maxCalls   = 64      // other requests that wait
+	maxSession = 4096    // sessions of one host
+)
+
+// A Desk is a *approval.Queue.
+type Desk interface {
+	approval.Desk
+	Register(session, parent string) (forget func())
+	Retract(q approval.Question)
+}
+
+// A Server is the relay's side of hosts.sock.
+type Server struct {
+	Desk  Desk
+	Admit func(net.Conn) error // refuses peers, and records whom; nil refuses all
+	// Keyless is told who was admitted and has not the key; nil tells nobody.
+	Keyless func(error)
+	Faces   bool         // peers are the human's: they answer whatever is pending, not only what they have asked
+	Log     *slog.Logger // nil for none
+
+	key   string // see KeyOf
+	mu    sync.Mutex
+	conns map[*peer]struct{}
+	ended bool
+	work  sync.WaitGroup
+}
+
+// KeyOf returns the path of the key that belongs to a socket, which clients read
+// and say first. A session's host connects to sockets in its guests' stead, and
+// then has its own credentials: that somebody connects does not show that the
+// host wants to speak.
+func KeyOf(socket string) string { return socket + ".key" }
+
+// Serve speaks to all who connect to l, until l is closed; then it ends the
+// connections and waits for them.
+func (s *Server) Serve(l net.Listener) error {
+	if s.Log == nil {
+		s.Log = slog.New(slog.DiscardHandler)
+	}
+	s.key = rand.Text()
+	path := KeyOf(l.Addr().String())
+	if err := atomicfile.Write(path, []byte(s.key), 0o600); err != nil {
+		return fmt.Errorf("write the key of a socket: %w", err)
+	}
+	defer os.Remove(path)
+	defer s.end()
+	for {
+		conn, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		s.work.Go(func() { s.serve(conn) })
+	}
+}
+
+// Connections returns how many hosts are connected.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
+func (s *Server) end() {
+	s.mu.Lock()
+	s.ended = true
+	for p := range s.conns {
+		p.conn.Close()
+	}
+	s.mu.Unlock()
+	s.work.Wait()
+}
+
+// track notes a connection, unless the server ends.
+func (s *Server) track(p *peer) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conns == nil {
+		s.conns = map[*peer]struct{}{}
+	}
+	if !s.ended {
+		s.conns[p] = struct{}{}
+	}
+	return !s.ended
+}
+
+func (s *Server) untrack(p *peer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, p)
+}
+
+func (s *Server) serve(conn net.Conn) {
+	defer conn.Close()
+	refused := errors.New("nobody is admitted")
+	if s.Admit != nil {
+		refused = s.Admit(conn)
+	}
+	p := newPeer(s, conn)
+	if refused != nil {
+		s.Log.Warn("refused a connection", "error", refused)
+		_ = p.send(reply{Refused: refused.Error()}) // it may have gone
+		return
+	}
+	if !s.track(p) {
+		return
+	}
+	defer s.untrack(p)
+	if err := p.send(reply{Ready: true}); err == nil {
+		if err = p.unlock(); err == nil {
+			err = p.listen()
+		}
+		s.Log.Debug("a host has gone", "why", err)
+	}
+	p.leave()
+}
+
+// A peer is one host that is connected.
+type peer struct {
+	*line
+	server *Server
+	ctx    context.Context
+	gone   context.CancelCauseFunc
+	work   sync.WaitGroup
+
+	mu      sync.Mutex
+	mine    map[string]context.CancelFunc // questions: only these it may answer; nil when settled
+	waiting int                           // of them
+	calls   map[uint64]context.CancelFunc
+	forget  []func()
+}
+
+func newPeer(s *Server, conn net.Conn) *peer {
+	p := &peer{line: newLine(conn), server: s, mine: map[string]context.CancelFunc{}, calls: map[uint64]context.CancelFunc{}}
+	p.ctx, p.gone = context.WithCancelCause(context.Background())
+	return p
+}
+
+// leave lets go of what the host has asked; it may come back for it.
+func (p *peer) leave() {
+	p.gone(approval.ErrDetached)
+	p.work.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.forget {
+		f()
+	}
+}
+
+// unlock wants the key before all else. Who goes without a word has only looked
+// whether somebody listens.
+func (p *peer) unlock() error {
+	var r request
+	err := p.receive(&r)
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	if err == nil && r.check() == nil && subtle.ConstantTimeCompare([]byte(r.Key), []byte(p.server.key)) == 1 {
+		return nil
+	}
+	refused := peercred.Refuse(p.conn, "it has not the key of the socket, so it may be a host that connects for a guest")
+	p.server.Log.Warn("refused a connection", "error", refused)
+	if p.server.Keyless != nil {
+		p.server.Keyless(refused)
+	}
+	return refused
+}
+
+func (p *peer) listen() error {
+	for {
+		var r request
+		if err := p.receive(&r); err != nil {
+			return err
+		}
+		if err := r.check(); err != nil {
+			return err
+		}
+		if err := p.take(&r); err != nil {
+			return err
+		}
+	}
+}
+
+// take begins what a request asks for.
+func (p *peer) take(r *request) error {
+	switch {
+	case r.Hello != nil:
+		return p.hello(*r.Hello)
+	case r.Ask != nil:
+		return p.ask(*r.Ask)
+	case r.Withdraw != "":
+		p.withdraw(r.Withdraw)
+	case r.Retract != nil:
+		p.server.Desk.Retract(*r.Retract)
+	case r.Answer != nil:
+		return p.call(r.Answer.Number, func(ctx context.Context) error { return p.answer(ctx, r.Answer) })
+	case r.List != 0:
+		return p.call(r.List, func(ctx context.Context) error { return p.list(ctx, r.List) })
+	case r.Watch != 0:
+		return p.call(r.Watch, func(ctx context.Context) error { return p.watch(ctx, r.Watch) })
+	case r.Unwatch != 0:
+		p.stop(r.Unwatch)
+	}
+	return nil
+}
+
+func (p *peer) hello(h hello) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h.Session == "" || len(p.forget) >= maxSession {
+		return errors.New("a host has no session, or too many")
+	}
+	p.forget = append(p.forget, p.server.Desk.Register(h.Session, h.Parent))
+	return nil
+}
+
+// ask waits for the answer in the background.
+func (p *peer) ask(q approval.Question) error {
+	ctx, cancel := context.WithCancel(p.ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mine[q.ID] != nil || p.waiting >= maxAsks || len(p.mine) >= maxMine {
+		cancel()
+		return errors.New("a question is asked twice, or too many wait")
+	}
+	p.mine[q.ID] = cancel
+	p.waiting++
+	p.work.Go(func() {
+		defer cancel()
+		a, err := p.server.Desk.Ask(ctx, q)
+		p.mu.Lock()
+		p.waiting--
+		p.mine[q.ID] = nil
+		p.mu.Unlock()
+		if errors.Is(err, approval.ErrDetached) || errors.Is(err, approval.ErrClosed) {
+			p.conn.Close() // it asks anew, of whoever comes after us
+			return
+		}
+		r := reply{ID: q.ID, Answer: &a}
+		if err != nil {
+			r = reply{ID: q.ID, Failed: failed(err)}
+		}
+		_ = p.send(r) // it has closed the connection then, and asks anew
+	})
+	return nil
+}
+
+func (p *peer) withdraw(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if cancel := p.mine[id]; cancel != nil {
+		cancel()
+	}
+}
+
+// call runs a numbered request in the background.
+func (p *peer) call(number uint64, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(p.ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if number == 0 || p.calls[number] != nil || len(p.calls) >= maxCalls {
+		cancel()
+		return errors.New("a request's number is used, or too many wait")
+	}
+	p.calls[number] = cancel
+	p.work.Go(func() {
+		r := reply{Number: number, Done: true}
+		if err := do(ctx); err != nil {
+			r.Failed = failed(err)
+		}
+		p.stop(number)
+		_ = p.send(r) // it has closed the connection then
+	})
+	return nil
+}
+
+func (p *peer) stop(number uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if cancel := p.calls[number]; cancel != nil {
+		cancel()
+		delete(p.calls, number)
+	}
+}
+
+// answer is for the terminal of a session: a host answers nothing but what it
+// has asked itself.
+func (p *peer) answer(ctx context.Context, a *answer) error {
+	p.mu.Lock()
+	_, mine := p.mine[a.ID]
+	p.mu.Unlock()
+	if !mine && !p.server.Faces {
+		return approval.ErrUnknown
+	}
+	rec, err := p.server.Desk.Answer(ctx, a.ID, a.Answer)
+	if err != nil {
+		return err
+	}
+	return p.send(reply{Number: a.Number, Record: &rec})
+}
+
+func (p *peer) list(ctx context.Context, number uint64) error {
+	all, err := p.server.Desk.List(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if err := p.send(reply{Number: number, Record: &all[i]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *peer) watch(ctx context.Context, number uint64) error {
+	changes, err := p.server.Desk.Watch(ctx)
+	if err != nil {
+		return err
+	}
+	for rec := range changes {
+		if err := p.send(reply{Number: number, Record: &rec}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+// Package link carries approvals between the hosts of sessions and the relay,
+// over a unix socket, as lines of JSON. It stays lean: every bawn run links it.
+package link
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval"
+)
+
+// maxLine bounds one message in bytes: a question's text, each byte of it
+// escaped in JSON, and what stands around it.
+const maxLine = 2 << 20
+
+// patience is how long the other side may leave a message unread.
+const patience = 10 * time.Second
+
+// A request is what a host says: one of the fields, of which Answer, List and
+// Watch carry the number under which the relay replies.
+type request struct {
+	Key      string             `json:"key,omitempty"` // first of all, see KeyOf
+	Hello    *hello             `json:"hello,omitempty"`
+	Ask      *approval.Question `json:"ask,omitempty"`
+	Withdraw string             `json:"withdraw,omitempty"` // the ID of a question
+	Retract  *approval.Question `json:"retract,omitempty"`  // was withdrawn before this connection, perhaps unheard
+	Answer   *answer            `json:"answer,omitempty"`
+	List     uint64             `json:"list,omitempty"`
+	Watch    uint64             `json:"watch,omitempty"`
+	Unwatch  uint64             `json:"unwatch,omitempty"`
+}
+
+// A hello says that a session lives as long as the connection.
+type hello struct {
+	Session string `json:"session"`
+	Parent  string `json:"parent,omitempty"`
+}
+
+type answer struct {
+	Number uint64      `json:"number"`
+	ID     string      `json:"id"`
+	Answer bawn.Answer `json:"answer"`
+}
+
+// A reply is what the relay says: Refused and then nothing more, Ready once, or
+// one about the question ID or the request Number.
+type reply struct {
+	Refused string           `json:"refused,omitempty"`
+	Ready   bool             `json:"ready,omitempty"`
+	ID      string           `json:"id,omitempty"`     // of a question of which all is said now …
+	Answer  *bawn.Answer     `json:"answer,omitempty"` // … which has this answer, or Failed
+	Number  uint64           `json:"number,omitempty"`
+	Record  *approval.Record `json:"record,omitempty"` // one of those asked for
+	Done    bool             `json:"done,omitempty"`   // nothing more comes for Number
+	Failed  *failure         `json:"failed,omitempty"`
+}
+
+// A failure is an error on its way.
+type failure struct {
+	Code   string           `json:"code"`
+	Text   string           `json:"text,omitempty"`
+	Record *approval.Record `json:"record,omitempty"`
+}
+
+// codes are the errors that callers branch on.
+var codes = map[string]error{
+	"unknown": approval.ErrUnknown, "expired": approval.ErrExpired, "withdrawn": approval.ErrWithdrawn,
+	"mismatch": approval.ErrMismatch, "closed": approval.ErrClosed,
+}
+
+func failed(err error) *failure {
+	var answered *approval.AnsweredError
+	if errors.As(err, &answered) {
+		return &failure{Code: "answered", Record: &answered.Record}
+	}
+	for code, known := range codes {
+		if errors.Is(err, known) {
+			return &failure{Code: code}
+		}
+	}
+	return &failure{Code: "failed", Text: err.Error()}
+}
+
+func (f *failure) err() error {
+	if f.Code == "answered" && f.Record != nil {
+		return &approval.AnsweredError{Record: *f.Record}
+	}
+	if known := codes[f.Code]; known != nil {
+		return known
+	}
+	return errors.New(f.Text)
+}
+
+// A line is one end of the connection. Many may send, one receives.
+type line struct {
+	conn net.Conn
+	in   *bufio.Reader
+	mu   sync.Mutex
+}
+
+func newLine(conn net.Conn) *line { return &line{conn: conn, in: bufio.NewReaderSize(conn, 64<<10)} }
+
+// send writes one message. Whoever does not read is gone.
+func (l *line) send(message any) error {
+	data, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	if len(data) >= maxLine {
+		return fmt.Errorf("a message of %d bytes is too long; want less than %d", len(data), maxLine)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	if _, err := l.conn.Write(append(data, '\n')); err != nil {
+		return errors.Join(err, l.conn.Close()) // half a message may be out
+	}
+	return nil
+}
+
+// receive reads one message into m. A line without its end is none.
+func (l *line) receive(m any) error {
+	var whole []byte
+	for {
+		part, err := l.in.ReadSlice('\n')
+		whole = append(whole, part...)
+		switch {
+		case len(whole) > maxLine:
+			return fmt.Errorf("a message has more than %d bytes", maxLine)
+		case err == nil:
+			return decode(whole, m)
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return err
+		}
+	}
+}
+
+// decode reads exactly one value with no field that is not known. What is no
+// UTF-8 is refused, since encoding/json would put something else in its place.
+func decode(data []byte, m any) error {
+	if !utf8.Valid(data) {
+		return errors.New("a message is not UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(m); err != nil {
+		return fmt.Errorf("a message can't be read: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("a message has more than one value")
+	}
+	return nil
+}
+
+// check wants exactly one field.
+func (r *request) check() error {
+	set := 0
+	for _, is := range []bool{r.Key != "", r.Hello != nil, r.Ask != nil, r.Withdraw != "", r.Retract != nil, r.Answer != nil, r.List != 0, r.Watch != 0, r.Unwatch != 0} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 {
+		return fmt.Errorf("%d of the message's fields are set; want exactly one", set)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package asking
+
+import (
+	"context"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval"
+)
+
+// Ahead returns who answers where a guest asks ahead of an action, in its own
+// words. A yes "once" holds for the one action that comes then.
+func (d *Desk) Ahead(z Zone, why string) bawn.Approver { return ahead{approver{d, &z}, why} }
+
+type ahead struct {
+	approver
+	why string
+}
+
+// Approve answers from what the human has said already, or asks. An error
+// denies.
+func (p ahead) Approve(ctx context.Context, a bawn.Action, dec bawn.Decision) (bawn.Answer, error) {
+	d := p.desk
+	about := p.zone.digest(a, dec)
+	if answer, ok := d.known(p.zone, a, dec.Rule, about); ok {
+		return answer, nil
+	}
+	o := d.question(ctx, p.zone, a, dec)
+	o.Justification = p.why
+	answer, err := d.put(ctx, o)
+	if err != nil {
+		return bawn.Answer{}, err
+	}
+	answer = d.keep(o, about, answer)
+	if answer.Verdict == bawn.Allow && answer.Scope == bawn.Once {
+		d.mu.Lock()
+		d.once[about] = append(d.once[about], answer)
+		d.mu.Unlock()
+	}
+	return answer, nil
+}
+
+// spend takes one answer that was given ahead.
+func (d *Desk) spend(about string) (bawn.Answer, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := d.once[about]
+	if len(list) == 0 {
+		return bawn.Answer{}, false
+	}
+	d.once[about] = list[1:]
+	return list[0], true
+}
+
+// Below is where the questions of a session's children go: to the humans of
+// the session, under the child's name. It is what link.Server wants.
+func (d *Desk) Below() *Below { return &Below{d} }
+
+// A Below puts questions of children.
+type Below struct{ desk *Desk }
+
+// Ask puts a child's question. Without a face it goes to the relay, which is
+// started for it.
+func (b *Below) Ask(ctx context.Context, q approval.Question) (bawn.Answer, error) {
+	return b.desk.put(ctx, newOpen(q))
+}
+
+// Answer refuses: who may ask here may not answer.
+func (*Below) Answer(context.Context, string, bawn.Answer) (approval.Record, error) {
+	return approval.Record{}, approval.ErrUnknown
+}
+
+// Retract does nothing: a question ends here with the connection of its asker.
+func (*Below) Retract(approval.Question) {}
+
+// List shows nothing.
+func (*Below) List(context.Context) ([]approval.Record, error) { return nil, nil }
+
+// Watch shows nothing.
+func (*Below) Watch(context.Context) (<-chan approval.Record, error) {
+	return nil, approval.ErrUnknown
+}
+
+// Register does nothing: the question itself says whose child it is of.
+func (*Below) Register(_, _ string) (forget func()) { return func() {} }

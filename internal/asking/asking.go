@@ -1,0 +1,222 @@
+// Package asking puts the questions of one session to its human: at the
+// session's terminal, and through the relay wherever else the human is. The
+// first answer wins, once; what it means beyond the one action (for the
+// session, always, never) is kept here too.
+//
+// A question is registered with the relay, where one runs, and what the relay
+// has recorded counts: the terminal is one more face, which submits to it. A
+// session without a relay has a queue of its own in its place.
+package asking
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/grants"
+	"github.com/bawn-dev/bawn/internal/learn"
+	"github.com/bawn-dev/bawn/internal/policy"
+)
+
+// Options of a Desk.
+type Options struct {
+	Session, Parent, Agent string
+	// Relay returns the relay of the user's approvals. It starts one where start
+	// is true. Nil, or an error: there is none.
+	Relay func(ctx context.Context, start bool) (approval.Desk, error)
+	// Rules reads those in force besides the built-in ones, without those of
+	// Grants; it is called once, when they are first needed. Nil: there are none.
+	Rules  func() ([]bawn.Rule, error)
+	Policy policy.Options
+	Grants *grants.File // nil: nothing is kept beyond the session
+	// Learn opens what is learned, once, when it is first needed; nil: nothing is.
+	Learn func() (*learn.Store, error)
+	// Note tells the human's log what went wrong beside an answer; nil drops it.
+	Note func(text string)
+	// Waiting is told of a question that nobody is shown at a terminal of the
+	// session; nil drops it.
+	Waiting func(approval.Question)
+	Now     func() time.Time // nil is the machine's clock
+	// Memory keeps answers "for this session" where the session outlives the desk;
+	// nil: they end with it.
+	Memory Memory
+	// Hooks are what may object besides the policy; nil: nothing does. Close of
+	// the desk closes it.
+	Hooks Hooks
+}
+
+// Hooks tighten what the policy has decided: a *pluginhook.Set.
+type Hooks interface {
+	// Tighten returns d, or what permits less than it. The rule of what it had
+	// asked about is pluginhook.RulePrefix with a name.
+	Tighten(ctx context.Context, a bawn.Action, d bawn.Decision) bawn.Decision
+	Close()
+}
+
+// A Desk is where the questions of a session go. Its methods may be called
+// from any goroutine.
+type Desk struct {
+	opts    Options
+	learned func() *learn.Store
+	written func() ([]bawn.Rule, error)
+
+	mu     sync.Mutex
+	closed bool
+	relay  approval.Desk   // nil: not connected
+	local  *approval.Queue // nil: not needed so far
+	faces  map[*face]struct{}
+	open   map[string]*open         // by ID
+	said   map[string]bawn.Answer   // for the session, by digest
+	once   map[string][]bawn.Answer // ahead of one action, by digest
+	rules  []bawn.Rule              // of grants, as they were read last
+	ruled  *policy.Policy           // made of all rules
+}
+
+// New returns a desk. Close ends it.
+func New(o Options) *Desk {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Note == nil {
+		o.Note = func(string) {}
+	}
+	d := &Desk{opts: o, faces: map[*face]struct{}{}, open: map[string]*open{}, said: map[string]bawn.Answer{}, once: map[string][]bawn.Answer{}}
+	if o.Rules == nil {
+		o.Rules = func() ([]bawn.Rule, error) { return nil, nil }
+	}
+	d.learned, d.written = sync.OnceValue(d.openLearned), sync.OnceValues(o.Rules)
+	return d
+}
+
+// Close withdraws what is pending and ends all faces.
+func (d *Desk) Close() {
+	d.mu.Lock()
+	d.closed = true
+	for _, o := range d.open {
+		o.settle(bawn.Answer{}, approval.ErrWithdrawn)
+	}
+	faces := d.faces
+	d.faces = map[*face]struct{}{}
+	local, relay := d.local, d.relay
+	d.relay = nil
+	d.mu.Unlock()
+	for f := range faces {
+		f.close()
+	}
+	if relay != nil {
+		hangUp(relay)
+	}
+	if local != nil {
+		_ = local.Close() // it is in memory
+	}
+	if d.opts.Hooks != nil {
+		d.opts.Hooks.Close()
+	}
+}
+
+// A Zone is one part of a session, and what its questions share.
+type Zone struct {
+	Name     string          // "" where a session has one only
+	Question policy.Question // its Action is not used
+	Contains string          // what the sandbox would contain, one sentence
+	// Decide is how the zone puts a question to a policy; nil is Policy.Decide.
+	Decide func(*policy.Policy, *policy.Question) bawn.Decision
+	// Later says that what would be asked about comes here once more, in another
+	// zone: a hook's question is put there, its denial holds here too.
+	Later bool
+}
+
+// question is a zone's question about an action.
+func (z *Zone) question(a bawn.Action) policy.Question {
+	q := z.Question
+	q.Action = a
+	return q
+}
+
+func (z *Zone) decide(p *policy.Policy, q *policy.Question) bawn.Decision {
+	if z.Decide == nil {
+		return p.Decide(q)
+	}
+	return z.Decide(p, q)
+}
+
+// Approver returns who answers the questions of a zone.
+func (d *Desk) Approver(z Zone) bawn.Approver { return approver{d, &z} }
+
+// Decider returns who decides in a zone: the policy with what has been
+// answered "always" and "never", also during the session, and then the hooks,
+// which only tighten that.
+func (d *Desk) Decider(z Zone) bawn.Decider { return decider{d, &z} }
+
+type approver struct {
+	desk *Desk
+	zone *Zone
+}
+
+type decider approver
+
+// Decide never returns an error that does not deny.
+func (d decider) Decide(ctx context.Context, a bawn.Action) (bawn.Decision, error) {
+	p, err := d.desk.policy()
+	if err != nil {
+		return bawn.Decision{}, err
+	}
+	q := d.zone.question(a)
+	return d.desk.tighten(ctx, d.zone, a, d.zone.decide(p, &q)), nil
+}
+
+// Approve answers from what the human has said already, or asks. An error
+// denies.
+func (p approver) Approve(ctx context.Context, a bawn.Action, dec bawn.Decision) (bawn.Answer, error) {
+	d := p.desk
+	about := p.zone.digest(a, dec)
+	if answer, ok := d.known(p.zone, a, dec.Rule, about); ok {
+		return answer, nil
+	}
+	if answer, ok := d.spend(about); ok {
+		return answer, nil
+	}
+	if answer, ok := d.recalled(about, dec); ok {
+		return answer, nil
+	}
+	o := d.question(ctx, p.zone, a, dec)
+	answer, err := d.put(ctx, o)
+	if err != nil {
+		return bawn.Answer{}, err
+	}
+	answer = d.keep(o, about, answer)
+	d.remember(about, dec, answer)
+	return answer, nil
+}
+
+// Request asks what is no action of the policy's: a child session, or a
+// guest's wish for more. ID, Session, Parent, Agent, Asked and Expires are
+// filled in. What an answer means beyond once is the caller's to say.
+func (d *Desk) Request(ctx context.Context, q approval.Question) (bawn.Answer, error) {
+	d.fill(ctx, &q)
+	answer, err := d.put(ctx, newOpen(q))
+	answer.Why = clean(answer.Why)
+	return answer, err
+}
+
+// patience is how long a question stands where its asker knows no end.
+const patience = 10 * time.Minute
+
+func (d *Desk) fill(ctx context.Context, q *approval.Question) {
+	q.ID, q.Session, q.Parent, q.Asked = approval.NewID(), d.opts.Session, d.opts.Parent, d.opts.Now()
+	q.Action.Session = q.Session
+	if q.Agent == "" {
+		q.Agent = d.opts.Agent
+	}
+	if q.Expires = q.Asked.Add(patience); ctx != nil {
+		if until, ok := ctx.Deadline(); ok {
+			q.Expires = until
+		}
+	}
+}
+
+// errNobody says that there is no one to ask.
+var errNobody = errors.New("nobody is there to be asked: the session has no terminal, and no relay could be reached")

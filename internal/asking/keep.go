@@ -1,0 +1,266 @@
+package asking
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"slices"
+	"strings"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/learn"
+	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/policy/suggest"
+	"github.com/bawn-dev/bawn/internal/redact"
+)
+
+// digest is what an answer "for this session" holds for: exactly this action
+// with its directory and environment, or on the network the host and port.
+func (z *Zone) digest(a bawn.Action, d bawn.Decision) string {
+	h := sha256.New()
+	dir := a.Dir
+	if a.Kind == bawn.Network {
+		dir = ""
+	}
+	words(h, z.Name, a.Kind.String(), a.Operation.String(), cmp.Or(d.Canonical, a.Resource), a.Resource, dir)
+	words(h, a.Args...)
+	words(h, d.Env...)
+	if byHook(d.Rule) { // what the policy has asked about answers no plugin
+		words(h, d.Rule)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// words writes a list so that no other reads the same.
+func words(h hash.Hash, list ...string) {
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(list))))
+	for _, s := range list {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(s))))
+		h.Write([]byte(s))
+	}
+}
+
+// known is what the human has said already: for this session, or by a rule
+// that was made of an answer since the session began.
+func (d *Desk) known(z *Zone, a bawn.Action, rule, about string) (bawn.Answer, bool) {
+	p, err := d.policy()
+	if err != nil {
+		return bawn.Answer{}, false // then the human is asked again
+	}
+	q := z.question(a)
+	dec := z.decide(p, &q)
+	ruled := strings.HasPrefix(dec.Rule, policy.Approved)
+	if dec.Verdict == bawn.Deny && ruled {
+		return bawn.Answer{Verdict: bawn.Deny, Scope: bawn.ForSession, By: "rule " + dec.Rule, At: d.opts.Now(), Why: clean(dec.Reason)}, true
+	}
+	d.mu.Lock()
+	said, ok := d.said[about]
+	d.mu.Unlock()
+	if !ok && dec.Verdict == bawn.Allow && ruled && !byHook(rule) {
+		return bawn.Answer{Verdict: bawn.Allow, Scope: bawn.ForSession, By: "rule " + dec.Rule, At: d.opts.Now()}, true
+	}
+	return said, ok
+}
+
+// policy is that of all rules, with what has been answered since. Where the
+// file of grants can't be read it errs: nothing is decided by half of it.
+func (d *Desk) policy() (*policy.Policy, error) {
+	var granted []bawn.Rule
+	if d.opts.Grants != nil {
+		var err error
+		if granted, err = d.opts.Grants.Rules(); err != nil {
+			return nil, err
+		}
+	}
+	written, err := d.written()
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ruled != nil && slices.EqualFunc(granted, d.rules, equal) {
+		return d.ruled, nil
+	}
+	p, err := policy.New(slices.Concat(written, granted), d.opts.Policy)
+	if err != nil {
+		return nil, err
+	}
+	d.rules, d.ruled = granted, p
+	return p, nil
+}
+
+// equal reports whether two rules of the file are the same: its identities are
+// made of what a rule is about.
+func equal(a, b bawn.Rule) bool {
+	return a.ID == b.ID && a.Verdict == b.Verdict && a.Priority == b.Priority && a.Pattern == b.Pattern
+}
+
+// question is what a human is asked about an action.
+func (d *Desk) question(ctx context.Context, z *Zone, a bawn.Action, dec bawn.Decision) *open {
+	q := approval.Question{Action: a, Reason: dec.Reason, Rule: dec.Rule, Contains: z.Contains, Agent: a.Agent}
+	if dec.Canonical != a.Resource {
+		q.Canonical = dec.Canonical
+	}
+	d.fill(ctx, &q)
+	in := d.input(z, a)
+	advice := suggest.Allow(*in)
+	q.Always, q.Covers, q.NoAlways = advice.Rules, advice.Covers, advice.None
+	q.Never = suggest.Deny(*in).Rules
+	if d.opts.Grants == nil {
+		q.Always, q.Never, q.Covers, q.NoAlways = nil, nil, nil, "this session has nowhere to keep a rule"
+	}
+	if byHook(dec.Rule) {
+		q.Always, q.Covers, q.NoAlways = nil, nil, "a plugin asks about it, whatever the rules say"
+	}
+	if len(q.Always) == 0 && q.NoAlways == "" {
+		q.NoAlways = "no rule asks about it"
+	}
+	o := newOpen(q)
+	o.input = in
+	d.recall(o)
+	return o
+}
+
+func (d *Desk) input(z *Zone, a bawn.Action) *suggest.Input {
+	return &suggest.Input{Question: z.question(a), Rules: d.rulesNow(), Options: d.opts.Policy, Decide: z.decide}
+}
+
+func (d *Desk) openLearned() *learn.Store {
+	if d.opts.Learn == nil {
+		return nil
+	}
+	s, err := d.opts.Learn()
+	if err != nil {
+		d.opts.Note("nothing is learned: " + err.Error())
+		return nil
+	}
+	return s
+}
+
+// recall suggests what has been answered before.
+func (d *Desk) recall(o *open) {
+	o.Suggested = bawn.Ask
+	learned := d.learned()
+	if learned == nil {
+		return
+	}
+	for i, shape := range d.shapes(o) {
+		v, sure, ok := learned.Recall(shape)
+		if !ok || sure < policy.Suggest || i > 0 && v != o.Suggested {
+			o.Suggested, o.SuggestedWhy = bawn.Ask, ""
+			return
+		}
+		o.Suggested, o.SuggestedWhy = v, fmt.Sprintf("you have answered so before (%d %% sure)", int(sure*100+0.5))
+	}
+}
+
+// shapes are those under which an answer is learned; none where it is asked
+// about each time, and where a plugin wants it asked about.
+func (d *Desk) shapes(o *open) []string {
+	p, err := d.policy()
+	if err != nil || o.input == nil || byHook(o.Rule) {
+		return nil
+	}
+	q := o.input.Question
+	return p.Shapes(&q)
+}
+
+// keep does what an answer means beyond the one action, and returns what the
+// guard is told: a wider answer that can't be kept is a narrower one.
+func (d *Desk) keep(o *open, about string, a bawn.Answer) bawn.Answer {
+	a.Why = clean(a.Why)
+	if a.Verdict != bawn.Allow {
+		a.Verdict = bawn.Deny
+	}
+	d.learn(o, a)
+	if a.Scope == bawn.Always {
+		if err := d.rule(o, a); err != nil {
+			d.opts.Note(fmt.Sprintf("no rule is made of the answer, which holds %s: %v", narrower(a.Verdict), err))
+			a.Scope = scopeWithoutRule(a.Verdict)
+		}
+	}
+	if a.Scope != bawn.Once {
+		d.mu.Lock()
+		d.said[about] = a
+		d.mu.Unlock()
+	}
+	return a
+}
+
+// learn tells what has been answered. An answer "always" counts as one of many
+// there: a shape is wider than the rule that the human has seen.
+func (d *Desk) learn(o *open, a bawn.Answer) {
+	learned := d.learned()
+	if learned == nil {
+		return
+	}
+	if a.Scope == bawn.Always {
+		a.Scope = bawn.Once
+	}
+	if err := learned.Answer(d.shapes(o), a); err != nil {
+		d.opts.Note("the answer is not learned: " + err.Error())
+	}
+}
+
+// scopeWithoutRule: a yes that can't be kept is one, a no holds on.
+func scopeWithoutRule(v bawn.Verdict) bawn.Scope {
+	if v == bawn.Allow {
+		return bawn.Once
+	}
+	return bawn.ForSession
+}
+
+func narrower(v bawn.Verdict) string {
+	if v == bawn.Allow {
+		return "once"
+	}
+	return "for this session"
+}
+
+// rule makes rules of an answer "always" or "never". What a face has shown is
+// what is kept, after it was decided again with the rules in force now.
+func (d *Desk) rule(o *open, a bawn.Answer) error {
+	if d.opts.Grants == nil || o.input == nil {
+		return errors.New(cmp.Or(o.NoAlways, "it is nothing that a rule could name"))
+	}
+	now := *o.input
+	now.Rules = d.rulesNow()
+	find, shown := suggest.Allow, o.Always
+	if a.Verdict == bawn.Deny {
+		find, shown = suggest.Deny, o.Never
+	}
+	advice := find(now)
+	switch {
+	case len(advice.Rules) == 0:
+		return errors.New(cmp.Or(advice.None, "the rules decide it already"))
+	case !slices.EqualFunc(shown, advice.Rules, equal):
+		return errors.New("other rules are in force than when it was asked")
+	}
+	_, err := d.opts.Grants.Add(advice.Rules, a.By, d.opts.Now())
+	return err
+}
+
+// rulesNow are all rules besides the built-in ones; those of the file of
+// grants as they were read last.
+func (d *Desk) rulesNow() []bawn.Rule {
+	_, _ = d.policy() // reads them; where it can't, Add refuses as well
+	written, _ := d.written()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Concat(written, d.rules)
+}
+
+// maxWhy is how much a guest is told of what its human has said, in characters.
+const maxWhy = 300
+
+// clean is text of a human as one line that is safe to print.
+func clean(s string) string {
+	r := []rune(redact.Visible(strings.TrimSpace(s)))
+	return string(r[:min(len(r), maxWhy)])
+}

@@ -1,0 +1,326 @@
+package asking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/policy/suggest"
+)
+
+// An open question is one that a human is looking at.
+type open struct {
+	approval.Question
+	input *suggest.Input // nil where it is nothing of the policy's
+	once  sync.Once
+	done  chan struct{}
+	// answer and err are what it came to, once done is closed.
+	answer bawn.Answer
+	err    error
+}
+
+func newOpen(q approval.Question) *open { return &open{Question: q, done: make(chan struct{})} }
+
+// settle ends the question, once, and returns what stands.
+func (o *open) settle(a bawn.Answer, err error) (bawn.Answer, error) {
+	o.once.Do(func() {
+		o.answer, o.err = a, err
+		close(o.done)
+	})
+	return o.answer, o.err
+}
+
+// retry is how long Bawn waits before it looks for the relay again.
+const retry = 500 * time.Millisecond
+
+// put asks until something stands. The end of ctx withdraws the question.
+func (d *Desk) put(ctx context.Context, o *open) (bawn.Answer, error) {
+	ctx, cancel := context.WithDeadline(ctx, o.Expires)
+	defer cancel()
+	if err := d.enter(o); err != nil {
+		return bawn.Answer{}, err
+	}
+	defer d.leave(o)
+	go d.carry(ctx, o)
+	select {
+	case <-o.done:
+	case <-ctx.Done():
+		o.settle(bawn.Answer{}, ctx.Err())
+	}
+	return o.answer, o.err
+}
+
+// enter shows a question to every face.
+func (d *Desk) enter(o *open) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return approval.ErrClosed
+	}
+	d.open[o.ID] = o
+	for f := range d.faces {
+		f.show(o)
+	}
+	if len(d.faces) == 0 && d.opts.Waiting != nil {
+		go d.opts.Waiting(o.Question)
+	}
+	return nil
+}
+
+func (d *Desk) leave(o *open) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.open, o.ID)
+}
+
+// maxFailures is how often a relay that can be reached may fail with one
+// question before the session goes on without it.
+const maxFailures = 3
+
+// carry asks at the relay, or at the session's own queue where there is none,
+// and asks again with the same ID wherever the relay has died or come up.
+func (d *Desk) carry(ctx context.Context, o *open) {
+	for failures := 0; ; {
+		desk := d.where(ctx, failures < maxFailures)
+		if desk == nil { // there is no face, and no relay could be started
+			if failures++; failures > maxFailures {
+				o.settle(bawn.Answer{}, errNobody)
+			}
+			if !pause(ctx, o) {
+				return
+			}
+			continue
+		}
+		began := time.Now()
+		answer, err := d.askAt(ctx, desk, o)
+		if time.Since(began) > retry {
+			failures = 0 // it was in order, and has died since
+		}
+		switch {
+		case err == nil || final(err) || desk == approval.Desk(d.own()) && !errors.Is(err, errMoved):
+			o.settle(answer, err)
+			return
+		case ctx.Err() != nil || isDone(o):
+			return
+		case errors.Is(err, errMoved):
+		default:
+			failures++
+			d.lose(desk)
+			if !pause(ctx, o) {
+				return
+			}
+		}
+	}
+}
+
+func isDone(o *open) bool {
+	select {
+	case <-o.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// pause waits a little, unless the question is over.
+func pause(ctx context.Context, o *open) bool {
+	select {
+	case <-time.After(retry):
+		return true
+	case <-ctx.Done():
+	case <-o.done:
+	}
+	return false
+}
+
+// final reports whether asking anew would not help.
+func final(err error) bool {
+	var full *approval.FullError
+	return errors.Is(err, approval.ErrExpired) || errors.Is(err, approval.ErrWithdrawn) || errors.Is(err, approval.ErrMismatch) || errors.As(err, &full)
+}
+
+// errMoved says that a relay has come up, which is asked from now on.
+var errMoved = errors.New("the question goes to the relay")
+
+// askAt asks at one desk. At the session's own it looks whether a relay comes
+// up: the human who opens another face wants to see the question there.
+func (d *Desk) askAt(ctx context.Context, desk approval.Desk, o *open) (bawn.Answer, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-o.done: // a face's answer has settled it: nothing to withdraw, the desk knows
+			cancel(nil)
+		case <-stop:
+		}
+	}()
+	if q, own := desk.(*approval.Queue); own && q == d.own() {
+		go d.lookOut(ctx, cancel)
+	}
+	answer, err := desk.Ask(ctx, o.Question)
+	if errors.Is(context.Cause(ctx), errMoved) && err != nil {
+		return bawn.Answer{}, errMoved
+	}
+	return answer, err
+}
+
+func (d *Desk) lookOut(ctx context.Context, moved context.CancelCauseFunc) {
+	for {
+		select {
+		case <-time.After(2 * retry):
+		case <-ctx.Done():
+			return
+		}
+		if d.connect(ctx, false) != nil {
+			moved(fmt.Errorf("%w: %w", errMoved, approval.ErrDetached))
+			return
+		}
+	}
+}
+
+// where returns the desk to ask at: the relay's, the session's own where a
+// face is there to answer at it, or nil.
+func (d *Desk) where(ctx context.Context, relay bool) approval.Desk {
+	d.mu.Lock()
+	faces := len(d.faces)
+	d.mu.Unlock()
+	if relay {
+		if r := d.connect(ctx, faces == 0); r != nil {
+			return r
+		}
+	}
+	if faces == 0 {
+		return nil
+	}
+	if q := d.own(); q != nil {
+		return q
+	}
+	return nil
+}
+
+// connect returns the relay, nil if there is none.
+func (d *Desk) connect(ctx context.Context, start bool) approval.Desk {
+	d.mu.Lock()
+	relay := d.relay
+	d.mu.Unlock()
+	if relay != nil || d.opts.Relay == nil {
+		return relay
+	}
+	relay, err := d.opts.Relay(ctx, start)
+	if err != nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.relay == nil {
+		d.relay = relay
+	}
+	return d.relay
+}
+
+// lose forgets a relay that failed.
+func (d *Desk) lose(desk approval.Desk) {
+	d.mu.Lock()
+	lost := d.relay == desk
+	if lost {
+		d.relay = nil
+	}
+	d.mu.Unlock()
+	if lost {
+		hangUp(desk)
+	}
+}
+
+// hangUp ends the connection to a relay.
+func hangUp(desk approval.Desk) {
+	if c, ok := desk.(io.Closer); ok {
+		_ = c.Close() // it is done with
+	}
+}
+
+// own returns the session's own queue.
+func (d *Desk) own() *approval.Queue {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.local == nil && !d.closed {
+		q, err := approval.NewQueue(context.Background(), approval.Options{Now: d.opts.Now})
+		if err != nil {
+			return nil
+		}
+		d.local = q
+	}
+	return d.local
+}
+
+// patient is how often a face's answer is offered to a relay that is away
+// before it counts without it.
+const patient = 5
+
+// landed settles the question that an answer is for. A yes "once" to one that
+// several ask is for who has waited longest; o is then open as before.
+func (d *Desk) landed(o *open, rec approval.Record) (stands bawn.Answer, mine bool, err error) {
+	if rec.Once() && rec.For != o.ID {
+		d.mu.Lock()
+		o = d.open[rec.For]
+		d.mu.Unlock()
+		if o == nil { // of another session
+			return rec.Answer, true, nil
+		}
+	}
+	stands, err = o.settle(rec.Answer, nil)
+	return stands, err == nil && stands == rec.Answer, err
+}
+
+// alike counts the questions that are the same as o, which is one of them.
+func (d *Desk) alike(o *open) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := 1
+	for _, other := range d.open {
+		if other != o && !isDone(other) && approval.Same(&o.Question, &other.Question) {
+			n++
+		}
+	}
+	return n
+}
+
+// submit gives the answer of a face. It returns what stands: that answer, the
+// one of whoever was first, or why there is none; and whether it was the first.
+func (d *Desk) submit(ctx context.Context, o *open, a bawn.Answer) (stands bawn.Answer, mine bool, err error) {
+	for try := 0; try < patient && !isDone(o) && ctx.Err() == nil; try++ {
+		desk := d.where(ctx, true)
+		if desk == nil {
+			break
+		}
+		rec, err := desk.Answer(ctx, o.ID, a)
+		var first *approval.AnsweredError
+		switch {
+		case err == nil:
+			return d.landed(o, rec)
+		case errors.As(err, &first):
+			stands, _, err = d.landed(o, first.Record)
+			return stands, false, err
+		case errors.Is(err, approval.ErrExpired):
+			stands, err = o.settle(bawn.Answer{}, err)
+			return stands, false, err
+		}
+		pause(ctx, o) // it is not registered yet, or the relay is away
+	}
+	stands, err = o.settle(a, nil) // nobody else can have answered, or can be heard
+	return stands, err == nil && stands == a, err
+}
+
+// reachable reports whether other faces than the session's own may have a
+// question.
+func (d *Desk) reachable() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.relay != nil
+}

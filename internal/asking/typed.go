@@ -1,0 +1,108 @@
+package asking
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/bawn-dev/bawn/internal/terminal"
+)
+
+// apart is how long after a key Enter counts at the earliest. No finger is
+// faster, and what is pasted comes at once.
+const apart = 15 * time.Millisecond
+
+// What stands around that which is pasted (xterm's ctlseqs, bracketed paste
+// mode).
+var pasteBegins, pasteEnds = []byte("\x1b[200~"), []byte("\x1b[201~")
+
+// A typed reads keys, and knows of a line whether a human has typed it. Brackets
+// tell what is pasted, where the terminal has them: that is left out. Besides,
+// Enter has to come by itself.
+type typed struct {
+	from terminal.Conversation
+	now  func() time.Time
+	last time.Time // when a key came
+	part []byte    // the begin of a bracket
+	in   bool      // between brackets
+	out  []byte    // keys that nobody has taken yet
+	not  bool      // this line was not typed
+	buf  [4096]byte
+}
+
+// Read implements io.Reader. A line in which something was pasted ends at once.
+func (t *typed) Read(b []byte) (int, error) {
+	for len(t.out) == 0 {
+		n, err := t.from.Read(t.buf[:])
+		if err != nil {
+			return 0, err
+		}
+		t.take(t.buf[:n])
+	}
+	n := copy(b, t.out)
+	t.out = t.out[n:]
+	return n, nil
+}
+
+// take understands what came in one read.
+func (t *typed) take(b []byte) {
+	now := t.now()
+	early := now.Sub(t.last) < apart
+	t.last = now
+	keys, pasted := t.unbracket(b)
+	alone := len(bytes.Trim(keys, "\r\n")) == 0
+	switch entered := bytes.ContainsAny(keys, "\r\n"); {
+	case pasted, entered && (early || !alone):
+		t.not = true
+		keys = []byte{'\r'}
+	case entered:
+		keys = []byte{'\r'}
+	}
+	if !t.in {
+		t.out = keys
+	}
+}
+
+// unbracket returns b without what is pasted, and whether something was.
+func (t *typed) unbracket(b []byte) (keys []byte, pasted bool) {
+	b = append(t.part, b...)
+	for pasted = t.in; ; pasted = true {
+		bracket := pasteBegins
+		if t.in {
+			bracket = pasteEnds
+		}
+		i := bytes.Index(b, bracket)
+		whole := i
+		if i < 0 {
+			whole = len(b) - begun(b, bracket)
+		}
+		if !t.in {
+			keys = append(keys, b[:whole]...)
+		}
+		if i < 0 {
+			t.part = slices.Clone(b[whole:])
+			return keys, pasted
+		}
+		b, t.in = b[i+len(bracket):], !t.in
+	}
+}
+
+// begun is how many bytes at the end of b begin the bracket.
+func begun(b, bracket []byte) int {
+	for n := min(len(b), len(bracket)-1); n > 0; n-- {
+		if bytes.HasSuffix(b, bracket[:n]) {
+			return n
+		}
+	}
+	return 0
+}
+
+func (t *typed) Write(b []byte) (int, error) { return t.from.Write(b) }
+
+// pasted reports whether the line that was just read was not typed, and begins
+// the next.
+func (t *typed) pasted() bool {
+	not := t.not
+	t.not = false
+	return not
+}

@@ -1,0 +1,168 @@
+//go:build linux || darwin
+
+package asking
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/terminal"
+	"github.com/bawn-dev/bawn/internal/testenv"
+)
+
+// A window is a tmux in which a bawn asks one question.
+type window struct {
+	t           *testing.T
+	dir, socket string
+}
+
+// newWindow opens one, after the guest has written output.
+func newWindow(t *testing.T, output string) *window {
+	t.Helper()
+	testenv.Need(t, "tmux")
+	dir, err := os.MkdirTemp("", "typed") // a socket's name is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &window{t, dir, filepath.Join(dir, "s")}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	ask, err := json.Marshal(order{ID: 1, Action: &bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: "git push --force", Dir: "/srv/app"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "orders"), string(ask))
+	script := `printf %b "$1"; { cat "$2/orders"; sleep 30; } | "$0" asks "$2" >"$2/answers"`
+	w.tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "sh", "-c", script, os.Args[0], output, dir)
+	t.Cleanup(func() { w.tmux("kill-server") })
+	w.shows("allow it once?")
+	time.Sleep(reading + 100*time.Millisecond)
+	return w
+}
+
+func (w *window) tmux(args ...string) string {
+	w.t.Helper()
+	out, err := exec.Command("tmux", append([]string{"-S", w.socket}, args...)...).CombinedOutput()
+	if err != nil {
+		w.t.Fatalf("tmux %q: %v %s", args, err, out)
+	}
+	return string(out)
+}
+
+func (w *window) shows(text string) {
+	w.t.Helper()
+	for end := time.Now().Add(10 * time.Second); !strings.Contains(w.tmux("capture-pane", "-p"), text); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Fatalf("the window shows\n%s\nwant %q", w.tmux("capture-pane", "-p"), text)
+		}
+	}
+}
+
+// pastes puts text in as tmux does from its clipboard, in brackets if wanted
+// and if the terminal's program has asked for them.
+func (w *window) pastes(text string, brackets bool) {
+	w.t.Helper()
+	write(w.t, filepath.Join(w.dir, "clip"), text)
+	w.tmux("load-buffer", filepath.Join(w.dir, "clip"))
+	paste := []string{"paste-buffer"}
+	if brackets {
+		paste = append(paste, "-p")
+	}
+	w.tmux(paste...)
+}
+
+func (w *window) answered() string {
+	w.t.Helper()
+	b, err := os.ReadFile(filepath.Join(w.dir, "answers"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestPastedIsNoAnswer, whether the guest has switched brackets off or on, or
+// the terminal knows none. The control types the same keys.
+func TestPastedIsNoAnswer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		output, text string
+		brackets     bool
+	}{
+		"a line":                   {"", "y\n", true},
+		"a line, brackets off":     {`\033[?2004l`, "y\n", true},
+		"a line, brackets on":      {`\033[?2004h`, "y\n", true},
+		"no brackets":              {"", "y\n", false},
+		"lines without brackets":   {"", "x\ny\n\ny\n", false},
+		"a key, then Enter":        {`\033[?2004l`, "y", true},
+		"long, without brackets":   {"", strings.Repeat("x", 250) + "\x15y\n", false},
+		"long, the key at an edge": {"", strings.Repeat("x", 254) + "\x15y\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWindow(t, tt.output)
+			w.pastes(tt.text, tt.brackets)
+			w.shows("what is pasted is no answer")
+			w.tmux("send-keys", "Enter") // a human who did not see that
+			time.Sleep(100 * time.Millisecond)
+			if got := w.answered(); got != "" {
+				t.Fatalf("what was pasted counted: %s", got)
+			}
+			w.tmux("send-keys", "y") // control
+			time.Sleep(100 * time.Millisecond)
+			w.tmux("send-keys", "Enter")
+			w.shows("your answer: allowed: git push --force")
+			if got := w.answered(); !strings.Contains(got, `"Verdict":"allow"`) {
+				t.Errorf("control: what was typed did not count: %s", got)
+			}
+		})
+	}
+}
+
+// A tape plays keys, one read after the other.
+type tape struct {
+	terminal.Conversation
+	reads [][]byte
+}
+
+func (p *tape) Read(b []byte) (int, error) {
+	if len(p.reads) == 0 {
+		return 0, iotest.ErrTimeout
+	}
+	n := copy(b, p.reads[0])
+	p.reads = p.reads[1:]
+	return n, nil
+}
+
+// TestBracketsAreLeftOut however they are cut, and the line in which they stood
+// was not typed.
+func TestBracketsAreLeftOut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[a-z\r~\[]{0,9}`).Draw(t, "pasted")
+		all := []byte("y\x1b[200~" + text + "\x1b[201~")
+		now := time.Unix(0, 0)
+		p := &tape{}
+		for len(all) > 0 {
+			n := rapid.IntRange(1, len(all)).Draw(t, "n")
+			p.reads, all = append(p.reads, all[:n]), all[n:]
+		}
+		k := &typed{from: p, now: func() time.Time { now = now.Add(time.Second); return now }}
+		var got []byte
+		for b := make([]byte, 3); ; {
+			n, err := k.Read(b)
+			if err != nil {
+				break
+			}
+			got = append(got, b[:n]...)
+		}
+		if s := strings.TrimLeft(string(got), "y"); s != "\r" || !k.pasted() || k.in || len(k.part) > 0 {
+			t.Errorf("came out as %q, in %v, part %q", got, k.in, k.part)
+		}
+	})
+}

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/acp"
+	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/approval/link"
+	"github.com/bawn-dev/bawn/internal/asking"
+	"github.com/bawn-dev/bawn/internal/peercred"
+	"github.com/bawn-dev/bawn/internal/shell"
+)
+
+// An acpAsks is where the questions of an agent's session go while an editor is
+// there: to its human, who may have said yes already, and to everybody else
+// whom such a session asks. The first answer stands.
+type acpAsks struct {
+	*asking.Below
+	socket   string
+	listener net.Listener
+	started  chan struct{} // closed once pid and editor are there
+
+	pid    int
+	editor *acp.Proxy
+
+	mu  sync.Mutex
+	yes map[said]time.Time // by what, once each: when
+}
+
+// said is a command that the human has said yes to, in its canonical words.
+type said struct{ text, dir string }
+
+// yesHolds is how long a yes of the editor waits for what it was given to.
+const yesHolds = 10 * time.Minute
+
+// asks makes the socket at which the agent's session asks.
+func (a *acpServer) asks() (*acpAsks, error) {
+	state, err := stateDir(a.env)
+	if err != nil {
+		return nil, err
+	}
+	dir := runtimeDir(a.env, state)
+	q := &acpAsks{Below: a.session.Desk.Below(), socket: filepath.Join(dir, "acp-"+rand.Text()[:asksName]+".sock"), started: make(chan struct{}), yes: map[said]time.Time{}}
+	err = os.MkdirAll(dir, 0o700)
+	if err == nil {
+		q.listener, err = net.Listen("unix", q.socket)
+	}
+	if err == nil {
+		err = os.Chmod(q.socket, 0o600)
+	}
+	if err != nil {
+		return nil, &Error{Code: ExitInternal, Err: fmt.Errorf("make the socket for the questions of the agent's session: %w", err)}
+	}
+	server := &link.Server{Desk: q, Admit: q.admit}
+	go func() { _ = server.Serve(q.listener) }() // until close
+	return q, nil
+}
+
+func (q *acpAsks) close() { _ = q.listener.Close() } // removes it
+
+// host and at say who asks, and whom.
+func (q *acpAsks) host(pid int) { q.pid = pid }
+
+func (q *acpAsks) at(p *acp.Proxy) {
+	q.editor = p
+	close(q.started)
+}
+
+// admit wants the host of the agent's session.
+func (q *acpAsks) admit(c net.Conn) error {
+	<-q.started
+	peer, err := peercred.Of(c)
+	if err != nil {
+		return err
+	}
+	defer peer.Close()
+	if peer.PID != q.pid || peer.UID != os.Geteuid() {
+		return &peercred.RefusedError{PID: peer.PID, UID: peer.UID, Why: "it is not the session of this editor's agent"}
+	}
+	return nil
+}
+
+// permitted notes a yes of the editor's to a command.
+func (q *acpAsks) permitted(a bawn.Action) {
+	if a.Kind != bawn.Command || len(a.Args) > 0 {
+		return
+	}
+	text, err := shell.Canonical(a.Resource, shell.Bash)
+	if err != nil {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.yes[said{text, a.Dir}] = time.Now()
+}
+
+// spend takes a yes to the command of a question.
+func (q *acpAsks) spend(a *bawn.Action) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	at, ok := q.yes[said{a.Resource, a.Dir}]
+	delete(q.yes, said{a.Resource, a.Dir})
+	return ok && a.Kind == bawn.Command && len(a.Args) == 0 && time.Since(at) < yesHolds
+}
+
+// Ask puts a question of the session.
+func (q *acpAsks) Ask(ctx context.Context, question approval.Question) (bawn.Answer, error) {
+	if q.spend(&question.Action) {
+		return bawn.Answer{Verdict: bawn.Allow, Scope: bawn.Once, By: "editor"}, nil
+	}
+	type outcome struct {
+		answer bawn.Answer
+		err    error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	outcomes := make(chan outcome, 2)
+	go func() {
+		answer, err := q.Below.Ask(ctx, question)
+		outcomes <- outcome{answer, err}
+	}()
+	go func() {
+		a := question.Action
+		a.Resource = cmp.Or(question.Canonical, a.Resource) // what would run
+		answer, err := q.editor.Ask(ctx, a, question.Reason)
+		outcomes <- outcome{answer, err}
+	}()
+	first := <-outcomes
+	if first.err == nil {
+		return first.answer, nil
+	}
+	second := <-outcomes
+	if second.err != nil {
+		return bawn.Answer{}, errors.Join(first.err, second.err)
+	}
+	return second.answer, nil
+}

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/asking"
+	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+)
+
+// A ContainerSetting is what a session's Docker API is made of.
+type ContainerSetting struct {
+	Environ   []string // in which an engine is found
+	Config    *config.Config
+	Session   bawn.Session // whose isolation no container exceeds
+	HostPorts []uint16     // of the session's loopback that lead to its relay
+}
+
+// NoProvider stands for the provider of what has a Docker API and no sandbox.
+const NoProvider = "none"
+
+// containersInside is where a guest finds its Docker API.
+const containersInside = "/run/bawn/docker.sock"
+
+// dockerHere says whether this program can serve the Docker API that a session
+// asks for.
+func (f *runFlags) dockerHere(e *Env, iso bawn.Isolation) error {
+	switch {
+	case !iso.DockerAPI || e.Docker != nil || f.plan:
+		return nil
+	case e.Providers != nil:
+		return &Error{Code: ExitInternal, Err: errors.New("a Docker API of the session's own is not served on " + runtime.GOOS), Hint: "leave out --docker"}
+	}
+	if err := e.absent(""); !errors.As(err, &absentProvider{}) {
+		return err
+	}
+	return absentProvider{part: "the session's Docker API"}
+}
+
+// openContainers gives the zone of req a Docker API, where its isolation says
+// so.
+func (f *runFlags) openContainers(e *Env, s *runner.Session, req *sandbox.Request, z zone) (err error) {
+	iso := req.Session.Isolation
+	if iso.DockerAPI && !sandbox.AbilitiesOf(s.Provider).Door {
+		return doorless(s.Provider)
+	}
+	if !iso.DockerAPI || f.plan {
+		return nil
+	}
+	if e.Docker == nil { // a child of a session: its bawn can't become another program
+		return &Error{Code: ExitInternal, Err: errors.New("the session's Docker API is part of bawnd, which a session below another does not start"), Hint: "leave out --docker"}
+	}
+	c := &runner.Containers{}
+	if c.Serve, err = e.Docker(ContainerSetting{Environ: engineEnviron(e.Environ, f.config), Config: f.config, Session: req.Session, HostPorts: req.HostPorts}); err != nil {
+		return &Error{Code: ExitInternal, Err: err, Hint: "start the engine, name it with DOCKER_HOST or docker_options.host, or leave out --docker"}
+	}
+	if c.Zone, err = containerZone(e, s, iso); err != nil {
+		return err
+	}
+	if c.Listener, c.Place, err = containerSocket(e, s.ID); err != nil {
+		return &Error{Code: ExitInternal, Err: fmt.Errorf("make the session's Docker socket: %w", err)}
+	}
+	s.Containers = c
+	req.Files = append(req.Files, sandbox.File{Source: filepath.Join(c.Place, "docker.sock"), Target: containersInside})
+	req.Sockets = append(req.Sockets, containersInside)
+	// Ryuk, Testcontainers' own reaper, wants the engine's socket; what it does the
+	// session's end does.
+	req.SetEnv = append(req.SetEnv, "DOCKER_HOST=unix://"+containersInside, "TESTCONTAINERS_RYUK_DISABLED=true", "TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1")
+	if s.Provider.Name() == dockerName {
+		return nil // they join the guest's own network
+	}
+	inner := *req
+	inner.Files, inner.Sockets, inner.SetEnv = slices.Clip(inner.Files), slices.Clip(inner.Sockets), slices.Clip(inner.SetEnv)
+	z.inner = true
+	relay, err := f.network(e, &inner, z)
+	if relay != nil {
+		c.Network = relay
+	}
+	return err
+}
+
+// doorless refuses a Docker API to guests of a provider that can't show them a
+// socket.
+func doorless(p sandbox.Provider) error {
+	return &Error{
+		Code: ExitInternal, Err: fmt.Errorf("provider %q can't show its guest a socket, so there is no Docker API for it", p.Name()),
+		Hint: "use --provider native, bwrap or docker, or leave out --docker",
+	}
+}
+
+// containerSocket makes the socket, in a directory of its own.
+func containerSocket(e *Env, session string) (*net.UnixListener, string, error) {
+	state, err := stateDir(e)
+	if err != nil {
+		return nil, "", err
+	}
+	place := filepath.Join(runtimeDir(e, state), session[:min(len(session), 16)]+"-d")
+	if err := os.Mkdir(place, 0o700); err != nil {
+		return nil, "", err
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(place, "docker.sock"), Net: "unix"})
+	if err == nil {
+		err = os.Chmod(filepath.Join(place, "docker.sock"), 0o600)
+	}
+	if err != nil {
+		return nil, "", errors.Join(err, os.RemoveAll(place))
+	}
+	return l, place, nil
+}
+
+// ruleContained is that of what containers of a guest do, which are as closed as
+// the guest itself.
+const ruleContained = "builtin:docker-contained"
+
+// containerZone is what decisions about containers share. What a registry is
+// asked for is decided as for the session's network. The rest is as contained as
+// the guest's own commands: where these are not decided one by one, only what
+// somebody's rule denies is denied.
+func containerZone(e *Env, s *runner.Session, iso bawn.Isolation) (asking.Zone, error) {
+	z := asking.Zone{Name: "containers", Question: sessionQuestion(e, s), Contains: "the container is as closed as the session, and gone with it"}
+	network, err := asking.Network(iso.Egress)
+	split := s.Split != nil
+	z.Decide = func(p *policy.Policy, q *policy.Question) bawn.Decision {
+		if q.Action.Kind == bawn.Network {
+			return network(p, q)
+		}
+		d := p.Decide(q)
+		if split || d.Verdict == bawn.Deny && d.Source != bawn.Builtin {
+			return d
+		}
+		return bawn.Decision{Verdict: bawn.Allow, Rule: ruleContained, Reason: "a container of the guest's own, no wider than the session", Source: bawn.Builtin}
+	}
+	return z, err
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/atomicfile"
+	"github.com/bawn-dev/bawn/internal/config"
+	sessions "github.com/bawn-dev/bawn/internal/session"
+)
+
+// maxDefinition bounds a definition file, in bytes.
+const maxDefinition = 1 << 20
+
+// define gives a session what its definition file (--as) asks for, and no more
+// than it has without: the meet of both (SPEC K7). Whoever wrote the file is
+// not trusted with anything.
+func (f *runFlags) define(e *Env, workspace string, s bawn.Session) (bawn.Session, error) {
+	if f.as == "" {
+		return s, nil
+	}
+	path := absolute(e, f.as)
+	text, err := e.readDefinition(path, workspace)
+	if err != nil {
+		return s, usageError("name a file in TOML, with the keys of the configuration", "--as %q: %v", f.as, err)
+	}
+	in, err := configInputs(e, workspace, f.Flags)
+	if err != nil {
+		return s, err
+	}
+	in.Agent, in.Definition = f.known.profileOf(), &config.Definition{File: path, Text: text}
+	c, err := config.Load(in)
+	if err != nil {
+		return s, configError(err)
+	}
+	sees := all
+	if e.child != nil {
+		sees = e.child.sees
+	}
+	asked := s
+	asked.ID, asked.Mode, asked.Autonomy, asked.Isolation = newSessionID(), c.Mode, c.Autonomy, led(c.Isolation(workspace), sees)
+	if c.Agent != "" {
+		asked.Agent = c.Agent
+	}
+	base := s
+	base.Isolation = led(base.Isolation, sees)
+	given, narrowed, err := sessions.Meet(base, asked)
+	if err != nil {
+		return s, usageError("mend the definition", "--as %q: %v", f.as, err)
+	}
+	f.sayNarrowed(e, narrowed)
+	given.ID, given.Parent = s.ID, s.Parent
+	f.defined = c
+	return given, nil
+}
+
+// readDefinition reads a definition file. A guest's lies in the workspace, where
+// the guest sees it, and no link leads out of it.
+func (e *Env) readDefinition(path, workspace string) ([]byte, error) {
+	if e.child == nil {
+		return readRegular(os.OpenFile(path, os.O_RDONLY|atomicfile.NonBlock, 0))
+	}
+	rel, err := filepath.Rel(workspace, path)
+	if err != nil || !filepath.IsLocal(rel) {
+		return nil, errors.New("it is outside of the workspace")
+	}
+	no := errors.New("it is no file of the workspace that can be read")
+	root, err := os.OpenRoot(workspace)
+	if err != nil {
+		return nil, no
+	}
+	defer root.Close()
+	f, err := root.OpenFile(rel, os.O_RDONLY|atomicfile.NonBlock, 0)
+	if err != nil {
+		return nil, no
+	}
+	// Errors quote what stands in the file: one that the guest does not see is
+	// not read. It is asked of the open file, which no link changes any more.
+	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	if err != nil || !e.child.sees(real) {
+		return nil, errors.Join(no, f.Close())
+	}
+	return readRegular(f, nil)
+}
+
+func readRegular(f *os.File, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.New("it is no regular file")
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxDefinition+1))
+	if err == nil && len(text) > maxDefinition {
+		return nil, fmt.Errorf("it is longer than %d bytes", maxDefinition)
+	}
+	return text, err
+}
+
+// narrower applies to lists what a definition says of them beside the isolation.
+func (f *runFlags) narrower(open, protected []string) (opened, kept []string) {
+	if f.defined == nil {
+		return open, protected
+	}
+	opened = slices.DeleteFunc(slices.Clone(open), func(name string) bool { return !slices.Contains(f.defined.Open, name) })
+	kept = slices.Clone(protected)
+	for _, name := range f.defined.Protected {
+		if !slices.Contains(kept, name) {
+			kept = append(kept, name)
+		}
+	}
+	return opened, kept
+}

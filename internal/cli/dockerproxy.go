@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/audit"
+	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/guard"
+	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+)
+
+// newDockerProxyCommand serves the Docker API of guests without a session, for
+// programs that something else contains.
+func newDockerProxyCommand(e *Env) *cobra.Command {
+	var socket, workspace string
+	c := &cobra.Command{
+		Use:   "dockerd-proxy --socket PATH [--workspace DIR]",
+		Short: "Serve a filtered Docker API, as guests have it, at a socket",
+		Long: `Serve a filtered Docker API at a socket, until it is told to end.
+
+It is what "bawn run --docker" gives to guests, for a program that something
+else contains: no privileges, devices or namespaces of the host, copies of files
+of the workspace only, limits for all containers together. They reach each other
+and nobody else; ports are published at the loopback of this machine. All
+containers are removed in the end.`,
+		Example: `  bawn dockerd-proxy --socket /run/user/1000/agent-docker.sock --workspace ~/project`,
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if socket == "" {
+				return usageError("for example: bawn dockerd-proxy --socket ./docker.sock", "no socket to serve at")
+			}
+			return e.elsewhere((&dockerProxy{env: e, socket: absolute(e, socket), workspace: absolute(e, workspace)}).run())
+		},
+	}
+	c.Flags().StringVar(&socket, "socket", "", "`path` of the socket, which must not be there; only this user may connect to it")
+	c.Flags().StringVar(&workspace, "workspace", ".", "`directory` of which containers may be given copies")
+	return c
+}
+
+// A dockerProxy is one run of that verb.
+type dockerProxy struct {
+	env               *Env
+	socket, workspace string
+}
+
+func (p *dockerProxy) run() error {
+	e, f := p.env, &runFlags{}
+	ws, err := filepath.EvalSymlinks(p.workspace)
+	if err != nil {
+		return usageError("name a directory that exists", "--workspace: %v", err)
+	}
+	if f.config, err = loadConfig(e, ws, config.Flags{}); err != nil {
+		return err
+	}
+	iso := f.config.Isolation(ws)
+	iso.DockerAPI, iso.Network = true, bawn.NetworkNone
+	if err := f.dockerHere(e, iso); err != nil {
+		return err
+	}
+	s := &runner.Session{Session: bawn.Session{
+		ID: newSessionID(), Agent: "dockerd-proxy", Mode: f.config.Mode, Autonomy: f.config.Autonomy, Isolation: iso, Started: time.Now(), Provider: NoProvider,
+	}}
+	serve, err := e.Docker(ContainerSetting{Environ: engineEnviron(e.Environ, f.config), Config: f.config, Session: s.Session})
+	if err != nil {
+		return &Error{Code: ExitInternal, Err: err, Hint: "start the engine, or name it with DOCKER_HOST or docker_options.host"}
+	}
+	if err := makeStateDir(e); err != nil {
+		return err
+	}
+	check, end, err := f.containerGuard(e, s)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return p.serve(s, serve, check)
+}
+
+// containerGuard decides, asks and records what containers do.
+func (f *runFlags) containerGuard(e *Env, s *runner.Session) (check func(context.Context, bawn.Action) bawn.Decision, end func(), err error) {
+	dir, err := auditDir(e)
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := audit.Open(dir, audit.Options{})
+	if err != nil {
+		return nil, nil, &Error{Code: ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run"}
+	}
+	desk, err := f.desk(e, s)
+	if err != nil {
+		return nil, nil, errors.Join(err, log.Close())
+	}
+	zone, err := containerZone(e, s, s.Isolation)
+	if err != nil {
+		desk.Close()
+		return nil, nil, errors.Join(err, log.Close())
+	}
+	g := guard.Guard{Decider: desk.Decider(zone), Approver: desk.Approver(zone), Recorder: log}
+	event := bawn.Event{Provider: s.Session.Provider, Mode: s.Mode}
+	check = func(ctx context.Context, a bawn.Action) bawn.Decision { return g.Check(ctx, a, event) }
+	return check, func() { desk.Close(); log.Close() }, nil
+}
+
+// serve answers until a signal comes.
+func (p *dockerProxy) serve(s *runner.Session, serve func(runner.ContainerHost) (func() error, error), check func(context.Context, bawn.Action) bawn.Decision) error {
+	mask := syscall.Umask(0o177) // nobody else connects, not for a moment
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: p.socket, Net: "unix"})
+	syscall.Umask(mask)
+	if err != nil {
+		return &Error{Code: ExitInternal, Err: err, Hint: "remove what is there, or choose another path"}
+	}
+	defer l.Close()
+	own, place, err := containerSocket(p.env, s.ID) // for its directory
+	if err != nil {
+		return &Error{Code: ExitInternal, Err: err}
+	}
+	defer os.RemoveAll(place)
+	own.Close()
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	end, err := serve(runner.ContainerHost{Listener: l, Place: place, Guest: ownMachine{}, Guard: check, Refused: p.refused})
+	if err != nil {
+		return &Error{Code: ExitInternal, Err: err}
+	}
+	fmt.Fprintf(p.env.Stderr, "bawn: serving at %s; end it with Ctrl-C\n", p.socket)
+	<-told
+	if err := end(); err != nil {
+		return &Error{Code: ExitInternal, Err: fmt.Errorf("containers could not all be removed: %w", err)}
+	}
+	return nil
+}
+
+func (p *dockerProxy) refused(d sandbox.Denial) {
+	fmt.Fprintf(p.env.Stderr, "bawn: denied: %s (%s): %s\n", strconv.Quote(d.Resource), d.Rule, d.Reason)
+}
+
+// ownMachine stands for a program that is in no sandbox of Bawn's.
+type ownMachine struct{}
+
+var (
+	_ sandbox.Loopback = ownMachine{}
+	_ sandbox.Visible  = ownMachine{}
+)
+
+// Listen takes a port of this machine's loopback.
+func (ownMachine) Listen(port uint16) (*os.File, error) {
+	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(port)})
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	return l.File()
+}
+
+// View is this machine's "/".
+func (ownMachine) View() (*os.File, error) { return os.Open("/") }

@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+)
+
+// An Explained is what "bawn policy explain" is asked. All but Action may be "".
+type Explained struct {
+	Action, Kind, Operation string
+	Dir, Workspace, Mode    string
+	Contained               bool
+}
+
+// Explain returns what "bawn policy explain --json" prints, by the policy in
+// force now. It runs and records nothing.
+func Explain(e *Env, x Explained) ([]byte, error) {
+	d, err := newDecider(e, situation{Cwd: x.Dir, Workspace: x.Workspace, Mode: x.Mode, Contained: x.Contained})
+	if err != nil {
+		return nil, err
+	}
+	out, err := d.explain(cmp.Or(x.Kind, "command"), x.Operation, []string{x.Action})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(out.json())
+}

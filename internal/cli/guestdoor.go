@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/bawn-dev/bawn/internal/door"
+	"github.com/bawn-dev/bawn/internal/egress"
+	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+)
+
+// guest reports whether this bawn runs in a session that has a door.
+func (e *Env) guest() bool {
+	if e.child != nil || inside(e) == "" {
+		return false
+	}
+	info, err := os.Stat(doorInside)
+	return err == nil && info.Mode().Type() == os.ModeSocket
+}
+
+// openDoor makes the door of a session with one zone. Without one a guest can't
+// ask for anything, which is no reason not to run.
+func (f *runFlags) openDoor(e *Env, s *runner.Session, req *sandbox.Request) {
+	if f.plan || !sandbox.AbilitiesOf(s.Provider).Door {
+		return
+	}
+	dir, err := f.doorDir(e)
+	if err == nil {
+		d := &runner.Door{Path: filepath.Join(dir, s.ID)}
+		if d.Listener, err = door.Listen(d.Path); err == nil {
+			s.Door = d
+			req.Files = append(req.Files, sandbox.File{Source: d.Path, Target: doorInside})
+			req.Sockets = append(req.Sockets, doorInside)
+			f.known.prefixed(req)
+			return
+		}
+	}
+	f.note(e, "the guest can't ask for anything: "+err.Error())
+}
+
+// prefixed has an agent that can put a program in front of its commands put
+// Bawn there, which has each judged at the door.
+func (k *known) prefixed(req *sandbox.Request) {
+	if k == nil || !slices.Contains(k.agent.Moves, prefixVariable) {
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return // the sandbox holds without it
+	}
+	req.Files = append(req.Files, sandbox.File{Source: self, Target: prefixInside})
+	req.SetEnv = append(req.SetEnv, prefixVariable+"="+prefixInside)
+}
+
+// doorDir makes the directory of the doors of all sessions.
+func (f *runFlags) doorDir(e *Env) (string, error) {
+	state, err := stateDir(e)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(runtimeDir(e, state), doorsName)
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
+// answerGuests says who serves the doors of the session.
+func (f *runFlags) answerGuests(e *Env, s *runner.Session) (end func(), err error) {
+	s.Apart = e.child != nil
+	if s.Door == nil && s.Split == nil {
+		return func() {}, nil
+	}
+	s.Refusals = &runner.Refusals{}
+	judged := newJudge(e, s, s.Refusals.Of(s.Guard)).Judge
+	r := &requests{session: s.Session, desk: s.Desk, network: s.Zone, guard: s.Guard, reach: s.Isolation}
+	dir, err := f.doorDir(e)
+	if err != nil {
+		return nil, &Error{Code: ExitInternal, Err: err}
+	}
+	k := &children{env: e, guard: s.Refusals.Of(s.Guard), parent: f.parentage(e, s), desk: s.Desk, refused: refusedAt(s, "asks")}
+	k.parent.Asks = filepath.Join(dir, s.ID[:asksName]+".a")
+	if e.child == nil {
+		k.parent.Tree = filepath.Join(dir, s.ID+".child")
+	}
+	tools := k.Tools
+	if k.parent.Plugin { // it would have the others do what it may not do
+		tools = nil
+	}
+	if s.Split == nil {
+		s.Door.Handlers = door.Handlers{Session: s.ID, Run: k.Run, Request: r.Request, Judge: judged, Tools: tools}
+		return k.close, nil
+	}
+	r.command, r.reach = &s.Split.Zone, s.Split.Isolation
+	k.split = append([]string{}, s.Split.Plan.Environ()...)
+	k.guard.Approver, k.guard.Decider = s.Desk.Approver(s.Split.Zone), s.Desk.Decider(s.Split.Zone)
+	s.Split.Requests = door.Handlers{Run: k.Run, Request: r.Request, Judge: judged, Tools: tools}
+	return k.close, nil
+}
+
+// parentage is what no child of the session exceeds: of two zones, that in
+// which commands run.
+func (f *runFlags) parentage(e *Env, s *runner.Session) parentage {
+	p := parentage{Session: s.Session, Open: f.credentials, Protected: f.protected, Guarded: f.guarded, Places: s.Plan.Places(), CanAsk: canAsk(e), Plugin: f.Only}
+	if s.Split != nil {
+		p.Session.Isolation, p.Places = s.Split.Isolation, s.Split.Plan.Places()
+		p.Zone, p.Models = egress.Execution, f.models
+	}
+	p.Session.Isolation = led(p.Session.Isolation, all)
+	p.Session.Provider = s.Plan.Provider()
+	if e.child != nil {
+		p.Plugin = p.Plugin || e.child.Plugin
+		p.Depth, p.CanAsk, p.Tree = e.child.Depth, e.child.CanAsk, e.child.Tree
+		p.Zone, p.Models = e.child.Zone, e.child.Models
+	}
+	return p
+}

@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/bawn-dev/bawn/internal/plugin"
+	"github.com/bawn-dev/bawn/internal/pluginhook"
+)
+
+// hookStarting is how much longer a hook plugin's first answer may take: its
+// sandbox is made before.
+const hookStarting = 15 * time.Second
+
+// hookPlugins are those that are asked about what a session does; nil for none.
+// A guest has no say in it: a child's flags are its own, and do not count. What
+// is started in a sandbox without a door is judged by the session around it.
+func (f *runFlags) hookPlugins(e *Env, workspace string) *pluginhook.Set {
+	if f.noHooks && e.child == nil || inside(e) != "" {
+		return nil
+	}
+	return pluginhook.NewSet(func() ([]pluginhook.Options, error) {
+		dirs, err := plugin.DirsOf(e.Getenv)
+		if err != nil {
+			return nil, err
+		}
+		all, err := plugin.Hooks(dirs.Manifests)
+		if err != nil {
+			f.note(e, "what the policy does not deny is denied: "+err.Error())
+			return nil, err
+		}
+		var list []pluginhook.Options
+		for _, m := range all {
+			h := m.Hook.Filled()
+			list = append(list, pluginhook.Options{
+				Name: m.Name, Kinds: h.Kinds, Patience: h.Patience(), Starting: hookStarting, Now: time.Now,
+				Note:  func(text string) { f.note(e, text) },
+				Start: func() (pluginhook.Process, error) { return e.startHook(dirs, m, workspace) },
+			})
+		}
+		return list, nil
+	})
+}

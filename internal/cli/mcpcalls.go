@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/asking"
+	"github.com/bawn-dev/bawn/internal/atomicfile"
+	"github.com/bawn-dev/bawn/internal/audit"
+	"github.com/bawn-dev/bawn/internal/guard"
+	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/runner"
+)
+
+// RulePin is that of calls of tools that are not as they were agreed to.
+const RulePin = "builtin:plugin-pin"
+
+// ruleServer is recorded where a tool server fails.
+const ruleServer = "builtin:mcp-server"
+
+// mcpCalls decides, asks and records what clients of the gateway and its
+// servers want.
+type mcpCalls struct {
+	env     *Env
+	session bawn.Session
+	desk    *asking.Desk
+	log     *audit.Log
+	calls   asking.Zone
+	// meant is for what the arguments of calls mean: who says it has read what
+	// strangers wrote.
+	meant asking.Zone
+}
+
+func (f *runFlags) mcpCalls(e *Env, s *mcpSession) (*mcpCalls, error) {
+	dir, err := auditDir(e)
+	if err != nil {
+		return nil, err
+	}
+	log, err := audit.Open(dir, audit.Options{})
+	if err != nil {
+		return nil, &Error{Code: ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run"}
+	}
+	run := &runner.Session{Session: s.Session}
+	desk, err := f.desk(e, run)
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	z := asking.Zone{Name: "mcp", Question: sessionQuestion(e, run), Contains: "the server keeps to a sandbox with what its manifest says; what it sends to its hosts leaves it"}
+	c := &mcpCalls{env: e, session: s.Session, desk: desk, log: log, calls: z, meant: z}
+	c.meant.Question.Taint.Untrusted = true
+	return c, nil
+}
+
+func (c *mcpCalls) close() {
+	c.desk.Close()
+	c.log.Close()
+}
+
+// judge is gateway.Options.Judge.
+func (c *mcpCalls) judge(ctx context.Context, a bawn.Action, must string) bawn.Decision {
+	a.Session, a.Agent = c.session.ID, c.session.Agent
+	z := c.calls
+	if a.Kind != bawn.Tool {
+		z = c.meant
+	}
+	g := guard.Guard{Decider: insisting{c.desk.Decider(z), must}, Approver: c.desk.Approver(z), Recorder: c.log}
+	return g.Check(ctx, a, bawn.Event{Parent: c.session.Parent, Provider: c.session.Provider, Mode: c.session.Mode, Details: map[string]string{"gateway": "mcp"}})
+}
+
+// insisting asks where its decider allows, if there is a reason to.
+type insisting struct {
+	bawn.Decider
+	must string
+}
+
+func (i insisting) Decide(ctx context.Context, a bawn.Action) (bawn.Decision, error) {
+	d, err := i.Decider.Decide(ctx, a)
+	if i.must != "" && d.Verdict == bawn.Allow {
+		d.Verdict, d.Rule, d.Source, d.Reason = bawn.Ask, RulePin, bawn.Builtin, i.must
+	}
+	return d, err
+}
+
+// report tells the human, and the log, what happens to a server.
+func (c *mcpCalls) report(server, what, why string) {
+	if what == "started" || what == "stopped" {
+		return
+	}
+	fmt.Fprintf(c.env.Stderr, "bawn: mcp: %s: %s: %s\n", server, what, redact.Visible(why))
+	err := c.log.Later(bawn.Event{
+		Time: time.Now(), Session: c.session.ID, Parent: c.session.Parent, Agent: c.session.Agent, Kind: bawn.Tool.String(), Operation: bawn.Call.String(),
+		Resource: server, Source: "auto", Rule: ruleServer, Reason: what + ": " + why, Mode: c.session.Mode,
+	})
+	if err != nil {
+		fmt.Fprintf(c.env.Stderr, "bawn: note: that is not in the log: %v\n", err)
+	}
+}
+
+// tokenName is the file in which the token for clients over HTTP is kept.
+const tokenName = "mcp-token"
+
+// mcpToken reads the token, which it makes where there is none. A file that
+// others could have read or written is refused.
+func mcpToken(e *Env) (string, error) {
+	state, err := stateDir(e)
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(state, tokenName)
+	err = atomicfile.Create(name, []byte(rand.Text()+rand.Text()), 0o600)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", &Error{Code: ExitInternal, Err: fmt.Errorf("make a token: %w", err)}
+	}
+	info, err := os.Lstat(name)
+	if err == nil && (!info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0) {
+		err = fmt.Errorf("%q (%v) is open to others, or no file; remove it, and another one is made", name, info.Mode())
+	}
+	if err != nil {
+		return "", &Error{Code: ExitInternal, Err: err}
+	}
+	text, err := atomicfile.Read(name, 1024)
+	if err != nil {
+		return "", &Error{Code: ExitInternal, Err: err}
+	}
+	fmt.Fprintf(e.Stderr, "bawn: note: clients show the token that is in %q\n", name)
+	return string(text), nil
+}

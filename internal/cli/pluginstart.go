@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/bawn-dev/bawn/internal/plugin"
+	"github.com/bawn-dev/bawn/internal/pluginhook"
+)
+
+// startPlugin starts bawn run with these arguments, on pipes. Closing its
+// standard input and a SIGTERM end it; what is left of the guest dies with it.
+func (e *Env) startPlugin(args []string) (*pluginProcess, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, append([]string{"run"}, args...)...)
+	cmd.Env, cmd.Dir, cmd.Stderr = e.Environ, e.Dir, e.Stderr
+	stdin, w, err1 := os.Pipe()
+	r, stdout, err2 := os.Pipe()
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	cmd.Stdin, cmd.Stdout = stdin, stdout
+	err = cmd.Start()
+	if err := errors.Join(err, stdin.Close(), stdout.Close()); err != nil {
+		return nil, errors.Join(err, w.Close(), r.Close())
+	}
+	p := &pluginProcess{in: w, out: r}
+	p.end = func() {
+		_ = w.Close() // it may be closed by now
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+	}
+	p.wait = func(failed bool) error {
+		hard := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
+		defer hard.Stop()
+		err := cmd.Wait()
+		if !failed { // it was ended by us
+			err = nil
+		}
+		return errors.Join(err, r.Close())
+	}
+	return p, nil
+}
+
+// startHook starts a hook plugin as a guest of its own, on pipes.
+func (e *Env) startHook(dirs plugin.Dirs, m *plugin.Manifest, workspace string) (pluginhook.Process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return pluginhook.Process{}, err
+	}
+	at, err := dirs.Place(m.Name, workspace)
+	if err != nil {
+		return pluginhook.Process{}, err
+	}
+	at.Fetch = !dirs.Complete(m)
+	cmd := exec.Command(filepath.Join(filepath.Dir(self), "bawn"), slices.Concat([]string{"run"}, m.RunFlags(at), []string{"--"}, m.Argv())...)
+	cmd.Env, cmd.Dir, cmd.SysProcAttr = e.Environ, at.Own, &syscall.SysProcAttr{Setsid: true} // the agent's terminal, and its Ctrl-C, are not for it
+	dieWithParent(cmd.SysProcAttr)
+	return onPipes(cmd)
+}
+
+// hookPatience is how long a hook plugin has to end by itself.
+const hookPatience = 3 * time.Second
+
+// onPipes starts a command. What it writes to its standard error is dropped: an
+// agent has the terminal.
+func onPipes(cmd *exec.Cmd) (pluginhook.Process, error) {
+	stdin, w, err1 := os.Pipe()
+	r, stdout, err2 := os.Pipe()
+	if err := errors.Join(err1, err2); err != nil {
+		return pluginhook.Process{}, errors.Join(err, closeAll(stdin, w, r, stdout))
+	}
+	cmd.Stdin, cmd.Stdout = stdin, stdout
+	err := cmd.Start()
+	if err = errors.Join(err, closeAll(stdin, stdout)); err != nil {
+		return pluginhook.Process{}, errors.Join(err, closeAll(w, r))
+	}
+	end := sync.OnceFunc(func() {
+		_ = closeAll(w, r)
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		hard := time.AfterFunc(hookPatience, func() { _ = cmd.Process.Kill() })
+		defer hard.Stop()
+		_ = cmd.Wait() // how it ends says nothing more
+	})
+	return pluginhook.Process{In: w, Out: r, End: end}, nil
+}
+
+func closeAll(files ...*os.File) error {
+	var errs []error
+	for _, f := range files {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

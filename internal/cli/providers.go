@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/doctor"
+	"github.com/bawn-dev/bawn/internal/egress/remote"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/bwrap"
+	"github.com/bawn-dev/bawn/internal/sandbox/gvisor"
+	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
+	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/seatbelt"
+)
+
+// A Setting is what a provider may be made of.
+type Setting struct {
+	Probes  string         // directory for the outcomes of probes, absolute; "" keeps none
+	Config  *config.Config // what the provider's own keys say; nil stands for the defaults
+	environ []string
+	embryo  *native.Embryo
+}
+
+// Environ is the environment in which an engine is found: PATH, DOCKER_HOST. To
+// sort out what a session writes takes hundreds of system calls, and the native
+// provider looks for no engine: whoever does asks.
+func (s Setting) Environ() []string { return engineEnviron(s.environ, s.Config) }
+
+// Cache is the file in which the outcome of a provider's probe is kept, "" for
+// none.
+func (s Setting) Cache(name string) string {
+	if s.Probes == "" {
+		return ""
+	}
+	return filepath.Join(s.Probes, "probe-"+name)
+}
+
+// A Maker makes a provider. It starts no other program: what takes a trial is
+// tried when Capabilities is called.
+type Maker func(Setting) sandbox.Provider
+
+// A listed provider is one that can be named.
+type listed struct {
+	name  string
+	maker Maker // nil: only bawnd has it (Env.Providers)
+	// wanted says that the provider may be chosen where none is named; nil is
+	// for always.
+	wanted func(Setting) bool
+}
+
+// never is for what is only used by name.
+func never(Setting) bool { return false }
+
+// onMac is for what no other system has.
+func onMac(Setting) bool { return runtime.GOOS == "darwin" }
+
+// roll lists every provider, the strongest first: where none is named, they are
+// asked in this order. A new one gets a line here and its import; one that needs
+// more than cmd/bawn may link has no maker here and one in cmd/bawnd.
+var roll = []listed{
+	{name: native.Name, maker: nativeProvider},
+	{name: bwrap.Name, maker: func(s Setting) sandbox.Provider { return bwrap.New(s.Cache(bwrap.Name), lookup(s.Environ(), "PATH")) }},
+	{name: gvisor.Name, maker: func(s Setting) sandbox.Provider { return gvisor.New(s.gvisor()) }},
+	{name: dockerName, wanted: image},
+	{name: native.LandlockName, maker: func(s Setting) sandbox.Provider { return native.NewLandlock(s.Native()) }},
+	{name: seatbelt.Name, maker: func(Setting) sandbox.Provider { return seatbelt.New() }, wanted: onMac},
+	{name: bare.Name, maker: func(Setting) sandbox.Provider { return bare.New() }, wanted: never},
+}
+
+// nativeProvider makes the sandbox of what has been begun, if anything has.
+func nativeProvider(s Setting) sandbox.Provider {
+	p := native.New(s.Native())
+	p.Adopt(s.embryo)
+	return p
+}
+
+// dockerName is the provider whose client would double bawn's size and its start:
+// bawnd has it.
+const dockerName = "docker"
+
+// image reports whether the configuration names one for containers: without it
+// there is nothing to start.
+func image(s Setting) bool { return s.Config != nil && s.Config.Docker().Image != "" }
+
+// Native is the file of the native rungs' probe, which they share.
+func (s Setting) Native() string {
+	if s.Probes == "" {
+		return ""
+	}
+	return filepath.Join(s.Probes, "probe")
+}
+
+// forget drops what is known of a provider, so that it is tried anew.
+func (s Setting) forget(name string) {
+	file := s.Cache(name)
+	if name == native.Name || name == native.LandlockName {
+		file = s.Native()
+	}
+	if file != "" {
+		_ = os.Remove(file) // what is not there is looked for
+	}
+}
+
+// gvisor is what provider gvisor is made of.
+func (s Setting) gvisor() gvisor.Options {
+	o := gvisor.Options{Path: lookup(s.Environ(), "PATH"), Cache: s.Cache(gvisor.Name), Native: s.Native()}
+	if s.Config != nil {
+		o.Runsc = s.Config.Runsc()
+	}
+	return o
+}
+
+// lookup returns a variable of an environment, "" for none.
+func lookup(environ []string, name string) string {
+	for _, kv := range slices.Backward(environ) {
+		if value, ok := strings.CutPrefix(kv, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// probesDir is where the outcomes of probes are kept.
+func probesDir(e *Env) string {
+	return filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn")
+}
+
+// setting is what providers are made of here.
+func setting(e *Env, cfg *config.Config) Setting {
+	return Setting{Probes: probesDir(e), Config: cfg, environ: e.Environ, embryo: e.embryo}
+}
+
+// providerNames lists what --provider takes.
+func providerNames() []string {
+	names := make([]string, len(roll))
+	for i, l := range roll {
+		names[i] = l.name
+	}
+	return names
+}
+
+// find returns the provider of that name; false if there is none. One that only
+// bawnd has is nil in bawn.
+func (e *Env) find(name string, s Setting) (sandbox.Provider, bool) {
+	i := slices.IndexFunc(roll, func(l listed) bool { return l.name == name })
+	if i < 0 {
+		return nil, false
+	}
+	if maker := e.Providers[name]; maker != nil {
+		return maker(s), true
+	}
+	if roll[i].maker == nil {
+		return nil, true
+	}
+	return roll[i].maker(s), true
+}
+
+// absentProvider says that this program is without a provider that bawnd has.
+type absentProvider struct {
+	name string
+	part string // what it is, if it is no provider
+}
+
+func (a absentProvider) Error() string { return a.what() + " is part of " + remote.Program }
+
+func (a absentProvider) what() string {
+	if a.part != "" {
+		return a.part
+	}
+	return fmt.Sprintf("provider %q", a.name)
+}
+
+// errNoBawnd says that a provider is nowhere.
+var errNoBawnd = errors.New("it is part of bawnd, which is not installed beside bawn")
+
+// absent says why a provider that exists can't be made here.
+func (e *Env) absent(name string) error {
+	if _, err := remote.Find(); err != nil || e.Providers != nil {
+		return &Error{
+			Code: ExitInternal, Err: fmt.Errorf("provider %q: %w", name, errNoBawnd),
+			Hint: doctor.Install,
+		}
+	}
+	return absentProvider{name: name}
+}
+
+// becameVariable marks what bawn has become: whatever stands where bawnd should
+// be is not started a second time.
+const becameVariable = "BAWN_BECAME"
+
+// becomeWhole makes this process bawnd's, which has every provider, with the
+// same words; it returns with an error only.
+func (e *Env) becomeWhole(why absentProvider) error {
+	e.embryo.Abandon() // what executes another program keeps its children
+	path, err := remote.Find()
+	if err == nil && e.Getenv(becameVariable) != "" {
+		err = fmt.Errorf("%q is no %s: it is without %s as well", path, remote.Program, why.what())
+	}
+	if err == nil {
+		err = syscall.Exec(path, append([]string{remote.Program}, e.args...), append(slices.Clip(e.Environ), becameVariable+"=1"))
+		err = fmt.Errorf("start %q: %w", path, err)
+	}
+	return &Error{Code: ExitInternal, Err: err, Hint: doctor.Install}
+}
+
+// elsewhere makes bawnd of this process where err says that it has what is
+// missing here.
+func (e *Env) elsewhere(err error) error {
+	var absent absentProvider
+	switch {
+	case !errors.As(err, &absent):
+		return err
+	case e.child != nil: // its parent holds on to this process
+		return &Error{Code: ExitDenied, Err: fmt.Errorf("a guest's session can't have it: %w", err), Hint: "leave out --provider: it has that of the session that starts it"}
+	case e.host != nil: // who views it does
+		return &Error{Code: ExitInternal, Err: err, Hint: "name it: --provider " + absent.name}
+	}
+	return e.becomeWhole(absent)
+}

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/bawn-dev/bawn/internal/attach"
+)
+
+// TestSweepDoors: only what no living session's name begins is removed, and
+// nothing that was just made, or is none of ours.
+func TestSweepDoors(t *testing.T) {
+	dir := t.TempDir()
+	const lives, dead, young = "aaaaaaaaaaaaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbbbbbbbbbbbb", "cccccccccccccccccccccccccc"
+	old := time.Now().Add(-2 * justMade)
+	var want []string
+	for name, stays := range map[string]bool{
+		lives: true, lives[:asksName] + ".a": true, lives[:asksName] + ".a.key": true, lives + ".child.3": true,
+		dead: false, dead[:asksName] + ".a": false, dead[:asksName] + ".a.key": false, dead + ".child.0": false,
+		young: true, "short": true,
+	} {
+		at := filepath.Join(dir, name)
+		if err := os.WriteFile(at, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if name != young {
+			if err := os.Chtimes(at, old, old); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if stays {
+			want = append(want, name)
+		}
+	}
+	sweepDoors(dir, []attach.Entry{{ID: lives, State: attach.Running}, {ID: dead, State: attach.Dead}})
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range left {
+		got = append(got, f.Name())
+	}
+	if slices.Sort(want); !slices.Equal(got, want) {
+		t.Errorf("left are %q, want %q", got, want)
+	}
+	sweepDoors(filepath.Join(dir, "none"), nil) // a directory that is not there is no error
+}

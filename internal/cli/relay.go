@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+)
+
+// The verbs of the relay and its human are bawnd's.
+
+func newServeCommand(e *Env) *cobra.Command {
+	return delegate(e, "serve", "Run the relay: what guests ask, on your other screens", "  bawn serve")
+}
+
+func newApprovalsCommand(e *Env) *cobra.Command {
+	return human(e, "approvals", "See what guests ask, and answer", "  bawn approvals\n  bawn approvals --json")
+}
+
+func newApproveCommand(e *Env) *cobra.Command {
+	return human(e, "approve", "Say yes to what a guest asks", "  bawn approve 3f2a\n  bawn approve 3f2a --session")
+}
+
+func newDenyCommand(e *Env) *cobra.Command {
+	return human(e, "deny", "Say no to what a guest asks", "  bawn deny 3f2a --why 'use the staging host'")
+}
+
+func newPairCommand(e *Env) *cobra.Command {
+	return human(e, "pair", "Let a browser or phone of yours answer, over the web page", "  bawn pair\n  bawn pair --list")
+}
+
+// human is a verb that no guest may use. The relay refuses guests by who they
+// are; here they are only told.
+func human(e *Env, verb, short, example string) *cobra.Command {
+	c := delegate(e, verb, short, example)
+	run := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if e.Getenv(sessionVariable) != "" {
+			return &Error{Code: ExitDenied, Err: errors.New("this is a guest: only the human may answer, from outside of the session"), Hint: "ask the human; \"bawn request\" asks for more"}
+		}
+		return run(c, args)
+	}
+	return c
+}

@@ -1,0 +1,321 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/agents"
+	"github.com/bawn-dev/bawn/internal/atomicfile"
+	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+)
+
+// A known agent is one that a session starts and that there is a data file for.
+type known struct {
+	agent   *agents.Agent
+	program string // where it is, links resolved
+	profile *config.AgentProfile
+	off     []string // arguments that switch its own sandbox off
+}
+
+// configure loads the configuration of a session in the workspace, with what is
+// known of the agent that it starts.
+func (f *runFlags) configure(e *Env, ws, dir string, args []string) (*config.Config, error) {
+	cfg, err := loadConfig(e, ws, f.Flags)
+	if err != nil || e.child != nil || f.Only || !cfg.AgentProfile() { // of a child, its parent has decided
+		return cfg, err
+	}
+	k := f.recognise(e, cfg, dir, args[0])
+	if k == nil {
+		return cfg, nil
+	}
+	if err := k.fill(e, ws, f.plan); err != nil {
+		return nil, err
+	}
+	in, err := configInputs(e, ws, f.Flags)
+	if err != nil {
+		return nil, err
+	}
+	in.Agent = k.profile
+	with, err := config.Load(in)
+	if err != nil {
+		return nil, configError(err)
+	}
+	if guests(k.program, with) && !slices.ContainsFunc(k.profile.Guard, func(g string) bool { return fspath.Below(k.program, g) }) {
+		f.note(e, fmt.Sprintf("%s is not known as %s: a session could exchange it", k.program, k.agent.Title))
+		return cfg, nil
+	}
+	f.known = k
+	return with, nil
+}
+
+// recognise returns the agent that a program is. Its name alone does not make it
+// one: what a guest may have put there, in the workspace or elsewhere, gets
+// nothing for it.
+func (f *runFlags) recognise(e *Env, cfg *config.Config, dir, name string) *known {
+	a, ok := agents.ByProgram(filepath.Base(name))
+	if !ok {
+		return nil
+	}
+	program, err := runner.LookAgent(name, dir, e.Getenv("PATH"))
+	if err != nil {
+		return nil // the start says so, with what to do
+	}
+	real, err := filepath.EvalSymlinks(program)
+	if err != nil {
+		return nil
+	}
+	if guests(program, cfg) || guests(real, cfg) {
+		f.note(e, fmt.Sprintf("%s is not known as %s, since it lies where sessions write", program, a.Title))
+		return nil
+	}
+	return &known{agent: a, program: real}
+}
+
+// fill says what the agent needs here, and makes it where it is not there: what is
+// absent when a sandbox is made is never seen in it.
+func (k *known) fill(e *Env, ws string, plan bool) error {
+	a := k.agent
+	w := agents.World{Home: filepath.Clean(e.Getenv("HOME")), Project: ws, Getenv: e.Getenv}
+	k.profile = &config.AgentProfile{Name: a.Name, Protected: a.Files.ProjectGuard, Models: a.Models, Closed: a.Closed, Guard: present(a.ExpandAll(a.Files.Guard, w))}
+	if err := k.make(w, plan); err != nil {
+		return err
+	}
+	absent := func(p string) bool { _, err := os.Stat(p); return err != nil }
+	k.profile.RW = slices.DeleteFunc(a.ExpandAll(a.Files.State, w), absent)
+	k.profile.Caches = slices.DeleteFunc(a.ExpandAll(a.Files.Cache, w), absent)
+	k.profile.Private = slices.DeleteFunc(a.ExpandAll(a.Files.Private, w), absent)
+	if i := slices.IndexFunc(k.profile.Private, isLink); i >= 0 {
+		err := fmt.Errorf("%q is a symbolic link, which a session could exchange; want a directory", k.profile.Private[i])
+		return &Error{Code: ExitUsage, Err: err, Hint: "remove it, or use --no-agent-profile"}
+	}
+	k.profile.Open = slices.DeleteFunc(a.ExpandAll(a.Files.Read, w), absent)
+	k.profile.Env = a.Variables()
+	return k.keepApart(w, plan)
+}
+
+// present exchanges places that end in a pattern (path.Match) for those that are
+// there.
+func present(places []string) []string {
+	var all []string
+	for _, p := range places {
+		if !strings.Contains(filepath.Base(p), "*") {
+			all = append(all, p)
+			continue
+		}
+		entries, _ := os.ReadDir(filepath.Dir(p)) // without it there is nothing
+		for _, e := range entries {
+			if ok, err := filepath.Match(filepath.Base(p), e.Name()); ok && err == nil {
+				all = append(all, filepath.Join(filepath.Dir(p), e.Name()))
+			}
+		}
+	}
+	return all
+}
+
+// make makes what the agent would make itself, and can't in a session.
+func (k *known) make(w agents.World, plan bool) error {
+	if plan {
+		return nil
+	}
+	f := k.agent.Files
+	var errs []error
+	for _, dir := range k.agent.ExpandAll(slices.Concat(f.State, f.Private, f.Cache, f.Make), w) {
+		errs = append(errs, os.MkdirAll(dir, 0o700))
+	}
+	for _, file := range k.agent.ExpandAll(f.Empty, w) {
+		if info, err := os.Lstat(filepath.Dir(file)); err != nil || !info.IsDir() { // a project's link leads anywhere
+			continue
+		}
+		if err := atomicfile.Create(file, nil, 0o600); !errors.Is(err, fs.ErrExist) {
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return &Error{Code: ExitInternal, Err: fmt.Errorf("make what %s needs: %w", k.agent.Title, err), Hint: "make it yourself, or use --no-agent-profile"}
+	}
+	return nil
+}
+
+// maxCopied bounds, in bytes, a file that an agent gets a copy of.
+const maxCopied = 32 << 20
+
+// keepApart gives the agent a copy of the file that it would otherwise write in
+// sessions and obey outside of them.
+func (k *known) keepApart(w agents.World, plan bool) error {
+	dir, file, from, ok := k.agent.Own(w)
+	if !ok {
+		return nil
+	}
+	k.profile.Guard = slices.DeleteFunc(k.profile.Guard, func(g string) bool { return g == file })
+	k.profile.Owned = []string{file}
+	k.profile.Env = append(k.profile.Env, k.agent.Apart.Variable+"="+dir)
+	if _, err := os.Lstat(file); plan || err == nil {
+		return nil
+	}
+	source, err := os.Open(from)
+	if err != nil {
+		return nil //nolint:nilerr // it makes a new one
+	}
+	defer source.Close()
+	text, err := io.ReadAll(io.LimitReader(source, maxCopied))
+	if err == nil {
+		err = atomicfile.Create(file, text, 0o600)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return &Error{Code: ExitInternal, Err: fmt.Errorf("copy %s for %s: %w", from, k.agent.Title, err), Hint: "make it yourself, or use --no-agent-profile"}
+	}
+	return nil
+}
+
+// contain switches the agent's own sandbox off, which can't work in one of Bawn's.
+func (k *known) contain(args []string) []string {
+	if k == nil || len(k.agent.Sandbox.Off) == 0 {
+		return args
+	}
+	said := func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=")
+		return slices.Contains(k.agent.Sandbox.Unless, name)
+	}
+	if filepath.Base(args[0]) != k.agent.Programs[0] || slices.ContainsFunc(args[1:], said) {
+		return args
+	}
+	k.off = k.agent.Sandbox.Off
+	return slices.Concat(args[:1], k.off, args[1:])
+}
+
+// name is the agent's, for the log.
+func (k *known) name(otherwise string) string {
+	if k == nil {
+		return otherwise
+	}
+	return k.agent.Name
+}
+
+// profileOf is nil for a program that nothing is known of.
+func (k *known) profileOf() *config.AgentProfile {
+	if k == nil {
+		return nil
+	}
+	return k.profile
+}
+
+// sayAgent says in one line what was recognised and what stays uncovered.
+func (f *runFlags) sayAgent(e *Env, cfg *config.Config, environ []string) {
+	k := f.known
+	if k == nil {
+		return
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: writes %s", k.agent.Title, orNothing(inHome(e, cfg.AgentWrites())))
+	if len(cfg.Guarded()) > 0 {
+		b.WriteString(", but not its settings, hooks and extensions there")
+	}
+	if len(k.off) > 0 {
+		b.WriteString("; its own sandbox is off, in favour of this one")
+	}
+	if keys := k.readable(e, environ); len(keys) > 0 {
+		fmt.Fprintf(&b, "; what it runs can read %s (bawn secret keeps keys out)", strings.Join(keys, ", "))
+	}
+	if len(k.agent.Uncovered) > 0 {
+		fmt.Fprintf(&b, "; not covered: %s", k.agent.Uncovered[0])
+	}
+	fmt.Fprintf(&b, " (more: bawn agents %s)", k.agent.Name)
+	f.note(e, b.String())
+}
+
+// withoutTries takes out refusals that the agent is known to live with, and names
+// what they were about.
+func (k *known) withoutTries(e *Env, denials []sandbox.Denial) (rest []sandbox.Denial, names []string) {
+	if k == nil {
+		return denials, nil
+	}
+	home := filepath.Clean(e.Getenv("HOME"))
+	if real, err := filepath.EvalSymlinks(home); err == nil {
+		home = real
+	}
+	tries := k.agent.ExpandAll(k.agent.Files.Tries, agents.World{Home: home, Getenv: e.Getenv})
+	for _, d := range denials {
+		i := slices.IndexFunc(tries, func(t string) bool { return d.Resource == t || strings.HasPrefix(d.Resource, t+".") })
+		if i < 0 || d.Kind != bawn.Filesystem {
+			rest = append(rest, d)
+		} else if name := inHome(e, tries[i:i+1])[0]; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return rest, names
+}
+
+// readable are the keys of the agent that are in its environment as they are in
+// the human's.
+func (k *known) readable(e *Env, environ []string) []string {
+	var list []string
+	for _, name := range k.agent.Environment.Keys {
+		if v := e.Getenv(name); v != "" && slices.Contains(environ, name+"="+v) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+func isLink(p string) bool {
+	info, err := os.Lstat(p)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
+}
+
+func orNothing(list []string) string {
+	if len(list) == 0 {
+		return "nothing of its own"
+	}
+	return strings.Join(list, ", ")
+}
+
+// inHome shortens paths below the home directory.
+func inHome(e *Env, list []string) []string {
+	home := filepath.Clean(e.Getenv("HOME"))
+	short := make([]string, len(list))
+	for i, p := range list {
+		short[i] = p
+		if rest, ok := strings.CutPrefix(p, home+"/"); ok {
+			short[i] = "~/" + rest
+		}
+	}
+	return short
+}
+
+// An agentPlan is what --plan says of an agent that is known.
+type agentPlan struct {
+	Name      string   `json:"name"`
+	Program   string   `json:"program"`
+	Verified  string   `json:"verified_with,omitempty"` // the version
+	Writes    []string `json:"writes"`
+	Reads     []string `json:"reads,omitempty"`
+	Guarded   []string `json:"guarded"`
+	Private   []string `json:"private,omitempty"` // the session's own
+	Protected []string `json:"protected_in_projects,omitempty"`
+	Env       []string `json:"environment"`
+	Models    []string `json:"models,omitempty"`
+	Arguments []string `json:"arguments_added,omitempty"`
+	Sandbox   string   `json:"own_sandbox,omitempty"`
+	Uncovered []string `json:"uncovered,omitempty"`
+}
+
+func (f *runFlags) agentPlan() *agentPlan {
+	k := f.known
+	if k == nil {
+		return nil
+	}
+	return &agentPlan{
+		Name: k.agent.Name, Program: k.program, Verified: k.agent.Version, Writes: f.config.AgentWrites(), Reads: k.profile.Open, Guarded: f.config.Guarded(), Private: k.profile.Private,
+		Protected: k.profile.Protected, Env: k.profile.Env, Models: k.profile.Models, Arguments: k.off, Sandbox: k.agent.Sandbox.Note, Uncovered: k.agent.Uncovered,
+	}
+}

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+)
+
+// RuleFallback is recorded when a session runs on the host because no provider
+// can enforce what it asks for.
+const RuleFallback = "builtin:fallback-to-host"
+
+// What a human is told of a session that nothing contains.
+const (
+	bareFallback = "no sandbox (fallback to host)"
+	bareNamed    = "no sandbox (provider host)"
+)
+
+// provide gives a session its provider, and nothing that its parent has not.
+func (f *runFlags) provide(e *Env, cfg *config.Config, s *bawn.Session) (choice, error) {
+	c, err := f.choose(e, cfg, s.Isolation)
+	if err != nil {
+		return c, err
+	}
+	s.Provider = c.Name()
+	if e.child == nil {
+		return c, f.dockerHere(e, s.Isolation)
+	}
+	if *s, c, err = f.clamp(e, *s, c); err != nil {
+		return c, err
+	}
+	c.from.iso = s.Isolation
+	if d := c.from.look(c.Provider); !d.meets(bawn.Partly) {
+		return c, d.refused(nil)
+	}
+	return c, nil
+}
+
+// bare reports whether the provider isolates nothing.
+func (c choice) bare() bool { return sandbox.AbilitiesOf(c.Provider).Bare }
+
+// bareSession completes a session that has no sandbox.
+func (f *runFlags) bareSession(e *Env, s *runner.Session, req sandbox.Request, c choice) (_ *runner.Session, err error) {
+	s.Bare = bareNamed
+	if c.Fallback != nil {
+		s.Bare = bareFallback
+	} else if err := f.impossible(); err != nil {
+		return nil, err
+	}
+	req.Session.Isolation.Caches = bawn.CacheShared
+	if s.Plan, err = c.Plan(req); err != nil {
+		return nil, planError(err)
+	}
+	s.Isolation = bareIsolation(req.Session.Isolation)
+	f.uncontained(e, &s.Session)
+	f.warn(e, s, c)
+	return s, nil
+}
+
+// bareIsolation is what is left of an isolation.
+func bareIsolation(iso bawn.Isolation) bawn.Isolation {
+	return bawn.Isolation{
+		Profile: iso.Profile, Workspace: iso.Workspace, Mounts: []bawn.Mount{{Path: "/", Access: bawn.ReadWrite, Why: "no sandbox"}},
+		Network: bawn.NetworkFull, Env: iso.Env, SetEnv: iso.SetEnv, Caches: bawn.CacheShared, CacheDirs: iso.CacheDirs, Resources: iso.Resources,
+	}
+}
+
+// uncontained lowers the mode of a session that nothing contains to one that
+// asks about every change, so that both protections are never lost (SPEC K2).
+func (f *runFlags) uncontained(e *Env, s *bawn.Session) {
+	if s.Mode <= bawn.ModeNormal {
+		return
+	}
+	f.note(e, fmt.Sprintf("mode %s is for sandboxes: without one every change asks, as in mode %s", s.Mode, bawn.ModeNormal))
+	s.Mode, s.Autonomy = bawn.ModeNormal, min(s.Autonomy, bawn.AutonomyModerate)
+}
+
+// needsSandbox are the flags that ask for what only a sandbox gives.
+var needsSandbox = []string{"net", "allow", "http", "git", "host-port", "publish", "secret", "ssh-agent", "ask-timeout", "ro", "deny", "protect", "caches", "split", "model-host", "split-workspace", "docker"}
+
+// impossible refuses flags that a human gives together with the host. What only
+// the configuration says is listed as not enforced.
+func (f *runFlags) impossible() error {
+	for _, name := range needsSandbox {
+		if f.changed(name) && !(name == "net" && f.net == bawn.NetworkFull.String()) {
+			return usageError("leave it out, or use another provider; \"bawn doctor\" shows which there are", "--%s asks for what provider \"host\" can't give: it is no sandbox", name)
+		}
+	}
+	return nil
+}
+
+// warn says before the start that nothing contains the session. Nobody can turn
+// the warning about a fallback off.
+func (f *runFlags) warn(e *Env, s *runner.Session, c choice) {
+	if c.Fallback == nil && (f.quiet || f.asJSON) || f.plan {
+		return
+	}
+	fmt.Fprintf(e.Stderr, "bawn: warning: %s: this session has your rights, your files and your network\n", s.Bare)
+	if c.Fallback != nil {
+		fmt.Fprintf(e.Stderr, "bawn: warning: %s\n", redact.Visible(oneLine(c.Fallback)))
+	}
+}
+
+// oneLine writes an error of several lines as one.
+func oneLine(err error) string {
+	first, rest, more := strings.Cut(err.Error(), "\n")
+	if !more {
+		return first
+	}
+	var list []string
+	for line := range strings.Lines(rest) {
+		list = append(list, strings.TrimSpace(line))
+	}
+	return first + " " + strings.Join(list, "; ")
+}
+
+// recordFallback records that a session runs on the host though nobody has
+// named it. What can't be recorded does not run.
+func recordFallback(s *runner.Session, c choice) error {
+	if c.Fallback == nil {
+		return nil
+	}
+	event := bawn.Event{
+		Session: s.ID, Parent: s.Parent, Agent: s.Agent, Dir: s.Dir, Time: time.Now(), Provider: s.Plan.Provider(), Mode: s.Mode,
+		Kind: "session", Operation: "fallback", Resource: strings.Join(s.Argv, " "), Args: s.Argv,
+		Requested: bawn.Deny, Resolved: bawn.Allow, Source: "rule", Rule: RuleFallback, Reason: oneLine(c.Fallback), Details: map[string]string{},
+	}
+	var mismatch *sandbox.MismatchError
+	if errors.As(c.Fallback, &mismatch) {
+		event.Details["wanted"] = mismatch.Provider
+		for _, n := range mismatch.Unmet {
+			event.Details["unmet "+n.Attribute] = n.Why
+		}
+	}
+	if err := s.Guard.Recorder.Record(context.Background(), event); err != nil {
+		return &Error{Code: ExitInternal, Err: fmt.Errorf("record that the session runs without a sandbox: %w", err), Hint: "what can't be recorded does not run; mend the log or set XDG_STATE_HOME"}
+	}
+	return nil
+}
+
+// contains says what contains an action of the session: a sandbox, in these
+// words, or nothing.
+func contains(s *runner.Session, sandboxed string) string {
+	if s.Bare != "" {
+		return s.Bare
+	}
+	return sandboxed
+}

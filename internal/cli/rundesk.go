@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/approval/link"
+	"github.com/bawn-dev/bawn/internal/asking"
+	"github.com/bawn-dev/bawn/internal/learn"
+	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/runner"
+)
+
+// desk makes where the questions of a session go, which the caller closes.
+func (f *runFlags) desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
+	o := asking.Options{
+		Session: s.ID, Parent: s.Parent, Agent: s.Agent,
+		Rules: func() ([]bawn.Rule, error) { return f.allRules(e, s.Isolation.Workspace) }, Policy: policy.Options{Resolve: resolveLinks},
+		Note: func(text string) { f.note(e, text) }, Waiting: f.waiting(e),
+	}
+	if hooks := f.hookPlugins(e, s.Isolation.Workspace); hooks != nil {
+		o.Hooks = hooks
+	}
+	if dir, err := stateDir(e); err == nil {
+		o.Relay = relayOf(e, dir, s.ID, s.Parent)
+		if e.child != nil {
+			o.Relay = e.child.desk(s.ID)
+		} else if f.asks != "" {
+			o.Relay = func(ctx context.Context, _ bool) (approval.Desk, error) {
+				return link.Dial(ctx, link.Options{Path: f.asks, Session: s.ID})
+			}
+		}
+		o.Learn = func() (*learn.Store, error) { return learn.Open(filepath.Join(dir, "learned.json"), time.Now) }
+		if o.Grants, err = grantsFile(e); err != nil {
+			return nil, err
+		}
+	}
+	if s.Zone, err = networkZone(e, s); err != nil {
+		return nil, err
+	}
+	if s.Split != nil {
+		s.Split.Zone = commandZone(e, s)
+	}
+	return asking.New(o), nil
+}
+
+// waiting tells whoever started a session without a terminal that it waits, and
+// for what. A session in the background has a screen that is its guest's.
+func (f *runFlags) waiting(e *Env) func(approval.Question) {
+	if e.host != nil || e.child != nil || f.asks != "" {
+		return nil
+	}
+	return func(q approval.Question) {
+		text := cmp.Or(q.Canonical, q.Action.Resource)
+		if q.Action.Kind == bawn.Tool {
+			text += " " + strings.Join(q.Action.Args, " ")
+		}
+		what := []rune(redact.Visible(text))
+		left := time.Until(q.Expires).Round(time.Second)
+		f.note(e, fmt.Sprintf("waiting %v for your answer (bawn approve %s, or bawn deny %[2]s): %s", left, q.ID[:min(len(q.ID), 8)], string(what[:min(len(what), 200)])))
+	}
+}
+
+// allRules are those that somebody has written, also in manifests of plugins.
+func (f *runFlags) allRules(e *Env, workspace string) ([]bawn.Rule, error) {
+	rules, err := writtenRules(e, workspace)
+	return slices.Concat(rules, f.rules), err
+}
+
+// writtenRules are all that nobody's answer has made.
+func writtenRules(e *Env, workspace string) ([]bawn.Rule, error) {
+	rules, err := loadRules(e, workspace)
+	return slices.DeleteFunc(rules, func(r bawn.Rule) bool { return strings.HasPrefix(r.ID, policy.Approved) }), err
+}
+
+// networkZone is what the questions of a session's network share.
+func networkZone(e *Env, s *runner.Session) (z asking.Zone, err error) {
+	z = asking.Zone{Name: "network", Question: sessionQuestion(e, s), Contains: contains(s, "the guest keeps to its sandbox; what it sends there leaves it")}
+	entries := s.Isolation.Egress
+	if s.Split != nil { // only what commands reach is asked about
+		entries = s.Split.Isolation.Egress
+	}
+	z.Decide, err = asking.Network(entries)
+	return z, err
+}
+
+// sessionQuestion is what all questions of a session share.
+func sessionQuestion(e *Env, s *runner.Session) policy.Question {
+	return policy.Question{
+		Mode: s.Mode, Autonomy: s.Autonomy, Contained: s.Bare == "", Workspace: s.Isolation.Workspace, Home: e.Getenv("HOME"), System: runtime.GOOS,
+	}
+}

@@ -1,0 +1,285 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"github.com/bawn-dev/bawn/internal/attach"
+	"github.com/bawn-dev/bawn/internal/egress/remote"
+	"github.com/bawn-dev/bawn/internal/peercred"
+	"github.com/bawn-dev/bawn/internal/runner"
+)
+
+// The descriptors that a host inherits beside its terminal.
+const (
+	hostEnd    = 3 // of the pair to who started it
+	hostMaster = 4 // of its own terminal
+)
+
+// detachedSize is the window of a session that nobody looks at.
+var detachedSize = pty.Winsize{Rows: 24, Cols: 80}
+
+// A host is what a bawn run has more that runs in the background: it has its
+// own terminal on both sides, and shows it to whoever attaches.
+type host struct{ server *attach.Server }
+
+func (f *runFlags) declareHost(fl *pflag.FlagSet) {
+	fl.BoolVarP(&f.detach, "detach", "d", false, "run in the background, with a terminal of its own, and print the session's ID; \"bawn attach\" comes to it")
+	fl.BoolVar(&f.attachable, "attachable", false, "let the session outlive this terminal, and others attach to it; needs a terminal, and runs as usual without one")
+	fl.StringVar(&f.detachKeys, "detach-keys", attach.DefaultDetachKeys, "`keys` that leave an attachable session, which goes on; none for none")
+	fl.BoolVar(&f.hosted, "hosted", false, "")
+	_ = fl.MarkHidden("hosted") // it exists
+}
+
+// wantsHost reports whether the session is to run in another process, which
+// outlives this one.
+func (f *runFlags) wantsHost(e *Env) bool {
+	switch {
+	case f.hosted || f.plan:
+		return false
+	case f.detach:
+		return true
+	}
+	return (f.attachable || f.split) && isTerminal(e.Stdin) && isTerminal(e.Stdout)
+}
+
+func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
+
+// startHost starts this very command line once more, in the background, and is
+// its first viewer: until the guest has been started, or for longer.
+func (f *runFlags) startHost(c *cobra.Command, e *Env) error {
+	keys, err := detachKeys(f.detachKeys)
+	if err != nil {
+		return err
+	}
+	ours, err := f.launchHost(c, e)
+	if err != nil {
+		return &Error{Code: ExitInternal, Err: fmt.Errorf("start the session's host: %w", err)}
+	}
+	client, err := attach.NewClient(ours, false)
+	if err != nil {
+		return &Error{Code: ExitInternal, Err: err}
+	}
+	v := attach.View{Client: client, In: e.Stdin, Out: e.Stdout, Detach: keys, Notify: tell(e), Fresh: true, Start: f.detach}
+	if f.detach {
+		v.Out = e.Stderr
+		if !isTerminal(e.Stderr) {
+			v.In = nil
+		}
+	}
+	out, err := v.Run(context.Background())
+	if err == nil && f.detach && out.Detached {
+		return f.detached(e, out)
+	}
+	return viewed(e, out, err)
+}
+
+// detached ends a start in the background.
+func (f *runFlags) detached(e *Env, out attach.Outcome) error {
+	if !out.Status.Running {
+		return &Error{Code: ExitInternal, Err: errors.New("left before the session had started; it goes on starting"), Hint: "see \"bawn ps\""}
+	}
+	_, err := fmt.Fprintln(e.Stdout, out.Status.Session)
+	return err
+}
+
+// launchHost starts the host and returns the end by which it is viewed.
+func (f *runFlags) launchHost(c *cobra.Command, e *Env) (ours *os.File, err error) {
+	self, err := f.program(c, e)
+	if err != nil {
+		return nil, err
+	}
+	master, slave, err := f.hostTerminal(e)
+	if err != nil {
+		return nil, err
+	}
+	defer master.Close()
+	defer slave.Close()
+	theirs, ours, err := attach.Pair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	cmd := exec.Command(self)
+	cmd.Args = append([]string{filepath.Base(self), "run", "--hosted"}, e.args[1:]...)
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = hostEnviron(e), slave, slave, slave
+	if !f.detach && !isTerminal(e.Stderr) {
+		cmd.Stderr = e.Stderr
+	}
+	cmd.ExtraFiles = []*os.File{hostEnd - 3: theirs, hostMaster - 3: master}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, ours.Close())
+	}
+	go func() { _ = cmd.Wait() }() // how it ended is told over the pair
+	return ours, nil
+}
+
+// program is the one of Bawn's two programs that has the session's provider: a
+// host can't become another program once it is viewed. What else is wrong, the
+// host says.
+func (f *runFlags) program(c *cobra.Command, e *Env) (string, error) {
+	var absent absentProvider
+	if f.given(c, e) == nil && errors.As(f.chosen(e), &absent) {
+		return remote.Find()
+	}
+	return os.Executable()
+}
+
+// chosen says what stands in the way of a provider for the session.
+func (f *runFlags) chosen(e *Env) error {
+	dir, err := f.directory(e)
+	if err != nil {
+		return err
+	}
+	ws := workspaceOf(dir, e.Getenv("HOME"))
+	cfg, err := loadConfig(e, ws, f.Flags)
+	if err == nil {
+		_, err = f.choose(e, cfg, cfg.Isolation(ws))
+	}
+	if err == nil {
+		err = f.dockerHere(e, cfg.Isolation(ws))
+	}
+	return err
+}
+
+// hostTerminal makes the host's terminal like the user's.
+func (f *runFlags) hostTerminal(e *Env) (master, slave *os.File, err error) {
+	master, slave, err = pty.Open()
+	if err != nil {
+		return nil, nil, fmt.Errorf("no terminal for it: %w", err)
+	}
+	size := detachedSize
+	if isTerminal(e.Stdin) {
+		if state, err := term.GetState(int(e.Stdin.Fd())); err == nil {
+			_ = term.Restore(int(slave.Fd()), state) // the defaults do as well
+		}
+	}
+	if now, err := pty.GetsizeFull(e.Stdout); err == nil && now.Rows > 0 && now.Cols > 0 {
+		size = *now
+	}
+	_ = pty.Setsize(master, &size) // it has none then, as a serial line
+	return master, slave, nil
+}
+
+// hostEnviron names a terminal where there was none, as under cron.
+func hostEnviron(e *Env) []string {
+	if e.Getenv("TERM") != "" {
+		return e.Environ
+	}
+	return append(e.Environ[:len(e.Environ):len(e.Environ)], "TERM=xterm-256color")
+}
+
+// becomeHost takes what launchHost has handed over. From now on what is written
+// to the terminal is seen by whoever views the session.
+func (e *Env) becomeHost() error {
+	unix.CloseOnExec(hostEnd)
+	unix.CloseOnExec(hostMaster)
+	err := unix.SetNonblock(hostMaster, true)
+	end := os.NewFile(hostEnd, "viewer")
+	if err != nil || end == nil {
+		return usageError("use --detach or --attachable", "--hosted is for bawn itself")
+	}
+	h := &host{server: attach.NewServer(os.NewFile(hostMaster, "terminal"))}
+	if err := h.server.Serve(end); err != nil {
+		return usageError("use --detach or --attachable", "--hosted is for bawn itself: %v", err)
+	}
+	e.host = h
+	return nil
+}
+
+// hosted is the end of a host: everything is closed that could still write to
+// its terminal, and viewers learn the exit code.
+func (e *Env) hosted(code int) int {
+	if e.host == nil {
+		return code
+	}
+	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	for fd := range 3 {
+		if err == nil {
+			_ = unix.Dup2(null, fd) // both are open
+		}
+	}
+	_ = e.host.server.End(code) // nobody is left to be told
+	return code
+}
+
+// register enters the session into the registry for as long as it runs. leave
+// is called at its end. One that nobody can attach to is entered once it runs: it
+// has nobody waiting for it there, and its command runs meanwhile.
+func (f *runFlags) register(e *Env, s *runner.Session) (leave func(), err error) {
+	state, err := stateDir(e)
+	if err != nil {
+		return nil, err
+	}
+	dir := runtimeDir(e, state)
+	if e.host == nil {
+		remove := func() {} // of one that never ran
+		s.OnStart = func() {
+			place, err := attach.Register(dir, entryOf(e, s))
+			if err != nil { // it runs all the same
+				f.note(e, "\"bawn ps\" won't list this session: "+err.Error())
+				return
+			}
+			remove = place.Remove
+		}
+		return func() { remove() }, nil
+	}
+	place, err := attach.Register(dir, entryOf(e, s))
+	if err == nil {
+		e.host.server.Refused = refusedAt(s, "attach.sock")
+		err = e.host.server.Listen(place)
+	}
+	if err != nil {
+		return nil, &Error{Code: ExitInternal, Err: err, Hint: "without --detach and --attachable it runs as usual"}
+	}
+	s.OnStart, s.Watched = e.host.server.Running, e.host.server.Watched()
+	return func() {}, nil // by hosted
+}
+
+// maxTold is how many refusals at one socket are recorded: they are no way to
+// fill the log.
+const maxTold = 1000
+
+// refusedAt returns what records those that a socket of the session's host
+// refuses.
+func refusedAt(s *runner.Session, socket string) func(error) {
+	var recorded atomic.Int32
+	log, id := s.Guard.Recorder, s.ID // the session's own changes
+	return func(why error) {
+		if recorded.Add(1) > maxTold {
+			return
+		}
+		event := peercred.Event(socket, why, time.Now())
+		event.Session = id
+		_ = log.Record(context.Background(), event) // they are refused either way
+	}
+}
+
+func entryOf(e *Env, s *runner.Session) attach.Entry {
+	entry := attach.Entry{
+		ID: s.ID, Parent: s.Parent, Agent: s.Agent, Argv: s.Argv, Dir: s.Dir, Workspace: s.Isolation.Workspace, Provider: s.Plan.Provider(),
+		Mode: s.Mode.String(), Network: s.Isolation.Network.String(), Started: time.Now(), PID: os.Getpid(),
+		Terminal: e.host != nil || isTerminal(e.Stdout), Hosted: e.host != nil,
+	}
+	if s.Split != nil {
+		entry.Zones = []string{"reasoning", "execution"}
+	}
+	for _, c := range partly(s) {
+		entry.InPart = append(entry.InPart, c.Attribute)
+	}
+	return entry
+}

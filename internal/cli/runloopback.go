@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/netrule"
+	"github.com/bawn-dev/bawn/internal/runner"
+)
+
+// sayLoopback says which variables of a known agent name a port of this
+// machine's loopback that the guest does not have: a model that runs here, which
+// the agent would try again and again in silence.
+func (f *runFlags) sayLoopback(e *Env, s *runner.Session) {
+	if f.known == nil || s.Bare != "" || s.Isolation.Network == bawn.NetworkFull {
+		return
+	}
+	flag := "--host-port"
+	if s.Split != nil {
+		flag = "--model-host"
+	}
+	for _, kv := range s.Plan.Environ() {
+		name, value, _ := strings.Cut(kv, "=")
+		port, ok := loopbackPort(value)
+		if !ok || !slices.ContainsFunc(f.known.agent.Environment.Pass, func(p string) bool { return sameName(p, name) }) {
+			continue
+		}
+		if !slices.ContainsFunc(s.Isolation.Egress.HostPorts, func(p string) bool { h, err := netrule.ParseHostPort(p); return err == nil && h.Guest == port }) {
+			f.note(e, fmt.Sprintf("%s names port %d of this machine's loopback, which a guest does not have; %s %[2]d opens it", name, port, flag))
+		}
+	}
+}
+
+// loopbackPort is the port of a URL that names this machine.
+func loopbackPort(value string) (uint16, bool) {
+	u, err := url.Parse(value)
+	if err != nil || u.Hostname() == "" {
+		return 0, false
+	}
+	if a, err := netip.ParseAddr(u.Hostname()); !(err == nil && a.Unmap().IsLoopback()) && u.Hostname() != "localhost" {
+		return 0, false
+	}
+	text := u.Port()
+	if text == "" {
+		text = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	return uint16(port), err == nil && port > 0
+}
+
+// sameName reports whether a variable's name is one, of which a trailing * is a
+// prefix.
+func sameName(pattern, name string) bool {
+	prefix, any := strings.CutSuffix(pattern, "*")
+	return any && strings.HasPrefix(name, prefix) || pattern == name
+}

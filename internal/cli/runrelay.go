@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/approval/link"
+	"github.com/bawn-dev/bawn/internal/egress/remote"
+	"github.com/bawn-dev/bawn/internal/places"
+)
+
+// relayOf returns how a session reaches the relay of the user's approvals.
+func relayOf(e *Env, state, session, parent string) func(ctx context.Context, start bool) (approval.Desk, error) {
+	runtime := runtimeDir(e, state)
+	return func(ctx context.Context, start bool) (approval.Desk, error) {
+		o := link.Options{Path: filepath.Join(runtime, places.HostsSocket), Session: session, Parent: parent}
+		if start {
+			o.Start = func(ctx context.Context) error { return startRelay(ctx, e, state, o.Path) }
+		}
+		return link.Dial(ctx, o)
+	}
+}
+
+// relayRuns reports whether a relay listens: then somebody may be there to be
+// asked, also where the session has no terminal.
+func relayRuns(e *Env, state string) bool {
+	return link.Listens(filepath.Join(runtimeDir(e, state), places.HostsSocket))
+}
+
+// startRelay starts the relay on demand: it ends by itself when nothing needs
+// it any more.
+func startRelay(ctx context.Context, e *Env, state, socket string) error {
+	path, err := remote.Find()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
+		return err
+	}
+	p := link.Program{Path: path, Args: []string{"serve", "--on-demand"}, Environ: e.Environ, Socket: socket, Log: filepath.Join(state, "relay.log")}
+	return p.Ensure(ctx)
+}

@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/asking"
+	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/door"
+	"github.com/bawn-dev/bawn/internal/egress"
+	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/shell/invocation"
+)
+
+// Where the zones of a split session find what is Bawn's.
+const (
+	doorInside     = "/run/bawn/door"
+	programInside  = "/run/bawn/bawn"
+	splitDirectory = "split" // of Bawn's own cache
+)
+
+// splitSession makes s a session of two zones. req is the request of one that
+// is not split.
+func (f *runFlags) splitSession(e *Env, s *runner.Session, req sandbox.Request, split config.Split) (err error) {
+	if !sandbox.AbilitiesOf(s.Provider).Split {
+		return splitError(s.Provider, nil)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return &Error{Code: ExitInternal, Err: fmt.Errorf("find bawn's own program: %w", err)}
+	}
+	shells, err := f.shells(e, req)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	s.Split = &runner.Split{Program: programInside}
+	if s.Split.Place, err = runner.MakePlace(filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", splitDirectory), s.ID); err != nil {
+		return &Error{Code: ExitInternal, Err: err}
+	}
+	req.Tmp = s.Split.Place.Tmp()
+	zones := zonesOf(e, req, split)
+	f.models = zones.Models
+	if err := f.execution(e, s, req, zones, self); err != nil {
+		return err
+	}
+	return f.reasoning(e, s, req, zones, append(shimmed(shells, self), sandbox.File{Source: self, Target: programInside}))
+}
+
+// zonesOf says how the session's isolation is split.
+func zonesOf(e *Env, req sandbox.Request, split config.Split) session.Zones {
+	z := session.Zones{Whole: req.Session.Isolation, Home: filepath.Clean(e.Getenv("HOME")), Workspace: split.Workspace, Models: split.Hosts, Ports: split.HostPorts}
+	for _, name := range agentPlaces {
+		if dir := e.Getenv(name); filepath.IsAbs(dir) {
+			z.Own = append(z.Own, filepath.Clean(dir))
+		}
+	}
+	return z
+}
+
+// agentPlaces are variables in which agents are told where their own files are.
+var agentPlaces = []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "QWEN_HOME", "GEMINI_CLI_HOME", "OPENCODE_CONFIG_DIR", "PI_CODING_AGENT_DIR", "CLINE_DIR"}
+
+// execution plans the zone in which commands run, and starts its relay.
+func (f *runFlags) execution(e *Env, s *runner.Session, req sandbox.Request, z session.Zones, self string) error {
+	if err := makeShellPlaces(z, f.plan); err != nil {
+		return &Error{Code: ExitInternal, Err: err}
+	}
+	req.Session.Isolation, req.Zone = there(z), "-x"
+	req.Open = append(z.Opened(req.Open), z.Shells()...)
+	req.Environ = session.WithoutModels(req.Environ)
+	req.Argv = []string{programInside}
+	req.Files = []sandbox.File{{Source: self, Target: programInside}}
+	relay, err := f.network(e, &req, zone{name: egress.Execution, models: z.Models})
+	if err != nil {
+		return err
+	}
+	if relay != nil {
+		s.Split.Network = relay
+	}
+	if err := f.openContainers(e, s, &req, zone{name: egress.Execution, models: z.Models}); err != nil {
+		return err
+	}
+	s.Split.Isolation = req.Session.Isolation
+	if s.Split.Plan, err = s.Provider.Plan(req); err != nil {
+		return planError(fmt.Errorf("the zone in which commands run: %w", err))
+	}
+	return nil
+}
+
+// there is the isolation in which commands run, without the places of shells
+// that do not exist.
+func there(z session.Zones) bawn.Isolation {
+	iso, shells := z.Execution(), z.Shells()
+	iso.Mounts = slices.DeleteFunc(iso.Mounts, func(m bawn.Mount) bool { return slices.Contains(shells, m.Path) && !isDir(m.Path) })
+	return iso
+}
+
+// makeShellPlaces makes what an agent would make later: what does not exist
+// when the sandbox is made is never seen in it.
+func makeShellPlaces(z session.Zones, plan bool) error {
+	for _, dir := range z.Shells() {
+		if plan {
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("make the directory from which the agent's shells read: %w", err)
+		}
+	}
+	return nil
+}
+
+// reasoning opens the door, plans the zone of the agent and starts its relay.
+func (f *runFlags) reasoning(e *Env, s *runner.Session, req sandbox.Request, z session.Zones, files []sandbox.File) error {
+	iso, err := z.Reasoning()
+	if err != nil {
+		return usageError("see \"bawn run --help\"", "%w", err)
+	}
+	at := s.Split.Place.Door()
+	if s.Split.Door, err = door.Listen(at); err != nil {
+		return &Error{Code: ExitInternal, Err: err}
+	}
+	req.Session.Isolation = iso
+	relay, err := f.network(e, &req, zone{name: egress.Reasoning, models: z.Models})
+	if err != nil {
+		return err
+	}
+	if relay != nil {
+		s.Network = relay
+	}
+	req.Files = slices.Concat(req.Files, files, []sandbox.File{{Source: at, Target: doorInside}})
+	req.Sockets = append(req.Sockets, doorInside)
+	if shell := e.Getenv("SHELL"); shell != "" && !understood(shell) {
+		req.SetEnv = append(req.SetEnv, "SHELL=/bin/sh")
+	}
+	s.Session = req.Session
+	if s.Plan, err = s.Provider.Plan(req); err != nil {
+		return planError(fmt.Errorf("the zone of the agent: %w", err))
+	}
+	return nil
+}
+
+// shells finds what is to be covered, and refuses an agent that one of them
+// would interpret.
+func (f *runFlags) shells(e *Env, req sandbox.Request) ([]string, error) {
+	path := e.Getenv("PATH")
+	shells, err := runner.Shells(path, req.Session.Isolation.CacheDirs, e.Getenv("SHELL"))
+	if err != nil {
+		return nil, &Error{Code: ExitInternal, Err: err, Hint: "leave out --split on this machine"}
+	}
+	program, err := runner.LookAgent(req.Argv[0], req.Dir, path)
+	if err != nil {
+		return shells, nil //nolint:nilerr // the start says so, with what to do
+	}
+	var script *runner.ScriptError
+	if err := runner.CheckAgent(program, path, shells); errors.As(err, &script) {
+		hint := "name the program that it starts: bawn run --split -- PROGRAM ARG..."
+		if script.Starts != "" {
+			hint += "; the script says: " + redact.Visible(script.Starts)
+		}
+		return nil, &Error{Code: ExitUsage, Err: errors.New(redact.Visible(err.Error())), Hint: hint}
+	}
+	return shells, nil
+}
+
+// shimmed covers every shell with Bawn itself.
+func shimmed(shells []string, self string) []sandbox.File {
+	files := make([]sandbox.File, len(shells))
+	for i, shell := range shells {
+		files[i] = sandbox.File{Source: self, Target: shell}
+	}
+	return files
+}
+
+// A zonePlan is one zone of a split session in what --plan prints.
+type zonePlan struct {
+	Network string       `json:"network"`
+	Egress  *egressPlan  `json:"egress,omitempty"`
+	Plan    sandbox.Plan `json:"plan"`
+}
+
+// executionOf returns nil for a session that is not split.
+func executionOf(s *runner.Session) *zonePlan {
+	if s.Split == nil {
+		return nil
+	}
+	iso := s.Split.Isolation
+	return &zonePlan{iso.Network.String(), egressOf(iso), s.Split.Plan}
+}
+
+// understood reports whether a shell is one that is read as a policy reads it.
+func understood(shell string) bool { return invocation.NameOf(shell) != "" }
+
+// commandZone is what decisions and questions about commands share.
+func commandZone(e *Env, s *runner.Session) asking.Zone {
+	q := sessionQuestion(e, s)
+	for _, kv := range s.Split.Plan.Environ() {
+		name, _, _ := strings.Cut(kv, "=")
+		q.Names = append(q.Names, name)
+	}
+	return asking.Zone{
+		Name: egress.Execution, Question: q,
+		Contains: contains(s, "it runs in the zone of commands, which has the workspace and the session's network, and none of the agent's own files and keys"),
+	}
+}

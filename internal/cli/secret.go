@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bawn-dev/bawn/internal/egress/remote"
+)
+
+// newSecretCommand hands its words to bawnd, which has the vault: what a
+// keyring and encryption take to start is nothing for every bawn run.
+func newSecretCommand(e *Env) *cobra.Command {
+	return delegate(e, "secret", "Keep credentials outside, and say where they may be put in",
+		"  bawn secret set github                                    # asks for the value\n"+
+			"  bawn secret bind github --host api.github.com --bearer --env GH_TOKEN\n"+
+			"  bawn secret list")
+}
+
+// delegate is a verb that hands its words to bawnd.
+func delegate(e *Env, verb, short, example string) *cobra.Command {
+	return &cobra.Command{
+		Use: verb, Short: short, Example: example, DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error { return become(e, verb, args) },
+		ValidArgsFunction: func(_ *cobra.Command, args []string, last string) ([]string, cobra.ShellCompDirective) {
+			return completeOther(e, verb, append(args, last))
+		},
+	}
+}
+
+// become ends with an error only: otherwise this process is bawnd's.
+func become(e *Env, verb string, args []string) error {
+	path, err := remote.Find()
+	if err != nil {
+		return otherError(err)
+	}
+	err = syscall.Exec(path, append([]string{remote.Program, verb}, args...), e.Environ)
+	return otherError(fmt.Errorf("start %q: %w", path, err))
+}
+
+func otherError(err error) error {
+	hint := ""
+	var missing *remote.MissingError
+	if errors.As(err, &missing) {
+		hint = "install bawnd beside bawn: go build -o DIR ./cmd/bawn ./cmd/bawnd"
+	}
+	return &Error{Code: ExitInternal, Err: err, Hint: hint}
+}
+
+// completeOther asks bawnd, in cobra's own protocol: a completion a line, and
+// a directive after a colon at the end.
+func completeOther(e *Env, verb string, args []string) ([]string, cobra.ShellCompDirective) {
+	path, err := remote.Find()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	cmd := exec.Command(path, append([]string{verb, cobra.ShellCompRequestCmd}, args...)...)
+	cmd.Env = e.Environ
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	lines := strings.Split(strings.TrimSpace(string(bytes.TrimSpace(out))), "\n")
+	last := lines[len(lines)-1]
+	n, err := strconv.Atoi(strings.TrimPrefix(last, ":"))
+	if err != nil || !strings.HasPrefix(last, ":") {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return lines[:len(lines)-1], cobra.ShellCompDirective(n)
+}

@@ -1,0 +1,326 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bawn-dev/bawn/internal/agents"
+	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/skill"
+)
+
+// newSkillCommand hands its words to bawnd, which reads Markdown and YAML: what
+// that takes to start is nothing for every bawn run.
+func newSkillCommand(e *Env) *cobra.Command {
+	const short = "Check and pin what steers agents: skills and definitions of agents"
+	const example = "  bawn skill check            # everything that agents find here\n" +
+		"  bawn skill check ./my-skill # one, before it is installed\n" +
+		"  bawn skill pin --all        # what you have read\n" +
+		"  bawn skill list"
+	if e.CheckSkill == nil {
+		return delegate(e, "skill", short, example)
+	}
+	c := &cobra.Command{Use: "skill", Short: short, Example: example, Args: onlyCommands, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c.AddCommand(newSkillCheckCommand(e), newSkillListCommand(e), newSkillPinCommand(e), newSkillRmCommand(e))
+	return c
+}
+
+func newSkillCheckCommand(e *Env) *cobra.Command {
+	var kind string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "check [PATH...]",
+		Short:   "Read skills strictly, and say what is wrong with them and where",
+		Long:    "Read skills and definitions of agents as strictly as a session does: front matter of known keys and CommonMark, no HTML,\nnothing that loads or runs something while it is read, nothing that a reader does not see. Without PATH everything that the\nknown agents find here is read. Ends with 126 where something is refused.",
+		Example: "  bawn skill check\n  bawn skill check ~/.claude/skills/commit\n  bawn skill check --kind definition reviewer.md --json",
+		RunE: func(_ *cobra.Command, args []string) error {
+			items, err := e.skillItems(kind, args)
+			if err != nil {
+				return err
+			}
+			return e.checkSkills(items, asJSON)
+		},
+	}
+	c.Flags().StringVar(&kind, "kind", "", "what PATH is: skill, definition or instructions (default: by its name)")
+	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return c
+}
+
+// skillItems are those that paths name, or all that agents find here.
+func (e *Env) skillItems(kind string, paths []string) ([]skill.Item, error) {
+	if len(paths) == 0 {
+		return e.foundSkills()
+	}
+	var items []skill.Item
+	for _, p := range paths {
+		i := skill.Item{Path: absolute(e, p)}
+		if i.Kind = kindOf(i.Path); kind != "" {
+			if err := i.Kind.UnmarshalText([]byte(kind)); err != nil {
+				return nil, usageError("see \"bawn skill --help\"", "--kind: %v", err)
+			}
+		}
+		if filepath.Base(i.Path) == "SKILL.md" {
+			i.Path = filepath.Dir(i.Path)
+		}
+		if _, err := os.Lstat(i.Path); errors.Is(err, fs.ErrNotExist) {
+			return nil, usageError("name a folder with a SKILL.md, or a file", "%q does not exist", p)
+		}
+		i.Name = skill.NameOf(i.Path)
+		items = append(items, i)
+	}
+	return items, nil
+}
+
+// kindOf is what a path is by its name.
+func kindOf(path string) skill.Kind {
+	base := strings.ToLower(filepath.Base(path))
+	switch info, err := os.Stat(path); {
+	case err == nil && info.IsDir(), base == "skill.md", filepath.Base(filepath.Dir(path)) == "skills":
+		return skill.Skill
+	case slices.Contains([]string{"agents.md", "claude.md", "claude.local.md", "gemini.md", "qwen.md", "crush.md"}, base):
+		return skill.Instructions
+	}
+	return skill.Definition
+}
+
+// foundSkills is all that the known agents find here.
+func (e *Env) foundSkills() ([]skill.Item, error) {
+	dir, err := realDir(e, e.Dir)
+	if err != nil {
+		return nil, err
+	}
+	return skill.Find(skillPlaces(e, agents.All(), workspaceOf(dir, e.Getenv("HOME")), dir)), nil
+}
+
+// readItems has items read, with their states.
+func (e *Env) readItems(items []skill.Item) ([]skillReport, error) {
+	pins, err := e.pins()
+	if err != nil {
+		return nil, err
+	}
+	reports, err := examine(context.Background(), e, items)
+	if err != nil {
+		return nil, &Error{Code: ExitInternal, Err: err}
+	}
+	out := make([]skillReport, len(reports))
+	for i, r := range reports {
+		out[i] = skillReport{Report: r, State: pins.State(r.Item), Refused: r.Refused()}
+	}
+	return out, nil
+}
+
+// pins are what the human has pinned. A guest sees none of it.
+func (e *Env) pins() (*skill.Pins, error) {
+	if inside(e) != "" {
+		return &skill.Pins{}, nil
+	}
+	file, err := skillPins(e)
+	if err != nil {
+		return nil, err
+	}
+	pins, err := skill.LoadPins(file)
+	if err != nil {
+		return nil, &Error{Code: ExitUsage, Err: err}
+	}
+	return pins, nil
+}
+
+func (e *Env) checkSkills(items []skill.Item, asJSON bool) error {
+	reports, err := e.readItems(items)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = writeJSON(e.Stdout, skillReports{append([]skillReport{}, reports...)})
+	} else {
+		if len(reports) == 0 {
+			e.nothingSteers()
+		}
+		for i := range reports {
+			e.printReport(&reports[i])
+		}
+	}
+	if err == nil && slices.ContainsFunc(reports, func(r skillReport) bool { return r.Refused }) {
+		return exitStatus(ExitDenied)
+	}
+	return err
+}
+
+// nothingSteers says that there is nothing to list.
+func (e *Env) nothingSteers() {
+	fmt.Fprintln(e.Stderr, "bawn: note: no skill, agent definition or instruction file of a known agent was found here or in your home; \"bawn agents NAME\" lists the places")
+}
+
+// printReport writes an item on one line, and below it what there is to say.
+func (e *Env) printReport(r *skillReport) {
+	verdict := "ok"
+	if r.Refused {
+		verdict = "refused"
+	}
+	fmt.Fprintf(e.Stdout, "%-8s %-8s %-12s %s\n", verdict, r.State, r.Kind, redact.Visible(r.Path))
+	for _, f := range r.Faults {
+		fmt.Fprintf(e.Stdout, "    %v\n", f)
+	}
+	if r.Refused {
+		return
+	}
+	for _, n := range r.Notices {
+		fmt.Fprintf(e.Stdout, "    %s\n", redact.Visible(n))
+	}
+}
+
+func newSkillListCommand(e *Env) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List what steers agents here, and what of it is pinned",
+		Args:    cobra.NoArgs,
+		Example: "  bawn skill list\n  bawn skill list --json",
+		RunE:    func(*cobra.Command, []string) error { return e.listSkills(asJSON) },
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return c
+}
+
+// A listedSkill is an item, or a pin of one that is not here.
+type listedSkill struct {
+	State string `json:"state"` // new, changed, pinned, or elsewhere: a pin of what is not here
+	skill.Item
+	Pinned *skill.Pin `json:"pin,omitempty"`
+}
+
+func (e *Env) listSkills(asJSON bool) error {
+	if _, err := ownSkillPins(e); err != nil {
+		return err
+	}
+	items, err := e.foundSkills()
+	if err != nil {
+		return err
+	}
+	pins, err := e.pins()
+	if err != nil {
+		return err
+	}
+	list := []listedSkill{}
+	for _, i := range items {
+		list = append(list, listedSkill{State: pins.State(i).String(), Item: i})
+	}
+	for _, p := range pins.All() {
+		if !slices.ContainsFunc(items, func(i skill.Item) bool { return i.Path == p.Path }) {
+			list = append(list, listedSkill{State: "elsewhere", Item: skill.Item{Kind: p.Kind, Name: p.Name, Path: p.Path, Digest: p.Digest}, Pinned: &p})
+		}
+	}
+	if asJSON {
+		return writeJSON(e.Stdout, map[string]any{"items": list})
+	}
+	if len(list) == 0 {
+		e.nothingSteers()
+	}
+	for _, l := range list {
+		note := ""
+		if l.Fault != nil {
+			note = "  " + l.Fault.Error()
+		}
+		if _, err := fmt.Fprintf(e.Stdout, "%-10s %-12s %-20s %s%s\n", l.State, l.Kind, redact.Visible(l.Name), redact.Visible(l.Path), note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newSkillPinCommand(e *Env) *cobra.Command {
+	var kind string
+	var all bool
+	c := &cobra.Command{
+		Use:     "pin PATH...",
+		Short:   "Let sessions use skills exactly as they are now, unasked",
+		Long:    "Let sessions use skills and definitions of agents as they are now. What was pinned is known by its digest: any change of a file\nends it, and the next session asks. What \"bawn skill check\" refuses is not pinned.",
+		Example: "  bawn skill pin ~/.claude/skills/commit\n  bawn skill pin --all",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if all != (len(args) == 0) {
+				return usageError("name what to pin, or give --all", "want either paths or --all")
+			}
+			items, err := e.skillItems(kind, args)
+			if err != nil {
+				return err
+			}
+			return e.pinSkills(items)
+		},
+	}
+	c.Flags().StringVar(&kind, "kind", "", "what PATH is: skill or definition (default: by its name)")
+	c.Flags().BoolVar(&all, "all", false, "pin everything that agents find here and that is not refused")
+	return c
+}
+
+func (e *Env) pinSkills(items []skill.Item) error {
+	items = slices.DeleteFunc(items, func(i skill.Item) bool { return i.Kind == skill.Instructions })
+	reports, err := e.readItems(items)
+	if err != nil {
+		return err
+	}
+	file, err := ownSkillPins(e)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(file), 0o700)
+	}
+	if err != nil {
+		return &Error{Code: ExitInternal, Err: err}
+	}
+	refused := false
+	for i := range reports {
+		r := &reports[i]
+		if e.printReport(r); r.Refused {
+			refused = true
+			continue
+		}
+		if r.State == skill.Pinned {
+			continue
+		}
+		if err := skill.Keep(file, "bawn skill pin", time.Now(), r.Item); err != nil {
+			return &Error{Code: ExitInternal, Err: err}
+		}
+		fmt.Fprintf(e.Stdout, "    pinned as %s\n", r.Digest)
+	}
+	if refused {
+		return exitStatus(ExitDenied)
+	}
+	return nil
+}
+
+func newSkillRmCommand(e *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "rm NAME|PATH...",
+		Short: "End pins; the files stay",
+		Args:  cobra.MinimumNArgs(1),
+
+		ValidArgsFunction: completeSkills(e),
+		Example:           "  bawn skill rm commit\n  bawn skill rm ~/.claude/skills/commit",
+		RunE: func(_ *cobra.Command, args []string) error {
+			file, err := ownSkillPins(e)
+			if err != nil {
+				return err
+			}
+			for _, arg := range args {
+				removed, err := skill.Remove(file, func(p skill.Pin) bool { return p.Name == arg || p.Path == absolute(e, arg) })
+				switch {
+				case errors.Is(err, fs.ErrNotExist), err == nil && len(removed) == 0:
+					return usageError("see \"bawn skill list\"", "%q is not pinned", arg)
+				case err != nil:
+					return &Error{Code: ExitInternal, Err: err}
+				}
+				for _, p := range removed {
+					fmt.Fprintf(e.Stdout, "no longer pinned: %s %s\n", p.Kind, redact.Visible(p.Path))
+				}
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,20 @@
+// Package daemon is what bawnd does.
+package daemon
+
+import (
+	"fmt"
+	"os"
+)
+
+// Main runs one command line of bawnd and returns the exit code.
+func Main(args, environ []string) int {
+	if len(args) == 1 && args[0] == "egress" {
+		if err := serveEgress(environ); err != nil {
+			fmt.Fprintf(os.Stderr, "bawnd: error: %v\n", err)
+			return 125
+		}
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, "bawnd: error: this program is started by bawn\nbawnd: hint: see \"bawn --help\"")
+	return 2
+}

@@ -1,0 +1,106 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A RunningError says that this user has a relay already.
+type RunningError struct {
+	PID  string // "" if it is not known
+	Lock string
+}
+
+func (e *RunningError) Error() string {
+	return fmt.Sprintf("a relay of yours runs already (process %s, lock %q); there is one a user: use it, or end it first", e.PID, e.Lock)
+}
+
+// lock makes this the only relay, as long as the process lives.
+func (r *Relay) lock() (unlock func() error, err error) {
+	if err := own(r.State); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(r.State, lockName)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer f.Close()
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("lock %q: %w", path, err)
+		}
+		pid := make([]byte, 20)
+		n, _ := f.Read(pid) // it may not have written it yet
+		return nil, &RunningError{strings.TrimSpace(string(pid[:n])), path}
+	}
+	if err := f.Truncate(0); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if _, err := f.WriteString(strconv.Itoa(os.Getpid()) + "\n"); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f.Close, nil
+}
+
+// own makes a directory that is the user's alone, or refuses one that is not.
+func own(dir string) error {
+	if !filepath.IsAbs(dir) {
+		return fmt.Errorf("%q: want an absolute path", dir)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	sys, ok := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || !ok || sys.Uid != uint32(os.Geteuid()) || info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%q (%v) is not yours alone; want a directory of your own: chmod 700 it, or remove it", dir, info.Mode())
+	}
+	return nil
+}
+
+// Listen returns the socket of that name in the runtime directory, of mode
+// 0600: the one that systemd has made, or a new one. The caller closes it. One
+// that a relay before has left behind is replaced; there is no other, since we
+// have the lock.
+func (r *Relay) Listen(name string) (net.Listener, error) {
+	if l := r.socks[name]; l != nil {
+		return l, nil
+	}
+	if err := own(r.Runtime); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(r.Runtime, name)
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case info.Mode().Type() != fs.ModeSocket:
+		return nil, fmt.Errorf("%q is in the way (%v); move it away", path, info.Mode())
+	default:
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}

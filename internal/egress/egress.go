@@ -1,0 +1,111 @@
+// Package egress holds the words with which `bawn run` and the relay of its
+// session's network speak to each other. The relay is a process of its own
+// (bawnd egress): what is heavy to start, and what holds secrets, stays out of
+// the program that supervises the sandbox.
+//
+// They share a socket (unix(7), a stream) on which each line is one Message of
+// JSON. First bawn says Hello, and a relay of another release refuses. Then bawn
+// sends the Config; the relay answers Ready with what has to
+// be placed in the guest, and Placed once all of it is written: bawn plans the
+// sandbox meanwhile. It makes the sandbox and sends its listening sockets over
+// a second socket; the relay serves. From then on the relay asks and tells, and
+// bawn answers. When either side goes, so does the other.
+package egress
+
+import (
+	"time"
+
+	"github.com/bawn-dev/bawn"
+)
+
+// The zones of a split session.
+const (
+	Reasoning = "reasoning" // the agent
+	Execution = "execution" // what it executes
+)
+
+// A Config is what the relay of one session is told.
+type Config struct {
+	Session   string        `json:"session"`
+	Parent    string        `json:"parent,omitempty"`
+	Agent     string        `json:"agent"`
+	Provider  string        `json:"provider"`
+	Mode      bawn.Mode     `json:"mode"`
+	Autonomy  bawn.Autonomy `json:"autonomy"`
+	Workspace string        `json:"workspace"`
+	Dir       string        `json:"dir"`
+	Home      string        `json:"home"`
+	System    string        `json:"system"` // as runtime.GOOS
+	Egress    bawn.Egress   `json:"egress"`
+	Ask       time.Duration `json:"ask"`     // how long a connection waits for an answer
+	CanAsk    bool          `json:"can_ask"` // somebody is there to be asked
+	Rules     []bawn.Rule   `json:"rules"`   // of the policy files
+	AuditDir  string        `json:"audit_dir"`
+	// Prompt says that a human sits at the terminal that controls bawn run, and
+	// may be asked there for the vault's passphrase. At that of a session that a
+	// guest has started sits the guest.
+	Prompt bool `json:"prompt"`
+	// Zone is the part of a split session whose network this is, for the log:
+	// "reasoning" or "execution". "" for a session that is not split.
+	Zone string `json:"zone,omitempty"`
+	// Models are the hosts of the APIs of models, in a split session. The zone
+	// "reasoning" is lent the secrets that are bound to one of them and no
+	// others, and reaches nothing that Egress does not name; every other zone is
+	// lent all but those.
+	Models []string `json:"models,omitempty"`
+	// Place is a directory that does not exist yet. The relay makes it, keeps in
+	// it what the guest reads, and removes it at its end.
+	Place string `json:"place"`
+}
+
+// A File is one file or directory of the host that the guest finds elsewhere.
+type File struct {
+	Source string `json:"source"`
+	Target string `json:"target"`
+}
+
+// Ready is what the relay needs in the guest.
+type Ready struct {
+	Files   []File   `json:"files,omitempty"`
+	Sockets []string `json:"sockets,omitempty"` // targets of Files to which the guest connects
+	Env     []string `json:"env,omitempty"`     // NAME=value
+	Notes   []string `json:"notes,omitempty"`   // for the human, before the start
+}
+
+// A Question is one connection or request that a human should decide.
+type Question struct {
+	ID     uint64      `json:"id"`
+	Action bawn.Action `json:"action"`
+	Reason string      `json:"reason"`
+	Rule   string      `json:"rule"`
+	Until  time.Time   `json:"until"` // then it is denied
+}
+
+// An Answer is what the human said to the question with the same ID.
+type Answer struct {
+	ID     uint64      `json:"id"`
+	Answer bawn.Answer `json:"answer"`
+}
+
+// A Denial is something the relay refused, so that its human can be told.
+type Denial struct {
+	Operation bawn.Operation `json:"operation"`
+	Resource  string         `json:"resource"`
+	Rule      string         `json:"rule"`
+	Reason    string         `json:"reason"`
+	Remedy    string         `json:"remedy"`
+}
+
+// A Message is one line. Exactly one of its fields is set.
+type Message struct {
+	Hello    *Hello    `json:"hello,omitempty"`    // to the relay, first
+	Config   *Config   `json:"config,omitempty"`   // to the relay
+	Ready    *Ready    `json:"ready,omitempty"`    // from the relay, in answer
+	Placed   bool      `json:"placed,omitempty"`   // from the relay: what Ready names is whole
+	Serving  bool      `json:"serving,omitempty"`  // from the relay: it has the sockets
+	Ask      *Question `json:"ask,omitempty"`      // from the relay
+	Withdraw uint64    `json:"withdraw,omitempty"` // from the relay: nobody waits for this answer any more
+	Answer   *Answer   `json:"answer,omitempty"`   // to the relay
+	Denial   *Denial   `json:"denial,omitempty"`   // from the relay
+	Failed   string    `json:"failed,omitempty"`   // from the relay: it can't go on, and why
+}

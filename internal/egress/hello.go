@@ -1,0 +1,52 @@
+package egress
+
+import (
+	"fmt"
+	"os"
+)
+
+// Release is the release that this program is of. The linker sets it.
+var Release = "0.1.0-dev"
+
+// Protocol numbers the words of this package and their order. Whoever changes
+// them raises it: programs of two releases that lie beside each other, as after
+// an upgrade that was not finished, would else wait for words that never come.
+// It is text because that is what the linker can set.
+var Protocol = "1"
+
+// A Hello says who speaks. It comes before the Config and never changes.
+type Hello struct {
+	Protocol string `json:"protocol"`
+	Release  string `json:"release"`
+	Program  string `json:"program"` // path of the executable
+}
+
+// Self is the Hello of this program.
+func Self() Hello {
+	path, err := os.Executable()
+	if err != nil {
+		path = os.Args[0]
+	}
+	return Hello{Protocol: Protocol, Release: Release, Program: path}
+}
+
+// Agree returns nil where bawn and its relay speak the same protocol, and else
+// an error that names both. The zero Hello is one of who has said none.
+func Agree(bawn, relay Hello) error {
+	if bawn.Protocol == relay.Protocol && bawn.Protocol != "" {
+		return nil
+	}
+	return fmt.Errorf("%s and the relay beside it, %s, are of two releases and don't understand each other; "+
+		"install all programs of one release into one directory", bawn, relay)
+}
+
+// String names the program and its release.
+func (h Hello) String() string {
+	if h.Program == "" {
+		return "the bawn that started it (which does not say its release)"
+	}
+	if h.Protocol == "" {
+		return fmt.Sprintf("%q (which does not say its release)", h.Program)
+	}
+	return fmt.Sprintf("%q (%s, protocol %s)", h.Program, h.Release, h.Protocol)
+}

@@ -1,0 +1,196 @@
+package mitm
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// maxUnpacked is how much a packed body may hold while it is scanned.
+const maxUnpacked = 4 << 30
+
+// A body is a request's, as it goes upstream: byte for byte, and looked
+// through on the way. Nothing of a packed body's last bytes leaves before all
+// of it has been unpacked and looked through.
+type body struct {
+	guest    io.ReadCloser
+	encoding string // of the content: "", "gzip", or what can't be unpacked
+	scan     *scanner
+	refuse   func(needle int) error // called when the scanner has found one
+	end      func() error           // called at the end, before it is passed on
+	out      *atomic.Int64
+
+	raw      []byte    // taken from the guest, not yet passed on
+	view     io.Reader // raw as it goes by, unpacked; nil until it is needed
+	seen     []byte    // of view, by peek
+	unpacked int64
+	chunk    []byte
+	err      error // what Read ends with, once raw has been passed on
+	started  bool
+}
+
+// contentEncoding returns the request's encodings as one, in lower case.
+func contentEncoding(h http.Header) string {
+	e := strings.ToLower(strings.TrimSpace(strings.Join(h.Values("Content-Encoding"), ",")))
+	if e == "identity" {
+		return ""
+	}
+	if e == "x-gzip" {
+		return "gzip"
+	}
+	return e
+}
+
+// peek returns the first n bytes of the view.
+func (b *body) peek(n int) ([]byte, error) {
+	if b.started {
+		return nil, errors.New("the body is on its way already")
+	}
+	if n > MaxPeek {
+		return nil, ErrPeek
+	}
+	for len(b.seen) < n {
+		b.seen = slices.Grow(b.seen, min(max(n-len(b.seen), 512), 32<<10))
+		m, err := b.unpack(b.seen[len(b.seen):cap(b.seen)])
+		b.seen = b.seen[:len(b.seen)+m]
+		if err != nil && len(b.seen) < n {
+			return b.seen, err
+		}
+	}
+	return b.seen[:n], nil
+}
+
+// unpack reads from the view; what it takes from the guest goes to raw.
+func (b *body) unpack(p []byte) (int, error) {
+	if b.view == nil {
+		b.view = b.newView()
+	}
+	n, err := b.view.Read(p)
+	b.unpacked += int64(n)
+	if b.unpacked > maxUnpacked {
+		return n, fmt.Errorf("a packed body holds more than %d bytes; send it unpacked", int64(maxUnpacked))
+	}
+	return n, err
+}
+
+func (b *body) newView() io.Reader {
+	switch b.encoding {
+	case "":
+		return (*tee)(b)
+	case "gzip":
+		unpacked, err := gzip.NewReader((*tee)(b))
+		if errors.Is(err, io.EOF) { // nothing at all, which is an end
+			return failed{io.EOF}
+		}
+		if err != nil {
+			return failed{fmt.Errorf("a packed body can't be unpacked: %w", err)}
+		}
+		return unpacked
+	}
+	return failed{fmt.Errorf("content encoding %q can't be looked into; want gzip or none", b.encoding)}
+}
+
+// failed is a reader of nothing.
+type failed struct{ err error }
+
+func (f failed) Read([]byte) (int, error) { return 0, f.err }
+
+// A tee takes from the guest and notes what it took.
+type tee body
+
+func (t *tee) Read(p []byte) (int, error) {
+	n, err := t.guest.Read(p)
+	t.raw = append(t.raw, p[:n]...)
+	return n, err
+}
+
+// Read passes the body on.
+func (b *body) Read(p []byte) (n int, err error) {
+	if !b.started {
+		b.started = true
+		b.err = b.look(b.seen)
+		b.seen = nil
+	}
+	if b.err == nil && b.scan != nil && b.encoding != "" {
+		b.fill()
+	}
+	switch {
+	case len(b.raw) > b.held():
+		n = copy(p, b.raw[:len(b.raw)-b.held()])
+		b.raw = b.raw[n:]
+	case b.err != nil:
+		return 0, b.err
+	default:
+		n, err = b.pass(p)
+	}
+	b.out.Add(int64(n))
+	return n, err
+}
+
+// held is how many bytes of raw have to wait: while a packed body has not
+// come to its end, one, so that the host does not have all of it.
+func (b *body) held() int {
+	switch {
+	case b.err != nil && !errors.Is(b.err, io.EOF):
+		return len(b.raw)
+	case b.scan != nil && b.encoding != "" && b.err == nil:
+		return 1
+	}
+	return 0
+}
+
+// pass reads directly from the guest.
+func (b *body) pass(p []byte) (int, error) {
+	n, err := b.guest.Read(p)
+	if found := b.look(p[:n]); found != nil {
+		b.err = found
+		clear(p[:n])
+		return 0, found
+	}
+	return n, b.ended(err)
+}
+
+func (b *body) ended(err error) error {
+	if errors.Is(err, io.EOF) && b.end != nil {
+		if e := b.end(); e != nil {
+			err = e
+		}
+	}
+	b.err = err
+	return err
+}
+
+// fill unpacks and looks through until something may be passed on, or the
+// body has ended.
+func (b *body) fill() {
+	if b.chunk == nil {
+		b.chunk = make([]byte, 32<<10)
+	}
+	for b.err == nil && len(b.raw) <= 1 {
+		n, err := b.unpack(b.chunk)
+		if found := b.look(b.chunk[:n]); found != nil {
+			err = found
+		}
+		if err != nil {
+			b.ended(err)
+		}
+	}
+}
+
+func (b *body) look(p []byte) error {
+	if b.scan == nil || len(p) == 0 {
+		return nil
+	}
+	if which := b.scan.feed(p); which >= 0 {
+		return b.refuse(which)
+	}
+	return nil
+}
+
+// Close ends the guest's side.
+func (b *body) Close() error { return b.guest.Close() }

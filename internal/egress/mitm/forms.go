@@ -1,0 +1,58 @@
+package mitm
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf16"
+)
+
+// markups are the ways in which template engines and libraries write what
+// would end a text of HTML: each replaces the characters before it.
+var markups = []*strings.Replacer{
+	strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;"),
+	strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "+", "&#43;"),
+	strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;"),
+	strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#x27;"),
+	strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#039;"),
+	strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&apos;"),
+	strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#x27;", "/", "&#x2F;"),
+	strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;", "/", "&#x2F;", "`", "&#x60;", "=", "&#x3D;"),
+	strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;"),
+}
+
+// markupForms returns a value as HTML has it.
+func markupForms(value []byte) [][]byte {
+	var out [][]byte
+	for _, m := range markups {
+		out = append(out, []byte(m.Replace(string(value))))
+	}
+	return out
+}
+
+// unicodeForms returns a value as the inside of a JSON string in which more is
+// escaped than has to be (RFC 8259 section 7): every character beyond ASCII,
+// and what some libraries take for dangerous in HTML, by number.
+func unicodeForms(value []byte) [][]byte {
+	var out [][]byte
+	for _, digits := range []string{`\u%04x`, `\u%04X`} {
+		for _, marked := range []string{"", "<>&", `"&'+<>` + "`"} {
+			var form []byte
+			for _, c := range string(value) {
+				switch {
+				case c > '~':
+					for _, unit := range utf16.Encode([]rune{c}) {
+						form = fmt.Appendf(form, digits, unit)
+					}
+				case strings.ContainsRune(marked, c):
+					form = fmt.Appendf(form, digits, c)
+				case c == '"' || c == '\\':
+					form = append(form, '\\', byte(c))
+				default:
+					form = append(form, byte(c))
+				}
+			}
+			out = append(out, form)
+		}
+	}
+	return out
+}

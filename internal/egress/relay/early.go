@@ -1,0 +1,50 @@
+package relay
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"github.com/bawn-dev/bawn/internal/egress/sniff"
+)
+
+// An early stream is a guest's that is being heard for the first time, where
+// its host may have to speak first. A guest that says a word and waits for its
+// answer, as many protocols have it, is not kept waiting: what can't name a
+// host yet is passed on after a moment. What follows is still heard together
+// with it, so that no pause makes half a request pass that is for another
+// host; of one that has begun to say which it is, nothing is passed on.
+type early struct {
+	stream
+	now    func() time.Time
+	pause  time.Duration
+	pass   func([]byte) error
+	heard  []byte
+	passed int // of heard
+}
+
+// Read returns what the guest says next.
+func (e *early) Read(b []byte) (int, error) {
+	for wait := e.pause; ; wait = webHello {
+		var until time.Time // none: its host may speak first
+		if len(e.heard) > e.passed {
+			until = e.now().Add(wait)
+		}
+		_ = e.SetReadDeadline(until)
+		n, err := e.stream.Read(b)
+		e.heard = append(e.heard, b[:n]...)
+		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		if hello, _ := sniff.Parse(e.heard, sniff.Limits{}); hello.Kind != sniff.Unknown {
+			if wait == webHello {
+				return 0, err
+			}
+			continue
+		}
+		if err := e.pass(e.heard[e.passed:]); err != nil {
+			return 0, err
+		}
+		e.passed = len(e.heard)
+	}
+}

@@ -1,0 +1,17 @@
+//go:build !linux
+
+package remote
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+const socketFlags = 0
+
+// closeOnExec is two steps where socketpair(2) has no flag for it.
+func closeOnExec(fds [2]int) error {
+	for _, fd := range fds {
+		unix.CloseOnExec(fd)
+	}
+	return nil
+}

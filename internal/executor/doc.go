@@ -1,0 +1,19 @@
+// Package executor runs commands in the execution zone of a session. Main is
+// the program inside: the sandbox's first command, which starts what a ticket
+// permits and nothing else (SPEC P1, P3). Client is the host's side of its
+// control socket.
+//
+// The executor trusts nobody but the holder of the keys it was started with.
+// Whoever speaks on the control socket without a ticket for exactly the words,
+// directory, environment, standard input, limits and background of what is to
+// run, in this session and under this plan, is refused, and nothing is started.
+//
+// What it starts can't reach it. All commands come from one thread that lies
+// in a Landlock domain with a scope for signals (ABI 6, Linux 6.12): commands
+// may signal each other and nobody else, whatever the call. The one thread in
+// the same domain is guarded by a seccomp filter against the calls that aim at
+// a thread, and against limits set on another process. The program is not
+// dumpable, so that its memory and its descriptors are closed to them, and they
+// inherit descriptors 0 to 2. Without ABI 6 a command can end the executor, and
+// its own zone with it; it gains nothing else. Ready says which it is.
+package executor

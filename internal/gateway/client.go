@@ -1,0 +1,60 @@
+package gateway
+
+import (
+	"context"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// client is who speaks to a server. It can do what the client in front can for
+// which the server is started; what the server asks is carried there by asked.
+func (b *backend) client(front *mcp.ServerSession) *mcp.Client {
+	has := abilities(front)
+	c := mcp.NewClient(&mcp.Implementation{Name: "bawn", Version: b.g.opts.Version}, &mcp.ClientOptions{
+		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { b.changed() },
+		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { b.changed() },
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { b.changed() },
+		ResourceUpdatedHandler:     b.updated,
+		LoggingMessageHandler:      b.logged,
+		MultiRoundTrip:             &mcp.MultiRoundTripOptions{Disabled: true}, // call.rounds does it
+		Capabilities:               &mcp.ClientCapabilities{Elicitation: has.Elicitation, Sampling: has.Sampling, RootsV2: has.RootsV2},
+	})
+	c.AddReceivingMiddleware(b.requests)
+	return c
+}
+
+// requests takes what a server asks its client, and leaves the rest to the SDK.
+func (b *backend) requests(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		in, ok := req.GetParams().(mcp.InputRequest)
+		if !ok {
+			return next(ctx, method, req)
+		}
+		answer, err := b.asked(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		result, ok := answer.(mcp.Result)
+		if !ok {
+			return nil, errNoAnswer
+		}
+		return result, nil
+	}
+}
+
+// abilities are those of a client; of none where nothing is known of it.
+func abilities(front *mcp.ServerSession) *mcp.ClientCapabilities {
+	if front != nil {
+		if p := front.InitializeParams(); p != nil && p.Capabilities != nil {
+			return p.Capabilities
+		}
+	}
+	return &mcp.ClientCapabilities{}
+}
+
+// modern reports whether a client is asked by results that want input, which
+// it gives with the same call again, rather than by requests (2026-07-28).
+func modern(front *mcp.ServerSession) bool {
+	p := front.InitializeParams()
+	return p == nil || p.ProtocolVersion >= "2026-07-28"
+}

@@ -1,0 +1,223 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// lines is a connection of messages, a line of JSON each. The SDK's own has a
+// goroutine that reads for the one that wants the message, takes each message
+// apart two to four times, and makes a buffer of 32 KiB every time: a third of
+// what a call cost in processor time, collecting the garbage included.
+type lines struct {
+	in     io.ReadCloser
+	out    io.WriteCloser
+	most   int // bytes of one message
+	buf    *bufio.Reader
+	over   chan struct{} // closed by Close
+	close  sync.Once
+	queued []jsonrpc.Message // of a batch, that have not been read
+
+	writing sync.Mutex
+	batches map[jsonrpc.ID]*several // in which a request came
+}
+
+// A several is requests that came as one, and are answered as one.
+type several struct {
+	open    int // without an answer
+	answers []json.RawMessage
+}
+
+func newLines(in io.ReadCloser, out io.WriteCloser, most int) *lines {
+	return &lines{in: in, out: out, most: most, buf: bufio.NewReader(in), over: make(chan struct{}), batches: map[jsonrpc.ID]*several{}}
+}
+
+// Connect makes it a transport of itself.
+func (l *lines) Connect(context.Context) (mcp.Connection, error) { return l, nil }
+
+// SessionID is that of no session.
+func (l *lines) SessionID() string { return "" }
+
+// Close ends it. A Read that waits ends if what it reads from can be closed
+// under it; over says so in any case.
+func (l *lines) Close() (err error) {
+	l.close.Do(func() {
+		close(l.over)
+		err = errors.Join(l.in.Close(), l.out.Close())
+	})
+	return err
+}
+
+// Read returns the next message, for one goroutine at a time.
+func (l *lines) Read(context.Context) (jsonrpc.Message, error) {
+	for len(l.queued) == 0 {
+		text, err := l.line()
+		if err != nil {
+			return nil, err
+		}
+		if text = bytes.TrimSpace(text); len(text) == 0 {
+			continue
+		}
+		if err := l.take(text); err != nil {
+			return nil, err
+		}
+	}
+	m := l.queued[0]
+	l.queued = l.queued[1:]
+	return m, nil
+}
+
+var errLong = errors.New("it sends a message that is longer than it may be")
+
+// line reads one. It is there until the next is read.
+func (l *lines) line() ([]byte, error) {
+	text, err := l.buf.ReadSlice('\n')
+	if err == nil {
+		return text, nil
+	}
+	whole := bytes.Clone(text)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		if len(whole) > l.most {
+			return nil, errLong
+		}
+		text, err = l.buf.ReadSlice('\n')
+		whole = append(whole, text...)
+	}
+	switch {
+	case len(whole) > l.most:
+		return nil, errLong
+	case errors.Is(err, io.EOF) && len(bytes.TrimSpace(whole)) > 0:
+		return whole, nil // the end comes with the next
+	}
+	return whole, err
+}
+
+// take takes a line apart.
+func (l *lines) take(text []byte) error {
+	if text[0] != '[' {
+		m, err := message(text)
+		l.queued = []jsonrpc.Message{m}
+		return err
+	}
+	var all []json.RawMessage
+	if err := json.Unmarshal(text, &all); err != nil || len(all) == 0 {
+		return fmt.Errorf("it sends several messages that can't be read: %w", err)
+	}
+	b := &several{}
+	for _, text := range all {
+		m, err := message(text)
+		if err != nil {
+			return err
+		}
+		l.queued = append(l.queued, m)
+		if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
+			if err := l.note(r.ID, b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// note has the answer to a request wait for those of its batch.
+func (l *lines) note(id jsonrpc.ID, b *several) error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	if l.batches[id] != nil {
+		return fmt.Errorf("it sends the request %v twice", id.Raw())
+	}
+	b.open++
+	l.batches[id] = b
+	return nil
+}
+
+// message reads one. Its members are those of these names, to the letter.
+func message(text []byte) (jsonrpc.Message, error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("it sends what is no message: %w", err)
+	}
+	if string(all["jsonrpc"]) != `"2.0"` {
+		return nil, fmt.Errorf("it sends what is no message: its version is %.20q; want %q", all["jsonrpc"], `"2.0"`)
+	}
+	id, err := idOf(all["id"])
+	if err != nil {
+		return nil, err
+	}
+	if name, is := all["method"]; is {
+		r := &jsonrpc.Request{ID: id, Params: all["params"]}
+		if err := json.Unmarshal(name, &r.Method); err != nil {
+			return nil, fmt.Errorf("it sends what is no message: %w", err)
+		}
+		return r, nil
+	}
+	if !id.IsValid() {
+		return nil, errors.New("it sends what is no message: neither a method nor an ID is there")
+	}
+	r := &jsonrpc.Response{ID: id, Result: all["result"]}
+	if said := all["error"]; len(said) > 0 && string(said) != "null" {
+		var e jsonrpc.Error
+		if err := json.Unmarshal(said, &e); err != nil {
+			return nil, fmt.Errorf("it sends an error that can't be read: %w", err)
+		}
+		r.Error = &e
+	}
+	return r, nil
+}
+
+// idOf reads an ID; without one it is not valid.
+func idOf(text json.RawMessage) (jsonrpc.ID, error) {
+	if len(text) == 0 {
+		return jsonrpc.ID{}, nil
+	}
+	var v any
+	if err := json.Unmarshal(text, &v); err != nil {
+		return jsonrpc.ID{}, err
+	}
+	return jsonrpc.MakeID(v)
+}
+
+// Write sends one message by one write, from any goroutine.
+func (l *lines) Write(_ context.Context, m jsonrpc.Message) error {
+	text, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	if r, ok := m.(*jsonrpc.Response); ok {
+		if text = l.gather(r.ID, text); text == nil {
+			return nil
+		}
+	}
+	_, err = l.out.Write(append(text, '\n'))
+	return err
+}
+
+// gather returns what is to be sent now: nil while other answers of the same
+// batch are missing.
+func (l *lines) gather(id jsonrpc.ID, text []byte) []byte {
+	b := l.batches[id]
+	if b == nil {
+		return text
+	}
+	delete(l.batches, id)
+	b.answers = append(b.answers, text)
+	if b.open--; b.open > 0 {
+		return nil
+	}
+	all, err := json.Marshal(b.answers)
+	if err != nil {
+		return text // it was encoded just now
+	}
+	return all
+}

@@ -1,0 +1,299 @@
+package intent
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// MaxFrame is the largest message, in bytes.
+	MaxFrame = 1 << 20
+	// MaxFiles is how many descriptors travel with one message at most.
+	MaxFiles = 3
+
+	header = 4 // bytes of a frame's length
+)
+
+// A Conn carries messages over a UNIX stream socket. Send may be called by
+// several goroutines, Receive by one. After an error a Conn is of no more use:
+// nobody knows where the next frame would begin.
+type Conn struct {
+	f   Socket
+	raw syscall.RawConn
+
+	sending sync.Mutex
+	out     []byte
+	sendErr error
+
+	in      bytes.Buffer
+	ahead   []byte // was read before there was this Conn
+	oob     [256]byte
+	recvErr error
+}
+
+// A Socket is a UNIX stream socket: an *os.File, or a *net.UnixConn.
+type Socket interface {
+	syscall.Conn
+	SetDeadline(t time.Time) error
+	Close() error
+}
+
+// New speaks over f, which Close closes. Deadlines work if f is in non-blocking
+// mode.
+func New(f Socket) (*Conn, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return nil, fmt.Errorf("use it as a socket: %w", err)
+	}
+	return &Conn{f: f, raw: raw}, nil
+}
+
+// Resume is New where somebody has read ahead, and no message to its end.
+func Resume(f Socket, ahead []byte) (*Conn, error) {
+	c, err := New(f)
+	if err == nil {
+		c.ahead = ahead
+	}
+	return c, err
+}
+
+// Pair returns the two ends of a new connection, both closed on exec. The
+// first is in non-blocking mode and goes into New; the second blocks and is
+// for another process.
+func Pair() (ours, theirs *os.File, err error) {
+	syscall.ForkLock.RLock()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|socketFlags, 0)
+	if err == nil {
+		closeOnExec(fds[:])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a socket: %w", err)
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		return nil, nil, errors.Join(err, unix.Close(fds[0]), unix.Close(fds[1]))
+	}
+	return os.NewFile(uintptr(fds[0]), "control"), os.NewFile(uintptr(fds[1]), "control"), nil
+}
+
+// SyscallConn gives access to the socket, for example to ask who the peer is.
+func (c *Conn) SyscallConn() syscall.RawConn { return c.raw }
+
+// SetDeadline ends Send and Receive at t with os.ErrDeadlineExceeded; the zero
+// time is never.
+func (c *Conn) SetDeadline(t time.Time) error { return c.f.SetDeadline(t) }
+
+// Close closes the socket. It may be called at any time, and ends a Receive.
+func (c *Conn) Close() error { return c.f.Close() }
+
+// Send writes msg with its files, of which the other side gets copies; the
+// caller still closes its own. A message that is not Valid, is longer than
+// MaxFrame or has more than MaxFiles files is not sent.
+func (c *Conn) Send(msg any, files ...*os.File) error {
+	if err := valid(msg); err != nil {
+		return err
+	}
+	if len(files) > MaxFiles {
+		return fmt.Errorf("%d files for one message; want at most %d", len(files), MaxFiles)
+	}
+	body, err := json.Marshal(msg)
+	if err != nil {
+		return err
+	}
+	if len(body) > MaxFrame {
+		return fmt.Errorf("a message of %d bytes is too long; want at most %d", len(body), MaxFrame)
+	}
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	if c.sendErr != nil {
+		return c.sendErr
+	}
+	c.out = append(binary.BigEndian.AppendUint32(c.out[:0], uint32(len(body))), body...)
+	return withFDs(files, nil, c.write)
+}
+
+// withFDs calls f with the descriptors of files, which stay open meanwhile.
+func withFDs(files []*os.File, fds []int, f func(fds []int) error) error {
+	if len(files) == 0 {
+		return f(fds)
+	}
+	raw, err := files[0].SyscallConn()
+	if err != nil {
+		return err
+	}
+	var inner error
+	err = raw.Control(func(fd uintptr) { inner = withFDs(files[1:], append(fds, int(fd)), f) })
+	return errors.Join(err, inner)
+}
+
+// write sends c.out, the descriptors with its first byte.
+func (c *Conn) write(fds []int) error {
+	var oob []byte
+	if len(fds) > 0 {
+		oob = unix.UnixRights(fds...)
+	}
+	rest := c.out
+	var failed error
+	err := c.raw.Write(func(fd uintptr) bool {
+		for len(rest) > 0 {
+			n, err := unix.SendmsgN(int(fd), rest, oob, nil, sendFlags)
+			switch {
+			case errors.Is(err, unix.EINTR):
+				continue
+			case errors.Is(err, unix.EAGAIN):
+				return false
+			case err != nil:
+				failed = err
+				return true
+			}
+			rest, oob = rest[n:], nil
+		}
+		return true
+	})
+	c.sendErr = errors.Join(err, failed)
+	return c.sendErr
+}
+
+// Receive reads the next message into msg and returns the files that came with
+// it, closed on exec, which the caller closes. It returns io.EOF when the other
+// side is gone between two messages. On any other error what came along has
+// been closed.
+func (c *Conn) Receive(msg any) ([]*os.File, error) {
+	if c.recvErr != nil {
+		return nil, c.recvErr
+	}
+	var fds []int
+	body, err := c.frame(&fds)
+	if err == nil {
+		err = decode(body, msg)
+	}
+	if err != nil {
+		for _, fd := range fds {
+			_ = unix.Close(fd) // there is nothing else to do with it
+		}
+		c.recvErr = err
+		return nil, err
+	}
+	files := make([]*os.File, len(fds))
+	for i, fd := range fds {
+		files[i] = os.NewFile(uintptr(fd), fmt.Sprintf("received %d", i))
+	}
+	return files, nil
+}
+
+// frame reads one frame. It never asks for more than the frame has, so that
+// what comes along belongs to it.
+func (c *Conn) frame(fds *[]int) ([]byte, error) {
+	var head [header]byte
+	if err := c.fill(head[:], fds, io.EOF); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(head[:])
+	if n > MaxFrame {
+		return nil, fmt.Errorf("a message of %d bytes is too long; want at most %d", n, MaxFrame)
+	}
+	c.in.Reset()
+	for got := 0; got < int(n); {
+		// What was promised is believed only as it arrives.
+		part := min(int(n)-got, 64<<10)
+		c.in.Grow(part)
+		b := c.in.AvailableBuffer()[:part]
+		if err := c.fill(b, fds, io.ErrUnexpectedEOF); err != nil {
+			return nil, err
+		}
+		c.in.Write(b)
+		got += part
+	}
+	return c.in.Bytes(), nil
+}
+
+// fill reads all of b; atStart is the error where there is nothing at all.
+func (c *Conn) fill(b []byte, fds *[]int, atStart error) error {
+	for got := 0; got < len(b); {
+		n, err := c.read(b[got:], fds)
+		switch {
+		case err != nil:
+			return err
+		case n == 0 && got == 0:
+			return atStart
+		case n == 0:
+			return io.ErrUnexpectedEOF
+		}
+		got += n
+	}
+	return nil
+}
+
+// read reads some bytes and takes the descriptors that come with them.
+func (c *Conn) read(b []byte, fds *[]int) (n int, err error) {
+	if len(c.ahead) > 0 {
+		n = copy(b, c.ahead)
+		c.ahead = c.ahead[n:]
+		return n, nil
+	}
+	var oobn, flags int
+	rerr := c.raw.Read(func(fd uintptr) bool {
+		n, oobn, flags, err = receive(int(fd), b, c.oob[:])
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	if err := errors.Join(rerr, err); err != nil {
+		return 0, err
+	}
+	if oobn > 0 {
+		if err := takeFDs(c.oob[:oobn], fds); err != nil {
+			return 0, err
+		}
+	}
+	switch {
+	case flags&unix.MSG_CTRUNC != 0:
+		return 0, errors.New("some of the message's files were lost on the way")
+	case len(*fds) > MaxFiles:
+		return 0, fmt.Errorf("%d files came with one message; want at most %d", len(*fds), MaxFiles)
+	}
+	return n, nil
+}
+
+// takeFDs appends every descriptor in the control data, also where it can't
+// make sense of the rest.
+func takeFDs(oob []byte, fds *[]int) error {
+	list, err := unix.ParseSocketControlMessage(oob)
+	for i := range list {
+		got, rights := unix.ParseUnixRights(&list[i])
+		*fds = append(*fds, got...)
+		if rights != nil {
+			err = errors.Join(err, errors.New("something else than files came with the message"))
+		}
+	}
+	return err
+}
+
+// decode reads exactly one message.
+func decode(body []byte, msg any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(msg); err != nil {
+		return fmt.Errorf("the message can't be read: %v", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("the message has something behind its end")
+	}
+	return valid(msg)
+}
+
+// valid asks a message that knows whether it says anything.
+func valid(msg any) error {
+	if v, ok := msg.(interface{ Valid() error }); ok {
+		return v.Valid()
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/hostname"
+	"github.com/bawn-dev/bawn/internal/netrule"
+)
+
+// Rules of Egress. The name of an entry that decides follows after a colon.
+const (
+	RuleHosts   = "isolation:hosts"
+	RuleHTTP    = "isolation:http"
+	RuleGit     = "isolation:git"
+	RuleClosed  = "isolation:closed"
+	RuleAddress = "builtin:address"
+	RuleTarget  = "builtin:host"
+	RuleZone    = "isolation:model_hosts"
+	RuleSealed  = "isolation:only"
+)
+
+// Egress decides what a session of the network "allowlist" reaches. Its actions
+// are of the kind network and the operation connect. The resource is
+// "host:port" for a connection; for a request on a host that is opened
+// "https://host/path", without the query, with the method as argument; for git
+// "https://host/repository.git" or "ssh://host/repository.git" with "fetch", or
+// "push" and the full names of the refs that are created or moved. Deleting and
+// forcing are none of these, and not to be asked about.
+//
+// A rule that denies wins, whoever wrote it; the machine's managers and the
+// project may also make a question of what an entry opens. Then the session's
+// entries decide, in every mode: who wrote them has answered already. What no
+// entry names is put to the policy, except for what a human can't judge: an
+// address, an international name, a name of the loopback.
+type Egress struct {
+	Policy *Policy
+	// Session is what all questions share; its Action is not used.
+	Session Question
+	// Rules are the session's entries; nil means none.
+	Rules *netrule.Rules
+	// Only says that nothing but the entries opens: what none of them names is
+	// denied, whatever the mode and other rules say, and nobody is asked.
+	Only bool
+	// Sealed is Only for a session that was given exactly what it needs.
+	Sealed bool
+}
+
+var _ bawn.Decider = Egress{}
+
+// Decide never returns an error.
+func (e Egress) Decide(_ context.Context, a bawn.Action) (bawn.Decision, error) {
+	if e.Policy == nil {
+		return bawn.Denied("there is no policy", "builtin:no-policy"), nil
+	}
+	if !a.Valid() || a.Kind != bawn.Network || a.Operation != bawn.Connect {
+		return bawn.Denied("only what goes over the network can be decided here", RuleUnknown), nil
+	}
+	t, err := readTarget(a)
+	if err != nil {
+		return bawn.Denied(err.Error(), RuleTarget), nil
+	}
+	q := e.Session
+	q.Action = a
+	return e.decide(&q, &t), nil
+}
+
+func (e Egress) decide(q *Question, t *target) bawn.Decision {
+	say := e.entry(t)
+	if say.rule == "" {
+		return e.unnamed(q, t)
+	}
+	j := begin(t.String())
+	j.set(stageEntry, say.verdict, say.rule, bawn.SessionSource, say.why)
+	rules := e.Policy.rulesForHost(t.host, strconv.Itoa(int(t.port)))
+	rules.tighten(j)
+	if q.Mode > bawn.ModePermissive || q.Autonomy > bawn.AutonomyFull {
+		q.limits(part{class: RemoteAction, proven: true, sends: true}, j)
+	}
+	return combine([]*judgement{j})
+}
+
+// tighten applies what stands above an entry: a denial of anybody, and what
+// those say who may only tighten.
+func (w *verdicts) tighten(j *judgement) {
+	if w.all != nil && w.all.Verdict == bawn.Deny {
+		j.lower(stageTighten, w.all.Verdict, w.all.ID, w.all.Source, w.all.why())
+	}
+	if w.managed != nil && w.managed.Source == bawn.Managed {
+		j.lower(stageTighten, w.managed.Verdict, w.managed.ID, w.managed.Source, w.managed.why())
+	}
+	if w.project != nil {
+		j.lower(stageTighten, w.project.Verdict, w.project.ID, w.project.Source, w.project.why())
+	}
+}
+
+// unnamed judges what no entry speaks of.
+func (e Egress) unnamed(q *Question, t *target) bawn.Decision {
+	j := begin(t.String())
+	why := ""
+	switch {
+	case e.Only:
+		return bawn.Denied(t.address()+": the zone in which the agent itself runs reaches its model's API and nothing else; its commands run in the other", RuleZone)
+	case e.Sealed:
+		return bawn.Denied(t.address()+": this session reaches what it was given and nothing else", RuleSealed)
+	case t.class == hostname.Loopback:
+		why = "it is the loopback; isolation.host_ports opens services of this machine"
+	case looksLikeAddress(t.host):
+		why = "an address is reached only if an entry of isolation.hosts names it"
+	case strings.HasPrefix(t.host, "xn--") || strings.Contains(t.host, ".xn--"):
+		why = "an international name can look like another; it is reached only if an entry of isolation.hosts holds it as it is"
+	default:
+		e.Policy.judgeHost(q, j, t.host, t.class, strconv.Itoa(int(t.port)))
+		q.limits(part{class: RemoteAction, proven: true, sends: true}, j)
+		return combine([]*judgement{j})
+	}
+	j.set(stageDefault, bawn.Deny, RuleAddress, bawn.Builtin, t.address()+": "+why)
+	return combine([]*judgement{j})
+}
+
+// looksLikeAddress: the last label of a name does not begin with a digit.
+func looksLikeAddress(host string) bool {
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	return last[0] >= '0' && last[0] <= '9' || strings.Contains(host, ":")
+}
+
+// A saying is what the entries say of a target; without a rule nothing.
+type saying struct {
+	verdict   bawn.Verdict
+	rule, why string
+}
+
+func permits[T fmt.Stringer](rule string, e T) saying {
+	return saying{bawn.Allow, rule + ":" + e.String(), "the session lists " + strconv.Quote(e.String())}
+}
+
+// entry looks for what decides. Where HTTP entries speak of a host they decide
+// on its requests, and where git entries do, on the operations of git.
+func (e Egress) entry(t *target) saying {
+	http, git := slices.Collect(e.Rules.HTTP(t.host, t.port)), slices.Collect(e.Rules.Git(t.host, t.port))
+	host, open := e.host(t)
+	switch {
+	case t.git() && len(git) > 0:
+		return gitSays(git, t)
+	case t.path != "" && len(git) > 0 && t.isGitService():
+		return saying{bawn.Deny, RuleGit, fmt.Sprintf("%q is git's; entries of isolation.git decide on it, and this is none of its operations", t.path)}
+	case t.path != "" && !t.git() && len(http) > 0:
+		return httpSays(http, t)
+	case t.git() && len(http) > 0:
+		return saying{bawn.Deny, RuleHTTP, fmt.Sprintf("%s takes only the requests that isolation.http lists, and no entry of isolation.git names it", t.host)}
+	case open:
+		return permits(RuleHosts, host)
+	case t.path == "" && len(http) > 0:
+		return permits(RuleHTTP, http[0])
+	case t.path == "" && len(git) > 0:
+		return permits(RuleGit, git[0])
+	case len(git) > 0:
+		return saying{bawn.Deny, RuleGit, fmt.Sprintf("%s is open for git only: %q", t.host, git[0])}
+	case e.Rules.Closed(t.host, t.port):
+		return saying{bawn.Deny, RuleClosed, t.address() + " is closed to this session: the session that started it reaches less of it, or this one asked for less"}
+	}
+	return saying{}
+}
+
+func (e Egress) host(t *target) (netrule.Host, bool) {
+	return e.Rules.Host(t.host, t.port)
+}
+
+func httpSays(entries []netrule.HTTP, t *target) saying {
+	for _, e := range entries {
+		if e.Permits(t.verb, t.path) {
+			return permits(RuleHTTP, e)
+		}
+	}
+	return saying{bawn.Deny, RuleHTTP, fmt.Sprintf("no entry of isolation.http lists %s %q for %s; the nearest is %q", t.verb, t.path, t.host, nearest(entries, t.path))}
+}
+
+func gitSays(entries []netrule.Git, t *target) saying {
+	repo, ok := netrule.Repository(t.path)
+	if !ok {
+		return saying{bawn.Deny, RuleGit, fmt.Sprintf("%q names no repository", t.path)}
+	}
+	if t.verb == gitFetch {
+		return gitSay(entries, t, repo, "", func(g netrule.Git) bool { return g.Fetches(t.host, t.port, repo) })
+	}
+	say := saying{}
+	for _, ref := range t.refs {
+		say = gitSay(entries, t, repo, ref, func(g netrule.Git) bool { return g.Pushes(t.host, t.port, repo, ref) })
+		if say.verdict == bawn.Deny {
+			break
+		}
+	}
+	return say
+}
+
+func gitSay(entries []netrule.Git, t *target, repo, ref string, permitted func(netrule.Git) bool) saying {
+	if i := slices.IndexFunc(entries, permitted); i >= 0 {
+		return permits(RuleGit, entries[i])
+	}
+	what := fmt.Sprintf("%s %q", t.verb, repo)
+	if t.verb == gitPush {
+		what += fmt.Sprintf(" %q", ref)
+	}
+	return saying{bawn.Deny, RuleGit, fmt.Sprintf("no entry of isolation.git lists %s for %s; the nearest is %q", what, t.host, nearest(entries, repo))}
+}
+
+// nearest returns the entry of which one part begins most like a path.
+func nearest[T fmt.Stringer](entries []T, path string) string {
+	best, most := entries[0].String(), 0
+	for _, e := range entries {
+		for part := range strings.FieldsSeq(e.String()) {
+			if n := shared(part, path); n > most {
+				best, most = e.String(), n
+			}
+		}
+	}
+	return best
+}
+
+// shared counts the bytes with which both texts begin.
+func shared(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,177 @@
+package relaycli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/redact"
+)
+
+// A side is one of the two answers.
+type side struct {
+	verb, short, example string
+	verdict              bawn.Verdict
+	good                 string // the flag of "for good"
+	goodHelp             string
+}
+
+var (
+	approve = side{
+		"approve", "Say yes to what a guest asks", "  bawn approve 3f2a\n  bawn approve 3f2a --session\n  bawn approve 3f2a --always",
+		bawn.Allow, "always", "from now on, by the rule that \"bawn approvals\" shows",
+	}
+	deny = side{
+		"deny", "Say no to what a guest asks", "  bawn deny 3f2a --why 'use the staging host'\n  bawn deny 3f2a 9cd1\n  bawn deny 3f2a --never",
+		bawn.Deny, "never", "from now on, by the rule that \"bawn approvals\" shows",
+	}
+)
+
+const answerLong = `%s. A question is named by its ID, or by as much of its
+beginning as is unique, four characters or more; "bawn approvals" lists what is
+pending.
+
+The exit code is 0 if every answer counts, 1 if somebody was first or the time
+is up (who and what is said), 2 for an ID that is none, 126 if you may not
+answer: a guest never can.`
+
+// scopes are the flags that say how long an answer holds.
+type scopes struct{ once, session, good bool }
+
+func (s scopes) scope(good string) (bawn.Scope, error) {
+	n := 0
+	for _, set := range []bool{s.once, s.session, s.good} {
+		if set {
+			n++
+		}
+	}
+	switch {
+	case n > 1:
+		return 0, usage("say one of them", "--once, --session and --%s exclude each other", good)
+	case s.session:
+		return bawn.ForSession, nil
+	case s.good:
+		return bawn.Always, nil
+	}
+	return bawn.Once, nil
+}
+
+func newAnswer(e *Env, s side) *cobra.Command {
+	var flags scopes
+	var why string
+	c := &cobra.Command{
+		Use: s.verb + " ID...", Short: s.short, Long: fmt.Sprintf(answerLong, s.short), Example: s.example,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage("\"bawn approvals\" lists what is pending", "no question to answer")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, ids []string) error {
+			scope, err := flags.scope(s.good)
+			if err != nil {
+				return err
+			}
+			return e.answer(contextOf(c), ids, bawn.Answer{Verdict: s.verdict, Scope: scope, By: "bawn " + s.verb, Why: why})
+		},
+		ValidArgsFunction: func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return e.pendingIDs(contextOf(c)), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&flags.once, "once", false, "for this action alone (the default)")
+	f.BoolVar(&flags.session, "session", false, "for exactly this action until the session ends")
+	f.BoolVar(&flags.good, s.good, false, s.goodHelp)
+	f.StringVar(&why, "why", "", "`text` for the log, and for the guest where it is a no")
+	return c
+}
+
+// pendingIDs completes IDs with what they are about.
+func (e *Env) pendingIDs(ctx context.Context) (out []string) {
+	desk, err := e.reach(ctx, false)
+	if err != nil {
+		return nil
+	}
+	list, _ := desk.List(ctx) // there is nothing to complete then
+	for _, r := range list {
+		out = append(out, r.ID[:min(len(r.ID), 8)]+"\t"+what(r.Question))
+	}
+	return out
+}
+
+// answer gives one answer to all that are named. All are looked up before the
+// first is given.
+func (e *Env) answer(ctx context.Context, ids []string, a bawn.Answer) error {
+	desk, err := e.reach(ctx, false)
+	if errors.Is(err, ErrNoRelay) {
+		return usage("a session at a terminal asks there; \"bawn serve\" has all of them ask here too", "nothing is pending: no relay runs")
+	}
+	if err != nil {
+		return err
+	}
+	list, err := desk.List(ctx)
+	if err != nil {
+		return err
+	}
+	full := make([]string, len(ids))
+	for i, id := range ids {
+		if full[i], err = find(list, strings.ToLower(id)); err != nil {
+			return err
+		}
+		if len(id) < shortest {
+			return usage("write more of it: "+full[i], "%q is too little of an ID: the question that you saw may be over, and another begin so", redact.Visible(id))
+		}
+	}
+	a.At = e.Now()
+	var late []error
+	for _, id := range full {
+		rec, err := desk.Answer(ctx, id, a)
+		if err != nil {
+			if code, _ := explain(err); code != ExitTooLate {
+				return err
+			}
+			late = append(late, tooLate(id, err))
+			continue
+		}
+		fmt.Fprintf(e.Stdout, "%s: %s\n", outcomeAnd(rec), what(rec.Question))
+	}
+	return errors.Join(late...)
+}
+
+func tooLate(id string, err error) error {
+	var first *approval.AnsweredError
+	if errors.As(err, &first) {
+		return &Error{ExitTooLate, fmt.Errorf("too late, %s: %s", outcome(first.Record), what(first.Record.Question)), ""}
+	}
+	return &Error{ExitTooLate, fmt.Errorf("%s: %w", id, err), ""}
+}
+
+// shortest is how much of an ID is enough for an answer.
+const shortest = 4
+
+// idLength is that of a whole ID, which may be of a question that is over.
+const idLength = 26
+
+// find returns the one ID that begins so.
+func find(list []approval.Record, prefix string) (string, error) {
+	var found []string
+	for _, r := range list {
+		if prefix != "" && strings.HasPrefix(r.ID, prefix) {
+			found = append(found, r.ID)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return "", usage("write more of it: "+strings.Join(found, ", "), "%d questions begin with %q", len(found), prefix)
+	case len(prefix) == idLength:
+		return prefix, nil
+	}
+	return "", usage("\"bawn approvals\" lists what is pending, \"bawn audit query --kind approval\" what was answered", "no question that is pending begins with %q; it may have been answered or taken back", redact.Visible(prefix))
+}

@@ -1,0 +1,124 @@
+package relaycli
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval"
+)
+
+// maxWhy bounds the reason of a no, in characters.
+const maxWhy = 300
+
+// key takes one key. What is pasted comes as another message, and is none.
+func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
+	now := m.env.Now()
+	m.pressed, m.early, m.typed = m.pressed+1, now.Sub(m.typed) < alone, now
+	switch {
+	case k.String() == "ctrl+c":
+		return tea.Quit
+	case m.why != nil:
+		return m.write(k)
+	}
+	switch k.String() {
+	case "q":
+		return tea.Quit
+	case "up", "k":
+		m.move(-1)
+	case "down", "j":
+		m.move(1)
+	case "space", "pgdown":
+		m.offset += max(1, m.room()-1)
+	case "pgup", "b":
+		m.offset = max(0, m.offset-max(1, m.room()-1))
+	default:
+		return m.answer(k.String())
+	}
+	return nil
+}
+
+// answer takes a key that answers.
+func (m *screen) answer(key string) tea.Cmd {
+	r := m.current()
+	if r == nil || m.busy || !strings.Contains("ysanNr", key) || len(key) != 1 {
+		m.confirm = nil
+		return nil
+	}
+	switch early := m.env.Now().Sub(m.since) < reading; {
+	case early:
+		m.status = "read it first: a key counts after a moment"
+		return nil
+	case m.gone:
+		m.status = "the relay is gone; it is looked for"
+		return nil
+	case key != "n" && key != "r" && !m.read:
+		m.status = "read it to its end first: space goes on"
+		return nil
+	}
+	if m.confirm != nil {
+		return m.confirmed(key)
+	}
+	return m.say(key, r)
+}
+
+// confirmed takes the answer to "keep it?".
+func (m *screen) confirmed(key string) tea.Cmd {
+	a := *m.confirm
+	if key == "y" && a.Verdict == bawn.Allow {
+		return m.allow(a)
+	}
+	if key == "y" {
+		return m.send(a)
+	}
+	m.confirm = nil
+	return nil
+}
+
+func (m *screen) say(key string, r *approval.Record) tea.Cmd {
+	switch key {
+	case "y":
+		return m.allow(bawn.Answer{Verdict: bawn.Allow})
+	case "s":
+		return m.allow(bawn.Answer{Verdict: bawn.Allow, Scope: bawn.ForSession})
+	case "n":
+		return m.send(bawn.Answer{Verdict: bawn.Deny})
+	case "a":
+		if len(r.Always) == 0 {
+			m.status = "there is no always: " + r.NoAlways
+			return nil
+		}
+		m.ask(bawn.Answer{Verdict: bawn.Allow, Scope: bawn.Always})
+	case "N":
+		m.ask(bawn.Answer{Verdict: bawn.Deny, Scope: bawn.Always})
+	case "r":
+		m.why = new(string)
+	}
+	return nil
+}
+
+// ask shows what an answer for good would keep; it has to be read like the
+// question.
+func (m *screen) ask(a bawn.Answer) {
+	m.confirm, m.since, m.read, m.offset = &a, m.env.Now(), false, 0
+}
+
+// write takes a key of the reason of a no.
+func (m *screen) write(k tea.KeyPressMsg) tea.Cmd {
+	switch k.String() {
+	case "enter":
+		return m.send(bawn.Answer{Verdict: bawn.Deny, Why: *m.why})
+	case "esc":
+		m.why = nil
+	case "backspace":
+		_, n := utf8.DecodeLastRuneInString(*m.why)
+		*m.why = (*m.why)[:len(*m.why)-n]
+	default:
+		if utf8.RuneCountInString(*m.why+k.Text) <= maxWhy {
+			*m.why += k.Text
+		}
+	}
+	return nil
+}

@@ -1,0 +1,290 @@
+package relaycli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// A rig is a relay's queue with verbs in front of it.
+type rig struct {
+	t     *testing.T
+	queue *approval.Queue
+	env   *Env
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	q, err := approval.NewQueue(t.Context(), approval.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { q.Close() })
+	return &rig{t: t, queue: q, env: &Env{
+		Now: time.Now, Desk: func(context.Context, bool) (approval.Desk, error) { return q, nil },
+		Serve: func(context.Context, Serving) error { return errors.New("serves") },
+	}}
+}
+
+// id is the n-th ID of a test.
+func id(first string) string { return (first + strings.Repeat("a", 26))[:26] }
+
+func question(first, line string) approval.Question {
+	return approval.Question{
+		ID: id(first), Session: "s", Agent: "claude", Reason: "normal mode: remote-action", Rule: "builtin:default", Contains: "it writes to the workspace only",
+		Action: bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: line, Dir: "/srv/app"}, Asked: time.Now(), Expires: time.Now().Add(10 * time.Minute),
+		Suggested: bawn.Ask, Always: []bawn.Rule{{ID: "allow-x", Kind: bawn.Command, Pattern: line, Verdict: bawn.Allow, Priority: 10, Source: bawn.User}},
+		Never:  []bawn.Rule{{ID: "deny-x", Kind: bawn.Command, Pattern: line, Verdict: bawn.Deny, Priority: 10, Source: bawn.User}},
+		Covers: []string{"the same in another project"},
+	}
+}
+
+// ask puts a question, and sends what it came to.
+func (r *rig) ask(q approval.Question) <-chan string {
+	r.t.Helper()
+	out := make(chan string, 1)
+	go func() {
+		a, err := r.queue.Ask(r.t.Context(), q)
+		if err != nil {
+			out <- err.Error()
+			return
+		}
+		out <- fmt.Sprintf("%v %s by %s %s", a.Verdict, approval.ScopeName(a.Scope), a.By, a.Why)
+	}()
+	for limit := time.Now().Add(10 * time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+		list, err := r.queue.List(r.t.Context())
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for _, rec := range list {
+			if rec.ID == q.ID {
+				return out
+			}
+		}
+	}
+	r.t.Fatal("the question is not pending")
+	return nil
+}
+
+// run is one command line: its exit code and what it wrote.
+func (r *rig) run(args ...string) (int, string, string) {
+	r.t.Helper()
+	read := func(f *os.File, w *os.File) string {
+		w.Close()
+		text, err := io.ReadAll(f)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		return string(text)
+	}
+	out, outW := pipe(r.t)
+	errs, errsW := pipe(r.t)
+	r.env.Stdin, r.env.Stdout, r.env.Stderr = nil, outW, errsW
+	code := Main(args, r.env)
+	return code, read(out, outW), read(errs, errsW)
+}
+
+func pipe(t *testing.T) (*os.File, *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(); w.Close() })
+	return r, w
+}
+
+func gets(t *testing.T, c <-chan string, want string) {
+	t.Helper()
+	select {
+	case got := <-c:
+		if strings.TrimSpace(got) != want {
+			t.Errorf("the asker got %q; want %q", got, want)
+		}
+	case <-time.After(10 * time.Second):
+		t.Errorf("the asker got nothing; want %q", want)
+	}
+}
+
+// Each answer with its scope reaches the asker.
+// TestWords: how the system starts what was asked for, from its own directory.
+func TestWords(t *testing.T) {
+	o := Serving{Listen: "127.0.0.1:7443", Cert: "box.pem", Key: "/k", Unit: true}
+	words, err := o.Words()
+	at, _ := filepath.Abs("box.pem")
+	want := []string{"serve", "--listen", "127.0.0.1:7443", "--tls-cert", at, "--tls-key", "/k"}
+	if err != nil || !slices.Equal(words, want) {
+		t.Errorf("%q, %v; want %q", words, err, want)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"approve", "baaa"}, "allow once by bawn approve"}, {[]string{"approve", "baaaa", "--once"}, "allow once by bawn approve"},
+		{[]string{"approve", "--session", "BAAA"}, "allow for this session by bawn approve"}, {[]string{"approve", "baaa", "--always"}, "allow always by bawn approve"},
+		{[]string{"deny", "baaa", "--why", "use staging"}, "deny once by bawn deny use staging"}, {[]string{"deny", "baaa", "--never"}, "deny always by bawn deny"},
+	} {
+		r := newRig(t)
+		got := r.ask(question("b", "git push"))
+		other := r.ask(question("c", "git pull"))
+		code, out, errs := r.run(tt.args...)
+		if code != 0 || errs != "" || !strings.Contains(out, "git push") {
+			t.Errorf("%q: %d %q %q", tt.args, code, out, errs)
+		}
+		gets(t, got, strings.Replace(tt.want, "for this session", approval.ScopeName(bawn.ForSession), 1))
+		if code, _, errs := r.run("deny", "caaa"); code != 0 {
+			t.Errorf("the other: %d %q", code, errs)
+		}
+		gets(t, other, "deny once by bawn deny")
+	}
+}
+
+// What can't be done has its exit code, and says why.
+func TestRefusals(t *testing.T) {
+	r := newRig(t)
+	r.ask(question("b", "git push"))
+	r.ask(question("bb", "git pull"))
+	done := r.ask(question("c", "git fetch"))
+	if _, err := r.queue.Answer(t.Context(), id("c"), bawn.Answer{Verdict: bawn.Deny, By: "web", Why: "no\x1b[2J", At: noon}); err != nil {
+		t.Fatal(err)
+	}
+	gets(t, done, "deny once by web no\x1b[2J")
+	for _, tt := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"approve " + id("c"), ExitTooLate, "too late, denied once by web (no\\x1b[2J): git fetch"}, {"approve", ExitUsage, "no question"}, {"approve daaa", ExitUsage, "begins with"}, {"approve bb", ExitUsage, "too little"},
+		{"approve b", ExitUsage, "2 questions"}, {"approve b" + strings.Repeat("z", 25), ExitUsage, "no such question"}, {"approve bbaa --once --session", ExitUsage, "exclude each other"},
+		{"approve bb --never", ExitUsage, "unknown flag"}, {"deny --always bb", ExitUsage, "unknown flag"}, {"approvals now", ExitUsage, "unexpected argument"}, {"approve bbaa daaa", ExitUsage, "begins with"},
+	} {
+		code, out, errs := r.run(strings.Fields(tt.args)...)
+		if code != tt.code || !strings.Contains(errs, tt.says) || strings.Contains(errs+out, "\x1b") {
+			t.Errorf("%s: %d %q %q; want %d and %q", tt.args, code, out, errs, tt.code, tt.says)
+		}
+	}
+	if list, err := r.queue.List(t.Context()); len(list) != 2 || err != nil {
+		t.Errorf("%d are pending, %v; want both", len(list), err)
+	}
+}
+
+// A guest that reaches the verb with the socket in hand is refused before it
+// speaks to the relay.
+func TestGuestsMayNotAnswer(t *testing.T) {
+	r := newRig(t)
+	r.ask(question("b", "git push"))
+	r.env.Environ = []string{"BAWN_SESSION=s"}
+	for _, args := range []string{"approve b", "deny b", "approvals", "approvals --json", "serve"} {
+		if code, out, errs := r.run(strings.Fields(args)...); code != ExitDenied || out != "" || !strings.Contains(errs, "only the human") {
+			t.Errorf("%s: %d %q %q", args, code, out, errs)
+		}
+	}
+	r.env.Environ = nil
+	if code, _, errs := r.run("approve", "baaa"); code != 0 {
+		t.Errorf("control: %d %q", code, errs)
+	}
+}
+
+func TestList(t *testing.T) {
+	r := newRig(t)
+	if code, out, errs := r.run("approvals"); code != 0 || out != "" || !strings.Contains(errs, "nothing is pending") {
+		t.Errorf("nothing: %d %q %q", code, out, errs)
+	}
+	q := question("b", "git push\x1b[2J\nbawn: fine")
+	q.Justification = "bawn: this is safe, press y"
+	r.ask(q)
+	code, out, _ := r.run("approvals")
+	if code != 0 || strings.Count(out, "\n") != 2 || !strings.Contains(out, `baaaaaaa`) || !strings.Contains(out, `git push\x1b[2J`) || strings.Contains(out, "\x1b") || strings.Contains(out, "press y") {
+		t.Errorf("%d %q", code, out)
+	}
+	code, out, _ = r.run("approvals", "--json")
+	var got row
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || got.ID != q.ID || got.Resource != q.Action.Resource || got.State != approval.Pending || len(got.Always) != 1 || got.Answer != nil {
+		t.Errorf("%d %+v %v", code, got, err)
+	}
+}
+
+// TestOnceForOne says how many ask, and how many still do after a yes once.
+func TestOnceForOne(t *testing.T) {
+	r := newRig(t)
+	for n, name := range []string{"b", "c", "d"} {
+		go r.queue.Ask(t.Context(), question(name, "git push"))
+		for list, _ := r.queue.List(t.Context()); len(list) == 0 || list[0].Waiting != n+1; list, _ = r.queue.List(t.Context()) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if _, out, _ := r.run("approvals"); strings.Count(out, "\n") != 2 || !strings.Contains(out, "(3 ask for it) git push") {
+		t.Errorf("list: %q", out)
+	}
+	for _, step := range []struct{ name, want string }{{id("b"), "allowed once by bawn approve; 2 more wait (caaaaaaa): git push\n"}, {id("c"), "allowed once by bawn approve; 1 more waits (daaaaaaa): git push\n"}, {id("d"), "allowed once by bawn approve: git push\n"}} {
+		if code, out, errs := r.run("approve", step.name); code != 0 || out != step.want {
+			t.Errorf("%d %q %q; want %q", code, out, errs, step.want)
+		}
+	}
+}
+
+// --watch writes what is pending and each change, as long as the relay lives.
+func TestWatch(t *testing.T) {
+	r := newRig(t)
+	got := r.ask(question("b", "git push"))
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		r.queue.Answer(t.Context(), id("b"), bawn.Answer{Verdict: bawn.Allow, By: "web", At: noon})
+		time.Sleep(100 * time.Millisecond)
+		r.queue.Close()
+	}()
+	code, out, errs := r.run("approvals", "--watch", "--json")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	var first, last row
+	err := errors.Join(json.Unmarshal([]byte(lines[0]), &first), json.Unmarshal([]byte(lines[len(lines)-1]), &last))
+	if err != nil || first.State != approval.Pending || last.Answer == nil || last.Answer.By != "web" || code != ExitInternal || !strings.Contains(errs, "relay has ended") {
+		t.Errorf("%v %d %q %q", err, code, out, errs)
+	}
+	gets(t, got, "allow once by web")
+}
+
+func TestCompletion(t *testing.T) {
+	r := newRig(t)
+	r.ask(question("b", "git push"))
+	if code, out, _ := r.run("approve", "__complete", ""); code != 0 || !strings.Contains(out, "baaaaaaa\tgit push") {
+		t.Errorf("%d %q", code, out)
+	}
+	if code, out, _ := r.run("deny", "__complete", "--n"); code != 0 || !strings.Contains(out, "--never") {
+		t.Errorf("%d %q", code, out)
+	}
+	if code, _, errs := r.run("serve", "--on-demand"); code != ExitInternal || !strings.Contains(errs, "serves") {
+		t.Errorf("%d %q", code, errs)
+	}
+}
+
+// TestWhat: a list shows a command of several lines on one, and cuts the longest.
+func TestWhat(t *testing.T) {
+	q := approval.Question{Action: bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: "{\necho x\n}", Args: []string{"no", "part"}}}
+	if got := what(q); got != "{⏎echo x⏎}" {
+		t.Errorf("got %q", got)
+	}
+	tool := approval.Question{Action: bawn.Action{Kind: bawn.Tool, Operation: bawn.Read, Resource: "skill/claude", Args: []string{"new skill a", "new skill b"}}}
+	if got := what(tool); got != "skill/claude new skill a new skill b" {
+		t.Errorf("got %q", got)
+	}
+	q.Canonical = strings.Repeat("é", 400)
+	if got := what(q); got != strings.Repeat("é", maxWhat)+" …" {
+		t.Errorf("got %q", got)
+	}
+}

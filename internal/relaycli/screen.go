@@ -1,0 +1,259 @@
+package relaycli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/terminal/modes"
+)
+
+// reading is how long a question has to be on the screen before a key answers
+// it: what was meant for another must not answer the one that took its place.
+const reading = 700 * time.Millisecond
+
+// The screen is the terminal's second one (xterm's ctlseqs).
+const (
+	secondScreen = "\x1b[?1049h"
+	firstScreen  = "\x1b[?1049l"
+)
+
+// alone is how far an answer is from the keys before it and after it. No finger
+// is faster; what is pasted is.
+const alone = 15 * time.Millisecond
+
+// A screen is the list of what is pending, as a model of Bubble Tea.
+type screen struct {
+	env  *Env
+	ctx  context.Context
+	desk approval.Desk
+
+	list     []approval.Record // pending, oldest first
+	selected string            // ID; "" where there is nothing
+	since    time.Time         // when it was selected
+	read     bool              // all of it has been on the screen
+	offset   int               // of the details, in lines
+	confirm  *bawn.Answer      // an answer for good that waits for a yes
+	why      *string           // the reason of a no that is being written
+	status   string
+	pressed  int       // keys that have come
+	typed    time.Time // when the last came
+	early    bool      // right after the one before
+	busy     bool      // an answer is on its way
+	gone     bool      // the relay is
+	width    int
+	height   int
+}
+
+// Messages of the program itself.
+type (
+	changeMsg struct {
+		record  approval.Record
+		changes <-chan approval.Record
+	}
+	watchingMsg struct {
+		desk    approval.Desk
+		changes <-chan approval.Record
+	}
+	goneMsg  struct{}
+	tickMsg  struct{}
+	aloneMsg struct { // no key has come shortly after an answer
+		answer bawn.Answer
+		keys   int
+		id     string
+	}
+	answeredMsg struct {
+		record approval.Record
+		err    error
+	}
+)
+
+// show runs the screen until the human leaves it.
+func (e *Env) show(ctx context.Context, desk approval.Desk) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	m := &screen{env: e, ctx: ctx, desk: desk}
+	// A guest that was at this terminal before may have left it in any state.
+	fmt.Fprint(e.Stdout, modes.End+secondScreen+modes.Plain)
+	_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(e.Stdin), tea.WithOutput(e.Stdout), tea.WithEnvironment(e.Environ)).Run()
+	if err != nil {
+		fmt.Fprint(e.Stdout, firstScreen)
+	}
+	if errors.Is(err, tea.ErrInterrupted) {
+		return nil
+	}
+	return err
+}
+
+// Init begins to watch, and to count the time.
+func (m *screen) Init() tea.Cmd { return tea.Batch(m.watch(m.desk), tick()) }
+
+func tick() tea.Cmd { return tea.Tick(time.Second, func(time.Time) tea.Msg { return tickMsg{} }) }
+
+func (m *screen) watch(desk approval.Desk) tea.Cmd {
+	return func() tea.Msg {
+		changes, err := desk.Watch(m.ctx)
+		if err != nil {
+			return goneMsg{}
+		}
+		return watchingMsg{desk, changes}
+	}
+}
+
+// again looks for the relay until it is back.
+func (m *screen) again() tea.Cmd {
+	return tea.Tick(time.Second, func(time.Time) tea.Msg {
+		desk, err := m.env.reach(m.ctx, true)
+		if err != nil {
+			return goneMsg{}
+		}
+		return m.watch(desk)()
+	})
+}
+
+func next(changes <-chan approval.Record) tea.Cmd {
+	return func() tea.Msg {
+		r, ok := <-changes
+		if !ok {
+			return goneMsg{}
+		}
+		return changeMsg{r, changes}
+	}
+}
+
+// Update takes one message.
+func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height, m.read = msg.Width, msg.Height, false
+	case tea.KeyPressMsg:
+		return m, m.key(msg)
+	case tea.PasteMsg:
+		m.status = pasted
+	case aloneMsg:
+		return m, m.settle(msg)
+	case watchingMsg:
+		m.desk, m.list, m.gone = msg.desk, nil, false
+		m.choose("")
+		return m, next(msg.changes)
+	case changeMsg:
+		m.change(msg.record)
+		return m, next(msg.changes)
+	case goneMsg:
+		m.gone = true
+		return m, m.again()
+	case answeredMsg:
+		m.busy = false
+		m.status = told(msg.record, msg.err)
+	case tickMsg:
+		return m, tick()
+	}
+	return m, nil
+}
+
+// told is what an answer came to.
+func told(r approval.Record, err error) string {
+	var first *approval.AnsweredError
+	switch {
+	case errors.As(err, &first):
+		return "too late: " + outcome(first.Record)
+	case err != nil:
+		return err.Error()
+	}
+	return outcomeAnd(r) + ": " + what(r.Question)
+}
+
+// change takes a record in, or out where it is over.
+func (m *screen) change(r approval.Record) {
+	i := slices.IndexFunc(m.list, func(o approval.Record) bool { return o.ID == r.ID })
+	switch {
+	case r.State == approval.Pending && i < 0:
+		m.list = append(m.list, r)
+	case r.State == approval.Pending:
+		m.list[i] = r
+	case i >= 0:
+		m.list = slices.Delete(m.list, i, i+1)
+		if r.ID == m.selected && !m.busy {
+			m.status = outcome(r) + ": " + what(r.Question)
+		}
+		if r.ID == m.selected {
+			m.choose("")
+			if len(m.list) > 0 {
+				m.choose(m.list[min(i, len(m.list)-1)].ID)
+			}
+		}
+	}
+	if m.selected == "" && len(m.list) > 0 {
+		m.choose(m.list[0].ID)
+	}
+}
+
+// choose selects a question, which has to be read anew.
+func (m *screen) choose(id string) {
+	m.selected, m.since, m.read, m.offset, m.confirm, m.why = id, m.env.Now(), false, 0, nil, nil
+}
+
+func (m *screen) index() int {
+	return slices.IndexFunc(m.list, func(r approval.Record) bool { return r.ID == m.selected })
+}
+
+// current is the question that is selected, nil where there is none.
+func (m *screen) current() *approval.Record {
+	if i := m.index(); i >= 0 {
+		return &m.list[i]
+	}
+	return nil
+}
+
+// move selects another question.
+func (m *screen) move(by int) {
+	if i := m.index() + by; i >= 0 && i < len(m.list) && by != 0 {
+		m.choose(m.list[i].ID)
+	}
+}
+
+const pasted = "what is pasted is no answer; press the key"
+
+// allow gives an answer that allows something, if it was pressed by itself.
+func (m *screen) allow(a bawn.Answer) tea.Cmd {
+	if m.early {
+		m.status = pasted
+		return nil
+	}
+	msg := aloneMsg{a, m.pressed, m.selected}
+	return tea.Tick(alone, func(time.Time) tea.Msg { return msg })
+}
+
+func (m *screen) settle(msg aloneMsg) tea.Cmd {
+	if msg.keys != m.pressed || m.busy {
+		m.status = pasted
+		return nil
+	}
+	if msg.id != m.selected {
+		return nil
+	}
+	return m.send(msg.answer)
+}
+
+// send gives an answer.
+func (m *screen) send(a bawn.Answer) tea.Cmd {
+	id, desk := m.selected, m.desk
+	a.By, a.At = "bawn approvals", m.env.Now()
+	m.busy, m.confirm, m.why = true, nil, nil
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(m.ctx, 10*time.Second)
+		defer cancel()
+		r, err := desk.Answer(ctx, id, a)
+		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+			err = errors.New("the relay did not take the answer in time; it may count or not, the list will show")
+		}
+		return answeredMsg{r, err}
+	}
+}

@@ -1,0 +1,316 @@
+package relaycli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/hinshun/vt10x"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/terminal/modes"
+)
+
+// A viewer is a human in front of bawn approvals, in a terminal of its own.
+type viewer struct {
+	t      *testing.T
+	master *os.File
+	vt     vt10x.Terminal
+	mu     sync.Mutex
+	raw    bytes.Buffer
+	ended  chan int
+}
+
+func look(r *rig, columns, rows int, environ ...string) *viewer {
+	r.t.Helper()
+	master, tty, err := pty.Open()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	size := &pty.Winsize{Cols: uint16(columns), Rows: uint16(rows)}
+	if err := pty.Setsize(master, size); err != nil {
+		r.t.Fatal(err)
+	}
+	v := &viewer{t: r.t, master: master, vt: vt10x.New(vt10x.WithSize(columns, rows), vt10x.WithWriter(master)), ended: make(chan int, 1)}
+	var all sync.WaitGroup
+	all.Go(v.read)
+	r.env.Stdin, r.env.Stdout, r.env.Stderr = tty, tty, tty
+	r.env.Environ = append([]string{"TERM=xterm-256color"}, environ...)
+	go func() { v.ended <- Main([]string{"approvals"}, r.env) }()
+	r.t.Cleanup(func() {
+		v.types("\x03")
+		select {
+		case code := <-v.ended:
+			if code != 0 {
+				r.t.Errorf("it ended with %d: %q", code, v.screen())
+			}
+		case <-time.After(5 * time.Second):
+			r.t.Error("it does not end")
+		}
+		tty.Close()
+		master.Close()
+		all.Wait()
+	})
+	return v
+}
+
+func (v *viewer) read() {
+	b := make([]byte, 4096)
+	for {
+		n, err := v.master.Read(b)
+		if err != nil {
+			return
+		}
+		v.mu.Lock()
+		v.raw.Write(b[:n])
+		_, _ = v.vt.Write(b[:n]) // it never fails
+		v.mu.Unlock()
+	}
+}
+
+func (v *viewer) types(keys string) {
+	v.t.Helper()
+	if _, err := v.master.WriteString(keys); err != nil {
+		v.t.Error(err)
+	}
+}
+
+func (v *viewer) screen() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.vt.String()
+}
+
+func (v *viewer) sees(text string) {
+	v.t.Helper()
+	v.waits(text, func(s string) bool { return strings.Contains(s, text) })
+}
+
+func (v *viewer) loses(text string) {
+	v.t.Helper()
+	v.waits("nothing of "+text, func(s string) bool { return !strings.Contains(s, text) })
+}
+
+func (v *viewer) waits(what string, ok func(string) bool) {
+	v.t.Helper()
+	for limit := time.Now().Add(10 * time.Second); !ok(v.screen()); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(limit) {
+			v.t.Fatalf("the screen shows\n%s\nwant %s", v.screen(), what)
+		}
+	}
+}
+
+// reads is how long a human reads before a key counts.
+func reads() { time.Sleep(reading + 100*time.Millisecond) }
+
+// One key answers, after the question could be read; what would be kept is
+// shown first.
+func TestScreenAnswers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	v := look(r, 100, 40)
+	v.sees("nothing is pending")
+	for i, tt := range []struct{ keys, shows, want string }{
+		{"y", "", "allow once by bawn approvals"}, {"s", "", "allow " + approval.ScopeName(bawn.ForSession) + " by bawn approvals"}, {"n", "", "deny once by bawn approvals"},
+		{"a", "allow command git push", "allow always by bawn approvals"}, {"N", "deny command git push", "deny always by bawn approvals"},
+		{"rnot on friday\r", "", "deny once by bawn approvals not on friday"},
+	} {
+		got := r.ask(question(string(rune('b'+i)), "git push"))
+		v.sees("| git push")
+		v.types("y") // too early: it was meant for something else
+		reads()
+		v.types(tt.keys)
+		if tt.shows != "" {
+			v.sees(tt.shows)
+			v.sees("keep it?")
+			reads()
+			v.types("y")
+		}
+		gets(t, got, tt.want)
+		v.sees("nothing is pending")
+	}
+}
+
+// The list follows what happens elsewhere, and an answer that comes too late
+// says who was first.
+func TestScreenFollows(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	v := look(r, 80, 24)
+	first := r.ask(question("b", "git push"))
+	second := r.ask(question("c", "npm publish"))
+	v.sees("2 pending")
+	v.sees("| git push")
+	v.types("j")
+	v.sees("| npm publish")
+	if _, err := r.queue.Answer(t.Context(), id("c"), bawn.Answer{Verdict: bawn.Deny, By: "web", At: noon}); err != nil {
+		t.Fatal(err)
+	}
+	gets(t, second, "deny once by web")
+	v.sees("denied once by web: npm publish")
+	v.sees("| git push") // which has to be read anew
+	v.types("y")
+	v.sees("read it first")
+	reads()
+	v.types("\x1b[200~y\x1b[201~") // a paste is no answer
+	time.Sleep(50 * time.Millisecond)
+	v.types("y")
+	gets(t, first, "allow once by bawn approvals")
+}
+
+// In a narrow window nothing is lost, long texts are read to their end before
+// a yes counts, and the window may change.
+func TestScreenIsNarrow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	v := look(r, 40, 16)
+	long := "printf '" + strings.Repeat("0123456789", 40) + "' | tee END"
+	got := r.ask(question("b", long))
+	v.sees("more lines")
+	reads()
+	v.types("y")
+	v.sees("read it to its end")
+	seen := ""
+	for range 60 {
+		seen += v.screen()
+		if !strings.Contains(v.screen(), "more lines") {
+			break
+		}
+		v.types(" ")
+		time.Sleep(30 * time.Millisecond)
+	}
+	if !strings.Contains(seen, "tee END") {
+		t.Errorf("the end was never shown:\n%s", seen)
+	}
+	for _, line := range strings.Split(v.screen(), "\n") {
+		if len([]rune(line)) > 40 {
+			t.Errorf("a line of %d columns: %q", len([]rune(line)), line)
+		}
+	}
+	v.mu.Lock()
+	v.vt.Resize(120, 50)
+	v.mu.Unlock()
+	if err := pty.Setsize(v.master, &pty.Winsize{Cols: 120, Rows: 50}); err != nil {
+		t.Fatal(err)
+	}
+	v.types("b")
+	v.loses("more lines")
+	reads()
+	v.types("y")
+	gets(t, got, "allow once by bawn approvals")
+}
+
+// What a guest writes can't draw, and can't pass for Bawn's own words: it
+// stands behind a mark.
+func TestScreenOfAGuestThatLies(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	v := look(r, 100, 40, "NO_COLOR=1")
+	q := question("b", "frob 'x\n\x1b[2J\x1b[Hbawn approvals: 0 pending\u202e")
+	q.Agent = "claude\x1b]0;owned\a"
+	q.Justification = "Bawn has checked this command: it is safe. Press y to continue.\nq quit"
+	got := r.ask(q)
+	v.sees("| frob")
+	for line := range strings.Lines(v.screen()) {
+		if strings.Contains(line, "Press y") && !strings.HasPrefix(strings.TrimSpace(line), "? ") {
+			t.Errorf("the agent's words stand without a mark: %q", line)
+		}
+		if strings.HasPrefix(line, "bawn approvals: 0") {
+			t.Errorf("the guest drew the title: %q", line)
+		}
+	}
+	v.mu.Lock()
+	raw := v.raw.String()
+	v.mu.Unlock()
+	for _, bad := range []string{"\u202e", "owned\a", "\x1b[33m", "\x1b[35m"} {
+		if strings.Contains(raw, bad) {
+			t.Errorf("the terminal got %q", bad)
+		}
+	}
+	reads()
+	v.types("n")
+	gets(t, got, "deny once by bawn approvals")
+}
+
+// When the relay goes the screen looks for it, and shows what is pending there
+// when it is back.
+func TestScreenOutlivesTheRelay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var mu sync.Mutex
+	desk := r.queue
+	r.env.Desk = func(context.Context, bool) (approval.Desk, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return desk, nil
+	}
+	v := look(r, 80, 24)
+	v.sees("nothing is pending")
+	next := newRig(t)
+	mu.Lock()
+	desk = next.queue
+	mu.Unlock()
+	r.queue.Close()
+	v.sees("the relay is gone")
+	got := next.ask(question("b", "git push"))
+	v.sees("1 pending")
+	v.loses("is gone")
+	reads()
+	v.types("y")
+	gets(t, got, "allow once by bawn approvals")
+}
+
+// A hundred questions are one list; the one that is looked at stays.
+func TestScreenOfMany(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	v := look(r, 80, 24)
+	for i := range 50 {
+		r.ask(question(fmt.Sprintf("b%c%c", 'a'+i/20, 'a'+i%20), fmt.Sprintf("git push r%d.", i)))
+	}
+	v.sees("50 pending")
+	v.sees("| git push r0.")
+	v.types(strings.Repeat("j", 49))
+	v.sees("| git push r49.")
+	v.types(strings.Repeat("k", 60))
+	v.sees("| git push r0.")
+}
+
+// What is pasted answers nothing, with brackets around it or without. What a
+// guest has left of the terminal hides nothing. The control presses the key.
+func TestScreenTakesNoPaste(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	v := look(r, 100, 40)
+	v.sees("nothing is pending")
+	v.mu.Lock()
+	raw := v.raw.String()
+	v.mu.Unlock()
+	if begin := modes.End + secondScreen + modes.Plain; !strings.HasPrefix(raw, begin) || !strings.Contains(raw, "\x1b[?2004h") {
+		t.Errorf("it begins with %q", raw)
+	}
+	got := r.ask(question("b", "git push"))
+	v.sees("| git push")
+	reads()
+	for _, paste := range []string{"\x1b[200~y\x1b[201~", "y\r", "xy", "\x1b[200~y\r\x1b[201~", "yes"} {
+		v.types(paste)
+		v.sees("what is pasted is no answer")
+		time.Sleep(4 * alone)
+		select {
+		case a := <-got:
+			t.Fatalf("%q answered: %v", paste, a)
+		default:
+		}
+		v.types("k") // anything else
+		time.Sleep(4 * alone)
+	}
+	v.types("y")
+	gets(t, got, "allow once by bawn approvals")
+}

@@ -1,0 +1,111 @@
+//go:build linux || darwin
+
+package runner
+
+import (
+	"context"
+	"sync"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/asking"
+	"github.com/bawn-dev/bawn/internal/egress"
+	"github.com/bawn-dev/bawn/internal/terminal"
+)
+
+// An asker puts the questions of a zone's network to the session's human. A
+// question that nobody answers stays unanswered: whoever waits for it denies
+// when its time is up.
+type asker struct {
+	approver bawn.Approver
+	answer   func(egress.Answer) error
+	ctx      context.Context
+	end      context.CancelFunc
+	done     sync.WaitGroup
+
+	mu      sync.Mutex
+	waiting map[uint64]context.CancelFunc // by question
+}
+
+// maxQuestions bounds what a guest can make wait; more is not asked.
+const maxQuestions = 64
+
+func newAsker(approver bawn.Approver, answer func(egress.Answer) error) *asker {
+	a := &asker{approver: approver, answer: answer, waiting: map[uint64]context.CancelFunc{}}
+	a.ctx, a.end = context.WithCancel(context.Background())
+	return a
+}
+
+// ask puts a question. It does not wait.
+func (a *asker) ask(q egress.Question) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.waiting) >= maxQuestions || a.waiting[q.ID] != nil || a.ctx.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithDeadline(a.ctx, q.Until)
+	a.waiting[q.ID] = cancel
+	a.done.Go(func() { a.put(ctx, q) })
+}
+
+func (a *asker) put(ctx context.Context, q egress.Question) {
+	defer a.withdraw(q.ID)
+	d := bawn.Decision{Verdict: bawn.Ask, Reason: q.Reason, Rule: q.Rule}
+	if answer, err := a.approver.Approve(ctx, q.Action, d); err == nil {
+		_ = a.answer(egress.Answer{ID: q.ID, Answer: answer}) // the relay is gone: then nothing waits
+	}
+}
+
+// withdraw takes a question back from every face.
+func (a *asker) withdraw(id uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if cancel := a.waiting[id]; cancel != nil {
+		cancel()
+	}
+	delete(a.waiting, id)
+}
+
+// close takes all questions back, and waits for that.
+func (a *asker) close() {
+	a.end()
+	a.done.Wait()
+}
+
+// desk returns where the session's questions go. One that was handed no desk
+// has its terminal alone.
+func (w *watch) desk() *asking.Desk {
+	if w.session.Desk != nil {
+		return w.session.Desk
+	}
+	if w.ownDesk == nil {
+		w.ownDesk = asking.New(asking.Options{Session: w.session.ID, Parent: w.session.Parent, Agent: w.session.Agent})
+	}
+	return w.ownDesk
+}
+
+// sit lets the session's terminal answer, where there is one.
+func (w *watch) sit() {
+	if w.session.Dumb {
+		w.tty.Plain()
+	}
+	switch {
+	case w.session.Apart || !terminal.Present(w.session.Stdio):
+	case w.session.Watched != nil:
+		w.leave = w.attend(w.desk())
+	default:
+		w.leave = w.desk().Sit(w.tty)
+	}
+}
+
+// stand ends what sit began, before the terminal does.
+func (w *watch) stand() {
+	if w.asker != nil {
+		w.asker.close()
+	}
+	if w.leave != nil {
+		w.leave()
+	}
+	if w.ownDesk != nil {
+		w.ownDesk.Close()
+	}
+}

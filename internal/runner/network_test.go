@@ -1,0 +1,56 @@
+//go:build linux || darwin
+
+package runner
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/bawn-dev/bawn/internal/sandbox"
+)
+
+var errFull = errors.New("the disk is full")
+
+// An ending network is whole, or not, and is closed; nothing else is asked of it.
+type ending struct {
+	Network
+	err    error
+	closed bool
+}
+
+func (s *ending) Placed() error { return s.err }
+func (s *ending) Close() error  { s.closed = true; return nil }
+
+// A maker counts how often a sandbox is begun.
+type maker struct {
+	sandbox.Provider
+	made int
+}
+
+var errMade = errors.New("made")
+
+func (m *maker) Start(sandbox.Plan, func(sandbox.Denial)) (sandbox.Guest, error) {
+	m.made++
+	return nil, errMade
+}
+
+// No sandbox is made before what it shows is whole, in any zone.
+func TestNothingIsMadeBeforeItIsPlaced(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  error
+		want error
+		made int
+	}{"placed": {nil, errMade, 1}, "not placed": {errFull, errFull, 0}} {
+		network, provider := &ending{err: tt.err}, &maker{}
+		s := &Session{Provider: provider, Network: network}
+		log, sig := newDenials(*s, ""), catch()
+		_, err := s.run(t.Context(), log, log, sig)
+		if !errors.Is(err, tt.want) || provider.made != tt.made || !network.closed {
+			t.Errorf("%s: %v, made %d sandboxes, the network is closed: %v", name, err, provider.made, network.closed)
+		}
+	}
+	split := Session{Split: &Split{Network: &ending{err: errFull}}, Network: &ending{}}
+	if err := split.awaitPlaces(); !errors.Is(err, errFull) {
+		t.Errorf("of the zone of commands: %v", err)
+	}
+}

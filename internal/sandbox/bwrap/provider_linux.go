@@ -1,0 +1,155 @@
+package bwrap
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/inside"
+	"github.com/bawn-dev/bawn/internal/sandbox/native"
+)
+
+// Provider starts sandboxes with bubblewrap.
+type Provider struct {
+	cache    string
+	search   string        // where bwrap is, as PATH
+	patience time.Duration // of all trials
+
+	once   sync.Once
+	native *native.Provider // what this machine's kernel can do, and the layout
+	path   string           // of bwrap
+	facts  Facts
+	found  support
+}
+
+// New returns the provider that uses the bwrap in PATH. It starts nothing: what
+// bwrap can do here is tried when Capabilities or Plan is called, and the outcome
+// is kept in the file probeCache, unless that is "", until the machine is booted
+// again or another bwrap is installed.
+//
+// bwrap is looked for in searchPath, which has the form of PATH; "" stands for
+// the usual directories of a system.
+func New(probeCache, searchPath string) *Provider {
+	return &Provider{cache: probeCache, search: cmp.Or(searchPath, usual), patience: probePatience}
+}
+
+// usual are the directories in which systems have their programs.
+const usual = "/usr/local/bin:/usr/bin:/bin"
+
+// look finds out what there is here, once.
+func (p *Provider) look() support {
+	p.once.Do(func() {
+		cache := ""
+		if p.cache != "" {
+			cache = p.cache + "-kernel"
+		}
+		p.native, p.facts = native.New(cache), Facts{Interfaces: interfaces()}
+		p.path, p.found = p.probe()
+	})
+	return p.found
+}
+
+// Name returns "bwrap".
+func (*Provider) Name() string { return Name }
+
+// Abilities says that a guest can speak to its session, and be split.
+func (*Provider) Abilities() sandbox.Abilities { return sandbox.Abilities{Door: true, Split: true} }
+
+// Plan makes a plan without touching anything. It errs with a
+// *sandbox.MismatchError when the isolation asks for more than can be enforced
+// here.
+func (p *Provider) Plan(req sandbox.Request) (sandbox.Plan, error) {
+	partly, err := sandbox.Negotiate(req.Session.Isolation, p)
+	if err != nil {
+		return nil, err
+	}
+	facts := p.native.Facts()
+	facts.IPv6 = p.look().ipv6
+	layout, err := native.Layout(req, facts)
+	if err != nil {
+		return nil, err
+	}
+	layout.InPart = partly
+	return makePlan(layout, p.facts)
+}
+
+// Start carries a plan out.
+func (p *Provider) Start(plan sandbox.Plan, onDenial func(sandbox.Denial)) (sandbox.Guest, error) {
+	b, ok := plan.(*Plan)
+	if !ok {
+		return nil, fmt.Errorf("BUG(bawn): %T is no plan of provider %q", plan, Name)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startPatience)
+	defer cancel()
+	g, err := p.start(ctx, b, onDenial)
+	for range startsAgain {
+		if err == nil || !passing(err) {
+			break
+		}
+		g, err = p.start(ctx, b, onDenial)
+	}
+	if err != nil {
+		forget(p.cache)
+		return nil, explain(err)
+	}
+	return g, nil
+}
+
+// startsAgain is how often a start is tried again where a mount of the host went
+// away while bwrap came to it: container engines mount and unmount all the time.
+const startsAgain = 5
+
+// startPatience is how long a sandbox may take to be ready.
+const startPatience = 20 * time.Second
+
+// start makes what the plan says. On an error nothing of it is left.
+func (p *Provider) start(ctx context.Context, b *Plan, onDenial func(sandbox.Denial)) (_ *guest, err error) {
+	g := &guest{plan: b, native: p.native}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.Close())
+		}
+	}()
+	if g.group, err = p.native.Group(b.Plan); err != nil {
+		return nil, err
+	}
+	standing, err := b.standing()
+	if err != nil {
+		return nil, err
+	}
+	ours, theirs, err := intent.Pair()
+	if err != nil {
+		return nil, err
+	}
+	g.process, err = launch(ctx, p.path, b, theirs)
+	theirs.Close()
+	if err != nil {
+		ours.Close()
+		return nil, err
+	}
+	if err := g.meet(ctx, ours); err != nil {
+		return nil, g.process.why(err)
+	}
+	g.supervise(onDenial)
+	return g, errors.Join(b.settle(g.Mounts), b.unmade(standing))
+}
+
+// meet has the first process do what is left to do, and takes control.
+func (g *guest) meet(ctx context.Context, control *os.File) error {
+	setup, err := g.plan.setup()
+	if err == nil && g.group != nil {
+		setup.Groups, err = g.group.OpenProcs()
+		defer closeAll(setup.Groups)
+	}
+	if err != nil {
+		return errors.Join(err, control.Close())
+	}
+	g.Guest, err = inside.Start(ctx, control, setup)
+	return err
+}

@@ -1,0 +1,44 @@
+package bwrap
+
+import "golang.org/x/sys/unix"
+
+// bwrap makes what is to be mounted upon where it is missing. Below a writable
+// place of the host that would come into being there, as an empty file with the
+// name of a protected one, and stay. So no target may be missing, and since one
+// could vanish in the milliseconds until bwrap comes to it, they are looked at
+// once more when the sandbox is ready.
+
+// standing is what lies at the targets of a plan, in their order.
+func (p *Plan) standing() ([]unix.Stat_t, error) {
+	list := make([]unix.Stat_t, len(p.targets))
+	for i, t := range p.targets {
+		if err := settled(t, &list[i]); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// settled reads what lies at a path that has no link on the way.
+func settled(p string, st *unix.Stat_t) error {
+	fd, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return &changedError{p}
+	}
+	defer unix.Close(fd)
+	return unix.Fstat(fd, st)
+}
+
+// unmade errs if something empty has taken the place of what stood at a target.
+func (p *Plan) unmade(before []unix.Stat_t) error {
+	for i, t := range p.targets {
+		var now unix.Stat_t
+		if err := settled(t, &now); err != nil {
+			continue // gone since: nothing was made
+		}
+		if same := now.Dev == before[i].Dev && now.Ino == before[i].Ino; !same && (now.Size == 0 || now.Mode&unix.S_IFMT == unix.S_IFDIR) {
+			return &changedError{t}
+		}
+	}
+	return nil
+}

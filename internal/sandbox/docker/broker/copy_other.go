@@ -1,0 +1,10 @@
+//go:build !linux
+
+package broker
+
+func (v View) copyIn(guest, _ string) error {
+	if err := v.covers(guest); err != nil {
+		return err
+	}
+	return refuse(RuleMount, "copy files in (docker cp), or use a volume", "nothing of the workspace can be mounted on this system")
+}

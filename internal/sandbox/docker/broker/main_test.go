@@ -1,0 +1,8 @@
+package broker
+
+import (
+	"os"
+	"testing"
+)
+
+func TestMain(m *testing.M) { os.Exit(around(m)) }

@@ -1,0 +1,14 @@
+// Package docker is the provider that has a container engine make the sandbox:
+// Docker's, or one that speaks its API as Podman's does.
+//
+// The engine gives what it is good at: a root file system from an image, the
+// namespaces, the control groups. Everything by which a session is judged is
+// ours. The container's only program is our own binary, mounted read-only
+// (package inside): it drops what the engine may have left it, installs the
+// filter under which file names are decided outside, and starts commands by
+// tickets alone. The network is none, always; hosts by name arrive at sockets
+// that were made in the container's network namespace from outside. The engine
+// is asked to create, to start and to remove, each with a deadline, and takes no
+// part in a session that runs: a command needs no call to it. Where its runtime
+// is gVisor's, it carries the session's bytes as well (see sentry.go).
+package docker

@@ -1,0 +1,426 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn/internal/linux/cgroup"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/gvisor"
+	"github.com/bawn-dev/bawn/internal/sandbox/inside"
+	"github.com/bawn-dev/bawn/internal/sandbox/native"
+)
+
+// A session is a container with what is ours of it.
+type session struct {
+	engine *engine
+	plan   *Plan
+	maker  maker
+	place  *place
+	id     string // of the container; "" before it was created
+	pid    int    // of its first process
+	pidfd  int    // -1 before it runs
+	known  bool   // that they are of the container, and not of somebody else's
+	groups *cgroup.Reading
+	line   *line // to a container of gVisor's, else nil
+	holder *guest
+	final  atomic.Pointer[cgroup.Stats] // of a container of gVisor's that has ended
+	away   *away                        // what is on the engine's machine, nil where that is ours
+}
+
+// guest is a running sandbox.
+type guest struct {
+	*inside.Guest
+	*session
+	super  *native.Supervision // nil where the kernel is not ours to ask
+	carry  *sandbox.GuestNetwork
+	joined *gvisor.Joined // what carries a sentry's network
+	sweep  sync.WaitGroup
+	once   sync.Once
+	closed error
+}
+
+// start makes a container for a plan and everything around it; on an error
+// nothing is left but what the engine does not let go of.
+func (p *Provider) start(ctx context.Context, e *engine, plan *Plan, onDenial func(sandbox.Denial)) (*guest, error) {
+	m, err := self()
+	if err != nil {
+		return nil, err
+	}
+	g := &guest{session: &session{engine: e, plan: plan, maker: m, pidfd: -1}}
+	if plan.Remote != nil {
+		if err := m.far(); err != nil {
+			return nil, err
+		}
+		g.maker, g.away = m, &away{setting: p.setting}
+		if plan.role == roleProbe { // which is nobody's work
+			g.away.setting.Report = nil
+		}
+	}
+	g.sweep.Go(func() { sweep(e, p.setting.Runtime, m) })
+	if err := g.make(ctx, p.setting.Runtime, onDenial); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
+}
+
+// make goes from the session's own directory to a guest that is ready.
+func (g *guest) make(ctx context.Context, runtime string, onDenial func(sandbox.Denial)) (err error) {
+	if g.away != nil {
+		if err := g.takeAway(ctx); err != nil {
+			return err
+		}
+		return g.begin(ctx, onDenial)
+	}
+	if g.place, err = makePlace(runtime, g.maker); err != nil {
+		return err
+	}
+	if err := g.hold(ctx); err != nil {
+		return err
+	}
+	return g.begin(ctx, onDenial)
+}
+
+// begin starts the container, and makes it a guest that is ready.
+func (g *guest) begin(ctx context.Context, onDenial func(sandbox.Denial)) error {
+	conn, err := g.run(ctx)
+	if err != nil {
+		return err
+	}
+	if !g.plan.streamed() {
+		if g.carry, err = g.network(ctx); err != nil {
+			return errors.Join(err, conn.Close())
+		}
+	}
+	setup, err := g.setup()
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	setup.NotFound = g.notFound
+	ready, cancel := context.WithTimeout(ctx, g.engine.life)
+	defer cancel()
+	if g.Guest, err = inside.Start(ready, conn, setup); err != nil {
+		return g.explain(err)
+	}
+	switch {
+	case g.plan.sentry:
+		return g.seen()
+	case g.away != nil:
+		return g.seenFar()
+	}
+	if setup.Filter == inside.FilterSupervised {
+		g.super = native.Supervise(g.Root, g.Listener, g.plan.Inside, onDenial)
+	}
+	return g.verify()
+}
+
+// explain adds to err what the container has said, where that is heard.
+func (g *guest) explain(err error) error {
+	if g.line == nil {
+		return err
+	}
+	return g.line.explain(err)
+}
+
+// run creates and starts the container, and returns the connection to its
+// first process.
+func (s *session) run(ctx context.Context) (conn *os.File, err error) {
+	holder := ""
+	if s.holder != nil {
+		holder = s.holder.id
+	}
+	options, err := s.plan.create(s.where(), holder, s.maker.labels(s.plan.Inside.Session, s.plan.role))
+	if err != nil {
+		return nil, err
+	}
+	if s.id, err = s.engine.create(ctx, options); err != nil {
+		return nil, err
+	}
+	if s.plan.streamed() {
+		if conn, err = s.attach(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.engine.start(ctx, s.id); err != nil {
+		return nil, err
+	}
+	if err := s.running(ctx); err != nil {
+		return nil, err
+	}
+	switch {
+	case s.plan.sentry:
+		return conn, s.line.watch(s.pidfd, s.remember)
+	case s.away != nil:
+		return conn, nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, s.engine.life)
+	defer cancel()
+	conn, err = s.place.accept(waiting, s.pid, s.pidfd)
+	s.known = s.known || err == nil // nobody else can come to that socket
+	return conn, err
+}
+
+// where stands for sessionPlace.
+func (s *session) where() string {
+	if s.away != nil {
+		return s.away.name
+	}
+	return s.place.path
+}
+
+// running finds the container's first process.
+func (s *session) running(ctx context.Context) error {
+	c, err := s.engine.inspect(ctx, s.id)
+	if err != nil {
+		return err
+	}
+	if c.State == nil || !c.State.Running || c.State.Pid <= 0 {
+		return &EndedError{"the engine says so"}
+	}
+	if s.away != nil { // nobody here can see it
+		return nil
+	}
+	s.pid = c.State.Pid
+	s.pidfd, err = unix.PidfdOpen(s.pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return &EndedError{"it has gone, or " + otherIDs}
+	}
+	if err != nil {
+		return fmt.Errorf("find the container's first process %d, which the engine should have on this machine: %w", s.pid, err)
+	}
+	if s.known = groupNames(s.pid, s.id); !s.known && (s.plan.sentry || !first(s.pid)) {
+		if n, err := unix.Poll([]unix.PollFd{{Fd: int32(s.pidfd), Events: unix.POLLIN}}, 0); n > 0 || err != nil {
+			return &EndedError{"it has gone"}
+		}
+		return fmt.Errorf("process %d is not the container's first: %s", s.pid, otherIDs)
+	}
+	s.groups, _ = cgroup.Of(s.pid) // nothing is proven without
+	return nil
+}
+
+const otherIDs = "the engine counts processes otherwise than this machine (is it in a container or a virtual machine?); run bawn where the engine runs, or " + remoteRemedy
+
+// groupNames reports whether a process is in a control group of a container,
+// which engines name by its ID.
+func groupNames(pid int, id string) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	return err == nil && id != "" && strings.Contains(string(text), id)
+}
+
+// first reports whether a process is the first one of a PID namespace of its own
+// (proc_pid_status(5), "NSpid").
+func first(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			list := strings.Fields(ids)
+			return len(list) > 1 && list[len(list)-1] == "1"
+		}
+	}
+	return false
+}
+
+// setup is what the first process does before the first command.
+func (s *session) setup() (inside.Setup, error) {
+	digest, err := s.plan.digest()
+	in := s.plan.Inside
+	limits := in.Limits
+	// The engine's control groups hold these. RLIMIT_NPROC would count what its
+	// user runs outside.
+	limits.PIDs, limits.MemoryMB = 0, 0
+	filter := inside.FilterGuest
+	if in.Supervised {
+		filter = inside.FilterSupervised
+	}
+	return inside.Setup{
+		Session: in.Session, Plan: digest, Limits: limits, Landlock: in.Landlock, Filter: filter,
+		Environ: s.plan.env, Dir: in.Dir, Ports: true, Stream: s.plan.streamed(),
+	}, err
+}
+
+// verify compares what the container has with what was planned: the engine
+// found files by their names, and later than the plan did.
+func (g *guest) verify() error {
+	if err := g.whoItIs(); err != nil {
+		return err
+	}
+	raw, err := g.Root.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(root uintptr) {
+		for _, m := range g.plan.Inside.Mounts {
+			if m.ID != (native.Identity{}) && failed == nil {
+				failed = same(int(root), m)
+			}
+		}
+	})
+	return errors.Join(err, failed)
+}
+
+// same wants a planned place where the guest will find it.
+func same(root int, m native.Mount) error {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
+	fd, err := unix.Openat2(root, strings.TrimPrefix(m.Target, "/"), &how)
+	if err != nil {
+		return fmt.Errorf("find %q in the container: %w", m.Target, err)
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if (native.Identity{Dev: st.Dev, Ino: st.Ino}) != m.ID {
+		return replaced(m)
+	}
+	return nil
+}
+
+func replaced(m native.Mount) error {
+	return fmt.Errorf("%q in the container is not the %q that was planned: it was replaced meanwhile, or the engine has other files than this machine: then run bawn where the engine runs, or %s", m.Target, m.Source, remoteRemedy)
+}
+
+// whoItIs wants the first process to be the user that was planned, without a
+// capability and without other groups than were allowed.
+func (g *guest) whoItIs() error {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.pid))
+	if err != nil {
+		return fmt.Errorf("read what the container's first process is: %w", err)
+	}
+	in := g.plan.Inside
+	return g.agree(string(text), in.UID.Outside, in.GID.Outside)
+}
+
+// agree wants a status to be that of the user that was planned, without a
+// capability.
+func (g *guest) agree(status string, uid, gid int) error {
+	want := map[string]string{
+		"Uid": four(uid), "Gid": four(gid), "NoNewPrivs": "1", "Seccomp": "2",
+		"CapInh": noCaps, "CapPrm": noCaps, "CapEff": noCaps, "CapBnd": noCaps, "CapAmb": noCaps,
+	}
+	for line := range strings.Lines(status) {
+		name, value, _ := strings.Cut(line, ":")
+		if w, ok := want[name]; ok && strings.Join(strings.Fields(value), " ") != w {
+			return fmt.Errorf("the container's first process has %s %q; want %q: the engine did not do what it was told", name, strings.TrimSpace(value), w)
+		}
+		delete(want, name)
+	}
+	if len(want) > 0 {
+		return fmt.Errorf("what the container's first process is can't be read: %d lines are missing", len(want))
+	}
+	return nil
+}
+
+const noCaps = "0000000000000000"
+
+func four(id int) string { return fmt.Sprintf("%d %d %d %d", id, id, id, id) }
+
+// ContainerID is the engine's name of the container, for containers that share
+// its network.
+func (g *guest) ContainerID() string { return g.id }
+
+// Network returns the sockets that carry the guest's network, or nil.
+func (g *guest) Network() *sandbox.GuestNetwork { return g.carry }
+
+// Dial connects to a port of the guest's loopback that is its own.
+func (g *guest) Dial(port uint16) (*os.File, error) {
+	if slices.Contains(g.ownPorts(), port) {
+		return nil, fmt.Errorf("port %d is not the guest's own: %w", port, unix.ECONNREFUSED)
+	}
+	if g.line != nil {
+		return g.line.host.Dial(port)
+	}
+	return g.Guest.Dial(port)
+}
+
+// Hits lists the limits that the engine's control groups prove.
+func (g *guest) Hits() []sandbox.Hit {
+	if g.groups == nil {
+		return nil
+	}
+	used, err := g.groups.Stats()
+	if last := g.final.Load(); err != nil && last != nil {
+		used, err = *last, nil // the engine has removed the groups
+	}
+	if err != nil {
+		return nil
+	}
+	return native.Hits(used, g.groups.Limits(), g.plan.Inside.Limits)
+}
+
+// remember keeps what the control groups say before they are removed.
+func (s *session) remember() {
+	if s.groups == nil {
+		return
+	}
+	if used, err := s.groups.Stats(); err == nil {
+		s.final.Store(&used)
+	}
+}
+
+// Close ends every process of the container, with or without the engine, and
+// has it removed. It says what the engine did not remove.
+func (g *guest) Close() error {
+	g.once.Do(func() {
+		errs := []error{g.end()}
+		if g.id != "" {
+			errs = append(errs, g.engine.remove(context.Background(), g.id))
+		}
+		if g.away != nil {
+			errs = append(errs, g.bringBack())
+		}
+		if g.holder != nil {
+			errs = append(errs, g.holder.Close())
+		}
+		if g.joined != nil {
+			g.joined.Close()
+		}
+		if g.carry != nil {
+			errs = append(errs, g.carry.Close())
+		}
+		if g.place != nil {
+			errs = append(errs, g.place.remove())
+		}
+		g.sweep.Wait()
+		g.closed = errors.Join(errs...)
+	})
+	return g.closed
+}
+
+// end kills the container's first process, and with it all others, as the
+// kernel does for whoever may signal it; then what served it ends.
+func (g *guest) end() error {
+	if g.super != nil {
+		g.super.Stop()
+	}
+	var errs []error
+	if g.pidfd >= 0 && g.known { // by an ID alone it may be anybody's
+		_ = unix.PidfdSendSignal(g.pidfd, unix.SIGKILL, nil, 0) // it may have ended
+	}
+	if g.line != nil {
+		errs = append(errs, g.line.close())
+	}
+	if g.Guest != nil {
+		errs = append(errs, g.Guest.Close())
+	}
+	if g.super != nil {
+		errs = append(errs, g.super.Close())
+	}
+	if g.pidfd >= 0 {
+		errs = append(errs, unix.Close(g.pidfd))
+		g.pidfd = -1
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,494 @@
+package docker
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/devices"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/gvisor"
+	"github.com/bawn-dev/bawn/internal/sandbox/inside"
+	"github.com/bawn-dev/bawn/internal/sandbox/native"
+)
+
+// A Plan is all that Start will do, as a value. Its JSON form is what --plan
+// prints: what the engine is told, and what is done inside by Bawn itself.
+type Plan struct {
+	ImageName string                `json:"image"` // as it was configured
+	Name      string                `json:"name"`
+	Container *container.Config     `json:"container"`
+	Host      *container.HostConfig `json:"host"`
+	// Inside is what the first process does, and what the supervisor rules on, by
+	// the guest's paths.
+	Inside *native.Plan `json:"inside"`
+	// Gateway and Holder are of a guest of gVisor's that reaches others by name.
+	Gateway *gvisor.Gateway `json:"gateway,omitempty"`
+	Holder  *Plan           `json:"holder,omitempty"`
+	// Remote is of a guest of an engine on another machine.
+	Remote *Remote `json:"remote,omitempty"`
+
+	sentry bool // the engine's runtime is gVisor's
+	layout *layout
+	env    []string
+	role   string // for broker.LabelRole
+}
+
+// Provider returns "docker".
+func (*Plan) Provider() string { return Name }
+
+// Partly lists what is enforced in part.
+func (p *Plan) Partly() []bawn.Capability { return p.Inside.InPart }
+
+// Places says what the guest sees of the host, by the host's paths.
+func (p *Plan) Places() []bawn.Mount { return places(p.Inside.Mounts, p.layout) }
+
+// Environ is the guest's environment.
+func (p *Plan) Environ() []string { return slices.Clone(p.env) }
+
+// An Image is what a plan needs to know of one.
+type Image struct {
+	ID      string   // "sha256:…"
+	Pinned  string   // how a configuration names it for good
+	Env     []string // of its configuration
+	Volumes []string // places for which the engine would make a volume
+}
+
+// Facts are what a plan depends on besides the request and the options.
+type Facts struct {
+	Host    native.Facts
+	Image   Image
+	Program string // bawn's
+	// Rootless says that the engine is the caller's own: its user 0 is the caller.
+	Rootless bool
+	// Remapped says that the engine gives containers other users than the host's,
+	// unless told not to.
+	Remapped bool
+	// Podman says that the engine is Podman, whose tmpfs have no owner but root.
+	Podman bool
+	// Bare says that the supervisor can't serve the container.
+	Bare bool
+	// Sentry says that the engine's runtime is gVisor's, and Holder names another
+	// one that it has.
+	Sentry bool
+	Holder string
+	// Remote says that the engine is on another machine.
+	Remote bool
+	Partly []bawn.Capability
+}
+
+// sessionPlace stands for the directory of the session's own until there is
+// one.
+const sessionPlace = "/{session}"
+
+// What the session's own directory holds.
+const (
+	controlDir = sessionPlace + "/control"
+	emptyDir   = sessionPlace + "/empty"
+	emptyFile  = sessionPlace + "/empty-file"
+)
+
+// makePlan turns a request into a plan; it touches nothing.
+func makePlan(req sandbox.Request, o Options, f Facts) (*Plan, error) {
+	iso := req.Session.Isolation
+	guest, err := o.workspace()
+	if err != nil {
+		return nil, err
+	}
+	extra, err := ParseExtra(o.ExtraArgs, o.Allowed, iso.Resources)
+	if err != nil {
+		return nil, err
+	}
+	if f.Sentry && len(req.Sockets) > 0 {
+		return nil, fmt.Errorf("socket %q can't be shown to the guest: no socket of the host passes gVisor's border", req.Sockets[0])
+	}
+	if f.Remote {
+		if err := notRemote(req, extra); err != nil {
+			return nil, err
+		}
+	}
+	for _, d := range iso.Devices {
+		if !devices.Allowed(d) {
+			return nil, fmt.Errorf("device %q is not one that a session may have; want the name of a harmless one below /dev", d)
+		}
+	}
+	hostEnv := req.Environ
+	req.Environ = slices.DeleteFunc(slices.Clone(hostEnv), imagesOwn)
+	req.Home = home(req, hostEnv)
+	n, err := native.Layout(req, f.Host)
+	if err != nil {
+		return nil, err
+	}
+	l := newLayout(req, f, guest)
+	if err := l.extra(extra, f.Image); err != nil {
+		return nil, err
+	}
+	in, err := l.inside(n, f)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{ImageName: o.Image, Name: containerName(req.Session.ID + req.Zone), Inside: in, layout: l, role: roleSession, sentry: f.Sentry}
+	if f.Sentry {
+		p.sentryNetwork()
+	}
+	if f.Remote {
+		if err := p.takeAway(o); err != nil {
+			return nil, err
+		}
+	}
+	if in.Dir, err = l.directory(n.Dir, in.Mounts); err != nil {
+		return nil, err
+	}
+	p.env = environment(f.Image.Env, append(slices.Clone(n.Env), p.Remote.proxies()...), in.Dir, l.uid)
+	in.Env, in.EnvNames = nil, variables(p.env)
+	in.InPart = slices.Concat(f.Partly, extra.InPart)
+	p.Container = l.container(p, f, extra)
+	p.Host = l.hostConfig(p, o, f, iso, extra)
+	if f.Sentry {
+		p.asSentry(f)
+	}
+	if f.Remote {
+		p.asRemote()
+	}
+	return p, nil
+}
+
+// imagesOwn reports whether a variable describes where the human's programs
+// are, which the image has elsewhere.
+func imagesOwn(kv string) bool {
+	name, _, _ := strings.Cut(kv, "=")
+	return slices.Contains([]string{"PATH", "SHELL", "LD_LIBRARY_PATH", "MANPATH", "INFOPATH"}, name)
+}
+
+// home is the human's, by the request or the environment.
+func home(req sandbox.Request, environ []string) string {
+	if req.Home != "" {
+		return req.Home
+	}
+	for _, kv := range environ {
+		if v, ok := strings.CutPrefix(kv, "HOME="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+func newLayout(req sandbox.Request, f Facts, guest string) *layout {
+	iso := req.Session.Isolation
+	l := &layout{guest: guest, uid: f.Host.UID, gid: f.Host.GID, tmpMB: iso.Resources.TmpMB}
+	if path.IsAbs(req.Home) {
+		l.home = path.Clean(req.Home)
+	}
+	if ws, ok := f.Host.Lookup(iso.Workspace); ok {
+		l.host = ws.Real
+	}
+	switch {
+	case f.Remote && l.uid == 0: // nothing there is the caller's
+		l.uid, l.gid = remoteUser, remoteUser
+	case !f.Remote && f.Rootless:
+		l.uid, l.gid = 0, 0
+	}
+	for _, m := range iso.Mounts {
+		if at, ok := f.Host.Lookup(m.Path); ok && m.Access == bawn.Private {
+			l.private = append(l.private, at.Real)
+		}
+	}
+	return l
+}
+
+// inside turns native's plan for the host's root into the guest's paths.
+func (l *layout) inside(n *native.Plan, f Facts) (*native.Plan, error) {
+	in := *n
+	mounts, err := l.mounts(n.Mounts)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(mounts, func(m native.Mount) bool { return m.Target == l.guest }) {
+		return nil, &native.WorkspaceError{Path: l.host, Why: "the isolation hides it, and a container has nowhere else to work"}
+	}
+	if f.Sentry {
+		if mounts, err = l.steady(mounts, f.Host.Lookup); err != nil {
+			return nil, err
+		}
+	}
+	in.Mounts = mounts
+	in.Namespaces = []string{"mount", "pid", "ipc", "uts", "cgroup", "net"}
+	in.UID = native.Mapping{Inside: l.uid, Outside: n.UID.Outside}
+	in.GID = native.Mapping{Inside: l.gid, Outside: n.GID.Outside}
+	in.Loopback = true
+	in.Supervised = !f.Bare
+	if f.Bare {
+		in.Seccomp = "guest"
+	}
+	in.Protected, in.Absent, in.Targets = l.allInGuest(n.Protected), l.allInGuest(n.Absent), l.allInGuest(n.Targets)
+	in.Guarded, in.Owned = l.allInGuest(n.Guarded), l.allInGuest(n.Owned)
+	in.Landlock.Writable = writable(mounts)
+	return &in, nil
+}
+
+// directory is where commands start: in the workspace, or in something else
+// that the container shows.
+func (l *layout) directory(dir string, mounts []native.Mount) (string, error) {
+	at := l.inGuest(dir)
+	for _, m := range mounts {
+		if strings.HasPrefix(m.Kind, native.KindBind) && (at == m.Target || below(at, m.Target)) {
+			return at, nil
+		}
+	}
+	return "", fmt.Errorf("working directory %q is not in the container, which shows the workspace %q alone; change into it, or show the directory with --ro or --rw", dir, l.host)
+}
+
+// environment is the image's, and over it the session's.
+func environment(image, session []string, dir string, uid int) []string {
+	env := map[string]string{}
+	own := []string{"PWD=" + dir, "XDG_RUNTIME_DIR=" + runtimeDir(uid)}
+	for _, kv := range slices.Concat(image, session, own) {
+		if name, value, ok := strings.Cut(kv, "="); ok {
+			env[name] = value
+		}
+	}
+	if env["PATH"] == "" {
+		env["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	}
+	list := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+env[name])
+	}
+	return list
+}
+
+func variables(env []string) []string {
+	list := make([]string, len(env))
+	for i, kv := range env {
+		list[i], _, _ = strings.Cut(kv, "=")
+	}
+	return list
+}
+
+var notInName = regexp.MustCompile(`[^a-zA-Z0-9_.-]+`)
+
+// containerName is by what humans find a session's container.
+func containerName(session string) string {
+	return "bawn-" + notInName.ReplaceAllString(session, "-")
+}
+
+// container is the engine's container.Config.
+func (l *layout) container(p *Plan, f Facts, x Extra) *container.Config {
+	c := &container.Config{
+		Image: f.Image.ID, User: fmt.Sprintf("%d:%d", l.uid, l.gid), Hostname: "bawn", Domainname: x.Domainname,
+		Entrypoint: []string{programPlace, inside.Argument, path.Join(controlPlace, controlName)}, Cmd: []string{}, WorkingDir: "/",
+		// Commands run by tickets alone: an image's own check would not.
+		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+		Env:         []string{}, Labels: map[string]string{},
+	}
+	if x.Hostname != "" {
+		c.Hostname = x.Hostname
+	}
+	maps.Copy(c.Labels, x.Labels)
+	return c
+}
+
+// hostConfig is the engine's container.HostConfig.
+func (l *layout) hostConfig(p *Plan, o Options, f Facts, iso bawn.Isolation, x Extra) *container.HostConfig {
+	h := &container.HostConfig{
+		NetworkMode: "none", AutoRemove: true, CapAdd: []string{}, CapDrop: []string{"ALL"}, ReadonlyRootfs: true,
+		SecurityOpt: []string{"no-new-privileges"}, CgroupnsMode: container.CgroupnsModePrivate, IpcMode: container.IPCModePrivate,
+		LogConfig: container.LogConfig{Type: "none"}, RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
+		ExtraHosts: x.Hosts, OomScoreAdj: x.OOMScore, GroupAdd: x.Groups, UTSMode: container.UTSMode(x.UTS), Sysctls: maps.Clone(x.Sysctls),
+		Runtime: o.Runtime, Tmpfs: map[string]string{}, ShmSize: l.shm(x), MaskedPaths: masked, ReadonlyPaths: readOnly,
+		Init: new(bool), Binds: x.Binds,
+	}
+	if f.Remapped && !f.Remote { // where no file is the caller's it does no harm
+		h.UsernsMode = "host"
+	}
+	if iso.Network == bawn.NetworkFull {
+		h.NetworkMode = "bridge"
+	}
+	if p.Inside.Network != nil && len(p.Inside.Network.Own) > 1 {
+		h.Sysctls["net.ipv6.conf.all.disable_ipv6"] = "0"
+	}
+	if f.Podman { // which does not look at MaskedPaths
+		h.SecurityOpt = append(h.SecurityOpt, "mask="+strings.Join(masked, ":"))
+	}
+	l.allowed(h, x)
+	h.Resources = resources(iso, o, x)
+	l.bind(h, p, f)
+	return h
+}
+
+// allowed sets what the user's own configuration has let pass.
+func (l *layout) allowed(h *container.HostConfig, x Extra) {
+	h.SecurityOpt = append(h.SecurityOpt, x.Security...)
+	if x.Runtime != "" {
+		h.Runtime = x.Runtime
+	}
+	if x.IPC != "" {
+		h.IpcMode = container.IpcMode(x.IPC)
+	}
+	if x.UserNS != "" {
+		h.UsernsMode = container.UsernsMode(x.UserNS)
+	}
+	if x.CgroupNS != "" {
+		h.CgroupnsMode = container.CgroupnsMode(x.CgroupNS)
+	}
+}
+
+// shm is the size of /dev/shm in bytes.
+func (l *layout) shm(x Extra) int64 {
+	switch {
+	case x.ShmMB > 0:
+		return x.ShmMB << 20
+	case l.tmpMB > 0:
+		return l.tmpMB << 20
+	}
+	return 64 << 20 // Docker's own
+}
+
+// masked and readOnly are Docker's own lists with what else tells about the
+// machine, or that root alone may read.
+var (
+	masked = []string{
+		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kallsyms", "/proc/kcore", "/proc/key-users", "/proc/keys", "/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags",
+		"/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/slabinfo", "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo",
+		"/sys/devices/virtual/powercap", "/sys/firmware", "/sys/fs/bpf", "/sys/fs/pstore", "/sys/kernel/debug", "/sys/kernel/tracing",
+	}
+	readOnly = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+)
+
+// resources are the limits that control groups hold. Those of each process are
+// set inside.
+func resources(iso bawn.Isolation, o Options, x Extra) container.Resources {
+	limit := iso.Resources
+	own := func(stated int64, lower int64) int64 {
+		if lower > 0 {
+			return lower
+		}
+		return stated
+	}
+	r := container.Resources{CPUShares: own(limit.CPUShares, x.CPUShares), CpusetCpus: x.CPUSet, CpusetMems: x.MemSet, NanoCPUs: int64(limit.CPUs * 1e9)}
+	if x.CPUs > 0 {
+		r.NanoCPUs = int64(x.CPUs * 1e9)
+	}
+	if mb := own(limit.MemoryMB, x.MemoryMB); mb > 0 {
+		r.Memory, r.MemorySwap = mb<<20, (mb+max(o.MemorySwapMB, 0))<<20
+	}
+	if n := own(limit.PIDs, x.PIDs); n > 0 {
+		r.PidsLimit = &n
+	}
+	for _, u := range x.Ulimits {
+		r.Ulimits = append(r.Ulimits, &container.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
+	}
+	for _, d := range iso.Devices {
+		r.Devices = append(r.Devices, container.DeviceMapping{PathOnHost: "/dev/" + d, PathInContainer: "/dev/" + d, CgroupPermissions: "rw"})
+	}
+	for _, d := range x.Devices {
+		from, to, _ := strings.Cut(d, ":")
+		to, mode, _ := strings.Cut(to, ":")
+		r.Devices = append(r.Devices, container.DeviceMapping{PathOnHost: from, PathInContainer: orElse(to, from), CgroupPermissions: orElse(mode, "rw")})
+	}
+	if x.GPUs != "" {
+		r.DeviceRequests = []container.DeviceRequest{gpus(x.GPUs)}
+	}
+	return r
+}
+
+// gpus is a request for graphics processors: "all", or how many.
+func gpus(v string) container.DeviceRequest {
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		n = -1
+	}
+	return container.DeviceRequest{Count: n, Capabilities: [][]string{{"gpu"}}}
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// bind says what is mounted, outer places first.
+func (l *layout) bind(h *container.HostConfig, p *Plan, f Facts) {
+	at := func(source, target string, ro bool) {
+		h.Mounts = append(h.Mounts, mount.Mount{Type: mount.TypeBind, Source: source, Target: target, ReadOnly: ro, BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate}})
+	}
+	for _, m := range p.Inside.Mounts {
+		switch {
+		case m.Kind == native.KindDev:
+		case m.Why == whyVolume:
+			h.Mounts = append(h.Mounts, mount.Mount{Type: mount.TypeTmpfs, Target: m.Target, TmpfsOptions: &mount.TmpfsOptions{SizeBytes: m.SizeMB << 20, Mode: os.FileMode(m.Mode)}})
+		case m.Kind == native.KindTmpfs:
+			h.Tmpfs[m.Target] = l.tmpfs(m, f)
+		case p.Remote != nil: // what is copied is in volumes
+		case m.Kind == native.KindHideDir:
+			at(emptyDir, m.Target, true)
+		case m.Kind == native.KindHide:
+			at(emptyFile, m.Target, true)
+		default:
+			at(m.Source, m.Target, m.Kind == native.KindBindRO)
+		}
+	}
+	if p.Remote != nil {
+		return
+	}
+	at(f.Program, programPlace, true)
+	at(controlDir, controlPlace, true)
+}
+
+// tmpfs are the options of a place of the session's own. Podman's have no owner
+// but root; nobody but the guest is in the container, and what root puts there
+// stays root's. runc gives a place the mode that the image has for it, if any.
+func (l *layout) tmpfs(m native.Mount, f Facts) string {
+	if !f.Podman {
+		return tmpfsOptions(m.SizeMB, m.Mode, l.uid, l.gid)
+	}
+	mode := m.Mode
+	if l.uid != 0 {
+		mode = 0o1777
+	}
+	return tmpfsOptions(m.SizeMB, mode, -1, -1) + ",notmpcopyup"
+}
+
+// create is what the engine is told for one session: dir is its own directory, or
+// begins the names of its volumes, holder the container that holds its network, and
+// labels say whose it is.
+func (p *Plan) create(dir, holder string, labels map[string]string) (client.ContainerCreateOptions, error) {
+	text, err := json.Marshal(p.Host)
+	if err != nil {
+		return client.ContainerCreateOptions{}, err
+	}
+	var h container.HostConfig
+	if err := json.Unmarshal(text, &h); err != nil { // a copy that shares nothing
+		return client.ContainerCreateOptions{}, err
+	}
+	for i, m := range h.Mounts {
+		if rest, ok := strings.CutPrefix(m.Source, sessionPlace); ok {
+			h.Mounts[i].Source = dir + rest
+		}
+	}
+	forHolder(&h, holder)
+	c := *p.Container
+	c.Labels = maps.Clone(c.Labels)
+	maps.Copy(c.Labels, labels)
+	return client.ContainerCreateOptions{Name: p.Name, Config: &c, HostConfig: &h}, nil
+}
+
+// Roles, for broker.LabelRole.
+const (
+	roleSession = "session" // a session's own container
+	roleNetwork = "network" // the one that makes its network
+	roleProbe   = "probe"   // an image that is tried
+	roleCopy    = "copy"    // what holds a workspace on an engine elsewhere
+)

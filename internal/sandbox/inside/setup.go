@@ -1,0 +1,104 @@
+package inside
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/native"
+)
+
+// Argument, as the first one, makes Bawn the first process of a sandbox. Nobody
+// types it.
+const Argument = "@inside"
+
+// StreamArgument, behind Argument, says that no descriptor passes the control
+// socket (package stream). Behind it may stand an address, and ports of the
+// sandbox's loopback that lead there.
+const StreamArgument = "-stream"
+
+// StdioArgument stands in the place of StreamArgument where the bytes come by
+// standard input, and go by standard output.
+const StdioArgument = "-stdio"
+
+// LookArgument, behind Argument, and a Question have it answered.
+const LookArgument = "-look"
+
+// A Filter says which seccomp filter is loaded.
+type Filter uint8
+
+// The zero Filter is the strictest that every guest can have.
+const (
+	FilterGuest      Filter = iota // seccomp.Guest(false)
+	FilterSupervised               // seccomp.Guest(true): Guest.Listener must be served
+	FilterNone                     // none: the kernel is not the host's, or the engine has loaded one
+)
+
+// A Setup is what is done inside before the first command, in this order. The
+// zero Setup gives up all capabilities and loads the filter of a guest.
+type Setup struct {
+	Session string   // as tickets name it
+	Plan    [32]byte // SHA-256 of the plan, as tickets name it; not zero
+	// Groups are cgroup.procs files, open for writing (cgroup.Group.OpenProcs),
+	// which the process joins first, with all of its threads. Start does not close
+	// them.
+	Groups   []*os.File `json:"-"`
+	Loopback bool       // bring lo up
+	// Terminals mounts pseudo-terminals of the sandbox's own on /dev/pts, an empty
+	// directory. It takes CAP_SYS_ADMIN over the mount namespace.
+	Terminals bool
+	// Network is made in the sandbox's network namespace; nil for none. It takes
+	// CAP_NET_ADMIN there.
+	Network *native.Network `json:",omitempty"`
+	Limits  bawn.Resources  // rlimits of every command; what a control group holds need not be repeated
+	// Landlock restricts all threads; the zero value does not. Paths are the
+	// sandbox's; those that are not there are left out. Its ABI is the newest that
+	// is used; an older kernel is an error.
+	Landlock native.Landlock
+	Filter   Filter
+	// KeepCapabilities leaves the capabilities alone and does not give up new
+	// privileges: for a provider that contains nothing. It goes with FilterNone
+	// and no Landlock alone.
+	KeepCapabilities bool
+	// Mounts has the mount namespace passed out as well, for
+	// native.Supervision.Keep.
+	Mounts bool
+	// Stream says that no descriptor can leave the sandbox: nothing is passed out,
+	// and there can be no Groups, no Network and no FilterSupervised.
+	Stream bool
+
+	// The rest is the host's own.
+
+	// Environ and Dir are those of commands that have none of their own.
+	Environ []string `json:"-"`
+	Dir     string   `json:"-"`
+	// Ports says that the sandbox has a loopback of its own, to which Guest.Dial
+	// connects.
+	Ports bool `json:"-"`
+	// NotFound explains why a command, complete with environment and directory,
+	// could not be executed; nil leaves it at the errno. native.NotFound fits where
+	// the guest sees the host's files.
+	NotFound func(c sandbox.Command, errno syscall.Errno) *sandbox.NotFoundError `json:"-"`
+}
+
+// A StepError says what could not be done inside the sandbox.
+type StepError struct {
+	Step  string // for example "network: create the packet filter"
+	Why   string
+	Errno syscall.Errno // 0 where there is none
+}
+
+// Error writes the step and why.
+func (e *StepError) Error() string {
+	return fmt.Sprintf("make the sandbox: %s: %s", e.Step, e.Why)
+}
+
+// Unwrap returns the errno, or nil.
+func (e *StepError) Unwrap() error {
+	if e.Errno == 0 {
+		return nil
+	}
+	return e.Errno
+}

@@ -1,0 +1,62 @@
+package native
+
+import (
+	"errors"
+	"os"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/linux/rawproc"
+)
+
+// A spaceSupport says whether a guest's own namespaces, mounts and filter can
+// be made here.
+type spaceSupport struct {
+	ok  bool
+	err string // why not
+	fix string // and what to do about it
+}
+
+// probeSpaces makes the least of all sandboxes and lets it go.
+func probeSpaces() spaceSupport {
+	err := trySpaces()
+	if err == nil {
+		return spaceSupport{ok: true}
+	}
+	failed := &StartError{Err: err}
+	_ = errors.As(explain(err), &failed)
+	return spaceSupport{err: err.Error(), fix: failed.Remedy}
+}
+
+// trySpaces does what a start does, for a guest with nothing of the host's but
+// its root, and starts no command.
+func trySpaces() error {
+	uid, gid := os.Geteuid(), os.Getegid()
+	c, err := compile(&Plan{
+		Rung: RungNamespaces, Namespaces: []string{"user", "mount", "pid", "ipc", "uts", "net"},
+		UID: Mapping{uid, uid}, GID: Mapping{gid, gid}, Loopback: true, Supervised: true,
+		Mounts: []Mount{
+			{Kind: KindRoot, Source: "/", Target: "/"}, {Kind: KindProc, Target: "/proc"},
+			{Kind: KindDev, Target: "/dev", SizeMB: 1, Devices: []string{"null"}}, {Kind: KindTmpfs, Target: "/tmp", SizeMB: 1, Mode: 0o1777},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	in, err := rawproc.Start(rawproc.Config{Namespaces: c.namespaces, Program: &c.Program, Ready: c.ready()})
+	if err == nil {
+		in.Kill()
+	}
+	return err
+}
+
+// unless takes back all that stands on namespaces of the guest's own.
+func (s spaceSupport) unless(list []bawn.Capability) []bawn.Capability {
+	if s.ok {
+		return list
+	}
+	out := make([]bawn.Capability, len(list))
+	for i, c := range list {
+		out[i] = bawn.Capability{Attribute: c.Attribute, Why: s.err, Remedy: s.fix}
+	}
+	return out
+}

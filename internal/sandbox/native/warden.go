@@ -1,0 +1,46 @@
+package native
+
+import "slices"
+
+// A Change is what somebody does with a name in a guest's place, once the guest
+// has ended.
+type Change uint8
+
+// The zero Change is the one with the most against it.
+const (
+	ChangeLink   Change = iota // put a symbolic link in its place
+	ChangePut                  // put a file in its place, whether there is one or not
+	ChangeMake                 // make a directory
+	ChangeRemove               // remove a file, a link or an empty directory
+)
+
+// A Warden rules on names as the supervisor of a session does while it lives. What
+// a supervisor would carry out itself, such as git's own configuration of a new
+// repository, a warden refuses.
+type Warden struct{ names *protector }
+
+// NewWarden is the warden of a plan's places, by the paths that the plan has.
+func NewWarden(plan *Plan) *Warden {
+	names := newProtector(plan.Protected, plan.ExtraNames)
+	names.absent, names.targets, names.guarded, names.owned = plan.Absent, plan.Targets, plan.Guarded, plan.Owned
+	return &Warden{names}
+}
+
+// Refuses returns the name of the rule that refuses a change of abs, an absolute
+// and clean path, which is or becomes a directory or not; "" for none.
+func (w *Warden) Refuses(c Change, abs string, isDir bool) string {
+	for _, op := range operationsOf[c] {
+		if r, rule := w.names.rule(op, abs, isDir); r != rulingAllow {
+			return rule
+		}
+	}
+	if rel, ok := w.names.relative(abs); ok && c == ChangeLink && slices.Contains(w.names.parts(rel), ".git") {
+		return "protected:.git" // whose entries are files and directories, wherever git follows links
+	}
+	return ""
+}
+
+// operationsOf are what a change is made of.
+var operationsOf = [...][]operation{
+	ChangeLink: {opSymlink, opRenameTo}, ChangePut: {opOpen, opRenameTo}, ChangeMake: {opMkdir}, ChangeRemove: {opRemove},
+}

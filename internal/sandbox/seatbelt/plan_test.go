@@ -1,0 +1,221 @@
+package seatbelt
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/testenv/golden"
+)
+
+// mac is a machine on which /tmp and /var are links, as on every Mac.
+func mac() Facts {
+	return Facts{Capabilities: capabilities("", ""), Real: func(p string) string {
+		for _, dir := range []string{"/tmp", "/var", "/etc"} {
+			if p == dir || below(p, dir) {
+				return "/private" + p
+			}
+		}
+		return path.Clean(p)
+	}}
+}
+
+const (
+	home      = "/Users/ada"
+	workspace = "/Users/ada/p"
+)
+
+func request() sandbox.Request {
+	return sandbox.Request{
+		Session: bawn.Session{ID: "s1", Isolation: bawn.Isolation{
+			Profile: "default", Workspace: workspace, Protect: true, Env: []string{"PATH", "LC_*"}, SetEnv: []string{"A=1"},
+			Caches: bawn.CacheShared, CacheDirs: []string{home + "/go/pkg/mod"},
+			Mounts: []bawn.Mount{
+				{Path: workspace, Access: bawn.ReadWrite, Why: "workspace"}, {Path: workspace + "/docs", Access: bawn.ReadOnly, Why: "--ro"},
+				{Path: workspace + "/a/secret", Access: bawn.Hidden, Why: "--deny"}, {Path: "/tmp/shared", Access: bawn.ReadWrite, Why: "--rw"},
+			},
+			Resources: bawn.Resources{OpenFiles: 1024, FileSizeMB: 100, PIDs: 50},
+		}},
+		Argv: []string{"make"}, Dir: workspace, Home: home, Environ: []string{"HOME=" + home, "PATH=/usr/bin", "LC_ALL=C", "API_KEY=x"},
+		Hidden: []string{home + "/.config/bawn", home + "/.local/state/bawn"},
+	}
+}
+
+func TestPlanGolden(t *testing.T) {
+	for name, change := range map[string]func(*sandbox.Request){
+		"none": func(*sandbox.Request) {},
+		"by-name": func(r *sandbox.Request) {
+			r.Session.Isolation.Network, r.Relay, r.Open = bawn.NetworkAllowlist, true, []string{"gh"}
+			r.Files = []sandbox.File{{Source: home + "/.local/state/bawn/s1/ca.pem", Target: "/run/bawn/ca.pem"}, {Source: "/tmp/bawn/door", Target: "/run/bawn/door"}}
+			r.Sockets, r.SetEnv = []string{"/run/bawn/door"}, []string{"SSL_CERT_FILE=/run/bawn/ca.pem", "BAWN_DOOR=/run/bawn/door"}
+		},
+		"agent": func(r *sandbox.Request) {
+			iso := &r.Session.Isolation
+			iso.Mounts = append(iso.Mounts, bawn.Mount{Path: home + "/.claude", Access: bawn.ReadWrite, Why: "the state of agent claude"})
+			r.Guarded, r.Owned = []string{home + "/.claude/settings.json", home + "/.claude/hooks", home + "/.elsewhere"}, []string{home + "/.claude/.claude.json"}
+		},
+		"full-unprotected": func(r *sandbox.Request) {
+			iso := &r.Session.Isolation
+			iso.Network, iso.Protect, iso.Caches, iso.Resources = bawn.NetworkFull, false, bawn.CachePrivate, bawn.Resources{}
+			r.Protected = []string{"deploy.sh"}
+		},
+	} {
+		r := request()
+		change(&r)
+		p, err := Make(r, mac())
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, name, p)
+	}
+}
+
+func same(t *testing.T, name string, p *Plan) {
+	t.Helper()
+	plan := *p
+	plan.Profile = ""
+	var b bytes.Buffer
+	b.WriteString(p.Profile + "-- plan --\n")
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(plan); err != nil {
+		t.Fatal(err)
+	}
+	command := p.command([]string{"make", "-j"}, 5000)
+	b.WriteString("-- command --\n" + strings.ReplaceAll(strings.Join(command, "\n"), p.Profile, "(the profile)") + "\n-- environment --\n" + strings.Join(p.proxied(p.env, 5000), "\n") + "\n")
+	golden.Compare(t, filepath.Join("testdata", name+".golden"), b.String())
+}
+
+// TestProfileDecides reads the profile as the kernel is said to, the last rule
+// that matches counting: attacks, with the nearest thing that must work.
+func TestProfileDecides(t *testing.T) {
+	r := request()
+	r.Protected, r.Session.Isolation.Mounts = []string{"deploy.sh", "ci/run"}, append(r.Session.Isolation.Mounts, bawn.Mount{Path: home + "/.claude", Access: bawn.ReadWrite}, bawn.Mount{Path: workspace + "/.vscode/ext", Access: bawn.ReadWrite})
+	p, err := Make(r, mac())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := forms(t, p.Profile)
+	const (
+		read   = "file-read-data"
+		write  = "file-write-data"
+		create = "file-write-create"
+		unlink = "file-write-unlink"
+	)
+	for _, c := range []struct {
+		operation, path string
+		want            bool
+	}{
+		{read, workspace + "/main.go", true}, {write, workspace + "/main.go", true}, {create, workspace + "/new/deep", true}, {unlink, workspace + "/main.go", true},
+		{read, "/usr/bin/make", true}, {write, "/usr/bin/make", false}, {create, "/usr/local/new", false}, {write, home + "/x", false}, {write, workspace + "x", false}, {unlink, workspace, false},
+		{read, home + "/.ssh/id_ed25519", false}, {write, home + "/.ssh/authorized_keys", false}, {create, home + "/.netrc", false}, {read, home + "/.sshx", true}, {read, home + "/notes", true},
+		{read, home + "/Library/Keychains/login.keychain-db", false}, {read, home + "/Library/Containers/com.apple.mail/x", false}, {read, home + "/Library/Fonts/x", true},
+		{read, home + "/.config/bawn/config.toml", false}, {write, home + "/.local/state/bawn/audit", false}, {read, home + "/.config/other", true},
+		{read, home + "/.claude/settings.json", true}, {write, home + "/.claude/x", true}, // opened again
+		{write, workspace + "/docs/x", false}, {read, workspace + "/docs/x", true}, {unlink, workspace + "/docs", false}, {read, workspace + "/a/secret/x", false}, {create, workspace + "/a/secret", false},
+		{unlink, workspace + "/a", false}, {unlink, workspace + "/a/other", true}, {write, workspace + "/a/other", true}, // what holds a secret stays
+		{write, workspace + "/.git/index", true}, {create, workspace + "/.git/objects/aa/bb", true}, {create, workspace + "/.git/refs/heads/hooks", true}, {write, workspace + "/.git/HEAD", true},
+		{create, workspace + "/.git/hooks/pre-commit", false}, {create, workspace + "/.git/hooks", false}, {write, workspace + "/.git/config", false}, {write, workspace + "/sub/.git/config", false}, {write, workspace + "/.GIT/Config", false},
+		{unlink, workspace + "/.git", false}, {create, workspace + "/sub/.git", false}, {create, workspace + "/.git/config.lock", false}, {create, workspace + "/x.git/hooks/y", true},
+		{create, workspace + "/.vscode", false}, {create, workspace + "/.vscode/tasks.json", false}, {create, workspace + "/.VSCode/tasks.json", false}, {create, workspace + "/deep/er/.envrc", false}, {create, workspace + "/.envrc2", true}, {write, workspace + "/vscode", true},
+		{write, workspace + "/.vscode/ext/x", true}, {write, workspace + "/.vscode/ext/.envrc", false}, // named by --rw
+		{create, workspace + "/.github/hooks/x", false}, {create, workspace + "/.github", false}, {write, workspace + "/.github/workflows/x.yml", true},
+		{write, workspace + "/deploy.sh", false}, {write, workspace + "/x/DEPLOY.sh", false}, {write, workspace + "/ci/run", false}, {create, workspace + "/ci", false}, {write, workspace + "/ci/other", true}, {write, workspace + "/deployXsh", true},
+		{write, "/private/tmp/bawn-s1/x", true}, {create, "/private/tmp/bawn-s1/.envrc", true}, {read, "/private/tmp/bawn-s2/x", false}, {write, "/private/tmp/x", false}, {write, "/private/tmp/shared/x", true}, {read, "/private/var/folders/aa/T/x", false},
+		{"file-read-metadata", "/private/tmp", true}, {"file-read-metadata", "/private/tmp/bawn-s2", false}, {read, "/private/tmp", false}, {"file-read-metadata", home + "/.ssh", false},
+		{read, "/dev/disk0", false}, {read, "/dev/rdisk0s1", false}, {write, "/dev/bpf0", false}, {read, "/dev/ttys003", false}, {write, "/dev/ttys003", false}, {write, "/dev/null", true}, {read, "/dev/urandom", true}, {create, "/dev/null2", false}, {write, "/dev/tty", true},
+		{"mach-lookup", "", false}, {"network-outbound", "/private/var/run/docker.sock", false}, {"network-bind", "", false}, {"file-link", workspace + "/x", false}, {"process-exec", "/bin/sh", true}, {"mach-priv-task-port", "", false},
+		{"iokit-open", "", false}, {"appleevent-send", "", false}, {"job-creation", "", false}, {"file-mount", "", false}, {"signal", "", false}, {"nvram-set", "", false}, {"lsopen", "", false},
+	} {
+		if got := decide(t, rules, c.operation, c.path); got != c.want {
+			t.Errorf("%s %s: %v; want %v", c.operation, c.path, got, c.want)
+		}
+	}
+}
+
+// TestProfileNetwork: only the proxy of the relay, or all, or nothing.
+func TestProfileNetwork(t *testing.T) {
+	for mode, want := range map[bawn.NetworkMode][]string{
+		bawn.NetworkNone:      nil,
+		bawn.NetworkAllowlist: {`(allow network-outbound (remote ip (string-append "localhost:" (param "PORT"))))`},
+		bawn.NetworkFull:      {"(allow network*)", "(allow system-socket)"},
+	} {
+		r := request()
+		r.Session.Isolation.Network, r.Relay = mode, true
+		p, err := Make(r, mac())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.Lines(p.Profile) {
+			if strings.HasPrefix(line, "(allow network") || strings.HasPrefix(line, "(allow system-socket") {
+				got = append(got, strings.TrimSpace(line))
+			}
+		}
+		got = slices.DeleteFunc(got, func(l string) bool { return strings.Contains(l, "mDNSResponder") })
+		if !slices.Equal(got, want) || strings.Contains(p.Profile, "mDNSResponder") != (mode == bawn.NetworkFull) {
+			t.Errorf("%v: %q; want %q", mode, got, want)
+		}
+	}
+}
+
+func TestMakeRefuses(t *testing.T) {
+	for name, change := range map[string]func(*sandbox.Request){
+		"the home directory":     func(r *sandbox.Request) { r.Session.Isolation.Workspace = home },
+		"what holds it":          func(r *sandbox.Request) { r.Session.Isolation.Workspace = "/Users" },
+		"the root":               func(r *sandbox.Request) { r.Session.Isolation.Workspace = "/" },
+		"everything writable":    func(r *sandbox.Request) { r.Session.Isolation.Mounts[0].Path = "/" },
+		"a shared /tmp":          func(r *sandbox.Request) { r.Tmp = "/x" },
+		"a device":               func(r *sandbox.Request) { r.Session.Isolation.Devices = []string{"null"} },
+		"a file elsewhere":       func(r *sandbox.Request) { r.Files = []sandbox.File{{Source: "/a", Target: home + "/.npmrc"}} },
+		"a network nobody leads": func(r *sandbox.Request) { r.Session.Isolation.Network = bawn.NetworkAllowlist },
+		"an unknown name":        func(r *sandbox.Request) { r.Open = []string{"gihub"} },
+	} {
+		r := request()
+		change(&r)
+		if p, err := Make(r, mac()); err == nil {
+			t.Errorf("%s: got a plan %+v", name, p)
+		}
+	}
+}
+
+// TestNothingIsCalledEnforced: nobody has seen it hold.
+func TestNothingIsCalledEnforced(t *testing.T) {
+	have := map[string]bool{}
+	for _, c := range append(capabilities("", ""), capabilities("why", "remedy")...) {
+		have[c.Attribute] = true
+		if c.Strength == bawn.Enforced || c.Why == "" || c.Strength == bawn.Partly && !strings.Contains(c.Why, untried) || c.Strength == bawn.Unenforced && c.Remedy == "" {
+			t.Errorf("%+v", c)
+		}
+	}
+	if len(have) != 18 {
+		t.Errorf("%d attributes; want all 18", len(have))
+	}
+}
+
+// TestStartWithoutSupport: elsewhere it plans, and never starts.
+func TestStartWithoutSupport(t *testing.T) {
+	if runtime.GOOS == "darwin" {
+		return
+	}
+	p := New()
+	plan, err := p.Plan(request())
+	if err != nil || plan.Provider() != Name {
+		t.Fatal(err)
+	}
+	if g, err := p.Start(plan, nil); !errors.Is(err, sandbox.ErrUnsupported) || g != nil {
+		t.Errorf("Start = %v, %v", g, err)
+	}
+	if _, err := sandbox.Negotiate(request().Session.Isolation, p); err == nil {
+		t.Error("it can enforce something here")
+	}
+}

@@ -1,0 +1,81 @@
+package seatbelt
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A profile is text in the sandbox profile language under construction.
+type profile struct{ b strings.Builder }
+
+func (p *profile) line(format string, args ...any) { fmt.Fprintf(&p.b, format+"\n", args...) }
+
+// comment writes words of the program's own.
+func (p *profile) comment(text string) { p.line("; %s", text) }
+
+// rule writes one rule with filters; without any it would hold for everything,
+// so it is left out.
+func (p *profile) rule(verdict, operations string, filters ...string) {
+	if len(filters) > 0 {
+		p.line("(%s %s %s)", verdict, operations, strings.Join(filters, " "))
+	}
+}
+
+// A TextError says that a path can't be said in a profile.
+type TextError struct{ Path string }
+
+// Error names it.
+func (e *TextError) Error() string {
+	return fmt.Sprintf("path %q has a character that a sandbox profile can't say; rename it, or leave it out", e.Path)
+}
+
+// checkText refuses what could be read in another way than it is written: the
+// language's strings know escapes for control characters, which differ between
+// its readers, and the kernel compares paths as UTF-8.
+func checkText(path string) error {
+	if path == "" || path[0] != '/' || !utf8.ValidString(path) || strings.ContainsFunc(path, unicode.IsControl) {
+		return &TextError{path}
+	}
+	return nil
+}
+
+// quote writes a string that checkText takes.
+func quote(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}
+
+func subpath(path string) string { return "(subpath " + quote(path) + ")" }
+
+func literal(path string) string { return "(literal " + quote(path) + ")" }
+
+// named is a filter for a name, at any depth below root, with all below it.
+func named(root, name string) string {
+	return fmt.Sprintf(`(regex #"^%s/(.*/)?%s(/|$)")`, pattern(strings.TrimSuffix(root, "/")), pattern(name))
+}
+
+// entry is a filter for a name itself, at any depth below root.
+func entry(root, name string) string {
+	return fmt.Sprintf(`(regex #"^%s/(.*/)?%s$")`, pattern(strings.TrimSuffix(root, "/")), pattern(name))
+}
+
+// pattern writes text as a regular expression that matches it in any case, as
+// file systems of macOS do, and perhaps more: what has a meaning in expressions
+// or in strings stands for any character. It needs no escape.
+func pattern(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r < utf8.RuneSelf && unicode.IsLetter(r):
+			fmt.Fprintf(&b, "[%c%c]", unicode.ToLower(r), unicode.ToUpper(r))
+		case r < utf8.RuneSelf && (unicode.IsDigit(r) || r == '/' || r == '-' || r == '_' || r == ' ' || r == ',' || r == '@' || r == ':' || r == '='):
+			b.WriteRune(r)
+		case r == '.':
+			b.WriteString("[.]")
+		default: // of as many bytes as it may have
+			b.WriteString(".+")
+		}
+	}
+	return b.String()
+}

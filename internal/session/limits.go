@@ -1,0 +1,44 @@
+package session
+
+import "github.com/bawn-dev/bawn"
+
+// usualShares is what a group weighs whose weight nobody states (cgroups v1).
+const usualShares = 1024
+
+// meetResources returns the stricter of each limit. Zero states none.
+func meetResources(a, b bawn.Resources) bawn.Resources {
+	return bawn.Resources{
+		CPUShares:  meetShares(a.CPUShares, b.CPUShares),
+		CPUs:       lower(a.CPUs, b.CPUs),
+		MemoryMB:   lower(a.MemoryMB, b.MemoryMB),
+		TmpMB:      lower(a.TmpMB, b.TmpMB),
+		PIDs:       lower(a.PIDs, b.PIDs),
+		OpenFiles:  lower(a.OpenFiles, b.OpenFiles),
+		FileSizeMB: lower(a.FileSizeMB, b.FileSizeMB),
+		Timeout:    lower(a.Timeout, b.Timeout),
+	}
+}
+
+// lower returns the lower limit, where zero is none.
+func lower[T ~int64 | ~float64](a, b T) T {
+	if a == 0 || b == 0 {
+		return a + b
+	}
+	return min(a, b)
+}
+
+// meetShares knows that a weight that nobody states isn't the largest. What
+// weighs as usual is not stated.
+func meetShares(a, b int64) int64 {
+	weight := func(n int64) int64 {
+		if n == 0 {
+			return usualShares
+		}
+		return n
+	}
+	n := min(weight(a), weight(b))
+	if n == usualShares {
+		return 0
+	}
+	return n
+}

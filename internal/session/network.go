@@ -1,0 +1,137 @@
+package session
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/netrule"
+)
+
+// meetNetwork returns what of the network both reach. The host's own network
+// reaches all that an allowlist can name, without its secrets and the human's
+// ssh-agent. Sessions behind different proxies have no way out in common.
+func meetNetwork(a, b bawn.Isolation) (bawn.NetworkMode, bawn.Egress) {
+	mode := min(a.Network, b.Network)
+	switch {
+	case mode != bawn.NetworkAllowlist:
+		return mode, bawn.Egress{}
+	case a.Network == bawn.NetworkFull:
+		return mode, withoutSecrets(b.Egress)
+	case b.Network == bawn.NetworkFull:
+		return mode, withoutSecrets(a.Egress)
+	case proxyOf(a.Egress) != proxyOf(b.Egress):
+		return bawn.NetworkNone, bawn.Egress{}
+	}
+	return mode, meetEgress(a.Egress, b.Egress)
+}
+
+func withoutSecrets(e bawn.Egress) bawn.Egress {
+	e.Secrets, e.SSHAgent = nil, false
+	return e
+}
+
+func meetEgress(a, b bawn.Egress) bawn.Egress {
+	out := meetReach(reachOf(a), reachOf(b)).egress()
+	out.Proxy = proxyOf(a)
+	out.HostPorts = both(hostPorts(a), hostPorts(b))
+	out.Ports = both(published(a), published(b))
+	out.Secrets = narrower(a.Secrets, b.Secrets)
+	out.SSHAgent = a.SSHAgent && b.SSHAgent
+	out.Only = a.Only || b.Only
+	out.Ask = min(a.Ask, b.Ask)
+	out.MaxConns = lower(a.MaxConns, b.MaxConns)
+	out.MaxOutMB = lower(a.MaxOutMB, b.MaxOutMB)
+	return out
+}
+
+func networkBelow(a, b bawn.Isolation) bool {
+	x, y := a.Egress, b.Egress
+	switch {
+	case a.Network != bawn.NetworkAllowlist:
+		return a.Network <= b.Network
+	case b.Network == bawn.NetworkFull:
+		return len(x.Secrets) == 0 && !x.SSHAgent
+	}
+	return b.Network == bawn.NetworkAllowlist && proxyOf(x) == proxyOf(y) && reachOf(x).below(reachOf(y)) &&
+		subset(hostPorts(x), hostPorts(y)) && subset(published(x), published(y)) &&
+		!slices.ContainsFunc(x.Secrets, func(s string) bool {
+			return !slices.ContainsFunc(y.Secrets, func(o string) bool { return covers(o, s) })
+		}) &&
+		(!x.SSHAgent || y.SSHAgent) && (x.Only || !y.Only) && x.Ask <= y.Ask && lower(x.MaxConns, y.MaxConns) == x.MaxConns && lower(x.MaxOutMB, y.MaxOutMB) == x.MaxOutMB
+}
+
+// The entries below were read once by check, which refuses what can't be.
+
+// proxyOf returns the proxy in its one form, "" for none.
+func proxyOf(e bawn.Egress) string {
+	if p, err := netrule.ParseProxy(e.Proxy); err == nil {
+		return p.String()
+	}
+	return ""
+}
+
+// hostPorts returns the entries in their one form; of those for one port of the
+// guest the last counts.
+func hostPorts(e bawn.Egress) []string {
+	last := map[uint16]netrule.HostPort{}
+	for _, s := range e.HostPorts {
+		p, _ := netrule.ParseHostPort(s)
+		last[p.Guest] = p
+	}
+	var out []string
+	for _, p := range last {
+		out = append(out, p.String())
+	}
+	return sortedSet(out)
+}
+
+func published(e bawn.Egress) []string {
+	var out []string
+	for _, s := range e.Ports {
+		p, _ := netrule.ParsePublish(s)
+		out = append(out, p.String())
+	}
+	return sortedSet(out)
+}
+
+// A reach is the entries of an allowlist.
+type reach struct {
+	hosts, closed []netrule.Host
+	http          []netrule.HTTP
+	git           []netrule.Git
+}
+
+func readReach(e bawn.Egress) (r reach, err error) {
+	var errs [4]error
+	r.hosts, errs[0] = readAll(e.Hosts, netrule.ParseHost)
+	r.closed, errs[1] = readAll(e.Closed, netrule.ParseHost)
+	r.http, errs[2] = readAll(e.HTTP, netrule.ParseHTTP)
+	r.git, errs[3] = readAll(e.Git, netrule.ParseGit)
+	return r, errors.Join(errs[:]...)
+}
+
+func reachOf(e bawn.Egress) reach {
+	r, _ := readReach(e)
+	return r
+}
+
+func readAll[T any](list []string, parse func(string) (T, error)) (out []T, err error) {
+	for _, s := range list {
+		v, wrong := parse(s)
+		out, err = append(out, v), errors.Join(err, wrong)
+	}
+	return out, err
+}
+
+func (r reach) egress() bawn.Egress {
+	return bawn.Egress{Hosts: texts(r.hosts), Closed: texts(r.closed), HTTP: texts(r.http), Git: texts(r.git)}
+}
+
+func texts[T interface{ String() string }](list []T) []string {
+	var out []string
+	for _, v := range list {
+		out = append(out, v.String())
+	}
+	return out
+}

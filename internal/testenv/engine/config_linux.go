@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
+)
+
+// Runsc is the name by which the engine knows gVisor's runtime, where this
+// machine has it.
+const Runsc = "runsc"
+
+// writeConfig writes dockerd's configuration (dockerd(8), "daemon
+// configuration file"), so that the machine's own is not read.
+func (e *Engine) writeConfig() (string, error) {
+	at := func(name string) string { return filepath.Join(e.Dir, name) }
+	runtimes := map[string]any{}
+	if path, err := testenv.Runsc(); err == nil {
+		runtimes[Runsc] = map[string]any{"path": path}
+	}
+	config := map[string]any{
+		"hosts": []string{e.Host()}, "data-root": at("data"), "exec-root": at("exec"), "pidfile": at("pid"),
+		"cgroup-parent": "/" + e.name, "shutdown-timeout": 3, "log-level": "warn", "runtimes": runtimes,
+	}
+	if e.port > 0 {
+		if err := e.makeCerts(); err != nil {
+			return "", err
+		}
+		config["hosts"] = []string{e.Host(), fmt.Sprintf("tcp://127.0.0.1:%d", e.port)}
+		config["tlsverify"], config["tlscacert"], config["tlscert"], config["tlskey"] = true, at("tls/ca.pem"), at("tls/server.pem"), at("tls/server-key.pem")
+	}
+	text, err := json.Marshal(config)
+	if err != nil {
+		return "", err
+	}
+	path := at("daemon.json")
+	return path, os.WriteFile(path, text, 0o600)
+}
+
+// unified is where the unified hierarchy of control groups is: alone, or
+// beside the hierarchies of cgroups(7) version 1.
+var unified = []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}
+
+// makeGroup makes the control group that the engine's processes stay in, and
+// by which they are found when their parents are gone.
+func (e *Engine) makeGroup() (*os.File, error) {
+	var errs []error
+	for _, top := range unified {
+		if _, err := os.Stat(filepath.Join(top, "cgroup.controllers")); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		own := filepath.Join(top, e.name)
+		// Below our own, because groups with controllers hold no processes.
+		daemon := filepath.Join(own, "daemon")
+		if err := errors.Join(os.Mkdir(own, 0o755), os.Mkdir(daemon, 0o755)); err != nil {
+			return nil, err
+		}
+		return os.Open(daemon)
+	}
+	return nil, errors.Join(errs...)
+}

@@ -1,0 +1,96 @@
+package agent_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bawn-dev/bawn/test/agent/clients"
+)
+
+// wishes are what the script makes an agent do for an editor.
+func (y *yard) wishes() []any {
+	tool := func(path string) any { return map[string]string{"write": path, "text": "written"} }
+	return []any{
+		"echo written > inside.txt",
+		tool(filepath.Join(y.work, "notes.txt")),
+		deploy,
+		"echo written > " + y.outside,
+		tool(y.outside + ".tool"),
+		tool(filepath.Join(y.work, ".vscode/tasks.json")),
+		"printf '#!/bin/sh\\n' > .git/hooks/pre-commit",
+		"cat ~/.netrc",
+		"printf '" + mark + "' >> ~/" + y.agent.Settings,
+		push,
+		remover,
+	}
+}
+
+// remover removes a directory that is precious.
+const remover = "rm -r keep"
+
+// Effects of tools of an agent's own.
+const (
+	noted       = "made a file with a tool"
+	toolOutside = "wrote outside with a tool"
+)
+
+// TestEditors has agents that speak the Agent Client Protocol work for an editor
+// whose human says yes to nearly everything. Bare all of it happens. Through
+// "bawn acp" what lies outside, what is guarded and what is secret does not,
+// whatever the human says; what the human says no to does not happen, and all
+// else does.
+func TestEditors(t *testing.T) {
+	bawn, model := programs(t)
+	each(t, "bare editor", func(t *testing.T, a clients.Client) {
+		if a.Editor() == nil {
+			return // it speaks no such protocol
+		}
+		y, e := newDesk(t, a, model)
+		y.env = append(y.env, a.Free...)
+		e.work(t, a.Editor()...)
+		all := []string{workspace, noted, outside, toolOutside, byTool, hook, secret, settings, deployed, pushed, removed}
+		y.wantEdited(t, slices.DeleteFunc(all, func(effect string) bool { return effect == toolOutside && a.Keeps })...)
+	})
+	each(t, "editor", func(t *testing.T, a clients.Client) {
+		if a.Editor() == nil {
+			return
+		}
+		y, e := newDesk(t, a, model)
+		e.refuses = []string{push, remover}
+		e.work(t, append([]string{bawn, "acp", "--host-port", y.port(), "--"}, a.Editor()...)...)
+		y.wantEdited(t, append([]string{workspace, noted, deployed}, map[bool][]string{true: {pushed, removed}}[a.Free != nil]...)...)
+		if n := e.about(deploy); a.Free == nil && n != 1 {
+			t.Errorf("the human was asked %d times about %q, want once", n, deploy)
+		}
+	})
+}
+
+// newDesk makes a yard with an agent that works for an editor.
+func newDesk(t *testing.T, a clients.Client, model string) (*yard, *editor) {
+	t.Helper()
+	y := newGround(t, a, model)
+	write(t, y, y.wishes())
+	y.serve(t)
+	check(t, os.WriteFile(y.settings(), []byte(a.Asking(y.url)), 0o600))
+	y.env = append(y.env, a.Seat()...)
+	return y, &editor{y: y}
+}
+
+// wantEdited compares the effects.
+func (y *yard) wantEdited(t *testing.T, names ...string) {
+	t.Helper()
+	there := func(p ...string) bool { _, err := os.Lstat(filepath.Join(p...)); return err == nil }
+	got, want := y.effects(t), map[string]bool{}
+	delete(got, otherSettings)
+	got[noted], got[toolOutside] = there(y.work, "notes.txt"), there(y.outside+".tool")
+	for name := range got {
+		want[name] = slices.Contains(names, name)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("effects (-want +got):\n%s", diff)
+	}
+}

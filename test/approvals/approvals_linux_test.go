@@ -1,0 +1,280 @@
+// Package approvals_test asks and answers with the real programs: a guest that
+// wants more, its human at a terminal and elsewhere, and the relay between
+// them, which dies.
+package approvals_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+)
+
+// patience ends a command that hangs.
+const patience = 30 * time.Second
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == quarters.GuestWord {
+		os.Exit(guest(os.Args[2], os.Args[3:]))
+	}
+	os.Exit(quarters.Main("approvals", m.Run))
+}
+
+// guest tries to reach each address, and says what came of it.
+func guest(network string, addresses []string) int {
+	for _, a := range addresses {
+		conn, err := net.DialTimeout(network, a, patience)
+		if err == nil {
+			_ = conn.SetReadDeadline(time.Now().Add(patience))
+			if network == "unix" {
+				_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // who is let in there is greeted
+			}
+			_, err = conn.Read(make([]byte, 1))
+		}
+		if err == nil {
+			fmt.Println("reached", a)
+			continue
+		}
+		fmt.Println("refused", a, err)
+	}
+	return 0
+}
+
+var check = quarters.Check
+
+// A room is the home of somebody who works in a project.
+type room struct {
+	t *testing.T
+	*quarters.Room
+}
+
+func newRoom(t *testing.T) *room {
+	t.Helper()
+	r := &room{t, quarters.NewRoom(t, patience)}
+	r.Env = []string{"HOME=" + r.Home, "PATH=" + r.Bin + ":/usr/bin:/bin", "TERM=xterm", "LANG=C.UTF-8"}
+	return r
+}
+
+// reach is the command line of a session whose guest tries addresses.
+func (r *room) reach(addresses ...string) []string {
+	words := []string{"bawn", "run", "--net", "allowlist", "--"}
+	return append(words, r.Guest(append([]string{"tcp"}, addresses...)...)...)
+}
+
+// run runs one command without a terminal.
+func (r *room) run(argv ...string) (code int, out, errs string) {
+	r.t.Helper()
+	got := r.Run(r.t, argv...)
+	return got.Code, got.Out, got.Err
+}
+
+// relay starts bawn serve, and returns what kills it.
+func (r *room) relay() (kill func()) {
+	r.t.Helper()
+	cmd := r.Command(context.Background(), "bawn", "serve")
+	check(r.t, cmd.Start())
+	kill = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill() // -9
+		_ = cmd.Wait()
+	})
+	r.t.Cleanup(kill)
+	for limit := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		if code, _, errs := r.run("bawn", "approvals"); code == 0 && !strings.Contains(errs, "no relay runs") {
+			return kill
+		}
+		if time.Now().After(limit) {
+			r.t.Fatal("the relay does not come up")
+		}
+	}
+}
+
+type question struct{ ID, Resource, State string }
+
+// pending waits for the question about a host.
+func (r *room) pending(resource string) question {
+	r.t.Helper()
+	var last string
+	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
+		_, out, errs := r.run("bawn", "approvals", "--json")
+		last = out + errs
+		for d := json.NewDecoder(strings.NewReader(out)); ; {
+			var q question
+			if err := d.Decode(&q); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				r.t.Fatalf("%q: %v", out, err)
+			}
+			if q.Resource == resource {
+				return q
+			}
+		}
+	}
+	r.t.Fatalf("nothing is pending about %s: %s", resource, last)
+	return question{}
+}
+
+// A seat is a terminal with a session in it.
+type seat struct {
+	t      *testing.T
+	master *os.File
+	mu     sync.Mutex
+	text   string
+	done   chan struct{}
+}
+
+func (r *room) sit(argv ...string) *seat {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	cmd := r.Command(ctx, argv...)
+	master, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 200})
+	check(r.t, err)
+	s := &seat{t: r.t, master: master, done: make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		b := make([]byte, 4096)
+		for {
+			n, err := master.Read(b)
+			s.mu.Lock()
+			s.text += string(b[:n])
+			s.mu.Unlock()
+			if err != nil { // EIO once nobody has the other side
+				return
+			}
+		}
+	}()
+	r.t.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait() // it was killed, or has ended
+		master.Close()
+		<-s.done
+	})
+	return s
+}
+
+func (s *seat) sees(text string) {
+	s.t.Helper()
+	for limit := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		s.mu.Lock()
+		shown := s.text
+		s.mu.Unlock()
+		if strings.Contains(shown, text) {
+			return
+		}
+		if time.Now().After(limit) {
+			s.t.Fatalf("the screen shows\n%s\nwant %q", shown, text)
+		}
+	}
+}
+
+func (s *seat) types(keys string) {
+	s.t.Helper()
+	time.Sleep(900 * time.Millisecond) // nobody reads faster
+	for _, key := range strings.Split(keys, "") {
+		_, err := s.master.WriteString(key)
+		check(s.t, err)
+		time.Sleep(120 * time.Millisecond) // nor types
+	}
+}
+
+// answer runs a verb that answers, and wants it to count.
+func (r *room) answer(argv ...string) {
+	r.t.Helper()
+	if code, out, errs := r.run(argv...); code != 0 {
+		r.t.Fatalf("%q: %d %s%s", argv, code, out, errs)
+	}
+}
+
+// The human answers elsewhere, the terminal is told; the relay dies with a
+// question in its hands and comes back with it; it stays away, and the terminal
+// answers alone. What was answered for good holds in later sessions.
+func TestAnsweredElsewhere(t *testing.T) {
+	r := newRoom(t)
+	kill := r.relay()
+	s := r.sit(r.reach("never.test:443", "killed.test:443", "alone.test:443")...)
+	s.sees("connect to never.test:443")
+	q := r.pending("never.test:443")
+	r.answer("bawn", "deny", q.ID[:8], "--never", "--why", "not\x1b[2J here")
+	s.sees(`answered by bawn deny: denied always (not\x1b[2J here)`)
+	s.sees("refused never.test:443")
+	if code, _, errs := r.run("bawn", "approve", q.ID); code != 1 || !strings.Contains(errs, "too late, denied always by bawn deny") {
+		t.Errorf("the second answer: %d %s", code, errs)
+	}
+	s.sees("connect to killed.test:443")
+	before := r.pending("killed.test:443")
+	kill()
+	kill = r.relay()
+	if after := r.pending("killed.test:443"); after.ID != before.ID {
+		t.Errorf("the question came back as %s; want %s", after.ID, before.ID)
+	}
+	r.answer("bawn", "approve", before.ID[:8], "--always")
+	s.sees("answered by bawn approve: allowed always")
+	s.sees("connect to alone.test:443")
+	kill()
+	s.types("n\r")
+	s.sees("refused alone.test:443")
+
+	_, rules, _ := r.run("bawn", "policy", "approved")
+	if !strings.Contains(rules, "never.test:443") || !strings.Contains(rules, "killed.test:443") {
+		t.Errorf("kept:\n%s", rules)
+	}
+	_, shown, _ := r.run("bawn", "policy", "show", "--source", "user")
+	if !strings.Contains(shown, `answered "never" by bawn deny`) {
+		t.Errorf("bawn policy show:\n%s", shown)
+	}
+	if _, out, _ := r.run(r.reach("never.test:443")...); !strings.Contains(out, "refused never.test:443") {
+		t.Errorf("a later session: %s", out)
+	}
+}
+
+// A guest that can see the relay's sockets, since somebody has put them into
+// its workspace, is not let in, and can't answer for its human by any way that
+// Bawn has.
+func TestGuestAnswersNothing(t *testing.T) {
+	r := newRoom(t)
+	r.Env = append(r.Env, "XDG_RUNTIME_DIR="+filepath.Join(r.Work, "run"))
+	check(t, os.Mkdir(filepath.Join(r.Work, "run"), 0o700))
+	r.relay()
+	sockets := []string{filepath.Join(r.Work, "run/bawn/faces.sock"), filepath.Join(r.Work, "run/bawn/hosts.sock")}
+	dial := r.Guest(append([]string{"unix"}, sockets...)...)
+	out, err := exec.Command(dial[0], dial[1:]...).Output()
+	if err != nil || strings.Count(string(out), "reached") != 2 {
+		t.Fatalf("control: %s %v", out, err)
+	}
+	_, inside, _ := r.run(append([]string{"bawn", "run", "--net", "none", "--"}, dial...)...)
+	if strings.Contains(inside, "reached") || strings.Count(inside, "refused") != 2 {
+		t.Errorf("from inside: %s", inside)
+	}
+	s := r.sit(r.reach("some.test:443")...)
+	s.sees("connect to some.test:443")
+	q := r.pending("some.test:443")
+	for _, way := range [][]string{
+		{filepath.Join(r.Bin, "bawn"), "approve", q.ID}, {"env", "-u", "BAWN_SESSION", filepath.Join(r.Bin, "bawn"), "approve", q.ID},
+		{"env", "-u", "BAWN_SESSION", filepath.Join(r.Bin, "bawnd"), "approve", q.ID, "--always"},
+	} {
+		code, out, errs := r.run(append([]string{"bawn", "run", "--net", "none", "--"}, way...)...)
+		if code == 0 {
+			t.Errorf("%q: %s%s", way, out, errs)
+		}
+		if way[0] != "env" && (code != 126 || !strings.Contains(errs, "only the human may answer")) {
+			t.Errorf("%q: %d %s", way, code, errs)
+		}
+	}
+	if again := r.pending("some.test:443"); again.State != "pending" {
+		t.Errorf("the question is %s", again.State)
+	}
+	r.answer("bawn", "deny", q.ID) // control: from outside
+	s.sees("refused some.test:443")
+}

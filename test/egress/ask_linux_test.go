@@ -1,0 +1,207 @@
+package egress_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// prompt ends a question.
+const prompt = "n/N/?] "
+
+// A seat is a terminal with a session in it, and what has been on its screen.
+type seat struct {
+	t    *testing.T
+	tty  *os.File
+	mu   sync.Mutex
+	text string
+	done chan struct{} // the session has ended
+	code int
+}
+
+// sit starts a guest at a terminal.
+func (d *desk) sit(t *testing.T, flags []string, line string) *seat {
+	t.Helper()
+	return d.sitWith(t, d.insideArgs(t, flags, d.shell(t, line)...)...)
+}
+
+// sitWith starts a command at a terminal.
+func (d *desk) sitWith(t *testing.T, argv ...string) *seat {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	cmd := d.command(ctx, argv...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.WaitDelay = 0
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 250})
+	check(t, err)
+	s := &seat{t: t, tty: tty, done: make(chan struct{})}
+	t.Cleanup(func() { tty.Close() })
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		buf := make([]byte, 4096)
+		for {
+			n, err := tty.Read(buf)
+			s.mu.Lock()
+			s.text += string(buf[:n])
+			s.mu.Unlock()
+			if err != nil { // EIO once nobody has the other side
+				return
+			}
+		}
+	}()
+	go func() {
+		_ = cmd.Wait()
+		<-read
+		s.code = cmd.ProcessState.ExitCode()
+		close(s.done)
+	}()
+	return s
+}
+
+// screen is what has been on it so far.
+func (s *seat) screen() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text
+}
+
+// see waits for words on the screen.
+func (s *seat) see(words string) {
+	s.t.Helper()
+	s.within(15*time.Second, words)
+}
+
+func (s *seat) within(most time.Duration, words string) {
+	s.t.Helper()
+	for end := time.Now().Add(most); !strings.Contains(s.screen(), words); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatalf("%q is not on the screen:\n%s", words, s.screen())
+		}
+	}
+}
+
+// say types a line, Enter after a moment.
+func (s *seat) say(words string) {
+	s.t.Helper()
+	_, err := s.tty.WriteString(words)
+	check(s.t, err)
+	time.Sleep(100 * time.Millisecond)
+	_, err = s.tty.WriteString("\n")
+	check(s.t, err)
+}
+
+// end waits for the session's, and returns the screen.
+func (s *seat) end() string {
+	s.t.Helper()
+	return s.ended(30 * time.Second)
+}
+
+// ended is the same with another patience.
+func (s *seat) ended(most time.Duration) string {
+	s.t.Helper()
+	select {
+	case <-s.done:
+	case <-time.After(most):
+		s.t.Fatalf("the session does not end:\n%s", s.screen())
+	}
+	return s.screen()
+}
+
+const (
+	askable = "askable.test:7777"
+	askFive = "$PROBE ask 5 " + askable + "; echo then; $PROBE ask 2 " + askable
+)
+
+// TestAskYes holds what wants to an unknown host until the human says yes, and
+// asks once.
+func TestAskYes(t *testing.T) {
+	d := newDesk(t)
+	m := d.now(t)
+	s := d.sit(t, []string{"--ask-timeout", "30s"}, askFive)
+	s.see(prompt)
+	if !strings.Contains(s.screen(), "connect to "+askable) {
+		t.Errorf("the question does not say what it is about:\n%s", s.screen())
+	}
+	time.Sleep(300 * time.Millisecond)
+	if seen, asked := d.since(t, m), d.questions(t, m); len(seen)+len(asked) > 0 {
+		t.Errorf("before the answer %v and %q are outside", seen, asked)
+	}
+	s.say("y")
+	screen := s.end()
+	if got := strings.Count(screen, prompt); got != 1 {
+		t.Errorf("%d questions, want 1", got)
+	}
+	if got := strings.Count(screen, "ended: <nil>"); got != 7 || s.code != 0 {
+		t.Errorf("%d of 7 connections have gone on, code %d:\n%s", got, s.code, screen)
+	}
+}
+
+// TestAskNo refuses them all when the human says no, and does not ask again.
+func TestAskNo(t *testing.T) {
+	d := newDesk(t)
+	m := d.now(t)
+	s := d.sit(t, []string{"--ask-timeout", "30s"}, askFive)
+	s.see(prompt)
+	s.say("n")
+	screen := s.end()
+	if got := strings.Count(screen, prompt); got != 1 {
+		t.Errorf("%d questions, want 1", got)
+	}
+	if got := strings.Count(screen, "ended: "); got != 7 || strings.Contains(screen, "ended: <nil>") {
+		t.Errorf("want 7 connections refused:\n%s", screen)
+	}
+	d.nothingElse(t, m, attack{})
+}
+
+// TestAskInVain refuses when nobody has answered in time.
+func TestAskInVain(t *testing.T) {
+	d := newDesk(t)
+	m := d.now(t)
+	begin := time.Now()
+	s := d.sit(t, []string{"--ask-timeout", "1s"}, "$PROBE ask 3 "+askable)
+	screen := s.end()
+	if took := time.Since(begin); took < time.Second || took > time.Second+soon {
+		t.Errorf("it ended after %v, want a little more than a second", took)
+	}
+	if got := strings.Count(screen, "ended: "); got != 3 || strings.Contains(screen, "ended: <nil>") {
+		t.Errorf("want 3 connections refused:\n%s", screen)
+	}
+	d.nothingElse(t, m, attack{})
+}
+
+// TestAskNobody refuses at once, and says what to do, where there is no
+// terminal.
+func TestAskNobody(t *testing.T) {
+	d := newDesk(t)
+	r := d.inside(t, []string{"--ask-timeout", "30s"}, "$PROBE tcp "+askable+" abc; curl -sS -m 9 http://askable.test/")
+	if r.took > soon || strings.Contains(r.out, "this is") {
+		t.Errorf("after %v: %s", r.took, r.out)
+	}
+	for where, text := range map[string]string{"the program": r.out, "the human": r.err} {
+		if !strings.Contains(text, "askable.test") || !strings.Contains(text, "--allow askable.test") {
+			t.Errorf("%s is told %q", where, text)
+		}
+	}
+}
+
+// TestAskTooSoon: a guest that knows when its human is about to press a key
+// asks just then. Keys of somebody who can't have read the question are none.
+func TestAskTooSoon(t *testing.T) {
+	d := newDesk(t)
+	m := d.now(t)
+	s := d.sit(t, []string{"--ask-timeout", "30s"}, "$PROBE tcp "+askable+" abc")
+	s.see("the guest wants to")
+	s.say("y")
+	s.see(prompt)
+	s.say("n")
+	s.end()
+	d.nothingElse(t, m, attack{})
+}

@@ -1,0 +1,222 @@
+package egress_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/bawn-dev/bawn/internal/egress/remote"
+)
+
+// A process of the world.
+type process struct {
+	pid, parent int
+	name, state string
+}
+
+// processes lists those of a name that have not ended.
+func processes(t testing.TB, name string) []process {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/stat")
+	check(t, err)
+	var found []process
+	for _, path := range all {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		head, rest, _ := bytes.Cut(text, []byte(") "))
+		f := strings.Fields(string(rest))
+		pid, comm, _ := strings.Cut(string(head), " (")
+		p := process{name: comm, state: f[0]}
+		p.pid, _ = strconv.Atoi(pid)
+		p.parent, _ = strconv.Atoi(f[1])
+		if p.name == name && p.state != "Z" {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// relay is the one session's.
+func relay(t testing.TB) process {
+	t.Helper()
+	all := processes(t, remote.Lean)
+	if len(all) != 1 {
+		t.Fatalf("%v are relays, want one", all)
+	}
+	return all[0]
+}
+
+// descriptors counts a process' open files.
+func descriptors(t testing.TB, pid int) int {
+	t.Helper()
+	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	check(t, err)
+	return len(fds)
+}
+
+// kinds counts a process' open files by what they are.
+func kinds(t testing.TB, pid int) map[string]int {
+	t.Helper()
+	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	check(t, err)
+	count := map[string]int{}
+	for _, link := range links {
+		to, err := os.Readlink(link)
+		if err == nil { // it may be closed by now
+			kind, _, _ := strings.Cut(to, ":")
+			count[kind]++
+		}
+	}
+	return count
+}
+
+// memory is what a process has had in memory at most, in KiB (proc(5), VmHWM).
+func memory(t testing.TB, pid int) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	check(t, err)
+	for line := range strings.Lines(string(text)) {
+		if kib, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			n, err := strconv.Atoi(strings.Fields(kib)[0])
+			check(t, err)
+			return n
+		}
+	}
+	t.Fatal("no VmHWM")
+	return 0
+}
+
+// eventually waits for something to become true.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Errorf("after 10 s it is still not so that %s", what)
+			return
+		}
+	}
+}
+
+// TestRelayKilled takes a session's relay away: its connections end, no others
+// begin, and the guest goes on to its own end.
+func TestRelayKilled(t *testing.T) {
+	d := newDesk(t)
+	s := d.sit(t, allow("allowed.test:7777"), "$PROBE hold allowed.test:7777; echo and goes on; exit 7")
+	s.see("connected")
+	check(t, syscall.Kill(relay(t).pid, syscall.SIGKILL))
+	screen := s.end()
+	for _, want := range []string{"ended: ", "at once: true", "and goes on"} {
+		if !strings.Contains(screen, want) {
+			t.Errorf("%q is not on the screen", want)
+		}
+	}
+	if strings.Contains(screen, "ended: <nil>") || strings.Contains(screen, "again: <nil>") || s.code != 7 {
+		t.Errorf("code %d, want 7:\n%s", s.code, screen)
+	}
+}
+
+// TestBawnKilled leaves nothing of a session whose supervisor is gone.
+func TestBawnKilled(t *testing.T) {
+	d := newDesk(t)
+	before := processes(t, "probe")
+	s := d.sit(t, []string{"--allow", "allowed.test:7777", "--http", "api.test GET /**"}, "$PROBE hold allowed.test:7777")
+	s.see("connected")
+	check(t, syscall.Kill(relay(t).parent, syscall.SIGKILL))
+	<-s.done
+	eventually(t, "the relay has ended", func() bool { return len(processes(t, remote.Lean)) == 0 })
+	eventually(t, "the guest has ended", func() bool { return len(processes(t, "probe")) == len(before) })
+	var left []string
+	check(t, filepath.WalkDir(d.home, func(path string, e os.DirEntry, err error) error {
+		// The registry says "dead" to whoever looks next, and sweeps then.
+		if strings.Contains(path, "bawn/run/") && !strings.Contains(path, "run/sessions") && !strings.Contains(path, "run/doors") {
+			left = append(left, path)
+		}
+		return err
+	}))
+	if len(left) > 0 {
+		t.Errorf("%q are left", left)
+	}
+}
+
+// TestLoad carries ten thousand connections, two hundred at a time, through
+// one session: none is lost, and the relay has no more files open afterwards.
+func TestLoad(t *testing.T) {
+	d := newDesk(t)
+	const at = "allowed.test:7777"
+	s := d.sit(t, allow(at), "$PROBE many 200 50 "+at+"; echo warm; read x; $PROBE many 10000 200 "+at+"; echo loaded; read x")
+	s.see("warm")
+	r := relay(t)
+	var before int
+	eventually(t, "the relay rests", func() bool {
+		was := before
+		before = descriptors(t, r.pid)
+		time.Sleep(100 * time.Millisecond)
+		return before == was
+	})
+	sockets, begin := kinds(t, r.pid)["socket"], time.Now()
+	s.say("")
+	s.within(patience, "loaded")
+	took := time.Since(begin)
+	if !strings.Contains(s.screen(), "10000 of 10000") {
+		t.Errorf("some were lost:\n%s", s.screen())
+	}
+	eventually(t, "the relay has closed its sockets", func() bool { return kinds(t, r.pid)["socket"] <= sockets })
+	eventually(t, "the relay has closed its files", func() bool { return descriptors(t, r.pid) <= before })
+	t.Logf("%v, %d descriptors before, %v after, at most %d KiB", took, before, kinds(t, r.pid), memory(t, r.pid))
+	s.say("")
+	s.end()
+}
+
+// TestSlowUpstreams lets fifty requests hang on hosts that drip, flood and
+// never come to the end of their headers. Others go on as before.
+func TestSlowUpstreams(t *testing.T) {
+	d := newDesk(t)
+	flags := append(allow("slow.test", "allowed.test"), "--http", "api.test * /**", "--http", "other.test GET /**")
+	s := d.sit(t, flags, strings.Join([]string{
+		"for i in 1 2 3 4 5 6 7 8 9 10; do",
+		"curl -s -m 60 -o /dev/null http://slow.test/slow & curl -s -m 60 -o /dev/null https://slow.test/slow &",
+		"curl -s -m 60 -o /dev/null https://other.test/slow & curl -s -m 60 --limit-rate 1k -o /dev/null https://other.test/endless &",
+		"curl -s -m 60 -o /dev/null http://other.test/headers & done; sleep 1; echo busy;",
+		"for i in 1 2 3 4 5 6 7 8 9 10; do for u in http://allowed.test/ https://allowed.test/ https://api.test/; do",
+		"curl -sS -m 20 -o /dev/null -w 'good %{http_code} %{time_total}\n' $u; done; done; echo measured; read x; kill $(jobs -p)",
+	}, " "))
+	s.see("measured")
+	var times []float64
+	for line := range strings.Lines(s.screen()) {
+		var code int
+		var seconds float64
+		if n, _ := fmt.Sscanf(line, "good %d %g", &code, &seconds); n == 2 && code == 200 {
+			times = append(times, seconds)
+		}
+	}
+	if len(times) != 30 {
+		t.Fatalf("%d of 30 good requests were answered:\n%s", len(times), s.screen())
+	}
+	slices.Sort(times)
+	if worst := times[len(times)-1]; worst > 2 {
+		t.Errorf("a good request took %v s, the median %v s", worst, times[15])
+	}
+	if kib := memory(t, relay(t).pid); kib > 256<<10 {
+		t.Errorf("the relay took %d KiB", kib)
+	}
+	t.Logf("good requests took %v s in the middle, %v s at worst, the relay %d KiB", times[15], times[29], memory(t, relay(t).pid))
+	s.say("")
+	s.end()
+}
+
+// kill ends a process that the outside started for this test.
+func (d *desk) kill(t testing.TB, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,87 @@
+package tree_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// agent runs a command as the agent of a split session.
+func (r *room) agent(t *testing.T, flags []string, argv ...string) result {
+	t.Helper()
+	return r.Run(t, r.bawn(append([]string{"--split", "--env", "OPENAI_API_KEY"}, flags...), argv...)...)
+}
+
+// TestNoWayRoundApprovals: what the policy refuses of a command it refuses of a
+// session with it, word for word, whatever the words look like in a line.
+func TestNoWayRoundApprovals(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.Rule(t, "deny", "command", "touch *")
+	r.Rule(t, "allow", "command", "echo *")
+	r.Rule(t, "allow", "command", "tool *")
+	r.put(t, "tool", "#!/bin/sh\necho no\n")
+	if got := r.agent(t, nil, r.bawn([]string{"-q"}, "echo", "yes")...); got.Out != "yes\n" {
+		t.Errorf("control: %+v", got)
+	}
+	for what, argv := range map[string][]string{
+		"as it is":     {"touch", "made"},
+		"in a shell":   {"sh", "-c", "touch made"},
+		"with quotes":  {"sh", "-c", "'touch' made"},
+		"as one word":  {"sh", "-c", "echo x; touch made"},
+		"behind quote": {"sh", "-c", "echo '\n'; touch made"},
+		"by env":       {"env", "touch", "made"},
+	} {
+		got := r.agent(t, nil, r.bawn([]string{"-q"}, argv...)...)
+		if exists(filepath.Join(r.Work, "made")) || got.Code == 0 {
+			t.Errorf("%s: %+v", what, got)
+			_ = os.Remove(filepath.Join(r.Work, "made"))
+		}
+	}
+	for what, argv := range map[string][]string{
+		"a PATH of the agent's": append([]string{"env", "PATH=" + r.Work + ":" + os.Getenv("PATH")}, r.bawn([]string{"-q"}, "tool", "x")...),
+		"and asked for":         append([]string{"env", "PATH=" + r.Work + ":" + os.Getenv("PATH")}, r.bawn([]string{"-q", "--env", "PATH"}, "tool", "x")...),
+		"and set":               r.bawn([]string{"-q", "--env", "PATH=" + r.Work}, "tool", "x"),
+	} {
+		if got := r.agent(t, nil, argv...); strings.Contains(got.Out, "no") {
+			t.Errorf("%s: what was judged is not what has run: %+v", what, got)
+		}
+	}
+}
+
+// TestChildOfAnAgent has what commands have, and nothing that is the agent's.
+func TestChildOfAnAgent(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	port := host(t)
+	r.Rule(t, "allow", "command", filepath.Join(r.Bin, "guest")+" *")
+	flags := []string{"--model-host", port, "--mode", "permissive"}
+	get := r.Guest("get", "http://host.bawn.internal:"+port)
+	said(t, "control: the agent", r.agent(t, flags, get...), true)
+	said(t, "its child", r.agent(t, flags, r.bawn([]string{"--host-port", port}, get...)...), false)
+	asked := []string{"-q", "--env", "OPENAI_API_KEY"}
+	said(t, "control: the agent has its key", r.agent(t, flags, r.Guest("variable", "OPENAI_API_KEY")...), true)
+	said(t, "its child", r.agent(t, flags, r.bawn(asked, r.Guest("variable", "OPENAI_API_KEY")...)...), false)
+}
+
+// TestShellAmongOthers: a program of this machine that is a shell among many
+// others runs nothing beside the policy.
+func TestShellAmongOthers(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	at, err := exec.LookPath("busybox")
+	if err != nil {
+		return // then there is nothing of the kind in a known place
+	}
+	for what, argv := range map[string][]string{
+		"a shell":         {at, "sh", "-c", "echo yes"},
+		"its own program": {at, "echo", "yes"},
+	} {
+		said(t, "control: "+what, r.Run(t, r.bawn(none, argv...)...), true)
+		if got := r.agent(t, []string{"--ask-timeout", "1s"}, argv...); got.Code == 0 || got.Out != "" || !strings.Contains(got.Err, "is no shell") {
+			t.Errorf("%s: %+v", what, got)
+		}
+	}
+}
