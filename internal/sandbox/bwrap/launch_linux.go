@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
+	"github.com/bawn-dev/bawn/internal/sandbox/inside"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 )
 
@@ -156,7 +157,7 @@ func (r *process) end() (err error) {
 	r.once.Do(func() {
 		r.kill()
 		if r.first != nil {
-			err = gone(int(r.first.Fd()))
+			err = inside.Gone(int(r.first.Fd()))
 			r.first.Close()
 		}
 		select {
@@ -172,24 +173,6 @@ func (r *process) end() (err error) {
 		}
 	})
 	return err
-}
-
-// gone waits until the process of a pidfd has ended. That of a PID namespace's
-// first process ends after all others in it.
-func gone(pidfd int) error {
-	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
-	for until := time.Now().Add(closePatience); ; {
-		left := time.Until(until)
-		n, err := unix.Poll(fds, int(max(left, 0)/time.Millisecond))
-		switch {
-		case n > 0:
-			return nil
-		case left <= 0:
-			return errors.New("processes of the guest were killed and are still there")
-		case err != nil && err != unix.EINTR:
-			return err
-		}
-	}
 }
 
 // open opens what bwrap is to mount, and errs where a place is not the one that

@@ -406,8 +406,9 @@ func (g *guest) end() error {
 		g.super.Stop()
 	}
 	var errs []error
+	killed := false
 	if g.pidfd >= 0 && g.known { // by an ID alone it may be anybody's
-		_ = unix.PidfdSendSignal(g.pidfd, unix.SIGKILL, nil, 0) // it may have ended
+		killed = unix.PidfdSendSignal(g.pidfd, unix.SIGKILL, nil, 0) == nil // it may have ended, or be another user's
 	}
 	if g.line != nil {
 		errs = append(errs, g.line.close())
@@ -419,6 +420,9 @@ func (g *guest) end() error {
 		errs = append(errs, g.super.Close())
 	}
 	if g.pidfd >= 0 {
+		if killed {
+			errs = append(errs, inside.Gone(g.pidfd))
+		}
 		errs = append(errs, unix.Close(g.pidfd))
 		g.pidfd = -1
 	}
