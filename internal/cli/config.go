@@ -57,7 +57,7 @@ func configInputs(e *Env, workspace string, f config.Flags) (config.Inputs, erro
 	}
 	return config.Inputs{
 		Workspace: real, Home: filepath.Clean(home),
-		XDGConfigHome: e.Getenv("XDG_CONFIG_HOME"), XDGStateHome: e.Getenv("XDG_STATE_HOME"),
+		XDGConfigHome: e.Getenv("XDG_CONFIG_HOME"), XDGStateHome: e.Getenv("XDG_STATE_HOME"), XDGCacheHome: e.Getenv("XDG_CACHE_HOME"),
 		Flags: f, Machine: m,
 	}, nil
 }

@@ -28,6 +28,7 @@ type Inputs struct {
 	Home          string // absolute; what ~ means
 	XDGConfigHome string // or "" for ~/.config
 	XDGStateHome  string // or "" for ~/.local/state
+	XDGCacheHome  string // or "" for ~/.cache
 	ManagedPath   string // or "" for ManagedFile
 	UserPath      string // or "" for bawn/config.toml in XDGConfigHome
 	Flags         Flags
@@ -198,7 +199,8 @@ func (in Inputs) paths() (paths, error) {
 func (in Inputs) own() []string {
 	user := filepath.Join(xdg(in.XDGConfigHome, in.Home, ".config"), "bawn")
 	var own []string
-	list := []string{filepath.Dir(ManagedFile), user, in.State(), filepath.Join(user, "config.toml"), filepath.Join(user, "policy.toml")}
+	cache := filepath.Join(xdg(in.XDGCacheHome, in.Home, ".cache"), "bawn") // what was probed, and sessions' private caches
+	list := []string{filepath.Dir(ManagedFile), user, in.State(), cache, filepath.Join(user, "config.toml"), filepath.Join(user, "policy.toml")}
 	manifests, _ := filepath.Glob(filepath.Join(user, "plugins", "*")) // the pattern is a good one
 	for _, p := range append(list, manifests...) {
 		real, err := filepath.EvalSymlinks(p)

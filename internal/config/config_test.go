@@ -73,7 +73,7 @@ func TestLayers(t *testing.T) {
 	same(t, map[string]string{
 		in.Workspace: "read-write workspace", in.Workspace + "/secrets": "hidden project config " + in.projectFile() + ":3:9", in.Workspace + "/docs": "read-only project config " + in.projectFile() + ":4:7",
 		in.Home + "/cache": "read-write user config " + in.User() + ":4:7", "/data": "read-write user config " + in.User() + ":4:18", "/data/fixed": "read-only project config " + in.projectFile() + ":4:15", "/srv": "hidden --deny",
-		in.State(): "hidden bawn's own state", in.Home + "/.config/bawn": "hidden bawn's own state", "/etc/bawn": "hidden bawn's own state",
+		in.State(): "hidden bawn's own state", in.Home + "/.config/bawn": "hidden bawn's own state", in.Home + "/.cache/bawn": "hidden bawn's own state", "/etc/bawn": "hidden bawn's own state",
 	}, mountMap(iso))
 }
 
@@ -324,6 +324,23 @@ func TestXDG(t *testing.T) {
 	in.UserPath = "/u"
 	if in.User() != "/u" {
 		t.Errorf("user %s", in.User())
+	}
+}
+
+// TestOwnPlacesAreNobodys: a flag can't open what Bawn believes: its
+// configuration, its state, and in its cache what was found out by probing.
+func TestOwnPlacesAreNobodys(t *testing.T) {
+	control := world(t)
+	control.Flags.RW = []string{"~/.cache/other"}
+	mustLoad(t, control)
+	for _, place := range []string{"~/.config/bawn", "~/.local/state/bawn/x", "~/.cache/bawn", "~/.cache/bawn/probe"} {
+		for _, open := range []func(*Flags){func(f *Flags) { f.RW = []string{place} }, func(f *Flags) { f.RO = []string{place} }} {
+			in := world(t)
+			open(&in.Flags)
+			if errs := refused(t, in); !strings.Contains(errs.Error(), "Bawn's own state") {
+				t.Errorf("%s: %v", place, errs)
+			}
+		}
 	}
 }
 
