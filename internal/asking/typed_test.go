@@ -79,6 +79,26 @@ func (w *window) pastes(text string, brackets bool) {
 	w.tmux(paste...)
 }
 
+// types a key and Enter until the window shows text, with more and more time
+// between them: on a busy machine both may be read at once, like a paste.
+func (w *window) types(key, text string) {
+	w.t.Helper()
+	for pause := 100 * time.Millisecond; ; pause *= 2 {
+		w.tmux("send-keys", key)
+		time.Sleep(pause)
+		w.tmux("send-keys", "Enter")
+		for range 10 {
+			if strings.Contains(w.tmux("capture-pane", "-p"), text) {
+				return
+			}
+			time.Sleep(pause)
+		}
+		if pause > 2*time.Second {
+			w.t.Fatalf("the window shows\n%s\nwant %q", w.tmux("capture-pane", "-p"), text)
+		}
+	}
+}
+
 func (w *window) answered() string {
 	w.t.Helper()
 	b, err := os.ReadFile(filepath.Join(w.dir, "answers"))
@@ -114,10 +134,7 @@ func TestPastedIsNoAnswer(t *testing.T) {
 			if got := w.answered(); got != "" {
 				t.Fatalf("what was pasted counted: %s", got)
 			}
-			w.tmux("send-keys", "y") // control
-			time.Sleep(100 * time.Millisecond)
-			w.tmux("send-keys", "Enter")
-			w.shows("your answer: allowed: git push --force")
+			w.types("y", "your answer: allowed: git push --force") // control
 			if got := w.answered(); !strings.Contains(got, `"Verdict":"allow"`) {
 				t.Errorf("control: what was typed did not count: %s", got)
 			}

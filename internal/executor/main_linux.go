@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"syscall"
 	"time"
 
@@ -186,7 +187,30 @@ func (p *program) start(s *Start) error {
 	}
 	p.session, p.plan = s.Session, s.Plan
 	p.verifier = ticket.NewVerifier(p.now, s.Keys...)
-	return p.send(&report{Ready: &ready})
+	if err := p.send(&report{Ready: &ready}); err != nil {
+		return err
+	}
+	keepThreads()
+	return nil
+}
+
+// spareThreads are as many as have been seen to be busy at a time, and a few.
+const spareThreads = 8
+
+// keepThreads has the runtime make threads, which it keeps for good, before
+// there is a command. Commands can use up the processes of the zone's control
+// group, and a runtime that needs a thread and can't have one ends its program.
+func keepThreads() {
+	var all sync.WaitGroup
+	all.Add(spareThreads)
+	for range spareThreads {
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			all.Done()
+			all.Wait() // each has its own until all have one
+		}()
+	}
 }
 
 func (p *program) send(r *report, files ...*os.File) error {

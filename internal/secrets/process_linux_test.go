@@ -439,6 +439,9 @@ func findBelow(t *testing.T, dir, value string) []string {
 	t.Helper()
 	var found []string
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // of a daemon that is ending
+		}
 		if err != nil || !e.Type().IsRegular() {
 			return err
 		}

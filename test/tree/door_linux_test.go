@@ -1,6 +1,7 @@
 package tree_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -78,13 +79,17 @@ func TestHowMany(t *testing.T) {
 	if got := r.Run(t, r.bawn(none, deep...)...); got.Code == 0 || !strings.Contains(got.Err, "4 deep") {
 		t.Errorf("five below each other: %+v", got)
 	}
-	many := "for i in 1 2 3 4 5 6 7 8 9 10; do bawn run -q -- sh -c 'echo yes; while ! test -e end; do sleep 0.1; done' & done; sleep 4; touch end; wait"
+	one := "{ bawn run -q -- sh -c 'echo yes; echo x >>answers; while ! test -e end; do sleep 0.1; done' || echo x >>answers; } &"
+	all := func(n int) string { // once so many have begun or been refused
+		return fmt.Sprintf("for i in $(seq 200); do test $(cat answers 2>/dev/null | wc -l) -ge %d && break; sleep 0.1; done; touch end; wait", n)
+	}
+	many := "for i in 1 2 3 4 5 6 7 8 9 10; do " + one + " done; " + all(10)
 	if got := r.sh(t, none, many); strings.Count(got.Out, "yes") != 8 || strings.Count(got.Err, `"rule":"builtin:child"`) != 2 {
 		t.Errorf("ten beside each other: %+v", got)
 	}
-	check(t, os.Remove(r.Work+"/end"))
-	each := "for i in 1 2 3 4 5; do bawn run -q -- sh -c 'echo yes; while ! test -e end; do sleep 0.1; done' & done; wait"
-	tree := "for i in 1 2 3 4; do bawn run -q -- sh -c \"" + strings.NewReplacer(`"`, `\"`, "$", `\$`).Replace(each) + "\" & done; sleep 6; touch end; wait"
+	check(t, errors.Join(os.Remove(r.Work+"/end"), os.Remove(r.Work+"/answers")))
+	each := "for i in 1 2 3 4 5; do " + one + " done; wait"
+	tree := "for i in 1 2 3 4; do bawn run -q -- sh -c \"" + strings.NewReplacer(`"`, `\"`, "$", `\$`).Replace(each) + "\" & done; " + all(20)
 	if got := r.sh(t, none, tree); strings.Count(got.Out, "yes") != 12 || !strings.Contains(got.Err, "16 others below") {
 		t.Errorf("four with five each: %+v", got)
 	}

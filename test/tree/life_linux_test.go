@@ -154,7 +154,8 @@ func TestChildDiesWithItsParent(t *testing.T) {
 func TestChildDiesWithItsClient(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
-	line := "bawn run -- sh -c '" + beat + "' & until test -e up; do sleep 0.1; done; kill -9 $!; sleep 2; wc -l <beat; sleep 1; wc -l <beat; bawn run -- echo after"
+	line := "bawn run -- sh -c '" + beat + "' & until test -e up; do sleep 0.1; done; kill -9 $!; " +
+		"was=-1; for i in $(seq 20); do is=$(wc -l <beat); test $is = $was && break; was=$is; sleep 1; done; echo $was; sleep 1; wc -l <beat; bawn run -- echo after"
 	got := r.sh(t, none, line)
 	counts := strings.Fields(got.Out)
 	if len(counts) != 3 || counts[0] != counts[1] || counts[2] != "after" {

@@ -175,6 +175,16 @@ func TestLowLimits(t *testing.T) {
 	}
 }
 
+// threads counts those of a process.
+func threads(t *testing.T, pid int) int {
+	t.Helper()
+	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
 // TestFullGroup: when commands have used up the processes of the control group,
 // the first process, which is in it too, goes on.
 func TestFullGroup(t *testing.T) {
@@ -199,6 +209,9 @@ func TestFullGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(300 * time.Millisecond)
+	if n := threads(t, l.pid); n < 10 {
+		t.Errorf("the first process has %d threads, and can't make another", n)
+	}
 	refused := 0
 	var some sync.WaitGroup
 	var mu sync.Mutex

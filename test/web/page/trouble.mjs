@@ -93,7 +93,10 @@ export async function notice(s) {
     [JSON.stringify({ title: 'Bawn', body: 'Session ab12 asks to run a command: open Bawn', url: '/#approvals', tag: 'ab12' }), 'Session ab12 asks to run a command: open Bawn'],
     ['not JSON', 'A question waits for you'],
   ]) {
-    await devtools.send('ServiceWorker.deliverPushMessage', { origin: s.world.origin, registrationId, data });
-    await until(() => page.evaluate(async (body) => (await (await navigator.serviceWorker.ready).getNotifications()).some((n) => n.body === body), want), want);
+    // Chromium drops a message for a worker that it is about to start or stop, and says nothing.
+    await until(async () => {
+      await devtools.send('ServiceWorker.deliverPushMessage', { origin: s.world.origin, registrationId, data });
+      return page.evaluate(async (body) => (await (await navigator.serviceWorker.ready).getNotifications()).some((n) => n.body === body), want);
+    }, want);
   }
 }
