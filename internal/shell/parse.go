@@ -32,6 +32,9 @@ func parse(source string, d Dialect) (*syntax.File, error) {
 	defer presses[d].Put(p)
 	p.text.Reset(source)
 	file, err := p.parser.Parse(&p.text, "")
+	if err == nil {
+		err = checkComments(source, file)
+	}
 	if err == nil && d == Bash && strings.Contains(source, "&") {
 		syntax.Walk(file, splitBoth)
 	}
