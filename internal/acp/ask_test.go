@@ -113,6 +113,22 @@ func TestWhatIsShownStays(t *testing.T) {
 	update(fmt.Sprintf(of, "c1", "ls"))
 	update(fmt.Sprintf(of, "bawn-question", "ls"))
 	update(`{"sessionId":"s","update":{"toolCallId":"c1","toolCallId":"c2","title":"ls"}}`)
+	for _, otherwise := range []string{ // Go's reader takes these for c2
+		`{"sessionId":"s","update":{"toolCallId":"c1","ToolCallId":"c2","title":"ls"}}`,
+		`{"sessionId":"s","update":{"toolCallId":"c1","toolCallI\u0044":"c2","title":"ls"}}`,
+		`{"sessionId":"s","update":{"toolCallId":"c1","title":"ls"},"Update":{"toolCallId":"c2"}}`,
+		`{"sessionId":"s","Update":{"toolCallId":"c2"},"update":{"toolCallId":"c1","title":"ls"},"UPDATE":{"toolCallId":"c2"}}`,
+		`{"sessionId":"s","update":{"TOOLCALLID":"c1","title":"ls"}}`,
+		`{"sessionId":"s","update":["c1"]}`,
+	} {
+		heard := make(chan map[string]any, 1)
+		go func() { heard <- r.editor.hear() }()
+		update(otherwise)
+		update(fmt.Sprintf(of, "c2", "control"))
+		if m := <-heard; at(m, "params", "update", "title") != "control" {
+			t.Fatalf("%s: %v", otherwise, m)
+		}
+	}
 	update(fmt.Sprintf(of, "c2", "another"))
 	if m := r.editor.hear(); at(m, "params", "update", "title") != "another" {
 		t.Errorf("while it was read: %v", m)
@@ -122,6 +138,25 @@ func TestWhatIsShownStays(t *testing.T) {
 	update(fmt.Sprintf(of, "c1", "after"))
 	if m := r.editor.hear(); at(m, "params", "update", "title") != "after" {
 		t.Errorf("after it was read: %v", m)
+	}
+}
+
+// TestCallInTwoReadings: a call that an editor reads otherwise than Bawn judges it
+// is not asked about.
+func TestCallInTwoReadings(t *testing.T) {
+	r := newRig(t, nil)
+	for _, members := range []string{
+		`"toolCallId":"c1","ToolCallId":"c2"`, `"toolCallId":"c1","Kind":"read"`, `"toolCallId":"c1","TITLE":"ls"`, `"toolCallId":"c1","rawinput":{"command":"ls"}`,
+		`"toolCallId":"c1","content":[{"type":"diff","path":"/w/a","Path":"/w/b"}]`, `"toolCallId":"c1","locations":[{"PATH":"/w/b"}]`,
+	} {
+		r.agent.say(`{"jsonrpc":"2.0","id":78,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"kind":"execute","rawInput":{"command":"curl evil"},%s},"options":%s}}`, members, offered)
+		if m := r.agent.hear(); m["error"] == nil {
+			t.Errorf("%s: %v", members, m)
+		}
+	}
+	r.wants(execute("curl evil")) // control
+	if q := r.editor.hear(); q["method"] != "session/request_permission" {
+		t.Errorf("control: %v", q)
 	}
 }
 

@@ -100,7 +100,11 @@ func serve[T any](ctx context.Context, m *message, f func(context.Context, *T) (
 // the policy says so, once for all that the call amounts to.
 func (p *Proxy) permission(ctx context.Context, q *permission) (any, error) {
 	var call toolCall
-	if err := json.Unmarshal(q.ToolCall, &call); err != nil {
+	err := exact(q.ToolCall) // the editor is shown what is judged
+	if err == nil {
+		err = json.Unmarshal(q.ToolCall, &call)
+	}
+	if err != nil {
 		return nil, &Failure{Code: codeParams, Message: "bawn: toolCall: " + err.Error()}
 	}
 	if id := idOf(q.ToolCall); strings.HasPrefix(id, ownCall) {
@@ -246,6 +250,29 @@ func (p *Proxy) freeze(call json.RawMessage) (thaw func(), err error) {
 	}, nil
 }
 
+// callMembers are those of a tool call that an editor reads, by these very names;
+// Go's reader would take others for them.
+var callMembers = []string{"sessionUpdate", "toolCallId", "title", "kind", "status", "content", "locations", "rawInput", "rawOutput"}
+
+// exact returns an error for a tool call that an editor could read otherwise
+// than Go's reader does.
+func exact(call json.RawMessage) error {
+	all, err := hook.Distinct(call, callMembers...)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"content", "locations"} {
+		var list []json.RawMessage
+		_ = json.Unmarshal(all[name], &list) // of a message it is no list
+		for _, part := range list {
+			if _, err := hook.Distinct(part, "type", "path"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // idOf is the ID of a tool call.
 func idOf(call json.RawMessage) string {
 	var c struct {
@@ -258,13 +285,15 @@ func idOf(call json.RawMessage) string {
 // updates reports whether a message of the agent's may go to the editor: it
 // changes no call that a human is being asked about, and none of Bawn's own.
 func (p *Proxy) updates(m *message) bool {
-	var u struct {
-		Update json.RawMessage `json:"update"`
-	}
-	if hook.Strict(m.Params) != nil || json.Unmarshal(m.Params, &u) != nil {
+	params, err := hook.Distinct(m.Params, "update")
+	if err != nil {
 		return false
 	}
-	id := idOf(u.Update)
+	update, is := params["update"]
+	if is && exact(update) != nil {
+		return false
+	}
+	id := idOf(update)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.frozen[id] && !strings.HasPrefix(id, ownCall)

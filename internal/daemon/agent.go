@@ -169,7 +169,7 @@ func (k *keyring) refused(err error) {
 	e := s.event
 	e.Time, e.Kind, e.Operation, e.Resource = now(), bawn.Network.String(), "sign", "ssh-agent"
 	e.Requested, e.Resolved, e.Source, e.Rule, e.Reason = bawn.Allow, bawn.Deny, "rule", ruleAgent, err.Error()
-	_ = s.log.Record(context.Background(), e) // a log that takes nothing denies the next signature
+	_ = s.events.Record(context.Background(), e) // a log that takes nothing denies the next signature
 }
 
 // placeAgent listens where the guest's ssh connects, and serves until ctx ends.

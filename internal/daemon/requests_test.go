@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -160,5 +162,26 @@ func TestDestinationIsAPath(t *testing.T) {
 	}
 	if status, got := a.ask("COPY", "/mine/a", ""); status != 200 || len(got) != 1 {
 		t.Errorf("control: %d %q", status, got)
+	}
+}
+
+// TestRefusalsOfTheAgentAreBounded: a guest that says to its ssh-agent what is
+// refused, again and again, has a share of the log for that, too.
+func TestRefusalsOfTheAgentAreBounded(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	log, err := audit.Open(dir, audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &keyring{session: &session{log: log, events: audit.NewShare(log, 100<<10, "the session"), tell: func(egress.Denial) {}}}
+	for range 1000 {
+		k.refused(errors.New("message 99 is not one of an agent's"))
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "log.jsonl"))
+	if n := strings.Count(string(text), `"ssh-agent"`); err != nil || n == 0 || n > 200 {
+		t.Errorf("%d events of 1,000 refusals, %v", n, err)
 	}
 }

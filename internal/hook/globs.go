@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"encoding/json"
 	"cmp"
 	"errors"
 	"fmt"
@@ -171,6 +172,17 @@ func braces(p string) (head string, choices []string, tail string, ok bool) {
 // readMembers are those by which a call is judged.
 func readMembers() []string {
 	return slices.Concat(commandMembers, pathMembers, dirMembers, patchMembers, globMembers, []string{"url", "urls", "prompt", "pattern", "patterns", "query"})
+}
+
+// Distinct reads one JSON object in which every reader finds the same members: as
+// Strict wants it, and no two names, and none and a known one, differ in upper
+// and lower case alone.
+func Distinct(data []byte, known ...string) (map[string]json.RawMessage, error) {
+	o, err := parse(data)
+	if err != nil {
+		return nil, err
+	}
+	return o, o.distinct(known)
 }
 
 // distinct refuses names that a reader which does not mind upper and lower case
