@@ -219,6 +219,9 @@ var filters = grammar.NewWordSet("grep egrep fgrep sort head tail uniq tac shuf"
 // when that is not known.
 func (r *reader) below(i int) []string {
 	c := r.line.Commands[i]
+	if len(c.Words) == 0 { // assignments or redirections, which print nothing
+		return nil
+	}
 	name := c.Words[0].Text
 	for _, w := range c.Words {
 		if !w.Literal() {
