@@ -115,10 +115,10 @@ func TestAllowedLinesRunNothingElse(t *testing.T) {
 			if !l.runs(t, "true; "+payload) {
 				t.Fatal("the payload does not run: this test can't fail")
 			}
-			seed := time.Now().UnixNano()
+			seed := testenv.FuzzSeed(t)
 			r := rand.New(rand.NewSource(seed))
 			tried, allowed := 0, 0
-			for end := time.Now().Add(fuzzTime(t)); time.Now().Before(end); tried++ {
+			for end := time.Now().Add(testenv.FuzzTime(t)); time.Now().Before(end); tried++ {
 				line := spoil(r, lines[r.Intn(len(lines))].command)
 				text, ok := l.allowed(p, line)
 				if !ok {
@@ -135,19 +135,4 @@ func TestAllowedLinesRunNothingElse(t *testing.T) {
 			}
 		})
 	}
-}
-
-// fuzzTime is how long one differential test runs: short at home, longer
-// where BAWN_FUZZ_TIME says so.
-func fuzzTime(t *testing.T) time.Duration {
-	t.Helper()
-	text := os.Getenv("BAWN_FUZZ_TIME")
-	if text == "" {
-		return 2 * time.Second
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatalf("BAWN_FUZZ_TIME: %v", err)
-	}
-	return d
 }

@@ -145,21 +145,6 @@ func fitsOne(w grammar.Word, arg string) bool {
 	return w.Text == arg
 }
 
-// fuzzTime is how long one differential test runs: short at home, longer
-// where BAWN_FUZZ_TIME says so.
-func fuzzTime(t *testing.T) time.Duration {
-	t.Helper()
-	text := os.Getenv("BAWN_FUZZ_TIME")
-	if text == "" {
-		return 2 * time.Second
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatalf("BAWN_FUZZ_TIME: %v", err)
-	}
-	return d
-}
-
 // TestShellsRunWhatWasRead is the differential test: whatever a real shell
 // runs of a text that Read understands, Read has announced.
 func TestShellsRunWhatWasRead(t *testing.T) {
@@ -178,10 +163,10 @@ func TestShellsRunWhatWasRead(t *testing.T) {
 			for _, text := range disagreements {
 				s.check(t, text)
 			}
-			seed := time.Now().UnixNano()
+			seed := testenv.FuzzSeed(t)
 			random := rand.New(rand.NewSource(seed))
 			n := 0
-			for end := time.Now().Add(fuzzTime(t)); time.Now().Before(end) && !t.Failed(); n++ {
+			for end := time.Now().Add(testenv.FuzzTime(t)); time.Now().Before(end) && !t.Failed(); n++ {
 				if n%2 == 0 {
 					s.check(t, s.quiet(random))
 				} else {
