@@ -128,6 +128,9 @@ func TestAllowedLinesRunNothingElse(t *testing.T) {
 				if l.runs(t, text) {
 					t.Fatalf("seed %d: %q is allowed, and %s runs the payload when it is given %q", seed, line, shell, text)
 				}
+				if shell == "bash" && line != text && l.runs(t, line) { // as an agent does that its hook can only stop
+					t.Fatalf("seed %d: %q is allowed, and %s runs the payload of it", seed, line, shell)
+				}
 			}
 			t.Logf("seed %d: %d lines, %d allowed", seed, tried, allowed)
 			if allowed == 0 {
