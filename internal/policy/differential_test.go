@@ -77,7 +77,7 @@ var splinters = []string{
 	"${x:-", "${x#", "${x/", "}", "$((", "))", "((", "$[", "]", "[", "[[ ", " ]]", "$'", `$"`, "<(", ">(", "<<E", "<<'E'", "<<-E", "\nE\n", "<<<", ">", "<",
 	">&", "&>", "2>&1", "if ", "; then ", "; fi", "while ", "; do ", "; done", "for x in ", "case x in ", "x) ", ";; esac", "f() ", "! ", "time ", "time -- ", "coproc ",
 	"x=", "x=(", "a[", "~", "*", "?", "@(", "let ", "eval ", "exec ", "command ", "builtin ", "trap ", "alias ", ". ", "test -v ", "-eq ", "printf -v ",
-	"\\\r\n", "#\\\n", " #", "''", `""`, "xargs ", "env ", "nice ", "timeout 1 ", "sh -c ", "bash -c ", "find . -exec ", " {} \\;", " +", "echo ",
+	"\\\r\n", "#\\\n", " #", "$HOME#", `"a"#`, "$(x)#", "\n)", "(x ", "$(x ", "''", `""`, "xargs ", "env ", "nice ", "timeout 1 ", "sh -c ", "bash -c ", "find . -exec ", " {} \\;", " +", "echo ",
 }
 
 // spoil puts splinters, the payload among them, into a line.
