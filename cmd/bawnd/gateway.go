@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -164,17 +165,21 @@ func known(s cli.GatewayServer, report func(server, what, why string)) (raw []js
 
 // meaning says what arguments mean: by a tool's own name, or by a pattern of
 // names, of which the first in their order counts.
-func meaning(m *plugin.Manifest) func(tool, argument string) string {
-	return func(tool, argument string) string {
-		if kind, ok := m.Arguments[tool+"."+argument]; ok {
-			return kind
-		}
-		for _, key := range slices.Sorted(maps.Keys(m.Arguments)) {
+func meaning(m *plugin.Manifest) func(tool string) map[string]string {
+	keys := slices.Sorted(maps.Keys(m.Arguments))
+	return func(tool string) map[string]string {
+		means := map[string]string{}
+		for _, key := range slices.Backward(keys) {
 			pattern, name, ok := plugin.SplitArgument(key)
-			if v, _ := (plugin.Tools{Allow: []string{pattern}}).Verdict(tool); ok && name == argument && v == bawn.Allow {
-				return m.Arguments[key]
+			if v, _ := (plugin.Tools{Allow: []string{pattern}}).Verdict(tool); ok && v == bawn.Allow {
+				means[name] = m.Arguments[key]
 			}
 		}
-		return ""
+		for _, key := range keys {
+			if name, own := strings.CutPrefix(key, tool+"."); own {
+				means[name] = m.Arguments[key]
+			}
+		}
+		return means
 	}
 }

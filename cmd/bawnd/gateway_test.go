@@ -2,12 +2,15 @@ package main
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn/internal/plugin"
 )
 
 // TestPolled ends a read of a client's pipe by closing it, which only a file
@@ -58,4 +61,20 @@ func pipe(t *testing.T) (r, w *os.File) {
 	r, w = os.NewFile(uintptr(p[0]), "r"), os.NewFile(uintptr(p[1]), "w")
 	t.Cleanup(func() { _ = r.Close(); _ = w.Close() })
 	return r, w
+}
+
+// TestMeaning reads what a manifest says of arguments: a tool's own name goes
+// before patterns, and of those the first counts.
+func TestMeaning(t *testing.T) {
+	means := meaning(&plugin.Manifest{Arguments: map[string]string{
+		"read_file.path": "path", "*.path": "host", "read_*.path": "command", "*.host": "host", "a.b.c": "path",
+	}})
+	for tool, want := range map[string]map[string]string{
+		"read_file": {"path": "path", "host": "host"}, "read_all": {"path": "host", "host": "host"}, "x": {"path": "host", "host": "host"},
+		"a": {"path": "host", "host": "host", "b.c": "path"}, "a.b": {"path": "host", "host": "host", "c": "path"},
+	} {
+		if got := means(tool); !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", tool, got, want)
+		}
+	}
 }

@@ -155,7 +155,9 @@ func (b *backend) connect(front *mcp.ServerSession) (*running, error) {
 	if err != nil {
 		return nil, fmt.Errorf("it can't be started: %w", err)
 	}
-	t := &transport{Transport: newLines(&outlet{newMeter(p, b.Limits, b.g.opts.Now), p}, inlet{p}, b.Limits.Message), b: b}
+	l := newLines(&outlet{newMeter(p, b.Limits, b.g.opts.Now), p}, inlet{p}, b.Limits.Message)
+	l.bound, l.patience = p.SetWriteDeadline, b.Limits.Call
+	t := &transport{Transport: l, b: b}
 	session, err := b.client(front).Connect(ctx, t, nil)
 	if err != nil {
 		why := errors.Join(err, p.Close())

@@ -18,7 +18,7 @@ import (
 func TestBrokenServersDisturbNobody(t *testing.T) {
 	t.Parallel()
 	bad := map[string]string{ // what is told of it
-		"pages": "more than 32 pages", "mute": "not answered within", "garbage": "invalid", "batch": "several messages as one",
+		"pages": "more than 32 pages", "mute": "not answered within", "garbage": "it does not begin with", "batch": "several messages as one",
 	}
 	servers := []Server{{Name: "good", Start: program("new")}}
 	for name := range bad {
@@ -113,6 +113,50 @@ func TestServersThatBreakDuringCalls(t *testing.T) {
 				eventually(t, "the server that stands still is ended", func() bool { return strings.Contains(strings.Join(r.told("ended"), ""), "it hangs") })
 			}
 		})
+	}
+}
+
+// TestServersThatDoNotRead calls one with more than its input holds, several
+// times at once.
+func TestServersThatDoNotRead(t *testing.T) {
+	t.Parallel()
+	const limit = time.Second
+	r := newRig(t, Server{Name: "good", Start: program("new")}, Server{Name: "bad", Start: program("deaf"), Limits: Limits{Call: limit, Probe: time.Minute}})
+	s := r.client(t, versions[1], nil)
+	if _, err := s.ListTools(t.Context(), nil); err != nil || len(r.told("started")) != 2 {
+		t.Fatalf("%v %q", err, r.told("started"))
+	}
+	stop := busy(t, s)
+	for round := 1; round <= 2; round++ {
+		texts := make([]string, 6)
+		var all sync.WaitGroup
+		for i := range texts {
+			all.Go(func() {
+				begun := time.Now()
+				text, failed := invoke(t, s, "bad__echo", map[string]any{"n": strings.Repeat("x", 300_000)})
+				if took := time.Since(begun); !failed || took > limit+2*time.Second { // the rest is the machine's
+					t.Errorf("after %v: %.300q", took, text)
+				}
+				texts[i] = text
+			})
+		}
+		all.Wait()
+		if !strings.Contains(strings.Join(texts, "\n"), `"bad" has not read the call within 1s, and is ended`) {
+			t.Errorf("got %q", texts)
+		}
+		eventually(t, "the server is ended", func() bool {
+			return strings.Count(strings.Join(r.told("ended"), "\n"), "bad: it does not read what it is sent") == round
+		})
+		if n := len(r.backend("bad").slots); n > 0 {
+			t.Errorf("%d calls still count", n)
+		}
+		time.Sleep(firstPause) // after which it is started anew
+	}
+	if slowest := stop(); slowest > 2*time.Second {
+		t.Errorf("the good server took %v", slowest)
+	}
+	if started := r.told("started"); len(started) != 3 {
+		t.Errorf("started: %q", started)
 	}
 }
 

@@ -63,7 +63,7 @@ type round struct {
 }
 
 // send puts one round of a call to the server.
-func (w *work) send(r *running, in round) (*sent, error) {
+func (w *work) send(ctx context.Context, r *running, in round) (*sent, error) {
 	params := maps.Clone(w.params)
 	if in.responses != nil {
 		params["inputResponses"] = in.responses
@@ -71,7 +71,7 @@ func (w *work) send(r *running, in round) (*sent, error) {
 	if in.state != "" {
 		params["requestState"] = in.state
 	}
-	return r.wire.send(w.method, params, in.token)
+	return r.wire.send(ctx, w.method, params, in.token)
 }
 
 // begin sends a call on its way.
@@ -177,7 +177,7 @@ func (c *call) start() (*running, *sent, error) {
 	if c.work.fits != nil && !c.work.fits() {
 		return nil, nil, errOther
 	}
-	s, err := c.work.send(r, c.round())
+	s, err := c.work.send(c.ctx, r, c.round())
 	if err != nil {
 		return nil, nil, c.explain(r, err)
 	}
@@ -232,7 +232,7 @@ func (c *call) carry(r *running, first func() (mcp.Result, error)) (mcp.Result, 
 			return nil, err
 		}
 		in.state = state
-		s, err2 := c.work.send(r, in)
+		s, err2 := c.work.send(c.ctx, r, in)
 		if err2 != nil {
 			return nil, c.explain(r, err2)
 		}
@@ -260,7 +260,9 @@ func (c *call) explain(r *running, err error) error {
 	switch {
 	case errors.As(err, &said):
 		return fmt.Errorf("the server %q answered with an error: %s", c.b.Name, c.b.g.clean(line(said.Message)))
-	case errors.Is(c.ctx.Err(), context.DeadlineExceeded):
+	case errors.Is(err, errUnread):
+		return fmt.Errorf("the server %q has not read the call within %v, and is ended", c.b.Name, c.b.Limits.Call)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(c.ctx.Err(), context.DeadlineExceeded):
 		c.b.g.work.Go(func() { c.b.probe(r) })
 		return fmt.Errorf("the server %q has not answered within %v; the call was taken back", c.b.Name, c.b.Limits.Call)
 	case c.ctx.Err() != nil:

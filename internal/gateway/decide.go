@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/guard"
@@ -85,12 +86,17 @@ type meant struct {
 
 // meaning is what the arguments of a call mean.
 func (b *backend) meaning(t *tool, args map[string]any) ([]meant, error) {
+	var means map[string]string
+	if b.Means != nil {
+		means = b.Means(t.name)
+	}
+	names := keys(args)
+	if err := distinct(names, means); err != nil {
+		return nil, err
+	}
 	var list []meant
-	for _, name := range keys(args) {
-		kind := ""
-		if b.Means != nil {
-			kind = b.Means(t.name, name)
-		}
+	for _, name := range names {
+		kind := means[name]
 		if kind == "" {
 			continue
 		}
@@ -107,6 +113,40 @@ func (b *backend) meaning(t *tool, args map[string]any) ([]meant, error) {
 		}
 	}
 	return list, nil
+}
+
+// distinct refuses names that a reader which does not mind upper and lower case
+// takes for another one's, or for one that means something: Go's does, and the
+// last of them wins.
+func distinct(names []string, means map[string]string) error {
+	known, seen := map[string]string{}, map[string]string{}
+	for name, kind := range means {
+		if kind != "" {
+			known[fold(name)] = name
+		}
+	}
+	for _, name := range names {
+		f := fold(name)
+		if other, is := seen[f]; is {
+			return fmt.Errorf("the arguments %q and %q are one for some readers; want the one that the tool documents", line(other), line(name))
+		}
+		if other, is := known[f]; is && means[name] == "" {
+			return fmt.Errorf("the argument %q is %q for some readers; want it written so", line(name), other)
+		}
+		seen[f] = name
+	}
+	return nil
+}
+
+// fold is the same for names that differ by case alone, as Unicode has it.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			least = min(least, f)
+		}
+		return least
+	}, name)
 }
 
 // keys are the names of arguments, in an order.

@@ -57,9 +57,9 @@ type Server struct {
 	// lists them, by their names; what is not in the answer is as it was agreed
 	// to. Nil finds all of them new.
 	Review func(tools []json.RawMessage) map[string]Finding
-	// Means says what an argument of a tool means: path, host, command, or "" for
-	// nothing that rules speak of. Nil: none does.
-	Means  func(tool, argument string) string
+	// Means says what arguments of a tool mean, by their names: path, host or
+	// command. Rules speak of no others. Nil: of none.
+	Means  func(tool string) map[string]string
 	Limits Limits
 }
 
@@ -75,6 +75,9 @@ type Finding struct {
 type Process interface {
 	io.Reader
 	io.Writer
+	// SetWriteDeadline is as that of a net.Conn: from then on a Write that waits
+	// for the server to read fails with os.ErrDeadlineExceeded.
+	SetWriteDeadline(time.Time) error
 	// Close ends it and everything that it has started, and returns how it ended.
 	// It may be called more than once.
 	Close() error

@@ -93,8 +93,8 @@ func TestDenied(t *testing.T) {
 
 func TestArgumentsAreJudged(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Server{Name: "a", Start: program("new"), Means: func(tool, argument string) string {
-		return map[string]string{"echo.path": ArgumentPath, "echo.url": ArgumentHost, "echo.cmd": ArgumentCommand}[tool+"."+argument]
+	r := newRig(t, Server{Name: "a", Start: program("new"), Means: func(tool string) map[string]string {
+		return map[string]map[string]string{"echo": {"path": ArgumentPath, "url": ArgumentHost, "cmd": ArgumentCommand}}[tool]
 	}})
 	s := r.client(t, versions[0], nil)
 	if text, failed := invoke(t, s, "a__echo", map[string]any{"path": []string{"../../etc/passwd", "file:///x%20y"}, "url": "http://example.org/x", "cmd": "ls"}); failed {
@@ -115,6 +115,39 @@ func TestArgumentsAreJudged(t *testing.T) {
 	r.judge.deny = func(a bawn.Action) bool { return a.Kind == bawn.Filesystem }
 	if text, failed := invoke(t, s, "a__echo", map[string]any{"path": "/etc/shadow"}); !failed || !strings.Contains(text, "/etc/shadow") {
 		t.Errorf("got %q", text)
+	}
+}
+
+// TestArgumentsInOtherLetters attacks what arguments mean by names that some
+// readers, Go's among them, take for others.
+func TestArgumentsInOtherLetters(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Server{Name: "a", Start: program("new"), Means: func(tool string) map[string]string {
+		return map[string]map[string]string{"echo": {"path": ArgumentPath, "disk": ArgumentPath, "From": ArgumentPath, "from": ArgumentPath, "none": ""}}[tool]
+	}})
+	r.judge.deny = func(a bawn.Action) bool { return a.Resource == "/w/.env" }
+	s := r.client(t, versions[0], nil)
+	for name, tt := range map[string]struct {
+		tool string
+		args map[string]any
+		want string // in the refusal; "" for none
+	}{
+		"control: by its name":           {"echo", map[string]any{"path": "/w/.env"}, "/w/.env"},
+		"control: something else":        {"echo", map[string]any{"path": "/w/x", "paths": "/w/.env"}, ""},
+		"control: of another tool":       {"pid", map[string]any{"PATH": "/w/.env"}, ""},
+		"control: two that mean one":     {"echo", map[string]any{"From": "/w/x"}, ""},
+		"control: one of no meaning":     {"echo", map[string]any{"NONE": "/w/.env"}, ""},
+		"capitals":                       {"echo", map[string]any{"PATH": "/w/.env"}, `"PATH" is "path"`},
+		"both":                           {"echo", map[string]any{"path": "/w/x", "PATH": "/w/.env"}, `"PATH" is "path"`},
+		"the long s":                     {"echo", map[string]any{"di\u017fk": "/w/.env"}, `is "disk"`},
+		"the Kelvin sign":                {"echo", map[string]any{"dis\u212a": "/w/.env"}, `is "disk"`},
+		"two of one meaning":             {"echo", map[string]any{"From": "/w/x", "from": "/w/x"}, `"From" and "from"`},
+		"two in a tool of which nothing": {"pid", map[string]any{"x": 1, "X": 2}, `"X" and "x"`},
+	} {
+		text, failed := invoke(t, s, "a__"+tt.tool, tt.args)
+		if failed != (tt.want != "") || failed && (!strings.Contains(text, tt.want) || !strings.Contains(text, "Denied by Bawn")) {
+			t.Errorf("%s: %v %q", name, failed, text)
+		}
 	}
 }
 

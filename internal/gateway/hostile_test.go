@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Servers that speak for themselves, without the SDK.
@@ -18,7 +19,10 @@ type request struct {
 }
 
 // converse answers each request with what f returns, as the result's JSON.
-func converse(f func(method string) string) {
+func converse(f func(method string) string) { converseUntil("", f) }
+
+// converseUntil does so up to the first request of a method.
+func converseUntil(last string, f func(method string) string) {
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<20)
 	for in.Scan() {
@@ -33,6 +37,9 @@ func converse(f func(method string) string) {
 			continue
 		}
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id, result)
+		if r.Method == last {
+			return
+		}
 	}
 }
 
@@ -58,6 +65,14 @@ func flood() {
 		}
 		return ""
 	})
+}
+
+// deaf reads nothing more once it has said what it has.
+func deaf() {
+	converseUntil("tools/list", func(method string) string {
+		return map[string]string{"initialize": hello, "tools/list": echoTool}[method]
+	})
+	time.Sleep(time.Hour)
 }
 
 // endless has a list of tools without an end.

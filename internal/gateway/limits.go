@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"io"
+	"strings"
 	"time"
 )
 
@@ -54,6 +55,7 @@ func pick[T int | int64 | time.Duration](to *T, value T) {
 var (
 	errFlood = errors.New("it says more than it may, and went on when it was slowed down")
 	errBatch = errors.New("it sends several messages as one, which no client asks for")
+	errBegin = errors.New("it sends a line that is no message: it does not begin with \"{\"")
 )
 
 // perMessage is how many bytes count as one message.
@@ -61,7 +63,7 @@ const perMessage = 64 << 10
 
 // A meter reads what a server says, no faster than it may speak: who only says
 // much at times is slowed down, who does not stop is ended. It hands on no
-// batch.
+// batch, and no line that begins with anything but an object.
 type meter struct {
 	r     io.Reader
 	rate  float64       // messages a second; as many may come at once
@@ -100,10 +102,13 @@ func (m *meter) check(p []byte) error {
 		case c == '\n':
 			cost++
 			m.inside = false
-		case !m.inside && c == '[':
-			return errBatch
-		case c > ' ':
+		case m.inside || strings.IndexByte(blanks, c) >= 0:
+		case c == '{':
 			m.inside = true
+		case c == '[':
+			return errBatch
+		default:
+			return errBegin
 		}
 	}
 	return m.pay(cost)

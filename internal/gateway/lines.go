@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -27,9 +29,18 @@ type lines struct {
 	close  sync.Once
 	queued []jsonrpc.Message // of a batch, that have not been read
 
-	writing sync.Mutex
+	// bound says when a write ends at the latest, whoever does not read: when its
+	// context does, or after patience. Nil: it takes as long as it takes.
+	bound    func(time.Time) error
+	patience time.Duration
+
+	turn    chan struct{}           // to write; holds one
 	batches map[jsonrpc.ID]*several // in which a request came
 }
+
+// blanks are JSON's (RFC 8259, section 2), and no others of Unicode's: who reads
+// and who counts messages must agree on where one begins.
+const blanks = " \t\r\n"
 
 // A several is requests that came as one, and are answered as one.
 type several struct {
@@ -38,7 +49,7 @@ type several struct {
 }
 
 func newLines(in io.ReadCloser, out io.WriteCloser, most int) *lines {
-	return &lines{in: in, out: out, most: most, buf: bufio.NewReader(in), over: make(chan struct{}), batches: map[jsonrpc.ID]*several{}}
+	return &lines{in: in, out: out, most: most, buf: bufio.NewReader(in), over: make(chan struct{}), turn: make(chan struct{}, 1), batches: map[jsonrpc.ID]*several{}}
 }
 
 // Connect makes it a transport of itself.
@@ -64,7 +75,7 @@ func (l *lines) Read(context.Context) (jsonrpc.Message, error) {
 		if err != nil {
 			return nil, err
 		}
-		if text = bytes.TrimSpace(text); len(text) == 0 {
+		if text = bytes.Trim(text, blanks); len(text) == 0 {
 			continue
 		}
 		if err := l.take(text); err != nil {
@@ -95,7 +106,7 @@ func (l *lines) line() ([]byte, error) {
 	switch {
 	case len(whole) > l.most:
 		return nil, errLong
-	case errors.Is(err, io.EOF) && len(bytes.TrimSpace(whole)) > 0:
+	case errors.Is(err, io.EOF) && len(bytes.Trim(whole, blanks)) > 0:
 		return whole, nil // the end comes with the next
 	}
 	return whole, err
@@ -130,8 +141,8 @@ func (l *lines) take(text []byte) error {
 
 // note has the answer to a request wait for those of its batch.
 func (l *lines) note(id jsonrpc.ID, b *several) error {
-	l.writing.Lock()
-	defer l.writing.Unlock()
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
 	if l.batches[id] != nil {
 		return fmt.Errorf("it sends the request %v twice", id.Raw())
 	}
@@ -186,21 +197,55 @@ func idOf(text json.RawMessage) (jsonrpc.ID, error) {
 	return jsonrpc.MakeID(v)
 }
 
-// Write sends one message by one write, from any goroutine.
-func (l *lines) Write(_ context.Context, m jsonrpc.Message) error {
+// Write sends one message by one write, from any goroutine. Who waits for others
+// to write waits no longer than ctx.
+func (l *lines) Write(ctx context.Context, m jsonrpc.Message) error {
 	text, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
 		return err
 	}
-	l.writing.Lock()
-	defer l.writing.Unlock()
+	select {
+	case l.turn <- struct{}{}: // also where ctx is over: the SDK means it
+	default:
+		select {
+		case l.turn <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	defer func() { <-l.turn }()
 	if r, ok := m.(*jsonrpc.Response); ok {
 		if text = l.gather(r.ID, text); text == nil {
 			return nil
 		}
 	}
-	_, err = l.out.Write(append(text, '\n'))
-	return err
+	return l.put(ctx, append(text, '\n'))
+}
+
+// errUnread says that a server left a message lying.
+var errUnread = errors.New("it does not read what it is sent")
+
+// put writes a line. Of one that has begun the rest must follow; one that has
+// not can still be left away, and its time is over, which is all.
+func (l *lines) put(ctx context.Context, text []byte) error {
+	if l.bound == nil {
+		_, err := l.out.Write(text)
+		return err
+	}
+	until, ends := ctx.Deadline()
+	if !ends {
+		until = time.Now().Add(l.patience)
+	}
+	if err := l.bound(until); err != nil {
+		return err
+	}
+	switch n, err := l.out.Write(text); {
+	case !errors.Is(err, os.ErrDeadlineExceeded):
+		return err
+	case n == 0 && ends:
+		return context.DeadlineExceeded
+	}
+	return errUnread
 }
 
 // gather returns what is to be sent now: nil while other answers of the same

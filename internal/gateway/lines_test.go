@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -106,6 +107,42 @@ func TestServeEndsThoughItsInputDoesNot(t *testing.T) {
 	}
 }
 
+// TestWritesEnd writes to a pipe that nobody reads.
+func TestWritesEnd(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	l := newLines(io.NopCloser(strings.NewReader("")), w, 1000)
+	l.bound, l.patience = w.SetWriteDeadline, 500*time.Millisecond
+	soon := func() context.Context {
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	message := func(n int) *jsonrpc.Request {
+		return &jsonrpc.Request{Method: "x", Params: json.RawMessage(`"` + strings.Repeat("x", n) + `"`)}
+	}
+	if err := l.Write(soon(), message(1)); err != nil {
+		t.Errorf("control: %v", err)
+	}
+	if err := l.Write(soon(), message(200_000)); !errors.Is(err, errUnread) {
+		t.Errorf("a part is written: %v", err)
+	}
+	if err := l.Write(soon(), message(1)); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errUnread) {
+		t.Errorf("nothing is written: %v", err)
+	}
+	if err := l.Write(context.Background(), message(1)); !errors.Is(err, errUnread) {
+		t.Errorf("without a limit of its own: %v", err)
+	}
+	l.turn <- struct{}{} // somebody else writes
+	if err := l.Write(soon(), message(1)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("behind somebody else: %v", err)
+	}
+}
+
 // FuzzMessage shows that what is read as a message is what the SDK reads.
 func FuzzMessage(f *testing.F) {
 	for _, seed := range []string{`{"jsonrpc":"2.0","id":1,"method":"a","params":{"b":[1]}}`, `{"jsonrpc":"2.0","id":"x","result":{}}`, `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}`, `{"jsonrpc":"2.0","method":""}`, `{"jsonrpc":"2.0","id":null,"result":1}`, `{"jsonrpc":"2.0","ID":1,"method":"a","METHOD":"b"}`, `{"jsonrpc":"2.0","id":1e400}`, `[]`, `{"jsonrpc":"2.0","id":1,"id":2,"method":"a","method":"b"}`, `{"jsonrpc":"2.0","id":1,"method":null}`} {
@@ -165,7 +202,7 @@ func TestAnswersThatNobodyWaitsFor(t *testing.T) {
 	}
 	l, _ := linesOf(text, 1000)
 	w := &wire{Connection: l, lists: map[jsonrpc.ID]bool{}, sent: map[jsonrpc.ID]*sent{}}
-	s, err := w.send("tools/call", map[string]any{"name": "x"}, "")
+	s, err := w.send(t.Context(), "tools/call", map[string]any{"name": "x"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +220,7 @@ func TestAnswersThatNobodyWaitsFor(t *testing.T) {
 	if !slices.Equal(rest, []any{int64(1099511627777), "x", int64(7)}) {
 		t.Errorf("%v went on to the SDK", rest)
 	}
-	if _, err := w.send("tools/call", map[string]any{}, ""); !errors.Is(err, errSilent) {
+	if _, err := w.send(t.Context(), "tools/call", map[string]any{}, ""); !errors.Is(err, errSilent) {
 		t.Errorf("a call after the end: %v", err)
 	}
 }

@@ -169,6 +169,17 @@ func (b *backend) reread(r *running) {
 	b.blame(r, "its lists changed and can't be read: "+err.Error())
 }
 
+// unread ends a server that does not read. Whoever notices does not wait for its
+// end; one that is only starting is ended by who starts it.
+func (b *backend) unread(w *wire) {
+	b.mu.Lock()
+	r := b.run
+	b.mu.Unlock()
+	if r != nil && r.wire == w {
+		go b.blame(r, errUnread.Error())
+	}
+}
+
 // blame ends a server for what it did.
 func (b *backend) blame(r *running, why string) {
 	b.mu.Lock()

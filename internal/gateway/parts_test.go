@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,7 +23,7 @@ import (
 func TestMeter(t *testing.T) {
 	now := time.Unix(0, 0)
 	speak := func(perSecond, seconds int) error {
-		m := newMeter(strings.NewReader(strings.Repeat("x\n", perSecond*seconds)), Limits{Messages: 100, Patience: 2 * time.Second}, func() time.Time { return now })
+		m := newMeter(strings.NewReader(strings.Repeat("{\n", perSecond*seconds)), Limits{Messages: 100, Patience: 2 * time.Second}, func() time.Time { return now })
 		m.sleep = func(d time.Duration) { now = now.Add(d / 10) } // a reader that is in a hurry
 		part := make([]byte, 2)
 		for {
@@ -43,6 +45,50 @@ func TestMeter(t *testing.T) {
 	m := newMeter(strings.NewReader("{}\n [{}]\n"), Limits{Messages: 10, Patience: time.Second}, time.Now)
 	if _, err := io.ReadAll(m); !errors.Is(err, errBatch) {
 		t.Errorf("a batch: %v", err)
+	}
+}
+
+// TestBlanksThatAreNone has something stand before a batch, and before a
+// message, that some readers skip: only JSON's blanks are.
+func TestBlanksThatAreNone(t *testing.T) {
+	const one = `{"jsonrpc":"2.0","method":"x"}`
+	read := func(line string) (n int, err error) {
+		m := newMeter(strings.NewReader(line+"\n"), Limits{Messages: 10, Patience: time.Second}, time.Now)
+		l := newLines(io.NopCloser(m), &sink{}, 1000)
+		for {
+			if _, err := l.Read(t.Context()); err != nil {
+				return n, err
+			}
+			n++
+		}
+	}
+	for _, blank := range []string{"", " ", "\t", "\r", " \t\r\n \r\n"} {
+		if n, err := read(blank + one + blank); n != 1 || !errors.Is(err, io.EOF) {
+			t.Errorf("control: a message after %q: %d, %v", blank, n, err)
+		}
+		if n, err := read(blank + "[" + one + "," + one + "]"); n != 0 || !errors.Is(err, errBatch) {
+			t.Errorf("control: a batch after %q: %d, %v", blank, n, err)
+		}
+	}
+	others := []string{"\ufeff", "\u200b", "\x00", "\x1b", "\xa0", "\x85", "x", "]", ","}
+	for r := range unicode.MaxRune {
+		if unicode.IsSpace(r) && !strings.ContainsRune(blanks, r) {
+			others = append(others, string(r))
+		}
+	}
+	if len(others) < 9+21 {
+		t.Errorf("%d are tried", len(others))
+	}
+	for _, other := range others {
+		for _, line := range []string{other + "[" + one + "," + one + "]", " " + other + one, one + "\n" + other + one} {
+			if n, err := read(line); n > strings.Count(line, "\n") || !errors.Is(err, errBegin) {
+				t.Errorf("%q: %d messages, %v", line, n, err)
+			}
+		}
+		l, _ := linesOf(other+"["+one+","+one+"]\n", 1000) // a client's are not metered
+		if m, err := l.Read(t.Context()); err == nil {
+			t.Errorf("after %q a client's batch is read: %v", other, m)
+		}
 	}
 }
 
@@ -104,7 +150,10 @@ func FuzzArguments(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"path":"/a"}`, `{"path":"/a","path":"/b"}`, `{"a":{"b":1,"b":2}}`, `[]`, `{"a":1e999}`, `{"a":"\ud800"}`, `{} {}`, `{"a":[{"b":1},{"b":1}]}`, "{\"a\":\"\xff\"}", `{"a":12345678901234567890}`} {
 		f.Add([]byte(seed))
 	}
-	b := newBackend(&Gateway{opts: Options{Now: time.Now}}, Server{Name: "a", Means: func(_, argument string) string { return argument }})
+	b := newBackend(&Gateway{opts: Options{Now: time.Now}}, Server{Name: "a", Means: func(string) map[string]string {
+		return map[string]string{ArgumentPath: ArgumentPath, ArgumentHost: ArgumentHost, ArgumentCommand: ArgumentCommand}
+	}})
+	f.Add([]byte(`{"PATH":"/a"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		args, err := arguments(text)
 		if err != nil {
@@ -120,6 +169,11 @@ func FuzzArguments(f *testing.F) {
 			if err == nil && !m.action.Valid() {
 				t.Errorf("%q means %+v", text, m.action)
 			}
+		}
+		var read struct{ Path, Host, Command any } // as a server of Go's reads it
+		_ = json.Unmarshal([]byte(printed(args)), &read)
+		if s, ok := read.Path.(string); ok && err == nil && !slices.ContainsFunc(list, func(m meant) bool { return m.action.Kind == bawn.Filesystem && strings.HasSuffix(s, m.action.Resource) }) && !strings.HasPrefix(strings.ToLower(s), "file:") {
+			t.Errorf("%q is read as the path %q, of which nothing is judged", text, s)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -59,7 +60,15 @@ func Launch(cmd *exec.Cmd) (Process, error) {
 
 func (c *command) Read(p []byte) (int, error)  { return c.out.Read(p) }
 func (c *command) Write(p []byte) (int, error) { return c.in.Write(p) }
-func (c *command) Said() string                { return c.errors.String() }
+
+func (c *command) SetWriteDeadline(t time.Time) error {
+	if in, ok := c.in.(interface{ SetWriteDeadline(time.Time) error }); ok {
+		return in.SetWriteDeadline(t)
+	}
+	return os.ErrNoDeadline
+}
+
+func (c *command) Said() string { return c.errors.String() }
 
 // Close ends the program's input, asks it to end, and kills it.
 func (c *command) Close() error {

@@ -173,7 +173,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 // serveKind is a server, in its own process.
 func serveKind(kind string) {
 	ctx := context.Background()
-	raw := map[string]func(){"flood": flood, "pages": endless, "twofold": twofold, "mute": mute, "garbage": garbage, "batch": batch, "endless-line": endlessLine}
+	raw := map[string]func(){"flood": flood, "deaf": deaf, "pages": endless, "twofold": twofold, "mute": mute, "garbage": garbage, "batch": batch, "endless-line": endlessLine}
 	if f := raw[kind]; f != nil {
 		f()
 		return

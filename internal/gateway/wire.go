@@ -59,8 +59,9 @@ type sent struct {
 // errSilent says that the connection ended before the answer.
 var errSilent = errors.New("its end of the connection is closed")
 
-// send sends a request with these parameters, and whatever the SDK adds to each.
-func (w *wire) send(method string, params map[string]any, token string) (*sent, error) {
+// send sends a request with these parameters, and whatever the SDK adds to each;
+// ctx says until when.
+func (w *wire) send(ctx context.Context, method string, params map[string]any, token string) (*sent, error) {
 	w.mu.Lock()
 	if err := w.err; err != nil {
 		w.mu.Unlock()
@@ -73,7 +74,7 @@ func (w *wire) send(method string, params map[string]any, token string) (*sent, 
 	w.sent[id] = s
 	w.mu.Unlock()
 	if err == nil {
-		err = w.request(id, method, params, meta, token)
+		err = w.request(ctx, id, method, params, meta, token)
 	}
 	if err != nil {
 		s.forget()
@@ -82,7 +83,7 @@ func (w *wire) send(method string, params map[string]any, token string) (*sent, 
 	return s, nil
 }
 
-func (w *wire) request(id jsonrpc.ID, method string, params map[string]any, meta map[string]json.RawMessage, token string) error {
+func (w *wire) request(ctx context.Context, id jsonrpc.ID, method string, params map[string]any, meta map[string]json.RawMessage, token string) error {
 	if token != "" {
 		meta = maps.Clone(meta)
 		if meta == nil {
@@ -97,7 +98,16 @@ func (w *wire) request(id jsonrpc.ID, method string, params map[string]any, meta
 	if err != nil {
 		return err
 	}
-	return w.Connection.Write(context.Background(), &jsonrpc.Request{ID: id, Method: method, Params: text})
+	return w.put(ctx, &jsonrpc.Request{ID: id, Method: method, Params: text})
+}
+
+// put writes a message. A server that has read a part of one gets no other.
+func (w *wire) put(ctx context.Context, m jsonrpc.Message) error {
+	err := w.Connection.Write(ctx, m)
+	if errors.Is(err, errUnread) {
+		w.b.unread(w)
+	}
+	return err
 }
 
 func (s *sent) forget() {
@@ -127,7 +137,7 @@ func (s *sent) giveUp(why error) {
 		return
 	}
 	go func() {
-		_ = s.w.Connection.Write(context.Background(), &jsonrpc.Request{Method: "notifications/cancelled", Params: text}) // a server that is gone needs none
+		_ = s.w.put(context.Background(), &jsonrpc.Request{Method: "notifications/cancelled", Params: text}) // a server that is gone needs none
 	}()
 }
 
@@ -139,7 +149,7 @@ func (w *wire) Write(ctx context.Context, m jsonrpc.Message) error {
 	if r, ok := m.(*jsonrpc.Request); ok && strings.HasSuffix(r.Method, "/list") {
 		w.listing(r)
 	}
-	return w.Connection.Write(ctx, m)
+	return w.put(ctx, m)
 }
 
 // listing notes a request of the SDK's for a list, and what it adds to requests.

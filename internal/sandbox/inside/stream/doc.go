@@ -10,8 +10,9 @@
 // sandbox, and its modes and size are carried along.
 //
 // Each direction of a channel has a window, so that who does not read holds up
-// nobody else, and neither end ever keeps more than that in memory. The end of
-// a command is told once everything it has written before has been written.
+// nobody else, and neither end keeps more in memory than that and what it takes to
+// hold it, however small the frames are. The end of a command is told once
+// everything it has written before has been written.
 //
 // The host's end trusts nothing that comes from the sandbox: a frame that makes
 // no sense ends the connection, and with it the sandbox.

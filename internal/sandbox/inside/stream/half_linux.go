@@ -224,9 +224,20 @@ func (s *sink) take(b []byte) error {
 	case s.failed:
 		return nil
 	}
-	s.queue, s.waiting, s.got = append(s.queue, b), s.waiting+len(b), s.got+uint64(len(b))
+	s.queueLocked(b)
+	s.waiting, s.got = s.waiting+len(b), s.got+uint64(len(b))
 	s.ringLocked()
 	return nil
+}
+
+// queueLocked puts small pieces together: each piece costs memory that no
+// window counts, and a hostile end sends single bytes.
+func (s *sink) queueLocked(b []byte) {
+	if last := len(s.queue) - 1; last >= 0 && len(s.queue[last])+len(b) <= chunk {
+		s.queue[last] = append(s.queue[last], b...)
+		return
+	}
+	s.queue = append(s.queue, b)
 }
 
 // end says that nothing follows.
@@ -294,7 +305,7 @@ func (s *sink) step() bool {
 	return true
 }
 
-// write writes a part of next, the first in the queue.
+// write writes a part of next, with which the first in the queue begins.
 func (s *sink) write(next []byte) {
 	n, err := unix.Write(s.fd, next[:min(len(next), maxWrite)])
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
@@ -305,7 +316,7 @@ func (s *sink) write(next []byte) {
 		return
 	}
 	s.mu.Lock()
-	if s.queue[0] = next[n:]; len(s.queue[0]) == 0 {
+	if s.queue[0] = s.queue[0][n:]; len(s.queue[0]) == 0 { // it may have grown meanwhile
 		s.queue = s.queue[1:]
 	}
 	s.waiting -= n

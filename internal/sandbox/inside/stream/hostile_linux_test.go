@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"os"
 	"testing"
 	"time"
@@ -108,4 +109,61 @@ func TestWhatNoSandboxMaySay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSingleBytes fills a window with frames of a byte each.
+func TestSingleBytes(t *testing.T) {
+	r, w := pipe(t)
+	fd, err := unix.FcntlInt(w.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err == nil {
+		err = unix.SetNonblock(fd, true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newSink(1, fd, func(frame) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []byte
+	put := func(n int) {
+		for range n {
+			want = append(want, byte(len(want)%251))
+			if err := s.take([]byte{want[len(want)-1]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put(window)
+	if err := s.take([]byte{1}); err == nil {
+		t.Error("control: the window takes more than it holds")
+	}
+	held := 0
+	for _, piece := range s.queue {
+		held += cap(piece) + 24
+	}
+	if len(s.queue) > window/chunk+1 || held > 2*window {
+		t.Errorf("%d bytes wait in %d pieces, which take %d", window, len(s.queue), held)
+	}
+	go s.run()
+	got := make([]byte, 0, 3*window)
+	part := make([]byte, 777)
+	for len(got) < cap(got) {
+		n, err := r.Read(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, part[:n]...)
+		s.mu.Lock()
+		room := min(window-s.waiting, cap(got)-len(want))
+		s.mu.Unlock()
+		put(room) // while others are written
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("other bytes come out")
+	}
+	if err := s.end(); err != nil {
+		t.Error(err)
+	}
+	<-s.done
 }
