@@ -364,11 +364,38 @@ func (g *guest) fetch() error {
 	if err != nil {
 		return err
 	}
-	steps, left := workcopy.Compare(a.taken, got, g.plan.rules(a.taken, a.untaken, got))
+	steps, left := workcopy.Compare(a.taken, got, g.plan.rules(a.taken, a.alsoHere(got), got))
 	done, more := workcopy.Apply(a.root, spool, steps)
 	a.report("copied the workspace back: %d changes", done)
 	a.leftOut("not copied back", append(left, more...))
 	return nil
+}
+
+// gitNames are those by which a directory becomes git's, and what git would obey
+// there.
+var gitNames = []string{"HEAD", "objects", "refs", "commondir", "config", "config.worktree", "modules", "worktrees", "hooks", "info"}
+
+// alsoHere is what is here and was not taken: of git's names also such as somebody
+// on this machine has made meanwhile beside one that comes.
+func (a *away) alsoHere(comes *workcopy.Contents) []workcopy.Left {
+	list, seen := slices.Clone(a.untaken), map[string]bool{}
+	for rel := range comes.At {
+		dir, name := path.Split(rel)
+		if seen[dir] || !slices.ContainsFunc(gitNames, func(n string) bool { return strings.EqualFold(n, name) }) {
+			continue
+		}
+		seen[dir] = true
+		for _, n := range gitNames {
+			var st unix.Stat_t
+			if _, taken := a.taken[dir+n]; taken {
+				continue
+			}
+			if err := unix.Fstatat(int(a.root.Fd()), dir+n, &st, unix.AT_SYMLINK_NOFOLLOW); !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
+				list = append(list, workcopy.Left{Path: dir + n})
+			}
+		}
+	}
+	return list
 }
 
 // spool is a file without a name.

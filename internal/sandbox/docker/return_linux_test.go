@@ -21,9 +21,9 @@ import (
 )
 
 // comesBack has a shell be the host's side of a workspace, then the guest's of a
-// copy, and brings that back; at last the host's works in it. It returns what was
+// copy, and brings that back, what the host has done meanwhile being there; at last the host's works in it. It returns what was
 // told, and whether a program of the guest's has run.
-func comesBack(t *testing.T, before, guest, victim string, hidden ...string) (left []string, ran bool) {
+func comesBack(t *testing.T, before, guest, meanwhile, victim string, hidden ...string) (left []string, ran bool) {
 	t.Helper()
 	around := t.TempDir()
 	ws, theirs, pwned := filepath.Join(around, "ws"), filepath.Join(around, "theirs"), filepath.Join(around, "pwned")
@@ -63,12 +63,14 @@ func comesBack(t *testing.T, before, guest, victim string, hidden ...string) (le
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps, list := workcopy.Compare(taken, got, p.rules(taken, untaken, got))
+	sh(ws, meanwhile)
 	root, err := os.Open(ws)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer root.Close()
+	a := &away{root: root, taken: taken, untaken: untaken}
+	steps, list := workcopy.Compare(taken, got, p.rules(taken, a.alsoHere(got), got))
 	_, more := workcopy.Apply(root, stream, steps)
 	for _, l := range append(list, more...) {
 		left = append(left, l.Path+": "+l.Why)
@@ -88,31 +90,33 @@ func TestRepositoriesThatComeBack(t *testing.T) {
 	for name, tt := range map[string]struct {
 		before, guest, victim string
 		hidden                string
+		meanwhile             string
 		told                  string // begins what was told; "" in the control
 	}{
-		"control":                   {"", `mkdir src; evil src/config; mkdir src/hooks src/info; plant src/hooks/x; echo x >src/info/attributes; mkdir src/modules`, parts + use, "", ""},
-		"a new one":                 {"", parts + `evil src/config`, use, "", "src/config: it is protected"},
-		"the workspace itself":      {"", `mkdir objects refs; echo "ref: refs/heads/main" >HEAD; evil config`, "git status; git x", "", "config: it is protected"},
-		"HEAD is a link":            {"", parts + `rm src/HEAD; ln -s refs/heads/main src/HEAD; evil src/config`, use, "", "src/config: it is protected"},
-		"HEAD alone comes":          {`mkdir -p src/objects/x src/refs; echo >src/refs/x; git config -f src/config alias.x "!touch $OUT"`, `echo "ref: refs/heads/main" >src/HEAD`, use, "", "src/HEAD: it is protected"},
-		"HEAD is there":             {`mkdir src; echo "ref: refs/heads/main" >src/HEAD`, parts + `evil src/config`, use, "", "src/config: it is protected"},
-		"refs alone come":           {`mkdir -p src/objects; echo "ref: refs/heads/main" >src/HEAD; git config -f src/config alias.x "!touch $OUT"`, `mkdir src/refs`, use, "", "src/refs: it is protected"},
-		"HEAD is hidden":            {parts, `rm src/HEAD; evil src/config`, use, "src/HEAD", "src/config: it is protected"},
-		"commondir":                 {"", `mkdir -p e/objects e/refs src; evil e/config; echo ../e >src/commondir; echo "ref: refs/heads/main" >src/HEAD`, use, "", "src/commondir: it is protected"},
-		"the host's: config":        {host, `evil x.git/config`, `cd x.git && git x`, "", "x.git/config: it is protected"},
-		"the host's: a link":        {host, `rm x.git/config; evil c; ln -s ../c x.git/config`, `cd x.git && git x`, "", "x.git/config: it is protected"},
-		"the host's: a hook":        {host, `plant x.git/hooks/pre-receive`, push, "", "x.git/hooks/pre-receive: it is protected"},
-		"the host's: hooks a link":  {host + `; rm -r x.git/hooks`, `mkdir h; plant h/pre-receive; ln -s ../h x.git/hooks`, push, "", "x.git/hooks: it is protected"},
-		"the host's: moved":         {host, `mv x.git src; evil src/config`, use, "", "src/config: it is protected"},
-		"of a .git file":            {`git init -q --separate-git-dir store .`, `evil store/config`, `git x`, "", "store/config: it is protected"},
-		"of a .git file: a new one": {"", `mkdir -p e/objects e/refs; echo "ref: refs/heads/main" >e/HEAD; evil e/config; echo "gitdir: e" >.git`, `git x`, "", "e/config: it is protected"},
+		"control":                   {"", `mkdir src; evil src/config; mkdir src/hooks src/info; plant src/hooks/x; echo x >src/info/attributes; mkdir src/modules`, parts + use, "", "", ""},
+		"a new one":                 {"", parts + `evil src/config`, use, "", "", "src/config: it is protected"},
+		"the workspace itself":      {"", `mkdir objects refs; echo "ref: refs/heads/main" >HEAD; evil config`, "git status; git x", "", "", "config: it is protected"},
+		"HEAD is a link":            {"", parts + `rm src/HEAD; ln -s refs/heads/main src/HEAD; evil src/config`, use, "", "", "src/config: it is protected"},
+		"HEAD alone comes":          {`mkdir -p src/objects/x src/refs; echo >src/refs/x; git config -f src/config alias.x "!touch $OUT"`, `echo "ref: refs/heads/main" >src/HEAD`, use, "", "", "src/HEAD: it is protected"},
+		"HEAD is there":             {`mkdir src; echo "ref: refs/heads/main" >src/HEAD`, parts + `evil src/config`, use, "", "", "src/config: it is protected"},
+		"refs alone come":           {`mkdir -p src/objects; echo "ref: refs/heads/main" >src/HEAD; git config -f src/config alias.x "!touch $OUT"`, `mkdir src/refs`, use, "", "", "src/refs: it is protected"},
+		"HEAD is hidden":            {parts, `rm src/HEAD; evil src/config`, use, "src/HEAD", "", "src/config: it is protected"},
+		"commondir":                 {"", `mkdir -p e/objects e/refs src; evil e/config; echo ../e >src/commondir; echo "ref: refs/heads/main" >src/HEAD`, use, "", "", "src/commondir: it is protected"},
+		"the host's: config":        {host, `evil x.git/config`, `cd x.git && git x`, "", "", "x.git/config: it is protected"},
+		"the host's: a link":        {host, `rm x.git/config; evil c; ln -s ../c x.git/config`, `cd x.git && git x`, "", "", "x.git/config: it is protected"},
+		"the host's: a hook":        {host, `plant x.git/hooks/pre-receive`, push, "", "", "x.git/hooks/pre-receive: it is protected"},
+		"the host's: hooks a link":  {host + `; rm -r x.git/hooks`, `mkdir h; plant h/pre-receive; ln -s ../h x.git/hooks`, push, "", "", "x.git/hooks: it is protected"},
+		"the host's: moved":         {host, `mv x.git src; evil src/config`, use, "", "", "src/config: it is protected"},
+		"of a .git file":            {`git init -q --separate-git-dir store .`, `evil store/config`, `git x`, "", "", "store/config: it is protected"},
+		"of a .git file: a new one": {"", `mkdir -p e/objects e/refs; echo "ref: refs/heads/main" >e/HEAD; evil e/config; echo "gitdir: e" >.git`, `git x`, "", "", "e/config: it is protected"},
+		"made meanwhile":            {"", `mkdir -p x.git/hooks; plant x.git/hooks/pre-receive`, push, "", host, "x.git/hooks/pre-receive: it is protected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var hidden []string
 			if tt.hidden != "" {
 				hidden = []string{tt.hidden}
 			}
-			left, ran := comesBack(t, cmp.Or(tt.before, "true"), tt.guest, tt.victim, hidden...)
+			left, ran := comesBack(t, cmp.Or(tt.before, "true"), tt.guest, cmp.Or(tt.meanwhile, "true"), tt.victim, hidden...)
 			if ran != (tt.told == "") {
 				t.Errorf("a program of the guest's has run: %v; left %q", ran, left)
 			}
@@ -126,7 +130,7 @@ func TestRepositoriesThatComeBack(t *testing.T) {
 // TestWhatGitNeedsComesBack: objects, refs and HEAD of a bare repository do.
 func TestWhatGitNeedsComesBack(t *testing.T) {
 	testenv.Need(t, "git")
-	if left, ran := comesBack(t, "git init -q -b main --bare x.git", `git clone -q x.git w && cd w && git commit -q --allow-empty -m one && git push -q origin HEAD:main && cd .. && rm -rf w && git clone -q --bare x.git y.git`, `git -C x.git rev-parse main && git -C y.git rev-parse main && touch $OUT`); !ran {
+	if left, ran := comesBack(t, "git init -q -b main --bare x.git", `git clone -q x.git w && cd w && git commit -q --allow-empty -m one && git push -q origin HEAD:main && cd .. && rm -rf w && git clone -q --bare x.git y.git`, "true", `git -C x.git rev-parse main && git -C y.git rev-parse main && touch $OUT`); !ran {
 		t.Errorf("they are no repositories; left %q", left)
 	}
 }
