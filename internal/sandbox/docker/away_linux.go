@@ -31,12 +31,30 @@ type away struct {
 	copier  string   // the container through which files are copied
 	root    *os.File // the workspace
 	taken   workcopy.Manifest
+	untaken []workcopy.Left
 	started bool // the guest has had the copy
 	gate    *gate
 }
 
-// copyIdle is how long nothing may move while files are copied.
-const copyIdle = 60 * time.Second
+// How slow a copy may be: for how long nothing may move, and how long all may take,
+// which is some time and what the bytes that have come take by a bad link. So one
+// that drips ends soon, and how long any takes follows from the limit of bytes.
+const (
+	copyIdle  = 60 * time.Second
+	copyStart = 5 * time.Minute
+	copyRate  = 64 << 10 // bytes per second
+)
+
+// A pace is those.
+type pace struct {
+	idle, start time.Duration
+	rate        int64
+}
+
+// most is how long n bytes may take.
+func (p pace) most(n int64) time.Duration {
+	return p.start + time.Duration(float64(n)/float64(p.rate)*float64(time.Second))
+}
 
 // takeAway makes what the session has on the engine's machine, and copies there
 // what it needs.
@@ -89,17 +107,14 @@ func (g *guest) openWorkspace() error {
 	return nil
 }
 
-// send has the engine unpack what pack writes. It may take as long as something
-// moves.
+// send has the engine unpack what pack writes. It may take as long as enough moves.
 func (g *guest) send(parent context.Context, what string, pack func(*tar.Writer) error) error {
-	ctx, cancel := context.WithCancel(parent)
-	defer cancel()
-	idle := time.AfterFunc(copyIdle, cancel)
-	defer idle.Stop()
+	ctx, watch := g.engine.pace.watch(parent)
+	defer watch.stop()
 	r, w := io.Pipe()
 	packed := make(chan error, 1)
 	go func() {
-		to := tar.NewWriter(moving{w, idle})
+		to := tar.NewWriter(io.MultiWriter(watch, w))
 		err := pack(to)
 		if err == nil {
 			err = to.Close()
@@ -119,23 +134,46 @@ func (g *guest) send(parent context.Context, what string, pack func(*tar.Writer)
 	return perr
 }
 
-// stalled says that nothing has moved, where that is why.
+// stalled says that too little has moved, where that is why.
 func stalled(ctx, parent context.Context, err error) error {
 	if ctx.Err() != nil && parent.Err() == nil {
-		return fmt.Errorf("nothing has moved for %v: %w", copyIdle, context.DeadlineExceeded)
+		return fmt.Errorf("%w: %w", context.Cause(ctx), context.DeadlineExceeded)
 	}
 	return err
 }
 
-// moving is a writer that puts the end of patience off.
-type moving struct {
-	io.Writer
-	idle *time.Timer
+// A watch ends a copy that is too slow. It is written what moves.
+type watch struct {
+	pace
+	began  time.Time
+	n      int64
+	timer  *time.Timer
+	cancel context.CancelCauseFunc
 }
 
-func (m moving) Write(b []byte) (int, error) {
-	m.idle.Reset(copyIdle)
-	return m.Writer.Write(b)
+// watch begins one.
+func (p pace) watch(parent context.Context) (context.Context, *watch) {
+	ctx, cancel := context.WithCancelCause(parent)
+	w := &watch{pace: p, began: time.Now(), cancel: cancel}
+	w.timer = time.AfterFunc(p.idle, func() { cancel(fmt.Errorf("nothing has moved for %v", p.idle)) })
+	return ctx, w
+}
+
+// Write puts the end of patience off.
+func (w *watch) Write(b []byte) (int, error) {
+	w.n += int64(len(b))
+	if took := time.Since(w.began); took > w.most(w.n) {
+		err := fmt.Errorf("%d KiB in %v are too few", w.n>>10, took.Round(time.Second))
+		w.cancel(err)
+		return 0, err
+	}
+	w.timer.Reset(w.idle)
+	return len(b), nil
+}
+
+func (w *watch) stop() {
+	w.timer.Stop()
+	w.cancel(nil)
 }
 
 // packOwn writes what the guest finds below /run/bawn.
@@ -216,14 +254,14 @@ const maxOwn = 64 << 20
 func (g *guest) packWorkspace(to *tar.Writer) error {
 	l, r := g.plan.layout, g.plan.Remote
 	p := &workcopy.Packer{
-		To: to, Prefix: copyWorkspace, UID: l.uid, GID: l.gid, Rules: g.plan.rules(), Limits: r.limits(),
+		To: to, Prefix: copyWorkspace, UID: l.uid, GID: l.gid, Rules: workcopy.Rules{Hidden: r.Hidden}, Limits: r.limits(),
 		Progress: func(n int64) { g.away.report("copying the workspace to the engine: %d MiB so far", n>>20) },
 	}
 	taken, left, err := p.Pack(g.away.root)
 	if err != nil {
 		return err
 	}
-	g.away.taken = taken
+	g.away.taken, g.away.untaken = taken, left
 	var bytes int64
 	for _, e := range taken {
 		bytes += e.Size
@@ -326,11 +364,38 @@ func (g *guest) fetch() error {
 	if err != nil {
 		return err
 	}
-	steps, left := workcopy.Compare(a.taken, got, g.plan.rules())
+	steps, left := workcopy.Compare(a.taken, got, g.plan.rules(a.taken, a.alsoHere(got), got))
 	done, more := workcopy.Apply(a.root, spool, steps)
 	a.report("copied the workspace back: %d changes", done)
 	a.leftOut("not copied back", append(left, more...))
 	return nil
+}
+
+// gitNames are those by which a directory becomes git's, and what git would obey
+// there.
+var gitNames = []string{"HEAD", "objects", "refs", "commondir", "config", "config.worktree", "modules", "worktrees", "hooks", "info"}
+
+// alsoHere is what is here and was not taken: of git's names also such as somebody
+// on this machine has made meanwhile beside one that comes.
+func (a *away) alsoHere(comes *workcopy.Contents) []workcopy.Left {
+	list, seen := slices.Clone(a.untaken), map[string]bool{}
+	for rel := range comes.At {
+		dir, name := path.Split(rel)
+		if seen[dir] || !slices.ContainsFunc(gitNames, func(n string) bool { return strings.EqualFold(n, name) }) {
+			continue
+		}
+		seen[dir] = true
+		for _, n := range gitNames {
+			var st unix.Stat_t
+			if _, taken := a.taken[dir+n]; taken {
+				continue
+			}
+			if err := unix.Fstatat(int(a.root.Fd()), dir+n, &st, unix.AT_SYMLINK_NOFOLLOW); !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
+				list = append(list, workcopy.Left{Path: dir + n})
+			}
+		}
+	}
+	return list
 }
 
 // spool is a file without a name.
@@ -353,10 +418,8 @@ const perEntry = 2 << 10
 // receive copies what the engine has packed, no more than the limits allow.
 func (g *guest) receive(spool *os.File) (int64, error) {
 	const what = "copy the workspace back"
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	idle := time.AfterFunc(copyIdle, cancel)
-	defer idle.Stop()
+	ctx, watch := g.engine.pace.watch(context.Background())
+	defer watch.stop()
 	res, err := g.engine.client.CopyFromContainer(ctx, g.away.copier, client.CopyFromContainerOptions{SourcePath: path.Join(copyPlace, copyWorkspace)})
 	if err != nil {
 		return 0, g.engine.failed(what, stalled(ctx, context.Background(), err))
@@ -364,7 +427,7 @@ func (g *guest) receive(spool *os.File) (int64, error) {
 	defer res.Content.Close()
 	l := g.plan.Remote.limits()
 	most := l.Bytes + int64(l.Entries)*perEntry
-	n, err := io.Copy(moving{spool, idle}, io.LimitReader(res.Content, most+1))
+	n, err := io.Copy(io.MultiWriter(watch, spool), io.LimitReader(res.Content, most+1))
 	if err != nil {
 		return 0, g.engine.failed(what, stalled(ctx, context.Background(), err))
 	}

@@ -52,6 +52,7 @@ type engine struct {
 	client *client.Client
 	life   time.Duration // of most calls; createTime and callTime in earnest
 	slow   time.Duration // of those that create and start
+	pace   pace          // of copies
 }
 
 // connect prepares a connection; nothing is sent yet.
@@ -68,7 +69,7 @@ func connect(host string, o Options) (*engine, error) {
 	if err != nil {
 		return nil, &OptionError{"host", host, err.Error(), ""}
 	}
-	return &engine{host: host, client: c, life: callTime, slow: createTime}, nil
+	return &engine{host: host, client: c, life: callTime, slow: createTime, pace: pace{copyIdle, copyStart, copyRate}}, nil
 }
 
 // call bounds one call and says what did not happen.

@@ -228,7 +228,7 @@ func remoteByName(t *testing.T, f *far) {
 
 // remoteReturn has a guest do its worst to its copy.
 func remoteReturn(t *testing.T, f *far) {
-	before := map[string]string{"a": "1", "b": "2", "gone": "3", ".git/config": "host's", ".git/HEAD": "ref: refs/heads/main", ".git/hooks/pre-commit.sample": "s", "secret/key": "hidden", "kept/x": "host's", ".vscode/tasks.json": "host's"}
+	before := map[string]string{"a": "1", "b": "2", "gone": "3", ".git/config": "host's", ".git/HEAD": "ref: refs/heads/main", ".git/hooks/pre-commit.sample": "s", "secret/key": "hidden", "kept/x": "host's", ".vscode/tasks.json": "host's", "bare.git/HEAD": "x", "bare.git/config": "host's", "bare.git/objects/x": "x", "bare.git/refs/x": "x", "bare.git/hooks/a.sample": "x"}
 	req := f.request(t, before)
 	iso := &req.Session.Isolation
 	iso.Mounts = append(iso.Mounts, bawn.Mount{Path: filepath.Join(req.Dir, "secret"), Access: bawn.Hidden, Why: "--deny"}, bawn.Mount{Path: filepath.Join(req.Dir, "kept"), Access: bawn.ReadOnly, Why: "--ro"})
@@ -239,7 +239,9 @@ func remoteReturn(t *testing.T, f *far) {
 	echo evil >.git/config; mkdir -p .git/hooks; echo evil >.git/hooks/pre-commit; chmod 755 .git/hooks/pre-commit; mkdir -p .git/refs/heads; echo sha >.git/refs/heads/main
 	echo evil >.envrc; rm -r .vscode; mkdir .vscode; echo evil >.vscode/tasks.json; mkdir -p .claude; echo evil >.claude/settings.json; echo evil >kept/x
 	mkdir secret; echo evil >secret/key; ln -s /etc/passwd out; ln -s ../../../etc up; ln -s .git/hooks sly; mkfifo pipe; mkdir -p .bawn; echo evil >.bawn/config.toml
-	mkdir sub; echo evil >sub/.mcp.json; echo done`
+	mkdir sub; echo evil >sub/.mcp.json
+	mkdir -p src/objects src/refs src/hooks plain/hooks; echo ref >src/HEAD; echo evil >src/config; echo evil >src/hooks/pre-commit; echo fine >plain/config; echo fine >plain/hooks/x
+	echo evil >bare.git/config; echo evil >bare.git/hooks/update; echo other >bare.git/HEAD; ln -s . self; ln -s self/secret/key alias; echo done`
 	if out, status := run(t, g, text); strings.TrimSpace(out) != "done" {
 		t.Fatalf("%q (%d)", out, status)
 	}
@@ -249,6 +251,8 @@ func remoteReturn(t *testing.T, f *far) {
 	want := map[string]string{
 		"a": "1", "b": "two\n", "new": "new\n", "hard": "new\n", "d/e/f": "deep\n", "d/ok": "->../b", ".git/config": "host's", ".git/HEAD": "ref: refs/heads/main", ".git/hooks/pre-commit.sample": "s",
 		".git/refs/heads/main": "sha\n", "secret/key": "hidden", "kept/x": "host's", ".vscode/tasks.json": "host's",
+		"src/HEAD": "ref\n", "plain/config": "fine\n", "plain/hooks/x": "fine\n", "self": "->.",
+		"bare.git/HEAD": "other\n", "bare.git/config": "host's", "bare.git/objects/x": "x", "bare.git/refs/x": "x", "bare.git/hooks/a.sample": "x",
 	}
 	if diff := cmp.Diff(want, filesOf(t, req.Dir)); diff != "" {
 		t.Errorf("the workspace (-want +got):\n%s", diff)
@@ -256,7 +260,7 @@ func remoteReturn(t *testing.T, f *far) {
 	if fi, err := os.Stat(filepath.Join(req.Dir, "b")); err != nil || fi.Mode() != 0o755 {
 		t.Errorf("b: %v, %v; want no set-id bits", fi, err)
 	}
-	for _, line := range []string{"not copied back: .envrc: it is protected", "not copied back: .git/config: it is protected", "not copied back: sub/.mcp.json: it is protected", "not copied back: out: it is a link out", "not copied back: pipe: it is a device or a pipe", "copied the workspace back"} {
+	for _, line := range []string{"not copied back: .envrc: it is protected", "not copied back: .git/config: it is protected", "not copied back: sub/.mcp.json: it is protected", "not copied back: out: it is a link out", "not copied back: pipe: it is a device or a pipe", "not copied back: src/config: it is protected", "not copied back: bare.git/hooks/update: it is protected", "not copied back: alias: it leads to what is not", "copied the workspace back"} {
 		if !strings.Contains(f.said.String(), line) {
 			t.Errorf("%q was not told; but:\n%s", line, f.said)
 		}

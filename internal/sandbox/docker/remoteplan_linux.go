@@ -36,14 +36,28 @@ func (p *Plan) copier() *Plan {
 }
 
 // rules are those by which a workspace comes back: of the plan's places, as a
-// supervisor would have ruled on them.
-func (p *Plan) rules() workcopy.Rules {
+// supervisor would have ruled on them. The warden knows all that is here, taken or
+// not, and all that comes.
+func (p *Plan) rules(here workcopy.Manifest, untaken []workcopy.Left, comes *workcopy.Contents) workcopy.Rules {
 	w := native.NewWarden(p.Inside)
+	at := func(rel string) string { return path.Join(p.layout.guest, rel) }
+	for rel, e := range here {
+		w.Holds(at(rel), e.Kind == workcopy.Dir, true)
+	}
+	for _, rel := range p.Remote.Hidden {
+		w.Holds(at(rel), false, true)
+	}
+	for _, l := range untaken {
+		w.Holds(at(l.Path), false, true)
+	}
+	for rel, e := range comes.At {
+		w.Holds(at(rel), e.Kind == workcopy.Dir, false)
+	}
 	change := map[workcopy.Change]native.Change{workcopy.Put: native.ChangePut, workcopy.Make: native.ChangeMake, workcopy.PutLink: native.ChangeLink, workcopy.Remove: native.ChangeRemove}
 	return workcopy.Rules{
 		Hidden: p.Remote.Hidden, Kept: p.Remote.Kept,
 		Refuses: func(c workcopy.Change, rel string, isDir bool) string {
-			return w.Refuses(change[c], path.Join(p.layout.guest, rel), isDir)
+			return w.Refuses(change[c], at(rel), isDir)
 		},
 	}
 }

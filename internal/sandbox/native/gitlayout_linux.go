@@ -31,21 +31,6 @@ const (
 	layoutUnknown // it can't be looked at, if only for a moment
 )
 
-// gitNames are the names below a git directory that are ruled on.
-var gitNames = map[string]bool{
-	"hooks": true, "config": true, "config.lock": true, freshConfig: true, "config.worktree": true, "config.worktree.lock": true,
-	"commondir": true, "info": true, "modules": true, "worktrees": true, "head": true, "objects": true, "refs": true, "logs": true,
-}
-
-// gitInner are directories of a git directory below which names are ruled on
-// by that directory alone.
-var gitInner = map[string]bool{"hooks": true, "modules": true, "worktrees": true}
-
-// gitBranches are directories of a git directory whose entries bear the names
-// of branches: there is a HEAD in refs/remotes/origin, and a branch may be
-// called config. Below them it takes more than a HEAD to be a git directory.
-var gitBranches = map[string]bool{"refs": true, "logs": true}
-
 // rule rules on a name by its spelling, and then by where it lies: bare
 // repositories, the directories that a .git file points at, and whatever else
 // git would take for a git directory.

@@ -209,6 +209,21 @@ var gitData = map[string]bool{"objects": true, "refs": true, "logs": true, "lfs"
 // or obeys.
 var gitStructure = map[string]bool{"hooks": true, "info": true, "modules": true, "worktrees": true}
 
+// gitNames are the names below a git directory that are ruled on.
+var gitNames = map[string]bool{
+	"hooks": true, "config": true, "config.lock": true, freshConfig: true, "config.worktree": true, "config.worktree.lock": true,
+	"commondir": true, "info": true, "modules": true, "worktrees": true, "head": true, "objects": true, "refs": true, "logs": true,
+}
+
+// gitInner are directories of a git directory below which names are ruled on
+// by that directory alone.
+var gitInner = map[string]bool{"hooks": true, "modules": true, "worktrees": true}
+
+// gitBranches are directories of a git directory whose entries bear the names
+// of branches: there is a HEAD in refs/remotes/origin, and a branch may be
+// called config. Below them it takes more than a HEAD to be a git directory.
+var gitBranches = map[string]bool{"refs": true, "logs": true}
+
 // gitRule rules on a path below a directory called .git; rest is empty for
 // .git itself. Git must keep working: it may write what is data, and never
 // what the next git command on the host would execute or obey.

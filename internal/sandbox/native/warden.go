@@ -17,13 +17,16 @@ const (
 // A Warden rules on names as the supervisor of a session does while it lives. What
 // a supervisor would carry out itself, such as git's own configuration of a new
 // repository, a warden refuses.
-type Warden struct{ names *protector }
+type Warden struct {
+	names *protector
+	dirs  map[string]gitDir // by folded path
+}
 
 // NewWarden is the warden of a plan's places, by the paths that the plan has.
 func NewWarden(plan *Plan) *Warden {
 	names := newProtector(plan.Protected, plan.ExtraNames)
 	names.absent, names.targets, names.guarded, names.owned = plan.Absent, plan.Targets, plan.Guarded, plan.Owned
-	return &Warden{names}
+	return &Warden{names, map[string]gitDir{}}
 }
 
 // Refuses returns the name of the rule that refuses a change of abs, an absolute
@@ -37,7 +40,7 @@ func (w *Warden) Refuses(c Change, abs string, isDir bool) string {
 	if rel, ok := w.names.relative(abs); ok && c == ChangeLink && slices.Contains(w.names.parts(rel), ".git") {
 		return "protected:.git" // whose entries are files and directories, wherever git follows links
 	}
-	return ""
+	return w.byLayout(c, abs, isDir)
 }
 
 // operationsOf are what a change is made of.

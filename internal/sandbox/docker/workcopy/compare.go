@@ -1,6 +1,7 @@
 package workcopy
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -17,7 +18,8 @@ type Step struct {
 // Compare says what a guest has changed, in an order in which it can be carried
 // out, and what of that is left as it is.
 func Compare(taken Manifest, got *Contents, r Rules) (steps []Step, left []Left) {
-	c := &comparison{taken: taken, got: got, rules: r}
+	c := &comparison{taken: taken, got: got, rules: r, links: linksOf(taken, got), astray: map[string]string{}}
+	c.detours()
 	c.removed()
 	for _, rel := range got.Order {
 		c.returned(rel)
@@ -29,8 +31,12 @@ type comparison struct {
 	taken Manifest
 	got   *Contents
 	rules Rules
+	links map[string]way
 	steps []Step
 	left  []Left
+	// astray are links that come, in small letters, with which one of the host's
+	// would lead to what is not the session's, and why they don't come back.
+	astray map[string]string
 }
 
 // removed finds what is gone, or is another kind of thing now, deepest first.
@@ -87,40 +93,37 @@ func (c *comparison) add(s Step, isDir bool) {
 }
 
 // leads says why a link may not be brought back, or "". It must lead up first
-// and then down, through no other link that leaves the workspace, to nothing that
-// is closed: then it stays inside, whatever its parts are links to.
+// and then down: then it stays inside, whatever its parts become. And wherever it
+// leads through other links, there and here, must be the session's.
 func (c *comparison) leads(rel, to string) string {
-	const out = "it is a link out of the workspace"
 	if path.IsAbs(to) || strings.ContainsRune(to, '\\') {
-		return out
+		return leadsOut
 	}
-	dir, rest := path.Dir(rel), to
+	rest := to
 	for rest == ".." || strings.HasPrefix(rest, "../") {
-		if dir == "." {
-			return out
-		}
-		dir, rest = path.Dir(dir), strings.TrimPrefix(strings.TrimPrefix(rest, ".."), "/")
+		rest = strings.TrimPrefix(strings.TrimPrefix(rest, ".."), "/")
 	}
 	if slices.Contains(strings.Split(rest, "/"), "..") {
-		return out
+		return leadsOut
 	}
-	at := path.Join(dir, rest)
+	at := path.Join(path.Dir(rel), to)
+	if at == ".." || strings.HasPrefix(at, "../") {
+		return leadsOut
+	}
+	end, _, why := c.follow(rel, to, false)
+	if why != "" {
+		return why
+	}
+	return cmp.Or(c.foreign(at), c.foreign(end), c.astray[strings.ToLower(rel)])
+}
+
+// foreign says why a link may not lead to a place, or "".
+func (c *comparison) foreign(at string) string {
 	if at == "." {
 		return ""
-	}
-	for part := at; part != "."; part = path.Dir(part) {
-		if was := c.taken[part]; was.Kind == Link && !c.inside(part, was.To) {
-			return out
-		}
 	}
 	if why := c.rules.closed(Put, at, false); why != "" {
 		return "it leads to what is not the session's: " + why
 	}
 	return ""
-}
-
-// inside reports whether a link that was there before stays in the workspace by
-// its own words.
-func (c *comparison) inside(rel, to string) bool {
-	return !path.IsAbs(to) && !strings.HasPrefix(path.Join(path.Dir(rel), to)+"/", "../")
 }

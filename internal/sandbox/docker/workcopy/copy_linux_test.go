@@ -288,6 +288,55 @@ func TestDetour(t *testing.T) {
 	}
 }
 
+// TestAliases: a link does not come back that leads to what is not the session's
+// through others, of the host's or such as come with it. The controls lead through
+// some to what is the session's.
+func TestAliases(t *testing.T) {
+	before := map[string]string{"secret/key": "1", "a/f": "1", "a/b/": "", "p/q/": "", "here": "->a", "current": "->a", "hostw": "->secret", "hostx": "->w/secret/key", "a/far": "->../p/q/../../a/f", "hosty": "->current/key"}
+	for name, tt := range map[string]struct {
+		after map[string]string
+		left  string // begins what is told; "" where all comes back
+	}{
+		"control: one of the host's":      {map[string]string{"x": "->here/f"}, ""},
+		"control: one that comes":         {map[string]string{"w": "->a", "x": "->w/f", "y": "->x"}, ""},
+		"control: upwards":                {map[string]string{"a/b/up": "->../..", "x": "->a/b/up/a/f"}, ""},
+		"control: to the top":             {map[string]string{"p/w": "->..", "x": "->p/w/a"}, ""},
+		"one that comes":                  {map[string]string{"v": "->.", "x": "->v/secret/key"}, "x: it leads to what is not the session's: it is hidden"},
+		"in capital letters":              {map[string]string{"v": "->.", "x": "->V/secret/key"}, "x: it leads to what is not"},
+		"upwards":                         {map[string]string{"a/b/up": "->../..", "x": "->a/b/up/secret"}, "x: it leads to what is not"},
+		"a chain":                         {map[string]string{"v": "->a/..", "u": "->.", "t": "->u/u", "x": "->t/secret"}, "v: it is a link out|x: it leads to what is not"},
+		"one of the host's":               {map[string]string{"x": "->hostw/key"}, "x: it leads to what is not"},
+		"to a protected name":             {map[string]string{"v": "->.", "x": "->v/.envrc"}, "x: it leads to what is not the session's: it is protected"},
+		"to a directory by another name":  {map[string]string{"u": "->.", "x": "->u/secret"}, "x: it leads to what is not"},
+		"a circle":                        {map[string]string{"v": "->u", "u": "->v", "x": "->u/y"}, "u: it leads through too many|v: it leads through too many|x: it leads through too many"},
+		"one that was changed":            {map[string]string{"current": "->p", "x": "->current/f"}, "x: it leads through a link that was changed"},
+		"on the way of one of the host's": {map[string]string{"w": "->."}, "w: with it, of \"hostx\": it leads to what is not"},
+		"in its way":                      {map[string]string{"current": "->hostw"}, "current: it leads to what is not"},
+		"out with one of the host's":      {map[string]string{"p/q": "->.."}, "p/q: with it, of \"a/far\": it is a link out"},
+	} {
+		ws, guest := workspace(t, before), workspace(t, before)
+		r := Rules{Hidden: []string{"secret"}, Refuses: func(_ Change, rel string, _ bool) string {
+			return map[bool]string{true: "protected"}[filepath.Base(rel) == ".envrc"]
+		}}
+		m, _, _ := taken(t, ws, r)
+		for name, text := range tt.after {
+			if err := os.RemoveAll(filepath.Join(guest, name)); err != nil {
+				t.Fatal(err)
+			}
+			fill(t, guest, name, text)
+		}
+		_, back, _ := taken(t, guest, r)
+		left := returns(t, ws, m, back, r)
+		var want []string
+		if tt.left != "" {
+			want = strings.Split(tt.left, "|")
+		}
+		if !slices.EqualFunc(left, want, strings.HasPrefix) {
+			t.Errorf("%s: left %q; want %q", name, left, want)
+		}
+	}
+}
+
 // TestHardLinksAndModes: other names of a file come back as files, without
 // set-id bits.
 func TestHardLinksAndModes(t *testing.T) {

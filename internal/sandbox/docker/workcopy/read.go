@@ -185,7 +185,7 @@ func (c *reader) entry(h *tar.Header) (Returned, error) {
 		if !ok || other.Kind != File {
 			return r, refuse("%q is another name of %q, which is no file before it", h.Name, h.Linkname)
 		}
-		return other, nil
+		return other, c.count(other.Size) // it becomes a file of its own
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
 		r.odd = "it is a device or a pipe"
 	default:
@@ -197,11 +197,20 @@ func (c *reader) entry(h *tar.Header) (Returned, error) {
 	return r, nil
 }
 
+// count refuses more bytes, as they will be written, than the limits allow.
+func (c *reader) count(size int64) error {
+	if size < 0 || size > c.limits.Bytes-c.bytes {
+		return refuse("more than %d MiB", c.limits.Bytes>>20)
+	}
+	c.bytes += size
+	return nil
+}
+
 // file reads a file's bytes.
 func (c *reader) file(h *tar.Header, r Returned) (Returned, error) {
 	r.Kind, r.Size, r.Offset = File, h.Size, c.in.n
-	if c.bytes += h.Size; h.Size < 0 || c.bytes > c.limits.Bytes {
-		return r, refuse("more than %d MiB", c.limits.Bytes>>20)
+	if err := c.count(h.Size); err != nil {
+		return r, err
 	}
 	sum := sha256.New()
 	n, err := io.Copy(sum, c.tar)

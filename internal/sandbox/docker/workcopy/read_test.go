@@ -136,6 +136,17 @@ func TestLimitsOfStreams(t *testing.T) {
 	}
 }
 
+// TestLimitsOfOtherNames: each other name of a file becomes a file, so its bytes
+// count again.
+func TestLimitsOfOtherNames(t *testing.T) {
+	b := stream(t, file("w/a"), hard("w/b", "w/a"), hard("w/c", "w/a"))
+	for bytes, ok := range map[int64]bool{33: true, 32: false, 11: false} {
+		if c, err := Read(strings.NewReader(string(b)), int64(len(b)), "w", Limits{Bytes: bytes, Entries: 9}); (err == nil) != ok {
+			t.Errorf("%d bytes: %v, %v; want it to be read: %v", bytes, c, err, ok)
+		}
+	}
+}
+
 // TestModes: nothing but permissions is taken of a mode.
 func TestModes(t *testing.T) {
 	h := file("w/f")
