@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -12,6 +13,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/egress/mitm"
 	"github.com/bawn-dev/bawn/internal/policy"
 )
+
+// maxPacks is how many packs of pushes a session has looked at at a time: each
+// may take 64 MiB of memory and a GiB of a file.
+const maxPacks = 4
 
 // gitRules are the git entries that speak of a host.
 func (s *session) gitRules(host string, port uint16) (rules []git.Rule) {
@@ -34,14 +39,27 @@ func (r *requests) decideGit(ctx context.Context, req mitm.Request) (bawn.Decisi
 		return bawn.Decision{}, false
 	}
 	var op git.Operation
+	inspector := s.inspector
+	inspector.Early = hopeless(rules)
 	err := req.Inspect(func(in *http.Request) (err error) {
-		op, err = s.inspector.HTTP(in)
+		op, err = inspector.HTTP(in)
 		return err
 	})
 	if err == nil && op.Kind == git.None {
 		return bawn.Decision{}, false
 	}
 	return s.checkGit(ctx, resource(req, "/"+op.Repo+".git"), op, err, rules), true
+}
+
+// hopeless refuses a push that no rule allows, whatever its pack shows: nothing
+// of that is read.
+func hopeless(rules []git.Rule) func(git.Operation) error {
+	return func(op git.Operation) error {
+		if ok, why := git.Allow(op, rules); !ok {
+			return errors.New(why)
+		}
+		return nil
+	}
 }
 
 // checkGit puts what git would do to the guard. A request that could not be

@@ -185,3 +185,17 @@ func TestRefusalsOfTheAgentAreBounded(t *testing.T) {
 		t.Errorf("%d events of 1,000 refusals, %v", n, err)
 	}
 }
+
+// TestHopelessPushIsNotRead: of a push that no entry could allow the pack is not
+// waited for, whatever it would show; TestPushArrivesAsJudged has one that is.
+func TestHopelessPushIsNotRead(t *testing.T) {
+	line := strings.Repeat("a", 40) + " " + strings.Repeat("b", 40) + " refs/heads/x\x00report-status"
+	begun := fmt.Sprintf("%04x%s0000PACK", len(line)+4, line)
+	begun = fmt.Sprintf("%x\r\n%s\r\n", len(begun), begun) // more chunks would follow
+	for _, entry := range []string{"forge.example fetch", "forge.example push team/other refs/heads/x", "forge.example push team/app refs/heads/y"} {
+		a := newSite(t, bawn.Egress{Git: []string{entry}})
+		if status, _ := a.ask("POST", "/team/app.git/git-receive-pack", begun, receivePack, "Transfer-Encoding: chunked"); status != http.StatusForbidden {
+			t.Errorf("%s: %d", entry, status)
+		}
+	}
+}

@@ -84,7 +84,7 @@ func now() time.Time { return time.Now() }
 // for it: then it can be planned. fill and arm make the rest. What it opened is
 // closed by close, also after an error.
 func newSession(ctx context.Context, c egress.Config, env environ, send func(egress.Message) error) (*session, error) {
-	s := &session{inspector: git.Inspector{Graph: &git.Graph{}}, config: c, env: env, names: names.New(), asks: newAsks(send, now)}
+	s := &session{inspector: git.Inspector{Graph: &git.Graph{}, Packs: make(chan struct{}, maxPacks)}, config: c, env: env, names: names.New(), asks: newAsks(send, now)}
 	s.tell = func(n egress.Denial) { _ = send(egress.Message{Denial: &n}) } // bawn is gone, and the human with it
 	s.event = bawn.Event{Session: c.Session, Parent: c.Parent, Agent: c.Agent, Dir: c.Dir, Provider: c.Provider, Mode: c.Mode}
 	if c.Zone != "" {

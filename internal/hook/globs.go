@@ -1,8 +1,8 @@
 package hook
 
 import (
-	"encoding/json"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 )
 
 // Limits bound what a push may make us hold. Zero fields stand for the
@@ -58,6 +59,26 @@ type Inspector struct {
 	// [Allow] refuses even so needs no proof. Its error ends the inspection and
 	// is returned as it is; no error permits nothing.
 	Early func(Operation) error
+
+	// Packs has room for the packs that are looked at at a time, over all
+	// copies of an Inspector; what comes in addition is refused. Nil is no bound.
+	Packs chan struct{}
+}
+
+// errPacks says that too many packs are looked at.
+var errPacks = errors.New("several pushes of this session are looked at already; push one after the other")
+
+// room takes a place in Packs. free gives it back, once.
+func (in Inspector) room() (free func(), err error) {
+	if in.Packs == nil {
+		return func() {}, nil
+	}
+	select {
+	case in.Packs <- struct{}{}:
+		return sync.OnceFunc(func() { <-in.Packs }), nil
+	default:
+		return nil, errPacks
+	}
 }
 
 // Push reads what a client of receive-pack sends: commands, push options and
@@ -104,7 +125,11 @@ func hopeful(op Operation) Operation {
 
 // withPack proves what needs a proof and puts the stream together again.
 func (in Inspector) withPack(op Operation, head *commands, kept *bytes.Buffer, r io.Reader, limits Limits) (Operation, io.ReadCloser, error) {
-	held := &spool{dir: in.Dir, max: limits.Spool}
+	free, err := in.room()
+	if err != nil {
+		return op, nil, err
+	}
+	held := &spool{dir: in.Dir, max: limits.Spool, free: free}
 	if err := in.prove(op.Updates, head, r, held, limits); err != nil {
 		return op, nil, errors.Join(err, held.Close())
 	}

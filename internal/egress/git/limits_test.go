@@ -133,6 +133,41 @@ func TestEarly(t *testing.T) {
 	}
 }
 
+// TestPacksAtATime: packs that wait to be sent, or to go on, take the room of
+// others, until they are closed or fail.
+func TestPacksAtATime(t *testing.T) {
+	in := Inspector{Packs: make(chan struct{}, 2)}
+	push := func() (io.Closer, error) {
+		_, again, err := in.Push(Operation{Repo: "r"}, strings.NewReader(pkt(goodHead, "")+packOf()))
+		return again, err
+	}
+	var open []io.Closer
+	for range 2 {
+		c, err := push()
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, c)
+	}
+	if _, err := push(); !errors.Is(err, errPacks) {
+		t.Errorf("the third: %v", err)
+	}
+	for _, c := range open {
+		c.Close()
+		c.Close()
+	}
+	for range 3 { // what fails gives its room back
+		if _, _, err := in.Push(Operation{Repo: "r"}, strings.NewReader(pkt(goodHead, "")+"PACKxxxx")); err == nil || errors.Is(err, errPacks) {
+			t.Errorf("a bad pack: %v", err)
+		}
+	}
+	c, err := push()
+	if err != nil {
+		t.Fatalf("after the others: %v", err)
+	}
+	c.Close()
+}
+
 type failing struct{ t *testing.T }
 
 func (f failing) Read([]byte) (int, error) {

@@ -21,6 +21,7 @@ type spool struct {
 	size int64
 	mem  []byte
 	file *os.File
+	free func() // what else is given back with it
 }
 
 // Write appends p, or fails with errSpoolFull.
@@ -77,6 +78,9 @@ func (s *spool) ReadAt(p []byte, off int64) (int, error) {
 
 // Close gives memory and file back.
 func (s *spool) Close() error {
+	if s.free != nil {
+		defer s.free()
+	}
 	s.mem = nil
 	if s.file == nil {
 		return nil
