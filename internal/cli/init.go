@@ -53,7 +53,7 @@ With --check the exit code is 0 if all is in place, and 1 if not.`,
 	flags.BoolVar(&f.dryRun, "dry-run", false, "write nothing; show what would be written")
 	flags.BoolVar(&f.yes, "yes", false, "write without asking")
 	flags.BoolVar(&f.asJSON, "json", false, "write JSON; asks nothing, so with --yes, --dry-run or --check")
-	_ = c.RegisterFlagCompletionFunc("agent", cobra.FixedCompletions(agents.Names(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("agent", cobra.FixedCompletions(hookable(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	return c
 }
 
@@ -89,6 +89,10 @@ func runInit(e *Env, f initFlags) error {
 	if where := inside(e); where != "" {
 		return &Error{Code: ExitDenied, Err: fmt.Errorf("this is a guest, in %s: agents' settings are changed from outside", where), Hint: "ask the human to run \"bawn init\""}
 	}
+	named, err := f.named()
+	if err != nil {
+		return err
+	}
 	if err := f.fit(e); err != nil {
 		return err
 	}
@@ -96,7 +100,7 @@ func runInit(e *Env, f initFlags) error {
 	if err != nil {
 		return err
 	}
-	who, err := f.chosen(s)
+	who, err := f.chosen(s, named)
 	if err != nil {
 		return err
 	}
@@ -167,21 +171,39 @@ func ownPath(e *Env, project string) (string, error) {
 	return own, nil
 }
 
+// named are the agents that the flags name. One that nothing could be written
+// for is refused before anybody is asked.
+func (f initFlags) named() (all []*agents.Agent, err error) {
+	for _, name := range f.agents {
+		a, ok := agents.ByName(name)
+		if !ok {
+			return nil, usageError("want one of "+strings.Join(hookable(), ", "), "agent %q is not known", name)
+		}
+		if !a.Hooks.Veto && !f.undo && !f.check && !f.asJSON {
+			return nil, usageError("run it as a guest: bawn run -- "+a.Programs[0], "%s has no hooks that can veto", a.Title)
+		}
+		if !slices.Contains(all, a) {
+			all = append(all, a)
+		}
+	}
+	return all, nil
+}
+
+// hookable are the names of the agents that have hooks which can refuse.
+func hookable() (names []string) {
+	for _, a := range agents.All() {
+		if a.Hooks.Veto {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
+
 // chosen are the agents to set up: those that are named, or those that are
 // installed. Undoing, and what everybody shares, is for all that are known.
-func (f initFlags) chosen(s hooksetup.Setup) ([]*agents.Agent, error) {
-	if len(f.agents) > 0 {
-		var all []*agents.Agent
-		for _, name := range f.agents {
-			a, ok := agents.ByName(name)
-			if !ok {
-				return nil, usageError("want one of "+strings.Join(agents.Names(), ", "), "agent %q is not known", name)
-			}
-			if !slices.Contains(all, a) {
-				all = append(all, a)
-			}
-		}
-		return all, nil
+func (f initFlags) chosen(s hooksetup.Setup, named []*agents.Agent) ([]*agents.Agent, error) {
+	if len(named) > 0 {
+		return named, nil
 	}
 	all := agents.All()
 	if f.undo || f.managed {
@@ -192,7 +214,7 @@ func (f initFlags) chosen(s hooksetup.Setup) ([]*agents.Agent, error) {
 		return !ok
 	})
 	if len(installed) == 0 {
-		return nil, usageError("name one that is elsewhere: --agent "+strings.Join(agents.Names(), "|"), "no coding agent was found in PATH, nor where installers put one")
+		return nil, usageError("name one that is elsewhere: --agent "+strings.Join(hookable(), "|"), "no coding agent was found in PATH, nor where installers put one")
 	}
 	return installed, nil
 }

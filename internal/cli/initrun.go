@@ -64,8 +64,11 @@ func (i *initiation) run() error {
 	}
 	i.show()
 	if i.changes() == 0 {
+		if err := i.failure(); err != nil {
+			return err
+		}
 		fmt.Fprintln(i.env.Stdout, i.nothing())
-		return i.failure()
+		return nil
 	}
 	if i.flags.dryRun {
 		return i.failure()

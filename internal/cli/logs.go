@@ -24,11 +24,11 @@ func newLogsCommand(e *Env) *cobra.Command {
 		Use:   "logs [flags] [SESSION]",
 		Short: "Show what a session in the background wrote",
 		Long: fmt.Sprintf(`Show what a session wrote that was started with --detach or --attachable: the
-last %d MiB of it, kept for %d hours after its end.
+last %d to %d MiB of it, kept for %d hours after its end.
 
 A terminal is shown the session's colours and its cursor's movements; without
 one (in a pipe, in a file) they are made visible, as \x1b[1m. What a session in
-full-screen mode looks like now is what "bawn attach --read-only" shows.`, attach.LogLimit>>20, int(attach.Kept.Hours())),
+full-screen mode looks like now is what "bawn attach --read-only" shows.`, attach.LogLimit>>21, attach.LogLimit>>20, int(attach.Kept.Hours())),
 		Example: `  bawn logs k3xr
   bawn logs --tail 20 -f k3xr
   bawn logs k3xr | grep -i error`,

@@ -58,6 +58,8 @@ With --http it serves at the loopback of this machine, to clients that show the
 token that is kept in the file mcp-token of Bawn's state directory.`,
 		Example: "  bawn mcp\n  bawn mcp filesystem github\n  claude mcp add bawn -- bawn mcp\n  bawn mcp --http 127.0.0.1:8765",
 		RunE:    func(_ *cobra.Command, args []string) error { return m.start(args) },
+
+		ValidArgsFunction: completePlugins(e, maxCompleted),
 	}
 	c.Flags().StringVar(&m.http, "http", "", "`address` of the loopback to serve at, such as 127.0.0.1:8765, instead of standard input and output")
 	c.Flags().BoolVar(&m.tools, "tools", false, "serve Bawn's own tools instead: exec, read, write, edit, glob, grep; outside of a session in one of its own, with what follows -- as flags of bawn run")

@@ -150,6 +150,15 @@ func newLearnedForget(e *Env) *cobra.Command {
 			}
 			return forgetLearned(c, e, prefix)
 		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) (shapes []string, _ cobra.ShellCompDirective) {
+			list, _ := lessons(e) // there is nothing to complete then
+			for _, l := range list {
+				if len(args) == 0 {
+					shapes = append(shapes, l.Shape)
+				}
+			}
+			return shapes, cobra.ShellCompDirectiveNoFileComp
+		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "forget everything")
 	return c

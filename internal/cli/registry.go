@@ -72,7 +72,11 @@ func (r registry) find(id string, fit func(attach.Entry) bool) (attach.Entry, er
 	if len(none.Matches) > 0 {
 		hint = "name one of them, by as much of its ID as only it has"
 		if id == "" {
-			err = fmt.Errorf("%d sessions run: %s", len(none.Matches), strings.Join(none.Matches, ", "))
+			what := "run"
+			if slices.ContainsFunc(among, func(s attach.Entry) bool { return s.State != attach.Running }) {
+				what = "have output, running or ended"
+			}
+			err = fmt.Errorf("%d sessions %s: %s", len(none.Matches), what, strings.Join(none.Matches, ", "))
 		}
 	}
 	return s, &Error{Code: ExitUsage, Err: errors.New(redact.Visible(err.Error())), Hint: hint}

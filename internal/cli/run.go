@@ -152,6 +152,7 @@ func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
 		}
 	}
 	f.config = cfg
+	f.noteUnset(e)
 	session := bawn.Session{
 		ID: newSessionID(), Agent: cfg.Agent, Mode: cfg.Mode, Autonomy: cfg.Autonomy, Isolation: cfg.Isolation(ws), Started: time.Now(),
 	}

@@ -146,6 +146,16 @@ func (f *runFlags) note(e *Env, text string) {
 	}
 }
 
+// noteUnset tells of variables that --env names and that there are none of.
+func (f *runFlags) noteUnset(e *Env) {
+	for _, name := range f.Env {
+		if strings.ContainsAny(name, "=*") || slices.ContainsFunc(e.guestEnviron(), func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
+			continue
+		}
+		f.note(e, "--env "+name+" passes nothing on: the variable is not set here")
+	}
+}
+
 // relayConfig is what the relay of this session is told.
 func (f *runFlags) relayConfig(e *Env, req *sandbox.Request, z zone) (egress.Config, error) {
 	s := req.Session

@@ -52,6 +52,7 @@ func newSkillCheckCommand(e *Env) *cobra.Command {
 	}
 	c.Flags().StringVar(&kind, "kind", "", "what PATH is: skill, definition or instructions (default: by its name)")
 	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	completeFlags(c, map[string]func() []string{"kind": fixed("skill", "definition", "instructions")})
 	return c
 }
 

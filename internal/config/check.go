@@ -70,11 +70,21 @@ func checkPath(path string, r reach) error {
 	case path == "/" && r.access == bawn.ReadWrite:
 		return &Error{Place: r.at, Problem: "the whole file system can't be writable; want the directories that are needed"}
 	case errors.Is(err, fs.ErrNotExist):
-		return &Error{Place: r.at, Problem: fmt.Sprintf("path %s does not exist", quote(path)), Hint: fmt.Sprintf("create it first (mkdir -p %s), or leave it out", shellWord(path))}
+		return &Error{Place: r.at, Problem: fmt.Sprintf("path %s does not exist", quote(path)), Hint: createFirst(path)}
 	case err != nil:
 		return &Error{Place: r.at, Problem: fmt.Sprintf("path %s can't be shown to a session: %v", quote(path), errors.Unwrap(err))}
 	}
 	return nil
+}
+
+// createFirst says how to make what is not there. What has an extension is
+// likely to be a file, a directory else.
+func createFirst(path string) string {
+	word := shellWord(path)
+	if filepath.Ext(strings.TrimLeft(filepath.Base(path), ".")) == "" {
+		return fmt.Sprintf("create it first (mkdir -p %s), or leave it out", word)
+	}
+	return fmt.Sprintf("create it first (mkdir -p %s && touch %s, or mkdir -p %s for a directory), or leave it out", shellWord(filepath.Dir(path)), word, word)
 }
 
 // checkDevice looks for a device, or a group of them, below dir.

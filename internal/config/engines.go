@@ -115,7 +115,7 @@ func imageEntry(s string, _ paths) (string, error) {
 	ok := func(c byte) bool { return alnum(c) || upper(c) || strings.IndexByte("._-/:", c) >= 0 }
 	if len(s) > 512 || name == "" || !alnum(name[0]) && !upper(name[0]) || !only(name, ok) || pinned && !imageID(digest) ||
 		path.Clean(name) != name || strings.HasSuffix(name, ":") {
-		return "", fmt.Errorf("image %s is no reference; want for example \"node:20-slim\", NAME@sha256:DIGEST or sha256:ID", quote(s))
+		return "", fmt.Errorf("image %s is no reference; want NAME@sha256:DIGEST (docker image inspect --format '{{json .RepoDigests}}' NAME) or sha256:ID", quote(s))
 	}
 	return s, nil
 }

@@ -10,11 +10,20 @@ import (
 func Main(args, environ []string) int {
 	if len(args) == 1 && args[0] == "egress" {
 		if err := serveEgress(environ); err != nil {
-			fmt.Fprintf(os.Stderr, "bawnd: error: %v\n", err)
+			if !told(err) {
+				fmt.Fprintf(os.Stderr, "bawnd: error: %v\n", err)
+			}
 			return 125
 		}
 		return 0
 	}
 	fmt.Fprintln(os.Stderr, "bawnd: error: this program is started by bawn\nbawnd: hint: see \"bawn --help\"")
 	return 2
+}
+
+// told reports whether bawn has been sent the error, and so says it itself: fail
+// then joins nothing to it.
+func told(err error) bool {
+	all, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the outermost alone is fail's
+	return ok && len(all.Unwrap()) == 1
 }

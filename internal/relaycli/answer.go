@@ -27,7 +27,7 @@ var (
 		bawn.Allow, "always", "from now on, by the rule that \"bawn approvals\" shows",
 	}
 	deny = side{
-		"deny", "Say no to what a guest asks", "  bawn deny 3f2a --why 'use the staging host'\n  bawn deny 3f2a 9cd1\n  bawn deny 3f2a --never",
+		"deny", "Say no to what a guest asks", "  bawn deny 3f2a --why 'use the staging host'\n  bawn deny 3f2a 7cdq\n  bawn deny 3f2a --never",
 		bawn.Deny, "never", "from now on, by the rule that \"bawn approvals\" shows",
 	}
 )

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 	"rsc.io/qr"
 
+	"github.com/bawn-dev/bawn/internal/redact"
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 )
 
@@ -47,6 +48,9 @@ the relay runs with --listen: see "bawn serve --help".`,
 	f.BoolVar(&p.list, "list", false, "show the paired devices")
 	f.StringVar(&p.revoke, "revoke", "", "take the device with this `id` out at once; its beginning is enough")
 	f.BoolVar(&p.asJSON, "json", false, "write JSON")
+	_ = c.RegisterFlagCompletionFunc("revoke", func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return e.deviceIDs(contextOf(c)), cobra.ShellCompDirectiveNoFileComp
+	})
 	c.MarkFlagsMutuallyExclusive("read-only", "list", "revoke")
 	return c
 }
@@ -81,11 +85,24 @@ func (p pairing) run(ctx context.Context, e *Env) error {
 	return p.print(e, m)
 }
 
+// deviceIDs completes IDs with the devices' names.
+func (e *Env) deviceIDs(ctx context.Context) (out []string) {
+	devices, err := e.Devices(ctx)
+	if err != nil {
+		return nil
+	}
+	m, _ := devices.List(ctx, &bawnv1.DeviceServiceListRequest{}) // there is nothing to complete then
+	for _, d := range m.GetDevices() {
+		out = append(out, d.GetId()[:min(len(d.GetId()), 8)]+"\t"+redact.Visible(d.GetName()))
+	}
+	return out
+}
+
 // unreached says what to do where the relay or its web page is not there.
 func unreached(err error) error {
 	switch connect.CodeOf(err) {
 	case connect.CodeUnavailable:
-		return &Error{ExitInternal, errors.New("no relay runs"), "start one with a web page: bawn serve --listen 127.0.0.1:7443"}
+		return &Error{ExitUsage, errors.New("no relay runs"), "start one with a web page: bawn serve --listen 127.0.0.1:7443"}
 	case connect.CodeFailedPrecondition:
 		return &Error{ExitUsage, errors.New("the relay that runs serves no web page"), "end it, and start one that does: bawn serve --listen 127.0.0.1:7443"}
 	case connect.CodePermissionDenied:

@@ -63,8 +63,9 @@ func TestPair(t *testing.T) {
 		{args: []string{"pair", "--revoke", "a"}, code: ExitUsage, errs: "2 devices begin with"},
 		{args: []string{"pair", "--revoke", "z"}, code: ExitUsage, errs: "0 devices begin with"},
 		{args: []string{"pair"}, err: none, code: ExitUsage, errs: "serves no web page"},
-		{args: []string{"pair"}, err: unreachable, code: ExitInternal, errs: "no relay runs"},
+		{args: []string{"pair"}, err: unreachable, code: ExitUsage, errs: "no relay runs"},
 		{args: []string{"pair"}, environ: "BAWN_SESSION=x", code: ExitDenied, errs: "this is a guest"},
+		{args: []string{"pair", "__complete", "--revoke", ""}, out: "\tAnna's phone\n", errs: "ShellCompDirectiveNoFileComp"},
 		{args: []string{"pair", "x"}, code: ExitInternal, errs: "unknown command"},
 	} {
 		r, p := newRig(t), &paired{err: tt.err}

@@ -288,3 +288,22 @@ func TestWhat(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// TestServeRefuses: what no page can have is a mistake of the command line, said
+// before anything serves.
+func TestServeRefuses(t *testing.T) {
+	for _, tt := range []struct{ flag, value, want string }{
+		{"--listen", "127.0.0.1", "want ADDRESS:PORT"}, {"--listen", "localhost:7443", "want an IP address"}, {"--listen", "127.0.0.1:x-y", "is no port"},
+		{"--listen", "127.0.0.1:77777", "is no port"}, {"--name", "127.0.0.1", "passkey"}, {"--name", "[::1]", "passkey"}, {"--name", "::1", "passkey"}, {"--name", "Box.example", "passkey"},
+	} {
+		code, _, errs := newRig(t).run("serve", tt.flag, tt.value)
+		if code != ExitUsage || !strings.Contains(errs, tt.want) || !strings.Contains(errs, "bawn: hint: for example: ") {
+			t.Errorf("%s %s: %d %q; want %q", tt.flag, tt.value, code, errs, tt.want)
+		}
+	}
+	for _, args := range [][]string{{"serve"}, {"serve", "--listen", "[::]:7443", "--name", "box.example"}, {"serve", "--listen", "127.0.0.1:0"}} {
+		if _, _, errs := newRig(t).run(args...); !strings.Contains(errs, "error: serves") {
+			t.Errorf("%q: %q; want it to serve", args, errs)
+		}
+	}
+}

@@ -2,9 +2,14 @@ package relaycli
 
 import (
 	"context"
+	"net"
+	"net/netip"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/bawn-dev/bawn/internal/hostname"
 )
 
 // Serving is what bawn serve was told.
@@ -41,6 +46,32 @@ func (o *Serving) Words() ([]string, error) {
 	return words, nil
 }
 
+// check refuses an address and a name that no page can have, before anything
+// serves.
+func (o *Serving) check() error {
+	if o.Listen != "" {
+		const example = "for example: bawn serve --listen 127.0.0.1:7443"
+		host, port, err := net.SplitHostPort(o.Listen)
+		if err != nil {
+			return usage(example, "--listen %q: want ADDRESS:PORT", o.Listen)
+		}
+		if _, err := netip.ParseAddr(host); err != nil {
+			return usage(example, "--listen %q: want an IP address, 0.0.0.0 or [::] for all", o.Listen)
+		}
+		if _, err := net.LookupPort("tcp", port); err != nil {
+			return usage(example, "--listen %q: %q is no port", o.Listen, port)
+		}
+	}
+	if o.Name == "" {
+		return nil
+	}
+	name, _, err := hostname.NormalASCII(o.Name)
+	if _, ip := netip.ParseAddr(strings.Trim(name, "[]")); err != nil || name != o.Name || ip == nil {
+		return usage("for example: --name box.example.org", "--name %q is none that a passkey can be bound to; want the name of a host in lower case", o.Name)
+	}
+	return nil
+}
+
 func newServe(e *Env) *cobra.Command {
 	var o Serving
 	c := &cobra.Command{
@@ -56,6 +87,9 @@ and has no terminal starts one by itself. What is pending outlives its end.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if e.getenv("BAWN_SESSION") != "" {
 				return errGuest
+			}
+			if err := o.check(); err != nil {
+				return err
 			}
 			return e.Serve(contextOf(c), o)
 		},

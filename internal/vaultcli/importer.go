@@ -62,8 +62,9 @@ func (o *common) find(env []string, from, file string) ([]secrets.Find, error) {
 	}
 	for _, name := range env {
 		f, err := secrets.LookEnv(o.env.Environ, name)
-		if err != nil {
-			return nil, err
+		if err != nil { // the variable is not set
+			_, hint := Explain(err)
+			return nil, usage(hint, "%w", err)
 		}
 		out = append(out, f)
 	}

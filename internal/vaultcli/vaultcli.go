@@ -84,6 +84,9 @@ func Explain(err error) (code int, hint string) {
 	case errors.As(err, &mine):
 		return mine.Code, mine.Hint
 	case errors.As(err, &vault):
+		if errors.Is(err, secrets.ErrNotFound) {
+			return ExitUsage, vault.Hint
+		}
 		return ExitInternal, vault.Hint
 	}
 	return ExitInternal, ""

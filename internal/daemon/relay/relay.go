@@ -82,8 +82,11 @@ func Serve(ctx context.Context, o Options) error {
 		r.Idle = IdleTime
 	}
 	err := r.open(ctx)
-	if err == nil {
+	switch {
+	case err == nil:
 		err = r.serve(ctx)
+	case ctx.Err() != nil:
+		err = nil // it was told to end, which damages nothing
 	}
 	err = errors.Join(err, r.close())
 	if err != nil {

@@ -247,3 +247,19 @@ func TestActivated(t *testing.T) {
 		t.Error("took many")
 	}
 }
+
+// TestToldToEndAtTheStart: a relay that is stopped before it serves says nothing
+// of a damaged database, and leaves none.
+func TestToldToEndAtTheStart(t *testing.T) {
+	dir, said := t.TempDir(), &strings.Builder{}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	o := optionsIn(dir)
+	o.Stderr = said
+	for range 2 {
+		if err := Serve(ctx, o); err != nil || said.Len() > 0 {
+			t.Errorf("%v; said %q", err, said)
+		}
+	}
+	start(t, dir)
+}

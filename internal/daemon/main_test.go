@@ -1,0 +1,31 @@
+package daemon
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/bawn-dev/bawn/internal/egress"
+)
+
+// TestTold: an error that bawn was sent is bawn's to say; every other one is
+// said here.
+func TestTold(t *testing.T) {
+	mine, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Close()
+	wrong := errors.New("wrong")
+	if !told(fail(egress.NewChannel(theirs), wrong)) {
+		t.Error("what bawn was sent would be said twice")
+	}
+	if err := theirs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{fail(egress.NewChannel(theirs), wrong), wrong, errors.Join(wrong, wrong)} {
+		if told(err) {
+			t.Errorf("nobody says %q", err)
+		}
+	}
+}
