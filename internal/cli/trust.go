@@ -12,14 +12,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/redact"
 )
 
 func newTrustCommand(e *Env) *cobra.Command {
-	var list, forget, asJSON bool
+	var list, forget, yes, asJSON bool
 	c := &cobra.Command{
 		Use:   "trust [FILE]",
 		Short: "Let a project's configuration widen what its sessions may do",
-		Long: "Show what the project's file asks for beyond your own configuration, and permit it from now on.\n" +
+		Long: "Show what the project's file asks for beyond your own configuration, ask, and permit it from now on.\n" +
 			"This holds for exactly the bytes that were read: any change ends it. Without FILE it is .bawn/config.toml\nof the workspace: the git repository around the working directory, or else that directory.",
 		Args:    oneFile,
 		Example: "  bawn trust\n  bawn trust project/.bawn/config.toml\n  bawn trust --list\n  bawn trust --forget",
@@ -39,11 +40,12 @@ func newTrustCommand(e *Env) *cobra.Command {
 			if forget {
 				return forgetTrust(e, file)
 			}
-			return addTrust(e, file)
+			return addTrust(e, file, yes)
 		},
 	}
 	c.Flags().BoolVar(&list, "list", false, "print what is trusted")
 	c.Flags().BoolVar(&forget, "forget", false, "end the trust in the file")
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	c.Flags().BoolVar(&asJSON, "json", false, "with --list: write JSON")
 	return c
 }
@@ -58,7 +60,9 @@ func projectFile(e *Env, args []string) (string, error) {
 	return filepath.Join(in.Workspace, config.ProjectFile), err
 }
 
-func addTrust(e *Env, file string) error {
+// addTrust trusts the bytes that were shown: what the file holds by the time of
+// the answer does not matter.
+func addTrust(e *Env, file string, yes bool) error {
 	workspace, ok := strings.CutSuffix(file, "/"+config.ProjectFile)
 	if !ok {
 		return usageError("only a project's file needs trust", "%q is not a project's file; want one named %s", file, config.ProjectFile)
@@ -78,12 +82,18 @@ func addTrust(e *Env, file string) error {
 		_, err := fmt.Fprintf(e.Stdout, "%s widens nothing and needs no trust\n", t.Path)
 		return err
 	}
+	fmt.Fprintf(e.Stderr, "%s asks for\n", redact.Visible(t.Path))
+	for _, widens := range t.Widens {
+		fmt.Fprintf(e.Stderr, "  %s\n", redact.Visible(widens))
+	}
+	if err := confirm(e, "Trust it?", yes); err != nil {
+		return err
+	}
 	t.At = time.Now().UTC().Truncate(time.Second)
 	if err := t.Add(in); err != nil {
 		return &Error{Code: ExitInternal, Err: err}
 	}
-	_, err = fmt.Fprintf(e.Stdout, "trusted %s (sha256 %s); its sessions may now have\n  %s\nany change of the file ends this; so does \"bawn trust --forget\"\n",
-		t.Path, t.SHA256, strings.Join(t.Widens, "\n  "))
+	_, err = fmt.Fprintf(e.Stdout, "trusted %s (sha256 %s)\nany change of the file ends this; so does \"bawn trust --forget\"\n", t.Path, t.SHA256)
 	return err
 }
 
