@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -152,7 +153,7 @@ func report(e *Env, err error, asJSON bool) int {
 		return code
 	}
 	fmt.Fprintf(e.Stderr, "bawn: error: %v\n", err)
-	if where := inside(e); where != "" && hiddenState(err) {
+	if where := inside(e); where != "" && (hiddenState(err) || errors.Is(err, fs.ErrPermission)) {
 		hint = "this is a guest, in " + where + ": bawn's log and configuration are outside and can't be seen from here"
 	}
 	if hint != "" {

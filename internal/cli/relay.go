@@ -31,11 +31,15 @@ func newPairCommand(e *Env) *cobra.Command {
 // human is a verb that no guest may use. The relay refuses guests by who they
 // are; here they are only told.
 func human(e *Env, verb, short, example string) *cobra.Command {
-	c := delegate(e, verb, short, example)
+	return outsideOnly(e, delegate(e, verb, short, example), "only the human may answer, from outside of the session", "ask the human; \"bawn request\" asks for more")
+}
+
+// outsideOnly tells a guest why the verb is of no use to it.
+func outsideOnly(e *Env, c *cobra.Command, why, hint string) *cobra.Command {
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if e.Getenv(sessionVariable) != "" {
-			return &Error{Code: ExitDenied, Err: errors.New("this is a guest: only the human may answer, from outside of the session"), Hint: "ask the human; \"bawn request\" asks for more"}
+			return &Error{Code: ExitDenied, Err: errors.New("this is a guest: " + why), Hint: hint}
 		}
 		return run(c, args)
 	}

@@ -17,10 +17,10 @@ import (
 // newSecretCommand hands its words to bawnd, which has the vault: what a
 // keyring and encryption take to start is nothing for every bawn run.
 func newSecretCommand(e *Env) *cobra.Command {
-	return delegate(e, "secret", "Keep credentials outside, and say where they may be put in",
+	return outsideOnly(e, delegate(e, "secret", "Keep credentials outside, and say where they may be put in",
 		"  bawn secret set github                                    # asks for the value\n"+
 			"  bawn secret bind github --host api.github.com --bearer --env GH_TOKEN\n"+
-			"  bawn secret list")
+			"  bawn secret list"), "secrets are kept outside of the session", "what was bound to this session is put in where it is sent; the human binds more with \"bawn secret bind\"")
 }
 
 // delegate is a verb that hands its words to bawnd.
