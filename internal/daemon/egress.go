@@ -98,9 +98,15 @@ func (s *session) announce(ctx context.Context, channel *egress.Channel) error {
 	return s.arm(ctx)
 }
 
+// told is an error that bawn was sent, and so says itself.
+type told struct{ error }
+
 // fail tells bawn why there is no relay.
 func fail(channel *egress.Channel, err error) error {
-	return errors.Join(err, channel.Send(egress.Message{Failed: err.Error()}))
+	if sending := channel.Send(egress.Message{Failed: err.Error()}); sending != nil {
+		return errors.Join(err, sending)
+	}
+	return told{err}
 }
 
 // begin serves once the sandbox has been made.

@@ -263,7 +263,8 @@ func tunnel(t *testing.T, at, target string) (net.Conn, int) {
 	return c, res.StatusCode
 }
 
-// A process that can't serve says why and ends.
+// A process that can't serve tells bawn why and ends. It leaves the words to
+// bawn: TestTold has what it says where nobody listens.
 func TestProcessFails(t *testing.T) {
 	c := config(t, bawn.Egress{Hosts: []string{"http://a.test"}})
 	r, stderr := start(t, c)
@@ -273,8 +274,8 @@ func TestProcessFails(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(stderr.String(), "bawnd: error: ") {
-		t.Errorf("it said %q", stderr)
+	if stderr.String() != "" {
+		t.Errorf("it said %q, too", stderr)
 	}
 }
 

@@ -2,6 +2,7 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"os"
 )
@@ -10,7 +11,7 @@ import (
 func Main(args, environ []string) int {
 	if len(args) == 1 && args[0] == "egress" {
 		if err := serveEgress(environ); err != nil {
-			if !told(err) {
+			if !errors.As(err, new(told)) {
 				fmt.Fprintf(os.Stderr, "bawnd: error: %v\n", err)
 			}
 			return 125
@@ -19,11 +20,4 @@ func Main(args, environ []string) int {
 	}
 	fmt.Fprintln(os.Stderr, "bawnd: error: this program is started by bawn\nbawnd: hint: see \"bawn --help\"")
 	return 2
-}
-
-// told reports whether bawn has been sent the error, and so says it itself: fail
-// then joins nothing to it.
-func told(err error) bool {
-	all, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the outermost alone is fail's
-	return ok && len(all.Unwrap()) == 1
 }

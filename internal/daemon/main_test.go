@@ -17,14 +17,14 @@ func TestTold(t *testing.T) {
 	}
 	defer mine.Close()
 	wrong := errors.New("wrong")
-	if !told(fail(egress.NewChannel(theirs), wrong)) {
+	if !errors.As(fail(egress.NewChannel(theirs), wrong), new(told)) {
 		t.Error("what bawn was sent would be said twice")
 	}
 	if err := theirs.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for _, err := range []error{fail(egress.NewChannel(theirs), wrong), wrong, errors.Join(wrong, wrong)} {
-		if told(err) {
+		if errors.As(err, new(told)) {
 			t.Errorf("nobody says %q", err)
 		}
 	}
