@@ -29,6 +29,7 @@ type Broker struct {
 	server *http.Server
 	slots  chan struct{}
 	budget *budget
+	store  *store
 	names  *hosts
 	life   context.Context // ends with Close
 	end    context.CancelFunc
@@ -58,7 +59,7 @@ func New(o Options) (*Broker, error) {
 		o.Now = time.Now
 	}
 	b := &Broker{
-		o: o, engine: newEngine(o.Engine), slots: make(chan struct{}, maxRequests), budget: newBudget(o.Session.Isolation.Resources),
+		o: o, engine: newEngine(o.Engine), slots: make(chan struct{}, maxRequests), budget: newBudget(o.Session.Isolation.Resources), store: newStore(),
 		children: map[string]*child{}, execs: map[string]string{}, networks: map[string]*network{}, volumes: map[string]string{},
 	}
 	b.life, b.end = context.WithCancel(context.Background())
