@@ -82,7 +82,7 @@ func (b *Broker) forget(c *child) {
 		return
 	}
 	delete(b.children, c.id)
-	maps.DeleteFunc(b.execs, func(_, id string) bool { return id == c.id })
+	maps.DeleteFunc(b.execs, func(_ string, e *execution) bool { return e.container == c.id })
 	b.mu.Unlock()
 	c.closePorts()
 	b.drop(c)

@@ -35,13 +35,16 @@ type Broker struct {
 	end    context.CancelFunc
 
 	mu       sync.Mutex
-	children map[string]*child   // by the engine's ID
-	execs    map[string]string   // the engine's ID of an exec, and its container's
-	networks map[string]*network // by ID
-	volumes  map[string]string   // the guest's name, and the engine's
+	children map[string]*child     // by the engine's ID
+	execs    map[string]*execution // by the engine's ID, or by that of a slot
+	networks map[string]*network   // by ID
+	volumes  map[string]string     // the guest's name, and the engine's
 	closed   bool
 	work     sync.WaitGroup // watchers and ports
 	requests sync.WaitGroup
+	reaping  sync.Mutex // who looks for execs that have ended
+	lastExec uint64     // guarded by mu
+	making   sync.Mutex // who makes a volume
 
 	watching sync.Mutex
 	watcher  *watcher // once there is something to end
@@ -60,7 +63,7 @@ func New(o Options) (*Broker, error) {
 	}
 	b := &Broker{
 		o: o, engine: newEngine(o.Engine), slots: make(chan struct{}, maxRequests), budget: newBudget(o.Session.Isolation.Resources), store: newStore(),
-		children: map[string]*child{}, execs: map[string]string{}, networks: map[string]*network{}, volumes: map[string]string{},
+		children: map[string]*child{}, execs: map[string]*execution{}, networks: map[string]*network{}, volumes: map[string]string{},
 	}
 	b.life, b.end = context.WithCancel(context.Background())
 	var err error
