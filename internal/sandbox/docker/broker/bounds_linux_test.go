@@ -2,9 +2,12 @@ package broker
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -258,5 +261,47 @@ func TestVolumesAtTheSameTime(t *testing.T) {
 	all.Wait()
 	if n := made.Load(); n != maxVolumes {
 		t.Errorf("the engine made %d volumes; want %d", n, maxVolumes)
+	}
+}
+
+// A guest that opens connections and says nothing keeps only so many open, and
+// those that end make room.
+func TestIdleConnections(t *testing.T) {
+	b, r := fakes(t, 0, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") })
+	var held []net.Conn
+	defer func() {
+		for _, c := range held {
+			c.Close()
+		}
+	}()
+	for range maxOpen + 100 {
+		c, err := r.dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, c)
+	}
+	until := func(what string, ok func() bool) {
+		t.Helper()
+		for range 200 {
+			if ok() {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		t.Errorf("%d connections are open; want %s", b.open.Load(), what)
+	}
+	last := held[len(held)-1]
+	last.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if _, err := last.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("one too many stays open: %v", err)
+	}
+	until("no more than the bound", func() bool { return b.open.Load() <= maxOpen })
+	for _, c := range held {
+		c.Close()
+	}
+	until("none", func() bool { return b.open.Load() == 0 })
+	if status, answer := r.call("GET", "/networks", nil); status != http.StatusOK {
+		t.Errorf("after they are closed: %d %s", status, answer)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bawn-dev/bawn"
@@ -19,6 +20,7 @@ const (
 	maxHeader   = 32 << 10 // bytes of a request's header
 	headerTime  = 20 * time.Second
 	maxRequests = 256 // served at a time, attached streams among them
+	maxOpen     = 512 // connections without a stream: each is a descriptor and a buffer
 )
 
 // A Broker serves one session. New makes it, Serve serves it, Close ends what
@@ -28,6 +30,7 @@ type Broker struct {
 	engine *engine
 	server *http.Server
 	slots  chan struct{}
+	open   atomic.Int32 // connections that carry requests
 	budget *budget
 	store  *store
 	names  *hosts
@@ -72,7 +75,7 @@ func New(o Options) (*Broker, error) {
 	}
 	b.server = &http.Server{
 		Handler: http.HandlerFunc(b.handle), ReadHeaderTimeout: headerTime, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
-		BaseContext: func(net.Listener) context.Context { return b.life },
+		BaseContext: func(net.Listener) context.Context { return b.life }, ConnState: b.connState,
 	}
 	b.networks = predefined()
 	return b, nil
@@ -85,6 +88,19 @@ func (b *Broker) Serve(l net.Listener) error {
 		return nil
 	}
 	return err
+}
+
+// connState closes connections that are too many. Those that have become streams
+// count as requests.
+func (b *Broker) connState(c net.Conn, s http.ConnState) {
+	switch s {
+	case http.StateNew:
+		if b.open.Add(1) > maxOpen {
+			c.Close()
+		}
+	case http.StateClosed, http.StateHijacked:
+		b.open.Add(-1)
+	}
 }
 
 // handle serves one request, and says why it does not.
