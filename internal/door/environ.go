@@ -4,6 +4,7 @@ package door
 
 import (
 	"context"
+	"crypto/sha256"
 	"maps"
 	"slices"
 	"strings"
@@ -25,27 +26,34 @@ type Environ struct {
 // maxProbes bounds what is remembered of variables.
 const maxProbes = 1024
 
-// A probe remembers which variables a line may set without being asked about.
+// A probe remembers which variables a line may set without being asked about,
+// and in which directory. A guest's variable may be as large as its message, so
+// what is kept of each is a digest: 64 KiB for all of them, not a gigabyte.
 type probe struct {
 	mu   sync.Mutex
-	seen map[string]bool
+	seen map[[sha256.Size]byte]bool
 }
+
+// probed is the digest of a variable in a directory. No text holds a zero byte:
+// check has refused it.
+func probed(dir, kv string) [sha256.Size]byte { return sha256.Sum256([]byte(dir + "\x00" + kv)) }
 
 // free reports whether the policy lets a command line set the variable without
 // asking anybody.
 func (p *probe) free(ctx context.Context, decider bawn.Decider, a bawn.Action, kv string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if ok, known := p.seen[kv]; known {
+	key := probed(a.Dir, kv)
+	if ok, known := p.seen[key]; known {
 		return ok
 	}
 	a.Kind, a.Operation, a.Resource, a.Args = bawn.Command, bawn.Exec, "export "+assignments([]string{kv}), nil
 	d, err := decider.Decide(ctx, a)
 	if p.seen == nil || len(p.seen) >= maxProbes {
-		p.seen = map[string]bool{}
+		p.seen = map[[sha256.Size]byte]bool{}
 	}
-	p.seen[kv] = err == nil && d.Verdict == bawn.Allow
-	return p.seen[kv]
+	p.seen[key] = err == nil && d.Verdict == bawn.Allow
+	return p.seen[key]
 }
 
 // A carried environment is one on its way into the execution zone.

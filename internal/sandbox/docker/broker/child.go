@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ type child struct {
 	networks map[string][]string // IDs of networks, and aliases there; guarded by Broker.mu
 	mounts   []shownMount
 	place    string // the directory of its copies, or ""
+	copied   load   // what these take
 
 	mu    sync.Mutex
 	ports []*port
@@ -82,19 +82,12 @@ func (b *Broker) forget(c *child) {
 		return
 	}
 	delete(b.children, c.id)
-	maps.DeleteFunc(b.execs, func(_, id string) bool { return id == c.id })
+	maps.DeleteFunc(b.execs, func(_ string, e *execution) bool { return e.container == c.id })
 	b.mu.Unlock()
 	c.closePorts()
-	c.drop()
+	b.drop(c)
 	b.budget.give(c.share)
 	b.writeNames()
-}
-
-// drop removes the copies that the container was given.
-func (c *child) drop() {
-	if c.place != "" {
-		_ = os.RemoveAll(c.place) // with the session's directory, at the latest
-	}
 }
 
 // forgetIfGone looks at what the engine said.

@@ -15,24 +15,22 @@ import (
 // engine resolves the source of a mount by its path, later and as root: a path
 // that the guest can rename or link would lead it anywhere.
 type copier struct {
-	guest   string // what is copied, for messages
-	entries int    // that may still be copied
-	bytes   int64
+	guest string                // what is copied, for messages
+	take  func(more load) error // reserves what will be written
 }
 
-// Bounds of what one container is given.
-const (
-	maxEntries   = 20_000
-	maxCopyBytes = 256 << 20
-)
+// maxCopyDepth bounds directories within each other: each is open while what is
+// below it is copied.
+const maxCopyDepth = 100
 
 // How a guest's path is opened: links lead where they lead the guest, but not
 // by way of /proc.
 const resolve = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS
 
 // copyIn copies the file or directory that the guest calls by an absolute path
-// to to, which is not there yet.
-func (v View) copyIn(guest, to string) error {
+// to to, which is not there yet. Each file, directory and link is asked of take
+// before it is made, and so are bytes.
+func (v View) copyIn(guest, to string, take func(more load) error) error {
 	if err := v.covers(guest); err != nil {
 		return err
 	}
@@ -51,8 +49,11 @@ func (v View) copyIn(guest, to string) error {
 	if err := v.within(root, f, guest); err != nil {
 		return err
 	}
-	c := &copier{guest: guest, entries: maxEntries, bytes: maxCopyBytes}
-	return c.copy(fd, to)
+	c := &copier{guest: guest, take: take}
+	if err := take(load{entries: 1}); err != nil {
+		return err
+	}
+	return c.copy(fd, to, 0)
 }
 
 // within looks where links have led: a place of the guest from which nothing may
@@ -73,26 +74,19 @@ func (v View) within(root, f *os.File, guest string) error {
 	return nil
 }
 
-// copy copies what fd, which may be O_PATH, is.
-func (c *copier) copy(fd int, to string) error {
+// copy copies what fd, which may be O_PATH, is, so many directories deep.
+func (c *copier) copy(fd int, to string, depth int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
-	if c.entries--; c.entries < 0 {
-		return c.tooMuch()
-	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
-		return c.directory(fd, to, os.FileMode(st.Mode&0o777))
+		return c.directory(fd, to, os.FileMode(st.Mode&0o777), depth)
 	case unix.S_IFREG:
 		return c.file(fd, to, os.FileMode(st.Mode&0o777))
 	}
 	return refuse(RuleMount, "mount a file or a directory", "%.200q is neither a file nor a directory", c.guest)
-}
-
-func (c *copier) tooMuch() error {
-	return refuse(RuleLimit, "mount less, or use a volume and docker cp", "%.200q holds more than %d files, or %d MiB", c.guest, maxEntries, maxCopyBytes>>20)
 }
 
 // reopen opens what an O_PATH descriptor stands for.
@@ -115,14 +109,30 @@ func (c *copier) file(fd int, to string, mode os.FileMode) error {
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(out, io.LimitReader(from, c.bytes+1))
-	if c.bytes -= n; c.bytes < 0 {
-		err = c.tooMuch()
-	}
+	_, err = io.Copy(&metered{out, c.take}, from)
 	return errors.Join(err, out.Chmod(mode), out.Close())
 }
 
-func (c *copier) directory(fd int, to string, mode os.FileMode) error {
+// A metered file asks before it grows: the guest's may grow while it is read.
+type metered struct {
+	to   io.Writer
+	take func(more load) error
+}
+
+// Write writes what there is room for.
+func (m *metered) Write(p []byte) (int, error) {
+	if err := m.take(load{bytes: int64(len(p))}); err != nil {
+		return 0, err
+	}
+	return m.to.Write(p)
+}
+
+// directory leaves its owner the right to write in it, whatever the guest's has:
+// else nobody but root could remove the copy.
+func (c *copier) directory(fd int, to string, mode os.FileMode, depth int) error {
+	if depth >= maxCopyDepth {
+		return refuse(RuleLimit, "mount something below", "%.200q holds more than %d directories within each other", c.guest, maxCopyDepth)
+	}
 	dir, err := reopen(fd, unix.O_DIRECTORY)
 	if err != nil {
 		return refuse(RuleMount, "", "%.200q holds what can't be read: %v", c.guest, err)
@@ -134,12 +144,12 @@ func (c *copier) directory(fd int, to string, mode os.FileMode) error {
 	for {
 		names, err := dir.Readdirnames(256)
 		for _, name := range names {
-			if err := c.entry(int(dir.Fd()), name, filepath.Join(to, name)); err != nil {
+			if err := c.entry(int(dir.Fd()), name, filepath.Join(to, name), depth+1); err != nil {
 				return err
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			return os.Chmod(to, mode|0o500)
+			return os.Chmod(to, mode|0o700)
 		}
 		if err != nil {
 			return err
@@ -149,8 +159,11 @@ func (c *copier) directory(fd int, to string, mode os.FileMode) error {
 
 // entry copies one name of a directory. Links stay links, which lead where
 // they lead in the container; sockets, pipes and devices are left out, and so
-// is what is gone meanwhile.
-func (c *copier) entry(dir int, name, to string) error {
+// is what is gone meanwhile. They count all the same: each has to be looked at.
+func (c *copier) entry(dir int, name, to string, depth int) error {
+	if err := c.take(load{entries: 1}); err != nil {
+		return err
+	}
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
 	fd, err := unix.Openat2(dir, name, &how)
 	if errors.Is(err, unix.ENOENT) {
@@ -166,9 +179,8 @@ func (c *copier) entry(dir int, name, to string) error {
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR, unix.S_IFREG:
-		return c.copy(fd, to)
+		return c.copy(fd, to, depth)
 	case unix.S_IFLNK:
-		c.entries--
 		target := make([]byte, unix.PathMax)
 		n, err := unix.Readlinkat(fd, "", target)
 		if err != nil {

@@ -2,7 +2,7 @@
 
 package broker
 
-func (v View) copyIn(guest, _ string) error {
+func (v View) copyIn(guest, _ string, _ func(more load) error) error {
 	if err := v.covers(guest); err != nil {
 		return err
 	}

@@ -125,7 +125,7 @@ func (b *Broker) create(ctx context.Context, w *wanted) (id string, warnings []s
 
 // undo gives back what a container held that did not come to be.
 func (b *Broker) undo(c *child) {
-	c.drop()
+	b.drop(c)
 	if c.share != (share{}) {
 		b.budget.give(c.share)
 	}
@@ -198,7 +198,7 @@ func (b *Broker) mount(ctx context.Context, c *child) error {
 		case typeBind:
 			shown.Source, shown.Propagation = m.Source, "rprivate"
 			body.BindOptions = &bindBody{Propagation: "rprivate", NonRecursive: true}
-			body.Source, err = b.bind(c, m)
+			body.Source, err = b.bind(ctx, c, m)
 		case typeVolume:
 			shown.Name, shown.Driver = m.Source, "local"
 			body.VolumeOptions = &volumeBody{NoCopy: m.VolumeOptions.NoCopy, Labels: b.labels(m.VolumeOptions.Labels, RoleChild)}
@@ -223,10 +223,15 @@ func (b *Broker) mount(ctx context.Context, c *child) error {
 }
 
 // bind copies what is mounted, and returns where the engine finds the copy.
-func (b *Broker) bind(c *child, m *mountRequest) (string, error) {
+func (b *Broker) bind(ctx context.Context, c *child, m *mountRequest) (string, error) {
 	if b.o.Dir == "" {
 		return "", refuse(RuleMount, "copy it in (docker cp)", "nothing of the workspace can be mounted in this session")
 	}
+	leave, err := b.store.enter(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
 	if c.place == "" {
 		place, err := os.MkdirTemp(b.o.Dir, "mounts-")
 		if err != nil {
@@ -235,5 +240,5 @@ func (b *Broker) bind(c *child, m *mountRequest) (string, error) {
 		c.place = place
 	}
 	to := filepath.Join(c.place, strconv.Itoa(len(c.mounts)))
-	return to, b.o.View.copyIn(m.Source, to)
+	return to, b.o.View.copyIn(m.Source, to, func(more load) error { return b.store.take(&c.copied, more) })
 }

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -29,56 +31,49 @@ func (b *Broker) createExec(w http.ResponseWriter, r *http.Request, c *call) err
 	if err := readBody(r, &req); err != nil {
 		return err
 	}
-	switch {
-	case req.User != "" && !userForm().MatchString(req.User):
-		return bad("%.50q is no user; write NAME, or UID:GID", req.User)
-	case len(req.DetachKeys) > 64:
-		return bad("DetachKeys is too long")
-	}
-	if err := checkArgs(append(append([]string{}, req.Env...), req.Cmd...)); err != nil {
+	if err := req.check(); err != nil {
 		return err
 	}
 	if err := b.check(r.Context(), toolKind, toolCall, "docker:exec", append([]string{child.wanted.name}, req.Cmd...)...); err != nil {
+		return err
+	}
+	slot, err := b.reserveExec(r.Context(), child)
+	if err != nil {
 		return err
 	}
 	var made struct {
 		ID string `json:"Id"`
 	}
 	m := message{method: http.MethodPost, path: "/containers/" + child.id + "/exec", body: req}
-	if err := b.engine.do(r.Context(), m, &made); err != nil {
+	// Not given up with the guest's connection: what is made has to be known.
+	if err := b.engine.do(context.WithoutCancel(r.Context()), m, &made); err != nil {
+		if notMade(err) {
+			b.releaseExec(slot)
+		}
 		return b.forgetIfGone(child, err)
 	}
 	if !hexForm().MatchString(made.ID) {
 		return missing("container", child.wanted.name)
 	}
-	if !b.keepExec(made.ID, child.id) {
-		return refuse(RuleLimit, "remove the container", "more than %d commands were started in the session's containers", maxExecs)
+	if !b.keepExec(slot, made.ID) {
+		return missing("container", child.wanted.name)
 	}
 	writeJSON(w, http.StatusCreated, made)
 	return nil
 }
 
-// maxExecs bounds what is remembered of commands that were made.
-const maxExecs = 100_000
-
-func (b *Broker) keepExec(id, container string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.execs) >= maxExecs {
-		return false
+// check bounds what the engine will keep of it.
+func (r *execRequest) check() error {
+	switch {
+	case r.User != "" && !userForm().MatchString(r.User):
+		return bad("%.50q is no user; write NAME, or UID:GID", r.User)
+	case len(r.DetachKeys) > 64:
+		return bad("DetachKeys is too long")
 	}
-	b.execs[id] = container
-	return true
-}
-
-// exec returns the ID of a command of one of the session's containers.
-func (b *Broker) exec(ref string) (string, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.execs[ref] == "" || b.children[b.execs[ref]] == nil {
-		return "", missing("exec instance", ref)
+	if err := checkDir(r.WorkingDir); err != nil {
+		return err
 	}
-	return ref, nil
+	return checkArgs(append(append([]string{}, r.Env...), r.Cmd...))
 }
 
 type execStart struct {
@@ -98,11 +93,16 @@ func (b *Broker) startExec(w http.ResponseWriter, r *http.Request, c *call) erro
 	}
 	m := message{method: http.MethodPost, path: "/exec/" + id + "/start", body: req}
 	if !req.Detach {
-		return b.hijack(w, r, m)
+		err := b.hijack(w, r, m)
+		if errors.Is(err, errHijacked) {
+			b.execStarted(id)
+		}
+		return err
 	}
 	if err := b.engine.do(r.Context(), m, nil); err != nil {
 		return err
 	}
+	b.execStarted(id)
 	w.WriteHeader(http.StatusOK)
 	return nil
 }

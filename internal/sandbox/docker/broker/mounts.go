@@ -47,11 +47,17 @@ func (w *wanted) setMounts(r *createRequest) error {
 	return w.setTmpfs(r.HostConfig.Tmpfs)
 }
 
+// maxOptions bounds the options of a tmpfs, in bytes.
+const maxOptions = 256
+
 // setTmpfs passes on the options that only narrow.
 func (w *wanted) setTmpfs(list map[string]string) error {
 	for _, target := range slices.Sorted(maps.Keys(list)) {
 		if err := checkTarget(target); err != nil {
 			return err
+		}
+		if len(list[target]) > maxOptions {
+			return refuse(RuleMount, "", "the options of the tmpfs at %.200q have more than %d bytes", target, maxOptions)
 		}
 		for o := range strings.SplitSeq(list[target], ",") {
 			name, value, _ := strings.Cut(o, "=")
@@ -100,6 +106,9 @@ func checkMount(m *mountRequest) error {
 	if err := checkTarget(m.Target); err != nil {
 		return err
 	}
+	if !oneOf(m.Consistency, "", "default", "consistent", "cached", "delegated") {
+		return refuse(RuleMount, "leave it out", "the consistency %.50q", m.Consistency)
+	}
 	switch m.Type {
 	case typeBind:
 		return checkBind(m)
@@ -120,8 +129,14 @@ func checkMount(m *mountRequest) error {
 	return refuse(RuleMount, "use bind, volume or tmpfs", "the type of mount %.50q", m.Type)
 }
 
+func tooLong(name string) error {
+	return refuse(RuleMount, "", "%.200q has more than %d bytes", name, maxPath)
+}
+
 func checkBind(m *mountRequest) error {
 	switch {
+	case len(m.Source) > maxPath:
+		return tooLong(m.Source)
 	case !path.IsAbs(m.Source) || strings.ContainsAny(m.Source, "\x00\n"):
 		return refuse(RuleMount, "write an absolute path of the workspace", "the source %.200q is not absolute", m.Source)
 	case !m.ReadOnly:
@@ -142,6 +157,8 @@ func checkTarget(target string) error {
 	switch {
 	case !path.IsAbs(target) || clean == "/" || strings.ContainsAny(target, "\x00\n") || slices.Contains(strings.Split(target, "/"), ".."):
 		return refuse(RuleMount, "write an absolute path below /", "nothing can be mounted at %.200q", target)
+	case len(target) > maxPath:
+		return tooLong(target)
 	case clean == "/dev/shm":
 		return nil
 	}

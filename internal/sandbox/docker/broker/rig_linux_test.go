@@ -116,7 +116,7 @@ func newRig(t *testing.T, change func(*rig, *Options)) *rig {
 	}
 	served := make(chan error, 1)
 	go func() { served <- r.broker.Serve(l) }()
-	r.client = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return r.dial() }}}
+	r.client = &http.Client{Transport: unixTransport(r.socket)}
 	t.Cleanup(func() {
 		r.client.CloseIdleConnections()
 		if err := r.broker.Close(); err != nil {
@@ -135,6 +135,10 @@ func newRig(t *testing.T, change func(*rig, *Options)) *rig {
 		}
 	})
 	return r
+}
+
+func unixTransport(socket string) *http.Transport {
+	return &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", socket) }}
 }
 
 func (r *rig) dial() (net.Conn, error) { return net.Dial("unix", r.socket) }
@@ -220,7 +224,7 @@ func (r *rig) call(method, path string, body any) (int, []byte) {
 // direct sends a request to the engine itself.
 func (r *rig) direct(method, path string, body any) (int, []byte) {
 	r.t.Helper()
-	c := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", r.engine.Socket) }}}
+	c := &http.Client{Transport: unixTransport(r.engine.Socket)}
 	defer c.CloseIdleConnections()
 	return r.send(c, "http://docker/v1.41"+path, method, body)
 }

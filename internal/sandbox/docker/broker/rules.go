@@ -43,6 +43,8 @@ const (
 	maxLabels = 256
 	maxMounts = 64
 	maxPorts  = 64
+	maxLists  = 64   // of each list of short words
+	maxPath   = 4095 // bytes: what Linux takes (PATH_MAX, without the zero)
 )
 
 var (
@@ -50,6 +52,7 @@ var (
 	hostLabel     = form(`^[a-zA-Z0-9_]([a-zA-Z0-9_.-]{0,62}[a-zA-Z0-9_])?$`)
 	userForm      = form(`^[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,31}(:[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,31})?$`)
 	signalForm    = form(`^(SIG)?[A-Z0-9+]{1,12}$`)
+	capForm       = form(`^[A-Za-z_]{1,32}$`)
 	imageForm     = form(`^[a-z0-9][a-zA-Z0-9_.:/-]{0,254}(@sha256:[0-9a-f]{64})?$`)
 )
 
@@ -119,6 +122,14 @@ func checkArgs(all []string) error {
 // checkHost refuses what would share something with the host or with others.
 func (w *wanted) checkHost(r *createRequest) error {
 	h := &r.HostConfig
+	if len(h.CapDrop) > maxLists || len(h.SecurityOpt) > maxLists {
+		return refuse(RuleLimit, "", "more than %d of HostConfig.CapDrop or SecurityOpt", maxLists)
+	}
+	for _, c := range h.CapDrop {
+		if !capForm().MatchString(c) {
+			return bad("%.50q is no capability", c)
+		}
+	}
 	for _, f := range []struct {
 		name, value string
 		known       []string
@@ -153,10 +164,19 @@ func (w *wanted) checkProcess(r *createRequest) error {
 		return bad("%.100q is no name of an image", r.Image)
 	case r.User != "" && !userForm().MatchString(r.User):
 		return bad("%.50q is no user; write NAME, or UID:GID", r.User)
-	case r.WorkingDir != "" && !path.IsAbs(r.WorkingDir):
-		return bad("the directory %.100q is not absolute", r.WorkingDir)
 	case r.StopSignal != "" && !signalForm().MatchString(r.StopSignal):
 		return bad("%.50q is no signal", r.StopSignal)
+	}
+	return checkDir(r.WorkingDir)
+}
+
+// checkDir checks the directory that a process starts in, "" for the image's.
+func checkDir(dir string) error {
+	switch {
+	case dir != "" && !path.IsAbs(dir):
+		return bad("the directory %.100q is not absolute", dir)
+	case len(dir) > maxPath || strings.ContainsRune(dir, 0):
+		return bad("the directory %.100q can't be one: it has more than %d bytes, or a zero byte", dir, maxPath)
 	}
 	return nil
 }
@@ -223,12 +243,18 @@ func (w *wanted) setNetworks(r *createRequest) error {
 		return err
 	}
 	w.networks[mode] = nil
+	if len(r.NetworkingConfig.EndpointsConfig) > maxNetworks {
+		return refuse(RuleLimit, "", "more than %d networks", maxNetworks)
+	}
 	for name, e := range r.NetworkingConfig.EndpointsConfig {
 		if name == "default" {
 			name = defaultNetwork
 		}
 		if e == nil {
 			e = &endpointRequest{}
+		}
+		if len(e.NetworkID) > 64 {
+			return bad("%.100q is no ID", e.NetworkID)
 		}
 		if err := checkAliases(name, e.Aliases); err != nil {
 			return err
@@ -301,7 +327,7 @@ func readPort(text string) (port uint16, proto string, err error) {
 		proto = "tcp"
 	}
 	n, err := strconv.ParseUint(number, 10, 16)
-	if err != nil || n == 0 {
+	if err != nil || n == 0 || len(number) > 5 {
 		return 0, "", bad("%.50q is no port; write 80/tcp", text)
 	}
 	return uint16(n), proto, nil
@@ -317,7 +343,7 @@ func guestPort(b portBinding) (uint16, error) {
 		return 0, nil
 	}
 	n, err := strconv.ParseUint(b.HostPort, 10, 16)
-	if err != nil {
+	if err != nil || len(b.HostPort) > 5 {
 		return 0, bad("%.50q is no port; ranges are not served", b.HostPort)
 	}
 	return uint16(n), nil

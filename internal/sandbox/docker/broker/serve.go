@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bawn-dev/bawn"
@@ -19,6 +20,7 @@ const (
 	maxHeader   = 32 << 10 // bytes of a request's header
 	headerTime  = 20 * time.Second
 	maxRequests = 256 // served at a time, attached streams among them
+	maxOpen     = 512 // connections without a stream: each is a descriptor and a buffer
 )
 
 // A Broker serves one session. New makes it, Serve serves it, Close ends what
@@ -28,19 +30,24 @@ type Broker struct {
 	engine *engine
 	server *http.Server
 	slots  chan struct{}
+	open   atomic.Int32 // connections that carry requests
 	budget *budget
+	store  *store
 	names  *hosts
 	life   context.Context // ends with Close
 	end    context.CancelFunc
 
 	mu       sync.Mutex
-	children map[string]*child   // by the engine's ID
-	execs    map[string]string   // the engine's ID of an exec, and its container's
-	networks map[string]*network // by ID
-	volumes  map[string]string   // the guest's name, and the engine's
+	children map[string]*child     // by the engine's ID
+	execs    map[string]*execution // by the engine's ID, or by that of a slot
+	networks map[string]*network   // by ID
+	volumes  map[string]string     // the guest's name, and the engine's
 	closed   bool
 	work     sync.WaitGroup // watchers and ports
 	requests sync.WaitGroup
+	reaping  sync.Mutex // who looks for execs that have ended
+	lastExec uint64     // guarded by mu
+	making   sync.Mutex // who makes a volume
 
 	watching sync.Mutex
 	watcher  *watcher // once there is something to end
@@ -58,8 +65,8 @@ func New(o Options) (*Broker, error) {
 		o.Now = time.Now
 	}
 	b := &Broker{
-		o: o, engine: newEngine(o.Engine), slots: make(chan struct{}, maxRequests), budget: newBudget(o.Session.Isolation.Resources),
-		children: map[string]*child{}, execs: map[string]string{}, networks: map[string]*network{}, volumes: map[string]string{},
+		o: o, engine: newEngine(o.Engine), slots: make(chan struct{}, maxRequests), budget: newBudget(o.Session.Isolation.Resources), store: newStore(),
+		children: map[string]*child{}, execs: map[string]*execution{}, networks: map[string]*network{}, volumes: map[string]string{},
 	}
 	b.life, b.end = context.WithCancel(context.Background())
 	var err error
@@ -68,7 +75,7 @@ func New(o Options) (*Broker, error) {
 	}
 	b.server = &http.Server{
 		Handler: http.HandlerFunc(b.handle), ReadHeaderTimeout: headerTime, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
-		BaseContext: func(net.Listener) context.Context { return b.life },
+		BaseContext: func(net.Listener) context.Context { return b.life }, ConnState: b.connState,
 	}
 	b.networks = predefined()
 	return b, nil
@@ -81,6 +88,19 @@ func (b *Broker) Serve(l net.Listener) error {
 		return nil
 	}
 	return err
+}
+
+// connState closes connections that are too many. Those that have become streams
+// count as requests.
+func (b *Broker) connState(c net.Conn, s http.ConnState) {
+	switch s {
+	case http.StateNew:
+		if b.open.Add(1) > maxOpen {
+			c.Close()
+		}
+	case http.StateClosed, http.StateHijacked:
+		b.open.Add(-1)
+	}
 }
 
 // handle serves one request, and says why it does not.

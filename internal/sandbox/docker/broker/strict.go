@@ -16,8 +16,9 @@ import (
 
 // Bounds of a JSON body.
 const (
-	maxBody  = 1 << 20 // bytes
-	maxDepth = 16      // of objects and arrays
+	maxBody   = 1 << 20 // bytes
+	maxDepth  = 16      // of objects and arrays
+	maxValues = 16_000  // in all of them: an empty one takes much more memory than text
 )
 
 // readBody reads the one JSON object of a request into v, a pointer to a
@@ -46,9 +47,9 @@ func decode(data []byte, v any) error {
 	if !utf8.Valid(data) {
 		return refuse(RuleBody, "", "the body is not UTF-8").status(http.StatusBadRequest)
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
+	dec := &reader{Decoder: json.NewDecoder(bytes.NewReader(data))}
 	dec.UseNumber()
-	tree, err := value(dec, 0)
+	tree, err := dec.value(0)
 	if err == nil {
 		if _, err = dec.Token(); errors.Is(err, io.EOF) {
 			err = nil
@@ -72,10 +73,19 @@ func decode(data []byte, v any) error {
 	return nil
 }
 
+// A reader counts the values that it has read.
+type reader struct {
+	*json.Decoder
+	values int
+}
+
 // value reads one value: a map, a slice, or what json.Token has.
-func value(dec *json.Decoder, depth int) (any, error) {
+func (dec *reader) value(depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("it is deeper than %d levels", maxDepth)
+	}
+	if dec.values++; dec.values > maxValues {
+		return nil, fmt.Errorf("it holds more than %d values", maxValues)
 	}
 	t, err := dec.Token()
 	if err != nil {
@@ -83,11 +93,11 @@ func value(dec *json.Decoder, depth int) (any, error) {
 	}
 	switch t {
 	case json.Delim('{'):
-		return object(dec, depth)
+		return dec.object(depth)
 	case json.Delim('['):
 		list := []any{}
 		for dec.More() {
-			v, err := value(dec, depth+1)
+			v, err := dec.value(depth + 1)
 			if err != nil {
 				return nil, err
 			}
@@ -99,7 +109,7 @@ func value(dec *json.Decoder, depth int) (any, error) {
 	return t, nil
 }
 
-func object(dec *json.Decoder, depth int) (map[string]any, error) {
+func (dec *reader) object(depth int) (map[string]any, error) {
 	m := map[string]any{}
 	for dec.More() {
 		t, err := dec.Token()
@@ -113,7 +123,7 @@ func object(dec *json.Decoder, depth int) (map[string]any, error) {
 		if _, twice := m[name]; twice {
 			return nil, fmt.Errorf("%.100q is there twice", name)
 		}
-		if m[name], err = value(dec, depth+1); err != nil {
+		if m[name], err = dec.value(depth + 1); err != nil {
 			return nil, err
 		}
 	}

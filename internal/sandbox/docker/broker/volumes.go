@@ -28,6 +28,8 @@ type volumeMade struct {
 // volume returns the engine's name of one of the session's volumes, which is
 // made if it is not there.
 func (b *Broker) volume(ctx context.Context, name string, labels map[string]string) (string, error) {
+	b.making.Lock() // so that requests at the same time don't make more than there may be
+	defer b.making.Unlock()
 	b.mu.Lock()
 	known, count, closed := b.volumes[name], len(b.volumes), b.closed
 	b.mu.Unlock()
