@@ -54,6 +54,28 @@ func TestStrictestReading(t *testing.T) {
 	}
 }
 
+// Bodies are looked through for other methods where the entries do not permit
+// them all, with each reading.
+func TestLimited(t *testing.T) {
+	s, _ := begin(t, config(t, bawn.Egress{HTTP: []string{"api.test GET,POST /some/**", "api.test POST /all/**", "api.test * /all/**"}, Hosts: []string{"open.test"}}))
+	limited := newRequests(s).server.Limited
+	for _, tt := range []struct {
+		req  mitm.Request
+		want bool
+	}{
+		{request("POST", "/some/a"), true},
+		{request("POST", "/all/a"), false},
+		{request("POST", "/all/a", "/some/a"), true},
+		{request("POST", "/some/a", "/all/a"), true},
+		{mitm.Request{Method: "POST", Host: "open.test", Port: 443, Readings: []string{"/some/a"}}, false},
+		{mitm.Request{Method: "POST", Host: "api.test", Port: 8443, Readings: []string{"/some/a"}}, false},
+	} {
+		if got := limited(tt.req); got != tt.want {
+			t.Errorf("%+v: %v, want %v", tt.req, got, tt.want)
+		}
+	}
+}
+
 // Requests to a host that nobody has rules for are the connection's matter.
 func TestNotOpened(t *testing.T) {
 	s, box := begin(t, config(t, bawn.Egress{HTTP: []string{"other.test GET /"}}))
