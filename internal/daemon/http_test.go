@@ -191,6 +191,38 @@ func TestGit(t *testing.T) {
 	}
 }
 
+// Over SSH entries are about a user and a place; a denial says what an entry
+// would name. HTTP knows neither.
+func TestGitPlaces(t *testing.T) {
+	s, box := begin(t, config(t, bawn.Egress{Git: []string{"git.test fetch team/*", "me@git.test fetch /srv/git/*"}}))
+	for _, tt := range []struct {
+		user, repo string
+		rooted     bool
+		want       string // the remedy, or "" for what is permitted
+	}{
+		{"git", "team/app", false, ""},
+		{"git", "team/app", true, ""},
+		{"me", "srv/git/app", true, ""},
+		{"me", "srv/git/app", false, `"me@git.test fetch srv/git/app"`},
+		{"git", "srv/git/app", true, `"git.test fetch /srv/git/app"`},
+		{"root", "team/app", false, `"root@git.test fetch team/app"`},
+		{"root", "srv/git/app", true, `"root@git.test fetch /srv/git/app"`},
+	} {
+		req := ssh.Request{Host: "git.test", Port: 22, User: tt.user, Operation: git.Operation{Kind: git.Fetch, User: tt.user, Repo: tt.repo, Rooted: tt.rooted}}
+		req.Operation = s.ssh.server.Named(req)
+		told := len(box.denials())
+		err := s.permitSSH(t.Context(), req)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(box.denials()[told].Remedy, tt.want) {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+	for repo, want := range map[string]bool{"team/app": true, "srv/git/app": false} {
+		if ok, why := git.Allow(git.Operation{Kind: git.Fetch, Repo: repo}, s.gitRules("git.test", 443)); ok != want {
+			t.Errorf("%s over HTTP: %v, %s", repo, ok, why)
+		}
+	}
+}
+
 // What a host answers with a credential of its own is refused, whatever the
 // entries permit.
 func TestNoTokenOverSSH(t *testing.T) {
