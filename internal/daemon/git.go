@@ -21,7 +21,7 @@ const maxPacks = 4
 // gitRules are the git entries that speak of a host.
 func (s *session) gitRules(host string, port uint16) (rules []git.Rule) {
 	for e := range s.rules.Git(host, port) {
-		rules = append(rules, git.Rule{Push: e.Push(), Repo: e.Repo(), Ref: e.Refs()})
+		rules = append(rules, git.Rule{User: e.User(), Rooted: e.Rooted(), Push: e.Push(), Repo: e.Repo(), Ref: e.Refs()})
 	}
 	return rules
 }

@@ -27,7 +27,7 @@ type requests struct {
 func newRequests(s *session) *requests {
 	r := &requests{session: s}
 	r.server = &mitm.Server{
-		CA: s.ca, Dial: s.dial, Decide: r.decide, Done: r.done, Remedy: r.remedy, Session: s.config.Session,
+		CA: s.ca, Dial: s.dial, Decide: r.decide, Limited: r.limited, Done: r.done, Remedy: r.remedy, Session: s.config.Session,
 		Bindings: s.bindings, Matches: matches, Secrets: s.vault,
 	}
 	return r
@@ -82,6 +82,15 @@ func (s *session) decideRequest(ctx context.Context, a bawn.Action, req mitm.Req
 		}
 	}
 	return worst, nil
+}
+
+// limited reports whether the entries that speak of a host permit some reading
+// of the request's path for some methods only.
+func (r *requests) limited(req mitm.Request) bool {
+	entries := slices.Collect(r.session.rules.HTTP(req.Host, req.Port))
+	return len(entries) > 0 && slices.ContainsFunc(req.Readings, func(path string) bool {
+		return !slices.ContainsFunc(entries, func(e netrule.HTTP) bool { return e.AnyMethod(path) })
+	})
 }
 
 // action is what the guest wants of the network.

@@ -54,6 +54,28 @@ func TestStrictestReading(t *testing.T) {
 	}
 }
 
+// Bodies are looked through for other methods where the entries do not permit
+// them all, with each reading.
+func TestLimited(t *testing.T) {
+	s, _ := begin(t, config(t, bawn.Egress{HTTP: []string{"api.test GET,POST /some/**", "api.test POST /all/**", "api.test * /all/**"}, Hosts: []string{"open.test"}}))
+	limited := newRequests(s).server.Limited
+	for _, tt := range []struct {
+		req  mitm.Request
+		want bool
+	}{
+		{request("POST", "/some/a"), true},
+		{request("POST", "/all/a"), false},
+		{request("POST", "/all/a", "/some/a"), true},
+		{request("POST", "/some/a", "/all/a"), true},
+		{mitm.Request{Method: "POST", Host: "open.test", Port: 443, Readings: []string{"/some/a"}}, false},
+		{mitm.Request{Method: "POST", Host: "api.test", Port: 8443, Readings: []string{"/some/a"}}, false},
+	} {
+		if got := limited(tt.req); got != tt.want {
+			t.Errorf("%+v: %v, want %v", tt.req, got, tt.want)
+		}
+	}
+}
+
 // Requests to a host that nobody has rules for are the connection's matter.
 func TestNotOpened(t *testing.T) {
 	s, box := begin(t, config(t, bawn.Egress{HTTP: []string{"other.test GET /"}}))
@@ -166,6 +188,38 @@ func TestGit(t *testing.T) {
 	}
 	if err := s.permitSSH(t.Context(), ssh.Request{Host: "git.test", Port: 22, Operation: git.Operation{Kind: git.Fetch, Repo: "team/lib"}}); err == nil {
 		t.Error("a fetch is permitted although it can't be recorded")
+	}
+}
+
+// Over SSH entries are about a user and a place; a denial says what an entry
+// would name. HTTP knows neither.
+func TestGitPlaces(t *testing.T) {
+	s, box := begin(t, config(t, bawn.Egress{Git: []string{"git.test fetch team/*", "me@git.test fetch /srv/git/*"}}))
+	for _, tt := range []struct {
+		user, repo string
+		rooted     bool
+		want       string // the remedy, or "" for what is permitted
+	}{
+		{"git", "team/app", false, ""},
+		{"git", "team/app", true, ""},
+		{"me", "srv/git/app", true, ""},
+		{"me", "srv/git/app", false, `"me@git.test fetch srv/git/app"`},
+		{"git", "srv/git/app", true, `"git.test fetch /srv/git/app"`},
+		{"root", "team/app", false, `"root@git.test fetch team/app"`},
+		{"root", "srv/git/app", true, `"root@git.test fetch /srv/git/app"`},
+	} {
+		req := ssh.Request{Host: "git.test", Port: 22, User: tt.user, Operation: git.Operation{Kind: git.Fetch, User: tt.user, Repo: tt.repo, Rooted: tt.rooted}}
+		req.Operation = s.ssh.server.Named(req)
+		told := len(box.denials())
+		err := s.permitSSH(t.Context(), req)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(box.denials()[told].Remedy, tt.want) {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+	for repo, want := range map[string]bool{"team/app": true, "srv/git/app": false} {
+		if ok, why := git.Allow(git.Operation{Kind: git.Fetch, Repo: repo}, s.gitRules("git.test", 443)); ok != want {
+			t.Errorf("%s over HTTP: %v, %s", repo, ok, why)
+		}
 	}
 }
 

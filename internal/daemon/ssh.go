@@ -13,6 +13,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/egress"
+	"github.com/bawn-dev/bawn/internal/egress/git"
 	"github.com/bawn-dev/bawn/internal/egress/hostkey"
 	"github.com/bawn-dev/bawn/internal/egress/relay"
 	"github.com/bawn-dev/bawn/internal/egress/ssh"
@@ -53,7 +54,7 @@ func (s *session) makeSSH(context.Context) error {
 	home := filepath.Join(s.config.Home, ".ssh")
 	s.ssh = &shells{
 		server: &ssh.Server{
-			Keys: s.keys(home), Permit: s.permitSSH, Used: s.usedKey, Inspector: s.inspector,
+			Keys: s.keys(home), Permit: s.permitSSH, Named: s.named, Used: s.usedKey, Inspector: s.inspector,
 			Dial: func(ctx context.Context, host string, port uint16) (net.Conn, error) {
 				c, _, err := s.dial(ctx, host, port)
 				return c, err
@@ -149,9 +150,26 @@ func (s *session) permitSSH(ctx context.Context, req ssh.Request) error {
 	if d.Verdict == bawn.Allow {
 		return nil
 	}
-	remedy := gitRemedy(req.Host, gitArgs(req.Operation), req.Operation.Repo)
+	remedy := gitRemedy(asEntry(req))
 	s.tell(egress.Denial{Operation: bawn.Connect, Resource: resource, Rule: d.Rule, Reason: d.Reason, Remedy: remedy})
 	return fmt.Errorf("bawn: denied: %s (%s): %s; %s", resource, d.Rule, d.Reason, remedy)
+}
+
+// named returns what git would do as the entries name it.
+func (s *session) named(req ssh.Request) git.Operation {
+	return git.Unrooted(req.Operation, s.gitRules(req.Host, req.Port))
+}
+
+// asEntry returns what an entry would have to name.
+func asEntry(req ssh.Request) (host string, args []string, repo string) {
+	host, repo = req.Host, req.Operation.Repo
+	if req.User != "git" && req.User != "" {
+		host = req.User + "@" + host
+	}
+	if req.Operation.Rooted {
+		repo = "/" + repo
+	}
+	return host, gitArgs(req.Operation), repo
 }
 
 // errToken is why LFS does not work over SSH.

@@ -1,6 +1,7 @@
 package netrule
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -8,36 +9,47 @@ import (
 // A Git is one entry of isolation.git: what may be done with repositories of a
 // host. The zero Git permits nothing.
 type Git struct {
-	host Host
-	push bool
-	repo glob
-	refs glob // of a push
+	host   Host
+	user   string // over SSH; "" is "git"
+	push   bool
+	rooted bool // repo begins at the server's root, which only SSH can say
+	repo   glob
+	refs   glob // of a push
 }
 
 // ParseGit reads HOST fetch [REPO] or HOST push REPO REF: a host as ParseHost
 // reads it, but with the ports 22 and 443 where none are stated, a pattern of
 // repositories ("team/*"; none means all) and, for a push, one of refs
-// ("refs/heads/agent/*"). Who may push may fetch.
+// ("refs/heads/agent/*"). Who may push may fetch. Over SSH an entry is about the
+// user git, or the one that stands before the host ("me@host"), and about paths
+// below that user's place, or about those from the root ("/srv/git/*") and then
+// not about HTTPS; without a repository it is about both.
 func ParseGit(s string) (Git, error) {
 	f, err := fields(s)
 	if err != nil {
 		return Git{}, err
 	}
 	g := Git{repo: glob(across)}
+	host := ""
+	if len(f) > 0 {
+		if g.user, host, err = sshUser(f[0]); err != nil {
+			return Git{}, fmt.Errorf("git rule %q: %w", clip(s), err)
+		}
+	}
 	switch {
 	case len(f) == 2 && f[1] == "fetch":
 	case len(f) == 3 && f[1] == "fetch":
-		g.repo, err = repoGlob(f[2])
+		g.repo, g.rooted, err = repoGlob(f[2])
 	case len(f) == 4 && f[1] == "push":
 		g.push = true
-		if g.repo, err = repoGlob(f[2]); err == nil {
+		if g.repo, g.rooted, err = repoGlob(f[2]); err == nil {
 			g.refs, err = refGlob(f[3])
 		}
 	default:
 		return Git{}, fmt.Errorf("git rule %q: want \"HOST fetch [REPOSITORY]\" or \"HOST push REPOSITORY REF\", for example \"github.com push team/app refs/heads/agent/*\"", clip(s))
 	}
 	if err == nil {
-		g.host, err = parseHost(f[0], gitPorts)
+		g.host, err = parseHost(host, gitPorts)
 	}
 	if err != nil {
 		return Git{}, fmt.Errorf("git rule %q: %w", clip(s), err)
@@ -45,11 +57,31 @@ func ParseGit(s string) (Git, error) {
 	return g, nil
 }
 
-func repoGlob(s string) (glob, error) {
-	if name, ok := Repository(s); !ok || name != s {
-		return "", fmt.Errorf("repository %q: want it as in its address, without \"/\" at the ends and without \".git\": \"team/app\"", clip(s))
+// sshUser takes the name of a user from the front of a host.
+func sshUser(s string) (user, host string, err error) {
+	user, host, found := strings.Cut(s, "@")
+	if !found {
+		return "", s, nil
 	}
-	return parseGlob(s)
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
+	}
+	if user == "" || user[0] == '-' || len(user) > 64 || strings.ContainsFunc(user, func(c rune) bool { return !plain(c) }) {
+		return "", "", fmt.Errorf("user %q: want letters, digits, \".\", \"_\" and \"-\" before the \"@\"", clip(user))
+	}
+	if user == "git" {
+		user = ""
+	}
+	return user, host, nil
+}
+
+func repoGlob(s string) (g glob, rooted bool, err error) {
+	path, rooted := strings.CutPrefix(s, "/")
+	if name, ok := Repository(path); !ok || name != path {
+		return "", false, fmt.Errorf("repository %q: want it as in its address, without \"/\" at the end and without \".git\": \"team/app\"", clip(s))
+	}
+	g, err = parseGlob(path)
+	return g, rooted, err
 }
 
 func refGlob(s string) (glob, error) {
@@ -80,7 +112,7 @@ func Repository(path string) (string, bool) {
 }
 
 // Fetches reports whether the entry permits to fetch a repository, named in
-// the form of Repository.
+// the form of Repository. Who asks over SSH has looked at User and Rooted.
 func (g Git) Fetches(name string, port uint16, repo string) bool {
 	return g.host.Match(name, port) && g.repo.match(repo)
 }
@@ -95,13 +127,24 @@ func (g Git) Pushes(name string, port uint16, repo, ref string) bool {
 // Push reports whether the entry permits to push at all.
 func (g Git) Push() bool { return g.push }
 
+// User returns whose repositories they are over SSH.
+func (g Git) User() string { return cmp.Or(g.user, "git") }
+
+// Rooted reports whether the paths begin at the server's root, so that the
+// entry is about SSH alone.
+func (g Git) Rooted() bool { return g.rooted }
+
 // Host returns the host that the entry opens.
 func (g Git) Host() Host { return g.host }
 
 // Covers reports whether g permits all that o permits.
 func (g Git) Covers(o Git) bool {
-	return g.host.Covers(o.host) && g.repo.covers(o.repo) && (!o.push || g.push && g.refs.covers(o.refs))
+	return g.host.Covers(o.host) && g.user == o.user && (g.rooted == o.rooted || g.all()) && g.repo.covers(o.repo) && (!o.push || g.push && g.refs.covers(o.refs))
 }
+
+// all reports whether the entry is about all repositories, from wherever their
+// paths begin.
+func (g Git) all() bool { return g.repo == glob(across) && !g.rooted }
 
 // On returns the entry for another host.
 func (g Git) On(host Host) Git {
@@ -113,7 +156,11 @@ func (g Git) On(host Host) Git {
 // false where there is none, or where patterns overlap in a way that no one
 // pattern says.
 func (g Git) Meet(o Git) (Git, bool) {
+	if g.user != o.user || g.rooted != o.rooted && !g.all() && !o.all() {
+		return Git{}, false
+	}
 	var ok, refs bool
+	g.rooted = g.rooted || o.rooted
 	if g.repo, ok = g.repo.meet(o.repo); !ok {
 		return Git{}, false
 	}
@@ -125,14 +172,20 @@ func (g Git) Meet(o Git) (Git, bool) {
 
 // String writes the entry in the form that ParseGit reads.
 func (g Git) String() string {
-	host := g.host.text(gitPorts)
+	host, repo := g.host.text(gitPorts), g.repo.String()
+	if g.user != "" {
+		host = g.user + "@" + host
+	}
+	if g.rooted {
+		repo = "/" + repo
+	}
 	switch {
 	case g.push:
-		return host + " push " + g.repo.String() + " " + g.refs.String()
-	case g.repo == glob(across):
+		return host + " push " + repo + " " + g.refs.String()
+	case g.all():
 		return host + " fetch"
 	}
-	return host + " fetch " + g.repo.String()
+	return host + " fetch " + repo
 }
 
 // Repo returns the pattern of repositories.

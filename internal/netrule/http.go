@@ -97,6 +97,9 @@ func (h HTTP) Permits(method, path string) bool {
 	return method != "CONNECT" && isMethod(method) && (h.methods == nil || slices.Contains(h.methods, method)) && h.path.match(path)
 }
 
+// AnyMethod reports whether the entry permits a path with every method.
+func (h HTTP) AnyMethod(path string) bool { return h.methods == nil && h.path.match(path) }
+
 // Host returns the host that the entry opens.
 func (h HTTP) Host() Host { return h.host }
 

@@ -104,6 +104,7 @@ func TestHTTPMatch(t *testing.T) {
 func TestParseGit(t *testing.T) {
 	for _, in := range []string{
 		"github.com fetch", "github.com fetch team/*", "github.com push team/app refs/heads/agent/*", "git.corp:2222,8443 fetch", "*.corp push ** refs/**", "github.com:22 fetch",
+		"me@git.corp fetch", "me.x@git.corp:2222 push /srv/git/* refs/heads/*", "git.corp fetch /**", "git.corp fetch /srv/git/*",
 	} {
 		if g, err := ParseGit(in); err != nil || g.String() != in {
 			t.Errorf("ParseGit(%q) = %q, %v", in, g, err)
@@ -112,9 +113,15 @@ func TestParseGit(t *testing.T) {
 	if g := mustGit(t, "github.com:443,22 fetch **"); g.String() != "github.com fetch" || g.Push() || g.Host().Ports().String() != "22,443" {
 		t.Errorf("got %q", g)
 	}
+	if g := mustGit(t, "git@h fetch a"); g.String() != "h fetch a" || g.User() != "git" || g.Rooted() {
+		t.Errorf("got %q of %q", g, g.User())
+	}
+	if g := mustGit(t, "me@h fetch /a"); g.User() != "me" || !g.Rooted() || g.Repo() != "a" {
+		t.Errorf("got %q of %q", g, g.User())
+	}
 	for in, want := range map[string]string{
 		"": "HOST fetch", "github.com": "HOST fetch", "github.com clone": "HOST fetch", "github.com push": "HOST fetch", "github.com push a": "HOST fetch", "github.com fetch a b": "HOST fetch",
-		"github.com fetch /a": `without "/"`, "github.com fetch a/": `without "/"`, "github.com fetch a.git": `without ".git"`, "github.com fetch a/../b": `without "/"`, "github.com fetch ~a": `without "/"`,
+		"github.com fetch //a": `without "/"`, "-a@github.com fetch": "user", "@github.com fetch": "user", "a b@github.com fetch": "git rule", "a@b@github.com fetch": "host", "me@github.com fetch /~a": `without "/"`, "github.com fetch a/": `without "/"`, "github.com fetch a.git": `without ".git"`, "github.com fetch a/../b": `without "/"`, "github.com fetch ~a": `without "/"`,
 		"github.com fetch a%2e": `without "/"`, "github.com fetch a***": "across them", "github.com push a main": "refs/heads/main", "github.com push a heads/x": "refs/heads/x", "github.com push a *": "refs/**",
 		"github.com push a **": "refs/**", "github.com push a refs/": `begins with "refs/"`, "github.com push a refs/../x": `".."`, "GitHub.com fetch": `write "github.com"`, "github.com fetch \x00": "control character",
 		"github.com push a refs/\u2028": "", "github.com push a/ refs/x": `without "/"`,
@@ -148,6 +155,32 @@ func TestGitMatch(t *testing.T) {
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%s: %t; want %t", tt.name, tt.got, tt.want)
+		}
+	}
+}
+
+// TestGitPlaces: an entry for one user or place covers no other, and what both
+// of two permit is no more than either does.
+func TestGitPlaces(t *testing.T) {
+	for _, tt := range []struct {
+		a, b   string
+		covers bool
+		meet   string // "" is nothing
+	}{
+		{"h fetch a", "h fetch a", true, "h fetch a"},
+		{"h fetch", "h fetch /a", true, "h fetch /a"},
+		{"h fetch /a", "h fetch", false, "h fetch /a"},
+		{"h fetch /**", "h fetch a", false, ""},
+		{"h fetch a", "h fetch /a", false, ""},
+		{"h fetch", "me@h fetch", false, ""},
+		{"me@h fetch", "h fetch a", false, ""},
+		{"me@h fetch", "me@h push /a refs/**", false, "me@h fetch /a"},
+		{"me@h push /* refs/**", "me@h push /a refs/x", true, "me@h push /a refs/x"},
+	} {
+		a, b := mustGit(t, tt.a), mustGit(t, tt.b)
+		m, ok := a.Meet(b)
+		if got := a.Covers(b); got != tt.covers || ok != (tt.meet != "") || ok && m.String() != tt.meet {
+			t.Errorf("%q, %q: covers %t, meet in %q, %t", tt.a, tt.b, got, m, ok)
 		}
 	}
 }

@@ -17,13 +17,14 @@ type hub struct {
 	dir  string // of the repositories
 	base string // what stands before a repository's name in its URL
 	rule string // what stands before it in a rule
+	host string // in a rule
 }
 
 // newHub makes bare repositories that take pushes from everybody.
 func newHub(t *testing.T, d *desk) *hub {
 	t.Helper()
 	name := filepath.Base(d.home)
-	h := &hub{d: d, dir: filepath.Join(d.lab, "repos", name), base: "https://git.test/git/" + name + "/", rule: "git/" + name + "/"}
+	h := &hub{host: "git.test", d: d, dir: filepath.Join(d.lab, "repos", name), base: "https://git.test/git/" + name + "/", rule: "git/" + name + "/"}
 	put(t, "[user]\n\tname = dev\n\temail = dev@example.com\n[init]\n\tdefaultBranch = main\n[push]\n\tdefault = nothing\n", d.home, ".gitconfig")
 	return h
 }
@@ -89,8 +90,7 @@ func (h *hub) attack(t *testing.T, run func(script string) result) (changed map[
 // check wants the control to succeed with all and a guest with the first.
 func (h *hub) check(t *testing.T) {
 	t.Helper()
-	host := "git.test"
-	flags := []string{"--git", host + " fetch " + h.rule + "*", "--git", host + " push " + h.rule + "app* refs/heads/agent/*"}
+	flags := []string{"--git", h.host + " fetch " + h.rule + "*", "--git", h.host + " push " + h.rule + "app* refs/heads/agent/*"}
 	bare, _ := h.attack(t, func(script string) result { // ssh knows its user's home from elsewhere than HOME
 		return h.d.sh(t, "export GIT_SSH_COMMAND=\"ssh -o UserKnownHostsFile='$HOME/.ssh/known_hosts'\"; "+script)
 	})
@@ -119,7 +119,7 @@ func TestGitSSH(t *testing.T) {
 	me, err := user.Current()
 	check(t, err)
 	h.base = "ssh://" + me.Username + "@git.test" + h.dir + "/"
-	h.rule = strings.TrimPrefix(h.dir, "/") + "/"
+	h.rule, h.host = h.dir+"/", me.Username+"@git.test"
 	d.serveSSH(t)
 	h.check(t)
 }

@@ -40,7 +40,7 @@ func ParseCommand(text string) (Command, error) {
 	if err != nil {
 		return Command{}, err
 	}
-	c := Command{Service: service, Path: path, Operation: Operation{Repo: name}}
+	c := Command{Service: service, Path: path, Operation: Operation{Repo: name, Rooted: path[0] == '/'}}
 	if !c.classify(rest) {
 		return bad("bawn does not know it")
 	}
@@ -62,6 +62,15 @@ func (c *Command) classify(rest string) bool {
 		return false
 	}
 	return true
+}
+
+// As returns the command for the repository as op names it.
+func (c Command) As(op Operation) Command {
+	c.Operation = op
+	if !op.Rooted {
+		c.Path = strings.TrimPrefix(c.Path, "/")
+	}
+	return c
 }
 
 // String writes the command anew: what is sent is what was read.

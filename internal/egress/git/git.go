@@ -8,6 +8,7 @@
 package git
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,6 +41,14 @@ type Operation struct {
 	// Repo is the path of the repository without leading slash and without
 	// ".git": "owner/name". Letters keep their case.
 	Repo string
+
+	// User is whom an operation over SSH is made as; "" over HTTP.
+	User string
+
+	// Rooted says that the path over SSH begins with a slash. Forges do not
+	// care; other servers take it from their root then, and else from the user's
+	// home.
+	Rooted bool
 
 	// Discovery marks the question that comes before a push: it lists refs
 	// and changes nothing.
@@ -102,10 +111,55 @@ func zeroID(id string) bool { return strings.Trim(id, "0") == "" }
 // "*" stands for any part of one segment and "**" for any number of segments;
 // letters are compared exactly. The zero Rule permits nothing.
 type Rule struct {
+	User    string // over SSH; "" is "git"
+	Rooted  bool   // Repo is meant from the server's root: over SSH, with a slash
 	Push    bool   // false: fetch only. A rule for push permits fetch as well
 	Repo    string // "bawn-dev/*"; "" matches no repository
 	Ref     string // "refs/heads/agent/**"; "" matches no ref
 	Options bool   // push options may be sent
+}
+
+// names reports whether the rule is about an operation's repository. One about
+// all of them does not care where their paths begin.
+func (r Rule) names(op Operation) bool {
+	switch {
+	case !matchRepo(r.Repo, op.Repo):
+		return false
+	case op.User == "":
+		return !r.Rooted
+	}
+	return cmp.Or(r.User, "git") == op.User && (r.Rooted == op.Rooted || r.all())
+}
+
+func (r Rule) all() bool { return r.Repo == "**" && !r.Rooted }
+
+// Unrooted returns a fetch or push over SSH as rules mean it that name its
+// repository without a slash in front: on a forge that is the same one. Where a
+// rule names it with the slash, or none names it but one about all, it stays as
+// it is.
+func Unrooted(op Operation, rules []Rule) Operation {
+	other := op
+	other.Rooted = false
+	about := func(op Operation) bool {
+		return slices.ContainsFunc(rules, func(r Rule) bool { return !r.all() && r.names(op) })
+	}
+	if !about(op) && about(other) {
+		return other
+	}
+	return op
+}
+
+// place says what of an operation over SSH a rule has to name beside the
+// repository.
+func (op Operation) place() string {
+	text := ""
+	if op.User != "" && op.User != "git" {
+		text = fmt.Sprintf(" as the user %q", op.User)
+	}
+	if op.Rooted {
+		text += " from the server's root (\"/" + op.Repo + "\")"
+	}
+	return text
 }
 
 // Allow says whether rules permit op, and why not: the reason is for people
@@ -117,19 +171,19 @@ func Allow(op Operation, rules []Rule) (ok bool, reason string) {
 }
 
 func refusal(op Operation, rules []Rule) string {
-	reads := slices.ContainsFunc(rules, func(r Rule) bool { return matchRepo(r.Repo, op.Repo) })
-	writes := slices.ContainsFunc(rules, func(r Rule) bool { return r.Push && matchRepo(r.Repo, op.Repo) })
+	reads := slices.ContainsFunc(rules, func(r Rule) bool { return r.names(op) })
+	writes := slices.ContainsFunc(rules, func(r Rule) bool { return r.Push && r.names(op) })
 	switch {
 	case op.Kind == Fetch && reads, op.Kind == Push && writes && (op.Discovery || op.LFS):
 		return ""
 	case op.Kind == Fetch && len(rules) == 0, op.Kind == Push && len(rules) == 0:
 		return fmt.Sprintf("no git rule permits anything here; %s of %q needs one", op.Kind, op.Repo)
 	case op.Kind == Fetch:
-		return fmt.Sprintf("no git rule permits fetching %q", op.Repo)
+		return fmt.Sprintf("no git rule permits fetching %q%s", op.Repo, op.place())
 	case op.Kind != Push:
 		return "this is not a git request"
 	case !writes:
-		return fmt.Sprintf("no git rule permits pushing to %q", op.Repo)
+		return fmt.Sprintf("no git rule permits pushing to %q%s", op.Repo, op.place())
 	case !op.Complete:
 		return "the push has not been read to its end"
 	}
@@ -144,7 +198,7 @@ func refuseUpdates(op Operation, rules []Rule) string {
 			return reason
 		}
 	}
-	options := slices.ContainsFunc(rules, func(r Rule) bool { return r.Push && r.Options && matchRepo(r.Repo, op.Repo) })
+	options := slices.ContainsFunc(rules, func(r Rule) bool { return r.Push && r.Options && r.names(op) })
 	if len(op.Options) > 0 && !options {
 		return fmt.Sprintf("push options are orders to the server and no rule permits them: %q", op.Options)
 	}
@@ -152,12 +206,12 @@ func refuseUpdates(op Operation, rules []Rule) string {
 }
 
 func refuseUpdate(op Operation, u Update, rules []Rule) string {
-	permits := func(r Rule) bool { return r.Push && matchRepo(r.Repo, op.Repo) && matchRef(r.Ref, u.Ref) }
+	permits := func(r Rule) bool { return r.Push && r.names(op) && matchRef(r.Ref, u.Ref) }
 	switch {
 	case CheckRef(u.Ref) != nil:
 		return CheckRef(u.Ref).Error()
 	case !slices.ContainsFunc(rules, permits):
-		return fmt.Sprintf("no git rule permits pushing to %q of %q", u.Ref, op.Repo)
+		return fmt.Sprintf("no git rule permits pushing to %q of %q%s", u.Ref, op.Repo, op.place())
 	case u.Delete():
 		return fmt.Sprintf("the push would delete %q; deleting is never permitted", u.Ref)
 	case u.Force() && u.tag():

@@ -22,6 +22,8 @@ type body struct {
 	encoding string // of the content: "", "gzip", or what can't be unpacked
 	scan     *scanner
 	refuse   func(needle int) error // called when the scanner has found one
+	fields   fieldScanner           // nil where another method would be judged alike
+	method   func() error           // called when fields has found one
 	end      func() error           // called at the end, before it is passed on
 	out      *atomic.Int64
 
@@ -116,7 +118,7 @@ func (b *body) Read(p []byte) (n int, err error) {
 		b.err = b.look(b.seen)
 		b.seen = nil
 	}
-	if b.err == nil && b.scan != nil && b.encoding != "" {
+	if b.err == nil && b.scanned() && b.encoding != "" {
 		b.fill()
 	}
 	switch {
@@ -138,7 +140,7 @@ func (b *body) held() int {
 	switch {
 	case b.err != nil && !errors.Is(b.err, io.EOF):
 		return len(b.raw)
-	case b.scan != nil && b.encoding != "" && b.err == nil:
+	case b.scanned() && b.encoding != "" && b.err == nil:
 		return 1
 	}
 	return 0
@@ -182,8 +184,16 @@ func (b *body) fill() {
 	}
 }
 
+func (b *body) scanned() bool { return b.scan != nil || b.fields != nil }
+
 func (b *body) look(p []byte) error {
-	if b.scan == nil || len(p) == 0 {
+	if len(p) == 0 {
+		return nil
+	}
+	if b.fields != nil && b.fields.feed(p) {
+		return b.method()
+	}
+	if b.scan == nil {
 		return nil
 	}
 	if which := b.scan.feed(p); which >= 0 {

@@ -162,7 +162,7 @@ func (x *exchange) wrapBody() *Refusal {
 	if x.in.ContentLength == 0 || x.in.Body == nil || x.in.Body == http.NoBody {
 		return nil
 	}
-	b := &body{guest: x.in.Body, encoding: contentEncoding(x.in.Header), refuse: x.inBody, end: x.bodyEnded, out: &x.out}
+	b := &body{guest: x.in.Body, encoding: contentEncoding(x.in.Header), refuse: x.inBody, method: x.inField, end: x.bodyEnded, out: &x.out}
 	if b.encoding == "aws-chunked" && x.signing != nil { // its chunks are as they are
 		b.encoding = ""
 	}
@@ -176,6 +176,12 @@ func (x *exchange) wrapBody() *Refusal {
 		}
 		b.scan = newScanner(x.Server.placeholders)
 	}
+	if x.Limited != nil && x.Limited(x.request) {
+		var refusal *Refusal
+		if b.fields, refusal = fields(x.in.Header, b.encoding); refusal != nil {
+			return refusal
+		}
+	}
 	x.request.body = b
 	return nil
 }
@@ -185,6 +191,13 @@ func (x *exchange) inBody(needle int) error {
 	b := x.Bindings[x.Server.placeholders.owner[needle]]
 	refusal := misused(b, x.whyMisplaced("stands in a body, where nothing is put in"))
 	refusal.close = true
+	x.refused.Store(refusal)
+	return refusal
+}
+
+// inField refuses a body that names another method.
+func (x *exchange) inField() error {
+	refusal := otherMethod()
 	x.refused.Store(refusal)
 	return refusal
 }

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -223,8 +222,7 @@ func override(r *http.Request) string {
 	}
 	for part := range strings.FieldsFuncSeq(r.URL.RawQuery, func(c rune) bool { return c == '&' || c == ';' }) {
 		name, _, _ := strings.Cut(part, "=")
-		plain, err := url.QueryUnescape(name)
-		if err == nil && (overrides[asCGI(plain)] || strings.EqualFold(plain, "_method")) {
+		if plain := unescaped(name); namesOverride(plain) {
 			return fmt.Sprintf("the parameter %q", plain)
 		}
 	}

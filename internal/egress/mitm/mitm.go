@@ -40,6 +40,11 @@ type Server struct {
 	// denies. It may read the beginning of the body with Request.Peek.
 	Decide func(context.Context, Request) bawn.Decision
 
+	// Limited reports whether Decide might not allow the request with some other
+	// method. Then a body that names one, in a form or in JSON, is refused as soon
+	// as that is seen. Nil says no. It is asked before Decide.
+	Limited func(Request) bool
+
 	// Done is called once for each request, also for one that was refused, after
 	// the last byte. It may be nil.
 	Done func(Request, Result)

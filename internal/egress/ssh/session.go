@@ -128,6 +128,9 @@ func (t target) execute(ctx context.Context, channel ssh.Channel, r *ssh.Request
 	if !validUser(t.user) {
 		return 0, fmt.Errorf("user %.80q; want a name of printable ASCII without quotes", t.user)
 	}
+	if t.Named != nil {
+		command = command.As(t.Named(t.request(command.Operation)))
+	}
 	if err := t.Permit(ctx, t.request(command.Operation)); err != nil {
 		return 0, err
 	}

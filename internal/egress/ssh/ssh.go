@@ -88,7 +88,7 @@ type Use struct {
 	Fingerprint string // "SHA256:…"
 }
 
-// A Server ends the guests' connections. All fields but Inspector must be set:
+// A Server ends the guests' connections. All fields but Inspector and Named must be set:
 // a Server without one of them refuses.
 type Server struct {
 	HostKey HostKey
@@ -105,6 +105,10 @@ type Server struct {
 	// Permit says whether a request may go on; its error is the reason, which
 	// the guest reads.
 	Permit func(context.Context, Request) error
+
+	// Named returns the operation as it is to be sent and judged: of a path that
+	// begins with a slash it may say that it does not. Nil leaves all as they are.
+	Named func(Request) git.Operation
 
 	// Used records the use of a key before it happens. Its error prevents it.
 	Used func(Use) error
@@ -157,6 +161,7 @@ type target struct {
 }
 
 func (t target) request(op git.Operation) Request {
+	op.User = t.user
 	return Request{Host: t.host, Port: t.port, User: t.user, Operation: op}
 }
 

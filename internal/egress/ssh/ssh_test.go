@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bawn-dev/bawn/internal/egress/git"
 	"github.com/bawn-dev/bawn/internal/egress/ssh"
 )
 
@@ -83,6 +84,53 @@ func TestPushAttacks(t *testing.T) {
 			if !direct && (changed || err == nil || !strings.Contains(out, "bawn: refused") || !strings.Contains(out, tt.want)) {
 				t.Errorf("%s: changed: %v, %v, %s; want %q", tt.name, changed, err, out, tt.want)
 			}
+		}
+	}
+}
+
+// TestWhoseRepository: rules say as whom, and whether from the server's root or
+// the user's home; the other user and the other place are another repository.
+func TestWhoseRepository(t *testing.T) {
+	home := t.TempDir()
+	s := newStage(t, host+" KEY\n", "ForceCommand cd '"+home+"' && exec sh -c \"$SSH_ORIGINAL_COMMAND\"")
+	me, root := s.sshd.User, s.repo("app")
+	twin := filepath.Join(home, root)
+	s.git(nil, "init", "--quiet", "--bare", twin)
+	s.git(nil, "-C", filepath.Join(s.dir, "seed"), "push", "--quiet", twin, "main:refs/heads/at-home")
+	name := strings.TrimSuffix(root[1:], ".git")
+	const none = ""
+	for _, tt := range []struct {
+		name       string
+		rule       git.Rule
+		path, want string
+	}{
+		{"from the root", git.Rule{User: me, Rooted: true, Repo: name}, root, "refs/heads/main"},
+		{"from home", git.Rule{User: me, Repo: name}, root[1:], "refs/heads/at-home"},
+		{"from home, as forges are asked", git.Rule{User: me, Repo: name}, root, "refs/heads/at-home"},
+		{"from home, a pattern", git.Rule{User: me, Repo: "**/app"}, root, "refs/heads/at-home"},
+		{"from home, the root is permitted", git.Rule{User: me, Rooted: true, Repo: name}, root[1:], none},
+		{"all, from the root", git.Rule{User: me, Repo: "**"}, root, "refs/heads/main"},
+		{"all, from home", git.Rule{User: me, Repo: "**"}, root[1:], "refs/heads/at-home"},
+		{"as somebody else", git.Rule{Repo: "**"}, root, none},
+		{"as another one", git.Rule{User: me + "2", Rooted: true, Repo: name}, root, none},
+		{"of somebody's home", git.Rule{User: me, Repo: name}, "~" + me + root, none},
+		{"doubled", git.Rule{User: me, Repo: name}, "/" + root, none},
+		{"with a dot", git.Rule{User: me, Repo: name}, "./" + root[1:], none},
+	} {
+		s.mu.Lock()
+		s.rules, s.uses = []git.Rule{tt.rule}, nil
+		s.mu.Unlock()
+		out, err := s.ssh(true, nil, "", "\"git-upload-pack '"+tt.path+"'\"")
+		want := map[bool]string{true: "refs/heads/main", false: "refs/heads/at-home"}[tt.path[0] == '/']
+		if tt.path[0] != '~' && !strings.Contains(out, want) {
+			t.Errorf("%s: control: %v, %.200q", tt.name, err, out)
+		}
+		out, err = s.ssh(false, nil, "", "\"git-upload-pack '"+tt.path+"'\"")
+		if tt.want == none && (!strings.Contains(out, "bawn: refused") || strings.Contains(out, "refs/heads") || len(s.uses) > 0) || !strings.Contains(out, tt.want) {
+			t.Errorf("%s: %v, %.200q; want %q", tt.name, err, out, tt.want)
+		}
+		if other := map[string]string{"refs/heads/main": "at-home", "refs/heads/at-home": "main"}[tt.want]; other != "" && strings.Contains(out, other) {
+			t.Errorf("%s: got the other one: %.200q", tt.name, out)
 		}
 	}
 }

@@ -22,9 +22,12 @@ import (
 // host is the name by which the guest knows the server.
 const host = "forge.example"
 
-var agentRules = []git.Rule{
-	{Repo: "**/bawn-dev/*"},
-	{Push: true, Repo: "**/bawn-dev/app", Ref: "refs/heads/agent/**"},
+// agentRules are for paths from the server's root.
+func agentRules(user string) []git.Rule {
+	return []git.Rule{
+		{User: user, Rooted: true, Repo: "**/bawn-dev/*"},
+		{User: user, Rooted: true, Push: true, Repo: "**/bawn-dev/app", Ref: "refs/heads/agent/**"},
+	}
 }
 
 // A stage is sshd with a repository, our server before it, and a guest that
@@ -44,6 +47,8 @@ type stage struct {
 	full error // of the log
 	uses []ssh.Use
 	why  []string
+
+	rules []git.Rule
 }
 
 // newStage makes one; known is the user's known_hosts, in which KEY stands for
@@ -53,6 +58,7 @@ func newStage(t *testing.T, known string, config ...string) *stage {
 	testenv.Need(t, "sshd", "git")
 	s := &stage{t: t, dir: t.TempDir()}
 	s.sshd = testenv.StartSSHD(t, s.dir, config...)
+	s.rules = agentRules(s.sshd.User)
 	bare := s.repo("app")
 	s.git(nil, "init", "--quiet", "--bare", "--initial-branch=main", bare)
 	seed := filepath.Join(s.dir, "seed")
@@ -64,7 +70,7 @@ func newStage(t *testing.T, known string, config ...string) *stage {
 	must(t, err)
 	s.server = &ssh.Server{
 		HostKey: key, Dial: s.dial, Known: s.known(strings.ReplaceAll(known, "KEY", s.sshd.HostKey)),
-		Keys: ssh.FileKeys(s.sshd.Key), Permit: s.permit, Used: s.used, Inspector: git.Inspector{Dir: t.TempDir(), Graph: &git.Graph{}},
+		Keys: ssh.FileKeys(s.sshd.Key), Permit: s.permit, Named: s.named, Used: s.used, Inspector: git.Inspector{Dir: t.TempDir(), Graph: &git.Graph{}},
 	}
 	s.listen()
 	s.writeKnownHosts()
@@ -102,10 +108,16 @@ func (s *stage) permit(_ context.Context, r ssh.Request) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asks = append(s.asks, r)
-	if ok, reason := git.Allow(r.Operation, agentRules); !ok {
+	if ok, reason := git.Allow(r.Operation, s.rules); !ok {
 		return errors.New(reason)
 	}
 	return nil
+}
+
+func (s *stage) named(r ssh.Request) git.Operation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return git.Unrooted(r.Operation, s.rules)
 }
 
 func (s *stage) used(u ssh.Use) error {

@@ -1,0 +1,113 @@
+package mitm
+
+import (
+	"mime"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A fieldScanner looks through a body for the name of a field in which
+// frameworks take another method than the request's: "_method" in a form
+// (Rails, Symfony, Spring), and in JSON too (Laravel). Nothing of what holds the
+// end of such a name is passed on, and so never what follows it.
+type fieldScanner interface{ feed(p []byte) (found bool) }
+
+type fieldScanners []fieldScanner
+
+func (all fieldScanners) feed(p []byte) (found bool) {
+	for _, s := range all {
+		found = s.feed(p) || found
+	}
+	return found
+}
+
+// fields returns what looks through a body, or nil where it has no fields. A
+// server may look for a type anywhere in the header, and take a body without
+// one for a form.
+func fields(h http.Header, encoding string) (fieldScanner, *Refusal) {
+	given := strings.TrimSpace(strings.Join(h.Values("Content-Type"), ","))
+	lower := strings.ToLower(given)
+	form, parts, isJSON := given == "" || strings.Contains(lower, "urlencoded"), strings.Contains(lower, "multipart"), strings.Contains(lower, "json")
+	if !form && !parts && !isJSON {
+		return nil, nil
+	}
+	_, params, err := mime.ParseMediaType(given)
+	if given != "" && err != nil || len(h.Values("Content-Type")) > 1 || !plainCharset(params["charset"]) {
+		return nil, unreadable("its content type " + strconv.Quote(given) + " can be read in several ways")
+	}
+	if encoding != "" && (form || parts || encoding != "gzip") { // not every server unpacks forms
+		return nil, unreadable("it is packed as " + strconv.Quote(encoding))
+	}
+	var all fieldScanners
+	if form {
+		all = append(all, &formFields{})
+	}
+	if isJSON {
+		all = append(all, &jsonFields{})
+	}
+	if parts {
+		b := params["boundary"]
+		if strings.Count(lower, "boundary") != 1 || !strings.Contains(lower, "boundary=") || !plainBoundary().MatchString(b) {
+			return nil, unreadable("the boundary of its parts can be read in several ways")
+		}
+		all = append(all, &partFields{delimiter: []byte("--" + b)})
+	}
+	return all, nil
+}
+
+func plainCharset(s string) bool {
+	s = strings.ToLower(s)
+	return s == "" || s == "utf-8" || s == "utf8" || s == "us-ascii" || s == "iso-8859-1"
+}
+
+var plainBoundary = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9A-Za-z'()+_./:=?-]{1,70}$`) })
+
+func unreadable(why string) *Refusal {
+	return &Refusal{
+		Status: http.StatusUnsupportedMediaType, Rule: "override", Reason: "the body can't be looked through for the name of another method, and the host's entries limit methods: " + why,
+		Remedy: "send it unpacked, in UTF-8, with one plain Content-Type, or have the path opened for all methods (\"*\")",
+	}
+}
+
+// otherMethod refuses a body with a field that names a method.
+func otherMethod() *Refusal {
+	return &Refusal{
+		Status: http.StatusBadRequest, Rule: "override", close: true, Reason: "a field of the body, such as \"_method\", would make it another request than the one that is decided",
+		Remedy: "send it with its own method, or have the path opened for all methods (\"*\")",
+	}
+}
+
+// namesOverride says whether a parameter is taken for another method or path.
+// PHP drops spaces before names, ends them at a NUL, and makes underscores of
+// dots; brackets make lists, and some drop a first one.
+func namesOverride(name string) bool {
+	name, _, _ = strings.Cut(strings.TrimLeft(name, " ["), "\x00")
+	if i := strings.IndexAny(name, "[]"); i >= 0 {
+		name = name[:i]
+	}
+	name = asCGI(name)
+	bare := strings.Trim(name, "-")
+	return overrides[bare] || bare == "method" && name[0] == '-'
+}
+
+var escapes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)%u[0-9a-f]{4}|%[0-9a-f]{2}|\+`)
+})
+
+// unescaped resolves escapes as the most lenient do: ASP.NET knows %uXXXX, and
+// what is no escape stands for itself.
+func unescaped(s string) string {
+	return escapes().ReplaceAllStringFunc(s, func(e string) string {
+		n, err := strconv.ParseUint(strings.TrimLeft(e, "%uU"), 16, 16)
+		switch {
+		case err != nil: // a plus
+			return " "
+		case len(e) == len("%5f"):
+			return string([]byte{byte(n)})
+		}
+		return string(rune(n))
+	})
+}
