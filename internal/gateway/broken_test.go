@@ -103,7 +103,7 @@ func TestServersThatBreakDuringCalls(t *testing.T) {
 			}
 			stop := busy(t, s)
 			text, failed := invoke(t, s, "bad__"+tt.tool, map[string]any{"n": 16 << 20})
-			if slowest := stop(); slowest > 2*time.Second {
+			if slowest := stop(); slowest > 5*time.Second {
 				t.Errorf("the good server took %v", slowest)
 			}
 			if !failed || !strings.Contains(text, tt.want) {
@@ -120,7 +120,7 @@ func TestServersThatBreakDuringCalls(t *testing.T) {
 // times at once.
 func TestServersThatDoNotRead(t *testing.T) {
 	t.Parallel()
-	const limit = time.Second
+	const limit, machines = time.Second, 10 * time.Second // a busy machine's share
 	r := newRig(t, Server{Name: "good", Start: program("new")}, Server{Name: "bad", Start: program("deaf"), Limits: Limits{Call: limit, Probe: time.Minute}})
 	s := r.client(t, versions[1], nil)
 	if _, err := s.ListTools(t.Context(), nil); err != nil || len(r.told("started")) != 2 {
@@ -134,7 +134,7 @@ func TestServersThatDoNotRead(t *testing.T) {
 			all.Go(func() {
 				begun := time.Now()
 				text, failed := invoke(t, s, "bad__echo", map[string]any{"n": strings.Repeat("x", 300_000)})
-				if took := time.Since(begun); !failed || took > limit+2*time.Second { // the rest is the machine's
+				if took := time.Since(begun); !failed || took > limit+machines { // which would be without an end
 					t.Errorf("after %v: %.300q", took, text)
 				}
 				texts[i] = text
@@ -152,7 +152,7 @@ func TestServersThatDoNotRead(t *testing.T) {
 		}
 		time.Sleep(firstPause) // after which it is started anew
 	}
-	if slowest := stop(); slowest > 2*time.Second {
+	if slowest := stop(); slowest > machines {
 		t.Errorf("the good server took %v", slowest)
 	}
 	if started := r.told("started"); len(started) != 3 {

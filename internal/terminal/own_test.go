@@ -208,7 +208,7 @@ func TestNoteBehindTheSecondScreen(t *testing.T) {
 		t.Fatalf("the window shows\n%s", m.shown())
 	}
 	m.tmux("send-keys", "n")
-	first := func() string { return strings.TrimSpace(m.tmux("capture-pane", "-ap")) }
+	first := func() string { return strings.TrimSpace(m.tmux("capture-pane", "-aqp")) }
 	for end := time.Now().Add(5 * time.Second); first() != "one\n"+remains; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("the first screen shows %q", first())

@@ -8,6 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// gitInner are directories of a git directory below which names are ruled on
+// by that directory alone.
+var gitInner = map[string]bool{"hooks": true, "modules": true, "worktrees": true}
+
 // A verdict is what becomes of a name in the place where it is, with the git
 // directory that decided, or that the name may make of a directory.
 type verdict struct {

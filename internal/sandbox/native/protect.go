@@ -215,10 +215,6 @@ var gitNames = map[string]bool{
 	"commondir": true, "info": true, "modules": true, "worktrees": true, "head": true, "objects": true, "refs": true, "logs": true,
 }
 
-// gitInner are directories of a git directory below which names are ruled on
-// by that directory alone.
-var gitInner = map[string]bool{"hooks": true, "modules": true, "worktrees": true}
-
 // gitBranches are directories of a git directory whose entries bear the names
 // of branches: there is a HEAD in refs/remotes/origin, and a branch may be
 // called config. Below them it takes more than a HEAD to be a git directory.
