@@ -20,7 +20,11 @@ import (
 type Question struct {
 	// ID is 26 characters (NewID), chosen by the asker. The same ID is the same
 	// question, also after a restart of the relay.
-	ID             string       `json:"id"`
+	ID string `json:"id"`
+	// Owner is who asks, as the relay has found out: a host of sessions, which
+	// nobody else can be ("" in a queue of a session's own). An ID is bound to it,
+	// and only same questions of one owner are one.
+	Owner          string       `json:"owner,omitempty"`
 	Session        string       `json:"session"`
 	Parent         string       `json:"parent,omitempty"`
 	Agent          string       `json:"agent,omitempty"`
@@ -96,6 +100,8 @@ var (
 	// ErrMismatch refuses an ID that is of another question already: an answer
 	// must never reach what it was not given for.
 	ErrMismatch = errors.New("another question has this ID already; each question needs an ID of its own")
+	// ErrSpent refuses a question of a session that has had too much written.
+	ErrSpent = fmt.Errorf("the questions of this session and its children have taken their share of the disk, %d MiB, so nothing more is asked and it is denied; start another session", MaxWritten>>20)
 	// ErrDetached is the cause (context.WithCancelCause) with which an asker's
 	// context ends when its connection is lost: it may come back, so its
 	// question is not withdrawn.
@@ -112,8 +118,8 @@ func (e *AnsweredError) Error() string {
 
 // A FullError refuses a question because too many are pending.
 type FullError struct {
-	What  string // "of the session", "of the session's tree", "in all", "of text in all"
-	Limit int
+	What  string `json:"what"` // "of this session", "of this session and its children", "of this host", "in all", "bytes of text in all"
+	Limit int    `json:"limit"`
 }
 
 func (e *FullError) Error() string {

@@ -21,10 +21,22 @@ const (
 	MaxWhy          = 4 << 10  // bytes of the why of an answer
 	MaxPerSession   = 64
 	MaxPerTree      = 1024 // of a session and all its descendants
+	MaxPerOwner     = 1024 // of a host, whatever sessions it names
 	MaxPending      = 10_000
 	MaxPendingBytes = 256 << 20
 	MaxWait         = 7 * 24 * time.Hour // from now to Expires
+	// MaxWritten is how many bytes the questions of a session and all its
+	// descendants may have written in all. A guest that asks and takes back
+	// without end would fill the disk.
+	MaxWritten = 1 << 30
 )
+
+// perWrite is about what is written of a question besides its texts, in bytes.
+const perWrite = 600
+
+// cost is about what a question has written: it is kept once, and it is in the
+// log twice, when it is asked and when it ends.
+func (q *Question) cost() int64 { return 3 * int64(perWrite+q.size()) }
 
 // Tidy returns q with what follows from the rest filled in, or why it can't be
 // asked. A question must survive being written as JSON to the last byte.
@@ -144,8 +156,8 @@ func clip(s string) string {
 	return s
 }
 
-// key tells whether two questions are the same to a human: of the same session
-// tree, about the same action, and with the same consequences if answered. The
+// key tells whether two questions are the same to a human: of the same host and
+// session tree, about the same action, and with the same consequences if answered. The
 // last is more than the action: where the sandbox contains less, or "always"
 // would make another rule, a human may answer otherwise.
 func key(root string, q *Question) [32]byte { return sum(root, q) }
@@ -159,6 +171,9 @@ func digest(q *Question) [32]byte { return sum(q.Session, q) }
 
 func sum(of string, q *Question) (d [32]byte) {
 	h := sha256.New()
+	if q.Owner != "" { // what was kept before there were owners has none
+		put(h, "owner", q.Owner)
+	}
 	put(h, of, q.Action.Kind.String(), q.Action.Operation.String(), q.Action.Resource, q.Action.Dir, q.Canonical, q.Contains)
 	put(h, q.Action.Args...)
 	putRules(h, q.Always)

@@ -149,7 +149,7 @@ func TestOnceAfterRestart(t *testing.T) {
 func TestOnceGoesToTheLiving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := queue(t, Options{Dead: func(session string) bool { return session == "dead" }})
-		q.Register("dead", "s")
+		q.Register("", "dead", "s")
 		dead := begin(q, ask("dead", "x"))
 		synctest.Wait()
 		short := ask("s", "x")

@@ -41,8 +41,11 @@ type Queue struct {
 	keys     map[[32]byte]*approval // that can be joined
 	sessions map[string]int         // askers that are pending, by session
 	trees    map[string]int         // the same, by root
+	owners   map[string]int         // the same, by owner
 	bytes    int
-	parents  map[string]string // of registered sessions
+	written  map[string]int64      // in all, by root: see MaxWritten
+	parents  map[registered]string // of sessions
+	claims   map[registered]int    // how often each is registered
 	watchers map[*watcher]struct{}
 }
 
@@ -96,7 +99,8 @@ func NewQueue(ctx context.Context, o Options) (*Queue, error) {
 	}
 	q := &Queue{
 		opts: o, pending: map[string]*approval{}, askers: map[string]*asker{}, keys: map[[32]byte]*approval{},
-		sessions: map[string]int{}, trees: map[string]int{}, parents: map[string]string{}, watchers: map[*watcher]struct{}{},
+		sessions: map[string]int{}, trees: map[string]int{}, owners: map[string]int{}, written: map[string]int64{},
+		parents: map[registered]string{}, claims: map[registered]int{}, watchers: map[*watcher]struct{}{},
 	}
 	q.ctx, q.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := q.restore(ctx); err != nil {
@@ -128,17 +132,39 @@ func (q *Queue) Close() error {
 	return nil
 }
 
+// registered is what an owner says of a session; of another owner's questions
+// it says nothing.
+type registered struct{ owner, session string }
+
 // Register says that a session lives and who its parent is, "" for none, until
-// forget is called: same questions are one in a session's whole tree.
-func (q *Queue) Register(session, parent string) (forget func()) {
+// forget is called: same questions are one in a session's whole tree. Of who
+// registers twice, since it has come back, both have to be forgotten.
+func (q *Queue) Register(owner, session, parent string) (forget func()) {
+	r := registered{owner, session}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.parents[session] = parent
-	return func() {
+	q.parents[r] = parent
+	q.claims[r]++
+	return sync.OnceFunc(func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		delete(q.parents, session)
+		if q.claims[r]--; q.claims[r] == 0 {
+			delete(q.claims, r)
+			delete(q.parents, r)
+		}
+	})
+}
+
+// Owns reports whether a question is of that owner, be it pending or settled.
+func (q *Queue) Owns(ctx context.Context, owner, id string) bool {
+	q.mu.Lock()
+	a := q.askers[id]
+	q.mu.Unlock()
+	if a != nil {
+		return a.question.Owner == owner
 	}
+	e, err := q.opts.Store.Get(ctx, id)
+	return err == nil && e.Owner == owner
 }
 
 // maxDepth ends the search for a root where parents go round in circles.
@@ -146,9 +172,9 @@ const maxDepth = 64
 
 // root returns the topmost session above. A registered parent counts more than
 // one that a question names.
-func (q *Queue) root(session, parent string) string {
+func (q *Queue) root(owner, session, parent string) string {
 	for range maxDepth {
-		if p, registered := q.parents[session]; registered {
+		if p, there := q.parents[registered{owner, session}]; there {
 			parent = p
 		}
 		if parent == "" || parent == session {
@@ -244,10 +270,11 @@ func (q *Queue) admit(question Question, d [32]byte) (*asker, bool, error) {
 		a.waiters++
 		return a, false, nil
 	}
-	root := q.root(question.Session, question.Parent)
+	root := q.root(question.Owner, question.Session, question.Parent)
 	if err := q.room(&question, root); err != nil {
 		return nil, false, err
 	}
+	q.written[root] += question.cost()
 	k := key(root, &question)
 	ap := q.keys[k]
 	if ap == nil {
@@ -263,10 +290,14 @@ func (q *Queue) room(question *Question, root string) error {
 		return &FullError{"of this session", MaxPerSession}
 	case q.trees[root] >= MaxPerTree:
 		return &FullError{"of this session and its children", MaxPerTree}
+	case question.Owner != "" && q.owners[question.Owner] >= MaxPerOwner:
+		return &FullError{"of this host", MaxPerOwner}
 	case len(q.askers) >= MaxPending:
 		return &FullError{"in all", MaxPending}
 	case q.bytes+question.size() > MaxPendingBytes:
 		return &FullError{"bytes of text in all", MaxPendingBytes}
+	case q.written[root]+question.cost() > MaxWritten:
+		return ErrSpent
 	}
 	return nil
 }
@@ -320,6 +351,7 @@ func (ap *approval) over() {
 func (q *Queue) count(ap *approval, a *asker, n int) {
 	add(q.sessions, a.question.Session, n)
 	add(q.trees, ap.root, n)
+	add(q.owners, a.question.Owner, n)
 	q.bytes += n * a.question.size()
 }
 

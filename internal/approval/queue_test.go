@@ -184,8 +184,8 @@ func TestSameQuestionIsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &journal{}
 		q := queue(t, Options{Recorder: j})
-		forget := q.Register("child", "s")
-		q.Register("grandchild", "child")
+		forget := q.Register("", "child", "s")
+		q.Register("", "grandchild", "child")
 		first := begin(q, ask("s", "ls"))
 		synctest.Wait()
 		second, third := begin(q, ask("child", "ls")), begin(q, ask("grandchild", "ls"))
@@ -232,7 +232,7 @@ func TestSameQuestionIsOne(t *testing.T) {
 			p.cancel(nil)
 		}
 		forget()
-		if root := q.root("child", ""); root != "child" {
+		if root := q.root("", "child", ""); root != "child" {
 			t.Errorf("root of a session that is forgotten: %q", root)
 		}
 	})
@@ -240,12 +240,12 @@ func TestSameQuestionIsOne(t *testing.T) {
 
 func TestParentsInACircle(t *testing.T) {
 	q := queue(t, Options{})
-	q.Register("a", "b")
-	q.Register("b", "a")
-	if r := q.root("a", ""); r != "a" && r != "b" {
+	q.Register("", "a", "b")
+	q.Register("", "b", "a")
+	if r := q.root("", "a", ""); r != "a" && r != "b" {
 		t.Errorf("root %q", r)
 	}
-	if r := q.root("x", "p"); r != "p" {
+	if r := q.root("", "x", "p"); r != "p" {
 		t.Errorf("root of a session whose parent only the question names: %q", r)
 	}
 }

@@ -61,6 +61,7 @@ type Below struct{ desk *Desk }
 // Ask puts a child's question. Without a face it goes to the relay, which is
 // started for it.
 func (b *Below) Ask(ctx context.Context, q approval.Question) (bawn.Answer, error) {
+	q.Owner = "" // to the relay it is this session's
 	return b.desk.put(ctx, newOpen(q))
 }
 
@@ -81,4 +82,7 @@ func (*Below) Watch(context.Context) (<-chan approval.Record, error) {
 }
 
 // Register does nothing: the question itself says whose child it is of.
-func (*Below) Register(_, _ string) (forget func()) { return func() {} }
+func (*Below) Register(_, _, _ string) (forget func()) { return func() {} }
+
+// Owns refuses: see Answer.
+func (*Below) Owns(context.Context, string, string) bool { return false }

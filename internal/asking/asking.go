@@ -40,6 +40,10 @@ type Options struct {
 	// session; nil drops it.
 	Waiting func(approval.Question)
 	Now     func() time.Time // nil is the machine's clock
+	// Room errs where an event could not be recorded any more. Nobody is asked
+	// then, since what is asked is written down as well, here and at the relay: a
+	// guest could go on without end. Nil: there is always room.
+	Room func(bawn.Event) error
 	// Memory keeps answers "for this session" where the session outlives the desk;
 	// nil: they end with it.
 	Memory Memory
@@ -79,6 +83,9 @@ type Desk struct {
 func New(o Options) *Desk {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Room == nil {
+		o.Room = func(bawn.Event) error { return nil }
 	}
 	if o.Note == nil {
 		o.Note = func(string) {}

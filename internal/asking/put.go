@@ -42,6 +42,10 @@ const retry = 500 * time.Millisecond
 func (d *Desk) put(ctx context.Context, o *open) (bawn.Answer, error) {
 	ctx, cancel := context.WithDeadline(ctx, o.Expires)
 	defer cancel()
+	a := &o.Action
+	if err := d.opts.Room(bawn.Event{Kind: a.Kind.String(), Resource: a.Resource, Args: a.Args, Dir: a.Dir, Rule: o.Rule, Reason: o.Reason}); err != nil {
+		return bawn.Answer{}, fmt.Errorf("nobody is asked: %w", err)
+	}
 	if err := d.enter(o); err != nil {
 		return bawn.Answer{}, err
 	}
@@ -61,6 +65,9 @@ func (d *Desk) enter(o *open) error {
 	defer d.mu.Unlock()
 	if d.closed {
 		return approval.ErrClosed
+	}
+	if d.open[o.ID] != nil { // of a child that says another's ID: an answer is for what it was given to
+		return approval.ErrMismatch
 	}
 	d.open[o.ID] = o
 	for f := range d.faces {
@@ -141,7 +148,7 @@ func pause(ctx context.Context, o *open) bool {
 // final reports whether asking anew would not help.
 func final(err error) bool {
 	var full *approval.FullError
-	return errors.Is(err, approval.ErrExpired) || errors.Is(err, approval.ErrWithdrawn) || errors.Is(err, approval.ErrMismatch) || errors.As(err, &full)
+	return errors.Is(err, approval.ErrSpent) || errors.Is(err, approval.ErrExpired) || errors.Is(err, approval.ErrWithdrawn) || errors.Is(err, approval.ErrMismatch) || errors.As(err, &full)
 }
 
 // errMoved says that a relay has come up, which is asked from now on.

@@ -56,12 +56,20 @@ func (s *Share) Later(e bawn.Event) error {
 	return s.log.Later(e)
 }
 
+// Room errs where an event would not be recorded any more. It takes nothing.
+func (s *Share) Room(e bawn.Event) error {
+	if e.Kind != "session" && s.left.Load() < size(e) {
+		return fmt.Errorf("%s has taken its share of the audit log, %d MiB; start another session", s.what, MaxShare>>20)
+	}
+	return nil
+}
+
 func (s *Share) take(e bawn.Event) error {
 	if e.Kind == "session" {
 		return nil // a handful, made by the session's host and not by what its guest does
 	}
-	if s.left.Load() < size(e) {
-		return fmt.Errorf("%s has taken its share of the audit log, %d MiB; start another session", s.what, MaxShare>>20)
+	if err := s.Room(e); err != nil {
+		return err
 	}
 	s.left.Add(-size(e)) // several at the same time may take a little more
 	return nil

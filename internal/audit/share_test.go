@@ -34,6 +34,9 @@ func TestFloodOfEvents(t *testing.T) {
 	if err := s.Record(t.Context(), event); err == nil || !strings.Contains(err.Error(), "the session has taken its share") {
 		t.Errorf("after a flood: %v", err)
 	}
+	if err := s.Room(event); err == nil || s.Room(bawn.Event{Kind: "session"}) != nil || NewShare(&written, 100<<10, "another").Room(event) != nil {
+		t.Errorf("room after a flood: %v; want none, but for the session's end and for others", err)
+	}
 	if err := s.Later(event); err == nil || written != full {
 		t.Errorf("the ends of connections do not count: %v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/asking"
+	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/learn"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/redact"
@@ -26,6 +27,9 @@ func (f *runFlags) desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
 		Session: s.ID, Parent: s.Parent, Agent: s.Agent,
 		Rules: func() ([]bawn.Rule, error) { return f.allRules(e, s.Isolation.Workspace) }, Policy: policy.Options{Resolve: resolveLinks},
 		Note: func(text string) { f.note(e, text) }, Waiting: f.waiting(e),
+	}
+	if share, ok := s.Guard.Recorder.(*audit.Share); ok {
+		o.Room = share.Room
 	}
 	if hooks := f.hookPlugins(e, s.Isolation.Workspace); hooks != nil {
 		o.Hooks = hooks

@@ -38,10 +38,26 @@ func insert(t *tx, e *approval.Entry, question []byte) (outcome, err error) {
 	there, err := t.changed(`INSERT INTO asker (id, lead, root, key, digest, question)
 		SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM approval WHERE lead = ?2) ON CONFLICT DO NOTHING`,
 		e.ID, e.Lead, e.Root, e.Key, e.Digest, question)
-	if err != nil || there {
+	if err != nil {
 		return nil, err
 	}
-	return approval.ErrMismatch, nil
+	if !there {
+		return approval.ErrMismatch, nil
+	}
+	return nil, t.db.count(t, e.Root)
+}
+
+// thinEvery is after how many questions of a tree it is looked whether there are
+// too many.
+const thinEvery = 256
+
+// count has a tree thinned out now and then. The writer alone calls it.
+func (d *DB) count(t *tx, root string) error {
+	if d.since[root]++; d.since[root] < thinEvery {
+		return nil
+	}
+	delete(d.since, root)
+	return thin(t, root)
 }
 
 // Leave is approval.Store's.

@@ -26,8 +26,14 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// keep is how long settled questions stay in the database.
-const keep = 90 * 24 * time.Hour
+// keep is how long settled questions stay in the database, and keepOfTree how
+// many of a session and those below it do, the latest. A guest that asks and
+// takes back without end would fill the disk, and should not push out what other
+// sessions have asked.
+const (
+	keep       = 90 * 24 * time.Hour
+	keepOfTree = 1024
+)
 
 // applicationID marks our files (PRAGMA application_id): "bawn".
 const applicationID = 0x6261776e
@@ -36,13 +42,14 @@ const applicationID = 0x6261776e
 var schema embed.FS
 
 // newest is the version of the schema that this program writes.
-const newest = 1
+const newest = 2
 
 // A DB is the open database. Reads go on side by side; writes are made by one
 // goroutine, which commits all that wait together.
 type DB struct {
 	path   string
-	write  *sql.DB // one connection
+	since  map[string]int // the writer's: what was put since a tree was thinned out, by root
+	write  *sql.DB        // one connection
 	read   *sql.DB
 	ops    chan *op
 	ending chan struct{} // closed when nothing more is taken
@@ -75,7 +82,7 @@ func Open(ctx context.Context, path string, now time.Time) (*DB, error) {
 	if err := looksOurs(path); err != nil {
 		return nil, err
 	}
-	d := &DB{path: path, ops: make(chan *op, maxBatch), ending: make(chan struct{}), ended: make(chan struct{})}
+	d := &DB{path: path, since: map[string]int{}, ops: make(chan *op, maxBatch), ending: make(chan struct{}), ended: make(chan struct{})}
 	var err error
 	if d.write, err = open(path, "_txlock=immediate", 1); err != nil {
 		return nil, err
@@ -91,7 +98,7 @@ func Open(ctx context.Context, path string, now time.Time) (*DB, error) {
 		return nil, errors.Join(err, d.read.Close(), d.write.Close())
 	}
 	go w.run()
-	if err := d.prune(ctx, now.Add(-keep)); err != nil {
+	if err := errors.Join(d.prune(ctx, now.Add(-keep)), d.thinAll(ctx)); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
@@ -222,6 +229,46 @@ func (d *DB) prune(ctx context.Context, before time.Time) error {
 		}
 		return t.exec("DELETE FROM approval WHERE "+old, before.UnixNano())
 	})
+}
+
+// thinAll thins out every tree that has too much: a relay before may not have
+// come to it.
+func (d *DB) thinAll(ctx context.Context) error {
+	rows, err := d.read.QueryContext(ctx, "SELECT root FROM asker GROUP BY root HAVING count(*) > ?", keepOfTree)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var roots []string
+	for rows.Next() {
+		var root string
+		if err := rows.Scan(&root); err != nil {
+			return err
+		}
+		roots = append(roots, root)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	return d.do(ctx, func(t *tx) error {
+		for _, root := range roots {
+			if err := thin(t, root); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// thin forgets what is settled of a tree, but for its latest. What is asked
+// again after that is a new question: no old answer comes back.
+func thin(t *tx, root string) error {
+	err := t.exec(`DELETE FROM approval WHERE state <> 'pending' AND recorded = state AND lead IN (SELECT id FROM asker WHERE root = ?1 AND id = lead
+		AND n <= (SELECT n FROM asker WHERE root = ?1 ORDER BY n DESC LIMIT 1 OFFSET ?2))`, root, keepOfTree)
+	if err != nil {
+		return err
+	}
+	return t.exec("DELETE FROM asker WHERE root = ? AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.lead = asker.lead)", root)
 }
 
 // Close writes what waits and closes the file.

@@ -138,13 +138,13 @@ func face(words []string) (string, error) {
 	if err := c.SetDeadline(time.Now().Add(short)); err != nil {
 		return "", err
 	}
-	say := fmt.Sprintf("{\"key\":%q}\n{\"list\":1}\n", key)
+	say := fmt.Sprintf("{\"key\":%q,\"secret\":\"a secret of its own\"}\n{\"list\":1}\n", key)
 	if len(words) > 1 {
 		yes, err := json.Marshal(bawn.Answer{Verdict: bawn.Allow, Scope: bawn.Once, By: "me", At: time.Now()})
 		if err != nil {
 			return "", err
 		}
-		say = fmt.Sprintf("{\"key\":%q}\n{\"answer\":{\"number\":1,\"id\":%q,\"answer\":%s}}\n", key, words[1], yes)
+		say = fmt.Sprintf("{\"key\":%q,\"secret\":\"a secret of its own\"}\n{\"answer\":{\"number\":1,\"id\":%q,\"answer\":%s}}\n", key, words[1], yes)
 	}
 	if _, err := io.WriteString(c, say); err != nil {
 		return "", err

@@ -1,7 +1,9 @@
 package link
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -41,7 +43,13 @@ type Options struct {
 	Path            string                      // of hosts.sock
 	Session, Parent string                      // of the first session, see Client.Register
 	Start           func(context.Context) error // starts a relay where none listens (Ensure); nil waits for one
+	// Secret shows a relay, also the next one, that a question is of who asks now:
+	// nobody else can answer it, take it back or see it. "" is this process's.
+	Secret string
 }
+
+// ownSecret is this process's.
+var ownSecret = sync.OnceValue(rand.Text)
 
 // A Client is a host's side of hosts.sock: a approval.Desk. When the relay goes
 // away it waits for the next one and asks again with the same IDs.
@@ -133,7 +141,7 @@ func (c *Client) connect(ctx context.Context) (*line, error) {
 	}
 	key, err := atomicfile.Read(KeyOf(c.opts.Path), 1024)
 	if err == nil {
-		err = l.send(request{Key: string(key)})
+		err = l.send(request{Key: string(key), Secret: cmp.Or(c.opts.Secret, ownSecret())})
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("show the relay its key: %w", err), conn.Close())

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -97,6 +98,9 @@ func (r *rig) down() {
 func (r *rig) dial(o Options) *Client {
 	r.Helper()
 	o.Path = r.path
+	if o.Secret == "" { // each is a host of its own
+		o.Secret = rand.Text()
+	}
 	c, err := Dial(r.Context(), o)
 	must(r.T, err)
 	r.Cleanup(func() { c.Close() })
@@ -142,6 +146,7 @@ func TestAskAndAnswer(t *testing.T) {
 	}
 	theirs, err := c.List(t.Context())
 	must(t, err)
+	list[0].Owner = "" // is the relay's to know
 	if d := cmp.Diff(list, theirs); d != "" {
 		t.Errorf("lists differ: %s", d)
 	}
@@ -342,7 +347,7 @@ func TestWithoutKey(t *testing.T) {
 	r := newRig(t)
 	key := r.key()
 	for name, first := range map[string]request{
-		"no key": {Hello: &hello{Session: "s"}}, "another": {Key: "a key"}, "two fields": {Key: key, List: 1}, "the key": {Key: key},
+		"no key": {Hello: &hello{Session: "s"}}, "another": {Key: "a key", Secret: rand.Text()}, "two fields": {Key: key, Secret: rand.Text(), List: 1}, "the key": {Key: key, Secret: rand.Text()}, "no secret": {Key: key}, "a short secret": {Key: key, Secret: "short"},
 	} {
 		conn, err := net.Dial("unix", r.path)
 		must(t, err)
@@ -357,8 +362,8 @@ func TestWithoutKey(t *testing.T) {
 		}
 		conn.Close()
 	}
-	if n := r.keyless.Load(); n != 3 {
-		t.Errorf("%d refusals were told, want 3", n)
+	if n := r.keyless.Load(); n != 4 {
+		t.Errorf("%d refusals were told, want 4", n)
 	}
 	must(t, os.WriteFile(KeyOf(r.path), []byte("stale"), 0o600))
 	c := r.dial(Options{})
@@ -429,7 +434,7 @@ func TestBadHosts(t *testing.T) {
 		conn, err := net.Dial("unix", r.path)
 		must(t, err)
 		must(t, conn.SetDeadline(time.Now().Add(5*time.Second)))
-		fmt.Fprint(conn, `{"key":"`+r.key()+`"}`+"\n"+text) //nolint:errcheck // it may be closed before all is said
+		fmt.Fprint(conn, `{"key":"`+r.key()+`","secret":"a secret of its own"}`+"\n"+text) //nolint:errcheck // it may be closed before all is said
 		in := bufio.NewReader(conn)
 		for err == nil {
 			_, err = in.ReadString('\n')

@@ -3,7 +3,9 @@ package link
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -19,17 +21,18 @@ import (
 
 // Bounds of one connection; beyond, it is closed.
 const (
-	maxAsks    = 2048    // questions that wait
-	maxMine    = 1 << 16 // questions in all; the host comes back and asks what still waits
-	maxCalls   = 64      // other requests that wait
-	maxSession = 4096    // sessions of one host
+	maxAsks    = 2 * approval.MaxPerOwner // questions that wait
+	maxCalls   = 64                       // other requests that wait
+	maxSession = 4096                     // sessions of one host
+	minSecret  = 16                       // bytes of a secret
 )
 
-// A Desk is a *approval.Queue.
+// A Desk is a *approval.Queue. Owners are peers: see approval.Question.
 type Desk interface {
 	approval.Desk
-	Register(session, parent string) (forget func())
+	Register(owner, session, parent string) (forget func())
 	Retract(q approval.Question)
+	Owns(ctx context.Context, owner, id string) bool
 }
 
 // A Server is the relay's side of hosts.sock.
@@ -38,7 +41,7 @@ type Server struct {
 	Admit func(net.Conn) error // refuses peers, and records whom; nil refuses all
 	// Keyless is told who was admitted and has not the key; nil tells nobody.
 	Keyless func(error)
-	Faces   bool         // peers are the human's: they answer whatever is pending, not only what they have asked
+	Faces   bool         // peers are the human's: they see and answer whatever is pending, not only what they have asked
 	Log     *slog.Logger // nil for none
 
 	key   string // see KeyOf
@@ -148,15 +151,18 @@ type peer struct {
 	gone   context.CancelCauseFunc
 	work   sync.WaitGroup
 
-	mu      sync.Mutex
-	mine    map[string]context.CancelFunc // questions: only these it may answer; nil when settled
-	waiting int                           // of them
-	calls   map[uint64]context.CancelFunc
-	forget  []func()
+	// owner is what its questions are known by, once it has shown its secret. The
+	// desk binds their IDs to it.
+	owner string
+
+	mu     sync.Mutex
+	asks   map[string]context.CancelFunc // that it waits for here, by ID
+	calls  map[uint64]context.CancelFunc
+	forget []func()
 }
 
 func newPeer(s *Server, conn net.Conn) *peer {
-	p := &peer{line: newLine(conn), server: s, mine: map[string]context.CancelFunc{}, calls: map[uint64]context.CancelFunc{}}
+	p := &peer{line: newLine(conn), server: s, asks: map[string]context.CancelFunc{}, calls: map[uint64]context.CancelFunc{}}
 	p.ctx, p.gone = context.WithCancelCause(context.Background())
 	return p
 }
@@ -181,6 +187,10 @@ func (p *peer) unlock() error {
 		return err
 	}
 	if err == nil && r.check() == nil && subtle.ConstantTimeCompare([]byte(r.Key), []byte(p.server.key)) == 1 {
+		if len(r.Secret) < minSecret {
+			return errors.New("a secret is too short to be one")
+		}
+		p.owner = ownerOf(r.Secret)
 		return nil
 	}
 	refused := peercred.Refuse(p.conn, "it has not the key of the socket, so it may be a host that connects for a guest")
@@ -189,6 +199,13 @@ func (p *peer) unlock() error {
 		p.server.Keyless(refused)
 	}
 	return refused
+}
+
+// ownerOf names who has a secret, and does not tell it: it is kept with what is
+// asked.
+func ownerOf(secret string) string {
+	d := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(d[:])
 }
 
 func (p *peer) listen() error {
@@ -216,6 +233,7 @@ func (p *peer) take(r *request) error {
 	case r.Withdraw != "":
 		p.withdraw(r.Withdraw)
 	case r.Retract != nil:
+		r.Retract.Owner = p.owner // so that it is another's question to the desk, unless it is this peer's
 		p.server.Desk.Retract(*r.Retract)
 	case r.Answer != nil:
 		return p.call(r.Answer.Number, func(ctx context.Context) error { return p.answer(ctx, r.Answer) })
@@ -235,27 +253,27 @@ func (p *peer) hello(h hello) error {
 	if h.Session == "" || len(p.forget) >= maxSession {
 		return errors.New("a host has no session, or too many")
 	}
-	p.forget = append(p.forget, p.server.Desk.Register(h.Session, h.Parent))
+	p.forget = append(p.forget, p.server.Desk.Register(p.owner, h.Session, h.Parent))
 	return nil
 }
 
-// ask waits for the answer in the background.
+// ask waits for the answer in the background. That it is asked makes no question
+// the peer's: the desk refuses an ID that is of another owner.
 func (p *peer) ask(q approval.Question) error {
+	q.Owner = p.owner
 	ctx, cancel := context.WithCancel(p.ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.mine[q.ID] != nil || p.waiting >= maxAsks || len(p.mine) >= maxMine {
+	if p.asks[q.ID] != nil || len(p.asks) >= maxAsks {
 		cancel()
 		return errors.New("a question is asked twice, or too many wait")
 	}
-	p.mine[q.ID] = cancel
-	p.waiting++
+	p.asks[q.ID] = cancel
 	p.work.Go(func() {
 		defer cancel()
 		a, err := p.server.Desk.Ask(ctx, q)
 		p.mu.Lock()
-		p.waiting--
-		p.mine[q.ID] = nil
+		delete(p.asks, q.ID)
 		p.mu.Unlock()
 		if errors.Is(err, approval.ErrDetached) || errors.Is(err, approval.ErrClosed) {
 			p.conn.Close() // it asks anew, of whoever comes after us
@@ -273,7 +291,7 @@ func (p *peer) ask(q approval.Question) error {
 func (p *peer) withdraw(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if cancel := p.mine[id]; cancel != nil {
+	if cancel := p.asks[id]; cancel != nil {
 		cancel()
 	}
 }
@@ -311,26 +329,29 @@ func (p *peer) stop(number uint64) {
 // answer is for the terminal of a session: a host answers nothing but what it
 // has asked itself.
 func (p *peer) answer(ctx context.Context, a *answer) error {
-	p.mu.Lock()
-	_, mine := p.mine[a.ID]
-	p.mu.Unlock()
-	if !mine && !p.server.Faces {
+	if !p.server.Faces && !p.server.Desk.Owns(ctx, p.owner, a.ID) {
 		return approval.ErrUnknown
 	}
 	rec, err := p.server.Desk.Answer(ctx, a.ID, a.Answer)
 	if err != nil {
 		return err
 	}
-	return p.send(reply{Number: a.Number, Record: &rec})
+	return p.send(reply{Number: a.Number, Record: shown(rec)})
 }
+
+// sees reports whether a peer may know of a question: a host of its own ones.
+func (p *peer) sees(r *approval.Record) bool { return p.server.Faces || r.Owner == p.owner }
 
 func (p *peer) list(ctx context.Context, number uint64) error {
 	all, err := p.server.Desk.List(ctx)
 	if err != nil {
 		return err
 	}
-	for i := range all {
-		if err := p.send(reply{Number: number, Record: &all[i]}); err != nil {
+	for _, rec := range all {
+		if !p.sees(&rec) {
+			continue
+		}
+		if err := p.send(reply{Number: number, Record: shown(rec)}); err != nil {
 			return err
 		}
 	}
@@ -343,7 +364,10 @@ func (p *peer) watch(ctx context.Context, number uint64) error {
 		return err
 	}
 	for rec := range changes {
-		if err := p.send(reply{Number: number, Record: &rec}); err != nil {
+		if !p.sees(&rec) {
+			continue
+		}
+		if err := p.send(reply{Number: number, Record: shown(rec)}); err != nil {
 			return err
 		}
 	}

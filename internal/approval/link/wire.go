@@ -28,7 +28,8 @@ const patience = 10 * time.Second
 // A request is what a host says: one of the fields, of which Answer, List and
 // Watch carry the number under which the relay replies.
 type request struct {
-	Key      string             `json:"key,omitempty"` // first of all, see KeyOf
+	Key      string             `json:"key,omitempty"`    // first of all, see KeyOf
+	Secret   string             `json:"secret,omitempty"` // beside it: who asks, see Options.Secret
 	Hello    *hello             `json:"hello,omitempty"`
 	Ask      *approval.Question `json:"ask,omitempty"`
 	Withdraw string             `json:"withdraw,omitempty"` // the ID of a question
@@ -66,21 +67,26 @@ type reply struct {
 
 // A failure is an error on its way.
 type failure struct {
-	Code   string           `json:"code"`
-	Text   string           `json:"text,omitempty"`
-	Record *approval.Record `json:"record,omitempty"`
+	Code   string              `json:"code"`
+	Text   string              `json:"text,omitempty"`
+	Record *approval.Record    `json:"record,omitempty"`
+	Full   *approval.FullError `json:"full,omitempty"`
 }
 
 // codes are the errors that callers branch on.
 var codes = map[string]error{
 	"unknown": approval.ErrUnknown, "expired": approval.ErrExpired, "withdrawn": approval.ErrWithdrawn,
-	"mismatch": approval.ErrMismatch, "closed": approval.ErrClosed,
+	"mismatch": approval.ErrMismatch, "closed": approval.ErrClosed, "spent": approval.ErrSpent,
 }
 
 func failed(err error) *failure {
 	var answered *approval.AnsweredError
 	if errors.As(err, &answered) {
-		return &failure{Code: "answered", Record: &answered.Record}
+		return &failure{Code: "answered", Record: shown(answered.Record)}
+	}
+	var full *approval.FullError
+	if errors.As(err, &full) {
+		return &failure{Code: "full", Full: full}
 	}
 	for code, known := range codes {
 		if errors.Is(err, known) {
@@ -90,7 +96,16 @@ func failed(err error) *failure {
 	return &failure{Code: "failed", Text: err.Error()}
 }
 
+// shown is what is said of a question: whose it is concerns the relay alone.
+func shown(r approval.Record) *approval.Record {
+	r.Owner = ""
+	return &r
+}
+
 func (f *failure) err() error {
+	if f.Code == "full" && f.Full != nil {
+		return f.Full
+	}
 	if f.Code == "answered" && f.Record != nil {
 		return &approval.AnsweredError{Record: *f.Record}
 	}
@@ -173,6 +188,9 @@ func (r *request) check() error {
 	}
 	if set != 1 {
 		return fmt.Errorf("%d of the message's fields are set; want exactly one", set)
+	}
+	if (r.Key == "") != (r.Secret == "") {
+		return errors.New("a key and a secret come together, and with nothing else")
 	}
 	return nil
 }

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/audit"
+	"github.com/bawn-dev/bawn/internal/guard"
+	"github.com/bawn-dev/bawn/internal/runner"
+)
+
+// TestDeskHasTheShare: where a session's share of the log is used up its desk
+// asks nobody.
+func TestDeskHasTheShare(t *testing.T) {
+	home := t.TempDir()
+	e := &Env{Environ: []string{"HOME=" + home, "XDG_STATE_HOME=" + home}, Dir: home, Stderr: os.Stderr}
+	log, err := audit.Open(filepath.Join(home, "audit"), audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	for bytes, full := range map[int64]bool{10: true, audit.MaxShare: false} {
+		s := &runner.Session{Guard: guard.Guard{Recorder: audit.NewShare(log, bytes, "the session")}}
+		s.ID = "s"
+		f := &runFlags{quiet: true, asks: home + "/nobody.sock"}
+		desk, err := f.desk(e, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		_, err = desk.Request(ctx, approval.Question{Action: bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: "ls"}})
+		cancel()
+		desk.Close()
+		if err == nil || strings.Contains(err.Error(), "nobody is asked: the session has taken its share") != full {
+			t.Errorf("with a share of %d bytes: %v", bytes, err)
+		}
+	}
+}

@@ -1,0 +1,1 @@
+CREATE INDEX asker_root ON asker (root, n);
