@@ -3,6 +3,7 @@ package door
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/intent"
@@ -16,6 +17,7 @@ type Conn struct {
 	refused func(rule, reason string)
 	ending  <-chan struct{}
 	updates chan intent.Update
+	turn    atomic.Bool // the guest's next statement may come
 	closed  chan struct{}
 	close   sync.Once
 }
@@ -36,6 +38,9 @@ func (c *Conn) Ending() <-chan struct{} { return c.ending }
 func (c *Conn) Send(r intent.Reply) error {
 	timer := time.AfterFunc(SendWait, c.Close)
 	defer timer.Stop()
+	if r.Exit != nil || r.Denied != nil {
+		c.turn.Store(true) // first: the guest answers at once
+	}
 	err := c.wire.Send(&r)
 	if err != nil {
 		c.Close()
@@ -71,14 +76,16 @@ func (c *Conn) Close() {
 }
 
 // read passes the guest's messages on until it goes away, says what can't be
-// read, or sends descriptors, which nothing after the first message has.
+// read, sends descriptors, which nothing after the first message has, or a
+// statement before the last one's end is told: statements are long, and none
+// but the next is kept.
 func (c *Conn) read(gone context.CancelFunc) {
 	defer gone()
 	for {
 		var u intent.Update
 		files, err := c.wire.Receive(&u)
 		closeAll(files)
-		if err != nil || len(files) > 0 {
+		if err != nil || len(files) > 0 || u.Exec != nil && !c.turn.Swap(false) {
 			return
 		}
 		select {

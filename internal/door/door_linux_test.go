@@ -255,6 +255,57 @@ func TestLaterDescriptors(t *testing.T) {
 	}
 }
 
+// TestStatementsTakeTurns: what a guest says ahead of its turn is not kept. The
+// control waits for the end of each.
+func TestStatementsTakeTurns(t *testing.T) {
+	for name, waits := range map[string]bool{"control": true, "ahead": false} {
+		ended := make(chan int, 1)
+		path := serve(t, Handlers{Exec: func(ctx context.Context, c *Conn, _ intent.Exec, _ [3]*os.File) {
+			n := 0
+			defer func() { ended <- n }()
+			for {
+				if waits {
+					_ = c.Send(intent.Reply{Exit: &intent.Exit{}})
+				}
+				select {
+				case <-c.Updates():
+					n++
+				case <-ctx.Done():
+					return
+				}
+			}
+		}})
+		c := speak(t, path)
+		if err := c.Send(&intent.Hello{Exec: &intent.Exec{}}); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if waits {
+				if _, err := c.Receive(&intent.Reply{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := c.Send(&intent.Update{Exec: &intent.Exec{}}); err != nil && waits {
+				t.Fatal(err)
+			}
+		}
+		if waits {
+			if _, err := c.Receive(&intent.Reply{}); err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+		}
+		select {
+		case n := <-ended:
+			if want := map[bool]int{true: 3}[waits]; n != want {
+				t.Errorf("%s: %d statements were taken, want %d", name, n, want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: the conversation goes on", name)
+		}
+	}
+}
+
 // TestCrowd lets 10,000 guests stand at the door and say nothing, or stay for
 // good. The door holds no more than its limit of them, says so to the others,
 // and serves again when they are gone.
