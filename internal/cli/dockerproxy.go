@@ -98,6 +98,7 @@ func (f *runFlags) containerGuard(e *Env, s *runner.Session) (check func(context
 	if err != nil {
 		return nil, nil, &Error{Code: ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run"}
 	}
+	s.Guard.Recorder = audit.NewShare(log, audit.MaxShare, "the proxy")
 	desk, err := f.desk(e, s)
 	if err != nil {
 		return nil, nil, errors.Join(err, log.Close())
@@ -107,7 +108,7 @@ func (f *runFlags) containerGuard(e *Env, s *runner.Session) (check func(context
 		desk.Close()
 		return nil, nil, errors.Join(err, log.Close())
 	}
-	g := guard.Guard{Decider: desk.Decider(zone), Approver: desk.Approver(zone), Recorder: log}
+	g := guard.Guard{Decider: desk.Decider(zone), Approver: desk.Approver(zone), Recorder: s.Guard.Recorder}
 	event := bawn.Event{Provider: s.Session.Provider, Mode: s.Mode}
 	check = func(ctx context.Context, a bawn.Action) bawn.Decision { return g.Check(ctx, a, event) }
 	return check, func() { desk.Close(); log.Close() }, nil

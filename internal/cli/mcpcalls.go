@@ -32,6 +32,7 @@ type mcpCalls struct {
 	session bawn.Session
 	desk    *asking.Desk
 	log     *audit.Log
+	events  *audit.Share // how it is written to
 	calls   asking.Zone
 	// meant is for what the arguments of calls mean: who says it has read what
 	// strangers wrote.
@@ -47,13 +48,14 @@ func (f *runFlags) mcpCalls(e *Env, s *mcpSession) (*mcpCalls, error) {
 	if err != nil {
 		return nil, &Error{Code: ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run"}
 	}
-	run := &runner.Session{Session: s.Session}
+	events := audit.NewShare(log, audit.MaxShare, "the gateway")
+	run := &runner.Session{Session: s.Session, Guard: guard.Guard{Recorder: events}}
 	desk, err := f.desk(e, run)
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
 	z := asking.Zone{Name: "mcp", Question: sessionQuestion(e, run), Contains: "the server keeps to a sandbox with what its manifest says; what it sends to its hosts leaves it"}
-	c := &mcpCalls{env: e, session: s.Session, desk: desk, log: log, calls: z, meant: z}
+	c := &mcpCalls{env: e, session: s.Session, desk: desk, log: log, events: events, calls: z, meant: z}
 	c.meant.Question.Taint.Untrusted = true
 	return c, nil
 }
@@ -70,7 +72,7 @@ func (c *mcpCalls) judge(ctx context.Context, a bawn.Action, must string) bawn.D
 	if a.Kind != bawn.Tool {
 		z = c.meant
 	}
-	g := guard.Guard{Decider: insisting{c.desk.Decider(z), must}, Approver: c.desk.Approver(z), Recorder: c.log}
+	g := guard.Guard{Decider: insisting{c.desk.Decider(z), must}, Approver: c.desk.Approver(z), Recorder: c.events}
 	return g.Check(ctx, a, bawn.Event{Parent: c.session.Parent, Provider: c.session.Provider, Mode: c.session.Mode, Details: map[string]string{"gateway": "mcp"}})
 }
 
@@ -94,7 +96,7 @@ func (c *mcpCalls) report(server, what, why string) {
 		return
 	}
 	fmt.Fprintf(c.env.Stderr, "bawn: mcp: %s: %s: %s\n", server, what, redact.Visible(why))
-	err := c.log.Later(bawn.Event{
+	err := c.events.Later(bawn.Event{
 		Time: time.Now(), Session: c.session.ID, Parent: c.session.Parent, Agent: c.session.Agent, Kind: bawn.Tool.String(), Operation: bawn.Call.String(),
 		Resource: server, Source: "auto", Rule: ruleServer, Reason: what + ": " + why, Mode: c.session.Mode,
 	})

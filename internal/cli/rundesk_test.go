@@ -42,3 +42,32 @@ func TestDeskHasTheShare(t *testing.T) {
 		}
 	}
 }
+
+// TestGatewaysHaveShares: who calls tools or engines from outside of a session
+// is bounded in what it has recorded, too.
+func TestGatewaysHaveShares(t *testing.T) {
+	home := t.TempDir()
+	e := &Env{Environ: []string{"HOME=" + home, "XDG_STATE_HOME=" + home}, Dir: home, Stderr: os.Stderr}
+	if err := makeStateDir(e); err != nil {
+		t.Fatal(err)
+	}
+	f := &runFlags{quiet: true, asks: home + "/nobody.sock"}
+	s := &runner.Session{}
+	s.ID, s.Isolation.Workspace = "s", home
+	_, end, err := f.containerGuard(e, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end()
+	if _, ok := s.Guard.Recorder.(*audit.Share); !ok {
+		t.Errorf("the proxy records to %T", s.Guard.Recorder)
+	}
+	calls, err := f.mcpCalls(e, &mcpSession{Session: s.Session})
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls.close()
+	if calls.events == nil {
+		t.Error("the gateway has no share")
+	}
+}
