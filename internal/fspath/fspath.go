@@ -96,3 +96,14 @@ func matchList[T comparable](pattern, list []T, any T, same func(pattern, item T
 	}
 	return p == len(pattern)
 }
+
+// Fold is the same for names that differ by case alone, as Unicode has it.
+func Fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			least = min(least, f)
+		}
+		return least
+	}, name)
+}

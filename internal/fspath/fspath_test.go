@@ -152,3 +152,14 @@ func FuzzMatch(f *testing.F) {
 		}
 	})
 }
+
+func TestFold(t *testing.T) {
+	for _, same := range [][2]string{{"Path", "pATH"}, {"\u212ait", "KIT"}, {"\u017f", "S"}, {"Ä", "ä"}, {"ς", "Σ"}, {"_1", "_1"}} {
+		if Fold(same[0]) != Fold(same[1]) {
+			t.Errorf("%q and %q are two", same[0], same[1])
+		}
+	}
+	if Fold("path") == Fold("paths") || Fold("ä") == Fold("a") {
+		t.Error("what differs by more than case is one")
+	}
+}

@@ -9,9 +9,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/hostname"
 )
@@ -122,11 +122,11 @@ func distinct(names []string, means map[string]string) error {
 	known, seen := map[string]string{}, map[string]string{}
 	for name, kind := range means {
 		if kind != "" {
-			known[fold(name)] = name
+			known[fspath.Fold(name)] = name
 		}
 	}
 	for _, name := range names {
-		f := fold(name)
+		f := fspath.Fold(name)
 		if other, is := seen[f]; is {
 			return fmt.Errorf("the arguments %q and %q are one for some readers; want the one that the tool documents", line(other), line(name))
 		}
@@ -136,17 +136,6 @@ func distinct(names []string, means map[string]string) error {
 		seen[f] = name
 	}
 	return nil
-}
-
-// fold is the same for names that differ by case alone, as Unicode has it.
-func fold(name string) string {
-	return strings.Map(func(r rune) rune {
-		least := r
-		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
-			least = min(least, f)
-		}
-		return least
-	}, name)
 }
 
 // keys are the names of arguments, in an order.

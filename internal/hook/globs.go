@@ -8,9 +8,9 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/fspath"
 )
 
 // Members that hold patterns of names, in one agent or another. Where a tool
@@ -190,25 +190,14 @@ func Distinct(data []byte, known ...string) (map[string]json.RawMessage, error) 
 func (o object) distinct(known []string) error {
 	seen := map[string]string{}
 	for _, name := range known {
-		seen[fold(name)] = name
+		seen[fspath.Fold(name)] = name
 	}
 	for name := range o {
-		f := fold(name)
+		f := fspath.Fold(name)
 		if other, is := seen[f]; is && other != name {
 			return fmt.Errorf("the members %q and %q are one for some readers; want the one that the tool documents", name, other)
 		}
 		seen[f] = name
 	}
 	return nil
-}
-
-// fold is the same for names that differ by case alone, as Unicode has it.
-func fold(name string) string {
-	return strings.Map(func(r rune) rune {
-		least := r
-		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
-			least = min(least, f)
-		}
-		return least
-	}, name)
 }
