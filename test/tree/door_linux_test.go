@@ -88,7 +88,9 @@ func TestHowMany(t *testing.T) {
 		t.Errorf("ten beside each other: %+v", got)
 	}
 	check(t, errors.Join(os.Remove(r.Work+"/end"), os.Remove(r.Work+"/answers")))
-	each := "for i in 1 2 3 4 5; do " + one + " done; wait"
+	// The four are there before the first of the twenty, and until the last of them.
+	each := "echo x >>four; for i in $(seq 200); do test $(cat four | wc -l) -ge 4 && break; sleep 0.1; done; " +
+		"for i in 1 2 3 4 5; do " + one + " done; while ! test -e end; do sleep 0.1; done; wait"
 	tree := "for i in 1 2 3 4; do bawn run -q -- sh -c \"" + strings.NewReplacer(`"`, `\"`, "$", `\$`).Replace(each) + "\" & done; " + all(20)
 	if got := r.sh(t, none, tree); strings.Count(got.Out, "yes") != 12 || !strings.Contains(got.Err, "16 others below") {
 		t.Errorf("four with five each: %+v", got)
