@@ -39,6 +39,16 @@ func TestWithLibc(t *testing.T) {
 	}
 }
 
+// TestWithLibcSaysSo: the providers that need a static program name the remedy.
+func TestWithLibcSaysSo(t *testing.T) {
+	testenv.Need(t, "go", "cc", "userns", "bwrap")
+	cmd := exec.Command(buildWithLibc(t), "run", "-q", "--net", "none", "--provider", "bwrap", "--", "true")
+	cmd.Dir = t.TempDir()
+	if said, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(said), "CGO_ENABLED=0") {
+		t.Errorf("%v: %s", err, said)
+	}
+}
+
 // TestWithLibcNothingOutlivesBawn kills such a bawn; a guest that ignores
 // signals holds the pipe as long as it lives.
 func TestWithLibcNothingOutlivesBawn(t *testing.T) {

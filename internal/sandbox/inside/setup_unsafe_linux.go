@@ -2,6 +2,7 @@ package inside
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 	"unsafe"
@@ -77,7 +78,11 @@ func (s *Setup) restrict() (listener *os.File, err error) {
 	if s.KeepCapabilities {
 		return nil, nil
 	}
-	if errno := everyThread(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0); errno != 0 {
+	switch errno := everyThread(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0); errno {
+	case 0:
+	case unix.ENOTSUP: // syscall.AllThreadsSyscall
+		return nil, step("give up new privileges", fmt.Errorf("this bawn is linked with a C library, whose threads it can't restrict (%w); build it with CGO_ENABLED=0", errno))
+	default:
 		return nil, step("give up new privileges", errno)
 	}
 	if err := restrictByLandlock(s.Landlock); err != nil {
