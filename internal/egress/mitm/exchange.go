@@ -178,7 +178,7 @@ func (x *exchange) wrapBody() *Refusal {
 	}
 	if x.Limited != nil && x.Limited(x.request) {
 		var refusal *Refusal
-		if b.fields, refusal = fields(x.in.Header, b.encoding); refusal != nil {
+		if b.fields, refusal = fields(x.in.Method, x.in.Header, b.encoding); refusal != nil {
 			return refusal
 		}
 	}

@@ -25,12 +25,14 @@ func (all fieldScanners) feed(p []byte) (found bool) {
 }
 
 // fields returns what looks through a body, or nil where it has no fields. A
-// server may look for a type anywhere in the header, and take a body without
-// one for a form.
-func fields(h http.Header, encoding string) (fieldScanner, *Refusal) {
+// server may look for a type anywhere in the header. Of a POST it may take a body
+// without one for a form, and a field of JSON for the method; of others none does
+// (Rack::Request.form_data?, Symfony's Request.getMethod), and uploads are such.
+func fields(method string, h http.Header, encoding string) (fieldScanner, *Refusal) {
 	given := strings.TrimSpace(strings.Join(h.Values("Content-Type"), ","))
 	lower := strings.ToLower(given)
-	form, parts, isJSON := given == "" || strings.Contains(lower, "urlencoded"), strings.Contains(lower, "multipart"), strings.Contains(lower, "json")
+	post := method == http.MethodPost
+	form, parts, isJSON := post && given == "" || strings.Contains(lower, "urlencoded"), strings.Contains(lower, "multipart"), post && strings.Contains(lower, "json")
 	if !form && !parts && !isJSON {
 		return nil, nil
 	}
@@ -50,12 +52,19 @@ func fields(h http.Header, encoding string) (fieldScanner, *Refusal) {
 	}
 	if parts {
 		b := params["boundary"]
-		if strings.Count(lower, "boundary") != 1 || !strings.Contains(lower, "boundary=") || !plainBoundary().MatchString(b) {
+		if !onlyBoundary(lower, strings.ToLower(b)) || !plainBoundary().MatchString(b) {
 			return nil, unreadable("the boundary of its parts can be read in several ways")
 		}
 		all = append(all, &partFields{delimiter: []byte("--" + b)})
 	}
 	return all, nil
+}
+
+// onlyBoundary says whether no other one can be read. The value itself may hold
+// the word: browsers' do.
+func onlyBoundary(given, value string) bool {
+	const word = "boundary"
+	return strings.Contains(given, word+"=") && !strings.Contains(value, word+"=") && strings.Count(given, word)-strings.Count(value, word) == 1
 }
 
 func plainCharset(s string) bool {
@@ -82,16 +91,18 @@ func otherMethod() *Refusal {
 
 // namesOverride says whether a parameter is taken for another method or path.
 // PHP drops spaces before names, ends them at a NUL, and makes underscores of
-// dots; brackets make lists, and some drop a first one.
+// dots; brackets make lists, and Rack drops those before a name.
 func namesOverride(name string) bool {
-	name, _, _ = strings.Cut(strings.TrimLeft(name, " ["), "\x00")
+	name, _, _ = strings.Cut(strings.TrimLeft(name, beforeNames), "\x00")
 	if i := strings.IndexAny(name, "[]"); i >= 0 {
 		name = name[:i]
 	}
-	name = asCGI(name)
-	bare := strings.Trim(name, "-")
-	return overrides[bare] || bare == "method" && name[0] == '-'
+	rest, marked := strings.CutPrefix(strings.ReplaceAll(name, ".", "_"), "_")
+	return overrides[strings.Trim(asCGI(name), "-")] || marked && strings.ToLower(strings.TrimRight(rest, "_ \t\r\n")) == "method"
 }
+
+// beforeNames is what some drop before a name.
+const beforeNames = " []\t\r\n"
 
 var escapes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)%u[0-9a-f]{4}|%[0-9a-f]{2}|\+`)

@@ -93,6 +93,9 @@ func TestMethodInBody(t *testing.T) {
 		{"form, NUL and more", formType, "_method%00" + long + "=DELETE", nil, false},
 		{"form, list", formType, "_method[]=DELETE", nil, false},
 		{"form, brackets", formType, "[_method]=DELETE", nil, false},
+		{"form, as Rack 2 reads it", formType, "a=1&]_method=DELETE", nil, false},
+		{"form, an empty list", formType, "[]%5D_method=DELETE", nil, false},
+		{"form, many brackets", formType, strings.Repeat("]", 9000) + "_method=DELETE", nil, false},
 		{"form, as ASP.NET", formType, "X-HTTP-Method-Override=DELETE", nil, false},
 		{"form, its escapes", formType, "%u005Fmethod=DELETE", nil, false},
 		{"form, no type", "", "_method=DELETE", nil, false},
@@ -114,6 +117,7 @@ func TestMethodInBody(t *testing.T) {
 		{"parts, other ends of lines", partsType, "--AaB03x\nContent-Disposition: form-data; name=\"_method\"\n\nDELETE\n--AaB03x--\n", nil, true},
 		{"parts, long header", partsType, part("X: "+long+"\r\nContent-Disposition: form-data; name=\"_method\"", "DELETE"), nil, true},
 		{"parts, dot", partsType, part(`Content-Disposition: form-data; name=".method"`, "DELETE"), nil, false},
+		{"parts, a boundary in the boundary", `multipart/form-data; boundary="boundary=AaB03x"; x=boundary=AaB03x`, part(`Content-Disposition: form-data; name="_method"`, "DELETE"), nil, false},
 		{"parts, related", "multipart/related; boundary=AaB03x", part(`Content-Disposition: form-data; name="_method"`, "DELETE"), nil, false},
 		{"parts, two boundaries", "multipart/form-data; xboundary=AaB03x; boundary=B", part(`Content-Disposition: form-data; name="_method"`, "DELETE"), nil, false},
 		{"JSON", "application/json", `{"_method":"DELETE"}`, nil, true},
@@ -154,9 +158,19 @@ func TestMethodInBody(t *testing.T) {
 // so does what has no fields.
 func TestMethodIsOnlyAWord(t *testing.T) {
 	r, seen := limitedRig(t, true)
+	r.Decide = func(context.Context, Request) bawn.Decision { return bawn.Decision{Verdict: bawn.Allow} }
 	conversation := `{"payment_method":"x","method":"y","messages":[{"content":"<input name=\"_method\"> {\"_method\":1}","_method":"z"}],"c":"_method"}`
 	long := strings.Repeat("x", 100<<10)
+	const script = "let a = 1;\n  method = 'GET'; // method = 1\n@method = x\n"
+	parts := func(boundary string) string {
+		return strings.ReplaceAll(part(`Content-Disposition: form-data; name="a"; filename="name*1.txt"`, "x"), "AaB03x", boundary)
+	}
 	for _, tt := range []struct{ kind, body, encoding string }{
+		{"", script, ""},
+		{formType, script, ""},
+		{"multipart/form-data; boundary=----WebKitFormBoundary7MA4YWxkTrZu0gW", parts("----WebKitFormBoundary7MA4YWxkTrZu0gW"), ""},
+		{"multipart/form-data; boundary=----geckoformboundarya1b2", parts("----geckoformboundarya1b2"), ""},
+		{"multipart/form-data; boundary=dart-http-boundary-+x_y.z", parts("dart-http-boundary-+x_y.z"), ""},
 		{formType, "method=DELETE&payment_method=x&a=_method&m=%26_method%3DDELETE&b=" + long, ""},
 		{formType, conversation, ""}, // as curl sends it
 		{formType, long, ""},
@@ -181,12 +195,37 @@ func TestMethodIsOnlyAWord(t *testing.T) {
 	}
 }
 
+// TestUploads: what is put without a type, or as JSON, is no form to anybody,
+// however it is packed. A form that is put is one to some.
+func TestUploads(t *testing.T) {
+	r, _ := limitedRig(t, true)
+	r.Decide = func(context.Context, Request) bawn.Decision { return bawn.Decision{Verdict: bawn.Allow} }
+	for _, tt := range []struct {
+		kind, body, encoding string
+		want                 int
+	}{
+		{"", "_method=DELETE", "", 200}, {"", packedWith("_method=DELETE", ""), "gzip", 200}, {"", "_method=DELETE", "aws-chunked", 200},
+		{"application/json", `{"_method":"DELETE"}`, "aws-chunked", 200}, {formType, "_method=DELETE", "", 400}, {partsType, part(`Content-Disposition: form-data; name="_method"`, "DELETE"), "", 400},
+	} {
+		q := request(t, "PUT", r.url("/x"), strings.NewReader(tt.body))
+		if tt.kind != "" {
+			q.Header.Set("Content-Type", tt.kind)
+		}
+		if tt.encoding != "" {
+			q.Header.Set("Content-Encoding", tt.encoding)
+		}
+		if res, text := r.do(r.client(false), q); res.StatusCode != tt.want {
+			t.Errorf("%q packed as %q: %d %.200s", tt.kind, tt.encoding, res.StatusCode, text)
+		}
+	}
+}
+
 // TestMethodInQuery: a parameter is told in whatever way a server reads it.
 func TestMethodInQuery(t *testing.T) {
 	r, seen := limitedRig(t, false)
 	for query, want := range map[string]int{
 		"method=x&a=_method": http.StatusOK, "_method=DELETE": http.StatusBadRequest, ".method=DELETE": http.StatusBadRequest, "a;%20_method[]=DELETE": http.StatusBadRequest,
-		"_method%00%zz=DELETE": http.StatusBadRequest, "[_method]=DELETE": http.StatusBadRequest, "%u005fmethod=DELETE": http.StatusBadRequest,
+		"_method%00%zz=DELETE": http.StatusBadRequest, "[_method]=DELETE": http.StatusBadRequest, "%5D_method=DELETE": http.StatusBadRequest, "%u005fmethod=DELETE": http.StatusBadRequest,
 	} {
 		got := statusCodes(r.raw("POST /x?" + query + " HTTP/1.1\r\nHost: " + host + "\r\nContent-Length: 0\r\n\r\n"))
 		if got != map[int]string{200: "200", 400: "400"}[want] {

@@ -50,7 +50,7 @@ func (f *formFields) long() bool {
 	}
 	plain := unescaped(string(f.name))
 	f.name, f.skip = f.name[:0], true
-	return namesOverride(plain) || len(strings.TrimLeft(plain, " [")) < maxName/8
+	return namesOverride(plain) || len(strings.TrimLeft(plain, beforeNames)) < maxName/8
 }
 
 // jsonFields are those of an object that is the whole body.
@@ -135,7 +135,7 @@ func (f *partFields) feed(p []byte) bool {
 // partName finds a name of a part as quoted, bare, by RFC 2231 (name*) or from
 // Content-ID. Names in pieces (name*0) and encoded words are not resolved.
 var partName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\bname\s*\*\s*[0-9]|(?:\bname\s*\*?\s*=|\bcontent-id\s*:)[\s"']*(?:[a-z0-9-]+'[a-z-]*')?` +
+	return regexp.MustCompile(`\bname\s*\*\s*[0-9]+\s*\*?\s*=|(?:\bname\s*\*?\s*=|\bcontent-id\s*:)[\s"']*(?:[a-z0-9-]+'[a-z-]*')?` +
 		`(?:=\?|[^a-z0-9]*[^a-z0-9\s"']\s*method[^a-z0-9]|x.http.method[^a-z0-9]|x.http.method.override|x.method.override)`)
 })
 
