@@ -185,3 +185,16 @@ func TestNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestAnyMethod: only "*" opens a path for every method, and only its own path.
+func TestAnyMethod(t *testing.T) {
+	for entry, want := range map[string]bool{"a.test * /x/**": true, "a.test GET,POST /x/**": false, "a.test * /y": false} {
+		h, err := ParseHTTP(entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := h.AnyMethod("/x/y"); got != want {
+			t.Errorf("%s: %t", entry, got)
+		}
+	}
+}
