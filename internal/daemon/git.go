@@ -74,11 +74,12 @@ func (s *session) checkGit(ctx context.Context, resource string, op git.Operatio
 			return bawn.Denied(why, policy.RuleGit), nil
 		}
 		if len(op.Updates) == 0 { // a push begins with reading refs; those that it moves come later
-			a.Args = []string{"fetch"}
+			a.Args = append([]string{"fetch"}, policy.SSHPlace(op.User, op.Rooted, op.Repo)...)
 		}
 		return s.guard.Decider.Decide(ctx, a)
 	})
-	return g.Check(ctx, s.action(resource, gitArgs(op)...), s.event)
+	args := append(gitArgs(op), policy.SSHPlace(op.User, op.Rooted, op.Repo)...)
+	return g.Check(ctx, s.action(resource, args...), s.event)
 }
 
 // gitArgs is an operation as an action's arguments: "fetch", or "push" with

@@ -223,6 +223,52 @@ func TestGitPlaces(t *testing.T) {
 	}
 }
 
+// The users and the places of a server are other repositories: the log and the
+// question to a human, with the answer that is kept, tell them apart. What says
+// so comes last, and the resource is for all the same one.
+func TestPlacesAreRecorded(t *testing.T) {
+	s, _ := begin(t, config(t, bawn.Egress{Git: []string{"git.test push srv/x refs/heads/*", "git.test fetch /srv/x", "alice@git.test push /srv/x refs/heads/*", "alice@git.test fetch srv/x"}}))
+	var judged []string
+	next := s.guard.Decider
+	s.guard.Decider = deciderFunc(func(ctx context.Context, a bawn.Action) (bawn.Decision, error) {
+		judged = append(judged, strings.Join(a.Args, " "))
+		return next.Decide(ctx, a)
+	})
+	update := git.Update{Old: strings.Repeat("0", 40), New: commit, Ref: "refs/heads/x"}
+	push := git.Operation{Kind: git.Push, Updates: []git.Update{update}, Complete: true}
+	for _, tt := range []struct {
+		user, want string
+		rooted     bool
+		op         git.Operation
+	}{
+		{"git", "fetch", false, git.Operation{Kind: git.Fetch}},
+		{"git", "fetch path=/srv/x", true, git.Operation{Kind: git.Fetch}},
+		{"alice", "fetch user=alice", false, git.Operation{Kind: git.Fetch}},
+		{"alice", "fetch user=alice path=/srv/x", true, git.Operation{Kind: git.Fetch}},
+		{"alice", "push user=alice path=/srv/x", true, git.Operation{Kind: git.Push, Discovery: true}},
+		{"git", "push refs/heads/x", false, push},
+		{"alice", "push refs/heads/x user=alice path=/srv/x", true, push},
+	} {
+		judged = nil
+		tt.op.User, tt.op.Repo, tt.op.Rooted = tt.user, "srv/x", tt.rooted
+		if err := s.permitSSH(t.Context(), ssh.Request{Host: "git.test", Port: 22, User: tt.user, Operation: tt.op}); err != nil {
+			t.Errorf("%s: %v", tt.want, err)
+		}
+		events := recorded(t, s)
+		last := events[len(events)-1]
+		if got := strings.Join(last.Args, " "); got != tt.want || last.Resource != "ssh://git.test/srv/x.git" {
+			t.Errorf("recorded %q of %q; want %q", got, last.Resource, tt.want)
+		}
+		want := tt.want
+		if tt.op.Discovery {
+			want = strings.Replace(want, "push", "fetch", 1)
+		}
+		if len(judged) != 1 || judged[0] != want {
+			t.Errorf("judged %q; want %q", judged, want)
+		}
+	}
+}
+
 // What a host answers with a credential of its own is refused, whatever the
 // entries permit.
 func TestNoTokenOverSSH(t *testing.T) {

@@ -29,8 +29,9 @@ const (
 // "host:port" for a connection; for a request on a host that is opened
 // "https://host/path", without the query, with the method as argument; for git
 // "https://host/repository.git" or "ssh://host/repository.git" with "fetch", or
-// "push" and the full names of the refs that are created or moved. Deleting and
-// forcing are none of these, and not to be asked about.
+// "push" and the full names of the refs that are created or moved, and over SSH
+// with what SSHPlace returns. Deleting and forcing are none of these, and not to
+// be asked about.
 //
 // A rule that denies wins, whoever wrote it; the machine's managers and the
 // project may also make a question of what an entry opens. Then the session's

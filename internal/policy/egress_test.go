@@ -101,6 +101,10 @@ func TestEgressByEntries(t *testing.T) {
 		{"ssh://git.test/team/app.git push refs/heads/agent/1 refs/heads/main", deny, "isolation:git", `push "team/app" "refs/heads/main"`},
 		{"ssh://git.test/team/app.git push refs/heads/main refs/heads/agent/1", deny, "isolation:git", ""},
 		{"ssh://git.test/team/x.git push refs/heads/agent/1", deny, "isolation:git", ""},
+		{"ssh://git.test/team/x.git fetch user=me path=/team/x", allow, "isolation:git:git.test fetch team/*", ""},
+		{"ssh://git.test/other/x fetch user=me", deny, "isolation:git", ""},
+		{"ssh://git.test/team/app.git push refs/heads/agent/1 path=/team/app", allow, "isolation:git:git.test push team/app refs/heads/agent/*", ""},
+		{"ssh://git.test/team/app.git push refs/heads/main user=me path=/team/app", deny, "isolation:git", `push "team/app" "refs/heads/main"`},
 		{"ssh://git.test/../x fetch", deny, "isolation:git", "names no repository"},
 		{"https://git.test/team/x.git GET", deny, "isolation:git", "is open for git only"},
 		{"https://git.test/team/x.git/info/refs GET", deny, "isolation:git", "is git's"},
@@ -166,6 +170,8 @@ func TestEgressRefusesWhatItCannotRead(t *testing.T) {
 		reach("https://plain.test/"), reach("https://plain.test/", "GET", "POST"), reach("https://plain.test/", "get"), reach("https://plain.test/", ""), reach("https://plain.test/", "G T"),
 		reach("https://plain.test/x", "push"), reach("https://plain.test/x", "fetch", "refs/x"), reach("ssh://plain.test/x", "GET"), reach("ftp://plain.test/", "GET"), reach("https:///x", "GET"),
 		reach("https://u@plain.test/", "GET"), reach("https://plain.test:0/", "GET"), reach("ssh://git.test/team/app", "push", ""),
+		reach("ssh://plain.test/x", "push", "user=me"), reach("ssh://plain.test/x", "path=/x"), reach("ssh://plain.test/x", "fetch", "path=/x", "user=me"), reach("ssh://plain.test/x", "fetch", "user=me", "user=you"),
+		reach("https://plain.test/x", "fetch", "user=me"), reach("https://plain.test/x", "GET", "path=/x"),
 		{Kind: bawn.Network, Operation: bawn.Read, Resource: "plain.test:443"}, {Kind: bawn.Command, Operation: bawn.Exec, Resource: "true"},
 	} {
 		if d := egressOf(t).says(t, a); d.Verdict != deny || d.Reason == "" || d.Rule == "" {

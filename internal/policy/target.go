@@ -67,8 +67,41 @@ func (t *target) reads(s string) (err error) {
 	return err
 }
 
+// The last arguments of an operation of git over SSH.
+const (
+	placeUser = "user="
+	placePath = "path="
+)
+
+// SSHPlace returns what the arguments of an operation of git over SSH end with,
+// as its resource says neither: "user=NAME" where that is not git, then
+// "path=/REPOSITORY" where the path begins at the server's root. No ref reads so.
+func SSHPlace(user string, rooted bool, repo string) (args []string) {
+	if user != "" && user != "git" {
+		args = append(args, placeUser+user)
+	}
+	if rooted {
+		args = append(args, placePath+"/"+repo)
+	}
+	return args
+}
+
+// withoutPlace takes from arguments what SSHPlace returns: rules are about
+// hosts, and who asks has held the entries' users and paths to it.
+func withoutPlace(args []string) []string {
+	for _, prefix := range []string{placePath, placeUser} {
+		if last := len(args) - 1; last > 0 && strings.HasPrefix(args[last], prefix) {
+			args = args[:last]
+		}
+	}
+	return args
+}
+
 // wants takes what is to be done there.
 func (t *target) wants(scheme string, args []string) error {
+	if scheme == "ssh" {
+		args = withoutPlace(args)
+	}
 	switch {
 	case len(args) > 1 && args[0] == gitPush:
 		t.refs = args[1:]

@@ -83,7 +83,8 @@ func TestExecsAreBounded(t *testing.T) {
 	if unstarted != maxContainerExecs {
 		t.Errorf("%d execs were made and never started; want %d", unstarted, maxContainerExecs)
 	}
-	if n := r.execsOf(id); n > maxContainerExecs+len(done) {
+	// It lists those that were never started: what it does not list it has not made.
+	if n := r.execsOf(id); n < maxContainerExecs || n > maxContainerExecs+len(done) {
 		t.Errorf("the engine keeps %d execs", n)
 	}
 	if status, _ := r.call("GET", "/exec/"+done[0]+"/json", nil); status != http.StatusNotFound {
@@ -190,6 +191,191 @@ func TestExecsOfOneSession(t *testing.T) {
 	_, why := r.made("c1", dict{"Cmd": []string{"true"}})
 	if !strings.Contains(why, RuleLimit) || !strings.Contains(why, "session") {
 		t.Error(why)
+	}
+}
+
+// filled is a container that has all execs that it may, never started by an
+// engine that says 0 of such; start answers what is asked of /exec/ID/start.
+func filled(t *testing.T, start http.HandlerFunc) (r *rig, last string) {
+	_, r = fakes(t, 1, func(w http.ResponseWriter, req *http.Request) {
+		switch {
+		case strings.HasSuffix(req.URL.Path, "/start"):
+			start(w, req)
+		case req.Method == http.MethodGet:
+			io.WriteString(w, `{"Running":false,"ExitCode":0}`)
+		default:
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprintf(w, `{"Id":%q}`, newID())
+		}
+	})
+	for range maxContainerExecs {
+		var why string
+		if last, why = r.made("c0", dict{"Cmd": []string{"true"}}); why != "" {
+			t.Fatal(why)
+		}
+	}
+	if _, why := r.made("c0", dict{"Cmd": []string{"true"}}); !strings.Contains(why, RuleLimit) {
+		t.Fatalf("control: one too many: %q", why)
+	}
+	return r, last
+}
+
+// starts asks to start an exec, on a connection that the caller closes.
+func (r *rig) starts(exec, body string) net.Conn {
+	r.t.Helper()
+	c, err := r.dial()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	fmt.Fprintf(c, "POST /exec/%s/start HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", exec, len(body), body)
+	return c
+}
+
+// room waits until there is room for one more exec.
+func (r *rig) room() bool {
+	for range 40 {
+		if _, why := r.made("c0", dict{"Cmd": []string{"true"}}); why == "" {
+			return true
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return false
+}
+
+// What has started and ended makes room, also where who started it did not wait
+// for the answer, or its stream goes on.
+func TestStartsThatNobodyWaitsFor(t *testing.T) {
+	t.Run("detached", func(t *testing.T) {
+		asked, left := make(chan bool), make(chan bool)
+		r, exec := filled(t, func(http.ResponseWriter, *http.Request) {
+			asked <- true
+			<-left
+		})
+		c := r.starts(exec, `{"Detach":true}`)
+		<-asked
+		c.Close()
+		time.Sleep(200 * time.Millisecond) // until the broker knows
+		close(left)
+		if !r.room() {
+			t.Error("it holds its place for ever")
+		}
+	})
+	t.Run("attached", func(t *testing.T) {
+		end := make(chan bool)
+		defer close(end)
+		r, exec := filled(t, func(w http.ResponseWriter, _ *http.Request) {
+			c, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			io.WriteString(c, "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
+			<-end
+		})
+		defer r.starts(exec, `{}`).Close()
+		if !r.room() {
+			t.Error("it holds its place as long as the stream goes on")
+		}
+	})
+}
+
+// What the engine has not started stays counted.
+func TestStartsThatAreRefused(t *testing.T) {
+	for _, body := range []string{`{"Detach":true}`, `{}`} {
+		r, exec := filled(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusConflict) })
+		if status, answer := r.call("POST", "/exec/"+exec+"/start", body); status != http.StatusConflict {
+			t.Fatalf("%s: %d %s", body, status, answer)
+		}
+		if _, why := r.made("c0", dict{"Cmd": []string{"true"}}); !strings.Contains(why, RuleLimit) {
+			t.Errorf("%s: what was refused makes room: %q", body, why)
+		}
+	}
+}
+
+// While the engine is slow to say what has ended in a container that is full,
+// another one does not wait.
+func TestRoomNeedNotWait(t *testing.T) {
+	asked, answer := make(chan bool, 1000), make(chan bool)
+	_, r := fakes(t, 2, func(w http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodGet {
+			asked <- true
+			<-answer
+		}
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprintf(w, `{"Id":%q}`, newID())
+	})
+	for range maxContainerExecs {
+		if _, why := r.made("c0", dict{"Cmd": []string{"true"}}); why != "" {
+			t.Fatal(why)
+		}
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer close(answer)
+	all.Go(func() { r.made("c0", dict{"Cmd": []string{"true"}}) })
+	<-asked
+	done := make(chan string, 1)
+	all.Go(func() {
+		_, why := r.made("c1", dict{"Cmd": []string{"true"}})
+		done <- why
+	})
+	select {
+	case why := <-done:
+		if why != "" {
+			t.Error(why)
+		}
+	case <-time.After(shortTime / 2):
+		t.Error("a container with room waits for one without")
+	}
+}
+
+// Where the engine did not say what it made, its list does: what is in there stays
+// counted, and the rest is given back.
+func TestExecsInDoubt(t *testing.T) {
+	const kept = 10
+	var hidden atomic.Bool
+	hidden.Store(true)
+	listed := make([]string, kept)
+	for i := range listed {
+		listed[i] = newID()
+	}
+	answers := []string{`{"Id":"`, `{"Id":"no ID"}`}
+	var made atomic.Int32
+	b, r := fakes(t, 1, func(w http.ResponseWriter, req *http.Request) {
+		switch {
+		case strings.HasPrefix(req.URL.Path, "/v1.41/containers/") && req.Method == http.MethodGet:
+			json.NewEncoder(w).Encode(dict{"ExecIDs": listed})
+		case req.Method == http.MethodGet:
+			io.WriteString(w, `{"Running":false,"ExitCode":0}`)
+		case hidden.Load():
+			w.WriteHeader(http.StatusCreated)
+			io.WriteString(w, answers[int(made.Add(1))%len(answers)])
+		default:
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprintf(w, `{"Id":%q}`, newID())
+		}
+	})
+	for range maxContainerExecs {
+		r.made("c0", dict{"Cmd": []string{"true"}})
+	}
+	hidden.Store(false)
+	if _, why := r.made("c0", dict{"Cmd": []string{"true"}}); !strings.Contains(why, RuleLimit) {
+		t.Fatalf("what the engine may be about to make is not counted: %q", why)
+	}
+	b.mu.Lock()
+	for _, e := range b.execs {
+		e.doubt = e.doubt.Add(-createTime)
+	}
+	b.mu.Unlock()
+	got := 0
+	for range maxContainerExecs {
+		if _, why := r.made("c0", dict{"Cmd": []string{"true"}}); why == "" {
+			got++
+		}
+	}
+	if want := maxContainerExecs - kept; got != want {
+		t.Errorf("%d more were made; want %d", got, want)
 	}
 }
 

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -49,10 +48,13 @@ func (b *Broker) createExec(w http.ResponseWriter, r *http.Request, c *call) err
 	if err := b.engine.do(context.WithoutCancel(r.Context()), m, &made); err != nil {
 		if notMade(err) {
 			b.releaseExec(slot)
+		} else {
+			b.doubtExec(slot)
 		}
 		return b.forgetIfGone(child, err)
 	}
 	if !hexForm().MatchString(made.ID) {
+		b.doubtExec(slot)
 		return missing("container", child.wanted.name)
 	}
 	if !b.keepExec(slot, made.ID) {
@@ -93,16 +95,14 @@ func (b *Broker) startExec(w http.ResponseWriter, r *http.Request, c *call) erro
 	}
 	m := message{method: http.MethodPost, path: "/exec/" + id + "/start", body: req}
 	if !req.Detach {
-		err := b.hijack(w, r, m)
-		if errors.Is(err, errHijacked) {
-			b.execStarted(id)
-		}
+		return b.hijack(w, r, m, func(err error) { b.startAnswered(id, err) })
+	}
+	// Not given up with the guest's connection: whether it started has to be known.
+	err = b.engine.do(context.WithoutCancel(r.Context()), m, nil)
+	b.startAnswered(id, err)
+	if err != nil {
 		return err
 	}
-	if err := b.engine.do(r.Context(), m, nil); err != nil {
-		return err
-	}
-	b.execStarted(id)
 	w.WriteHeader(http.StatusOK)
 	return nil
 }
@@ -162,5 +162,5 @@ func (b *Broker) attach(w http.ResponseWriter, r *http.Request, c *call) error {
 			query.Set(name, "1")
 		}
 	}
-	return b.hijack(w, r, message{method: http.MethodPost, path: "/containers/" + child.id + "/attach", query: query})
+	return b.hijack(w, r, message{method: http.MethodPost, path: "/containers/" + child.id + "/attach", query: query}, nil)
 }

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
+	"time"
 )
 
 // Bounds of execs that are kept. An engine keeps each that was never started
@@ -24,13 +26,18 @@ type execution struct {
 	number    uint64 // in the order in which they were made
 	slot      bool   // the engine is asked for it, or has not said whether it made it
 	started   bool
+	doubt     time.Time // since when the engine should have said it; zero while it is asked
 }
 
 // reserveExec makes room for one more exec of c and returns the slot, under
 // which it is kept until the engine has made it. Where there is no room, those
 // that have ended are forgotten, the oldest first: who made the last ones may
-// still ask how they ended.
+// still ask how they ended. Where there is, nobody waits for those who look for it:
+// the engine may be slow.
 func (b *Broker) reserveExec(ctx context.Context, c *child) (string, error) {
+	if slot, _ := b.slotForExec(c); slot != "" {
+		return slot, nil
+	}
 	b.reaping.Lock()
 	defer b.reaping.Unlock()
 	slot, full := b.slotForExec(c)
@@ -78,10 +85,12 @@ func (b *Broker) slotForExec(c *child) (slot string, full fullness) {
 	return slot, fullness{}
 }
 
-// reap forgets a quarter of the execs that fill f, if as many have ended.
+// reap forgets a quarter of the execs that fill f, if as many have ended, and the
+// slots for which there are none.
 func (b *Broker) reap(ctx context.Context, f fullness) {
 	ctx, cancel := context.WithTimeout(ctx, shortTime)
 	defer cancel()
+	b.settle(ctx, f.container)
 	dropped := 0
 	for _, id := range b.execsOf(f.container) {
 		if dropped >= f.most/4 || ctx.Err() != nil {
@@ -146,11 +155,75 @@ func (b *Broker) keepExec(slot, id string) bool {
 	return true
 }
 
-func (b *Broker) execStarted(id string) {
+// startAnswered keeps what came of asking the engine to start an exec. It has
+// started unless the engine surely did not do it. Not before the answer: until
+// then what says 0 may be about to run.
+func (b *Broker) startAnswered(id string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if e := b.execs[id]; e != nil {
+	if e := b.execs[id]; e != nil && !notMade(err) {
 		e.started = true
+	}
+}
+
+// doubtExec says that the engine has not said whether it made what a slot is for.
+func (b *Broker) doubtExec(slot string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e := b.execs[slot]; e != nil {
+		e.doubt = b.o.Now()
+	}
+}
+
+// settle gives slots in doubt back, of a container or of all for "", where the
+// engine made nothing for them.
+func (b *Broker) settle(ctx context.Context, container string) {
+	for _, id := range b.doubtful(container) {
+		var state struct{ ExecIDs []string }
+		if err := b.engine.do(ctx, message{method: http.MethodGet, path: "/containers/" + id + "/json"}, &state); err == nil {
+			b.giveBack(id, state.ExecIDs)
+		}
+	}
+}
+
+// doubtful lists the containers with slots that can be settled, or the one.
+func (b *Broker) doubtful(container string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found := map[string]bool{}
+	for _, e := range b.execs {
+		if (container == "" || e.container == container) && b.settles(e) {
+			found[e.container] = true
+		}
+	}
+	return slices.Collect(maps.Keys(found))
+}
+
+// settles reports whether e has been in doubt for so long that the engine is no
+// longer about to make it.
+func (b *Broker) settles(e *execution) bool {
+	return !e.doubt.IsZero() && b.o.Now().Sub(e.doubt) >= createTime
+}
+
+// giveBack releases slots in doubt of a container with the execs that the engine
+// lists. Each that nobody knows may have been made for one of them.
+func (b *Broker) giveBack(container string, listed []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	unknown := 0
+	for _, id := range listed {
+		if b.execs[id] == nil {
+			unknown++
+		}
+	}
+	for slot, e := range b.execs {
+		switch {
+		case e.container != container || !b.settles(e):
+		case unknown > 0:
+			unknown--
+		default:
+			delete(b.execs, slot)
+		}
 	}
 }
 
@@ -165,9 +238,9 @@ func (b *Broker) exec(ref string) (string, error) {
 }
 
 // notMade reports whether an error says that the engine did not do it. After any
-// other it may have done.
+// other it may have done, as after an answer that was not understood.
 func notMade(err error) bool {
 	var said *engineError
 	var op *net.OpError
-	return errors.As(err, &said) || errors.As(err, &op) && op.Op == "dial"
+	return errors.As(err, &said) && said.Status >= http.StatusBadRequest || errors.As(err, &op) && op.Op == "dial"
 }

@@ -19,9 +19,13 @@ var errHijacked = errors.New("the connection carries a stream")
 var streamKinds = []string{"application/vnd.docker.raw-stream", "application/vnd.docker.multiplexed-stream"}
 
 // hijack makes a stream of the guest's connection and of one to the engine,
-// which agrees first. Each way ends by itself.
-func (b *Broker) hijack(w http.ResponseWriter, r *http.Request, m message) error {
+// which agrees first: answered, unless nil, is told before anything else happens
+// whether it does. Each way ends by itself.
+func (b *Broker) hijack(w http.ResponseWriter, r *http.Request, m message, answered func(error)) error {
 	upstream, answers, kind, err := b.upgrade(r.Context(), m)
+	if answered != nil {
+		answered(err)
+	}
 	if err != nil {
 		return err
 	}
