@@ -342,3 +342,19 @@ func FuzzEgress(f *testing.F) {
 		}
 	})
 }
+
+// TestSSHPlace: what is usual is not said, and what is said is taken off again.
+func TestSSHPlace(t *testing.T) {
+	for want, place := range map[string]struct {
+		user   string
+		rooted bool
+	}{"": {"git", false}, "user=me": {"me", false}, "path=/srv/a": {"", true}, "user=me path=/srv/a": {"me", true}} {
+		got := SSHPlace(place.user, place.rooted, "srv/a")
+		if strings.Join(got, " ") != want {
+			t.Errorf("%+v: %q, want %q", place, got, want)
+		}
+		if rest := withoutPlace(append([]string{"push", "refs/heads/a"}, got...)); len(rest) != 2 {
+			t.Errorf("%+v leaves %q", place, rest)
+		}
+	}
+}
