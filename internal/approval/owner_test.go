@@ -89,6 +89,26 @@ func TestRegistrations(t *testing.T) {
 	}
 }
 
+// TestTop: the session that a host has passed a question on for counts, and not
+// what the question says besides; and what the host says of that session.
+func TestTop(t *testing.T) {
+	q := queue(t, Options{})
+	question := of("a", "child", "ls")
+	question.Parent, question.Top = "its own", "s"
+	q.Register("a", "child", "its own")
+	if root := q.tree(&question); root != "s" {
+		t.Errorf("root: %q", root)
+	}
+	q.Register("a", "s", "above")
+	if root := q.tree(&question); root != "above" {
+		t.Errorf("root of one whose parent is known: %q", root)
+	}
+	question.Top = strings.Repeat("x", MaxText)
+	if _, err := q.Ask(t.Context(), question); err == nil || !strings.Contains(err.Error(), "bytes of text") {
+		t.Errorf("a long one: %v", err)
+	}
+}
+
 // TestOwnersAreBounded has a host that names a session of its own for each
 // question.
 func TestOwnersAreBounded(t *testing.T) {

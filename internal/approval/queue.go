@@ -185,6 +185,14 @@ func (q *Queue) root(owner, session, parent string) string {
 	return session
 }
 
+// tree is the root of a question.
+func (q *Queue) tree(question *Question) string {
+	if question.Top != "" {
+		return q.root(question.Owner, question.Top, "")
+	}
+	return q.root(question.Owner, question.Session, question.Parent)
+}
+
 // Ask is Desk's. Where ctx ends with the cause ErrDetached the question stays,
 // for Grace at least, and the same ID may be asked again.
 func (q *Queue) Ask(ctx context.Context, question Question) (bawn.Answer, error) {
@@ -270,7 +278,7 @@ func (q *Queue) admit(question Question, d [32]byte) (*asker, bool, error) {
 		a.waiters++
 		return a, false, nil
 	}
-	root := q.root(question.Owner, question.Session, question.Parent)
+	root := q.tree(&question)
 	if err := q.room(&question, root); err != nil {
 		return nil, false, err
 	}
