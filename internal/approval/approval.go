@@ -24,7 +24,11 @@ type Question struct {
 	// Owner is who asks, as the relay has found out: a host of sessions, which
 	// nobody else can be ("" in a queue of a session's own). An ID is bound to it,
 	// and only same questions of one owner are one.
-	Owner          string       `json:"owner,omitempty"`
+	Owner string `json:"owner,omitempty"`
+	// Top is the session whose host has passed the question on for one below it,
+	// however deep: each host sets it anew, and believes nothing that was said of
+	// it below. It counts instead of Session and Parent where the question belongs.
+	Top            string       `json:"top,omitempty"`
 	Session        string       `json:"session"`
 	Parent         string       `json:"parent,omitempty"`
 	Agent          string       `json:"agent,omitempty"`

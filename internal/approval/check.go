@@ -102,7 +102,7 @@ func (q *Question) size() (n int) {
 // texts yields every text of the question.
 func (q *Question) texts() func(yield func(string) bool) {
 	all := []string{
-		q.Session, q.Parent, q.Agent, q.Action.Resource, q.Action.Session, q.Action.Agent, q.Action.Dir,
+		q.Session, q.Parent, q.Top, q.Agent, q.Action.Resource, q.Action.Session, q.Action.Agent, q.Action.Dir,
 		q.Canonical, q.Reason, q.Rule, q.Contains, q.SuggestedWhy, q.NoAlways, q.Justification,
 	}
 	all = append(append(all, q.Action.Args...), q.Covers...)

@@ -89,6 +89,68 @@ func TestRegistrations(t *testing.T) {
 	}
 }
 
+// TestTop: the session that a host has passed a question on for counts, and not
+// what the question says besides; and what the host says of that session.
+func TestTop(t *testing.T) {
+	q := queue(t, Options{})
+	question := of("a", "child", "ls")
+	question.Parent, question.Top = "its own", "s"
+	q.Register("a", "child", "its own")
+	if root := q.tree(&question); root != "a s" {
+		t.Errorf("root: %q", root)
+	}
+	q.Register("a", "s", "above")
+	if root := q.tree(&question); root != "a above" {
+		t.Errorf("root of one whose parent is known: %q", root)
+	}
+	question.Top = strings.Repeat("x", MaxText)
+	if _, err := q.Ask(t.Context(), question); err == nil || !strings.Contains(err.Error(), "bytes of text") {
+		t.Errorf("a long one: %v", err)
+	}
+}
+
+// TestNamesOfAnothersSession has a host use up all places of the sessions that it
+// names, which are another's: that one has its own.
+func TestNamesOfAnothersSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &Memory{}
+		q := queue(t, Options{Store: store})
+		var puts []*waiter
+		for n := range MaxPerTree { // all that its owner may
+			question := of("a", fmt.Sprint("s", n/MaxPerSession), fmt.Sprint(n))
+			question.Top = "s0"
+			puts = append(puts, begin(q, question))
+		}
+		synctest.Wait()
+		other := of("b", "s0", "x")
+		puts = append(puts, begin(q, other))
+		synctest.Wait()
+		if list, _ := q.List(t.Context()); len(list) != MaxPerTree+1 {
+			t.Errorf("%d are pending; want the other host's as well", len(list))
+		}
+		mine, _ := store.Get(t.Context(), puts[0].ID)
+		theirs, err := store.Get(t.Context(), other.ID)
+		if err != nil || mine.Root == theirs.Root {
+			t.Errorf("what is kept of %q is counted with that of %q, %v", theirs.Root, mine.Root, err)
+		}
+		spent := of("a", "s0", "y")
+		q.written[q.tree(&spent)] = MaxWritten
+		again := of("b", "s0", "z")
+		puts = append(puts, begin(q, again))
+		synctest.Wait()
+		if list, _ := q.List(t.Context()); len(list) != MaxPerTree+2 {
+			t.Errorf("%d are pending when the one host's share is spent", len(list))
+		}
+		for _, p := range puts {
+			p.cancel(nil)
+		}
+		synctest.Wait()
+		if len(q.sessions)+len(q.trees) != 0 {
+			t.Errorf("left: %v, %v", q.sessions, q.trees)
+		}
+	})
+}
+
 // TestOwnersAreBounded has a host that names a session of its own for each
 // question.
 func TestOwnersAreBounded(t *testing.T) {

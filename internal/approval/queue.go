@@ -39,11 +39,14 @@ type Queue struct {
 	pending  map[string]*approval   // by lead
 	askers   map[string]*asker      // of what is pending, by ID
 	keys     map[[32]byte]*approval // that can be joined
-	sessions map[string]int         // askers that are pending, by session
-	trees    map[string]int         // the same, by root
+	sessions map[registered]int     // askers that are pending
+	trees    map[string]int         // the same, by tree
 	owners   map[string]int         // the same, by owner
 	bytes    int
-	written  map[string]int64      // in all, by root: see MaxWritten
+	// written is in all, by tree: see MaxWritten. It only grows, since to forget a
+	// tree would be to let it begin anew. One takes far less memory than its first
+	// question has written.
+	written  map[string]int64
 	parents  map[registered]string // of sessions
 	claims   map[registered]int    // how often each is registered
 	watchers map[*watcher]struct{}
@@ -99,7 +102,7 @@ func NewQueue(ctx context.Context, o Options) (*Queue, error) {
 	}
 	q := &Queue{
 		opts: o, pending: map[string]*approval{}, askers: map[string]*asker{}, keys: map[[32]byte]*approval{},
-		sessions: map[string]int{}, trees: map[string]int{}, owners: map[string]int{}, written: map[string]int64{},
+		sessions: map[registered]int{}, trees: map[string]int{}, owners: map[string]int{}, written: map[string]int64{},
 		parents: map[registered]string{}, claims: map[registered]int{}, watchers: map[*watcher]struct{}{},
 	}
 	q.ctx, q.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -184,6 +187,23 @@ func (q *Queue) root(owner, session, parent string) string {
 	}
 	return session
 }
+
+// tree names the tree that a question is counted in: of its owner, so that a
+// host which says another's session uses up none of its places.
+func (q *Queue) tree(question *Question) string {
+	session, parent := question.Session, question.Parent
+	if question.Top != "" {
+		session, parent = question.Top, ""
+	}
+	root := q.root(question.Owner, session, parent)
+	if question.Owner != "" {
+		root = question.Owner + " " + root
+	}
+	return root
+}
+
+// by is whose questions of a session are counted as one.
+func (q *Question) by() registered { return registered{q.Owner, q.Session} }
 
 // Ask is Desk's. Where ctx ends with the cause ErrDetached the question stays,
 // for Grace at least, and the same ID may be asked again.
@@ -270,7 +290,7 @@ func (q *Queue) admit(question Question, d [32]byte) (*asker, bool, error) {
 		a.waiters++
 		return a, false, nil
 	}
-	root := q.root(question.Owner, question.Session, question.Parent)
+	root := q.tree(&question)
 	if err := q.room(&question, root); err != nil {
 		return nil, false, err
 	}
@@ -286,7 +306,7 @@ func (q *Queue) admit(question Question, d [32]byte) (*asker, bool, error) {
 // room refuses what would be too much.
 func (q *Queue) room(question *Question, root string) error {
 	switch {
-	case q.sessions[question.Session] >= MaxPerSession:
+	case q.sessions[question.by()] >= MaxPerSession:
 		return &FullError{"of this session", MaxPerSession}
 	case q.trees[root] >= MaxPerTree:
 		return &FullError{"of this session and its children", MaxPerTree}
@@ -349,13 +369,13 @@ func (ap *approval) over() {
 
 // count adds what an asker takes of the bounds, or gives it back (-1).
 func (q *Queue) count(ap *approval, a *asker, n int) {
-	add(q.sessions, a.question.Session, n)
+	add(q.sessions, a.question.by(), n)
 	add(q.trees, ap.root, n)
 	add(q.owners, a.question.Owner, n)
 	q.bytes += n * a.question.size()
 }
 
-func add(m map[string]int, k string, n int) {
+func add[K comparable](m map[K]int, k K, n int) {
 	if m[k] += n; m[k] <= 0 {
 		delete(m, k)
 	}

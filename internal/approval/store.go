@@ -17,7 +17,7 @@ type Entry struct {
 	Lead     string // the ID of the approval: of the first that asked
 	Digest   string // of the question, in hex; an ID is bound to it
 	Key      string // the same for all askers of the approval, in hex
-	Root     string // the session above all others of the asker's tree
+	Root     string // names the asker's tree: its owner, if it has one, and the session above all others
 	Gone     bool   // this asker has withdrawn, others may wait
 	Recorded State  // the last state that is in the audit log, "" for none
 }

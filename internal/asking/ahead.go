@@ -1,6 +1,7 @@
 package asking
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/bawn-dev/bawn"
@@ -61,7 +62,9 @@ type Below struct{ desk *Desk }
 // Ask puts a child's question. Without a face it goes to the relay, which is
 // started for it.
 func (b *Below) Ask(ctx context.Context, q approval.Question) (bawn.Answer, error) {
+	o := &b.desk.opts
 	q.Owner = "" // to the relay it is this session's
+	q.Top = cmp.Or(o.Parent, o.Session)
 	return b.desk.put(ctx, newOpen(q))
 }
 
@@ -81,7 +84,8 @@ func (*Below) Watch(context.Context) (<-chan approval.Record, error) {
 	return nil, approval.ErrUnknown
 }
 
-// Register does nothing: the question itself says whose child it is of.
+// Register does nothing: what is asked here is of the tree of this session,
+// whatever it says of itself.
 func (*Below) Register(_, _, _ string) (forget func()) { return func() {} }
 
 // Owns refuses: see Answer.

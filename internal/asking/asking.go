@@ -225,5 +225,5 @@ func (d *Desk) fill(ctx context.Context, q *approval.Question) {
 	}
 }
 
-// errNobody says that there is no one to ask.
-var errNobody = errors.New("nobody is there to be asked: the session has no terminal, and no relay could be reached")
+// ErrNobody says that there is no one to ask.
+var ErrNobody = errors.New("nobody is there to be asked: the session has no terminal, and no relay could be reached")

@@ -1,6 +1,7 @@
 package asking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -119,6 +120,50 @@ func TestNobodyIsAskedInVain(t *testing.T) {
 		room = nil
 		if err := ask(); !errors.Is(err, approval.ErrSpent) || int(relay.asked.Load()) != n+1 { // the control
 			t.Errorf("way %d with room: %v, asked %d times", n, err, relay.asked.Load())
+		}
+	}
+}
+
+// TestOneTree: what a session and those below it ask, at whatever depth, is of
+// one tree, so that same questions are one and what they may have written is
+// counted in one place, also where one of them says otherwise.
+func TestOneTree(t *testing.T) {
+	for name, parent := range map[string]string{"top": "", "a session of another host's": "above"} {
+		r := startRelay(t)
+		top := New(Options{Session: "s", Parent: parent, Relay: r.dial})
+		t.Cleanup(top.Close)
+		desks := []*Desk{top}
+		for _, session := range []string{"child", "grandchild", "great"} {
+			up := desks[len(desks)-1]
+			d := New(Options{Session: session, Parent: up.opts.Session, Relay: func(context.Context, bool) (approval.Desk, error) { return kept{up.Below()}, nil }})
+			t.Cleanup(d.Close)
+			desks = append(desks, d)
+		}
+		for _, d := range desks {
+			go func() { _, _ = d.Request(t.Context(), approval.Question{Action: command("make release")}) }()
+		}
+		liar := childs("make release")
+		liar.Session, liar.Action.Session, liar.Parent, liar.Top = "stranger", "stranger", "", "a tree of its own"
+		go func() { _, _ = desks[2].Below().Ask(t.Context(), liar) }()
+		roots := map[string]int{}
+		for limit := time.Now().Add(10 * time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+			entries, err := r.store.Open(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(entries) < len(desks)+1 {
+				continue
+			}
+			for _, e := range entries {
+				roots[e.Root]++
+			}
+			break
+		}
+		if want := cmp.Or(parent, "s"); len(roots) != 1 || roots[want] != len(desks)+1 {
+			t.Errorf("%s: questions by root: %v; want %d of %q", name, roots, len(desks)+1, want)
+		}
+		if list, err := r.queue.List(t.Context()); err != nil || len(list) != 1 || list[0].Waiting != len(desks)+1 {
+			t.Errorf("%s: %d questions are pending, %v; want one, of all", name, len(list), err)
 		}
 	}
 }

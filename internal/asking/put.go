@@ -96,7 +96,7 @@ func (d *Desk) carry(ctx context.Context, o *open) {
 		desk := d.where(ctx, failures < maxFailures)
 		if desk == nil { // there is no face, and no relay could be started
 			if failures++; failures > maxFailures {
-				o.settle(bawn.Answer{}, errNobody)
+				o.settle(bawn.Answer{}, ErrNobody)
 			}
 			if !pause(ctx, o) {
 				return

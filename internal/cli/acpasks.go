@@ -31,10 +31,15 @@ type acpAsks struct {
 	started  chan struct{} // closed once pid and editor are there
 
 	pid    int
-	editor *acp.Proxy
+	editor editor
 
 	mu  sync.Mutex
 	yes map[said]time.Time // by what, once each: when
+}
+
+// An editor asks its human: an *acp.Proxy.
+type editor interface {
+	Ask(ctx context.Context, a bawn.Action, reason string) (bawn.Answer, error)
 }
 
 // said is a command that the human has said yes to, in its canonical words.
@@ -113,7 +118,8 @@ func (q *acpAsks) spend(a *bawn.Action) bool {
 	return ok && a.Kind == bawn.Command && len(a.Args) == 0 && time.Since(at) < yesHolds
 }
 
-// Ask puts a question of the session.
+// Ask puts a question of the session. What the session refuses to ask is denied,
+// whatever the editor would say: it answers alone only where nobody else is.
 func (q *acpAsks) Ask(ctx context.Context, question approval.Question) (bawn.Answer, error) {
 	if q.spend(&question.Action) {
 		return bawn.Answer{Verdict: bawn.Allow, Scope: bawn.Once, By: "editor"}, nil
@@ -124,24 +130,34 @@ func (q *acpAsks) Ask(ctx context.Context, question approval.Question) (bawn.Ans
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	outcomes := make(chan outcome, 2)
+	session, editor := make(chan outcome, 1), make(chan outcome, 1)
 	go func() {
 		answer, err := q.Below.Ask(ctx, question)
-		outcomes <- outcome{answer, err}
+		session <- outcome{answer, err}
 	}()
 	go func() {
 		a := question.Action
 		a.Resource = cmp.Or(question.Canonical, a.Resource) // what would run
 		answer, err := q.editor.Ask(ctx, a, question.Reason)
-		outcomes <- outcome{answer, err}
+		editor <- outcome{answer, err}
 	}()
-	first := <-outcomes
-	if first.err == nil {
-		return first.answer, nil
+	var here, there outcome
+	select {
+	case here = <-session:
+		if !errors.Is(here.err, asking.ErrNobody) {
+			return here.answer, here.err
+		}
+		there = <-editor
+	case there = <-editor:
+		if there.err != nil {
+			here = <-session
+		}
 	}
-	second := <-outcomes
-	if second.err != nil {
-		return bawn.Answer{}, errors.Join(first.err, second.err)
+	switch {
+	case there.err == nil:
+		return there.answer, nil
+	case here.err == nil:
+		return here.answer, nil
 	}
-	return second.answer, nil
+	return bawn.Answer{}, errors.Join(here.err, there.err)
 }

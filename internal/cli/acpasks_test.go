@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/asking"
 )
 
 // TestEditorsYesHoldsOnce: what the human at the editor has said yes to is not
@@ -36,5 +40,77 @@ func TestEditorsYesHoldsOnce(t *testing.T) {
 	q.permitted(bawn.Action{Kind: bawn.Filesystem, Operation: bawn.Write, Resource: "true", Dir: "/w"})
 	if len(q.yes) != 0 {
 		t.Errorf("kept %v", q.yes)
+	}
+}
+
+// tired is an editor, or a relay, that says the same of everything, after a while.
+type tired struct {
+	answer bawn.Answer
+	err    error
+	after  time.Duration
+}
+
+func (s tired) Ask(ctx context.Context, _ bawn.Action, _ string) (bawn.Answer, error) {
+	select {
+	case <-time.After(s.after):
+		return s.answer, s.err
+	case <-ctx.Done():
+		return bawn.Answer{}, ctx.Err()
+	}
+}
+
+type tiredRelay struct {
+	approval.Desk
+	tired
+}
+
+func (s tiredRelay) Ask(ctx context.Context, q approval.Question) (bawn.Answer, error) {
+	return s.tired.Ask(ctx, q.Action, q.Reason)
+}
+
+// TestEditorCantOverrule has an editor say yes to what the session refuses to
+// ask, and to what nobody else can be asked about.
+func TestEditorCantOverrule(t *testing.T) {
+	const soon, never = time.Millisecond, time.Hour
+	yes, no := bawn.Answer{Verdict: bawn.Allow, By: "editor"}, bawn.Answer{Verdict: bawn.Deny, By: "phone"}
+	spoilt, away := errors.New("the share is used up"), errors.New("no conversation")
+	late := time.Second
+	for name, c := range map[string]struct {
+		relay  tired
+		room   error
+		none   bool // there is no relay
+		editor tired
+		want   error
+		by     string
+	}{
+		"spent":      {relay: tired{err: approval.ErrSpent}, editor: tired{answer: yes, after: late}, want: approval.ErrSpent},
+		"full":       {relay: tired{err: &approval.FullError{What: "in all", Limit: 1}}, editor: tired{answer: yes, after: late}, want: &approval.FullError{}},
+		"mismatch":   {relay: tired{err: approval.ErrMismatch}, editor: tired{answer: yes, after: late}, want: approval.ErrMismatch},
+		"no room":    {room: spoilt, editor: tired{answer: yes, after: late}, want: spoilt},
+		"both fail":  {relay: tired{err: approval.ErrSpent, after: late}, editor: tired{err: away}, want: approval.ErrSpent},
+		"nobody":     {none: true, editor: tired{answer: yes, after: 3 * late}, by: "editor"},
+		"editor":     {relay: tired{answer: no, after: never}, editor: tired{answer: yes, after: soon}, by: "editor"},
+		"elsewhere":  {relay: tired{answer: no, after: soon}, editor: tired{answer: yes, after: never}, by: "phone"},
+		"no editor":  {relay: tired{answer: no, after: late}, editor: tired{err: away}, by: "phone"},
+		"none of it": {none: true, editor: tired{err: away}, want: away},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			desk := asking.New(asking.Options{Session: "s", Room: func(bawn.Event) error { return c.room }, Relay: func(context.Context, bool) (approval.Desk, error) {
+				if c.none {
+					return nil, away
+				}
+				return tiredRelay{tired: c.relay}, nil
+			}})
+			t.Cleanup(desk.Close)
+			q := &acpAsks{Below: desk.Below(), editor: c.editor, yes: map[said]time.Time{}}
+			a := bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: "make deploy", Dir: "/w", Session: "child"}
+			question := approval.Question{ID: approval.NewID(), Session: "child", Action: a, Expires: time.Now().Add(time.Minute)}
+			answer, err := q.Ask(t.Context(), question)
+			var full *approval.FullError
+			if isFull := errors.As(err, &full); !errors.Is(err, c.want) && !isFull || isFull != (name == "full") || answer.By != c.by {
+				t.Errorf("%+v, %v; want %v, by %q", answer, err, c.want, c.by)
+			}
+		})
 	}
 }

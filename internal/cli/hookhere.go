@@ -3,8 +3,10 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/asking"
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/config"
@@ -183,6 +186,24 @@ func (l *lone) session() string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:len(newSessionID())])
 }
 
+// hookKeyName is the file of which the secrets of agents' sessions are made.
+const hookKeyName = "hook-key"
+
+// secret shows the relay that calls are of one session of the agent's: what
+// several ask the same at once is one question. "" is a call's own.
+func (l *lone) secret(state string) (string, error) {
+	if l.call.Session == "" {
+		return "", nil
+	}
+	key, err := ownSecret(filepath.Join(state, hookKeyName))
+	if err != nil {
+		return "", err
+	}
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write([]byte(l.session()))
+	return hex.EncodeToString(mac.Sum(nil)), nil
+}
+
 // desk is where the questions of a bare agent go: to the relay, which is
 // started for them.
 func (l *lone) desk() (*asking.Desk, error) {
@@ -202,7 +223,11 @@ func (l *lone) desk() (*asking.Desk, error) {
 	if l.call.Session != "" {
 		o.Memory = hookAnswers{filepath.Join(dir, answersName), utc}
 	}
-	o.Relay = relayOf(e, dir, id, "")
+	secret, err := l.secret(dir)
+	if err != nil {
+		return nil, err
+	}
+	o.Relay = relayAs(e, dir, link.Options{Session: id, Secret: secret})
 	if o.Grants, err = grantsFile(e); err != nil {
 		return nil, err
 	}

@@ -108,29 +108,41 @@ func (c *mcpCalls) report(server, what, why string) {
 // tokenName is the file in which the token for clients over HTTP is kept.
 const tokenName = "mcp-token"
 
-// mcpToken reads the token, which it makes where there is none. A file that
-// others could have read or written is refused.
+// mcpToken reads the token, which it makes where there is none.
 func mcpToken(e *Env) (string, error) {
 	state, err := stateDir(e)
 	if err != nil {
 		return "", err
 	}
 	name := filepath.Join(state, tokenName)
-	err = atomicfile.Create(name, []byte(rand.Text()+rand.Text()), 0o600)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", &Error{Code: ExitInternal, Err: fmt.Errorf("make a token: %w", err)}
-	}
-	info, err := os.Lstat(name)
-	if err == nil && (!info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0) {
-		err = fmt.Errorf("%q (%v) is open to others, or no file; remove it, and another one is made", name, info.Mode())
-	}
-	if err != nil {
-		return "", &Error{Code: ExitInternal, Err: err}
-	}
-	text, err := atomicfile.Read(name, 1024)
+	text, err := ownSecret(name)
 	if err != nil {
 		return "", &Error{Code: ExitInternal, Err: err}
 	}
 	fmt.Fprintf(e.Stderr, "bawn: note: clients show the token that is in %q\n", name)
-	return string(text), nil
+	return text, nil
 }
+
+// ownSecret reads a secret of the user's, which it makes where there is none. A
+// file that others could have read or written is refused.
+func ownSecret(name string) (string, error) {
+	_, err := os.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = atomicfile.Create(name, []byte(rand.Text()+rand.Text()), 0o600)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("make a secret: %w", err)
+	}
+	info, err := os.Lstat(name)
+	if err == nil && (!info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 || info.Size() < minSecret) {
+		err = fmt.Errorf("%q (%v) is open to others, too short or no file; remove it, and another one is made", name, info.Mode())
+	}
+	if err != nil {
+		return "", err
+	}
+	text, err := atomicfile.Read(name, 1024)
+	return string(text), err
+}
+
+// minSecret is how many bytes a secret has at least.
+const minSecret = 32

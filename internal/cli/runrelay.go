@@ -13,9 +13,14 @@ import (
 
 // relayOf returns how a session reaches the relay of the user's approvals.
 func relayOf(e *Env, state, session, parent string) func(ctx context.Context, start bool) (approval.Desk, error) {
-	runtime := runtimeDir(e, state)
+	return relayAs(e, state, link.Options{Session: session, Parent: parent})
+}
+
+// relayAs is relayOf for who says more of itself.
+func relayAs(e *Env, state string, o link.Options) func(ctx context.Context, start bool) (approval.Desk, error) {
+	o.Path = filepath.Join(runtimeDir(e, state), places.HostsSocket)
 	return func(ctx context.Context, start bool) (approval.Desk, error) {
-		o := link.Options{Path: filepath.Join(runtime, places.HostsSocket), Session: session, Parent: parent}
+		o := o
 		if start {
 			o.Start = func(ctx context.Context) error { return startRelay(ctx, e, state, o.Path) }
 		}

@@ -51,9 +51,13 @@ func insert(t *tx, e *approval.Entry, question []byte) (outcome, err error) {
 // too many.
 const thinEvery = 256
 
+// maxCounted bounds the trees of which that is counted; others are looked at
+// each time.
+const maxCounted = 4096
+
 // count has a tree thinned out now and then. The writer alone calls it.
 func (d *DB) count(t *tx, root string) error {
-	if d.since[root]++; d.since[root] < thinEvery {
+	if d.since[root]++; d.since[root] < thinEvery && len(d.since) <= maxCounted {
 		return nil
 	}
 	delete(d.since, root)

@@ -48,7 +48,7 @@ const newest = 2
 // goroutine, which commits all that wait together.
 type DB struct {
 	path   string
-	since  map[string]int // the writer's: what was put since a tree was thinned out, by root
+	since  map[string]int // the writer's: what was put since a tree was thinned out, by root, see maxCounted
 	write  *sql.DB        // one connection
 	read   *sql.DB
 	ops    chan *op

@@ -80,6 +80,37 @@ func TestThinned(t *testing.T) {
 	must(t, d.Put(t.Context(), first)) // nothing is in its way
 }
 
+// TestManyTrees has more trees than are counted: nothing grows with them, and
+// what is of one that is not counted is thinned out all the same.
+func TestManyTrees(t *testing.T) {
+	d := opened(t, filepath.Join(t.TempDir(), "relay.db"))
+	for n := range keepOfTree {
+		put(t, d, "loud", fmt.Sprint(n), false)
+	}
+	first := put(t, d, "loud", "first", false)
+	must(t, d.do(t.Context(), func(*tx) error { // as so many questions would, which takes a while
+		clear(d.since)
+		for n := range maxCounted {
+			d.since[fmt.Sprint("tree", n)] = 1
+		}
+		return nil
+	}))
+	for n := range 10 {
+		put(t, d, "loud", fmt.Sprint(n), false)
+		put(t, d, fmt.Sprint("new", n), "ls", false)
+	}
+	if rows := d.rows(t, "loud"); rows > keepOfTree+2 {
+		t.Errorf("%d questions of a tree are kept", rows)
+	}
+	must(t, second(d.Get(t.Context(), first.ID)))
+	must(t, d.do(t.Context(), func(*tx) error {
+		if len(d.since) > maxCounted {
+			t.Errorf("%d trees are counted", len(d.since))
+		}
+		return nil
+	}))
+}
+
 // TestUpgraded opens a database as version 1 has left it.
 func TestUpgraded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "relay.db")

@@ -101,10 +101,16 @@ func (r *room) relay() (kill func()) {
 	}
 }
 
-type question struct{ ID, Resource, State string }
+type question struct {
+	ID, Resource, State string
+	Waiting             int
+}
 
 // pending waits for the question about a host.
-func (r *room) pending(resource string) question {
+func (r *room) pending(resource string) question { r.t.Helper(); return r.asked(resource, 1) }
+
+// asked waits until that many ask a question.
+func (r *room) asked(resource string, waiting int) question {
 	r.t.Helper()
 	var last string
 	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
@@ -117,12 +123,12 @@ func (r *room) pending(resource string) question {
 			} else if err != nil {
 				r.t.Fatalf("%q: %v", out, err)
 			}
-			if q.Resource == resource {
+			if q.Resource == resource && q.Waiting == waiting {
 				return q
 			}
 		}
 	}
-	r.t.Fatalf("nothing is pending about %s: %s", resource, last)
+	r.t.Fatalf("no question of %d is pending about %s: %s", waiting, resource, last)
 	return question{}
 }
 

@@ -92,6 +92,25 @@ func TestHookAsks(t *testing.T) {
 	}
 }
 
+// TestHooksAskAsOne has several hooks of one session of an agent's ask the same
+// at once, each a process of its own: it is one question. Of another session of
+// the agent's it is another.
+func TestHooksAskAsOne(t *testing.T) {
+	r := newRoom(t)
+	r.relay()
+	file := filepath.Join(r.Work, "a.go")
+	write := r.told("Write", fmt.Sprintf(`{"file_path":%q,"content":"x"}`, file))
+	one, two := r.hook("60s", strings.NewReader(write)), r.hook("60s", strings.NewReader(write))
+	both := r.asked(file, 2)
+	other := r.hook("60s", strings.NewReader(strings.Replace(write, `"session_id":"s"`, `"session_id":"t"`, 1)))
+	alone := r.pending(file)
+	r.answer("bawn", "approve", both.ID, "--session")
+	one.answers(true)
+	two.answers(true)
+	r.answer("bawn", "deny", alone.ID)
+	other.answers(false)
+}
+
 // TestHookIsInTime keeps a hook waiting for its message, and for its human.
 func TestHookIsInTime(t *testing.T) {
 	r := newRoom(t)
