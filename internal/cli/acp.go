@@ -124,7 +124,7 @@ func (f *runFlags) acpGuard(e *Env, s *runner.Session) (end func(), err error) {
 	if err != nil {
 		return nil, &Error{Code: ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
 	}
-	s.Guard = guard.Guard{Recorder: audit.NewShare(log, audit.MaxShare, "the session")}
+	s.Guard = guard.Guard{Recorder: e.share(log, "the session")}
 	if s.Desk, err = f.desk(e, s); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}

@@ -59,6 +59,9 @@ type Env struct {
 	// session may have r. It is nil in bawn, like Docker.
 	CheckDocker func(o config.DockerOptions, r bawn.Resources) error
 
+	// logShare is how many bytes of the log a session may take; 0 is audit.MaxShare.
+	logShare int64
+
 	args []string // the command line's
 	host *host    // where this is the host of a session that others attach to
 

@@ -98,7 +98,7 @@ func (f *runFlags) containerGuard(e *Env, s *runner.Session) (check func(context
 	if err != nil {
 		return nil, nil, &Error{Code: ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run"}
 	}
-	s.Guard.Recorder = audit.NewShare(log, audit.MaxShare, "the proxy")
+	s.Guard.Recorder = e.share(log, "the proxy")
 	desk, err := f.desk(e, s)
 	if err != nil {
 		return nil, nil, errors.Join(err, log.Close())

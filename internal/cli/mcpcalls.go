@@ -48,7 +48,7 @@ func (f *runFlags) mcpCalls(e *Env, s *mcpSession) (*mcpCalls, error) {
 	if err != nil {
 		return nil, &Error{Code: ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run"}
 	}
-	events := audit.NewShare(log, audit.MaxShare, "the gateway")
+	events := e.share(log, "the gateway")
 	run := &runner.Session{Session: s.Session, Guard: guard.Guard{Recorder: events}}
 	desk, err := f.desk(e, run)
 	if err != nil {

@@ -255,7 +255,10 @@ func confirm(e *Env, question string, yes bool) error {
 		return &Error{Code: ExitDenied, Err: fmt.Errorf("nobody is there to be asked"), Hint: "run it at a terminal, or agree with --yes"}
 	}
 	fmt.Fprintf(e.Stderr, "%s [yes/no] ", question)
-	answer, _ := bufio.NewReader(e.Stdin).ReadString('\n') // an end without an answer is no
+	answer, err := bufio.NewReader(e.Stdin).ReadString('\n')
+	if err != nil { // an end without an answer is no
+		fmt.Fprintln(e.Stderr)
+	}
 	if strings.TrimSpace(strings.ToLower(answer)) != "yes" && strings.TrimSpace(strings.ToLower(answer)) != "y" {
 		return &Error{Code: ExitDenied, Err: fmt.Errorf("you did not agree; nothing was changed")}
 	}

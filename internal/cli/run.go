@@ -394,7 +394,7 @@ func (f *runFlags) execute(e *Env, s *runner.Session) error {
 	if err != nil {
 		return err
 	}
-	s.Guard = guard.Guard{Decider: decider, Recorder: audit.NewShare(log, audit.MaxShare, "the session")}
+	s.Guard = guard.Guard{Decider: decider, Recorder: e.share(log, "the session")}
 	if err := recordFallback(s, f.choice); err != nil {
 		return err
 	}

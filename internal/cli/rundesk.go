@@ -21,6 +21,11 @@ import (
 	"github.com/bawn-dev/bawn/internal/runner"
 )
 
+// share is the part of the log that a session may take.
+func (e *Env) share(log *audit.Log, what string) *audit.Share {
+	return audit.NewShare(log, cmp.Or(e.logShare, audit.MaxShare), what)
+}
+
 // desk makes where the questions of a session go, which the caller closes.
 func (f *runFlags) desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
 	o := asking.Options{

@@ -176,7 +176,7 @@ func (x *exchange) wrapBody() *Refusal {
 		}
 		b.scan = newScanner(x.Server.placeholders)
 	}
-	if x.Limited != nil && x.Limited(x.request) {
+	if x.Limited == nil || x.Limited(x.request) {
 		var refusal *Refusal
 		if b.fields, refusal = fields(x.in.Method, x.in.Header, b.encoding); refusal != nil {
 			return refusal

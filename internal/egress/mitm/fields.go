@@ -108,7 +108,7 @@ var escapes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)%u[0-9a-f]{4}|%[0-9a-f]{2}|\+`)
 })
 
-// unescaped resolves escapes as the most lenient do: ASP.NET knows %uXXXX, and
+// unescaped resolves escapes as the most lenient do: ASP.NET knows %u005F, and
 // what is no escape stands for itself.
 func unescaped(s string) string {
 	return escapes().ReplaceAllStringFunc(s, func(e string) string {

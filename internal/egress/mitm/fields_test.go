@@ -220,6 +220,21 @@ func TestUploads(t *testing.T) {
 	}
 }
 
+// TestLimitedByDefault: a server that nobody has told what is limited takes
+// everything for it.
+func TestLimitedByDefault(t *testing.T) {
+	for limited, want := range map[bool]int{true: http.StatusBadRequest, false: http.StatusOK} {
+		r := newRig(t, http.HandlerFunc((&saw{}).framework), func(r *rig) {
+			if limited {
+				r.Limited = nil
+			}
+		})
+		if res, text := r.do(r.client(false), request(t, "POST", r.url("/x"), strings.NewReader("_method=DELETE"), "Content-Type", formType)); res.StatusCode != want {
+			t.Errorf("limited %t: %d %.200s", limited, res.StatusCode, text)
+		}
+	}
+}
+
 // TestMethodInQuery: a parameter is told in whatever way a server reads it.
 func TestMethodInQuery(t *testing.T) {
 	r, seen := limitedRig(t, false)

@@ -42,7 +42,7 @@ type Server struct {
 
 	// Limited reports whether Decide might not allow the request with some other
 	// method. Then a body that names one, in a form or in JSON, is refused as soon
-	// as that is seen. Nil says no. It is asked before Decide.
+	// as that is seen. Nil says so of all. It is asked before Decide.
 	Limited func(Request) bool
 
 	// Done is called once for each request, also for one that was refused, after

@@ -94,7 +94,7 @@ func prepareRig(t testing.TB, change func(*rig)) *rig {
 	r := &rig{t: t, target: Target{Host: host, Port: 443, TLS: true}, up: &tls.Config{Certificates: []tls.Certificate{*leaf}}}
 	r.Server = &Server{
 		CA: session, Roots: pool(upstream), Decide: allow, Session: "s1", Secrets: vault{},
-		Matches: func(b bawn.Binding, h string, _ uint16) bool { return b.Host == h },
+		Matches: func(b bawn.Binding, h string, _ uint16) bool { return b.Host == h }, Limited: func(Request) bool { return false },
 	}
 	if change != nil {
 		change(r)
