@@ -117,7 +117,7 @@ func TestMethodInBody(t *testing.T) {
 		{"parts, other ends of lines", partsType, "--AaB03x\nContent-Disposition: form-data; name=\"_method\"\n\nDELETE\n--AaB03x--\n", nil, true},
 		{"parts, long header", partsType, part("X: "+long+"\r\nContent-Disposition: form-data; name=\"_method\"", "DELETE"), nil, true},
 		{"parts, dot", partsType, part(`Content-Disposition: form-data; name=".method"`, "DELETE"), nil, false},
-		{"parts, a boundary in the boundary", `multipart/form-data; boundary="boundary=AaB03x"; x=boundary=AaB03x`, part(`Content-Disposition: form-data; name="_method"`, "DELETE"), nil, false},
+		{"parts, a boundary in the boundary", `multipart/form-data; boundary="boundary=AaB03x"`, part(`Content-Disposition: form-data; name="_method"`, "DELETE"), nil, false},
 		{"parts, related", "multipart/related; boundary=AaB03x", part(`Content-Disposition: form-data; name="_method"`, "DELETE"), nil, false},
 		{"parts, two boundaries", "multipart/form-data; xboundary=AaB03x; boundary=B", part(`Content-Disposition: form-data; name="_method"`, "DELETE"), nil, false},
 		{"JSON", "application/json", `{"_method":"DELETE"}`, nil, true},
