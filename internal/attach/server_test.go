@@ -158,6 +158,13 @@ func (w *watcher) until(what string, holds func() bool) {
 	}
 }
 
+// sofar returns what was seen, and how often the screen was drawn anew.
+func (w *watcher) sofar() (seen string, anew int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seen.String(), w.anew
+}
+
 func (w *watcher) sees(text string) {
 	w.t.Helper()
 	w.until(text, func() bool { return strings.Contains(w.seen.String(), text) })
@@ -227,7 +234,7 @@ func TestReadOnlyCantType(t *testing.T) {
 	a.types("stty size; echo typed-$((1))\n") // the control
 	a.sees("typed-1")
 	a.sees("24 80")
-	if strings.Contains(a.seen.String(), "sneaked-1") {
+	if seen, _ := a.sofar(); strings.Contains(seen, "sneaked-1") {
 		t.Error("a viewer that may only look has typed")
 	}
 }
@@ -269,10 +276,11 @@ func TestSlowViewer(t *testing.T) {
 	a.sees("all-1")
 	w := watch(t, slow)
 	w.sees("all-1")
-	if w.anew == 0 || w.seen.Len() > 3*scrollBack {
-		t.Errorf("%d screens and then %d bytes; want the screen anew", w.anew, w.seen.Len())
+	if seen, anew := w.sofar(); anew == 0 || len(seen) > 3*scrollBack {
+		t.Errorf("%d screens and then %d bytes; want the screen anew", anew, len(seen))
 	}
-	if n := strings.Count(a.seen.String(), "\n"); a.anew == 0 && n < 400000 {
+	seen, anew := a.sofar()
+	if n := strings.Count(seen, "\n"); anew == 0 && n < 400000 {
 		t.Errorf("the other viewer saw %d lines", n)
 	}
 }
@@ -306,10 +314,7 @@ func TestOneIsAsked(t *testing.T) {
 	asked := func(word string) (n []int) {
 		for i, w := range all {
 			w.sees(":" + word + ":")
-			w.mu.Lock()
-			seen := w.seen.String()
-			w.mu.Unlock()
-			if strings.Contains(seen, "\x1b[6n:"+word) {
+			if seen, _ := w.sofar(); strings.Contains(seen, "\x1b[6n:"+word) {
 				n = append(n, i)
 			}
 		}
