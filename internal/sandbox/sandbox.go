@@ -45,6 +45,24 @@ type Request struct {
 	// for network "allowlist" is refused otherwise: its guest would wait for
 	// answers that never come.
 	Relay bool
+	// Git are the repositories of whose git directories the guest gets a private
+	// one. A provider that can't mount refuses to write below Path instead.
+	Git []GitDir
+}
+
+// A GitDir is a repository of the host of which the guest writes a private git
+// directory, so that no git of the host reads what the guest wrote.
+type GitDir struct {
+	Path    string   // the repository's common git directory, absolute, links resolved; Private is mounted over it
+	Private string   // a directory of the host, the guest's to write
+	Objects []Object // object directories that the private one borrows from
+}
+
+// An Object is a directory of git objects of the host, shown to the guest
+// read-only.
+type Object struct {
+	Source string // absolute, on the host
+	Target string // absolute, below /run/bawn: what objects/info/alternates names
 }
 
 // A File is a file or a directory of the host that the guest sees, read-only,
