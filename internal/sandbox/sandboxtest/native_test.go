@@ -77,6 +77,7 @@ func asEach(t *testing.T, f func(t *testing.T, fx *sandboxtest.Fixtures)) {
 	}
 	t.Run("root", func(t *testing.T) { f(t, sandboxtest.New(t, victim, sandboxtest.Self())) })
 	t.Run("user", func(t *testing.T) {
+		testenv.Whole(t) // the ordinary user's half of "make test" has it
 		testenv.Need(t, "root")
 		f(t, sandboxtest.New(t, victim, sandboxtest.OrdinaryUser))
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest"
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/probe"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // TestBwrap, TestDocker and TestGVisor run beside each other, as they wait for
@@ -24,7 +25,10 @@ func TestDocker(t *testing.T) { contenderNamed(t, "docker").conforms(t) }
 func TestGVisor(t *testing.T) { contenderNamed(t, "gvisor").conforms(t) }
 
 // TestDockerWithGVisor is the suite for an engine whose runtime is gVisor.
-func TestDockerWithGVisor(t *testing.T) { contenderNamed(t, "docker-runsc").conforms(t) }
+func TestDockerWithGVisor(t *testing.T) {
+	testenv.Whole(t)
+	contenderNamed(t, "docker-runsc").conforms(t)
+}
 
 // oneEngine is held by who has the tests' engine: crashes counts everything in
 // it, and kills that.
@@ -45,7 +49,12 @@ func (c contender) conforms(t *testing.T) {
 		{"leaves nothing", c.leavesNothing}, {"litter", c.litter}, {"honest", c.honest}, {"crashes", c.crashes}, {"services of the host", c.hostPort},
 		{"secrets", c.secrets}, {"egress", c.egress}, {"zones", c.zones},
 	} {
-		t.Run(part.name, part.do)
+		t.Run(part.name, func(t *testing.T) {
+			if part.name != "attacks" {
+				testenv.Whole(t) // of native all parts run
+			}
+			part.do(t)
+		})
 	}
 }
 
