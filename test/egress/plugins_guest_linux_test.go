@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // tinyNode is a tool server that tries, when it starts, whether it reaches the
@@ -91,6 +93,7 @@ func (d *desk) installed(t *testing.T, manifest string) {
 // names in the package that are protected elsewhere; from then on it runs without
 // a registry, which is out of its reach.
 func TestNpxPlugin(t *testing.T) {
+	testenv.Whole(t) // TestNpm is the representative
 	d := newDesk(t, "node")
 	host := at("registry", "*.npmjs.org")
 	url := "https://" + host
@@ -110,6 +113,7 @@ func TestNpxPlugin(t *testing.T) {
 
 // TestGoPlugin is the same with go run.
 func TestGoPlugin(t *testing.T) {
+	testenv.Whole(t)
 	d := newDesk(t, "go")
 	host := at("proxy", "*.golang.org")
 	mod := "module example.test/tiny\n\ngo 1.21\n"
