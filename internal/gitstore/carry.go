@@ -31,24 +31,43 @@ func (c *changes) carry(ctx context.Context) error {
 	if err := c.objects(ctx); err != nil {
 		return err
 	}
-	unlock, err := c.lock(ctx)
-	if err != nil {
+	s, u := c.store, c.unit
+	if c.besideOnly != "" {
+		return errors.Join(c.publish(ctx), c.rest(ctx))
+	}
+	if c.index.toHost() { // before the lock: no git of the human's waits for it
+		if err := s.buildIndex(ctx, u, c.index); err != nil {
+			return fmt.Errorf("write the index: %w", err)
+		}
+		defer s.dropIndex(u)
+	}
+	if err := c.pull(ctx); err != nil {
 		return err
 	}
-	defer unlock()
-	s, u := c.store, c.unit
-	for _, step := range []func(context.Context) error{c.publish, c.remove, c.pull} {
-		if err := step(ctx); err != nil {
-			return err
-		}
+	if err := s.stashIn(u, c.stack, u.Size); err != nil {
+		return err
 	}
-	if c.besideOnly != "" {
-		return c.rest(ctx)
+	if err := c.locked(ctx); err != nil {
+		return err
+	}
+	if err := c.remove(ctx); err != nil {
+		return err
 	}
 	if err := s.stashOut(ctx, u, c.stack); err != nil {
 		return err
 	}
-	if err := s.stashIn(u, c.stack, u.Size); err != nil {
+	return s.agreed(ctx, u, c.index)
+}
+
+// locked moves the refs, HEAD and the index of the host, as one where they belong
+// together.
+func (c *changes) locked(ctx context.Context) error {
+	unlock, err := c.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := c.publish(ctx); err != nil {
 		return err
 	}
 	return c.headAndIndex(ctx)
@@ -244,12 +263,12 @@ func unexpected(err error) error {
 
 // lock holds the host's index while HEAD, its branch or the index change, so that
 // no git of the human's sees one without the others.
-func (c *changes) lock(ctx context.Context) (unlock func(), err error) {
+func (c *changes) lock() (unlock func(), err error) {
 	s, u := c.store, c.unit
 	branch := branchOf(c.host.head)
-	needs := c.head == headOut || c.index != nil && c.index.merged != nil && !c.index.merged.same(c.index.host) ||
+	needs := c.head == headOut || c.index.toHost() ||
 		slices.ContainsFunc(c.out, func(m move) bool { return m.why == "" && m.name == branch })
-	if !needs || c.besideOnly != "" {
+	if !needs {
 		return func() {}, nil
 	}
 	l, err := s.lockIndex(u)
@@ -371,7 +390,7 @@ func (c *changes) pull(ctx context.Context) error {
 	for _, m := range c.in {
 		u.set(m.name, m.new)
 	}
-	if err := s.pinUnit(ctx, u); err != nil {
+	if err := s.pinUnit(ctx, u, s.basePath(u)); err != nil {
 		return err
 	}
 	for _, m := range c.in {
@@ -465,30 +484,28 @@ func (c *changes) headAndIndex(ctx context.Context) error {
 	head := c.host.head
 	switch c.head {
 	case headParted:
+		c.index = nil
 		return nil
 	case headOut:
 		head = c.private.head
 		if ref := branchOf(head); ref != "" && (nameOK(ref) != nil || !strings.HasPrefix(ref, "refs/heads/") || c.taken()[ref]) {
 			s.tell(u, &s.report.Problems, fmt.Sprintf("the guest's HEAD is at %q, where yours can't be", ref))
+			c.index = nil
 			return nil
 		}
 	}
 	if c.host.value(head) != c.private.value(head) {
+		c.index = nil
 		return nil // what HEAD names has lost a race, and is kept beside
 	}
 	if err := c.moveHead(ctx, head); err != nil {
 		return err
 	}
-	if c.index == nil || c.index.merged == nil {
+	if !c.index.toHost() {
 		return nil
 	}
-	if !c.index.merged.same(c.index.host) {
-		if err := s.writeIndex(ctx, u, c.index); err != nil {
-			return fmt.Errorf("write the index: %w", err)
-		}
-		s.report.Published++
-	}
-	return s.agreed(u, c.index)
+	s.report.Published++
+	return s.installIndex(u, c.index)
 }
 
 // moveHead makes HEAD what it is on the other side.

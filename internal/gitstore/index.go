@@ -197,6 +197,8 @@ func (s *Store) privateIndex(ctx context.Context, u *unit) (index, error) {
 type indexes struct {
 	base, host, private, merged index
 	stamps                      [2]stamp // of host and private, before they were read
+	text                        []byte   // the host's in the end, and its stamp
+	now                         stamp
 }
 
 // lists reads the three indexes and joins them. It returns nil where nothing has
@@ -270,11 +272,28 @@ func (l *hostLock) unlock() {
 	os.Remove(l.own)
 }
 
-// writeIndex gives the host the merged index. The lock is held.
-func (s *Store) writeIndex(ctx context.Context, u *unit, x *indexes) error {
-	name := u.at("bawn-" + s.Session + ".index")
+// newIndex is where the host's next index is made.
+func (s *Store) newIndex(u *unit) string { return u.at("bawn-" + s.Session + ".index") }
+
+func (s *Store) dropIndex(u *unit) { _ = u.host.Remove(s.newIndex(u)) } // it may be installed
+
+// installIndex puts it in place. The lock is held.
+func (s *Store) installIndex(u *unit, x *indexes) (err error) {
+	if x.text, err = readFile(u.host, s.newIndex(u), maxIndex); err != nil {
+		return err
+	}
+	err = u.host.Rename(s.newIndex(u), u.at("index"))
+	x.now = stampOf(u.host, u.at("index"))
+	return err
+}
+
+// toHost reports whether the host's index is to change.
+func (x *indexes) toHost() bool { return x != nil && x.merged != nil && !x.merged.same(x.host) }
+
+// buildIndex makes the merged index beside the host's.
+func (s *Store) buildIndex(ctx context.Context, u *unit, x *indexes) error {
+	name := s.newIndex(u)
 	file := filepath.Join(u.Host, name)
-	defer os.Remove(file)
 	if err := copyAs(u.host, u.at("index"), u.host, name); err != nil {
 		return err
 	}
@@ -288,7 +307,7 @@ func (s *Store) writeIndex(ctx context.Context, u *unit, x *indexes) error {
 	}
 	refresh := append(s.noFilters(ctx, u), "update-index", "-q", "--ignore-submodules", "--refresh")
 	_, _ = s.git.run(ctx, u, call{args: refresh, env: env}) // what has changed since is no error
-	return os.Rename(file, filepath.Join(u.Host, u.at("index")))
+	return nil
 }
 
 // skip marks what a sparse work tree does not have.
@@ -331,18 +350,29 @@ func (s *Store) noFilters(ctx context.Context, u *unit) []string {
 }
 
 // agreed keeps the host's index as what both sides have, and gives it to the
-// private one.
-func (s *Store) agreed(u *unit, x *indexes) error {
-	text, err := readFile(u.host, u.at("index"), maxIndex)
-	if missing(err) {
-		u.stamps()
+// private one. What is in it is pinned first.
+func (s *Store) agreed(ctx context.Context, u *unit, x *indexes) error {
+	if x == nil || x.merged == nil {
 		return nil
 	}
-	if err != nil {
+	if x.text == nil {
+		text, err := readFile(u.host, u.at("index"), maxIndex)
+		if err != nil && !missing(err) {
+			return err
+		}
+		if x.text, x.now = text, stampOf(u.host, u.at("index")); x.now != x.stamps[0] {
+			return errBusy // the human's git is at work
+		}
+	}
+	next := s.basePath(u) + ".new"
+	if err := os.WriteFile(next, x.text, 0o600); err != nil {
 		return err
 	}
 	if !x.merged.same(x.private) {
-		done, err := replace(u.private, u.at("index"), text, func() bool { return stampOf(u.private, u.at("index")) == x.stamps[1] })
+		if err := s.pinUnit(ctx, u, next); err != nil {
+			return err
+		}
+		done, err := replace(u.private, u.at("index"), x.text, func() bool { return stampOf(u.private, u.at("index")) == x.stamps[1] })
 		if err != nil || !done {
 			return errBusy // the guest's git is at work
 		}
@@ -351,11 +381,8 @@ func (s *Store) agreed(u *unit, x *indexes) error {
 		}
 		x.stamps[1] = stampOf(u.private, u.at("index"))
 	}
-	if err := os.WriteFile(s.basePath(u), text, 0o600); err != nil {
-		return err
-	}
-	u.seen = [2]stamp{stampOf(u.host, u.at("index")), x.stamps[1]}
-	return nil
+	u.seen = [2]stamp{x.now, x.stamps[1]}
+	return os.Rename(next, s.basePath(u))
 }
 
 // shared copies the parts of a split index that the private side does not have.

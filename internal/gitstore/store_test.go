@@ -248,7 +248,12 @@ func TestEverydayWork(t *testing.T) {
 				{"stash", func() { w.edit("f", "stashed\n"); w.guest("stash") }},
 				{"reset", func() { w.guest("reset", "-q", "--hard", "HEAD~1") }},
 				{"rename", func() { w.guest("mv", "f", "d/f2"); w.guest("commit", "-qm", "renamed") }},
-				{"file to directory", func() { w.guest("rm", "-q", "d/g0"); w.edit("d/g0/deep", "x\n"); w.guest("add", "d"); w.guest("commit", "-qm", "deep") }},
+				{"file to directory", func() {
+					w.guest("rm", "-q", "d/g0")
+					w.edit("d/g0/deep", "x\n")
+					w.guest("add", "d")
+					w.guest("commit", "-qm", "deep")
+				}},
 				{"pack", func() { w.guest("gc", "-q", "--prune=now") }},
 				{"commit packed", func() { w.edit("z", "z\n"); w.guest("add", "z"); w.guest("commit", "-qm", "z") }},
 			} {
@@ -270,4 +275,13 @@ func TestEverydayWork(t *testing.T) {
 			w.gone()
 		})
 	}
+}
+
+// run starts Run. stop ends it, and done is closed then.
+func (w *world) run() (done chan struct{}, stop func()) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done = make(chan struct{})
+	go func() { w.store.Run(ctx); close(done) }()
+	w.t.Cleanup(func() { cancel(); <-done })
+	return done, cancel
 }

@@ -332,7 +332,7 @@ func (s *Store) pin(ctx context.Context) error {
 		return nil
 	}
 	for _, u := range s.Units {
-		if err := s.pinUnit(ctx, u); err != nil {
+		if err := s.pinUnit(ctx, u, s.basePath(u)); err != nil {
 			return fmt.Errorf("pin what the session uses: %w", err)
 		}
 	}
@@ -342,7 +342,7 @@ func (s *Store) pin(ctx context.Context) error {
 
 // pinUnit makes one commit that has everything: what the refs lead to as its
 // parents, what the index has as its tree.
-func (s *Store) pinUnit(ctx context.Context, u *unit) error {
+func (s *Store) pinUnit(ctx context.Context, u *unit, index string) error {
 	ids := slices.Collect(maps.Values(u.Base))
 	ids = append(append(ids, u.Stashed...), stackIDs(u.Stash)...)
 	if branchOf(u.Head) == "" {
@@ -357,7 +357,7 @@ func (s *Store) pinUnit(ctx context.Context, u *unit) error {
 	}
 	slices.Sort(parents)
 	parents = slices.Compact(parents)
-	tree, err := s.treeOf(ctx, u)
+	tree, err := s.treeOf(ctx, u, index)
 	if err != nil {
 		return err
 	}
@@ -402,9 +402,9 @@ func (s *Store) commits(ctx context.Context, u *unit, ids []string) ([]string, e
 
 // treeOf writes the index as a tree: the empty one where it can't be, as in the
 // middle of a merge.
-func (s *Store) treeOf(ctx context.Context, u *unit) (string, error) {
-	if _, err := os.Lstat(s.basePath(u)); err == nil {
-		out, err := s.git.run(ctx, u, call{args: []string{"write-tree"}, env: []string{"GIT_INDEX_FILE=" + s.basePath(u)}})
+func (s *Store) treeOf(ctx context.Context, u *unit, index string) (string, error) {
+	if _, err := os.Lstat(index); err == nil {
+		out, err := s.git.run(ctx, u, call{args: []string{"write-tree"}, env: []string{"GIT_INDEX_FILE=" + index}})
 		if id := strings.TrimSpace(string(out)); err == nil && isID(id, u.Size) {
 			return id, nil
 		}
