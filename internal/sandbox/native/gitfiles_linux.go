@@ -225,7 +225,7 @@ func (c *call) ownRepository(git string) bool {
 
 // isNewConfig recognises git putting a configuration in its place.
 func (c *call) isNewConfig(from, to place, flags uint) bool {
-	return c.rule(opRenameTo, to.abs, false).ruling == rulingNewFile && flags&unix.RENAME_EXCHANGE == 0 && from.abs == to.abs+".lock"
+	return c.ruleAt(opRenameTo, to, false).ruling == rulingNewFile && flags&unix.RENAME_EXCHANGE == 0 && from.abs == to.abs+".lock"
 }
 
 // installConfig lets git configure a repository that this session made, if

@@ -19,7 +19,7 @@ func (c *call) mkdir(dirfd int32, addr uint64, mode uint32) error {
 	if _, err := p.stat(); err == nil {
 		return unix.EEXIST
 	}
-	v, err := c.check(opMkdir, p.abs, true)
+	v, err := c.check(opMkdir, p, true)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (c *call) mkdir(dirfd int32, addr uint64, mode uint32) error {
 	if err := unix.Mkdirat(p.dir, p.name, mode&0o1777); err != nil {
 		return c.tell(p, err)
 	}
-	if c.s.names.name(fold(p.name)) == ".git" {
+	if c.s.names.name(fold(p.name)) == ".git" && !c.s.git.holds(p.dir) {
 		return c.newRepository(p)
 	}
 	return c.settle(v, opMkdir, p.abs, func() error { return unix.Unlinkat(p.dir, p.name, unix.AT_REMOVEDIR) })
@@ -71,7 +71,7 @@ func (c *call) mknod(dirfd int32, addr uint64, mode uint32) error {
 	if p.slash {
 		return unix.ENOENT
 	}
-	v, err := c.check(opMknod, p.abs, false)
+	v, err := c.check(opMknod, p, false)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (c *call) symlink(target uint64, dirfd int32, addr uint64) error {
 	if p.slash {
 		return unix.ENOENT
 	}
-	v, err := c.check(opSymlink, p.abs, false)
+	v, err := c.check(opSymlink, p, false)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (c *call) link(olddir int32, oldAddr uint64, newdir int32, newAddr uint64, 
 	if err != nil {
 		return err
 	}
-	if v := c.rule(opLinkFrom, from, false); v.ruling != rulingAllow {
+	if v := c.ruleAt(opLinkFrom, place{dir: source, abs: from}, false); v.ruling != rulingAllow {
 		return c.denied(opLinkFrom, from, v.rule)
 	}
 	to, err := c.placeOf(newdir, newAddr)
@@ -136,7 +136,7 @@ func (c *call) link(olddir int32, oldAddr uint64, newdir int32, newAddr uint64, 
 	if _, err := to.stat(); err == nil {
 		return unix.EEXIST
 	}
-	v := c.rule(opLinkTo, to.abs, false)
+	v := c.ruleAt(opLinkTo, to, false)
 	if v.ruling != rulingAllow {
 		return c.denied(opLinkTo, to.abs, v.rule)
 	}
@@ -214,6 +214,9 @@ func (c *call) rename(olddir int32, oldAddr uint64, newdir int32, newAddr uint64
 	if _, err := to.stat(); err == nil && flags&unix.RENAME_NOREPLACE != 0 {
 		return unix.EEXIST
 	}
+	if c.s.git.isRoot(from) || c.s.git.isRoot(to) {
+		return unix.EBUSY
+	}
 	if c.isNewConfig(from, to, flags) {
 		return c.installConfig(from, to)
 	}
@@ -239,15 +242,15 @@ func (c *call) rename(olddir int32, oldAddr uint64, newdir int32, newAddr uint64
 
 // a move is one half of a rename.
 type move struct {
-	op  operation
-	abs string
-	dir bool
+	op operation
+	place
+	isDir bool
 	verdict
 }
 
 // checkRename rules on both names; an exchange moves both ways.
 func (c *call) checkRename(from, to place, isDir, exchange bool) ([]move, error) {
-	moves := []move{{op: opRenameFrom, abs: from.abs, dir: isDir}, {op: opRenameTo, abs: to.abs, dir: isDir}}
+	moves := []move{{op: opRenameFrom, place: from, isDir: isDir}, {op: opRenameTo, place: to, isDir: isDir}}
 	if exchange {
 		st, err := to.stat()
 		if err != nil {
@@ -255,9 +258,9 @@ func (c *call) checkRename(from, to place, isDir, exchange bool) ([]move, error)
 		}
 		other := st.Mode&unix.S_IFMT == unix.S_IFDIR
 		isDir = isDir || other
-		moves = append(moves, move{op: opRenameFrom, abs: to.abs, dir: other}, move{op: opRenameTo, abs: from.abs, dir: other})
+		moves = append(moves, move{op: opRenameFrom, place: to, isDir: other}, move{op: opRenameTo, place: from, isDir: other})
 	}
-	if isDir && c.s.names.zone(from.abs) != c.s.names.zone(to.abs) {
+	if isDir && !c.s.git.holds(from.dir) && !c.s.git.holds(to.dir) && c.s.names.zone(from.abs) != c.s.names.zone(to.abs) {
 		return nil, c.denied(opRenameTo, to.abs, "protected:.git")
 	}
 	if isDir && c.s.names.only != nil && c.s.names.innermost(from.abs) != c.s.names.innermost(to.abs) {
@@ -265,7 +268,7 @@ func (c *call) checkRename(from, to place, isDir, exchange bool) ([]move, error)
 	}
 	for i := range moves {
 		m := &moves[i]
-		m.verdict = c.rule(m.op, m.abs, m.dir)
+		m.verdict = c.ruleAt(m.op, m.place, m.isDir)
 		lock := m.op == opRenameFrom && m.ruling == rulingNewLock && strings.HasSuffix(to.abs, ".lock")
 		if m.ruling != rulingAllow && !lock {
 			return nil, c.denied(m.op, m.abs, m.rule)
@@ -304,7 +307,10 @@ func (c *call) remove(dirfd int32, addr uint64, flags int) error {
 	if isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR; p.slash && !isDir {
 		return unix.ENOTDIR
 	}
-	v := c.rule(opRemove, p.abs, flags&unix.AT_REMOVEDIR != 0)
+	if c.s.git.isRoot(p) {
+		return unix.EBUSY
+	}
+	v := c.ruleAt(opRemove, p, flags&unix.AT_REMOVEDIR != 0)
 	if v.ruling == rulingOwn && c.ownRepository(v.git) {
 		v.ruling = rulingAllow
 	}

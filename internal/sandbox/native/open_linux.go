@@ -57,11 +57,34 @@ func (c *call) open(dirfd int32, addr uint64, flags int, mode uint32) error {
 
 // checkSpelled refuses a protected name also where it is a link: what lies
 // behind it is what a program of the host executes.
+// Of a path through a private git directory only what comes behind counts.
 func (c *call) checkSpelled(abs string) error {
-	if r, rule := c.s.names.byName(opOpen, path.Clean(abs), false); r == rulingDeny {
+	clean := path.Clean(abs)
+	for _, git := range c.s.private {
+		rest, ok := strings.CutPrefix(clean, git+"/")
+		if !ok {
+			continue
+		}
+		if c.inPrivateGit(abs) {
+			return nil
+		}
+		clean = path.Join(path.Dir(git), rest)
+	}
+	if r, rule := c.s.names.byName(opOpen, clean, false); r == rulingDeny {
 		return c.denied(opOpen, abs, rule)
 	}
 	return nil
+}
+
+// inPrivateGit reports whether the directory of a path lies in a private git
+// directory, links followed.
+func (c *call) inPrivateGit(abs string) bool {
+	p, err := c.place(abs)
+	if err != nil {
+		return false
+	}
+	defer p.close()
+	return c.s.git.holds(p.dir)
 }
 
 // give answers with a descriptor, which is the caller's from then on.
@@ -154,7 +177,7 @@ func (c *call) viaLink(abs string, err error) (string, int, error) {
 
 // create makes a new file and opens it.
 func (c *call) create(p place, r openRequest) (int, error) {
-	v, err := c.check(opOpen, p.abs, false)
+	v, err := c.check(opOpen, p, false)
 	if err != nil {
 		return -1, err
 	}
@@ -234,7 +257,7 @@ func (c *call) openFile(fd int, r openRequest) (int, error) {
 		return c.openDevice(fd, uint64(st.Rdev), flags)
 	case unix.S_IFIFO:
 		if path.IsAbs(abs) && !r.own {
-			if _, err := c.check(opOpen, abs, false); err != nil {
+			if _, err := c.check(opOpen, place{dir: fd, abs: abs}, false); err != nil {
 				return -1, err
 			}
 			if _, below := c.s.names.relative(abs); !below && !c.s.sockets.private[st.Dev] {
@@ -250,7 +273,7 @@ func (c *call) openFile(fd int, r openRequest) (int, error) {
 	if path.IsAbs(abs) && isProc(fd) {
 		return -1, unix.EACCES // a file of /proc opened by another process would act on that one
 	}
-	v, err := c.check(opOpen, abs, false)
+	v, err := c.check(opOpen, place{dir: fd, abs: abs}, false)
 	if err != nil {
 		return -1, err
 	}

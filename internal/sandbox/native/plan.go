@@ -281,6 +281,7 @@ type builder struct {
 	targets  []string
 	kept     []string // that the request guards, by their real names
 	hidden   []string // places to hide as they were named, there or not
+	private  []string // places of private git directories, by their real paths
 }
 
 // forbidden workspaces: a guest that could write there would own the machine
@@ -474,8 +475,7 @@ func (b *builder) asked() error {
 			return err
 		}
 	}
-	b.linkedWorktree()
-	return nil
+	return b.git()
 }
 
 // mount adds one place that was asked for by name.
@@ -532,7 +532,7 @@ func (b *builder) finish() ([]Mount, error) {
 	sort.Slice(list, func(i, j int) bool { return list[i].Target < list[j].Target })
 	b.writable = b.writable[:0]
 	for _, m := range list {
-		if m.Kind == KindBind && m.Why != whyPrivateCache {
+		if m.Kind == KindBind && m.Why != whyPrivateCache && m.Why != whyPrivateGit {
 			b.writable = append(b.writable, m.Target)
 		}
 	}

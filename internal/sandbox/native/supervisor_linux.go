@@ -28,6 +28,8 @@ type supervisor struct {
 	listener *notify.Listener
 	root     int // O_PATH of the guest's root
 	names    *protector
+	git      *gitMounts
+	private  []string // places of private git directories, in the plan
 	repos    *repositories
 	sockets  *sockets
 	targets  []string // where something is mounted in the guest
@@ -316,13 +318,22 @@ func (c *call) base(dirfd int32) (string, error) {
 	return p, c.valid()
 }
 
-// check asks the protector, and reports and refuses a protected name.
-func (c *call) check(op operation, abs string, isDir bool) (verdict, error) {
-	v := c.rule(op, abs, isDir)
+// check asks the protector about a name in an open directory, and reports and
+// refuses a protected one.
+func (c *call) check(op operation, p place, isDir bool) (verdict, error) {
+	v := c.ruleAt(op, p, isDir)
 	if v.ruling == rulingDeny {
-		return v, c.denied(op, abs, v.rule)
+		return v, c.denied(op, p.abs, v.rule)
 	}
 	return v, nil
+}
+
+// ruleAt is rule for a name in an open directory, or for an open file.
+func (c *call) ruleAt(op operation, p place, isDir bool) verdict {
+	if c.s.git.holds(p.dir) {
+		return verdict{ruling: rulingAllow}
+	}
+	return c.rule(op, p.abs, isDir)
 }
 
 // denied reports a refusal that is the supervisor's own.
