@@ -30,6 +30,9 @@ func (e *GitError) Error() string {
 // and shows the objects that they borrow. It comes after the places of the
 // isolation: none of them may show the host's git directory again.
 func (b *builder) git() error {
+	if err := b.pool(); err != nil {
+		return err
+	}
 	for _, g := range b.req.Git {
 		if err := b.gitDir(g); err != nil {
 			return err
@@ -67,6 +70,27 @@ func (b *builder) gitDir(g sandbox.GitDir) error {
 	return nil
 }
 
+// pool shows the request's pool where no guest gets to it.
+func (b *builder) pool() error {
+	if b.req.GitPool == "" {
+		return nil
+	}
+	f, ok := b.facts.Lookup(b.req.GitPool)
+	if !ok || !f.Dir {
+		return fmt.Errorf("a pool of git directories at %q: want a directory that exists", b.req.GitPool)
+	}
+	b.fixed = append(b.fixed, Mount{Kind: KindPool, Source: f.Real, Target: PoolPlace, Why: "git directories of the guest's own", ID: f.ID})
+	return nil
+}
+
+// PoolPlace is where the guest's tree has the pool, PoolDir the directory above it. Nobody may look into the
+// directory above it, which lies in a read-only file system: only a process that
+// enters the guest's namespaces with every capability gets to it.
+const (
+	PoolDir   = "/dev/.git"
+	PoolPlace = PoolDir + "/pool"
+)
+
 // inPrivateGit reports whether p is, or lies in, the place of a private git
 // directory.
 func (b *builder) inPrivateGit(p string) bool {
@@ -75,17 +99,6 @@ func (b *builder) inPrivateGit(p string) bool {
 
 // IsPrivateGit reports whether a mount is a private git directory.
 func (m Mount) IsPrivateGit() bool { return m.Why == whyPrivateGit }
-
-// privateGit are the places of private git directories.
-func privateGit(mounts []Mount) []string {
-	var list []string
-	for _, m := range mounts {
-		if m.Why == whyPrivateGit {
-			list = append(list, m.Target)
-		}
-	}
-	return list
-}
 
 // hostGit shows a git directory of the host read-only.
 func hostGit(f File) Mount {

@@ -32,6 +32,18 @@ func newGitMounts(root int, mounts []Mount) *gitMounts {
 	return g
 }
 
+func (g *gitMounts) add(id uint64) {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	g.ids[id] = true
+}
+
+func (g *gitMounts) drop(id uint64) {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	delete(g.ids, id)
+}
+
 // holds reports whether an open file lies on such a mount.
 func (g *gitMounts) holds(fd int) bool { return g.has(fd, "") }
 

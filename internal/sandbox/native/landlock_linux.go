@@ -87,7 +87,7 @@ func (p *LandlockProvider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 	if len(req.Files) > 0 {
 		return nil, fmt.Errorf("provider %q can't show %q to the guest at %q; use provider %q", LandlockName, req.Files[0].Source, req.Files[0].Target, Name)
 	}
-	req.Git = nil // nothing can be mounted: the host's stay read-only
+	req.Git, req.GitPool = nil, "" // nothing can be mounted: the host's stay read-only
 	plan, err := Layout(req, p.native.facts)
 	if err != nil {
 		return nil, err

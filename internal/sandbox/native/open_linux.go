@@ -57,34 +57,26 @@ func (c *call) open(dirfd int32, addr uint64, flags int, mode uint32) error {
 
 // checkSpelled refuses a protected name also where it is a link: what lies
 // behind it is what a program of the host executes.
-// Of a path through a private git directory only what comes behind counts.
 func (c *call) checkSpelled(abs string) error {
-	clean := path.Clean(abs)
-	for _, git := range c.s.private {
-		rest, ok := strings.CutPrefix(clean, git+"/")
-		if !ok {
-			continue
-		}
-		if c.inPrivateGit(abs) {
-			return nil
-		}
-		clean = path.Join(path.Dir(git), rest)
-	}
-	if r, rule := c.s.names.byName(opOpen, clean, false); r == rulingDeny {
+	if r, rule := c.s.names.byName(opOpen, path.Clean(abs)); r == rulingDeny && !c.inPrivateGit(abs) {
 		return c.denied(opOpen, abs, rule)
 	}
 	return nil
 }
 
-// inPrivateGit reports whether the directory of a path lies in a private git
-// directory, links followed.
+// inPrivateGit reports whether what is there of the way to a path ends in a
+// private git directory, links followed.
 func (c *call) inPrivateGit(abs string) bool {
-	p, err := c.place(abs)
-	if err != nil {
-		return false
+	for dir := path.Dir(path.Clean(abs)); ; dir = path.Dir(dir) {
+		fd, err := c.openPath(dir, 0)
+		if err == nil {
+			defer unix.Close(fd)
+			return c.s.git.holds(fd)
+		}
+		if err != unix.ENOENT || dir == "/" {
+			return false
+		}
 	}
-	defer p.close()
-	return c.s.git.holds(p.dir)
 }
 
 // give answers with a descriptor, which is the caller's from then on.
@@ -177,20 +169,20 @@ func (c *call) viaLink(abs string, err error) (string, int, error) {
 
 // create makes a new file and opens it.
 func (c *call) create(p place, r openRequest) (int, error) {
-	v, err := c.check(opOpen, p, false)
-	if err != nil {
-		return -1, err
-	}
-	if fd, handled, err := c.gitFile(v.ruling, p); handled {
-		return fd, err
+	v := c.ruleAt(opOpen, p, false)
+	switch v.ruling {
+	case rulingGit:
+		if err := c.makeGit(p, r.mode, false); err != nil {
+			return -1, err
+		}
+		return unix.Openat(p.dir, p.name, r.flags&keptFlags|unix.O_NOFOLLOW|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	case rulingDeny:
+		return -1, c.denied(opOpen, p.abs, v.rule)
 	}
 	if err := c.withUmask(); err != nil {
 		return -1, err
 	}
 	fd, err := unix.Openat(p.dir, p.name, r.flags&keptFlags|unix.O_CREAT|unix.O_EXCL|unix.O_NOCTTY|unix.O_CLOEXEC, r.mode) // O_EXCL follows no link
-	if err == nil && v.state == layoutGit && p.name == "gitdir" {
-		c.s.repos.note(path.Dir(p.abs))
-	}
 	return c.settled(fd, err, v, p.abs, p.unlink)
 }
 
@@ -276,9 +268,6 @@ func (c *call) openFile(fd int, r openRequest) (int, error) {
 	v, err := c.check(opOpen, place{dir: fd, abs: abs}, false)
 	if err != nil {
 		return -1, err
-	}
-	if v.ruling != rulingAllow {
-		return c.existingGitFile(v.ruling, abs)
 	}
 	got, err := reopen(fd, flags, 0)
 	return c.settled(got, err, v, abs, func() error { return nil })

@@ -131,6 +131,7 @@ const (
 	KindProc    = "proc"      //
 	KindSysfs   = "sysfs"     //
 	KindDev     = "dev"       // a minimal /dev
+	KindPool    = "pool"      // a place of the host, writable, that no guest gets to
 	KindHideDir = "hide-dir"  // an empty directory nobody may open
 	KindHide    = "hide-file" // an empty file nobody may open
 )
@@ -497,6 +498,10 @@ func (b *builder) mount(m bawn.Mount) error {
 	case bawn.ReadOnly:
 		b.mounts = append(b.mounts, Mount{Kind: KindBindRO, Source: f.Real, Target: f.Real, Why: m.Why, File: !f.Dir, ID: f.ID})
 	case bawn.ReadWrite:
+		private := slices.ContainsFunc(b.req.Git, func(g sandbox.GitDir) bool { return g.Path == f.Real })
+		if path.Base(f.Real) == ".git" && !private {
+			return fmt.Errorf("%s: %q is a git directory of the host, which a session can't write; run the session in that repository", m.Why, m.Path)
+		}
 		if f.Real == "/" {
 			return fmt.Errorf("%s: the whole file system can't be writable; name the directories", m.Why)
 		}
