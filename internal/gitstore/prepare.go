@@ -24,18 +24,16 @@ const (
 // objectsInside is where the guest finds the host's objects.
 const objectsInside = "/run/bawn/git"
 
-// Prepare makes the private git directory of a session, without running git. What
-// a guest gets of the configuration is cleaned. On an error nothing is left.
+// Prepare makes a session's place, and in it the private git directory of a
+// repository, without running git. What a guest gets of the configuration is
+// cleaned. Where r has the workspace alone there is room for the repositories only
+// that the guest makes. On an error nothing is left.
 func Prepare(r *Repository, o Options) (_ *Store, err error) {
 	if !plainName(o.Session) {
 		return nil, fmt.Errorf("session %q can't name a directory", o.Session)
 	}
-	s := &Store{dir: Place(o.State, o.Session), started: time.Now()}
-	s.record = record{Session: o.Session, Repo: *r, Started: s.started}
-	if s.git, err = findGit(o.Path, r.Workspace); err != nil {
-		return nil, err
-	}
-	s.Git = s.git.program
+	s := &Store{dir: Place(o.State, o.Session)}
+	s.record = record{Session: o.Session, Repo: *r, Started: time.Now()}
 	if err := os.MkdirAll(Places(o.State), 0o700); err != nil {
 		return nil, err
 	}
@@ -54,21 +52,35 @@ func Prepare(r *Repository, o Options) (_ *Store, err error) {
 	if err := os.Mkdir(s.MadePool(), 0o700); err != nil {
 		return nil, err
 	}
+	if r.Common != "" {
+		if err := s.copies(o); err != nil {
+			return nil, err
+		}
+	}
+	s.untrusted = func() (Untrusted, error) { return o.Untrusted(s.View()) }
+	return s, s.save()
+}
+
+// copies makes the private git directories.
+func (s *Store) copies(o Options) (err error) {
+	if s.git, err = findGit(o.Path, s.Repo.Workspace); err != nil {
+		return err
+	}
+	s.Git = s.git.program
 	m := &maker{store: s}
-	if err := m.unit(r.Common, ".", r.rel(), r.Workspace, false); err != nil {
-		return nil, err
+	if err := m.unit(s.Repo.Common, ".", s.Repo.rel(), s.Repo.Workspace, false); err != nil {
+		return err
 	}
 	if err := m.modules("modules", 0); err != nil {
-		return nil, err
+		return err
 	}
 	if err := s.open(); err != nil {
-		return nil, err
+		return err
 	}
 	for _, u := range s.Units {
 		u.stamps()
 	}
-	s.untrusted = func() (Untrusted, error) { return o.Untrusted(s.View()) }
-	return s, s.save()
+	return nil
 }
 
 // maker makes the private directories of units.

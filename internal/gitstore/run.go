@@ -2,6 +2,7 @@ package gitstore
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -9,11 +10,14 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/bawn-dev/bawn/internal/atomicfile"
 )
 
 // How long changes are waited for before they are carried over.
 const (
-	pinAfter  = 250 * time.Millisecond // short sessions need no pin
+	runAfter  = 50 * time.Millisecond  // the session's start is waited for
+	pinAfter  = 200 * time.Millisecond // short sessions need no pin
 	quiet     = 20 * time.Millisecond  // after the last change
 	patience  = 250 * time.Millisecond // after the first
 	againTime = 2 * time.Second        // after what could not be done
@@ -23,6 +27,12 @@ const (
 // Run carries changes over until ctx ends. It costs nothing while neither side
 // changes.
 func (s *Store) Run(ctx context.Context) {
+	if len(s.Units) == 0 {
+		return
+	}
+	if sleep(ctx, runAfter); ctx.Err() != nil {
+		return
+	}
 	w, err := newWatcher()
 	if err != nil {
 		s.mu.Lock()
@@ -31,10 +41,9 @@ func (s *Store) Run(ctx context.Context) {
 		return
 	}
 	defer w.close()
-	s.watch(w)
+	again := s.attempt(ctx, w, s.syncOnce) // what has changed so far
 	pin := time.NewTimer(pinAfter)
 	defer pin.Stop()
-	var again <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -97,15 +106,18 @@ func (s *Store) Close(ctx context.Context) (Report, error) {
 		_ = s.confined.Close() // nothing of it is needed any more
 		s.confined = nil
 	}
-	rest := s.unpublished()
+	rest, made := s.unpublished(), s.made()
 	err = errors.Join(err, s.unpin(ctx))
 	if err != nil {
 		rest = append(rest, "the last changes: "+err.Error())
 	}
-	if len(rest) > 0 || len(s.made()) > 0 {
+	if len(rest) > 0 || len(made) > 0 {
 		s.report.Problems = append(s.report.Problems, rest...)
 		s.report.Private = s.dir
-		err = errors.Join(err, s.save())
+		for _, m := range made {
+			s.report.Made = append(s.report.Made, m.Path)
+		}
+		err = errors.Join(err, s.save(), s.closed())
 		s.shut()
 		return s.report, err
 	}
@@ -192,6 +204,15 @@ func Recover(ctx context.Context, r *Repository, o Options) ([]Report, error) {
 // closedName marks a place whose session has ended in order, and is kept.
 const closedName = "closed"
 
+// closed notes the end, with what is to be said of it.
+func (s *Store) closed() error {
+	text, err := json.Marshal(s.report)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(filepath.Join(s.dir, closedName), text, 0o600)
+}
+
 func exists2(p string) bool {
 	_, err := os.Lstat(p)
 	return err == nil
@@ -215,9 +236,11 @@ func reopen(o Options, id string) (*Store, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	s.lock = lock
-	if s.git, err = findGit(o.Path, s.Repo.Workspace); err == nil {
-		s.Git = s.git.program
-		err = s.open()
+	if len(s.Units) > 0 {
+		if s.git, err = findGit(o.Path, s.Repo.Workspace); err == nil {
+			s.Git = s.git.program
+			err = s.open()
+		}
 	}
 	if err != nil {
 		s.shut()

@@ -90,7 +90,6 @@ type Store struct {
 	report    Report
 	saved     []byte
 	pinned    bool
-	started   time.Time
 }
 
 // Options are what Prepare needs besides the repository.
@@ -105,6 +104,9 @@ type Options struct {
 
 // Dirs are what a sandbox is to be given.
 func (s *Store) Dirs() []sandbox.GitDir {
+	if len(s.Units) == 0 {
+		return nil
+	}
 	d := sandbox.GitDir{Path: s.Repo.Common, Private: filepath.Join(s.dir, privateName)}
 	for _, u := range s.Units {
 		d.Objects = append(d.Objects, u.Objects...)
@@ -172,7 +174,7 @@ func load(dir string) (*Store, error) {
 	if err := json.Unmarshal(text, &s.record); err != nil {
 		return nil, fmt.Errorf("%q: %w", filepath.Join(dir, recordName), err)
 	}
-	if s.Session != filepath.Base(dir) || len(s.Units) == 0 {
+	if s.Session != filepath.Base(dir) {
 		return nil, fmt.Errorf("%q is no record of this session", filepath.Join(dir, recordName))
 	}
 	return s, nil
@@ -200,6 +202,7 @@ type Report struct {
 	Kept      []Kept   // of the guest's, which lie beside
 	Questions []string // what was not done without the human
 	Problems  []string // what could not be done
+	Made      []string // repositories that the guest has made, which the host does not have
 	Held      string   // why nothing is published for now; "" where all is
 	Private   string   // where the private directory is, if it is kept
 }
@@ -213,7 +216,7 @@ type Kept struct {
 
 // Quiet reports whether nobody has to do anything.
 func (r *Report) Quiet() bool {
-	return len(r.Kept) == 0 && len(r.Questions) == 0 && len(r.Problems) == 0 && r.Private == ""
+	return len(r.Kept) == 0 && len(r.Questions) == 0 && len(r.Problems) == 0 && len(r.Made) == 0 && r.Private == ""
 }
 
 // missing reports whether an error says that there is no such file.
