@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
@@ -147,17 +148,38 @@ func (c *confined) Git(ctx context.Context, dir string, in io.Reader, out io.Wri
 		_ = c.Close() // it may write on and on
 		return errors.Join(err, ctx.Err())
 	}
-	for ch := range proc.Changes() {
-		if ch.Stopped {
-			continue
-		}
-		if !ch.Status.Exited() || ch.Status.ExitStatus() != 0 {
-			return &gitError{args[0] + " of the guest's git directory", message(said), errors.Join(fmt.Errorf("status %d", ch.Status), ctx.Err())}
-		}
-		return nil
+	status, err := ended(g, proc)
+	if err == nil && status != 0 {
+		err = &gitError{args[0] + " of the guest's git directory", message(said), fmt.Errorf("status %d", status)}
 	}
-	return errors.Join(errors.New("the sandbox in which the guest's git directory is read has ended"), ctx.Err())
+	return errors.Join(err, ctx.Err())
 }
+
+// ended waits for the end of a process.
+func ended(g sandbox.Guest, proc sandbox.Process) (syscall.WaitStatus, error) {
+	for {
+		select {
+		case ch, ok := <-proc.Changes():
+			if !ok {
+				return 0, errSandboxGone
+			}
+			if !ch.Stopped {
+				return ch.Status, nil
+			}
+		case <-g.Done():
+			select {
+			case ch, ok := <-proc.Changes(): // it came just before
+				if ok && !ch.Stopped {
+					return ch.Status, nil
+				}
+			default:
+			}
+			return 0, errSandboxGone
+		}
+	}
+}
+
+var errSandboxGone = errors.New("the sandbox in which the guest's git directory is read has ended")
 
 // Close ends the sandbox. A later Git makes another.
 func (c *confined) Close() error {

@@ -132,12 +132,13 @@ func (s *Store) Close(ctx context.Context) (Report, error) {
 func (s *Store) unpublished() []string {
 	var list []string
 	for _, u := range s.Units {
+		if u.removed() {
+			continue
+		}
 		private, err := look(u.private, u.Rel, u.Size)
 		host, err2 := look(u.host, u.Rel, u.Size)
 		if err != nil || err2 != nil {
-			if exists(u.private, u.at("index")) || exists(u.private, "refs/heads") { // not all was removed
-				list = append(list, fmt.Sprintf("the guest's git directory can't be read: %v", errors.Join(err, err2)))
-			}
+			list = append(list, fmt.Sprintf("the guest's git directory can't be read: %v", errors.Join(err, err2)))
 			continue
 		}
 		if private.open != "" {

@@ -95,6 +95,10 @@ func sleep(ctx context.Context, d time.Duration) {
 
 // syncUnit compares both sides with what they had last.
 func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
+	if u.removed() {
+		s.tell(u, &s.report.Questions, "the guest has removed its git directory; yours is as it was")
+		return nil
+	}
 	private, err := look(u.private, u.Rel, u.Size)
 	if err != nil {
 		return fmt.Errorf("the guest's git directory: %w", err)
@@ -124,6 +128,16 @@ func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
 		return err
 	}
 	return c.carry(ctx)
+}
+
+// removed reports whether the guest has left nothing that could be published.
+func (u *unit) removed() bool {
+	for _, name := range []string{u.at("HEAD"), "refs", "packed-refs"} {
+		if exists(u.private, name) {
+			return false
+		}
+	}
+	return true
 }
 
 func privateOr(private, host string) string {
