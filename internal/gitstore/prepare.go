@@ -32,7 +32,7 @@ func Prepare(r *Repository, o Options) (_ *Store, err error) {
 	if !plainName(o.Session) {
 		return nil, fmt.Errorf("session %q can't name a directory", o.Session)
 	}
-	s := &Store{dir: Place(o.State, o.Session)}
+	s := &Store{dir: Place(o.State, o.Session), idle: idleTime}
 	s.record = record{Session: o.Session, Repo: *r, Started: time.Now()}
 	if err := os.MkdirAll(Places(o.State), 0o700); err != nil {
 		return nil, err

@@ -88,6 +88,7 @@ type Store struct {
 	mu        sync.Mutex
 	confined  Untrusted // once it was needed
 	report    Report
+	idle      time.Duration // idleTime
 	saved     []byte
 	pinned    bool
 }
@@ -170,7 +171,7 @@ func load(dir string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir}
+	s := &Store{dir: dir, idle: idleTime}
 	if err := json.Unmarshal(text, &s.record); err != nil {
 		return nil, fmt.Errorf("%q: %w", filepath.Join(dir, recordName), err)
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
@@ -130,6 +131,7 @@ func (w *world) begin() {
 	if w.store, err = Prepare(w.repo, w.opts); err != nil {
 		w.t.Fatal(err)
 	}
+	w.store.idle = 2 * time.Second
 	w.t.Cleanup(func() { w.store.shut() })
 }
 
@@ -284,4 +286,8 @@ func (w *world) run() (done chan struct{}, stop func()) {
 	go func() { w.store.Run(ctx); close(done) }()
 	w.t.Cleanup(func() { cancel(); <-done })
 	return done, cancel
+}
+
+func contextFor(t testing.TB) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), 20*time.Second)
 }

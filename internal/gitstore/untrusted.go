@@ -2,9 +2,12 @@ package gitstore
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"path"
 	"path/filepath"
+	"time"
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
@@ -48,7 +51,35 @@ func (s *Store) read(ctx context.Context, u *unit, in io.Reader, out io.Writer, 
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, gitTime)
-	defer cancel()
-	return s.confined.Git(ctx, path.Join(u.Private, u.Rel), in, out, args...)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	l := &lively{Writer: out, idle: s.idle}
+	l.timer = time.AfterFunc(s.idle, func() { cancel(errIdle) })
+	defer l.timer.Stop()
+	err := s.confined.Git(ctx, path.Join(u.Private, u.Rel), in, l, args...)
+	if err != nil && errors.Is(context.Cause(ctx), errIdle) {
+		return fmt.Errorf("git %s of the guest's git directory: %w", args[0], errIdle)
+	}
+	return err
+}
+
+// idleTime is how long a git may say nothing that reads what a guest has written:
+// it may have met a FIFO.
+const idleTime = 30 * time.Second
+
+var errIdle = errors.New("it hangs")
+
+// A lively is a Writer that puts off a timer.
+type lively struct {
+	io.Writer
+	timer *time.Timer
+	idle  time.Duration
+}
+
+func (l *lively) Write(p []byte) (int, error) {
+	l.timer.Reset(l.idle)
+	if l.Writer == nil {
+		return len(p), nil
+	}
+	return l.Writer.Write(p)
 }
