@@ -85,7 +85,8 @@ var ladder = map[string]place{
 	"internal/gateway": here(5),
 	"internal/sandbox": here(5),
 
-	"internal/runner": here(6),
+	"internal/gitstore": here(6),
+	"internal/runner":   here(6),
 
 	"internal/acp":       here(7),
 	"internal/api":       here(7),

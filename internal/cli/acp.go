@@ -104,6 +104,7 @@ func (f *runFlags) acp(c *cobra.Command, e *Env, args []string) error {
 func (f *runFlags) acpSession(e *Env, args []string) (*runner.Session, error) {
 	f.plan = true // nothing is started
 	s, err := f.session(e, args)
+	f.endGit(e)
 	if err != nil {
 		return nil, e.elsewhere(err)
 	}

@@ -115,7 +115,9 @@ func (f *runFlags) run(c *cobra.Command, e *Env, args []string) error {
 	f.launchEarly(e)
 	s, err := f.session(e, args)
 	f.abandon()
+	defer f.endGit(e)
 	if err != nil {
+		f.endGit(e)
 		return nested(e, e.elsewhere(err))
 	}
 	if f.plan {
@@ -181,6 +183,11 @@ func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
 	s.Session = req.Session
 	if err := f.steer(e, s, &req, provider.bare()); err != nil {
 		return nil, err
+	}
+	if !provider.bare() {
+		if err := f.privateGit(e, &req); err != nil {
+			return nil, err
+		}
 	}
 	f.protected, f.guarded = req.Protected, req.Guarded
 	s.Session, s.Remedy = req.Session, remedies(e, cfg, session.Isolation)
@@ -422,7 +429,9 @@ func (f *runFlags) execute(e *Env, s *runner.Session) error {
 		return err
 	}
 	defer leave()
+	f.startGit()
 	result, err := runner.Run(e.life(), *s)
+	f.endGit(e)
 	err = nested(e, e.child.told(f.outcome(result, err)))
 	if f.asJSON {
 		return endOf(s, result, err).write(e)

@@ -10,6 +10,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/egress/remote"
+	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
 // runFlags are the flags of bawn run.
@@ -34,6 +35,9 @@ type runFlags struct {
 	defined                                                           *config.Config // what the definition asks for
 	early                                                             *remote.Relay  // launched before it was known what it is to do
 	choice                                                            choice
+	git                                                               *gitSession      // nil where the guest has none
+	gitDirs                                                           []sandbox.GitDir // of the session, for those below it
+	gitPool                                                           string
 	config                                                            *config.Config // of the session
 }
 

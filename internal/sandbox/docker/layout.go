@@ -15,6 +15,7 @@ import (
 const (
 	runPlace     = "/run"
 	ownPlace     = "/run/bawn"         // nothing of the guest's
+	gitPlace     = "/run/bawn/git"     // objects of private git directories
 	programPlace = "/run/bawn/inside"  // the first process' program
 	controlPlace = "/run/bawn/control" // a directory with its socket
 	controlName  = "socket"
@@ -149,6 +150,8 @@ func (l *layout) check(m native.Mount) error {
 	refuse := func(why string) error { return &native.FileError{Target: m.Target, Why: why} }
 	own := m.Source == l.host || below(m.Source, l.host) || m.Kind != native.KindBind && m.Kind != native.KindBindRO
 	switch t := m.Target; {
+	case m.IsPrivateGit() && t != "/" && t != ownPlace && !below(t, ownPlace): // also in the workspace
+		return nil
 	case m.Kind == native.KindDev, m.Why == native.WhyFile && t != programPlace && t != controlPlace:
 		return nil
 	case t == "/":

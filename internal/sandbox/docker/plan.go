@@ -126,6 +126,7 @@ func makePlan(req sandbox.Request, o Options, f Facts) (*Plan, error) {
 	hostEnv := req.Environ
 	req.Environ = slices.DeleteFunc(slices.Clone(hostEnv), imagesOwn)
 	req.Home = home(req, hostEnv)
+	req.GitPool = "" // nothing is mounted later
 	n, err := native.Layout(req, f.Host)
 	if err != nil {
 		return nil, err

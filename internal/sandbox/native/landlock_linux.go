@@ -87,13 +87,14 @@ func (p *LandlockProvider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 	if len(req.Files) > 0 {
 		return nil, fmt.Errorf("provider %q can't show %q to the guest at %q; use provider %q", LandlockName, req.Files[0].Source, req.Files[0].Target, Name)
 	}
+	req.Git, req.GitPool = nil, "" // nothing can be mounted: the host's stay read-only
 	plan, err := Layout(req, p.native.facts)
 	if err != nil {
 		return nil, err
 	}
 	own := p.lower(plan, partly)
 	for _, m := range plan.Mounts {
-		hides := m.Kind == KindHide || m.Kind == KindHideDir || m.Kind == KindBindRO && m.Why != "protected" && m.Why != whyGuarded // those the supervisor keeps, by their names
+		hides := m.Kind == KindHide || m.Kind == KindHideDir || m.Kind == KindBindRO && m.Why != "protected" && m.Why != whyHostGit && m.Why != whyGuarded // those the supervisor keeps, by their names
 		if hides && slices.ContainsFunc(own.Landlock.Writable, func(w string) bool { return below(m.Target, w) }) {
 			return nil, fmt.Errorf("provider %q can't close %q inside a writable place; use provider %q", LandlockName, m.Target, Name)
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // inGit are the entries of a git directory that are protected by a mount.
-var inGit = []string{"hooks", "config", "config.worktree", "info/attributes", "commondir"}
+var inGit = []string{"hooks", "config", "config.worktree", "info", "commondir", "HEAD", "objects", "refs", "packed-refs", "shallow", "index", "modules", "worktrees", "logs"}
 
 // maxFollowed bounds how many links and settings of a repository are followed.
 const maxFollowed = 256
@@ -41,12 +41,39 @@ func (b *builder) present(byTarget map[string]Mount) []Mount {
 			list = append(list, b.protect(base, e)...)
 		}
 		for _, git := range b.gitDirs(base) {
-			for _, e := range b.facts.Present(git, inGit) {
-				list = append(list, b.protect(git, e)...)
-			}
-			b.configured(base, git)
+			list = append(list, b.presentIn(base, git)...)
 		}
 	}
+	b.followIn(list)
+	for _, target := range b.targets {
+		if f, ok := b.facts.Lookup(target); ok && f.Real == target {
+			list = append(list, protecting(f))
+		}
+	}
+	return b.needed(byTarget, list)
+}
+
+// presentIn protects a git directory of the host. What it names elsewhere is
+// protected also where the session has a private one: the host obeys it.
+func (b *builder) presentIn(base, git string) []Mount {
+	var inner []Mount
+	for _, e := range b.facts.Present(git, inGit) {
+		inner = append(inner, b.protect(git, e)...)
+	}
+	b.followIn(inner)
+	b.configured(base, git)
+	f, ok := b.facts.Lookup(git)
+	switch {
+	case b.inPrivateGit(git) || !ok:
+		return nil
+	case git == base: // a bare repository: its entries, since the place itself was asked for
+		return inner
+	}
+	return []Mount{hostGit(f)}
+}
+
+// followIn notes where the links in protected directories lead.
+func (b *builder) followIn(list []Mount) {
 	for _, m := range list {
 		if !m.File {
 			for _, name := range first(b.facts.Links(m.Target), maxFollowed) {
@@ -54,12 +81,6 @@ func (b *builder) present(byTarget map[string]Mount) []Mount {
 			}
 		}
 	}
-	for _, target := range b.targets {
-		if f, ok := b.facts.Lookup(target); ok && f.Real == target {
-			list = append(list, protecting(f))
-		}
-	}
-	return b.needed(byTarget, list)
 }
 
 // protect returns the mount for a protected entry of dir that is one by
@@ -94,7 +115,7 @@ func (b *builder) needed(byTarget map[string]Mount, list []Mount) []Mount {
 	list = slices.CompactFunc(list, func(x, y Mount) bool { return x.Target == y.Target })
 	return slices.DeleteFunc(list, func(m Mount) bool {
 		_, covered := byTarget[m.Target]
-		return covered || !b.writableAt(m.Target) || !b.openAt(byTarget, m.Target)
+		return covered || b.inPrivateGit(m.Target) || !b.writableAt(m.Target) || !b.openAt(byTarget, m.Target)
 	})
 }
 
@@ -126,7 +147,7 @@ func (b *builder) writableAt(p string) bool {
 // note adds targets.
 func (b *builder) note(places ...string) {
 	for _, p := range places {
-		if len(b.targets) < maxFollowed && b.writableAt(p) && !slices.Contains(b.targets, p) {
+		if len(b.targets) < maxFollowed && b.writableAt(p) && !b.inPrivateGit(p) && !slices.Contains(b.targets, p) {
 			b.targets = append(b.targets, p)
 		}
 	}

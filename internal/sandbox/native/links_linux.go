@@ -51,6 +51,9 @@ func linked(p string) bool {
 	return err != nil && err != unix.ENOENT && err != unix.ENOTDIR
 }
 
+// maxListed is how many entries of a directory are looked at.
+const maxListed = 1000
+
 // linksIn returns the names of the symbolic links in a directory.
 func linksIn(dir string) []string {
 	f, err := os.Open(dir)

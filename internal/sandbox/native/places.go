@@ -211,35 +211,3 @@ func OneName(p string) string {
 func PrivateCache(base, dir string) string {
 	return path.Join(base, OneName(dir))
 }
-
-// linkedWorktree makes the repository of a linked worktree writable, when the
-// workspace is one: git keeps its data there. The link is believed only if the
-// repository points back at this very workspace, which no guest of the
-// workspace can have arranged.
-func (b *builder) linkedWorktree() {
-	gitfile := path.Join(b.root, ".git")
-	text, err := b.facts.ReadFile(gitfile)
-	if err != nil || !b.workspaceWritable() {
-		return
-	}
-	admin, ok := strings.CutPrefix(strings.TrimSpace(text), "gitdir: ")
-	if !ok || !path.IsAbs(admin) || path.Base(path.Dir(admin)) != "worktrees" {
-		return
-	}
-	back, err := b.facts.ReadFile(path.Join(admin, "gitdir"))
-	common := path.Dir(path.Dir(admin))
-	f, found := b.facts.Lookup(common)
-	if err != nil || strings.TrimSpace(back) != gitfile || !found || path.Base(f.Real) != ".git" && !b.isBare(f.Real) {
-		return
-	}
-	b.mounts = append(b.mounts, Mount{Kind: KindBind, Source: f.Real, Target: f.Real, Why: "repository of this worktree", ID: f.ID})
-}
-
-func (b *builder) workspaceWritable() bool {
-	for _, m := range b.mounts {
-		if m.Target == b.root {
-			return m.Kind == KindBind
-		}
-	}
-	return false
-}

@@ -131,6 +131,7 @@ const (
 	KindProc    = "proc"      //
 	KindSysfs   = "sysfs"     //
 	KindDev     = "dev"       // a minimal /dev
+	KindPool    = "pool"      // a place of the host, writable, that no guest gets to
 	KindHideDir = "hide-dir"  // an empty directory nobody may open
 	KindHide    = "hide-file" // an empty file nobody may open
 )
@@ -281,6 +282,7 @@ type builder struct {
 	targets  []string
 	kept     []string // that the request guards, by their real names
 	hidden   []string // places to hide as they were named, there or not
+	private  []string // places of private git directories, by their real paths
 }
 
 // forbidden workspaces: a guest that could write there would own the machine
@@ -474,8 +476,7 @@ func (b *builder) asked() error {
 			return err
 		}
 	}
-	b.linkedWorktree()
-	return nil
+	return b.git()
 }
 
 // mount adds one place that was asked for by name.
@@ -497,6 +498,10 @@ func (b *builder) mount(m bawn.Mount) error {
 	case bawn.ReadOnly:
 		b.mounts = append(b.mounts, Mount{Kind: KindBindRO, Source: f.Real, Target: f.Real, Why: m.Why, File: !f.Dir, ID: f.ID})
 	case bawn.ReadWrite:
+		private := slices.ContainsFunc(b.req.Git, func(g sandbox.GitDir) bool { return g.Path == f.Real })
+		if path.Base(f.Real) == ".git" && !private {
+			return fmt.Errorf("%s: %q is a git directory of the host, which a session can't write; run the session in that repository", m.Why, m.Path)
+		}
 		if f.Real == "/" {
 			return fmt.Errorf("%s: the whole file system can't be writable; name the directories", m.Why)
 		}
@@ -532,7 +537,7 @@ func (b *builder) finish() ([]Mount, error) {
 	sort.Slice(list, func(i, j int) bool { return list[i].Target < list[j].Target })
 	b.writable = b.writable[:0]
 	for _, m := range list {
-		if m.Kind == KindBind && m.Why != whyPrivateCache {
+		if m.Kind == KindBind && m.Why != whyPrivateCache && m.Why != whyPrivateGit {
 			b.writable = append(b.writable, m.Target)
 		}
 	}

@@ -157,20 +157,6 @@ func TestPlanGolden(t *testing.T) {
 	}
 }
 
-// A worktree's link is believed only if the repository points back at it.
-func TestForgedWorktreeGivesNothing(t *testing.T) {
-	for ws, want := range map[string]bool{"/home/ada/wt": true, "/home/ada/forged": false} {
-		req := plain(ws)
-		p, err := Layout(req, laptop.facts(1000))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := slices.Contains(p.Protected, "/home/ada/p/.git"); got != want {
-			t.Errorf("%s: repository writable is %v, want %v", ws, got, want)
-		}
-	}
-}
-
 func TestPlanRefuses(t *testing.T) {
 	cases := map[string]func(*sandbox.Request){
 		"the home directory":  func(r *sandbox.Request) { r.Session.Isolation.Workspace = "/home/ada" },

@@ -2,6 +2,7 @@ package native
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -62,8 +63,8 @@ func Supervise(root, listener *os.File, plan *Plan, onDenial func(sandbox.Denial
 	}
 	s := &Supervision{files: []*os.File{root, listener}, super: &supervisor{
 		listener: notify.NewListener(listener), root: at, onDenial: onDenial, stop: make(chan struct{}), idle: make(chan detached),
-		names: names, devices: givenDevices(plan), targets: targets(plan.Mounts), fileSize: plan.Limits.FileSizeMB << 20,
-		uid: plan.UID.Outside, gid: plan.GID.Outside, repos: newRepositories(),
+		names: names, git: newGitMounts(at, plan.Mounts), pool: newGitPool(plan.Mounts), devices: givenDevices(plan), targets: targets(plan.Mounts), fileSize: plan.Limits.FileSizeMB << 20,
+		uid: plan.UID.Outside, gid: plan.GID.Outside,
 		sockets: &sockets{shown: shownSockets(plan), private: privateDevices(at, plan.Mounts), dir: plan.Tmp, bound: fileSet{}, ownNetwork: plan.Loopback, asRoot: os.Geteuid() == 0},
 	}}
 	s.super.run()
@@ -88,6 +89,9 @@ func (s *Supervision) Keep(mounts *os.File, plan *Plan, guest Lived) {
 		wake: make(chan struct{}), done: make(chan struct{}),
 	}
 	s.files = append(s.files, mounts)
+	if err := s.super.pool.open(int(mounts.Fd())); err != nil {
+		s.keeper.end(fmt.Errorf("find the guest's user namespace: %w", err))
+	}
 	go s.keeper.run()
 }
 
@@ -121,6 +125,7 @@ func (s *Supervision) Close() error {
 	case <-time.After(closePatience):
 		return errors.New("processes of the guest are still there")
 	}
+	s.super.pool.close()
 	for _, f := range s.files {
 		f.Close()
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,7 +29,8 @@ type supervisor struct {
 	listener *notify.Listener
 	root     int // O_PATH of the guest's root
 	names    *protector
-	repos    *repositories
+	git      *gitMounts
+	pool     *gitPool // nil for none
 	sockets  *sockets
 	targets  []string // where something is mounted in the guest
 	devices  map[uint64]bool
@@ -288,16 +290,24 @@ func (c *call) status(field string) (string, error) {
 
 // withUmask makes the caller's umask this thread's.
 func (c *call) withUmask() error {
+	mask, err := c.umask()
+	if err == nil {
+		unix.Umask(mask)
+	}
+	return err
+}
+
+// umask returns the caller's.
+func (c *call) umask() (int, error) {
 	text, err := c.status("Umask")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	mask, err := strconv.ParseUint(text, 8, 32)
 	if err != nil {
-		return unix.EACCES
+		return 0, unix.EACCES
 	}
-	unix.Umask(int(mask))
-	return nil
+	return int(mask), nil
 }
 
 // base is the absolute path against which the caller's relative paths count.
@@ -316,13 +326,22 @@ func (c *call) base(dirfd int32) (string, error) {
 	return p, c.valid()
 }
 
-// check asks the protector, and reports and refuses a protected name.
-func (c *call) check(op operation, abs string, isDir bool) (verdict, error) {
-	v := c.rule(op, abs, isDir)
-	if v.ruling == rulingDeny {
-		return v, c.denied(op, abs, v.rule)
+// check asks the protector about a name in an open directory, and reports and
+// refuses a protected one.
+func (c *call) check(op operation, p place, isDir bool) (verdict, error) {
+	v := c.ruleAt(op, p, isDir)
+	if v.ruling != rulingAllow {
+		return v, c.denied(op, p.abs, v.rule)
 	}
 	return v, nil
+}
+
+// ruleAt is rule for a name in an open directory, or for an open file.
+func (c *call) ruleAt(op operation, p place, isDir bool) verdict {
+	if c.s.git.holds(p.dir) {
+		return verdict{ruling: rulingAllow}
+	}
+	return c.rule(op, p.abs, isDir)
 }
 
 // denied reports a refusal that is the supervisor's own.
@@ -337,13 +356,29 @@ func (c *call) denied(op operation, abs, rule string) error {
 	if rule == RuleReadOnly {
 		return c.outside(abs)
 	}
-	c.s.onDenial(sandbox.Denial{
+	d := sandbox.Denial{
 		Kind: bawn.Filesystem, Operation: kind, Resource: abs, Rule: rule,
 		Reason: "a program on the host would execute or obey this file later",
 		Remedy: "change it from outside the session, or ask the user to",
-	})
+	}
+	switch {
+	case rule == RuleGit:
+		d.Reason, d.Remedy = "git on the host would obey this git directory", gitRemedy
+	case rule == RuleBare:
+		d.Reason, d.Remedy = "git on the host would take this for a git directory, and obey it", bareRemedy
+	}
+	if op == opLinkTo && rule == RuleGit {
+		defer c.s.onDenial(d)
+		return unix.EPERM // git renames then
+	}
+	c.s.onDenial(d)
 	return unix.EACCES
 }
+
+const (
+	gitRemedy  = "run the session in that repository, where it gets a git directory of its own; make a new repository in /tmp; or change this one from outside"
+	bareRemedy = "make a bare repository in /tmp, or one that is not bare; or change it from outside the session"
+)
 
 // readOnly reports a write that failed on a read-only mount, which only Bawn
 // has made read-only if the host's own mount is writable.
@@ -357,11 +392,15 @@ func (c *call) readOnly(abs string) {
 
 // outside reports a write outside the writable places.
 func (c *call) outside(abs string) error {
-	c.s.onDenial(sandbox.Denial{
+	d := sandbox.Denial{
 		Kind: bawn.Filesystem, Operation: bawn.Write, Resource: abs, Rule: RuleReadOnly,
 		Reason: "outside the places this session may write",
 		Remedy: "write in the workspace or in /tmp",
-	})
+	}
+	if slices.Contains(c.s.names.parts(abs), ".git") {
+		d.Remedy = gitRemedy
+	}
+	c.s.onDenial(d)
 	return unix.EACCES
 }
 
