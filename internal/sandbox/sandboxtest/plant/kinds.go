@@ -29,7 +29,7 @@ index .git/hooks/post-index-change 100755 >kit/index; index ../victim 100644 >ki
 // not as it was. On a pipe git would wait.
 const human = `n=$(cat kit/head); f2=$(cat kit/f2)
 g() { timeout 60 git -c filter.mine.smudge="touch '$OUT/pwned'; cat" "$@"; }
-find .git b \( -type p -o -type s \) -print -delete 2>/dev/null | grep -q . && touch "$OUT/pwned"
+find .git b/HEAD \( -type p -o -type s \) -print -delete 2>/dev/null | grep -q . && touch "$OUT/pwned"
 g status -s; for d in wt sub docs q b g2 g3; do [ -d $d ] && (cd $d && g status -s; g x); done
 [ "$(git rev-list --count "$n")" = 4 ] || touch "$OUT/pwned"; g log --format=%h; g rebase --continue; g checkout-index -f -a; g checkout -- .; g restore .; g stash; g stash pop
 rm -f src/f2; g checkout -- src/f2; [ ! -e src/f2 ] || grep -q original src/f2 || touch "$OUT/pwned"
