@@ -116,7 +116,9 @@ func (p *LandlockProvider) lower(plan *Plan, partly []bawn.Capability) *Plan {
 				hidden = append(hidden, m.Target)
 			}
 		case KindBind:
-			writable = append(writable, m.Source)
+			if m.Why != whyPrivateCache { // it lies in a sealed place, which only a mount leads past
+				writable = append(writable, m.Source)
+			}
 		}
 	}
 	tmp := path.Join(os.TempDir(), "bawn-"+plan.Session)
@@ -130,9 +132,6 @@ func (p *LandlockProvider) lower(plan *Plan, partly []bawn.Capability) *Plan {
 	for _, m := range plan.Mounts {
 		if m.Kind == KindTmpfs && slices.ContainsFunc(writable, func(w string) bool { return below(m.Target, w) }) { // there is none: what it would cover stays as it is
 			own.Guarded = append(slices.Clip(own.Guarded), m.Target)
-		}
-		if m.Why == whyPrivateCache && path.Base(m.Target) == ".cache" {
-			own.Env = replaceEnv(own.Env, "XDG_CACHE_HOME", m.Source)
 		}
 	}
 	return &own
