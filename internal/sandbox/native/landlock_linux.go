@@ -93,7 +93,7 @@ func (p *LandlockProvider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 	}
 	own := p.lower(plan, partly)
 	for _, m := range plan.Mounts {
-		hides := m.Kind == KindHide || m.Kind == KindHideDir || m.Kind == KindBindRO && m.Why != "protected" && m.Why != whyGuarded // those the supervisor keeps, by their names
+		hides := m.Kind == KindHide || m.Kind == KindHideDir || m.Kind == KindBindRO && m.Why != whyProtected && m.Why != whyGuarded // those the supervisor keeps, by their names
 		if hides && slices.ContainsFunc(own.Landlock.Writable, func(w string) bool { return below(m.Target, w) }) {
 			return nil, fmt.Errorf("provider %q can't close %q inside a writable place; use provider %q", LandlockName, m.Target, Name)
 		}

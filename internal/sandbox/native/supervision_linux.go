@@ -63,7 +63,7 @@ func Supervise(root, listener *os.File, plan *Plan, onDenial func(sandbox.Denial
 	s := &Supervision{files: []*os.File{root, listener}, super: &supervisor{
 		listener: notify.NewListener(listener), root: at, onDenial: onDenial, stop: make(chan struct{}), idle: make(chan detached),
 		names: names, devices: givenDevices(plan), targets: targets(plan.Mounts), fileSize: plan.Limits.FileSizeMB << 20,
-		uid: plan.UID.Outside, gid: plan.GID.Outside, repos: newRepositories(),
+		links: newLinkRule(plan, os.Geteuid()), uid: plan.UID.Outside, gid: plan.GID.Outside, repos: newRepositories(),
 		sockets: &sockets{shown: shownSockets(plan), private: privateDevices(at, plan.Mounts), dir: plan.Tmp, bound: fileSet{}, ownNetwork: plan.Loopback, asRoot: os.Geteuid() == 0},
 	}}
 	s.super.run()

@@ -28,6 +28,7 @@ type supervisor struct {
 	listener *notify.Listener
 	root     int // O_PATH of the guest's root
 	names    *protector
+	links    *linkRule
 	repos    *repositories
 	sockets  *sockets
 	targets  []string // where something is mounted in the guest
