@@ -12,7 +12,10 @@ import (
 
 // A yard is a home with a workspace, a tool chain, a store and a file that a guest's
 // link must not lead the human's programs to.
-type yard struct{ home, ws, canary string }
+type yard struct {
+	home, ws, canary string
+	landlock         bool // sessions have no mounts
+}
 
 const canaryText = "the human's own\n"
 
@@ -48,7 +51,10 @@ func (y yard) run(t *testing.T, text string) (string, int, []string) {
 	req.Home, req.Environ = y.home, append(os.Environ(), "HOME="+y.home, "W="+y.ws)
 	req.Session.Isolation.Env = append(req.Session.Isolation.Env, "W")
 	req.Session.Isolation.Mounts = append(req.Session.Isolation.Mounts, bawn.Mount{Path: filepath.Join(y.home, "notes"), Access: bawn.ReadOnly, Why: "--ro"})
-	p := New("")
+	var p sandbox.Provider = New("")
+	if y.landlock {
+		p = NewLandlock("")
+	}
 	plan, err := p.Plan(req)
 	if err != nil {
 		t.Fatal(err)
