@@ -62,6 +62,7 @@ var ladder = map[string]place{
 	"internal/hook":     here(2),
 	"internal/plugin":   here(2),
 	"internal/policy":   here(2),
+	"internal/sealed":   here(2),
 	"internal/skill":    here(2),
 
 	"internal/audit":   here(3),

@@ -24,6 +24,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sealed"
 	"github.com/bawn-dev/bawn/internal/shim"
 	"github.com/bawn-dev/bawn/internal/terminal"
 )
@@ -331,7 +332,7 @@ func privateCaches(e *Env, iso bawn.Isolation) (string, error) {
 		if _, err := os.Stat(dir); err != nil {
 			continue
 		}
-		if err := os.MkdirAll(native.PrivateCache(base, dir), 0o700); err != nil {
+		if _, err := sealed.Make(native.PrivateCache(base, dir)); err != nil {
 			return "", &Error{Code: ExitInternal, Err: fmt.Errorf("make a private cache: %w", err), Hint: "use --caches read-only"}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"path"
 	"runtime"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sealed"
 )
 
 // A process is a running bwrap and the sandbox's first process.
@@ -197,6 +199,9 @@ func (s source) open() (*os.File, error) {
 		flags |= unix.O_NOFOLLOW
 	}
 	fd, err := unix.Open(s.path, flags, 0)
+	if seal := path.Dir(s.path); err == unix.EACCES && sealed.Inside(seal) == s.path {
+		return sealed.Open(seal)
+	}
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: s.path, Err: err}
 	}

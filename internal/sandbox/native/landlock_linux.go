@@ -94,7 +94,7 @@ func (p *LandlockProvider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 	}
 	own := p.lower(plan, partly)
 	for _, m := range plan.Mounts {
-		hides := m.Kind == KindHide || m.Kind == KindHideDir || m.Kind == KindBindRO && m.Why != "protected" && m.Why != whyHostGit && m.Why != whyGuarded // those the supervisor keeps, by their names
+		hides := m.Kind == KindHide || m.Kind == KindHideDir || m.Kind == KindBindRO && m.Why != whyProtected && m.Why != whyHostGit && m.Why != whyGuarded // those the supervisor keeps, by their names
 		if hides && slices.ContainsFunc(own.Landlock.Writable, func(w string) bool { return below(m.Target, w) }) {
 			return nil, fmt.Errorf("provider %q can't close %q inside a writable place; use provider %q", LandlockName, m.Target, Name)
 		}
@@ -117,7 +117,9 @@ func (p *LandlockProvider) lower(plan *Plan, partly []bawn.Capability) *Plan {
 				hidden = append(hidden, m.Target)
 			}
 		case KindBind:
-			writable = append(writable, m.Source)
+			if m.Why != whyPrivateCache { // it lies in a sealed place, which only a mount leads past
+				writable = append(writable, m.Source)
+			}
 		}
 	}
 	tmp := path.Join(os.TempDir(), "bawn-"+plan.Session)
@@ -131,9 +133,6 @@ func (p *LandlockProvider) lower(plan *Plan, partly []bawn.Capability) *Plan {
 	for _, m := range plan.Mounts {
 		if m.Kind == KindTmpfs && slices.ContainsFunc(writable, func(w string) bool { return below(m.Target, w) }) { // there is none: what it would cover stays as it is
 			own.Guarded = append(slices.Clip(own.Guarded), m.Target)
-		}
-		if m.Why == whyPrivateCache && path.Base(m.Target) == ".cache" {
-			own.Env = replaceEnv(own.Env, "XDG_CACHE_HOME", m.Source)
 		}
 	}
 	return &own

@@ -105,7 +105,7 @@ func (b *builder) protect(dir string, e Entry) []Mount {
 }
 
 func protecting(f File) Mount {
-	return Mount{Kind: KindBindRO, Source: f.Real, Target: f.Real, Why: "protected", File: !f.Dir, ID: f.ID}
+	return Mount{Kind: KindBindRO, Source: f.Real, Target: f.Real, Why: whyProtected, File: !f.Dir, ID: f.ID}
 }
 
 // needed sorts mounts, and leaves out those outside the writable places, those

@@ -94,8 +94,14 @@ func (c *call) symlink(target uint64, dirfd int32, addr uint64) error {
 	if err != nil {
 		return err
 	}
+	if err := c.mayLead(p, to); err != nil {
+		return err
+	}
 	if err := unix.Symlinkat(to, p.dir, p.name); err != nil {
 		return c.tell(p, err)
+	}
+	if err := c.stillLeads(p, to); err != nil {
+		return err
 	}
 	return c.settle(v, opSymlink, p.abs, p.unlink)
 }
@@ -131,6 +137,9 @@ func (c *call) link(olddir int32, oldAddr uint64, newdir int32, newAddr uint64, 
 	}
 	if to.slash {
 		return unix.ENOENT
+	}
+	if err := c.mayShare(source, to); err != nil {
+		return err
 	}
 	if err := unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(source), to.dir, to.name, unix.AT_SYMLINK_FOLLOW); err != nil {
 		return c.tell(to, err)
@@ -213,8 +222,15 @@ func (c *call) rename(olddir int32, oldAddr uint64, newdir int32, newAddr uint64
 	if err := errors.Join(c.fixed(from), c.fixed(to)); err != nil {
 		return unix.EBUSY
 	}
+	moved, err := c.mayMove(from, to, flags)
+	if err != nil {
+		return err
+	}
 	if err := unix.Renameat2(from.dir, from.name, to.dir, to.name, flags); err != nil {
 		return c.tell(to, err)
+	}
+	if err := moved.still(); err != nil {
+		return err
 	}
 	for _, m := range moves {
 		if err := c.settle(m.verdict, m.op, m.abs, func() error {

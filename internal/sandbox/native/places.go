@@ -8,6 +8,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sealed"
 )
 
 // credential is a place below HOME and what it is called.
@@ -190,8 +191,8 @@ func (b *builder) caches() {
 			}
 			b.mounts = append(b.mounts, Mount{Kind: KindBind, Source: f.Real, Target: f.Real, Why: whySharedCache, ID: f.ID})
 		case bawn.CachePrivate:
-			if own, ok := b.facts.Lookup(PrivateCache(b.req.CacheDir, f.Real)); ok {
-				b.mounts = append(b.mounts, Mount{Kind: KindBind, Source: own.Real, Target: f.Real, Why: whyPrivateCache, ID: own.ID})
+			if seal, ok := b.facts.Lookup(PrivateCache(b.req.CacheDir, f.Real)); ok {
+				b.mounts = append(b.mounts, Mount{Kind: KindBind, Source: sealed.Inside(seal.Real), Target: f.Real, Why: whyPrivateCache})
 			}
 		}
 	}
@@ -207,7 +208,8 @@ func OneName(p string) string {
 	return strings.NewReplacer("%", "%25", "/", "%").Replace(strings.TrimPrefix(p, "/"))
 }
 
-// PrivateCache is where Bawn keeps its own copy of a cache directory.
+// PrivateCache is the sealed directory in which Bawn keeps its own copy of a cache
+// directory (package sealed).
 func PrivateCache(base, dir string) string {
 	return path.Join(base, OneName(dir))
 }

@@ -45,7 +45,9 @@ type Plan struct {
 	InPart     []bawn.Capability `json:"enforced_in_part,omitempty"`
 	Session    string            `json:"-"`
 
-	kept []string // hidden places, there or not, as they were named and where they lie
+	kept   []string // hidden places, there or not, as they were named and where they lie
+	home   string   // of the human, links resolved, or ""
+	homeID Identity
 }
 
 // Rungs of the ladder: the second stands where user namespaces are closed.
@@ -239,6 +241,9 @@ func Layout(req sandbox.Request, facts Facts) (*Plan, error) {
 	p.Absent, p.Targets, p.Guarded = b.unborn(), b.targets, b.kept
 	p.Owned = b.owned()
 	p.kept = b.keep(p.Mounts)
+	if home, ok := b.facts.Lookup(b.home()); ok {
+		p.home, p.homeID = home.Real, home.ID
+	}
 	p.Supervised = true
 	p.Seccomp = "guest, supervised"
 	p.Landlock = Landlock{ABI: facts.LandlockABI, Writable: landlockWritable(p.Mounts)}

@@ -31,6 +31,7 @@ type supervisor struct {
 	names    *protector
 	git      *gitMounts
 	pool     *gitPool // nil for none
+	links    *linkRule
 	sockets  *sockets
 	targets  []string // where something is mounted in the guest
 	devices  map[uint64]bool

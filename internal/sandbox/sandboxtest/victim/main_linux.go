@@ -131,7 +131,7 @@ func runChild(world *Fixtures, name string) error {
 func checks() []Check {
 	return slices.Concat(
 		writeChecks(), narrowChecks(), spelledWrites(), systemWrites(), ownWrites(), readChecks(), spelledReads(), deviceReads(), credentialChecks(),
-		presentChecks(), absentChecks(), spelledProtected(), gitChecks(), raceChecks(),
+		presentChecks(), absentChecks(), spelledProtected(), gitChecks(), raceChecks(), linkChecks(),
 		processChecks(), signalChecks(), procEntryChecks(), startedChecks(), terminalChecks(),
 		unixChecks(), sysvChecks(), posixChecks(), keyChecks(),
 		namespaceChecks(), mountChecks(), mountAPIChecks(), identityChecks(), setIDChecks(), callChecks(), abiChecks(), kernelFileChecks(),

@@ -154,10 +154,11 @@ func raceLink(fx Fixtures) error {
 	if err != nil {
 		return err
 	}
-	link, next := filepath.Join(scratch, "flip"), filepath.Join(scratch, "next")
-	if err := os.Symlink(plain, link); err != nil {
-		return broken(err)
+	link, err := linkAnywhere(git, filepath.Join(scratch, "flip"))
+	if err != nil {
+		return err
 	}
+	next := filepath.Join(filepath.Dir(link), "next")
 	flip := func(i int) {
 		_ = unix.Symlink([]string{git, plain}[i&1], next)
 		_ = unix.Rename(next, link)
@@ -171,8 +172,8 @@ func raceExchange(fx Fixtures) error {
 		return err
 	}
 	link := filepath.Join(scratch, "flip")
-	if err := os.Symlink(git, link); err != nil {
-		return broken(err)
+	if err := unix.Symlink(git, link); err != nil {
+		return err // it ends here where no link may lead there
 	}
 	flip := func(int) { _ = unix.Renameat2(unix.AT_FDCWD, plain, unix.AT_FDCWD, link, unix.RENAME_EXCHANGE) }
 	return race(flip, func() error { return evilAt(unix.AT_FDCWD, link+"/config") }, wonConfig(git))

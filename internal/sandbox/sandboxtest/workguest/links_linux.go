@@ -12,15 +12,14 @@ import (
 // links writes through symbolic links of every kind.
 func links([]string) {
 	dir := workingDirectory()
-	must(os.MkdirAll("sub/deep", 0o755))
-	for i, target := range []string{"t1", "./t2", "sub/t3", "sub/../t4", "sub/deep/../../t5", dir + "/t6", "/proc/self/cwd/t7", "../" + dir[strings.LastIndex(dir, "/")+1:] + "/t8", "none/t9", "/", "sub", "f/x", "/../../../.." + dir + "/t10"} {
-		link := fmt.Sprintf("l%d", i)
-		must(os.Symlink(target, link))
-		say("create through "+clean(target), open(link, create, 0o644))
-		say("append through "+clean(target), open(link, create|unix.O_APPEND, 0o644))
-		say("mkdir through "+clean(target), unix.Mkdir(link, 0o755))
-		say("truncate through "+clean(target), unix.Truncate(link, 5))
-	}
+	through("t1", "./t2", "sub/t3", dir+"/t6", "../"+dir[strings.LastIndex(dir, "/")+1:]+"/t8", "none/t9", "sub", "f/x", "/../../../.."+dir+"/t10")
+	// In a workspace no link may lead so, for the host's programs follow it too.
+	private, err := os.MkdirTemp("/tmp", "links-")
+	must(err)
+	must(os.Chdir(private))
+	through("sub/../t4", "sub/deep/../../t5", "/proc/self/cwd/t7", "/")
+	must(os.Chdir(dir))
+	must(os.RemoveAll(private))
 	must(os.Symlink("c2", "c1"))
 	must(os.Symlink("c3", "c2"))
 	say("create through two links", open("c1", create, 0o644))
@@ -32,6 +31,19 @@ func links([]string) {
 	say("link to a link", unix.Link("c1", "hard"))
 	say("link to what a link means", unix.Linkat(unix.AT_FDCWD, "c1", unix.AT_FDCWD, "hard2", unix.AT_SYMLINK_FOLLOW))
 	list()
+}
+
+// through writes through links to targets in the working directory.
+func through(targets ...string) {
+	must(os.MkdirAll("sub/deep", 0o755))
+	for i, target := range targets {
+		link := fmt.Sprintf("l%d", i)
+		must(os.Symlink(target, link))
+		say("create through "+clean(target), open(link, create, 0o644))
+		say("append through "+clean(target), open(link, create|unix.O_APPEND, 0o644))
+		say("mkdir through "+clean(target), unix.Mkdir(link, 0o755))
+		say("truncate through "+clean(target), unix.Truncate(link, 5))
+	}
 }
 
 // chain finds how many links may be followed.

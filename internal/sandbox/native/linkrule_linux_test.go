@@ -1,0 +1,172 @@
+package native
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/testenv"
+)
+
+// A yard is a home with a workspace, a tool chain, a store and files that a guest's
+// link must not lead the human's programs to.
+type yard struct {
+	home, ws string
+	landlock         bool // sessions have no mounts
+}
+
+const canaryText = "the human's own\n"
+
+// newYard makes one. Its home is not the user's own.
+func newYard(t *testing.T) yard {
+	t.Helper()
+	home := workspace(t)
+	y := yard{home: home, ws: filepath.Join(home, "work/p")}
+	for _, dir := range []string{"work/p/a/b/c", "work/p/own", "work/other", ".pyenv/versions/3/bin", ".cache/bazel/out", ".config/tool", "notes"} {
+		if err := os.MkdirAll(filepath.Join(home, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, mode := range map[string]os.FileMode{".bashrc": 0o644, ".pyenv/versions/3/bin/python": 0o755, ".pyenv/versions/3/settings": 0o644, "notes/run": 0o755, "work/p/file": 0o644} {
+		if err := os.WriteFile(filepath.Join(home, name), []byte(canaryText), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"work/p/own/config": "../../../.config", "work/alias": "..", "work/p/own/deep": "a"} { // the human's
+		if err := os.Symlink(to, filepath.Join(home, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return y
+}
+
+// run runs a script in a session on the workspace, or, as its control, where no
+// session is.
+func (y yard) run(t *testing.T, text string) (string, int, []string) {
+	t.Helper()
+	req := request(y.ws)
+	req.Session.ID = filepath.Base(y.home)
+	req.Home, req.Environ = y.home, append(os.Environ(), "HOME="+y.home, "W="+y.ws)
+	req.Session.Isolation.Env = append(req.Session.Isolation.Env, "W")
+	req.Session.Isolation.Mounts = append(req.Session.Isolation.Mounts, bawn.Mount{Path: filepath.Join(y.home, "notes"), Access: bawn.ReadOnly, Why: "--ro"})
+	var p sandbox.Provider = New("")
+	if y.landlock {
+		p = NewLandlock("")
+	}
+	plan, err := p.Plan(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, code, denials := execute(t, p, plan, text)
+	var rules []string
+	for _, d := range denials {
+		rules = append(rules, d.Rule+" "+d.Resource+": "+d.Reason)
+	}
+	return out, code, rules
+}
+
+// leadsOut reports whether the human's programs that follow a link in the workspace,
+// or a path below one, are led to a place of the home that is not the session's.
+func (y yard) leadsOut(t *testing.T) (out []string) {
+	t.Helper()
+	err := filepath.WalkDir(y.ws, func(p string, d os.DirEntry, err error) error {
+		if err != nil || d.Type()&os.ModeSymlink == 0 || p == filepath.Join(y.ws, "own/config") {
+			return err
+		}
+		if _, end := follow(p); !below(end, y.ws) && end != y.ws {
+			out = append(out, p+" → "+end)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestLinksLeadNowhere: whatever a guest does, no link of the guest's leads the
+// human's programs into the home. Each script does so where nothing stops it.
+func TestLinksLeadNowhere(t *testing.T) {
+	testenv.Need(t, "userns", "notify", "landlock")
+	for name, text := range map[string]string{
+		"absolute":                "ln -s $HOME/.bashrc x",
+		"not there yet":           "ln -s $HOME/.config/tool/new x",
+		"relative":                "ln -s ../../.bashrc x",
+		"deep relative":           "ln -s ../../../../../.bashrc a/b/c/x",
+		"the home":                "ln -s $HOME x",
+		"above the home":          "ln -s / x",
+		"through the host's link": "ln -s own/config/tool x",
+		"through links":           "ln -s own/deep x; ln -s x/../../../.bashrc y; ln -s $W/own/config y",
+		"another name":            "ln -s $HOME/work/alias/.bashrc x",
+		"up again":                "mkdir d; ln -s d/../../../.bashrc x",
+		"up out of what comes":    "ln -s d/../../../.bashrc x; mkdir d",
+		"as a directory":          "ln -s ../other x",
+		"moved up":                "ln -s ../../../../../.bashrc a/b/c/x || { mkdir -p a/b/c/d/e; ln -s ../../../../../work a/b/c/d/e/x; mv a/b/c/d/e top; }",
+		"moved up as a directory": "mkdir -p 1/2/3; ln -s ../../../x 1/2/3/l; mv 1/2/3 3",
+		"moved by itself":         "mkdir -p 1/2/3; ln -s ../../../x 1/2/3/l; mv 1/2/3/l l",
+		"another name for a link": "mkdir -p 1/2/3; ln -s ../../../x 1/2/3/l; ln -P 1/2/3/l l",
+		"exchanged":               "mkdir -p 1/2/3 e; ln -s ../../../x 1/2/3/l; python3 -c 'import ctypes,sys; l=ctypes.CDLL(None); sys.exit(l.renameat2(-100,b\"1/2/3\",-100,b\"e\",2)!=0)'",
+		"a directory exchanged":   "mkdir d; ln -s d/.bashrc x; rmdir d; ln -s $HOME d",
+		"the human's link moved":  "mkdir d; ln -s d/tool x; mv own/config d/../e; mv own/config a/config",
+		"a setting of a tool":     "mkdir bin; ln -s $HOME/.pyenv/versions/3/settings bin/x",
+		"a tool by another way":   "ln -s $HOME/.pyenv/versions/3/bin/python x",
+		"a tool's directory":      "mkdir bin; ln -s $HOME/.pyenv/versions/3/bin bin/x",
+		"a new tool":              "mkdir bin; ln -s $HOME/.pyenv/versions/3/bin/new bin/x",
+		"working directory":       "ln -s /proc/self/cwd/../../.bashrc x",
+		"root directory":          "ln -s /proc/self/root$HOME/.bashrc x",
+		"another's root":          "ln -s /proc/1/root$HOME/.bashrc x",
+		"a thread's":              "ln -s /proc/thread-self/../self/task/../root$HOME x",
+		"by descriptor":           "exec 3<$HOME; ln -s /proc/self/fd/3/.bashrc x",
+	} {
+		t.Run(name, func(t *testing.T) {
+			control := newYard(t)
+			c := exec.Command("bash", "-c", text)
+			c.Dir, c.Env = control.ws, append(os.Environ(), "HOME="+control.home, "W="+control.ws)
+			if out, _ := c.CombinedOutput(); len(control.leadsOut(t)) == 0 {
+				t.Errorf("the control does not lead out: %s\n%s", text, out)
+			}
+			for _, landlock := range []bool{false, true} {
+				y := newYard(t)
+				y.landlock = landlock
+				out, _, denials := y.run(t, text)
+				if found := y.leadsOut(t); len(found) > 0 {
+					t.Errorf("without mounts %v: %s\n%s\n%q: %q", landlock, text, out, found, denials)
+				}
+			}
+		})
+	}
+}
+
+// TestLinksGoOnWorking: what package managers, builds and archives do with links is
+// as it was.
+func TestLinksGoOnWorking(t *testing.T) {
+	testenv.Need(t, "userns", "notify")
+	for name, text := range map[string]string{
+		"npm":           "mkdir -p node_modules/x node_modules/.bin pkg; ln -s ../x/cli.js node_modules/.bin/x; ln -s ../pkg node_modules/pkg; ln -s .. node_modules/self; mv node_modules n2; mkdir deep; mv n2 deep/node_modules; mv deep/node_modules node_modules",
+		"pnpm":          "mkdir -p node_modules/.pnpm/{a,b}@1/node_modules/{a,b}; ln -s ../../b@1/node_modules/b node_modules/.pnpm/a@1/node_modules/c; ln -s .pnpm/a@1/node_modules/a node_modules/a; mkdir apps; mv node_modules apps/",
+		"pnpm's store":  "ln -s $HOME/.cache/pnpm/v10/x x; ln -s ../../.cache/pnpm/v10/y y",
+		"bazel":         "ln -s $HOME/.cache/bazel/out bazel-out; ln -s $HOME/.cache/bazel/later bazel-bin; ln -sfn $HOME/.cache/bazel/out bazel-bin",
+		"pyenv":         "mkdir -p .venv/bin; ln -s $HOME/.pyenv/versions/3/bin/python .venv/bin/python; ln -s python .venv/bin/python3; ln -s lib .venv/lib64; mv .venv venv; mkdir x; mv venv x",
+		"--ro":          "mkdir bin; ln -s $HOME/notes/run bin/run",
+		"the system's":  "mkdir bin; ln -s /usr/bin/env bin/env; ln -s /usr/share x; ln -s /dev/null null; ln -s /proc/mounts m; ln -s /proc/self/fd/1 out; ln -s /dev/stdout out2",
+		"a lock":        "ln -s 'ada@host.12:345' .#file; ln -s host-1234 SingletonLock; rm .#file",
+		"a build":       "touch libx.so.1.2; ln -s libx.so.1.2 libx.so.1; ln -sf libx.so.1 libx.so; ln -sf libx.so.1.2 libx.so; mkdir out; mv libx.so out; ln -s $W/out $W/a/abs; ln -s ./file ./a/../b || ln -s ./file b",
+		"circles":       "ln -s loop loop; ln -s two one; ln -s one two; ln -s one/x three",
+		"absolute":      "ln -s $W/a/b x; ln -s $W y; ln x/../../file z 2>/dev/null || ln file z",
+		"in /tmp":       "cd /tmp; ln -s $HOME/.bashrc x; ln -s / y; mkdir -p 1/2; ln -s ../../../x 1/2/z; mv 1/2 3",
+		"copied":        "mkdir -p t/s; ln -s s t/l; ln -s ../t/l t/s/m; cp -a t t2; tar cf - t | tar xf - -C a; mv t a/b/t; test -L a/b/t/s/m -a -L a/t/l",
+		"cloned":        "git init -q r; cd r; mkdir -p d/e; ln -s d/e l; ln -s ../../l d/e/m; git add .; git -c user.name=a -c user.email=a@b commit -qm x; cd ..; git clone -q r r2; test -L r2/d/e/m; mv r2 a/b/c/; git -C a/b/c/r2 status --short",
+		"a hard link":   "ln -s file l; ln -P l a/l; ln file a/hard",
+		"another place": "mkdir x; ln -s x l; mv l l2; mv l2 a/ || true; rm -f a/l2; python3 -c 'import os; os.symlink(\"file\",\"p\"); os.rename(\"p\",\"q\")'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(t)
+			if out, code, denials := y.run(t, "set -e; "+text); code != 0 || out != "" || len(denials) > 0 {
+				t.Errorf("%s\n%s(%d) %q", text, out, code, denials)
+			}
+		})
+	}
+}

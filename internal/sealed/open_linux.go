@@ -1,0 +1,65 @@
+package sealed
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn/internal/linux/rawproc"
+)
+
+// Open opens the guest's directory in the sealed directory dir as O_PATH; below
+// /proc/self/fd/N it can be used as any directory. It takes a process in a user
+// namespace of its own, unless the caller is root, and so errs with EACCES where
+// ordinary users can't make one.
+func Open(dir string) (*os.File, error) {
+	inside := Inside(dir)
+	fd, err := unix.Open(inside, openFlags, 0)
+	if err == nil {
+		return os.NewFile(uintptr(fd), inside), nil
+	}
+	if err != unix.EACCES {
+		return nil, &os.PathError{Op: "open", Path: inside, Err: err}
+	}
+	f, helperErr := openApart(inside)
+	if helperErr != nil {
+		return nil, &os.PathError{Op: "open", Path: inside, Err: errors.Join(err, helperErr)}
+	}
+	return f, nil
+}
+
+const openFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+
+// openApart opens inside in a process that has every capability over the
+// caller's own files and nothing else, and ends as soon as it has handed the
+// directory over.
+func openApart(inside string) (*os.File, error) {
+	p := &rawproc.Program{}
+	file, tree := p.NewSlot(), p.NewSlot()
+	p.Call("die with the parent", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL), 0, 0, 0)
+	for _, m := range []struct{ file, text string }{
+		{"/proc/self/setgroups", "deny"},
+		{"/proc/self/uid_map", fmt.Sprintf("%d %d 1", os.Geteuid(), os.Geteuid())},
+		{"/proc/self/gid_map", fmt.Sprintf("%d %d 1", os.Getegid(), os.Getegid())},
+	} {
+		p.Call("open "+m.file, unix.SYS_OPENAT, unix.AT_FDCWD, m.file, unix.O_WRONLY|unix.O_CLOEXEC).Into(file)
+		p.Call("write "+m.file, unix.SYS_WRITE, file, []byte(m.text), len(m.text))
+		p.Call("close "+m.file, unix.SYS_CLOSE, file)
+	}
+	p.Call("open the sealed directory", unix.SYS_OPENAT, unix.AT_FDCWD, inside, openFlags).Into(tree)
+	child, err := rawproc.Begin(rawproc.Config{Namespaces: unix.CLONE_NEWUSER, Program: p, Ready: []rawproc.Slot{tree}, Alone: true})
+	if err != nil {
+		return nil, err
+	}
+	defer child.Kill()
+	if err := child.Wait(); err != nil {
+		return nil, err
+	}
+	fd, err := unix.FcntlInt(child.Ready()[0].Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), inside), nil
+}

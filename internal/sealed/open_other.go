@@ -1,0 +1,11 @@
+//go:build !linux
+
+package sealed
+
+import (
+	"errors"
+	"os"
+)
+
+// Open is for Linux.
+func Open(string) (*os.File, error) { return nil, errors.ErrUnsupported }

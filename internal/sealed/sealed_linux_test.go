@@ -1,0 +1,204 @@
+package sealed
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
+)
+
+// ordinary runs the test in a process of an ordinary user, whom modes stop, and
+// reports whether this is that process.
+func ordinary(t *testing.T) (dir string, here bool) {
+	t.Helper()
+	testenv.Need(t, "userns")
+	if os.Geteuid() != 0 {
+		dir := t.TempDir()
+		t.Cleanup(func() { // which t.TempDir can't
+			seals, _ := filepath.Glob(filepath.Join(dir, "*"))
+			more, _ := filepath.Glob(filepath.Join(dir, "*", "*"))
+			for _, seal := range append(more, seals...) {
+				if err := Remove(seal); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		return dir, true
+	}
+	testenv.Need(t, "user")
+	const user = 65534
+	dir, err := os.MkdirTemp("/tmp", "sealed-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chown(dir, user, user); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+	c.Env = append(os.Environ(), "TMPDIR="+dir)
+	c.Dir = "/"
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("as user %d: %v\n%s", user, err, out)
+	}
+	return "", false
+}
+
+// within is a path below an open directory.
+func within(f *os.File, name string) string {
+	return filepath.Join("/proc/self/fd", strconv.Itoa(int(f.Fd())), name)
+}
+
+// TestSealed: the user's own programs do not pass a sealed directory, by its path
+// or a link, and Open does.
+func TestSealed(t *testing.T) {
+	base, here := ordinary(t)
+	if !here {
+		return
+	}
+	dir := filepath.Join(base, "a", "seal")
+	inside, err := Make(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := os.WriteFile(within(f, "planted"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(base, "link")
+	if err := os.Symlink(inside, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{inside, link, filepath.Join(inside, "planted"), filepath.Join(link, "planted"), filepath.Join(dir, "..", "seal", "inside")} {
+		if _, err := os.Stat(p); !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("stat %q: %v, want it refused", p, err)
+		}
+	}
+	if again, err := Make(dir); again != inside || err != nil {
+		t.Errorf("the second Make: %q, %v", again, err)
+	}
+	if err := os.Chmod(dir, 0o700); err != nil { // control: the mode is what stops them
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(link, "planted")); err != nil {
+		t.Errorf("without the seal: %v", err)
+	}
+	if _, err := Make(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(link, "planted")); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("sealed again: %v", err)
+	}
+}
+
+// TestMoveIn: what a directory held before it was sealed is there afterwards.
+func TestMoveIn(t *testing.T) {
+	base, here := ordinary(t)
+	if !here {
+		return
+	}
+	dir := filepath.Join(base, "old")
+	if err := os.MkdirAll(filepath.Join(dir, "kept"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Make(dir); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := os.Stat(within(f, "kept")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMakeAtOnce: of several that make one at a time, all succeed.
+func TestMakeAtOnce(t *testing.T) {
+	base, here := ordinary(t)
+	if !here {
+		return
+	}
+	var wait sync.WaitGroup
+	for range 16 {
+		wait.Go(func() {
+			if _, err := Make(filepath.Join(base, "seal")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	left, err := os.ReadDir(base)
+	if err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestRemove: a guest keeps nothing from being removed, and a link of the guest's
+// leads the removal nowhere.
+func TestRemove(t *testing.T) {
+	base, here := ordinary(t)
+	if !here {
+		return
+	}
+	dir := filepath.Join(base, "seal")
+	if _, err := Make(dir); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	kept := filepath.Join(base, "kept")
+	for _, d := range []string{within(f, "closed/deep"), kept} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Symlink(kept, within(f, "closed/link")), os.Chmod(kept, 0o500), os.Chmod(within(f, "closed"), 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(Remove(dir), Remove(dir)); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after Remove: %v", err)
+	}
+	if fi, err := os.Stat(kept); err != nil || fi.Mode().Perm() != 0o500 {
+		t.Errorf("what the guest's link leads to: %v, %v", fi, err)
+	}
+}
+
+// TestNotADirectory: what is no directory is not sealed.
+func TestNotADirectory(t *testing.T) {
+	base := t.TempDir()
+	for name, make := range map[string]func(string) error{
+		"file": func(p string) error { return os.WriteFile(p, nil, 0o600) },
+		"link": func(p string) error { return os.Symlink(base, p) },
+	} {
+		p := filepath.Join(base, name)
+		if err := make(p); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Make(p); err == nil {
+			t.Errorf("a %s was sealed", name)
+		}
+	}
+}
