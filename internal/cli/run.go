@@ -226,7 +226,7 @@ func (f *runFlags) request(e *Env, session bawn.Session, args []string, dir, cac
 	cfg := f.config
 	req := sandbox.Request{
 		Session: session, Argv: args, Dir: dir, Environ: e.guestEnviron(), Home: e.Getenv("HOME"), Open: cfg.Open, Protected: cfg.Protected,
-		Hidden: ownDirs(e), CacheDir: cache, Guarded: cfg.Guarded(), Owned: cfg.Owned(),
+		Hidden: ownDirs(e), CacheDir: cache, Guarded: cfg.Guarded(), Owned: cfg.Owned(), GuestWrote: guestWrote(e),
 	}
 	if f.pinGit {
 		req.SetEnv = policy.GitPins()
@@ -241,7 +241,13 @@ func (f *runFlags) directory(e *Env) (string, error) {
 	case e.child != nil:
 		return e.child.directory(absolute(e, f.cwd))
 	case f.cwd == "":
+		if err := unplanted(e, "working directory", namedDir(e)); err != nil {
+			return "", err
+		}
 		return realDir(e, e.Dir)
+	}
+	if err := unplanted(e, "--cwd", absolute(e, f.cwd)); err != nil {
+		return "", err
 	}
 	real, err := filepath.EvalSymlinks(absolute(e, f.cwd))
 	if err != nil {
@@ -341,6 +347,10 @@ func planError(err error) error {
 	if errors.As(err, &ws) {
 		return &Error{Code: ExitUsage, Err: err, Hint: "change to a project's directory, or name one with --cwd"}
 	}
+	var mendable interface{ Remedy() string }
+	if errors.As(err, &mendable) {
+		return &Error{Code: ExitUsage, Err: err, Hint: mendable.Remedy()}
+	}
 	return &Error{Code: ExitUsage, Err: err}
 }
 
@@ -390,6 +400,9 @@ func (f *runFlags) execute(e *Env, s *runner.Session) error {
 		return &Error{Code: ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
 	}
 	defer log.Close()
+	if err := markWritten(e, s); err != nil {
+		return err
+	}
 	decider, err := launch(e, s)
 	if err != nil {
 		return err

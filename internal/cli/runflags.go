@@ -10,6 +10,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/egress/remote"
+	"github.com/bawn-dev/bawn/internal/fspath"
 )
 
 // runFlags are the flags of bawn run.
@@ -55,7 +56,7 @@ func (f *runFlags) declare(c *cobra.Command) {
 	fl.StringVar(&f.askTimeout, "ask-timeout", "", "how long a connection to an unknown host waits for your answer, for example 30s (default 2m); 0s refuses it unasked")
 	fl.StringArrayVar(&f.RW, "rw", nil, "`path` the guest may also write (repeatable)")
 	fl.StringArrayVar(&f.RO, "ro", nil, "`path` the guest may only read (repeatable)")
-	fl.StringArrayVar(&f.Deny, "deny", nil, "`path` the guest may not even read (repeatable)")
+	fl.StringArrayVar(&f.Deny, "deny", nil, "`path` the guest may not even read, or a pattern such as '**/.env' or '*.pem' (repeatable)")
 	fl.StringArrayVar(&f.Open, "open", nil, "credentials the guest may read: a `name` such as gh or aws, or a path (repeatable)")
 	fl.StringArrayVar(&f.Env, "env", nil, "variable to pass through, `NAME`, PREFIX* or NAME=value (repeatable)")
 	fl.StringArrayVar(&f.Devices, "device", nil, "device below /dev by `name`, such as kvm or nvidia0, or gpu for all graphics cards (repeatable)")
@@ -122,7 +123,7 @@ func (f *runFlags) given(c *cobra.Command, e *Env) error {
 	}
 	fromHere(e, f.RW)
 	fromHere(e, f.RO)
-	fromHere(e, f.Deny)
+	f.Deny = deniedFromHere(e, f.Deny)
 	if !c.Flags().Changed("memory") {
 		return nil
 	}
@@ -142,6 +143,16 @@ func fromHere(e *Env, paths []string) {
 			paths[i] = absolute(e, p)
 		}
 	}
+}
+
+// deniedFromHere is fromHere for what may also be patterns that count anywhere.
+func deniedFromHere(e *Env, list []string) []string {
+	for i, p := range list {
+		if floats := fspath.IsPattern(p) && (!strings.Contains(p, "/") || strings.HasPrefix(p, "**/")); !floats {
+			fromHere(e, list[i:i+1])
+		}
+	}
+	return list
 }
 
 // megabytes reads 512, 512m or 2g as MiB. What no program could start with was

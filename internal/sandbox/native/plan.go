@@ -37,6 +37,7 @@ type Plan struct {
 	Targets    []string          `json:"protected_targets,omitempty"` // where protected names lead that are links, and links to what is hidden or read-only
 	Guarded    []string          `json:"guarded,omitempty"`           // what the agent obeys, absolute, there or not
 	Owned      []string          `json:"owned,omitempty"`             // written though their names are protected, absolute
+	Denied     []string          `json:"denied_patterns,omitempty"`   // of names that must not come into being, absolute
 	Limits     bawn.Resources    `json:"limits"`
 	Env        []string          `json:"-"`
 	EnvNames   []string          `json:"environment"`
@@ -190,6 +191,7 @@ type Facts struct {
 	Follow               func(path string) (links []string, end string) // on the way, and where it leads, there or not
 	Links                func(dir string) []string                      // names of the symbolic links in dir
 	ReadFile             func(path string) (string, error)              // small files of a git directory
+	List                 func(dir string) ([]Listed, error)             // all that a directory holds
 }
 
 // Layout turns a request into a plan without touching anything: what the guest
@@ -236,7 +238,7 @@ func Layout(req sandbox.Request, facts Facts) (*Plan, error) {
 	}
 	p.Protected = b.writable
 	p.Absent, p.Targets, p.Guarded = b.unborn(), b.targets, b.kept
-	p.Owned = b.owned()
+	p.Owned, p.Denied = b.owned(), b.deniedPatterns()
 	p.kept = b.keep(p.Mounts)
 	p.Supervised = true
 	p.Seccomp = "guest, supervised"
@@ -281,6 +283,8 @@ type builder struct {
 	targets  []string
 	kept     []string // that the request guards, by their real names
 	hidden   []string // places to hide as they were named, there or not
+	denied   []denied // patterns of names that are hidden
+	guests   []string // places in which a guest makes names, once asked for
 }
 
 // forbidden workspaces: a guest that could write there would own the machine
@@ -468,19 +472,27 @@ func (b *builder) asked() error {
 	for _, d := range b.req.Hidden {
 		b.hide(&b.mounts, d, "bawn's own")
 	}
-	b.caches()
+	if err := b.caches(); err != nil {
+		return err
+	}
 	for _, m := range b.iso.Mounts {
 		if err := b.mount(m); err != nil {
 			return err
 		}
 	}
 	b.linkedWorktree()
-	return nil
+	return b.denyAll()
 }
 
 // mount adds one place that was asked for by name.
 func (b *builder) mount(m bawn.Mount) error {
-	f, ok := b.facts.Lookup(m.Path)
+	if isPattern(m) {
+		return b.deny(m)
+	}
+	f, ok, err := b.resolve(m.Why, m.Path)
+	if err != nil {
+		return err
+	}
 	if m.Access == bawn.Hidden {
 		b.hide(&b.mounts, m.Path, m.Why)
 		return nil

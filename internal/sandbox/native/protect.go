@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/bawn-dev/bawn/internal/fspath"
 )
 
 // operation is what a supervised call wants to do with a name.
@@ -73,6 +75,7 @@ type protector struct {
 	targets []string
 	guarded []string // what the agent obeys, absolute, be it there or not
 	owned   []string // files, absolute, whose names are not protected
+	denied  []fspath.Pattern
 	caches  []string // absolute, mounts of their own: no host's program works in there, and nothing is moved out
 	only    []string // where nothing else confines writes: the places they may go
 	names   map[string]bool
@@ -122,7 +125,7 @@ func (p *protector) rule(op operation, abs string, isDir bool) (ruling, string) 
 	if p.only != nil && !p.writable(abs) {
 		return rulingDeny, RuleReadOnly
 	}
-	if touches(p.absent, op, path.Clean(abs)) {
+	if touches(p.absent, op, path.Clean(abs)) || p.denies(abs) {
 		return rulingDeny, "isolation:hidden"
 	}
 	if touches(p.targets, op, path.Clean(abs)) {

@@ -337,9 +337,12 @@ func (c *call) denied(op operation, abs, rule string) error {
 	if rule == RuleReadOnly {
 		return c.outside(abs)
 	}
+	reason := "a program on the host would execute or obey this file later"
+	if rule == RuleHidden {
+		reason = "the session is denied this name, so that nothing of the host's is read under it"
+	}
 	c.s.onDenial(sandbox.Denial{
-		Kind: bawn.Filesystem, Operation: kind, Resource: abs, Rule: rule,
-		Reason: "a program on the host would execute or obey this file later",
+		Kind: bawn.Filesystem, Operation: kind, Resource: abs, Rule: rule, Reason: reason,
 		Remedy: "change it from outside the session, or ask the user to",
 	})
 	return unix.EACCES

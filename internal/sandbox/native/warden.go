@@ -26,6 +26,7 @@ type Warden struct {
 func NewWarden(plan *Plan) *Warden {
 	names := newProtector(plan.Protected, plan.ExtraNames)
 	names.absent, names.targets, names.guarded, names.owned = plan.Absent, plan.Targets, plan.Guarded, plan.Owned
+	names.denied = patterns(plan.Denied)
 	return &Warden{names, map[string]gitDir{}}
 }
 
