@@ -327,7 +327,8 @@ func privateCaches(e *Env, iso bawn.Isolation) (string, error) {
 		return base, nil
 	}
 	for _, dir := range iso.CacheDirs {
-		if _, err := os.Stat(dir); err != nil {
+		dir, err := filepath.EvalSymlinks(dir) // as the plan finds it
+		if err != nil {
 			continue
 		}
 		if err := os.MkdirAll(native.PrivateCache(base, dir), 0o700); err != nil {

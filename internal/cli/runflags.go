@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
@@ -174,4 +175,11 @@ func megabytes(s string) (int64, error) {
 		return 0, usageError(fmt.Sprintf("did you mean --memory %sg", number), "--memory %q is %d MiB; want %dm or more", s, n, config.MinMemoryMB)
 	}
 	return n, nil
+}
+
+// RunFlags lists the flags of "bawn run", hidden ones too.
+func RunFlags() []string {
+	var names []string
+	newRunCommand(&Env{}).Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return names
 }

@@ -40,6 +40,7 @@ type Plan struct {
 	Remote *Remote `json:"remote,omitempty"`
 
 	sentry bool // the engine's runtime is gVisor's
+	pins   []native.Mount // what the engine mounts for extra arguments, as it was looked at
 	layout *layout
 	env    []string
 	role   string // for broker.LabelRole
@@ -118,6 +119,10 @@ func makePlan(req sandbox.Request, o Options, f Facts) (*Plan, error) {
 			return nil, err
 		}
 	}
+	pins, err := pinned(req, f.Host, extra.Binds)
+	if err != nil {
+		return nil, err
+	}
 	for _, d := range iso.Devices {
 		if !devices.Allowed(d) {
 			return nil, fmt.Errorf("device %q is not one that a session may have; want the name of a harmless one below /dev", d)
@@ -138,7 +143,7 @@ func makePlan(req sandbox.Request, o Options, f Facts) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{ImageName: o.Image, Name: containerName(req.Session.ID + req.Zone), Inside: in, layout: l, role: roleSession, sentry: f.Sentry}
+	p := &Plan{ImageName: o.Image, Name: containerName(req.Session.ID + req.Zone), Inside: in, layout: l, role: roleSession, sentry: f.Sentry, pins: pins}
 	if f.Sentry {
 		p.sentryNetwork()
 	}
@@ -162,6 +167,26 @@ func makePlan(req sandbox.Request, o Options, f Facts) (*Plan, error) {
 		p.asRemote()
 	}
 	return p, nil
+}
+
+// pinned looks at what binds of extra arguments show, as at any place that is
+// named. Their sources become what links lead to.
+func pinned(req sandbox.Request, host native.Facts, binds []string) ([]native.Mount, error) {
+	var list []native.Mount
+	for i, bind := range binds {
+		parts := strings.SplitN(bind, ":", 3)
+		f, there, err := native.Named(req, host, "--volume="+bind, parts[0])
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			return nil, &FlagError{"--volume=" + bind, fmt.Sprintf("%q does not exist", parts[0]), "create it first"}
+		}
+		list = append(list, native.Mount{Source: f.Real, Target: path.Clean(parts[1]), ID: f.ID})
+		parts[0] = f.Real
+		binds[i] = strings.Join(parts, ":")
+	}
+	return list, nil
 }
 
 // imagesOwn reports whether a variable describes where the human's programs

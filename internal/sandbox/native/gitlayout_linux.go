@@ -42,7 +42,7 @@ func (c *call) rule(op operation, abs string, isDir bool) verdict {
 	r, rule := c.s.names.rule(op, abs, isDir)
 	v := verdict{ruling: r, rule: rule}
 	rel, ok := c.s.names.relative(abs)
-	if r == rulingDeny || !ok {
+	if r == rulingDeny || !ok || c.s.names.open {
 		return v
 	}
 	at := len(abs) - len(rel) // where the name starts that is looked at

@@ -281,6 +281,9 @@ func (c *call) checkRename(from, to place, isDir, exchange bool) ([]move, error)
 // abs lies in one. A directory must not leave it: what it holds was never
 // ruled on by its name.
 func (p *protector) zone(abs string) string {
+	if p.open {
+		return ""
+	}
 	folded := fold(path.Clean(abs))
 	i := strings.Index(folded+"/", "/.git/")
 	if i < 0 {

@@ -18,33 +18,34 @@ import (
 // spelled as those of the configuration, is printed by --plan and compared in
 // golden tests.
 type Plan struct {
-	Rung       string            `json:"rung"` // "namespaces" or "landlock"
-	Namespaces []string          `json:"namespaces"`
-	UID        Mapping           `json:"uid"`
-	GID        Mapping           `json:"gid"`
-	Mounts     []Mount           `json:"mounts"`
-	Loopback   bool              `json:"loopback"` // bring lo up in the new network namespace
-	Network    *Network          `json:"network,omitempty"`
-	NoNetwork  bool              `json:"no_ip_sockets,omitempty"`
-	Sockets    []string          `json:"host_sockets,omitempty"`        // targets of mounts that the guest may connect to
-	Tmp        string            `json:"temporary_directory,omitempty"` // on rung "landlock"
-	Landlock   Landlock          `json:"landlock"`
-	Seccomp    string            `json:"seccomp"`
-	Supervised bool              `json:"supervised"`
-	Protected  []string          `json:"protected_below,omitempty"` // writable places of the host
-	ExtraNames []string          `json:"protected_names,omitempty"`
-	Absent     []string          `json:"hidden_and_absent,omitempty"` // must not come into being
-	Targets    []string          `json:"protected_targets,omitempty"` // where protected names lead that are links, and links to what is hidden or read-only
-	Guarded    []string          `json:"guarded,omitempty"`           // what the agent obeys, absolute, there or not
-	Owned      []string          `json:"owned,omitempty"`             // written though their names are protected, absolute
-	Denied     []string          `json:"denied_patterns,omitempty"`   // of names that must not come into being, absolute
-	Limits     bawn.Resources    `json:"limits"`
-	Env        []string          `json:"-"`
-	EnvNames   []string          `json:"environment"`
-	Argv       []string          `json:"argv"`
-	Dir        string            `json:"directory"`
-	InPart     []bawn.Capability `json:"enforced_in_part,omitempty"`
-	Session    string            `json:"-"`
+	Rung        string            `json:"rung"` // "namespaces" or "landlock"
+	Namespaces  []string          `json:"namespaces"`
+	UID         Mapping           `json:"uid"`
+	GID         Mapping           `json:"gid"`
+	Mounts      []Mount           `json:"mounts"`
+	Loopback    bool              `json:"loopback"` // bring lo up in the new network namespace
+	Network     *Network          `json:"network,omitempty"`
+	NoNetwork   bool              `json:"no_ip_sockets,omitempty"`
+	Sockets     []string          `json:"host_sockets,omitempty"`        // targets of mounts that the guest may connect to
+	Tmp         string            `json:"temporary_directory,omitempty"` // on rung "landlock"
+	Landlock    Landlock          `json:"landlock"`
+	Seccomp     string            `json:"seccomp"`
+	Supervised  bool              `json:"supervised"`
+	Protected   []string          `json:"protected_below,omitempty"` // writable places of the host
+	ExtraNames  []string          `json:"protected_names,omitempty"`
+	Absent      []string          `json:"hidden_and_absent,omitempty"` // must not come into being
+	Targets     []string          `json:"protected_targets,omitempty"` // where protected names lead that are links, and links to what is hidden or read-only
+	Guarded     []string          `json:"guarded,omitempty"`           // what the agent obeys, absolute, there or not
+	Owned       []string          `json:"owned,omitempty"`             // written though their names are protected, absolute
+	Unprotected bool              `json:"unprotected,omitempty"`       // no name is protected for what it is
+	Denied      []string          `json:"denied_patterns,omitempty"`   // of names that must not come into being, absolute
+	Limits      bawn.Resources    `json:"limits"`
+	Env         []string          `json:"-"`
+	EnvNames    []string          `json:"environment"`
+	Argv        []string          `json:"argv"`
+	Dir         string            `json:"directory"`
+	InPart      []bawn.Capability `json:"enforced_in_part,omitempty"`
+	Session     string            `json:"-"`
 
 	kept []string // hidden places, there or not, as they were named and where they lie
 }
@@ -238,7 +239,7 @@ func Layout(req sandbox.Request, facts Facts) (*Plan, error) {
 	}
 	p.Protected = b.writable
 	p.Absent, p.Targets, p.Guarded = b.unborn(), b.targets, b.kept
-	p.Owned, p.Denied = b.owned(), b.deniedPatterns()
+	p.Owned, p.Denied, p.Unprotected = b.owned(), b.deniedPatterns(), !iso.Protect
 	p.kept = b.keep(p.Mounts)
 	p.Supervised = true
 	p.Seccomp = "guest, supervised"

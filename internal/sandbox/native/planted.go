@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/symlink"
 )
 
@@ -47,4 +48,14 @@ func (b *builder) guestPlaces() []string {
 		}
 	}
 	return b.guests
+}
+
+// Named finds a place as a plan of the request does: for what another engine
+// mounts by its name.
+func Named(req sandbox.Request, facts Facts, why, p string) (f File, there bool, err error) {
+	b := &builder{req: req, iso: req.Session.Isolation, facts: facts}
+	if ws, ok := facts.Lookup(b.iso.Workspace); ok {
+		b.root = ws.Real
+	}
+	return b.resolve(why, p)
 }

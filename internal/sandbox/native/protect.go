@@ -76,6 +76,7 @@ type protector struct {
 	guarded []string // what the agent obeys, absolute, be it there or not
 	owned   []string // files, absolute, whose names are not protected
 	denied  []fspath.Pattern
+	open    bool     // no name is protected: isolation.protect is false
 	caches  []string // absolute, mounts of their own: no host's program works in there, and nothing is moved out
 	only    []string // where nothing else confines writes: the places they may go
 	names   map[string]bool
@@ -146,7 +147,7 @@ const RuleGuarded = "protected:agent"
 // byName is rule as far as it goes by how the path is spelled.
 func (p *protector) byName(op operation, abs string, isDir bool) (ruling, string) {
 	rel, ok := p.relative(abs)
-	if !ok || slices.ContainsFunc(p.caches, func(dir string) bool { return below(path.Clean(abs), dir) }) {
+	if p.open || !ok || slices.ContainsFunc(p.caches, func(dir string) bool { return below(path.Clean(abs), dir) }) {
 		return rulingAllow, ""
 	}
 	parts := p.parts(rel)

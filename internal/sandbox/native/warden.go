@@ -26,7 +26,7 @@ type Warden struct {
 func NewWarden(plan *Plan) *Warden {
 	names := newProtector(plan.Protected, plan.ExtraNames)
 	names.absent, names.targets, names.guarded, names.owned = plan.Absent, plan.Targets, plan.Guarded, plan.Owned
-	names.denied = patterns(plan.Denied)
+	names.denied, names.open = patterns(plan.Denied), plan.Unprotected
 	return &Warden{names, map[string]gitDir{}}
 }
 
@@ -37,6 +37,9 @@ func (w *Warden) Refuses(c Change, abs string, isDir bool) string {
 		if r, rule := w.names.rule(op, abs, isDir); r != rulingAllow {
 			return rule
 		}
+	}
+	if w.names.open {
+		return ""
 	}
 	if rel, ok := w.names.relative(abs); ok && c == ChangeLink && slices.Contains(w.names.parts(rel), ".git") {
 		return "protected:.git" // whose entries are files and directories, wherever git follows links
