@@ -76,3 +76,12 @@ func outermost(given []bawn.Mount) []string {
 	}
 	return list
 }
+
+// cacheEntry accepts a path. A cache that is not there is left out, and so would
+// a pattern be.
+func cacheEntry(s string, p paths) (string, error) {
+	if fspath.IsPattern(s) {
+		return "", fmt.Errorf("cache directory %s is a pattern, which isolation.deny alone takes; want a path", quote(s))
+	}
+	return pathEntry(s, p)
+}

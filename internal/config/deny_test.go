@@ -55,6 +55,15 @@ func TestDenyPatterns(t *testing.T) {
 	}
 }
 
+// TestPatternsOfOthers: a key that takes no patterns does not read past one.
+func TestPatternsOfOthers(t *testing.T) {
+	in := world(t)
+	put(t, in.User(), "[isolation]\ncache_dirs = ['~/.cache/*']")
+	if errs := refused(t, in); !strings.Contains(errs.Error(), "is a pattern") {
+		t.Error(errs)
+	}
+}
+
 // TestProjectsPatterns: a project may deny more, and opens nothing again.
 func TestProjectsPatterns(t *testing.T) {
 	in := world(t)

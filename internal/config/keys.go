@@ -140,7 +140,7 @@ var keys = []*key{
 		doc: `environment variables a session gets: NAME, a prefix such as "LC_*", or NAME=value`},
 	{path: "isolation.caches", kind: text, rule: lower, profile: true, oneOf: []string{"read-only", "private", "shared"},
 		doc: "how package caches are used: the host's without writing, a copy of Bawn's own, or the host's"},
-	{path: "isolation.cache_dirs", kind: list, rule: covered, profile: true, entry: pathEntry,
+	{path: "isolation.cache_dirs", kind: list, rule: covered, profile: true, entry: cacheEntry,
 		doc: "directories that are package caches"},
 	{path: "isolation.devices", kind: list, rule: covered, profile: true, entry: deviceEntry,
 		doc: `devices below /dev beyond the minimal set, by name, for example "kvm" or "nvidia0"; "gpu" and "nvidia" stand for all of theirs that are there`},

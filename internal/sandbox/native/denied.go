@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/fspath"
@@ -69,6 +70,16 @@ func (b *builder) deny(m bawn.Mount) error {
 		}
 	}
 	b.denied = append(b.denied, denied{m, p})
+	return nil
+}
+
+// hideNamed hides one place. Of a name with brackets or braces that is not there
+// somebody has expected that it matches others.
+func (b *builder) hideNamed(m bawn.Mount, there bool) error {
+	if !there && strings.ContainsAny(path.Base(m.Path), "[{") {
+		return denyError(m, `write one entry for each name, or use "*" and "?"`, "it does not exist, and brackets and braces match nothing but themselves")
+	}
+	b.hide(&b.mounts, m.Path, m.Why)
 	return nil
 }
 

@@ -65,7 +65,7 @@ func TestDeniedPlaces(t *testing.T) {
 		}
 	}
 	for pattern, want := range map[string]string{
-		"/**/x": "looked through", "/proc/*/environ": "looked through", "/home/ada/p/**/*.pub": "leads to", "/home/*/p": "is given as",
+		"/**/x": "looked through", "/proc/*/environ": "looked through", "/home/ada/p/**/*.pub": "leads to", "/home/*/p": "is given as", "/home/ada/p/.env.{a,b}": "match nothing", "/home/ada/p/[ab]": "match nothing",
 	} {
 		if _, err := denying(m, nil, pattern); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", pattern, err, want)

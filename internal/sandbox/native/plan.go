@@ -495,8 +495,7 @@ func (b *builder) mount(m bawn.Mount) error {
 		return err
 	}
 	if m.Access == bawn.Hidden {
-		b.hide(&b.mounts, m.Path, m.Why)
-		return nil
+		return b.hideNamed(m, ok)
 	}
 	if !ok {
 		return fmt.Errorf("%s: %q does not exist; create it first", m.Why, m.Path)
