@@ -47,7 +47,7 @@ type Request struct {
 	Relay bool
 	// GuestWrote reports whether an earlier session could write in a directory of
 	// the host, links resolved; nil where nobody knows.
-	GuestWrote func(dir string) bool
+	GuestWrote func(dir string) bool `json:"-"`
 	// Git are the repositories of whose git directories the guest gets a private
 	// one. A provider that can't mount refuses to write below Path instead.
 	Git []GitDir

@@ -39,7 +39,7 @@ type Plan struct {
 	// Remote is of a guest of an engine on another machine.
 	Remote *Remote `json:"remote,omitempty"`
 
-	sentry bool // the engine's runtime is gVisor's
+	sentry bool           // the engine's runtime is gVisor's
 	pins   []native.Mount // what the engine mounts for extra arguments, as it was looked at
 	layout *layout
 	env    []string
