@@ -234,7 +234,7 @@ func (f *runFlags) request(e *Env, session bawn.Session, args []string, dir, cac
 	cfg := f.config
 	req := sandbox.Request{
 		Session: session, Argv: args, Dir: dir, Environ: e.guestEnviron(), Home: e.Getenv("HOME"), Open: cfg.Open, Protected: cfg.Protected,
-		Hidden: ownDirs(e), CacheDir: cache, Guarded: cfg.Guarded(), Owned: cfg.Owned(),
+		Hidden: ownDirs(e), CacheDir: cache, Guarded: cfg.Guarded(), Owned: cfg.Owned(), GuestWrote: guestWrote(e),
 	}
 	if f.pinGit {
 		req.SetEnv = policy.GitPins()
@@ -249,7 +249,13 @@ func (f *runFlags) directory(e *Env) (string, error) {
 	case e.child != nil:
 		return e.child.directory(absolute(e, f.cwd))
 	case f.cwd == "":
+		if err := unplanted(e, "working directory", namedDir(e)); err != nil {
+			return "", err
+		}
 		return realDir(e, e.Dir)
+	}
+	if err := unplanted(e, "--cwd", absolute(e, f.cwd)); err != nil {
+		return "", err
 	}
 	real, err := filepath.EvalSymlinks(absolute(e, f.cwd))
 	if err != nil {
@@ -329,7 +335,8 @@ func privateCaches(e *Env, iso bawn.Isolation) (string, error) {
 		return base, nil
 	}
 	for _, dir := range iso.CacheDirs {
-		if _, err := os.Stat(dir); err != nil {
+		dir, err := filepath.EvalSymlinks(dir) // as the plan finds it
+		if err != nil {
 			continue
 		}
 		if _, err := sealed.Make(native.PrivateCache(base, dir)); err != nil {
@@ -348,6 +355,10 @@ func planError(err error) error {
 	var ws *native.WorkspaceError
 	if errors.As(err, &ws) {
 		return &Error{Code: ExitUsage, Err: err, Hint: "change to a project's directory, or name one with --cwd"}
+	}
+	var mendable interface{ Remedy() string }
+	if errors.As(err, &mendable) {
+		return &Error{Code: ExitUsage, Err: err, Hint: mendable.Remedy()}
 	}
 	return &Error{Code: ExitUsage, Err: err}
 }
@@ -398,6 +409,9 @@ func (f *runFlags) execute(e *Env, s *runner.Session) error {
 		return &Error{Code: ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
 	}
 	defer log.Close()
+	if err := markWritten(e, s); err != nil {
+		return err
+	}
 	decider, err := launch(e, s)
 	if err != nil {
 		return err

@@ -78,7 +78,12 @@ func (c *Config) mounts(move func(string) string) []bawn.Mount {
 		if c.Mode == bawn.ModePlan && !r.at.ofAgent() { // look, do not touch
 			r.access = min(r.access, bawn.ReadOnly)
 		}
-		out = append(out, bawn.Mount{Path: move(path), Access: r.access, Why: c.why(path, r)})
+		out = append(out, bawn.Mount{Path: path, Access: r.access, Why: c.why(path, r)})
+	}
+	slices.SortFunc(out, func(a, b bawn.Mount) int { return cmp.Compare(a.Path, b.Path) })
+	out = append(out, c.patterns(out)...)
+	for i := range out {
+		out[i].Path = move(out[i].Path)
 	}
 	slices.SortFunc(out, func(a, b bawn.Mount) int { return cmp.Compare(a.Path, b.Path) })
 	return out

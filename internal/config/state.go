@@ -131,7 +131,7 @@ func accessOf(k *key, text string) (bawn.Access, bool) {
 	case "isolation.open":
 		return bawn.ReadOnly, strings.HasPrefix(text, "/")
 	case "isolation.deny":
-		return bawn.Hidden, true
+		return bawn.Hidden, !fspath.IsPattern(text)
 	}
 	return bawn.Hidden, false
 }

@@ -45,6 +45,9 @@ type Request struct {
 	// for network "allowlist" is refused otherwise: its guest would wait for
 	// answers that never come.
 	Relay bool
+	// GuestWrote reports whether an earlier session could write in a directory of
+	// the host, links resolved; nil where nobody knows.
+	GuestWrote func(dir string) bool `json:"-"`
 	// Git are the repositories of whose git directories the guest gets a private
 	// one. A provider that can't mount refuses to write below Path instead.
 	Git []GitDir

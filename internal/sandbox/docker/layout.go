@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 )
 
@@ -73,6 +74,24 @@ func (l *layout) inGuest(p string) string {
 		return l.guest + strings.TrimPrefix(p, l.host)
 	}
 	return p
+}
+
+// denied are patterns by the guest's paths. One that begins above the workspace
+// counts in both.
+func (l *layout) denied(list []string) []string {
+	var out []string
+	for _, text := range list {
+		p, err := fspath.ParsePattern(text)
+		if err != nil || fspath.Below(p.Base(), l.host) {
+			out = append(out, l.inGuest(text))
+			continue
+		}
+		out = append(out, text)
+		for _, rest := range p.Rest(l.host) {
+			out = append(out, path.Join(l.guest, rest))
+		}
+	}
+	return out
 }
 
 func (l *layout) allInGuest(list []string) []string {

@@ -29,7 +29,7 @@ func (c *call) rule(op operation, abs string, isDir bool) verdict {
 	r, rule := c.s.names.rule(op, abs, isDir)
 	v := verdict{ruling: r, rule: rule}
 	rel, ok := c.s.names.relative(abs)
-	if r != rulingAllow || !ok || c.s.names.inCache(abs) {
+	if r != rulingAllow || !ok || c.s.names.open || c.s.names.inCache(abs) {
 		return v
 	}
 	at, parts := len(abs)-len(rel), strings.Split(rel, "/")

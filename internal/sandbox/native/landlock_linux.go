@@ -55,6 +55,7 @@ func (p *LandlockProvider) Capabilities() []bawn.Capability {
 		all[3].Why += "; this kernel's Landlock does not confine signals"
 	}
 	all = append(all, bawn.Capability{Attribute: sandbox.NetAllow, Why: "without a network namespace nothing leads the guest's connections to the relay", Remedy: "use provider \"native\", or --net none"})
+	all = append(all, bawn.Capability{Attribute: sandbox.FSPatterns, Why: "Landlock can't close a file inside a place that is open", Remedy: "use provider \"native\""})
 	for _, c := range p.native.promised() {
 		switch c.Attribute {
 		case sandbox.FSProtect, sandbox.Kernel, sandbox.NetFull, sandbox.LimitMemory, sandbox.LimitCPU,

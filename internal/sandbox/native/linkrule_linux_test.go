@@ -15,7 +15,7 @@ import (
 // link must not lead the human's programs to.
 type yard struct {
 	home, ws string
-	landlock         bool // sessions have no mounts
+	landlock bool // sessions have no mounts
 }
 
 const canaryText = "the human's own\n"

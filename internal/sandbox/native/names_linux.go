@@ -265,6 +265,9 @@ func (c *call) checkRename(from, to place, isDir, exchange bool) ([]move, error)
 	if isDir && c.s.names.only != nil && c.s.names.innermost(from.abs) != c.s.names.innermost(to.abs) {
 		return nil, unix.EXDEV // mounts would say so
 	}
+	if isDir && (c.s.names.brings(from.abs, to.abs) || exchange && c.s.names.brings(to.abs, from.abs)) {
+		return nil, c.denied(opRenameTo, to.abs, RuleHidden)
+	}
 	for i := range moves {
 		m := &moves[i]
 		m.verdict = c.ruleAt(m.op, m.place, m.isDir)

@@ -175,9 +175,12 @@ func cacheMounts(mounts []Mount) []string {
 }
 
 // caches mounts the cache directories as the isolation says.
-func (b *builder) caches() {
+func (b *builder) caches() error {
 	for _, dir := range b.iso.CacheDirs {
-		f, ok := b.facts.Lookup(dir)
+		f, ok, err := b.resolve("cache directory", dir)
+		if err != nil {
+			return err
+		}
 		if !ok || !f.Dir {
 			if path.Base(dir) == ".cache" {
 				b.noCache = true
@@ -186,9 +189,6 @@ func (b *builder) caches() {
 		}
 		switch b.iso.Caches {
 		case bawn.CacheShared:
-			if f.Real != path.Clean(dir) && b.guestWrites(dir) { // a guest has led it elsewhere
-				continue
-			}
 			b.mounts = append(b.mounts, Mount{Kind: KindBind, Source: f.Real, Target: f.Real, Why: whySharedCache, ID: f.ID})
 		case bawn.CachePrivate:
 			if seal, ok := b.facts.Lookup(PrivateCache(b.req.CacheDir, f.Real)); ok {
@@ -196,11 +196,7 @@ func (b *builder) caches() {
 			}
 		}
 	}
-}
-
-// guestWrites reports whether what is at a path may be a guest's doing.
-func (b *builder) guestWrites(p string) bool {
-	return slices.ContainsFunc(b.iso.Mounts, func(m bawn.Mount) bool { return m.Access == bawn.ReadWrite && below(p, path.Clean(m.Path)) })
+	return nil
 }
 
 // OneName writes a path as one name, which no other path has.

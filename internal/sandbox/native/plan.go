@@ -18,32 +18,34 @@ import (
 // spelled as those of the configuration, is printed by --plan and compared in
 // golden tests.
 type Plan struct {
-	Rung       string            `json:"rung"` // "namespaces" or "landlock"
-	Namespaces []string          `json:"namespaces"`
-	UID        Mapping           `json:"uid"`
-	GID        Mapping           `json:"gid"`
-	Mounts     []Mount           `json:"mounts"`
-	Loopback   bool              `json:"loopback"` // bring lo up in the new network namespace
-	Network    *Network          `json:"network,omitempty"`
-	NoNetwork  bool              `json:"no_ip_sockets,omitempty"`
-	Sockets    []string          `json:"host_sockets,omitempty"`        // targets of mounts that the guest may connect to
-	Tmp        string            `json:"temporary_directory,omitempty"` // on rung "landlock"
-	Landlock   Landlock          `json:"landlock"`
-	Seccomp    string            `json:"seccomp"`
-	Supervised bool              `json:"supervised"`
-	Protected  []string          `json:"protected_below,omitempty"` // writable places of the host
-	ExtraNames []string          `json:"protected_names,omitempty"`
-	Absent     []string          `json:"hidden_and_absent,omitempty"` // must not come into being
-	Targets    []string          `json:"protected_targets,omitempty"` // where protected names lead that are links, and links to what is hidden or read-only
-	Guarded    []string          `json:"guarded,omitempty"`           // what the agent obeys, absolute, there or not
-	Owned      []string          `json:"owned,omitempty"`             // written though their names are protected, absolute
-	Limits     bawn.Resources    `json:"limits"`
-	Env        []string          `json:"-"`
-	EnvNames   []string          `json:"environment"`
-	Argv       []string          `json:"argv"`
-	Dir        string            `json:"directory"`
-	InPart     []bawn.Capability `json:"enforced_in_part,omitempty"`
-	Session    string            `json:"-"`
+	Rung        string            `json:"rung"` // "namespaces" or "landlock"
+	Namespaces  []string          `json:"namespaces"`
+	UID         Mapping           `json:"uid"`
+	GID         Mapping           `json:"gid"`
+	Mounts      []Mount           `json:"mounts"`
+	Loopback    bool              `json:"loopback"` // bring lo up in the new network namespace
+	Network     *Network          `json:"network,omitempty"`
+	NoNetwork   bool              `json:"no_ip_sockets,omitempty"`
+	Sockets     []string          `json:"host_sockets,omitempty"`        // targets of mounts that the guest may connect to
+	Tmp         string            `json:"temporary_directory,omitempty"` // on rung "landlock"
+	Landlock    Landlock          `json:"landlock"`
+	Seccomp     string            `json:"seccomp"`
+	Supervised  bool              `json:"supervised"`
+	Protected   []string          `json:"protected_below,omitempty"` // writable places of the host
+	ExtraNames  []string          `json:"protected_names,omitempty"`
+	Absent      []string          `json:"hidden_and_absent,omitempty"` // must not come into being
+	Targets     []string          `json:"protected_targets,omitempty"` // where protected names lead that are links, and links to what is hidden or read-only
+	Guarded     []string          `json:"guarded,omitempty"`           // what the agent obeys, absolute, there or not
+	Owned       []string          `json:"owned,omitempty"`             // written though their names are protected, absolute
+	Unprotected bool              `json:"unprotected,omitempty"`       // no name is protected for what it is
+	Denied      []string          `json:"denied_patterns,omitempty"`   // of names that must not come into being, absolute
+	Limits      bawn.Resources    `json:"limits"`
+	Env         []string          `json:"-"`
+	EnvNames    []string          `json:"environment"`
+	Argv        []string          `json:"argv"`
+	Dir         string            `json:"directory"`
+	InPart      []bawn.Capability `json:"enforced_in_part,omitempty"`
+	Session     string            `json:"-"`
 
 	kept   []string // hidden places, there or not, as they were named and where they lie
 	home   string   // of the human, links resolved, or ""
@@ -193,6 +195,7 @@ type Facts struct {
 	Follow               func(path string) (links []string, end string) // on the way, and where it leads, there or not
 	Links                func(dir string) []string                      // names of the symbolic links in dir
 	ReadFile             func(path string) (string, error)              // small files of a git directory
+	List                 func(dir string) ([]Listed, error)             // all that a directory holds
 }
 
 // Layout turns a request into a plan without touching anything: what the guest
@@ -239,7 +242,7 @@ func Layout(req sandbox.Request, facts Facts) (*Plan, error) {
 	}
 	p.Protected = b.writable
 	p.Absent, p.Targets, p.Guarded = b.unborn(), b.targets, b.kept
-	p.Owned = b.owned()
+	p.Owned, p.Denied, p.Unprotected = b.owned(), b.deniedPatterns(), !iso.Protect
 	p.kept = b.keep(p.Mounts)
 	if home, ok := b.facts.Lookup(b.home()); ok {
 		p.home, p.homeID = home.Real, home.ID
@@ -288,6 +291,8 @@ type builder struct {
 	kept     []string // that the request guards, by their real names
 	hidden   []string // places to hide as they were named, there or not
 	private  []string // places of private git directories, by their real paths
+	denied   []denied // patterns of names that are hidden
+	guests   []string // places in which a guest makes names, once asked for
 }
 
 // forbidden workspaces: a guest that could write there would own the machine
@@ -475,21 +480,31 @@ func (b *builder) asked() error {
 	for _, d := range b.req.Hidden {
 		b.hide(&b.mounts, d, "bawn's own")
 	}
-	b.caches()
+	if err := b.caches(); err != nil {
+		return err
+	}
 	for _, m := range b.iso.Mounts {
 		if err := b.mount(m); err != nil {
 			return err
 		}
 	}
-	return b.git()
+	if err := b.git(); err != nil {
+		return err
+	}
+	return b.denyAll()
 }
 
 // mount adds one place that was asked for by name.
 func (b *builder) mount(m bawn.Mount) error {
-	f, ok := b.facts.Lookup(m.Path)
+	if isPattern(m) {
+		return b.deny(m)
+	}
+	f, ok, err := b.resolve(m.Why, m.Path)
+	if err != nil {
+		return err
+	}
 	if m.Access == bawn.Hidden {
-		b.hide(&b.mounts, m.Path, m.Why)
-		return nil
+		return b.hideNamed(m, ok)
 	}
 	if !ok {
 		return fmt.Errorf("%s: %q does not exist; create it first", m.Why, m.Path)

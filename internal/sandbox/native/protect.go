@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/bawn-dev/bawn/internal/fspath"
 )
 
 // operation is what a supervised call wants to do with a name.
@@ -69,6 +71,8 @@ type protector struct {
 	targets []string
 	guarded []string // what the agent obeys, absolute, be it there or not
 	owned   []string // files, absolute, whose names are not protected
+	denied  []fspath.Pattern
+	open    bool     // no name is protected: isolation.protect is false
 	caches  []string // absolute, mounts of their own: no host's program works in there, and nothing is moved out
 	only    []string // where nothing else confines writes: the places they may go
 	names   map[string]bool
@@ -118,7 +122,7 @@ func (p *protector) rule(op operation, abs string, isDir bool) (ruling, string) 
 	if p.only != nil && !p.writable(abs) {
 		return rulingDeny, RuleReadOnly
 	}
-	if touches(p.absent, op, path.Clean(abs)) {
+	if touches(p.absent, op, path.Clean(abs)) || p.denies(abs) {
 		return rulingDeny, "isolation:hidden"
 	}
 	if touches(p.targets, op, path.Clean(abs)) {
@@ -139,7 +143,7 @@ const RuleGuarded = "protected:agent"
 // byName is rule as far as it goes by how the path is spelled.
 func (p *protector) byName(op operation, abs string) (ruling, string) {
 	rel, ok := p.relative(abs)
-	if !ok || p.inCache(abs) {
+	if p.open || !ok || p.inCache(abs) {
 		return rulingAllow, ""
 	}
 	parts := p.parts(rel)

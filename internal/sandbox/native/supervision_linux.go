@@ -31,7 +31,7 @@ type Supervision struct {
 //     does what it allows as that user, and without a capability.
 //   - Mounts: where something is mounted, by guest's paths, and with KindTmpfs
 //     and KindDev what is the guest's own, so that it may connect to sockets there.
-//   - Protected, ExtraNames, Absent, Targets, Guarded, Owned: what is ruled on, by guest's paths.
+//   - Protected, ExtraNames, Absent, Targets, Guarded, Owned, Denied, Unprotected: what is ruled on, by guest's paths.
 //   - Sockets: targets of mounts marked WhyFile to which the guest may connect.
 //   - Loopback: it has a network namespace, so that abstract names are its own.
 //   - Limits.FileSizeMB.
@@ -55,7 +55,7 @@ func Supervise(root, listener *os.File, plan *Plan, onDenial func(sandbox.Denial
 	at := int(root.Fd())
 	names := newProtector(plan.Protected, plan.ExtraNames)
 	names.absent, names.targets, names.guarded = plan.Absent, plan.Targets, plan.Guarded
-	names.owned = plan.Owned
+	names.owned, names.denied, names.open = plan.Owned, patterns(plan.Denied), plan.Unprotected
 	if plan.Rung == RungLandlock {
 		names.only = plan.Landlock.Writable
 	} else { // there, what is made in a cache could be moved out of it

@@ -365,6 +365,8 @@ func (c *call) denied(op operation, abs, rule string) error {
 	switch {
 	case rule == RuleGit:
 		d.Reason, d.Remedy = "git on the host would obey this git directory", gitRemedy
+	case rule == RuleHidden:
+		d.Reason = "the session is denied this name, so that nothing of the host's is read under it"
 	case rule == RuleBare:
 		d.Reason, d.Remedy = "git on the host would take this for a git directory, and obey it", bareRemedy
 	}

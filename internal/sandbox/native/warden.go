@@ -23,6 +23,7 @@ type Warden struct {
 func NewWarden(plan *Plan) *Warden {
 	names := newProtector(plan.Protected, plan.ExtraNames)
 	names.absent, names.targets, names.guarded, names.owned = plan.Absent, plan.Targets, plan.Guarded, plan.Owned
+	names.denied, names.open = patterns(plan.Denied), plan.Unprotected
 	return &Warden{names, map[string]gitHolds{}}
 }
 
@@ -34,7 +35,7 @@ func (w *Warden) Refuses(c Change, abs string, isDir bool) string {
 			return rule
 		}
 	}
-	if w.inGit(abs) {
+	if !w.names.open && w.inGit(abs) {
 		return RuleBare
 	}
 	return ""

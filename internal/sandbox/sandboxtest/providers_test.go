@@ -48,6 +48,7 @@ func (c contender) conforms(t *testing.T) {
 		{"attacks", c.attacked}, {"posture", c.posture}, {"resources", c.resources}, {"timeout", c.timeout},
 		{"leaves nothing", c.leavesNothing}, {"litter", c.litter}, {"honest", c.honest}, {"crashes", c.crashes}, {"services of the host", c.hostPort},
 		{"secrets", c.secrets}, {"egress", c.egress}, {"zones", c.zones},
+		{"planted", c.planted}, {"patterns", c.patterns},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			if part.name != "attacks" {
@@ -103,7 +104,7 @@ var attributeOf = map[string]string{
 // session does.
 var asksFor = map[string][]string{
 	sandbox.LimitMemory: {"--memory", "64"}, sandbox.LimitPIDs: {"--pids", "64"}, sandbox.LimitCPU: {"--cpus", "1"}, sandbox.LimitTime: {"--timeout", "1m"},
-	sandbox.DevicesByName: {"--device", "fuse"}, sandbox.NetFull: {"--net", "full"}, sandbox.NetAllow: {"--net", "allowlist"},
+	sandbox.FSPatterns: {"--deny", "*.pem"}, sandbox.DevicesByName: {"--device", "fuse"}, sandbox.NetFull: {"--net", "full"}, sandbox.NetAllow: {"--net", "allowlist"},
 }
 
 // honest holds a provider to what it says of itself: a check that is excused

@@ -10,6 +10,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/symlink"
 )
 
 // A Place is what the guest may do below one path. The longest path counts.
@@ -46,6 +47,9 @@ func (m *maker) places() ([]Place, error) {
 	}
 	m.add(bawn.Hidden, "credentials", credentials...)
 	m.caches()
+	if err := m.planted(); err != nil {
+		return nil, err
+	}
 	for _, mt := range m.req.Session.Isolation.Mounts {
 		access := mt.Access
 		if access == bawn.Private { // there are no mounts: what is to be empty is closed
@@ -59,6 +63,33 @@ func (m *maker) places() ([]Place, error) {
 	m.add(bawn.ReadWrite, "temporary files of the session's own", m.tmp)
 	m.add(bawn.Hidden, "bawn's own", m.req.Hidden...)
 	return m.list, m.err
+}
+
+// planted refuses places that are named by a link which a guest may have made.
+func (m *maker) planted() error {
+	if m.facts.Follow == nil {
+		return nil
+	}
+	iso := m.req.Session.Isolation
+	guests := []string{m.facts.Real(iso.Workspace)}
+	named := slices.Clone(iso.Mounts)
+	if iso.Caches == bawn.CacheShared {
+		for _, dir := range iso.CacheDirs {
+			named = append(named, bawn.Mount{Path: dir, Access: bawn.ReadWrite, Why: "cache directory"})
+		}
+	}
+	for _, mt := range named {
+		if mt.Access == bawn.ReadWrite {
+			guests = append(guests, m.facts.Real(mt.Path))
+		}
+	}
+	for _, mt := range named {
+		links, end := m.facts.Follow(mt.Path)
+		if err := symlink.Planted(mt.Why, mt.Path, links, end, guests, m.req.GuestWrote); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // caches lets shared caches be written. Copies of the session's own can't be put

@@ -16,7 +16,9 @@ import (
 
 // Facts are what a plan needs to know of the machine.
 type Facts struct {
-	Real         func(path string) string // where links lead; as much of it as exists
+	Real func(path string) string // where links lead; as much of it as exists
+	// Follow says which links are on the way and where it ends; nil where none is.
+	Follow       func(path string) (links []string, end string)
 	Capabilities []bawn.Capability
 }
 
