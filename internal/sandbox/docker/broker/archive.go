@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -48,11 +49,15 @@ func (b *Broker) archive(w http.ResponseWriter, r *http.Request, c *call) error 
 	stop := context.AfterFunc(r.Context(), func() { time.AfterFunc(createTime, cancel) })
 	defer stop()
 	resp, err := b.engine.stream(ctx, m)
-	defer func() { done(err == nil || notMade(err)) }()
+	finish := sync.OnceFunc(func() { done(err == nil || notMade(err)) })
+	defer finish()
 	if err != nil {
 		return b.forgetIfGone(child, err)
 	}
 	defer resp.Body.Close()
+	if r.Method != http.MethodGet { // the engine has done it, and the guest may go on once it knows
+		finish()
+	}
 	given := context.AfterFunc(r.Context(), cancel)
 	defer given()
 	passOn(w, resp)
