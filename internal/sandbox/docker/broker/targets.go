@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -43,7 +44,7 @@ func (w *wanted) addImage(image *imageFacts) error {
 
 // ofImage says that the image is what is refused.
 func ofImage(err error) error {
-	if r, ok := err.(*Refusal); ok { //nolint:errorlint // made a line above
+	if r := (*Refusal)(nil); errors.As(err, &r) {
 		r.Reason, r.Remedy = "the image says so: "+r.Reason, "use another image"
 	}
 	return err
@@ -68,9 +69,15 @@ func checkNested(targets []string) error {
 func (e *engine) look(ctx context.Context, id string, targets []string, dir string) error {
 	l := looker{engine: e, id: id, known: map[string]bool{}}
 	for _, p := range slices.Concat(enginePlaces, targets) {
+		if p == initProgram {
+			continue
+		}
 		if err := l.walk(ctx, p, true); err != nil {
 			return err
 		}
+	}
+	if err := l.walkInit(ctx, targets); err != nil {
+		return err
 	}
 	if dir == "" {
 		return nil
@@ -110,6 +117,22 @@ func (l *looker) walk(ctx context.Context, p string, file bool) error {
 	return nil
 }
 
+// walkInit follows the place of the engine's own init. In most images /sbin is a
+// link into /usr, which is a place as good as any if nothing is mounted there.
+func (l *looker) walkInit(ctx context.Context, targets []string) error {
+	dir := path.Dir(initProgram)
+	s, err := l.engine.stat(ctx, l.id, dir)
+	if err != nil {
+		return err
+	}
+	to := s.resolved(dir)
+	mounted := slices.ContainsFunc(targets, func(t string) bool { return within(to, t) })
+	if to == dir || !oneOf(to, "/usr/sbin", "/usr/bin") || mounted {
+		return l.walk(ctx, initProgram, true)
+	}
+	return l.walk(ctx, path.Join(to, path.Base(initProgram)), true)
+}
+
 // fileStat is what the engine says of a file of a container, links not followed.
 type fileStat struct {
 	there bool
@@ -122,12 +145,20 @@ func (s fileStat) check(p string, file bool) error {
 	switch {
 	case !s.there:
 		return nil
-	case s.mode&fs.ModeSymlink != 0 || s.to != "" && path.Clean(s.to) != p:
+	case s.mode&fs.ModeSymlink != 0 || s.resolved(p) != p:
 		return refuse(RuleMount, "name the place that it leads to", "%.200q is a link in the container", p)
 	case s.mode.IsDir() || file:
 		return nil
 	}
 	return refuse(RuleMount, "choose another place", "%.200q is not a directory in the container", p)
+}
+
+// resolved is where p leads: Docker says so of links, all of them followed.
+func (s fileStat) resolved(p string) string {
+	if s.to == "" {
+		return p
+	}
+	return path.Clean(s.to)
 }
 
 const statHeader = "X-Docker-Container-Path-Stat"

@@ -205,6 +205,27 @@ func merge(into, from dict) dict {
 	return into
 }
 
+// Images whose /sbin is a link into /usr, as most are, run, with the engine's init
+// as well; a volume in that place does not.
+func TestMergedUsr(t *testing.T) {
+	r := newRig(t, nil)
+	merged := r.image("bawn-test/merged", map[string]string{"usr": "", "usr/sbin": "", "sbin": "usr/sbin"})
+	run := func(host dict) string {
+		return r.outcome(r.call, "merged", dict{"Image": merged, "Cmd": []string{"sh", "-c", "readlink /sbin; ls -d /sbin/docker-init"}, "HostConfig": host}, nil)
+	}
+	if out := run(dict{"Init": true}); !strings.Contains(out, "usr/sbin\n/sbin/docker-init") {
+		t.Errorf("with init: %q", out)
+	}
+	if out := run(dict{}); !strings.Contains(out, "usr/sbin") {
+		t.Errorf("without: %q", out)
+	}
+	for _, target := range []string{"/usr/sbin", "/usr"} {
+		if out := run(dict{"Init": true, "Binds": []string{"v:" + target}}); !strings.Contains(out, RuleMount) {
+			t.Errorf("a volume at %s: %q", target, out)
+		}
+	}
+}
+
 // Places of the kernel, of the engine and around them are nobody's target, in
 // none of the forms that a mount has.
 func TestKeptTargets(t *testing.T) {
