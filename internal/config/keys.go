@@ -169,6 +169,8 @@ var keys = []*key{
 		doc: "a directory outside of the workspace with ca.pem, cert.pem and key.pem, for an engine that is reached over TCP"},
 	{path: "isolation.docker_options.remote_max_mb", kind: whole, rule: never, min: 1, max: 1 << 30,
 		doc: "how large a workspace may be that is copied to an engine on another machine, and back, MiB"},
+	{path: "isolation.docker_options.accept_escapes", kind: boolean, rule: never, opens: true,
+		doc: "serve a session's Docker API also where a trial shows that containers get out of the engine, or can't be made"},
 
 	{path: "isolation.resources.cpu_shares", kind: whole, rule: lower, profile: true, min: 2, max: 262144, unset: 1024,
 		doc: "relative weight of the CPU time; the machine's default is 1024"},
