@@ -342,8 +342,7 @@ func TestRedraw(t *testing.T) {
 	r := newRig(t, "sh", "-c", `printf '\033[?1049hfirst'; trap 'printf "drawn %s;" "$(stty size)"' WINCH; echo ready; while :; do sleep 0.02; done`)
 	a := r.dial(false)
 	a.sees("ready")
-	a.Resize(Size{24, 80}) // no change, and yet
-	a.sees("drawn 23 80;")
+	a.Resize(Size{24, 80}) // no change, and yet; a busy machine's guest may see the second of two changes only
 	a.sees("drawn 24 80;")
 	b := r.dial(false)
 	b.sees("\x1b[?1049hfirst")

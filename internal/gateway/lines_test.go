@@ -116,9 +116,9 @@ func TestWritesEnd(t *testing.T) {
 	defer r.Close()
 	defer w.Close()
 	l := newLines(io.NopCloser(strings.NewReader("")), w, 1000)
-	l.bound, l.patience = w.SetWriteDeadline, 500*time.Millisecond
+	l.bound, l.patience = w.SetWriteDeadline, 100*time.Millisecond
 	soon := func() context.Context {
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		t.Cleanup(cancel)
 		return ctx
 	}

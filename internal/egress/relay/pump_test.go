@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // The client ends first and still gets the whole answer; so it does where the
@@ -107,7 +108,7 @@ func TestClose(t *testing.T) {
 		t.Fatalf("control: all %d bytes fit into the buffers", n)
 	}
 	silent := r.connect()
-	eventually(t, "three connections", func() bool { return r.dials.Load() == 3 })
+	testenv.Until(t, "three connections", func() bool { return r.dials.Load() == 3 })
 	began := time.Now()
 	r.Close()
 	if took := time.Since(began); took > 2*time.Second {

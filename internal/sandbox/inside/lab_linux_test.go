@@ -246,15 +246,3 @@ func (l *lab) supervise(t testing.TB, p *native.Plan, onDenial func(sandbox.Deni
 		}
 	})
 }
-
-// eventually waits for something that another process does.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for range 400 {
-		if is() {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Errorf("not within 4 s: %s", what)
-}

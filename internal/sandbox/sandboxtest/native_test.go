@@ -6,9 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
@@ -33,9 +31,7 @@ func TestMain(m *testing.M) {
 		os.Exit(inside.Main(os.Args[2:], os.Stdin))
 	}
 	flag.Parse()
-	// What is caught here has its default in what is started: whoever started
-	// the tests may ignore it (nohup).
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	testenv.DefaultSignals()
 	code := withPrograms(m)
 	if err := engine.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
