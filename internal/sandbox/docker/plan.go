@@ -232,7 +232,7 @@ func (l *layout) inside(n *native.Plan, f Facts) (*native.Plan, error) {
 		in.Seccomp = "guest"
 	}
 	in.Protected, in.Absent, in.Targets = l.allInGuest(n.Protected), l.allInGuest(n.Absent), l.allInGuest(n.Targets)
-	in.Guarded, in.Owned = l.allInGuest(n.Guarded), l.allInGuest(n.Owned)
+	in.Guarded, in.Owned, in.InHome = l.allInGuest(n.Guarded), l.allInGuest(n.Owned), l.allInGuest(n.InHome)
 	in.Landlock.Writable = writable(mounts)
 	return &in, nil
 }

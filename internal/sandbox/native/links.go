@@ -23,15 +23,10 @@ func (b *builder) there(dir string, names []string) []Entry {
 // writable place: the supervisor covers everything else, and this covers it a
 // second time. What names lead elsewhere it notes for both.
 func (b *builder) present(byTarget map[string]Mount) []Mount {
-	candidates := slices.Concat([]string{".git"}, protectedNames, b.req.Protected)
-	for dir, entries := range protectedBelow {
-		candidates = append(candidates, dir)
-		for _, e := range entries {
-			candidates = append(candidates, dir+"/"+e)
-		}
-	}
+	candidates := b.candidates()
 	var list []Mount
 	owned := b.owned()
+	b.places = b.homePlaces()
 	for _, root := range b.writable {
 		base := protectedBase(root)
 		for _, e := range b.facts.Present(base, candidates) {
@@ -54,7 +49,7 @@ func (b *builder) present(byTarget map[string]Mount) []Mount {
 			}
 		}
 	}
-	for _, target := range b.targets {
+	for _, target := range slices.Concat(b.targets, b.places) {
 		if f, ok := b.facts.Lookup(target); ok && f.Real == target {
 			list = append(list, protecting(f))
 		}
@@ -70,13 +65,13 @@ func (b *builder) protect(dir string, e Entry) []Mount {
 	case e.Real != p && e.Name == ".git": // what it leads to is written, but not led elsewhere
 		links, _ := b.facts.Follow(p)
 		b.note(links...)
-	case e.Real != p && protectedBelow[e.Name] != nil:
-		for _, entry := range protectedBelow[e.Name] {
+	case e.Real != p && b.within[e.Name] != nil:
+		for _, entry := range b.within[e.Name] {
 			b.follow(path.Join(p, entry))
 		}
 	case e.Real != p:
 		b.follow(p)
-	case e.Name == ".git" && e.Dir || protectedBelow[e.Name] != nil:
+	case e.Name == ".git" && e.Dir || b.within[e.Name] != nil && (e.Dir || !b.pointers[e.Name]):
 	default:
 		return []Mount{protecting(e.File)}
 	}

@@ -33,6 +33,8 @@ type Plan struct {
 	Supervised bool              `json:"supervised"`
 	Protected  []string          `json:"protected_below,omitempty"` // writable places of the host
 	ExtraNames []string          `json:"protected_names,omitempty"`
+	OpenNames  []string          `json:"unprotected_names,omitempty"`
+	InHome     []string          `json:"protected_places,omitempty"`  // below the home directory, that the host executes or obeys
 	Absent     []string          `json:"hidden_and_absent,omitempty"` // must not come into being
 	Targets    []string          `json:"protected_targets,omitempty"` // where protected names lead that are links, and links to what is hidden or read-only
 	Guarded    []string          `json:"guarded,omitempty"`           // what the agent obeys, absolute, there or not
@@ -206,7 +208,7 @@ func Layout(req sandbox.Request, facts Facts) (*Plan, error) {
 		Rung:       RungNamespaces,
 		Namespaces: []string{"user", "mount", "pid", "ipc", "uts", "cgroup"},
 		UID:        Mapping{facts.UID, facts.UID}, GID: Mapping{facts.GID, facts.GID},
-		Limits: iso.Resources, Argv: req.Argv, Session: req.Session.ID + req.Zone, ExtraNames: req.Protected,
+		Limits: iso.Resources, Argv: req.Argv, Session: req.Session.ID + req.Zone, ExtraNames: req.Protected, OpenNames: iso.Unprotected,
 	}
 	if facts.UID == 0 {
 		p.UID.Inside, p.GID.Inside = facts.NobodyUID, facts.NobodyGID
@@ -236,7 +238,7 @@ func Layout(req sandbox.Request, facts Facts) (*Plan, error) {
 	}
 	p.Protected = b.writable
 	p.Absent, p.Targets, p.Guarded = b.unborn(), b.targets, b.kept
-	p.Owned = b.owned()
+	p.Owned, p.InHome = b.owned(), b.places
 	p.kept = b.keep(p.Mounts)
 	p.Supervised = true
 	p.Seccomp = "guest, supervised"
@@ -279,8 +281,11 @@ type builder struct {
 	noCache  bool   // ~/.cache does not exist
 	absent   []string
 	targets  []string
-	kept     []string // that the request guards, by their real names
-	hidden   []string // places to hide as they were named, there or not
+	kept     []string            // that the request guards, by their real names
+	places   []string            // below the home directory, that the host executes or obeys
+	within   map[string][]string // directories in which only some names are protected
+	pointers map[string]bool     // those that are names themselves
+	hidden   []string            // places to hide as they were named, there or not
 }
 
 // forbidden workspaces: a guest that could write there would own the machine

@@ -340,7 +340,7 @@ func (c *call) denied(op operation, abs, rule string) error {
 	c.s.onDenial(sandbox.Denial{
 		Kind: bawn.Filesystem, Operation: kind, Resource: abs, Rule: rule,
 		Reason: "a program on the host would execute or obey this file later",
-		Remedy: "change it from outside the session, or ask the user to",
+		Remedy: remedy(rule),
 	})
 	return unix.EACCES
 }
