@@ -14,6 +14,9 @@ var inGit = []string{"hooks", "config", "config.worktree", "info/attributes", "c
 // maxFollowed bounds how many links and settings of a repository are followed.
 const maxFollowed = 256
 
+// maxTargets bounds where they lead: every place to hide may be one.
+const maxTargets = 1024
+
 // there is Present without links that lead nowhere.
 func (b *builder) there(dir string, names []string) []Entry {
 	return slices.DeleteFunc(b.facts.Present(dir, names), func(e Entry) bool { return e.Real == "" })
@@ -97,7 +100,7 @@ func (b *builder) needed(byTarget map[string]Mount, list []Mount) []Mount {
 // lead while nothing is there. A mount lies on what a link leads to; in the place
 // of the link something else could be put, which the host would obey.
 func (b *builder) ways() {
-	places := slices.Clone(b.hidden)
+	places := slices.DeleteFunc(slices.Clone(b.hidden), func(p string) bool { return b.straightTo[p] })
 	for _, m := range b.iso.Mounts {
 		if m.Access != bawn.ReadWrite {
 			places = append(places, m.Path)
@@ -121,7 +124,7 @@ func (b *builder) writableAt(p string) bool {
 // note adds targets.
 func (b *builder) note(places ...string) {
 	for _, p := range places {
-		if len(b.targets) < maxFollowed && b.writableAt(p) && !slices.Contains(b.targets, p) {
+		if len(b.targets) < maxTargets && b.writableAt(p) && !slices.Contains(b.targets, p) {
 			b.targets = append(b.targets, p)
 		}
 	}

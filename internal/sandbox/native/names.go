@@ -92,6 +92,14 @@ func quoted(name string) string {
 	return name
 }
 
+// found is what a builder finds out about the names of the table.
+type found struct {
+	within     map[string][]string // directories in which only some names are protected, each with those
+	pointers   map[string]bool     // those of them that are names themselves
+	places     []string            // below the home directory, that the host executes or obeys
+	straightTo map[string]bool     // places to hide that are absent, with no link on the way
+}
+
 // candidates are the names to look for directly below a writable place. It notes
 // the directories among them in which only some names are protected.
 func (b *builder) candidates() []string {
@@ -109,6 +117,22 @@ func (b *builder) candidates() []string {
 		}
 	}
 	return append(names, ".git")
+}
+
+// straight tells of directories whether no link is on the way to them, so that none
+// is on the way to what is absent there. Most places to hide are absent, and lie in a
+// few directories.
+func (b *builder) straight() func(dir string) bool {
+	known := map[string]bool{}
+	return func(dir string) bool {
+		is, ok := known[dir]
+		if !ok {
+			links, _ := b.facts.Follow(dir)
+			is = len(links) == 0
+			known[dir] = is
+		}
+		return is
+	}
 }
 
 // homePlaces are the places below the home directory that the host executes or

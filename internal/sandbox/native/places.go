@@ -24,20 +24,24 @@ func (b *builder) credentials() {
 	for i, e := range hidden {
 		paths[i] = e.Path()
 	}
-	present := b.there(home, paths)
+	at := map[string]Entry{}
+	for _, p := range b.facts.Present(home, paths) {
+		at[p.Name] = p
+	}
+	straight := b.straight()
+	b.straightTo = map[string]bool{}
 	for i, e := range hidden {
-		there := slices.ContainsFunc(present, func(p Entry) bool { return p.Name == paths[i] })
-		if b.opened(e.Name, path.Join(home, paths[i])) {
+		place := path.Join(home, paths[i])
+		p, listed := at[paths[i]]
+		if b.opened(e.Name, place) {
 			continue
 		}
-		b.hidden = append(b.hidden, path.Join(home, paths[i]))
-		if !there {
-			b.absent = append(b.absent, path.Join(home, paths[i]))
+		b.hidden = append(b.hidden, place)
+		if !listed && straight(path.Dir(place)) {
+			b.straightTo[place] = true
 		}
-	}
-	for _, p := range present {
-		i := slices.Index(paths, p.Name)
-		if b.opened(hidden[i].Name, path.Join(home, p.Name)) {
+		if p.Real == "" { // not there, or a link that leads nowhere
+			b.absent = append(b.absent, place)
 			continue
 		}
 		hideFile(&b.mounts, p.File, "credentials")

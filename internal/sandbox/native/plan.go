@@ -271,6 +271,7 @@ func remembered(lookup func(string) (File, bool)) func(string) (File, bool) {
 
 // builder collects mounts in the order in which they were asked for.
 type builder struct {
+	found
 	req      sandbox.Request
 	iso      bawn.Isolation
 	facts    Facts
@@ -281,11 +282,8 @@ type builder struct {
 	noCache  bool   // ~/.cache does not exist
 	absent   []string
 	targets  []string
-	kept     []string            // that the request guards, by their real names
-	places   []string            // below the home directory, that the host executes or obeys
-	within   map[string][]string // directories in which only some names are protected
-	pointers map[string]bool     // those that are names themselves
-	hidden   []string            // places to hide as they were named, there or not
+	kept     []string // that the request guards, by their real names
+	hidden   []string // places to hide as they were named, there or not
 }
 
 // forbidden workspaces: a guest that could write there would own the machine
