@@ -46,6 +46,7 @@ var ladder = map[string]place{
 	"internal/linux":      here(1),
 	"internal/netrule":    here(1),
 	"internal/peercred":   here(1),
+	"internal/protect":    here(1),
 	"internal/places":     here(1),
 	"internal/redact":     here(1),
 	"internal/shell":      here(1),

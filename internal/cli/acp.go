@@ -65,7 +65,7 @@ var notForACP = []string{"plan", "json", "detach", "attachable", "detach-keys", 
 
 // forFiles are the flags that say which files there are: those that a sandbox
 // needs in which a file is read or written for an agent.
-var forFiles = []string{"provider", "profile", "rw", "ro", "deny", "open", "protect", "as"}
+var forFiles = []string{"provider", "profile", "rw", "ro", "deny", "open", "protect", "unprotect", "as"}
 
 // forAgent are the flags that the sandbox of a terminal has no use for.
 var forAgent = []string{"publish", "split", "split-workspace", "model-host", "agent", "cwd"}

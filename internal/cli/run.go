@@ -462,6 +462,7 @@ func launch(e *Env, s *runner.Session) (bawn.Decider, error) {
 		InSession: e.Getenv(sessionVariable), Policy: p,
 		Session: policy.Question{
 			Mode: s.Mode, Autonomy: s.Autonomy, Contained: s.Bare == "", Workspace: s.Isolation.Workspace, Home: e.Getenv("HOME"), System: runtime.GOOS,
+			Unprotected: s.Isolation.Unprotected,
 		},
 	}, err
 }
@@ -478,6 +479,9 @@ func details(s *runner.Session) map[string]string {
 		if m.Access == bawn.ReadWrite {
 			d["write "+m.Path] = m.Why
 		}
+	}
+	if names := s.Isolation.Unprotected; len(names) > 0 {
+		d["unprotected"] = strings.Join(names, ", ")
 	}
 	for _, c := range partly(s) {
 		d["in part "+c.Attribute] = c.How

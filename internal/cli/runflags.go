@@ -68,6 +68,7 @@ func (f *runFlags) declare(c *cobra.Command) {
 	fl.StringArrayVar(&f.CacheDirs, "cache", nil, "")
 	_ = fl.MarkHidden("cache") // plugins need it; everybody else has isolation.cache_dirs
 	fl.StringArrayVar(&f.Protected, "protect", nil, "further `name` that can't be written in the workspace (repeatable)")
+	fl.StringArrayVar(&f.Unprotected, "unprotect", nil, "protected `name` that may be written in the workspace, such as rust-toolchain.toml (repeatable; docs/protected-names.md has them)")
 	fl.StringVar(&f.as, "as", "", "definition `file` of what the session asks for, with the keys of the configuration; it gets no more than it would without")
 	fl.BoolVar(&f.Only, "only", false, "give the guest nothing but what flags give: no hosts, secrets, variables or places of the configuration, and nobody is asked about others")
 	fl.StringVar(&f.caches, "caches", "", "package caches: private (default), read-only or shared")

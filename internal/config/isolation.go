@@ -28,12 +28,13 @@ func (c *Config) Isolation(workspace string) bawn.Isolation {
 		Network: bawn.NetworkMode(c.st.rank(find("isolation.network"))),
 		Egress:  c.st.egress(),
 		Env:     pass, SetEnv: set,
-		Caches:    bawn.CacheMode(c.st.rank(find("isolation.caches"))),
-		CacheDirs: each(c.st.list("cache_dirs"), move),
-		Resources: c.st.resources(),
-		Devices:   devices.Expand(devices.Dir, c.st.list("devices")),
-		Protect:   c.st.scalars["isolation.protect"].value == true,
-		DockerAPI: c.st.scalars["isolation.docker_api"].value == true,
+		Caches:      bawn.CacheMode(c.st.rank(find("isolation.caches"))),
+		CacheDirs:   each(c.st.list("cache_dirs"), move),
+		Resources:   c.st.resources(),
+		Devices:     devices.Expand(devices.Dir, c.st.list("devices")),
+		Protect:     c.st.scalars["isolation.protect"].value == true,
+		Unprotected: c.st.list("unprotect"),
+		DockerAPI:   c.st.scalars["isolation.docker_api"].value == true,
 	}
 }
 

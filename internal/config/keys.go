@@ -148,6 +148,8 @@ var keys = []*key{
 		doc: "keep files that the host executes later (.git/hooks, .envrc, …) from being written"},
 	{path: "isolation.protected", kind: list, rule: adds, profile: true, entry: protectedEntry,
 		doc: "further names in the workspace that are protected so"},
+	{path: "isolation.unprotect", kind: list, rule: covered, profile: true, entry: unprotectEntry,
+		doc: `names of docs/protected-names.md that a session may write in the workspace, for example "rust-toolchain.toml"`},
 
 	{path: "isolation.docker_options.image", kind: text, rule: trusted, entry: imageEntry,
 		doc: `the image of the provider "docker", which names one content for ever: NAME@sha256:DIGEST, or sha256:ID`},

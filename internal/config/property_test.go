@@ -37,7 +37,7 @@ func wider(a, b *Config) []string {
 	note(x.Protect && !y.Protect, "protect")
 	for name, lists := range map[string][2][]string{
 		"host ports": {x.Egress.HostPorts, y.Egress.HostPorts}, "ports": {x.Egress.Ports, y.Egress.Ports}, "secrets": {x.Egress.Secrets, y.Egress.Secrets}, "env": {x.Env, y.Env}, "set": {x.SetEnv, y.SetEnv}, "devices": {x.Devices, y.Devices},
-		"cache dirs": {x.CacheDirs, y.CacheDirs}, "open": {a.Open, b.Open}, "unprotected": {b.Protected, a.Protected},
+		"cache dirs": {x.CacheDirs, y.CacheDirs}, "open": {a.Open, b.Open}, "not protected": {b.Protected, a.Protected}, "unprotected": {x.Unprotected, y.Unprotected},
 	} {
 		for _, extra := range minus(lists[1], lists[0]) {
 			note(true, "%s %q", name, extra)
@@ -180,7 +180,7 @@ var drawn = map[string][]string{
 	"isolation.env":                  {"A", "A*", "AB", "AB*", "A=1", "A=2", "LC_ALL", "LC_ALL=C", "PATH"},
 	"isolation.docker_options.image": {"a", "b", "a@" + digest}, "isolation.docker_options.workspace": {"/workspace", "/src"},
 	"isolation.docker_options.extra_args": {"--init", "--privileged"},
-	"isolation.devices":                   {"kvm", "fuse"}, "isolation.protected": {"x", "y"},
+	"isolation.devices":                   {"kvm", "fuse"}, "isolation.protected": {"x", "y"}, "isolation.unprotect": {".npmrc", "mise.toml", ".VSCode/"},
 	"paths": {".", "a", "a/b", "A", "a/b/c", "..", "/", "/a", "/a/b", "/A/b", "/a/b/c", "~", "~/x", "/etc"},
 }
 

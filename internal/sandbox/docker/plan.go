@@ -258,7 +258,7 @@ func (l *layout) inside(n *native.Plan, f Facts) (*native.Plan, error) {
 		in.Seccomp = "guest"
 	}
 	in.Protected, in.Absent, in.Targets = l.allInGuest(n.Protected), l.allInGuest(n.Absent), l.allInGuest(n.Targets)
-	in.Guarded, in.Owned, in.Denied = l.allInGuest(n.Guarded), l.allInGuest(n.Owned), l.denied(n.Denied)
+	in.Guarded, in.Owned, in.InHome, in.Denied = l.allInGuest(n.Guarded), l.allInGuest(n.Owned), l.allInGuest(n.InHome), l.denied(n.Denied)
 	in.Landlock.Writable = writable(mounts)
 	return &in, nil
 }

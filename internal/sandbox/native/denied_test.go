@@ -106,7 +106,7 @@ func TestDeniedBounds(t *testing.T) {
 
 // TestDeniedNames is what the supervisor says of names.
 func TestDeniedNames(t *testing.T) {
-	p := newProtector([]string{"/w"}, nil)
+	p := newProtector([]string{"/w"}, nil, nil)
 	p.denied = patterns([]string{"/w/**/.env", "/w/conf/*.key"})
 	for name, want := range map[string]bool{"/w/.env": true, "/w/a/.ENV": true, "/w/.env/x": true, "/w/conf/a.key": true, "/w/conf/a/b.key": false, "/w/a.env": false, "/v/.env": false} {
 		for _, op := range []operation{opOpen, opMkdir, opRenameTo, opRenameFrom, opLinkTo, opLinkFrom, opSymlink, opMknod, opBind} {

@@ -123,7 +123,7 @@ func (c *call) endsInside(dir, at string, root hostPlace) string {
 	if c.rule(opOpen, guest, false).ruling != rulingAllow {
 		return linkGuarded
 	}
-	if ruling, _ := c.s.names.byName(opRenameFrom, guest); ruling != rulingAllow {
+	if ruling, _ := c.s.names.byName(opRenameFrom, guest, false); ruling != rulingAllow {
 		return linkGuarded
 	}
 	return ""

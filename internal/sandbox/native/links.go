@@ -14,6 +14,9 @@ var inGit = []string{"hooks", "config", "config.worktree", "info", "commondir", 
 // maxFollowed bounds how many links and settings of a repository are followed.
 const maxFollowed = 256
 
+// maxTargets bounds where they lead: every place to hide may be one.
+const maxTargets = 1024
+
 // there is Present without links that lead nowhere.
 func (b *builder) there(dir string, names []string) []Entry {
 	return slices.DeleteFunc(b.facts.Present(dir, names), func(e Entry) bool { return e.Real == "" })
@@ -23,15 +26,10 @@ func (b *builder) there(dir string, names []string) []Entry {
 // writable place: the supervisor covers everything else, and this covers it a
 // second time. What names lead elsewhere it notes for both.
 func (b *builder) present(byTarget map[string]Mount) []Mount {
-	candidates := slices.Concat([]string{".git"}, protectedNames, b.req.Protected)
-	for dir, entries := range protectedBelow {
-		candidates = append(candidates, dir)
-		for _, e := range entries {
-			candidates = append(candidates, dir+"/"+e)
-		}
-	}
+	candidates := b.candidates()
 	var list []Mount
 	owned := b.owned()
+	b.places = b.homePlaces()
 	for _, root := range b.writable {
 		base := protectedBase(root)
 		for _, e := range b.facts.Present(base, candidates) {
@@ -45,7 +43,7 @@ func (b *builder) present(byTarget map[string]Mount) []Mount {
 		}
 	}
 	b.followIn(list)
-	for _, target := range b.targets {
+	for _, target := range slices.Concat(b.targets, b.places) {
 		if f, ok := b.facts.Lookup(target); ok && f.Real == target {
 			list = append(list, protecting(f))
 		}
@@ -91,13 +89,13 @@ func (b *builder) protect(dir string, e Entry) []Mount {
 	case e.Real != p && e.Name == ".git": // what it leads to is written, but not led elsewhere
 		links, _ := b.facts.Follow(p)
 		b.note(links...)
-	case e.Real != p && protectedBelow[e.Name] != nil:
-		for _, entry := range protectedBelow[e.Name] {
+	case e.Real != p && b.within[e.Name] != nil:
+		for _, entry := range b.within[e.Name] {
 			b.follow(path.Join(p, entry))
 		}
 	case e.Real != p:
 		b.follow(p)
-	case e.Name == ".git" && e.Dir || protectedBelow[e.Name] != nil:
+	case e.Name == ".git" && e.Dir || b.within[e.Name] != nil && (e.Dir || !b.pointers[e.Name]):
 	default:
 		return []Mount{protecting(e.File)}
 	}
@@ -123,7 +121,7 @@ func (b *builder) needed(byTarget map[string]Mount, list []Mount) []Mount {
 // lead while nothing is there. A mount lies on what a link leads to; in the place
 // of the link something else could be put, which the host would obey.
 func (b *builder) ways() {
-	places := slices.Clone(b.hidden)
+	places := slices.DeleteFunc(slices.Clone(b.hidden), func(p string) bool { return b.straightTo[p] })
 	for _, m := range b.iso.Mounts {
 		if m.Access != bawn.ReadWrite {
 			places = append(places, m.Path)
@@ -147,7 +145,7 @@ func (b *builder) writableAt(p string) bool {
 // note adds targets.
 func (b *builder) note(places ...string) {
 	for _, p := range places {
-		if len(b.targets) < maxFollowed && b.writableAt(p) && !b.inPrivateGit(p) && !slices.Contains(b.targets, p) {
+		if len(b.targets) < maxTargets && b.writableAt(p) && !b.inPrivateGit(p) && !slices.Contains(b.targets, p) {
 			b.targets = append(b.targets, p)
 		}
 	}

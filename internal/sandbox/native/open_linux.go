@@ -58,7 +58,7 @@ func (c *call) open(dirfd int32, addr uint64, flags int, mode uint32) error {
 // checkSpelled refuses a protected name also where it is a link: what lies
 // behind it is what a program of the host executes.
 func (c *call) checkSpelled(abs string) error {
-	if r, rule := c.s.names.byName(opOpen, path.Clean(abs)); r == rulingDeny && !c.inPrivateGit(abs) {
+	if r, rule := c.s.names.byName(opOpen, path.Clean(abs), false); r == rulingDeny && !c.inPrivateGit(abs) {
 		return c.denied(opOpen, abs, rule)
 	}
 	return nil

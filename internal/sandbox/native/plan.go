@@ -33,6 +33,8 @@ type Plan struct {
 	Supervised  bool              `json:"supervised"`
 	Protected   []string          `json:"protected_below,omitempty"` // writable places of the host
 	ExtraNames  []string          `json:"protected_names,omitempty"`
+	OpenNames   []string          `json:"unprotected_names,omitempty"`
+	InHome      []string          `json:"protected_places,omitempty"`  // below the home directory, that the host executes or obeys
 	Absent      []string          `json:"hidden_and_absent,omitempty"` // must not come into being
 	Targets     []string          `json:"protected_targets,omitempty"` // where protected names lead that are links, and links to what is hidden or read-only
 	Guarded     []string          `json:"guarded,omitempty"`           // what the agent obeys, absolute, there or not
@@ -212,7 +214,7 @@ func Layout(req sandbox.Request, facts Facts) (*Plan, error) {
 		Rung:       RungNamespaces,
 		Namespaces: []string{"user", "mount", "pid", "ipc", "uts", "cgroup"},
 		UID:        Mapping{facts.UID, facts.UID}, GID: Mapping{facts.GID, facts.GID},
-		Limits: iso.Resources, Argv: req.Argv, Session: req.Session.ID + req.Zone, ExtraNames: req.Protected,
+		Limits: iso.Resources, Argv: req.Argv, Session: req.Session.ID + req.Zone, ExtraNames: req.Protected, OpenNames: iso.Unprotected,
 	}
 	if facts.UID == 0 {
 		p.UID.Inside, p.GID.Inside = facts.NobodyUID, facts.NobodyGID
@@ -242,7 +244,7 @@ func Layout(req sandbox.Request, facts Facts) (*Plan, error) {
 	}
 	p.Protected = b.writable
 	p.Absent, p.Targets, p.Guarded = b.unborn(), b.targets, b.kept
-	p.Owned, p.Denied, p.Unprotected = b.owned(), b.deniedPatterns(), !iso.Protect
+	p.Owned, p.InHome, p.Denied, p.Unprotected = b.owned(), b.places, b.deniedPatterns(), !iso.Protect
 	p.kept = b.keep(p.Mounts)
 	if home, ok := b.facts.Lookup(b.home()); ok {
 		p.home, p.homeID = home.Real, home.ID
@@ -278,6 +280,7 @@ func remembered(lookup func(string) (File, bool)) func(string) (File, bool) {
 
 // builder collects mounts in the order in which they were asked for.
 type builder struct {
+	found
 	req      sandbox.Request
 	iso      bawn.Isolation
 	facts    Facts

@@ -1,12 +1,12 @@
 package native
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/protect"
 )
 
 // operation is what a supervised call wants to do with a name.
@@ -35,31 +35,6 @@ const (
 	rulingGit          // .git comes into being: as a private one, or not at all
 )
 
-// protectedNames are files and directories which programs on the host execute
-// or obey when somebody merely works in the directory that holds them (K6).
-// Everything with such a name is protected, at any depth, with all below it.
-var protectedNames = []string{
-	// Editors: tasks, debug configurations, settings that name programs.
-	".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".devcontainer.json", ".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".gdbinit", ".lldbinit",
-	// Agents: hooks, MCP servers, permissions.
-	".claude", ".claude.json", ".codex", ".gemini", ".cursor", ".opencode", ".qwen", ".copilot", ".cline", ".windsurf", ".kiro", ".roo", ".continue", ".aider.conf.yml", ".mcp.json", ".bawn",
-	".pi", ".amp", ".crush.json", "crush.json", ".opencode.json", "opencode.json", "opencode.jsonc", ".clinerules", ".agents",
-	// Programs that run on entering a directory or on a commit.
-	".envrc", ".husky", ".githooks",
-	// Shells and git.
-	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".gitconfig", ".inputrc", ".tmux.conf",
-	// Logins.
-	".ssh", ".pam_environment", ".xinitrc", ".xprofile", ".xsession", ".xsessionrc",
-}
-
-// protectedBelow are directories of which only some entries are protected.
-var protectedBelow = map[string][]string{
-	".koda":   {"agents", "skills"},
-	".github": {"hooks"},
-	".config": {"fish", "git", "nvim", "systemd", "autostart", "environment.d"},
-	".local":  {"bin"},
-}
-
 // protector rules on names below the writable parts of the host.
 type protector struct {
 	roots []string // absolute, clean
@@ -75,28 +50,16 @@ type protector struct {
 	open    bool     // no name is protected: isolation.protect is false
 	caches  []string // absolute, mounts of their own: no host's program works in there, and nothing is moved out
 	only    []string // where nothing else confines writes: the places they may go
-	names   map[string]bool
-	below   map[string]map[string]bool
+	places  []string // below the home directory, absolute, that the host executes or obeys
+	names   *protect.Set
 }
 
-// newProtector protects the built-in names and extra ones below roots.
-func newProtector(roots, extra []string) *protector {
-	p := &protector{names: map[string]bool{}, below: map[string]map[string]bool{}}
+// newProtector protects the names of the table, without those that opened names,
+// and extra ones below roots.
+func newProtector(roots, extra, opened []string) *protector {
+	p := &protector{names: protect.NewSet(extra, opened)}
 	for _, root := range roots {
 		p.roots = append(p.roots, protectedBase(root))
-	}
-	for _, n := range append(append([]string(nil), protectedNames...), extra...) {
-		if dir, entry, ok := strings.Cut(fold(n), "/"); ok {
-			entry, _, _ = strings.Cut(entry, "/")
-			p.addBelow(dir, entry)
-		} else {
-			p.names[dir] = true
-		}
-	}
-	for dir, entries := range protectedBelow {
-		for _, e := range entries {
-			p.addBelow(dir, e)
-		}
 	}
 	return p
 }
@@ -110,13 +73,6 @@ func protectedBase(root string) string {
 	return root
 }
 
-func (p *protector) addBelow(dir, entry string) {
-	if p.below[dir] == nil {
-		p.below[dir] = map[string]bool{}
-	}
-	p.below[dir][entry] = true
-}
-
 // rule returns what becomes of op on the absolute path, and the rule's name.
 func (p *protector) rule(op operation, abs string, isDir bool) (ruling, string) {
 	if p.only != nil && !p.writable(abs) {
@@ -128,35 +84,33 @@ func (p *protector) rule(op operation, abs string, isDir bool) (ruling, string) 
 	if touches(p.targets, op, path.Clean(abs)) {
 		return rulingDeny, "protected:target of a link"
 	}
+	if touches(p.places, op, path.Clean(abs)) {
+		return rulingDeny, "protected:home"
+	}
 	if touches(p.guarded, op, path.Clean(abs)) {
 		return rulingDeny, RuleGuarded
 	}
 	if slices.Contains(p.owned, path.Clean(abs)) && !isDir && op != opSymlink {
 		return rulingAllow, ""
 	}
-	return p.byName(op, abs)
+	return p.byName(op, abs, isDir)
 }
 
 // RuleGuarded is the rule by which what an agent obeys stays as it is.
 const RuleGuarded = "protected:agent"
 
 // byName is rule as far as it goes by how the path is spelled.
-func (p *protector) byName(op operation, abs string) (ruling, string) {
+func (p *protector) byName(op operation, abs string, isDir bool) (ruling, string) {
 	rel, ok := p.relative(abs)
 	if p.open || !ok || p.inCache(abs) {
 		return rulingAllow, ""
 	}
 	parts := p.parts(rel)
 	for i, name := range parts {
-		last := i == len(parts)-1
-		switch {
-		case p.names[name]:
-			return rulingDeny, "protected:" + name
-		case p.below[name] != nil && last && op != opMkdir && op != opOpen && op != opRemove:
-			return rulingDeny, "protected:" + name
-		case p.below[name] != nil && !last && p.below[name][parts[i+1]]:
-			return rulingDeny, fmt.Sprintf("protected:%s/%s", name, parts[i+1])
-		case name == ".git":
+		if rule := p.named(op, parts[i:], isDir); rule != "" {
+			return rulingDeny, rule
+		}
+		if name == ".git" {
 			return gitRule(op, parts[i+1:])
 		}
 	}
@@ -223,18 +177,4 @@ func gitRule(op operation, rest []string) (ruling, string) {
 		return rulingGit, RuleGit
 	}
 	return rulingDeny, RuleGit
-}
-
-// ProtectedNames lists the built-in names of K6, for providers that have no
-// supervisor: a name at any depth of a writable place, or one below another,
-// such as ".github/hooks". That of git's own directory is not among them.
-func ProtectedNames() []string {
-	list := slices.Clone(protectedNames)
-	for dir, entries := range protectedBelow {
-		for _, e := range entries {
-			list = append(list, dir+"/"+e)
-		}
-	}
-	slices.Sort(list)
-	return list
 }

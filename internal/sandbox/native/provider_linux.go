@@ -184,7 +184,7 @@ func present(dir string, names []string) []Entry {
 		return nil
 	}
 	var list []Entry
-	for _, n := range names {
+	for _, n := range spelledOut(dir, names) {
 		var st unix.Stat_t
 		if unix.Fstatat(fd, strings.TrimPrefix(n, "/"), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 			continue

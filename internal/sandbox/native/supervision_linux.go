@@ -31,7 +31,7 @@ type Supervision struct {
 //     does what it allows as that user, and without a capability.
 //   - Mounts: where something is mounted, by guest's paths, and with KindTmpfs
 //     and KindDev what is the guest's own, so that it may connect to sockets there.
-//   - Protected, ExtraNames, Absent, Targets, Guarded, Owned, Denied, Unprotected: what is ruled on, by guest's paths.
+//   - Protected, ExtraNames, OpenNames, InHome, Absent, Targets, Guarded, Owned, Denied, Unprotected: what is ruled on, by guest's paths.
 //   - Sockets: targets of mounts marked WhyFile to which the guest may connect.
 //   - Loopback: it has a network namespace, so that abstract names are its own.
 //   - Limits.FileSizeMB.
@@ -53,8 +53,8 @@ type Supervision struct {
 // moment in which the guest binds one, if it renames that over its own in time.
 func Supervise(root, listener *os.File, plan *Plan, onDenial func(sandbox.Denial)) *Supervision {
 	at := int(root.Fd())
-	names := newProtector(plan.Protected, plan.ExtraNames)
-	names.absent, names.targets, names.guarded = plan.Absent, plan.Targets, plan.Guarded
+	names := newProtector(plan.Protected, plan.ExtraNames, plan.OpenNames)
+	names.absent, names.targets, names.guarded, names.places = plan.Absent, plan.Targets, plan.Guarded, plan.InHome
 	names.owned, names.denied, names.open = plan.Owned, patterns(plan.Denied), plan.Unprotected
 	if plan.Rung == RungLandlock {
 		names.only = plan.Landlock.Writable

@@ -360,7 +360,7 @@ func (c *call) denied(op operation, abs, rule string) error {
 	d := sandbox.Denial{
 		Kind: bawn.Filesystem, Operation: kind, Resource: abs, Rule: rule,
 		Reason: "a program on the host would execute or obey this file later",
-		Remedy: "change it from outside the session, or ask the user to",
+		Remedy: remedy(rule),
 	}
 	switch {
 	case rule == RuleGit:

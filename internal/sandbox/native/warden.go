@@ -21,8 +21,8 @@ type Warden struct {
 
 // NewWarden is the warden of a plan's places, by the paths that the plan has.
 func NewWarden(plan *Plan) *Warden {
-	names := newProtector(plan.Protected, plan.ExtraNames)
-	names.absent, names.targets, names.guarded, names.owned = plan.Absent, plan.Targets, plan.Guarded, plan.Owned
+	names := newProtector(plan.Protected, plan.ExtraNames, plan.OpenNames)
+	names.absent, names.targets, names.guarded, names.places, names.owned = plan.Absent, plan.Targets, plan.Guarded, plan.InHome, plan.Owned
 	names.denied, names.open = patterns(plan.Denied), plan.Unprotected
 	return &Warden{names, map[string]gitHolds{}}
 }

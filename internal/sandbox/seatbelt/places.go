@@ -20,31 +20,19 @@ type Place struct {
 	Why    string      `json:"why"`
 }
 
-// libraryHidden are places of ~/Library that hold what others must not read:
-// keychains, browsers and messages, other programs' containers.
-var libraryHidden = []string{
-	"Keychains", "Cookies", "Safari", "Mail", "Messages", "Calendars", "Accounts", "Containers", "Group Containers", "HTTPStorages", "Autosave Information",
-	"Application Support/AddressBook", "Application Support/com.apple.TCC", "Application Support/Google", "Application Support/Chromium", "Application Support/BraveSoftware",
-	"Application Support/Firefox", "Application Support/Microsoft Edge", "Application Support/Arc", "Application Support/Slack", "Application Support/Signal",
-	"Application Support/1Password", "Application Support/Bitwarden", "Application Support/MobileSync", "Application Support/Claude", "Application Support/Cursor",
-}
-
 // systemHidden is what tells about the machine, or is the session's in another
 // form: others' temporary files are hidden, it has a directory of its own.
 var systemHidden = []string{"/private/tmp", "/private/var/tmp", "/private/var/folders", "/private/var/db/dslocal", "/private/var/root", "/private/etc/bawn", "/private/etc/sudoers", "/private/etc/sudoers.d", "/private/etc/master.passwd", "/Library/Keychains", "/Volumes", "/Network", "/dev"}
 
 // places lists what a request comes to, in the order in which rules are written.
 func (m *maker) places() ([]Place, error) {
-	credentials, err := native.CredentialPaths(m.req.Home, m.req.Open)
+	credentials, err := native.CredentialPaths("darwin", m.req.Home, m.req.Open)
 	if err != nil {
 		return nil, err
 	}
 	m.add(bawn.ReadOnly, "the system", "/")
 	m.add(bawn.Hidden, "system", systemHidden...)
 	m.add(bawn.ReadOnly, "system", devicesRead...)
-	for _, l := range libraryHidden {
-		m.add(bawn.Hidden, "credentials", path.Join(m.req.Home, "Library", l))
-	}
 	m.add(bawn.Hidden, "credentials", credentials...)
 	m.caches()
 	if err := m.planted(); err != nil {
