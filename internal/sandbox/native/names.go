@@ -60,7 +60,10 @@ func (p *protector) named(op operation, parts []string, isDir bool) string {
 	return ""
 }
 
-const ruleProtected = "protected:"
+const (
+	ruleProtected = "protected:"
+	rulePlace     = "protected:place below the home directory"
+)
 
 // openedBy is the name by which isolation.unprotect opens what a rule refuses, or
 // "" where nothing does.
@@ -80,6 +83,9 @@ func openedBy(rule string) string {
 func remedy(rule string) string {
 	if name := openedBy(rule); name != "" {
 		return "change it from outside the session, or have the user open it for this project: --unprotect " + quoted(name) + ", or isolation.unprotect in the configuration"
+	}
+	if rule == rulePlace {
+		return "change it from outside the session, or have the user name exactly this place with --rw"
 	}
 	return "change it from outside the session, or ask the user to"
 }

@@ -85,7 +85,7 @@ func (p *protector) rule(op operation, abs string, isDir bool) (ruling, string) 
 		return rulingDeny, "protected:target of a link"
 	}
 	if touches(p.places, op, path.Clean(abs)) {
-		return rulingDeny, "protected:home"
+		return rulingDeny, rulePlace
 	}
 	if touches(p.guarded, op, path.Clean(abs)) {
 		return rulingDeny, RuleGuarded

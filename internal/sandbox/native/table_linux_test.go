@@ -120,9 +120,7 @@ func TestUnprotect(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(ws, "rust-toolchain.toml"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"rust-toolchain.toml", ".vscode", ".yarn/releases", "*.code-workspace"} {
-		req.Session.Isolation.Unprotected = append(req.Session.Isolation.Unprotected, name)
-	}
+	req.Session.Isolation.Unprotected = []string{"rust-toolchain.toml", ".vscode", ".yarn/releases", "*.code-workspace"}
 	if made, denials := tried(t, req, ws, slices.Concat(files, others)); !slices.Equal(made, files) {
 		t.Errorf("%q were made; want %q: %v", made, files, denials)
 	}
