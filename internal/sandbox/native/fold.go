@@ -136,7 +136,7 @@ func (p *protector) name(n string) string {
 }
 
 // longInGit are the names of git's that have a short form.
-var longInGit = []string{".git", "config.worktree", "commondir", "attributes", "worktrees"}
+var longInGit = []string{".git", "commondir"}
 
 // isShort reports whether stem~N.ext is how Windows shortens a name: six
 // letters without dots, and three of what follows the last dot.

@@ -57,3 +57,8 @@ git init -q -b main outer; cd outer; git commit -q --allow-empty -m o; git -c pr
 		t.Errorf("the pool holds %q", got)
 	}
 }
+
+// gitOf is the entry of a pool that lies over r/.git.
+func gitOf(ws, pool, entry string) sandbox.GitDir {
+	return sandbox.GitDir{Path: filepath.Join(ws, "r/.git"), Private: filepath.Join(pool, entry, sandbox.PoolGit)}
+}

@@ -70,7 +70,7 @@ git tag t; git stash list; git gc -q; git log --format=%s; git fsck; ! mv .git a
 // its own, and where a provider can't mount one.
 func TestNoPrivateGitDirectory(t *testing.T) {
 	testenv.Need(t, "userns", "notify", "git", "landlock")
-	for _, p := range []sandbox.Provider{New("")} {
+	for _, p := range []sandbox.Provider{New(""), NewLandlock("")} {
 		ws := workspace(t)
 		host(t, ws, `git init -q -b main . && echo 1 >f && git add f && git commit -qm one`)
 		before := host(t, ws, `find .git -type f | sort | xargs sha256sum`)
