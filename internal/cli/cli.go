@@ -174,7 +174,7 @@ func report(e *Env, err error, asJSON bool) int {
 var verbs = map[string]func(*Env) *cobra.Command{
 	"run": newRunCommand, "agents": newAgentsCommand, "audit": newAuditCommand, "config": newConfigCommand, "mcp": newMCPCommand, "trust": newTrustCommand, "policy": newPolicyCommand, "doctor": newDoctorCommand, "dockerd-proxy": newDockerProxyCommand,
 	"version": newVersionCommand, "secret": newSecretCommand, "request": newRequestCommand, "ps": newPsCommand, "attach": newAttachCommand, "logs": newLogsCommand, "kill": newKillCommand, "serve": newServeCommand,
-	"acp": newACPCommand, "approvals": newApprovalsCommand, "approve": newApproveCommand, "init": newInitCommand, "deny": newDenyCommand, "pair": newPairCommand, "plugin": newPluginCommand, "hook": newHookCommand, "skill": newSkillCommand,
+	"acp": newACPCommand, "approvals": newApprovalsCommand, "approve": newApproveCommand, "init": newInitCommand, "deny": newDenyCommand, "pair": newPairCommand, "plugin": newPluginCommand, "git": newGitCommand, "hook": newHookCommand, "skill": newSkillCommand,
 }
 
 // newRoot returns the root command with the verb that args name, or with all

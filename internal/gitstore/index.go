@@ -209,8 +209,11 @@ func (s *Store) lists(ctx context.Context, u *unit) (*indexes, error) {
 		return nil, nil
 	}
 	var err error
-	if x.base, err = s.hostIndex(ctx, u, s.basePath(u)); err != nil {
-		return nil, err
+	if x.base = u.last; x.base == nil {
+		if x.base, err = s.hostIndex(ctx, u, s.basePath(u)); err != nil {
+			return nil, err
+		}
+		u.last = x.base
 	}
 	x.host, x.private = x.base, x.base
 	if x.stamps[0] != u.seen[0] {
@@ -381,7 +384,7 @@ func (s *Store) agreed(ctx context.Context, u *unit, x *indexes) error {
 		}
 		x.stamps[1] = stampOf(u.private, u.at("index"))
 	}
-	u.seen = [2]stamp{x.now, x.stamps[1]}
+	u.seen, u.last = [2]stamp{x.now, x.stamps[1]}, x.merged
 	return os.Rename(next, s.basePath(u))
 }
 

@@ -105,9 +105,11 @@ func Discard(state, session, path string) error {
 	if path == "" {
 		return removeAll(dir)
 	}
+	s := &Store{dir: dir}
+	s.Session = session
 	for _, m := range pool(session, filepath.Join(dir, madeName)) {
 		if m.Path == path {
-			return removeAll(m.entry)
+			return errors.Join(removeAll(m.entry), s.tidy())
 		}
 	}
 	return errors.New("the session has made no repository there")

@@ -119,6 +119,9 @@ func (s *Store) Close(ctx context.Context) (Report, error) {
 		}
 		err = errors.Join(err, s.save(), s.closed())
 		s.shut()
+		if len(rest) == 0 { // all else is published
+			err = errors.Join(err, removeAll(filepath.Join(s.dir, privateName)))
+		}
 		return s.report, err
 	}
 	s.shut()
@@ -212,6 +215,15 @@ func (s *Store) closed() error {
 		return err
 	}
 	return atomicfile.Write(filepath.Join(s.dir, closedName), text, 0o600)
+}
+
+// past is what closed has noted.
+func (s *Store) past() Report {
+	var r Report
+	if text, err := atomicfile.Read(filepath.Join(s.dir, closedName), maxRecord); err == nil {
+		_ = json.Unmarshal(text, &r) // it is ours
+	}
+	return r
 }
 
 func exists2(p string) bool {

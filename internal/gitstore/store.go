@@ -69,6 +69,7 @@ type unit struct {
 	private *os.Root
 	seen    [2]stamp // of the indexes of both sides when they were the same as the base
 	told    map[string]bool
+	last    index // that both sides had, or nil
 	deleted int
 	filters []string // of the host's configuration
 	config  stamp    // of which filters are
@@ -158,7 +159,13 @@ func (s *Store) save() error {
 	if string(text) == string(s.saved) {
 		return nil
 	}
-	if err := atomicfile.Write(filepath.Join(s.dir, recordName), text, 0o600); err != nil {
+	// It outlives bawn, and need not outlive the machine: a start waits for this.
+	file := filepath.Join(s.dir, recordName)
+	err = os.WriteFile(file+".new", text, 0o600)
+	if err == nil {
+		err = os.Rename(file+".new", file)
+	}
+	if err != nil {
 		return fmt.Errorf("keep the record of the private git directory: %w", err)
 	}
 	s.saved = text

@@ -161,7 +161,7 @@ func (t *translator) prepare(m native.Mount) error {
 		return errors.New("BUG(bawn): a path holds a zero byte")
 	}
 	switch {
-	case born(m) != nil:
+	case born(m) != nil || m.Kind == native.KindDev:
 		t.targets = append(t.targets, m.Target)
 	case len(m.Make) > 0:
 		for _, dir := range m.Make[:len(m.Make)-1] {
@@ -214,7 +214,10 @@ func (t *translator) dev(m native.Mount) {
 	for _, d := range m.Devices {
 		t.add("--dev-bind", "/dev/"+d, path.Join(m.Target, d))
 	}
-	t.add("--dir", m.Target+"/pts", "--perms", "0000", "--dir", native.HiddenDir, "--perms", "0000", "--dir", native.PoolDir, "--perms", "0000", "--dir", native.PoolPlace, "--perms", "0000", "--file", t.source(source{}), native.HiddenFile)
+	for _, dir := range m.Make { // for a pool
+		t.add("--perms", "0000", "--dir", dir)
+	}
+	t.add("--dir", m.Target+"/pts", "--perms", "0000", "--dir", native.HiddenDir, "--perms", "0000", "--file", t.source(source{}), native.HiddenFile)
 	for _, link := range [][2]string{{"fd", "/proc/self/fd"}, {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"}} {
 		t.add("--symlink", link[1], path.Join(m.Target, link[0]))
 	}

@@ -243,8 +243,9 @@ func (c *program) dev(m Mount) {
 		c.Call("mkdir "+d, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(d), 0o755)
 	}
 	c.Call("mkdir "+HiddenDir, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(HiddenDir), 0)
-	c.Call("mkdir "+PoolDir, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(PoolDir), 0)
-	c.Call("mkdir "+PoolPlace, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(PoolPlace), 0)
+	for _, d := range m.Make { // for a pool
+		c.Call("mkdir "+d, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(d), 0)
+	}
 	c.Call("create "+HiddenFile, unix.SYS_MKNODAT, unix.AT_FDCWD, at(HiddenFile), unix.S_IFREG, 0)
 	for name, to := range map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx"} {
 		c.Call("link /dev/"+name, unix.SYS_SYMLINKAT, to, unix.AT_FDCWD, at(dir+"/"+name))

@@ -79,16 +79,21 @@ func (b *builder) pool() error {
 	if !ok || !f.Dir {
 		return fmt.Errorf("a pool of git directories at %q: want a directory that exists", b.req.GitPool)
 	}
+	for i := range b.fixed {
+		if b.fixed[i].Kind == KindDev {
+			b.fixed[i].Make = []string{poolDir, PoolPlace}
+		}
+	}
 	b.fixed = append(b.fixed, Mount{Kind: KindPool, Source: f.Real, Target: PoolPlace, Why: "git directories of the guest's own", ID: f.ID})
 	return nil
 }
 
-// PoolPlace is where the guest's tree has the pool, PoolDir the directory above it. Nobody may look into the
+// PoolPlace is where the guest's tree has the pool. Nobody may look into the
 // directory above it, which lies in a read-only file system: only a process that
 // enters the guest's namespaces with every capability gets to it.
 const (
-	PoolDir   = "/dev/.git"
-	PoolPlace = PoolDir + "/pool"
+	poolDir   = "/dev/.pool"
+	PoolPlace = poolDir + "/git"
 )
 
 // inPrivateGit reports whether p is, or lies in, the place of a private git

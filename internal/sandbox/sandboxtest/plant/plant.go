@@ -36,7 +36,7 @@ func New(t testing.TB, base string, kinds map[string]string) *Workspace {
 	}
 	for _, name := range w.names() {
 		for _, dir := range []string{w.repository(name), filepath.Join(w.out, name)} {
-			if err := os.Mkdir(dir, 0o700); err != nil {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -46,7 +46,7 @@ func New(t testing.TB, base string, kinds map[string]string) *Workspace {
 		t.Fatalf("set up: %v: %s", err, out)
 	}
 	for _, name := range names[1:] {
-		if out, err := w.host(name, `f=../`+names[0]+`; cp -a $f/. . && sed -i "s|/`+names[0]+`/|/`+name+`/|" .git/worktrees/wt/gitdir wt/.git`); err != nil {
+		if out, err := w.host(name, `cp -a ../../`+names[0]+`/r/. . && sed -i "s|/`+names[0]+`/r/|/`+name+`/r/|" .git/worktrees/wt/gitdir wt/.git`); err != nil {
 			t.Fatalf("%s: copy %s: %v: %s", name, names[0], err, out)
 		}
 	}
@@ -61,7 +61,7 @@ func New(t testing.TB, base string, kinds map[string]string) *Workspace {
 // Pool is for Request.GitPool.
 func (w *Workspace) Pool() string { return filepath.Join(w.State, "pool") }
 
-func (w *Workspace) repository(name string) string { return filepath.Join(w.Dir, name) }
+func (w *Workspace) repository(name string) string { return filepath.Join(w.Dir, name, "r") }
 
 func (w *Workspace) names() []string {
 	var list []string
@@ -93,7 +93,7 @@ func (w *Workspace) Private(t testing.TB) []sandbox.GitDir {
 func (w *Workspace) Plants(dir string) string {
 	var b strings.Builder
 	for _, name := range w.names() {
-		fmt.Fprintf(&b, "(cd %s/%s && OUT=%s\n%s\n) 2>&1 | sed 's/^/%[2]s: /'\n", dir, name, filepath.Join(w.out, name), w.kinds[name])
+		fmt.Fprintf(&b, "(cd %s/%s/r && OUT=%s\n%s\n) 2>&1 | sed 's/^/%[2]s: /'\n", dir, name, filepath.Join(w.out, name), w.kinds[name])
 	}
 	return b.String()
 }
