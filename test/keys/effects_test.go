@@ -51,7 +51,7 @@ var effects = map[string]effect{
 	"protected":  {value: `["deploy.sh"]`, flag: []string{"--protect", "deploy.sh"}, script: write("deploy.sh"), with: "refused"},
 
 	"resources.cpus":            {value: "0.5", flag: []string{"--cpus", "0.5"}, plan: true, unless: "limits.cpu", shown: "internal/linux/cgroup/parse_test.go: cpu.max=150000"},
-	"resources.cpu_shares":      {value: "512", plan: true, shown: "internal/linux/cgroup/parse_test.go: cpu.shares=512"},
+	"resources.cpu_shares":      {value: "512", plan: true, unless: "limits.cpu", shown: "internal/linux/cgroup/parse_test.go: cpu.shares=512"},
 	"resources.memory_mb":       {value: "32", flag: []string{"--memory", "32m"}, script: `x=$(head -c 60000000 /dev/zero | tr '\0' a); echo ${#x}`, unless: "limits.memory", code: killed},
 	"resources.pids_limit":      {value: "20", flag: []string{"--pids", "20"}, script: `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do sleep 2 & done 2>/dev/null; echo all`, unless: "limits.pids", code: 2},
 	"resources.tmp_mb":          {value: "7", script: `echo $(( $(stat -fc '%b*%S' /tmp) ))`, with: "7340032"},
