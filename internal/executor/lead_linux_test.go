@@ -97,7 +97,7 @@ func TestLedCommandBehind(t *testing.T) {
 		if _, err := master.WriteString("hello\n"); err != nil {
 			t.Fatal(err)
 		}
-		ch := <-p.Changes()
+		ch := testenv.Receive(t, "a change", p.Changes())
 		if ch.Status.Stopped() != behind || behind && ch.Status.StopSignal() != unix.SIGTTIN {
 			t.Fatalf("behind %v: got %v", behind, ch.Status)
 		}
