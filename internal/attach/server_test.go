@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 const testPatience = 20 * time.Second
@@ -432,7 +434,7 @@ func TestLog(t *testing.T) {
 	a.sees("all-1")
 	a.types("\n")
 	r.end(0)
-	if err := <-done; err != nil {
+	if err := testenv.Receive(t, "the end", done); err != nil {
 		t.Fatal(err)
 	}
 	text := follow.String()

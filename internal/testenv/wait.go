@@ -3,6 +3,8 @@ package testenv
 import (
 	"context"
 	"os"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -69,4 +71,26 @@ func Context(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), Patience(t, usual))
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// Drain returns what is in a pipe now. Unlike a read until a deadline it loses
+// nothing where the machine is busy, and it does not wait for those who may keep
+// the pipe open.
+func Drain(t testing.TB, r *os.File) string {
+	t.Helper()
+	raw, err := r.SyscallConn()
+	if err == nil {
+		err = r.SetReadDeadline(time.Time{})
+	}
+	if err != nil {
+		t.Fatalf("drain: %v", err)
+	}
+	var out strings.Builder
+	for buf := make([]byte, 4096); ; {
+		n := 0
+		if err := raw.Read(func(fd uintptr) bool { n, _ = syscall.Read(int(fd), buf); return true }); err != nil || n <= 0 {
+			return out.String() // empty, or at its end
+		}
+		out.Write(buf[:n])
+	}
 }

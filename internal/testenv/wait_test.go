@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -55,6 +56,32 @@ func TestContextEnds(t *testing.T) {
 	began := time.Now()
 	if err := exec.CommandContext(Context(t), "sleep", "60").Run(); err == nil || time.Since(began) > 30*time.Second {
 		t.Errorf("it ended after %v with %v; want it killed", time.Since(began), err)
+	}
+}
+
+// TestDrain shows that what is in a pipe comes out although it has another end.
+func TestDrain(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	text := strings.Repeat("0123456789", 1000)
+	if got := Drain(t, r); got != "" {
+		t.Errorf("of an empty pipe: %q", got)
+	}
+	if _, err := w.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.SetReadDeadline(time.Now()); err != nil { // which has passed
+		t.Fatal(err)
+	}
+	if got := Drain(t, r); got != text {
+		t.Errorf("got %d bytes; want %d", len(got), len(text))
+	}
+	w.Close()
+	if got := Drain(t, r); got != "" {
+		t.Errorf("at the end: %q", got)
 	}
 }
 

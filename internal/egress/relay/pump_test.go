@@ -40,7 +40,7 @@ func TestHalfClose(t *testing.T) {
 	}
 	io.WriteString(c, "\x00after your end")
 	c.CloseWrite()
-	if got := <-heard; got != "\x00after your end" {
+	if got := testenv.Receive(t, "what is heard", heard); got != "\x00after your end" {
 		t.Errorf("the server heard %q after its end", got)
 	}
 }
@@ -76,7 +76,7 @@ func TestReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	reset(c)
-	if err := <-got; !errors.Is(err, syscall.ECONNRESET) {
+	if err := testenv.Receive(t, "an answer", got); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the guest's reset reached the server as %v", err)
 	}
 	if e := r.recorded("end", 1); e.Reason == "" {

@@ -183,7 +183,7 @@ func TestScarce(t *testing.T) {
 		t.Errorf("after it was scarce: %v", err)
 	}
 	l.Close()
-	if err := <-ended; !errors.Is(err, net.ErrClosed) {
+	if err := testenv.Receive(t, "the end", ended); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Accept ended with %v", err)
 	}
 }
