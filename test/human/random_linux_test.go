@@ -18,13 +18,13 @@ import (
 // day is what a human does in a project and in each of its directories: git from
 // the prompt, an editor that opens the folder, a commit, and what was left half done.
 var day = []string{
-	`find . -type d -not -path './.git/*' | head -200 | while read -r d; do (cd "$d" 2>/dev/null && timeout 5 git status -s; timeout 5 git rev-parse --abbrev-ref HEAD) >/dev/null 2>&1; done`,
-	`find -L . -maxdepth 4 -type d 2>/dev/null | head -200 | while read -r d; do (cd "$d" 2>/dev/null && timeout 5 git status -s) >/dev/null 2>&1; done`,
+	`find . -type d -not -path './.git/*' | head -60 | while read -r d; do (cd "$d" 2>/dev/null && timeout -k 1 2 git status -s; timeout -k 1 2 git rev-parse --abbrev-ref HEAD) >/dev/null 2>&1; done`,
+	`find -L . -maxdepth 4 -type d 2>/dev/null | head -60 | while read -r d; do (cd "$d" 2>/dev/null && timeout -k 1 2 git status -s) >/dev/null 2>&1; done`,
 	`for f in .vscode/tasks.json .envrc .hg/hgrc .mise.toml; do find . -path "*/$f" -not -path './.git/*' | grep -q . && touch "$(dirname "$MARK")/$(basename $f)"; done; true`,
 	"git add -A; git commit -qm 'a commit of mine'", "git fetch -q origin", "git stash; git stash pop", "git checkout -- .", "git restore .",
 	"git rebase --continue", "git rebase --abort", "git bisect start; git bisect bad; git bisect good HEAD~3; git bisect reset", "git gc -q",
-	`for r in $(find . -name .git -not -path './.git/*' | head -50); do (cd "$(dirname "$r")" && timeout 5 git checkout -- . ; timeout 5 git commit -qam x; timeout 5 git rebase --continue) >/dev/null 2>&1; done`,
-	`find . -maxdepth 3 -type l | head -100 | while read -r l; do timeout 2 sh -c "echo mine >>'$l'" 2>/dev/null; done`,
+	`for r in $(find . -name .git -not -path './.git/*' | head -20); do (cd "$(dirname "$r")" && timeout -k 1 2 git checkout -- . ; timeout -k 1 2 git commit -qam x; timeout -k 1 2 git rebase --continue) >/dev/null 2>&1; done`,
+	`find . -maxdepth 3 -type l | head -40 | while read -r l; do timeout 2 sh -c "echo mine >>'$l'" 2>/dev/null; done`,
 }
 
 // TestRandomPlants has guests whose threads do some thousands of file operations
