@@ -35,9 +35,12 @@ func (t *Terminal) Start() (Mode, error) {
 	}
 	t.started = true
 	t.screen = screen
-	go t.relayScreen(screen)
 	t.followSize()
-	return t.settle()
+	mode, err := t.settle()
+	// Not before: what is prepared for a terminal that is not raw has no carriage
+	// returns, and must not come out on one that is raw by then.
+	go t.relayScreen(screen)
+	return mode, err
 }
 
 // followSize copies the window's size whenever it changes.

@@ -164,7 +164,8 @@ func (t *Terminal) drain() {
 			last, since = now, time.Now()
 		}
 		stuck := time.Since(since) >= drainWait
-		silent := time.Since(since) >= drainQuiet && !t.screen.busy.Load() && !readable(t.master, 0)
+		// In this order: the relay is busy before it takes what can be read.
+		silent := time.Since(since) >= drainQuiet && !readable(t.master, 0) && !t.screen.busy.Load()
 		if stuck || silent || last-begin > drainBytes {
 			return
 		}
