@@ -139,11 +139,14 @@ func (k *parentage) directory(asked string) (string, error) {
 }
 
 // sees reports whether the parent's guest sees a place of the host. What was asked
-// to be the parent's own below it hides no more than that: the child does not get
-// it either.
+// to be the parent's own below it, or hidden, is no less to be seen: the child does
+// not get it either (see verify).
 func (k *parentage) sees(p string) bool {
 	places := slices.DeleteFunc(slices.Clone(k.Places), func(m bawn.Mount) bool {
-		return m.Access == bawn.Private && m.Path != p && fspath.Below(m.Path, p) && (k.keeps(m.Path) || k.hasGit(m.Path))
+		if m.Path == p || !fspath.Below(m.Path, p) {
+			return false
+		}
+		return m.Access == bawn.Hidden || m.Access == bawn.Private && (k.keeps(m.Path) || k.hasGit(m.Path))
 	})
 	return len(session.Exceeds(places, []bawn.Mount{{Path: p, Access: bawn.ReadOnly}})) == 0
 }

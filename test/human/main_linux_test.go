@@ -75,10 +75,13 @@ const evilConfig = `[core]
 // bare runs a script of the guest's without a sandbox.
 func (r *room) bare(t *testing.T, script string) { r.Run(t, "bash", "-c", script) }
 
-// session runs it as a guest.
-func (r *room) session(t *testing.T, script string, flags ...string) quarters.Result {
-	argv := append([]string{"bawn", "run", "-q", "--net", "none", "--env", "MARK", "--env", "EVIL"}, flags...)
-	return r.Run(t, append(argv, "--", "bash", "-c", script)...)
+// session runs it as a guest, which must have come to run it.
+func (r *room) session(t *testing.T, script string) {
+	t.Helper()
+	argv := []string{"bawn", "run", "-q", "--net", "none", "--env", "MARK", "--env", "EVIL", "--", "bash", "-c", "echo here; " + script}
+	if got := r.Run(t, argv...); !strings.HasPrefix(got.Out, "here\n") {
+		t.Fatalf("no session: %+v", got)
+	}
 }
 
 // effects says what the guest has reached: what executed, and whether the

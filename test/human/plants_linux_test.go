@@ -115,7 +115,7 @@ func TestPlants(t *testing.T) {
 				t.Fatal("control: without a sandbox it has no effect")
 			}
 			r = newRoom(t)
-			if got := p.reaches(t, r, func(t *testing.T, script string) { r.session(t, script) }); len(got) > 0 {
+			if got := p.reaches(t, r, r.session); len(got) > 0 {
 				t.Errorf("a guest's plant takes effect: %q", got)
 			}
 		})
