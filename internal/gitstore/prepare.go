@@ -106,7 +106,7 @@ func (m *maker) unit(host, private, rel, tree string, module bool) error {
 		return err
 	}
 	defer c.to.Close()
-	for _, step := range []func() error{c.config, c.refs, c.files, c.trees, c.logs, c.state} {
+	for _, step := range []func() error{c.config, c.refs, c.files, c.hooks, c.trees, c.logs, c.state} {
 		if err := step(); err != nil {
 			return fmt.Errorf("copy %q: %w", host, err)
 		}
@@ -338,6 +338,36 @@ func (c *copier) files() error {
 		return err
 	}
 	return c.to.MkdirAll("info", 0o755)
+}
+
+// hooks copies the human's, so that the guest's commits are checked as the human's
+// are: they run inside. Examples stay behind.
+func (c *copier) hooks() error {
+	if err := c.to.MkdirAll("hooks", 0o755); err != nil {
+		return err
+	}
+	list, err := readDir(c.from, "hooks")
+	if missing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range list[:min(len(list), maxFiles)] {
+		name := path.Join("hooks", e.Name())
+		if !e.Type().IsRegular() || strings.HasSuffix(name, ".sample") {
+			continue
+		}
+		if _, err := copyFile(c.from, c.to, name, maxSmall); err != nil && !errors.Is(err, errTooMuch) {
+			return err
+		}
+		if fi, err := c.from.Lstat(name); err == nil && fi.Mode()&0o100 != 0 {
+			if err := c.to.Chmod(name, 0o755); err != nil && !missing(err) {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // trees copies of the other worktrees what tells git which branches they have.

@@ -258,6 +258,22 @@ func TestRecover(t *testing.T) {
 	w.gone()
 }
 
+// The human's hooks run inside, for the guest's commits.
+func TestHooks(t *testing.T) {
+	ws := newHost(t)
+	write(t, filepath.Join(ws, ".git/hooks/pre-commit"), "#!/bin/sh\nexit 1\n")
+	if err := os.Chmod(filepath.Join(ws, ".git/hooks/pre-commit"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, ws)
+	if out, err := tryRun(w.ws, w.guestEnv(), "git", "commit", "-q", "--allow-empty", "-m", "x"); err == nil {
+		t.Errorf("committed: %s", out)
+	}
+	w.guest("commit", "-q", "--no-verify", "--allow-empty", "-m", "y") // and the host's do not run for what is published
+	w.quiet()
+	w.agree()
+}
+
 // A lock of another git's is no lock of ours.
 func TestRecoverLeavesLocks(t *testing.T) {
 	w := newWorld(t, newHost(t))
