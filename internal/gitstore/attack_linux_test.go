@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -298,6 +299,7 @@ func TestSpecialFiles(t *testing.T) {
 			"loop":       func(p string) error { return os.Symlink(filepath.Base(p), p) },
 		} {
 			w := newWorld(t, newHost(t))
+			w.store.idle = 200 * time.Millisecond // FIFOs
 			refs, index, head := w.host("for-each-ref"), w.host("ls-files", "-s"), w.host("symbolic-ref", "HEAD")
 			p := w.private(name)
 			os.RemoveAll(p)
