@@ -102,7 +102,7 @@ func (k *parentage) git(req *sandbox.Request, writable bool) (dirs []sandbox.Git
 		req.Session.Isolation.Mounts = append(slices.Clip(req.Session.Isolation.Mounts), bawn.Mount{Path: g.Path, Access: bawn.Private, Why: "private git directory"})
 		req.Files = append(req.Files, sandbox.File{Source: g.Private, Target: g.Path})
 		for _, o := range g.Objects {
-			req.Files = append(req.Files, sandbox.File{Source: o.Source, Target: o.Target})
+			req.Files = append(req.Files, sandbox.File(o))
 		}
 	}
 	return dirs, ""

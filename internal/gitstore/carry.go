@@ -125,6 +125,9 @@ func (c *changes) objects(ctx context.Context) error {
 	if len(w) == 0 {
 		return nil
 	}
+	if err := c.store.large(ctx, c.unit); err != nil {
+		return err
+	}
 	all := slices.Concat(slices.Collect(maps.Values(w))...)
 	err := c.bring(ctx, all)
 	if err == nil || ctx.Err() != nil {

@@ -69,7 +69,8 @@ type unit struct {
 	private *os.Root
 	seen    [2]stamp // of the indexes of both sides when they were the same as the base
 	told    map[string]bool
-	last    index // that both sides had, or nil
+	large   map[string]bool // objects of git-lfs that were looked at
+	last    index           // that both sides had, or nil
 	deleted int
 	filters []string // of the host's configuration
 	config  stamp    // of which filters are
