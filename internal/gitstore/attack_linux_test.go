@@ -5,7 +5,6 @@ import (
 	"crypto/sha1"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,7 +63,7 @@ func TestConfinement(t *testing.T) {
 			func(w *world) {
 				w.plant("config", "[core]\n\trepositoryformatversion = 0\n[filter \"x\"]\n\tclean = \"echo >"+mark+"\"\n[alias]\n\tx = \"!echo owned >"+mark+"\"\n")
 			},
-			[]string{"x"}, func(string) bool { return exists2(mark) },
+			[]string{"x"}, func(string) bool { return present(mark) },
 		},
 		"an included file is read": {
 			func(w *world) {
@@ -101,7 +100,7 @@ func TestConfinement(t *testing.T) {
 				defer u.Close()
 				var out bytes.Buffer
 				err = u.Git(t.Context(), ".", nil, &out, a.args...)
-				hit := a.hit(out.String()) || exists2(w.private("mark"))
+				hit := a.hit(out.String()) || present(w.private("mark"))
 				if hit == confined {
 					t.Errorf("confined %v: hit %v: %q, %v", confined, hit, &out, err)
 				}
@@ -385,5 +384,3 @@ func TestNothingElse(t *testing.T) {
 func tree(t *testing.T, dir string) string {
 	return run(t, dir, human(), "sh", "-c", `find . -type f -not -path './objects/*' | LC_ALL=C sort | xargs sha1sum; find . -not -type f -not -type d`)
 }
-
-var _ = fmt.Sprint

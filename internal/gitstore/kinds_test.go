@@ -173,8 +173,8 @@ func TestFormats(t *testing.T) {
 		}
 		o := w.opts
 		o.Session = "other"
-		if _, err := Prepare(r, o); err == nil || exists2(Place(o.State, o.Session)) {
-			t.Errorf("%v: %v; the place is there: %v", kv, err, exists2(Place(o.State, o.Session)))
+		if _, err := Prepare(r, o); err == nil || present(Place(o.State, o.Session)) {
+			t.Errorf("%v: %v; the place is there: %v", kv, err, present(Place(o.State, o.Session)))
 		}
 	}
 }

@@ -86,7 +86,8 @@ func TestBothStage(t *testing.T) {
 	w.edit("f", "human\n")
 	w.host("add", "f")
 	w.edit("f", "guest\n")
-	w.guest("add", "f")
+	w.edit("d/g1", "guest\n")
+	w.guest("add", "f", "d/g1")
 	before := w.host("ls-files", "-s", "f")
 	if r := w.sync(); len(r.Questions) != 1 || !strings.Contains(r.Questions[0], `"f" was staged on both sides`) {
 		t.Errorf("%+v", r)
@@ -101,6 +102,17 @@ func TestBothStage(t *testing.T) {
 	}
 	if got := w.host("ls-files", "-s", "f"); got != before {
 		t.Errorf("the human's after the commit: %s, want %s", got, before)
+	}
+	if got := w.host("diff", "--cached", "--name-only"); got != "f" { // a commit of the human's takes nothing back
+		t.Errorf("staged: %q", got)
+	}
+	w.host("rm", "-q", "--cached", "d/g0")
+	w.sync()
+	if got := w.guest("diff", "--cached", "--name-status"); got != "D\td/g0" {
+		t.Errorf("the guest has staged %q", got)
+	}
+	if got := w.host("ls-files", "-s", "f"); got != before {
+		t.Errorf("the human's in the end: %s, want %s", got, before)
 	}
 }
 
@@ -169,7 +181,7 @@ func TestOpenRebase(t *testing.T) {
 		t.Errorf("main moved to %s", got)
 	}
 	for _, name := range []string{"rebase-merge", "MERGE_HEAD"} {
-		if exists2(filepath.Join(w.ws, ".git", name)) {
+		if present(filepath.Join(w.ws, ".git", name)) {
 			t.Errorf("%s is on the host", name)
 		}
 	}
@@ -281,7 +293,7 @@ func TestRecoverLeavesLocks(t *testing.T) {
 	write(t, lock, "")
 	w.store.shut()
 	_, _ = Recover(t.Context(), w.repo, w.opts)
-	if !exists2(lock) {
+	if !present(lock) {
 		t.Error("the lock is gone")
 	}
 }
