@@ -41,7 +41,7 @@ func (b *builder) git() error {
 			if !below(path.Clean(o.Target), objectPlace) {
 				return &GitError{g.Path, fmt.Sprintf("its objects can't be shown at %q; want a place below %s", o.Target, objectPlace)}
 			}
-			b.req.Files = append(slices.Clip(b.req.Files), sandbox.File{Source: o.Source, Target: o.Target})
+			b.req.Files = append(slices.Clip(b.req.Files), sandbox.File(o))
 		}
 	}
 	return nil

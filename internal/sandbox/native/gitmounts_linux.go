@@ -21,11 +21,11 @@ type gitMounts struct {
 func newGitMounts(root int, mounts []Mount) *gitMounts {
 	g := &gitMounts{ids: map[uint64]bool{}}
 	for _, m := range mounts {
-		var st unix.Statx_t
-		if m.Why != whyPrivateGit || unix.Statx(root, "."+m.Target, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO|unix.STATX_MNT_ID, &st) != nil {
+		if m.Why != whyPrivateGit {
 			continue
 		}
-		if (Identity{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino}) == m.ID && st.Mask&unix.STATX_MNT_ID != 0 {
+		st, err := mountOf(root, "."+m.Target)
+		if err == nil && (Identity{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino}) == m.ID {
 			g.ids[st.Mnt_id] = true
 		}
 	}
@@ -56,7 +56,18 @@ func (g *gitMounts) has(fd int, name string) bool {
 	if len(g.ids) == 0 {
 		return false
 	}
-	var st unix.Statx_t
-	err := unix.Statx(fd, name, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_MNT_ID, &st)
-	return err == nil && st.Mask&unix.STATX_MNT_ID != 0 && g.ids[st.Mnt_id]
+	st, err := mountOf(fd, name)
+	return err == nil && g.ids[st.Mnt_id]
+}
+
+// mountOf looks at what an open directory holds under name, or at itself if that
+// is "", with the ID of the mount: one that no later mount gets, since Linux 6.8.
+func mountOf(fd int, name string) (st unix.Statx_t, err error) {
+	for _, mask := range []int{unix.STATX_MNT_ID_UNIQUE, unix.STATX_MNT_ID} {
+		err = unix.Statx(fd, name, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS|unix.STATX_BTIME|mask, &st)
+		if err != nil || st.Mask&uint32(mask) != 0 {
+			return st, err
+		}
+	}
+	return st, unix.ENOSYS
 }

@@ -95,8 +95,8 @@ func (c *call) cover(p place, mode uint32, isDir bool) error {
 		return err
 	}
 	defer unix.Close(under)
-	var at unix.Statx_t
-	if err := unix.Statx(under, "", unix.AT_EMPTY_PATH, unix.STATX_BASIC_STATS|unix.STATX_BTIME|unix.STATX_MNT_ID, &at); err != nil {
+	at, err := mountOf(under, "")
+	if err != nil {
 		return err
 	}
 	if (at.Mode&unix.S_IFMT == unix.S_IFDIR) != isDir {
@@ -117,8 +117,7 @@ func (c *call) cover(p place, mode uint32, isDir bool) error {
 
 // covered notes the mount, if it is one.
 func (c *call) covered(p place, name string, under *unix.Statx_t) error {
-	var st unix.Statx_t
-	err := unix.Statx(p.dir, p.name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_INO|unix.STATX_MNT_ID, &st)
+	st, err := mountOf(p.dir, p.name)
 	same := st.Ino == under.Ino && st.Dev_major == under.Dev_major && st.Dev_minor == under.Dev_minor
 	if err != nil || st.Attributes&unix.STATX_ATTR_MOUNT_ROOT == 0 || st.Mnt_id == under.Mnt_id || same {
 		return unix.EIO
@@ -184,8 +183,7 @@ func (c *call) removeGit(p place, flags int) (bool, error) {
 
 // rootID is the mount on a place, and whether it is a directory.
 func rootID(p place) (id uint64, isDir bool, err error) {
-	var st unix.Statx_t
-	err = unix.Statx(p.dir, p.name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE|unix.STATX_MNT_ID, &st)
+	st, err := mountOf(p.dir, p.name)
 	return st.Mnt_id, st.Mode&unix.S_IFMT == unix.S_IFDIR, err
 }
 
