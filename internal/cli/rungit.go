@@ -48,6 +48,10 @@ func (f *runFlags) privateGit(e *Env, req *sandbox.Request) error {
 	if !writable {
 		return nil
 	}
+	if req.Session.Provider != native.Name && !confines(native.New(setting(e, f.config).Native())) {
+		f.note(e, "git directory read-only: what a guest writes in one is read in a sandbox of provider \"native\", which can't be made here")
+		return nil
+	}
 	defer func() { f.gitDirs, f.gitPool = req.Git, req.GitPool }()
 	o, err := gitOptions(e, setting(e, f.config).Native(), req.Session.ID)
 	if err != nil {
@@ -81,6 +85,12 @@ func (f *runFlags) privateGit(e *Env, req *sandbox.Request) error {
 	req.Git, req.GitPool = g.store.Dirs(), g.store.MadePool()
 	req.Git = append(req.Git, gitstore.Again(o.State, iso.Workspace)...)
 	return nil
+}
+
+// confines reports whether a sandbox can be made in which git reads what a guest
+// has written.
+func confines(p *native.Provider) bool {
+	return slices.ContainsFunc(p.Capabilities(), func(c bawn.Capability) bool { return c.Attribute == sandbox.Processes && c.Strength == bawn.Enforced })
 }
 
 // git gives a child the private git directories of its parent, of what it works on

@@ -109,9 +109,6 @@ func TestConfinement(t *testing.T) {
 	}
 }
 
-// plant writes a file of the private directory as a guest would.
-func (w *world) plant(name, text string) { w.t.Helper(); write(w.t, w.private(name), text) }
-
 // An alternates file that names another repository of the human's gets nothing out
 // of it.
 func TestHostileAlternates(t *testing.T) {
