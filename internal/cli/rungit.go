@@ -48,6 +48,10 @@ func (f *runFlags) privateGit(e *Env, req *sandbox.Request) error {
 	if !writable {
 		return nil
 	}
+	if req.Session.Provider != native.Name && !confines(native.New(setting(e, f.config).Native())) {
+		f.note(e, "git directory read-only: what a guest writes in one is read in a sandbox of provider \"native\", which can't be made here")
+		return nil
+	}
 	defer func() { f.gitDirs, f.gitPool = req.Git, req.GitPool }()
 	o, err := gitOptions(e, setting(e, f.config).Native(), req.Session.ID)
 	if err != nil {
@@ -83,6 +87,12 @@ func (f *runFlags) privateGit(e *Env, req *sandbox.Request) error {
 	return nil
 }
 
+// confines reports whether a sandbox can be made in which git reads what a guest
+// has written.
+func confines(p *native.Provider) bool {
+	return slices.ContainsFunc(p.Capabilities(), func(c bawn.Capability) bool { return c.Attribute == sandbox.Processes && c.Strength == bawn.Enforced })
+}
+
 // git gives a child the private git directories of its parent, of what it works on
 // itself: to read, where it may not write there. It returns those that there are
 // for children of its own.
@@ -102,7 +112,7 @@ func (k *parentage) git(req *sandbox.Request, writable bool) (dirs []sandbox.Git
 		req.Session.Isolation.Mounts = append(slices.Clip(req.Session.Isolation.Mounts), bawn.Mount{Path: g.Path, Access: bawn.Private, Why: "private git directory"})
 		req.Files = append(req.Files, sandbox.File{Source: g.Private, Target: g.Path})
 		for _, o := range g.Objects {
-			req.Files = append(req.Files, sandbox.File{Source: o.Source, Target: o.Target})
+			req.Files = append(req.Files, sandbox.File(o))
 		}
 	}
 	return dirs, ""

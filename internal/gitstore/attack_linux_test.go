@@ -5,11 +5,11 @@ import (
 	"crypto/sha1"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -63,7 +63,7 @@ func TestConfinement(t *testing.T) {
 			func(w *world) {
 				w.plant("config", "[core]\n\trepositoryformatversion = 0\n[filter \"x\"]\n\tclean = \"echo >"+mark+"\"\n[alias]\n\tx = \"!echo owned >"+mark+"\"\n")
 			},
-			[]string{"x"}, func(string) bool { return exists2(mark) },
+			[]string{"x"}, func(string) bool { return present(mark) },
 		},
 		"an included file is read": {
 			func(w *world) {
@@ -100,7 +100,7 @@ func TestConfinement(t *testing.T) {
 				defer u.Close()
 				var out bytes.Buffer
 				err = u.Git(t.Context(), ".", nil, &out, a.args...)
-				hit := a.hit(out.String()) || exists2(w.private("mark"))
+				hit := a.hit(out.String()) || present(w.private("mark"))
 				if hit == confined {
 					t.Errorf("confined %v: hit %v: %q, %v", confined, hit, &out, err)
 				}
@@ -108,9 +108,6 @@ func TestConfinement(t *testing.T) {
 		})
 	}
 }
-
-// plant writes a file of the private directory as a guest would.
-func (w *world) plant(name, text string) { w.t.Helper(); write(w.t, w.private(name), text) }
 
 // An alternates file that names another repository of the human's gets nothing out
 // of it.
@@ -298,6 +295,7 @@ func TestSpecialFiles(t *testing.T) {
 			"loop":       func(p string) error { return os.Symlink(filepath.Base(p), p) },
 		} {
 			w := newWorld(t, newHost(t))
+			w.store.idle = 200 * time.Millisecond // FIFOs
 			refs, index, head := w.host("for-each-ref"), w.host("ls-files", "-s"), w.host("symbolic-ref", "HEAD")
 			p := w.private(name)
 			os.RemoveAll(p)
@@ -383,5 +381,3 @@ func TestNothingElse(t *testing.T) {
 func tree(t *testing.T, dir string) string {
 	return run(t, dir, human(), "sh", "-c", `find . -type f -not -path './objects/*' | LC_ALL=C sort | xargs sha1sum; find . -not -type f -not -type d`)
 }
-
-var _ = fmt.Sprint

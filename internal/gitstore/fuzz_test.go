@@ -32,8 +32,17 @@ func FuzzParseIndex(f *testing.F) {
 		if got := strings.Count(string(difference(index{}, x, strings.Repeat("0", 40))), "\x00"); got < len(x) {
 			t.Errorf("%d lines for %d paths", got, len(x))
 		}
-		if m, conflict := merge3(index{}, index{}, x); conflict != "" || !m.same(x) {
-			t.Errorf("joined with nothing: %v, %q", m, conflict)
+		if m, _, apart := merge3(index{}, index{}, x); len(apart) > 0 || !m.same(x) {
+			t.Errorf("joined with nothing: %v, %q", m, apart)
+		}
+		for p, list := range x {
+			list = slices.Clone(list)
+			for i := range list {
+				list[i].skip = false
+			}
+			if again, err := parseIndex([]byte(lines(p, list)), 40); err != nil || !slices.Equal(again[p], list) {
+				t.Errorf("%q comes back as %v, %v", p, again, err)
+			}
 		}
 	})
 }
@@ -51,16 +60,23 @@ func FuzzMerge3(f *testing.F) {
 			return x
 		}
 		base, host, private := of(b), of(h), of(p)
-		m1, c1 := merge3(base, host, private)
-		m2, c2 := merge3(base, private, host)
-		if (c1 == "") != (c2 == "") || c1 == "" && !m1.same(m2) {
-			t.Fatalf("it matters who is asked first: %v %q, %v %q", m1, c1, m2, c2)
+		h1, g1, a1 := merge3(base, host, private)
+		g2, h2, a2 := merge3(base, private, host)
+		if !slices.Equal(a1, a2) || !h1.same(h2) || !g1.same(g2) {
+			t.Fatalf("it matters who is asked first: %v %v %q, %v %v %q", h1, g1, a1, h2, g2, a2)
 		}
-		if c1 != "" {
-			return
+		for _, p := range a1 {
+			if !slices.Equal(h1[p], host[p]) || !slices.Equal(g1[p], private[p]) {
+				t.Errorf("%q apart: %v and %v", p, h1[p], g1[p])
+			}
+			delete(h1, p)
+			delete(g1, p)
 		}
-		if base.same(host) && !m1.same(private) || base.same(private) && !m1.same(host) {
-			t.Errorf("of %v, %v and %v comes %v", base, host, private, m1)
+		if !h1.same(g1) {
+			t.Errorf("the sides differ elsewhere: %v, %v", h1, g1)
+		}
+		if len(a1) == 0 && (base.same(host) && !h1.same(private) || base.same(private) && !h1.same(host)) {
+			t.Errorf("of %v, %v and %v comes %v", base, host, private, h1)
 		}
 	})
 }

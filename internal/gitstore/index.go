@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -92,39 +91,35 @@ func likeGit(name string) bool {
 	return plain == ".git" || plain == "git~1"
 }
 
-// merge3 joins what both sides have changed. It returns a path that both have
-// changed in different ways, or "".
-func merge3(base, host, private index) (merged index, conflict string) {
-	merged = maps.Clone(host)
-	for p, b := range base {
-		if now, there := private[p]; !there || !slices.Equal(now, b) {
-			if c := take3(merged, p, b, host[p], now); c {
-				return nil, p
-			}
+// merge3 joins what both sides have changed. Of the paths that both have changed in
+// different ways, which it returns, each side keeps its own.
+func merge3(base, host, private index) (forHost, forPrivate index, apart []string) {
+	forHost, forPrivate = maps.Clone(host), maps.Clone(private)
+	paths := maps.Clone(base)
+	maps.Copy(paths, host)
+	maps.Copy(paths, private)
+	for p := range paths {
+		b, h, g := base[p], host[p], private[p]
+		switch {
+		case slices.Equal(h, g):
+		case slices.Equal(h, b):
+			forHost.set(p, g)
+		case slices.Equal(g, b):
+			forPrivate.set(p, h)
+		default:
+			apart = append(apart, p)
 		}
 	}
-	for p, now := range private {
-		if _, known := base[p]; !known {
-			if c := take3(merged, p, nil, host[p], now); c {
-				return nil, p
-			}
-		}
-	}
-	return merged, ""
+	slices.Sort(apart)
+	return forHost, forPrivate, apart
 }
 
-// take3 takes the private side's change of one path, unless the host has another.
-func take3(merged index, p string, base, host, private []entry) (conflict bool) {
-	switch {
-	case slices.Equal(host, private):
-	case !slices.Equal(host, base):
-		return true
-	case private == nil:
-		delete(merged, p)
-	default:
-		merged[p] = private
+func (x index) set(p string, list []entry) {
+	if list == nil {
+		delete(x, p)
+		return
 	}
-	return false
+	x[p] = list
 }
 
 // difference is what update-index --index-info reads to make one index another.
@@ -195,10 +190,12 @@ func (s *Store) privateIndex(ctx context.Context, u *unit) (index, error) {
 
 // indexes are those of one unit.
 type indexes struct {
-	base, host, private, merged index
-	stamps                      [2]stamp // of host and private, before they were read
-	text                        []byte   // the host's in the end, and its stamp
-	now                         stamp
+	base, host, private index
+	merged, inner       index    // what the host and the guest are to have
+	apart               []string // paths at which they differ
+	stamps              [2]stamp // of host and private, before they were read
+	text                []byte   // the host's in the end, and its stamp
+	now                 stamp
 }
 
 // lists reads the three indexes and joins them. It returns nil where nothing has
@@ -213,15 +210,22 @@ func (s *Store) lists(ctx context.Context, u *unit) (*indexes, error) {
 		if x.base, err = s.hostIndex(ctx, u, s.basePath(u)); err != nil {
 			return nil, err
 		}
+		for _, p := range slices.Sorted(maps.Keys(u.Apart)) {
+			was, err := parseIndex([]byte(u.Apart[p]), u.Size)
+			if err != nil {
+				return nil, err
+			}
+			x.base.set(p, was[p])
+		}
 		u.last = x.base
 	}
 	x.host, x.private = x.base, x.base
-	if x.stamps[0] != u.seen[0] {
+	if x.stamps[0] != u.seen[0] || len(u.Apart) > 0 {
 		if x.host, err = s.hostIndex(ctx, u, ""); err != nil {
 			return nil, err
 		}
 	}
-	if x.stamps[1] != u.seen[1] {
+	if x.stamps[1] != u.seen[1] || len(u.Apart) > 0 {
 		if x.private, err = s.privateIndex(ctx, u); err != nil {
 			return nil, err
 		}
@@ -230,9 +234,9 @@ func (s *Store) lists(ctx context.Context, u *unit) (*indexes, error) {
 		u.seen = x.stamps
 		return nil, nil
 	}
-	var conflict string
-	if x.merged, conflict = merge3(x.base, x.host, x.private); conflict != "" {
-		s.tell(u, &s.report.Questions, fmt.Sprintf("%q was staged on both sides: the session has an index of its own until they agree", conflict))
+	x.merged, x.inner, x.apart = merge3(x.base, x.host, x.private)
+	if len(x.apart) > 0 {
+		s.tell(u, &s.report.Questions, fmt.Sprintf("%q was staged on both sides: each keeps its own", x.apart[0]))
 	}
 	return x, nil
 }
@@ -243,163 +247,4 @@ func (u *unit) at(name string) string { return path.Join(u.Rel, name) }
 // stamps remembers the indexes as they are, which are the same.
 func (u *unit) stamps() {
 	u.seen = [2]stamp{stampOf(u.host, u.at("index")), stampOf(u.private, u.at("index"))}
-}
-
-// A hostLock is the one that git has while it writes an index.
-type hostLock struct{ own, lock string }
-
-// errBusy says that another git has a lock, or that something has changed
-// meanwhile: it works a little later.
-var errBusy = errors.New("another git is at work")
-
-// lockIndex takes the host's. Its own name lets Recover know a lock of ours.
-func (s *Store) lockIndex(u *unit) (*hostLock, error) {
-	l := &hostLock{filepath.Join(u.gitDir(), "bawn-"+s.Session+".lock"), filepath.Join(u.gitDir(), "index.lock")}
-	f, err := os.OpenFile(l.own, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("lock the index: %w", err)
-	}
-	f.Close()
-	if err := os.Link(l.own, l.lock); err != nil {
-		os.Remove(l.own)
-		if errors.Is(err, os.ErrExist) {
-			return nil, errBusy
-		}
-		return nil, fmt.Errorf("lock the index: %w", err)
-	}
-	return l, nil
-}
-
-func (l *hostLock) unlock() {
-	os.Remove(l.lock)
-	os.Remove(l.own)
-}
-
-// newIndex is where the host's next index is made.
-func (s *Store) newIndex(u *unit) string { return u.at("bawn-" + s.Session + ".index") }
-
-func (s *Store) dropIndex(u *unit) { _ = u.host.Remove(s.newIndex(u)) } // it may be installed
-
-// installIndex puts it in place. The lock is held.
-func (s *Store) installIndex(u *unit, x *indexes) (err error) {
-	if x.text, err = readFile(u.host, s.newIndex(u), maxIndex); err != nil {
-		return err
-	}
-	err = u.host.Rename(s.newIndex(u), u.at("index"))
-	x.now = stampOf(u.host, u.at("index"))
-	return err
-}
-
-// toHost reports whether the host's index is to change.
-func (x *indexes) toHost() bool { return x != nil && x.merged != nil && !x.merged.same(x.host) }
-
-// buildIndex makes the merged index beside the host's.
-func (s *Store) buildIndex(ctx context.Context, u *unit, x *indexes) error {
-	name := s.newIndex(u)
-	file := filepath.Join(u.Host, name)
-	if err := copyAs(u.host, u.at("index"), u.host, name); err != nil {
-		return err
-	}
-	env := []string{"GIT_INDEX_FILE=" + file}
-	change := difference(x.host, x.merged, strings.Repeat("0", u.Size))
-	if _, err := s.git.run(ctx, u, call{args: []string{"update-index", "-z", "--index-info"}, env: env, in: bytes.NewReader(change)}); err != nil {
-		return err
-	}
-	if err := s.skip(ctx, u, x, env); err != nil {
-		return err
-	}
-	refresh := append(s.noFilters(ctx, u), "update-index", "-q", "--ignore-submodules", "--refresh")
-	_, _ = s.git.run(ctx, u, call{args: refresh, env: env}) // what has changed since is no error
-	return nil
-}
-
-// skip marks what a sparse work tree does not have.
-func (s *Store) skip(ctx context.Context, u *unit, x *indexes, env []string) error {
-	if !u.Sparse {
-		return nil
-	}
-	var list bytes.Buffer
-	for p, now := range x.merged {
-		if len(now) == 1 && now[0].skip && !slices.Equal(now, x.host[p]) {
-			list.WriteString(p + "\x00")
-		}
-	}
-	if list.Len() == 0 {
-		return nil
-	}
-	_, err := s.git.run(ctx, u, call{args: []string{"update-index", "-z", "--skip-worktree", "--stdin"}, env: env, in: &list})
-	return err
-}
-
-// noFilters are arguments by which git runs no filter that the host's
-// configuration has: files that a guest has written are no input for them.
-func (s *Store) noFilters(ctx context.Context, u *unit) []string {
-	if now := stampOf(u.host, "config"); now != u.config || now == (stamp{}) {
-		u.config, u.filters = now, nil
-		text, _ := s.git.run(ctx, u, call{args: []string{"config", "-z", "--name-only", "--get-regexp", `^filter\.`}}) // there may be none
-		for key := range bytes.SplitSeq(text, []byte{0}) {
-			if dot := bytes.LastIndexByte(key, '.'); dot > 0 {
-				u.filters = append(u.filters, string(key[:dot]))
-			}
-		}
-		slices.Sort(u.filters)
-		u.filters = slices.Compact(u.filters)
-	}
-	var args []string
-	for _, f := range u.filters {
-		args = append(args, "-c", f+".clean=", "-c", f+".process=", "-c", f+".required=false")
-	}
-	return args
-}
-
-// agreed keeps the host's index as what both sides have, and gives it to the
-// private one. What is in it is pinned first.
-func (s *Store) agreed(ctx context.Context, u *unit, x *indexes) error {
-	if x == nil || x.merged == nil {
-		return nil
-	}
-	if x.text == nil {
-		text, err := readFile(u.host, u.at("index"), maxIndex)
-		if err != nil && !missing(err) {
-			return err
-		}
-		if x.text, x.now = text, stampOf(u.host, u.at("index")); x.now != x.stamps[0] {
-			return errBusy // the human's git is at work
-		}
-	}
-	next := s.basePath(u) + ".new"
-	if err := os.WriteFile(next, x.text, 0o600); err != nil {
-		return err
-	}
-	if !x.merged.same(x.private) {
-		if err := s.pinUnit(ctx, u, next); err != nil {
-			return err
-		}
-		done, err := replace(u.private, u.at("index"), x.text, func() bool { return stampOf(u.private, u.at("index")) == x.stamps[1] })
-		if err != nil || !done {
-			return errBusy // the guest's git is at work
-		}
-		if err := s.shared(u); err != nil {
-			return err
-		}
-		x.stamps[1] = stampOf(u.private, u.at("index"))
-	}
-	u.seen, u.last = [2]stamp{x.now, x.stamps[1]}, x.merged
-	return os.Rename(next, s.basePath(u))
-}
-
-// shared copies the parts of a split index that the private side does not have.
-func (s *Store) shared(u *unit) error {
-	list, err := readDir(u.host, u.Rel)
-	if err != nil {
-		return err
-	}
-	for _, e := range list {
-		if name := u.at(e.Name()); strings.HasPrefix(e.Name(), "sharedindex.") && !exists(u.private, name) {
-			if _, err := copyFile(u.host, u.private, name, maxIndex); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package gitstore
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -172,8 +173,8 @@ func TestFormats(t *testing.T) {
 		}
 		o := w.opts
 		o.Session = "other"
-		if _, err := Prepare(r, o); err == nil || exists2(Place(o.State, o.Session)) {
-			t.Errorf("%v: %v; the place is there: %v", kv, err, exists2(Place(o.State, o.Session)))
+		if _, err := Prepare(r, o); err == nil || present(Place(o.State, o.Session)) {
+			t.Errorf("%v: %v; the place is there: %v", kv, err, present(Place(o.State, o.Session)))
 		}
 	}
 }
@@ -190,4 +191,26 @@ func TestHostAlternates(t *testing.T) {
 	w.guest("commit", "-q", "--allow-empty", "-m", "x")
 	w.quiet()
 	w.agree()
+}
+
+// What git-lfs keeps comes along, if it is what its name says.
+func TestLarge(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	good, evil := fmt.Sprintf("%x", sha256.Sum256([]byte("large"))), strings.Repeat("ab", 32)
+	at := func(id string) string { return "lfs/objects/" + id[:2] + "/" + id[2:4] + "/" + id }
+	w.plant(at(good), "large")
+	w.plant(at(evil), "evil")
+	os.Symlink("/etc/passwd", w.private("lfs/objects/"+good[:2]+"/"+good[2:4]+"/"+strings.Repeat("cd", 32)))
+	w.edit("big", "version https://git-lfs.github.com/spec/v1\noid sha256:"+good+"\nsize 5\n")
+	w.guest("add", "big")
+	w.guest("commit", "-qm", "large")
+	if r := w.sync(); len(r.Problems) != 1 {
+		t.Errorf("%+v", r)
+	}
+	if text, err := os.ReadFile(filepath.Join(w.repo.Common, at(good))); err != nil || string(text) != "large" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if out := run(t, w.repo.Common, human(), "find", "lfs", "-not", "-type", "d"); out != at(good) {
+		t.Errorf("the host has %s", out)
+	}
 }

@@ -48,7 +48,7 @@ func pool(session, dir string) []MadeRepository {
 // made are those of this session that the guest has put anything into.
 func (s *Store) made() []MadeRepository {
 	return slices.DeleteFunc(pool(s.Session, s.MadePool()), func(m MadeRepository) bool {
-		if !m.There || within(m.Path) {
+		if !m.There {
 			return true
 		}
 		fi, err := os.Lstat(m.Private)
@@ -56,17 +56,13 @@ func (s *Store) made() []MadeRepository {
 	})
 }
 
-// within reports whether a .git lies on a file system of the session's own. It has
-// ended, and nothing is there.
-func within(p string) bool { return !exists2(p) }
-
 // Again are the private directories of repositories in a workspace that guests of
 // ended sessions have made.
 func Again(state, workspace string) []sandbox.GitDir {
 	var out []sandbox.GitDir
 	ids, _ := Left(state) // there may be none
 	for _, id := range ids {
-		if dir := Place(state, id); exists2(filepath.Join(dir, closedName)) {
+		if dir := Place(state, id); present(filepath.Join(dir, closedName)) {
 			out = append(out, Made(filepath.Join(dir, madeName), workspace)...)
 		}
 	}

@@ -73,10 +73,10 @@ func TestKeep(t *testing.T) {
 	if s := string(text); strings.Contains(s, "secret") || strings.Contains(s, "fsmonitor") || strings.Contains(s, "evil") || !strings.Contains(s, "https://example.org/x") {
 		t.Errorf("config: %s", s)
 	}
-	if exists2(filepath.Join(at, "hooks")) || exists2(filepath.Join(w.ws, "owned")) {
+	if present(filepath.Join(at, "hooks")) || present(filepath.Join(w.ws, "owned")) {
 		t.Error("hooks, or what ran")
 	}
-	if exists2(w.store.dir) {
+	if present(w.store.dir) {
 		t.Error("the place is left")
 	}
 }

@@ -86,7 +86,8 @@ func TestBothStage(t *testing.T) {
 	w.edit("f", "human\n")
 	w.host("add", "f")
 	w.edit("f", "guest\n")
-	w.guest("add", "f")
+	w.edit("d/g1", "guest\n")
+	w.guest("add", "f", "d/g1")
 	before := w.host("ls-files", "-s", "f")
 	if r := w.sync(); len(r.Questions) != 1 || !strings.Contains(r.Questions[0], `"f" was staged on both sides`) {
 		t.Errorf("%+v", r)
@@ -101,6 +102,17 @@ func TestBothStage(t *testing.T) {
 	}
 	if got := w.host("ls-files", "-s", "f"); got != before {
 		t.Errorf("the human's after the commit: %s, want %s", got, before)
+	}
+	if got := w.host("diff", "--cached", "--name-only"); got != "f" { // a commit of the human's takes nothing back
+		t.Errorf("staged: %q", got)
+	}
+	w.host("rm", "-q", "--cached", "d/g0")
+	w.sync()
+	if got := w.guest("diff", "--cached", "--name-status"); got != "D\td/g0" {
+		t.Errorf("the guest has staged %q", got)
+	}
+	if got := w.host("ls-files", "-s", "f"); got != before {
+		t.Errorf("the human's in the end: %s, want %s", got, before)
 	}
 }
 
@@ -169,7 +181,7 @@ func TestOpenRebase(t *testing.T) {
 		t.Errorf("main moved to %s", got)
 	}
 	for _, name := range []string{"rebase-merge", "MERGE_HEAD"} {
-		if exists2(filepath.Join(w.ws, ".git", name)) {
+		if present(filepath.Join(w.ws, ".git", name)) {
 			t.Errorf("%s is on the host", name)
 		}
 	}
@@ -258,6 +270,22 @@ func TestRecover(t *testing.T) {
 	w.gone()
 }
 
+// The human's hooks run inside, for the guest's commits.
+func TestHooks(t *testing.T) {
+	ws := newHost(t)
+	write(t, filepath.Join(ws, ".git/hooks/pre-commit"), "#!/bin/sh\nexit 1\n")
+	if err := os.Chmod(filepath.Join(ws, ".git/hooks/pre-commit"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, ws)
+	if out, err := tryRun(w.ws, w.guestEnv(), "git", "commit", "-q", "--allow-empty", "-m", "x"); err == nil {
+		t.Errorf("committed: %s", out)
+	}
+	w.guest("commit", "-q", "--no-verify", "--allow-empty", "-m", "y") // and the host's do not run for what is published
+	w.quiet()
+	w.agree()
+}
+
 // A lock of another git's is no lock of ours.
 func TestRecoverLeavesLocks(t *testing.T) {
 	w := newWorld(t, newHost(t))
@@ -265,7 +293,7 @@ func TestRecoverLeavesLocks(t *testing.T) {
 	write(t, lock, "")
 	w.store.shut()
 	_, _ = Recover(t.Context(), w.repo, w.opts)
-	if !exists2(lock) {
+	if !present(lock) {
 		t.Error("the lock is gone")
 	}
 }

@@ -194,7 +194,7 @@ func Recover(ctx context.Context, r *Repository, o Options) ([]Report, error) {
 		if err != nil || s == nil {
 			continue // alive, or none of this repository's
 		}
-		if s.Repo != *r || exists2(filepath.Join(s.dir, closedName)) {
+		if s.Repo != *r || present(filepath.Join(s.dir, closedName)) {
 			s.shut()
 			continue
 		}
@@ -226,7 +226,8 @@ func (s *Store) past() Report {
 	return r
 }
 
-func exists2(p string) bool {
+// present reports whether there is anything at a path.
+func present(p string) bool {
 	_, err := os.Lstat(p)
 	return err == nil
 }

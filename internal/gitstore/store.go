@@ -46,30 +46,32 @@ type record struct {
 // A unit is one git directory and the private one over it: the repository's, or a
 // submodule's below it.
 type unit struct {
-	Host     string           `json:"host"`      // common git directory
-	Rel      string           `json:"rel"`       // "." or the worktree's, below Host
-	Private  string           `json:"private"`   // below the session's private directory, "." for itself
-	WorkTree string           `json:"work_tree"` // "" where the configuration says
-	Objects  []sandbox.Object `json:"objects"`
-	Size     int              `json:"size"` // digits of an object ID
-	Partial  bool             `json:"partial,omitempty"`
-	Fold     bool             `json:"fold,omitempty"`
-	Sparse   bool             `json:"sparse,omitempty"`
-	Start    refs             `json:"start"` // the host's when the session started
-	Base     refs             `json:"base"`  // as both sides had them last
-	Head     string           `json:"head"`  // the same of HEAD
-	Beside   refs             `json:"beside,omitempty"`
-	Stash    []string         `json:"stash,omitempty"`   // as the guest had it last
-	Stashed  []string         `json:"stashed,omitempty"` // IDs of those of the start
-	Dropped  []string         `json:"dropped,omitempty"` // of those, what the guest has dropped
-	Pin      string           `json:"pin,omitempty"`     // what the pin is at
+	Host     string            `json:"host"`      // common git directory
+	Rel      string            `json:"rel"`       // "." or the worktree's, below Host
+	Private  string            `json:"private"`   // below the session's private directory, "." for itself
+	WorkTree string            `json:"work_tree"` // "" where the configuration says
+	Objects  []sandbox.Object  `json:"objects"`
+	Size     int               `json:"size"` // digits of an object ID
+	Partial  bool              `json:"partial,omitempty"`
+	Fold     bool              `json:"fold,omitempty"`
+	Sparse   bool              `json:"sparse,omitempty"`
+	Start    refs              `json:"start"` // the host's when the session started
+	Base     refs              `json:"base"`  // as both sides had them last
+	Head     string            `json:"head"`  // the same of HEAD
+	Beside   refs              `json:"beside,omitempty"`
+	Stash    []string          `json:"stash,omitempty"`   // as the guest had it last
+	Stashed  []string          `json:"stashed,omitempty"` // IDs of those of the start
+	Dropped  []string          `json:"dropped,omitempty"` // of those, what the guest has dropped
+	Apart    map[string]string `json:"apart,omitempty"`   // paths at which the indexes differ, and what both had
+	Pin      string            `json:"pin,omitempty"`     // what the pin is at
 
 	n       int // which of the units
 	host    *os.Root
 	private *os.Root
 	seen    [2]stamp // of the indexes of both sides when they were the same as the base
 	told    map[string]bool
-	last    index // that both sides had, or nil
+	large   map[string]bool // objects of git-lfs that were looked at
+	last    index           // that both sides had, or nil
 	deleted int
 	filters []string // of the host's configuration
 	config  stamp    // of which filters are

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -91,7 +92,33 @@ func newHost(t testing.TB, init ...string) string {
 		t.Fatal(err)
 	}
 	ws := filepath.Join(dir, "ws")
-	run(t, dir, human(), append([]string{"git", "init", "-q", "-b", "main", ws}, init...)...)
+	if len(init) > 0 {
+		makeHost(t, ws, init...)
+		return ws
+	}
+	template.Do(func() {
+		if template.dir, err = os.MkdirTemp("", "gitstore-"); err == nil {
+			makeHost(t, filepath.Join(template.dir, "ws"))
+		}
+	})
+	run(t, dir, human(), "cp", "-a", filepath.Join(template.dir, "ws"), ws)
+	return ws
+}
+
+// template is a repository that is copied: to make one takes ten gits.
+var template struct {
+	sync.Once
+	dir string
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	os.RemoveAll(template.dir)
+	os.Exit(code)
+}
+
+func makeHost(t testing.TB, ws string, init ...string) {
+	run(t, "/", human(), append([]string{"git", "init", "-q", "-b", "main", ws}, init...)...)
 	for i := range 3 {
 		write(t, filepath.Join(ws, "f"), fmt.Sprintf("line %d\n", i))
 		write(t, filepath.Join(ws, fmt.Sprintf("d/g%d", i)), "x\n")
@@ -100,7 +127,6 @@ func newHost(t testing.TB, init ...string) string {
 	}
 	run(t, ws, human(), "git", "branch", "side", "HEAD~1")
 	run(t, ws, human(), "git", "tag", "v0")
-	return ws
 }
 
 func write(t testing.TB, name, text string) {
@@ -131,7 +157,7 @@ func (w *world) begin() {
 	if w.store, err = Prepare(w.repo, w.opts); err != nil {
 		w.t.Fatal(err)
 	}
-	w.store.idle = 2 * time.Second
+	w.store.idle = time.Second
 	w.t.Cleanup(func() { w.store.shut() })
 }
 
@@ -291,3 +317,6 @@ func (w *world) run() (done chan struct{}, stop func()) {
 func contextFor(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), 20*time.Second)
 }
+
+// plant writes a file of the private directory as a guest would.
+func (w *world) plant(name, text string) { w.t.Helper(); write(w.t, w.private(name), text) }

@@ -1,13 +1,13 @@
 package gitstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -108,7 +108,7 @@ func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
 		return err
 	}
 	c := &changes{store: s, unit: u, host: host, private: private}
-	if open := privateOr(private.open, host.open); open != "" {
+	if open := cmp.Or(private.open, host.open); open != "" {
 		s.report.Held = open + " is open"
 		if !final {
 			return nil
@@ -116,7 +116,7 @@ func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
 		c.besideOnly = "a rebase, merge or bisect is open (" + open + ")"
 	}
 	c.collect()
-	if !c.onlyBeside() {
+	if c.besideOnly == "" {
 		if c.index, err = s.lists(ctx, u); err != nil {
 			return fmt.Errorf("the index: %w", err)
 		}
@@ -140,13 +140,6 @@ func (u *unit) removed() bool {
 	return true
 }
 
-func privateOr(private, host string) string {
-	if private != "" {
-		return private
-	}
-	return host
-}
-
 // A move is a ref that one side has changed.
 type move struct {
 	name, old, new string
@@ -166,8 +159,6 @@ type changes struct {
 	index         *indexes
 	besideOnly    string
 }
-
-func (c *changes) onlyBeside() bool { return c.besideOnly != "" }
 
 // headMove says which side has moved HEAD.
 type headMove int
@@ -329,118 +320,4 @@ func (c *changes) taken() map[string]bool {
 func (c *changes) none() bool {
 	return len(c.out)+len(c.in)+len(c.gone) == 0 && c.head != headOut && c.head != headIn && c.index == nil &&
 		!c.stack.pulled && slices.Equal(stackIDs(c.stack.now), stackIDs(c.unit.Stash))
-}
-
-// pinRef is the session's hold on what the host had.
-func (s *Store) pinRef() string { return s.own("pin") }
-
-// Pin keeps what the session may need from the human's gc.
-func (s *Store) Pin(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.pin(ctx)
-}
-
-func (s *Store) pin(ctx context.Context) error {
-	if s.pinned {
-		return nil
-	}
-	for _, u := range s.Units {
-		if err := s.pinUnit(ctx, u, s.basePath(u)); err != nil {
-			return fmt.Errorf("pin what the session uses: %w", err)
-		}
-	}
-	s.pinned = true
-	return nil
-}
-
-// pinUnit makes one commit that has everything: what the refs lead to as its
-// parents, what the index has as its tree.
-func (s *Store) pinUnit(ctx context.Context, u *unit, index string) error {
-	ids := slices.Collect(maps.Values(u.Base))
-	ids = append(append(ids, u.Stashed...), stackIDs(u.Stash)...)
-	if branchOf(u.Head) == "" {
-		ids = append(ids, u.Head)
-	}
-	parents, err := s.commits(ctx, u, ids)
-	if err != nil {
-		return err
-	}
-	if u.Pin != "" {
-		parents = append(parents, u.Pin)
-	}
-	slices.Sort(parents)
-	parents = slices.Compact(parents)
-	tree, err := s.treeOf(ctx, u, index)
-	if err != nil {
-		return err
-	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "tree %s\n", tree)
-	for _, p := range parents {
-		fmt.Fprintf(&text, "parent %s\n", p)
-	}
-	who := fmt.Sprintf("bawn <bawn@localhost> %d +0000", s.Started.Unix())
-	fmt.Fprintf(&text, "author %s\ncommitter %s\n\nwhat session %s uses, kept from git gc until it ends\n", who, who, s.Session)
-	out, err := s.git.run(ctx, u, call{args: []string{"hash-object", "-t", "commit", "-w", "--stdin"}, in: strings.NewReader(text.String())})
-	if err != nil {
-		return err
-	}
-	id := strings.TrimSpace(string(out))
-	if _, err := s.git.run(ctx, u, call{args: []string{"update-ref", s.pinRef(), id}}); err != nil {
-		return err
-	}
-	u.Pin = id
-	return nil
-}
-
-// commits are those that objects are, or lead to as tags.
-func (s *Store) commits(ctx context.Context, u *unit, ids []string) ([]string, error) {
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	out, err := s.git.run(ctx, u, call{args: []string{"cat-file", "--batch-check=%(objecttype) %(objectname)"}, in: strings.NewReader(strings.Join(ids, "^{commit}\n") + "^{commit}\n")})
-	if err != nil {
-		return nil, err
-	}
-	var list []string
-	for line := range strings.Lines(string(out)) {
-		if id, ok := strings.CutPrefix(strings.TrimSpace(line), "commit "); ok && isID(id, u.Size) {
-			list = append(list, id)
-		}
-	}
-	return list, nil
-}
-
-// treeOf writes the index as a tree: the empty one where it can't be, as in the
-// middle of a merge.
-func (s *Store) treeOf(ctx context.Context, u *unit, index string) (string, error) {
-	if _, err := os.Lstat(index); err == nil {
-		out, err := s.git.run(ctx, u, call{args: []string{"write-tree"}, env: []string{"GIT_INDEX_FILE=" + index}})
-		if id := strings.TrimSpace(string(out)); err == nil && isID(id, u.Size) {
-			return id, nil
-		}
-	}
-	out, err := s.git.run(ctx, u, call{args: []string{"mktree"}})
-	return strings.TrimSpace(string(out)), err
-}
-
-// unpin lets go, as cheaply as it can.
-func (s *Store) unpin(ctx context.Context) error {
-	var errs []error
-	for _, u := range s.Units {
-		if u.Pin == "" {
-			continue
-		}
-		_, err := s.git.run(ctx, u, call{args: []string{"update-ref", "-d", s.pinRef()}})
-		errs = append(errs, err)
-		for _, dir := range []string{s.pinRef(), ownRefs} { // git leaves empty directories
-			_ = os.Remove(filepath.Join(u.Host, filepath.Dir(dir)))
-		}
-		u.Pin = ""
-	}
-	s.pinned = false
-	return errors.Join(errs...)
 }

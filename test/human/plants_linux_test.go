@@ -136,8 +136,7 @@ func (p plant) reaches(t *testing.T, r *room, leave func(*testing.T, string)) []
 		}
 	}
 	r.forget(t)
-	r.works(t, p.human...)
-	list := r.effects(t)
+	list := append(r.works(t, p.human...), r.effects(t)...)
 	if p.same != "" {
 		if after := r.Run(t, "bash", "-c", p.same).Out; after != before {
 			list = append(list, "was "+strings.TrimSpace(before)+", is "+strings.TrimSpace(after))

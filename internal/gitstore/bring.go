@@ -1,0 +1,200 @@
+package gitstore
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Bounds of what a guest makes.
+const (
+	maxPack   = 8 << 30 // bytes of one pack
+	fewEnough = 100     // objects that are unpacked rather than kept as a pack
+	maxHaves  = 2000    // refs that say what the host has
+)
+
+// lenient are defects of old commits that hurt nobody, and that repositories of
+// everybody's have.
+const lenient = "--strict=zeroPaddedFilemode=ignore,missingSpaceBeforeDate=ignore,badTimezone=ignore,missingEmail=ignore,missingSpaceBeforeEmail=ignore,missingNameBeforeEmail=ignore,badDate=ignore,badEmail=ignore,badName=ignore,nullSha1=ignore"
+
+// wants are the new objects from which everything new is reached, as they can be
+// published one without the other.
+func (c *changes) wants() map[string][]string {
+	have := map[string]bool{}
+	for _, id := range c.host.tree.refs {
+		have[id] = true
+	}
+	w := map[string][]string{}
+	add := func(key string, ids ...string) {
+		for _, id := range ids {
+			if id != "" && !have[id] {
+				w[key] = append(w[key], id)
+			}
+		}
+	}
+	for _, m := range c.out {
+		add(m.name, m.new)
+	}
+	if branchOf(c.private.head) == "" && (c.head == headOut || c.besideOnly != "") {
+		add("HEAD", c.private.head)
+	}
+	add(stashRef, stackIDs(c.stack.pushes)...)
+	if c.index != nil {
+		add("index", c.index.private.blobs(c.index.base)...)
+	}
+	return w
+}
+
+// objects brings what is new to the host: all at once, or where that fails one by
+// one, without what is at fault.
+func (c *changes) objects(ctx context.Context) error {
+	w := c.wants()
+	if len(w) == 0 {
+		return nil
+	}
+	if err := c.store.large(ctx, c.unit); err != nil {
+		return err
+	}
+	all := slices.Concat(slices.Collect(maps.Values(w))...)
+	err := c.bring(ctx, all)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	for key, ids := range w {
+		if len(w) > 1 {
+			err = c.bring(ctx, ids)
+		}
+		if err == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		c.bad(key, err)
+	}
+	return nil
+}
+
+// bad leaves out what has objects that the host does not take.
+func (c *changes) bad(key string, err error) {
+	s, u := c.store, c.unit
+	s.tell(u, &s.report.Problems, fmt.Sprintf("%s of the guest's can't be published: %v", key, err))
+	switch key {
+	case "HEAD":
+		c.head = headStays
+	case "index":
+		c.index = nil
+	case stashRef:
+		c.stack = stack{now: u.Stash}
+	default:
+		c.out = slices.DeleteFunc(c.out, func(m move) bool {
+			if m.name == key {
+				u.told["bad "+m.name+m.new], u.Beside[m.name] = true, m.new
+			}
+			return m.name == key
+		})
+		if branchOf(c.private.head) == key {
+			c.head, c.index = headStays, nil
+		}
+	}
+}
+
+// bring carries the objects that ids reach and the host does not have, and checks
+// that nothing is missing then.
+func (c *changes) bring(ctx context.Context, ids []string) error {
+	s, u := c.store, c.unit
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	var ask strings.Builder
+	for _, id := range ids {
+		ask.WriteString(id + "\n")
+	}
+	for _, id := range c.haves() {
+		ask.WriteString("^" + id + "\n")
+	}
+	args := []string{"pack-objects", "--revs", "--thin", "--delta-base-offset", "--stdout", "-q"}
+	check := []string{"rev-list", "--objects", "--stdin", "--not", "--all", "--quiet"}
+	if u.Partial {
+		args, check = append(args, "--missing=allow-promisor"), append(check, "--exclude-promisor-objects")
+	}
+	r, w := io.Pipe()
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan error, 1)
+	go func() {
+		err := s.read(reading, u, strings.NewReader(ask.String()), w, args...)
+		w.CloseWithError(err)
+		done <- err
+	}()
+	err := s.unpack(ctx, u, r)
+	r.CloseWithError(io.ErrClosedPipe)
+	if err != nil {
+		stop()
+	}
+	if read := <-done; err == nil && read != nil {
+		err = read
+	}
+	if err != nil {
+		return err
+	}
+	_, err = s.git.run(ctx, u, call{args: check, in: strings.NewReader(strings.Join(ids, "\n") + "\n"), out: io.Discard})
+	return err
+}
+
+// haves are objects that both sides have.
+func (c *changes) haves() []string {
+	u := c.unit
+	have := map[string]bool{}
+	for _, m := range c.out {
+		if id := u.Base[m.name]; id != "" && c.host.tree.refs[m.name] == id {
+			have[id] = true
+		}
+	}
+	if id := c.host.value(c.host.head); id != "" {
+		have[id] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.host.tree.refs)) {
+		if len(have) >= maxHaves {
+			break
+		}
+		have[c.host.tree.refs[name]] = true
+	}
+	return slices.Sorted(maps.Keys(have))
+}
+
+// unpack puts a pack into the host's objects, as strictly as git can.
+func (s *Store) unpack(ctx context.Context, u *unit, r io.Reader) error {
+	in := bufio.NewReaderSize(r, 64<<10)
+	head, err := in.Peek(12)
+	if err != nil {
+		return fmt.Errorf("the guest's pack: %w", unexpected(err))
+	}
+	if !bytes.Equal(head[:4], []byte("PACK")) || binary.BigEndian.Uint32(head[4:]) != 2 {
+		return errors.New("the guest's pack: it is none")
+	}
+	limit := strconv.FormatInt(maxPack, 10)
+	switch n := binary.BigEndian.Uint32(head[8:]); {
+	case n == 0:
+		_, err = io.Copy(io.Discard, io.LimitReader(in, 64))
+	case n <= fewEnough:
+		_, err = s.git.run(ctx, u, call{args: []string{"unpack-objects", "-q", lenient, "--max-input-size=" + limit}, in: in})
+	default:
+		_, err = s.git.run(ctx, u, call{args: []string{"index-pack", "--stdin", lenient, "--fix-thin", "--max-input-size=" + limit}, in: in})
+	}
+	return err
+}
+
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,207 @@
+package gitstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A hostLock is the one that git has while it writes an index.
+type hostLock struct{ own, lock string }
+
+// errBusy says that another git has a lock, or that something has changed
+// meanwhile: it works a little later.
+var errBusy = errors.New("another git is at work")
+
+// lockIndex takes the host's. Its own name lets Recover know a lock of ours.
+func (s *Store) lockIndex(u *unit) (*hostLock, error) {
+	l := &hostLock{filepath.Join(u.gitDir(), "bawn-"+s.Session+".lock"), filepath.Join(u.gitDir(), "index.lock")}
+	f, err := os.OpenFile(l.own, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the index: %w", err)
+	}
+	f.Close()
+	if err := os.Link(l.own, l.lock); err != nil {
+		os.Remove(l.own)
+		if errors.Is(err, os.ErrExist) {
+			return nil, errBusy
+		}
+		return nil, fmt.Errorf("lock the index: %w", err)
+	}
+	return l, nil
+}
+
+func (l *hostLock) unlock() {
+	os.Remove(l.lock)
+	os.Remove(l.own)
+}
+
+// newIndex is where the host's next index is made.
+func (s *Store) newIndex(u *unit) string { return u.at("bawn-" + s.Session + ".index") }
+
+func (s *Store) dropIndex(u *unit) { _ = u.host.Remove(s.newIndex(u)) } // it may be installed
+
+// installIndex puts it in place. The lock is held.
+func (s *Store) installIndex(u *unit, x *indexes) (err error) {
+	if x.text, err = readFile(u.host, s.newIndex(u), maxIndex); err != nil {
+		return err
+	}
+	err = u.host.Rename(s.newIndex(u), u.at("index"))
+	x.now = stampOf(u.host, u.at("index"))
+	return err
+}
+
+// toHost reports whether the host's index is to change.
+func (x *indexes) toHost() bool { return x != nil && !x.merged.same(x.host) }
+
+// buildIndex makes the merged index beside the host's.
+func (s *Store) buildIndex(ctx context.Context, u *unit, x *indexes) error {
+	name := s.newIndex(u)
+	file := filepath.Join(u.Host, name)
+	if err := copyAs(u.host, u.at("index"), u.host, name); err != nil {
+		return err
+	}
+	env := []string{"GIT_INDEX_FILE=" + file}
+	change := difference(x.host, x.merged, strings.Repeat("0", u.Size))
+	if _, err := s.git.run(ctx, u, call{args: []string{"update-index", "-z", "--index-info"}, env: env, in: bytes.NewReader(change)}); err != nil {
+		return err
+	}
+	if err := s.skip(ctx, u, x, env); err != nil {
+		return err
+	}
+	refresh := append(s.noFilters(ctx, u), "update-index", "-q", "--ignore-submodules", "--refresh")
+	_, _ = s.git.run(ctx, u, call{args: refresh, env: env}) // what has changed since is no error
+	return nil
+}
+
+// skip marks what a sparse work tree does not have.
+func (s *Store) skip(ctx context.Context, u *unit, x *indexes, env []string) error {
+	if !u.Sparse {
+		return nil
+	}
+	var list bytes.Buffer
+	for p, now := range x.merged {
+		if len(now) == 1 && now[0].skip && !slices.Equal(now, x.host[p]) {
+			list.WriteString(p + "\x00")
+		}
+	}
+	if list.Len() == 0 {
+		return nil
+	}
+	_, err := s.git.run(ctx, u, call{args: []string{"update-index", "-z", "--skip-worktree", "--stdin"}, env: env, in: &list})
+	return err
+}
+
+// noFilters are arguments by which git runs no filter that the host's
+// configuration has: files that a guest has written are no input for them.
+func (s *Store) noFilters(ctx context.Context, u *unit) []string {
+	if now := stampOf(u.host, "config"); now != u.config || now == (stamp{}) {
+		u.config, u.filters = now, nil
+		text, _ := s.git.run(ctx, u, call{args: []string{"config", "-z", "--name-only", "--get-regexp", `^filter\.`}}) // there may be none
+		for key := range bytes.SplitSeq(text, []byte{0}) {
+			if dot := bytes.LastIndexByte(key, '.'); dot > 0 {
+				u.filters = append(u.filters, string(key[:dot]))
+			}
+		}
+		slices.Sort(u.filters)
+		u.filters = slices.Compact(u.filters)
+	}
+	var args []string
+	for _, f := range u.filters {
+		args = append(args, "-c", f+".clean=", "-c", f+".process=", "-c", f+".required=false")
+	}
+	return args
+}
+
+// agreed keeps the host's index as what both sides have, and gives it to the
+// private one. What is in it is pinned first.
+func (s *Store) agreed(ctx context.Context, u *unit, x *indexes) error {
+	if x == nil {
+		return nil
+	}
+	if x.text == nil {
+		text, err := readFile(u.host, u.at("index"), maxIndex)
+		if err != nil && !missing(err) {
+			return err
+		}
+		if x.text, x.now = text, stampOf(u.host, u.at("index")); x.now != x.stamps[0] {
+			return errBusy // the human's git is at work
+		}
+	}
+	next := s.basePath(u) + ".new"
+	if err := os.WriteFile(next, x.text, 0o600); err != nil {
+		return err
+	}
+	if !x.inner.same(x.private) {
+		if err := s.toPrivate(ctx, u, x, next); err != nil {
+			return err
+		}
+	}
+	u.seen, u.last, u.Apart = [2]stamp{x.now, x.stamps[1]}, maps.Clone(x.merged), map[string]string{}
+	for _, p := range x.apart { // they still differ from what both had
+		u.last.set(p, x.base[p])
+		u.Apart[p] = lines(p, x.base[p])
+	}
+	return os.Rename(next, s.basePath(u))
+}
+
+// lines are entries as parseIndex reads them.
+func lines(p string, list []entry) string {
+	var b strings.Builder
+	for _, e := range list {
+		fmt.Fprintf(&b, "H %s %s %c\t%s\x00", e.mode, e.id, e.stage, p)
+	}
+	return b.String()
+}
+
+// toPrivate gives the guest the host's index, in the file next, but for what lies
+// apart.
+func (s *Store) toPrivate(ctx context.Context, u *unit, x *indexes, next string) error {
+	if err := s.pinUnit(ctx, u, next); err != nil {
+		return err
+	}
+	text := x.text
+	if len(x.apart) > 0 {
+		file := s.basePath(u) + ".inner"
+		defer os.Remove(file)
+		if err := os.WriteFile(file, x.text, 0o600); err != nil {
+			return err
+		}
+		change := difference(x.merged, x.inner, strings.Repeat("0", u.Size))
+		if _, err := s.git.run(ctx, u, call{args: []string{"update-index", "-z", "--index-info"}, env: []string{"GIT_INDEX_FILE=" + file}, in: bytes.NewReader(change)}); err != nil {
+			return err
+		}
+		var err error
+		if text, err = os.ReadFile(file); err != nil {
+			return err
+		}
+	}
+	done, err := replace(u.private, u.at("index"), text, func() bool { return stampOf(u.private, u.at("index")) == x.stamps[1] })
+	if err != nil || !done {
+		return errBusy // the guest's git is at work
+	}
+	x.stamps[1] = stampOf(u.private, u.at("index"))
+	return s.shared(u)
+}
+
+// shared copies the parts of a split index that the private side does not have.
+func (s *Store) shared(u *unit) error {
+	list, err := readDir(u.host, u.Rel)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if name := u.at(e.Name()); strings.HasPrefix(e.Name(), "sharedindex.") && !exists(u.private, name) {
+			if _, err := copyFile(u.host, u.private, name, maxIndex); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package gitstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// pinRef is the session's hold on what the host had.
+func (s *Store) pinRef() string { return s.own("pin") }
+
+// Pin keeps what the session may need from the human's gc.
+func (s *Store) Pin(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pin(ctx)
+}
+
+func (s *Store) pin(ctx context.Context) error {
+	if s.pinned {
+		return nil
+	}
+	for _, u := range s.Units {
+		if err := s.pinUnit(ctx, u, s.basePath(u)); err != nil {
+			return fmt.Errorf("pin what the session uses: %w", err)
+		}
+	}
+	s.pinned = true
+	return nil
+}
+
+// pinUnit makes one commit that has everything: what the refs lead to as its
+// parents, what the index has as its tree.
+func (s *Store) pinUnit(ctx context.Context, u *unit, index string) error {
+	ids := slices.Collect(maps.Values(u.Base))
+	ids = append(append(ids, u.Stashed...), stackIDs(u.Stash)...)
+	if branchOf(u.Head) == "" {
+		ids = append(ids, u.Head)
+	}
+	parents, err := s.commits(ctx, u, ids)
+	if err != nil {
+		return err
+	}
+	if u.Pin != "" {
+		parents = append(parents, u.Pin)
+	}
+	slices.Sort(parents)
+	parents = slices.Compact(parents)
+	tree, err := s.treeOf(ctx, u, index)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "tree %s\n", tree)
+	for _, p := range parents {
+		fmt.Fprintf(&text, "parent %s\n", p)
+	}
+	who := fmt.Sprintf("bawn <bawn@localhost> %d +0000", s.Started.Unix())
+	fmt.Fprintf(&text, "author %s\ncommitter %s\n\nwhat session %s uses, kept from git gc until it ends\n", who, who, s.Session)
+	out, err := s.git.run(ctx, u, call{args: []string{"hash-object", "-t", "commit", "-w", "--stdin"}, in: strings.NewReader(text.String())})
+	if err != nil {
+		return err
+	}
+	id := strings.TrimSpace(string(out))
+	if _, err := s.git.run(ctx, u, call{args: []string{"update-ref", s.pinRef(), id}}); err != nil {
+		return err
+	}
+	u.Pin = id
+	return nil
+}
+
+// commits are those that objects are, or lead to as tags.
+func (s *Store) commits(ctx context.Context, u *unit, ids []string) ([]string, error) {
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	out, err := s.git.run(ctx, u, call{args: []string{"cat-file", "--batch-check=%(objecttype) %(objectname)"}, in: strings.NewReader(strings.Join(ids, "^{commit}\n") + "^{commit}\n")})
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for line := range strings.Lines(string(out)) {
+		if id, ok := strings.CutPrefix(strings.TrimSpace(line), "commit "); ok && isID(id, u.Size) {
+			list = append(list, id)
+		}
+	}
+	return list, nil
+}
+
+// treeOf writes the index as a tree: the empty one where it can't be, as in the
+// middle of a merge.
+func (s *Store) treeOf(ctx context.Context, u *unit, index string) (string, error) {
+	if _, err := os.Lstat(index); err == nil {
+		out, err := s.git.run(ctx, u, call{args: []string{"write-tree"}, env: []string{"GIT_INDEX_FILE=" + index}})
+		if id := strings.TrimSpace(string(out)); err == nil && isID(id, u.Size) {
+			return id, nil
+		}
+	}
+	out, err := s.git.run(ctx, u, call{args: []string{"mktree"}})
+	return strings.TrimSpace(string(out)), err
+}
+
+// unpin lets go, as cheaply as it can.
+func (s *Store) unpin(ctx context.Context) error {
+	var errs []error
+	for _, u := range s.Units {
+		if u.Pin == "" {
+			continue
+		}
+		_, err := s.git.run(ctx, u, call{args: []string{"update-ref", "-d", s.pinRef()}})
+		errs = append(errs, err)
+		for _, dir := range []string{s.pinRef(), ownRefs} { // git leaves empty directories
+			_ = os.Remove(filepath.Join(u.Host, filepath.Dir(dir)))
+		}
+		u.Pin = ""
+	}
+	s.pinned = false
+	return errors.Join(errs...)
+}
