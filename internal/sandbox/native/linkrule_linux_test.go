@@ -4,27 +4,28 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// A yard is a home with a workspace, a tool chain, a store and a file that a guest's
+// A yard is a home with a workspace, a tool chain, a store and files that a guest's
 // link must not lead the human's programs to.
 type yard struct {
-	home, ws, canary string
-	landlock         bool // sessions have no mounts
+	home, ws string
+	landlock bool // sessions have no mounts
 }
 
 const canaryText = "the human's own\n"
 
-// newYard makes one. The home is not the user's, so that a test that fails changes
-// nothing.
+// newYard makes one. Its home is not the user's own.
 func newYard(t *testing.T) yard {
 	t.Helper()
 	home := workspace(t)
-	y := yard{home, filepath.Join(home, "work/p"), filepath.Join(home, ".bashrc")}
+	y := yard{home: home, ws: filepath.Join(home, "work/p")}
 	for _, dir := range []string{"work/p/a/b/c", "work/p/own", "work/other", ".pyenv/versions/3/bin", ".cache/bazel/out", ".config/tool", "notes"} {
 		if err := os.MkdirAll(filepath.Join(home, dir), 0o755); err != nil {
 			t.Fatal(err)
@@ -48,6 +49,7 @@ func newYard(t *testing.T) yard {
 func (y yard) run(t *testing.T, text string) (string, int, []string) {
 	t.Helper()
 	req := request(y.ws)
+	req.Session.ID = filepath.Base(y.home)
 	req.Home, req.Environ = y.home, append(os.Environ(), "HOME="+y.home, "W="+y.ws)
 	req.Session.Isolation.Env = append(req.Session.Isolation.Env, "W")
 	req.Session.Isolation.Mounts = append(req.Session.Isolation.Mounts, bawn.Mount{Path: filepath.Join(y.home, "notes"), Access: bawn.ReadOnly, Why: "--ro"})
@@ -89,7 +91,7 @@ func (y yard) leadsOut(t *testing.T) (out []string) {
 // TestLinksLeadNowhere: whatever a guest does, no link of the guest's leads the
 // human's programs into the home. Each script does so where nothing stops it.
 func TestLinksLeadNowhere(t *testing.T) {
-	testenv.Need(t, "userns", "notify")
+	testenv.Need(t, "userns", "notify", "landlock")
 	for name, text := range map[string]string{
 		"absolute":                "ln -s $HOME/.bashrc x",
 		"not there yet":           "ln -s $HOME/.config/tool/new x",
@@ -127,10 +129,13 @@ func TestLinksLeadNowhere(t *testing.T) {
 			if out, _ := c.CombinedOutput(); len(control.leadsOut(t)) == 0 {
 				t.Errorf("the control does not lead out: %s\n%s", text, out)
 			}
-			y := newYard(t)
-			out, _, denials := y.run(t, text)
-			if found := y.leadsOut(t); len(found) > 0 {
-				t.Errorf("%s\n%s\n%q: %q", text, out, found, denials)
+			for _, landlock := range []bool{false, true} {
+				y := newYard(t)
+				y.landlock = landlock
+				out, _, denials := y.run(t, text)
+				if found := y.leadsOut(t); len(found) > 0 {
+					t.Errorf("without mounts %v: %s\n%s\n%q: %q", landlock, text, out, found, denials)
+				}
 			}
 		})
 	}
@@ -164,5 +169,48 @@ func TestLinksGoOnWorking(t *testing.T) {
 				t.Errorf("%s\n%s(%d) %q", text, out, code, denials)
 			}
 		})
+	}
+}
+
+// TestLinkAndMoveRace: two sessions in one workspace, of which one makes links in a
+// directory that the other one moves up, leave none that leads out.
+func TestLinkAndMoveRace(t *testing.T) {
+	testenv.Need(t, "userns", "notify", "python3")
+	y := newYard(t)
+	const loop = `import os,sys,time
+end=time.time()+2; made=0
+os.makedirs("1/2",exist_ok=True)
+while time.time()<end:
+    d=-1
+    try:
+        if sys.argv[1]=="link":
+            d=os.open("1/2/3",os.O_RDONLY)
+            os.symlink("../../../x","l",dir_fd=d); made+=1
+            os.unlink("l",dir_fd=d)
+        else:
+            os.makedirs("1/2/3",exist_ok=True)
+            os.rename("1/2/3","m"); made+=1
+            if all(os.path.lexists("m/l") for i in range(3000)): break # it stays
+            os.rename("m","1/2/3")
+    except OSError: pass
+    if d>=0: os.close(d)
+print(made)
+`
+	made := make(chan string)
+	for _, part := range []string{"link", "move"} {
+		go func() {
+			out, _, _ := y.run(t, "cat >"+part+".py <<'E'\n"+loop+"E\npython3 "+part+".py "+part)
+			made <- part + " " + strings.TrimSpace(out)
+		}()
+	}
+	for range 2 {
+		if got := <-made; strings.HasSuffix(got, " 0") || !strings.Contains(got, " ") {
+			t.Errorf("nothing was raced: %q", got)
+		} else {
+			t.Log(got)
+		}
+	}
+	if found := y.leadsOut(t); len(found) > 0 {
+		t.Errorf("%q", found)
 	}
 }
