@@ -105,7 +105,7 @@ func TestLinksLeadNowhere(t *testing.T) {
 		"up again":                "mkdir d; ln -s d/../../../.bashrc x",
 		"up out of what comes":    "ln -s d/../../../.bashrc x; mkdir d",
 		"as a directory":          "ln -s ../other x",
-		"moved up":                "ln -s ../../../../../.bashrc a/b/c/x || { mkdir -p a/b/c/d/e; ln -s ../../../../../work a/b/c/d/e/x; mv a/b/c/d/e top; }",
+		"moved up":                "ln -s ../../../../../.bashrc a/b/c/x || { mkdir -p a/b/c/d/e; ln -s ../../../../../work a/b/c/d/e/x; mv a/b/c/d/e a/b/top; }",
 		"moved up as a directory": "mkdir -p 1/2/3; ln -s ../../../x 1/2/3/l; mv 1/2/3 3",
 		"moved by itself":         "mkdir -p 1/2/3; ln -s ../../../x 1/2/3/l; mv 1/2/3/l l",
 		"another name for a link": "mkdir -p 1/2/3; ln -s ../../../x 1/2/3/l; ln -P 1/2/3/l l",

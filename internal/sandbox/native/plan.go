@@ -48,6 +48,7 @@ type Plan struct {
 	kept   []string // hidden places, there or not, as they were named and where they lie
 	home   string   // of the human, links resolved, or ""
 	homeID Identity
+	own    []string // Bawn's own directories, links resolved
 }
 
 // Rungs of the ladder: the second stands where user namespaces are closed.
@@ -242,6 +243,11 @@ func Layout(req sandbox.Request, facts Facts) (*Plan, error) {
 	p.kept = b.keep(p.Mounts)
 	if home, ok := b.facts.Lookup(b.home()); ok {
 		p.home, p.homeID = home.Real, home.ID
+	}
+	for _, dir := range b.req.Hidden {
+		if f, ok := b.facts.Lookup(dir); ok {
+			p.own = append(p.own, f.Real)
+		}
 	}
 	p.Supervised = true
 	p.Seccomp = "guest, supervised"
