@@ -1,5 +1,6 @@
 # make check   without privileges: formatting, vet, linters, unit tests
-# make test    everything, as root and as an ordinary user
+# make test    what CI runs: check, and what needs the kernel, as root and as an ordinary user
+# make nightly the same with every matrix whole, and what takes long
 # make corpus  what the policy says to the labelled command lines
 # make fuzz    every fuzz target for FUZZTIME each
 # make bench   measures, into bench/results
@@ -25,20 +26,17 @@ empty =
 space = $(empty) $(empty)
 USER_REQUIRE = $(subst $(space),$(comma),$(filter-out root cgroup docker runsc podman,$(subst $(comma),$(space),$(BAWN_TEST_REQUIRE))))
 
-# The child between fork and exec runs no Go runtime, so it can't be watched
-# by the race detector; what starts such children is tested without it.
-RACE_SKIP = /(cmd|bench|test)/|/internal/linux/rawproc|/internal/sandbox/|/internal/runner|/internal/doctor|/internal/daemon/relay|/internal/executor
-RACE_PACKAGES = $(shell $(GO) list ./... | grep -Ev '$(RACE_SKIP)')
-TEST_TIMEOUT ?= 25m
+export BAWN_TEST_REQUIRE
+export TEST_TIMEOUT ?= 10m
 
-.PHONY: runsc web web-check coverage differential all build check format vet lint test corpus race test-root test-user test-here test-degraded test-deps cross generate generated fuzz bench vuln clean
+.PHONY: all build check format vet lint generated unit coverage web web-check test nightly lint-darwin rawproc-cgo kernel test-root test-user cross corpus differential test-deps test-degraded generate runsc fuzz bench vuln clean
 
 all: check build
 
 build:
 	$(GO) build -trimpath -o bin/ ./cmd/...
 
-check: format vet lint generated race
+check: format vet lint generated unit coverage
 
 format:
 	scripts/format
@@ -50,7 +48,6 @@ vet:
 lint: bin/golangci-lint
 	scripts/lint-selftest
 	bin/golangci-lint run ./...
-	GOOS=darwin GOARCH=arm64 bin/golangci-lint run ./...
 
 # The tools are modules of their own (tools/go.mod): what they need is no
 # dependency of ours. Building them takes about a minute and a half, once.
@@ -84,22 +81,45 @@ generate: $(PROTO_TOOLS)
 generated: $(PROTO_TOOLS)
 	scripts/generated
 
-# Without a C compiler the same tests run without the race detector. With one,
-# what forks is tested with the C library's threads too.
-race:
-	@if command -v $${CC:-gcc} >/dev/null; then \
-		echo "$(GO) test -race"; GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 scripts/steady $(GO) test -race $(RACE_PACKAGES) && \
-		echo "$(GO) test, with a C library" && CGO_ENABLED=1 $(GO) test ./internal/linux/rawproc; \
+unit:
+	scripts/tests unit
+
+coverage:
+	scripts/coverage
+
+# What CI runs. As root it needs Debian and installs what is missing.
+test:
+	@scripts/steps test-deps format vet lint generated unit coverage web-check kernel
+
+# Everything. What it takes long for is not for every change: test/whole.txt.
+nightly: export BAWN_TEST_NIGHTLY = 1
+nightly: export TEST_TIMEOUT = 30m
+nightly:
+	@scripts/steps test-deps format vet lint lint-darwin generated unit coverage web-check cross kernel rawproc-cgo differential vuln
+
+lint-darwin: bin/golangci-lint
+	GOOS=darwin GOARCH=arm64 bin/golangci-lint run ./...
+
+# What forks between threads, with the C library's threads too.
+rawproc-cgo:
+	CGO_ENABLED=1 $(GO) test -count=1 ./internal/linux/rawproc
+
+kernel:
+	@if [ "$$(id -u)" = 0 ]; then \
+		$(BUILT) $(MAKE) -k --no-print-directory test-root test-user; \
 	else \
-		echo "race: no C compiler: without the race detector"; $(GO) test $(RACE_PACKAGES); \
+		BAWN_TEST_REQUIRE=$(USER_REQUIRE) $(BUILT) scripts/tests root && \
+		echo "test: this was the ordinary user's half; run \"make test\" as root for both"; \
 	fi
 
-test: test-deps build vet cross race corpus
-	@if [ "$$(id -u)" = 0 ]; then \
-		$(if $(DRY),,$(BUILT)) $(MAKE) -k --no-print-directory BUILT= test-root test-user; \
-	else \
-		$(MAKE) --no-print-directory test-here; \
-	fi
+# The programs that tests start are built for one run, never taken from another.
+BUILT = scripts/built
+
+test-root:
+	scripts/tests root
+
+test-user:
+	BAWN_TEST_REQUIRE=$(USER_REQUIRE) scripts/tests user
 
 # How many lines of each category of the corpus the policy allows; the page
 # docs/policy-corpus.md holds the same table.
@@ -115,26 +135,6 @@ cross:
 		GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build -o /dev/null ./... || exit 1; \
 	done
 
-# What is the same for whoever runs it, and takes long, is tested by one of them:
-# texts and rules by root, the page in a browser by the ordinary user.
-BY_ROOT = /internal/(shell|policy)(/|$$)
-BY_USER = /test/web$$
-
-# The programs that tests start are built for one run, never taken from another,
-# and not for "make -n".
-BUILT = scripts/built
-DRY = $(findstring n,$(firstword -$(MAKEFLAGS)))
-
-test-root:
-	BAWN_TEST_REQUIRE=$(BAWN_TEST_REQUIRE) $(BUILT) scripts/steady $(GO) test -count=1 -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -Ev '$(BY_USER)')
-
-test-user:
-	BAWN_TEST_REQUIRE=$(USER_REQUIRE) $(BUILT) scripts/steady scripts/as-user -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -Ev '$(BY_ROOT)')
-
-test-here:
-	BAWN_TEST_REQUIRE=$(USER_REQUIRE) $(BUILT) scripts/steady $(GO) test -count=1 -timeout $(TEST_TIMEOUT) ./...
-	@echo "test: this was the ordinary user's half; run \"make test\" as root for both"
-
 # The same attacks on Debian's 6.1 kernel under qemu: Landlock ABI 2, cgroup
 # v2. It takes some minutes and is not part of CI.
 test-degraded:
@@ -145,9 +145,6 @@ test-degraded:
 DIFFERENTIAL_TIME ?= 30s
 differential:
 	BAWN_FUZZ_TIME=$(DIFFERENTIAL_TIME) $(GO) test -count=1 -run 'TestAllowedLinesRunNothingElse|TestShellsRunWhatWasRead' -v ./internal/policy ./internal/shell
-
-coverage:
-	scripts/coverage
 
 fuzz:
 	DIFFERENTIAL_TIME=5m $(MAKE) differential

@@ -46,11 +46,13 @@ var ladder = map[string]place{
 	"internal/linux":      here(1),
 	"internal/netrule":    here(1),
 	"internal/peercred":   here(1),
+	"internal/protect":    here(1),
 	"internal/places":     here(1),
 	"internal/redact":     here(1),
 	"internal/shell":      here(1),
 	"internal/sigv4":      here(1),
 	"internal/stack":      here(0),
+	"internal/symlink":    here(1),
 	"internal/terminal":   here(1),
 	"internal/testenv":    here(1),
 	"proto":               here(1),
@@ -86,7 +88,8 @@ var ladder = map[string]place{
 	"internal/gateway": here(5),
 	"internal/sandbox": here(5),
 
-	"internal/runner": here(6),
+	"internal/gitstore": here(6),
+	"internal/runner":   here(6),
 
 	"internal/acp":       here(7),
 	"internal/api":       here(7),

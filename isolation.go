@@ -214,7 +214,10 @@ type Isolation struct {
 	Resources Resources
 	Devices   []string // names below /dev beyond the minimal set
 	Protect   bool     // K6: files that the host executes later can't be written
-	DockerAPI bool     // a filtered Docker socket of the session's own (SPEC P5)
+	// Unprotected are names of those files that the user has opened for the project,
+	// as internal/protect writes them.
+	Unprotected []string
+	DockerAPI   bool // a filtered Docker socket of the session's own (SPEC P5)
 }
 
 // Strength says how well a provider enforces one attribute. The zero Strength

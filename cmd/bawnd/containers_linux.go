@@ -11,6 +11,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/cli"
+	"github.com/bawn-dev/bawn/internal/doctor"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/docker"
@@ -22,8 +23,9 @@ import (
 // others left.
 const sweepTime = 5 * time.Second
 
-// engineTime is how long an engine has to answer before a session starts.
-const engineTime = 10 * time.Second
+// engineTime is how long an engine has to answer before a session starts, once
+// in a boot with the trial of it.
+const engineTime = 50 * time.Second
 
 // dockerAPI finds the engine behind a session's Docker API.
 func dockerAPI(s cli.ContainerSetting) (func(runner.ContainerHost) (func() error, error), error) {
@@ -37,12 +39,61 @@ func dockerAPI(s cli.ContainerSetting) (func(runner.ContainerHost) (func() error
 	if err := broker.Reach(ctx, socket); err != nil {
 		return nil, fmt.Errorf("container engine at %q: %w", socket, err)
 	}
+	found := broker.Trial(ctx, socket, s.Cache)
+	if !found.Safe() {
+		if !s.Config.Docker().AcceptEscapes {
+			return nil, &cli.UnsafeEngineError{Why: found.String(), Remedy: broker.Remedy}
+		}
+		s.Warn(found.String() + ", and accept_escapes permits it")
+	}
 	maker, err := broker.Self()
 	if err != nil {
 		return nil, err
 	}
 	o := broker.Options{Engine: socket, Session: s.Session, Maker: maker}
-	return func(h runner.ContainerHost) (func() error, error) { return serveDocker(o, s, h) }, nil
+	return func(h runner.ContainerHost) (func() error, error) {
+		if err := accepted(h, s, found); err != nil {
+			return nil, err
+		}
+		return serveDocker(o, s, h)
+	}, nil
+}
+
+// accepted has it decided and recorded that a session gets an engine that is
+// not safe.
+func accepted(h runner.ContainerHost, s cli.ContainerSetting, found broker.Finding) error {
+	if found.Safe() {
+		return nil
+	}
+	d := h.Guard(context.Background(), bawn.Action{
+		Kind: bawn.Tool, Operation: bawn.Call, Resource: "docker:engine", Args: []string{"accept_escapes", found.String()},
+		Session: s.Session.ID, Agent: s.Session.Agent, Dir: workspaceInside(s), At: time.Now(),
+	})
+	if d.Verdict != bawn.Allow {
+		return fmt.Errorf("%v: %s (rule %s)", found, d.Reason, d.Rule)
+	}
+	return nil
+}
+
+// checkEngine is what doctor says of the engine behind guests' Docker APIs.
+func checkEngine(s cli.ContainerSetting) *doctor.Check {
+	configured := ""
+	if s.Config != nil {
+		configured = s.Config.Docker().Host
+	}
+	socket, err := broker.Find(configured, (&cli.Env{Environ: s.Environ}).Getenv)
+	if err != nil {
+		return nil // a machine without one lacks nothing
+	}
+	found := broker.Trial(context.Background(), socket, s.Cache)
+	c := &doctor.Check{Name: "containers of guests", OK: found.Safe(), Detail: found.String()}
+	if !c.OK {
+		c.Refused, c.Remedy = true, broker.Remedy
+	}
+	if !c.OK && s.Config != nil && s.Config.Docker().AcceptEscapes {
+		c.Refused, c.Detail = false, c.Detail+"; accept_escapes permits it"
+	}
+	return c
 }
 
 // serveDocker answers a guest, and removes meanwhile what dead sessions left.

@@ -13,7 +13,7 @@ import (
 // sessionEnv is the world of a verb of bawn's, with what only bawnd has.
 func sessionEnv() *cli.Env {
 	e := cli.OwnEnv(providers)
-	e.Docker, e.CheckDocker, e.Gateway = dockerAPI, checkDocker, serveGateway
+	e.Docker, e.CheckDocker, e.CheckEngine, e.Gateway = dockerAPI, checkDocker, checkEngine, serveGateway
 	e.CheckSkill, e.Tools = strict.Check, serveTools
 	return e
 }

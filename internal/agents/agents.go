@@ -69,13 +69,15 @@ type Files struct {
 	// and they may be empty.
 	Empty []string `toml:"empty" json:"empty,omitempty"`
 	// Guard are files and directories that it obeys or executes: settings, hooks,
-	// servers, extensions. They are read-only in a session, be they there or not; of a last name with "*" those that are there.
-	Guard []string `toml:"guard" json:"guard,omitempty"`
+	// servers, extensions. They are read-only in a session, be they there or not; of a
+	// last name with "*" those that are there. They come from internal/protect.
+	Guard []string `toml:"-" json:"guard,omitempty"`
 	// Tries are what it tries to write, to no harm where that is refused: what begins
 	// so, too, after a dot.
 	Tries []string `toml:"tries" json:"tries,omitempty"`
-	// ProjectGuard are what Guard is, in a project and at any depth.
-	ProjectGuard []string `toml:"project_guard" json:"project_guard,omitempty"`
+	// ProjectGuard are what Guard is, in a project and at any depth. They come from
+	// internal/protect.
+	ProjectGuard []string `toml:"-" json:"project_guard,omitempty"`
 	// Skills are directories of skills, Definitions directories of agent
 	// definition files and commands, Instructions the files that it reads as
 	// instructions: the human's and the project's.

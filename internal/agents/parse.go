@@ -11,6 +11,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/bawn-dev/bawn/internal/netrule"
+	"github.com/bawn-dev/bawn/internal/protect"
 )
 
 // Parse reads the data file of the agent name. It takes nothing that it does
@@ -28,7 +29,27 @@ func Parse(name string, text []byte) (*Agent, error) {
 	if a.Name != name {
 		return nil, fmt.Errorf("its name is %q; want %q, as its file is called", a.Name, name)
 	}
+	project, guarded := protect.OfAgent(name)
+	a.Files.ProjectGuard = project
+	for _, p := range guarded {
+		a.Files.Guard = append(a.Files.Guard, a.place(p))
+	}
 	return &a, a.check()
+}
+
+// place writes a place below the home directory as one of the agent's own, which
+// follows the variable that says where the agent keeps it.
+func (a *Agent) place(p string) string {
+	variable, longest := "", ""
+	for name, dir := range a.Environment.Homes {
+		if dir != "~" && strings.HasPrefix(p, dir+"/") && len(dir) > len(longest) {
+			variable, longest = name, dir
+		}
+	}
+	if variable == "" {
+		return p
+	}
+	return "$" + variable + strings.TrimPrefix(p, longest)
 }
 
 // check finds what can't be right.

@@ -9,6 +9,7 @@
 package asking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -40,6 +41,10 @@ type Options struct {
 	// session; nil drops it.
 	Waiting func(approval.Question)
 	Now     func() time.Time // nil is the machine's clock
+	// Reading is how long a question stands at a terminal before it can be
+	// answered: a guest knows when its human is about to press a key, and may ask
+	// then. 0 means 700 ms.
+	Reading time.Duration
 	// Room errs where an event could not be recorded any more. Nobody is asked
 	// then, since what is asked is written down as well, here and at the relay: a
 	// guest could go on without end. Nil: there is always room.
@@ -84,6 +89,7 @@ func New(o Options) *Desk {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	o.Reading = cmp.Or(o.Reading, reading)
 	if o.Room == nil {
 		o.Room = func(bawn.Event) error { return nil }
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // childs is a question of a session below s.
@@ -52,14 +53,10 @@ func TestChildSaysAnothersID(t *testing.T) {
 		a, err := d.Below().Ask(t.Context(), childs("make release"))
 		below <- result{a, err}
 	}()
-	for limit := time.Now().Add(10 * time.Second); r.pending().Waiting != 2; time.Sleep(time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatal("the same question of a session and its child is not one")
-		}
-	}
+	testenv.Until(t, "one question of a session and its child", func() bool { return r.pending().Waiting == 2 })
 	r.answer(says1(bawn.Allow, bawn.ForSession))
 	for name, c := range map[string]chan result{"session": got, "child": below} {
-		if a := <-c; a.err != nil || a.answer.Verdict != bawn.Allow {
+		if a := testenv.Receive(t, name, c); a.err != nil || a.answer.Verdict != bawn.Allow {
 			t.Errorf("%s: %+v", name, a)
 		}
 	}
@@ -146,19 +143,17 @@ func TestOneTree(t *testing.T) {
 		liar.Session, liar.Action.Session, liar.Parent, liar.Top = "stranger", "stranger", "", "a tree of its own"
 		go func() { _, _ = desks[2].Below().Ask(t.Context(), liar) }()
 		roots := map[string]int{}
-		for limit := time.Now().Add(10 * time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+		testenv.Until(t, "all questions", func() bool {
 			entries, err := r.store.Open(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(entries) < len(desks)+1 {
-				continue
-			}
+			clear(roots)
 			for _, e := range entries {
 				roots[e.Root]++
 			}
-			break
-		}
+			return len(entries) > len(desks)
+		})
 		if want := cmp.Or(parent, "s"); len(roots) != 1 || roots[want] != len(desks)+1 {
 			t.Errorf("%s: questions by root: %v; want %d of %q", name, roots, len(desks)+1, want)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/bawn-dev/bawn"
@@ -15,6 +16,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/grants"
 	"github.com/bawn-dev/bawn/internal/learn"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // A relay is one that can die and come back with what it has stored.
@@ -71,15 +73,20 @@ type kept struct{ approval.Desk }
 // pending waits for one question, and returns it.
 func (r *relay) pending() approval.Record {
 	r.t.Helper()
-	for limit := time.Now().Add(10 * time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
-		if q, err := r.dial(r.t.Context(), false); err == nil {
-			if list, err := q.List(r.t.Context()); err == nil && len(list) == 1 {
-				return list[0]
-			}
+	var rec approval.Record
+	testenv.Until(r.t, "one question that is pending at the relay", func() bool {
+		q, err := r.dial(r.t.Context(), false)
+		if err != nil {
+			return false
 		}
-	}
-	r.t.Fatal("nothing is pending at the relay")
-	return approval.Record{}
+		list, err := q.List(r.t.Context())
+		if err != nil || len(list) != 1 {
+			return false
+		}
+		rec = list[0]
+		return true
+	})
+	return rec
 }
 
 func (r *relay) answer(a bawn.Answer) {
@@ -152,156 +159,164 @@ func comes(t *testing.T, c <-chan string, want string) {
 // know which, and what the relay recorded is what happens.
 func TestFirstAnswerWins(t *testing.T) {
 	t.Parallel()
-	r := startRelay(t)
-	d := newDesk(t, t.TempDir(), r)
-	terminalWon := 0
-	for i := range 100 {
-		line := fmt.Sprintf("git push r%d", i)
-		got := puts(t, d, line)
-		rec := r.pending()
-		d.mu.Lock()
-		o := d.open[rec.ID]
-		d.mu.Unlock()
-		var all sync.WaitGroup
-		var mine bool
-		var stands bawn.Answer
-		var other error
-		all.Go(func() {
-			var err error
-			stands, mine, err = d.submit(t.Context(), o, bawn.Answer{Verdict: bawn.Allow, By: "terminal", At: time.Now()})
-			if err != nil {
-				t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		r := startRelay(t)
+		d := newDesk(t, t.TempDir(), r)
+		terminalWon := 0
+		for i := range 100 {
+			line := fmt.Sprintf("git push r%d", i)
+			got := puts(t, d, line)
+			rec := r.pending()
+			d.mu.Lock()
+			o := d.open[rec.ID]
+			d.mu.Unlock()
+			var all sync.WaitGroup
+			var mine bool
+			var stands bawn.Answer
+			var other error
+			all.Go(func() {
+				var err error
+				stands, mine, err = d.submit(t.Context(), o, bawn.Answer{Verdict: bawn.Allow, By: "terminal", At: time.Now()})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			all.Go(func() { _, other = r.queue.Answer(t.Context(), rec.ID, says1(bawn.Deny, bawn.Once)) })
+			all.Wait()
+			want := "deny by web <nil>"
+			if mine {
+				want, terminalWon = "allow by terminal <nil>", terminalWon+1
 			}
-		})
-		all.Go(func() { _, other = r.queue.Answer(t.Context(), rec.ID, says1(bawn.Deny, bawn.Once)) })
-		all.Wait()
-		want := "deny by web <nil>"
-		if mine {
-			want, terminalWon = "allow by terminal <nil>", terminalWon+1
+			comes(t, got, want)
+			var first *approval.AnsweredError
+			if mine == (other == nil) || mine != errors.As(other, &first) || !mine && stands.By != "web" {
+				t.Fatalf("round %d: the terminal was first: %t (it was told %+v), the web was told %v", i, mine, stands, other)
+			}
 		}
-		comes(t, got, want)
-		var first *approval.AnsweredError
-		if mine == (other == nil) || mine != errors.As(other, &first) || !mine && stands.By != "web" {
-			t.Fatalf("round %d: the terminal was first: %t (it was told %+v), the web was told %v", i, mine, stands, other)
-		}
-	}
-	t.Logf("the terminal was first %d times", terminalWon)
+		t.Logf("the terminal was first %d times", terminalWon)
+	})
 }
 
 // TestOnceAtTheRelay: of twenty that ask the same one gets a yes, from wherever
 // it comes, also where the relay dies after it.
 func TestOnceAtTheRelay(t *testing.T) {
 	t.Parallel()
-	const askers = 20
-	r := startRelay(t)
-	d := newDesk(t, t.TempDir(), r)
-	out := make(chan string, askers)
-	for range askers {
-		go func() { out <- <-puts(t, d, "git push --force") }()
-	}
-	for n := range askers {
-		var rec approval.Record
-		for limit := time.Now().Add(10 * time.Second); rec.Waiting != askers-n && time.Now().Before(limit); time.Sleep(time.Millisecond) {
-			rec = r.pending()
+	synctest.Test(t, func(t *testing.T) {
+		const askers = 20
+		r := startRelay(t)
+		d := newDesk(t, t.TempDir(), r)
+		out := make(chan string, askers)
+		for range askers {
+			go func() { out <- <-puts(t, d, "git push --force") }()
 		}
-		if rec.Waiting != askers-n || len(out) != 0 {
-			t.Fatalf("after %d answers %d wait, %d more went on", n, rec.Waiting, len(out))
-		}
-		if n%2 == 0 {
-			r.answer(says1(bawn.Allow, bawn.Once))
-		} else {
-			d.mu.Lock()
-			var o *open // not the one whose turn it is
-			for id, other := range d.open {
-				if o == nil || id != rec.ID {
-					o = other
+		for n := range askers {
+			var rec approval.Record
+			testenv.Until(t, "all who ask", func() bool { rec = r.pending(); return rec.Waiting == askers-n })
+			if len(out) != 0 {
+				t.Fatalf("after %d answers %d wait, %d more went on", n, rec.Waiting, len(out))
+			}
+			if n%2 == 0 {
+				r.answer(says1(bawn.Allow, bawn.Once))
+			} else {
+				d.mu.Lock()
+				var o *open // not the one whose turn it is
+				for id, other := range d.open {
+					if o == nil || id != rec.ID {
+						o = other
+					}
+				}
+				d.mu.Unlock()
+				if stands, mine, err := d.submit(t.Context(), o, says1(bawn.Allow, bawn.Once)); !mine || err != nil || stands.By != "web" {
+					t.Errorf("the terminal: %+v, %t, %v", stands, mine, err)
 				}
 			}
-			d.mu.Unlock()
-			if stands, mine, err := d.submit(t.Context(), o, says1(bawn.Allow, bawn.Once)); !mine || err != nil || stands.By != "web" {
-				t.Errorf("the terminal: %+v, %t, %v", stands, mine, err)
+			if n%8 == 3 {
+				r.kill()
+				time.Sleep(20 * time.Millisecond)
+				r.start()
 			}
+			comes(t, out, "allow by web <nil>")
 		}
-		if n%8 == 3 {
-			r.kill()
-			time.Sleep(20 * time.Millisecond)
-			r.start()
-		}
-		comes(t, out, "allow by web <nil>")
-	}
+	})
 }
 
 // A relay that dies while a question is pending is asked again with the same
 // ID when it is back, and an answer that it has recorded counts.
 func TestRelayDies(t *testing.T) {
 	t.Parallel()
-	r := startRelay(t)
-	d := newDesk(t, t.TempDir(), r)
-	got := puts(t, d, "git push")
-	id := r.pending().ID
-	for range 3 {
-		r.kill()
-		time.Sleep(50 * time.Millisecond)
-		r.start()
-		if again := r.pending().ID; again != id {
-			t.Fatalf("the question has the ID %s; want %s again", again, id)
+	synctest.Test(t, func(t *testing.T) {
+		r := startRelay(t)
+		d := newDesk(t, t.TempDir(), r)
+		got := puts(t, d, "git push")
+		id := r.pending().ID
+		for range 3 {
+			r.kill()
+			time.Sleep(50 * time.Millisecond)
+			r.start()
+			if again := r.pending().ID; again != id {
+				t.Fatalf("the question has the ID %s; want %s again", again, id)
+			}
 		}
-	}
-	r.answer(says1(bawn.Allow, bawn.Once))
-	comes(t, got, "allow by web <nil>")
+		r.answer(says1(bawn.Allow, bawn.Once))
+		comes(t, got, "allow by web <nil>")
 
-	got = puts(t, d, "git push again")
-	id = r.pending().ID
-	r.mu.Lock()
-	q := r.queue
-	r.mu.Unlock()
-	r.kill() // and what it recorded just before nobody has heard
-	lead, err := r.store.Settle(t.Context(), id, approval.Outcome{State: approval.Answered, Answer: says1(bawn.Deny, bawn.Once), At: time.Now()})
-	if !lead || err != nil || q == nil {
-		t.Fatal(lead, err)
-	}
-	r.start()
-	comes(t, got, "deny by web <nil>")
+		got = puts(t, d, "git push again")
+		id = r.pending().ID
+		r.mu.Lock()
+		q := r.queue
+		r.mu.Unlock()
+		r.kill() // and what it recorded just before nobody has heard
+		lead, err := r.store.Settle(t.Context(), id, approval.Outcome{State: approval.Answered, Answer: says1(bawn.Deny, bawn.Once), At: time.Now()})
+		if !lead || err != nil || q == nil {
+			t.Fatal(lead, err)
+		}
+		r.start()
+		comes(t, got, "deny by web <nil>")
+	})
 }
 
 // A relay that does not come back leaves the terminal to answer alone.
 func TestRelayStaysAway(t *testing.T) {
 	t.Parallel()
-	r := startRelay(t)
-	d := newDesk(t, t.TempDir(), r)
-	quiet := &quietConsole{}
-	leave := d.Sit(quiet)
-	got := puts(t, d, "git push")
-	id := r.pending().ID
-	r.kill()
-	d.mu.Lock()
-	o := d.open[id]
-	d.mu.Unlock()
-	if _, mine, err := d.submit(t.Context(), o, bawn.Answer{Verdict: bawn.Allow, By: "terminal", At: time.Now()}); !mine || err != nil {
-		t.Errorf("the terminal alone: %t, %v", mine, err)
-	}
-	comes(t, got, "allow by terminal <nil>")
-	leave()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if a, err := d.Approver(normal).Approve(ctx, command("git push b"), decision(t, "git push b")); err == nil || a.Verdict == bawn.Allow {
-		t.Errorf("without anybody: %+v, %v", a, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r := startRelay(t)
+		d := newDesk(t, t.TempDir(), r)
+		quiet := &quietConsole{}
+		leave := d.Sit(quiet)
+		got := puts(t, d, "git push")
+		id := r.pending().ID
+		r.kill()
+		d.mu.Lock()
+		o := d.open[id]
+		d.mu.Unlock()
+		if _, mine, err := d.submit(t.Context(), o, bawn.Answer{Verdict: bawn.Allow, By: "terminal", At: time.Now()}); !mine || err != nil {
+			t.Errorf("the terminal alone: %t, %v", mine, err)
+		}
+		comes(t, got, "allow by terminal <nil>")
+		leave()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if a, err := d.Approver(normal).Approve(ctx, command("git push b"), decision(t, "git push b")); err == nil || a.Verdict == bawn.Allow {
+			t.Errorf("without anybody: %+v, %v", a, err)
+		}
+	})
 }
 
 // A relay that comes up later is shown what the terminal is still asked.
 func TestRelayComesUp(t *testing.T) {
 	t.Parallel()
-	r := startRelay(t)
-	r.kill()
-	d := newDesk(t, t.TempDir(), r)
-	defer d.Sit(&quietConsole{})()
-	got := puts(t, d, "git push")
-	time.Sleep(50 * time.Millisecond)
-	r.start()
-	r.pending()
-	r.answer(says1(bawn.Deny, bawn.Once))
-	comes(t, got, "deny by web <nil>")
+	synctest.Test(t, func(t *testing.T) {
+		r := startRelay(t)
+		r.kill()
+		d := newDesk(t, t.TempDir(), r)
+		defer d.Sit(&quietConsole{})()
+		got := puts(t, d, "git push")
+		time.Sleep(50 * time.Millisecond)
+		r.start()
+		r.pending()
+		r.answer(says1(bawn.Deny, bawn.Once))
+		comes(t, got, "deny by web <nil>")
+	})
 }
 
 // What an answer holds for, and for how long.

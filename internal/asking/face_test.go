@@ -23,6 +23,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/grants"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/terminal"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // TestMain is also a bawn at a terminal of its own.
@@ -33,12 +34,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// An order is what the bawn of a test is told: to ask, or to take back.
+// An order is what the bawn of a test is told: to ask, to take back, or to wait
+// until that many questions are open.
 type order struct {
 	ID       uint64
 	Action   *bawn.Action
 	Withdraw bool
+	Open     int
 }
+
+// quickly is how long questions stand in these tests before they can be answered.
+const quickly = 50 * time.Millisecond
 
 // A result is an answer.
 type result struct {
@@ -54,7 +60,7 @@ func asks(state string) int {
 	if err != nil {
 		return 3
 	}
-	d := New(Options{Session: "s", Grants: grants.In(state)})
+	d := New(Options{Session: "s", Grants: grants.In(state), Reading: quickly})
 	defer d.Close()
 	defer d.Sit(tty)()
 	var mu sync.Mutex
@@ -68,6 +74,17 @@ func asks(state string) int {
 			end()
 			all.Wait()
 			return 0
+		}
+		if o.Open > 0 {
+			for opened := 0; opened < o.Open && base.Err() == nil; time.Sleep(time.Millisecond) {
+				d.mu.Lock()
+				opened = len(d.open)
+				d.mu.Unlock()
+			}
+			mu.Lock()
+			_ = out.Encode(result{Err: "are open"}) // as below
+			mu.Unlock()
+			continue
 		}
 		if o.Withdraw {
 			if cancel := waiting[o.ID]; cancel != nil {
@@ -171,10 +188,23 @@ func (d *desk) shown() string {
 
 func (d *desk) sees(text string, times int) {
 	d.t.Helper()
-	for limit := time.Now().Add(10 * time.Second); strings.Count(d.shown(), text) < times; time.Sleep(time.Millisecond) {
-		if time.Now().After(limit) {
-			d.t.Fatalf("the screen shows %q; want %q %d times", d.shown(), text, times)
-		}
+	defer d.told()
+	testenv.Until(d.t, fmt.Sprintf("%q %d times", text, times), func() bool { return strings.Count(d.shown(), text) >= times })
+}
+
+// told says what the screen shows, where the test has failed.
+func (d *desk) told() {
+	if d.t.Failed() {
+		d.t.Logf("the screen shows %q", d.shown())
+	}
+}
+
+// opened waits until that many questions are open.
+func (d *desk) opened(n int) {
+	d.t.Helper()
+	d.order(order{Open: n})
+	if got := d.answer(); got != "0 are open" {
+		d.t.Errorf("answered %q; want %d questions to be open", got, n)
 	}
 }
 
@@ -223,19 +253,15 @@ var scopes = map[bawn.Scope]string{bawn.Once: "once", bawn.ForSession: "session"
 // answer is the next one.
 func (d *desk) answer() string {
 	d.t.Helper()
-	select {
-	case r, ok := <-d.answers:
-		switch {
-		case !ok:
-			return "the end"
-		case r.Err != "":
-			return fmt.Sprintf("%d %s", r.ID, r.Err)
-		}
+	defer d.told()
+	switch r := testenv.Receive(d.t, "an answer", d.answers); {
+	case r == result{}:
+		return "the end"
+	case r.Err != "":
+		return fmt.Sprintf("%d %s", r.ID, r.Err)
+	default:
 		return strings.TrimSpace(fmt.Sprintf("%d %v %s by %s %s", r.ID, r.Answer.Verdict, scopes[r.Answer.Scope], r.Answer.By, r.Answer.Why))
-	case <-time.After(10 * time.Second):
-		d.t.Fatalf("no answer came; the screen shows %q", d.shown())
 	}
-	return ""
 }
 
 // Only what is known is an answer, and whoever leaves has said no.
@@ -284,9 +310,6 @@ func TestCommandAnswers(t *testing.T) {
 		d.run(id, tt.line)
 		for at := 0; at < len(tt.keys); at += 2 {
 			from = d.seesAfter(tt.keys[at], from)
-			if tt.keys[at] == keep {
-				time.Sleep(reading + 100*time.Millisecond)
-			}
 			d.types(tt.keys[at+1])
 		}
 		if got, want := d.answer(), fmt.Sprintf("%d %s", id, tt.want); got != want {
@@ -314,7 +337,7 @@ func TestOnceForOne(t *testing.T) {
 			from = d.seesAfter("once? [", 0)
 		}
 	}
-	time.Sleep(300 * time.Millisecond) // all have asked
+	d.opened(5)
 	for _, left := range []int{4, 3} {
 		d.types("y\r")
 		if got := d.answer(); !strings.HasSuffix(got, "allow once by terminal") {
@@ -326,7 +349,7 @@ func TestOnceForOne(t *testing.T) {
 	select {
 	case r := <-d.answers:
 		t.Errorf("%+v without an answer of its own", r)
-	case <-time.After(reading + 500*time.Millisecond):
+	case <-time.After(quickly + 100*time.Millisecond):
 	}
 	d.types("s\r")
 	for range 3 {
@@ -340,15 +363,15 @@ func TestOnceForOne(t *testing.T) {
 // ends.
 func (d *desk) seesAfter(text string, from int) int {
 	d.t.Helper()
-	for limit := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	defer d.told()
+	var end int
+	testenv.Until(d.t, fmt.Sprintf("%q after %d", text, from), func() bool {
 		s := d.shown()
-		if i := strings.Index(s[min(from, len(s)):], text); i >= 0 {
-			return from + i + len(text)
-		}
-		if time.Now().After(limit) {
-			d.t.Fatalf("the screen shows %q after %d; want %q", s, from, text)
-		}
-	}
+		i := strings.Index(s[min(from, len(s)):], text)
+		end = from + i + len(text)
+		return i >= 0
+	})
+	return end
 }
 
 // A question that is taken back leaves the screen to the next, unanswered; one
@@ -360,7 +383,7 @@ func TestWithdrawn(t *testing.T) {
 	d.sees(prompt, 1)
 	d.ask(2, "second.test:443")
 	d.ask(3, "third.test:443")
-	time.Sleep(50 * time.Millisecond)
+	d.opened(3)
 	for _, id := range []uint64{99, 2, 1} {
 		if d.order(order{ID: id, Withdraw: true}); id == 99 {
 			continue

@@ -17,8 +17,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/terminal"
 )
 
-// reading is how long a question stands before it can be answered. A guest
-// knows when its human is about to press a key, and may ask then.
+// reading is the usual Options.Reading.
 const reading = 700 * time.Millisecond
 
 // Bounds of what a human is asked about at a terminal, in characters: a part
@@ -46,7 +45,7 @@ func (t *talk) run(rw terminal.Conversation) error {
 	keys := &typed{from: rw, now: t.face.desk.opts.Now}
 	term := term.NewTerminal(keys, t.prompt())
 	fmt.Fprint(term, t.text())
-	if err := rw.Pause(reading); err != nil {
+	if err := rw.Pause(t.face.desk.opts.Reading); err != nil {
 		return t.over(rw, err)
 	}
 	for t.answer == nil {
@@ -171,7 +170,7 @@ func (t *talk) rule(out *term.Terminal, keys *typed, v bawn.Verdict, rules []baw
 	fmt.Fprint(out, b.String())
 	out.SetPrompt("bawn: keep it? [yes/no] ")
 	defer out.SetPrompt(t.prompt())
-	if err := keys.from.Pause(reading); err != nil {
+	if err := keys.from.Pause(t.face.desk.opts.Reading); err != nil {
 		return // the next read says the same
 	}
 	line, err := t.read(out, keys)

@@ -44,7 +44,6 @@ func newWindow(t *testing.T, output string) *window {
 	w.tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "sh", "-c", script, os.Args[0], output, dir)
 	t.Cleanup(func() { w.tmux("kill-server") })
 	w.shows("allow it once?")
-	time.Sleep(reading + 100*time.Millisecond)
 	return w
 }
 
@@ -59,11 +58,18 @@ func (w *window) tmux(args ...string) string {
 
 func (w *window) shows(text string) {
 	w.t.Helper()
-	for end := time.Now().Add(10 * time.Second); !strings.Contains(w.tmux("capture-pane", "-p"), text); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			w.t.Fatalf("the window shows\n%s\nwant %q", w.tmux("capture-pane", "-p"), text)
+	w.until(text, func(pane string) bool { return strings.Contains(pane, text) })
+}
+
+func (w *window) until(what string, ok func(pane string) bool) {
+	w.t.Helper()
+	var pane string
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("the window shows\n%s", pane)
 		}
-	}
+	}()
+	testenv.Until(w.t, what, func() bool { pane = w.tmux("capture-pane", "-p"); return ok(pane) })
 }
 
 // pastes puts text in as tmux does from its clipboard, in brackets if wanted
@@ -83,15 +89,14 @@ func (w *window) pastes(text string, brackets bool) {
 // between them: on a busy machine both may be read at once, like a paste.
 func (w *window) types(key, text string) {
 	w.t.Helper()
-	for pause := 100 * time.Millisecond; ; pause *= 2 {
+	for pause := 4 * apart; ; pause *= 2 {
 		w.tmux("send-keys", key)
 		time.Sleep(pause)
 		w.tmux("send-keys", "Enter")
-		for range 10 {
+		for end := time.Now().Add(10 * pause); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 			if strings.Contains(w.tmux("capture-pane", "-p"), text) {
 				return
 			}
-			time.Sleep(pause)
 		}
 		if pause > 2*time.Second {
 			w.t.Fatalf("the window shows\n%s\nwant %q", w.tmux("capture-pane", "-p"), text)
@@ -129,15 +134,14 @@ func TestPastedIsNoAnswer(t *testing.T) {
 			w := newWindow(t, tt.output)
 			w.pastes(tt.text, tt.brackets)
 			w.shows("what is pasted is no answer")
+			asked := strings.Count(w.tmux("capture-pane", "-p"), "allow it once?")
 			w.tmux("send-keys", "Enter") // a human who did not see that
-			time.Sleep(100 * time.Millisecond)
+			w.until("the question once more", func(pane string) bool { return strings.Count(pane, "allow it once?") > asked })
 			if got := w.answered(); got != "" {
 				t.Fatalf("what was pasted counted: %s", got)
 			}
 			w.types("y", "your answer: allowed: git push --force") // control
-			if got := w.answered(); !strings.Contains(got, `"Verdict":"allow"`) {
-				t.Errorf("control: what was typed did not count: %s", got)
-			}
+			testenv.Until(t, "the control's answer: what was typed counts", func() bool { return strings.Contains(w.answered(), `"Verdict":"allow"`) })
 		})
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 const testPatience = 20 * time.Second
@@ -342,8 +344,7 @@ func TestRedraw(t *testing.T) {
 	r := newRig(t, "sh", "-c", `printf '\033[?1049hfirst'; trap 'printf "drawn %s;" "$(stty size)"' WINCH; echo ready; while :; do sleep 0.02; done`)
 	a := r.dial(false)
 	a.sees("ready")
-	a.Resize(Size{24, 80}) // no change, and yet
-	a.sees("drawn 23 80;")
+	a.Resize(Size{24, 80}) // no change, and yet; a busy machine's guest may see the second of two changes only
 	a.sees("drawn 24 80;")
 	b := r.dial(false)
 	b.sees("\x1b[?1049hfirst")
@@ -433,7 +434,7 @@ func TestLog(t *testing.T) {
 	a.sees("all-1")
 	a.types("\n")
 	r.end(0)
-	if err := <-done; err != nil {
+	if err := testenv.Receive(t, "the end", done); err != nil {
 		t.Fatal(err)
 	}
 	text := follow.String()

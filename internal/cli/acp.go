@@ -65,7 +65,7 @@ var notForACP = []string{"plan", "json", "detach", "attachable", "detach-keys", 
 
 // forFiles are the flags that say which files there are: those that a sandbox
 // needs in which a file is read or written for an agent.
-var forFiles = []string{"provider", "profile", "rw", "ro", "deny", "open", "protect", "as"}
+var forFiles = []string{"provider", "profile", "rw", "ro", "deny", "open", "protect", "unprotect", "as"}
 
 // forAgent are the flags that the sandbox of a terminal has no use for.
 var forAgent = []string{"publish", "split", "split-workspace", "model-host", "agent", "cwd"}
@@ -104,6 +104,7 @@ func (f *runFlags) acp(c *cobra.Command, e *Env, args []string) error {
 func (f *runFlags) acpSession(e *Env, args []string) (*runner.Session, error) {
 	f.plan = true // nothing is started
 	s, err := f.session(e, args)
+	f.endGit(e)
 	if err != nil {
 		return nil, e.elsewhere(err)
 	}

@@ -37,14 +37,16 @@ type parentage struct {
 	Protected []string
 	Guarded   []string     // what an agent obeys
 	Places    []bawn.Mount // of the host, as the parent's plan has them
-	Zone      string       // of a split session of which the parent is a part, else ""
-	Models    []string     // of that session; their secrets are of its other zone
-	Depth     int          // of the child: 1 for that of a session which a human has started
-	Tree      string       // begins the names of what counts the sessions of the tree
-	Dir       string       // where the guest is
-	Environ   []string     // the guest's
-	SetEnv    []string     // that the command was judged with
-	Asks      string       // socket at which the child's questions are put
+	Git       []sandbox.GitDir
+	GitPool   string   // where the git directories of repositories are that the guests make
+	Zone      string   // of a split session of which the parent is a part, else ""
+	Models    []string // of that session; their secrets are of its other zone
+	Depth     int      // of the child: 1 for that of a session which a human has started
+	Tree      string   // begins the names of what counts the sessions of the tree
+	Dir       string   // where the guest is
+	Environ   []string // the guest's
+	SetEnv    []string // that the command was judged with
+	Asks      string   // socket at which the child's questions are put
 	CanAsk    bool
 	Plugin    bool // the first session is a plugin's, which has no plugins itself
 }
@@ -141,7 +143,7 @@ func (k *parentage) directory(asked string) (string, error) {
 // it either.
 func (k *parentage) sees(p string) bool {
 	places := slices.DeleteFunc(slices.Clone(k.Places), func(m bawn.Mount) bool {
-		return m.Access == bawn.Private && m.Path != p && fspath.Below(m.Path, p) && k.keeps(m.Path)
+		return m.Access == bawn.Private && m.Path != p && fspath.Below(m.Path, p) && (k.keeps(m.Path) || k.hasGit(m.Path))
 	})
 	return len(session.Exceeds(places, []bawn.Mount{{Path: p, Access: bawn.ReadOnly}})) == 0
 }

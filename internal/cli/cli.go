@@ -16,6 +16,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/doctor"
 	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
@@ -58,6 +59,9 @@ type Env struct {
 	// CheckDocker says what provider "docker" refuses of its options, where a
 	// session may have r. It is nil in bawn, like Docker.
 	CheckDocker func(o config.DockerOptions, r bawn.Resources) error
+	// CheckEngine says whether guests may make containers by the engine of this
+	// machine; nil where there is none. It is nil in bawn, which asks bawnd.
+	CheckEngine func(ContainerSetting) *doctor.Check
 
 	// logShare is how many bytes of the log a session may take; 0 is audit.MaxShare.
 	logShare int64
@@ -170,7 +174,7 @@ func report(e *Env, err error, asJSON bool) int {
 var verbs = map[string]func(*Env) *cobra.Command{
 	"run": newRunCommand, "agents": newAgentsCommand, "audit": newAuditCommand, "config": newConfigCommand, "mcp": newMCPCommand, "trust": newTrustCommand, "policy": newPolicyCommand, "doctor": newDoctorCommand, "dockerd-proxy": newDockerProxyCommand,
 	"version": newVersionCommand, "secret": newSecretCommand, "request": newRequestCommand, "ps": newPsCommand, "attach": newAttachCommand, "logs": newLogsCommand, "kill": newKillCommand, "serve": newServeCommand,
-	"acp": newACPCommand, "approvals": newApprovalsCommand, "approve": newApproveCommand, "init": newInitCommand, "deny": newDenyCommand, "pair": newPairCommand, "plugin": newPluginCommand, "hook": newHookCommand, "skill": newSkillCommand,
+	"acp": newACPCommand, "approvals": newApprovalsCommand, "approve": newApproveCommand, "init": newInitCommand, "deny": newDenyCommand, "pair": newPairCommand, "plugin": newPluginCommand, "git": newGitCommand, "hook": newHookCommand, "skill": newSkillCommand,
 }
 
 // newRoot returns the root command with the verb that args name, or with all

@@ -13,6 +13,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/asking"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
@@ -23,7 +24,36 @@ type ContainerSetting struct {
 	Config    *config.Config
 	Session   bawn.Session // whose isolation no container exceeds
 	HostPorts []uint16     // of the session's loopback that lead to its relay
+	Cache     string       // a file for what a trial of the engine has shown; "" keeps it nowhere
+	Warn      func(string) // tells the human, before the session starts
 }
+
+// An UnsafeEngineError says why no guest's containers are made by an engine.
+type UnsafeEngineError struct{ Why, Remedy string }
+
+func (e *UnsafeEngineError) Error() string { return e.Why }
+
+// acceptEscapes is how a user has an unsafe engine all the same.
+const acceptEscapes = "or accept it in your own configuration: accept_escapes = true under [isolation.docker_options]"
+
+// docker makes a session's Docker API.
+func (e *Env) docker(f *runFlags, s bawn.Session, hostPorts []uint16) (func(runner.ContainerHost) (func() error, error), error) {
+	serve, err := e.Docker(ContainerSetting{
+		Environ: engineEnviron(e.Environ, f.config), Config: f.config, Session: s, HostPorts: hostPorts, Cache: setting(e, f.config).Cache(trialName),
+		Warn: func(text string) { fmt.Fprintf(e.Stderr, "bawn: warning: %s\n", redact.Visible(text)) },
+	})
+	var unsafe *UnsafeEngineError
+	switch {
+	case errors.As(err, &unsafe):
+		return nil, &Error{Code: ExitInternal, Err: err, Hint: unsafe.Remedy + "; " + acceptEscapes}
+	case err != nil:
+		return nil, &Error{Code: ExitInternal, Err: err, Hint: "start the engine, name it with DOCKER_HOST or docker_options.host, or leave out --docker"}
+	}
+	return serve, nil
+}
+
+// trialName names the record of an engine's trial among those of providers.
+const trialName = "docker-api"
 
 // NoProvider stands for the provider of what has a Docker API and no sandbox.
 const NoProvider = "none"
@@ -60,8 +90,8 @@ func (f *runFlags) openContainers(e *Env, s *runner.Session, req *sandbox.Reques
 		return &Error{Code: ExitInternal, Err: errors.New("the session's Docker API is part of bawnd, which a session below another does not start"), Hint: "leave out --docker"}
 	}
 	c := &runner.Containers{}
-	if c.Serve, err = e.Docker(ContainerSetting{Environ: engineEnviron(e.Environ, f.config), Config: f.config, Session: req.Session, HostPorts: req.HostPorts}); err != nil {
-		return &Error{Code: ExitInternal, Err: err, Hint: "start the engine, name it with DOCKER_HOST or docker_options.host, or leave out --docker"}
+	if c.Serve, err = e.docker(f, req.Session, req.HostPorts); err != nil {
+		return err
 	}
 	if c.Zone, err = containerZone(e, s, iso); err != nil {
 		return err

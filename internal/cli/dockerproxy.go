@@ -73,9 +73,9 @@ func (p *dockerProxy) run() error {
 	s := &runner.Session{Session: bawn.Session{
 		ID: newSessionID(), Agent: "dockerd-proxy", Mode: f.config.Mode, Autonomy: f.config.Autonomy, Isolation: iso, Started: time.Now(), Provider: NoProvider,
 	}}
-	serve, err := e.Docker(ContainerSetting{Environ: engineEnviron(e.Environ, f.config), Config: f.config, Session: s.Session})
+	serve, err := e.docker(f, s.Session, nil)
 	if err != nil {
-		return &Error{Code: ExitInternal, Err: err, Hint: "start the engine, or name it with DOCKER_HOST or docker_options.host"}
+		return err
 	}
 	if err := makeStateDir(e); err != nil {
 		return err

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,8 +25,11 @@ import (
 // for the first time may need some of it.
 const doctorPatience = 10 * time.Second
 
+// enginePatience is how long it waits for the trial of an engine.
+const enginePatience = 50 * time.Second
+
 func newDoctorCommand(e *Env) *cobra.Command {
-	var asJSON, fresh bool
+	var asJSON, fresh, engine bool
 	var only string
 	c := &cobra.Command{
 		Use:   "doctor",
@@ -47,6 +51,9 @@ configuration names.`,
 			if only != "" {
 				return e.printCapabilities(only)
 			}
+			if engine {
+				return writeJSON(e.Stdout, e.engine(enginePatience))
+			}
 			d := diagnose(e, fresh)
 			if err := d.print(e, asJSON); err != nil {
 				return err
@@ -60,7 +67,8 @@ configuration names.`,
 	c.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
 	c.Flags().BoolVar(&fresh, "fresh", false, "try everything anew, also what is known since the machine was booted")
 	c.Flags().StringVar(&only, doctor.CapabilitiesFlag, "", "print as JSON what one `provider` enforces")
-	_ = c.Flags().MarkHidden(doctor.CapabilitiesFlag) // it exists
+	c.Flags().BoolVar(&engine, doctor.EngineFlag, false, "print as JSON whether guests may make containers")
+	_ = errors.Join(c.Flags().MarkHidden(doctor.CapabilitiesFlag), c.Flags().MarkHidden(doctor.EngineFlag)) // they exist
 	return c
 }
 
@@ -88,6 +96,10 @@ func diagnose(e *Env, fresh bool) *diagnosis {
 		for _, l := range roll {
 			s.forget(l.name)
 		}
+		s.forget(trialName)
+	}
+	if c := e.engine(enginePatience); c != nil {
+		d.Checks = append(d.Checks, *c)
 	}
 	d.Providers = doctor.Survey(d.subjects(e, s), doctorPatience, progress(e))
 	d.Default = d.pick(s)
@@ -219,6 +231,8 @@ func mark(c doctor.Check) string {
 		return "ok"
 	case c.NotTried:
 		return "untried"
+	case c.Refused:
+		return "REFUSED"
 	case c.Needed:
 		return "MISSING"
 	}

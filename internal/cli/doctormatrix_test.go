@@ -48,6 +48,7 @@ func TestMatrix(t *testing.T) {
                  native  docker  gvisor
 fs.write *       yes     yes     no
 fs.read          yes     yes     no
+fs.patterns      yes     yes     no
 fs.protect       yes     part    no
 fs.private       yes     yes     no
 processes        yes     yes     no

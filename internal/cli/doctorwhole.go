@@ -19,6 +19,23 @@ func (e *Env) askWhole(name string, patience time.Duration) []bawn.Capability {
 	return doctor.Elsewhere(path, name, e.Dir, e.Environ, patience)
 }
 
+// engine says whether guests may make containers by this machine's engine; nil
+// where there is none.
+func (e *Env) engine(patience time.Duration) *doctor.Check {
+	if e.CheckEngine == nil {
+		path, err := remote.Find()
+		if err != nil || e.Providers != nil {
+			return nil
+		}
+		return doctor.EngineElsewhere(path, e.Dir, e.Environ, patience)
+	}
+	s := setting(e, nil)
+	if in, err := inputsHere(e); err == nil {
+		s.Config, _ = config.Load(in) // the session says what is wrong with it
+	}
+	return e.CheckEngine(ContainerSetting{Environ: s.Environ(), Config: s.Config, Cache: s.Cache(trialName)})
+}
+
 // printCapabilities answers askWhole.
 func (e *Env) printCapabilities(name string) error {
 	s := setting(e, nil)

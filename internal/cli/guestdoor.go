@@ -107,6 +107,7 @@ func (f *runFlags) parentage(e *Env, s *runner.Session) parentage {
 	}
 	p.Session.Isolation = led(p.Session.Isolation, all)
 	p.Session.Provider = s.Plan.Provider()
+	p.Git, p.GitPool = f.gitDirs, f.gitPool
 	if e.child != nil {
 		p.Plugin = p.Plugin || e.child.Plugin
 		p.Depth, p.CanAsk, p.Tree = e.child.Depth, e.child.CanAsk, e.child.Tree

@@ -238,6 +238,7 @@ func (l *lone) desk() (*asking.Desk, error) {
 func (l *lone) judges(log bawn.Recorder, desk *asking.Desk) {
 	q := policy.Question{
 		Mode: l.config.Mode, Autonomy: l.config.Autonomy, Workspace: l.workspace, Home: l.env.Getenv("HOME"), System: runtime.GOOS,
+		Unprotected: l.config.Isolation(l.workspace).Unprotected,
 	}
 	own := asking.Zone{Question: q, Contains: "nothing: the agent was started without bawn"}
 	commands := own

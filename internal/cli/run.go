@@ -116,7 +116,9 @@ func (f *runFlags) run(c *cobra.Command, e *Env, args []string) error {
 	f.launchEarly(e)
 	s, err := f.session(e, args)
 	f.abandon()
+	defer f.endGit(e)
 	if err != nil {
+		f.endGit(e)
 		return nested(e, e.elsewhere(err))
 	}
 	if f.plan {
@@ -183,6 +185,11 @@ func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
 	if err := f.steer(e, s, &req, provider.bare()); err != nil {
 		return nil, err
 	}
+	if !provider.bare() {
+		if err := f.privateGit(e, &req); err != nil {
+			return nil, err
+		}
+	}
 	f.protected, f.guarded = req.Protected, req.Guarded
 	s.Session, s.Remedy = req.Session, remedies(e, cfg, session.Isolation)
 	f.choice = provider
@@ -227,7 +234,7 @@ func (f *runFlags) request(e *Env, session bawn.Session, args []string, dir, cac
 	cfg := f.config
 	req := sandbox.Request{
 		Session: session, Argv: args, Dir: dir, Environ: e.guestEnviron(), Home: e.Getenv("HOME"), Open: cfg.Open, Protected: cfg.Protected,
-		Hidden: ownDirs(e), CacheDir: cache, Guarded: cfg.Guarded(), Owned: cfg.Owned(),
+		Hidden: ownDirs(e), CacheDir: cache, Guarded: cfg.Guarded(), Owned: cfg.Owned(), GuestWrote: guestWrote(e),
 	}
 	if f.pinGit {
 		req.SetEnv = policy.GitPins()
@@ -242,7 +249,13 @@ func (f *runFlags) directory(e *Env) (string, error) {
 	case e.child != nil:
 		return e.child.directory(absolute(e, f.cwd))
 	case f.cwd == "":
+		if err := unplanted(e, "working directory", namedDir(e)); err != nil {
+			return "", err
+		}
 		return realDir(e, e.Dir)
+	}
+	if err := unplanted(e, "--cwd", absolute(e, f.cwd)); err != nil {
+		return "", err
 	}
 	real, err := filepath.EvalSymlinks(absolute(e, f.cwd))
 	if err != nil {
@@ -322,7 +335,8 @@ func privateCaches(e *Env, iso bawn.Isolation) (string, error) {
 		return base, nil
 	}
 	for _, dir := range iso.CacheDirs {
-		if _, err := os.Stat(dir); err != nil {
+		dir, err := filepath.EvalSymlinks(dir) // as the plan finds it
+		if err != nil {
 			continue
 		}
 		if _, err := sealed.Make(native.PrivateCache(base, dir)); err != nil {
@@ -341,6 +355,10 @@ func planError(err error) error {
 	var ws *native.WorkspaceError
 	if errors.As(err, &ws) {
 		return &Error{Code: ExitUsage, Err: err, Hint: "change to a project's directory, or name one with --cwd"}
+	}
+	var mendable interface{ Remedy() string }
+	if errors.As(err, &mendable) {
+		return &Error{Code: ExitUsage, Err: err, Hint: mendable.Remedy()}
 	}
 	return &Error{Code: ExitUsage, Err: err}
 }
@@ -391,6 +409,9 @@ func (f *runFlags) execute(e *Env, s *runner.Session) error {
 		return &Error{Code: ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
 	}
 	defer log.Close()
+	if err := markWritten(e, s); err != nil {
+		return err
+	}
 	decider, err := launch(e, s)
 	if err != nil {
 		return err
@@ -423,7 +444,9 @@ func (f *runFlags) execute(e *Env, s *runner.Session) error {
 		return err
 	}
 	defer leave()
+	f.startGit()
 	result, err := runner.Run(e.life(), *s)
+	f.endGit(e)
 	err = nested(e, e.child.told(f.outcome(result, err)))
 	if f.asJSON {
 		return endOf(s, result, err).write(e)
@@ -439,6 +462,7 @@ func launch(e *Env, s *runner.Session) (bawn.Decider, error) {
 		InSession: e.Getenv(sessionVariable), Policy: p,
 		Session: policy.Question{
 			Mode: s.Mode, Autonomy: s.Autonomy, Contained: s.Bare == "", Workspace: s.Isolation.Workspace, Home: e.Getenv("HOME"), System: runtime.GOOS,
+			Unprotected: s.Isolation.Unprotected,
 		},
 	}, err
 }
@@ -455,6 +479,9 @@ func details(s *runner.Session) map[string]string {
 		if m.Access == bawn.ReadWrite {
 			d["write "+m.Path] = m.Why
 		}
+	}
+	if names := s.Isolation.Unprotected; len(names) > 0 {
+		d["unprotected"] = strings.Join(names, ", ")
 	}
 	for _, c := range partly(s) {
 		d["in part "+c.Attribute] = c.How

@@ -86,7 +86,7 @@ func (f *runFlags) recognise(e *Env, cfg *config.Config, dir, name string) *know
 func (k *known) fill(e *Env, ws string, plan bool) error {
 	a := k.agent
 	w := agents.World{Home: filepath.Clean(e.Getenv("HOME")), Project: ws, Getenv: e.Getenv}
-	k.profile = &config.AgentProfile{Name: a.Name, Protected: a.Files.ProjectGuard, Models: a.Models, Closed: a.Closed, Guard: present(a.ExpandAll(a.Files.Guard, w))}
+	k.profile = &config.AgentProfile{Name: a.Name, Models: a.Models, Closed: a.Closed, Guard: present(a.ExpandAll(a.Files.Guard, w))}
 	if err := k.make(w, plan); err != nil {
 		return err
 	}
@@ -316,6 +316,6 @@ func (f *runFlags) agentPlan() *agentPlan {
 	}
 	return &agentPlan{
 		Name: k.agent.Name, Program: k.program, Verified: k.agent.Version, Writes: f.config.AgentWrites(), Reads: k.profile.Open, Guarded: f.config.Guarded(), Private: k.profile.Private,
-		Protected: k.profile.Protected, Env: k.profile.Env, Models: k.profile.Models, Arguments: k.off, Sandbox: k.agent.Sandbox.Note, Uncovered: k.agent.Uncovered,
+		Protected: k.agent.Files.ProjectGuard, Env: k.profile.Env, Models: k.profile.Models, Arguments: k.off, Sandbox: k.agent.Sandbox.Note, Uncovered: k.agent.Uncovered,
 	}
 }

@@ -106,5 +106,6 @@ func networkZone(e *Env, s *runner.Session) (z asking.Zone, err error) {
 func sessionQuestion(e *Env, s *runner.Session) policy.Question {
 	return policy.Question{
 		Mode: s.Mode, Autonomy: s.Autonomy, Contained: s.Bare == "", Workspace: s.Isolation.Workspace, Home: e.Getenv("HOME"), System: runtime.GOOS,
+		Unprotected: s.Isolation.Unprotected,
 	}
 }

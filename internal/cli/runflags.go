@@ -6,10 +6,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/egress/remote"
+	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
 // runFlags are the flags of bawn run.
@@ -34,6 +37,9 @@ type runFlags struct {
 	defined                                                           *config.Config // what the definition asks for
 	early                                                             *remote.Relay  // launched before it was known what it is to do
 	choice                                                            choice
+	git                                                               *gitSession      // nil where the guest has none
+	gitDirs                                                           []sandbox.GitDir // of the session, for those below it
+	gitPool                                                           string
 	config                                                            *config.Config // of the session
 }
 
@@ -55,13 +61,14 @@ func (f *runFlags) declare(c *cobra.Command) {
 	fl.StringVar(&f.askTimeout, "ask-timeout", "", "how long a connection to an unknown host waits for your answer, for example 30s (default 2m); 0s refuses it unasked")
 	fl.StringArrayVar(&f.RW, "rw", nil, "`path` the guest may also write (repeatable)")
 	fl.StringArrayVar(&f.RO, "ro", nil, "`path` the guest may only read (repeatable)")
-	fl.StringArrayVar(&f.Deny, "deny", nil, "`path` the guest may not even read (repeatable)")
+	fl.StringArrayVar(&f.Deny, "deny", nil, "`path` the guest may not even read, or a pattern such as '**/.env' or '*.pem' (repeatable)")
 	fl.StringArrayVar(&f.Open, "open", nil, "credentials the guest may read: a `name` such as gh or aws, or a path (repeatable)")
 	fl.StringArrayVar(&f.Env, "env", nil, "variable to pass through, `NAME`, PREFIX* or NAME=value (repeatable)")
 	fl.StringArrayVar(&f.Devices, "device", nil, "device below /dev by `name`, such as kvm or nvidia0, or gpu for all graphics cards (repeatable)")
 	fl.StringArrayVar(&f.CacheDirs, "cache", nil, "")
 	_ = fl.MarkHidden("cache") // plugins need it; everybody else has isolation.cache_dirs
 	fl.StringArrayVar(&f.Protected, "protect", nil, "further `name` that can't be written in the workspace (repeatable)")
+	fl.StringArrayVar(&f.Unprotected, "unprotect", nil, "protected `name` that may be written in the workspace, such as rust-toolchain.toml (repeatable; docs/protected-names.md has them)")
 	fl.StringVar(&f.as, "as", "", "definition `file` of what the session asks for, with the keys of the configuration; it gets no more than it would without")
 	fl.BoolVar(&f.Only, "only", false, "give the guest nothing but what flags give: no hosts, secrets, variables or places of the configuration, and nobody is asked about others")
 	fl.StringVar(&f.caches, "caches", "", "package caches: private (default), read-only or shared")
@@ -122,7 +129,7 @@ func (f *runFlags) given(c *cobra.Command, e *Env) error {
 	}
 	fromHere(e, f.RW)
 	fromHere(e, f.RO)
-	fromHere(e, f.Deny)
+	f.Deny = deniedFromHere(e, f.Deny)
 	if !c.Flags().Changed("memory") {
 		return nil
 	}
@@ -144,6 +151,16 @@ func fromHere(e *Env, paths []string) {
 	}
 }
 
+// deniedFromHere is fromHere for what may also be patterns that count anywhere.
+func deniedFromHere(e *Env, list []string) []string {
+	for i, p := range list {
+		if floats := fspath.IsPattern(p) && (!strings.Contains(p, "/") || strings.HasPrefix(p, "**/")); !floats {
+			fromHere(e, list[i:i+1])
+		}
+	}
+	return list
+}
+
 // megabytes reads 512, 512m or 2g as MiB. What no program could start with was
 // meant in another unit.
 func megabytes(s string) (int64, error) {
@@ -163,4 +180,11 @@ func megabytes(s string) (int64, error) {
 		return 0, usageError(fmt.Sprintf("did you mean --memory %sg", number), "--memory %q is %d MiB; want %dm or more", s, n, config.MinMemoryMB)
 	}
 	return n, nil
+}
+
+// RunFlags lists the flags of "bawn run", hidden ones too.
+func RunFlags() []string {
+	var names []string
+	newRunCommand(&Env{}).Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return names
 }

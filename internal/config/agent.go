@@ -26,10 +26,9 @@ type AgentProfile struct {
 	// its end, unless somebody names exactly one of them.
 	Private []string
 	// Owned are files that it writes though their names are protected.
-	Owned     []string
-	Protected []string // names in the workspace, as in isolation.protected
-	Env       []string // as in isolation.env
-	Caches    []string // absolute directories, as in isolation.cache_dirs
+	Owned  []string
+	Env    []string // as in isolation.env
+	Caches []string // absolute directories, as in isolation.cache_dirs
 	// Models are hosts, as in isolation.hosts. Where there are any, they are
 	// the built-in ones that the agent of a split session reaches.
 	Models []string
@@ -55,7 +54,7 @@ func (st *state) agent(a *AgentProfile) error {
 		path    string
 		entries []string
 	}{
-		{"isolation.rw", a.RW}, {"isolation.open", a.Open}, {"isolation.protected", a.Protected}, {"isolation.env", a.Env}, {"isolation.cache_dirs", a.Caches},
+		{"isolation.rw", a.RW}, {"isolation.open", a.Open}, {"isolation.env", a.Env}, {"isolation.cache_dirs", a.Caches},
 		{"isolation.hosts", a.Models}, {"isolation.model_hosts", a.Models},
 	} {
 		if st.isPinned(l.path) {

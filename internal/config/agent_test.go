@@ -18,7 +18,7 @@ func agent(t *testing.T) (in Inputs, state, guard, read string) {
 	put(t, read, "")
 	guard = filepath.Join(state, "settings")
 	in.Agent = &AgentProfile{
-		Name: "x", RW: []string{state}, Open: []string{read}, Guard: []string{guard}, Protected: []string{"x.json"}, Env: []string{"X_KEY", "X_SET=1"},
+		Name: "x", RW: []string{state}, Open: []string{read}, Guard: []string{guard}, Env: []string{"X_KEY", "X_SET=1"},
 		Models: []string{"api.x.test:443"}, Closed: []string{"noise.x.test:443"},
 	}
 	return in, state, guard, read
@@ -36,7 +36,6 @@ func TestAgentProfile(t *testing.T) {
 		t.Errorf("the plan does not say where it comes from: %v", iso.Mounts)
 	}
 	same(t, []string{guard}, c.Guarded())
-	same(t, []string{"x.json"}, c.Protected)
 	same(t, []string{"noise.x.test:443"}, iso.Egress.Closed)
 	if !slices.Contains(iso.Env, "X_KEY") || !slices.Contains(iso.SetEnv, "X_SET=1") || !slices.Contains(iso.Egress.Hosts, "api.x.test:443") {
 		t.Errorf("environment %q %q, hosts %q", iso.Env, iso.SetEnv, iso.Egress.Hosts)

@@ -29,18 +29,21 @@ type DockerOptions struct {
 	Remote       bool   // the engine is on another machine: the workspace is copied
 	Certs        string // a directory of certificates, absolute; "" for none
 	RemoteMaxMB  int64  // how large a workspace may be that is copied, MiB
+	// AcceptEscapes serves guests an engine that containers are known to get out of.
+	AcceptEscapes bool
 }
 
 // Docker returns what the provider "docker" starts, and how. Nobody but the
-// user and who manages the machine has had a say in AllowArgs, Runtime, Host and
-// what goes with an engine on another machine.
+// user and who manages the machine has had a say in AllowArgs, Runtime, Host,
+// AcceptEscapes and what goes with an engine on another machine.
 func (c *Config) Docker() DockerOptions {
 	at := func(name string) string { return c.st.text(dockerTable + name) }
 	return DockerOptions{
 		Image: at("image"), Workspace: at("workspace"), Runtime: at("runtime"), Host: at("host"),
 		MemorySwapMB: c.st.scalars[dockerTable+"memory_swap_mb"].value.(int64),
 		Remote:       c.st.scalars[dockerTable+"remote"].value == true, Certs: at("certs"), RemoteMaxMB: c.st.scalars[dockerTable+"remote_max_mb"].value.(int64),
-		ExtraArgs: c.st.list("docker_options.extra_args"), AllowArgs: c.st.list("docker_options.allow_args"),
+		AcceptEscapes: c.st.scalars[dockerTable+"accept_escapes"].value == true,
+		ExtraArgs:     c.st.list("docker_options.extra_args"), AllowArgs: c.st.list("docker_options.allow_args"),
 	}
 }
 

@@ -153,6 +153,7 @@ func TestProjectsEngine(t *testing.T) {
 		{"docker_options.remote=false", never, never},
 		{"docker_options.certs='/etc/x'", never, never},
 		{"docker_options.remote_max_mb=1", never, never},
+		{"docker_options.accept_escapes=true", never, never},
 		{"runsc='/bin/true'", never, never},
 		{"allow_fallback_to_host=false", never, never},
 		{"docker_api=true", widens, ""},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/protect"
 )
 
 // paths is what path entries are resolved against, and what no entry may open.
@@ -107,6 +108,15 @@ func protectedEntry(s string, _ paths) (string, error) {
 		return "", fmt.Errorf("protected %s is no name in the workspace; want for example \"deploy.sh\" or \"ci/hooks\"", quote(s))
 	}
 	return clean, nil
+}
+
+// unprotectEntry accepts a name of the table that can be opened.
+func unprotectEntry(s string, _ paths) (string, error) {
+	key, err := protect.Key(s)
+	if err != nil {
+		return "", fmt.Errorf("unprotect: %w", err)
+	}
+	return key, nil
 }
 
 // anyText is for entries that are checked against the table of keys later.

@@ -20,6 +20,7 @@ type Flags struct {
 	RW, RO, Deny, Open []string
 	// Env has NAME, PREFIX* or NAME=value.
 	Env, Devices, Protected []string
+	Unprotected             []string
 	CacheDirs               []string // directories of downloads
 	// Entries of the keys about the network, in the forms of package netrule.
 	// Where Net is nil any of them but Ports makes the network "allowlist".
@@ -89,6 +90,7 @@ func (f Flags) settings(p paths) (*file, error) {
 	b.list("--device", "isolation.devices", f.Devices)
 	b.list("--cache", "isolation.cache_dirs", f.CacheDirs)
 	b.list("--protect", "isolation.protected", f.Protected)
+	b.list("--unprotect", "isolation.unprotect", f.Unprotected)
 	return b.out, b.errs.err()
 }
 

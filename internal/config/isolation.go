@@ -28,12 +28,13 @@ func (c *Config) Isolation(workspace string) bawn.Isolation {
 		Network: bawn.NetworkMode(c.st.rank(find("isolation.network"))),
 		Egress:  c.st.egress(),
 		Env:     pass, SetEnv: set,
-		Caches:    bawn.CacheMode(c.st.rank(find("isolation.caches"))),
-		CacheDirs: each(c.st.list("cache_dirs"), move),
-		Resources: c.st.resources(),
-		Devices:   devices.Expand(devices.Dir, c.st.list("devices")),
-		Protect:   c.st.scalars["isolation.protect"].value == true,
-		DockerAPI: c.st.scalars["isolation.docker_api"].value == true,
+		Caches:      bawn.CacheMode(c.st.rank(find("isolation.caches"))),
+		CacheDirs:   each(c.st.list("cache_dirs"), move),
+		Resources:   c.st.resources(),
+		Devices:     devices.Expand(devices.Dir, c.st.list("devices")),
+		Protect:     c.st.scalars["isolation.protect"].value == true,
+		Unprotected: c.st.list("unprotect"),
+		DockerAPI:   c.st.scalars["isolation.docker_api"].value == true,
 	}
 }
 
@@ -78,7 +79,12 @@ func (c *Config) mounts(move func(string) string) []bawn.Mount {
 		if c.Mode == bawn.ModePlan && !r.at.ofAgent() { // look, do not touch
 			r.access = min(r.access, bawn.ReadOnly)
 		}
-		out = append(out, bawn.Mount{Path: move(path), Access: r.access, Why: c.why(path, r)})
+		out = append(out, bawn.Mount{Path: path, Access: r.access, Why: c.why(path, r)})
+	}
+	slices.SortFunc(out, func(a, b bawn.Mount) int { return cmp.Compare(a.Path, b.Path) })
+	out = append(out, c.patterns(out)...)
+	for i := range out {
+		out[i].Path = move(out[i].Path)
 	}
 	slices.SortFunc(out, func(a, b bawn.Mount) int { return cmp.Compare(a.Path, b.Path) })
 	return out

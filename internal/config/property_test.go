@@ -37,7 +37,7 @@ func wider(a, b *Config) []string {
 	note(x.Protect && !y.Protect, "protect")
 	for name, lists := range map[string][2][]string{
 		"host ports": {x.Egress.HostPorts, y.Egress.HostPorts}, "ports": {x.Egress.Ports, y.Egress.Ports}, "secrets": {x.Egress.Secrets, y.Egress.Secrets}, "env": {x.Env, y.Env}, "set": {x.SetEnv, y.SetEnv}, "devices": {x.Devices, y.Devices},
-		"cache dirs": {x.CacheDirs, y.CacheDirs}, "open": {a.Open, b.Open}, "unprotected": {b.Protected, a.Protected},
+		"cache dirs": {x.CacheDirs, y.CacheDirs}, "open": {a.Open, b.Open}, "not protected": {b.Protected, a.Protected}, "unprotected": {x.Unprotected, y.Unprotected},
 	} {
 		for _, extra := range minus(lists[1], lists[0]) {
 			note(true, "%s %q", name, extra)
@@ -180,7 +180,7 @@ var drawn = map[string][]string{
 	"isolation.env":                  {"A", "A*", "AB", "AB*", "A=1", "A=2", "LC_ALL", "LC_ALL=C", "PATH"},
 	"isolation.docker_options.image": {"a", "b", "a@" + digest}, "isolation.docker_options.workspace": {"/workspace", "/src"},
 	"isolation.docker_options.extra_args": {"--init", "--privileged"},
-	"isolation.devices":                   {"kvm", "fuse"}, "isolation.protected": {"x", "y"},
+	"isolation.devices":                   {"kvm", "fuse"}, "isolation.protected": {"x", "y"}, "isolation.unprotect": {".npmrc", "mise.toml", ".VSCode/"},
 	"paths": {".", "a", "a/b", "A", "a/b/c", "..", "/", "/a", "/a/b", "/A/b", "/a/b/c", "~", "~/x", "/etc"},
 }
 
@@ -329,7 +329,7 @@ func TestTheOracleSees(t *testing.T) {
 		"isolation.protect=false", "isolation.ssh_agent=true", "isolation.resources.memory_mb=20000", "isolation.resources.cpu_shares=2000", "isolation.provider='landlock'",
 		"isolation.http=['x.org GET /']", "isolation.git=['x.org fetch']", "isolation.host_ports=['1']", "isolation.ports=['1']", "isolation.secrets=['x']",
 		"isolation.docker_api=true", "isolation.allow_fallback_to_host=true", "isolation.runsc='/x'", "isolation.docker_options.image='x'", "isolation.docker_options.extra_args=['--init']",
-		"isolation.docker_options.allow_args=['--privileged']", "isolation.docker_options.host='/x'", "isolation.docker_options.remote=true", "isolation.docker_options.runtime='x'", "isolation.docker_options.workspace='/x'",
+		"isolation.docker_options.allow_args=['--privileged']", "isolation.docker_options.host='/x'", "isolation.docker_options.remote=true", "isolation.docker_options.accept_escapes=true", "isolation.docker_options.runtime='x'", "isolation.docker_options.workspace='/x'",
 		"isolation.model_hosts=['x.org']", "isolation.model_hosts=['1']",
 		"isolation.ask_timeout='5m'", "isolation.upstream_proxy='http://p:1'", "isolation.resources.timeout='48h'", "isolation.resources.tmp_mb=9999", "isolation.resources.open_files=20000",
 	} {

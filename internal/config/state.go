@@ -68,7 +68,8 @@ func newState(m Machine, p paths) *state {
 		"isolation.docker_options.image": "", "isolation.docker_options.workspace": "/workspace", "isolation.docker_options.memory_swap_mb": int64(0),
 		"isolation.docker_options.runtime": "", "isolation.docker_options.host": "",
 		"isolation.docker_options.remote": false, "isolation.docker_options.certs": "", "isolation.docker_options.remote_max_mb": int64(1024),
-		"isolation.split": false, agentProfileKey: true, "isolation.split_workspace": bawn.ReadWrite.String(),
+		"isolation.docker_options.accept_escapes": false,
+		"isolation.split":                         false, agentProfileKey: true, "isolation.split_workspace": bawn.ReadWrite.String(),
 	} {
 		st.scalars[path] = scalar{value: value}
 	}
@@ -131,7 +132,7 @@ func accessOf(k *key, text string) (bawn.Access, bool) {
 	case "isolation.open":
 		return bawn.ReadOnly, strings.HasPrefix(text, "/")
 	case "isolation.deny":
-		return bawn.Hidden, true
+		return bawn.Hidden, !fspath.IsPattern(text)
 	}
 	return bawn.Hidden, false
 }

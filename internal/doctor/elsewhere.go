@@ -21,25 +21,50 @@ const CapabilitiesFlag = "capabilities"
 // has, and waits no longer than patience. dir is where it starts, in environ.
 // What goes wrong is the reason why nothing is enforced.
 func Elsewhere(path, name, dir string, environ []string, patience time.Duration) []bawn.Capability {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "doctor", "--"+CapabilitiesFlag, name)
-	cmd.Env, cmd.Dir, cmd.WaitDelay = environ, dir, time.Second
-	out, err := cmd.Output()
 	var list []bawn.Capability
-	if err == nil {
-		err = json.Unmarshal(out, &list)
-	}
-	var exit *exec.ExitError
+	late, err := ask(path, dir, environ, patience, &list, "--"+CapabilitiesFlag, name)
 	switch {
 	case err == nil:
 		return list
-	case ctx.Err() != nil:
-		return Nothing(fmt.Sprintf("%s has not answered within %v", path, patience), hangs)
+	case late:
+		return Nothing(err.Error(), hangs)
+	}
+	return Nothing(fmt.Sprintf("ask %s: %v", path, err), Install)
+}
+
+// EngineFlag is the flag of bawnd's "doctor" that prints what it has found out
+// about the engine of guests' containers, as JSON.
+const EngineFlag = "engine"
+
+// EngineElsewhere has the bawnd at path say whether guests may make containers;
+// nil where the machine has no engine.
+func EngineElsewhere(path, dir string, environ []string, patience time.Duration) *Check {
+	var c *Check
+	if _, err := ask(path, dir, environ, patience, &c, "--"+EngineFlag); err != nil {
+		return &Check{Name: "containers of guests", Detail: err.Error(), Remedy: hangs}
+	}
+	return c
+}
+
+// ask reads what bawnd's doctor prints as JSON; late says that it has not
+// answered in time.
+func ask(path, dir string, environ []string, patience time.Duration, into any, flags ...string) (late bool, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, append([]string{"doctor"}, flags...)...)
+	cmd.Env, cmd.Dir, cmd.WaitDelay = environ, dir, time.Second
+	out, err := cmd.Output()
+	if err == nil {
+		err = json.Unmarshal(out, into)
+	}
+	var exit *exec.ExitError
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return true, fmt.Errorf("%s has not answered within %v", path, patience)
 	case errors.As(err, &exit) && len(exit.Stderr) > 0:
 		err = errors.New(string(bytes.TrimSpace(exit.Stderr)))
 	}
-	return Nothing(fmt.Sprintf("ask %s: %v", path, err), Install)
+	return false, err
 }
 
 // Install is what to do where one of Bawn's two programs is missing.

@@ -9,6 +9,7 @@
 package door
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +59,9 @@ type Handlers struct {
 	// Refused is told of what is refused without the guard, which records the
 	// rest; nil tells nobody. It must not wait.
 	Refused func(rule, reason string)
+	// Patience is how long a guest may take to say its first message; 0 means
+	// HelloWait.
+	Patience time.Duration
 }
 
 // Listen makes the door's socket at path, which only the own user may use. It
@@ -158,7 +162,7 @@ func (s *server) admit(ctx context.Context, u *net.UnixConn) {
 func (s *server) serve(ctx context.Context, c *Conn) {
 	defer c.Close()
 	var hello intent.Hello
-	_ = c.wire.SetDeadline(time.Now().Add(HelloWait))
+	_ = c.wire.SetDeadline(time.Now().Add(cmp.Or(s.handlers.Patience, HelloWait)))
 	received, err := c.wire.Receive(&hello)
 	if err != nil {
 		c.Refuse(RuleMessage, "the message can't be read", "speak the protocol of this version")

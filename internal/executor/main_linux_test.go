@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/ticket"
 )
 
@@ -149,11 +150,7 @@ func (l *lab) run(t testing.TB, d Do) (string, Change) {
 		t.Fatal(err)
 	}
 	end := last(t, p)
-	if err := r.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil { // something may keep the pipe
-		t.Fatal(err)
-	}
-	out, _ := io.ReadAll(r)
-	return string(out), end
+	return testenv.Drain(t, r), end // something may keep the pipe
 }
 
 // last waits for the end of p.

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 func TestOutputExitCodesAndSignals(t *testing.T) {
@@ -67,7 +68,7 @@ func TestManyShortCommands(t *testing.T) {
 		}()
 	}
 	for range at {
-		if err := <-results; err != nil {
+		if err := testenv.Receive(t, "a result", results); err != nil {
 			t.Error(err)
 		}
 	}
@@ -181,7 +182,7 @@ func TestSignalsReachTheGroup(t *testing.T) {
 		if err := p.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
-		ch := <-p.Changes()
+		ch := testenv.Receive(t, "a change", p.Changes())
 		got := map[syscall.Signal]bool{syscall.SIGSTOP: ch.Status.Stopped(), syscall.SIGCONT: ch.Status.Continued(), syscall.SIGTERM: ch.Status.Signal() == syscall.SIGTERM}
 		if !got[sig] {
 			t.Fatalf("after %v: %v", sig, ch.Status)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // TestBrokenServersDisturbNobody has one server of each sort that is broken,
@@ -22,7 +24,11 @@ func TestBrokenServersDisturbNobody(t *testing.T) {
 	}
 	servers := []Server{{Name: "good", Start: program("new")}}
 	for name := range bad {
-		servers = append(servers, Server{Name: name, Start: program(name), Limits: Limits{Start: 2 * time.Second}})
+		start := 10 * time.Second
+		if name == "mute" {
+			start = 200 * time.Millisecond
+		}
+		servers = append(servers, Server{Name: name, Start: program(name), Limits: Limits{Start: start}})
 	}
 	servers = append(servers, Server{Name: "absent", Start: func(context.Context) (Process, error) { return nil, fmt.Errorf("no such program") }})
 	r := newRig(t, servers...)
@@ -90,8 +96,8 @@ func TestServersThatBreakDuringCalls(t *testing.T) {
 		"crashes":        {"new", "crash", "ended during the call: it ended by itself: exit status 3; its last words: panic: \\x1b[31mboom", Limits{}},
 		"floods":         {"flood", "echo", "it says more than it may", Limits{Messages: 200, Patience: 300 * time.Millisecond, Call: 20 * time.Second}},
 		"a line, no end": {"endless-line", "echo", "during the call", Limits{Message: 4 << 20}},
-		"hangs":          {"new", "slow", "has not answered within 500ms; the call was taken back", Limits{Call: 500 * time.Millisecond}},
-		"stands still":   {"new", "frozen", "has not answered within 500ms", Limits{Call: 500 * time.Millisecond, Probe: 100 * time.Millisecond}},
+		"hangs":          {"new", "slow", "has not answered within 200ms; the call was taken back", Limits{Call: 200 * time.Millisecond}},
+		"stands still":   {"new", "frozen", "has not answered within 200ms", Limits{Call: 200 * time.Millisecond, Probe: 100 * time.Millisecond}},
 		"16 MB at once":  {"new", "big", "during the call", Limits{Message: 4 << 20}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +116,7 @@ func TestServersThatBreakDuringCalls(t *testing.T) {
 				t.Errorf("got %.300q, want %q", text, tt.want)
 			}
 			if name == "stands still" {
-				eventually(t, "the server that stands still is ended", func() bool { return strings.Contains(strings.Join(r.told("ended"), ""), "it hangs") })
+				testenv.Until(t, "the server that stands still is ended", func() bool { return strings.Contains(strings.Join(r.told("ended"), ""), "it hangs") })
 			}
 		})
 	}
@@ -120,7 +126,7 @@ func TestServersThatBreakDuringCalls(t *testing.T) {
 // times at once.
 func TestServersThatDoNotRead(t *testing.T) {
 	t.Parallel()
-	const limit, machines = time.Second, 10 * time.Second // a busy machine's share
+	const limit, machines = 300 * time.Millisecond, 10 * time.Second // a busy machine's share
 	r := newRig(t, Server{Name: "good", Start: program("new")}, Server{Name: "bad", Start: program("deaf"), Limits: Limits{Call: limit, Probe: time.Minute}})
 	s := r.client(t, versions[1], nil)
 	if _, err := s.ListTools(t.Context(), nil); err != nil || len(r.told("started")) != 2 {
@@ -141,16 +147,16 @@ func TestServersThatDoNotRead(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if !strings.Contains(strings.Join(texts, "\n"), `"bad" has not read the call within 1s, and is ended`) {
+		if !strings.Contains(strings.Join(texts, "\n"), `"bad" has not read the call within 300ms, and is ended`) {
 			t.Errorf("got %q", texts)
 		}
-		eventually(t, "the server is ended", func() bool {
+		testenv.Until(t, "the server is ended", func() bool {
 			return strings.Count(strings.Join(r.told("ended"), "\n"), "bad: it does not read what it is sent") == round
 		})
 		if n := len(r.backend("bad").slots); n > 0 {
 			t.Errorf("%d calls still count", n)
 		}
-		time.Sleep(firstPause) // after which it is started anew
+		r.ahead.Add(int64(firstPause)) // after which it is started anew
 	}
 	if slowest := stop(); slowest > machines {
 		t.Errorf("the good server took %v", slowest)
@@ -196,7 +202,7 @@ func TestIdleServersRest(t *testing.T) {
 	r := newRig(t, Server{Name: "a", Start: program("new"), Limits: Limits{Idle: 300 * time.Millisecond}})
 	s := r.client(t, versions[1], nil)
 	first, _ := invoke(t, s, "a__pid", nil)
-	eventually(t, "the server is stopped", func() bool { return len(r.told("stopped")) > 0 })
+	testenv.Until(t, "the server is stopped", func() bool { return len(r.told("stopped")) > 0 })
 	second, failed := invoke(t, s, "a__pid", nil)
 	if failed || first == second {
 		t.Errorf("the processes %q and %q", first, second)
@@ -208,7 +214,7 @@ func TestIdleServersRest(t *testing.T) {
 
 func TestCallsAtOnce(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Server{Name: "a", Start: program("new"), Limits: Limits{CallsAtOnce: 2, Call: time.Second}})
+	r := newRig(t, Server{Name: "a", Start: program("new"), Limits: Limits{CallsAtOnce: 2, Call: 300 * time.Millisecond}})
 	s := r.client(t, versions[1], nil)
 	if text, failed := invoke(t, s, "a__echo", nil); failed {
 		t.Fatal(text)
@@ -219,8 +225,8 @@ func TestCallsAtOnce(t *testing.T) {
 		all.Go(func() { _, _ = invoke(t, s, "a__slow", nil) })
 	}
 	all.Wait()
-	if took := time.Since(begun); took < 1900*time.Millisecond {
-		t.Errorf("four calls of a second each, two at once, took %v", took)
+	if took := time.Since(begun); took < 590*time.Millisecond {
+		t.Errorf("four calls of 300 ms each, two at once, took %v", took)
 	}
 	var full, done int
 	var mu sync.Mutex
@@ -237,7 +243,7 @@ func TestCallsAtOnce(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "calls are refused", func() bool { mu.Lock(); defer mu.Unlock(); return full > 0 })
+	testenv.Until(t, "calls are refused", func() bool { mu.Lock(); defer mu.Unlock(); return full > 0 })
 	_ = r.Close()
 	all.Wait()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 func each(t *testing.T, f func(t *testing.T, version, server string)) {
@@ -328,6 +329,6 @@ func TestProgressAndCancellation(t *testing.T) {
 		if _, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "a__slow", Arguments: map[string]any{"file": file}}); err == nil {
 			t.Error("the call was not given up")
 		}
-		eventually(t, "the server hears that the call was given up", func() bool { _, err := os.Stat(file); return err == nil })
+		testenv.Until(t, "the server hears that the call was given up", func() bool { _, err := os.Stat(file); return err == nil })
 	})
 }

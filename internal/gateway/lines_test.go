@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 type sink struct{ bytes.Buffer }
@@ -116,9 +118,9 @@ func TestWritesEnd(t *testing.T) {
 	defer r.Close()
 	defer w.Close()
 	l := newLines(io.NopCloser(strings.NewReader("")), w, 1000)
-	l.bound, l.patience = w.SetWriteDeadline, 500*time.Millisecond
+	l.bound, l.patience = w.SetWriteDeadline, 100*time.Millisecond
 	soon := func() context.Context {
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		t.Cleanup(cancel)
 		return ctx
 	}
@@ -214,7 +216,7 @@ func TestAnswersThatNobodyWaitsFor(t *testing.T) {
 		}
 		rest = append(rest, m.(*jsonrpc.Response).ID.Raw())
 	}
-	if a := <-s.answer; a == nil || a.Error != nil {
+	if a := testenv.Receive(t, "the answer", s.answer); a == nil || a.Error != nil {
 		t.Errorf("the call got %v", a)
 	}
 	if !slices.Equal(rest, []any{int64(1099511627777), "x", int64(7)}) {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,6 +79,7 @@ type rig struct {
 	judge  *judge
 	mu     sync.Mutex
 	events []Event
+	ahead  atomic.Int64 // of the machine's clock
 }
 
 func newRig(t testing.TB, servers ...Server) *rig {
@@ -88,7 +90,7 @@ func newRig(t testing.TB, servers ...Server) *rig {
 			servers[i].Review = agreed
 		}
 	}
-	g, err := New(Options{Servers: servers, Judge: r.judge.decide, Dir: "/w", Version: "test", Report: func(e Event) {
+	g, err := New(Options{Servers: servers, Judge: r.judge.decide, Dir: "/w", Version: "test", Now: r.now, Report: func(e Event) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.events = append(r.events, e)
@@ -100,6 +102,8 @@ func newRig(t testing.TB, servers ...Server) *rig {
 	t.Cleanup(func() { _ = g.Close() })
 	return r
 }
+
+func (r *rig) now() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
 
 func (r *rig) told(what string) (list []string) {
 	r.mu.Lock()
@@ -157,17 +161,6 @@ func textOf(r *mcp.CallToolResult) string {
 		}
 	}
 	return b.String()
-}
-
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for range 500 {
-		if ok() {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatalf("it does not come to be: %s", what)
 }
 
 // serveKind is a server, in its own process.

@@ -49,7 +49,7 @@ func (p *Policy) usePathAs(q *Question, j *judgement, u use) {
 		rules.decide(inner)
 	}
 	if pr, ok := p.known().protectedBy(q, opFor(u.verb, op), u.path, u.pattern); ok && !harmlessLook(u.verb, pr) {
-		inner.lower(stageProtected, bawn.Deny, "builtin:protected:"+pr.pattern, bawn.Builtin, pr.reason)
+		inner.lower(stageProtected, pr.verdict(u), "builtin:protected:"+pr.pattern, bawn.Builtin, pr.remedy())
 		j.fixed = true
 	}
 	if u.verb == grammar.Use || u.verb == grammar.Enter {

@@ -37,7 +37,7 @@ func (p *Policy) decidePath(q *Question) bawn.Decision {
 	}
 	for _, at := range p.names(u) {
 		if pr, ok := p.known().protectedBy(q, q.Action.Operation, at, false); ok {
-			j.lower(stageProtected, bawn.Deny, "builtin:protected:"+pr.pattern, bawn.Builtin, pr.reason)
+			j.lower(stageProtected, bawn.Deny, "builtin:protected:"+pr.pattern, bawn.Builtin, pr.remedy())
 		}
 	}
 	q.limits(k, j)

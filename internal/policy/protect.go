@@ -7,6 +7,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/protect"
 )
 
 // A protection is a pattern of paths that nothing may touch, or only read
@@ -16,6 +17,9 @@ type protection struct {
 	reads   bool   // reading is denied as well
 	pattern string
 	reason  string
+	name    string // by which it is opened for a project, or ""
+	plain   bool   // a wildcard that matches it is not meant to, perhaps
+	literal string // a text that every path has that it covers
 }
 
 type protections = index[*protection]
@@ -30,6 +34,7 @@ func parseProtected(file, data string) (out protections, err error) {
 			return out, e.errorf("want SYSTEM | OPERATIONS | PATTERN | REASON")
 		}
 		p.pattern = strings.ToLower(p.pattern)
+		p.literal = longest(p.pattern)
 		switch operations {
 		case "read,write":
 			p.reads = true
@@ -49,28 +54,72 @@ func parseProtected(file, data string) (out protections, err error) {
 // clean absolute path. Letter case never makes a difference: a file system
 // that ignores it may hold the path.
 func (k *knowledge) protectedBy(q *Question, op bawn.Operation, p string, pattern bool) (*protection, bool) {
-	lower, home := strings.ToLower(p), strings.ToLower(q.Home)
-	speaks := func(pr *protection) bool {
-		system := q.System == "" || pr.system == "all" || pr.system == q.System
-		return system && (op != bawn.Read || pr.reads) && pr.covers(lower, home, pattern)
-	}
 	if pattern {
-		list := k.protected().list
-		if i := slices.IndexFunc(list, speaks); i >= 0 {
-			return list[i], true
-		}
-		return nil, false
+		return k.protectedPattern(q, op, strings.ToLower(p))
 	}
-	var found *protection
+	for _, spelled := range slices.Compact([]string{strings.ToLower(p), protect.Fold(p)}) {
+		if pr := k.protectedPath(q, op, spelled); pr != nil {
+			return pr, true
+		}
+	}
+	return nil, false
+}
+
+func (k *knowledge) protectedPath(q *Question, op bawn.Operation, lower string) (found *protection) {
+	home := strings.ToLower(q.Home)
 	protected := k.protected()
 	protected.each(lower, func(pr *protection) bool {
-		if speaks(pr) {
+		if pr.speaks(q, op) && strings.Contains(lower, pr.literal) && pr.covers(lower, home, false) && !pr.opened(q, lower) {
 			found = pr
 			return false
 		}
 		return true
 	})
+	return found
+}
+
+// protectedPattern prefers what a wildcard is hardly meant to reach.
+func (k *knowledge) protectedPattern(q *Question, op bawn.Operation, lower string) (found *protection, ok bool) {
+	home := strings.ToLower(q.Home)
+	for _, pr := range k.protected().list {
+		if (found == nil || !pr.plain) && pr.speaks(q, op) && pr.covers(lower, home, true) && !pr.opened(q, lower) {
+			if found = pr; !pr.plain {
+				break
+			}
+		}
+	}
 	return found, found != nil
+}
+
+func (pr *protection) speaks(q *Question, op bawn.Operation) bool {
+	system := q.System == "" || pr.system == "all" || pr.system == q.System
+	return system && (op != bawn.Read || pr.reads)
+}
+
+// opened reports whether the user has opened a name for the project, in which the
+// path lies.
+func (pr *protection) opened(q *Question, lower string) bool {
+	if len(q.Unprotected) == 0 || pr.name == "" || !slices.Contains(q.Unprotected, pr.name) {
+		return false
+	}
+	inner := Question{Workspace: strings.ToLower(q.Workspace), Home: strings.ToLower(q.Home)}
+	return inner.inWorkspace(lower)
+}
+
+// verdict is what becomes of a use that a protection stands against.
+func (pr *protection) verdict(u use) bawn.Verdict {
+	if u.pattern && pr.plain {
+		return bawn.Ask
+	}
+	return bawn.Deny
+}
+
+// remedy is the reason, with what opens the name where something does.
+func (pr *protection) remedy() string {
+	if pr.name == "" {
+		return pr.reason
+	}
+	return pr.reason + "; isolation.unprotect = [\"" + pr.name + "\"] opens it for a project"
 }
 
 // covers matches the path, or what a pattern could match.
@@ -129,7 +178,16 @@ func segments(a, b string) bool {
 		return wildSegment(a, b)
 	}
 	n := min(i, j)
-	return a[:n] == b[:n]
+	return a[:n] == b[:n] && (j > 0 || a[0] != '.') && sameEnd(a, b)
+}
+
+// sameEnd reports whether two segments with wildcards can end alike: as far as the
+// shorter of what stands behind their last ones.
+func sameEnd(a, b string) bool {
+	const special = "*?[]{}()!+@,"
+	i, j := a[strings.LastIndexAny(a, special)+1:], b[strings.LastIndexAny(b, special)+1:]
+	n := min(len(i), len(j))
+	return i[len(i)-n:] == j[len(j)-n:]
 }
 
 // wildSegment matches a shell pattern of one segment; what it does not

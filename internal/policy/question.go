@@ -21,6 +21,9 @@ type Question struct {
 	// that every one has. Their values are taken for unknown, those of others
 	// for empty.
 	Names []string
+	// Unprotected are names of the table that the user has opened for the workspace,
+	// as protect.Key writes them.
+	Unprotected []string
 }
 
 // Taint is what the session has met so far.
@@ -60,13 +63,13 @@ func ModeOf(a bawn.Autonomy) bawn.Mode {
 // key is a question as a map's key. Strings are set apart by their lengths,
 // so that two questions never share one.
 type key struct {
-	resource, args, dir, workspace, home, system, names string
-	kind                                                bawn.Kind
-	operation                                           bawn.Operation
-	mode                                                bawn.Mode
-	autonomy                                            bawn.Autonomy
-	contained                                           bool
-	taint                                               Taint
+	resource, args, dir, workspace, home, system, names, unprotected string
+	kind                                                             bawn.Kind
+	operation                                                        bawn.Operation
+	mode                                                             bawn.Mode
+	autonomy                                                         bawn.Autonomy
+	contained                                                        bool
+	taint                                                            Taint
 }
 
 func (q *Question) key() key {
@@ -80,6 +83,9 @@ func (q *Question) key() key {
 	}
 	if len(q.Names) > 0 {
 		k.names = joined(q.Names)
+	}
+	if len(q.Unprotected) > 0 {
+		k.unprotected = joined(q.Unprotected)
 	}
 	return k
 }

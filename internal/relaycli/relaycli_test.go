@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -24,7 +26,10 @@ type rig struct {
 	t     *testing.T
 	queue *approval.Queue
 	env   *Env
+	ahead atomic.Int64 // of the machine's clock
 }
+
+func (r *rig) now() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
@@ -33,10 +38,12 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { q.Close() })
-	return &rig{t: t, queue: q, env: &Env{
-		Now: time.Now, Desk: func(context.Context, bool) (approval.Desk, error) { return q, nil },
+	r := &rig{t: t, queue: q}
+	r.env = &Env{
+		Now: r.now, Desk: func(context.Context, bool) (approval.Desk, error) { return q, nil },
 		Serve: func(context.Context, Serving) error { return errors.New("serves") },
-	}}
+	}
+	return r
 }
 
 // id is the n-th ID of a test.
@@ -64,19 +71,14 @@ func (r *rig) ask(q approval.Question) <-chan string {
 		}
 		out <- fmt.Sprintf("%v %s by %s %s", a.Verdict, approval.ScopeName(a.Scope), a.By, a.Why)
 	}()
-	for limit := time.Now().Add(10 * time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+	testenv.Until(r.t, "the question", func() bool {
 		list, err := r.queue.List(r.t.Context())
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		for _, rec := range list {
-			if rec.ID == q.ID {
-				return out
-			}
-		}
-	}
-	r.t.Fatal("the question is not pending")
-	return nil
+		return slices.ContainsFunc(list, func(rec approval.Record) bool { return rec.ID == q.ID })
+	})
+	return out
 }
 
 // run is one command line: its exit code and what it wrote.

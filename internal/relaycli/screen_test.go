@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/terminal/modes"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // A viewer is a human in front of bawn approvals, in a terminal of its own.
@@ -26,6 +29,7 @@ type viewer struct {
 	mu     sync.Mutex
 	raw    bytes.Buffer
 	ended  chan int
+	ahead  *atomic.Int64 // of the machine's clock
 }
 
 func look(r *rig, columns, rows int, environ ...string) *viewer {
@@ -38,7 +42,7 @@ func look(r *rig, columns, rows int, environ ...string) *viewer {
 	if err := pty.Setsize(master, size); err != nil {
 		r.t.Fatal(err)
 	}
-	v := &viewer{t: r.t, master: master, vt: vt10x.New(vt10x.WithSize(columns, rows), vt10x.WithWriter(master)), ended: make(chan int, 1)}
+	v := &viewer{t: r.t, ahead: &r.ahead, master: master, vt: vt10x.New(vt10x.WithSize(columns, rows), vt10x.WithWriter(master)), ended: make(chan int, 1)}
 	var all sync.WaitGroup
 	all.Go(v.read)
 	r.env.Stdin, r.env.Stdout, r.env.Stderr = tty, tty, tty
@@ -100,15 +104,16 @@ func (v *viewer) loses(text string) {
 
 func (v *viewer) waits(what string, ok func(string) bool) {
 	v.t.Helper()
-	for limit := time.Now().Add(10 * time.Second); !ok(v.screen()); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(limit) {
-			v.t.Fatalf("the screen shows\n%s\nwant %s", v.screen(), what)
+	defer func() {
+		if v.t.Failed() {
+			v.t.Logf("the screen shows\n%s", v.screen())
 		}
-	}
+	}()
+	testenv.Until(v.t, what, func() bool { return ok(v.screen()) })
 }
 
-// reads is how long a human reads before a key counts.
-func reads() { time.Sleep(reading + 100*time.Millisecond) }
+// reads lets the time go by that a human reads before a key counts.
+func (v *viewer) reads() { v.ahead.Add(int64(reading)) }
 
 // One key answers, after the question could be read; what would be kept is
 // shown first.
@@ -125,12 +130,13 @@ func TestScreenAnswers(t *testing.T) {
 		got := r.ask(question(string(rune('b'+i)), "git push"))
 		v.sees("| git push")
 		v.types("y") // too early: it was meant for something else
-		reads()
+		v.sees("read it first")
+		v.reads()
 		v.types(tt.keys)
 		if tt.shows != "" {
 			v.sees(tt.shows)
 			v.sees("keep it?")
-			reads()
+			v.reads()
 			v.types("y")
 		}
 		gets(t, got, tt.want)
@@ -158,7 +164,7 @@ func TestScreenFollows(t *testing.T) {
 	v.sees("| git push") // which has to be read anew
 	v.types("y")
 	v.sees("read it first")
-	reads()
+	v.reads()
 	v.types("\x1b[200~y\x1b[201~") // a paste is no answer
 	time.Sleep(50 * time.Millisecond)
 	v.types("y")
@@ -167,24 +173,24 @@ func TestScreenFollows(t *testing.T) {
 
 // In a narrow window nothing is lost, long texts are read to their end before
 // a yes counts, and the window may change.
-func TestScreenIsNarrow(t *testing.T) {
-	t.Parallel()
+func TestScreenIsNarrow(t *testing.T) { // not beside others: all screens hear its signal
 	r := newRig(t)
 	v := look(r, 40, 16)
 	long := "printf '" + strings.Repeat("0123456789", 40) + "' | tee END"
 	got := r.ask(question("b", long))
 	v.sees("more lines")
-	reads()
+	v.reads()
 	v.types("y")
 	v.sees("read it to its end")
 	seen := ""
 	for range 60 {
-		seen += v.screen()
-		if !strings.Contains(v.screen(), "more lines") {
+		now := v.screen()
+		seen += now
+		if !strings.Contains(now, "more lines") {
 			break
 		}
 		v.types(" ")
-		time.Sleep(30 * time.Millisecond)
+		v.waits("another part", func(s string) bool { return s != now })
 	}
 	if !strings.Contains(seen, "tee END") {
 		t.Errorf("the end was never shown:\n%s", seen)
@@ -200,9 +206,14 @@ func TestScreenIsNarrow(t *testing.T) {
 	if err := pty.Setsize(v.master, &pty.Winsize{Cols: 120, Rows: 50}); err != nil {
 		t.Fatal(err)
 	}
-	v.types("b")
-	v.loses("more lines")
-	reads()
+	// The terminal doesn't control this test, so the kernel tells it nothing.
+	if err := syscall.Kill(os.Getpid(), syscall.SIGWINCH); err != nil {
+		t.Fatal(err)
+	}
+	v.waits("all of it, in wide lines", func(s string) bool {
+		return strings.Contains(s, "tee END") && !strings.Contains(s, "more lines") && strings.Contains(s, strings.Repeat("0123456789", 6))
+	})
+	v.reads()
 	v.types("y")
 	gets(t, got, "allow once by bawn approvals")
 }
@@ -234,7 +245,7 @@ func TestScreenOfAGuestThatLies(t *testing.T) {
 			t.Errorf("the terminal got %q", bad)
 		}
 	}
-	reads()
+	v.reads()
 	v.types("n")
 	gets(t, got, "deny once by bawn approvals")
 }
@@ -262,7 +273,7 @@ func TestScreenOutlivesTheRelay(t *testing.T) {
 	got := next.ask(question("b", "git push"))
 	v.sees("1 pending")
 	v.loses("is gone")
-	reads()
+	v.reads()
 	v.types("y")
 	gets(t, got, "allow once by bawn approvals")
 }
@@ -298,7 +309,7 @@ func TestScreenTakesNoPaste(t *testing.T) {
 	}
 	got := r.ask(question("b", "git push"))
 	v.sees("| git push")
-	reads()
+	v.reads()
 	for _, paste := range []string{"\x1b[200~y\x1b[201~", "y\r", "xy", "\x1b[200~y\r\x1b[201~", "yes"} {
 		v.types(paste)
 		v.sees("what is pasted is no answer")

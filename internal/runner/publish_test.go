@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // inside is the guest's side: a server behind its port 3000, and no other.
@@ -142,7 +143,7 @@ func TestPublishEnds(t *testing.T) {
 	}
 	io.WriteString(c, "still here")
 	c.CloseWrite()
-	if got := <-heard; got != "still here" {
+	if got := testenv.Receive(t, "what is heard", heard); got != "still here" {
 		t.Errorf("the guest heard %q", got)
 	}
 

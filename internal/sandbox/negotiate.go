@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bawn-dev/bawn"
@@ -11,6 +12,7 @@ import (
 const (
 	FSWrite       = "fs.write"      // writes only where the isolation says
 	FSRead        = "fs.read"       // hidden paths can't be read
+	FSPatterns    = "fs.patterns"   // what patterns of isolation.deny match is neither read nor made
 	FSProtect     = "fs.protect"    // K6: files the host executes later
 	FSPrivate     = "fs.private"    // /tmp, /run, /dev/shm of the session's own
 	Processes     = "processes"     // other processes invisible, tree ends with the session
@@ -32,7 +34,7 @@ const (
 // Attributes lists all of them.
 func Attributes() []string {
 	return []string{
-		FSWrite, FSRead, FSProtect, FSPrivate, Processes, IPC, Kernel, Terminal, NetNone, NetAllow, NetFull,
+		FSWrite, FSRead, FSPatterns, FSProtect, FSPrivate, Processes, IPC, Kernel, Terminal, NetNone, NetAllow, NetFull,
 		LimitMemory, LimitPIDs, LimitCPU, LimitFiles, LimitFileSize, LimitTime, DevicesByName,
 	}
 }
@@ -48,6 +50,7 @@ func Needs(iso bawn.Isolation) []string {
 			needs = append(needs, attribute)
 		}
 	}
+	add(slices.ContainsFunc(iso.Mounts, IsPattern), FSPatterns)
 	add(iso.Protect, FSProtect)
 	add(iso.Network == bawn.NetworkNone, NetNone)
 	add(iso.Network == bawn.NetworkAllowlist, NetAllow)

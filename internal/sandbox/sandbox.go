@@ -45,9 +45,34 @@ type Request struct {
 	// for network "allowlist" is refused otherwise: its guest would wait for
 	// answers that never come.
 	Relay bool
+	// GuestWrote reports whether an earlier session could write in a directory of
+	// the host, links resolved; nil where nobody knows.
+	GuestWrote func(dir string) bool `json:"-"`
 	// Git are the repositories of whose git directories the guest gets a private
 	// one. A provider that can't mount refuses to write below Path instead.
 	Git []GitDir
+	// GitPool is a directory of the host, absolute, in which the git directories
+	// of repositories lie that the guest makes: for each a directory with a
+	// PoolNote, and the git directory, or the file that leads to one, as PoolGit.
+	// The host has an empty .git in its place. "" for none: then a guest makes no
+	// repository in a place of the host, unless the provider can't refuse it.
+	GitPool string
+}
+
+// Names in an entry of Request.GitPool.
+const (
+	PoolGit  = "git"
+	PoolNote = "place.json" // a PoolEntry
+)
+
+// A PoolEntry says on which entry of the host's a git directory of a pool was
+// mounted. To mount it again, a request names both as a GitDir.
+type PoolEntry struct {
+	Path     string `json:"path"` // of the empty .git, in the guest, when it was made
+	Dev      uint64 `json:"dev"`
+	Ino      uint64 `json:"ino"`
+	BornSec  int64  `json:"born_sec"` // 0 where the file system doesn't say
+	BornNsec int64  `json:"born_nsec"`
 }
 
 // A GitDir is a repository of the host of which the guest writes a private git

@@ -24,6 +24,7 @@ var (
 	drawnSecrets = []string{"*", "npm", "gh"}
 	drawnPairs   = []string{"1", "1:2", "2", "3:1"}
 	drawnProxies = []string{"", "", "", "http://p.corp:3128", "http://q.corp:3128"}
+	drawnNames   = []string{"mise.toml", ".npmrc", ".vscode"}
 	drawnDevices = []string{"kvm", "dri/renderD128", "dri"}
 )
 
@@ -37,7 +38,7 @@ func drawSession(t *rapid.T, id string) bawn.Session {
 		Mounts:    drawMounts(t), Caches: bawn.CacheMode(rapid.IntRange(0, 2).Draw(t, "caches")), CacheDirs: some(t, "cache dirs", []string{"/h/.cache", "/h/.cache/go", "/w/a"}),
 		Network: rapid.SampledFrom([]bawn.NetworkMode{bawn.NetworkNone, bawn.NetworkAllowlist, bawn.NetworkAllowlist, bawn.NetworkAllowlist, bawn.NetworkAllowlist, bawn.NetworkFull}).Draw(t, "network"),
 		Egress:  drawEgress(t), Env: some(t, "env", drawnEnv), SetEnv: some(t, "set", drawnSetEnv),
-		Devices: some(t, "devices", drawnDevices), Protect: rapid.Bool().Draw(t, "protect"), DockerAPI: rapid.Bool().Draw(t, "docker_api"),
+		Devices: some(t, "devices", drawnDevices), Protect: rapid.Bool().Draw(t, "protect"), Unprotected: some(t, "unprotected", drawnNames), DockerAPI: rapid.Bool().Draw(t, "docker_api"),
 		Resources: bawn.Resources{
 			CPUShares: rapid.SampledFrom([]int64{0, 2, 1024, 4096}).Draw(t, "shares"), CPUs: rapid.SampledFrom([]float64{0, 0.5, 2}).Draw(t, "cpus"),
 			MemoryMB: rapid.Int64Range(0, 2).Draw(t, "memory"), Timeout: time.Duration(rapid.IntRange(0, 2).Draw(t, "timeout")) * time.Hour,
@@ -101,6 +102,9 @@ func meaningOf(s bawn.Session) meaning {
 		m.things["device "+d] = true
 	}
 	m.things["docker api"] = iso.DockerAPI
+	for _, n := range iso.Unprotected {
+		m.things["unprotect "+n] = true
+	}
 	r, e := iso.Resources, iso.Egress
 	shares := float64(r.CPUShares)
 	if shares == 0 {

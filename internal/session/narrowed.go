@@ -61,6 +61,7 @@ func narrowed(parent, asked, given bawn.Session) []Narrowed {
 	r.resources(a.Resources, g.Resources)
 	r.list("devices", a.Devices, g.Devices, equal, equal)
 	r.value("protect", a.Protect, g.Protect)
+	r.list("unprotect", a.Unprotected, g.Unprotected, equal, equal)
 	r.value("docker_api", a.DockerAPI, g.DockerAPI)
 	return r
 }

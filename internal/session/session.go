@@ -96,7 +96,7 @@ func meetIsolation(a, b bawn.Isolation) bawn.Isolation {
 	out.Env, out.SetEnv = meetEnv(a, b)
 	out.Resources = meetResources(a.Resources, b.Resources)
 	out.Devices = both(a.Devices, b.Devices)
-	out.Protect = a.Protect || b.Protect
+	out.Protect, out.Unprotected = a.Protect || b.Protect, both(a.Unprotected, b.Unprotected)
 	out.DockerAPI = a.DockerAPI && b.DockerAPI
 	return out
 }
@@ -113,5 +113,5 @@ func (known Providers) Below(a, b bawn.Session) bool {
 	}
 	x, y := a.Isolation, b.Isolation
 	return placesBelow(x, y) && meetPath(x.Workspace, y.Workspace) == x.Workspace && networkBelow(x, y) && envBelow(x, y) &&
-		meetResources(x.Resources, y.Resources) == meetResources(x.Resources, x.Resources) && subset(x.Devices, y.Devices) && (x.Protect || !y.Protect) && (!x.DockerAPI || y.DockerAPI)
+		meetResources(x.Resources, y.Resources) == meetResources(x.Resources, x.Resources) && subset(x.Devices, y.Devices) && (x.Protect || !y.Protect) && subset(x.Unprotected, y.Unprotected) && (!x.DockerAPI || y.DockerAPI)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 func exists(r *rig, name string) bool {
@@ -187,16 +188,7 @@ func TestLies(t *testing.T) {
 	if reply, err := r.ask(good()); err != nil || !reply.Started {
 		t.Fatalf("control: %+v %+v, %v", reply, reply.Denied, err)
 	}
-	eventually(t, func() bool { return exists(r, "pwned") })
-}
-
-func eventually(t *testing.T, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !f(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("waited for nothing")
-		}
-	}
+	testenv.Until(t, "the control", func() bool { return exists(r, "pwned") })
 }
 
 // TestRawFrames sends what is no message at all.
@@ -337,8 +329,9 @@ func TestVariablesAreJudged(t *testing.T) {
 	}
 	go func() {
 		for line := range strings.Lines(statements) {
+			judged := r.judges(strings.TrimSuffix(line, "\n"))
 			_, _ = io.WriteString(in, line)
-			time.Sleep(200 * time.Millisecond)
+			judged() // each by itself
 		}
 		in.Close()
 	}()
@@ -361,7 +354,7 @@ func TestWaiting(t *testing.T) {
 	if err := waiting.Start(); err != nil {
 		t.Fatal(err)
 	}
-	<-asked
+	testenv.Receive(t, "the question", asked)
 	if res := finish(t, r.shell("sh", "-c", "echo others go on"), ""); res.Out != "others go on\n" {
 		t.Errorf("got %+v", res)
 	}
@@ -372,8 +365,8 @@ func TestWaiting(t *testing.T) {
 	if status := waiting.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {
 		t.Errorf("the shim ended by %v", status)
 	}
-	eventually(t, func() bool { r.human.mu.Lock(); defer r.human.mu.Unlock(); return r.human.gone == 1 })
-	eventually(t, func() bool {
+	testenv.Until(t, "the question's withdrawal", func() bool { r.human.mu.Lock(); defer r.human.mu.Unlock(); return r.human.gone == 1 })
+	testenv.Until(t, "the event", func() bool {
 		events := r.log.all()
 		return events[len(events)-1].Resolved == bawn.Deny && events[len(events)-1].Rule == "builtin:not-approved"
 	})
@@ -414,6 +407,7 @@ func TestApprovalRace(t *testing.T) {
 // command.
 func TestDeaf(t *testing.T) {
 	r := newRig(t)
+	r.human.set(always(bawn.Allow))
 	for range 20 {
 		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
@@ -428,8 +422,11 @@ func TestDeaf(t *testing.T) {
 		}
 		out.Close()
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+		testenv.Until(t, "a command that fills its output", func() bool {
+			n, err := unix.IoctlGetInt(pair[1], unix.TIOCINQ)
+			return err == nil && n >= 32<<10
+		})
 	}
-	time.Sleep(100 * time.Millisecond)
 	began := time.Now()
 	if res := finish(t, r.shell("sh", "-c", "seq 100000 | tail -1"), ""); res.Out != "100000\n" || time.Since(began) > 5*time.Second {
 		t.Errorf("others: %+v after %v", res, time.Since(began))

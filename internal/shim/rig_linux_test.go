@@ -24,6 +24,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/shim/quick"
+	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/ticket"
 )
 
@@ -55,6 +56,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(run(os.Args, os.Environ(), path))
 	}
+	testenv.DefaultSignals()
 	os.Exit(m.Run())
 }
 
@@ -219,9 +221,9 @@ func (r *rig) serve() {
 	})
 }
 
-// shell is a command that runs the shim.
+// shell is a command that runs the shim, and is killed where it hangs.
 func (r *rig) shell(argv ...string) *exec.Cmd {
-	cmd := exec.Command("/proc/self/exe")
+	cmd := exec.CommandContext(testenv.Context(r.t), "/proc/self/exe")
 	cmd.Args, cmd.Env, cmd.Dir = argv, slices.Clone(r.environ), r.dir
 	return cmd
 }
@@ -249,8 +251,6 @@ func finish(t testing.TB, cmd *exec.Cmd, stdin string) result {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
-	defer timer.Stop()
 	err := cmd.Wait()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -7,9 +7,15 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // While Bawn speaks, the guest gets no key and shows nothing; what it wrote
@@ -18,8 +24,10 @@ func TestConverse(t *testing.T) {
 	u := newPerson(t)
 	go u.watch()
 	tt := open(t, u.stdio())
-	c := guest(t, tt, "sh", "-c", "sleep 0.4; echo meanwhile; cat")
+	dir := t.TempDir()
+	c := guest(t, tt, "sh", "-c", `until [ -e "$0/go" ]; do sleep 0.01; done; echo meanwhile; >"$0/said"; cat`, dir)
 	start(t, tt, Foreground)
+	typed := make(chan struct{})
 	var answer string
 	asked := make(chan error, 1)
 	go func() {
@@ -27,19 +35,24 @@ func TestConverse(t *testing.T) {
 			if _, err := io.WriteString(rw, "may it? "); err != nil {
 				return err
 			}
-			time.Sleep(800 * time.Millisecond)
+			<-typed
 			line, err := bufio.NewReader(rw).ReadString('\r')
 			answer = line
 			return err
 		})
 	}()
 	u.sees("may it? ")
-	time.Sleep(700 * time.Millisecond)
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Until(t, "what the guest writes", func() bool { _, err := os.Stat(filepath.Join(dir, "said")); return err == nil })
+	time.Sleep(50 * time.Millisecond) // for it to be shown, wrongly
 	if got := u.screen(); strings.Contains(got, "meanwhile") {
 		t.Errorf("the guest wrote into the conversation: %q", got)
 	}
 	u.types("yes\r")
-	if err := <-asked; err != nil || answer != "yes\r" {
+	close(typed)
+	if err := testenv.Receive(t, "the answer", asked); err != nil || answer != "yes\r" {
 		t.Fatalf("the answer is %q, %v; want yes", answer, err)
 	}
 	u.sees("meanwhile\r\n")
@@ -63,7 +76,10 @@ func TestConverseForgetsEarlierKeys(t *testing.T) {
 	start(t, tt, Foreground)
 	u.sees("ready")
 	u.types("y\r")
-	time.Sleep(100 * time.Millisecond)
+	testenv.Until(t, "the terminal to have taken the keys", func() bool {
+		n, err := unix.IoctlGetInt(descriptor(u.tty), queued)
+		return err == nil && n == 0
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	err := tt.Converse(ctx, func(rw Conversation) error {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,6 +20,8 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // The test program is also the guest, the host and the shell of its tests.
@@ -26,9 +29,13 @@ const roleVariable = "BAWN_TERMINAL_TEST_ROLE"
 
 const patience = 20 * time.Second
 
+// queued is FIONREAD: how much has been written to a terminal that nobody has read.
+var queued = map[string]uint{"linux": 0x541b, "darwin": 0x4004667f}[runtime.GOOS]
+
 func TestMain(m *testing.M) {
 	role := strings.Fields(os.Getenv(roleVariable))
 	if len(role) == 0 {
+		testenv.DefaultSignals()
 		os.Exit(m.Run())
 	}
 	roles := map[string]func() error{"rawkey": rawKey, "sizes": sizes, "flood": flood, "host": host, "shell": shell, "asker": asker}

@@ -33,8 +33,12 @@ func asker() error {
 	}
 	defer tt.Close()
 	files := tt.Guest()
-	c := exec.Command("/bin/sh", "-c", `stty -echo; printf %b "$1"; exec sleep 60`, "sh", output)
-	c.Stdin, c.Stdout, c.Stderr = files[0], files[1], files[2]
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	c := exec.Command("/bin/sh", "-c", `stty -echo; printf %b "$1"; echo >&3; exec sleep 60 3>&-`, "sh", output)
+	c.Stdin, c.Stdout, c.Stderr, c.ExtraFiles = files[0], files[1], files[2], []*os.File{write}
 	if err := c.Start(); err != nil {
 		return err
 	}
@@ -42,7 +46,12 @@ func asker() error {
 	if _, err := tt.Start(); err != nil {
 		return err
 	}
-	time.Sleep(200 * time.Millisecond) // until that is written
+	if _, err := read.Read(make([]byte, 1)); err != nil {
+		return err
+	}
+	for readable(tt.master, quiet) || tt.screen.busy.Load() { // until that is written
+		time.Sleep(time.Millisecond)
+	}
 	if how == "raw" {
 		if err := tt.in.put([]byte("\r\n" + question)); err != nil {
 			return err
@@ -100,7 +109,7 @@ func (m *mux) shown() string {
 // shows waits until the window is as wanted, and reports whether it was.
 func (m *mux) shows(as func(screen string) bool, limit time.Duration) bool {
 	m.t.Helper()
-	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if as(m.shown()) {
 			return true
 		}
@@ -117,6 +126,7 @@ func asked(screen string) bool {
 // human sees the whole question and nothing beside it. The control is the same
 // guest in front of a Bawn that writes the question as it is.
 func TestNothingHidesTheQuestion(t *testing.T) {
+	t.Parallel()
 	fake := faked + `\033[H\033[2Jbawn: the guest wants to run a command\r\n  exactly| npm test\r\n`
 	for name, output := range map[string]string{
 		"nothing":             faked,
@@ -144,10 +154,10 @@ func TestNothingHidesTheQuestion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			control, m := newMux(t, "raw", output), newMux(t, "own", output)
-			if !m.shows(asked, 10*time.Second) {
+			if !m.shows(asked, patience) {
 				t.Errorf("the window shows\n%s", m.shown())
 			}
-			if control.shows(asked, 200*time.Millisecond) {
+			if control.shows(asked, 100*time.Millisecond) {
 				t.Errorf("control: the question stands alone:\n%s", control.shown())
 			}
 		})
@@ -157,13 +167,14 @@ func TestNothingHidesTheQuestion(t *testing.T) {
 // TestHiddenWithout shows what of the above is worst: without the stage nothing
 // of the question is to be seen, or another one.
 func TestHiddenWithout(t *testing.T) {
+	t.Parallel()
 	for name, output := range map[string]string{"string": faked + `\033P`, "title": faked + `\033]2;`} {
 		m := newMux(t, "raw", output)
-		if m.shows(func(s string) bool { return strings.Contains(s, "git push") }, time.Second) {
-			t.Errorf("%s: the control shows\n%s", name, m.shown())
-		}
-		if !strings.Contains(m.shown(), strings.TrimSpace(faked)) {
+		if !m.shows(func(s string) bool { return strings.Contains(s, strings.TrimSpace(faked)) }, patience) {
 			t.Errorf("%s: the guest of the control wrote nothing:\n%s", name, m.shown())
+		}
+		if m.shows(func(s string) bool { return strings.Contains(s, "git push") }, 200*time.Millisecond) {
+			t.Errorf("%s: the control shows\n%s", name, m.shown())
 		}
 	}
 }
@@ -174,6 +185,7 @@ const flags = "#{alternate_on}#{cursor_flag}#{keypad_cursor_flag}#{keypad_flag}#
 // TestGuestsScreenComesBack, with its modes, and with a line of what was
 // answered on the first screen.
 func TestGuestsScreenComesBack(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct{ output, during, after, shown string }{
 		"plain":      {`one\r\ntwo`, "1100100 0 23", "0100100 0 23 0", "one\ntwo\n" + remains},
 		"modes":      {`one\r\ntwo\033[?25l\033[?1h\033=\033[?7l\033[?1000h\033[?1006h`, "1100100 0 23", "0011011 0 23 0", "one\ntwo\n" + remains},
@@ -184,14 +196,14 @@ func TestGuestsScreenComesBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newMux(t, "own", tt.output)
-			if !m.shows(asked, 10*time.Second) {
+			if !m.shows(asked, patience) {
 				t.Fatalf("the window shows\n%s", m.shown())
 			}
 			if got := m.tmux("display", "-p", flags); !strings.HasPrefix(got, tt.during) {
 				t.Errorf("during the question: %s", got)
 			}
 			m.tmux("send-keys", "n")
-			if !m.shows(func(s string) bool { return s == tt.shown }, 5*time.Second) {
+			if !m.shows(func(s string) bool { return s == tt.shown }, patience) {
 				t.Errorf("afterwards the window shows\n%s", m.shown())
 			}
 			if got := strings.TrimSpace(m.tmux("display", "-p", flags)); !strings.HasPrefix(got, tt.after) {
@@ -204,16 +216,12 @@ func TestGuestsScreenComesBack(t *testing.T) {
 // TestNoteBehindTheSecondScreen is found once the guest has left that.
 func TestNoteBehindTheSecondScreen(t *testing.T) {
 	m := newMux(t, "own", `one\033[?1049hits own`)
-	if !m.shows(asked, 10*time.Second) {
+	if !m.shows(asked, patience) {
 		t.Fatalf("the window shows\n%s", m.shown())
 	}
 	m.tmux("send-keys", "n")
 	first := func() string { return strings.TrimSpace(m.tmux("capture-pane", "-aqp")) }
-	for end := time.Now().Add(5 * time.Second); first() != "one\n"+remains; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the first screen shows %q", first())
-		}
-	}
+	testenv.Until(t, "the note on the first screen", func() bool { return first() == "one\n"+remains })
 }
 
 // TestPlainTerminals get no control sequence: one that has none would show them.

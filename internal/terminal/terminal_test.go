@@ -17,6 +17,8 @@ import (
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 func TestEcho(t *testing.T) {
@@ -86,6 +88,7 @@ func TestWindowSize(t *testing.T) {
 }
 
 func TestMuchOutputSlowly(t *testing.T) {
+	t.Parallel()
 	u := newPerson(t)
 	u.slow = 50 * time.Microsecond
 	go u.watch()
@@ -152,12 +155,21 @@ func TestCloseIsBounded(t *testing.T) {
 
 // Nobody reads the user's screen any more (a stopped terminal, a dead line).
 func TestCloseWithStuckScreen(t *testing.T) {
+	t.Parallel()
 	u := newPerson(t)
 	before := u.settings()
 	tt := open(t, u.stdio())
 	guest(t, tt, "yes")
 	start(t, tt, Foreground)
-	time.Sleep(100 * time.Millisecond)
+	last, same := 0, 0
+	testenv.Until(t, "a screen that takes no more", func() bool {
+		n, err := unix.IoctlGetInt(descriptor(u.master), queued)
+		if err != nil || n == 0 || n != last {
+			last, same = n, 0
+		}
+		same++
+		return same > 10
+	})
 	begin := time.Now()
 	if err := tt.Close(); err != nil {
 		t.Error(err)

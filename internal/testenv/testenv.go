@@ -31,11 +31,18 @@ type probe func() error
 // Need skips t unless the machine has every one of features, or fails it
 // where BAWN_TEST_REQUIRE asks for the missing one. A name that is no feature,
 // here or in the variable, fails the test: a typing mistake must not skip it.
-// See [Features] for the names.
+// See [Features] for the names. Some are tried without -short only; see [Whole].
 func Need(t testing.TB, features ...string) {
 	t.Helper()
+	if slices.ContainsFunc(features, func(f string) bool { return matrix[f] }) {
+		Whole(t)
+	}
 	check(t, known, os.Getenv(RequireVariable), features)
 }
+
+// matrix are features of which others are the representatives: the engine is
+// Docker's, clients are curl, git, node and Python's own.
+var matrix = map[string]bool{"apt": true, "java": true, "pip": true, "podman": true, "postgres": true, "runsc": true}
 
 // Features lists the names that Need knows, sorted.
 func Features() []string { return slices.Sorted(maps.Keys(known)) }

@@ -25,15 +25,8 @@ func (r *tb) Skipf(format string, args ...any) {
 	panic(r)
 }
 
-func outcome(probes map[string]probe, require string, features []string) (r *tb) {
-	r = &tb{outcome: "ran"}
-	defer func() {
-		if v := recover(); v != nil && v != any(r) {
-			panic(v)
-		}
-	}()
-	check(r, probes, require, features)
-	return r
+func outcome(probes map[string]probe, require string, features []string) *tb {
+	return ended(func(t testing.TB) { check(t, probes, require, features) })
 }
 
 func TestNeed(t *testing.T) {

@@ -176,10 +176,13 @@ func programs(t *testing.T) (bawn, model string) {
 // does not depend on the agent.
 var quick = []string{"claude", "codex", "gemini"}
 
+// representative is the agent that is tried under -short.
+const representative = "claude"
+
 // each runs a test for every agent, some at the same time.
 func each(t *testing.T, name string, test func(t *testing.T, a clients.Client)) {
 	for _, a := range clients.All() {
-		if os.Geteuid() == 0 && !slices.Contains(quick, a.Name) {
+		if os.Geteuid() == 0 && !slices.Contains(quick, a.Name) || testing.Short() && a.Name != representative {
 			continue
 		}
 		t.Run(a.Name+"/"+name, func(t *testing.T) {

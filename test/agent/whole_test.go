@@ -96,6 +96,7 @@ func newWhole(t *testing.T, a clients.Client, model string) *yard {
 // with a human who has nothing but a phone. The agent sees the same, and leaves
 // the same behind, but for what the human or the policy does not want.
 func TestWhole(t *testing.T) {
+	testenv.Whole(t)
 	testenv.Need(t, "chromium", "go", "cc", "make", "python3")
 	bawn, model := programs(t)
 	for _, a := range clients.All() {

@@ -77,11 +77,20 @@ func newWorld(t *testing.T) *world {
 			t.Fatal(err)
 		}
 	}
+	// The machine's runc may be one that containers get out of (TestUnsafeEngine).
+	w.configure("[isolation.docker_options]\naccept_escapes = true\n")
 	w.environ = []string{
 		"HOME=" + w.home, "XDG_RUNTIME_DIR=" + filepath.Join(w.home, "run"), "XDG_STATE_HOME=" + filepath.Join(w.home, "state"),
 		"PATH=" + build(t) + ":" + os.Getenv("PATH"), "DOCKER_HOST=" + w.engine.Host(), "LANG=C.UTF-8",
 	}
 	return w
+}
+
+func (w *world) configure(text string) {
+	w.t.Helper()
+	if err := os.WriteFile(filepath.Join(w.home, ".config/bawn/config.toml"), []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func (w *world) command(args ...string) *exec.Cmd {
@@ -340,10 +349,7 @@ func TestContainerOfAContainer(t *testing.T) {
 	if out, err := client.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	config := fmt.Sprintf("[isolation.docker_options]\nimage = %q\n", w.engine.Image(t, engine.Busybox))
-	if err := os.WriteFile(filepath.Join(w.home, ".config/bawn/config.toml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.configure(fmt.Sprintf("[isolation.docker_options]\naccept_escapes = true\nimage = %q\n", w.engine.Image(t, engine.Busybox)))
 	if err := os.WriteFile(filepath.Join(w.project, "page"), []byte("of the project"), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,13 @@ func (d *desk) command(ctx context.Context, argv ...string) *exec.Cmd {
 // run runs a command to its end.
 func (d *desk) run(t testing.TB, argv ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	return d.within(t, patience, argv...)
+}
+
+// within is run with another limit.
+func (d *desk) within(t testing.TB, limit time.Duration, argv ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := d.command(ctx, argv...)
 	var out, errs bytes.Buffer

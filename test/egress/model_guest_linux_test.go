@@ -51,6 +51,9 @@ func TestCodingAgent(t *testing.T) {
 		if os.Geteuid() != 0 && client.Name != "claude" && client.Name != "gemini" {
 			continue // as root all of them are tried, and in test/agent as the ordinary user
 		}
+		if testing.Short() && client.Name != "claude" {
+			continue // the representative
+		}
 		t.Run(client.Name, func(t *testing.T) {
 			t.Parallel()
 			c := newCoder(t, client, program)
@@ -78,7 +81,7 @@ func newCoder(t *testing.T, client clients.Client, program string) *coder {
 	put(t, c.value, c.dir, modelKey)
 	server := c.outside(t, order{Argv: []string{program, "-script", file, "-log", c.log(), "-url", filepath.Join(c.dir, modelURL)}})
 	t.Cleanup(func() { c.kill(t, server.PID) })
-	eventually(t, "the model listens", func() bool { return exists(filepath.Join(c.dir, modelURL)) })
+	testenv.Until(t, "the model listens", func() bool { return exists(filepath.Join(c.dir, modelURL)) })
 	address := "https://" + modelHost(c.Name)
 	check(t, c.Prepare(c.home, address))
 	c.env = append(c.env, append(c.Environment(address), trusting)...)
@@ -112,7 +115,7 @@ func (c *coder) guest(t *testing.T) {
 	s.within(patience, prompt)
 	for ; c.Prefixed && questions < 5 && !strings.Contains(s.screen(), "connect to "); questions++ { // about its commands
 		s.say("y")
-		eventually(t, "the next question", func() bool { return strings.Count(s.screen(), prompt) > questions })
+		testenv.Until(t, "the next question", func() bool { return strings.Count(s.screen(), prompt) > questions })
 	}
 	if !strings.Contains(s.screen(), "connect to "+unknown) {
 		t.Errorf("the question does not say what it is about:\n%s", s.screen())

@@ -135,7 +135,7 @@ func TestPostgreSQL(t *testing.T) {
 	t.Cleanup(func() { d.kill(t, server.PID) })
 	check(t, listening("db.test:5432"))
 	query := "psql -X -At -h db.test -U dev -d postgres -c \"select 'answer ' || 6*7\""
-	eventually(t, "the database answers", func() bool { return strings.Contains(d.sh(t, query).out, "answer 42") })
+	testenv.Until(t, "the database answers", func() bool { return strings.Contains(d.sh(t, query).out, "answer 42") })
 	if r := d.inside(t, allow("db.test:5432"), query); !strings.Contains(r.out, "answer 42") {
 		t.Errorf("the guest gets %s%s after %v", r.out, r.err, r.took)
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // TestMasks has clients find placeholders in files: in the place of one that
@@ -85,7 +87,7 @@ func TestPublish(t *testing.T) {
 	put(t, "from the guest", d.work, "page")
 	s := d.sit(t, append(allow("allowed.test"), "-p", port+":3999"), "python3 -m http.server 3999 -b 127.0.0.1 >/dev/null 2>&1 & echo up; read x; kill $!")
 	s.see("up")
-	eventually(t, "the guest's port answers", func() bool { return answers(at) })
+	testenv.Until(t, "the guest's port answers", func() bool { return answers(at) })
 	for _, other := range []string{"127.0.0.1:3999", net.JoinHostPort(deskV4, port)} {
 		if answers(other) {
 			t.Errorf("%s answers too", other)

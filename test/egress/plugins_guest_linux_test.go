@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // tinyNode is a tool server that tries, when it starts, whether it reaches the
@@ -25,34 +28,56 @@ const serve = () => require('readline').createInterface({ input: process.stdin }
 https.get('REGISTRY/tiny-server', r => { r.resume(); note('reached'); serve(); }).on('error', () => { note('refused'); serve(); });
 `
 
-// tinyGo is the same in Go, but for the registry.
+// tinyGo is the same in Go, but for the registry. It imports as little as it can:
+// "go run" compiles all of that anew.
 const tinyGo = `package main
 
-import (
-	"bufio"
-	"os"
-	"strings"
-)
+import "syscall"
 
 func main() {
-	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		line := in.Text()
-		_, id, ok := strings.Cut(line, "\"id\":")
-		if !ok {
+	var line []byte
+	for b := make([]byte, 1); ; {
+		if n, err := syscall.Read(0, b); n <= 0 || err != nil {
+			return
+		}
+		if b[0] != '\n' {
+			line = append(line, b[0])
 			continue
 		}
-		end := strings.IndexAny(id, ",}")
-		result := ""
-		switch {
-		case strings.Contains(line, "\"initialize\""):
-			result = ` + "`" + `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"tiny","version":"1"}}` + "`" + `
-		case strings.Contains(line, "\"tools/list\""):
-			result = ` + "`" + `{"tools":[{"name":"hello","description":"says hello","inputSchema":{"type":"object"}}]}` + "`" + `
-		default:
-			result = ` + "`" + `{"content":[{"type":"text","text":"tiny works"}]}` + "`" + `
-		}
-		os.Stdout.WriteString("{\"jsonrpc\":\"2.0\",\"id\":" + id[:end] + ",\"result\":" + result + "}\n")
+		answer(string(line))
+		line = nil
 	}
+}
+
+func answer(line string) {
+	at := index(line, "\"id\":")
+	if at < 0 {
+		return
+	}
+	id := line[at+len("\"id\":"):]
+	end := 0
+	for end < len(id) && id[end] != ',' && id[end] != '}' {
+		end++
+	}
+	result := ""
+	switch {
+	case index(line, "\"initialize\"") >= 0:
+		result = ` + "`" + `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"tiny","version":"1"}}` + "`" + `
+	case index(line, "\"tools/list\"") >= 0:
+		result = ` + "`" + `{"tools":[{"name":"hello","description":"says hello","inputSchema":{"type":"object"}}]}` + "`" + `
+	default:
+		result = ` + "`" + `{"content":[{"type":"text","text":"tiny works"}]}` + "`" + `
+	}
+	_, _ = syscall.Write(1, []byte("{\"jsonrpc\":\"2.0\",\"id\":"+id[:end]+",\"result\":"+result+"}\n"))
+}
+
+func index(s, part string) int {
+	for i := 0; i+len(part) <= len(s); i++ {
+		if s[i:i+len(part)] == part {
+			return i
+		}
+	}
+	return -1
 }
 `
 
@@ -69,12 +94,15 @@ END
 done) | BAWN mcp > out
 cat out`
 
+// pinPatience is for what is fetched and compiled at the first start.
+const pinPatience = 4 * time.Minute
+
 // installed adds, pins and calls a plugin that a package manager fetches.
 func (d *desk) installed(t *testing.T, manifest string) {
 	t.Helper()
 	bawn := d.bawn(t)
 	put(t, manifest+"tools.allow = [\"*\"]\n", d.home, ".config/bawn/plugins/tiny.toml")
-	if r := d.run(t, bawn, "plugin", "pin", "tiny", "--yes"); r.code != 0 {
+	if r := d.within(t, pinPatience, bawn, "plugin", "pin", "tiny", "--yes"); r.code != 0 {
 		t.Fatalf("the first start ends with %d after %v: %s%s", r.code, r.took, r.out, r.err)
 	}
 	m := d.now(t)
@@ -91,6 +119,7 @@ func (d *desk) installed(t *testing.T, manifest string) {
 // names in the package that are protected elsewhere; from then on it runs without
 // a registry, which is out of its reach.
 func TestNpxPlugin(t *testing.T) {
+	testenv.Whole(t) // TestNpm is the representative
 	d := newDesk(t, "node")
 	host := at("registry", "*.npmjs.org")
 	url := "https://" + host
@@ -110,6 +139,7 @@ func TestNpxPlugin(t *testing.T) {
 
 // TestGoPlugin is the same with go run.
 func TestGoPlugin(t *testing.T) {
+	testenv.Whole(t)
 	d := newDesk(t, "go")
 	host := at("proxy", "*.golang.org")
 	mod := "module example.test/tiny\n\ngo 1.21\n"

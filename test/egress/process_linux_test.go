@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/egress/remote"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // A process of the world.
@@ -95,17 +96,6 @@ func memory(t testing.TB, pid int) int {
 	return 0
 }
 
-// eventually waits for something to become true.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Errorf("after 10 s it is still not so that %s", what)
-			return
-		}
-	}
-}
-
 // TestRelayKilled takes a session's relay away: its connections end, no others
 // begin, and the guest goes on to its own end.
 func TestRelayKilled(t *testing.T) {
@@ -132,8 +122,8 @@ func TestBawnKilled(t *testing.T) {
 	s.see("connected")
 	check(t, syscall.Kill(relay(t).parent, syscall.SIGKILL))
 	<-s.done
-	eventually(t, "the relay has ended", func() bool { return len(processes(t, remote.Lean)) == 0 })
-	eventually(t, "the guest has ended", func() bool { return len(processes(t, "probe")) == len(before) })
+	testenv.Until(t, "the relay has ended", func() bool { return len(processes(t, remote.Lean)) == 0 })
+	testenv.Until(t, "the guest has ended", func() bool { return len(processes(t, "probe")) == len(before) })
 	var left []string
 	check(t, filepath.WalkDir(d.home, func(path string, e os.DirEntry, err error) error {
 		// The registry says "dead" to whoever looks next, and sweeps then.
@@ -156,7 +146,7 @@ func TestLoad(t *testing.T) {
 	s.see("warm")
 	r := relay(t)
 	var before int
-	eventually(t, "the relay rests", func() bool {
+	testenv.Until(t, "the relay rests", func() bool {
 		was := before
 		before = descriptors(t, r.pid)
 		time.Sleep(100 * time.Millisecond)
@@ -169,8 +159,8 @@ func TestLoad(t *testing.T) {
 	if !strings.Contains(s.screen(), "10000 of 10000") {
 		t.Errorf("some were lost:\n%s", s.screen())
 	}
-	eventually(t, "the relay has closed its sockets", func() bool { return kinds(t, r.pid)["socket"] <= sockets })
-	eventually(t, "the relay has closed its files", func() bool { return descriptors(t, r.pid) <= before })
+	testenv.Until(t, "the relay has closed its sockets", func() bool { return kinds(t, r.pid)["socket"] <= sockets })
+	testenv.Until(t, "the relay has closed its files", func() bool { return descriptors(t, r.pid) <= before })
 	t.Logf("%v, %d descriptors before, %v after, at most %d KiB", took, before, kinds(t, r.pid), memory(t, r.pid))
 	s.say("")
 	s.end()

@@ -133,7 +133,12 @@ func TestLimits(t *testing.T) {
 	if got := with(`time = "1s"`, "sleep=20s"); got.code != 124 || got.out != "" {
 		t.Errorf("time: %+v", got)
 	}
-	more, less := spent(t, with(`cpu = 2.0`, "burn")), spent(t, with(`cpu = 0.1`, "burn"))
+	less, more := spent(t, with(`cpu = 0.1`, "burn")), 0
+	for range 20 { // as long as the machine does not have that much for it
+		if more = spent(t, with(`cpu = 2.0`, "burn")); more >= 2*less {
+			break
+		}
+	}
 	if less > 300 || more < 2*less {
 		t.Errorf("it got %d ms of a second with a tenth of a core, and %d ms with two", less, more)
 	}

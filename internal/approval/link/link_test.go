@@ -21,6 +21,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 func about(session, resource string) approval.Question {
@@ -157,7 +158,7 @@ func TestAskAndAnswer(t *testing.T) {
 	if err != nil || rec.State != approval.Answered {
 		t.Errorf("answer: %+v, %v", rec, err)
 	}
-	if a := <-got; a.By != "yes" || a.err != nil {
+	if a := testenv.Receive(t, "an answer", got); a.By != "yes" || a.err != nil {
 		t.Errorf("asker: %+v", a)
 	}
 	_, err = c.Answer(t.Context(), q.ID, no)
@@ -184,7 +185,7 @@ func TestHostAnswersItsOwnOnly(t *testing.T) {
 	}
 	_, err := a.Answer(t.Context(), q.ID, no) // the control
 	must(t, err)
-	if r := <-got; r.By != "no" {
+	if r := testenv.Receive(t, "an answer", got); r.By != "no" {
 		t.Errorf("asker: %+v", r)
 	}
 }
@@ -196,14 +197,14 @@ func TestWithdrawn(t *testing.T) {
 	got := begin(ctx, c, about("s", "ls"))
 	r.pending(1)
 	cancel()
-	if a := <-got; !errors.Is(a.err, context.Canceled) {
+	if a := testenv.Receive(t, "an answer", got); !errors.Is(a.err, context.Canceled) {
 		t.Errorf("asker: %+v", a)
 	}
 	r.pending(0)
 	got = begin(t.Context(), c, about("s", "ls"))
 	r.pending(1)
 	c.Close()
-	if a := <-got; !errors.Is(a.err, approval.ErrClosed) {
+	if a := testenv.Receive(t, "an answer", got); !errors.Is(a.err, approval.ErrClosed) {
 		t.Errorf("asker: %+v", a)
 	}
 	r.pending(1) // it may come back
@@ -239,7 +240,7 @@ func TestRelayComesBack(t *testing.T) {
 		}
 	}
 	for _, got := range []<-chan result{first, second, third} {
-		if a := <-got; a.By != "no" || a.err != nil {
+		if a := testenv.Receive(t, "an answer", got); a.By != "no" || a.err != nil {
 			t.Errorf("asker: %+v", a)
 		}
 	}
@@ -268,7 +269,7 @@ func TestTakenBack(t *testing.T) {
 	time.Sleep(10 * time.Millisecond)
 	cancel()
 	for _, o := range outcomes {
-		if a := <-o; !errors.Is(a.err, context.Canceled) {
+		if a := testenv.Receive(t, "an answer", o); !errors.Is(a.err, context.Canceled) {
 			t.Errorf("asker: %+v", a)
 		}
 	}
@@ -280,7 +281,7 @@ func TestTakenBack(t *testing.T) {
 	}
 	_, err := r.queue.Answer(t.Context(), list[0].ID, no)
 	must(t, err)
-	if a := <-after; a.By != "no" || a.err != nil {
+	if a := testenv.Receive(t, "an answer", after); a.By != "no" || a.err != nil {
 		t.Errorf("asker: %+v", a)
 	}
 	for i, q := range questions {
@@ -302,12 +303,12 @@ func TestWatch(t *testing.T) {
 	must(t, err)
 	q := about("s", "ls")
 	got := begin(t.Context(), c, q)
-	if rec := <-changes; rec.ID != q.ID || rec.State != approval.Pending {
+	if rec := testenv.Receive(t, "a change", changes); rec.ID != q.ID || rec.State != approval.Pending {
 		t.Errorf("first %+v", rec)
 	}
 	_, err = r.queue.Answer(t.Context(), q.ID, yes)
 	must(t, err)
-	if rec := <-changes; rec.State != approval.Answered {
+	if rec := testenv.Receive(t, "a change", changes); rec.State != approval.Answered {
 		t.Errorf("then %+v", rec)
 	}
 	<-got
@@ -412,7 +413,7 @@ func TestRace(t *testing.T) {
 	}
 	racing.Wait()
 	for n := range questions {
-		a := <-got[n]
+		a := testenv.Receive(t, "an answer", got[n])
 		rec, err := r.queue.Get(t.Context(), ids[n])
 		if wins[n].Load() != 1 || a.err != nil || err != nil || rec.Answer != a.Answer {
 			t.Errorf("question %d: %d were told to be first, the asker has %+v, kept is %+v (%v)", n, wins[n].Load(), a, rec.Answer, err)

@@ -149,7 +149,10 @@ var thefts = map[string]func(s *stranger, q approval.Question){
 func TestOthersQuestions(t *testing.T) {
 	for name, steal := range thefts {
 		for _, restarted := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, " restarted ", restarted), func(t *testing.T) { stolen(newRig(t), steal, restarted) })
+			t.Run(fmt.Sprint(name, " restarted ", restarted), func(t *testing.T) {
+				t.Parallel()
+				stolen(newRig(t), steal, restarted)
+			})
 		}
 	}
 }

@@ -15,10 +15,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/store"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
-
-// kills is how often the relay is killed.
-const kills = 200
 
 // A ledger is what everybody was told, to be compared with what was kept.
 type ledger struct {
@@ -47,6 +45,7 @@ func TestKilled(t *testing.T) {
 			load.Go(func() { l.load(ctx, c, fmt.Sprintf("%d/%d", i, j)) })
 		}
 	}
+	kills := testenv.Some(200, 40)
 	for i := range kills {
 		time.Sleep(time.Duration(rand.IntN(30+i%2*200)) * time.Millisecond) // as it starts, and at work
 		must(t, cmd.Process.Kill())
@@ -57,7 +56,7 @@ func TestKilled(t *testing.T) {
 	load.Wait()
 	must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	l.compare(dir)
+	l.compare(dir, kills)
 }
 
 // load asks one question after the other; each third is one that was answered
@@ -161,7 +160,7 @@ func (l *ledger) unanswered(ctx context.Context, c *link.Client, q approval.Ques
 }
 
 // compare looks into the database and the log.
-func (l *ledger) compare(dir string) {
+func (l *ledger) compare(dir string, kills int) {
 	t := l.t
 	report, err := audit.Verify(filepath.Join(dir, "audit"))
 	if err != nil || report.Fault != nil {

@@ -77,7 +77,7 @@ func serve(t *testing.T, filter *agent.Agent, socket string) {
 	go func() { done <- filter.Serve(ctx, l) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := testenv.Receive(t, "the end", done); err != nil {
 			t.Errorf("Serve: %v", err)
 		}
 	})

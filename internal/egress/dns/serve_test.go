@@ -38,7 +38,7 @@ func start(t testing.TB, s *Server) netip.AddrPort {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) {
+		if err := testenv.Receive(t, "the end", done); !errors.Is(err, context.Canceled) {
 			t.Errorf("ServePacket: %v", err)
 		}
 		pc.Close()
@@ -286,7 +286,7 @@ func TestStreamPipelines(t *testing.T) {
 		}
 	}
 	c.Close()
-	if err := <-done; err != nil {
+	if err := testenv.Receive(t, "the end", done); err != nil {
 		t.Errorf("the client closed: %v", err)
 	}
 	if _, err := ours.Write([]byte{0}); !errors.Is(err, net.ErrClosed) {
@@ -319,7 +319,7 @@ func TestStreamEnds(t *testing.T) {
 				if _, err := c.Write(tt.send); err != nil {
 					t.Fatal(err)
 				}
-				if err := <-done; !errors.Is(err, tt.want) || time.Since(begin) != tt.after {
+				if err := testenv.Receive(t, "the end", done); !errors.Is(err, tt.want) || time.Since(begin) != tt.after {
 					t.Errorf("got %v after %v, want %v after %v", err, time.Since(begin), tt.want, tt.after)
 				}
 			})
@@ -342,7 +342,7 @@ func TestStreamDrips(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 		}()
-		if err := <-done; !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begin) != idle {
+		if err := testenv.Receive(t, "the end", done); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begin) != idle {
 			t.Errorf("got %v after %v", err, time.Since(begin))
 		}
 		time.Sleep(2 * time.Second) // the client notices
@@ -357,7 +357,7 @@ func TestStreamIsCancelled(t *testing.T) {
 		begin := time.Now()
 		synctest.Wait()
 		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) || time.Since(begin) != 0 {
+		if err := testenv.Receive(t, "the end", done); !errors.Is(err, context.Canceled) || time.Since(begin) != 0 {
 			t.Errorf("got %v after %v", err, time.Since(begin))
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // within fails a test whose step takes too long.
@@ -126,7 +127,7 @@ func TestLatePlaceholderAborts(t *testing.T) {
 		fmt.Fprintf(send, "harmless %s", placeholder[:10])
 		go fmt.Fprintf(send, "%s and so on", placeholder[10:])
 		within(t, "the abort upstream", func() {
-			if err := <-broken; err == nil {
+			if err := testenv.Receive(t, "the end", broken); err == nil {
 				t.Error("the server was told that the request is whole")
 			}
 		})
@@ -298,7 +299,7 @@ func TestPeekDoesNotWait(t *testing.T) {
 	conn := r.conn()
 	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: 400\r\n\r\n0000", host)
 	within(t, "Peek", func() {
-		if got := <-asked; got != "0000" {
+		if got := testenv.Receive(t, "the question", asked); got != "0000" {
 			t.Errorf("got %q", got)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // A witness is a Handler that keeps what it was given.
@@ -121,12 +122,12 @@ func TestHandlerTarget(t *testing.T) {
 	})
 	r.dialled(site, 443)
 	r.says(helloFor(site))
-	if got, want := <-http.targets, (Target{Host: site, Port: 443, TLS: true}); got != want {
+	if got, want := testenv.Receive(t, "the target", http.targets), (Target{Host: site, Port: 443, TLS: true}); got != want {
 		t.Errorf("got %+v; want %+v", got, want)
 	}
 	r.dialled(site, 80)
 	r.says("GET / HTTP/1.1\r\nHost: " + site + "\r\n\r\n")
-	if got, want := <-http.targets, (Target{Host: site, Port: 80}); got != want {
+	if got, want := testenv.Receive(t, "the target", http.targets), (Target{Host: site, Port: 80}); got != want {
 		t.Errorf("got %+v; want %+v", got, want)
 	}
 	if r.dials.Load() != 0 {
@@ -146,7 +147,7 @@ func TestSSH(t *testing.T) {
 	for _, port := range []uint16{22, 443} {
 		r.dialled("git.example", port)
 		r.says(banner)
-		if got := <-shells.targets; got.Host != "git.example" || got.Port != port {
+		if got := testenv.Receive(t, "the target", shells.targets); got.Host != "git.example" || got.Port != port {
 			t.Errorf("%d: %+v", port, got)
 		}
 	}

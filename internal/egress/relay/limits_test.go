@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // Connections beyond the limit of a host are refused, others not, and one that
@@ -96,7 +97,7 @@ func TestMaxOutAcrossConnections(t *testing.T) {
 	r := newRig(t, counted(&got), func(r *rig) { r.MaxOut = 100 })
 	waits := r.connect()
 	io.WriteString(waits, "\x00")
-	eventually(t, "first byte", func() bool { return r.dials.Load() == 1 })
+	testenv.Until(t, "first byte", func() bool { return r.dials.Load() == 1 })
 	for range 9 {
 		if _, err := r.says("\x00" + strings.Repeat("x", 10)); err != nil {
 			t.Fatalf("within the limit: %v", err)

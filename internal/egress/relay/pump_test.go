@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // The client ends first and still gets the whole answer; so it does where the
@@ -39,7 +40,7 @@ func TestHalfClose(t *testing.T) {
 	}
 	io.WriteString(c, "\x00after your end")
 	c.CloseWrite()
-	if got := <-heard; got != "\x00after your end" {
+	if got := testenv.Receive(t, "what is heard", heard); got != "\x00after your end" {
 		t.Errorf("the server heard %q after its end", got)
 	}
 }
@@ -75,7 +76,7 @@ func TestReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	reset(c)
-	if err := <-got; !errors.Is(err, syscall.ECONNRESET) {
+	if err := testenv.Receive(t, "an answer", got); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the guest's reset reached the server as %v", err)
 	}
 	if e := r.recorded("end", 1); e.Reason == "" {
@@ -107,7 +108,7 @@ func TestClose(t *testing.T) {
 		t.Fatalf("control: all %d bytes fit into the buffers", n)
 	}
 	silent := r.connect()
-	eventually(t, "three connections", func() bool { return r.dials.Load() == 3 })
+	testenv.Until(t, "three connections", func() bool { return r.dials.Load() == 3 })
 	began := time.Now()
 	r.Close()
 	if took := time.Since(began); took > 2*time.Second {

@@ -17,6 +17,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/egress/dial"
 	"github.com/bawn-dev/bawn/internal/guard"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // What is recorded of a connection: the decision before it, and its end with
@@ -60,7 +61,7 @@ func TestDenied(t *testing.T) {
 			if took := time.Since(began); took > time.Second {
 				t.Errorf("took %v", took)
 			}
-			eventually(t, "told", func() bool { return len(r.denied()) == 1 })
+			testenv.Until(t, "told", func() bool { return len(r.denied()) == 1 })
 		})
 	}
 }
@@ -81,7 +82,7 @@ func TestNoHost(t *testing.T) {
 		if e.Resolved != bawn.Deny || e.Requested != bawn.Deny || e.Rule != RuleStale || e.Resource != to.String() || e.Details["address"] != "" {
 			t.Errorf("%s: recorded %+v", name, e)
 		}
-		eventually(t, "told", func() bool { return len(r.denied()) == before+1 })
+		testenv.Until(t, "told", func() bool { return len(r.denied()) == before+1 })
 	}
 	if r.dials.Load() != 0 {
 		t.Error("dialled")
@@ -182,7 +183,7 @@ func TestScarce(t *testing.T) {
 		t.Errorf("after it was scarce: %v", err)
 	}
 	l.Close()
-	if err := <-ended; !errors.Is(err, net.ErrClosed) {
+	if err := testenv.Receive(t, "the end", ended); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Accept ended with %v", err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/egress/dns"
 	"github.com/bawn-dev/bawn/internal/egress/names"
 	"github.com/bawn-dev/bawn/internal/guard"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // site is the name that the rig's guests dial.
@@ -186,7 +187,7 @@ func (r *rig) says(text string) (string, error) {
 func (r *rig) recorded(operation string, n int) bawn.Event {
 	r.t.Helper()
 	var found []bawn.Event
-	eventually(r.t, "event "+operation, func() bool {
+	testenv.Until(r.t, "event "+operation, func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		found = slices.DeleteFunc(slices.Clone(r.events), func(e bawn.Event) bool { return e.Operation != operation })
@@ -203,15 +204,6 @@ func (r *rig) denied() (rules []string) {
 		rules = append(rules, d.Rule)
 	}
 	return rules
-}
-
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for limit := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatalf("%s: not within 10 s", what)
-		}
-	}
 }
 
 // leaves fails a test after which goroutines or descriptors are left.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/egress"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // TestMain plays the relay where the test binary is started as one. What it
@@ -167,13 +168,13 @@ func TestConversation(t *testing.T) {
 	if got := fetch(t, l.Addr().String()); got != "served" {
 		t.Errorf("the relay said %q over the socket that it was handed", got)
 	}
-	if q := <-asked; q.ID != 7 || q.Reason != "why" {
+	if q := testenv.Receive(t, "the question", asked); q.ID != 7 || q.Reason != "why" {
 		t.Errorf("asked %+v", q)
 	}
 	if err := r.Answer(egress.Answer{ID: 7, Answer: bawn.Answer{Verdict: bawn.Allow}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-denied; got != "7 allow" {
+	if got := testenv.Receive(t, "the denial", denied); got != "7 allow" {
 		t.Errorf("the relay understood %q", got)
 	}
 	if err := r.Close(); err != nil {

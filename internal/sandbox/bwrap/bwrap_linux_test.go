@@ -143,6 +143,17 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// TestNames makes a name of the table, and one that is opened for the project.
+func TestNames(t *testing.T) {
+	need(t)
+	req := here(workspace(t), bawn.NetworkNone)
+	req.Session.Isolation.Unprotected = []string{"mise.toml"}
+	g := started(t, planned(t, req))
+	if out := script(t, g, `exec 2>/dev/null; mkdir -p .hg .yarn; for p in .hg/hgrc .yarn/plugins .npmrc mise.toml a.toml; do { echo x >$p; } && echo $p; done`); out != "mise.toml\na.toml\n" {
+		t.Errorf("made: %q", out)
+	}
+}
+
 // TestSetup wants what bwrap does not do to be asked of the first process.
 func TestSetup(t *testing.T) {
 	plan := goldenPlan(t, "by name")

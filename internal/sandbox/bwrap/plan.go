@@ -128,7 +128,7 @@ func (t *translator) mount(m native.Mount) error {
 	switch m.Kind {
 	case native.KindRoot:
 		t.add("--ro-bind", m.Source, m.Target)
-	case native.KindBind:
+	case native.KindBind, native.KindPool:
 		t.add("--bind-fd", t.source(source{m.Source, m.ID}), m.Target)
 	case native.KindBindRO:
 		t.add("--ro-bind-fd", t.source(source{m.Source, m.ID}), m.Target)
@@ -161,13 +161,13 @@ func (t *translator) prepare(m native.Mount) error {
 		return errors.New("BUG(bawn): a path holds a zero byte")
 	}
 	switch {
-	case born(m) != nil:
+	case born(m) != nil || m.Kind == native.KindDev:
 		t.targets = append(t.targets, m.Target)
 	case len(m.Make) > 0:
 		for _, dir := range m.Make[:len(m.Make)-1] {
 			t.add("--perms", "0755", "--dir", dir)
 		}
-	case m.Kind != native.KindRoot:
+	case m.Kind != native.KindRoot && m.Kind != native.KindPool:
 		t.targets = append(t.targets, m.Target)
 	}
 	return nil
@@ -213,6 +213,9 @@ func (t *translator) dev(m native.Mount) {
 	t.tmpfs(m.Target, 0o755, 1<<20)
 	for _, d := range m.Devices {
 		t.add("--dev-bind", "/dev/"+d, path.Join(m.Target, d))
+	}
+	for _, dir := range m.Make { // for a pool
+		t.add("--perms", "0000", "--dir", dir)
 	}
 	t.add("--dir", m.Target+"/pts", "--perms", "0000", "--dir", native.HiddenDir, "--perms", "0000", "--file", t.source(source{}), native.HiddenFile)
 	for _, link := range [][2]string{{"fd", "/proc/self/fd"}, {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"}} {

@@ -179,6 +179,7 @@ func (p *Provider) Capabilities() []bawn.Capability {
 	return append([]bawn.Capability{
 		yes(sandbox.FSWrite, write),
 		yes(sandbox.FSRead, "covered by empty mounts of bwrap's"),
+		sandbox.PatternsSupervised(),
 		yes(sandbox.FSProtect, "seccomp user notification: the supervisor opens and names files itself"),
 		yes(sandbox.FSPrivate, "tmpfs"),
 		yes(sandbox.Processes, "PID namespace of bwrap's that ends with the session"),

@@ -41,7 +41,7 @@ type settler struct{ rawproc.Program }
 // mount opens what is to be writable, and closes again what is narrower in it.
 func (s *settler) mount(m native.Mount) {
 	switch m.Kind {
-	case native.KindBind:
+	case native.KindBind, native.KindPool:
 		s.writable(m.Target, 0)
 		s.writable(m.Target, unix.AT_RECURSIVE)
 	case native.KindTmpfs:

@@ -7,7 +7,7 @@ import (
 
 // attributes are all that a provider may know.
 var attributes = []string{
-	sandbox.FSWrite, sandbox.FSRead, sandbox.FSProtect, sandbox.FSPrivate, sandbox.Processes, sandbox.IPC, sandbox.Kernel, sandbox.Terminal,
+	sandbox.FSWrite, sandbox.FSRead, sandbox.FSPatterns, sandbox.FSProtect, sandbox.FSPrivate, sandbox.Processes, sandbox.IPC, sandbox.Kernel, sandbox.Terminal,
 	sandbox.NetNone, sandbox.NetFull, sandbox.NetAllow, sandbox.LimitMemory, sandbox.LimitPIDs, sandbox.LimitCPU, sandbox.LimitFiles,
 	sandbox.LimitFileSize, sandbox.LimitTime, sandbox.DevicesByName,
 }

@@ -34,6 +34,7 @@ func (p *Provider) Capabilities() []bawn.Capability {
 			Attribute: sandbox.FSRead, Strength: bawn.Partly, How: "the image's root; of the host only what is shown",
 			Why: "a hidden file below a place that is shown is seen once a program of the host has replaced it", Remedy: "use provider \"native\", which covers it again",
 		},
+		f.denies(),
 		f.protects(),
 		yes(sandbox.FSPrivate, "tmpfs"),
 		yes(sandbox.Processes, "PID namespace that ends with the session"),
@@ -76,6 +77,16 @@ func (f *probed) confines(uid int) bawn.Capability {
 		c.Strength, c.Why = bawn.Partly, "the guest is user 0 of the host, without any capability, so that the files in your workspace stay yours"
 		c.Remedy = "run bawn as an ordinary user, or use a rootless engine"
 	}
+	return c
+}
+
+// denies is about patterns of names.
+func (f *probed) denies() bawn.Capability {
+	if f.Supervised == "" {
+		return sandbox.PatternsSupervised()
+	}
+	c := sandbox.PatternsCovered()
+	c.Why += ": " + f.Supervised
 	return c
 }
 

@@ -261,7 +261,7 @@ func (g *guest) verify() error {
 	}
 	var failed error
 	err = raw.Control(func(root uintptr) {
-		for _, m := range g.plan.Inside.Mounts {
+		for _, m := range slices.Concat(g.plan.Inside.Mounts, g.plan.pins) {
 			if m.ID != (native.Identity{}) && failed == nil {
 				failed = same(int(root), m)
 			}

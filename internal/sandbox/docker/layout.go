@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 )
 
@@ -15,6 +16,7 @@ import (
 const (
 	runPlace     = "/run"
 	ownPlace     = "/run/bawn"         // nothing of the guest's
+	gitPlace     = "/run/bawn/git"     // objects of private git directories
 	programPlace = "/run/bawn/inside"  // the first process' program
 	controlPlace = "/run/bawn/control" // a directory with its socket
 	controlName  = "socket"
@@ -72,6 +74,24 @@ func (l *layout) inGuest(p string) string {
 		return l.guest + strings.TrimPrefix(p, l.host)
 	}
 	return p
+}
+
+// denied are patterns by the guest's paths. One that begins above the workspace
+// counts in both.
+func (l *layout) denied(list []string) []string {
+	var out []string
+	for _, text := range list {
+		p, err := fspath.ParsePattern(text)
+		if err != nil || fspath.Below(p.Base(), l.host) {
+			out = append(out, l.inGuest(text))
+			continue
+		}
+		out = append(out, text)
+		for _, rest := range p.Rest(l.host) {
+			out = append(out, path.Join(l.guest, rest))
+		}
+	}
+	return out
 }
 
 func (l *layout) allInGuest(list []string) []string {
@@ -149,6 +169,8 @@ func (l *layout) check(m native.Mount) error {
 	refuse := func(why string) error { return &native.FileError{Target: m.Target, Why: why} }
 	own := m.Source == l.host || below(m.Source, l.host) || m.Kind != native.KindBind && m.Kind != native.KindBindRO
 	switch t := m.Target; {
+	case m.IsPrivateGit() && t != "/" && t != ownPlace && !below(t, ownPlace): // also in the workspace
+		return nil
 	case m.Kind == native.KindDev, m.Why == native.WhyFile && t != programPlace && t != controlPlace:
 		return nil
 	case t == "/":

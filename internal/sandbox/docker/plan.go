@@ -39,7 +39,8 @@ type Plan struct {
 	// Remote is of a guest of an engine on another machine.
 	Remote *Remote `json:"remote,omitempty"`
 
-	sentry bool // the engine's runtime is gVisor's
+	sentry bool           // the engine's runtime is gVisor's
+	pins   []native.Mount // what the engine mounts for extra arguments, as it was looked at
 	layout *layout
 	env    []string
 	role   string // for broker.LabelRole
@@ -118,6 +119,10 @@ func makePlan(req sandbox.Request, o Options, f Facts) (*Plan, error) {
 			return nil, err
 		}
 	}
+	pins, err := pinned(req, f.Host, extra.Binds)
+	if err != nil {
+		return nil, err
+	}
 	for _, d := range iso.Devices {
 		if !devices.Allowed(d) {
 			return nil, fmt.Errorf("device %q is not one that a session may have; want the name of a harmless one below /dev", d)
@@ -126,6 +131,7 @@ func makePlan(req sandbox.Request, o Options, f Facts) (*Plan, error) {
 	hostEnv := req.Environ
 	req.Environ = slices.DeleteFunc(slices.Clone(hostEnv), imagesOwn)
 	req.Home = home(req, hostEnv)
+	req.GitPool = "" // nothing is mounted later
 	n, err := native.Layout(req, f.Host)
 	if err != nil {
 		return nil, err
@@ -138,7 +144,7 @@ func makePlan(req sandbox.Request, o Options, f Facts) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{ImageName: o.Image, Name: containerName(req.Session.ID + req.Zone), Inside: in, layout: l, role: roleSession, sentry: f.Sentry}
+	p := &Plan{ImageName: o.Image, Name: containerName(req.Session.ID + req.Zone), Inside: in, layout: l, role: roleSession, sentry: f.Sentry, pins: pins}
 	if f.Sentry {
 		p.sentryNetwork()
 	}
@@ -162,6 +168,26 @@ func makePlan(req sandbox.Request, o Options, f Facts) (*Plan, error) {
 		p.asRemote()
 	}
 	return p, nil
+}
+
+// pinned looks at what binds of extra arguments show, as at any place that is
+// named. Their sources become what links lead to.
+func pinned(req sandbox.Request, host native.Facts, binds []string) ([]native.Mount, error) {
+	var list []native.Mount
+	for i, bind := range binds {
+		parts := strings.SplitN(bind, ":", 3)
+		f, there, err := native.Named(req, host, "--volume="+bind, parts[0])
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			return nil, &FlagError{"--volume=" + bind, fmt.Sprintf("%q does not exist", parts[0]), "create it first"}
+		}
+		list = append(list, native.Mount{Source: f.Real, Target: path.Clean(parts[1]), ID: f.ID})
+		parts[0] = f.Real
+		binds[i] = strings.Join(parts, ":")
+	}
+	return list, nil
 }
 
 // imagesOwn reports whether a variable describes where the human's programs
@@ -232,7 +258,7 @@ func (l *layout) inside(n *native.Plan, f Facts) (*native.Plan, error) {
 		in.Seccomp = "guest"
 	}
 	in.Protected, in.Absent, in.Targets = l.allInGuest(n.Protected), l.allInGuest(n.Absent), l.allInGuest(n.Targets)
-	in.Guarded, in.Owned = l.allInGuest(n.Guarded), l.allInGuest(n.Owned)
+	in.Guarded, in.Owned, in.InHome, in.Denied = l.allInGuest(n.Guarded), l.allInGuest(n.Owned), l.allInGuest(n.InHome), l.denied(n.Denied)
 	in.Landlock.Writable = writable(mounts)
 	return &in, nil
 }

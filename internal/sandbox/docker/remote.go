@@ -78,7 +78,9 @@ func (p *Plan) takeAway(o Options) error {
 		case m.Target == l.guest:
 			r.ReadOnly, r.id = m.Kind != native.KindBind, m.ID
 			list = append(list, m)
-		case of && m.Kind == native.KindBindRO:
+		case m.IsPrivateGit() && !of:
+			r.LeftOut = append(r.LeftOut, m.Target)
+		case of && (m.Kind == native.KindBindRO || m.IsPrivateGit()): // there the guest has a copy of the host's, of which nothing comes back
 			r.Kept = append(r.Kept, rel)
 		case of && m.Kind == native.KindTmpfs:
 			r.Hidden = append(r.Hidden, rel)
@@ -86,6 +88,7 @@ func (p *Plan) takeAway(o Options) error {
 		case of && m.Kind != native.KindBind:
 			r.Hidden = append(r.Hidden, rel)
 		case of: // a part that may be written anyway
+		case m.Why == native.WhyFile && below(m.Target, gitPlace): // of a private git directory
 		case m.Why == native.WhyFile && below(m.Target, ownPlace):
 			r.Files = append(r.Files, sandbox.File{Source: m.Source, Target: m.Target})
 			list = append(list, m)

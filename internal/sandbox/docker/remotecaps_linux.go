@@ -54,6 +54,7 @@ func (f *probed) remoteCapabilities() []bawn.Capability {
 	return []bawn.Capability{
 		yes(sandbox.FSWrite, "a copy of the workspace on the engine's machine, read-only root; of this machine nothing"),
 		yes(sandbox.FSRead, "the image's root and the copy, in which nothing is that is hidden"),
+		no(sandbox.FSPatterns, "the copy on the other machine is not looked through", "name the files in place of a pattern, or use provider \"native\""),
 		partly(sandbox.FSProtect, "what is protected is not copied back", "in its copy the guest can change it, for as long as the session lasts"),
 		yes(sandbox.FSPrivate, "tmpfs of the engine's machine"),
 		yes(sandbox.Processes, "PID namespace on another machine, which ends with the session"),

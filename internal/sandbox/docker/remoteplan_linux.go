@@ -42,16 +42,16 @@ func (p *Plan) rules(here workcopy.Manifest, untaken []workcopy.Left, comes *wor
 	w := native.NewWarden(p.Inside)
 	at := func(rel string) string { return path.Join(p.layout.guest, rel) }
 	for rel, e := range here {
-		w.Holds(at(rel), e.Kind == workcopy.Dir, true)
+		w.Holds(at(rel), e.Kind == workcopy.Dir)
 	}
 	for _, rel := range p.Remote.Hidden {
-		w.Holds(at(rel), false, true)
+		w.Holds(at(rel), false)
 	}
 	for _, l := range untaken {
-		w.Holds(at(l.Path), false, true)
+		w.Holds(at(l.Path), false)
 	}
 	for rel, e := range comes.At {
-		w.Holds(at(rel), e.Kind == workcopy.Dir, false)
+		w.Holds(at(rel), e.Kind == workcopy.Dir)
 	}
 	change := map[workcopy.Change]native.Change{workcopy.Put: native.ChangePut, workcopy.Make: native.ChangeMake, workcopy.PutLink: native.ChangeLink, workcopy.Remove: native.ChangeRemove}
 	return workcopy.Rules{

@@ -127,14 +127,6 @@ func TestRepositoriesThatComeBack(t *testing.T) {
 	}
 }
 
-// TestWhatGitNeedsComesBack: objects, refs and HEAD of a bare repository do.
-func TestWhatGitNeedsComesBack(t *testing.T) {
-	testenv.Need(t, "git")
-	if left, ran := comesBack(t, "git init -q -b main --bare x.git", `git clone -q x.git w && cd w && git commit -q --allow-empty -m one && git push -q origin HEAD:main && cd .. && rm -rf w && git clone -q --bare x.git y.git`, "true", `git -C x.git rev-parse main && git -C y.git rev-parse main && touch $OUT`); !ran {
-		t.Errorf("they are no repositories; left %q", left)
-	}
-}
-
 // TestDrip: an engine that sends or takes a byte now and then ends soon, though
 // something moves all the time. The control sends as little at once.
 func TestDrip(t *testing.T) {

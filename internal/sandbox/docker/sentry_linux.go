@@ -197,7 +197,7 @@ const lookTries = 5
 func (g *guest) seen() error {
 	var planned []native.Mount
 	var q inside.Question
-	for _, m := range g.plan.Inside.Mounts {
+	for _, m := range slices.Concat(g.plan.Inside.Mounts, g.plan.pins) {
 		if m.ID != (native.Identity{}) {
 			planned, q.Paths = append(planned, m), append(q.Paths, m.Target)
 		}

@@ -20,6 +20,7 @@ func (f *probed) sentryCapabilities() []bawn.Capability {
 	list := []bawn.Capability{
 		yes(sandbox.FSWrite, "read-only root and read-only mounts, of gVisor's kernel"),
 		partly(sandbox.FSRead, "the image's root; of the host only what is shown", "a hidden file below a place that is shown is seen once a program of the host has replaced it"),
+		sandbox.PatternsCovered(),
 		partly(sandbox.FSProtect, "those that are there, at the top of a writable place and in its git repository, are read-only mounts",
 			f.Supervised+": a guest can make one that is not there yet, and change those deeper down"),
 		yes(sandbox.FSPrivate, "tmpfs of gVisor's kernel"),

@@ -114,6 +114,7 @@ func execute(t testing.TB, g sandbox.Guest, argv ...string) (string, syscall.Wai
 func TestSession(t *testing.T) {
 	p := provide(t, Options{})
 	req := request(t)
+	req.Session.Isolation.Unprotected = []string{"mise.toml"}
 	g, denials := started(t, p, req)
 	for text, want := range map[string]string{
 		"pwd":                                  "/workspace",
@@ -124,9 +125,10 @@ func TestSession(t *testing.T) {
 		"ulimit -n":                            "256",
 		"touch /etc/z 2>/dev/null || echo no":  "no",
 		"mkdir .vscode 2>/dev/null || echo no": "no",
-		"grep -cE \"^Cap.*0000000000000000\" /proc/self/status": "5",
-		"grep NoNewPrivs /proc/self/status | cut -f2":           "1",
-		"chmod u+w /run/bawn/inside 2>/dev/null || echo no":     "no",
+		"exec 2>/dev/null; mkdir .hg; for p in .hg/hgrc .npmrc mise.toml; do cp /etc/passwd $p && echo $p; done": "mise.toml",
+		"grep -cE \"^Cap.*0000000000000000\" /proc/self/status":                                                  "5",
+		"grep NoNewPrivs /proc/self/status | cut -f2":                                                            "1",
+		"chmod u+w /run/bawn/inside 2>/dev/null || echo no":                                                      "no",
 	} {
 		if out, status := run(t, g, text); strings.TrimSpace(out) != want {
 			t.Errorf("%s: got %q (%d), want %q", text, out, status, want)

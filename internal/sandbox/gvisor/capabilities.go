@@ -26,7 +26,7 @@ const Overhead = 150
 
 // attributes are all that an isolation may ask for.
 var attributes = []string{
-	sandbox.FSWrite, sandbox.FSRead, sandbox.FSProtect, sandbox.FSPrivate, sandbox.Processes, sandbox.IPC, sandbox.Kernel, sandbox.Terminal,
+	sandbox.FSWrite, sandbox.FSRead, sandbox.FSPatterns, sandbox.FSProtect, sandbox.FSPrivate, sandbox.Processes, sandbox.IPC, sandbox.Kernel, sandbox.Terminal,
 	sandbox.NetNone, sandbox.NetAllow, sandbox.NetFull, sandbox.LimitMemory, sandbox.LimitPIDs, sandbox.LimitCPU, sandbox.LimitFiles,
 	sandbox.LimitFileSize, sandbox.LimitTime, sandbox.DevicesByName,
 }
@@ -49,6 +49,7 @@ func (f *finding) capabilities() []bawn.Capability {
 			Attribute: sandbox.FSRead, Strength: bawn.Partly, How: "covered by empty mounts",
 			Why: "a hidden file is seen once a program of the host has replaced it", Remedy: "use provider \"native\", which covers it again",
 		},
+		sandbox.PatternsCovered(),
 		{
 			Attribute: sandbox.FSProtect, Strength: bawn.Partly, How: "those that are there, at the top of a writable place and in its git repository, are read-only mounts",
 			Why:    "gVisor's kernel has no seccomp user notification: a guest can make one that is not there yet, and change those deeper down",

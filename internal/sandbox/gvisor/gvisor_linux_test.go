@@ -187,13 +187,13 @@ func TestSession(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, f := range []string{"/.vscode/settings.json", "/.envrc"} {
+	for _, f := range []string{"/.vscode/settings.json", "/.envrc", "/.npmrc", "/a.code-workspace", "/mise.toml"} {
 		if err := os.WriteFile(dir+f, []byte("ours"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	req := request(dir, bawn.NetworkNone)
-	req.Session.Isolation.Protect = true
+	req.Session.Isolation.Protect, req.Session.Isolation.Unprotected = true, []string{"mise.toml"}
 	g := started(t, req)
 	for text, want := range map[string]struct {
 		out  string
@@ -206,11 +206,12 @@ func TestSession(t *testing.T) {
 		"echo in > in && cat in":                  {"in\n", 0},
 		"touch /etc/bawn-test 2>/dev/null":        {"", 1},
 		"touch .git/hooks/pre-commit 2>/dev/null": {"", 1},
+		"for p in .npmrc a.code-workspace mise.toml; do { echo x >$p; } 2>/dev/null && echo $p; done":                                                                              {"mise.toml\n", 0},
 		"echo x > f; for p in .envrc .vscode/settings.json; do mv f $p; ln -f f $p; rm -f $p; mv $p p2; cp f $p; chmod 600 $p; done 2>/dev/null; cat .envrc .vscode/settings.json": {"oursours", 0},
 		"exec 2>/dev/null; rm -rf .vscode; mv .vscode v2; ln -s /tmp .git/hooks/h; mkdir .vscode/d; ls -d v2 .git/hooks/h .vscode/d":                                               {"", 2},
 		"mv free free2 && mkdir free && touch free/x && echo as elsewhere":                                                                                                         {"as elsewhere\n", 0}, // the control
 		"mv .git .git2 2>&1 | grep -c busy":                                     {"1\n", 0},
-		"rm -rf .git/hooks 2>&1 | grep -c busy":                                 {"1\n", 0},
+		"touch .git/x 2>&1 | grep -c ead-only":                                  {"1\n", 0},
 		"grep -c ^CapBnd:.0000000000000000 /proc/self/status":                   {"1\n", 0},
 		"grep ^Seccomp: /proc/self/status":                                      {"Seccomp:\t2\n", 0},
 		"echo x > /tmp/x && echo y > /dev/shm/y && cat /tmp/x":                  {"x\n", 0},

@@ -27,6 +27,7 @@ func makePlan(req sandbox.Request, facts native.Facts) (*Plan, error) {
 		return nil, fmt.Errorf("socket %q can't be shown to the guest: no socket of the host passes gVisor's border", req.Sockets[0])
 	}
 	facts.LandlockABI = 0 // gVisor's kernel has none
+	req.GitPool = ""      // nothing is mounted later
 	layout, err := native.Layout(req, facts)
 	if err != nil {
 		return nil, err

@@ -120,7 +120,7 @@ func passed(patterns []string, name string) bool {
 func unenforced() []bawn.Capability {
 	var list []bawn.Capability
 	for _, attribute := range []string{
-		sandbox.FSWrite, sandbox.FSRead, sandbox.FSProtect, sandbox.FSPrivate, sandbox.Processes, sandbox.IPC, sandbox.Kernel,
+		sandbox.FSWrite, sandbox.FSRead, sandbox.FSPatterns, sandbox.FSProtect, sandbox.FSPrivate, sandbox.Processes, sandbox.IPC, sandbox.Kernel,
 		sandbox.Terminal, sandbox.NetNone, sandbox.NetAllow, sandbox.DevicesByName,
 	} {
 		list = append(list, bawn.Capability{Attribute: attribute, Why: open, Remedy: remedy})

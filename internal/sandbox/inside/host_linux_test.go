@@ -70,7 +70,7 @@ func TestHostKilled(t *testing.T) {
 		}
 	}
 	all := func() []int { return append(below(pid), pid) }
-	eventually(t, "the commands run", func() bool { return len(below(pid)) >= 5 })
+	testenv.Until(t, "the commands run", func() bool { return len(below(pid)) >= 5 })
 	before := all()
 	time.Sleep(50 * time.Millisecond)
 	for _, p := range before { // the control: nothing ends by itself
@@ -81,7 +81,7 @@ func TestHostKilled(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "all processes of the sandbox are gone", func() bool {
+	testenv.Until(t, "all processes of the sandbox are gone", func() bool {
 		for _, p := range before {
 			if !gone(p) {
 				return false

@@ -201,7 +201,7 @@ func (l *lab) run(t testing.TB, argv ...string) (string, syscall.WaitStatus) {
 	if err := r.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil { // something may keep the pipe
 		t.Fatal(err)
 	}
-	return <-out, end
+	return <-out + testenv.Drain(t, r), end // the deadline may have come before a read
 }
 
 // ended waits for the end of p.
@@ -245,16 +245,4 @@ func (l *lab) supervise(t testing.TB, p *native.Plan, onDenial func(sandbox.Deni
 			t.Error(err)
 		}
 	})
-}
-
-// eventually waits for something that another process does.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for range 400 {
-		if is() {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Errorf("not within 4 s: %s", what)
 }

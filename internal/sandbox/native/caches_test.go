@@ -8,7 +8,7 @@ import (
 // TestCachesHoldAnyName: what a package manager keeps may be called as it likes in
 // a cache inside of a writable place, and nowhere else.
 func TestCachesHoldAnyName(t *testing.T) {
-	p := newProtector([]string{"/srv/p"}, nil)
+	p := newProtector([]string{"/srv/p"}, nil, nil)
 	p.caches = cacheMounts([]Mount{{Target: "/srv/p/go", Why: whySharedCache}, {Target: "/srv/p/own", Why: "writable"}, {Target: "/srv/p/.npm", Why: whyPrivateCache}})
 	if !slices.Equal(p.caches, []string{"/srv/p/go", "/srv/p/.npm"}) {
 		t.Errorf("caches are %q", p.caches)

@@ -152,7 +152,7 @@ func at(target string) string {
 func (c *program) mount(m Mount) {
 	c.makeTargets(m)
 	switch m.Kind {
-	case KindRoot, KindBind, KindBindRO:
+	case KindRoot, KindBind, KindBindRO, KindPool:
 		c.bind(m)
 	case KindTmpfs:
 		c.fs("tmpfs", m.Target, unix.MS_NOSUID|unix.MS_NODEV, tmpfsOptions(m.SizeMB, m.Mode))
@@ -200,7 +200,7 @@ func (c *program) makeTargets(m Mount) {
 func (c *program) bind(m Mount) {
 	fd := c.fd
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
-	if m.Kind != KindBind {
+	if m.Kind != KindBind && m.Kind != KindPool {
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}
 	c.Call("clone "+m.Source, unix.SYS_OPEN_TREE, unix.AT_FDCWD, m.Source,
@@ -243,6 +243,9 @@ func (c *program) dev(m Mount) {
 		c.Call("mkdir "+d, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(d), 0o755)
 	}
 	c.Call("mkdir "+HiddenDir, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(HiddenDir), 0)
+	for _, d := range m.Make { // for a pool
+		c.Call("mkdir "+d, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(d), 0)
+	}
 	c.Call("create "+HiddenFile, unix.SYS_MKNODAT, unix.AT_FDCWD, at(HiddenFile), unix.S_IFREG, 0)
 	for name, to := range map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx"} {
 		c.Call("link /dev/"+name, unix.SYS_SYMLINKAT, to, unix.AT_FDCWD, at(dir+"/"+name))

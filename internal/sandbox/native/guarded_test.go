@@ -30,7 +30,7 @@ func TestGuarded(t *testing.T) {
 		}
 	}
 
-	names := newProtector(p.Protected, p.ExtraNames)
+	names := newProtector(p.Protected, p.ExtraNames, p.OpenNames)
 	names.guarded, names.owned = p.Guarded, p.Owned
 	for path, denied := range map[string]string{
 		"/home/ada/.x/settings": RuleGuarded, "/home/ada/.x/absent": RuleGuarded, "/home/ada/.x/absent/below": RuleGuarded, "/home/ada/.x/rules/one": RuleGuarded,

@@ -11,7 +11,7 @@ func (b *builder) keep(mounts []Mount) []string {
 	for _, m := range mounts {
 		switch {
 		case below(m.Target, "/proc"), below(m.Target, "/sys"), below(m.Target, "/dev"):
-		case m.Kind == KindHide, m.Kind == KindHideDir, m.Kind == KindTmpfs, m.Why == WhyFile:
+		case m.Kind == KindHide, m.Kind == KindHideDir, m.Kind == KindTmpfs, m.Why == WhyFile, m.Why == whyPrivateGit:
 			list = append(list, m.Target)
 		}
 	}

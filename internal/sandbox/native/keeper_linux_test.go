@@ -213,15 +213,24 @@ func readAfter(t *testing.T, before []string, file string, change func(*testing.
 }
 
 // soon is what a guest can read of a changed file once the keeper, if there is
-// one, has had its time: more of it where the machine is busy.
-func soon(t *testing.T, g *guest, file string, unkept bool) string {
+// one, has had its time: more of it where the machine is busy. What is hidden has
+// to stay so for a while.
+func soon(t *testing.T, g *guest, file string, unkept bool) (got string) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; {
-		time.Sleep(100 * time.Millisecond)
-		if got := cat(t, g, file); unkept || !strings.Contains(got, "new") || time.Now().After(deadline) {
+	var since time.Time // as it is wanted
+	for deadline := time.Now().Add(testenv.Patience(t, 20*time.Second)); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		got = cat(t, g, file)
+		switch now := time.Now(); {
+		case strings.Contains(got, "new") != unkept:
+			since = time.Time{}
+		case since.IsZero():
+			since = now
+		}
+		if !since.IsZero() && (unkept || time.Since(since) > 100*time.Millisecond) {
 			return got
 		}
 	}
+	return got
 }
 
 // cat is what a guest can read of a file.

@@ -55,6 +55,7 @@ func (p *LandlockProvider) Capabilities() []bawn.Capability {
 		all[3].Why += "; this kernel's Landlock does not confine signals"
 	}
 	all = append(all, bawn.Capability{Attribute: sandbox.NetAllow, Why: "without a network namespace nothing leads the guest's connections to the relay", Remedy: "use provider \"native\", or --net none"})
+	all = append(all, bawn.Capability{Attribute: sandbox.FSPatterns, Why: "Landlock can't close a file inside a place that is open", Remedy: "use provider \"native\""})
 	for _, c := range p.native.promised() {
 		switch c.Attribute {
 		case sandbox.FSProtect, sandbox.Kernel, sandbox.NetFull, sandbox.LimitMemory, sandbox.LimitCPU,
@@ -87,13 +88,14 @@ func (p *LandlockProvider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 	if len(req.Files) > 0 {
 		return nil, fmt.Errorf("provider %q can't show %q to the guest at %q; use provider %q", LandlockName, req.Files[0].Source, req.Files[0].Target, Name)
 	}
+	req.Git, req.GitPool = nil, "" // nothing can be mounted: the host's stay read-only
 	plan, err := Layout(req, p.native.facts)
 	if err != nil {
 		return nil, err
 	}
 	own := p.lower(plan, partly)
 	for _, m := range plan.Mounts {
-		hides := m.Kind == KindHide || m.Kind == KindHideDir || m.Kind == KindBindRO && m.Why != whyProtected && m.Why != whyGuarded // those the supervisor keeps, by their names
+		hides := m.Kind == KindHide || m.Kind == KindHideDir || m.Kind == KindBindRO && m.Why != whyProtected && m.Why != whyHostGit && m.Why != whyGuarded // those the supervisor keeps, by their names
 		if hides && slices.ContainsFunc(own.Landlock.Writable, func(w string) bool { return below(m.Target, w) }) {
 			return nil, fmt.Errorf("provider %q can't close %q inside a writable place; use provider %q", LandlockName, m.Target, Name)
 		}

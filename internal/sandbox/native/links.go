@@ -9,10 +9,13 @@ import (
 )
 
 // inGit are the entries of a git directory that are protected by a mount.
-var inGit = []string{"hooks", "config", "config.worktree", "info/attributes", "commondir"}
+var inGit = []string{"hooks", "config", "config.worktree", "info", "commondir", "HEAD", "objects", "refs", "packed-refs", "shallow", "index", "modules", "worktrees", "logs"}
 
 // maxFollowed bounds how many links and settings of a repository are followed.
 const maxFollowed = 256
+
+// maxTargets bounds where they lead: every place to hide may be one.
+const maxTargets = 1024
 
 // there is Present without links that lead nowhere.
 func (b *builder) there(dir string, names []string) []Entry {
@@ -23,15 +26,10 @@ func (b *builder) there(dir string, names []string) []Entry {
 // writable place: the supervisor covers everything else, and this covers it a
 // second time. What names lead elsewhere it notes for both.
 func (b *builder) present(byTarget map[string]Mount) []Mount {
-	candidates := slices.Concat([]string{".git"}, protectedNames, b.req.Protected)
-	for dir, entries := range protectedBelow {
-		candidates = append(candidates, dir)
-		for _, e := range entries {
-			candidates = append(candidates, dir+"/"+e)
-		}
-	}
+	candidates := b.candidates()
 	var list []Mount
 	owned := b.owned()
+	b.places = b.homePlaces()
 	for _, root := range b.writable {
 		base := protectedBase(root)
 		for _, e := range b.facts.Present(base, candidates) {
@@ -41,12 +39,39 @@ func (b *builder) present(byTarget map[string]Mount) []Mount {
 			list = append(list, b.protect(base, e)...)
 		}
 		for _, git := range b.gitDirs(base) {
-			for _, e := range b.facts.Present(git, inGit) {
-				list = append(list, b.protect(git, e)...)
-			}
-			b.configured(base, git)
+			list = append(list, b.presentIn(base, git)...)
 		}
 	}
+	b.followIn(list)
+	for _, target := range slices.Concat(b.targets, b.places) {
+		if f, ok := b.facts.Lookup(target); ok && f.Real == target {
+			list = append(list, protecting(f))
+		}
+	}
+	return b.needed(byTarget, list)
+}
+
+// presentIn protects a git directory of the host. What it names elsewhere is
+// protected also where the session has a private one: the host obeys it.
+func (b *builder) presentIn(base, git string) []Mount {
+	var inner []Mount
+	for _, e := range b.facts.Present(git, inGit) {
+		inner = append(inner, b.protect(git, e)...)
+	}
+	b.followIn(inner)
+	b.configured(base, git)
+	f, ok := b.facts.Lookup(git)
+	switch {
+	case b.inPrivateGit(git) || !ok:
+		return nil
+	case git == base: // a bare repository: its entries, since the place itself was asked for
+		return inner
+	}
+	return []Mount{hostGit(f)}
+}
+
+// followIn notes where the links in protected directories lead.
+func (b *builder) followIn(list []Mount) {
 	for _, m := range list {
 		if !m.File {
 			for _, name := range first(b.facts.Links(m.Target), maxFollowed) {
@@ -54,12 +79,6 @@ func (b *builder) present(byTarget map[string]Mount) []Mount {
 			}
 		}
 	}
-	for _, target := range b.targets {
-		if f, ok := b.facts.Lookup(target); ok && f.Real == target {
-			list = append(list, protecting(f))
-		}
-	}
-	return b.needed(byTarget, list)
 }
 
 // protect returns the mount for a protected entry of dir that is one by
@@ -70,13 +89,13 @@ func (b *builder) protect(dir string, e Entry) []Mount {
 	case e.Real != p && e.Name == ".git": // what it leads to is written, but not led elsewhere
 		links, _ := b.facts.Follow(p)
 		b.note(links...)
-	case e.Real != p && protectedBelow[e.Name] != nil:
-		for _, entry := range protectedBelow[e.Name] {
+	case e.Real != p && b.within[e.Name] != nil:
+		for _, entry := range b.within[e.Name] {
 			b.follow(path.Join(p, entry))
 		}
 	case e.Real != p:
 		b.follow(p)
-	case e.Name == ".git" && e.Dir || protectedBelow[e.Name] != nil:
+	case e.Name == ".git" && e.Dir || b.within[e.Name] != nil && (e.Dir || !b.pointers[e.Name]):
 	default:
 		return []Mount{protecting(e.File)}
 	}
@@ -94,7 +113,7 @@ func (b *builder) needed(byTarget map[string]Mount, list []Mount) []Mount {
 	list = slices.CompactFunc(list, func(x, y Mount) bool { return x.Target == y.Target })
 	return slices.DeleteFunc(list, func(m Mount) bool {
 		_, covered := byTarget[m.Target]
-		return covered || !b.writableAt(m.Target) || !b.openAt(byTarget, m.Target)
+		return covered || b.inPrivateGit(m.Target) || !b.writableAt(m.Target) || !b.openAt(byTarget, m.Target)
 	})
 }
 
@@ -102,7 +121,7 @@ func (b *builder) needed(byTarget map[string]Mount, list []Mount) []Mount {
 // lead while nothing is there. A mount lies on what a link leads to; in the place
 // of the link something else could be put, which the host would obey.
 func (b *builder) ways() {
-	places := slices.Clone(b.hidden)
+	places := slices.DeleteFunc(slices.Clone(b.hidden), func(p string) bool { return b.straightTo[p] })
 	for _, m := range b.iso.Mounts {
 		if m.Access != bawn.ReadWrite {
 			places = append(places, m.Path)
@@ -126,7 +145,7 @@ func (b *builder) writableAt(p string) bool {
 // note adds targets.
 func (b *builder) note(places ...string) {
 	for _, p := range places {
-		if len(b.targets) < maxFollowed && b.writableAt(p) && !slices.Contains(b.targets, p) {
+		if len(b.targets) < maxTargets && b.writableAt(p) && !b.inPrivateGit(p) && !slices.Contains(b.targets, p) {
 			b.targets = append(b.targets, p)
 		}
 	}

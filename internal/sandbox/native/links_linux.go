@@ -3,9 +3,10 @@ package native
 import (
 	"os"
 	"path"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn/internal/symlink"
 )
 
 // follow walks a path as the kernel does, but goes on where nothing is. It
@@ -14,32 +15,7 @@ func follow(p string) (links []string, end string) {
 	if path.Clean(p) == p && !linked(p) {
 		return nil, p
 	}
-	end = "/"
-	for rest := strings.Split(p, "/"); len(rest) > 0; {
-		name := rest[0]
-		rest = rest[1:]
-		if name == "" || name == "." {
-			continue
-		}
-		if name == ".." {
-			end = path.Dir(end)
-			continue
-		}
-		next := path.Join(end, name)
-		to, err := os.Readlink(next)
-		if err != nil {
-			end = next
-			continue
-		}
-		if links = append(links, next); len(links) >= maxLinks {
-			return links, next
-		}
-		if path.IsAbs(to) {
-			end = "/"
-		}
-		rest = append(strings.Split(to, "/"), rest...)
-	}
-	return links, end
+	return symlink.Walk(p)
 }
 
 // linked reports whether a link may be on the way to a clean path, or at it.
@@ -50,6 +26,9 @@ func linked(p string) bool {
 	}
 	return err != nil && err != unix.ENOENT && err != unix.ENOTDIR
 }
+
+// maxListed is how many entries of a directory are looked at.
+const maxListed = 1000
 
 // linksIn returns the names of the symbolic links in a directory.
 func linksIn(dir string) []string {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"path"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,9 +18,12 @@ func (c *call) mkdir(dirfd int32, addr uint64, mode uint32) error {
 	if _, err := p.stat(); err == nil {
 		return unix.EEXIST
 	}
-	v, err := c.check(opMkdir, p.abs, true)
-	if err != nil {
-		return err
+	v := c.ruleAt(opMkdir, p, true)
+	if v.ruling == rulingGit {
+		return c.makeGit(p, mode&0o1777, true)
+	}
+	if v.ruling != rulingAllow {
+		return c.denied(opMkdir, p.abs, v.rule)
 	}
 	if err := c.withUmask(); err != nil {
 		return err
@@ -29,20 +31,7 @@ func (c *call) mkdir(dirfd int32, addr uint64, mode uint32) error {
 	if err := unix.Mkdirat(p.dir, p.name, mode&0o1777); err != nil {
 		return c.tell(p, err)
 	}
-	if c.s.names.name(fold(p.name)) == ".git" {
-		return c.newRepository(p)
-	}
 	return c.settle(v, opMkdir, p.abs, func() error { return unix.Unlinkat(p.dir, p.name, unix.AT_REMOVEDIR) })
-}
-
-// newRepository remembers a .git that was just made.
-func (c *call) newRepository(p place) error {
-	id, _, err := identify(p.dir, p.name)
-	if err != nil || !c.s.repos.made.add(id) {
-		_ = unix.Unlinkat(p.dir, p.name, unix.AT_REMOVEDIR)
-		return unix.EDQUOT
-	}
-	return nil
 }
 
 // tell reports a failure on a read-only mount before it is answered.
@@ -71,7 +60,7 @@ func (c *call) mknod(dirfd int32, addr uint64, mode uint32) error {
 	if p.slash {
 		return unix.ENOENT
 	}
-	v, err := c.check(opMknod, p.abs, false)
+	v, err := c.check(opMknod, p, false)
 	if err != nil {
 		return err
 	}
@@ -101,7 +90,7 @@ func (c *call) symlink(target uint64, dirfd int32, addr uint64) error {
 	if p.slash {
 		return unix.ENOENT
 	}
-	v, err := c.check(opSymlink, p.abs, false)
+	v, err := c.check(opSymlink, p, false)
 	if err != nil {
 		return err
 	}
@@ -131,7 +120,7 @@ func (c *call) link(olddir int32, oldAddr uint64, newdir int32, newAddr uint64, 
 	if err != nil {
 		return err
 	}
-	if v := c.rule(opLinkFrom, from, false); v.ruling != rulingAllow {
+	if v := c.ruleAt(opLinkFrom, place{dir: source, abs: from}, false); v.ruling != rulingAllow {
 		return c.denied(opLinkFrom, from, v.rule)
 	}
 	to, err := c.placeOf(newdir, newAddr)
@@ -142,7 +131,7 @@ func (c *call) link(olddir int32, oldAddr uint64, newdir int32, newAddr uint64, 
 	if _, err := to.stat(); err == nil {
 		return unix.EEXIST
 	}
-	v := c.rule(opLinkTo, to.abs, false)
+	v := c.ruleAt(opLinkTo, to, false)
 	if v.ruling != rulingAllow {
 		return c.denied(opLinkTo, to.abs, v.rule)
 	}
@@ -223,8 +212,8 @@ func (c *call) rename(olddir int32, oldAddr uint64, newdir int32, newAddr uint64
 	if _, err := to.stat(); err == nil && flags&unix.RENAME_NOREPLACE != 0 {
 		return unix.EEXIST
 	}
-	if c.isNewConfig(from, to, flags) {
-		return c.installConfig(from, to)
+	if err := c.ofGit(from, to); err != nil {
+		return err
 	}
 	moves, err := c.checkRename(from, to, isDir, flags&unix.RENAME_EXCHANGE != 0)
 	if err != nil {
@@ -255,15 +244,15 @@ func (c *call) rename(olddir int32, oldAddr uint64, newdir int32, newAddr uint64
 
 // a move is one half of a rename.
 type move struct {
-	op  operation
-	abs string
-	dir bool
+	op operation
+	place
+	isDir bool
 	verdict
 }
 
 // checkRename rules on both names; an exchange moves both ways.
 func (c *call) checkRename(from, to place, isDir, exchange bool) ([]move, error) {
-	moves := []move{{op: opRenameFrom, abs: from.abs, dir: isDir}, {op: opRenameTo, abs: to.abs, dir: isDir}}
+	moves := []move{{op: opRenameFrom, place: from, isDir: isDir}, {op: opRenameTo, place: to, isDir: isDir}}
 	if exchange {
 		st, err := to.stat()
 		if err != nil {
@@ -271,39 +260,42 @@ func (c *call) checkRename(from, to place, isDir, exchange bool) ([]move, error)
 		}
 		other := st.Mode&unix.S_IFMT == unix.S_IFDIR
 		isDir = isDir || other
-		moves = append(moves, move{op: opRenameFrom, abs: to.abs, dir: other}, move{op: opRenameTo, abs: from.abs, dir: other})
-	}
-	if isDir && c.s.names.zone(from.abs) != c.s.names.zone(to.abs) {
-		return nil, c.denied(opRenameTo, to.abs, "protected:.git")
+		moves = append(moves, move{op: opRenameFrom, place: to, isDir: other}, move{op: opRenameTo, place: from, isDir: other})
 	}
 	if isDir && c.s.names.only != nil && c.s.names.innermost(from.abs) != c.s.names.innermost(to.abs) {
 		return nil, unix.EXDEV // mounts would say so
 	}
+	if isDir && (c.s.names.brings(from.abs, to.abs) || exchange && c.s.names.brings(to.abs, from.abs)) {
+		return nil, c.denied(opRenameTo, to.abs, RuleHidden)
+	}
 	for i := range moves {
 		m := &moves[i]
-		m.verdict = c.rule(m.op, m.abs, m.dir)
-		lock := m.op == opRenameFrom && m.ruling == rulingNewLock && strings.HasSuffix(to.abs, ".lock")
-		if m.ruling != rulingAllow && !lock {
+		m.verdict = c.ruleAt(m.op, m.place, m.isDir)
+		if m.ruling != rulingAllow {
 			return nil, c.denied(m.op, m.abs, m.rule)
 		}
 	}
 	return moves, nil
 }
 
-// zone returns the data directory of git's in which names are not ruled on, if
-// abs lies in one. A directory must not leave it: what it holds was never
-// ruled on by its name.
-func (p *protector) zone(abs string) string {
-	folded := fold(path.Clean(abs))
-	i := strings.Index(folded+"/", "/.git/")
-	if i < 0 {
-		return ""
+// ofGit errs for what is renamed to or from a .git that is the guest's own. One of
+// the pool is on another file system for the guest, so that mv copies it; so is a
+// new one, whose git directory has to be made in the pool.
+func (c *call) ofGit(from, to place) error {
+	for _, p := range []place{from, to} {
+		if !c.s.git.isRoot(p) {
+			continue
+		}
+		if id, _, err := rootID(p); err == nil && c.s.pool != nil && c.s.pool.made[id] != "" {
+			return unix.EXDEV
+		}
+		return unix.EBUSY
 	}
-	name, _, _ := strings.Cut(strings.TrimPrefix(folded[i:], "/.git/"), "/")
-	if !gitData[name] {
-		return ""
+	v := c.ruleAt(opMkdir, to, true)
+	if _, err := to.stat(); err == unix.ENOENT && v.ruling == rulingGit && c.s.pool != nil && c.ruleAt(opRenameFrom, from, true).ruling == rulingAllow {
+		return unix.EXDEV
 	}
-	return folded[:i] + "/.git/" + name
+	return nil
 }
 
 // remove carries out unlink(2), unlinkat(2) and rmdir(2).
@@ -320,10 +312,13 @@ func (c *call) remove(dirfd int32, addr uint64, flags int) error {
 	if isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR; p.slash && !isDir {
 		return unix.ENOTDIR
 	}
-	v := c.rule(opRemove, p.abs, flags&unix.AT_REMOVEDIR != 0)
-	if v.ruling == rulingOwn && c.ownRepository(v.git) {
-		v.ruling = rulingAllow
+	if c.s.git.isRoot(p) {
+		if ours, err := c.removeGit(p, flags); ours {
+			return err
+		}
+		return unix.EBUSY
 	}
+	v := c.ruleAt(opRemove, p, flags&unix.AT_REMOVEDIR != 0)
 	if v.ruling != rulingAllow {
 		return c.denied(opRemove, p.abs, v.rule)
 	}
@@ -342,8 +337,6 @@ func (c *call) remove(dirfd int32, addr uint64, flags int) error {
 
 // forget drops what no name leads to any more.
 func (s *supervisor) forget(id fileID) {
-	delete(s.repos.made, id)
-	delete(s.repos.configs, id)
 	delete(s.sockets.bound, id)
 }
 

@@ -58,10 +58,25 @@ func (c *call) open(dirfd int32, addr uint64, flags int, mode uint32) error {
 // checkSpelled refuses a protected name also where it is a link: what lies
 // behind it is what a program of the host executes.
 func (c *call) checkSpelled(abs string) error {
-	if r, rule := c.s.names.byName(opOpen, path.Clean(abs), false); r == rulingDeny {
+	if r, rule := c.s.names.byName(opOpen, path.Clean(abs), false); r == rulingDeny && !c.inPrivateGit(abs) {
 		return c.denied(opOpen, abs, rule)
 	}
 	return nil
+}
+
+// inPrivateGit reports whether what is there of the way to a path ends in a
+// private git directory, links followed.
+func (c *call) inPrivateGit(abs string) bool {
+	for dir := path.Dir(path.Clean(abs)); ; dir = path.Dir(dir) {
+		fd, err := c.openPath(dir, 0)
+		if err == nil {
+			defer unix.Close(fd)
+			return c.s.git.holds(fd)
+		}
+		if err != unix.ENOENT || dir == "/" {
+			return false
+		}
+	}
 }
 
 // give answers with a descriptor, which is the caller's from then on.
@@ -154,20 +169,20 @@ func (c *call) viaLink(abs string, err error) (string, int, error) {
 
 // create makes a new file and opens it.
 func (c *call) create(p place, r openRequest) (int, error) {
-	v, err := c.check(opOpen, p.abs, false)
-	if err != nil {
-		return -1, err
-	}
-	if fd, handled, err := c.gitFile(v.ruling, p); handled {
-		return fd, err
+	v := c.ruleAt(opOpen, p, false)
+	switch v.ruling {
+	case rulingGit:
+		if err := c.makeGit(p, r.mode, false); err != nil {
+			return -1, err
+		}
+		return unix.Openat(p.dir, p.name, r.flags&keptFlags|unix.O_NOFOLLOW|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	case rulingDeny:
+		return -1, c.denied(opOpen, p.abs, v.rule)
 	}
 	if err := c.withUmask(); err != nil {
 		return -1, err
 	}
 	fd, err := unix.Openat(p.dir, p.name, r.flags&keptFlags|unix.O_CREAT|unix.O_EXCL|unix.O_NOCTTY|unix.O_CLOEXEC, r.mode) // O_EXCL follows no link
-	if err == nil && v.state == layoutGit && p.name == "gitdir" {
-		c.s.repos.note(path.Dir(p.abs))
-	}
 	return c.settled(fd, err, v, p.abs, p.unlink)
 }
 
@@ -234,7 +249,7 @@ func (c *call) openFile(fd int, r openRequest) (int, error) {
 		return c.openDevice(fd, uint64(st.Rdev), flags)
 	case unix.S_IFIFO:
 		if path.IsAbs(abs) && !r.own {
-			if _, err := c.check(opOpen, abs, false); err != nil {
+			if _, err := c.check(opOpen, place{dir: fd, abs: abs}, false); err != nil {
 				return -1, err
 			}
 			if _, below := c.s.names.relative(abs); !below && !c.s.sockets.private[st.Dev] {
@@ -250,12 +265,9 @@ func (c *call) openFile(fd int, r openRequest) (int, error) {
 	if path.IsAbs(abs) && isProc(fd) {
 		return -1, unix.EACCES // a file of /proc opened by another process would act on that one
 	}
-	v, err := c.check(opOpen, abs, false)
+	v, err := c.check(opOpen, place{dir: fd, abs: abs}, false)
 	if err != nil {
 		return -1, err
-	}
-	if v.ruling != rulingAllow {
-		return c.existingGitFile(v.ruling, abs)
 	}
 	got, err := reopen(fd, flags, 0)
 	return c.settled(got, err, v, abs, func() error { return nil })

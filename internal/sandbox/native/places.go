@@ -3,70 +3,51 @@ package native
 import (
 	"fmt"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/protect"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sealed"
 )
 
-// credential is a place below HOME and what it is called.
-type credential struct{ Name, Path string }
-
-// credentials below HOME, neither read nor written by default (SPEC K4:
-// Koda's table, and what belongs beside it). The names in Names are what
-// "open" in the configuration takes.
-var credentials = []credential{
-	{"ssh", ".ssh"}, {"aws", ".aws"}, {"gnupg", ".gnupg"}, {"kube", ".kube"}, {"azure", ".azure"}, {"pass", ".password-store"},
-	{"terraform", ".terraform.d"}, {"claude", ".claude"}, {"android", ".android"},
-	{"gcloud", ".config/gcloud"}, {"gh", ".config/gh"}, {"op", ".config/op"}, {"helm", ".config/helm"}, {"netlify", ".config/netlify"},
-	{"vercel", ".config/vercel"}, {"fly", ".config/fly"}, {"doppler", ".config/doppler"}, {"stripe", ".config/stripe"}, {"heroku", ".config/heroku"},
-	{"koda", ".config/koda/db"},
-	{"netrc", ".netrc"}, {"git-credentials", ".git-credentials"}, {"npmrc", ".npmrc"}, {"pypirc", ".pypirc"}, {"docker", ".docker/config.json"},
-	{"vault", ".vault-token"}, {"env", ".env"},
-	// Not in Koda's table: other agents' logins, keyrings, browsers, mail, histories that hold pasted keys.
-	{"claude", ".claude.json"}, {"codex", ".codex"}, {"gemini", ".gemini"}, {"qwen", ".qwen"}, {"copilot", ".copilot"}, {"cursor", ".cursor"},
-	{"opencode", ".local/share/opencode"}, {"opencode", ".config/opencode"}, {"pi", ".pi"}, {"cline", ".cline"}, {"amp", ".local/share/amp"}, {"amp", ".config/amp"},
-	{"crush", ".local/share/crush"}, {"crush", ".config/crush"}, {"cursor", ".config/cursor"}, {"claude", ".config/claude"}, {"copilot", ".config/github-copilot"}, {"keyring", ".local/share/keyrings"}, {"kwallet", ".local/share/kwalletd"},
-	{"pki", ".pki"}, {"age", ".config/age"}, {"sops", ".config/sops"}, {"rclone", ".config/rclone"}, {"hub", ".config/hub"}, {"glab", ".config/glab-cli"},
-	{"doctl", ".config/doctl"}, {"hcloud", ".config/hcloud"}, {"fly", ".fly"}, {"oci", ".oci"}, {"boto", ".boto"}, {"s3cfg", ".s3cfg"}, {"pgpass", ".pgpass"},
-	{"my", ".my.cnf"}, {"cargo", ".cargo/credentials.toml"}, {"cargo", ".cargo/credentials"}, {"gem", ".gem/credentials"}, {"m2", ".m2/settings.xml"},
-	{"gradle", ".gradle/gradle.properties"}, {"nuget", ".nuget/NuGet/NuGet.Config"}, {"composer", ".config/composer/auth.json"},
-	{"mozilla", ".mozilla"}, {"thunderbird", ".thunderbird"}, {"chrome", ".config/google-chrome"}, {"chromium", ".config/chromium"}, {"brave", ".config/BraveSoftware"},
-	{"signal", ".config/Signal"}, {"slack", ".config/Slack"},
-	{"history", ".bash_history"}, {"history", ".zsh_history"}, {"history", ".psql_history"}, {"history", ".node_repl_history"}, {"history", ".python_history"}, {"history", ".local/share/fish/fish_history"},
-}
-
-// credentials hides the table; what the user opened is read-only as the rest.
+// credentials hides what the table of names says that a session does not see; what
+// the user opened is read-only as the rest.
 func (b *builder) credentials() {
 	home := b.home()
 	if home == "" {
 		return
 	}
-	paths := make([]string, len(credentials))
-	for i, c := range credentials {
-		paths[i] = c.Path
+	hidden := protect.Hidden(runtime.GOOS)
+	paths := make([]string, len(hidden))
+	for i, e := range hidden {
+		paths[i] = e.Path()
 	}
-	present := b.there(home, paths)
-	for i, c := range credentials {
-		there := slices.ContainsFunc(present, func(e Entry) bool { return e.Name == c.Path })
-		if b.opened(c.Name, path.Join(home, c.Path)) {
+	at := map[string]Entry{}
+	for _, p := range b.facts.Present(home, paths) {
+		at[p.Name] = p
+	}
+	straight := b.straight()
+	b.straightTo = map[string]bool{}
+	for i, e := range hidden {
+		place := path.Join(home, paths[i])
+		p, listed := at[paths[i]]
+		if b.opened(e.Name, place) {
 			continue
 		}
-		b.hidden = append(b.hidden, path.Join(home, c.Path))
-		if !there {
-			b.absent = append(b.absent, path.Join(home, paths[i]))
+		b.hidden = append(b.hidden, place)
+		if !listed && straight(path.Dir(place)) {
+			b.straightTo[place] = true
 		}
-	}
-	for _, e := range present {
-		i := slices.Index(paths, e.Name)
-		if b.opened(credentials[i].Name, path.Join(home, e.Name)) {
+		if p.Real == "" { // not there, or a link that leads nowhere
+			b.absent = append(b.absent, place)
 			continue
 		}
-		hideFile(&b.mounts, e.File, "credentials")
-		if e.Dir {
-			b.hideLinked(e.Real)
+		hideFile(&b.mounts, p.File, "credentials")
+		if p.Dir {
+			b.hideLinked(p.Real)
 		}
 	}
 }
@@ -113,9 +94,16 @@ func (b *builder) isCredential(real string) bool {
 
 // checkOpen refuses names of credentials that nobody knows.
 func checkOpen(open []string) error {
+	var names []string
 	for _, o := range open {
-		if !path.IsAbs(o) && !slices.ContainsFunc(credentials, func(c credential) bool { return c.Name == o }) {
-			return fmt.Errorf("open: %q is no known credential; use a path or one of %s", o, strings.Join(CredentialNames(), ", "))
+		if path.IsAbs(o) {
+			continue
+		}
+		if names == nil {
+			names = CredentialNames()
+		}
+		if !slices.Contains(names, o) {
+			return fmt.Errorf("open: %q is no known credential; use a path or one of %s", o, strings.Join(names, ", "))
 		}
 	}
 	return nil
@@ -124,23 +112,24 @@ func checkOpen(open []string) error {
 // CredentialNames lists the names that "open" takes.
 func CredentialNames() []string {
 	var list []string
-	for _, c := range credentials {
-		list = append(list, c.Name)
+	for _, e := range protect.Hidden(runtime.GOOS) {
+		list = append(list, e.Name)
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// CredentialPaths lists the places below home that hold credentials, without
-// those that open names or covers; they need not exist. It errs as Layout does.
-func CredentialPaths(home string, open []string) ([]string, error) {
+// CredentialPaths lists the places below home that a session on a system does not
+// see, without those that open names or covers; they need not exist. It errs as
+// Layout does.
+func CredentialPaths(system, home string, open []string) ([]string, error) {
 	if err := checkOpen(open); err != nil {
 		return nil, err
 	}
 	b := &builder{req: sandbox.Request{Open: open}}
 	var list []string
-	for _, c := range credentials {
-		if p := path.Join(home, c.Path); !b.opened(c.Name, p) {
+	for _, e := range protect.Hidden(system) {
+		if p := path.Join(home, e.Path()); !b.opened(e.Name, p) {
 			list = append(list, p)
 		}
 	}
@@ -175,9 +164,12 @@ func cacheMounts(mounts []Mount) []string {
 }
 
 // caches mounts the cache directories as the isolation says.
-func (b *builder) caches() {
+func (b *builder) caches() error {
 	for _, dir := range b.iso.CacheDirs {
-		f, ok := b.facts.Lookup(dir)
+		f, ok, err := b.resolve("cache directory", dir)
+		if err != nil {
+			return err
+		}
 		if !ok || !f.Dir {
 			if path.Base(dir) == ".cache" {
 				b.noCache = true
@@ -186,9 +178,6 @@ func (b *builder) caches() {
 		}
 		switch b.iso.Caches {
 		case bawn.CacheShared:
-			if f.Real != path.Clean(dir) && b.guestWrites(dir) { // a guest has led it elsewhere
-				continue
-			}
 			b.mounts = append(b.mounts, Mount{Kind: KindBind, Source: f.Real, Target: f.Real, Why: whySharedCache, ID: f.ID})
 		case bawn.CachePrivate:
 			if seal, ok := b.facts.Lookup(PrivateCache(b.req.CacheDir, f.Real)); ok {
@@ -196,11 +185,7 @@ func (b *builder) caches() {
 			}
 		}
 	}
-}
-
-// guestWrites reports whether what is at a path may be a guest's doing.
-func (b *builder) guestWrites(p string) bool {
-	return slices.ContainsFunc(b.iso.Mounts, func(m bawn.Mount) bool { return m.Access == bawn.ReadWrite && below(p, path.Clean(m.Path)) })
+	return nil
 }
 
 // OneName writes a path as one name, which no other path has.
@@ -212,36 +197,4 @@ func OneName(p string) string {
 // directory (package sealed).
 func PrivateCache(base, dir string) string {
 	return path.Join(base, OneName(dir))
-}
-
-// linkedWorktree makes the repository of a linked worktree writable, when the
-// workspace is one: git keeps its data there. The link is believed only if the
-// repository points back at this very workspace, which no guest of the
-// workspace can have arranged.
-func (b *builder) linkedWorktree() {
-	gitfile := path.Join(b.root, ".git")
-	text, err := b.facts.ReadFile(gitfile)
-	if err != nil || !b.workspaceWritable() {
-		return
-	}
-	admin, ok := strings.CutPrefix(strings.TrimSpace(text), "gitdir: ")
-	if !ok || !path.IsAbs(admin) || path.Base(path.Dir(admin)) != "worktrees" {
-		return
-	}
-	back, err := b.facts.ReadFile(path.Join(admin, "gitdir"))
-	common := path.Dir(path.Dir(admin))
-	f, found := b.facts.Lookup(common)
-	if err != nil || strings.TrimSpace(back) != gitfile || !found || path.Base(f.Real) != ".git" && !b.isBare(f.Real) {
-		return
-	}
-	b.mounts = append(b.mounts, Mount{Kind: KindBind, Source: f.Real, Target: f.Real, Why: "repository of this worktree", ID: f.ID})
-}
-
-func (b *builder) workspaceWritable() bool {
-	for _, m := range b.mounts {
-		if m.Target == b.root {
-			return m.Kind == KindBind
-		}
-	}
-	return false
 }

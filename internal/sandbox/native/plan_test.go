@@ -157,20 +157,6 @@ func TestPlanGolden(t *testing.T) {
 	}
 }
 
-// A worktree's link is believed only if the repository points back at it.
-func TestForgedWorktreeGivesNothing(t *testing.T) {
-	for ws, want := range map[string]bool{"/home/ada/wt": true, "/home/ada/forged": false} {
-		req := plain(ws)
-		p, err := Layout(req, laptop.facts(1000))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := slices.Contains(p.Protected, "/home/ada/p/.git"); got != want {
-			t.Errorf("%s: repository writable is %v, want %v", ws, got, want)
-		}
-	}
-}
-
 func TestPlanRefuses(t *testing.T) {
 	cases := map[string]func(*sandbox.Request){
 		"the home directory":  func(r *sandbox.Request) { r.Session.Isolation.Workspace = "/home/ada" },
@@ -261,4 +247,55 @@ func TestNothingUncoversWhatIsHidden(t *testing.T) {
 	if hides != 2 {
 		t.Errorf("%d are hidden; want 2", hides)
 	}
+}
+
+// TestGitDirectories: private ones lie over the host's, whatever is asked for
+// beside; what can't be mounted is refused.
+func TestGitDirectories(t *testing.T) {
+	home := append(slices.Clone(laptop), "/home/ada/.state/", "/home/ada/.state/git/", "/home/ada/.state/pool/", "/home/ada/p/.git/objects/")
+	own := sandbox.GitDir{Path: "/home/ada/p/.git", Private: "/home/ada/.state/git", Objects: []sandbox.Object{{Source: "/home/ada/p/.git/objects", Target: "/run/bawn/git/0"}}}
+	for name, c := range map[string]struct {
+		change func(*sandbox.Request)
+		ok     bool
+	}{
+		"as it is":              {func(*sandbox.Request) {}, true},
+		"asked for by --rw":     {func(r *sandbox.Request) { addMount(r, "/home/ada/p/.git", bawn.ReadWrite) }, true},
+		"a part by --rw":        {func(r *sandbox.Request) { addMount(r, "/home/ada/p/.git/hooks", bawn.ReadWrite) }, false},
+		"a part by --ro":        {func(r *sandbox.Request) { addMount(r, "/home/ada/p/.git/config", bawn.ReadOnly) }, false},
+		"around it by --rw":     {func(r *sandbox.Request) { addMount(r, "/home/ada/p", bawn.ReadWrite) }, true},
+		"no private one":        {func(r *sandbox.Request) { r.Git[0].Private = "/home/ada/none" }, false},
+		"a file":                {func(r *sandbox.Request) { r.Git[0].Private = "/home/ada/p/.git/config" }, false},
+		"itself":                {func(r *sandbox.Request) { r.Git[0].Private = r.Git[0].Path }, false},
+		"in itself":             {func(r *sandbox.Request) { r.Git[0].Private = "/home/ada/p/.git/hooks" }, false},
+		"objects elsewhere":     {func(r *sandbox.Request) { r.Git[0].Objects[0].Target = "/home/ada/p/objects" }, false},
+		"no objects":            {func(r *sandbox.Request) { r.Git[0].Objects[0].Source = "/home/ada/none" }, false},
+		"a pool that is absent": {func(r *sandbox.Request) { r.GitPool = "/home/ada/none" }, false},
+		"a pool":                {func(r *sandbox.Request) { r.GitPool = "/home/ada/.state/pool" }, true},
+		"another by --rw":       {func(r *sandbox.Request) { r.Git = nil; addMount(r, "/home/ada/p/.git", bawn.ReadWrite) }, false},
+	} {
+		req := plain("/home/ada/p")
+		req.Hidden, req.Git = []string{"/home/ada/.state"}, []sandbox.GitDir{own}
+		req.Git[0].Objects = slices.Clone(own.Objects)
+		c.change(&req)
+		p, err := Layout(req, home.facts(1000))
+		if (err == nil) != c.ok {
+			t.Errorf("%s: got %v; want a plan: %v", name, err, c.ok)
+		}
+		if err != nil {
+			continue
+		}
+		last := ""
+		for _, m := range p.Mounts {
+			if m.Target == "/home/ada/p/.git" || below(m.Target, "/home/ada/p/.git") {
+				last += m.Kind + " " + m.Source + " " + m.Target + "\n"
+			}
+		}
+		if want := "bind /home/ada/.state/git /home/ada/p/.git\n"; last != want {
+			t.Errorf("%s: got %q, want %q", name, last, want)
+		}
+	}
+}
+
+func addMount(r *sandbox.Request, p string, access bawn.Access) {
+	r.Session.Isolation.Mounts = append(r.Session.Isolation.Mounts, bawn.Mount{Path: p, Access: access, Why: "test"})
 }

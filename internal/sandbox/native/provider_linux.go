@@ -38,7 +38,7 @@ func New(probeCache string) *Provider {
 	abi, _ := landlock.ABI()
 	p.facts = Facts{
 		UID: os.Geteuid(), GID: os.Getegid(), LandlockABI: abi, IPv6: p.net.ipv6,
-		Lookup: lookup, Present: present, Follow: follow, Links: linksIn, ReadFile: readSmall, Resolver: resolver(),
+		Lookup: lookup, Present: present, Follow: follow, Links: linksIn, ReadFile: readSmall, List: listed, Resolver: resolver(),
 	}
 	if p.facts.UID == 0 {
 		p.facts.NobodyUID, p.facts.NobodyGID = nobody()
@@ -184,7 +184,7 @@ func present(dir string, names []string) []Entry {
 		return nil
 	}
 	var list []Entry
-	for _, n := range names {
+	for _, n := range spelledOut(dir, names) {
 		var st unix.Stat_t
 		if unix.Fstatat(fd, strings.TrimPrefix(n, "/"), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 			continue
@@ -274,6 +274,7 @@ func (p *Provider) promised() []bawn.Capability {
 	return []bawn.Capability{
 		yes(sandbox.FSWrite, write),
 		yes(sandbox.FSRead, "covered by empty mounts"),
+		sandbox.PatternsSupervised(),
 		yes(sandbox.FSProtect, "seccomp user notification: the supervisor opens and names files itself"),
 		yes(sandbox.FSPrivate, "tmpfs"),
 		yes(sandbox.Processes, "PID namespace that ends with the session"),

@@ -394,7 +394,7 @@ func (c *call) checkBind(name string) (place, error) {
 	if err != nil {
 		return place{}, named(err, unix.EADDRINUSE)
 	}
-	_, err = c.check(opBind, p.abs, false)
+	_, err = c.check(opBind, p, false)
 	if _, there := p.stat(); err == nil && there == nil {
 		err = unix.EADDRINUSE
 	}

@@ -2,6 +2,7 @@ package native
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -30,7 +31,7 @@ type Supervision struct {
 //     does what it allows as that user, and without a capability.
 //   - Mounts: where something is mounted, by guest's paths, and with KindTmpfs
 //     and KindDev what is the guest's own, so that it may connect to sockets there.
-//   - Protected, ExtraNames, Absent, Targets, Guarded, Owned: what is ruled on, by guest's paths.
+//   - Protected, ExtraNames, OpenNames, InHome, Absent, Targets, Guarded, Owned, Denied, Unprotected: what is ruled on, by guest's paths.
 //   - Sockets: targets of mounts marked WhyFile to which the guest may connect.
 //   - Loopback: it has a network namespace, so that abstract names are its own.
 //   - Limits.FileSizeMB.
@@ -52,9 +53,9 @@ type Supervision struct {
 // moment in which the guest binds one, if it renames that over its own in time.
 func Supervise(root, listener *os.File, plan *Plan, onDenial func(sandbox.Denial)) *Supervision {
 	at := int(root.Fd())
-	names := newProtector(plan.Protected, plan.ExtraNames)
-	names.absent, names.targets, names.guarded = plan.Absent, plan.Targets, plan.Guarded
-	names.owned = plan.Owned
+	names := newProtector(plan.Protected, plan.ExtraNames, plan.OpenNames)
+	names.absent, names.targets, names.guarded, names.places = plan.Absent, plan.Targets, plan.Guarded, plan.InHome
+	names.owned, names.denied, names.open = plan.Owned, patterns(plan.Denied), plan.Unprotected
 	if plan.Rung == RungLandlock {
 		names.only = plan.Landlock.Writable
 	} else { // there, what is made in a cache could be moved out of it
@@ -62,8 +63,9 @@ func Supervise(root, listener *os.File, plan *Plan, onDenial func(sandbox.Denial
 	}
 	s := &Supervision{files: []*os.File{root, listener}, super: &supervisor{
 		listener: notify.NewListener(listener), root: at, onDenial: onDenial, stop: make(chan struct{}), idle: make(chan detached),
-		names: names, devices: givenDevices(plan), targets: targets(plan.Mounts), fileSize: plan.Limits.FileSizeMB << 20,
-		links: newLinkRule(plan, os.Geteuid()), uid: plan.UID.Outside, gid: plan.GID.Outside, repos: newRepositories(),
+		names: names, git: newGitMounts(at, plan.Mounts), pool: newGitPool(plan.Mounts), devices: givenDevices(plan), targets: targets(plan.Mounts), fileSize: plan.Limits.FileSizeMB << 20,
+		uid: plan.UID.Outside, gid: plan.GID.Outside,
+		links:   newLinkRule(plan, os.Geteuid()),
 		sockets: &sockets{shown: shownSockets(plan), private: privateDevices(at, plan.Mounts), dir: plan.Tmp, bound: fileSet{}, ownNetwork: plan.Loopback, asRoot: os.Geteuid() == 0},
 	}}
 	s.super.run()
@@ -88,6 +90,9 @@ func (s *Supervision) Keep(mounts *os.File, plan *Plan, guest Lived) {
 		wake: make(chan struct{}), done: make(chan struct{}),
 	}
 	s.files = append(s.files, mounts)
+	if err := s.super.pool.open(int(mounts.Fd())); err != nil {
+		s.keeper.end(fmt.Errorf("find the guest's user namespace: %w", err))
+	}
 	go s.keeper.run()
 }
 
@@ -121,6 +126,7 @@ func (s *Supervision) Close() error {
 	case <-time.After(closePatience):
 		return errors.New("processes of the guest are still there")
 	}
+	s.super.pool.close()
 	for _, f := range s.files {
 		f.Close()
 	}

@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/linux/notify"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
@@ -28,8 +27,9 @@ type supervisor struct {
 	listener *notify.Listener
 	root     int // O_PATH of the guest's root
 	names    *protector
+	git      *gitMounts
+	pool     *gitPool // nil for none
 	links    *linkRule
-	repos    *repositories
 	sockets  *sockets
 	targets  []string // where something is mounted in the guest
 	devices  map[uint64]bool
@@ -289,16 +289,24 @@ func (c *call) status(field string) (string, error) {
 
 // withUmask makes the caller's umask this thread's.
 func (c *call) withUmask() error {
+	mask, err := c.umask()
+	if err == nil {
+		unix.Umask(mask)
+	}
+	return err
+}
+
+// umask returns the caller's.
+func (c *call) umask() (int, error) {
 	text, err := c.status("Umask")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	mask, err := strconv.ParseUint(text, 8, 32)
 	if err != nil {
-		return unix.EACCES
+		return 0, unix.EACCES
 	}
-	unix.Umask(int(mask))
-	return nil
+	return int(mask), nil
 }
 
 // base is the absolute path against which the caller's relative paths count.
@@ -315,64 +323,4 @@ func (c *call) base(dirfd int32) (string, error) {
 		return "", unix.ENOTDIR
 	}
 	return p, c.valid()
-}
-
-// check asks the protector, and reports and refuses a protected name.
-func (c *call) check(op operation, abs string, isDir bool) (verdict, error) {
-	v := c.rule(op, abs, isDir)
-	if v.ruling == rulingDeny {
-		return v, c.denied(op, abs, v.rule)
-	}
-	return v, nil
-}
-
-// denied reports a refusal that is the supervisor's own.
-func (c *call) denied(op operation, abs, rule string) error {
-	kind := bawn.Write
-	if op == opRemove {
-		kind = bawn.Delete
-	}
-	if op == opMkdir || op == opSymlink || op == opMknod || op == opBind || op == opLinkTo || op == opRenameTo {
-		kind = bawn.Create
-	}
-	if rule == RuleReadOnly {
-		return c.outside(abs)
-	}
-	c.s.onDenial(sandbox.Denial{
-		Kind: bawn.Filesystem, Operation: kind, Resource: abs, Rule: rule,
-		Reason: "a program on the host would execute or obey this file later",
-		Remedy: "change it from outside the session, or ask the user to",
-	})
-	return unix.EACCES
-}
-
-// readOnly reports a write that failed on a read-only mount, which only Bawn
-// has made read-only if the host's own mount is writable.
-func (c *call) readOnly(abs string) {
-	var fs unix.Statfs_t
-	if unix.Statfs(existing(abs), &fs) != nil || fs.Flags&unix.ST_RDONLY != 0 {
-		return
-	}
-	_ = c.outside(abs)
-}
-
-// outside reports a write outside the writable places.
-func (c *call) outside(abs string) error {
-	c.s.onDenial(sandbox.Denial{
-		Kind: bawn.Filesystem, Operation: bawn.Write, Resource: abs, Rule: RuleReadOnly,
-		Reason: "outside the places this session may write",
-		Remedy: "write in the workspace or in /tmp",
-	})
-	return unix.EACCES
-}
-
-// existing returns abs or its closest ancestor that the host has.
-func existing(abs string) string {
-	for abs != "/" {
-		if unix.Access(abs, unix.F_OK) == nil {
-			return abs
-		}
-		abs = path.Dir(abs)
-	}
-	return abs
 }

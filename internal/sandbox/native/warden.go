@@ -1,7 +1,5 @@
 package native
 
-import "slices"
-
 // A Change is what somebody does with a name in a guest's place, once the guest
 // has ended.
 type Change uint8
@@ -14,19 +12,19 @@ const (
 	ChangeRemove               // remove a file, a link or an empty directory
 )
 
-// A Warden rules on names as the supervisor of a session does while it lives. What
-// a supervisor would carry out itself, such as git's own configuration of a new
-// repository, a warden refuses.
+// A Warden rules on names as the supervisor of a session does while it lives.
+// Nothing below a git directory is changed.
 type Warden struct {
 	names *protector
-	dirs  map[string]gitDir // by folded path
+	dirs  map[string]gitHolds // by folded path
 }
 
 // NewWarden is the warden of a plan's places, by the paths that the plan has.
 func NewWarden(plan *Plan) *Warden {
-	names := newProtector(plan.Protected, plan.ExtraNames)
-	names.absent, names.targets, names.guarded, names.owned = plan.Absent, plan.Targets, plan.Guarded, plan.Owned
-	return &Warden{names, map[string]gitDir{}}
+	names := newProtector(plan.Protected, plan.ExtraNames, plan.OpenNames)
+	names.absent, names.targets, names.guarded, names.places, names.owned = plan.Absent, plan.Targets, plan.Guarded, plan.InHome, plan.Owned
+	names.denied, names.open = patterns(plan.Denied), plan.Unprotected
+	return &Warden{names, map[string]gitHolds{}}
 }
 
 // Refuses returns the name of the rule that refuses a change of abs, an absolute
@@ -37,10 +35,10 @@ func (w *Warden) Refuses(c Change, abs string, isDir bool) string {
 			return rule
 		}
 	}
-	if rel, ok := w.names.relative(abs); ok && c == ChangeLink && slices.Contains(w.names.parts(rel), ".git") {
-		return "protected:.git" // whose entries are files and directories, wherever git follows links
+	if !w.names.open && w.inGit(abs) {
+		return RuleBare
 	}
-	return w.byLayout(c, abs, isDir)
+	return ""
 }
 
 // operationsOf are what a change is made of.

@@ -6,9 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
@@ -33,9 +31,7 @@ func TestMain(m *testing.M) {
 		os.Exit(inside.Main(os.Args[2:], os.Stdin))
 	}
 	flag.Parse()
-	// What is caught here has its default in what is started: whoever started
-	// the tests may ignore it (nohup).
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	testenv.DefaultSignals()
 	code := withPrograms(m)
 	if err := engine.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -77,6 +73,7 @@ func asEach(t *testing.T, f func(t *testing.T, fx *sandboxtest.Fixtures)) {
 	}
 	t.Run("root", func(t *testing.T) { f(t, sandboxtest.New(t, victim, sandboxtest.Self())) })
 	t.Run("user", func(t *testing.T) {
+		testenv.Whole(t) // the ordinary user's half of "make test" has it
 		testenv.Need(t, "root")
 		f(t, sandboxtest.New(t, victim, sandboxtest.OrdinaryUser))
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest"
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/probe"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // TestBwrap, TestDocker and TestGVisor run beside each other, as they wait for
@@ -24,7 +25,10 @@ func TestDocker(t *testing.T) { contenderNamed(t, "docker").conforms(t) }
 func TestGVisor(t *testing.T) { contenderNamed(t, "gvisor").conforms(t) }
 
 // TestDockerWithGVisor is the suite for an engine whose runtime is gVisor.
-func TestDockerWithGVisor(t *testing.T) { contenderNamed(t, "docker-runsc").conforms(t) }
+func TestDockerWithGVisor(t *testing.T) {
+	testenv.Whole(t)
+	contenderNamed(t, "docker-runsc").conforms(t)
+}
 
 // oneEngine is held by who has the tests' engine: crashes counts everything in
 // it, and kills that.
@@ -44,8 +48,14 @@ func (c contender) conforms(t *testing.T) {
 		{"attacks", c.attacked}, {"posture", c.posture}, {"resources", c.resources}, {"timeout", c.timeout},
 		{"leaves nothing", c.leavesNothing}, {"litter", c.litter}, {"honest", c.honest}, {"crashes", c.crashes}, {"services of the host", c.hostPort},
 		{"secrets", c.secrets}, {"egress", c.egress}, {"zones", c.zones},
+		{"planted", c.planted}, {"patterns", c.patterns},
 	} {
-		t.Run(part.name, part.do)
+		t.Run(part.name, func(t *testing.T) {
+			if part.name != "attacks" {
+				testenv.Whole(t) // of native all parts run
+			}
+			part.do(t)
+		})
 	}
 }
 
@@ -94,7 +104,7 @@ var attributeOf = map[string]string{
 // session does.
 var asksFor = map[string][]string{
 	sandbox.LimitMemory: {"--memory", "64"}, sandbox.LimitPIDs: {"--pids", "64"}, sandbox.LimitCPU: {"--cpus", "1"}, sandbox.LimitTime: {"--timeout", "1m"},
-	sandbox.DevicesByName: {"--device", "fuse"}, sandbox.NetFull: {"--net", "full"}, sandbox.NetAllow: {"--net", "allowlist"},
+	sandbox.FSPatterns: {"--deny", "*.pem"}, sandbox.DevicesByName: {"--device", "fuse"}, sandbox.NetFull: {"--net", "full"}, sandbox.NetAllow: {"--net", "allowlist"},
 }
 
 // honest holds a provider to what it says of itself: a check that is excused

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/probe"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // A Result is what came of a command.
@@ -33,29 +33,13 @@ type Runner func(t testing.TB, f *Fixtures, argv ...string) Result
 // NoSandbox runs a command as it is.
 func NoSandbox(t testing.TB, f *Fixtures, argv ...string) Result { return f.Exec(t, argv...) }
 
-// PatienceVariable names the environment variable that says how long one
-// command may take, as a Go duration above zero. Unset or empty, that is two
-// minutes; an emulated machine needs more.
-const PatienceVariable = "BAWN_TEST_PATIENCE"
-
 // execTime is when a command hangs and is ended.
-func execTime(t testing.TB) time.Duration {
-	t.Helper()
-	text := os.Getenv(PatienceVariable)
-	if text == "" {
-		return 2 * time.Minute
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		t.Fatalf("%s is %q; want a duration above zero, such as 40m", PatienceVariable, text)
-	}
-	return d
-}
+const execTime = 2 * time.Minute
 
 // Exec runs a command made by [Fixtures.Command] and collects what it prints.
 func (f *Fixtures) Exec(t testing.TB, argv ...string) Result {
 	t.Helper()
-	patience := execTime(t)
+	patience := testenv.Patience(t, execTime)
 	var out, errs bytes.Buffer
 	cmd := f.Command(argv...)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &errs, 2*time.Second
@@ -256,7 +240,7 @@ func (f *Fixtures) round(t testing.TB, run Runner, left []probe.Info, before []F
 	r := run(t, f, argv...)
 	outcomes, err := decode[probe.Outcome](r.Stdout)
 	switch {
-	case r.Elapsed >= execTime(t):
+	case r.Elapsed >= testenv.Patience(t, execTime):
 		t.Fatalf("a check hangs, the one after %s: %.1000s", lastOf(outcomes), r.Stderr)
 	case err != nil || r.Code != 0:
 		t.Errorf("the victim did not end well: exit code %d, %v: %.1000s", r.Code, err, r.Stderr)

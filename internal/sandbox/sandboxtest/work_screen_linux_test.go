@@ -158,6 +158,19 @@ func (s *screen) resize(rows, cols uint16) {
 	}
 }
 
+// resizeUntil resizes again and again until the expression is shown, each time from
+// a row more: bash and dash forget a signal that comes while a trap runs.
+func (s *screen) resizeUntil(rows, cols uint16, expression string) {
+	s.t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); s.resize(rows+1, cols) {
+		s.resize(rows, cols)
+		if s.await(expression, time.Second) != nil {
+			return
+		}
+	}
+	s.expect(expression)
+}
+
 func (s *screen) settings() unix.Termios {
 	s.t.Helper()
 	got, err := unix.IoctlGetTermios(int(s.tty.Fd()), unix.TCGETS)

@@ -87,11 +87,8 @@ func isTerminal(t *testing.T, d desk) {
 func windowSize(t *testing.T, d desk) {
 	s := d.screen(t, "bash", "-c", `trap 'echo "changed to $(stty size)"' WINCH; stty size; while :; do sleep 0.05; done`)
 	s.expect(`24 80`)
-	s.resize(40, 132)
-	s.expect(`changed to 40 132`)
-	time.Sleep(time.Second) // bash forgets a signal that comes while its trap runs
-	s.resize(5, 20)
-	s.expect(`changed to 5 20`)
+	s.resizeUntil(40, 132, `changed to 40 132`)
+	s.resizeUntil(5, 20, `changed to 5 20`)
 	s.send("\x03")
 	s.mustEnd(130)
 }

@@ -40,6 +40,7 @@ func onMac() []bawn.Capability {
 	return []bawn.Capability{
 		partly(sandbox.FSWrite, "profile: writes only below the writable places", "system services that the guest may speak to write for themselves"),
 		partly(sandbox.FSRead, "profile: hidden places are denied, and what is above them can't be moved", "by path: another link to the same file, made before, shows it"),
+		no(sandbox.FSPatterns, "a profile of this machine's is not made from patterns: name the files one by one"),
 		partly(sandbox.FSProtect, "profile: names are denied in any case of letters, there or not", "git can't make a repository, a worktree or a submodule, or change its configuration; .github and .config can't be made"),
 		partly(sandbox.FSPrivate, "a temporary directory of the session's own; others are hidden", "no copies of caches: private ones are read-only"),
 		partly(sandbox.Processes, "profile: signals and information within the sandbox", "processes are listed by sysctl; what leaves its process group and outlives a killed Bawn goes on"),

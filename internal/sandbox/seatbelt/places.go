@@ -10,6 +10,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/symlink"
 )
 
 // A Place is what the guest may do below one path. The longest path counts.
@@ -19,33 +20,24 @@ type Place struct {
 	Why    string      `json:"why"`
 }
 
-// libraryHidden are places of ~/Library that hold what others must not read:
-// keychains, browsers and messages, other programs' containers.
-var libraryHidden = []string{
-	"Keychains", "Cookies", "Safari", "Mail", "Messages", "Calendars", "Accounts", "Containers", "Group Containers", "HTTPStorages", "Autosave Information",
-	"Application Support/AddressBook", "Application Support/com.apple.TCC", "Application Support/Google", "Application Support/Chromium", "Application Support/BraveSoftware",
-	"Application Support/Firefox", "Application Support/Microsoft Edge", "Application Support/Arc", "Application Support/Slack", "Application Support/Signal",
-	"Application Support/1Password", "Application Support/Bitwarden", "Application Support/MobileSync", "Application Support/Claude", "Application Support/Cursor",
-}
-
 // systemHidden is what tells about the machine, or is the session's in another
 // form: others' temporary files are hidden, it has a directory of its own.
 var systemHidden = []string{"/private/tmp", "/private/var/tmp", "/private/var/folders", "/private/var/db/dslocal", "/private/var/root", "/private/etc/bawn", "/private/etc/sudoers", "/private/etc/sudoers.d", "/private/etc/master.passwd", "/Library/Keychains", "/Volumes", "/Network", "/dev"}
 
 // places lists what a request comes to, in the order in which rules are written.
 func (m *maker) places() ([]Place, error) {
-	credentials, err := native.CredentialPaths(m.req.Home, m.req.Open)
+	credentials, err := native.CredentialPaths("darwin", m.req.Home, m.req.Open)
 	if err != nil {
 		return nil, err
 	}
 	m.add(bawn.ReadOnly, "the system", "/")
 	m.add(bawn.Hidden, "system", systemHidden...)
 	m.add(bawn.ReadOnly, "system", devicesRead...)
-	for _, l := range libraryHidden {
-		m.add(bawn.Hidden, "credentials", path.Join(m.req.Home, "Library", l))
-	}
 	m.add(bawn.Hidden, "credentials", credentials...)
 	m.caches()
+	if err := m.planted(); err != nil {
+		return nil, err
+	}
 	for _, mt := range m.req.Session.Isolation.Mounts {
 		access := mt.Access
 		if access == bawn.Private { // there are no mounts: what is to be empty is closed
@@ -59,6 +51,33 @@ func (m *maker) places() ([]Place, error) {
 	m.add(bawn.ReadWrite, "temporary files of the session's own", m.tmp)
 	m.add(bawn.Hidden, "bawn's own", m.req.Hidden...)
 	return m.list, m.err
+}
+
+// planted refuses places that are named by a link which a guest may have made.
+func (m *maker) planted() error {
+	if m.facts.Follow == nil {
+		return nil
+	}
+	iso := m.req.Session.Isolation
+	guests := []string{m.facts.Real(iso.Workspace)}
+	named := slices.Clone(iso.Mounts)
+	if iso.Caches == bawn.CacheShared {
+		for _, dir := range iso.CacheDirs {
+			named = append(named, bawn.Mount{Path: dir, Access: bawn.ReadWrite, Why: "cache directory"})
+		}
+	}
+	for _, mt := range named {
+		if mt.Access == bawn.ReadWrite {
+			guests = append(guests, m.facts.Real(mt.Path))
+		}
+	}
+	for _, mt := range named {
+		links, end := m.facts.Follow(mt.Path)
+		if err := symlink.Planted(mt.Why, mt.Path, links, end, guests, m.req.GuestWrote); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // caches lets shared caches be written. Copies of the session's own can't be put

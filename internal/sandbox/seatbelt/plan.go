@@ -10,13 +10,16 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/protect"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 )
 
 // Facts are what a plan needs to know of the machine.
 type Facts struct {
-	Real         func(path string) string // where links lead; as much of it as exists
+	Real func(path string) string // where links lead; as much of it as exists
+	// Follow says which links are on the way and where it ends; nil where none is.
+	Follow       func(path string) (links []string, end string)
 	Capabilities []bawn.Capability
 }
 
@@ -229,18 +232,36 @@ func (m *maker) protect(p *profile, root string) {
 		return
 	}
 	var filters []string
-	for _, name := range append(native.ProtectedNames(), m.req.Protected...) {
-		filters = append(filters, named(root, name))
-		if dir, _, ok := strings.Cut(name, "/"); ok { // or it would be made elsewhere, and moved here
-			filters = append(filters, entry(root, dir))
+	names := append(native.ProtectedNames(m.req.Session.Isolation.Unprotected), m.req.Protected...)
+	ways := protect.Ways(names)
+	for dir := range ways { // or it would be made elsewhere, and moved here
+		filters = append(filters, entry(root, dir))
+	}
+	for _, name := range names {
+		if ways[name] == nil {
+			filters = append(filters, named(root, name))
 		}
 	}
+	filters = append(filters, m.inHome(root)...)
 	slices.Sort(filters)
 	filters = slices.Compact(filters)
 	for _, part := range []string{"hooks", "config", "config.lock", "config.worktree", "config.worktree.lock", "commondir", "gitdir", "info", "modules", "worktrees"} {
 		filters = append(filters, named(root, ".git/"+part))
 	}
 	p.rule("deny", "file-write*", append(filters, entry(root, ".git"))...)
+}
+
+// inHome are filters for what lies below both root and the home directory, and what
+// the host executes or obeys there.
+func (m *maker) inHome(root string) (filters []string) {
+	entries := protect.Home()
+	for i := range entries {
+		p := path.Join(m.facts.Real(m.req.Home), entries[i].Path())
+		if entries[i].Counts("darwin") && m.req.Home != "" && fspath.Below(p, root) && p != root {
+			filters = append(filters, subpath(p))
+		}
+	}
+	return filters
 }
 
 // own opens files below root whose names are protected.

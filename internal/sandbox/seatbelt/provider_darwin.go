@@ -13,6 +13,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/symlink"
 )
 
 // Provider is the sandbox of macOS.
@@ -66,7 +67,7 @@ func (p *Provider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 	if _, err := sandbox.Negotiate(req.Session.Isolation, p); err != nil {
 		return nil, err
 	}
-	return Make(req, Facts{Real: real, Capabilities: have})
+	return Make(req, Facts{Real: real, Follow: symlink.Walk, Capabilities: have})
 }
 
 // real follows links as far as the path exists.

@@ -40,17 +40,51 @@ func (b *Broker) startContainer(w http.ResponseWriter, r *http.Request, c *call)
 	if err := b.check(r.Context(), toolKind, toolCall, "docker:start", child.wanted.body.Image, child.wanted.name); err != nil {
 		return err
 	}
-	if err := b.openPorts(child); err != nil {
-		return err
-	}
-	err = b.engine.do(r.Context(), message{method: http.MethodPost, path: "/containers/" + child.id + "/start", limit: createTime}, nil)
-	if err != nil {
-		child.unlessRunning(b)
+	if err := b.start(r.Context(), child); err != nil {
 		return b.forgetIfGone(child, err)
 	}
 	b.watch(child)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// start has the engine start a container, if every mount goes where its name
+// says: processes of an earlier run, or docker cp, may have put links there.
+func (b *Broker) start(ctx context.Context, c *child) error {
+	done, err := b.atRest(ctx, c, c.mounts)
+	if err != nil {
+		return err
+	}
+	known := true
+	defer func() { done(known) }()
+	// Not given up with the guest's connection: nothing may go on before it has
+	// started.
+	ctx = context.WithoutCancel(ctx)
+	s, err := b.state(ctx, c)
+	switch {
+	case err != nil:
+		return err
+	case s.Running: // an engine would say the same, and start one that ends just now
+		return &engineError{Status: http.StatusNotModified}
+	}
+	if err := b.engine.look(ctx, c.id, c.wanted.targets, c.wanted.dir); err != nil {
+		return err
+	}
+	if err := b.openPorts(c); err != nil {
+		return err
+	}
+	err = b.engine.do(ctx, message{method: http.MethodPost, path: "/containers/" + c.id + "/start", limit: createTime}, nil)
+	if err == nil {
+		return nil
+	}
+	if !notMade(err) { // it may start yet
+		if known = destroy(b.engine, c.id) == nil; known {
+			b.forget(c)
+			return err
+		}
+	}
+	c.unlessRunning(b)
+	return err
 }
 
 // unlessRunning closes the ports of a container that did not start; one that
@@ -136,6 +170,11 @@ func lifetime(verb string, longest time.Duration) func(*Broker, http.ResponseWri
 		if t, err := strconv.Atoi(c.query["t"]); err == nil && t > 0 {
 			limit += time.Duration(min(t, 3600)) * time.Second
 		}
+		leave, err := b.gates.share(r.Context(), child.key()) // each of them may end a pause
+		if err != nil {
+			return err
+		}
+		defer leave()
 		return b.told(w, r, child, verb, query, limit)
 	}
 }
@@ -151,7 +190,13 @@ func (b *Broker) restartContainer(w http.ResponseWriter, r *http.Request, c *cal
 		return err
 	}
 	m := message{method: http.MethodPost, path: "/containers/" + child.id + "/stop", query: query, limit: time.Minute}
-	if err := b.engine.do(r.Context(), m, nil); err != nil && !isStatus(err, http.StatusNotModified) {
+	leave, err := b.gates.share(r.Context(), child.key())
+	if err != nil {
+		return err
+	}
+	err = b.engine.do(r.Context(), m, nil)
+	leave()
+	if err != nil && !isStatus(err, http.StatusNotModified) {
 		return b.forgetIfGone(child, err)
 	}
 	child.closePorts()
@@ -167,6 +212,11 @@ func (b *Broker) removeContainer(w http.ResponseWriter, r *http.Request, c *call
 	if c.flag("force") {
 		query.Set("force", "1")
 	}
+	leave, err := b.gates.share(r.Context(), child.key())
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if err := b.engine.do(r.Context(), message{method: http.MethodDelete, path: "/containers/" + child.id, query: query, limit: createTime}, nil); err != nil {
 		return b.forgetIfGone(child, err)
 	}
@@ -250,31 +300,6 @@ func (b *Broker) pruneContainers(w http.ResponseWriter, r *http.Request, c *call
 	}
 	slices.Sort(deleted)
 	writeJSON(w, http.StatusOK, map[string]any{"ContainersDeleted": deleted, "SpaceReclaimed": 0})
-	return nil
-}
-
-// archive serves docker cp: tar streams into containers and out of them.
-func (b *Broker) archive(w http.ResponseWriter, r *http.Request, c *call) error {
-	child, err := b.find(c.names[0])
-	if err != nil {
-		return err
-	}
-	query := url.Values{"path": {c.query["path"]}}
-	m := message{method: r.Method, path: "/containers/" + child.id + "/archive", query: query}
-	if r.Method == http.MethodPut {
-		for _, name := range []string{"noOverwriteDirNonDir", "copyUIDGID"} {
-			if c.flag(name) {
-				query.Set(name, "1")
-			}
-		}
-		m.raw, m.kind = r.Body, "application/x-tar"
-	}
-	resp, err := b.engine.stream(r.Context(), m)
-	if err != nil {
-		return b.forgetIfGone(child, err)
-	}
-	defer resp.Body.Close()
-	passOn(w, resp)
 	return nil
 }
 

@@ -27,6 +27,9 @@ func (b *Broker) createContainer(w http.ResponseWriter, r *http.Request, c *call
 	if err != nil {
 		return err
 	}
+	if err := want.addImage(image); err != nil {
+		return err
+	}
 	if err := want.publishAll(image); err != nil {
 		return err
 	}
@@ -104,23 +107,41 @@ func (b *Broker) create(ctx context.Context, w *wanted) (id string, warnings []s
 	c.share.apply(&w.body.HostConfig)
 	b.clampUlimits(&w.body.HostConfig)
 	w.body.Labels = b.labels(w.body.Labels, RoleChild)
+	if warnings, err = b.makeContainer(ctx, c); err != nil {
+		return "", nil, err
+	}
+	return c.id, warnings, nil
+}
+
+// makeContainer has the engine make it, and looks where its mounts will be. The
+// engine fills new volumes with what the image has there: nobody else writes them
+// meanwhile.
+func (b *Broker) makeContainer(ctx context.Context, c *child) (warnings []string, err error) {
+	done, err := b.atRest(ctx, nil, c.mounts)
+	if err != nil {
+		return nil, err
+	}
+	known := true
+	defer func() { done(known) }()
+	// Not given up with the guest's connection: what is made has to be known.
+	ctx = context.WithoutCancel(ctx)
 	var made struct {
 		ID       string `json:"Id"`
 		Warnings []string
 	}
-	m := message{method: http.MethodPost, path: "/containers/create", query: url.Values{"name": {b.prefix() + w.name}}, body: w.body, limit: createTime}
-	// Not given up with the guest's connection: what is made has to be known.
-	if err = b.engine.do(context.WithoutCancel(ctx), m, &made); err != nil {
-		return "", nil, err
+	m := message{method: http.MethodPost, path: "/containers/create", query: url.Values{"name": {b.prefix() + c.wanted.name}}, body: c.wanted.body, limit: createTime}
+	if err = b.engine.do(ctx, m, &made); err != nil {
+		known = notMade(err)
+		return nil, err
 	}
 	if !hexForm().MatchString(made.ID) {
-		return "", nil, errors.New("the engine's answer names no container")
+		return nil, errors.New("the engine's answer names no container")
 	}
 	c.id = made.ID
-	if err = b.adopt(c); err != nil {
-		return "", nil, err
+	if err = b.engine.look(ctx, c.id, c.wanted.targets, c.wanted.dir); err != nil {
+		return nil, err
 	}
-	return made.ID, made.Warnings, nil
+	return made.Warnings, b.adopt(c)
 }
 
 // undo gives back what a container held that did not come to be.

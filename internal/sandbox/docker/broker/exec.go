@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 )
 
 type execRequest struct {
@@ -36,6 +37,11 @@ func (b *Broker) createExec(w http.ResponseWriter, r *http.Request, c *call) err
 	if err := b.check(r.Context(), toolKind, toolCall, "docker:exec", append([]string{child.wanted.name}, req.Cmd...)...); err != nil {
 		return err
 	}
+	leave, err := b.gates.share(r.Context(), child.key()) // engines refuse it in a container that is paused
+	if err != nil {
+		return err
+	}
+	defer leave()
 	slot, err := b.reserveExec(r.Context(), child)
 	if err != nil {
 		return err
@@ -93,9 +99,18 @@ func (b *Broker) startExec(w http.ResponseWriter, r *http.Request, c *call) erro
 	if err := readBody(r, &req); err != nil {
 		return err
 	}
+	leave, err := b.gates.share(r.Context(), b.keyOfExec(id))
+	if err != nil {
+		return err
+	}
+	leave = sync.OnceFunc(leave)
+	defer leave()
 	m := message{method: http.MethodPost, path: "/exec/" + id + "/start", body: req}
 	if !req.Detach {
-		return b.hijack(w, r, m, func(err error) { b.startAnswered(id, err) })
+		return b.hijack(w, r, m, func(err error) {
+			leave()
+			b.startAnswered(id, err)
+		})
 	}
 	// Not given up with the guest's connection: whether it started has to be known.
 	err = b.engine.do(context.WithoutCancel(r.Context()), m, nil)
@@ -105,6 +120,16 @@ func (b *Broker) startExec(w http.ResponseWriter, r *http.Request, c *call) erro
 	}
 	w.WriteHeader(http.StatusOK)
 	return nil
+}
+
+// keyOfExec is the gate of the container in which a command is.
+func (b *Broker) keyOfExec(id string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e := b.execs[id]; e != nil {
+		return "container " + e.container
+	}
+	return "exec " + id // it has ended with its container
 }
 
 func (b *Broker) inspectExec(w http.ResponseWriter, r *http.Request, c *call) error {

@@ -45,12 +45,6 @@ type Holder struct {
 
 var _ Network = (*Holder)(nil)
 
-// Places in the holder.
-const (
-	holderProgram = "/.bawn"
-	holderControl = "/.bawn.sock"
-)
-
 // Mode makes the holder, of any image: none of its programs is run.
 func (h *Holder) Mode(ctx context.Context, image string) (string, error) {
 	h.mu.Lock()
@@ -86,6 +80,9 @@ func (h *Holder) make(ctx context.Context, image string) error {
 		return errors.New("the engine's answer names no container")
 	}
 	h.id = made.ID
+	if err := e.look(ctx, h.id, []string{holderProgram, holderControl}, ""); err != nil {
+		return err
+	}
 	if err := e.do(ctx, message{method: http.MethodPost, path: "/containers/" + h.id + "/start", limit: createTime}, nil); err != nil {
 		return err
 	}

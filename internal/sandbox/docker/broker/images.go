@@ -14,7 +14,11 @@ import (
 // imageFacts are what the broker wants to know of an image.
 type imageFacts struct {
 	ID     string `json:"Id"`
-	Config struct{ ExposedPorts map[string]struct{} }
+	Config struct {
+		ExposedPorts map[string]struct{}
+		Volumes      map[string]struct{}
+		WorkingDir   string
+	}
 }
 
 // permitted says whether images of that name may be used.

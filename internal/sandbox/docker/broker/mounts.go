@@ -25,26 +25,41 @@ func (w *wanted) setMounts(r *createRequest) error {
 		w.mounts = append(w.mounts, m)
 	}
 	w.mounts = append(w.mounts, r.HostConfig.Mounts...)
-	seen := map[string]bool{}
+	if len(w.mounts)+len(r.Volumes)+len(r.HostConfig.Tmpfs) > maxMounts {
+		return refuse(RuleLimit, "", "more than %d mounts", maxMounts)
+	}
 	for i := range w.mounts {
 		m := &w.mounts[i]
 		if err := checkMount(m); err != nil {
 			return err
 		}
-		if m.Target = path.Clean(m.Target); seen[m.Target] {
-			return refuse(RuleMount, "", "two mounts at %.200q", m.Target)
+		m.Target = path.Clean(m.Target)
+		if err := w.target(m.Target); err != nil {
+			return err
 		}
-		seen[m.Target] = true
 	}
 	for target := range r.Volumes {
 		if err := checkTarget(target); err != nil {
 			return err
 		}
+		// Where something else is mounted at the same place, engines take that.
+		if clean := path.Clean(target); !slices.Contains(w.targets, clean) {
+			w.targets = append(w.targets, clean)
+		}
 	}
-	if len(w.mounts)+len(r.Volumes)+len(r.HostConfig.Tmpfs) > maxMounts {
-		return refuse(RuleLimit, "", "more than %d mounts", maxMounts)
+	if err := w.setTmpfs(r.HostConfig.Tmpfs); err != nil {
+		return err
 	}
-	return w.setTmpfs(r.HostConfig.Tmpfs)
+	return checkNested(w.targets)
+}
+
+// target takes a place for one mount.
+func (w *wanted) target(clean string) error {
+	if slices.Contains(w.targets, clean) {
+		return refuse(RuleMount, "", "two mounts at %.200q", clean)
+	}
+	w.targets = append(w.targets, clean)
+	return nil
 }
 
 // maxOptions bounds the options of a tmpfs, in bytes.
@@ -65,6 +80,9 @@ func (w *wanted) setTmpfs(list map[string]string) error {
 			if !oneOf(o, "", "rw", "ro", "noexec", "nosuid", "nodev") && (!oneOf(name, "size", "mode", "uid", "gid") || !number) {
 				return refuse(RuleMount, "use rw, ro, noexec, size=, mode=, uid= and gid=", "the option %.50q of a tmpfs", o)
 			}
+		}
+		if err := w.target(path.Clean(target)); err != nil {
+			return err
 		}
 		if w.body.HostConfig.Tmpfs == nil {
 			w.body.HostConfig.Tmpfs = map[string]string{}
@@ -147,10 +165,17 @@ func checkBind(m *mountRequest) error {
 	return nil
 }
 
-// keptTargets are places of a container in which nothing is mounted for a guest.
-var keptTargets = []string{"/proc", "/sys", "/dev", "/run/bawn", hostsFile, "/etc/resolv.conf", "/etc/hostname"}
+// kernelPlaces are where the kernel's own files are in a container.
+var kernelPlaces = []string{"/proc", "/sys", "/dev"}
 
-const hostsFile = "/etc/hosts"
+// keptTargets are places of a container in which nothing is mounted for a guest.
+var keptTargets = append([]string{"/run/bawn", holderProgram, holderControl}, enginePlaces...)
+
+const (
+	hostsFile     = "/etc/hosts"
+	holderProgram = "/.bawn"      // in the container that keeps a session's network
+	holderControl = "/.bawn.sock" // there as well
+)
 
 func checkTarget(target string) error {
 	clean := path.Clean(target)
@@ -159,12 +184,17 @@ func checkTarget(target string) error {
 		return refuse(RuleMount, "write an absolute path below /", "nothing can be mounted at %.200q", target)
 	case len(target) > maxPath:
 		return tooLong(target)
-	case clean == "/dev/shm":
-		return nil
+	case within(clean, "/dev/shm"):
+		return refuse(RuleMount, "say how large it is (HostConfig.ShmSize, --shm-size)", "nothing can be mounted at %.200q: the engine does that", target)
 	}
 	for _, k := range keptTargets {
 		if within(clean, k) {
 			return refuse(RuleMount, "mount it somewhere else", "nothing can be mounted at %.200q: the place is the engine's or Bawn's", target)
+		}
+	}
+	for _, k := range enginePlaces {
+		if within(k, clean) {
+			return refuse(RuleMount, "mount it somewhere else, or something below it", "nothing can be mounted at %.200q: the engine mounts %q within", target, k)
 		}
 	}
 	return nil

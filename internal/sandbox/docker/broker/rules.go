@@ -16,6 +16,8 @@ type wanted struct {
 	hostname string
 	body     createBody
 	mounts   []mountRequest // in the form of Mounts, whichever form they had
+	targets  []string       // of all mounts, clean; those of the image's volumes when they are known
+	dir      string         // that the process starts in; "" for the root
 	ports    []published
 	allPorts bool
 	exposed  []string
@@ -177,6 +179,13 @@ func checkDir(dir string) error {
 		return bad("the directory %.100q is not absolute", dir)
 	case len(dir) > maxPath || strings.ContainsRune(dir, 0):
 		return bad("the directory %.100q can't be one: it has more than %d bytes, or a zero byte", dir, maxPath)
+	case slices.Contains(strings.Split(dir, "/"), ".."):
+		return bad(`the directory %.100q has ".." in it`, dir)
+	}
+	for _, k := range kernelPlaces {
+		if dir != "" && within(path.Clean(dir), k) {
+			return refuse(RuleHost, "start somewhere else", "no process starts in %.100q: what is there may lead out of the container", dir)
+		}
 	}
 	return nil
 }
@@ -209,11 +218,18 @@ func (w *wanted) checkNames(r *createRequest) error {
 	return nil
 }
 
+// keptLabels begin the labels that no guest may set: Bawn's, and those by which
+// Podman changes what a container may do.
+var keptLabels = []string{labelPrefix, "io.podman.", "io.containers.", "run.oci."}
+
 func checkLabels(labels map[string]string) error {
 	total := 0
 	for name, value := range labels {
-		if total += len(name) + len(value); strings.HasPrefix(strings.ToLower(name), labelPrefix) {
-			return refuse(RuleField, "use another", "labels that begin with %q are Bawn's own", labelPrefix)
+		total += len(name) + len(value)
+		for _, p := range keptLabels {
+			if strings.HasPrefix(strings.ToLower(name), p) {
+				return refuse(RuleField, "use another", "labels that begin with %q are Bawn's own, or some engine obeys them", p)
+			}
 		}
 	}
 	if len(labels) > maxLabels || total > maxText {

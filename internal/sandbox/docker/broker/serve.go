@@ -48,6 +48,7 @@ type Broker struct {
 	reaping  sync.Mutex // who looks for execs that have ended
 	lastExec uint64     // guarded by mu
 	making   sync.Mutex // who makes a volume
+	gates    gates
 
 	watching sync.Mutex
 	watcher  *watcher // once there is something to end

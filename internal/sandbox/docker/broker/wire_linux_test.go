@@ -3,10 +3,12 @@ package broker
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -36,6 +38,10 @@ func newFakeEngine(t *testing.T, answer func(w http.ResponseWriter, r *http.Requ
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/_ping" {
 			w.Header().Set("Api-Version", "1.41")
+			return
+		}
+		if r.Method == http.MethodHead && strings.HasSuffix(r.URL.Path, "/archive") { // every path is a directory
+			w.Header().Set(statHeader, base64.StdEncoding.EncodeToString(fmt.Appendf(nil, `{"name":"x","mode":%d}`, fs.ModeDir|0o755)))
 			return
 		}
 		body, _ := io.ReadAll(r.Body)

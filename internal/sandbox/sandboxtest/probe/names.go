@@ -31,7 +31,7 @@ var Protected = []string{
 	".git/modules/x/hooks/post-checkout", ".git/modules/x/config", ".git/worktrees/w/config.worktree",
 	".vscode/tasks.json", ".idea/workspace.xml", ".claude/settings.local.json", ".codex/config.toml", ".gemini/settings.json",
 	".cursor/mcp.json", ".mcp.json", ".envrc", ".husky/pre-commit", ".bawn/config.toml", ".koda/agents/x.json", ".koda/skills/x.md",
-	".bashrc", ".profile", ".zshrc", ".gitconfig",
+	".bashrc", ".profile", ".zshrc", ".gitconfig", ".npmrc", ".yarn/plugins/x.cjs", "lefthook.yml",
 }
 
 // GitFile is ".git" where it is a file: it tells git where its directory is.

@@ -1,23 +1,23 @@
-package native
+package protect
 
 import (
 	"strings"
 	"unicode"
 )
 
-// fold returns what a path may mean on a file system that is less exact about
+// Fold returns what a path may mean on a file system that is less exact about
 // names than Linux: one that ignores case (full folding, as ext4's casefold
 // and APFS have it), leaves out characters that can't be seen, as HFS+ does
 // (git-config(1), core.protectHFS), or takes trailing dots and spaces, streams
 // and backslashes as NTFS does (core.protectNTFS). Short names are undone by
-// [protector.name].
-func fold(p string) string {
+// [Set.Long].
+func Fold(p string) string {
 	if exact(p) {
 		return p
 	}
 	parts := strings.FieldsFunc(p, func(r rune) bool { return r == '/' || r == '\\' })
 	for i, n := range parts {
-		parts[i] = foldName(n)
+		parts[i] = FoldName(n)
 	}
 	if strings.HasPrefix(p, "/") {
 		return "/" + strings.Join(parts, "/")
@@ -38,7 +38,8 @@ func exact(p string) bool {
 	return true
 }
 
-func foldName(n string) string {
+// FoldName is Fold for one name, which may be any bytes but "/".
+func FoldName(n string) string {
 	var b strings.Builder
 	for _, r := range n {
 		switch {
@@ -95,48 +96,22 @@ func invisible(r rune) bool {
 	return false
 }
 
-// parts returns the components of a path as they are ruled on.
-func (p *protector) parts(rel string) []string {
-	list := strings.Split(fold(rel), "/")
-	for i, n := range list {
-		list[i] = p.name(n)
-	}
-	return list
+// IsShort reports whether a folded name is the short form of a longer one on NTFS
+// and FAT, as "git~1" is of ".git".
+func IsShort(long, name string) bool {
+	stem, ext, ok := short(name)
+	return ok && isShort(long, stem, ext)
 }
 
-// name returns the protected name that a folded one may be the short form of
-// on NTFS and FAT ("git~1" for ".git"), or else the name itself.
-func (p *protector) name(n string) string {
-	stem, rest, ok := strings.Cut(n, "~")
+// short takes a short name apart: stem~N.ext.
+func short(name string) (stem, ext string, ok bool) {
+	stem, rest, ok := strings.Cut(name, "~")
 	if !ok || rest == "" || rest[0] < '1' || rest[0] > '9' {
-		return n
+		return "", "", false
 	}
-	_, ext, _ := strings.Cut(rest, ".")
-	for _, long := range longInGit {
-		if isShort(long, stem, ext) {
-			return long
-		}
-	}
-	for long := range p.names {
-		if isShort(long, stem, ext) {
-			return long
-		}
-	}
-	for long, entries := range p.below {
-		if isShort(long, stem, ext) {
-			return long
-		}
-		for entry := range entries {
-			if isShort(entry, stem, ext) {
-				return entry
-			}
-		}
-	}
-	return n
+	_, ext, _ = strings.Cut(rest, ".")
+	return stem, ext, true
 }
-
-// longInGit are the names of git's that have a short form.
-var longInGit = []string{".git", "config.worktree", "commondir", "attributes", "worktrees"}
 
 // isShort reports whether stem~N.ext is how Windows shortens a name: six
 // letters without dots, and three of what follows the last dot.

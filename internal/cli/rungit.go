@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/gitstore"
+	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/native"
+)
+
+// A gitSession is the private git directory of a session, while it lives.
+type gitSession struct {
+	store *gitstore.Store
+	plan  string // a directory for a plan that is only shown, or ""
+	stop  context.CancelFunc
+	done  chan struct{}
+}
+
+// gitOptions are what private git directories are made with.
+func gitOptions(e *Env, cachedProbe, session string) (gitstore.Options, error) {
+	state, err := stateDir(e)
+	return gitstore.Options{
+		State: state, Session: session, Path: e.Getenv("PATH"),
+		Untrusted: func(v gitstore.View) (gitstore.Untrusted, error) {
+			return gitstore.Confined(native.New(cachedProbe))(v)
+		},
+	}, err
+}
+
+// privateGit gives the session a git directory of its own. Where that can't be,
+// the repository's is read-only for it.
+func (f *runFlags) privateGit(e *Env, req *sandbox.Request) error {
+	iso := req.Session.Isolation
+	if req.Session.Provider == native.LandlockName {
+		return nil
+	}
+	writable := slices.ContainsFunc(iso.Mounts, func(m bawn.Mount) bool { return m.Path == iso.Workspace && m.Access == bawn.ReadWrite })
+	if e.child != nil {
+		f.gitDirs, f.gitPool = e.child.git(req, writable)
+		return nil
+	}
+	if !writable {
+		return nil
+	}
+	defer func() { f.gitDirs, f.gitPool = req.Git, req.GitPool }()
+	o, err := gitOptions(e, setting(e, f.config).Native(), req.Session.ID)
+	if err != nil {
+		return err
+	}
+	g := &gitSession{}
+	if f.plan {
+		if g.plan, err = os.MkdirTemp("", "bawn-plan-"); err != nil {
+			return &Error{Code: ExitInternal, Err: err}
+		}
+		o.State = g.plan
+	}
+	f.git = g
+	repo, err := gitstore.Find(iso.Workspace)
+	if repo != nil && !f.plan {
+		f.recoverGit(e, repo, o)
+	}
+	if repo == nil {
+		if err != nil {
+			f.note(e, "git directory read-only: "+err.Error())
+		}
+		repo = &gitstore.Repository{Workspace: iso.Workspace}
+	}
+	if g.store, err = gitstore.Prepare(repo, o); err != nil && repo.Common != "" {
+		f.note(e, "git directory read-only: "+err.Error())
+		g.store, err = gitstore.Prepare(&gitstore.Repository{Workspace: repo.Workspace}, o)
+	}
+	if err != nil {
+		return &Error{Code: ExitInternal, Err: err, Hint: "mend Bawn's state directory"}
+	}
+	req.Git, req.GitPool = g.store.Dirs(), g.store.MadePool()
+	req.Git = append(req.Git, gitstore.Again(o.State, iso.Workspace)...)
+	return nil
+}
+
+// git gives a child the private git directories of its parent, of what it works on
+// itself: to read, where it may not write there. It returns those that there are
+// for children of its own.
+func (k *parentage) git(req *sandbox.Request, writable bool) (dirs []sandbox.GitDir, pool string) {
+	ws := req.Session.Isolation.Workspace
+	for _, g := range slices.Concat(k.Git, gitstore.Made(k.GitPool, ws)) {
+		there := func(o sandbox.GitDir) bool { return o.Path == g.Path }
+		if (ws == k.Session.Isolation.Workspace || fspath.Below(g.Path, ws)) && !slices.ContainsFunc(dirs, there) {
+			dirs = append(dirs, g)
+		}
+	}
+	if writable {
+		req.Git, req.GitPool = dirs, k.GitPool
+		return dirs, k.GitPool
+	}
+	for _, g := range dirs {
+		req.Session.Isolation.Mounts = append(slices.Clip(req.Session.Isolation.Mounts), bawn.Mount{Path: g.Path, Access: bawn.Private, Why: "private git directory"})
+		req.Files = append(req.Files, sandbox.File{Source: g.Private, Target: g.Path})
+		for _, o := range g.Objects {
+			req.Files = append(req.Files, sandbox.File{Source: o.Source, Target: o.Target})
+		}
+	}
+	return dirs, ""
+}
+
+// hasGit reports whether a place is that of a private git directory, which children
+// get as well.
+func (k *parentage) hasGit(p string) bool {
+	return slices.ContainsFunc(k.Git, func(g sandbox.GitDir) bool { return g.Path == p })
+}
+
+// recoverGit publishes what a killed bawn has left behind.
+func (f *runFlags) recoverGit(e *Env, repo *gitstore.Repository, o gitstore.Options) {
+	reports, err := gitstore.Recover(context.Background(), repo, o)
+	for _, r := range reports {
+		f.sayGit(e, r)
+	}
+	if err != nil {
+		f.note(e, "what an earlier session did in git is not published: "+err.Error())
+	}
+}
+
+// startGit begins to publish what the guest does. The guest is about to start.
+func (f *runFlags) startGit() {
+	if f.git == nil || f.git.store == nil {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	g := f.git
+	g.stop, g.done = stop, make(chan struct{})
+	go func() {
+		defer close(g.done)
+		g.store.Run(ctx)
+	}()
+}
+
+// endGit publishes what the guest did last, and says what a human has to do. The
+// guest has ended. It may be called more than once.
+func (f *runFlags) endGit(e *Env) {
+	g := f.git
+	if g == nil {
+		return
+	}
+	f.git = nil
+	if g.stop != nil {
+		g.stop()
+		<-g.done
+	}
+	if g.store != nil {
+		r, err := g.store.Close(context.Background())
+		if err != nil && !slices.Contains(r.Problems, err.Error()) {
+			r.Problems = append(r.Problems, err.Error())
+		}
+		f.sayGit(e, r)
+	}
+	if g.plan != "" {
+		_ = os.RemoveAll(g.plan) // what the system sweeps, too
+	}
+}
+
+// sayGit tells what needs a human, on one line.
+func (f *runFlags) sayGit(e *Env, r gitstore.Report) {
+	text := gitWords(r)
+	if text != "" && !f.asJSON && !f.plan {
+		fmt.Fprintf(e.Stderr, "bawn: git: %s\n", redact.Visible(text))
+	}
+}
+
+// gitWords is what a report comes to, "" where nothing has to be done.
+func gitWords(r gitstore.Report) string {
+	var list []string
+	for _, k := range r.Kept {
+		list = append(list, fmt.Sprintf("%s of the session is at %s: %s", k.Ref, k.Beside, k.Why))
+	}
+	list = append(append(list, r.Questions...), r.Problems...)
+	for _, m := range r.Made {
+		list = append(list, fmt.Sprintf("the session has made a repository at %s; \"bawn git keep %s\" makes it yours", m, m))
+	}
+	switch len(list) {
+	case 0:
+		return ""
+	case 1:
+		return list[0]
+	}
+	return fmt.Sprintf("%s; and %d more: see \"bawn git\"", list[0], len(list)-1)
+}

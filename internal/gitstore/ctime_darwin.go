@@ -1,0 +1,5 @@
+package gitstore
+
+import "syscall"
+
+func ctime(st *syscall.Stat_t) int64 { return st.Ctimespec.Nano() }

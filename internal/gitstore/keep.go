@@ -1,0 +1,244 @@
+package gitstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// An Ended is what a session has left that has ended.
+type Ended struct {
+	Session   string           `json:"session"`
+	Workspace string           `json:"workspace"`
+	Place     string           `json:"place"`
+	Report    []string         `json:"report,omitempty"`
+	Made      []MadeRepository `json:"made,omitempty"`
+}
+
+// List lists what ended sessions have left.
+func List(state string) ([]Ended, error) {
+	ids, err := Left(state)
+	if err != nil {
+		return nil, err
+	}
+	var out []Ended
+	for _, id := range ids {
+		dir := Place(state, id)
+		lock, err := take(dir)
+		if err != nil {
+			continue // it is alive
+		}
+		s, err := load(dir)
+		lock.Close()
+		if err != nil {
+			out = append(out, Ended{Session: id, Place: dir, Report: []string{err.Error()}})
+			continue
+		}
+		e := Ended{Session: id, Workspace: s.Repo.Workspace, Place: dir, Made: pool(id, s.MadePool())}
+		r := s.past()
+		for _, k := range r.Kept {
+			e.Report = append(e.Report, fmt.Sprintf("%s of the session is at %s: %s", k.Ref, k.Beside, k.Why))
+		}
+		e.Report = slices.Concat(e.Report, r.Questions, r.Problems)
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// Beside lists what sessions have left in a repository under refs of their own:
+// what has lost a race, and what could not be published.
+func Beside(r *Repository) ([]Kept, error) {
+	root, err := os.OpenRoot(r.Common)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	f, err := readFile(root, "config", maxConfig)
+	if err != nil {
+		return nil, err
+	}
+	list, err := parseConfig(string(f))
+	if err != nil {
+		return nil, err
+	}
+	form, err := formatOf(list)
+	if err != nil {
+		return nil, err
+	}
+	t, err := readRefs(root, form.size)
+	if err != nil {
+		return nil, err
+	}
+	var out []Kept
+	for name := range t.refs {
+		session, rest, ok := strings.Cut(strings.TrimPrefix(name, ownRefs), "/")
+		if strings.HasPrefix(name, ownRefs) && ok && rest != "pin" {
+			out = append(out, Kept{Ref: "refs/" + rest, Beside: name, Why: "session " + short(session)})
+		}
+	}
+	slices.SortFunc(out, func(a, b Kept) int { return strings.Compare(a.Beside, b.Beside) })
+	return out, nil
+}
+
+// Forget removes one of those that Beside lists.
+func Forget(ctx context.Context, r *Repository, o Options, ref string) error {
+	if !strings.HasPrefix(ref, ownRefs) || !formatOK(ref) || strings.HasSuffix(ref, "/pin") {
+		return fmt.Errorf("%q is none that a session has left", ref)
+	}
+	g, err := findGit(o.Path, r.Workspace)
+	if err != nil {
+		return err
+	}
+	_, err = g.run(ctx, &unit{Host: r.Common, Rel: r.rel()}, call{args: []string{"update-ref", "-d", ref}})
+	return err
+}
+
+// errNotMade says that there is no such repository.
+var errNotMade = errors.New("no session that has ended has made a repository there")
+
+// Keep makes a repository the human's that a guest has made: its commits, branches,
+// tags, HEAD and index, checked as they are everywhere, and of its configuration the
+// remotes and what its branches follow.
+func Keep(ctx context.Context, o Options, at string) (Report, error) {
+	list, err := List(o.State)
+	if err != nil {
+		return Report{}, err
+	}
+	for _, e := range list {
+		for _, m := range e.Made {
+			if m.Path == at || filepath.Dir(m.Path) == at {
+				return keep(ctx, o, m)
+			}
+		}
+	}
+	return Report{}, errNotMade
+}
+
+func keep(ctx context.Context, o Options, m MadeRepository) (Report, error) {
+	if !m.There {
+		return Report{}, fmt.Errorf("%q is no longer what the session has left there", m.Path)
+	}
+	if fi, err := os.Lstat(m.Private); err != nil || !fi.IsDir() {
+		return Report{}, errors.New("it is a worktree of another repository: its branch is published, its directory is not; discard it")
+	}
+	dir := Place(o.State, m.Session)
+	lock, err := take(dir)
+	if err != nil {
+		return Report{}, err
+	}
+	s := &Store{dir: dir, lock: lock, pinned: true, idle: idleTime}
+	defer s.shut()
+	s.Session, s.Repo = m.Session, Repository{Workspace: filepath.Dir(m.Path), Common: m.Path}
+	if s.git, err = findGit(o.Path, s.Repo.Workspace); err != nil {
+		return Report{}, err
+	}
+	s.Git = s.git.program
+	u := &unit{Host: m.Path, Private: ".", Rel: ".", WorkTree: s.Repo.Workspace, Beside: refs{}, Base: refs{}, Start: refs{}, told: map[string]bool{}, n: -1}
+	if u.private, err = os.OpenRoot(m.Private); err != nil {
+		return Report{}, err
+	}
+	s.Units = []*unit{u}
+	s.untrusted = func() (Untrusted, error) { return o.Untrusted(View{Private: m.Private, Program: s.Git}) }
+	if err := s.fill(ctx, u); err != nil {
+		return Report{}, err
+	}
+	err = s.sync(ctx, true)
+	if s.confined != nil {
+		_ = s.confined.Close() // nothing of it is needed any more
+	}
+	_ = os.Remove(s.basePath(u))
+	if rest := s.unpublished(); err != nil || len(rest) > 0 {
+		s.report.Problems = append(s.report.Problems, rest...)
+		return s.report, err
+	}
+	return s.report, errors.Join(removeAll(m.entry), s.tidy())
+}
+
+// fill makes a repository of the empty directory that the host has. Where it has
+// one of ours already, an earlier try has not ended.
+func (s *Store) fill(ctx context.Context, u *unit) error {
+	var err error
+	if u.host, err = os.OpenRoot(u.Host); err != nil {
+		return err
+	}
+	list, err := readDir(u.host, ".")
+	if err != nil {
+		return err
+	}
+	if len(list) > 0 {
+		return fmt.Errorf("%q is not empty any more", u.Host)
+	}
+	text, err := readFile(u.private, "config", maxConfig)
+	if err != nil && !missing(err) {
+		return err
+	}
+	settings, err := parseConfig(string(text))
+	if err != nil {
+		return err
+	}
+	form, err := formatOf(settings)
+	if err != nil {
+		return fmt.Errorf("the repository has %w, which bawn does not know", err)
+	}
+	u.Size, u.Fold = form.size, form.fold
+	format := map[int]string{40: "sha1", 64: "sha256"}[u.Size]
+	if _, err := s.git.run(ctx, u, call{args: []string{"init", "-q", "--template=", "--object-format=" + format, "--initial-branch=main"}}); err != nil {
+		return err
+	}
+	if err := s.remotes(u, settings); err != nil {
+		return err
+	}
+	if shallow, err := readFile(u.private, "shallow", maxSmall); err == nil {
+		if err := u.host.WriteFile("shallow", onlyIDs(shallow, u.Size), 0o644); err != nil {
+			return err
+		}
+	}
+	if u.Head, err = readHead(u.host, ".", u.Size); err != nil {
+		return err
+	}
+	u.stamps()
+	u.seen[1] = stamp{} // whatever is there is new
+	return nil
+}
+
+// onlyIDs are the lines of a file that are object IDs.
+func onlyIDs(text []byte, size int) []byte {
+	var out []byte
+	for line := range strings.Lines(string(text)) {
+		if isID(strings.TrimRight(line, "\n"), size) {
+			out = append(out, strings.TrimRight(line, "\n")+"\n"...)
+		}
+	}
+	return out
+}
+
+// remotes adds to the host's configuration where the repository comes from.
+func (s *Store) remotes(u *unit, list []setting) error {
+	list = slices.DeleteFunc(slices.Clone(list), func(c setting) bool {
+		switch c.name() {
+		case "remote.*.url", "branch.*.remote", "branch.*.merge":
+			return nameOK("refs/heads/"+c.sub) != nil || c.bare
+		case "remote.*.fetch":
+			return nameOK("refs/heads/"+c.sub) != nil || c.value != "+refs/heads/*:refs/remotes/"+c.sub+"/*"
+		}
+		return true
+	})
+	text, err := readFile(u.host, "config", maxConfig)
+	if err != nil {
+		return err
+	}
+	return u.host.WriteFile("config", append(text, cleanConfig(list, false)...), 0o644)
+}
+
+// tidy removes a place that nothing is left in.
+func (s *Store) tidy() error {
+	r := s.past()
+	if len(pool(s.Session, s.MadePool())) > 0 || len(r.Problems) > 0 {
+		return nil
+	}
+	return removeAll(s.dir)
+}

@@ -1,0 +1,271 @@
+package gitstore
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// eventually waits until something holds.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("never: %s", what)
+}
+
+// What the human does meanwhile reaches the guest.
+func TestPull(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	for _, step := range [][]string{
+		{"commit", "-q", "--allow-empty", "-m", "h1"}, {"checkout", "-qb", "theirs"}, {"commit", "-q", "--amend", "--allow-empty", "-m", "h2"}, {"tag", "v9"},
+		{"checkout", "-q", "main"}, {"branch", "-D", "side"}, {"update-ref", "refs/remotes/origin/main", "HEAD"}, {"gc", "-q", "--prune=now"}, {"tag", "-d", "v0"},
+	} {
+		w.host(step...)
+		w.quiet()
+		w.agree()
+	}
+	w.edit("f", "human\n")
+	w.host("add", "f")
+	w.quiet()
+	w.agree()
+	w.host("stash")
+	w.quiet()
+	w.agree()
+	w.same("stash", "list")
+	w.guest("stash", "apply") // what the human has put away
+	if r := w.close(); !r.Quiet() {
+		t.Errorf("%+v", r)
+	}
+	w.gone()
+}
+
+// Both sides commit to a branch: the human's value stays, the guest's is beside.
+func TestLostRace(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	w.guest("commit", "-q", "--allow-empty", "-m", "of the guest")
+	guest := w.guest("rev-parse", "HEAD")
+	w.host("commit", "-q", "--allow-empty", "-m", "of the human")
+	host := w.host("rev-parse", "HEAD")
+	r := w.sync()
+	beside := "refs/bawn/" + w.opts.Session + "/heads/main"
+	if len(r.Kept) != 1 || r.Kept[0].Beside != beside || r.Kept[0].Ref != "refs/heads/main" {
+		t.Fatalf("%+v", r)
+	}
+	if got := w.host("rev-parse", "main", beside); got != host+"\n"+guest {
+		t.Errorf("main and what is beside: %s, want %s and %s", got, host, guest)
+	}
+	w.same("ls-files", "-s")
+	w.guest("merge", "-q", "-m", "joined", host)
+	if r := w.sync(); len(r.Kept) != 0 {
+		t.Errorf("after the guest has merged: %+v", r)
+	}
+	w.agree()
+	if got := w.host("log", "-1", "--format=%s"); got != "joined" {
+		t.Errorf("main is at %q", got)
+	}
+}
+
+// Both sides stage: different files are joined, and the same one is left alone.
+func TestBothStage(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	w.edit("h", "human\n")
+	w.edit("g", "guest\n")
+	w.host("add", "h")
+	w.guest("add", "g")
+	w.quiet()
+	w.agree()
+	if got := w.host("diff", "--cached", "--name-only"); got != "g\nh" {
+		t.Errorf("staged: %q", got)
+	}
+	w.edit("f", "human\n")
+	w.host("add", "f")
+	w.edit("f", "guest\n")
+	w.guest("add", "f")
+	before := w.host("ls-files", "-s", "f")
+	if r := w.sync(); len(r.Questions) != 1 || !strings.Contains(r.Questions[0], `"f" was staged on both sides`) {
+		t.Errorf("%+v", r)
+	}
+	if got := w.host("ls-files", "-s", "f"); got != before {
+		t.Errorf("the human's: %s, want %s", got, before)
+	}
+	w.guest("commit", "-qam", "both") // no human's work is lost by it
+	w.sync()
+	if got := w.host("log", "-1", "--format=%s"); got != "both" {
+		t.Errorf("the commit is not there: %q", got)
+	}
+	if got := w.host("ls-files", "-s", "f"); got != before {
+		t.Errorf("the human's after the commit: %s, want %s", got, before)
+	}
+}
+
+// What the guest deletes of the human's stays; what it has made goes.
+func TestDeletedRefs(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	w.guest("branch", "-D", "side")
+	w.guest("tag", "-d", "v0")
+	r := w.sync()
+	if len(r.Questions) != 2 || !strings.Contains(r.Questions[0], `"refs/heads/side" was deleted`) {
+		t.Errorf("%+v", r)
+	}
+	w.host("rev-parse", "side", "v0")
+	if r := w.sync(); len(r.Questions) != 2 {
+		t.Errorf("asked again: %+v", r)
+	}
+}
+
+// rm -rf of all that a session has loses nothing.
+func TestRemoveAll(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	refs, index := w.host("for-each-ref"), w.host("ls-files", "-s")
+	objects := w.host("count-objects")
+	for _, name := range []string{"refs", "packed-refs", "HEAD", "index", "objects", "logs", "config"} {
+		if err := os.RemoveAll(w.private(name)); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = w.store.Sync(t.Context()) // it may well say that it can't be read
+		if got := w.host("for-each-ref", "refs/heads", "refs/tags"); got != refs {
+			t.Fatalf("without %s: refs are\n%s\nwant\n%s", name, got, refs)
+		}
+	}
+	if got := w.host("ls-files", "-s"); got != index {
+		t.Errorf("the index: %s", got)
+	}
+	_, _ = w.store.Close(t.Context())
+	if got := w.host("count-objects"); got != objects && !strings.Contains(got, "objects") {
+		t.Errorf("objects: %s, want %s", got, objects)
+	}
+	if out := w.host("fsck", "--strict", "--no-dangling", "--no-progress"); out != "" {
+		t.Errorf("fsck: %s", out)
+	}
+}
+
+// While a rebase is open nothing is published; at the end it is kept beside.
+func TestOpenRebase(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	main := w.host("rev-parse", "main")
+	w.guest("checkout", "-qb", "work")
+	w.guest("commit", "-q", "--allow-empty", "-m", "w")
+	if _, err := tryRun(w.ws, w.guestEnv(), "git", "rebase", "-q", "-x", "false", "HEAD~2"); err == nil {
+		t.Fatal("the rebase has ended")
+	}
+	if r := w.sync(); r.Held == "" {
+		t.Errorf("%+v", r)
+	}
+	if got := w.host("for-each-ref", "refs/heads/work"); got != "" {
+		t.Errorf("published: %s", got)
+	}
+	r := w.close()
+	if r.Quiet() || r.Private == "" {
+		t.Errorf("%+v", r)
+	}
+	w.host("rev-parse", "refs/bawn/"+w.opts.Session+"/heads/work")
+	if got := w.host("rev-parse", "main"); got != main {
+		t.Errorf("main moved to %s", got)
+	}
+	for _, name := range []string{"rebase-merge", "MERGE_HEAD"} {
+		if exists2(filepath.Join(w.ws, ".git", name)) {
+			t.Errorf("%s is on the host", name)
+		}
+	}
+}
+
+// The human's gc takes nothing that the session uses.
+func TestGarbageCollection(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	if err := w.store.Pin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.edit("staged", "only in the index\n")
+	w.host("add", "staged")
+	w.quiet()
+	w.host("rm", "-qf", "--cached", "staged")
+	w.host("commit", "-q", "--amend", "-m", "amended")
+	w.host("branch", "-D", "side")
+	w.host("reflog", "expire", "--expire=now", "--all")
+	w.host("gc", "-q", "--prune=now")
+	if out := w.guest("fsck", "--no-dangling", "--no-progress", "--no-reflogs"); strings.Contains(out, "missing") || strings.Contains(out, "broken") {
+		t.Errorf("the guest's repository: %s", out)
+	}
+	w.guest("checkout", "-q", "-b", "on") // from what the human has amended
+	w.guest("commit", "-q", "--allow-empty", "-m", "on")
+	w.sync()
+	w.host("rev-parse", "on")
+}
+
+// Run publishes by itself, and pulls.
+func TestRun(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	ctx, done := w.run()
+	w.guest("commit", "-q", "--allow-empty", "-m", "seen")
+	eventually(t, "the commit is on the host", func() bool { return w.host("log", "-1", "--format=%s") == "seen" })
+	w.guest("branch", "deep/er/branch")
+	eventually(t, "a branch in a new directory", func() bool {
+		_, err := tryRun(w.ws, human(), "git", "rev-parse", "deep/er/branch")
+		return err == nil
+	})
+	w.guest("commit", "-q", "--allow-empty", "-m", "of the guest")
+	eventually(t, "it follows", func() bool { return w.host("log", "-1", "--format=%s") == "of the guest" })
+	eventually(t, "the human commits", func() bool { // a git that is at work has a lock, ours too
+		_, err := tryRun(w.ws, human(), "git", "commit", "-q", "--allow-empty", "-m", "of the human")
+		return err == nil
+	})
+	eventually(t, "the human's is seen", func() bool { return w.guest("log", "-1", "--format=%s") == "of the human" })
+	w.guest("update-ref", "refs/heads/deep/er/branch", "HEAD")
+	eventually(t, "a change deep down", func() bool { return w.host("rev-parse", "deep/er/branch") == w.host("rev-parse", "main") })
+	done()
+	<-ctx
+	if r := w.close(); !r.Quiet() {
+		t.Errorf("%+v", r)
+	}
+	w.gone()
+}
+
+// A bawn that was killed: the next session's publishes what the guest has done.
+func TestRecover(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	w.guest("commit", "-q", "--allow-empty", "-m", "before")
+	w.sync()
+	w.edit("f", "last\n")
+	w.guest("commit", "-qam", "not published")
+	if l, err := w.store.lockIndex(w.store.Units[0]); err != nil { // killed just then
+		t.Fatal(err, l)
+	}
+	if reports, err := Recover(t.Context(), w.repo, w.opts); err != nil || len(reports) != 0 {
+		t.Fatalf("a living session: %+v, %v", reports, err)
+	}
+	w.store.shut() // what the kernel does for a killed process
+	other := *w.repo
+	other.Workspace += "x"
+	if reports, err := Recover(t.Context(), &other, w.opts); err != nil || len(reports) != 0 {
+		t.Fatalf("another repository: %+v, %v", reports, err)
+	}
+	reports, err := Recover(t.Context(), w.repo, w.opts)
+	if err != nil || len(reports) != 1 || !reports[0].Quiet() {
+		t.Fatalf("%+v, %v", reports, err)
+	}
+	if got := w.host("log", "-1", "--format=%s"); got != "not published" {
+		t.Errorf("main is at %q", got)
+	}
+	if got := w.host("status", "--porcelain"); got != "" {
+		t.Errorf("status: %s", got)
+	}
+	w.gone()
+}
+
+// A lock of another git's is no lock of ours.
+func TestRecoverLeavesLocks(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	lock := filepath.Join(w.ws, ".git/index.lock")
+	write(t, lock, "")
+	w.store.shut()
+	_, _ = Recover(t.Context(), w.repo, w.opts)
+	if !exists2(lock) {
+		t.Error("the lock is gone")
+	}
+}

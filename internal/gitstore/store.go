@@ -1,0 +1,231 @@
+package gitstore
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/bawn-dev/bawn/internal/atomicfile"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+)
+
+// Place is where a session's private git directories are, below Bawn's state
+// directory. Nothing else says so.
+func Place(state, session string) string { return filepath.Join(Places(state), session) }
+
+// Places is the directory of the private git directories of all sessions.
+func Places(state string) string { return filepath.Join(state, "git") }
+
+// Names in a session's place.
+const (
+	privateName = "private" // the private git directory
+	madeName    = "made"    // those of repositories that the guest makes
+	recordName  = "record"  // what Recover goes by
+	lockName    = "lock"    // held by a living bawn
+	baseName    = "index."  // begins the copy of a unit's index as both sides had it
+)
+
+// maxRecord bounds what Recover reads.
+const maxRecord = 64 << 20
+
+// A record is what is kept of a session on disk: enough to publish what the guest
+// has done after bawn was killed.
+type record struct {
+	Session string     `json:"session"`
+	Repo    Repository `json:"repository"`
+	Git     string     `json:"git"`
+	Started time.Time  `json:"started"`
+	Units   []*unit    `json:"units"`
+}
+
+// A unit is one git directory and the private one over it: the repository's, or a
+// submodule's below it.
+type unit struct {
+	Host     string           `json:"host"`      // common git directory
+	Rel      string           `json:"rel"`       // "." or the worktree's, below Host
+	Private  string           `json:"private"`   // below the session's private directory, "." for itself
+	WorkTree string           `json:"work_tree"` // "" where the configuration says
+	Objects  []sandbox.Object `json:"objects"`
+	Size     int              `json:"size"` // digits of an object ID
+	Partial  bool             `json:"partial,omitempty"`
+	Fold     bool             `json:"fold,omitempty"`
+	Sparse   bool             `json:"sparse,omitempty"`
+	Start    refs             `json:"start"` // the host's when the session started
+	Base     refs             `json:"base"`  // as both sides had them last
+	Head     string           `json:"head"`  // the same of HEAD
+	Beside   refs             `json:"beside,omitempty"`
+	Stash    []string         `json:"stash,omitempty"`   // as the guest had it last
+	Stashed  []string         `json:"stashed,omitempty"` // IDs of those of the start
+	Dropped  []string         `json:"dropped,omitempty"` // of those, what the guest has dropped
+	Pin      string           `json:"pin,omitempty"`     // what the pin is at
+
+	n       int // which of the units
+	host    *os.Root
+	private *os.Root
+	seen    [2]stamp // of the indexes of both sides when they were the same as the base
+	told    map[string]bool
+	last    index // that both sides had, or nil
+	deleted int
+	filters []string // of the host's configuration
+	config  stamp    // of which filters are
+}
+
+// gitDir is the unit's own git directory on the host.
+func (u *unit) gitDir() string { return filepath.Join(u.Host, u.Rel) }
+
+// A Store is the private git directory of one session. Its methods may be called
+// from any goroutine.
+type Store struct {
+	record
+	dir       string
+	lock      *os.File
+	git       *hostGit
+	untrusted func() (Untrusted, error)
+	mu        sync.Mutex
+	confined  Untrusted // once it was needed
+	report    Report
+	idle      time.Duration // idleTime
+	saved     []byte
+	pinned    bool
+}
+
+// Options are what Prepare needs besides the repository.
+type Options struct {
+	State   string // Bawn's state directory
+	Session string
+	Path    string // PATH, where git is looked for
+	// Untrusted starts what reads the private git directory for the host; see
+	// Confined. It is called once, when it is first needed.
+	Untrusted func(View) (Untrusted, error)
+}
+
+// Dirs are what a sandbox is to be given.
+func (s *Store) Dirs() []sandbox.GitDir {
+	if len(s.Units) == 0 {
+		return nil
+	}
+	d := sandbox.GitDir{Path: s.Repo.Common, Private: filepath.Join(s.dir, privateName)}
+	for _, u := range s.Units {
+		d.Objects = append(d.Objects, u.Objects...)
+	}
+	return []sandbox.GitDir{d}
+}
+
+// MadePool is where the private directories of repositories are that the guest
+// makes.
+func (s *Store) MadePool() string { return filepath.Join(s.dir, madeName) }
+
+// open opens the directories of every unit.
+func (s *Store) open() error {
+	for i, u := range s.Units {
+		var err error
+		u.n, u.told = i, map[string]bool{}
+		if u.host, err = os.OpenRoot(u.Host); err != nil {
+			return err
+		}
+		if u.private, err = os.OpenRoot(filepath.Join(s.dir, privateName, u.Private)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shut closes them.
+func (s *Store) shut() {
+	for _, u := range s.Units {
+		if u.host != nil {
+			u.host.Close()
+		}
+		if u.private != nil {
+			u.private.Close()
+		}
+	}
+	if s.lock != nil {
+		s.lock.Close()
+	}
+}
+
+// save writes the record, where it has changed.
+func (s *Store) save() error {
+	text, err := json.Marshal(s.record)
+	if err != nil {
+		return fmt.Errorf("keep the record of the private git directory: %w", err)
+	}
+	if string(text) == string(s.saved) {
+		return nil
+	}
+	// It outlives bawn, and need not outlive the machine: a start waits for this.
+	file := filepath.Join(s.dir, recordName)
+	err = os.WriteFile(file+".new", text, 0o600)
+	if err == nil {
+		err = os.Rename(file+".new", file)
+	}
+	if err != nil {
+		return fmt.Errorf("keep the record of the private git directory: %w", err)
+	}
+	s.saved = text
+	return nil
+}
+
+// load reads the record of a session.
+func load(dir string) (*Store, error) {
+	text, err := atomicfile.Read(filepath.Join(dir, recordName), maxRecord)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dir: dir, idle: idleTime}
+	if err := json.Unmarshal(text, &s.record); err != nil {
+		return nil, fmt.Errorf("%q: %w", filepath.Join(dir, recordName), err)
+	}
+	if s.Session != filepath.Base(dir) {
+		return nil, fmt.Errorf("%q is no record of this session", filepath.Join(dir, recordName))
+	}
+	return s, nil
+}
+
+// take takes the lock by which others know that this session is alive. It errs
+// with errAlive where it is.
+func take(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := flock(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// basePath is where a unit's index is kept as both sides had it last.
+func (s *Store) basePath(u *unit) string { return filepath.Join(s.dir, fmt.Sprint(baseName, u.n)) }
+
+// A Report says what a human may have to know.
+type Report struct {
+	Published int      // changes that the repository has now
+	Kept      []Kept   // of the guest's, which lie beside
+	Questions []string // what was not done without the human
+	Problems  []string // what could not be done
+	Made      []string // repositories that the guest has made, which the host does not have
+	Held      string   // why nothing is published for now; "" where all is
+	Private   string   // where the private directory is, if it is kept
+}
+
+// A Kept is a value of the guest's that did not become that of its ref.
+type Kept struct {
+	Ref    string `json:"ref"`    // the one that the guest has set
+	Beside string `json:"beside"` // where its value is
+	Why    string `json:"why"`
+}
+
+// Quiet reports whether nobody has to do anything.
+func (r *Report) Quiet() bool {
+	return len(r.Kept) == 0 && len(r.Questions) == 0 && len(r.Problems) == 0 && len(r.Made) == 0 && r.Private == ""
+}
+
+// missing reports whether an error says that there is no such file.
+func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

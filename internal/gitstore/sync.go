@@ -1,0 +1,446 @@
+package gitstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ownRefs are the host's that Bawn makes. No guest's ref is published there.
+const ownRefs = "refs/bawn/"
+
+// own is the name of a ref of the session's.
+func (s *Store) own(name string) string { return ownRefs + s.Session + "/" + name }
+
+// A side is what one of the two git directories has now.
+type side struct {
+	tree *refTree
+	head string
+	open string // what git has begun and not ended, or ""
+}
+
+// look reads one side.
+func look(root *os.Root, rel string, size int) (*side, error) {
+	var sd side
+	var err error
+	if sd.tree, err = readRefs(root, size); err != nil {
+		return nil, err
+	}
+	if sd.head, err = readHead(root, rel, size); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "sequencer"} {
+		if exists(root, path.Join(rel, name)) {
+			sd.open = name
+			break
+		}
+	}
+	return &sd, nil
+}
+
+// value is the object that a HEAD leads to, or "".
+func (sd *side) value(head string) string {
+	if ref := branchOf(head); ref != "" {
+		return sd.tree.refs[ref]
+	}
+	return head
+}
+
+// Sync carries what one side has changed into the other. Its error says what could
+// not be done at all; it may be called again.
+func (s *Store) Sync(ctx context.Context) (Report, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.sync(ctx, false)
+	return s.report, err
+}
+
+// retries bound how long a sync waits for another git's lock.
+const (
+	retryAfter = 15 * time.Millisecond
+	retries    = 40
+)
+
+func (s *Store) sync(ctx context.Context, final bool) error {
+	s.report.Held = ""
+	var errs []error
+	for _, u := range s.Units {
+		err := s.syncUnit(ctx, u, final)
+		for try := 0; errors.Is(err, errBusy) && try < retries && ctx.Err() == nil; try++ {
+			sleep(ctx, retryAfter)
+			err = s.syncUnit(ctx, u, final)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", u.Host, err))
+		}
+	}
+	return errors.Join(append(errs, s.save())...)
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// syncUnit compares both sides with what they had last.
+func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
+	if u.removed() {
+		s.tell(u, &s.report.Questions, "the guest has removed its git directory; yours is as it was")
+		return nil
+	}
+	private, err := look(u.private, u.Rel, u.Size)
+	if err != nil {
+		return fmt.Errorf("the guest's git directory: %w", err)
+	}
+	host, err := look(u.host, u.Rel, u.Size)
+	if err != nil {
+		return err
+	}
+	c := &changes{store: s, unit: u, host: host, private: private}
+	if open := privateOr(private.open, host.open); open != "" {
+		s.report.Held = open + " is open"
+		if !final {
+			return nil
+		}
+		c.besideOnly = "a rebase, merge or bisect is open (" + open + ")"
+	}
+	c.collect()
+	if !c.onlyBeside() {
+		if c.index, err = s.lists(ctx, u); err != nil {
+			return fmt.Errorf("the index: %w", err)
+		}
+	}
+	if c.none() {
+		return nil
+	}
+	if err := s.pin(ctx); err != nil {
+		return err
+	}
+	return c.carry(ctx)
+}
+
+// removed reports whether the guest has left nothing that could be published.
+func (u *unit) removed() bool {
+	for _, name := range []string{u.at("HEAD"), "refs", "packed-refs"} {
+		if exists(u.private, name) {
+			return false
+		}
+	}
+	return true
+}
+
+func privateOr(private, host string) string {
+	if private != "" {
+		return private
+	}
+	return host
+}
+
+// A move is a ref that one side has changed.
+type move struct {
+	name, old, new string
+	why            string // it is kept beside; "" where it is published
+	ahead          bool   // it is published if it contains old
+}
+
+// changes are those of one unit.
+type changes struct {
+	store         *Store
+	unit          *unit
+	host, private *side
+	out, in       []move
+	gone          []move // made by the session and deleted by the guest
+	stack         stack
+	head          headMove
+	index         *indexes
+	besideOnly    string
+}
+
+func (c *changes) onlyBeside() bool { return c.besideOnly != "" }
+
+// headMove says which side has moved HEAD.
+type headMove int
+
+const (
+	headStays headMove = iota
+	headOut
+	headIn
+	headParted
+)
+
+// collect finds what has changed.
+func (c *changes) collect() {
+	u := c.unit
+	names := maps.Clone(u.Base)
+	for _, t := range []*refTree{c.host.tree, c.private.tree} {
+		for name := range t.refs {
+			names[name] = ""
+		}
+	}
+	taken := c.taken()
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if name != stashRef && !strings.HasPrefix(name, ownRefs) {
+			c.ref(name, taken)
+		}
+	}
+	c.stack = u.stack(c.host, c.private)
+	if c.besideOnly != "" {
+		c.in, c.gone = nil, nil
+		return
+	}
+	switch mine, theirs := c.private.head != u.Head, c.host.head != u.Head; {
+	case c.private.head == c.host.head:
+		u.Head = c.host.head
+	case mine && theirs:
+		c.head = headParted
+		c.store.tell(u, &c.store.report.Questions, "HEAD was moved on both sides: the session keeps a HEAD of its own")
+	case mine:
+		c.head = headOut
+	default:
+		c.head = headIn
+	}
+	for _, name := range c.private.tree.broken {
+		if published(name) {
+			c.store.tell(u, &c.store.report.Problems, fmt.Sprintf("%q is no ref that can be published", name))
+		}
+	}
+}
+
+// ref compares one.
+func (c *changes) ref(name string, taken map[string]bool) {
+	u := c.unit
+	base, host, private := u.Base[name], c.host.tree.refs[name], c.private.tree.refs[name]
+	switch {
+	case c.private.tree.links[name] || c.host.tree.links[name]:
+	case host == private:
+		u.set(name, host)
+	case private == base:
+		if pulled(name) {
+			c.in = append(c.in, move{name: name, old: base, new: host})
+		}
+	case !published(name):
+	case private == "":
+		c.deleted(name, base, host)
+	default:
+		m := move{name: name, old: host, new: private, ahead: host != base, why: c.besideOnly}
+		if m.why == "" {
+			m.why = c.refuse(m, base, taken)
+		}
+		if u.Beside[name] != private || m.why == "" && !u.told["parted "+name+host+private] {
+			c.out = append(c.out, m)
+		}
+	}
+}
+
+// set remembers what both sides have.
+func (u *unit) set(name, id string) {
+	if id == "" {
+		delete(u.Base, name)
+		return
+	}
+	u.Base[name] = id
+}
+
+// refuse says why a change can't become the ref's, or "".
+func (c *changes) refuse(m move, base string, taken map[string]bool) string {
+	if err := nameOK(m.name); err != nil {
+		return "its name is refused: " + err.Error()
+	}
+	if m.old == "" && base == "" {
+		if other, hidden := hides(m.name, c.host.tree.refs, c.unit.Fold); hidden {
+			return fmt.Sprintf("it would be taken for %q", other)
+		}
+	}
+	switch {
+	case strings.HasPrefix(m.name, "refs/tags/") && m.old != "":
+		return "tags are made and never moved"
+	case taken[m.name]:
+		return "it is checked out in another worktree"
+	case m.old == "" && base != "":
+		return "it was deleted on the host"
+	case c.unit.told["bad "+m.name+m.new]:
+		return "it could not be published"
+	}
+	return ""
+}
+
+// deleted is for a ref that the guest has deleted: what the session has made goes,
+// what the human had stays.
+func (c *changes) deleted(name, base, host string) {
+	u := c.unit
+	if u.Start[name] == "" && host == base {
+		c.gone = append(c.gone, move{name: name, old: host})
+		return
+	}
+	c.store.lost(u, name)
+}
+
+// lost asks about a ref that the guest has deleted.
+func (s *Store) lost(u *unit, name string) {
+	const few = 5
+	if u.told["deleted "+name] {
+		return
+	}
+	u.told["deleted "+name] = true
+	if u.deleted++; u.deleted <= few {
+		s.report.Questions = append(s.report.Questions, fmt.Sprintf("%q was deleted by the guest and is still there", name))
+	} else if u.deleted == few+1 {
+		s.report.Questions = append(s.report.Questions, "the guest has deleted more refs, which are still there")
+	}
+}
+
+// tell reports something once.
+func (s *Store) tell(u *unit, list *[]string, text string) {
+	if !u.told[text] && len(*list) < 50 {
+		*list = append(*list, text)
+	}
+	u.told[text] = true
+}
+
+// taken are the branches that other worktrees of the host have checked out.
+func (c *changes) taken() map[string]bool {
+	u, list := c.unit, map[string]bool{}
+	add := func(rel string) {
+		if head, err := readHead(u.host, rel, u.Size); err == nil && rel != u.Rel {
+			list[branchOf(head)] = true
+		}
+	}
+	add(".")
+	trees, _ := readDir(u.host, "worktrees") // there may be none
+	for _, e := range trees {
+		add(path.Join("worktrees", e.Name()))
+	}
+	delete(list, "")
+	return list
+}
+
+// none reports whether nothing has changed.
+func (c *changes) none() bool {
+	return len(c.out)+len(c.in)+len(c.gone) == 0 && c.head != headOut && c.head != headIn && c.index == nil &&
+		!c.stack.pulled && slices.Equal(stackIDs(c.stack.now), stackIDs(c.unit.Stash))
+}
+
+// pinRef is the session's hold on what the host had.
+func (s *Store) pinRef() string { return s.own("pin") }
+
+// Pin keeps what the session may need from the human's gc.
+func (s *Store) Pin(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pin(ctx)
+}
+
+func (s *Store) pin(ctx context.Context) error {
+	if s.pinned {
+		return nil
+	}
+	for _, u := range s.Units {
+		if err := s.pinUnit(ctx, u, s.basePath(u)); err != nil {
+			return fmt.Errorf("pin what the session uses: %w", err)
+		}
+	}
+	s.pinned = true
+	return nil
+}
+
+// pinUnit makes one commit that has everything: what the refs lead to as its
+// parents, what the index has as its tree.
+func (s *Store) pinUnit(ctx context.Context, u *unit, index string) error {
+	ids := slices.Collect(maps.Values(u.Base))
+	ids = append(append(ids, u.Stashed...), stackIDs(u.Stash)...)
+	if branchOf(u.Head) == "" {
+		ids = append(ids, u.Head)
+	}
+	parents, err := s.commits(ctx, u, ids)
+	if err != nil {
+		return err
+	}
+	if u.Pin != "" {
+		parents = append(parents, u.Pin)
+	}
+	slices.Sort(parents)
+	parents = slices.Compact(parents)
+	tree, err := s.treeOf(ctx, u, index)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "tree %s\n", tree)
+	for _, p := range parents {
+		fmt.Fprintf(&text, "parent %s\n", p)
+	}
+	who := fmt.Sprintf("bawn <bawn@localhost> %d +0000", s.Started.Unix())
+	fmt.Fprintf(&text, "author %s\ncommitter %s\n\nwhat session %s uses, kept from git gc until it ends\n", who, who, s.Session)
+	out, err := s.git.run(ctx, u, call{args: []string{"hash-object", "-t", "commit", "-w", "--stdin"}, in: strings.NewReader(text.String())})
+	if err != nil {
+		return err
+	}
+	id := strings.TrimSpace(string(out))
+	if _, err := s.git.run(ctx, u, call{args: []string{"update-ref", s.pinRef(), id}}); err != nil {
+		return err
+	}
+	u.Pin = id
+	return nil
+}
+
+// commits are those that objects are, or lead to as tags.
+func (s *Store) commits(ctx context.Context, u *unit, ids []string) ([]string, error) {
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	out, err := s.git.run(ctx, u, call{args: []string{"cat-file", "--batch-check=%(objecttype) %(objectname)"}, in: strings.NewReader(strings.Join(ids, "^{commit}\n") + "^{commit}\n")})
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for line := range strings.Lines(string(out)) {
+		if id, ok := strings.CutPrefix(strings.TrimSpace(line), "commit "); ok && isID(id, u.Size) {
+			list = append(list, id)
+		}
+	}
+	return list, nil
+}
+
+// treeOf writes the index as a tree: the empty one where it can't be, as in the
+// middle of a merge.
+func (s *Store) treeOf(ctx context.Context, u *unit, index string) (string, error) {
+	if _, err := os.Lstat(index); err == nil {
+		out, err := s.git.run(ctx, u, call{args: []string{"write-tree"}, env: []string{"GIT_INDEX_FILE=" + index}})
+		if id := strings.TrimSpace(string(out)); err == nil && isID(id, u.Size) {
+			return id, nil
+		}
+	}
+	out, err := s.git.run(ctx, u, call{args: []string{"mktree"}})
+	return strings.TrimSpace(string(out)), err
+}
+
+// unpin lets go, as cheaply as it can.
+func (s *Store) unpin(ctx context.Context) error {
+	var errs []error
+	for _, u := range s.Units {
+		if u.Pin == "" {
+			continue
+		}
+		_, err := s.git.run(ctx, u, call{args: []string{"update-ref", "-d", s.pinRef()}})
+		errs = append(errs, err)
+		for _, dir := range []string{s.pinRef(), ownRefs} { // git leaves empty directories
+			_ = os.Remove(filepath.Join(u.Host, filepath.Dir(dir)))
+		}
+		u.Pin = ""
+	}
+	s.pinned = false
+	return errors.Join(errs...)
+}

@@ -1,0 +1,100 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/protect"
+)
+
+const tableHome, tableProject = "/home/ada", "/home/ada/p"
+
+// fileQuestion asks about a file of a project.
+func fileQuestion(op bawn.Operation, file string) *Question {
+	return &Question{
+		Action: bawn.Action{Kind: bawn.Filesystem, Operation: op, Resource: file, Dir: tableProject}, Mode: bawn.ModePermissive, Autonomy: bawn.AutonomyFull,
+		Contained: true, Workspace: tableProject, Home: tableHome, System: "linux",
+	}
+}
+
+// paths are files by which an entry counts.
+func pathsOf(e *protect.Entry) []string {
+	p := strings.NewReplacer("**", "a/b", "*", "x").Replace(e.Path())
+	if e.Dir() {
+		p += "/file"
+	}
+	if e.Home() {
+		return []string{tableHome + "/" + p}
+	}
+	return []string{tableProject + "/" + p, tableProject + "/deep/er/" + p, tableProject + "/" + strings.ToUpper(p)}
+}
+
+// TestTable: a tool of an agent writes no name of the table, and reads no
+// credential. What was left out of the table is the control.
+func TestTable(t *testing.T) {
+	p := must(New(nil, Options{}))
+	for _, e := range protect.All() {
+		if !e.Counts("linux") || e.Class == protect.Guard {
+			continue
+		}
+		for _, file := range pathsOf(&e) {
+			if d := p.Decide(fileQuestion(bawn.Write, file)); d.Verdict != bawn.Deny || !strings.HasPrefix(d.Rule, "builtin:") {
+				t.Errorf("to write %s: %v by %q", file, d.Verdict, d.Rule)
+			} else if e.Opens() && !e.Home() && strings.HasPrefix(d.Rule, "builtin:protected:") && !strings.Contains(d.Reason, "isolation.unprotect") && !strings.Contains(d.Reason, "keys of SSH") {
+				t.Errorf("to write %s: %q does not say what opens it", file, d.Reason)
+			}
+			if d := p.Decide(fileQuestion(bawn.Read, file)); e.Secret() && d.Verdict == bawn.Allow {
+				t.Errorf("to read %s: %v", file, d.Verdict)
+			}
+		}
+	}
+	for _, m := range protect.Left() {
+		if d := p.Decide(fileQuestion(bawn.Write, tableProject+"/"+m.Name)); d.Verdict == bawn.Deny {
+			t.Errorf("to write %s, which is not in the table: %v by %q", m.Name, d.Verdict, d.Rule)
+		}
+	}
+}
+
+// TestUnprotected: a name that the user has opened counts as any other, in the
+// workspace and nowhere else.
+func TestUnprotected(t *testing.T) {
+	p := must(New(nil, Options{}))
+	ask := func(file string, names ...string) bawn.Verdict {
+		q := fileQuestion(bawn.Write, file)
+		q.Unprotected = names
+		return p.Decide(q).Verdict
+	}
+	for _, name := range protect.Keys() {
+		e := protect.Entry{Pattern: name}
+		for _, file := range pathsOf(&e)[:2] {
+			if v := ask(file, name); v == bawn.Deny && name != ".ssh" {
+				t.Errorf("%s is opened: %v", file, v)
+			}
+			if v := ask(file, "rust-toolchain"); v != bawn.Deny && name != "rust-toolchain" {
+				t.Errorf("%s, another one is opened: %v", file, v)
+			}
+		}
+	}
+	for _, file := range []string{"/home/ada/.npmrc", "/home/ada/other/.npmrc", "/srv/.npmrc"} {
+		if v := ask(file, ".npmrc"); v != bawn.Deny {
+			t.Errorf("%s, outside of the project: %v", file, v)
+		}
+	}
+}
+
+// TestWildcards: a wildcard that may reach a plain name asks, one that may reach
+// another is refused, and one that reaches none goes on.
+func TestWildcards(t *testing.T) {
+	p := must(New(nil, Options{}))
+	for line, want := range map[string]bawn.Verdict{
+		"touch *.toml": bawn.Ask, "touch mise.tom?": bawn.Ask, "touch .np*rc": bawn.Deny, "touch *.go": bawn.Allow, "touch sub/*.code-workspace": bawn.Ask, "touch lefthook-*.yml": bawn.Ask,
+	} {
+		q := fileQuestion(bawn.Exec, line)
+		q.Action.Kind = bawn.Command
+		d := p.Decide(q)
+		if got := d.Verdict; got != want && (want != bawn.Allow || strings.Contains(d.Rule, "protected")) {
+			t.Errorf("%q: %v by %q; want %v", line, got, d.Rule, want)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+// Package protect is the one table of the names that a session must not write,
+// and of the credentials that it must not see. The policy, every sandbox and what
+// is known of agents read it; docs/protected-names.md is made from it.
+//
+// # Which names are in it
+//
+// A name is in the table if all of this is true:
+//
+//   - A program of the host reads it by itself when somebody does one of four
+//     things: opens or enters the directory (an editor, a coding agent, a shell
+//     with direnv or mise), asks a version control for the status or commits,
+//     starts an interpreter or a debugger there, or runs a package manager.
+//   - It says which program, code, server, registry or right counts.
+//   - It is not the project's own code or build. An editor that builds what it
+//     opens runs that as well, and so does whoever builds it (SECURITY.md, R2).
+//   - No everyday command writes it as its output, as "python -m venv" does.
+//
+// A program that has asked once for the directory (VS Code, direnv, mise) counts
+// as one that reads by itself. Texts that only a coding agent reads, such as
+// .cursorrules, are in the table; those that humans read too, such as AGENTS.md,
+// are not, and the policy asks before a tool writes one. Dotfiles of a shell or a
+// login are in it, because people keep them in a project and link them into their
+// home directory.
+//
+// Only creating and changing is refused. Whatever of these the repository has can
+// be read. Who wants a session to write one opens it for a project, with
+// isolation.unprotect or --unprotect.
+//
+// # The data
+//
+// Each file of data has an entry a line, with fields between " | ". Each is read
+// when it is first asked for: a start of bawn that asks for nothing pays nothing.
+package protect

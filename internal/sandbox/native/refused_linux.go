@@ -1,0 +1,102 @@
+package native
+
+import (
+	"path"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+)
+
+// check asks the protector about a name in an open directory, and reports and
+// refuses a protected one.
+func (c *call) check(op operation, p place, isDir bool) (verdict, error) {
+	v := c.ruleAt(op, p, isDir)
+	if v.ruling != rulingAllow {
+		return v, c.denied(op, p.abs, v.rule)
+	}
+	return v, nil
+}
+
+// ruleAt is rule for a name in an open directory, or for an open file.
+func (c *call) ruleAt(op operation, p place, isDir bool) verdict {
+	if c.s.git.holds(p.dir) {
+		return verdict{ruling: rulingAllow}
+	}
+	return c.rule(op, p.abs, isDir)
+}
+
+// denied reports a refusal that is the supervisor's own.
+func (c *call) denied(op operation, abs, rule string) error {
+	kind := bawn.Write
+	if op == opRemove {
+		kind = bawn.Delete
+	}
+	if op == opMkdir || op == opSymlink || op == opMknod || op == opBind || op == opLinkTo || op == opRenameTo {
+		kind = bawn.Create
+	}
+	if rule == RuleReadOnly {
+		return c.outside(abs)
+	}
+	d := sandbox.Denial{
+		Kind: bawn.Filesystem, Operation: kind, Resource: abs, Rule: rule,
+		Reason: "a program on the host would execute or obey this file later",
+		Remedy: remedy(rule),
+	}
+	switch rule {
+	case RuleGit:
+		d.Reason, d.Remedy = "git on the host would obey this git directory", gitRemedy
+	case RuleHidden:
+		d.Reason = "the session is denied this name, so that nothing of the host's is read under it"
+	case RuleBare:
+		d.Reason, d.Remedy = "git on the host would take this for a git directory, and obey it", bareRemedy
+	}
+	if op == opLinkTo && rule == RuleGit {
+		defer c.s.onDenial(d)
+		return unix.EPERM // git renames then
+	}
+	c.s.onDenial(d)
+	return unix.EACCES
+}
+
+const (
+	gitRemedy  = "run the session in that repository, where it gets a git directory of its own; make a new repository in /tmp; or change this one from outside"
+	bareRemedy = "make a bare repository in /tmp, or one that is not bare; or change it from outside the session"
+)
+
+// readOnly reports a write that failed on a read-only mount, which only Bawn
+// has made read-only if the host's own mount is writable.
+func (c *call) readOnly(abs string) {
+	var fs unix.Statfs_t
+	if unix.Statfs(existing(abs), &fs) != nil || fs.Flags&unix.ST_RDONLY != 0 {
+		return
+	}
+	_ = c.outside(abs)
+}
+
+// outside reports a write outside the writable places.
+func (c *call) outside(abs string) error {
+	d := sandbox.Denial{
+		Kind: bawn.Filesystem, Operation: bawn.Write, Resource: abs, Rule: RuleReadOnly,
+		Reason: "outside the places this session may write",
+		Remedy: "write in the workspace or in /tmp",
+	}
+	if slices.Contains(c.s.names.parts(abs), ".git") {
+		d.Remedy = gitRemedy
+	}
+	c.s.onDenial(d)
+	return unix.EACCES
+}
+
+// existing returns abs or its closest ancestor that the host has.
+func existing(abs string) string {
+	for abs != "/" {
+		if unix.Access(abs, unix.F_OK) == nil {
+			return abs
+		}
+		abs = path.Dir(abs)
+	}
+	return abs
+}

@@ -1,0 +1,23 @@
+package testenv
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// inherited are the signals that nohup(1), or the & of a shell without job
+// control, has a program ignore.
+var inherited = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT}
+
+// DefaultSignals has the children of a test begin with the default action for
+// the signals that the test's own parent has had it ignore: they would inherit
+// that through exec, and signals that tests send would do nothing. The test
+// itself goes on ignoring them. TestMain calls it, where tests send signals.
+func DefaultSignals() {
+	for _, sig := range inherited {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+// Package human_test has a guest leave things in a project, and then a human who
+// works in that project as everybody does: commits, looks at the status, fetches,
+// rebases, enters directories. Nothing of the guest's may execute, and nothing in
+// the human's home may change. Without a sandbox each of it does.
+package human_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+)
+
+const patience = 30 * time.Second
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == quarters.GuestWord {
+		os.Exit(guest(os.Args[2:]))
+	}
+	os.Exit(quarters.Main("human", m.Run))
+}
+
+// A room is a human's home with a project in it. What executes for the guest
+// outside of its sandbox leaves a file in marks.
+type room struct {
+	*quarters.Room
+	marks, canary string
+}
+
+const canaryText = "# the human's own\n"
+
+// project is what the human has: a repository with a branch, a remote, a nested
+// repository, and a rebase's worth of history.
+const project = `
+set -e
+git init -q -b main .
+for i in 1 2 3 4; do echo $i >f$i; mkdir -p src; echo $i >src/s$i; git add .; git commit -qm "commit $i"; done
+git branch fix HEAD~2
+git clone -q --bare . ../remote.git
+git remote add origin ../remote.git
+git fetch -q origin
+git init -q vendor/lib
+echo lib >vendor/lib/lib.c
+git -C vendor/lib add .
+git -C vendor/lib commit -qm lib
+echo /vendor/ >.git/info/exclude
+`
+
+func newRoom(t *testing.T) *room {
+	t.Helper()
+	r := &room{Room: quarters.NewRoom(t, patience, "git")}
+	r.marks, r.canary = filepath.Join(r.Home, "marks"), filepath.Join(r.Home, ".bashrc")
+	quarters.Check(t, os.Mkdir(r.marks, 0o777))
+	r.Put(t, r.canary, canaryText, 0o644)
+	r.Put(t, ".gitconfig", "[user]\n\tname = Human\n\temail = human@example.org\n[filter \"mine\"]\n\tsmudge = \"touch "+r.marks+"/filter; cat\"\n[gc]\n\tauto = 0\n", 0o644)
+	r.Env = []string{"HOME=" + r.Home, "PATH=" + r.Bin + ":/usr/bin:/bin", "TERM=dumb", "LANG=C.UTF-8", "MARK=" + r.marks + "/executed",
+		"GIT_EDITOR=true", "EVIL=" + strings.ReplaceAll(evilConfig, "MARK", r.marks+"/executed"), "XDG_RUNTIME_DIR=" + r.Home + "/run"}
+	quarters.Check(t, os.Mkdir(r.Home+"/run", 0o700))
+	if got := r.Run(t, "bash", "-c", project); got.Code != 0 {
+		t.Fatalf("the project: %+v", got)
+	}
+	return r
+}
+
+// evilConfig is a configuration by which each git command executes something.
+const evilConfig = `[core]
+	repositoryformatversion = 0
+	bare = false
+	fsmonitor = "touch MARK; false"
+`
+
+// bare runs a script of the guest's without a sandbox.
+func (r *room) bare(t *testing.T, script string) { r.Run(t, "bash", "-c", script) }
+
+// session runs it as a guest.
+func (r *room) session(t *testing.T, script string, flags ...string) quarters.Result {
+	argv := append([]string{"bawn", "run", "-q", "--net", "none", "--env", "MARK", "--env", "EVIL"}, flags...)
+	return r.Run(t, append(argv, "--", "bash", "-c", script)...)
+}
+
+// effects says what the guest has reached: what executed, and whether the
+// human's file is another.
+func (r *room) effects(t *testing.T) (list []string) {
+	t.Helper()
+	entries, err := os.ReadDir(r.marks)
+	quarters.Check(t, err)
+	for _, e := range entries {
+		list = append(list, "executed: "+e.Name())
+	}
+	if text, err := os.ReadFile(r.canary); err != nil || string(text) != canaryText {
+		list = append(list, "the human's .bashrc changed")
+	}
+	return list
+}
+
+// works is the human's day; each command may fail, and none may hang. Without a
+// sandbox git meets repositories on which it would take all memory.
+func (r *room) works(t *testing.T, commands ...string) {
+	t.Helper()
+	for _, c := range commands {
+		got := r.Run(t, "timeout", "-k", "1", "10", "bash", "-c", "ulimit -v 4000000; "+c)
+		if got.Code == 124 {
+			t.Errorf("%q hangs", c)
+		}
+	}
+}
