@@ -63,6 +63,11 @@ func Layout(req sandbox.Request, facts Facts) (*Plan, error) {
 	if home, ok := b.facts.Lookup(b.home()); ok {
 		p.home, p.homeID = home.Real, home.ID
 	}
+	for _, dir := range b.req.Hidden {
+		if f, ok := b.facts.Lookup(dir); ok {
+			p.own = append(p.own, f.Real)
+		}
+	}
 	p.Supervised = true
 	p.Seccomp = "guest, supervised"
 	p.Landlock = Landlock{ABI: facts.LandlockABI, Writable: landlockWritable(p.Mounts)}

@@ -25,6 +25,7 @@ type linkRule struct {
 	root     bool    // the human is root, for whom the system's directories are writable too
 	mounts   []Mount // of the guest, by guest's paths
 	roots    []hostPlace
+	own      []string // Bawn's directories on the host, where guests write too: private caches, git directories
 	readable []string // places that the human shows read-only by name, on the host
 }
 
@@ -52,9 +53,11 @@ var programDirs = []string{"bin", ".bin", "sbin", "Scripts"}
 
 // newLinkRule is the rule of a plan's places.
 func newLinkRule(plan *Plan, human int) *linkRule {
-	r := &linkRule{home: plan.home, homeID: plan.homeID, root: human == 0, mounts: plan.Mounts}
+	r := &linkRule{home: plan.home, homeID: plan.homeID, root: human == 0, mounts: plan.Mounts, own: plan.own}
 	for _, w := range plan.Protected {
-		r.roots = append(r.roots, hostPlace{w, r.onHost(w)})
+		if host := r.onHost(w); host != "" {
+			r.roots = append(r.roots, hostPlace{w, host})
+		}
 	}
 	for _, m := range plan.Mounts {
 		if m.Kind == KindBindRO && m.Source == m.Target && m.Why != whyProtected && m.Why != whyGuarded && m.Why != WhyFile {
@@ -76,11 +79,16 @@ func (r *linkRule) onHost(p string) string {
 	switch {
 	case inner < 0:
 		return p // nothing is mounted at all
-	case r.mounts[inner].Source == "" || isSealed(r.mounts[inner].Source):
+	case r.mounts[inner].Source == "" || isSealed(r.mounts[inner].Source) || r.isOwn(r.mounts[inner].Source):
 		return ""
 	}
 	m := r.mounts[inner]
 	return path.Join(m.Source, strings.TrimPrefix(p, m.Target))
+}
+
+// isOwn reports whether p, a path of the host, lies in a directory of Bawn's.
+func (r *linkRule) isOwn(p string) bool {
+	return slices.ContainsFunc(r.own, func(dir string) bool { return p == dir || below(p, dir) })
 }
 
 // isSealed reports whether a source of a mount lies behind a seal.

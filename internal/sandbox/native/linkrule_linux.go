@@ -14,6 +14,7 @@ import (
 // What a refused link does wrong.
 const (
 	linkHome     = "it leads into the home directory, outside of what this session may write"
+	linkOwn      = "it leads to Bawn's own files"
 	linkWritable = "it leads to a place that the user's programs can write and this session can't"
 	linkProc     = "it leads through /proc to wherever the program that follows it stands"
 	linkUnsure   = "it leads up again (\"..\") out of a directory that can be exchanged"
@@ -87,10 +88,12 @@ func (c *call) leads(dir, target string) (why string) {
 func (c *call) endsAt(dir string, w *walker) string {
 	r := c.s.links
 	switch root, ok := r.inRoot(w.at); {
-	case ok:
+	case ok && !r.isOwn(w.at):
 		return c.endsInside(dir, w.at, root)
 	case w.proc:
 		return ""
+	case r.isOwn(w.at):
+		return linkOwn
 	case r.inHome(w.at):
 		switch {
 		case r.hides(w.at):

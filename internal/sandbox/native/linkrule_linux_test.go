@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/bawn-dev/bawn"
@@ -104,7 +105,7 @@ func TestLinksLeadNowhere(t *testing.T) {
 		"up again":                "mkdir d; ln -s d/../../../.bashrc x",
 		"up out of what comes":    "ln -s d/../../../.bashrc x; mkdir d",
 		"as a directory":          "ln -s ../other x",
-		"moved up":                "ln -s ../../../../../.bashrc a/b/c/x || { mkdir -p a/b/c/d/e; ln -s ../../../../../work a/b/c/d/e/x; mv a/b/c/d/e top; }",
+		"moved up":                "ln -s ../../../../../.bashrc a/b/c/x || { mkdir -p a/b/c/d/e; ln -s ../../../../../work a/b/c/d/e/x; mv a/b/c/d/e a/b/top; }",
 		"moved up as a directory": "mkdir -p 1/2/3; ln -s ../../../x 1/2/3/l; mv 1/2/3 3",
 		"moved by itself":         "mkdir -p 1/2/3; ln -s ../../../x 1/2/3/l; mv 1/2/3/l l",
 		"another name for a link": "mkdir -p 1/2/3; ln -s ../../../x 1/2/3/l; ln -P 1/2/3/l l",
@@ -168,5 +169,48 @@ func TestLinksGoOnWorking(t *testing.T) {
 				t.Errorf("%s\n%s(%d) %q", text, out, code, denials)
 			}
 		})
+	}
+}
+
+// TestLinkAndMoveRace: two sessions in one workspace, of which one makes links in a
+// directory that the other one moves up, leave none that leads out.
+func TestLinkAndMoveRace(t *testing.T) {
+	testenv.Need(t, "userns", "notify", "python3")
+	y := newYard(t)
+	const loop = `import os,sys,time
+end=time.time()+2; made=0
+os.makedirs("1/2",exist_ok=True)
+while time.time()<end:
+    d=-1
+    try:
+        if sys.argv[1]=="link":
+            d=os.open("1/2/3",os.O_RDONLY)
+            os.symlink("../../../x","l",dir_fd=d); made+=1
+            os.unlink("l",dir_fd=d)
+        else:
+            os.makedirs("1/2/3",exist_ok=True)
+            os.rename("1/2/3","m"); made+=1
+            if all(os.path.lexists("m/l") for i in range(3000)): break # it stays
+            os.rename("m","1/2/3")
+    except OSError: pass
+    if d>=0: os.close(d)
+print(made)
+`
+	made := make(chan string)
+	for _, part := range []string{"link", "move"} {
+		go func() {
+			out, _, _ := y.run(t, "cat >"+part+".py <<'E'\n"+loop+"E\npython3 "+part+".py "+part)
+			made <- part + " " + strings.TrimSpace(out)
+		}()
+	}
+	for range 2 {
+		if got := <-made; strings.HasSuffix(got, " 0") || !strings.Contains(got, " ") {
+			t.Errorf("nothing was raced: %q", got)
+		} else {
+			t.Log(got)
+		}
+	}
+	if found := y.leadsOut(t); len(found) > 0 {
+		t.Errorf("%q", found)
 	}
 }

@@ -44,6 +44,7 @@ type Plan struct {
 	kept   []string // hidden places, there or not, as they were named and where they lie
 	home   string   // of the human, links resolved, or ""
 	homeID Identity
+	own    []string // Bawn's own directories, links resolved
 }
 
 // Rungs of the ladder: the second stands where user namespaces are closed.

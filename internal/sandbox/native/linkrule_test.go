@@ -1,0 +1,27 @@
+package native
+
+import "testing"
+
+// TestPrivateGitIsNoWorkspace: what is mounted over a place of the workspace out of
+// Bawn's own directories is neither a place that links may lead to nor one whose links
+// a program of the host follows.
+func TestPrivateGitIsNoWorkspace(t *testing.T) {
+	const state = "/home/ada/.local/state/bawn"
+	for _, source := range []string{state + "/git/1", "/srv/seal/inside"} {
+		r := newLinkRule(&Plan{
+			home: "/home/ada", own: []string{state}, Protected: []string{"/home/ada/p", "/home/ada/p/.git"},
+			Mounts: []Mount{{Kind: KindRoot, Source: "/", Target: "/"}, {Kind: KindBind, Source: "/home/ada/p", Target: "/home/ada/p"}, {Kind: KindBind, Source: source, Target: "/home/ada/p/.git"}},
+		}, 1000)
+		for _, p := range []string{source, source + "/hooks", "/home/ada", "/etc/passwd", state} {
+			if root, ok := r.inRoot(p); ok {
+				t.Errorf("%q is taken for a part of %q", p, root.host)
+			}
+		}
+		if got := r.onHost("/home/ada/p/.git/x"); got != "" {
+			t.Errorf("the private directory is on the host at %q", got)
+		}
+		if _, ok := r.inRoot(r.onHost("/home/ada/p/x")); !ok {
+			t.Error("the workspace is none")
+		}
+	}
+}
