@@ -123,10 +123,15 @@ func (c *call) endsInside(dir, at string, root hostPlace) string {
 	if at == root.host {
 		return ""
 	}
-	if c.rule(opOpen, guest, false).ruling != rulingAllow {
+	if ruling, _ := c.s.names.rule(opOpen, guest, false); ruling != rulingAllow {
 		return linkGuarded
 	}
 	if ruling, _ := c.s.names.byName(opRenameFrom, guest, false); ruling != rulingAllow {
+		return linkGuarded
+	}
+	// What is in a git directory goes by what else is there, if that is there at all.
+	var st unix.Stat_t
+	if unix.Stat(path.Dir(at), &st) == nil && c.rule(opOpen, guest, false).ruling != rulingAllow {
 		return linkGuarded
 	}
 	return ""

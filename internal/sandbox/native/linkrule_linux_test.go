@@ -155,11 +155,12 @@ func TestLinksGoOnWorking(t *testing.T) {
 		"the system's":  "mkdir bin; ln -s /usr/bin/env bin/env; ln -s /usr/share x; ln -s /dev/null null; ln -s /proc/mounts m; ln -s /proc/self/fd/1 out; ln -s /dev/stdout out2",
 		"a lock":        "ln -s 'ada@host.12:345' .#file; ln -s host-1234 SingletonLock; rm .#file",
 		"a build":       "touch libx.so.1.2; ln -s libx.so.1.2 libx.so.1; ln -sf libx.so.1 libx.so; ln -sf libx.so.1.2 libx.so; mkdir out; mv libx.so out; ln -s $W/out $W/a/abs; ln -s ./file ./a/../b || ln -s ./file b",
+		"dangling":      "ln -s none/x l; ln -s ./none/deeper/x l2; ln -s $W/none/x l3; mkdir none; ln -s ../none/x none/y",
 		"circles":       "ln -s loop loop; ln -s two one; ln -s one two; ln -s one/x three",
 		"absolute":      "ln -s $W/a/b x; ln -s $W y; ln x/../../file z 2>/dev/null || ln file z",
 		"in /tmp":       "cd /tmp; ln -s $HOME/.bashrc x; ln -s / y; mkdir -p 1/2; ln -s ../../../x 1/2/z; mv 1/2 3",
 		"copied":        "mkdir -p t/s; ln -s s t/l; ln -s ../t/l t/s/m; cp -a t t2; tar cf - t | tar xf - -C a; mv t a/b/t; test -L a/b/t/s/m -a -L a/t/l",
-		"cloned":        "git init -q r; cd r; mkdir -p d/e; ln -s d/e l; ln -s ../../l d/e/m; git add .; git -c user.name=a -c user.email=a@b commit -qm x; cd ..; git clone -q r r2; test -L r2/d/e/m; mv r2 a/b/c/; git -C a/b/c/r2 status --short",
+		"checked out":   "git init -q /tmp/r; cd /tmp/r; mkdir -p d/e; ln -s d/e l; ln -s ../../l d/e/m; ln -s none/x n; git add .; git -c user.name=a -c user.email=a@b commit -qm x; mkdir $W/co; git --work-tree=$W/co checkout -qf; test -L $W/co/d/e/m -a -L $W/co/n; mv $W/co $W/a/b/c/",
 		"a hard link":   "ln -s file l; ln -P l a/l; ln file a/hard",
 		"another place": "mkdir x; ln -s x l; mv l l2; mv l2 a/ || true; rm -f a/l2; python3 -c 'import os; os.symlink(\"file\",\"p\"); os.rename(\"p\",\"q\")'",
 	} {

@@ -70,7 +70,7 @@ func deepLink() (string, error) {
 		err = broken(os.MkdirAll(filepath.Dir(p), 0o755))
 	}
 	if err == nil {
-		err = broken(os.Symlink("../../.config/new", p))
+		err = broken(os.Symlink("../../notes/new", p))
 	}
 	return p, err
 }
