@@ -13,6 +13,9 @@ func TestEveryDockerOptionArrives(t *testing.T) {
 	var c config.DockerOptions
 	from := reflect.ValueOf(&c).Elem()
 	for i := range from.NumField() {
+		if from.Type().Field(i).Name == "AcceptEscapes" {
+			continue // the provider of sessions has no use for it; containers of guests have
+		}
 		one := config.DockerOptions{}
 		f := reflect.ValueOf(&one).Elem().Field(i)
 		switch f.Kind() {

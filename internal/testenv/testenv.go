@@ -31,7 +31,7 @@ type probe func() error
 // Need skips t unless the machine has every one of features, or fails it
 // where BAWN_TEST_REQUIRE asks for the missing one. A name that is no feature,
 // here or in the variable, fails the test: a typing mistake must not skip it.
-// See [Features] for the names. Some are tried without -short only; see [Whole].
+// See [Features] for the names. Some belong to matrices; see [Whole].
 func Need(t testing.TB, features ...string) {
 	t.Helper()
 	if slices.ContainsFunc(features, func(f string) bool { return matrix[f] }) {

@@ -1,21 +1,33 @@
 package testenv
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
-// Whole skips t under "go test -short", which "make test" gives. It is for what
-// takes long: the rest of a matrix (providers, agents, clients) of which a
-// representative is tried elsewhere. "make nightly" tries all, and "make test" does
-// where its package changed (test/whole.txt).
+// ShortVariable names the environment variable by which "make test" has matrices
+// tried by a representative. (Under "go test -short" property tests would try less,
+// too.)
+const ShortVariable = "BAWN_TEST_SHORT"
+
+// Short reports whether of a matrix only a representative is tried.
+func Short() bool { return os.Getenv(ShortVariable) != "" }
+
+// Whole skips t where [ShortVariable] is set. It is for what takes long: the rest of
+// a matrix (providers, agents, clients) of which a representative is tried
+// elsewhere. "make nightly" tries all, and "make test" does where its package
+// changed (test/whole.txt).
 func Whole(t testing.TB) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("not the representative: runs without -short, in make nightly")
+	if Short() {
+		t.Skip("not the representative: runs in make nightly")
 	}
 }
 
-// Some returns n, or few under "go test -short": how often something is repeated.
+// Some returns n, or few where [ShortVariable] is set: how often something is
+// repeated.
 func Some(n, few int) int {
-	if testing.Short() {
+	if Short() {
 		return few
 	}
 	return n

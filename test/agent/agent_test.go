@@ -182,7 +182,7 @@ const representative = "claude"
 // each runs a test for every agent, some at the same time.
 func each(t *testing.T, name string, test func(t *testing.T, a clients.Client)) {
 	for _, a := range clients.All() {
-		if os.Geteuid() == 0 && !slices.Contains(quick, a.Name) || testing.Short() && a.Name != representative {
+		if os.Geteuid() == 0 && !slices.Contains(quick, a.Name) || testenv.Short() && a.Name != representative {
 			continue
 		}
 		t.Run(a.Name+"/"+name, func(t *testing.T) {

@@ -51,7 +51,7 @@ func TestCodingAgent(t *testing.T) {
 		if os.Geteuid() != 0 && client.Name != "claude" && client.Name != "gemini" {
 			continue // as root all of them are tried, and in test/agent as the ordinary user
 		}
-		if testing.Short() && client.Name != "claude" {
+		if testenv.Short() && client.Name != "claude" {
 			continue // the representative
 		}
 		t.Run(client.Name, func(t *testing.T) {

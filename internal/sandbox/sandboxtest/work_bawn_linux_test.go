@@ -37,7 +37,7 @@ func worksIn(t *testing.T, known map[string]string, flags ...string) {
 	// With caches of its own every workspace compiles the standard library again.
 	work := Wrapped(append(slices.Clip(bawn), "--caches", "shared", "--")...)
 	t.Run("work below home", func(t *testing.T) { Work(t, WorkDir(t), work, known) })
-	if len(flags) == 0 && !testing.Short() { // it takes a while, and shows what the kernel does
+	if len(flags) == 0 && !testenv.Short() { // it takes a while, and shows what the kernel does
 		t.Run("work below tmp", func(t *testing.T) { Work(t, workDirBelow(t, "/tmp"), work, known) })
 	}
 	t.Run("terminal", func(t *testing.T) { atTerminal(t, run, knownAtTerminal) })
