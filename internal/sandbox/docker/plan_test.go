@@ -182,7 +182,7 @@ func TestPlaces(t *testing.T) {
 		got[m.Path] = m.Access.String()
 	}
 	for path, want := range map[string]string{
-		"/home/ada/p": "read-write", "/home/ada/p/.git/hooks": "read-only", "/home/ada/p/secret": "hidden", "/home/ada/p/key": "hidden", "/srv/data": "read-write",
+		"/home/ada/p": "read-write", "/home/ada/p/.git": "read-only", "/home/ada/p/secret": "hidden", "/home/ada/p/key": "hidden", "/srv/data": "read-write",
 		"/srv/data/closed": "hidden", "/srv/ref": "read-only", "/home/ada": "private", "/tmp": "private", "/home/ada/.cache": "private", "/etc/shadow": "",
 	} {
 		if got[path] != want {

@@ -63,6 +63,9 @@ func (m *movedLinks) still() error {
 
 // moves looks at the links that are at old, as if they were at its new place.
 func (c *call) moves(old, now place) (kind uint32, err error) {
+	if c.s.git.holds(now.dir) {
+		return 0, nil
+	}
 	at := c.s.links.onHost(now.abs)
 	if _, ok := c.s.links.inRoot(at); at == "" || !ok {
 		return 0, nil

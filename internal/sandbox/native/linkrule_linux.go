@@ -24,6 +24,15 @@ const (
 	linkGuarded  = "it leads to a file that a program on the host would execute or obey later"
 )
 
+// mayLeadFrom is mayLead for a link in an open directory, which may lie in a private
+// git directory: no program of the user's comes to what is there.
+func (c *call) mayLeadFrom(p place, target string) error {
+	if c.s.git.holds(p.dir) {
+		return nil
+	}
+	return c.mayLead(p, target)
+}
+
 // mayLead errs if a link at p to target would lead the human's programs outside.
 func (c *call) mayLead(p place, target string) error {
 	why := c.leads(path.Dir(p.abs), target)
@@ -59,7 +68,7 @@ func (c *call) stillLeads(p place, target string) error {
 		return nil
 	}
 	p.abs = path.Join(now, p.name)
-	if err := c.mayLead(p, target); err != nil {
+	if err := c.mayLeadFrom(p, target); err != nil {
 		_ = p.unlink()
 		return err
 	}
@@ -317,7 +326,7 @@ func (c *call) mayShare(source int, to place) error {
 	if !ok {
 		return nil
 	}
-	return c.mayLead(to, target)
+	return c.mayLeadFrom(to, target)
 }
 
 // linkAt reads the link that an open directory holds under name, or that dir itself

@@ -94,7 +94,7 @@ func (c *call) symlink(target uint64, dirfd int32, addr uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := c.mayLead(p, to); err != nil {
+	if err := c.mayLeadFrom(p, to); err != nil {
 		return err
 	}
 	if err := unix.Symlinkat(to, p.dir, p.name); err != nil {
