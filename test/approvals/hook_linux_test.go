@@ -258,7 +258,7 @@ func TestHookIsNotMovedAway(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(other, "made")); err == nil {
 		t.Errorf("%s: another project was written: %s", line, out)
 	}
-	r.sh(filepath.Join(r.Bin, "bawn") + " run --quiet --cwd " + sub + " -- touch made") // the control
+	r.sh("cd " + sub + " && touch made") // the control
 	if _, err := os.Stat(filepath.Join(other, "made")); err != nil {
 		t.Errorf("control: %v", err)
 	}

@@ -49,6 +49,7 @@ var effects = map[string]effect{
 	"devices":    {value: `["fuse"]`, flag: []string{"--device", "fuse"}, script: "test -e /dev/fuse && echo there", with: "there"},
 	"protect":    {value: "false", script: write(".envrc") + "; mkdir -p .git/hooks; " + write(".git/hooks/pre-commit"), with: "wrote\nwrote"},
 	"protected":  {value: `["deploy.sh"]`, flag: []string{"--protect", "deploy.sh"}, script: write("deploy.sh"), with: "refused"},
+	"unprotect":  {value: `[".envrc"]`, flag: []string{"--unprotect", ".envrc"}, script: write(".envrc"), with: "wrote"},
 
 	"resources.cpus":            {value: "0.5", flag: []string{"--cpus", "0.5"}, plan: true, unless: "limits.cpu", shown: "internal/linux/cgroup/parse_test.go: cpu.max=150000"},
 	"resources.cpu_shares":      {value: "512", plan: true, unless: "limits.cpu", shown: "internal/linux/cgroup/parse_test.go: cpu.shares=512"},
@@ -70,6 +71,7 @@ var effects = map[string]effect{
 	"docker_options.host":           {shown: "internal/sandbox/docker/remote_linux_test.go: Host"},
 	"docker_options.remote":         {shown: "internal/sandbox/docker/remote_linux_test.go: Remote"},
 	"docker_options.certs":          {shown: "internal/sandbox/docker/remote_linux_test.go: Certs"},
+	"docker_options.accept_escapes": {shown: "test/containers/unsafe_linux_test.go: accept_escapes"},
 	"docker_options.remote_max_mb":  {shown: "internal/sandbox/docker/remote_linux_test.go: RemoteMaxMB"},
 }
 
