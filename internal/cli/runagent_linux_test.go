@@ -17,6 +17,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/agents"
 	"github.com/bawn-dev/bawn/internal/hook"
+	"github.com/bawn-dev/bawn/internal/sealed"
 	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/golden"
 )
@@ -39,6 +40,12 @@ func agentHome(t *testing.T) (h configHome, bin string) {
 			}
 		}
 	}
+	t.Cleanup(func() { // of the user's, only sealed.Remove removes them
+		seals, _ := filepath.Glob(filepath.Join(h.home, ".cache/bawn/private/*/*"))
+		for _, s := range seals {
+			_ = sealed.Remove(s)
+		}
+	})
 	h.put(".claude/settings.json", "{}")
 	h.put(".claude.json", "{}")
 	h.put(".codex/rules/x", "")
