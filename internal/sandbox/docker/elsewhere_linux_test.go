@@ -23,6 +23,7 @@ import (
 // has this machine's kernel, but not its files, or not its processes. The control
 // is an engine that another program has started, and has both.
 func TestEngineElsewhere(t *testing.T) {
+	testenv.Whole(t)
 	req := request(t)
 	around := filepath.Dir(req.Dir)
 	other := "mount -t tmpfs none " + around + " && mkdir " + req.Dir + ` && exec "$@"`

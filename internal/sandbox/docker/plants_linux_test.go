@@ -16,6 +16,7 @@ import (
 // TestPlants leaves in private git directories, in the host's, and in a session's
 // own, what git on the host would execute or obey. The control is in package native.
 func TestPlants(t *testing.T) {
+	testenv.Whole(t)
 	testenv.Need(t, "docker", "git", "python3")
 	all := maps.Clone(plant.Live)
 	maps.Copy(all, plant.Made)

@@ -87,6 +87,7 @@ func (f *far) request(t *testing.T, files map[string]string) sandbox.Request {
 // TestRemote makes sessions with an engine that has neither this machine's files
 // nor its processes nor its network.
 func TestRemote(t *testing.T) {
+	testenv.Whole(t)
 	f := elsewhere(t)
 	for name, test := range map[string]func(*testing.T, *far){
 		"session": remoteSession, "no network": remoteNoNetwork, "by name": remoteByName, "return": remoteReturn, "meanwhile": remoteMeanwhile, "read-only": remoteReadOnly,
