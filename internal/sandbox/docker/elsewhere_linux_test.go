@@ -16,6 +16,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/testenv"
 	docker "github.com/bawn-dev/bawn/internal/testenv/engine"
 )
 
