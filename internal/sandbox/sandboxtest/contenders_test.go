@@ -51,6 +51,7 @@ var ofSharedKernel = sandboxtest.Options{OwnGit: true, MadeGit: true}
 // names: fs.protect is enforced in part, and what is enforced is attacked in
 // packages gvisor and docker.
 var ofSentry = sandboxtest.Options{
+	OwnGit:   true,
 	Families: []string{"fs-write", "fs-read", "fs-narrow", "credentials", "proc", "ipc", "kernel", "net", "limits"},
 	Also:     map[string][]string{"E074": {"ENOTSUP", "EOPNOTSUPP"}, "A667": {"ENOTSUP", "EOPNOTSUPP"}, "A108": {"ENOTSUP", "EOPNOTSUPP"}, "A124": {"EINVAL"}},
 	Otherwise: map[string]string{
