@@ -36,18 +36,22 @@ var sharedKernel = []string{"userns", "landlock", "seccomp", "notify"}
 
 // contenders are all of them.
 var contenders = []contender{
-	{name: "native", needs: sharedKernel},
-	{name: "bwrap", needs: append(slices.Clip(sharedKernel), "bwrap")},
+	{name: "native", needs: sharedKernel, options: ofSharedKernel},
+	{name: "bwrap", needs: append(slices.Clip(sharedKernel), "bwrap"), options: ofSharedKernel},
 	{name: "docker", needs: append(slices.Clip(sharedKernel), "docker"), prepare: inContainer, blind: true,
-		options: sandboxtest.Options{HidesHost: true, OutsideDecides: true}, ofRoot: map[string]string{"E146": rootOfEngine, "A646": rootOfEngine}},
+		options: sandboxtest.Options{HidesHost: true, OutsideDecides: true, OwnGit: true}, ofRoot: map[string]string{"E146": rootOfEngine, "A646": rootOfEngine}},
 	{name: "gvisor", needs: []string{"root", "runsc"}, rooted: true, prepare: inSentry, options: ofSentry},
 	{name: "docker-runsc", engine: "docker", needs: []string{"docker", "runsc"}, rooted: true, prepare: inContainerOfSentry, blind: true, options: ofContainerOfSentry()},
 }
+
+// ofSharedKernel is what native and bwrap promise.
+var ofSharedKernel = sandboxtest.Options{OwnGit: true, MadeGit: true}
 
 // ofSentry is what differs in gVisor. Families are without those of protected
 // names: fs.protect is enforced in part, and what is enforced is attacked in
 // packages gvisor and docker.
 var ofSentry = sandboxtest.Options{
+	OwnGit:   true,
 	Families: []string{"fs-write", "fs-read", "fs-narrow", "credentials", "proc", "ipc", "kernel", "net", "limits"},
 	Also:     map[string][]string{"E074": {"ENOTSUP", "EOPNOTSUPP"}, "A667": {"ENOTSUP", "EOPNOTSUPP"}, "A108": {"ENOTSUP", "EOPNOTSUPP"}, "A124": {"EINVAL"}},
 	Otherwise: map[string]string{

@@ -76,6 +76,10 @@ type Options struct {
 	// OutsideDecides says that a change may work inside, in a copy, as long as
 	// the host's files stay as they are.
 	OutsideDecides bool
+	// OwnGit says that a session has a private git directory in place of that of
+	// the workspace's repository, and publishes the guest's commits; MadeGit, that
+	// it has one in place of each that the guest makes.
+	OwnGit, MadeGit bool
 	// Once takes the first word for each check: one that fails is not tried again
 	// alone, for whoever wants nearly all to fail.
 	Once bool
@@ -188,6 +192,7 @@ func (f *Fixtures) runState(t testing.TB, run Runner, infos []probe.Info, o Opti
 	var failures []Failure
 	left := slices.DeleteFunc(slices.Clone(infos), func(i probe.Info) bool { return i.State != f.State || !o.wants(i) })
 	var changed []string
+	worked := false // below a private git directory
 	for range rounds {
 		var failed []Failure
 		failed, changed = f.round(t, run, left, failures, o)
@@ -198,12 +203,14 @@ func (f *Fixtures) runState(t testing.TB, run Runner, infos []probe.Info, o Opti
 			if !o.Once {
 				failure = f.again(t, run, failure, o)
 			}
+			worked = worked || o.privately(f, failure.Check) && failure.Outcome.Outcome == probe.Succeeded
 			failures = append(failures, failure)
 			left = slices.DeleteFunc(left, func(i probe.Info) bool { return i.Name == failure.Check.Name })
 		}
 	}
 	failures = slices.DeleteFunc(failures, func(f Failure) bool { return f.Problem == "" })
 	rest, stale := unexplained(changed, failures), o.stale(infos, f.State, failures)
+	stale = append(stale, o.unused(f, infos, worked)...)
 	failures = slices.DeleteFunc(append(failures, stale...), func(f Failure) bool { return o.excuse(f.Check) != "" && f.Outcome.Name != "" })
 	if len(rest) > 0 {
 		failures = append(failures, Failure{Problem: "after all checks something is different outside that no failed check explains", Changed: rest})
@@ -248,8 +255,7 @@ func (f *Fixtures) round(t testing.TB, run Runner, left []probe.Info, before []F
 	if len(outcomes) == 0 && len(left) > 0 {
 		t.Fatalf("nothing was tried: %q", r.Stdout)
 	}
-	changed = f.changed(t)
-	return judgeAll(left, outcomes, o), changed
+	return judgeAll(left, outcomes, o), f.losses(t, o, left...)
 }
 
 // lastOf names the last check that came to something.
@@ -309,7 +315,7 @@ func (f *Fixtures) again(t testing.TB, run Runner, before Failure, o Options) Fa
 	f.reset(t)
 	r := run(t, f, f.Victim, "-world", f.arg(), before.Check.Name)
 	outcomes, err := decode[probe.Outcome](r.Stdout)
-	now := Failure{Check: before.Check, Changed: f.changed(t)}
+	now := Failure{Check: before.Check, Changed: f.losses(t, o, before.Check)}
 	switch {
 	case err != nil || len(outcomes) != 1:
 		now.Problem = fmt.Sprintf("no outcome: exit code %d, %v: %.300s", r.Code, err, r.Stderr)
@@ -318,7 +324,8 @@ func (f *Fixtures) again(t testing.TB, run Runner, before Failure, o Options) Fa
 		now.Outcome = outcomes[0]
 		now.Problem = judge(before.Check, now.Outcome, o)
 	}
-	private := o.OutsideDecides && now.Outcome.Outcome == probe.Succeeded && before.Check.Changes
+	private := o.OutsideDecides && now.Outcome.Outcome == probe.Succeeded && before.Check.Changes ||
+		o.privately(f, before.Check) && now.Outcome.Outcome != probe.Failed
 	switch {
 	case private && len(now.Changed) == 0:
 		now.Problem = ""

@@ -98,6 +98,7 @@ type Info struct {
 	RootOnly    bool     `json:"rootOnly,omitempty"`    // any kernel refuses it to an ordinary user
 	Changes     bool     `json:"changes,omitempty"`     // leaves a change that the oracle must see
 	Shares      bool     `json:"shares,omitempty"`      // is done in one process with others
+	Git         string   `json:"git,omitempty"`         // the git directory, below the workspace, in which its target lies
 }
 
 // An Ask is what "victim serve" reads: one check, and the world as it is by now.

@@ -39,6 +39,7 @@ type Check struct {
 	Terminal    bool   // keep the session of whoever starts us
 	Alone       bool   // in a process of its own: what others left in theirs would spoil it
 	State       string // of the workspace; "" is probe.Present
+	Git         string // git directory that is attacked, below the workspace
 }
 
 // Refusals by kind of operation. What else the kernel may say would mean that
@@ -65,7 +66,7 @@ func (c Check) state() string {
 func (c Check) info() probe.Info {
 	return probe.Info{
 		Name: c.Name, Family: c.Family, State: c.state(), Why: c.Why, Want: errnoNames(c.Want), Works: c.Works,
-		Unavailable: errnoNames(c.Unavailable), NoControl: c.NoControl, RootOnly: c.RootOnly, Changes: c.Changes, Shares: simple(c),
+		Unavailable: errnoNames(c.Unavailable), NoControl: c.NoControl, RootOnly: c.RootOnly, Changes: c.Changes, Shares: simple(c), Git: c.Git,
 	}
 }
 

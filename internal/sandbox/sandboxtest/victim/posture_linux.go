@@ -114,6 +114,9 @@ func openDescriptors() []string {
 // wellKnown are the mount points that every machine has in a sandbox.
 var wellKnown = []string{"/", "/proc", "/sys", "/dev", "/dev/shm", "/dev/pts", "/dev/mqueue", "/tmp", "/var/tmp", "/run"}
 
+// bawnsOwn begins where a session has what Bawn mounts for itself.
+const bawnsOwn = "/run/bawn"
+
 // postureMounts lists the mounts that don't depend on the machine, and sums
 // up the others.
 func postureMounts(w *Fixtures) (list []string, others probe.MountSum) {
@@ -126,7 +129,7 @@ func postureMounts(w *Fixtures) (list []string, others probe.MountSum) {
 		if device {
 			m.fstype = "device"
 		}
-		if !device && !slices.Contains(wellKnown, m.target) && !strings.HasPrefix(m.target, base+"/") {
+		if !device && !slices.Contains(wellKnown, m.target) && !strings.HasPrefix(m.target, bawnsOwn) && !strings.HasPrefix(m.target, base+"/") {
 			others.ReadOnly, others.NoSUID, others.NoDev = others.ReadOnly && ro, others.NoSUID && nosuid, others.NoDev && nodev
 			continue
 		}

@@ -88,13 +88,24 @@ func attackChecks(a attack, state, place string, names []string) []Check {
 		}
 		list = append(list, Check{
 			Name: a.name + ":" + filepath.Join(place, name), Family: protectedFamily(a.name), Why: a.why, State: state, Changes: true,
-			Want: append(a.want, linkRefused...),
+			Git: gitOf(filepath.Join(place, name)), Want: append(a.want, linkRefused...),
 			Do: func(fx Fixtures) error {
 				return a.do(target{base: filepath.Join(fx.Workspace, place), name: name})
 			},
 		})
 	}
 	return list
+}
+
+// gitOf is the git directory that holds a path or is at it; "" where none does.
+func gitOf(name string) string {
+	parts := strings.Split(name, "/")
+	for i, part := range parts {
+		if strings.EqualFold(part, probe.GitFile) {
+			return filepath.Join(parts[:i+1]...)
+		}
+	}
+	return ""
 }
 
 func protectedFamily(name string) string {
@@ -243,6 +254,9 @@ func writeLink(p string) error {
 
 func reopenEvil(p string) error {
 	fd, err := unix.Open(p, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err == unix.ENOENT {
+		return err // no refusal that counts, but where a private git directory lacks it
+	}
 	if err != nil {
 		return broken(err)
 	}

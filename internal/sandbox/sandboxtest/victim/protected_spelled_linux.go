@@ -56,7 +56,7 @@ func gitChecks() []Check {
 	c := func(name, family, state, why string, do func(fx Fixtures) error, want ...errno) Check {
 		return Check{Name: name, Family: family, State: state, Why: why, Do: do, Want: append(want, linkRefused...), Changes: true}
 	}
-	return []Check{
+	list := []Check{
 		c("E046", "protected-link", probe.Absent, "a hook in a repository made deeper in the tree", newRepositoryHook),
 		c("E048", "protected-link", probe.Present, "a worktree's metadata outside of the workspace", worktreeOutside),
 		c("A350", "protected-create", probe.Absent, "a configuration that names a program, by way of config.lock", lockedConfig(probe.Deep)),
@@ -69,6 +69,13 @@ func gitChecks() []Check {
 		c("A358", "protected-create", probe.Present, "another remote in a configuration taken away and made anew", remoteElsewhere),
 		c("A357", "protected-rename", probe.Absent, "an object directory that becomes hooks", objectsToHooks),
 	}
+	made := map[string]string{"E046": "sub", "A350": probe.Deep, "A352": probe.Deep} // where there was no repository
+	for i := range list {
+		if place := made[list[i].Name]; place != "" {
+			list[i].Git = filepath.Join(place, probe.GitFile)
+		}
+	}
+	return list
 }
 
 func newRepositoryHook(fx Fixtures) error {
