@@ -1,6 +1,9 @@
 package gitstore
 
 import (
+	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -248,6 +251,7 @@ func TestRecover(t *testing.T) {
 	if l, err := w.store.lockIndex(w.store.Units[0]); err != nil { // killed just then
 		t.Fatal(err, l)
 	}
+	write(t, filepath.Join(w.ws, ".git", w.store.newIndex(w.store.Units[0])+".lock"), "") // a git of its own too
 	if reports, err := Recover(t.Context(), w.repo, w.opts); err != nil || len(reports) != 0 {
 		t.Fatalf("a living session: %+v, %v", reports, err)
 	}
@@ -268,6 +272,56 @@ func TestRecover(t *testing.T) {
 		t.Errorf("status: %s", got)
 	}
 	w.gone()
+}
+
+// A git on the host's directory is not killed where a session ends: it would leave its
+// locks there.
+func TestEndLetsGitFinish(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	in, feed := io.Pipe()
+	lock := filepath.Join(w.ws, ".git/refs/heads/new.lock")
+	done := make(chan error, 1)
+	u := w.store.Units[0]
+	go func() {
+		_, err := w.store.git.run(ctx, u, call{args: []string{"update-ref", "--stdin"}, in: in})
+		done <- err
+	}()
+	if _, err := io.WriteString(feed, "start\ncreate refs/heads/new "+w.host("rev-parse", "HEAD")+"\nprepare\n"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "git has its lock", func() bool { return present(lock) })
+	cancel()
+	_, _ = io.WriteString(feed, "commit\n") // it errs where git is gone
+	feed.Close()
+	if err := <-done; err != nil {
+		t.Errorf("git: %v", err)
+	}
+	if present(lock) {
+		t.Error("the lock is still there")
+	}
+	if _, err := w.store.git.run(ctx, u, call{args: []string{"update-ref", "-d", "refs/heads/new"}}); err == nil {
+		t.Error("git was started after the end")
+	}
+	w.host("rev-parse", "refs/heads/new")
+}
+
+// What looks for ended sessions has every lock for a moment: nobody else fails for it.
+func TestLockTakenForAMoment(t *testing.T) {
+	dir := t.TempDir()
+	held, err := take(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := take(dir); !errors.Is(err, errAlive) {
+		t.Fatalf("taken twice: %v", err)
+	}
+	time.AfterFunc(5*retryAfter, func() { held.Close() })
+	f, err := takeSoon(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
 }
 
 // The human's hooks run inside, for the guest's commits.

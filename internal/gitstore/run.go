@@ -277,6 +277,6 @@ func (s *Store) breakLocks() {
 		if err1 == nil {
 			_ = os.Remove(own)
 		}
-		_ = os.Remove(filepath.Join(u.gitDir(), "bawn-"+s.Session+".index"))
+		s.dropIndex(u)
 	}
 }
