@@ -241,6 +241,25 @@ func TestRun(t *testing.T) {
 	w.gone()
 }
 
+// What was made in a new directory before it was looked at is published as well.
+func TestNewDirectoryIsLookedAt(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	look, err := newWatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer look.close()
+	if !w.store.watch(look) || w.store.watch(look) {
+		t.Error("no directory is new at first, or all are again")
+	}
+	w.guest("branch", "deep/er/branch")
+	eventually(t, "the directory is told", func() bool { return len(look.events) > 0 })
+	<-look.events
+	if w.store.attempt(t.Context(), look, w.store.Pin) != nil || len(look.events) == 0 {
+		t.Error("what is in the new directory waits for another change")
+	}
+}
+
 // A bawn that was killed: the next session's publishes what the guest has done.
 func TestRecover(t *testing.T) {
 	w := newWorld(t, newHost(t))
@@ -338,6 +357,18 @@ func TestHooks(t *testing.T) {
 	w.guest("commit", "-q", "--no-verify", "--allow-empty", "-m", "y") // and the host's do not run for what is published
 	w.quiet()
 	w.agree()
+}
+
+// The project's own hooks run inside too, as far as they are in the workspace.
+func TestHooksOfTheProject(t *testing.T) {
+	for at, want := range map[string]string{"dev": "dev", "/elsewhere": "", "../elsewhere": ""} {
+		ws := newHost(t)
+		run(t, ws, human(), "git", "config", "core.hooksPath", at)
+		w := newWorld(t, ws)
+		if got, _ := tryRun(w.ws, w.guestEnv(), "git", "config", "--local", "core.hooksPath"); got != want {
+			t.Errorf("hooks at %q: the guest has %q, want %q", at, got, want)
+		}
+	}
 }
 
 // A lock of another git's is no lock of ours.
