@@ -13,8 +13,6 @@ import (
 // names than Linux.
 func fold(p string) string { return protect.Fold(p) }
 
-func foldName(n string) string { return protect.FoldName(n) }
-
 // parts returns the components of a path as they are ruled on.
 func (p *protector) parts(rel string) []string {
 	list := strings.Split(fold(rel), "/")
