@@ -192,7 +192,7 @@ func isFirst(pid int) bool {
 // files.
 func (c contender) traces(t *testing.T, f *sandboxtest.Fixtures) []string {
 	t.Helper()
-	list := f.Changed(t)
+	list := f.Changed(t, c.options)
 	for _, pid := range processes() {
 		words, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if strings.Contains(string(words), f.Base) {

@@ -276,11 +276,11 @@ func (f *Fixtures) Configure(t testing.TB, lines string) {
 	f.snapshot = takeSnapshot(t, f.Base)
 }
 
-// Changed says what is different outside since the fixtures were made: ghosts,
-// too.
-func (f *Fixtures) Changed(t testing.TB) []string {
+// Changed says what is different outside since the fixtures were made, but for
+// what a provider publishes of git: ghosts, too.
+func (f *Fixtures) Changed(t testing.TB, o Options) []string {
 	t.Helper()
-	return f.changed(t)
+	return f.losses(t, o)
 }
 
 // Install copies a program to where the owner can start it and returns its
