@@ -124,7 +124,8 @@ func (c *confined) sandbox() (sandbox.Guest, error) {
 	return g, nil
 }
 
-// Git runs one git. When ctx ends everything in the sandbox does.
+// Git runs one git. When ctx ends everything in the sandbox does, before Git returns:
+// the next one is for another sandbox.
 func (c *confined) Git(ctx context.Context, dir string, in io.Reader, out io.Writer, args ...string) error {
 	g, err := c.sandbox()
 	if err != nil {
@@ -141,11 +142,16 @@ func (c *confined) Git(ctx context.Context, dir string, in io.Reader, out io.Wri
 	if err != nil {
 		return fmt.Errorf("run git in its sandbox: %w", err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	defer stop()
+	dropped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { _ = c.drop(g); close(dropped) })
+	defer func() {
+		if !stop() {
+			<-dropped
+		}
+	}()
 	said, err := p.carry(in, out)
 	if err != nil {
-		_ = c.Close() // it may write on and on
+		_ = c.drop(g) // it may write on and on
 		return errors.Join(err, ctx.Err())
 	}
 	status, err := ended(g, proc)
@@ -185,12 +191,22 @@ var errSandboxGone = errors.New("the sandbox in which the guest's git directory 
 func (c *confined) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.guest == nil {
+	return c.end(c.guest)
+}
+
+// drop ends one sandbox, unless there is another by now.
+func (c *confined) drop(g sandbox.Guest) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.end(g)
+}
+
+func (c *confined) end(g sandbox.Guest) error {
+	if g == nil || c.guest != g {
 		return nil
 	}
-	err := c.guest.Close()
 	c.guest = nil
-	return err
+	return g.Close()
 }
 
 // pipes are the standard streams of one git.

@@ -56,6 +56,49 @@ func (s *Store) made() []MadeRepository {
 	})
 }
 
+// dropLinks removes the .git files of worktrees and submodules that the guest has
+// added to the session's own repository: what they lead to ends with the session,
+// and git on the host refuses a repository with an empty one in a submodule.
+func (s *Store) dropLinks() error {
+	var errs []error
+	for _, m := range s.made() {
+		dir := filepath.Dir(m.Path)
+		target, err := linkTarget(m.Private)
+		if err != nil || s.Repo.Common == "" || !inside(fromDir(dir, target), s.Repo.Common) {
+			continue // a directory, or of a repository that is kept
+		}
+		if fi, err := os.Lstat(m.Path); err != nil || !fi.Mode().IsRegular() || fi.Size() > 0 {
+			continue
+		}
+		errs = append(errs, os.Remove(m.Path), removeAll(m.entry))
+		s.report.Questions = append(s.report.Questions, fmt.Sprintf("%q was a worktree or submodule of the session's, which your repository does not have: a branch is published, and \"git submodule update --init\" fetches a submodule", dir))
+	}
+	return errors.Join(errs...)
+}
+
+// linkTarget reads where a .git file leads.
+func linkTarget(file string) (string, error) {
+	if fi, err := os.Lstat(file); err != nil || !fi.Mode().IsRegular() {
+		return "", errors.Join(errors.New("no file"), err)
+	}
+	text, err := atomicfile.Read(file, 64<<10)
+	if err != nil {
+		return "", err
+	}
+	target, ok := strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")
+	if !ok {
+		return "", errors.New("it leads nowhere")
+	}
+	return target, nil
+}
+
+func fromDir(dir, target string) string {
+	if filepath.IsAbs(target) {
+		return filepath.Clean(target)
+	}
+	return filepath.Join(dir, target)
+}
+
 // Again are the private directories of repositories in a workspace that guests of
 // ended sessions have made.
 func Again(state, workspace string) []sandbox.GitDir {

@@ -12,12 +12,44 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
+// A .git file in a worktree or submodule that the guest has added goes with what it
+// leads to; git on the host would refuse an empty one.
+func TestDropLinks(t *testing.T) {
+	for target, gone := range map[string]bool{"../.git/modules/sub": true, "../other/.git/modules/sub": false, "": false} {
+		w := newWorld(t, newHost(t))
+		at := filepath.Join(w.ws, "sub/.git")
+		write(t, at, "")
+		private := w.note(at)
+		if target != "" {
+			target = "gitdir: " + target + "\n"
+		}
+		write(t, private, target)
+		r := w.close()
+		if present(at) == gone || len(r.Questions) > 0 != gone || len(r.Made) > 0 == gone {
+			t.Errorf("%q: there: %v, want %v; %+v", target, present(at), !gone, r)
+		}
+		if gone {
+			w.gone()
+		}
+	}
+}
+
 // make does what a provider does when a guest makes a .git.
 func (w *world) make(at string) (private string) {
 	w.t.Helper()
 	if err := os.MkdirAll(at, 0o755); err != nil {
 		w.t.Fatal(err)
 	}
+	private = w.note(at)
+	if err := os.Mkdir(private, 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	return private
+}
+
+// note makes a pool's entry of what the guest has made.
+func (w *world) note(at string) (private string) {
+	w.t.Helper()
 	var st unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, at, 0, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st); err != nil {
 		w.t.Fatal(err)
@@ -28,11 +60,7 @@ func (w *world) make(at string) (private string) {
 	}
 	entry := filepath.Join(w.store.MadePool(), "E")
 	write(w.t, filepath.Join(entry, sandbox.PoolNote), string(note))
-	private = filepath.Join(entry, sandbox.PoolGit)
-	if err := os.Mkdir(private, 0o755); err != nil {
-		w.t.Fatal(err)
-	}
-	return private
+	return filepath.Join(entry, sandbox.PoolGit)
 }
 
 // A repository that a guest has made becomes the human's with what is in it, and

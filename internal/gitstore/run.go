@@ -111,8 +111,9 @@ func (s *Store) Close(ctx context.Context) (Report, error) {
 		_ = s.confined.Close() // nothing of it is needed any more
 		s.confined = nil
 	}
-	rest, made := s.unpublished(), s.made()
-	err = errors.Join(err, s.unpin(ctx))
+	rest, links := s.unpublished(), s.dropLinks()
+	made := s.made()
+	err = errors.Join(err, links, s.unpin(ctx))
 	if err != nil {
 		rest = append(rest, "the last changes: "+err.Error())
 	}

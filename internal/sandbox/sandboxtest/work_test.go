@@ -1,6 +1,7 @@
 package sandboxtest
 
 import (
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -33,6 +34,15 @@ func TestWorkNotices(t *testing.T) {
 		{"an exit code cut to 7 bits", "exit code 255", code(func(c int) int { return c & 0x7f })},
 		{"a ghost", "git: status, add, commit", after(func(dir string) error { return os.WriteFile(filepath.Join(dir, ".envrc"), nil, 0o644) })},
 		{"a lost file", "git: init", after(func(dir string) error { return os.Remove(filepath.Join(dir, "sub/x")) })},
+		{"a lost branch", "git: branch, checkout, merge", afterGit("", "git update-ref -d refs/heads/two")},
+		{"a branch elsewhere", "git: branch, checkout, merge", afterGit("", "git update-ref refs/heads/two main")},
+		{"another HEAD", "git: init in place", afterGit("", "git symbolic-ref HEAD refs/heads/main")},
+		{"a lost index entry", "git: init", afterGit("sub", "git rm -q --cached x")},
+		{"a lost stash", "git: stash", afterGit("", "git stash -q; git update-ref refs/stash HEAD; git reset -q --hard")},
+		{"a lost object", "git: nothing to commit", afterGit("", "rm .git/objects/*/*")},
+		{"a note about nothing", "git: tag", output(strings.NewReplacer(), gitNote+"left\n")},
+		{"a repository that is none", "git: tag", output(strings.NewReplacer(), gitNote+`the session has made a repository at $WORK/x/.git; "bawn git keep $WORK/x/.git" makes it yours`+"\n")},
+		{"nothing told of an open merge", "git: cherry-pick with a conflict, and am", afterGit("", "git cherry-pick --abort")},
 		{"another file", "calls: replace", after(func(dir string) error { return os.WriteFile(filepath.Join(dir, "data"), []byte("version 48\n"), 0o600) })},
 		{"holes filled", "calls: sparse", after(rewrite("sparse"))},
 		{"a hard link copied", "calls: renames", after(rewrite("n2"))},
@@ -75,6 +85,17 @@ func after(spoil func(dir string) error) WorkRunner {
 		}
 		return out, errs, code
 	}
+}
+
+// afterGit lets git spoil a repository at the end.
+func afterGit(at, script string) WorkRunner {
+	return after(func(dir string) error {
+		_, errs, code := Bare(filepath.Join(dir, at), nil, "sh", "-c", workPrologue+script, "sh", "")
+		if code != 0 {
+			return fmt.Errorf("%s: %s", script, errs)
+		}
+		return nil
+	})
 }
 
 // chmodAll gives every file the mode it had under the wrong umask.
