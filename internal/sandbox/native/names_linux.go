@@ -144,8 +144,12 @@ func (c *call) link(olddir int32, oldAddr uint64, newdir int32, newAddr uint64, 
 	if err := errors.Join(c.mayShare(source, to), c.mayWaitAt(to, source, "")); err != nil {
 		return unix.EACCES
 	}
+	known := c.onlyHere(source, from)
 	if err := unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(source), to.dir, to.name, unix.AT_SYMLINK_FOLLOW); err != nil {
 		return c.tell(to, err)
+	}
+	if known {
+		c.s.remember(source)
 	}
 	return c.settle(v, opLinkTo, to.abs, to.unlink)
 }
@@ -347,6 +351,7 @@ func (c *call) remove(dirfd int32, addr uint64, flags int) error {
 // forget drops what no name leads to any more.
 func (s *supervisor) forget(id fileID) {
 	delete(s.sockets.bound, id)
+	delete(s.linked, id)
 }
 
 // truncate carries out truncate(2).
