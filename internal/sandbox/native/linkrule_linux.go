@@ -3,6 +3,8 @@ package native
 import (
 	"os"
 	"path"
+	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +20,7 @@ const (
 	linkWritable = "it leads to a place that the user's programs can write and this session can't"
 	linkProc     = "it leads through /proc to wherever the program that follows it stands"
 	linkUnsure   = "it leads up again (\"..\") out of a directory that can be exchanged"
+	linkElse     = "it leads to a directory below which the user's programs may write where this session can't"
 	linkUnread   = "where it leads can't be looked at"
 	linkHidden   = "it leads to what is hidden from this session"
 	linkCache    = "it leads into a cache that the user's programs share, which holds files of any name"
@@ -114,6 +117,8 @@ func (c *call) endsAt(dir string, w *walker) string {
 		return linkHome
 	case w.writable():
 		return linkWritable
+	case w.holdsMore():
+		return linkElse
 	}
 	return ""
 }
@@ -249,14 +254,27 @@ func (w *walker) inProc(rest []string) string {
 		switch part {
 		case "root", "cwd", "map_files":
 			return linkProc
-		case "fd":
-			if len(parts) > i+2 {
+		case "fd": // the three that each program has, and not the directory
+			if len(parts) != i+2 || !slices.Contains([]string{"0", "1", "2"}, parts[i+1]) {
 				return linkProc
 			}
 		}
 	}
+	if isProcess(parts) {
+		return linkProc
+	}
 	w.at, w.proc = full, true
 	return ""
+}
+
+// isProcess reports whether a path below /proc is a directory that holds the links of
+// a process or a thread: a link made earlier may go on from there.
+func isProcess(parts []string) bool {
+	_, err := strconv.Atoi(parts[0])
+	if err != nil && parts[0] != "self" && parts[0] != "thread-self" {
+		return false
+	}
+	return len(parts) == 1 || parts[1] == "task" && len(parts) <= 3
 }
 
 // executable reports whether the way ends at a program.
@@ -292,6 +310,22 @@ func (w *walker) writable() bool {
 		at = path.Dir(at)
 	}
 	return canWrite(at)
+}
+
+// rootsDirs hold directories below which only root writes. Links to what is below
+// them are common, and to those themselves that have no slash at the end.
+var rootsDirs = []string{"/usr/", "/opt/", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/nix/", "/gnu/", "/snap/", "/sys", "/boot"}
+
+// holdsMore reports whether the way ends at a directory that may hold places of the
+// human's. Another link that the guest has made may go on from there: its target was
+// absent then, and this link supplies the start.
+func (w *walker) holdsMore() bool {
+	if w.at != "/" && (w.blocked || !w.there || w.status.Mode&unix.S_IFMT != unix.S_IFDIR) {
+		return false
+	}
+	return w.at == "/usr/local" || !slices.ContainsFunc(rootsDirs, func(dir string) bool {
+		return below(w.at, strings.TrimSuffix(dir, "/")) || w.at == dir
+	})
 }
 
 // existingParent returns the closest directory above p that is there.

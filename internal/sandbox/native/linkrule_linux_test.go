@@ -120,6 +120,11 @@ func TestLinksLeadNowhere(t *testing.T) {
 		"root directory":          "ln -s /proc/self/root$HOME/.bashrc x",
 		"another's root":          "ln -s /proc/1/root$HOME/.bashrc x",
 		"a thread's":              "ln -s /proc/thread-self/../self/task/../root$HOME x",
+		"a descriptor":            "ln -s /proc/self/fd/7 x",
+		"a start that comes":      "ln -s L/x notes; ln -s /tmp L",
+		"a process that comes":    "ln -s L/root$HOME/.bashrc x; ln -s /proc/self L",
+		"a thread that comes":     "ln -s L/cwd x; ln -s /proc/thread-self/task/1 L || ln -s /proc/1/task/1 L",
+		"descriptors that come":   "ln -s L/7 x; ln -s /dev/fd L",
 		"by descriptor":           "exec 3<$HOME; ln -s /proc/self/fd/3/.bashrc x",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +157,7 @@ func TestLinksGoOnWorking(t *testing.T) {
 		"bazel":         "ln -s $HOME/.cache/bazel/out bazel-out; ln -s $HOME/.cache/bazel/later bazel-bin; ln -sfn $HOME/.cache/bazel/out bazel-bin",
 		"pyenv":         "mkdir -p .venv/bin; ln -s $HOME/.pyenv/versions/3/bin/python .venv/bin/python; ln -s python .venv/bin/python3; ln -s lib .venv/lib64; mv .venv venv; mkdir x; mv venv x",
 		"--ro":          "mkdir bin; ln -s $HOME/notes/run bin/run",
-		"the system's":  "mkdir bin; ln -s /usr/bin/env bin/env; ln -s /usr/share x; ln -s /dev/null null; ln -s /proc/mounts m; ln -s /proc/self/fd/1 out; ln -s /dev/stdout out2",
+		"the system's":  "mkdir bin; ln -s /usr/bin/env bin/env; ln -s /usr/share x; ln -s /usr/lib lib; ln -s /bin b; ln -s /dev/null null; ln -s /proc/mounts m; ln -s /proc/self/fd/1 out; ln -s /dev/stdout out2",
 		"a lock":        "ln -s 'ada@host.12:345' .#file; ln -s host-1234 SingletonLock; rm .#file",
 		"a build":       "touch libx.so.1.2; ln -s libx.so.1.2 libx.so.1; ln -sf libx.so.1 libx.so; ln -sf libx.so.1.2 libx.so; mkdir out; mv libx.so out; ln -s $W/out $W/a/abs; ln -s ./file ./a/../b || ln -s ./file b",
 		"dangling":      "ln -s none/x l; ln -s ./none/deeper/x l2; ln -s $W/none/x l3; mkdir none; ln -s ../none/x none/y",
@@ -170,6 +175,35 @@ func TestLinksGoOnWorking(t *testing.T) {
 				t.Errorf("%s\n%s(%d) %q", text, out, code, denials)
 			}
 		})
+	}
+}
+
+// TestLinksBackToFront: a link whose target is absent gets no start from a later link
+// to a place that only others write to, below which the human has files.
+func TestLinksBackToFront(t *testing.T) {
+	testenv.Need(t, "userns", "notify", "landlock")
+	for _, how := range []string{"control", "mounts", "landlock"} {
+		y := newYard(t)
+		y.landlock = how == "landlock"
+		dir, err := os.MkdirTemp("/tmp", "bawn-test-") // which the human can't rename, as /srv
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		conf := filepath.Join(dir, "conf")
+		if err := os.WriteFile(conf, []byte(canaryText), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text := "ln -s L" + strings.TrimPrefix(conf, "/tmp") + " notes; ln -s /tmp L"
+		if how == "control" {
+			bare(t, y.ws, y.ws, text)
+		} else if _, _, denials := y.run(t, text); len(denials) != 1 {
+			t.Errorf("%s: %q", how, denials)
+		}
+		bare(t, y.ws, y.ws, "echo x >>notes")
+		if got, err := os.ReadFile(conf); err != nil || (string(got) != canaryText) != (how == "control") {
+			t.Errorf("%s: %q, %v", how, got, err)
+		}
 	}
 }
 

@@ -64,6 +64,9 @@ func (c *call) mknod(dirfd int32, addr uint64, mode uint32) error {
 	if err != nil {
 		return err
 	}
+	if err := c.mayWait(p, mode); err != nil {
+		return err
+	}
 	if err := c.withUmask(); err != nil {
 		return err
 	}
@@ -138,11 +141,15 @@ func (c *call) link(olddir int32, oldAddr uint64, newdir int32, newAddr uint64, 
 	if to.slash {
 		return unix.ENOENT
 	}
-	if err := c.mayShare(source, to); err != nil {
-		return err
+	if err := errors.Join(c.mayShare(source, to), c.mayWaitAt(to, source, "")); err != nil {
+		return unix.EACCES
 	}
+	known := c.onlyHere(source, from)
 	if err := unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(source), to.dir, to.name, unix.AT_SYMLINK_FOLLOW); err != nil {
 		return c.tell(to, err)
+	}
+	if known {
+		c.s.remember(source)
 	}
 	return c.settle(v, opLinkTo, to.abs, to.unlink)
 }
@@ -219,6 +226,9 @@ func (c *call) rename(olddir int32, oldAddr uint64, newdir int32, newAddr uint64
 	if err != nil {
 		return err
 	}
+	if err := c.mayWait(to, st.Mode); err != nil {
+		return err
+	}
 	if err := errors.Join(c.fixed(from), c.fixed(to)); err != nil {
 		return unix.EBUSY
 	}
@@ -256,6 +266,9 @@ func (c *call) checkRename(from, to place, isDir, exchange bool) ([]move, error)
 	if exchange {
 		st, err := to.stat()
 		if err != nil {
+			return nil, err
+		}
+		if err := c.mayWait(from, st.Mode); err != nil {
 			return nil, err
 		}
 		other := st.Mode&unix.S_IFMT == unix.S_IFDIR
@@ -338,6 +351,7 @@ func (c *call) remove(dirfd int32, addr uint64, flags int) error {
 // forget drops what no name leads to any more.
 func (s *supervisor) forget(id fileID) {
 	delete(s.sockets.bound, id)
+	delete(s.linked, id)
 }
 
 // truncate carries out truncate(2).

@@ -269,7 +269,14 @@ func (c *call) openFile(fd int, r openRequest) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	got, err := reopen(fd, flags, 0)
+	own, err := c.apart(fd, abs, &st, r)
+	if err != nil {
+		return -1, err
+	}
+	if own != fd {
+		defer unix.Close(own)
+	}
+	got, err := reopen(own, flags, 0)
 	return c.settled(got, err, v, abs, func() error { return nil })
 }
 

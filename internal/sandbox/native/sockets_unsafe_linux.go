@@ -395,6 +395,9 @@ func (c *call) checkBind(name string) (place, error) {
 		return place{}, named(err, unix.EADDRINUSE)
 	}
 	_, err = c.check(opBind, p, false)
+	if err == nil {
+		err = c.mayWait(p, unix.S_IFSOCK)
+	}
 	if _, there := p.stat(); err == nil && there == nil {
 		err = unix.EADDRINUSE
 	}

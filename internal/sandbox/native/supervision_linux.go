@@ -65,6 +65,7 @@ func Supervise(root, listener *os.File, plan *Plan, onDenial func(sandbox.Denial
 		listener: notify.NewListener(listener), root: at, onDenial: onDenial, stop: make(chan struct{}), idle: make(chan detached),
 		names: names, git: newGitMounts(at, plan.Mounts), pool: newGitPool(plan.Mounts), devices: givenDevices(plan), targets: targets(plan.Mounts), fileSize: plan.Limits.FileSizeMB << 20,
 		uid: plan.UID.Outside, gid: plan.GID.Outside,
+		linked:  fileSet{},
 		links:   newLinkRule(plan, os.Geteuid()),
 		sockets: &sockets{shown: shownSockets(plan), private: privateDevices(at, plan.Mounts), dir: plan.Tmp, bound: fileSet{}, ownNetwork: plan.Loopback, asRoot: os.Geteuid() == 0},
 	}}

@@ -33,8 +33,9 @@ type supervisor struct {
 	sockets  *sockets
 	targets  []string // where something is mounted in the guest
 	devices  map[uint64]bool
-	fileSize int64 // bytes of the largest file, or 0
-	uid, gid int   // who the guest is on the host, where that is not the caller
+	linked   fileSet // files whose further names the guest has made
+	fileSize int64   // bytes of the largest file, or 0
+	uid, gid int     // who the guest is on the host, where that is not the caller
 	onDenial func(sandbox.Denial)
 	wait     sync.WaitGroup
 	stop     chan struct{} // closed when the session ends
