@@ -281,6 +281,9 @@ func keeps(s *setting, module bool) bool {
 	if full == "core.worktree" {
 		return module && !filepath.IsAbs(s.value)
 	}
+	if full == "core.hookspath" { // hooks that the project has; they run inside
+		return !module && filepath.IsLocal(s.value)
+	}
 	if !kept[s.name()] {
 		return false
 	}

@@ -219,7 +219,7 @@ func TestCleanConfig(t *testing.T) {
 	secrets := [][]string{
 		{"remote.origin.url", "https://user:hunter2@example.org/x.git"}, {"remote.gh.url", "https://hunter2@example.org/x.git"}, {"remote.q.url", "https://example.org/x?token=hunter2"},
 		{"http.extraHeader", "hunter2"}, {"credential.helper", "!echo hunter2"}, {"core.fsmonitor", "hunter2"}, {"core.sshCommand", "hunter2"}, {"alias.x", "!hunter2"},
-		{"filter.lfs.clean", "hunter2"}, {"remote.e.url", "ext::hunter2"}, {"url.https://hunter2@h/.insteadOf", "x"}, {"include.path", "hunter2"}, {"core.hooksPath", "hunter2"},
+		{"filter.lfs.clean", "hunter2"}, {"remote.e.url", "ext::hunter2"}, {"url.https://hunter2@h/.insteadOf", "x"}, {"include.path", "hunter2"}, {"core.hooksPath", "/hunter2"},
 		{"gpg.program", "hunter2"}, {"core.worktree", ws}, {"submodule.s.update", "!hunter2"}, {"branch.main.description", "hunter2"}, {"user.signingkey", "hunter2"}, {"diff.x.textconv", "hunter2"},
 	}
 	for _, kv := range secrets {

@@ -67,15 +67,22 @@ type call struct {
 	limit int64     // of the result; maxOutput for 0
 }
 
-// run runs git on the host's git directory of a unit.
+// run runs git on the host's git directory of a unit. A context that ends keeps it
+// from starting.
 func (g *hostGit) run(ctx context.Context, u *unit, c call) ([]byte, error) {
 	args := append([]string{"--git-dir=" + u.gitDir()}, pins...)
 	if u.WorkTree != "" {
 		args = append(args, "--work-tree="+u.WorkTree)
 	}
-	ctx, cancel := context.WithTimeout(ctx, gitTime)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	// It is let finish where a session ends: one that is killed leaves its locks in
+	// the human's repository.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), gitTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, g.program, append(args, c.args...)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it removes them then
 	cmd.Env, cmd.Dir, cmd.Stdin, cmd.WaitDelay = append(environ(), c.env...), "/", c.in, endTime
 	out := &bounded{limit: c.limit}
 	cmd.Stdout = out

@@ -45,7 +45,12 @@ func (l *hostLock) unlock() {
 // newIndex is where the host's next index is made.
 func (s *Store) newIndex(u *unit) string { return u.at("bawn-" + s.Session + ".index") }
 
-func (s *Store) dropIndex(u *unit) { _ = u.host.Remove(s.newIndex(u)) } // it may be installed
+// dropIndex removes it, where it is not installed, and a lock that a git of a killed
+// session has left beside it.
+func (s *Store) dropIndex(u *unit) {
+	_ = u.host.Remove(s.newIndex(u))
+	_ = u.host.Remove(s.newIndex(u) + ".lock")
+}
 
 // installIndex puts it in place. The lock is held.
 func (s *Store) installIndex(u *unit, x *indexes) (err error) {

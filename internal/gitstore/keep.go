@@ -104,12 +104,12 @@ var errNotMade = errors.New("no session that has ended has made a repository the
 // tags, HEAD and index, checked as they are everywhere, and of its configuration the
 // remotes and what its branches follow.
 func Keep(ctx context.Context, o Options, at string) (Report, error) {
-	list, err := List(o.State)
+	ids, err := Left(o.State)
 	if err != nil {
 		return Report{}, err
 	}
-	for _, e := range list {
-		for _, m := range e.Made {
+	for _, id := range ids {
+		for _, m := range pool(id, filepath.Join(Place(o.State, id), madeName)) {
 			if m.Path == at || filepath.Dir(m.Path) == at {
 				return keep(ctx, o, m)
 			}
@@ -126,7 +126,7 @@ func keep(ctx context.Context, o Options, m MadeRepository) (Report, error) {
 		return Report{}, errors.New("it is a worktree of another repository: its branch is published, its directory is not; discard it")
 	}
 	dir := Place(o.State, m.Session)
-	lock, err := take(dir)
+	lock, err := takeSoon(dir)
 	if err != nil {
 		return Report{}, err
 	}

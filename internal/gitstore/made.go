@@ -93,7 +93,7 @@ func Discard(state, session, path string) error {
 		return fmt.Errorf("%q is no session", session)
 	}
 	dir := Place(state, session)
-	lock, err := take(dir)
+	lock, err := takeSoon(dir)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func Prepare(r *Repository, o Options) (_ *Store, err error) {
 			err = errors.Join(err, removeAll(s.dir))
 		}
 	}()
-	if s.lock, err = take(s.dir); err != nil {
+	if s.lock, err = takeSoon(s.dir); err != nil {
 		return nil, err
 	}
 	if err := os.Mkdir(s.MadePool(), 0o700); err != nil {

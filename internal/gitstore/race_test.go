@@ -1,6 +1,9 @@
 package gitstore
 
 import (
+	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -238,6 +241,25 @@ func TestRun(t *testing.T) {
 	w.gone()
 }
 
+// What was made in a new directory before it was looked at is published as well.
+func TestNewDirectoryIsLookedAt(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	look, err := newWatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer look.close()
+	if !w.store.watch(look) || w.store.watch(look) {
+		t.Error("no directory is new at first, or all are again")
+	}
+	w.guest("branch", "deep/er/branch")
+	eventually(t, "the directory is told", func() bool { return len(look.events) > 0 })
+	<-look.events
+	if w.store.attempt(t.Context(), look, w.store.Pin) != nil || len(look.events) == 0 {
+		t.Error("what is in the new directory waits for another change")
+	}
+}
+
 // A bawn that was killed: the next session's publishes what the guest has done.
 func TestRecover(t *testing.T) {
 	w := newWorld(t, newHost(t))
@@ -248,6 +270,7 @@ func TestRecover(t *testing.T) {
 	if l, err := w.store.lockIndex(w.store.Units[0]); err != nil { // killed just then
 		t.Fatal(err, l)
 	}
+	write(t, filepath.Join(w.ws, ".git", w.store.newIndex(w.store.Units[0])+".lock"), "") // a git of its own too
 	if reports, err := Recover(t.Context(), w.repo, w.opts); err != nil || len(reports) != 0 {
 		t.Fatalf("a living session: %+v, %v", reports, err)
 	}
@@ -270,6 +293,56 @@ func TestRecover(t *testing.T) {
 	w.gone()
 }
 
+// A git on the host's directory is not killed where a session ends: it would leave its
+// locks there.
+func TestEndLetsGitFinish(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	in, feed := io.Pipe()
+	lock := filepath.Join(w.ws, ".git/refs/heads/new.lock")
+	done := make(chan error, 1)
+	u := w.store.Units[0]
+	go func() {
+		_, err := w.store.git.run(ctx, u, call{args: []string{"update-ref", "--stdin"}, in: in})
+		done <- err
+	}()
+	if _, err := io.WriteString(feed, "start\ncreate refs/heads/new "+w.host("rev-parse", "HEAD")+"\nprepare\n"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "git has its lock", func() bool { return present(lock) })
+	cancel()
+	_, _ = io.WriteString(feed, "commit\n") // it errs where git is gone
+	feed.Close()
+	if err := <-done; err != nil {
+		t.Errorf("git: %v", err)
+	}
+	if present(lock) {
+		t.Error("the lock is still there")
+	}
+	if _, err := w.store.git.run(ctx, u, call{args: []string{"update-ref", "-d", "refs/heads/new"}}); err == nil {
+		t.Error("git was started after the end")
+	}
+	w.host("rev-parse", "refs/heads/new")
+}
+
+// What looks for ended sessions has every lock for a moment: nobody else fails for it.
+func TestLockTakenForAMoment(t *testing.T) {
+	dir := t.TempDir()
+	held, err := take(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := take(dir); !errors.Is(err, errAlive) {
+		t.Fatalf("taken twice: %v", err)
+	}
+	time.AfterFunc(5*retryAfter, func() { held.Close() })
+	f, err := takeSoon(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+}
+
 // The human's hooks run inside, for the guest's commits.
 func TestHooks(t *testing.T) {
 	ws := newHost(t)
@@ -284,6 +357,18 @@ func TestHooks(t *testing.T) {
 	w.guest("commit", "-q", "--no-verify", "--allow-empty", "-m", "y") // and the host's do not run for what is published
 	w.quiet()
 	w.agree()
+}
+
+// The project's own hooks run inside too, as far as they are in the workspace.
+func TestHooksOfTheProject(t *testing.T) {
+	for at, want := range map[string]string{"dev": "dev", "/elsewhere": "", "../elsewhere": ""} {
+		ws := newHost(t)
+		run(t, ws, human(), "git", "config", "core.hooksPath", at)
+		w := newWorld(t, ws)
+		if got, _ := tryRun(w.ws, w.guestEnv(), "git", "config", "--local", "core.hooksPath"); got != want {
+			t.Errorf("hooks at %q: the guest has %q, want %q", at, got, want)
+		}
+	}
 }
 
 // A lock of another git's is no lock of ours.

@@ -41,6 +41,7 @@ func (s *Store) Run(ctx context.Context) {
 		return
 	}
 	defer w.close()
+	s.watch(w)
 	again := s.attempt(ctx, w, s.syncOnce) // what has changed so far
 	pin := time.NewTimer(pinAfter)
 	defer pin.Stop()
@@ -69,12 +70,15 @@ func (s *Store) attempt(ctx context.Context, w *watcher, what func(context.Conte
 	if err := what(ctx); err != nil && ctx.Err() == nil {
 		return time.After(againTime)
 	}
-	s.watch(w) // directories that are new
+	if s.watch(w) { // what was made there before is not told
+		w.changed()
+	}
 	return nil
 }
 
-// watch looks at every directory in which a change is one of refs, HEAD or index.
-func (s *Store) watch(w *watcher) {
+// watch looks at every directory in which a change is one of refs, HEAD or index,
+// and reports whether there is a new one.
+func (s *Store) watch(w *watcher) (fresh bool) {
 	for _, u := range s.Units {
 		for i, root := range []*os.Root{u.host, u.private} {
 			dir := u.Host
@@ -87,11 +91,12 @@ func (s *Store) watch(w *watcher) {
 			}
 			for _, d := range slices.Compact(list) {
 				if !strings.HasPrefix(d+"/", ownRefs) {
-					w.add(filepath.Join(dir, d))
+					fresh = w.add(filepath.Join(dir, d)) || fresh
 				}
 			}
 		}
 	}
+	return fresh
 }
 
 // Close carries over what the guest has done last. The guest must have ended, and
@@ -277,6 +282,6 @@ func (s *Store) breakLocks() {
 		if err1 == nil {
 			_ = os.Remove(own)
 		}
-		_ = os.Remove(filepath.Join(u.gitDir(), "bawn-"+s.Session+".index"))
+		s.dropIndex(u)
 	}
 }

@@ -190,6 +190,18 @@ func load(dir string) (*Store, error) {
 	return s, nil
 }
 
+// takeSoon is take for a session that is nobody else's: what looks for ended ones
+// has each lock for a moment.
+func takeSoon(dir string) (f *os.File, err error) {
+	for range retries {
+		if f, err = take(dir); !errors.Is(err, errAlive) {
+			break
+		}
+		time.Sleep(retryAfter)
+	}
+	return f, err
+}
+
 // take takes the lock by which others know that this session is alive. It errs
 // with errAlive where it is.
 func take(dir string) (*os.File, error) {

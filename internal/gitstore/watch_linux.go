@@ -31,14 +31,24 @@ func newWatcher() (*watcher, error) {
 }
 
 // add looks at a directory, too. One that can't be is looked at when something
-// else changes.
-func (w *watcher) add(dir string) {
+// else changes. It reports whether the directory was not looked at before.
+func (w *watcher) add(dir string) (fresh bool) {
 	if len(w.known) >= maxWatched {
-		return
+		return false
 	}
 	const mask = unix.IN_MOVED_TO | unix.IN_CREATE | unix.IN_DELETE | unix.IN_ONLYDIR | unix.IN_DONT_FOLLOW
 	if wd, err := unix.InotifyAddWatch(w.fd, dir, mask); err == nil {
+		fresh = !w.known[wd]
 		w.known[wd] = true
+	}
+	return fresh
+}
+
+// changed is an event that nobody has sent.
+func (w *watcher) changed() {
+	select {
+	case w.events <- struct{}{}:
+	default:
 	}
 }
 
@@ -49,10 +59,7 @@ func (w *watcher) read() {
 		if _, err := w.f.Read(buf); err != nil {
 			return // closed
 		}
-		select {
-		case w.events <- struct{}{}:
-		default:
-		}
+		w.changed()
 	}
 }
 

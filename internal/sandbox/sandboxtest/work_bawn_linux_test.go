@@ -35,7 +35,7 @@ func worksIn(t *testing.T, known map[string]string, flags ...string) {
 	bawn := append(buildBawn(t), flags...)
 	run := append(slices.Clip(bawn), "--")
 	// With caches of its own every workspace compiles the standard library again.
-	work := Wrapped(append(slices.Clip(bawn), "--caches", "shared", "--")...)
+	work := keeping(bawn, Wrapped(append(slices.Clip(bawn), "--caches", "shared", "--")...))
 	t.Run("work below home", func(t *testing.T) { Work(t, WorkDir(t), work, known) })
 	if len(flags) == 0 && !testenv.Short() { // it takes a while, and shows what the kernel does
 		t.Run("work below tmp", func(t *testing.T) { Work(t, workDirBelow(t, "/tmp"), work, known) })
@@ -47,13 +47,18 @@ func worksIn(t *testing.T, known map[string]string, flags ...string) {
 // knownDifferences are what a guest sees otherwise than a bare program;
 // docs/status.md lists them for users.
 var knownDifferences = map[string]string{
-	"calls: removed-directory":           "no file can be made relative to a directory that was removed",
-	"calls: interrupted without restart": "a signal whose handler does not restart calls can interrupt open, mkdir and rename (seccomp_unotify(2))",
-	"calls: magic":                       "paths through the links of another process's /proc directory are not followed for writing",
-	"calls: dirfds":                      "openat2 is ENOSYS",
-	"calls: errors":                      "openat2 is ENOSYS",
-	"git: submodule add and update":      "both write the repository's configuration",
-	"long paths":                         "no path, counted from /, is longer than PATH_MAX",
+	"calls: removed-directory":                       "no file can be made relative to a directory that was removed",
+	"calls: interrupted without restart":             "a signal whose handler does not restart calls can interrupt open, mkdir and rename (seccomp_unotify(2))",
+	"calls: magic":                                   "paths through the links of another process's /proc directory are not followed for writing",
+	"calls: dirfds":                                  "openat2 is ENOSYS",
+	"calls: errors":                                  "openat2 is ENOSYS",
+	"git: init bare in the workspace":                "bare repositories are made in /tmp alone",
+	"git: init bare in place":                        "bare repositories are made in /tmp alone",
+	"git: worktrees of a bare repository":            "a bare repository of the host's can be read, not written",
+	"git: git directory elsewhere in the workspace":  "a git directory that is no .git can be read, not written",
+	"git: write to a repository below the workspace": "a repository of the host's that is not the session's own can be read, not written",
+	"git: objects that a repository has":             "the guest borrows the host's objects: its own git directory has but new ones",
+	"long paths":                                     "no path, counted from /, is longer than PATH_MAX",
 }
 
 // knownAtTerminal are what the guest's own terminal can't do.

@@ -32,7 +32,7 @@ func calls([]string) {
 		{"membarrier", func() error { _, _, e := unix.Syscall(unix.SYS_MEMBARRIER, 0, 0, 0); return fail(e) }},
 		{"prlimit", func() error { return unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, new(unix.Rlimit)) }},
 		{"getpriority", func() error { _, err := unix.Getpriority(unix.PRIO_PROCESS, 0); return err }},
-		{"setpriority", func() error { return unix.Setpriority(unix.PRIO_PROCESS, 0, 5) }},
+		{"setpriority", func() error { return unix.Setpriority(unix.PRIO_PROCESS, 0, 19) }}, // however low it is,
 		{"prctl of a name", func() error { return unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&threadName)), 0, 0, 0) }},
 		{"prctl of a subreaper", func() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }},
 		{"prctl of the parent's death", func() error { return unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0) }},
