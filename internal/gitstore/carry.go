@@ -13,6 +13,9 @@ func (c *changes) carry(ctx context.Context) error {
 	if err := c.objects(ctx); err != nil {
 		return err
 	}
+	if err := c.inspect(ctx); err != nil {
+		return err
+	}
 	s, u := c.store, c.unit
 	if c.besideOnly != "" {
 		return errors.Join(c.publish(ctx), c.rest(ctx))

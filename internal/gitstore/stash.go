@@ -2,6 +2,7 @@ package gitstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -64,7 +65,8 @@ type stack struct {
 	pops   []string // IDs of the session's own that the guest has dropped, the newest first
 	pushes []string // "ID message"
 	asks   []string // IDs of the human's that the guest has dropped
-	beside bool     // the human has changed the stack too
+	beside bool     // nothing of it can be done on the host
+	why    string   // of beside, where the human has not changed the stack too
 	pull   []string // the human's, where only that has changed
 	pulled bool
 }
@@ -113,7 +115,7 @@ func (s *Store) stashOut(ctx context.Context, u *unit, st stack) error {
 	if st.beside {
 		for _, l := range st.pushes {
 			id, _, _ := strings.Cut(l, " ")
-			if err := s.beside(ctx, u, "refs/stash/"+id[:12], id, stashRef, "stashes were made on both sides"); err != nil {
+			if err := s.beside(ctx, u, "refs/stash/"+id[:12], id, stashRef, cmp.Or(st.why, "stashes were made on both sides")); err != nil {
 				return err
 			}
 		}
