@@ -178,7 +178,7 @@ func (c *changes) first(ctx context.Context, list []planted, holds func(commit, 
 			parts[i] = names().Long(part)
 		}
 		if why := c.entry(ctx, p, parts); why != "" && !c.has(ctx, p) && !c.had(ctx, p) {
-			return why, nil
+			return why, ctx.Err() // of a context that has ended, nothing was looked at
 		}
 		raw := strings.Split(p.path, "/")
 		for i := 1; i < len(raw); i++ { // the top is a repository anyway
