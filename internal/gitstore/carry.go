@@ -13,6 +13,9 @@ func (c *changes) carry(ctx context.Context) error {
 	if err := c.objects(ctx); err != nil {
 		return err
 	}
+	if err := c.inspect(ctx); err != nil {
+		return err
+	}
 	s, u := c.store, c.unit
 	if c.besideOnly != "" {
 		return errors.Join(c.publish(ctx), c.rest(ctx))
@@ -110,7 +113,7 @@ func (c *changes) publish(ctx context.Context) error {
 			}
 			_, err := s.git.run(ctx, u, call{args: []string{"update-ref", "-m", "bawn " + short(s.Session) + ": " + c.said(m), m.name, m.new, old}})
 			if err == nil {
-				u.Base[m.name] = m.new
+				u.published(m)
 				delete(u.Beside, m.name)
 				c.host.tree.refs[m.name] = m.new
 				s.report.Published++
@@ -128,6 +131,17 @@ func (c *changes) publish(ctx context.Context) error {
 		u.Beside[m.name] = m.new
 	}
 	return nil
+}
+
+// published remembers a ref that the host has now, and whether the session made it.
+func (u *unit) published(m move) {
+	if m.old == "" || u.Made[m.name] == m.old {
+		if u.Made == nil {
+			u.Made = refs{}
+		}
+		u.Made[m.name] = m.new
+	}
+	u.Base[m.name] = m.new
 }
 
 // said is what the guest's reflog says of a move.
@@ -179,6 +193,10 @@ func (s *Store) settled(ref string) {
 // remove deletes what the session has made and the guest has deleted.
 func (c *changes) remove(ctx context.Context) error {
 	for _, m := range c.gone {
+		if head, err := readHead(c.unit.host, c.unit.Rel, c.unit.Size); err != nil || branchOf(head) == m.name {
+			c.store.lost(c.unit, m.name) // the human works on it
+			continue
+		}
 		if _, err := c.store.git.run(ctx, c.unit, call{args: []string{"update-ref", "-d", m.name, m.old}}); err != nil {
 			if ctx.Err() != nil {
 				return err
@@ -187,6 +205,7 @@ func (c *changes) remove(ctx context.Context) error {
 			continue
 		}
 		delete(c.unit.Base, m.name)
+		delete(c.unit.Made, m.name)
 		delete(c.host.tree.refs, m.name)
 	}
 	return nil

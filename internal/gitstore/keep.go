@@ -218,12 +218,26 @@ func onlyIDs(text []byte, size int) []byte {
 
 // remotes adds to the host's configuration where the repository comes from.
 func (s *Store) remotes(u *unit, list []setting) error {
+	elsewhere := func(c setting) bool {
+		_, ok := plainURL(c.value)
+		return c.name() == "remote.*.url" && !c.bare && ok && !localURL(c.value) && nameOK("refs/heads/"+c.sub) == nil
+	}
+	known := map[string]bool{".": true} // this repository
+	for _, c := range list {
+		if elsewhere(c) {
+			known[c.sub] = true
+		}
+	}
 	list = slices.DeleteFunc(slices.Clone(list), func(c setting) bool {
 		switch c.name() {
-		case "remote.*.url", "branch.*.remote", "branch.*.merge":
+		case "remote.*.url":
+			return !elsewhere(c)
+		case "remote.*.fetch": // without a URL git would take the name for a path
+			return !known[c.sub] || c.value != "+refs/heads/*:refs/remotes/"+c.sub+"/*"
+		case "branch.*.remote":
+			return nameOK("refs/heads/"+c.sub) != nil || c.bare || !known[c.value]
+		case "branch.*.merge":
 			return nameOK("refs/heads/"+c.sub) != nil || c.bare
-		case "remote.*.fetch":
-			return nameOK("refs/heads/"+c.sub) != nil || c.value != "+refs/heads/*:refs/remotes/"+c.sub+"/*"
 		}
 		return true
 	})
@@ -232,6 +246,16 @@ func (s *Store) remotes(u *unit, list []setting) error {
 		return err
 	}
 	return u.host.WriteFile("config", append(text, cleanConfig(list, false)...), 0o644)
+}
+
+// localURL reports what git takes for a repository of this machine: a guest can have
+// made it, with programs in its configuration.
+func localURL(v string) bool {
+	if scheme, _, ok := strings.Cut(v, "://"); ok {
+		return strings.EqualFold(scheme, "file")
+	}
+	colon, slash := strings.IndexByte(v, ':'), strings.IndexByte(v, '/')
+	return colon < 0 || slash >= 0 && slash < colon
 }
 
 // tidy removes a place that nothing is left in.

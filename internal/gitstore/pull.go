@@ -17,6 +17,7 @@ func (c *changes) pull(ctx context.Context) error {
 	s, u := c.store, c.unit
 	for _, m := range c.in {
 		u.set(m.name, m.new)
+		delete(u.Made, m.name) // it is the human's now
 	}
 	if err := s.pinUnit(ctx, u, s.basePath(u)); err != nil {
 		return err

@@ -182,7 +182,7 @@ func nameOK(name string) error {
 		why = "it holds characters that can't be seen"
 	case strings.HasPrefix(short, "-") || strings.Contains(short, "/-"):
 		why = "it looks like an option"
-	case isID(path.Base(short), 40) || isID(path.Base(short), 64):
+	case isID(path.Base(short), 40) || isID(path.Base(short), 64) || abbreviated(short):
 		why = "it looks like an object ID"
 	case strings.HasPrefix(short, "refs/") || name != stashRef && (short == "stash" || pseudo(short)):
 		why = "it looks like another ref"
@@ -191,6 +191,11 @@ func nameOK(name string) error {
 		return nil
 	}
 	return errors.New(why)
+}
+
+// abbreviated reports names that git also takes for the beginning of an object ID.
+func abbreviated(short string) bool {
+	return len(short) >= 7 && len(short) <= 64 && strings.Trim(strings.ToLower(short), "0123456789abcdef") == ""
 }
 
 // pseudo reports names such as HEAD and ORIG_HEAD, which git looks for first.

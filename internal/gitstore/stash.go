@@ -2,6 +2,7 @@ package gitstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -61,10 +62,11 @@ func stackOf(root *os.Root, t *refTree, size int) []string {
 // A stack is what is to be done about stashes.
 type stack struct {
 	now    []string // the guest's
-	pops   int      // of the session's own
+	pops   []string // IDs of the session's own that the guest has dropped, the newest first
 	pushes []string // "ID message"
 	asks   []string // IDs of the human's that the guest has dropped
-	beside bool     // the human has changed the stack too
+	beside bool     // nothing of it can be done on the host
+	why    string   // of beside, where the human has not changed the stack too
 	pull   []string // the human's, where only that has changed
 	pulled bool
 }
@@ -76,6 +78,7 @@ func (u *unit) stack(host, private *side) stack {
 	mine := slices.Equal(stackIDs(st.now), stackIDs(u.Stash))
 	switch {
 	case slices.Equal(stackIDs(theirs), stackIDs(st.now)), mine && slices.Equal(stackIDs(theirs), stackIDs(u.Stash)):
+		u.theirs(theirs)
 		u.Stash = st.now
 		return st
 	case mine:
@@ -93,7 +96,7 @@ func (u *unit) stack(host, private *side) stack {
 		if id := stackIDs([]string{l})[0]; slices.Contains(u.Stashed, id) {
 			st.asks = append(st.asks, id)
 		} else {
-			st.pops++
+			st.pops = append([]string{id}, st.pops...)
 		}
 	}
 	return st
@@ -102,7 +105,7 @@ func (u *unit) stack(host, private *side) stack {
 // stashOut does on the host what the guest has done with stashes. Their objects
 // are there.
 func (s *Store) stashOut(ctx context.Context, u *unit, st stack) error {
-	if slices.Equal(stackIDs(st.now), stackIDs(u.Stash)) {
+	if st.pulled || slices.Equal(stackIDs(st.now), stackIDs(u.Stash)) {
 		return nil
 	}
 	if len(st.asks) > 0 {
@@ -112,35 +115,106 @@ func (s *Store) stashOut(ctx context.Context, u *unit, st stack) error {
 	if st.beside {
 		for _, l := range st.pushes {
 			id, _, _ := strings.Cut(l, " ")
-			if err := s.beside(ctx, u, "refs/stash/"+id[:12], id, stashRef, "stashes were made on both sides"); err != nil {
+			if err := s.beside(ctx, u, "refs/stash/"+id[:12], id, stashRef, cmp.Or(st.why, "stashes were made on both sides")); err != nil {
 				return err
 			}
 		}
 		u.Stash = st.now
 		return nil
 	}
-	for range st.pops {
-		if _, err := s.git.run(ctx, u, call{args: []string{"reflog", "delete", "--updateref", "--rewrite", stashRef + "@{0}"}}); err != nil {
-			return err
-		}
-		s.report.Published++
-	}
-	if st.pops > 0 && len(stashes(u.host, u.Size)) == 0 {
-		if _, err := s.git.run(ctx, u, call{args: []string{"update-ref", "-d", stashRef}}); err != nil {
+	u.Stash = slices.DeleteFunc(slices.Clone(u.Stash), func(l string) bool { return slices.Contains(st.asks, stackIDs([]string{l})[0]) })
+	for _, id := range st.pops {
+		if err := s.pop(ctx, u, id); err != nil {
 			return err
 		}
 	}
 	for _, l := range st.pushes {
-		id, said, _ := strings.Cut(l, " ")
-		if said == "" {
-			said = "bawn " + short(s.Session)
-		}
-		if _, err := s.git.run(ctx, u, call{args: []string{"update-ref", "--create-reflog", "-m", said, stashRef, id}}); err != nil {
+		if err := s.push(ctx, u, l); err != nil {
 			return err
 		}
-		s.report.Published++
 	}
 	u.Stash = st.now
+	return nil
+}
+
+// theirs remembers as the human's what is new in the host's stack.
+func (u *unit) theirs(list []string) {
+	known := append(stackIDs(u.Stash), u.Stashed...)
+	for _, id := range stackIDs(list) {
+		if !slices.Contains(known, id) {
+			u.Stashed = append(u.Stashed, id)
+		}
+	}
+}
+
+// hostStack reads the host's stack again. It errs with errBusy where the human has
+// changed it since it was compared: to bring objects may have taken minutes.
+func (s *Store) hostStack(u *unit) ([]string, error) {
+	t, err := readRefs(u.host, u.Size)
+	if err != nil {
+		return nil, err
+	}
+	all := stackIDs(stackOf(u.host, t, u.Size))
+	left := slices.DeleteFunc(slices.Clone(all), func(id string) bool { return slices.Contains(u.Dropped, id) })
+	if !slices.Equal(left, stackIDs(u.Stash)) {
+		return nil, errBusy
+	}
+	return all, nil
+}
+
+// pop drops one stash of the session's on the host.
+func (s *Store) pop(ctx context.Context, u *unit, id string) error {
+	all, err := s.hostStack(u)
+	if err != nil {
+		return err
+	}
+	at := len(all) - 1
+	for at >= 0 && all[at] != id {
+		at--
+	}
+	if at < 0 {
+		return errBusy
+	}
+	args := []string{"reflog", "delete", "--updateref", "--rewrite", fmt.Sprintf("%s@{%d}", stashRef, len(all)-1-at)}
+	if len(all) == 1 {
+		args = []string{"update-ref", "-d", stashRef, id}
+	}
+	if _, err := s.git.run(ctx, u, call{args: args}); err != nil {
+		return err
+	}
+	s.report.Published++
+	for i := len(u.Stash) - 1; i >= 0; i-- {
+		if stackIDs(u.Stash[i : i+1])[0] == id {
+			u.Stash = slices.Delete(slices.Clone(u.Stash), i, i+1)
+			break
+		}
+	}
+	return nil
+}
+
+// push puts one stash of the guest's on the host's stack. One that the guest has
+// dropped before is still there.
+func (s *Store) push(ctx context.Context, u *unit, line string) error {
+	id, said, _ := strings.Cut(line, " ")
+	if slices.Contains(u.Dropped, id) {
+		return nil
+	}
+	all, err := s.hostStack(u)
+	if err != nil {
+		return err
+	}
+	if said == "" {
+		said = "bawn " + short(s.Session)
+	}
+	old := strings.Repeat("0", u.Size)
+	if len(all) > 0 {
+		old = all[len(all)-1]
+	}
+	if _, err := s.git.run(ctx, u, call{args: []string{"update-ref", "--create-reflog", "-m", said, stashRef, id, old}}); err != nil {
+		return err
+	}
+	s.report.Published++
+	u.Stash = append(slices.Clone(u.Stash), line)
 	return nil
 }
 
@@ -174,6 +248,7 @@ func (s *Store) stashIn(u *unit, st stack, size int) error {
 	if _, err := replace(u.private, stashRef, []byte(top+"\n"), nil); err != nil {
 		return errBusy
 	}
+	u.theirs(st.pull)
 	u.Stash = st.pull
 	return nil
 }

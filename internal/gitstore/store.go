@@ -55,12 +55,13 @@ type unit struct {
 	Partial  bool              `json:"partial,omitempty"`
 	Fold     bool              `json:"fold,omitempty"`
 	Sparse   bool              `json:"sparse,omitempty"`
-	Start    refs              `json:"start"` // the host's when the session started
-	Base     refs              `json:"base"`  // as both sides had them last
-	Head     string            `json:"head"`  // the same of HEAD
+	Start    refs              `json:"start"`          // the host's when the session started
+	Base     refs              `json:"base"`           // as both sides had them last
+	Made     refs              `json:"made,omitempty"` // what the session has published where there was nothing, and the human has not touched since
+	Head     string            `json:"head"`           // the same of HEAD
 	Beside   refs              `json:"beside,omitempty"`
 	Stash    []string          `json:"stash,omitempty"`   // as the guest had it last
-	Stashed  []string          `json:"stashed,omitempty"` // IDs of those of the start
+	Stashed  []string          `json:"stashed,omitempty"` // IDs of those that are the human's
 	Dropped  []string          `json:"dropped,omitempty"` // of those, what the guest has dropped
 	Apart    map[string]string `json:"apart,omitempty"`   // paths at which the indexes differ, and what both had
 	Pin      string            `json:"pin,omitempty"`     // what the pin is at

@@ -153,7 +153,8 @@ type changes struct {
 	unit          *unit
 	host, private *side
 	out, in       []move
-	gone          []move // made by the session and deleted by the guest
+	coming        refs   // of out, what is published
+	gone          []move // made by the session alone and deleted by the guest
 	stack         stack
 	head          headMove
 	index         *indexes
@@ -180,6 +181,7 @@ func (c *changes) collect() {
 		}
 	}
 	taken := c.taken()
+	c.coming = refs{}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if name != stashRef && !strings.HasPrefix(name, ownRefs) {
 			c.ref(name, taken)
@@ -216,17 +218,23 @@ func (c *changes) ref(name string, taken map[string]bool) {
 	case c.private.tree.links[name] || c.host.tree.links[name]:
 	case host == private:
 		u.set(name, host)
+		if u.Made[name] != host {
+			delete(u.Made, name)
+		}
 	case private == base:
 		if pulled(name) {
 			c.in = append(c.in, move{name: name, old: base, new: host})
 		}
 	case !published(name):
 	case private == "":
-		c.deleted(name, base, host)
+		c.deleted(name, base, host, taken)
 	default:
 		m := move{name: name, old: host, new: private, ahead: host != base, why: c.besideOnly}
 		if m.why == "" {
 			m.why = c.refuse(m, base, taken)
+		}
+		if m.why == "" {
+			c.coming[name] = private
 		}
 		if u.Beside[name] != private || m.why == "" && !u.told["parted "+name+host+private] {
 			c.out = append(c.out, m)
@@ -249,8 +257,10 @@ func (c *changes) refuse(m move, base string, taken map[string]bool) string {
 		return "its name is refused: " + err.Error()
 	}
 	if m.old == "" && base == "" {
-		if other, hidden := hides(m.name, c.host.tree.refs, c.unit.Fold); hidden {
-			return fmt.Sprintf("it would be taken for %q", other)
+		for _, others := range []refs{c.host.tree.refs, c.coming} {
+			if other, hidden := hides(m.name, others, c.unit.Fold); hidden {
+				return fmt.Sprintf("it would be taken for %q", other)
+			}
 		}
 	}
 	switch {
@@ -267,10 +277,10 @@ func (c *changes) refuse(m move, base string, taken map[string]bool) string {
 }
 
 // deleted is for a ref that the guest has deleted: what the session has made goes,
-// what the human had stays.
-func (c *changes) deleted(name, base, host string) {
+// what the human has made or moved stays.
+func (c *changes) deleted(name, base, host string, taken map[string]bool) {
 	u := c.unit
-	if u.Start[name] == "" && host == base {
+	if host != "" && host == base && u.Made[name] == host && !taken[name] {
 		c.gone = append(c.gone, move{name: name, old: host})
 		return
 	}

@@ -186,7 +186,7 @@ func (r *rig) client(h2 bool) *http.Client {
 		DisableCompression: true,
 	}
 	r.t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Timeout: 20 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: tr, Timeout: 2 * time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // conn is a guest's connection, after its handshake.
