@@ -76,7 +76,7 @@ func TestPlanted(t *testing.T) {
 				t.Errorf("the host has %q", got)
 			}
 			w.host("update-ref", "refs/heads/control", id) // git takes it
-			w.host("checkout", "-q", "control") // and makes it
+			w.host("checkout", "-q", "control")            // and makes it
 			for _, p := range strings.Fields(w.host("diff", "--name-only", "main", "control")) {
 				if !present(filepath.Join(w.ws, p)) {
 					t.Errorf("control: there is no %q", p)
