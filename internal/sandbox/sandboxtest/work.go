@@ -78,7 +78,7 @@ type workPiece struct {
 	mask   []string // expressions for what may differ in the output
 	opaque []string // patterns of files whose contents may differ
 	ignore []string // patterns of files and directories that may be there or not
-	chance bool     // a known difference does not show every time
+	chance bool     // a known difference does not show every time or everywhere
 	inside string   // why what git has at the end is not published
 }
 
