@@ -105,7 +105,7 @@ func TestKeys(t *testing.T) {
 }
 
 // beat is what a child writes as long as it lives.
-const beat = "touch up; while :; do echo x >>beat; sleep 0.05; done"
+const beat = "echo x >beat; touch up; while :; do echo x >>beat; sleep 0.05; done"
 
 // still reports whether nothing beats any more.
 func (r *room) still(t *testing.T) bool {
