@@ -75,7 +75,7 @@ func builtin() *knowledge { return &embeddedKnowledge }
 
 var embeddedKnowledge = knowledge{
 	dangers:   &dangers{index: dangerIndex, text: dangerText},
-	protected: sync.OnceValue(func() protections { return must(allProtected()) }),
+	protected: sync.OnceValue(func() protections { return must(allProtected(protectedText)) }),
 	environ:   sync.OnceValue(func() []environRule { return must(parseEnviron("env.txt", environText)) }),
 	secrets:   sync.OnceValue(func() []string { return parseNames("secretvars.txt", secretText) }),
 }

@@ -21,7 +21,7 @@ func TestShapes(t *testing.T) {
 		{"ls", ""}, // allowed: nothing is asked
 		{"ls && touch a", "touch write:./*"},
 		{"rm a", ""}, {"rm -r a", ""}, {"frob", ""}, {"let x", ""}, {"git commit -m x", ""}, {"sh -c 'touch a'", ""}, {"env touch a", ""}, {"python3 x.py", ""}, {"./run.sh", ""},
-		{"touch a > b", ""}, {"CI=1 touch a", ""}, {"touch $X", ""}, {"touch *.go", ""}, {"touch ~/.ssh/x", ""}, {"touch a && frob", ""}, {"touch \"$GH_TOKEN\"", ""}, {"nice touch a", ""}, {"/usr/bin/touch a", ""},
+		{"touch a > b", ""}, {"CI=1 touch a", ""}, {"touch $X", ""}, {"touch *.go", ""}, {"touch x*.go", ""}, {"touch d/zz*", ""}, {"touch ~/.ssh/x", ""}, {"touch a && frob", ""}, {"touch \"$GH_TOKEN\"", ""}, {"nice touch a", ""}, {"/usr/bin/touch a", ""},
 	} {
 		q := ask4(tt.line)
 		if got := strings.Join(p.Shapes(&q), ","); got != tt.want {

@@ -6,9 +6,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/protect"
 )
 
-// allProtected are the paths of the system, and the table of names.
-func allProtected() (protections, error) {
-	out, err := parseProtected("protected.txt", protectedText)
+// allProtected are the paths of the system, which text lists, and the table of
+// names.
+func allProtected(text string) (protections, error) {
+	out, err := parseProtected("protected.txt", text)
 	if err != nil {
 		return out, err
 	}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -283,8 +284,14 @@ func dangerErr(file, data string) (err error) {
 	return err
 }
 
-func protectedErr(file, data string) error { _, err := parseProtected(file, data); return err }
-func environErr(file, data string) error   { _, err := parseEnviron(file, data); return err }
+func protectedErr(file, data string) error {
+	_, err := parseProtected(file, data)
+	if _, all := allProtected(data); (all == nil) != (err == nil) {
+		return fmt.Errorf("%w, and with the table of names %w", err, all)
+	}
+	return err
+}
+func environErr(file, data string) error { _, err := parseEnviron(file, data); return err }
 
 func ruleErr(file, data string) (err error) {
 	for e := range entries(file, data) {
