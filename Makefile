@@ -27,7 +27,7 @@ space = $(empty) $(empty)
 USER_REQUIRE = $(subst $(space),$(comma),$(filter-out root cgroup docker runsc podman,$(subst $(comma),$(space),$(BAWN_TEST_REQUIRE))))
 
 export BAWN_TEST_REQUIRE
-export TEST_TIMEOUT ?= 10m
+export TEST_TIMEOUT ?= 20m
 
 .PHONY: all build check format vet lint generated unit coverage web web-check test nightly lint-darwin rawproc-cgo kernel test-root test-user cross corpus differential test-deps test-degraded generate runsc fuzz bench vuln clean
 

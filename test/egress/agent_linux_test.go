@@ -46,10 +46,19 @@ func newKeyring(t *testing.T) *keyring {
 	agent.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	check(t, agent.Start())
 	t.Cleanup(func() { _ = agent.Process.Kill(); _ = agent.Wait() })
-	until(t, func() error { _, err := os.Stat(k.socket); return err })
+	until(t, func() error { return answers(k.socket) })
 	d.env = append(d.env, "SSH_AUTH_SOCK="+k.socket)
 	k.local(t, "ssh-add", "-q", id)
 	return k
+}
+
+// answers errs as long as nobody listens at a socket, which is there before.
+func answers(socket string) error {
+	conn, err := net.Dial("unix", socket)
+	if err == nil {
+		err = conn.Close()
+	}
+	return err
 }
 
 func until(t *testing.T, try func() error) {

@@ -149,7 +149,7 @@ func (d *desk) serveSSH(t *testing.T) {
 	check(t, agent.Start())
 	t.Cleanup(func() { _ = agent.Process.Kill(); _ = agent.Wait() })
 	d.env = append(d.env, "SSH_AUTH_SOCK="+sock)
-	testenv.Until(t, "the agent answers", func() bool { return exists(sock) })
+	testenv.Until(t, "the agent answers", func() bool { return answers(sock) == nil })
 	if r := d.sh(t, "ssh-add -q ~/.ssh/id_ed25519"); r.code != 0 {
 		t.Fatalf("ssh-add: %s%s", r.out, r.err)
 	}

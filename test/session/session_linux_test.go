@@ -181,11 +181,14 @@ func TestKill(t *testing.T) {
 	plain := h.sit("bawn", "run", "-q", "--net", "none", "--", "sh", "-c", `trap "exit 8" INT; echo ready; while :; do sleep 0.02; done`)
 	plain.sees("ready")
 	var plainID string
-	for id, s := range h.ps() {
-		if !s.Hosted {
-			plainID = id
+	h.until("the plain session", func() bool {
+		for id, s := range h.ps() {
+			if !s.Hosted {
+				plainID = id
+			}
 		}
-	}
+		return plainID != ""
+	})
 	h.bawn(2, "kill")
 	h.bawn(2, "kill", "nobody")
 	h.bawn(2, "kill", "--signal", "SEGV", term)
