@@ -63,7 +63,11 @@ func (c *changes) locked(ctx context.Context) error {
 func (c *changes) rest(ctx context.Context) error {
 	s, u := c.store, c.unit
 	if branchOf(c.private.head) == "" && c.private.head != u.Head {
-		if err := s.beside(ctx, u, "HEAD", c.private.head, "HEAD", c.besideOnly); err != nil {
+		why, err := c.why(ctx, c.private.head)
+		if err != nil {
+			why = "it can't be read"
+		}
+		if err := s.beside(ctx, u, "HEAD", c.private.head, "HEAD", both(c.besideOnly, why)); err != nil {
 			return err
 		}
 	}

@@ -158,8 +158,7 @@ func keep(ctx context.Context, o Options, m MadeRepository) (Report, error) {
 	return s.report, errors.Join(removeAll(m.entry), s.tidy())
 }
 
-// fill makes a repository of the empty directory that the host has. Where it has
-// one of ours already, an earlier try has not ended.
+// fill makes a repository of the empty directory that the host has.
 func (s *Store) fill(ctx context.Context, u *unit) error {
 	var err error
 	if u.host, err = os.OpenRoot(u.Host); err != nil {
@@ -170,7 +169,7 @@ func (s *Store) fill(ctx context.Context, u *unit) error {
 		return err
 	}
 	if len(list) > 0 {
-		return fmt.Errorf("%q is not empty any more", u.Host)
+		return fmt.Errorf("%q is not empty any more: move it away, make an empty directory there, and try again", u.Host)
 	}
 	text, err := readFile(u.private, "config", maxConfig)
 	if err != nil && !missing(err) {

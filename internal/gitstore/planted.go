@@ -25,35 +25,25 @@ const maxLooked = 4096
 // A planted is one entry of a tree or an index that is new.
 type planted struct{ mode, id, path, commit string }
 
-// inspect keeps beside what a checkout of the human's must not meet.
+// inspect keeps beside what a checkout of the human's must not meet. What is kept
+// beside for another reason gets this one too, for the human who takes it.
 func (c *changes) inspect(ctx context.Context) error {
-	if c.besideOnly != "" {
-		return nil
-	}
 	for i := range c.out {
 		m := &c.out[i]
-		if m.why != "" {
-			continue
-		}
 		why, err := c.why(ctx, m.new)
 		if err != nil {
 			return err
 		}
-		if m.why = why; why == "" {
+		if why == "" {
 			continue
 		}
+		if m.why != "" {
+			m.why = both(m.why, why)
+			continue
+		}
+		m.why = why
 		c.unit.told["parted "+m.name+m.old+m.new] = true // it is not looked at again
 		if branchOf(c.private.head) == m.name {
-			c.head, c.index = headStays, nil
-		}
-	}
-	if branchOf(c.private.head) == "" && c.head == headOut {
-		if why, err := c.why(ctx, c.private.head); err != nil {
-			return err
-		} else if why != "" {
-			if err := c.store.beside(ctx, c.unit, "HEAD", c.private.head, "HEAD", why); err != nil {
-				return err
-			}
 			c.head, c.index = headStays, nil
 		}
 	}
@@ -66,8 +56,24 @@ func (c *changes) inspect(ctx context.Context) error {
 			c.stack.beside, c.stack.why = true, why
 		}
 	}
+	if c.besideOnly != "" {
+		return nil
+	}
+	if branchOf(c.private.head) == "" && c.head == headOut {
+		if why, err := c.why(ctx, c.private.head); err != nil {
+			return err
+		} else if why != "" {
+			if err := c.store.beside(ctx, c.unit, "HEAD", c.private.head, "HEAD", why); err != nil {
+				return err
+			}
+			c.head, c.index = headStays, nil
+		}
+	}
 	return c.inspectIndex(ctx)
 }
+
+// both joins two reasons, of which the second may be "".
+func both(a, b string) string { return strings.TrimSuffix(a+"; "+b, "; ") }
 
 // inspectIndex leaves the index as it is where the guest has staged such a thing.
 func (c *changes) inspectIndex(ctx context.Context) error {
@@ -108,8 +114,12 @@ func (c *changes) why(ctx context.Context, id string) (string, error) {
 	if commits, err := s.commits(ctx, u, []string{id}); err != nil {
 		return "", err
 	} else if len(commits) == 0 {
+		kind, err := s.git.run(ctx, u, call{args: []string{"cat-file", "-t", id + "^{}"}})
+		if err != nil || strings.TrimSpace(string(kind)) == "blob" { // which a checkout makes nothing of
+			return "", err
+		}
 		if text, err = s.git.run(ctx, u, call{args: []string{"ls-tree", "-r", "-z", "--full-tree", id}}); err != nil {
-			return "", nil // neither a commit nor a tree: a checkout makes nothing of it
+			return "", err
 		}
 	} else {
 		args := append([]string{"rev-list", id, "--not"}, trusted...)

@@ -1,6 +1,7 @@
 package gitstore
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -83,6 +84,26 @@ func TestPlanted(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What can't be looked at is not published.
+func TestPlantedUnread(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	blob := strings.TrimSpace(w.host("rev-parse", "HEAD:f"))
+	c := &changes{store: w.store, unit: w.store.Units[0]}
+	if why, err := c.why(t.Context(), blob); why != "" || err != nil {
+		t.Errorf("a blob: %q, %v", why, err)
+	}
+	if why, err := c.why(t.Context(), strings.Repeat("1", 40)); err == nil {
+		t.Errorf("what is missing: %q", why)
+	}
+	tree := strings.TrimSpace(w.host("rev-parse", "HEAD:d"))
+	if err := os.Remove(filepath.Join(w.ws, ".git/objects", tree[:2], tree[2:])); err != nil {
+		t.Fatal(err)
+	}
+	if why, err := c.why(t.Context(), strings.TrimSpace(w.host("rev-parse", "HEAD^{tree}"))); err == nil {
+		t.Errorf("a tree with a part missing: %q", why)
 	}
 }
 

@@ -166,6 +166,11 @@ func TestOpenRebase(t *testing.T) {
 	main := w.host("rev-parse", "main")
 	w.guest("checkout", "-qb", "work")
 	w.guest("commit", "-q", "--allow-empty", "-m", "w")
+	w.stage("100644", "d/.envrc", "touch x\n")
+	tree := w.guest("write-tree")
+	w.guest("read-tree", "HEAD")
+	w.guest("update-ref", "refs/heads/planted", w.guest("commit-tree", "-p", "HEAD", "-m", "p", tree))
+	w.guest("stash", "store", "-m", "s", w.guest("commit-tree", "-p", "HEAD", "-p", "planted", "-m", "s", "HEAD^{tree}"))
 	if _, err := tryRun(w.ws, w.guestEnv(), "git", "rebase", "-q", "-x", "false", "HEAD~2"); err == nil {
 		t.Fatal("the rebase has ended")
 	}
@@ -180,6 +185,14 @@ func TestOpenRebase(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	w.host("rev-parse", "refs/bawn/"+w.opts.Session+"/heads/work")
+	for _, k := range r.Kept {
+		if plant := k.Ref != "refs/heads/work" && k.Ref != "HEAD"; strings.Contains(k.Why, ".envrc") != plant {
+			t.Errorf("%q: %q", k.Ref, k.Why)
+		}
+	}
+	if len(r.Kept) != 4 {
+		t.Errorf("kept: %+v", r.Kept)
+	}
 	if got := w.host("rev-parse", "main"); got != main {
 		t.Errorf("main moved to %s", got)
 	}
