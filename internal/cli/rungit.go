@@ -57,6 +57,7 @@ func (f *runFlags) privateGit(e *Env, req *sandbox.Request) error {
 	if err != nil {
 		return err
 	}
+	o.Names = gitstore.Names{Extra: req.Protected, Opened: iso.Unprotected, None: !iso.Protect}
 	g := &gitSession{}
 	if f.plan {
 		if g.plan, err = os.MkdirTemp("", "bawn-plan-"); err != nil {

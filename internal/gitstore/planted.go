@@ -10,7 +10,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/bawn-dev/bawn/internal/protect"
 )
@@ -185,7 +184,7 @@ func (c *changes) first(ctx context.Context, list []planted, holds func(commit, 
 	for _, p := range list {
 		parts := strings.Split(protect.Fold(p.path), "/")
 		for i, part := range parts {
-			parts[i] = names().Long(part)
+			parts[i] = c.store.names().Long(part)
 		}
 		if why := c.entry(ctx, p, parts); why != "" && !c.has(ctx, p) && !c.had(ctx, p) {
 			return why, ctx.Err() // of a context that has ended, nothing was looked at
@@ -213,13 +212,18 @@ func (c *changes) first(ctx context.Context, list []planted, holds func(commit, 
 // layout are the names, folded, by which git knows a repository.
 var layout = []string{"head", "objects", "refs", "commondir"}
 
-// names are those that a guest may not write in a workspace.
-var names = sync.OnceValue(func() *protect.Set { return protect.NewSet(nil, nil) })
+// names are those that the guest may not write in the workspace.
+func (s *Store) names() *protect.Set {
+	if s.set == nil {
+		s.set = protect.NewSet(s.Names.Extra, s.Names.Opened)
+	}
+	return s.set
+}
 
 // entry says why one must not be published, or "".
 func (c *changes) entry(ctx context.Context, p planted, parts []string) string {
 	for i := range parts {
-		if m, rule := names().At(parts[i:]); m >= protect.Pointer {
+		if m, rule := c.store.names().At(parts[i:]); m >= protect.Pointer && !c.store.Names.None {
 			return fmt.Sprintf("it has %q, which is protected (%s)", p.path, rule)
 		}
 	}

@@ -87,6 +87,33 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
+// What the user has opened for the project is published, and what the session
+// protects beyond the table is not.
+func TestPlantedNames(t *testing.T) {
+	for _, c := range []struct {
+		names Names
+		want  string
+	}{
+		{Names{}, "extra"},
+		{Names{Opened: []string{".envrc"}}, "envrc extra"},
+		{Names{Extra: []string{"extra"}}, ""},
+		{Names{None: true, Extra: []string{"extra"}}, "envrc extra"},
+	} {
+		w := newWorld(t, newHost(t))
+		w.store.Names = c.names
+		for branch, name := range map[string]string{"envrc": "d/.envrc", "extra": "d/extra"} {
+			w.guest("read-tree", "HEAD")
+			w.stage("100644", name, "x\n")
+			w.guest("update-ref", "refs/heads/"+branch, w.guest("commit-tree", "-p", "HEAD", "-m", branch, w.guest("write-tree")))
+		}
+		w.guest("read-tree", "HEAD")
+		w.sync()
+		if got := strings.Fields(w.host("for-each-ref", "--format=%(refname:short)", "refs/heads/envrc", "refs/heads/extra")); strings.Join(got, " ") != c.want {
+			t.Errorf("%+v: the host has %q, want %q", c.names, got, c.want)
+		}
+	}
+}
+
 // What can't be looked at is not published.
 func TestPlantedUnread(t *testing.T) {
 	w := newWorld(t, newHost(t))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/atomicfile"
+	"github.com/bawn-dev/bawn/internal/protect"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
@@ -40,6 +41,7 @@ type record struct {
 	Repo    Repository `json:"repository"`
 	Git     string     `json:"git"`
 	Started time.Time  `json:"started"`
+	Names   Names      `json:"names"`
 	Units   []*unit    `json:"units"`
 }
 
@@ -95,6 +97,14 @@ type Store struct {
 	idle      time.Duration // idleTime
 	saved     []byte
 	pinned    bool
+	set       *protect.Set // of Names, once it was needed
+}
+
+// Names are the protected ones of the session: what isn't published.
+type Names struct {
+	Extra  []string `json:"extra,omitempty"`  // protected beside those of package protect
+	Opened []string `json:"opened,omitempty"` // of its table, what the user has opened for the project
+	None   bool     `json:"none,omitempty"`   // no name is protected
 }
 
 // Options are what Prepare needs besides the repository.
@@ -102,6 +112,7 @@ type Options struct {
 	State   string // Bawn's state directory
 	Session string
 	Path    string // PATH, where git is looked for
+	Names   Names
 	// Untrusted starts what reads the private git directory for the host; see
 	// Confined. It is called once, when it is first needed.
 	Untrusted func(View) (Untrusted, error)
