@@ -22,6 +22,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/asking"
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/guard"
+	"github.com/bawn-dev/bawn/internal/policy/overlay"
 	"github.com/bawn-dev/bawn/internal/runner"
 )
 
@@ -306,19 +307,10 @@ func (a *acpServer) check(ctx context.Context, action bawn.Action, vague bool, h
 		g.Decider = s.Desk.Decider(s.Zone)
 	}
 	if vague {
-		g.Decider = doubtful{g.Decider}
+		g.Decider = overlay.Insist(g.Decider, RuleVague, "the agent does not say exactly what it will do")
 	}
 	return g.Check(ctx, action, bawn.Event{Mode: s.Mode, Details: map[string]string{"asked by": "acp"}})
 }
 
-// A doubtful decider asks where another would allow.
-type doubtful struct{ bawn.Decider }
-
-// Decide lowers an allowance to a question.
-func (d doubtful) Decide(ctx context.Context, a bawn.Action) (bawn.Decision, error) {
-	decision, err := d.Decider.Decide(ctx, a)
-	if err == nil && decision.Verdict == bawn.Allow {
-		decision.Verdict, decision.Reason = bawn.Ask, "the agent does not say exactly what it will do"
-	}
-	return decision, err
-}
+// RuleVague is that of an agent that does not say exactly what it will do.
+const RuleVague = "builtin:vague"

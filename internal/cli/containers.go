@@ -12,7 +12,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/asking"
 	"github.com/bawn-dev/bawn/internal/config"
-	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/policy/overlay"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
@@ -147,10 +147,6 @@ func containerSocket(e *Env, session string) (*net.UnixListener, string, error) 
 	return l, place, nil
 }
 
-// ruleContained is that of what containers of a guest do, which are as closed as
-// the guest itself.
-const ruleContained = "builtin:docker-contained"
-
 // containerZone is what decisions about containers share. What a registry is
 // asked for is decided as for the session's network. The rest is as contained as
 // the guest's own commands: where these are not decided one by one, only what
@@ -158,16 +154,6 @@ const ruleContained = "builtin:docker-contained"
 func containerZone(e *Env, s *runner.Session, iso bawn.Isolation) (asking.Zone, error) {
 	z := asking.Zone{Name: "containers", Question: sessionQuestion(e, s), Contains: "the container is as closed as the session, and gone with it"}
 	network, err := asking.Network(iso.Egress)
-	split := s.Split != nil
-	z.Decide = func(p *policy.Policy, q *policy.Question) bawn.Decision {
-		if q.Action.Kind == bawn.Network {
-			return network(p, q)
-		}
-		d := p.Decide(q)
-		if split || d.Verdict == bawn.Deny && d.Source != bawn.Builtin {
-			return d
-		}
-		return bawn.Decision{Verdict: bawn.Allow, Rule: ruleContained, Reason: "a container of the guest's own, no wider than the session", Source: bawn.Builtin}
-	}
+	z.Decide = overlay.Container(network, s.Split != nil)
 	return z, err
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/hook"
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/policy/overlay"
 	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
 )
 
@@ -157,14 +158,6 @@ func (l *lone) recognize() {
 	}
 }
 
-// RuleElsewhere is that of a command which would run outside of the workspace.
-const RuleElsewhere = "builtin:elsewhere"
-
-// away denies what would run outside of the workspace.
-func (l *lone) away(*policy.Policy, *policy.Question) bawn.Decision {
-	return bawn.Denied(fmt.Sprintf("the command would run in %q, which is outside of the workspace %q; run it in the workspace and name other places by their paths, or have your human start the agent there", l.elsewhere, l.workspace), RuleElsewhere)
-}
-
 // log opens the audit log.
 func (h *hooking) log() (*audit.Log, error) {
 	if err := makeStateDir(h.env); err != nil {
@@ -247,7 +240,7 @@ func (l *lone) judges(log bawn.Recorder, desk *asking.Desk) {
 		commands.Contains = "it runs in a sandbox of its own, as bawn run makes it"
 	}
 	if l.elsewhere != "" {
-		commands.Decide = l.away
+		commands.Decide = overlay.Elsewhere(l.elsewhere, l.workspace)
 	}
 	l.judge = &judge{
 		session: bawn.Session{ID: l.session(), Agent: l.agent, Mode: q.Mode, Autonomy: q.Autonomy, Provider: bare.Name},

@@ -14,19 +14,14 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/asking"
 	"github.com/bawn-dev/bawn/internal/door"
-	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/hook"
 	"github.com/bawn-dev/bawn/internal/intent"
-	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/policy/overlay"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/shell"
 	"github.com/bawn-dev/bawn/internal/shim"
 )
-
-// RuleLater is the rule of what is asked about where it happens: a command
-// where it is executed, a connection where it is made.
-const RuleLater = "builtin:asked-later"
 
 // maxNamed bounds what a guest says of itself in an event.
 const maxNamed = 200
@@ -52,13 +47,13 @@ func newJudge(e *Env, s *runner.Session, g guard.Guard) *judge {
 	}
 	inside := asking.Zone{Question: q, Contains: contains(s, "the guest keeps to its sandbox, whatever is answered")}
 	files, hosts, commands := inside, inside, inside
-	files.Decide = byPlaces(s.Plan.Places())
+	files.Decide = overlay.Places(s.Plan.Places())
 	if s.Isolation.Network != bawn.NetworkFull {
-		hosts.Decide = later
+		hosts.Decide = overlay.Later
 	}
 	if s.Split != nil {
 		commands = s.Split.Zone
-		commands.Decide, commands.Later = later, true
+		commands.Decide, commands.Later = overlay.Later, true
 	}
 	return &judge{
 		session: s.Session, guard: g, desk: s.Desk, now: time.Now, twice: hasPrefix(s.Plan.Environ()),
@@ -72,77 +67,14 @@ func hasPrefix(environ []string) bool {
 	return slices.Contains(environ, prefixVariable+"="+prefixInside)
 }
 
-// later lets what would be asked pass: it is asked about where it happens, with
-// the words that are executed. What is denied is denied at once.
-func later(p *policy.Policy, q *policy.Question) bawn.Decision {
-	d := p.Decide(q)
-	if d.Verdict == bawn.Ask {
-		d.Verdict, d.Rule, d.Reason = bawn.Allow, RuleLater, "it is decided where it happens: "+d.Reason
-	}
-	return d
-}
-
-// atGateway lets pass what the gateway decides about in a moment, with what the
-// plugin's manifest says of it and with the arguments. What somebody has denied
-// is denied at once.
-func atGateway(p *policy.Policy, q *policy.Question) bawn.Decision {
-	d := p.Decide(q)
-	if d.Verdict != bawn.Allow && policy.Said(d) != bawn.Deny {
-		d.Verdict, d.Rule, d.Reason = bawn.Allow, RuleLater, "it is decided at the gateway: "+d.Reason
-	}
-	return d
-}
-
 // zone is where an action of a message is decided about. A tool of the gateway's
 // counts as one only where the message is about just that.
 func (j *judge) zone(m *intent.Judge, a bawn.Action) asking.Zone {
 	z := j.zones[a.Kind]
 	if resource, ok := hook.AtGateway(m.Tool); ok && a.Kind == bawn.Tool && a.Resource == resource {
-		z.Decide, z.Later = atGateway, true
+		z.Decide, z.Later = overlay.Gateway, true
 	}
 	return z
-}
-
-// RuleContained is that of commands of which nothing is known but that a
-// sandbox holds them.
-const RuleContained = "builtin:contained"
-
-// lenient leaves to the sandbox what would be asked about only because it is
-// not known. What is dangerous, opaque or named by a rule is asked about.
-func lenient(p *policy.Policy, q *policy.Question) bawn.Decision {
-	d := p.Decide(q)
-	if policy.OnlyUnknown(d) && q.Contained && q.Mode >= bawn.ModeNormal {
-		d.Verdict, d.Rule, d.Reason = bawn.Allow, RuleContained, "the session's sandbox holds it: "+d.Reason
-	}
-	return d
-}
-
-// byPlaces decides about files by what the session's sandbox lets a guest write:
-// that was said by who started it, and nothing else can be had by asking.
-func byPlaces(places []bawn.Mount) func(*policy.Policy, *policy.Question) bawn.Decision {
-	return func(p *policy.Policy, q *policy.Question) bawn.Decision {
-		d := p.Decide(q)
-		if d.Verdict != bawn.Ask || d.Rule != "builtin:path" || q.Mode == bawn.ModeStrict {
-			return d
-		}
-		if name, err := fspath.Clean(q.Action.Resource, q.Action.Dir, q.Home); err == nil && writable(places, name) {
-			d.Verdict, d.Reason = bawn.Allow, "the session may write there"
-			return d
-		}
-		d.Verdict, d.Reason = bawn.Deny, "this session may not write there"
-		return d
-	}
-}
-
-// writable reports whether the deepest place around a path is to be written.
-func writable(places []bawn.Mount, name string) bool {
-	deepest := bawn.Mount{}
-	for _, m := range places {
-		if fspath.Below(name, m.Path) && len(m.Path) >= len(deepest.Path) {
-			deepest = m
-		}
-	}
-	return deepest.Access == bawn.ReadWrite
 }
 
 // Judge serves an agent's hooks and Bawn's own tools: a handler of a door.
@@ -214,7 +146,7 @@ func (j *judge) verdict(ctx context.Context, m *intent.Judge, actions []bawn.Act
 func (j *judge) decide(ctx context.Context, m *intent.Judge, a bawn.Action) bawn.Decision {
 	zone, g := j.zone(m, a), j.guard
 	if m.Lenient && a.Kind == bawn.Command && zone.Decide == nil {
-		zone.Decide = lenient
+		zone.Decide = overlay.Contained
 	}
 	g.Decider, g.Approver = j.desk.Decider(zone), j.approver(m, zone)
 	whole, err := canonical(a)

@@ -14,6 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/policy/overlay"
 )
 
 // kept is a log in memory, which may fail.
@@ -77,8 +78,8 @@ func newTestJudge(t *testing.T, mode bawn.Mode) (*judge, *kept) {
 	log := &kept{}
 	zone := asking.Zone{Question: policy.Question{Mode: mode, Autonomy: policy.AutonomyOf(mode), Contained: true, Workspace: "/p", Home: "/home/u", System: "linux"}}
 	files, hosts := zone, zone
-	files.Decide = byPlaces([]bawn.Mount{{Path: "/state/settings", Access: bawn.ReadOnly}, {Path: "/state", Access: bawn.ReadWrite}, {Path: "/p", Access: bawn.ReadWrite}, {Path: "/", Access: bawn.ReadOnly}})
-	hosts.Decide = later
+	files.Decide = overlay.Places([]bawn.Mount{{Path: "/state/settings", Access: bawn.ReadOnly}, {Path: "/state", Access: bawn.ReadWrite}, {Path: "/p", Access: bawn.ReadWrite}, {Path: "/", Access: bawn.ReadOnly}})
+	hosts.Decide = overlay.Later
 	return &judge{
 		session: bawn.Session{ID: "s", Agent: "a"}, guard: guard.Guard{Recorder: log}, desk: desk, now: time.Now,
 		zones: map[bawn.Kind]asking.Zone{bawn.Command: zone, bawn.Filesystem: files, bawn.Network: hosts, bawn.Tool: zone},
@@ -115,7 +116,7 @@ func TestJudge(t *testing.T) {
 		"looks":                          {bawn.ModeNormal, command("ls   -l"), true, "builtin:default", "ls -l"},
 		"a comment":                      {bawn.ModeNormal, command("# nothing"), true, "builtin:default", ":"},
 		"unknown":                        {bawn.ModeNormal, command("no-such-program"), false, guard.RuleApproval, ""},
-		"unknown, left to the sandbox":   {bawn.ModeNormal, leniently(command("no-such-program")), true, RuleContained, "no-such-program"},
+		"unknown, left to the sandbox":   {bawn.ModeNormal, leniently(command("no-such-program")), true, overlay.RuleContained, "no-such-program"},
 		"dangerous all the same":         {bawn.ModeNormal, leniently(command("git push --force")), false, guard.RuleApproval, ""},
 		"with a secret":                  {bawn.ModeNormal, leniently(command("no-such-program $AWS_SECRET_ACCESS_KEY")), false, guard.RuleApproval, ""},
 		"in another's words":             {bawn.ModeNormal, leniently(command("no-such-program; git push --force")), false, guard.RuleApproval, ""},
@@ -129,10 +130,10 @@ func TestJudge(t *testing.T) {
 		"nor the deeper place":           {bawn.ModeNormal, file(bawn.Write, "/state/settings"), false, "builtin:path", ""},
 		"strict asks":                    {bawn.ModeStrict, file(bawn.Write, "/state/x"), false, guard.RuleApproval, ""},
 		"a key":                          {bawn.ModeNormal, file(bawn.Read, "~/.ssh/x"), false, "builtin:ssh", ""},
-		"a host is asked about later":    {bawn.ModeNormal, intent.Judge{Dir: "/p", Actions: []intent.Act{act(bawn.Network, bawn.Connect, "example.org:443")}}, true, RuleLater, ""},
+		"a host is asked about later":    {bawn.ModeNormal, intent.Judge{Dir: "/p", Actions: []intent.Act{act(bawn.Network, bawn.Connect, "example.org:443")}}, true, overlay.RuleLater, ""},
 		"a denied host is not":           {bawn.ModeNormal, intent.Judge{Dir: "/p", Actions: []intent.Act{act(bawn.Network, bawn.Connect, "evil.example:443")}}, false, "", ""},
 		"a tool":                         {bawn.ModeNormal, intent.Judge{Dir: "/p", Actions: []intent.Act{act(bawn.Tool, bawn.Call, "x/y")}}, false, guard.RuleApproval, ""},
-		"one of the gateway's":           {bawn.ModeNormal, behind("mcp__bawn__x__y", "x/y"), true, RuleLater, ""},
+		"one of the gateway's":           {bawn.ModeNormal, behind("mcp__bawn__x__y", "x/y"), true, overlay.RuleLater, ""},
 		"a denied one of the gateway's":  {bawn.ModeNormal, behind("mcp__bawn__x__evil", "x/evil"), false, "", ""},
 		"one that plays the gateway's":   {bawn.ModeNormal, behind("mcp__bawn__x__y", "z/y"), false, guard.RuleApproval, ""},
 		"one more beside the gateway's":  {bawn.ModeNormal, behind("mcp__bawn__x__y", "x/y", "z/y"), false, guard.RuleApproval, ""},

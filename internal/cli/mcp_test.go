@@ -32,7 +32,7 @@ func TestManifestsAreRules(t *testing.T) {
 		{"files/@elicitation", bawn.ModeNormal, nil, bawn.Allow},
 		{"files/@sampling", bawn.ModeNormal, nil, bawn.Deny},
 		{"files/@roots", bawn.ModeNormal, nil, bawn.Ask},
-		{"files/read_x@0123", bawn.ModeNormal, nil, bawn.Allow}, // insisting asks
+		{"files/read_x@0123", bawn.ModeNormal, nil, bawn.Allow}, // a changed pin asks
 		{"files/read_x", bawn.ModeNormal, []bawn.Rule{mine(bawn.Deny, "files/*")}, bawn.Deny},
 		{"files/read_x", bawn.ModeNormal, []bawn.Rule{mine(bawn.Ask, "*/read_x")}, bawn.Ask},
 		{"files/other", bawn.ModeNormal, []bawn.Rule{mine(bawn.Allow, "files/other")}, bawn.Allow},
@@ -54,22 +54,6 @@ type says bawn.Decision
 
 func (s says) Decide(context.Context, bawn.Action) (bawn.Decision, error) {
 	return bawn.Decision(s), nil
-}
-
-// TestPinsInsist has a tool that a rule allows, and that is not as it was
-// agreed to.
-func TestPinsInsist(t *testing.T) {
-	for _, tt := range []struct {
-		verdict, want bawn.Verdict
-		must          string
-	}{
-		{bawn.Allow, bawn.Allow, ""}, {bawn.Allow, bawn.Ask, "it has changed"}, {bawn.Ask, bawn.Ask, "it has changed"}, {bawn.Deny, bawn.Deny, "it has changed"},
-	} {
-		d, err := insisting{says{Verdict: tt.verdict}, tt.must}.Decide(t.Context(), bawn.Action{})
-		if err != nil || d.Verdict != tt.want || tt.verdict == bawn.Allow && tt.must != "" && d.Rule != RulePin {
-			t.Errorf("%v, because %q: %+v %v", tt.verdict, tt.must, d, err)
-		}
-	}
 }
 
 // TestTokenIsTheOwners attacks with a file that others could have read.

@@ -15,6 +15,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/guard"
+	"github.com/bawn-dev/bawn/internal/policy/overlay"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
 )
@@ -72,22 +73,8 @@ func (c *mcpCalls) judge(ctx context.Context, a bawn.Action, must string) bawn.D
 	if a.Kind != bawn.Tool {
 		z = c.meant
 	}
-	g := guard.Guard{Decider: insisting{c.desk.Decider(z), must}, Approver: c.desk.Approver(z), Recorder: c.events}
+	g := guard.Guard{Decider: overlay.Insist(c.desk.Decider(z), RulePin, must), Approver: c.desk.Approver(z), Recorder: c.events}
 	return g.Check(ctx, a, bawn.Event{Parent: c.session.Parent, Provider: c.session.Provider, Mode: c.session.Mode, Details: map[string]string{"gateway": "mcp"}})
-}
-
-// insisting asks where its decider allows, if there is a reason to.
-type insisting struct {
-	bawn.Decider
-	must string
-}
-
-func (i insisting) Decide(ctx context.Context, a bawn.Action) (bawn.Decision, error) {
-	d, err := i.Decider.Decide(ctx, a)
-	if i.must != "" && d.Verdict == bawn.Allow {
-		d.Verdict, d.Rule, d.Source, d.Reason = bawn.Ask, RulePin, bawn.Builtin, i.must
-	}
-	return d, err
 }
 
 // report tells the human, and the log, what happens to a server.

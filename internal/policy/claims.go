@@ -43,7 +43,7 @@ func (p *Policy) usePathAs(q *Question, j *judgement, u use) {
 	op := operationOf(u.verb)
 	inner := begin(u.path)
 	v, why := q.pathDefault(u)
-	inner.set(stageDefault, v, "builtin:path", bawn.Builtin, why)
+	inner.set(stageDefault, v, RulePath, bawn.Builtin, why)
 	if u.verb != grammar.Look {
 		rules := p.rulesFor(q, op, u)
 		rules.decide(inner)

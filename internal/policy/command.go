@@ -268,7 +268,7 @@ func (r *reading) path(c *shell.Command, cl grammar.Claim, j *judgement) {
 			continue // a name and no content, whichever it is
 		}
 		if name == "" {
-			j.lower(stageClaim, bawn.Ask, "builtin:path", bawn.Builtin, "which path it is about to "+cl.Verb.String()+" is not known")
+			j.lower(stageClaim, bawn.Ask, RulePath, bawn.Builtin, "which path it is about to "+cl.Verb.String()+" is not known")
 			j.fixed = true
 			continue
 		}

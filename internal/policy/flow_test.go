@@ -152,6 +152,13 @@ func TestLaunchHeedsDenials(t *testing.T) {
 			t.Errorf("%q: %v by %q, %v; want %v", line, d.Verdict, d.Rule, err, want)
 		}
 	}
+	l = Launch{Policy: withRules(t, Options{}, rulesOf("a project command deny | rm *")...), Session: ask4("")}
+	l.Session.Mode = bawn.ModePlan // which denies it too
+	for line, want := range map[string]bawn.Verdict{"rm x": bawn.Deny, "mv x y": bawn.Allow} {
+		if d, err := l.Decide(t.Context(), ask4(line).Action); err != nil || d.Verdict != want {
+			t.Errorf("%q in mode plan: %v by %q, %v; want %v", line, d.Verdict, d.Rule, err, want)
+		}
+	}
 }
 
 // TestSameLine: what a line has just written is not run, and links that it

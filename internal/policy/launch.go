@@ -6,6 +6,10 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
+// RulePath is that of paths outside of the workspace, and of those that are not
+// known.
+const RulePath = "builtin:path"
+
 // Rules of Launch.
 const (
 	RuleRun       = "builtin:run"

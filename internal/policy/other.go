@@ -12,7 +12,7 @@ import (
 func (p *Policy) decidePath(q *Question) bawn.Decision {
 	name, err := fspath.Clean(q.Action.Resource, q.Action.Dir, q.Home)
 	if err != nil {
-		return bawn.Denied(err.Error(), "builtin:path")
+		return bawn.Denied(err.Error(), RulePath)
 	}
 	name = throughProc(name)
 	k, u := part{class: ReadOnly, proven: true}, use{verb: grammar.Read, path: name}
@@ -33,7 +33,7 @@ func (p *Policy) decidePath(q *Question) bawn.Decision {
 	rules := p.rulesFor(q, q.Action.Operation, use{path: name})
 	rules.decide(j)
 	if u.verb != grammar.Read && rules.all == nil && !q.inWorkspace(name) && !scratch(name) {
-		j.lower(stageClaim, bawn.Ask, "builtin:path", bawn.Builtin, "outside the workspace")
+		j.lower(stageClaim, bawn.Ask, RulePath, bawn.Builtin, "outside the workspace")
 	}
 	for _, at := range p.names(u) {
 		if pr, ok := p.known().protectedBy(q, q.Action.Operation, at, false); ok {

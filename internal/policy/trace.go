@@ -94,10 +94,11 @@ func (j *judgement) set(stage string, v bawn.Verdict, rule string, source bawn.S
 	j.verdict, j.rule, j.source, j.reason = v, rule, source, why
 }
 
-// lower makes the verdict at most v.
+// lower makes the verdict at most v. Of two alike the rule is named that a person
+// wrote: those who take back what only Bawn denies go by it.
 func (j *judgement) lower(stage string, v bawn.Verdict, rule string, source bawn.Source, why string) {
 	j.steps = append(j.steps, bawn.Step{Stage: stage, Verdict: v, Why: why})
-	if v < j.verdict {
+	if v < j.verdict || v == j.verdict && j.source == bawn.Builtin && source != bawn.Builtin {
 		j.verdict, j.rule, j.source, j.reason = v, rule, source, why
 	}
 }
