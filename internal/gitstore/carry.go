@@ -35,6 +35,9 @@ func (c *changes) carry(ctx context.Context) error {
 	if err := c.locked(ctx); err != nil {
 		return err
 	}
+	if err := s.installed(u, c.index); err != nil {
+		return err
+	}
 	if err := c.remove(ctx); err != nil {
 		return err
 	}

@@ -124,9 +124,10 @@ func (s *Store) noFilters(ctx context.Context, u *unit) []string {
 	return args
 }
 
-// agreed keeps the host's index as what both sides have, and gives it to the
-// private one. What is in it is pinned first.
-func (s *Store) agreed(ctx context.Context, u *unit, x *indexes) error {
+// installed notes, as soon as the host's index is in place, what both sides have in
+// common now. Whatever keeps the rest of a sync from being done, what the guest takes
+// back next is then not taken for a change of the human's.
+func (s *Store) installed(u *unit, x *indexes) error {
 	if x == nil {
 		return nil
 	}
@@ -139,21 +140,43 @@ func (s *Store) agreed(ctx context.Context, u *unit, x *indexes) error {
 			return errBusy // the human's git is at work
 		}
 	}
+	return s.common(u, x, x.private)
+}
+
+// common keeps the host's index as what both sides have, but for the paths at which
+// the private one differs: there it is what both had before.
+func (s *Store) common(u *unit, x *indexes, private index) error {
+	u.seen, u.last, u.Apart = [2]stamp{x.now, x.stamps[1]}, maps.Clone(x.merged), map[string]string{}
+	for _, side := range []index{x.merged, private} {
+		for p := range side {
+			if !slices.Equal(x.merged[p], private[p]) {
+				u.last.set(p, x.base[p])
+				u.Apart[p] = lines(p, x.base[p])
+			}
+		}
+	}
+	if len(u.Apart) > 0 { // without which the index would be taken for the guest's
+		if err := s.save(); err != nil {
+			return err
+		}
+	}
 	next := s.basePath(u) + ".new"
 	if err := os.WriteFile(next, x.text, 0o600); err != nil {
 		return err
 	}
-	if !x.inner.same(x.private) {
-		if err := s.toPrivate(ctx, u, x, next); err != nil {
-			return err
-		}
-	}
-	u.seen, u.last, u.Apart = [2]stamp{x.now, x.stamps[1]}, maps.Clone(x.merged), map[string]string{}
-	for _, p := range x.apart { // they still differ from what both had
-		u.last.set(p, x.base[p])
-		u.Apart[p] = lines(p, x.base[p])
-	}
 	return os.Rename(next, s.basePath(u))
+}
+
+// agreed gives the guest what the human has staged. What is in it is pinned first.
+func (s *Store) agreed(ctx context.Context, u *unit, x *indexes) error {
+	if x == nil || x.inner.same(x.private) {
+		return nil
+	}
+	u.seen[1] = stamp{} // it is tried again until it is done
+	if err := s.toPrivate(ctx, u, x); err != nil {
+		return err
+	}
+	return s.common(u, x, x.inner)
 }
 
 // lines are entries as parseIndex reads them.
@@ -165,10 +188,9 @@ func lines(p string, list []entry) string {
 	return b.String()
 }
 
-// toPrivate gives the guest the host's index, in the file next, but for what lies
-// apart.
-func (s *Store) toPrivate(ctx context.Context, u *unit, x *indexes, next string) error {
-	if err := s.pinUnit(ctx, u, next); err != nil {
+// toPrivate gives the guest the host's index, but for what lies apart.
+func (s *Store) toPrivate(ctx context.Context, u *unit, x *indexes) error {
+	if err := s.pinUnit(ctx, u, s.basePath(u)); err != nil {
 		return err
 	}
 	text := x.text
@@ -191,8 +213,7 @@ func (s *Store) toPrivate(ctx context.Context, u *unit, x *indexes, next string)
 	if err != nil || !done {
 		return errBusy // the guest's git is at work
 	}
-	x.stamps[1] = stampOf(u.private, u.at("index"))
-	return s.shared(u)
+	return s.shared(u) // the next sync reads it again: the guest's git may have followed at once
 }
 
 // shared copies the parts of a split index that the private side does not have.

@@ -395,3 +395,33 @@ func TestRecoverLeavesLocks(t *testing.T) {
 		t.Error("the lock is gone")
 	}
 }
+
+// What the guest takes back is taken back, though the sync that published it was
+// broken off.
+func TestTakenBackAfterAnError(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	w.edit("f", "changed by the guest\n")
+	w.edit("mine", "staged by the human\n")
+	w.host("add", "mine")
+	w.guest("add", "f")
+	w.guest("stash", "store", "-m", "s", w.guest("stash", "create"))
+	lock := filepath.Join(w.ws, ".git/refs/stash.lock")
+	write(t, lock, "")
+	if _, err := w.store.Sync(t.Context()); err == nil {
+		t.Fatal("the stash is published")
+	}
+	if got := w.host("diff", "--cached", "--name-only"); got != "f\nmine" {
+		t.Fatalf("the human has staged %q", got)
+	}
+	w.guest("reset", "-q")
+	if err := os.Remove(lock); err != nil {
+		t.Fatal(err)
+	}
+	w.sync()
+	if got := w.host("diff", "--cached", "--name-only"); got != "mine" {
+		t.Errorf("the human has staged %q", got)
+	}
+	if got := w.guest("diff", "--cached", "--name-only"); got != "mine" {
+		t.Errorf("the guest has staged %q", got)
+	}
+}
