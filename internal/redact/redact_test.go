@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // The keys below are put together from parts so that no scanner takes this
@@ -118,6 +120,7 @@ func TestArgs(t *testing.T) {
 // quadratic. Eight times the text may take eight times as long, here with room
 // for a busy machine; a quadratic search takes sixty-four times.
 func TestLinear(t *testing.T) {
+	testenv.Whole(t) // it measures time
 	r := New(strings.Repeat("a", 200)+"b", strings.Repeat("a", 200))
 	for _, unit := range []string{
 		"a", "token=", "token='", `token=\"`, "token ", "--token ", "a:", " ", "://", "://a", "https://a@",
