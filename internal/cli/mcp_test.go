@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -48,12 +47,6 @@ func TestManifestsAreRules(t *testing.T) {
 			t.Errorf("%s in mode %v with %v: %v by %q, want %v", tt.tool, tt.mode, tt.more, d.Verdict, d.Rule, tt.want)
 		}
 	}
-}
-
-type says bawn.Decision
-
-func (s says) Decide(context.Context, bawn.Action) (bawn.Decision, error) {
-	return bawn.Decision(s), nil
 }
 
 // TestTokenIsTheOwners attacks with a file that others could have read.
