@@ -24,11 +24,9 @@ func Places(state string) string { return filepath.Join(state, "git") }
 
 // Names in a session's place.
 const (
-	privateName = "private" // the private git directory
-	madeName    = "made"    // those of repositories that the guest makes
-	recordName  = "record"  // what Recover goes by
-	lockName    = "lock"    // held by a living bawn
-	baseName    = "index."  // begins the copy of a unit's index as both sides had it
+	recordName = "record" // what Recover goes by
+	lockName   = "lock"   // held by a living bawn
+	baseName   = "index." // begins the copy of a unit's index as both sides had it
 )
 
 // maxRecord bounds what Recover reads.
@@ -88,6 +86,7 @@ func (u *unit) gitDir() string { return filepath.Join(u.Host, u.Rel) }
 type Store struct {
 	record
 	dir       string
+	guest     *guestDir // nil until it is open
 	lock      *os.File
 	git       *hostGit
 	untrusted func() (Untrusted, error)
@@ -123,7 +122,7 @@ func (s *Store) Dirs() []sandbox.GitDir {
 	if len(s.Units) == 0 {
 		return nil
 	}
-	d := sandbox.GitDir{Path: s.Repo.Common, Private: filepath.Join(s.dir, privateName)}
+	d := sandbox.GitDir{Path: s.Repo.Common, Private: s.guest.real(privateName)}
 	for _, u := range s.Units {
 		d.Objects = append(d.Objects, u.Objects...)
 	}
@@ -132,24 +131,28 @@ func (s *Store) Dirs() []sandbox.GitDir {
 
 // MadePool is where the private directories of repositories are that the guest
 // makes.
-func (s *Store) MadePool() string { return filepath.Join(s.dir, madeName) }
+func (s *Store) MadePool() string { return s.guest.real(madeName) }
 
 // open opens the directories of every unit.
 func (s *Store) open() error {
+	top, err := os.OpenRoot(s.guest.at(privateName))
+	if err != nil {
+		return err
+	}
+	defer top.Close()
 	for i, u := range s.Units {
-		var err error
 		u.n, u.told = i, map[string]bool{}
 		if u.host, err = os.OpenRoot(u.Host); err != nil {
 			return err
 		}
-		if u.private, err = os.OpenRoot(filepath.Join(s.dir, privateName, u.Private)); err != nil {
+		if u.private, err = top.OpenRoot(u.Private); err != nil { // the guest may have left a link there
 			return err
 		}
 	}
 	return nil
 }
 
-// shut closes them.
+// shut closes them, the guest's directory and the lock.
 func (s *Store) shut() {
 	for _, u := range s.Units {
 		if u.host != nil {
@@ -159,6 +162,7 @@ func (s *Store) shut() {
 			u.private.Close()
 		}
 	}
+	s.guest.close()
 	if s.lock != nil {
 		s.lock.Close()
 	}

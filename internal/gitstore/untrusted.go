@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"path/filepath"
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
@@ -24,14 +23,15 @@ type Untrusted interface {
 
 // A View is what an Untrusted shows to git.
 type View struct {
-	Private string // the private git directory
+	Session string
+	Private string // the private git directory, which may be sealed
 	Objects []sandbox.Object
 	Program string // git
 }
 
 // View is what of the host a git needs that reads the private git directory.
 func (s *Store) View() View {
-	v := View{Private: filepath.Join(s.dir, privateName), Program: s.Git}
+	v := View{Session: s.Session, Private: s.guest.real(privateName), Program: s.Git}
 	for _, u := range s.Units {
 		v.Objects = append(v.Objects, u.Objects...)
 	}
