@@ -62,7 +62,7 @@ func TestPrepareSeals(t *testing.T) {
 // Everything that comes after a killed bawn, and after a session that has left
 // something, passes the seal.
 func TestSealedIsReached(t *testing.T) {
-	w := newWorld(t, newHost(t))
+	w := newConfined(t, newHost(t))
 	w.edit("f", "last\n")
 	w.guest("commit", "-qam", "not published")
 	at := filepath.Join(w.ws, "made/.git")
