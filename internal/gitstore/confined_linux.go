@@ -261,7 +261,7 @@ func (p *pipes) carry(in io.Reader, out io.Writer) (said []byte, err error) {
 		})
 	}
 	messages := &bounded{limit: maxMessage, cut: true}
-	wait.Go(func() { _, _ = io.Copy(messages, p.ours[2]) }) // what it has said so far
+	wait.Go(func() { _, _ = io.Copy(messages, p.ours[2]) }) // if this fails, the messages so far are enough
 	if out == nil {
 		out = io.Discard
 	}

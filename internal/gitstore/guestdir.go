@@ -67,12 +67,14 @@ func (g *guestDir) close() {
 	}
 }
 
-// removePlace removes a session's place. The seal stays shut until nothing of the
-// guest's is left behind it; g is nil where that can't be opened. It stays open.
+// removePlace removes a session's place, and leaves g open. The seal stays shut until
+// everything behind it is removed. If g is nil, because the guest's directory can't
+// be opened, the seal is opened first.
 func removePlace(dir string, g *guestDir) error {
 	var err error
 	if g != nil {
-		// In one step: Recover would take a half of it for what the guest has deleted.
+		// In one step: Recover would take a half-removed directory for one in which the
+		// guest has deleted refs.
 		if err = os.Rename(g.at(privateName), g.at(endedName)); missing(err) {
 			err = nil
 		}

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// An Ended is what a session has left that has ended.
+// An Ended lists what one ended session has left.
 type Ended struct {
 	Session   string           `json:"session"`
 	Workspace string           `json:"workspace"`

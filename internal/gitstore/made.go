@@ -21,7 +21,7 @@ const maxMade = 10_000
 type MadeRepository struct {
 	Session string `json:"session"`
 	Path    string `json:"path"`    // of the .git on the host
-	Private string `json:"private"` // what the guest has there
+	Private string `json:"private"` // the guest's git directory; sealed
 	There   bool   `json:"there"`   // whether the host still has the empty one
 	entry   string // its name in the pool
 }
@@ -114,7 +114,7 @@ func fromDir(dir, target string) string {
 // ended sessions have made.
 func Again(state, workspace string) []sandbox.GitDir {
 	var out []sandbox.GitDir
-	ids, _ := Left(state) // there may be none
+	ids, _ := Left(state) // without the list there are no directories to give
 	for _, id := range ids {
 		if dir := Place(state, id); present(filepath.Join(dir, closedName)) {
 			out = append(out, Made(filepath.Join(guestPath(dir), madeName), workspace)...)

@@ -220,7 +220,8 @@ func (s *Store) closed() error {
 	return atomicfile.Write(filepath.Join(s.dir, closedName), text, 0o600)
 }
 
-// past is what closed has noted.
+// past reads the report that closed has written. It is empty if there is no such
+// report.
 func (s *Store) past() Report {
 	var r Report
 	if text, err := atomicfile.Read(filepath.Join(s.dir, closedName), maxRecord); err == nil {

@@ -57,7 +57,7 @@ type unit struct {
 	Sparse   bool              `json:"sparse,omitempty"`
 	Start    refs              `json:"start"`          // the host's when the session started
 	Base     refs              `json:"base"`           // as both sides had them last
-	Made     refs              `json:"made,omitempty"` // what the session has published where there was nothing, and the human has not touched since
+	Made     refs              `json:"made,omitempty"` // refs that the session has created here, and the human has not touched since
 	Head     string            `json:"head"`           // the same of HEAD
 	Beside   refs              `json:"beside,omitempty"`
 	Stash    []string          `json:"stash,omitempty"`   // as the guest had it last
@@ -75,7 +75,7 @@ type unit struct {
 	last    index           // that both sides had, or nil
 	deleted int
 	filters []string // of the host's configuration
-	config  stamp    // of which filters are
+	config  stamp    // of the configuration that filters were read from
 }
 
 // gitDir is the unit's own git directory on the host.
@@ -190,7 +190,7 @@ func (s *Store) save() error {
 	return nil
 }
 
-// load reads the record of a session.
+// load reads the record of the session whose place is dir.
 func load(dir string) (*Store, error) {
 	text, err := atomicfile.Read(filepath.Join(dir, recordName), maxRecord)
 	if err != nil {
@@ -206,8 +206,8 @@ func load(dir string) (*Store, error) {
 	return s, nil
 }
 
-// takeSoon is take for a session that is nobody else's: what looks for ended ones
-// has each lock for a moment.
+// takeSoon is take with retries: another bawn that looks for ended sessions holds
+// each lock for a moment.
 func takeSoon(dir string) (f *os.File, err error) {
 	for range retries {
 		if f, err = take(dir); !errors.Is(err, errAlive) {
@@ -252,7 +252,7 @@ type Kept struct {
 	Why    string `json:"why"`
 }
 
-// Quiet reports whether nobody has to do anything.
+// Quiet reports whether the human has nothing to do.
 func (r *Report) Quiet() bool {
 	return len(r.Kept) == 0 && len(r.Questions) == 0 && len(r.Problems) == 0 && len(r.Made) == 0 && r.Private == ""
 }

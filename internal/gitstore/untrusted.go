@@ -38,7 +38,7 @@ func (s *Store) View() View {
 	return v
 }
 
-// readArgs are those of every git that reads what a guest has written.
+// readArgs are the first arguments of every git that reads a private git directory.
 func readArgs(dir string) []string {
 	return append([]string{"--git-dir=" + dir, "--work-tree=/"}, append(pins, "-c", "pack.threads=1", "-c", "pack.windowMemory=256m", "-c", "core.bigFileThreshold=32m")...)
 }
@@ -63,8 +63,8 @@ func (s *Store) read(ctx context.Context, u *unit, in io.Reader, out io.Writer, 
 	return err
 }
 
-// idleTime is how long a git may say nothing that reads what a guest has written:
-// it may have met a FIFO.
+// idleTime is how long a git that reads a private git directory may write nothing: it
+// may wait for a FIFO of the guest's.
 const idleTime = 30 * time.Second
 
 var errIdle = errors.New("it hangs")

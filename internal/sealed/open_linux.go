@@ -38,7 +38,7 @@ func Reach(p string) (*os.File, error) {
 		return os.NewFile(uintptr(fd), p), nil
 	}
 	seal, rest, ok := Split(p)
-	if err != unix.EACCES || !ok {
+	if !errors.Is(err, unix.EACCES) || !ok {
 		return nil, &os.PathError{Op: "open", Path: p, Err: err}
 	}
 	inside, err := Open(seal)
