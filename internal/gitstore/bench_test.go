@@ -26,7 +26,12 @@ func BenchmarkPrepare(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				s.shut()
+				b.StopTimer()
+				err = removePlace(s.dir, s.guest)
+				if s.shut(); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
 			}
 		})
 	}

@@ -45,7 +45,7 @@ func confinedPlan(v View, f native.Facts) (*native.Plan, error) {
 	p := &native.Plan{
 		Rung: native.RungNamespaces, Namespaces: []string{"user", "mount", "pid", "ipc", "uts", "cgroup", "net"},
 		UID: native.Mapping{Inside: f.UID, Outside: f.UID}, GID: native.Mapping{Inside: f.GID, Outside: f.GID},
-		Limits: confinedLimits, Dir: "/", Env: environ(), Session: "git-" + filepath.Base(filepath.Dir(v.Private)),
+		Limits: confinedLimits, Dir: "/", Env: environ(), Session: "git-" + v.Session,
 		Seccomp: "guest, supervised", Supervised: true,
 	}
 	if f.UID == 0 {
@@ -85,7 +85,7 @@ func confinedPlan(v View, f native.Facts) (*native.Plan, error) {
 	}
 	p.Mounts = append(p.Mounts, native.Mount{Kind: native.KindTmpfs, Target: "/run", SizeMB: 1, Mode: 0o755, Make: made})
 	for _, o := range shown {
-		at, ok := f.Lookup(o.Source)
+		at, ok := f.Own(o.Source)
 		if !ok || !at.Dir {
 			return nil, fmt.Errorf("%q is no directory any more", o.Source)
 		}
@@ -261,7 +261,7 @@ func (p *pipes) carry(in io.Reader, out io.Writer) (said []byte, err error) {
 		})
 	}
 	messages := &bounded{limit: maxMessage, cut: true}
-	wait.Go(func() { _, _ = io.Copy(messages, p.ours[2]) }) // what it has said so far
+	wait.Go(func() { _, _ = io.Copy(messages, p.ours[2]) }) // if this fails, the messages so far are enough
 	if out == nil {
 		out = io.Discard
 	}

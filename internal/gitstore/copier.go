@@ -243,8 +243,8 @@ func (c *copier) base(at string) error {
 	return copyAs(c.to, path.Join(c.unit.Rel, "index"), dir, filepath.Base(at))
 }
 
-// copyAs copies a file under another name; where there is none, there is none
-// then.
+// copyAs copies a file under another name. If the source is missing, it removes the
+// copy.
 func copyAs(from *os.Root, name string, to *os.Root, as string) error {
 	text, err := readFile(from, name, maxIndex)
 	if missing(err) {

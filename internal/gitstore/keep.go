@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// An Ended is what a session has left that has ended.
+// An Ended lists what one ended session has left.
 type Ended struct {
 	Session   string           `json:"session"`
 	Workspace string           `json:"workspace"`
@@ -32,21 +32,32 @@ func List(state string) ([]Ended, error) {
 		if err != nil {
 			continue // it is alive
 		}
-		s, err := load(dir)
+		out = append(out, left(id, dir))
 		lock.Close()
-		if err != nil {
-			out = append(out, Ended{Session: id, Place: dir, Report: []string{err.Error()}})
-			continue
-		}
-		e := Ended{Session: id, Workspace: s.Repo.Workspace, Place: dir, Made: pool(id, s.MadePool())}
-		r := s.past()
-		for _, k := range r.Kept {
-			e.Report = append(e.Report, fmt.Sprintf("%s of the session is at %s: %s", k.Ref, k.Beside, k.Why))
-		}
-		e.Report = slices.Concat(e.Report, r.Questions, r.Problems)
-		out = append(out, e)
 	}
 	return out, nil
+}
+
+// left is what one session has left in its place.
+func left(session, dir string) Ended {
+	e := Ended{Session: session, Place: dir}
+	s, err := load(dir)
+	if err == nil {
+		e.Workspace = s.Repo.Workspace
+		s.guest, err = openGuestDir(guestPath(dir))
+	}
+	if err != nil {
+		e.Report = []string{err.Error()}
+		return e
+	}
+	defer s.guest.close()
+	e.Made = pool(session, s.guest)
+	r := s.past()
+	for _, k := range r.Kept {
+		e.Report = append(e.Report, fmt.Sprintf("%s of the session is at %s: %s", k.Ref, k.Beside, k.Why))
+	}
+	e.Report = slices.Concat(e.Report, r.Questions, r.Problems)
+	return e
 }
 
 // Beside lists what sessions have left in a repository under refs of their own:
@@ -109,40 +120,47 @@ func Keep(ctx context.Context, o Options, at string) (Report, error) {
 		return Report{}, err
 	}
 	for _, id := range ids {
-		for _, m := range pool(id, filepath.Join(Place(o.State, id), madeName)) {
+		g, err := openGuestDir(guestPath(Place(o.State, id)))
+		if err != nil {
+			continue // "bawn git" says why
+		}
+		for _, m := range pool(id, g) {
 			if m.Path == at || filepath.Dir(m.Path) == at {
-				return keep(ctx, o, m)
+				return keep(ctx, o, m, g)
 			}
 		}
+		g.close()
 	}
 	return Report{}, errNotMade
 }
 
-func keep(ctx context.Context, o Options, m MadeRepository) (Report, error) {
+// keep closes g.
+func keep(ctx context.Context, o Options, m MadeRepository, g *guestDir) (Report, error) {
+	s := &Store{dir: Place(o.State, m.Session), guest: g, pinned: true, idle: idleTime}
+	defer s.shut()
 	if !m.There {
 		return Report{}, fmt.Errorf("%q is no longer what the session has left there", m.Path)
 	}
-	if fi, err := os.Lstat(m.Private); err != nil || !fi.IsDir() {
+	if fi, err := os.Lstat(g.git(m)); err != nil || !fi.IsDir() {
 		return Report{}, errors.New("it is a worktree of another repository: its branch is published, its directory is not; discard it")
 	}
-	dir := Place(o.State, m.Session)
-	lock, err := takeSoon(dir)
-	if err != nil {
+	var err error
+	if s.lock, err = takeSoon(s.dir); err != nil {
 		return Report{}, err
 	}
-	s := &Store{dir: dir, lock: lock, pinned: true, idle: idleTime}
-	defer s.shut()
 	s.Session, s.Repo = m.Session, Repository{Workspace: filepath.Dir(m.Path), Common: m.Path}
 	if s.git, err = findGit(o.Path, s.Repo.Workspace); err != nil {
 		return Report{}, err
 	}
 	s.Git = s.git.program
 	u := &unit{Host: m.Path, Private: ".", Rel: ".", WorkTree: s.Repo.Workspace, Beside: refs{}, Base: refs{}, Start: refs{}, told: map[string]bool{}, n: -1}
-	if u.private, err = os.OpenRoot(m.Private); err != nil {
+	if u.private, err = os.OpenRoot(g.git(m)); err != nil {
 		return Report{}, err
 	}
 	s.Units = []*unit{u}
-	s.untrusted = func() (Untrusted, error) { return o.Untrusted(View{Private: m.Private, Program: s.Git}) }
+	s.untrusted = func() (Untrusted, error) {
+		return o.Untrusted(View{Session: m.Session, Private: m.Private, Program: s.Git})
+	}
 	if err := s.fill(ctx, u); err != nil {
 		return Report{}, err
 	}
@@ -155,7 +173,7 @@ func keep(ctx context.Context, o Options, m MadeRepository) (Report, error) {
 		s.report.Problems = append(s.report.Problems, rest...)
 		return s.report, err
 	}
-	return s.report, errors.Join(removeAll(m.entry), s.tidy())
+	return s.report, errors.Join(g.drop(m), s.tidy())
 }
 
 // fill makes a repository of the empty directory that the host has.
@@ -260,8 +278,8 @@ func localURL(v string) bool {
 // tidy removes a place that nothing is left in.
 func (s *Store) tidy() error {
 	r := s.past()
-	if len(pool(s.Session, s.MadePool())) > 0 || len(r.Problems) > 0 {
+	if len(pool(s.Session, s.guest)) > 0 || len(r.Problems) > 0 {
 		return nil
 	}
-	return removeAll(s.dir)
+	return removePlace(s.dir, s.guest)
 }

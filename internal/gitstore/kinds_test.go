@@ -115,7 +115,7 @@ func TestSubmodule(t *testing.T) {
 		t.Fatalf("%d units", len(w.store.Units))
 	}
 	sub := func(args ...string) string {
-		env := append(w.guestEnv(), "GIT_DIR="+filepath.Join(w.store.dir, privateName, "modules/sub"), "GIT_WORK_TREE="+filepath.Join(ws, "sub"))
+		env := append(w.guestEnv(), "GIT_DIR="+w.store.guest.real(privateName, "modules/sub"), "GIT_WORK_TREE="+filepath.Join(ws, "sub"))
 		return run(t, filepath.Join(ws, "sub"), env, append([]string{"git"}, args...)...)
 	}
 	w.edit("sub/f", "changed\n")

@@ -21,38 +21,49 @@ const maxMade = 10_000
 type MadeRepository struct {
 	Session string `json:"session"`
 	Path    string `json:"path"`    // of the .git on the host
-	Private string `json:"private"` // what the guest has there
+	Private string `json:"private"` // the guest's git directory; sealed
 	There   bool   `json:"there"`   // whether the host still has the empty one
-	entry   string // of the pool
+	entry   string // its name in the pool
 }
 
-// pool lists what a session's guest has made.
-func pool(session, dir string) []MadeRepository {
-	list, err := os.ReadDir(dir)
+// pool lists what a session's guest has made. It is empty where g is nil.
+func pool(session string, g *guestDir) []MadeRepository {
+	if g == nil {
+		return nil
+	}
+	list, err := os.ReadDir(g.at(madeName))
 	if err != nil {
 		return nil
 	}
 	var out []MadeRepository
 	for _, e := range list[:min(len(list), maxMade)] {
-		text, err := atomicfile.Read(filepath.Join(dir, e.Name(), sandbox.PoolNote), 64<<10)
+		text, err := atomicfile.Read(g.at(madeName, e.Name(), sandbox.PoolNote), 64<<10)
 		var note sandbox.PoolEntry
 		if err != nil || json.Unmarshal(text, &note) != nil || !filepath.IsAbs(note.Path) || filepath.Clean(note.Path) != note.Path {
 			continue
 		}
-		out = append(out, MadeRepository{Session: session, Path: note.Path, Private: filepath.Join(dir, e.Name(), sandbox.PoolGit), There: sameEntry(note), entry: filepath.Join(dir, e.Name())})
+		out = append(out, MadeRepository{Session: session, Path: note.Path, Private: g.real(madeName, e.Name(), sandbox.PoolGit), There: sameEntry(note), entry: e.Name()})
 	}
 	slices.SortFunc(out, func(a, b MadeRepository) int { return strings.Compare(a.Path, b.Path) })
 	return out
 }
 
+// git is where this process finds the git directory, or the .git file, of a
+// repository in the pool.
+func (g *guestDir) git(m MadeRepository) string { return g.at(madeName, m.entry, sandbox.PoolGit) }
+
+// drop removes a repository from the pool.
+func (g *guestDir) drop(m MadeRepository) error { return removeAll(g.at(madeName, m.entry)) }
+
 // made are those of this session that the guest has put anything into.
 func (s *Store) made() []MadeRepository {
-	return slices.DeleteFunc(pool(s.Session, s.MadePool()), func(m MadeRepository) bool {
+	return slices.DeleteFunc(pool(s.Session, s.guest), func(m MadeRepository) bool {
 		if !m.There {
 			return true
 		}
-		fi, err := os.Lstat(m.Private)
-		return err != nil || fi.IsDir() && !isGitDir(m.Private)
+		git := s.guest.git(m)
+		fi, err := os.Lstat(git)
+		return err != nil || fi.IsDir() && !isGitDir(git)
 	})
 }
 
@@ -63,14 +74,14 @@ func (s *Store) dropLinks() error {
 	var errs []error
 	for _, m := range s.made() {
 		dir := filepath.Dir(m.Path)
-		target, err := linkTarget(m.Private)
+		target, err := linkTarget(s.guest.git(m))
 		if err != nil || s.Repo.Common == "" || !inside(fromDir(dir, target), s.Repo.Common) {
 			continue // a directory, or of a repository that is kept
 		}
 		if fi, err := os.Lstat(m.Path); err != nil || !fi.Mode().IsRegular() || fi.Size() > 0 {
 			continue
 		}
-		errs = append(errs, os.Remove(m.Path), removeAll(m.entry))
+		errs = append(errs, os.Remove(m.Path), s.guest.drop(m))
 		s.report.Questions = append(s.report.Questions, fmt.Sprintf("%q was a worktree or submodule of the session's, which your repository does not have: a branch is published, and \"git submodule update --init\" fetches a submodule", dir))
 	}
 	return errors.Join(errs...)
@@ -103,20 +114,25 @@ func fromDir(dir, target string) string {
 // ended sessions have made.
 func Again(state, workspace string) []sandbox.GitDir {
 	var out []sandbox.GitDir
-	ids, _ := Left(state) // there may be none
+	ids, _ := Left(state) // without the list there are no directories to give
 	for _, id := range ids {
 		if dir := Place(state, id); present(filepath.Join(dir, closedName)) {
-			out = append(out, Made(filepath.Join(dir, madeName), workspace)...)
+			out = append(out, Made(filepath.Join(guestPath(dir), madeName), workspace)...)
 		}
 	}
 	return out
 }
 
 // Made are the private directories of repositories in a workspace that guests have
-// made, by their pool.
+// made, by their pool. It is empty where the pool can't be opened.
 func Made(dir, workspace string) []sandbox.GitDir {
+	g, err := openGuestDir(filepath.Dir(dir))
+	if err != nil {
+		return nil
+	}
+	defer g.close()
 	var out []sandbox.GitDir
-	for _, m := range pool("", dir) {
+	for _, m := range pool("", g) {
 		if m.There && inside(m.Path, workspace) {
 			out = append(out, sandbox.GitDir{Path: m.Path, Private: m.Private})
 		}
@@ -140,15 +156,19 @@ func Discard(state, session, path string) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
-	if path == "" {
-		return removeAll(dir)
-	}
-	s := &Store{dir: dir}
+	s := &Store{dir: dir, lock: lock}
+	defer s.shut()
 	s.Session = session
-	for _, m := range pool(session, filepath.Join(dir, madeName)) {
+	s.guest, err = openGuestDir(guestPath(dir))
+	if path == "" {
+		return removePlace(dir, s.guest)
+	}
+	if err != nil {
+		return err
+	}
+	for _, m := range pool(session, s.guest) {
 		if m.Path == path {
-			return errors.Join(removeAll(m.entry), s.tidy())
+			return errors.Join(s.guest.drop(m), s.tidy())
 		}
 	}
 	return errors.New("the session has made no repository there")

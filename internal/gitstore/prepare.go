@@ -41,15 +41,15 @@ func Prepare(r *Repository, o Options) (_ *Store, err error) {
 	}
 	defer func() {
 		if err != nil {
+			err = errors.Join(err, removePlace(s.dir, s.guest))
 			s.shut()
-			err = errors.Join(err, removeAll(s.dir))
 		}
 	}()
 	if s.lock, err = takeSoon(s.dir); err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(s.MadePool(), 0o700); err != nil {
-		return nil, err
+	if s.guest, err = newGuestDir(s.dir); err != nil {
+		return nil, fmt.Errorf("make the private git directory: %w", err)
 	}
 	if r.Common != "" {
 		if err := s.copies(o); err != nil {
@@ -90,7 +90,7 @@ type maker struct {
 
 // unit makes one private git directory.
 func (m *maker) unit(host, private, rel, tree string, module bool) error {
-	to := filepath.Join(m.store.dir, privateName, private)
+	to := m.store.guest.at(privateName, private)
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}

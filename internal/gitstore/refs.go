@@ -27,7 +27,7 @@ type refTree struct {
 	refs   refs
 	links  map[string]bool // names that lead to other refs
 	dirs   []string        // that hold loose refs, from the git directory on
-	broken []string        // names that are none, or hold no object ID
+	broken []string        // files whose name or contents are not those of a ref
 }
 
 // readRefs reads the refs of a common git directory. Loose ones come first: git

@@ -83,7 +83,7 @@ func (s *Store) watch(w *watcher) (fresh bool) {
 		for i, root := range []*os.Root{u.host, u.private} {
 			dir := u.Host
 			if i == 1 {
-				dir = filepath.Join(s.dir, privateName, u.Private)
+				dir = s.guest.at(privateName, u.Private)
 			}
 			list := []string{".", u.Rel}
 			if t, err := readRefs(root, u.Size); err == nil {
@@ -124,14 +124,15 @@ func (s *Store) Close(ctx context.Context) (Report, error) {
 			s.report.Made = append(s.report.Made, m.Path)
 		}
 		err = errors.Join(err, s.save(), s.closed())
-		s.shut()
 		if len(rest) == 0 { // all else is published
-			err = errors.Join(err, removeAll(filepath.Join(s.dir, privateName)))
+			err = errors.Join(err, removeAll(s.guest.at(privateName)))
 		}
+		s.shut()
 		return s.report, err
 	}
+	err = removePlace(s.dir, s.guest)
 	s.shut()
-	if err := removeAll(s.dir); err != nil {
+	if err != nil {
 		return s.report, fmt.Errorf("remove the private git directory: %w", err)
 	}
 	return s.report, nil
@@ -196,12 +197,8 @@ func Recover(ctx context.Context, r *Repository, o Options) ([]Report, error) {
 	var reports []Report
 	var errs []error
 	for _, id := range ids {
-		s, err := reopen(o, id)
+		s, err := reopen(o, id, r)
 		if err != nil || s == nil {
-			continue // alive, or none of this repository's
-		}
-		if s.Repo != *r || present(filepath.Join(s.dir, closedName)) {
-			s.shut()
 			continue
 		}
 		s.breakLocks()
@@ -223,7 +220,8 @@ func (s *Store) closed() error {
 	return atomicfile.Write(filepath.Join(s.dir, closedName), text, 0o600)
 }
 
-// past is what closed has noted.
+// past reads the report that closed has written. It is empty if there is no such
+// report.
 func (s *Store) past() Report {
 	var r Report
 	if text, err := atomicfile.Read(filepath.Join(s.dir, closedName), maxRecord); err == nil {
@@ -238,8 +236,9 @@ func present(p string) bool {
 	return err == nil
 }
 
-// reopen opens what a session has left; nil for one that is alive.
-func reopen(o Options, id string) (*Store, error) {
+// reopen opens what a session of a repository has left whose end was not reported.
+// It returns nil for every other session, and for one that is alive.
+func reopen(o Options, id string, r *Repository) (*Store, error) {
 	dir := Place(o.State, id)
 	if !plainName(id) {
 		return nil, fmt.Errorf("%q is no session", id)
@@ -256,7 +255,16 @@ func reopen(o Options, id string) (*Store, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	s.lock = lock
-	if len(s.Units) > 0 {
+	if s.Repo != *r || present(filepath.Join(dir, closedName)) {
+		s.shut()
+		return nil, nil
+	}
+	if s.guest, err = openGuestDir(guestPath(dir)); err == nil && len(s.Units) > 0 {
+		if !present(s.guest.at(privateName)) { // killed while it removed what was published
+			err = removePlace(dir, s.guest)
+			s.shut()
+			return nil, err
+		}
 		if s.git, err = findGit(o.Path, s.Repo.Workspace); err == nil {
 			s.Git = s.git.program
 			err = s.open()

@@ -24,11 +24,9 @@ func Places(state string) string { return filepath.Join(state, "git") }
 
 // Names in a session's place.
 const (
-	privateName = "private" // the private git directory
-	madeName    = "made"    // those of repositories that the guest makes
-	recordName  = "record"  // what Recover goes by
-	lockName    = "lock"    // held by a living bawn
-	baseName    = "index."  // begins the copy of a unit's index as both sides had it
+	recordName = "record" // what Recover goes by
+	lockName   = "lock"   // held by a living bawn
+	baseName   = "index." // begins the copy of a unit's index as both sides had it
 )
 
 // maxRecord bounds what Recover reads.
@@ -59,7 +57,7 @@ type unit struct {
 	Sparse   bool              `json:"sparse,omitempty"`
 	Start    refs              `json:"start"`          // the host's when the session started
 	Base     refs              `json:"base"`           // as both sides had them last
-	Made     refs              `json:"made,omitempty"` // what the session has published where there was nothing, and the human has not touched since
+	Made     refs              `json:"made,omitempty"` // refs that the session has created here, and the human has not touched since
 	Head     string            `json:"head"`           // the same of HEAD
 	Beside   refs              `json:"beside,omitempty"`
 	Stash    []string          `json:"stash,omitempty"`   // as the guest had it last
@@ -77,7 +75,7 @@ type unit struct {
 	last    index           // that both sides had, or nil
 	deleted int
 	filters []string // of the host's configuration
-	config  stamp    // of which filters are
+	config  stamp    // of the configuration that filters were read from
 }
 
 // gitDir is the unit's own git directory on the host.
@@ -88,6 +86,7 @@ func (u *unit) gitDir() string { return filepath.Join(u.Host, u.Rel) }
 type Store struct {
 	record
 	dir       string
+	guest     *guestDir // nil until it is open
 	lock      *os.File
 	git       *hostGit
 	untrusted func() (Untrusted, error)
@@ -123,7 +122,7 @@ func (s *Store) Dirs() []sandbox.GitDir {
 	if len(s.Units) == 0 {
 		return nil
 	}
-	d := sandbox.GitDir{Path: s.Repo.Common, Private: filepath.Join(s.dir, privateName)}
+	d := sandbox.GitDir{Path: s.Repo.Common, Private: s.guest.real(privateName)}
 	for _, u := range s.Units {
 		d.Objects = append(d.Objects, u.Objects...)
 	}
@@ -132,24 +131,28 @@ func (s *Store) Dirs() []sandbox.GitDir {
 
 // MadePool is where the private directories of repositories are that the guest
 // makes.
-func (s *Store) MadePool() string { return filepath.Join(s.dir, madeName) }
+func (s *Store) MadePool() string { return s.guest.real(madeName) }
 
 // open opens the directories of every unit.
 func (s *Store) open() error {
+	top, err := os.OpenRoot(s.guest.at(privateName))
+	if err != nil {
+		return err
+	}
+	defer top.Close()
 	for i, u := range s.Units {
-		var err error
 		u.n, u.told = i, map[string]bool{}
 		if u.host, err = os.OpenRoot(u.Host); err != nil {
 			return err
 		}
-		if u.private, err = os.OpenRoot(filepath.Join(s.dir, privateName, u.Private)); err != nil {
+		if u.private, err = top.OpenRoot(u.Private); err != nil { // the guest may have left a link there
 			return err
 		}
 	}
 	return nil
 }
 
-// shut closes them.
+// shut closes them, the guest's directory and the lock.
 func (s *Store) shut() {
 	for _, u := range s.Units {
 		if u.host != nil {
@@ -159,6 +162,7 @@ func (s *Store) shut() {
 			u.private.Close()
 		}
 	}
+	s.guest.close()
 	if s.lock != nil {
 		s.lock.Close()
 	}
@@ -186,7 +190,7 @@ func (s *Store) save() error {
 	return nil
 }
 
-// load reads the record of a session.
+// load reads the record of the session whose place is dir.
 func load(dir string) (*Store, error) {
 	text, err := atomicfile.Read(filepath.Join(dir, recordName), maxRecord)
 	if err != nil {
@@ -202,8 +206,8 @@ func load(dir string) (*Store, error) {
 	return s, nil
 }
 
-// takeSoon is take for a session that is nobody else's: what looks for ended ones
-// has each lock for a moment.
+// takeSoon is take with retries: another bawn that looks for ended sessions holds
+// each lock for a moment.
 func takeSoon(dir string) (f *os.File, err error) {
 	for range retries {
 		if f, err = take(dir); !errors.Is(err, errAlive) {
@@ -248,7 +252,7 @@ type Kept struct {
 	Why    string `json:"why"`
 }
 
-// Quiet reports whether nobody has to do anything.
+// Quiet reports whether the human has nothing to do.
 func (r *Report) Quiet() bool {
 	return len(r.Kept) == 0 && len(r.Questions) == 0 && len(r.Problems) == 0 && len(r.Made) == 0 && r.Private == ""
 }

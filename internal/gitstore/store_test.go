@@ -159,11 +159,15 @@ func (w *world) begin() {
 	}
 	w.store.idle = time.Second
 	w.t.Cleanup(func() { w.store.shut() })
+	// The gits of these tests go by paths. TestSealed and others look at the seal.
+	if err := os.Chmod(filepath.Join(w.store.dir, guestName), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // private is a file of the session's git directory.
 func (w *world) private(name string) string {
-	return filepath.Join(w.store.dir, privateName, w.repo.rel(), name)
+	return w.store.guest.real(privateName, w.repo.rel(), name)
 }
 
 func (w *world) guestEnv() []string {

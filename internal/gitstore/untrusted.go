@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"path/filepath"
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
@@ -24,21 +23,22 @@ type Untrusted interface {
 
 // A View is what an Untrusted shows to git.
 type View struct {
-	Private string // the private git directory
+	Session string
+	Private string // the private git directory, which may be sealed
 	Objects []sandbox.Object
 	Program string // git
 }
 
 // View is what of the host a git needs that reads the private git directory.
 func (s *Store) View() View {
-	v := View{Private: filepath.Join(s.dir, privateName), Program: s.Git}
+	v := View{Session: s.Session, Private: s.guest.real(privateName), Program: s.Git}
 	for _, u := range s.Units {
 		v.Objects = append(v.Objects, u.Objects...)
 	}
 	return v
 }
 
-// readArgs are those of every git that reads what a guest has written.
+// readArgs are the first arguments of every git that reads a private git directory.
 func readArgs(dir string) []string {
 	return append([]string{"--git-dir=" + dir, "--work-tree=/"}, append(pins, "-c", "pack.threads=1", "-c", "pack.windowMemory=256m", "-c", "core.bigFileThreshold=32m")...)
 }
@@ -63,8 +63,8 @@ func (s *Store) read(ctx context.Context, u *unit, in io.Reader, out io.Writer, 
 	return err
 }
 
-// idleTime is how long a git may say nothing that reads what a guest has written:
-// it may have met a FIFO.
+// idleTime is how long a git that reads a private git directory may write nothing: it
+// may wait for a FIFO of the guest's.
 const idleTime = 30 * time.Second
 
 var errIdle = errors.New("it hangs")

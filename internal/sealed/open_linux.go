@@ -10,9 +10,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/linux/rawproc"
 )
 
-// Open opens the guest's directory in the sealed directory dir as O_PATH; below
-// /proc/self/fd/N it can be used as any directory. It takes a process in a user
-// namespace of its own, unless the caller is root, and so errs with EACCES where
+// Open opens the guest's directory in the sealed directory dir as O_PATH; below its
+// Path it can be used like any other directory. Open needs a process in a user
+// namespace of its own, unless the caller is root, and so fails with EACCES where
 // ordinary users can't make one.
 func Open(dir string) (*os.File, error) {
 	inside := Inside(dir)
@@ -28,6 +28,29 @@ func Open(dir string) (*os.File, error) {
 		return nil, &os.PathError{Op: "open", Path: inside, Err: errors.Join(err, helperErr)}
 	}
 	return f, nil
+}
+
+// Reach opens p as O_PATH, and does not follow a link at its end. Where p lies in a
+// sealed directory it opens that as Open does, and follows no link below it.
+func Reach(p string) (*os.File, error) {
+	fd, err := unix.Open(p, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err == nil {
+		return os.NewFile(uintptr(fd), p), nil
+	}
+	seal, rest, ok := Split(p)
+	if !errors.Is(err, unix.EACCES) || !ok {
+		return nil, &os.PathError{Op: "open", Path: p, Err: err}
+	}
+	inside, err := Open(seal)
+	if err != nil || rest == "" {
+		return inside, err
+	}
+	defer inside.Close()
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
+	if fd, err = unix.Openat2(int(inside.Fd()), rest, &how); err != nil {
+		return nil, &os.PathError{Op: "open", Path: p, Err: err}
+	}
+	return os.NewFile(uintptr(fd), p), nil
 }
 
 const openFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC

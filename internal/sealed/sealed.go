@@ -15,6 +15,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 )
 
 // entry is the name of the guest's directory in a sealed one.
@@ -22,6 +24,50 @@ const entry = "inside"
 
 // Inside is the guest's directory in the sealed directory dir: what is mounted.
 func Inside(dir string) string { return filepath.Join(dir, entry) }
+
+// Split returns the sealed directory in which p would lie, and the rest of p
+// below the guest's directory in it. It looks at names only.
+func Split(p string) (seal, rest string, ok bool) {
+	p = filepath.Clean(p)
+	i := strings.LastIndex(p+"/", "/"+entry+"/")
+	if i <= 0 {
+		return "", "", false
+	}
+	return p[:i], strings.TrimPrefix(p[i+len("/"+entry):], "/"), true
+}
+
+// Path is where this process, and no other, finds names below an open directory,
+// whatever is in the way to that by its own path.
+func Path(dir *os.File, names ...string) string {
+	return filepath.Join(append([]string{"/proc/self/fd", strconv.Itoa(int(dir.Fd()))}, names...)...)
+}
+
+// Create makes dir, which must not exist, a sealed directory, and opens the
+// guest's directory in it as Open does. It needs no user namespace.
+func Create(dir string) (_ *os.File, err error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, Remove(dir))
+		}
+	}()
+	if err := os.Chown(dir, -1, os.Getegid()); err != nil { // as in wrap
+		return nil, err
+	}
+	if err := os.Mkdir(Inside(dir), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(dir, 0); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
 
 // Make makes dir a sealed directory, with its parents, and returns Inside(dir).
 // A directory that is there and not sealed is moved in as the guest's. Nothing

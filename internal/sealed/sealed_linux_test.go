@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -52,11 +51,6 @@ func ordinary(t *testing.T) (dir string, here bool) {
 	return "", false
 }
 
-// within is a path below an open directory.
-func within(f *os.File, name string) string {
-	return filepath.Join("/proc/self/fd", strconv.Itoa(int(f.Fd())), name)
-}
-
 // TestSealed: the user's own programs do not pass a sealed directory, by its path
 // or a link, and Open does.
 func TestSealed(t *testing.T) {
@@ -74,7 +68,7 @@ func TestSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := os.WriteFile(within(f, "planted"), []byte("x"), 0o600); err != nil {
+	if err := os.WriteFile(Path(f, "planted"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	link := filepath.Join(base, "link")
@@ -124,7 +118,7 @@ func TestMoveIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := os.Stat(within(f, "kept")); err != nil {
+	if _, err := os.Stat(Path(f, "kept")); err != nil {
 		t.Error(err)
 	}
 }
@@ -167,12 +161,12 @@ func TestRemove(t *testing.T) {
 	}
 	defer f.Close()
 	kept := filepath.Join(base, "kept")
-	for _, d := range []string{within(f, "closed/deep"), kept} {
+	for _, d := range []string{Path(f, "closed/deep"), kept} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Symlink(kept, within(f, "closed/link")), os.Chmod(kept, 0o500), os.Chmod(within(f, "closed"), 0)); err != nil {
+	if err := errors.Join(os.Symlink(kept, Path(f, "closed/link")), os.Chmod(kept, 0o500), os.Chmod(Path(f, "closed"), 0)); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(Remove(dir), Remove(dir)); err != nil {
@@ -199,6 +193,89 @@ func TestNotADirectory(t *testing.T) {
 		}
 		if _, err := Make(p); err == nil {
 			t.Errorf("a %s was sealed", name)
+		}
+	}
+}
+
+// TestCreate: what Create opens stays usable behind the seal, which holds for paths.
+func TestCreate(t *testing.T) {
+	base, here := ordinary(t)
+	if !here {
+		return
+	}
+	dir := filepath.Join(base, "seal")
+	f, err := Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := os.MkdirAll(Path(f, "a", "b"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	deep := filepath.Join(Inside(dir), "a", "b")
+	if _, err := os.Stat(deep); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("stat %q: %v, want it refused", deep, err)
+	}
+	if _, err := Create(dir); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("the second Create: %v", err)
+	}
+	again, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if _, err := os.Stat(Path(again, "a", "b")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestReach: a path below a seal is opened past it, and the guest's links there lead
+// nowhere.
+func TestReach(t *testing.T) {
+	base, here := ordinary(t)
+	if !here {
+		return
+	}
+	dir := filepath.Join(base, "seal")
+	f, err := Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	out := filepath.Join(base, "out")
+	if err := errors.Join(os.MkdirAll(Path(f, "a", "b"), 0o700), os.Mkdir(out, 0o700), os.Symlink(out, Path(f, "led")), os.Symlink("a", Path(f, "near"))); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(out)
+	for p, want := range map[string]error{
+		Inside(dir): nil, Inside(dir) + "/a/b": nil, Inside(dir) + "/none": fs.ErrNotExist, Inside(dir) + "/led": syscall.ELOOP,
+		Inside(dir) + "/near/b": syscall.ELOOP, Inside(dir) + "/a/../../../out": fs.ErrPermission, dir + "/none": fs.ErrPermission,
+	} {
+		g, err := Reach(p)
+		if !errors.Is(err, want) {
+			t.Errorf("%q: %v, want %v", p, err, want)
+		}
+		if err == nil {
+			g.Close()
+		}
+	}
+	if err := os.Chmod(dir, 0o700); err != nil { // control
+		t.Fatal(err)
+	}
+	if g, err := Reach(Inside(dir) + "/near/b"); err != nil {
+		t.Errorf("without the seal: %v", err)
+	} else {
+		g.Close()
+	}
+}
+
+func TestSplit(t *testing.T) {
+	for p, want := range map[string][2]string{
+		"/s/inside": {"/s", ""}, "/s/inside/a/b": {"/s", "a/b"}, "/inside/s/inside/a": {"/inside/s", "a"}, "/s/insider/a": {}, "/inside": {}, "/s/x": {}, "/s/inside/../x": {},
+	} {
+		seal, rest, ok := Split(p)
+		if seal != want[0] || rest != want[1] || ok != (want[0] != "") {
+			t.Errorf("%q: %q, %q, %v", p, seal, rest, ok)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path"
 	"runtime"
 	"strconv"
 	"strings"
@@ -194,25 +193,30 @@ func (s source) open() (*os.File, error) {
 	if s.path == "" {
 		return os.Open(os.DevNull) // reads as an empty file
 	}
-	flags := unix.O_PATH | unix.O_CLOEXEC
-	if s.path != self { // which leads to the program that runs, whatever lies at its path by now
-		flags |= unix.O_NOFOLLOW
-	}
-	fd, err := unix.Open(s.path, flags, 0)
-	if seal := path.Dir(s.path); err == unix.EACCES && sealed.Inside(seal) == s.path {
-		return sealed.Open(seal)
-	}
+	f, err := s.reach()
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: s.path, Err: err}
+		return nil, err
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, errors.Join(err, unix.Close(fd))
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	if s.id != (native.Identity{}) && s.id != (native.Identity{Dev: st.Dev, Ino: st.Ino}) {
-		return nil, errors.Join(&changedError{s.path}, unix.Close(fd))
+		return nil, errors.Join(&changedError{s.path}, f.Close())
 	}
-	return os.NewFile(uintptr(fd), s.path), nil
+	return f, nil
+}
+
+func (s source) reach() (*os.File, error) {
+	if s.path != self {
+		return sealed.Reach(s.path)
+	}
+	// A link to the program that runs, whatever lies at its path by now.
+	fd, err := unix.Open(self, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: self, Err: err}
+	}
+	return os.NewFile(uintptr(fd), self), nil
 }
 
 // A changedError says that a place was exchanged.

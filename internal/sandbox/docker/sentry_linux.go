@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/moby/moby/client"
@@ -23,6 +24,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside/stream"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sealed"
 )
 
 // A line is the connection to the standard streams of a container's first
@@ -232,11 +234,17 @@ func (g *guest) seen() error {
 func stamps(planned []native.Mount) ([]inside.Stamp, error) {
 	var list []inside.Stamp
 	for _, m := range planned {
-		stamp, st := inside.StampOf(m.Source)
-		if stamp.Errno != 0 || (native.Identity{Dev: st.Dev, Ino: st.Ino}) != m.ID {
+		f, err := sealed.Reach(m.Source) // which private git directories take
+		if err != nil {
 			return nil, replaced(m)
 		}
-		list = append(list, stamp)
+		var st syscall.Stat_t
+		err = syscall.Fstat(int(f.Fd()), &st)
+		f.Close()
+		if err != nil || (native.Identity{Dev: st.Dev, Ino: st.Ino}) != m.ID {
+			return nil, replaced(m)
+		}
+		list = append(list, inside.StampFrom(&st))
 	}
 	return list, nil
 }

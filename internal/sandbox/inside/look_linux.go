@@ -42,7 +42,12 @@ func StampOf(path string) (Stamp, syscall.Stat_t) {
 	if err := syscall.Lstat(path, &st); err != nil {
 		return Stamp{Errno: errno(err)}, st
 	}
-	return Stamp{Change: st.Ctim, Dir: st.Mode&syscall.S_IFMT == syscall.S_IFDIR}, st
+	return StampFrom(&st), st
+}
+
+// StampFrom is the Stamp of a file with this status.
+func StampFrom(st *syscall.Stat_t) Stamp {
+	return Stamp{Change: st.Ctim, Dir: st.Mode&syscall.S_IFMT == syscall.S_IFDIR}
 }
 
 // look answers a question.

@@ -62,7 +62,7 @@ func (b *builder) sockets(all []Mount) ([]string, error) {
 
 // file is the mount of one.
 func (b *builder) file(all []Mount, f sandbox.File) (Mount, error) {
-	source, ok := b.facts.Lookup(f.Source)
+	source, ok := b.facts.Own(f.Source)
 	switch {
 	case !path.IsAbs(f.Source) || !path.IsAbs(f.Target) || path.Clean(f.Target) == "/":
 		return Mount{}, &FileError{f.Target, fmt.Sprintf("want absolute paths, got %q for it", f.Source)}

@@ -50,7 +50,7 @@ func (b *builder) git() error {
 // gitDir mounts one private git directory.
 func (b *builder) gitDir(g sandbox.GitDir) error {
 	at, ok := b.facts.Lookup(g.Path)
-	own, there := b.facts.Lookup(g.Private)
+	own, there := b.facts.Own(g.Private)
 	switch {
 	case !ok || at.Real != g.Path:
 		return &GitError{g.Path, "it is not there, or a link is on the way; want its own path"}
@@ -75,7 +75,7 @@ func (b *builder) pool() error {
 	if b.req.GitPool == "" {
 		return nil
 	}
-	f, ok := b.facts.Lookup(b.req.GitPool)
+	f, ok := b.facts.Own(b.req.GitPool)
 	if !ok || !f.Dir {
 		return fmt.Errorf("a pool of git directories at %q: want a directory that exists", b.req.GitPool)
 	}

@@ -4,8 +4,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/bawn-dev/bawn/internal/sealed"
 )
 
 // RuleLink is the rule by which a guest's symbolic link fails that would lead the
@@ -76,13 +74,13 @@ func (r *linkRule) onHost(p string) string {
 			inner = i
 		}
 	}
-	switch {
-	case inner < 0:
+	if inner < 0 {
 		return p // nothing is mounted at all
-	case r.mounts[inner].Source == "" || isSealed(r.mounts[inner].Source) || r.isOwn(r.mounts[inner].Source):
-		return ""
 	}
 	m := r.mounts[inner]
+	if m.Source == "" || m.Why == whyPrivateCache || m.IsPrivateGit() || r.isOwn(m.Source) {
+		return ""
+	}
 	return path.Join(m.Source, strings.TrimPrefix(p, m.Target))
 }
 
@@ -90,9 +88,6 @@ func (r *linkRule) onHost(p string) string {
 func (r *linkRule) isOwn(p string) bool {
 	return slices.ContainsFunc(r.own, func(dir string) bool { return p == dir || below(p, dir) })
 }
-
-// isSealed reports whether a source of a mount lies behind a seal.
-func isSealed(source string) bool { return sealed.Inside(path.Dir(source)) == source }
 
 // inRoot returns the outermost writable place that holds p, a path of the host.
 func (r *linkRule) inRoot(p string) (outer hostPlace, ok bool) {

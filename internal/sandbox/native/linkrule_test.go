@@ -7,10 +7,10 @@ import "testing"
 // a program of the host follows.
 func TestPrivateGitIsNoWorkspace(t *testing.T) {
 	const state = "/home/ada/.local/state/bawn"
-	for _, source := range []string{state + "/git/1", "/srv/seal/inside"} {
+	for source, why := range map[string]string{state + "/git/1": "", "/srv/a": whyPrivateGit, "/srv/b/inside": whyPrivateCache} {
 		r := newLinkRule(&Plan{
 			home: "/home/ada", own: []string{state}, Protected: []string{"/home/ada/p", "/home/ada/p/.git"},
-			Mounts: []Mount{{Kind: KindRoot, Source: "/", Target: "/"}, {Kind: KindBind, Source: "/home/ada/p", Target: "/home/ada/p"}, {Kind: KindBind, Source: source, Target: "/home/ada/p/.git"}},
+			Mounts: []Mount{{Kind: KindRoot, Source: "/", Target: "/"}, {Kind: KindBind, Source: "/home/ada/p", Target: "/home/ada/p"}, {Kind: KindBind, Source: source, Target: "/home/ada/p/.git", Why: why}},
 		}, 1000)
 		for _, p := range []string{source, source + "/hooks", "/home/ada", "/etc/passwd", state} {
 			if root, ok := r.inRoot(p); ok {
@@ -23,5 +23,20 @@ func TestPrivateGitIsNoWorkspace(t *testing.T) {
 		if _, ok := r.inRoot(r.onHost("/home/ada/p/x")); !ok {
 			t.Error("the workspace is none")
 		}
+	}
+}
+
+// TestWorkspaceNamedAsInASeal: the rule holds for a workspace, whatever its name.
+func TestWorkspaceNamedAsInASeal(t *testing.T) {
+	const ws = "/home/ada/inside"
+	r := newLinkRule(&Plan{
+		home: "/home/ada", Protected: []string{ws},
+		Mounts: []Mount{{Kind: KindRoot, Source: "/", Target: "/"}, {Kind: KindBind, Source: ws, Target: ws}},
+	}, 1000)
+	if got := r.onHost(ws + "/x"); got != ws+"/x" {
+		t.Errorf("the workspace is on the host at %q", got)
+	}
+	if _, ok := r.inRoot(ws + "/x"); !ok {
+		t.Error("the workspace is not a place whose links are looked at")
 	}
 }

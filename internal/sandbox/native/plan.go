@@ -186,9 +186,19 @@ type Facts struct {
 	Resolver             string // where /etc/resolv.conf leads, if below /run
 	Capabilities         []bawn.Capability
 	Lookup               func(path string) (File, bool)
+	Sealed               func(path string) (File, bool)                 // below a sealed directory; see Own. It may be nil
 	Present              func(dir string, names []string) []Entry       // which of names dir holds
 	Follow               func(path string) (links []string, end string) // on the way, and where it leads, there or not
 	Links                func(dir string) []string                      // names of the symbolic links in dir
 	ReadFile             func(path string) (string, error)              // small files of a git directory
 	List                 func(dir string) ([]Listed, error)             // all that a directory holds
+}
+
+// Own finds a path that Bawn itself has chosen, which may lie in one of its sealed
+// directories. It is not for paths that a user or a guest names.
+func (f Facts) Own(p string) (File, bool) {
+	if at, ok := f.Lookup(p); ok || f.Sealed == nil {
+		return at, ok
+	}
+	return f.Sealed(p)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
 	"github.com/bawn-dev/bawn/internal/linux/landlock"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sealed"
 )
 
 // Provider is the sandbox made of the kernel's own parts.
@@ -38,7 +39,7 @@ func New(probeCache string) *Provider {
 	abi, _ := landlock.ABI()
 	p.facts = Facts{
 		UID: os.Geteuid(), GID: os.Getegid(), LandlockABI: abi, IPv6: p.net.ipv6,
-		Lookup: lookup, Present: present, Follow: follow, Links: linksIn, ReadFile: readSmall, List: listed, Resolver: resolver(),
+		Lookup: lookup, Sealed: lookupSealed, Present: present, Follow: follow, Links: linksIn, ReadFile: readSmall, List: listed, Resolver: resolver(),
 	}
 	if p.facts.UID == 0 {
 		p.facts.NobodyUID, p.facts.NobodyGID = nobody()
@@ -158,6 +159,21 @@ func lookup(p string) (File, bool) {
 		return File{}, false
 	}
 	defer unix.Close(fd)
+	return fileOf(fd)
+}
+
+// lookupSealed finds a path in a sealed directory of Bawn's. It is not for paths
+// that a user or a guest names.
+func lookupSealed(p string) (File, bool) {
+	f, err := sealed.Reach(p)
+	if err != nil {
+		return File{}, false
+	}
+	defer f.Close()
+	return fileOf(int(f.Fd()))
+}
+
+func fileOf(fd int) (File, bool) {
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil {
 		return File{}, false
