@@ -146,7 +146,7 @@ func mapStrings(e bawn.Event, f func(name, s string) string) bawn.Event {
 // written as \xff, which is then noted.
 func cleaned(e bawn.Event, c *cleaner) bawn.Event {
 	if len(e.Args) > 0 {
-		e.Args = c.redactor().Args(e.Args)
+		e.Args = redact.Args(e.Args)
 	}
 	var escaped []string
 	e = mapStrings(e, func(name, s string) string {

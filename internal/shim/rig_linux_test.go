@@ -157,7 +157,7 @@ func newRig(t testing.TB, rules ...bawn.Rule) *rig {
 	r.intents = &door.Intents{
 		Session: session, Issuer: issuer, Plan: plan, Executor: r.executor(issuer, plan), Terminal: pty.Open,
 		Guard: guard.Guard{
-			Decider: policy.Decider{Policy: p, Session: policy.Question{
+			Decider: decider{policy: p, session: policy.Question{
 				Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Contained: true, Workspace: dir, Home: dir, System: "linux",
 			}},
 			Approver: r.human, Recorder: r.log,
@@ -170,6 +170,18 @@ func newRig(t testing.TB, rules ...bawn.Rule) *rig {
 	}
 	r.serve()
 	return r
+}
+
+// A decider puts each action to a policy.
+type decider struct {
+	policy  *policy.Policy
+	session policy.Question
+}
+
+func (d decider) Decide(_ context.Context, a bawn.Action) (bawn.Decision, error) {
+	q := d.session
+	q.Action = a
+	return d.policy.Decide(&q), nil
 }
 
 func (r *rig) executor(issuer *ticket.Issuer, plan [32]byte) *executor.Client {
