@@ -23,6 +23,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/shell/invocation"
 	"github.com/bawn-dev/bawn/internal/shim/quick"
 	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/ticket"
@@ -44,7 +45,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(strings.Join(os.Args[1:], " "))
 		os.Exit(7)
 	}
-	if path := os.Getenv(doorVariable); path != "" && IsShell(os.Args[0]) {
+	if path := os.Getenv(doorVariable); path != "" && invocation.NameOf(os.Args[0]) != "" {
 		way := os.Getenv(quickVariable)
 		if way != "no" {
 			if code, ended := quick.Shell(os.Args, os.Environ(), path); ended {
