@@ -48,7 +48,7 @@ func encode(e bawn.Event, c *cleaner) ([]byte, error) {
 // marshal writes what is printable as it is and all else as \u escapes, so that
 // a line shows what it holds and can't act on a terminal.
 func marshal(e bawn.Event) ([]byte, error) {
-	b, err := appendEvent(make([]byte, 0, 1024), &e)
+	b, err := toJSON(&e)
 	if err != nil {
 		return nil, err
 	}
