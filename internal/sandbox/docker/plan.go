@@ -130,7 +130,7 @@ func makePlan(req sandbox.Request, o Options, f Facts) (*Plan, error) {
 	p.env = environment(f.Image.Env, n.Env, in.Dir, l.uid)
 	in.Env, in.EnvNames = nil, variables(p.env)
 	in.InPart = slices.Concat(f.Partly, extra.InPart)
-	p.Container = l.container(p, f, extra)
+	p.Container = l.container(f, extra)
 	p.Host = l.hostConfig(p, o, f, iso, extra)
 	return p, nil
 }
@@ -267,7 +267,7 @@ func containerName(session string) string {
 }
 
 // container is the engine's container.Config.
-func (l *layout) container(p *Plan, f Facts, x Extra) *container.Config {
+func (l *layout) container(f Facts, x Extra) *container.Config {
 	c := &container.Config{
 		Image: f.Image.ID, User: fmt.Sprintf("%d:%d", l.uid, l.gid), Hostname: "bawn", Domainname: x.Domainname,
 		Entrypoint: []string{programPlace, inside.Argument, path.Join(controlPlace, controlName)}, Cmd: []string{}, WorkingDir: "/",
