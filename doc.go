@@ -1,6 +1,6 @@
 // Package bawn holds the words of Bawn: what an agent wants to do (Action),
 // what becomes of it (Verdict, Decision), inside which walls (Isolation,
-// Capability), on whose word (Approval, Grant, Ticket) and what is written
+// Capability), on whose word (Answer, Ticket) and what is written
 // down (Event).
 //
 // The package imports only the standard library, does no I/O and starts

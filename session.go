@@ -28,13 +28,6 @@ type Ticket struct {
 	Expires time.Time
 }
 
-// Permits reports whether the ticket covers the digest in the session at now.
-// It does not say whether the ticket has been used before.
-func (t Ticket) Permits(session string, digest [32]byte, now time.Time) bool {
-	return t.ID != "" && t.Session != "" && t.Session == session &&
-		t.Digest != [32]byte{} && t.Digest == digest && now.Before(t.Expires)
-}
-
 // A Scope says how long a human's answer holds. The zero Scope is once.
 type Scope uint8
 
@@ -43,17 +36,6 @@ const (
 	ForSession
 	Always
 )
-
-// An Approval is one question to a human and at most one answer. Its zero
-// value is unanswered.
-type Approval struct {
-	ID      string
-	Action  Action
-	Why     string
-	Asked   time.Time
-	Expires time.Time
-	Answer  *Answer
-}
 
 // An Answer is what a human said. Its zero value denies, once.
 type Answer struct {
@@ -71,14 +53,6 @@ func (a Answer) Denial() string {
 		return "the human said no"
 	}
 	return "denied by the human: " + strconv.Quote(a.Why)
-}
-
-// A Grant is what an answer "always" or "for this session" leaves behind.
-type Grant struct {
-	Rule    Rule
-	Session string // "" for always
-	By      string
-	At      time.Time
 }
 
 // A Secret is a value in the vault. It prints as [redacted], or as an address,

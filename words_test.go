@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 )
@@ -26,10 +25,8 @@ import (
 var zeroes = map[string]func() bool{
 	"Action":      func() bool { return !Action{}.Valid() },
 	"Answer":      func() bool { return Answer{}.Verdict == Deny && Answer{}.Scope == Once },
-	"Approval":    func() bool { return Approval{}.Answer == nil },
 	"Decision":    func() bool { return Decision{}.Verdict == Deny },
 	"Event":       func() bool { return Event{}.Requested == Deny && Event{}.Resolved == Deny },
-	"Grant":       func() bool { return Grant{}.Rule.Verdict == Deny },
 	"Rule":        func() bool { return Rule{}.Verdict == Deny && Rule{}.Source.String() == "invalid" },
 	"Step":        func() bool { return Step{}.Verdict == Deny },
 	"Verdict":     func() bool { var v Verdict; return v == Deny && v.String() == "deny" },
@@ -50,7 +47,7 @@ var zeroes = map[string]func() bool{
 		s := Session{}
 		return s.Mode == ModePlan && s.Autonomy == AutonomyNone && closed(s.Isolation) && s.Provider == ""
 	},
-	"Ticket": func() bool { return !Ticket{}.Permits("", [32]byte{}, time.Time{}) },
+	"Ticket": func() bool { return Ticket{}.Expires.IsZero() },
 	"Secret": func() bool { return len(Secret{}.Reveal()) == 0 },
 	"Binding": func() bool {
 		b := Binding{}
@@ -310,43 +307,6 @@ func TestSecretNeverPrints(t *testing.T) {
 	}
 	if got := fmt.Sprintf("%v %+v %#v %s", s, s, s, s); got != "[redacted] [redacted] [redacted] [redacted]" {
 		t.Errorf("a secret prints %q", got)
-	}
-}
-
-func TestTicketPermits(t *testing.T) {
-	now := time.Unix(1000, 0)
-	digest := [32]byte{1, 2, 3}
-	good := Ticket{ID: "t1", Session: "s1", Digest: digest, Expires: now.Add(time.Second)}
-	tests := []struct {
-		name    string
-		change  func(*Ticket)
-		session string
-		digest  [32]byte
-		now     time.Time
-		want    bool
-	}{
-		{"good", func(*Ticket) {}, "s1", digest, now, true},
-		{"its last moment", func(*Ticket) {}, "s1", digest, now.Add(time.Second - 1), true},
-		{"expires now", func(*Ticket) {}, "s1", digest, now.Add(time.Second), false},
-		{"expired", func(*Ticket) {}, "s1", digest, now.Add(time.Hour), false},
-		{"never expires", func(k *Ticket) { k.Expires = time.Time{} }, "s1", digest, now, false},
-		{"another session", func(*Ticket) {}, "s2", digest, now, false},
-		{"no session asked", func(*Ticket) {}, "", digest, now, false},
-		{"no session at all", func(k *Ticket) { k.Session = "" }, "", digest, now, false},
-		{"another digest", func(*Ticket) {}, "s1", [32]byte{1, 2, 4}, now, false},
-		{"no digest asked", func(*Ticket) {}, "s1", [32]byte{}, now, false},
-		{"no digest at all", func(k *Ticket) { k.Digest = [32]byte{} }, "s1", [32]byte{}, now, false},
-		{"no id", func(k *Ticket) { k.ID = "" }, "s1", digest, now, false},
-		{"zero", func(k *Ticket) { *k = Ticket{} }, "s1", digest, now, false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			ticket := good
-			tt.change(&ticket)
-			if got := ticket.Permits(tt.session, tt.digest, tt.now); got != tt.want {
-				t.Errorf("Permits = %v, want %v", got, tt.want)
-			}
-		})
 	}
 }
 

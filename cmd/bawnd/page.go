@@ -25,13 +25,13 @@ import (
 // page is the API and, where it is wanted, the web page.
 func page(s relaycli.Serving, state string) relay.Door {
 	return func(ctx context.Context, r *relay.Relay) error {
-		l, err := r.Listen(relay.FacesSocket)
+		l, err := r.Listen(places.APISocket)
 		if err != nil {
 			return err
 		}
 		return faces.Serve(ctx, faces.Options{
 			Runtime: r.Runtime, State: state, AuditDir: r.AuditDir, Queue: r.Queue, History: r.Store.History, Items: r.Store, Recorder: r.Audit, Log: r.Log,
-			Socket: l, Admit: r.AdmitFace(relay.FacesSocket), Busy: r.Busy, User: userName(), Version: cli.Version, Explain: explain, Mechanisms: mechanisms,
+			Socket: l, Admit: r.AdmitFace(places.APISocket), Busy: r.Busy, User: userName(), Version: cli.Version, Explain: explain, Mechanisms: mechanisms,
 			Page: faces.Page{
 				Listen: s.Listen, Name: s.Name, CertFile: s.Cert, KeyFile: s.Key,
 				Notices: filepath.Join(configDir(), "notices"), Secret: secret,
@@ -93,7 +93,7 @@ func devices(context.Context) (bawnv1connect.DeviceServiceClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Join(places.Runtime(os.Getenv, state), relay.FacesSocket)
+	path := filepath.Join(places.Runtime(os.Getenv, state), places.APISocket)
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
 	}}}

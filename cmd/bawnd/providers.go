@@ -18,7 +18,7 @@ var providers = map[string]cli.Maker{docker.Name: dockerProvider}
 // dockerProvider is what the configuration makes of the provider "docker". The
 // program in its containers is bawn, which is beside this one.
 func dockerProvider(s cli.Setting) sandbox.Provider {
-	where := docker.Setting{Cache: s.Cache(docker.Name), Native: s.Native(), Environ: s.Environ(), Report: os.Stderr}
+	where := docker.Setting{Cache: s.Cache(docker.Name), Native: s.Native(), Environ: s.Environ()}
 	if self, err := os.Executable(); err == nil {
 		where.Program = filepath.Join(filepath.Dir(self), "bawn")
 	}
@@ -36,7 +36,6 @@ func dockerProvider(s cli.Setting) sandbox.Provider {
 func dockerOptions(c config.DockerOptions) docker.Options {
 	return docker.Options{
 		Host: c.Host, Image: c.Image, ExtraArgs: c.ExtraArgs, Allowed: c.AllowArgs, Runtime: c.Runtime, Workspace: c.Workspace, MemorySwapMB: c.MemorySwapMB,
-		Remote: c.Remote, Certs: c.Certs, RemoteMaxMB: c.RemoteMaxMB,
 	}
 }
 

@@ -186,19 +186,3 @@ func (p *page) visible(s string) string {
 	}
 	return b.String()
 }
-
-// Text is Render as text: labels in a column, each line with a frame of Bawn's
-// own before what a guest wrote.
-func Text(q Question) string {
-	var b strings.Builder
-	for _, l := range Render(q) {
-		mark := "  "
-		if l.Untrusted {
-			mark = "? "
-		} else if l.Exact {
-			mark = "| "
-		}
-		fmt.Fprintf(&b, "%*s %s%s\n", len(LabelSays), l.Label, mark, l.Text)
-	}
-	return b.String()
-}

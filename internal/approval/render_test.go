@@ -57,12 +57,12 @@ the agent says, unproven ? please
                     note   1 of the characters above can't be shown as they are; · stands for a space, ⏎ for the end of a line, the others are written as \t or \x1b
                denied at   2026-01-02 03:04:05 UTC, unless it is answered
 `
-	if d := cmp.Diff(want, Text(q)); d != "" {
+	if d := cmp.Diff(want, text(q)); d != "" {
 		t.Error(d)
 	}
 	q.Suggested, q.NoAlways = bawn.Ask, "it is opaque"
 	if shown(q, LabelSuggested) != nil || shown(q, LabelNoAlways)[0] != "it is opaque" {
-		t.Errorf("%s", Text(q))
+		t.Errorf("%s", text(q))
 	}
 	for kind, want := range map[bawn.Kind]string{bawn.Network: "connect over the network", bawn.Tool: "connect a tool", bawn.Filesystem: "connect in the filesystem"} {
 		q.Action.Kind, q.Action.Operation = kind, bawn.Connect
@@ -120,7 +120,7 @@ func TestRenderIsNotFooled(t *testing.T) {
 	// What is a command's looks like no line of ours: each of its lines has the
 	// mark, and each of ours a label.
 	q := Question{Session: "s", Action: bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: attacks["press y"]}, Justification: attacks["press y"]}
-	for line := range strings.Lines(Text(q)) {
+	for line := range strings.Lines(text(q)) {
 		column := line[:len(LabelSays)+1]
 		if strings.Contains(line, "Press y") && (strings.TrimSpace(column) != "" || !strings.ContainsAny(line[len(column):len(column)+1], "|?")) {
 			t.Errorf("a guest's line passes for ours: %q", line)
@@ -168,11 +168,27 @@ func FuzzRender(f *testing.F) {
 	f.Add("\xff\xfe", "")
 	f.Fuzz(func(t *testing.T, resource, says string) {
 		q := Question{Session: says, Action: bawn.Action{Resource: resource, Args: []string{says}}, Justification: says, Canonical: says}
-		for line := range strings.Lines(Text(q)) {
+		for line := range strings.Lines(text(q)) {
 			line = strings.TrimSuffix(line, "\n")
 			if strings.ContainsFunc(line, redact.Invisible) || !utf8.ValidString(line) {
 				t.Errorf("%q is shown", line)
 			}
 		}
 	})
+}
+
+// text is Render as text: labels in a column, each line with a frame of Bawn's
+// own before what a guest wrote.
+func text(q Question) string {
+	var b strings.Builder
+	for _, l := range Render(q) {
+		mark := "  "
+		if l.Untrusted {
+			mark = "? "
+		} else if l.Exact {
+			mark = "| "
+		}
+		fmt.Fprintf(&b, "%*s %s%s\n", len(LabelSays), l.Label, mark, l.Text)
+	}
+	return b.String()
 }

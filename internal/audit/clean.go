@@ -11,8 +11,6 @@ import (
 // a session's events name the same session, directory, host and rule again and
 // again. A nil cleaner knows the shapes only and remembers nothing.
 type cleaner struct {
-	by *redact.Redactor
-
 	mu    sync.Mutex
 	clean map[string]struct{}
 }
@@ -23,24 +21,17 @@ const (
 	longestText = 256 // bytes
 )
 
-func (c *cleaner) redactor() *redact.Redactor {
-	if c == nil {
-		return nil
-	}
-	return c.by
-}
-
 // text returns s without credentials.
 func (c *cleaner) text(s string) string {
 	if c == nil || len(s) > longestText {
-		return c.redactor().String(s)
+		return redact.String(s)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, known := c.clean[s]; known {
 		return s
 	}
-	out := c.by.String(s)
+	out := redact.String(s)
 	if out == s {
 		c.remember(s)
 	}

@@ -10,17 +10,16 @@ import (
 // What is remembered is what held no credential: a credential is taken out each
 // time, and what a redactor does without memory, one with it does too.
 func TestCleaner(t *testing.T) {
-	r := redact.New("hunter2hunter2")
-	c := &cleaner{by: r}
+	c := &cleaner{}
 	for range 3 {
-		for _, s := range []string{"", "plain", "/home/me", "hunter2hunter2", "x hunter2hunter2 y", "password=abcdefgh", "AKIAABCDEFGHIJKLMNOP"} {
-			if got, want := c.text(s), r.String(s); got != want {
+		for _, s := range []string{"", "plain", "/home/me", "password=abcdefgh", "AKIAABCDEFGHIJKLMNOP"} {
+			if got, want := c.text(s), redact.String(s); got != want {
 				t.Errorf("%q: %q, want %q", s, got, want)
 			}
 		}
 	}
 	for s := range c.clean {
-		if r.String(s) != s {
+		if redact.String(s) != s {
 			t.Errorf("%q is remembered as clean", s)
 		}
 	}

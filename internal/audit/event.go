@@ -48,7 +48,7 @@ func encode(e bawn.Event, c *cleaner) ([]byte, error) {
 // marshal writes what is printable as it is and all else as \u escapes, so that
 // a line shows what it holds and can't act on a terminal.
 func marshal(e bawn.Event) ([]byte, error) {
-	b, err := appendEvent(make([]byte, 0, 1024), &e)
+	b, err := toJSON(&e)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func mapStrings(e bawn.Event, f func(name, s string) string) bawn.Event {
 // written as \xff, which is then noted.
 func cleaned(e bawn.Event, c *cleaner) bawn.Event {
 	if len(e.Args) > 0 {
-		e.Args = c.redactor().Args(e.Args)
+		e.Args = redact.Args(e.Args)
 	}
 	var escaped []string
 	e = mapStrings(e, func(name, s string) string {

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/redact"
 )
 
 // The names of the files in the log's directory.
@@ -36,9 +35,6 @@ type Options struct {
 	// survive a killed process but the last seconds may be lost with the
 	// machine's power.
 	Sync bool
-	// Redactor takes known secrets out of every event; nil takes out what has
-	// the shape of a credential only.
-	Redactor *redact.Redactor
 }
 
 // A Log appends events. It may be used by many goroutines, and many processes
@@ -78,7 +74,7 @@ func Open(dir string, opts Options) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
-	return &Log{dir: dir, opts: opts, files: f, cleaner: cleaner{by: opts.Redactor}}, nil
+	return &Log{dir: dir, opts: opts, files: f}, nil
 }
 
 // Close writes what waits (Later) and closes the log. Records that were made

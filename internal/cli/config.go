@@ -20,7 +20,7 @@ import (
 // inputsHere returns what the configuration of a session that is started in
 // the working directory depends on.
 func inputsHere(e *Env) (config.Inputs, error) {
-	dir, err := realDir(e, e.Dir)
+	dir, err := realDir(e.Dir)
 	if err != nil {
 		return config.Inputs{}, err
 	}
@@ -29,7 +29,7 @@ func inputsHere(e *Env) (config.Inputs, error) {
 
 // realDir returns a directory without symbolic links; "" stands for a working
 // directory that is gone.
-func realDir(e *Env, dir string) (string, error) {
+func realDir(dir string) (string, error) {
 	if dir == "" {
 		return "", usageError("change to a directory that exists", "the working directory does not exist")
 	}

@@ -114,7 +114,7 @@ func runInit(e *Env, f initFlags) error {
 // newSetup gathers what the edits depend on.
 func newSetup(e *Env, f initFlags) (hooksetup.Setup, error) {
 	s := hooksetup.Setup{Root: "/", Getenv: e.Getenv}
-	dir, err := realDir(e, e.Dir)
+	dir, err := realDir(e.Dir)
 	if err != nil {
 		return s, err
 	}

@@ -142,7 +142,7 @@ func (m *mcpServe) session() (*mcpSession, *runFlags, error) {
 		s.ID, s.Parent = newSessionID(), s.ID
 		return &mcpSession{s}, f, nil
 	}
-	dir, err := realDir(e, e.Dir)
+	dir, err := realDir(e.Dir)
 	if err != nil {
 		return nil, nil, err
 	}

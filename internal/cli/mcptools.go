@@ -54,7 +54,7 @@ func (e *Env) sessionOfTools(flags []string) error {
 }
 
 func (e *Env) serveTools() error {
-	dir, err := realDir(e, e.Dir)
+	dir, err := realDir(e.Dir)
 	if err != nil {
 		return err
 	}

@@ -252,7 +252,7 @@ func (f *runFlags) directory(e *Env) (string, error) {
 		if err := unplanted(e, "working directory", namedDir(e)); err != nil {
 			return "", err
 		}
-		return realDir(e, e.Dir)
+		return realDir(e.Dir)
 	}
 	if err := unplanted(e, "--cwd", absolute(e, f.cwd)); err != nil {
 		return "", err

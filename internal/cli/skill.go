@@ -95,7 +95,7 @@ func kindOf(path string) skill.Kind {
 
 // foundSkills is all that the known agents find here.
 func (e *Env) foundSkills() ([]skill.Item, error) {
-	dir, err := realDir(e, e.Dir)
+	dir, err := realDir(e.Dir)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func (c *Config) Check(known func() []string) error {
 	for _, e := range c.st.lists["isolation.devices"] {
 		errs.take(e.at, checkDevice(devices.Dir, e))
 	}
-	for _, key := range []string{"isolation.runsc", dockerTable + "host", dockerTable + "certs"} {
+	for _, key := range []string{"isolation.runsc", dockerTable + "host"} {
 		errs.take(c.st.scalars[key].at, c.checkTrusted(key))
 	}
 	slices.SortStableFunc(errs, func(x, y *Error) int {

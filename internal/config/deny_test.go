@@ -80,7 +80,7 @@ func TestProjectsPatterns(t *testing.T) {
 func TestEveryDockerKeyCounts(t *testing.T) {
 	values := map[string]string{
 		"image": "'node@" + digest + "'", "workspace": "'/w'", "extra_args": "['--hostname=x']", "allow_args": "['--privileged']", "memory_swap_mb": "5",
-		"runtime": "'crun'", "host": "'/run/other.sock'", "remote": "true", "certs": "'/etc/certs'", "remote_max_mb": "5", "accept_escapes": "true",
+		"runtime": "'crun'", "host": "'/run/other.sock'", "accept_escapes": "true",
 	}
 	in := world(t)
 	put(t, in.User(), "")

@@ -2,10 +2,8 @@ package config
 
 import (
 	"fmt"
-	"net"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -25,23 +23,19 @@ type DockerOptions struct {
 	Runtime   string   // the engine's runtime by name; "" for the engine's default
 	// MemorySwapMB is how much may be swapped out beside the limit of memory, MiB.
 	MemorySwapMB int64
-	Host         string // the engine's socket, an absolute path, or tcp://HOST:PORT; "" for DOCKER_HOST's or the usual one
-	Remote       bool   // the engine is on another machine: the workspace is copied
-	Certs        string // a directory of certificates, absolute; "" for none
-	RemoteMaxMB  int64  // how large a workspace may be that is copied, MiB
+	Host         string // the engine's socket, an absolute path; "" for DOCKER_HOST's or the usual one
 	// AcceptEscapes serves guests an engine that containers are known to get out of.
 	AcceptEscapes bool
 }
 
 // Docker returns what the provider "docker" starts, and how. Nobody but the
-// user and who manages the machine has had a say in AllowArgs, Runtime, Host,
-// AcceptEscapes and what goes with an engine on another machine.
+// user and who manages the machine has had a say in AllowArgs, Runtime, Host
+// and AcceptEscapes.
 func (c *Config) Docker() DockerOptions {
 	at := func(name string) string { return c.st.text(dockerTable + name) }
 	return DockerOptions{
 		Image: at("image"), Workspace: at("workspace"), Runtime: at("runtime"), Host: at("host"),
-		MemorySwapMB: c.st.scalars[dockerTable+"memory_swap_mb"].value.(int64),
-		Remote:       c.st.scalars[dockerTable+"remote"].value == true, Certs: at("certs"), RemoteMaxMB: c.st.scalars[dockerTable+"remote_max_mb"].value.(int64),
+		MemorySwapMB:  c.st.scalars[dockerTable+"memory_swap_mb"].value.(int64),
 		AcceptEscapes: c.st.scalars[dockerTable+"accept_escapes"].value == true,
 		ExtraArgs:     c.st.list("docker_options.extra_args"), AllowArgs: c.st.list("docker_options.allow_args"),
 	}
@@ -73,24 +67,13 @@ func hostless(at Place) error {
 // runscEntry accepts the path of a program that a guest can't replace, or "".
 func runscEntry(s string, p paths) (string, error) { return outside("runsc", s, p) }
 
-// engineEntry accepts the path of a socket, an address of TCP, or "". Whether the
-// engine may be elsewhere the provider decides.
+// engineEntry accepts the path of a socket, or "".
 func engineEntry(s string, p paths) (string, error) {
-	switch scheme, rest, ok := strings.Cut(s, "://"); {
-	case ok && scheme == "tcp":
-		host, port, err := net.SplitHostPort(rest)
-		if _, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil || host == "" {
-			return "", fmt.Errorf("engine %s has no name and port; want for example \"tcp://build.example:2376\"", quote(s))
-		}
-		return s, nil
-	case ok && scheme != "unix":
-		return "", fmt.Errorf("engine %s is not on this machine; want the path of a socket, such as \"/run/docker.sock\"; \"ssh -L\" gives an engine elsewhere one", quote(s))
+	if scheme, _, ok := strings.Cut(s, "://"); ok && scheme != "unix" {
+		return "", fmt.Errorf("engine %s is not on this machine; want the path of a socket, such as \"/run/docker.sock\"; run bawn where the engine runs", quote(s))
 	}
 	return outside("engine", strings.TrimPrefix(s, "unix://"), p)
 }
-
-// certsEntry accepts a directory that a guest can't replace, or "".
-func certsEntry(s string, p paths) (string, error) { return outside("certs", s, p) }
 
 // outside accepts a path that does not lie in the workspace: whatever a guest
 // can put there would be run, or believed, by the host's side of the next

@@ -116,12 +116,12 @@ func originOf(c *Config, key string) Origin {
 
 func TestDockerOptions(t *testing.T) {
 	in := world(t)
-	same(t, DockerOptions{Workspace: "/workspace", RemoteMaxMB: 1024}, mustLoad(t, in).Docker())
-	put(t, in.ManagedPath, "[isolation.docker_options]\nimage='corp/base:1'\nruntime='runsc'\nallow_args=['--cap-add=SYS_PTRACE']\nextra_args=['--init']\n")
+	same(t, DockerOptions{Workspace: "/workspace"}, mustLoad(t, in).Docker())
+	put(t, in.ManagedPath, "[isolation.docker_options]\nimage='corp/base:1'\nruntime='crun'\nallow_args=['--cap-add=SYS_PTRACE']\nextra_args=['--init']\n")
 	put(t, in.User(), "[isolation]\nrunsc='~/bin/runsc'\nallow_fallback_to_host=true\ndocker_api=true\n[isolation.docker_options]\nimage='node:20-slim'\nhost='unix:///run/user/7/podman.sock'\nextra_args=['--shm-size=64m','--init']\nworkspace='/src'\nmemory_swap_mb=64\n")
 	c := mustLoad(t, in)
 	same(t, DockerOptions{Image: "node:20-slim", Workspace: "/src", ExtraArgs: []string{"--init", "--shm-size=64m"}, AllowArgs: []string{"--cap-add=SYS_PTRACE"},
-		MemorySwapMB: 64, Runtime: "runsc", Host: "/run/user/7/podman.sock", RemoteMaxMB: 1024}, c.Docker())
+		MemorySwapMB: 64, Runtime: "crun", Host: "/run/user/7/podman.sock"}, c.Docker())
 	if c.Runsc() != in.Home+"/bin/runsc" || !c.FallbackToHost() || !c.Isolation(in.Workspace).DockerAPI {
 		t.Errorf("runsc %q, fallback %v, docker api %v", c.Runsc(), c.FallbackToHost(), c.Isolation(in.Workspace).DockerAPI)
 	}
@@ -149,10 +149,7 @@ func TestProjectsEngine(t *testing.T) {
 		{"docker_options.allow_args=['--cap-add=SYS_PTRACE']", never, never}, // also what is there
 		{"docker_options.runtime='runc'", never, never},
 		{"docker_options.host='/run/docker.sock'", never, never},
-		{"docker_options.remote=true", never, never},
-		{"docker_options.remote=false", never, never},
-		{"docker_options.certs='/etc/x'", never, never},
-		{"docker_options.remote_max_mb=1", never, never},
+		{"docker_options.remote=true", "unknown key", "unknown key"},
 		{"docker_options.accept_escapes=true", never, never},
 		{"runsc='/bin/true'", never, never},
 		{"allow_fallback_to_host=false", never, never},
@@ -212,17 +209,10 @@ func TestEngineEntries(t *testing.T) {
 		{"docker_options.extra_args=['--label=a b=c']", ""},
 		{"docker_options.extra_args=[\"--label=\\u001b[2J\"]", "control character"},
 		{"docker_options.allow_args=['privileged']", "is none of docker run"},
-		{"docker_options.runtime='io.containerd.runsc.v1'", ""},
+		{"docker_options.runtime='io.containerd.crun.v1'", ""},
 		{"docker_options.runtime='/bin/sh'", "is no name"},
-		{"docker_options.host='tcp://10.0.0.1:2376'", ""}, // which the provider refuses without remote
-		{"docker_options.host='tcp://[::1]:2376'", ""},
-		{"docker_options.host='tcp://h'", "has no name and port"},
-		{"docker_options.host='tcp://:2376'", "has no name and port"},
-		{"docker_options.host='tcp://h:x'", "has no name and port"},
-		{"docker_options.remote=1", "true or false"},
-		{"docker_options.certs='certs'", "no path that is absolute"},
-		{"docker_options.certs='WORKSPACE/certs'", "where a guest could replace it"},
-		{"docker_options.remote_max_mb=0", "want 1 to"},
+		{"docker_options.host='tcp://10.0.0.1:2376'", "not on this machine"},
+		{"docker_options.remote=true", "unknown key"},
 		{"docker_options.host='ssh://h'", "not on this machine"},
 		{"docker_options.host='docker.sock'", "no path that is absolute"},
 		{"docker_options.host='WORKSPACE/docker.sock'", "where a guest could replace it"},
@@ -263,7 +253,6 @@ func TestEngineOutOfReach(t *testing.T) {
 		"in a writable place": {"runsc='~/bin/runsc'\nrw=['~/bin']", "which a session can write"},
 		"a link into one":     {"runsc='~/link'\nrw=['~/bin']", "which a session can write"},
 		"a link out of one":   {"runsc='~/out/link'\nrw=['~/out']", "which a session can write"},
-		"certificates in one": {"docker_options.certs='~/bin'\nrw=['~/bin']", "which a session can write"},
 		"a socket in one":     {"docker_options.host='~/bin/runsc'\nrw=['~/bin']", "which a session can write"},
 	} {
 		in := world(t)

@@ -329,7 +329,7 @@ func TestTheOracleSees(t *testing.T) {
 		"isolation.protect=false", "isolation.ssh_agent=true", "isolation.resources.memory_mb=20000", "isolation.resources.cpu_shares=2000", "isolation.provider='landlock'",
 		"isolation.http=['x.org GET /']", "isolation.git=['x.org fetch']", "isolation.host_ports=['1']", "isolation.ports=['1']", "isolation.secrets=['x']",
 		"isolation.docker_api=true", "isolation.allow_fallback_to_host=true", "isolation.runsc='/x'", "isolation.docker_options.image='x'", "isolation.docker_options.extra_args=['--init']",
-		"isolation.docker_options.allow_args=['--privileged']", "isolation.docker_options.host='/x'", "isolation.docker_options.remote=true", "isolation.docker_options.accept_escapes=true", "isolation.docker_options.runtime='x'", "isolation.docker_options.workspace='/x'",
+		"isolation.docker_options.allow_args=['--privileged']", "isolation.docker_options.host='/x'", "isolation.docker_options.accept_escapes=true", "isolation.docker_options.runtime='x'", "isolation.docker_options.workspace='/x'",
 		"isolation.model_hosts=['x.org']", "isolation.model_hosts=['1']",
 		"isolation.ask_timeout='5m'", "isolation.upstream_proxy='http://p:1'", "isolation.resources.timeout='48h'", "isolation.resources.tmp_mb=9999", "isolation.resources.open_files=20000",
 	} {

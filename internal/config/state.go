@@ -67,7 +67,6 @@ func newState(m Machine, p paths) *state {
 		"isolation.allow_fallback_to_host": false, "isolation.runsc": "", "isolation.docker_api": false,
 		"isolation.docker_options.image": "", "isolation.docker_options.workspace": "/workspace", "isolation.docker_options.memory_swap_mb": int64(0),
 		"isolation.docker_options.runtime": "", "isolation.docker_options.host": "",
-		"isolation.docker_options.remote": false, "isolation.docker_options.certs": "", "isolation.docker_options.remote_max_mb": int64(1024),
 		"isolation.docker_options.accept_escapes": false,
 		"isolation.split":                         false, agentProfileKey: true, "isolation.split_workspace": bawn.ReadWrite.String(),
 	} {

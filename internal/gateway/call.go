@@ -148,18 +148,18 @@ func (c *call) run(ctx context.Context) (mcp.Result, *question, error) {
 			c.over()
 			return result, nil, err
 		}
-		c.goOn(r, s, func() (mcp.Result, error) { return result, nil })
+		c.goOn(r, func() (mcp.Result, error) { return result, nil })
 	case q := <-c.asks:
-		c.goOn(r, s, func() (mcp.Result, error) { return c.await(r, s) })
+		c.goOn(r, func() (mcp.Result, error) { return c.await(r, s) })
 		return nil, q, c.park(q)
 	case <-c.ctx.Done():
-		c.goOn(r, s, func() (mcp.Result, error) { return c.await(r, s) })
+		c.goOn(r, func() (mcp.Result, error) { return c.await(r, s) })
 	}
 	return c.wait(ctx)
 }
 
 // goOn carries the call on beside the client's request.
-func (c *call) goOn(r *running, s *sent, first func() (mcp.Result, error)) {
+func (c *call) goOn(r *running, first func() (mcp.Result, error)) {
 	c.b.g.work.Go(func() {
 		defer c.over()
 		defer c.b.touch(r)

@@ -26,7 +26,7 @@ func (g *Gateway) clean(s string) string {
 	if g.opts.Redact != nil {
 		s = g.opts.Redact(s)
 	} else {
-		s = (*redact.Redactor)(nil).String(s)
+		s = redact.String(s)
 	}
 	return seen(s)
 }

@@ -86,7 +86,7 @@ func (s *server) content(ctx context.Context, tool, name string) ([]byte, error)
 	if _, err := s.judge(ctx, tool, true, file(bawn.Read, p.path)); err != nil {
 		return nil, err
 	}
-	content, _, err := p.read(name)
+	content, _, err := p.read()
 	if err != nil {
 		return nil, s.explain(name, err)
 	}
@@ -95,7 +95,7 @@ func (s *server) content(ctx context.Context, tool, name string) ([]byte, error)
 
 // read reads the file that stands at the spot, and no link that came there
 // since it was judged.
-func (p *spot) read(name string) ([]byte, fs.FileMode, error) {
+func (p *spot) read() ([]byte, fs.FileMode, error) {
 	before, err := p.dir.Lstat(p.base)
 	if err != nil {
 		return nil, 0, err
@@ -236,7 +236,7 @@ func (s *server) edit(ctx context.Context, in editInput) (string, error) {
 	if _, err := s.judge(ctx, "edit", true, file(bawn.Read, p.path), file(bawn.Write, p.path)); err != nil {
 		return "", err
 	}
-	content, perm, err := p.read(in.Path)
+	content, perm, err := p.read()
 	if err != nil {
 		return "", s.explain(in.Path, err)
 	}

@@ -256,7 +256,7 @@ func (g *search) visit(below string, top *spot, e fs.DirEntry, name string) erro
 
 // search collects the lines of a file that match.
 func (g *search) search(p *spot, name string) {
-	content, _, err := p.read(name)
+	content, _, err := p.read()
 	if err != nil || binary(content) || !g.want.Match(content) {
 		return
 	}

@@ -17,6 +17,7 @@ import (
 const (
 	HostsSocket = "hosts.sock" // where session hosts reach the relay
 	FacesSocket = "faces.sock" // where bawn approvals, approve and deny do
+	APISocket   = "relay.sock" // where the API is served
 )
 
 // State is the directory of what outlives a session: $XDG_STATE_HOME/bawn,

@@ -66,12 +66,10 @@ func (c *checker) line(key, text string) {
 	}
 }
 
-func (c *checker) entries(key string, list []string) bool {
+func (c *checker) entries(key string, list []string) {
 	if len(list) > maxEntries {
 		c.refuse(key, "it has %d entries; want at most %d", len(list), maxEntries)
-		return false
 	}
-	return true
 }
 
 // Forms of packages. A version that names one content, and nothing that could

@@ -110,7 +110,7 @@ func (s server) argv() []string {
 // run turns the usual forms of npx and uvx into packages.
 func (p *Proposal) run(argv []string) {
 	r := &p.Manifest.Run
-	if !slices.Equal(new(redact.Redactor).Args(argv), argv) {
+	if !slices.Equal(redact.Args(argv), argv) {
 		p.note("its arguments look as if they held a credential: put it into the vault (bawn secret) and name it in secrets")
 	}
 	rest := argv[1:]
@@ -135,7 +135,7 @@ func (p *Proposal) run(argv []string) {
 // env takes a variable over unless it looks like a credential, or like a
 // reference to one.
 func (p *Proposal) env(name, value string) {
-	if redact.SecretName(name) || strings.Contains(value, "$") || new(redact.Redactor).String(name+"="+value) != name+"="+value {
+	if redact.SecretName(name) || strings.Contains(value, "$") || redact.String(name+"="+value) != name+"="+value {
 		p.note(fmt.Sprintf("the variable %s was left out: put its value into the vault (bawn secret) and name it in secrets", redact.Visible(name)))
 		return
 	}

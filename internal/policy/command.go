@@ -293,9 +293,9 @@ func (r *reading) places(c *shell.Command, cl grammar.Claim) (out []string) {
 	for _, v := range values {
 		for _, dir := range dirs {
 			for _, d := range cl.Dir {
-				dir, _ = r.absolute(d.Text, dir)
+				dir = r.absolute(d.Text, dir)
 			}
-			name, _ := r.absolute(v, dir)
+			name := r.absolute(v, dir)
 			out = append(out, name)
 			if name != "" && r.p.resolve != nil && strings.Contains(v, "..") {
 				out = append(out, r.p.resolve(unclean(v, dir))) // what ".." is above of depends on links
@@ -314,12 +314,12 @@ func unclean(v, dir string) string {
 }
 
 // absolute makes a path clean and absolute; "" when it can't be.
-func (r *reading) absolute(v, dir string) (string, bool) {
+func (r *reading) absolute(v, dir string) string {
 	name, err := fspath.Clean(v, dir, r.q.Home)
 	if err != nil {
-		return "", false
+		return ""
 	}
-	return throughProc(name), true
+	return throughProc(name)
 }
 
 // throughProc undoes the links of /proc that lead back to the root.
@@ -403,7 +403,7 @@ func (r *reading) learned(c *shell.Command, k part, j *judgement) {
 	if r.p.memory == nil || j.verdict != bawn.Ask || j.fixed || r.q.Taint.Any() || r.q.Autonomy < bawn.AutonomyModerate {
 		return
 	}
-	s, ok := shapeOf(r.q, c, k)
+	s, ok := shapeOf(c, k)
 	if !ok {
 		return
 	}

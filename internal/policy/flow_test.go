@@ -294,24 +294,6 @@ func TestCache(t *testing.T) {
 	}
 }
 
-func TestDecider(t *testing.T) {
-	a := ask4("ls").Action
-	if d, err := (Decider{}).Decide(t.Context(), a); err != nil || d.Verdict != bawn.Deny || d.Rule != "builtin:no-policy" {
-		t.Errorf("without a policy: %v, %v", d, err)
-	}
-	session := ask4("")
-	dec := Decider{withRules(t, Options{}), session}
-	if d, err := dec.Decide(t.Context(), a); err != nil || d.Verdict != bawn.Allow || d.Canonical != "ls" {
-		t.Errorf("ls: %+v, %v", d, err)
-	}
-	if d, _ := dec.Decide(t.Context(), bawn.Action{}); d.Verdict != bawn.Deny {
-		t.Errorf("the zero action is %v", d.Verdict)
-	}
-	if dec.Session.Action.Resource != "" {
-		t.Error("the session's question was changed")
-	}
-}
-
 // TestArgvAndLine: an argv is no shell text; what is one there is data here.
 func TestArgvAndLine(t *testing.T) {
 	p := withRules(t, Options{}, rulesOf("a user command allow | frob *")...)

@@ -32,7 +32,7 @@ func RunsAnything(program string) bool { return unlearnable.Has(program) }
 // remembered: its program and subcommand, the names of its flags, and the
 // directories its paths lie in. What is not a plain proven command of the
 // workspace has none.
-func shapeOf(q *Question, c *shell.Command, k part) (string, bool) {
+func shapeOf(c *shell.Command, k part) (string, bool) {
 	if len(c.Words) == 0 || len(c.Via) > 0 || len(c.Redirects) > 0 || len(c.Assigns) > 0 || k.class == Destructive || !k.proven {
 		return "", false
 	}
@@ -78,7 +78,7 @@ func (p *Policy) Shapes(q *Question) []string {
 		if j.verdict == bawn.Allow {
 			continue
 		}
-		s, ok := shapeOf(q, c, r.kindOf(c))
+		s, ok := shapeOf(c, r.kindOf(c))
 		if !ok {
 			return nil
 		}

@@ -18,11 +18,6 @@ const (
 
 var classNames = [...]string{"invalid", "read-only", "remote action", "local mutation", "destructive", "outside project"}
 
-// Classes lists the classes in order.
-func Classes() []Class {
-	return []Class{ReadOnly, RemoteAction, LocalMutation, Destructive, OutsideProject}
-}
-
 // String returns the class's name, or "invalid".
 func (c Class) String() string {
 	if int(c) >= len(classNames) {

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -101,24 +100,6 @@ func (p *Policy) decide(q *Question) bawn.Decision {
 		return p.decideHost(q)
 	}
 	return p.decideTool(q)
-}
-
-// A Decider puts the actions of one session to a policy.
-type Decider struct {
-	Policy  *Policy
-	Session Question // what all its questions share; Action is set for each
-}
-
-var _ bawn.Decider = Decider{}
-
-// Decide never returns an error.
-func (d Decider) Decide(_ context.Context, a bawn.Action) (bawn.Decision, error) {
-	if d.Policy == nil {
-		return bawn.Denied("there is no policy", "builtin:no-policy"), nil
-	}
-	q := d.Session
-	q.Action = a
-	return d.Policy.Decide(&q), nil
 }
 
 // maxCached bounds the cache; it starts anew when it is full.

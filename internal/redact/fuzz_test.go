@@ -6,26 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzString: a known secret never comes through, text without a mark in it
-// stays as long as nothing was found, and nothing panics.
+// FuzzString: text without a mark in it stays as long as nothing was found, and
+// nothing panics.
 func FuzzString(f *testing.F) {
 	for _, s := range []string{"token=x", pem, "https://u:p@h", "Bearer abcdefghij", "--password x", "aaaa", `"a":"b"`} {
-		f.Add(s, "secret-value")
+		f.Add(s)
 	}
-	f.Add("xaaaaay", "aaaa")
-	f.Add("abcabcabc", "abcabc")
-	f.Fuzz(func(t *testing.T, text, secret string) {
-		r := New(secret)
-		out := r.String(text)
-		for _, kept := range strings.Split(out, Mark) {
-			if len(secret) >= minSecret && strings.Contains(kept, secret) {
-				t.Errorf("String(%q) = %q; still holds %q", text, out, secret)
-			}
-		}
+	f.Fuzz(func(t *testing.T, text string) {
+		out := String(text)
 		if !strings.Contains(out, Mark) && out != text {
 			t.Errorf("String(%q) = %q; changed without a mark", text, out)
 		}
-		if got := r.Args([]string{"--password", text})[1]; !strings.HasPrefix(text, "-") && got != Mark {
+		if got := Args([]string{"--password", text})[1]; !strings.HasPrefix(text, "-") && got != Mark {
 			t.Errorf("Args(--password %q) = %q; want it redacted", text, got)
 		}
 	})
@@ -49,10 +41,9 @@ func FuzzVisible(f *testing.F) {
 }
 
 func BenchmarkString(b *testing.B) {
-	r := New("hunter2hunter2", "another-secret")
 	text := `curl -sS -H "Accept: application/json" https://api.example.com/v1/items?limit=10 | jq '.items[].name'`
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		r.String(text)
+		String(text)
 	}
 }

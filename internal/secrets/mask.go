@@ -141,12 +141,11 @@ func maskFile(target string, bs []bawn.Binding) (Mask, []string, error) {
 // leaks looks for what still has the look of a credential, in lines that are
 // not ours. It is a second wall behind what each format does.
 func leaks(content []byte, bs []bawn.Binding) error {
-	var r *redact.Redactor
 	for line := range strings.Lines(string(content)) {
 		ours := slices.ContainsFunc(bs, func(b bawn.Binding) bool {
 			return slices.ContainsFunc(parts(b), func(p string) bool { return holds(line, p) })
 		})
-		if !ours && (r.String(line) != line || hasLogin(line)) {
+		if !ours && (redact.String(line) != line || hasLogin(line)) {
 			return errors.New("something in it looks like a credential that is not bound")
 		}
 	}

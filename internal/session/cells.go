@@ -246,13 +246,3 @@ func (r *reach) say(cell netrule.Host, want saying) {
 	}
 	r.http, r.git = append(r.http, want.http...), append(r.git, want.git...)
 }
-
-// below reports whether every cell permits no more than o's.
-func (r reach) below(o reach) bool {
-	return !slices.ContainsFunc(names(r, o), func(name netrule.Host) bool {
-		return slices.ContainsFunc(cells(name, r, o), func(cell netrule.Host) bool {
-			own := r.of(cell)
-			return !meetSayings(own, o.of(cell)).same(own)
-		})
-	})
-}

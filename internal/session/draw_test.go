@@ -118,7 +118,7 @@ func meaningOf(s bawn.Session) meaning {
 	case bawn.NetworkFull:
 		m.limits = append(m.limits, math.Inf(1), math.Inf(1), math.Inf(1))
 		m.things["what no entry names"] = true
-		for _, p := range drawnPairs {
+		for _, p := range slices.Concat(drawnPairs, parent().Isolation.Egress.HostPorts, parent().Isolation.Egress.Ports) {
 			m.things["host port "+p], m.things["port "+p] = true, true
 		}
 	default:
@@ -223,6 +223,13 @@ func (a meaning) noMore(b meaning) (string, bool) {
 	}
 	inside := a.workspace == "" || a.workspace == b.workspace || b.workspace != "" && strings.HasPrefix(a.workspace, b.workspace+"/")
 	providers := []string{"native", "none", ""}
-	return "protection, workspace, trust or provider", (!a.unguarded || b.unguarded) && inside && trustBelow(a.trust, b.trust) &&
+	return "protection, workspace, trust or provider", (!a.unguarded || b.unguarded) && inside && lessTrusted(a.trust, b.trust) &&
 		slices.Index(providers, a.provider) <= slices.Index(providers, b.provider)
+}
+
+// lessTrusted reports whether the meet of both is a's mode and autonomy.
+// TestTrustIsWhatThePolicyDoes compares the meets with the policy.
+func lessTrusted(a, b bawn.Session) bool {
+	mode, autonomy, err := meetTrust(a, b)
+	return err == nil && mode == a.Mode && autonomy == a.Autonomy
 }

@@ -60,23 +60,3 @@ func narrower(a, b []string) []string {
 	}
 	return sortedSet(out)
 }
-
-func envBelow(a, b bawn.Isolation) bool {
-	setA, setB := setOf(a), setOf(b)
-	for n, v := range setA {
-		if v != "" && setB[n] != v {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(a.Env, func(p string) bool {
-		if _, hides := setA[p]; hides {
-			return false
-		}
-		for n := range setB {
-			if _, hides := setA[n]; covers(p, n) && !hides {
-				return true
-			}
-		}
-		return !slices.ContainsFunc(b.Env, func(q string) bool { return covers(q, p) })
-	})
-}

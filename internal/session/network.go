@@ -2,7 +2,6 @@ package session
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/netrule"
@@ -43,22 +42,6 @@ func meetEgress(a, b bawn.Egress) bawn.Egress {
 	out.MaxConns = lower(a.MaxConns, b.MaxConns)
 	out.MaxOutMB = lower(a.MaxOutMB, b.MaxOutMB)
 	return out
-}
-
-func networkBelow(a, b bawn.Isolation) bool {
-	x, y := a.Egress, b.Egress
-	switch {
-	case a.Network != bawn.NetworkAllowlist:
-		return a.Network <= b.Network
-	case b.Network == bawn.NetworkFull:
-		return len(x.Secrets) == 0 && !x.SSHAgent
-	}
-	return b.Network == bawn.NetworkAllowlist && proxyOf(x) == proxyOf(y) && reachOf(x).below(reachOf(y)) &&
-		subset(hostPorts(x), hostPorts(y)) && subset(published(x), published(y)) &&
-		!slices.ContainsFunc(x.Secrets, func(s string) bool {
-			return !slices.ContainsFunc(y.Secrets, func(o string) bool { return covers(o, s) })
-		}) &&
-		(!x.SSHAgent || y.SSHAgent) && (x.Only || !y.Only) && x.Ask <= y.Ask && lower(x.MaxConns, y.MaxConns) == x.MaxConns && lower(x.MaxOutMB, y.MaxOutMB) == x.MaxOutMB
 }
 
 // The entries below were read once by check, which refuses what can't be.

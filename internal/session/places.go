@@ -156,15 +156,6 @@ func why(p string, isos ...bawn.Isolation) string {
 	return "what both sessions have of it"
 }
 
-func placesBelow(a, b bawn.Isolation) bool {
-	ta, tb := tableOf(a), tableOf(b)
-	return !slices.ContainsFunc(paths(ta, tb), func(p string) bool {
-		va, _ := ta.at(p)
-		vb, _ := tb.at(p)
-		return va&^vb != 0
-	})
-}
-
 // Exceeds returns the places at which a child would see or write more of the
 // host than its parent. Both lists are those of a plan: the longest path that
 // covers a place counts, what none covers is hidden, and what is private shows
@@ -230,8 +221,4 @@ func both(a, b []string) []string {
 		}
 	}
 	return sortedSet(out)
-}
-
-func subset(a, b []string) bool {
-	return !slices.ContainsFunc(a, func(s string) bool { return !slices.Contains(b, s) })
 }

@@ -49,9 +49,6 @@ func TestMeetIsBelowBoth(t *testing.T) {
 		wantNoMore(t, "above the parent", ab, a)
 		wantNoMore(t, "above what was asked", ab, b)
 		wantSame(t, "not commutative", ab, ba)
-		if !Below(ab, a) || !Below(ab, b) {
-			t.Fatalf("Below does not know that the meet is below:\n%+v\n%+v\n%+v", ab, a, b)
-		}
 	})
 	if tried == 0 {
 		t.Error("nothing was met")
@@ -61,7 +58,7 @@ func TestMeetIsBelowBoth(t *testing.T) {
 func TestMeetIsIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := drawSession(t, "a")
-		b := Inherit(a)
+		b := copyOf(a)
 		b.ID = "b"
 		ab, narrowed, err := Meet(a, b)
 		if err != nil {
@@ -71,7 +68,7 @@ func TestMeetIsIdempotent(t *testing.T) {
 		if len(narrowed) > 0 {
 			t.Fatalf("a child that asks for what its parent has is refused %+v", narrowed)
 		}
-		again := Inherit(ab)
+		again := copyOf(ab)
 		again.ID = "c"
 		third, _, err := Meet(ab, again)
 		if diff := cmp.Diff(ab.Isolation.Mounts, third.Isolation.Mounts); err != nil || diff != "" {
@@ -118,36 +115,4 @@ func TestMeetIsMonotone(t *testing.T) {
 			wantNoMore(t, "asking for less gives more", small, more)
 		}
 	})
-}
-
-// TestBelowIsSound: it never says yes wrongly, and says it often enough.
-func TestBelowIsSound(t *testing.T) {
-	yes := 0
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := drawSession(t, "a"), drawSession(t, "b")
-		if rapid.Bool().Draw(t, "same but for one") {
-			b, c := a, b
-			b.Isolation.Egress = c.Isolation.Egress
-			if rapid.Bool().Draw(t, "places") {
-				b = a
-				b.Isolation.Mounts, b.Isolation.Env, b.Isolation.SetEnv = c.Isolation.Mounts, c.Isolation.Env, c.Isolation.SetEnv
-			}
-			judge(t, a, b, &yes)
-			return
-		}
-		judge(t, a, b, &yes)
-		judge(t, a, a, &yes)
-	})
-	if yes == 0 {
-		t.Error("Below never says yes")
-	}
-}
-
-func judge(t *rapid.T, a, b bawn.Session, yes *int) {
-	if Below(a, b) {
-		*yes++
-		wantNoMore(t, "Below is wrong", a, b)
-	} else if a.ID == b.ID && len(a.Isolation.Egress.Hosts) == 0 && cmp.Equal(a, b) {
-		t.Fatalf("a session is not below itself: %+v", a)
-	}
 }

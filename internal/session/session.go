@@ -5,8 +5,8 @@
 //
 // The zero value of what grants something grants nothing, and of two lists only
 // what both hold is kept: an empty list is never "everything". What limits (a
-// maximum, Protect) is the stricter of both. Who wants all that the parent has
-// says so with Inherit.
+// maximum, Protect) is the stricter of both. A child that asks for
+// what the parent has gets all of it.
 //
 // The package compares words. Paths must be those that links lead to, as the
 // host sees them: a guest can make a link in its workspace that leads elsewhere.
@@ -16,8 +16,6 @@ package session
 
 import (
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/bawn-dev/bawn"
 )
@@ -41,20 +39,6 @@ func (e *MeetError) Error() string {
 
 // Providers are what is known of providers: by name, what each enforces.
 type Providers map[string][]bawn.Capability
-
-// Inherit returns a request for all that the parent has. A definition that
-// narrows starts from it; one that starts from the zero Session gets nothing.
-// The lists are copies: changing them doesn't change the parent.
-func Inherit(parent bawn.Session) bawn.Session {
-	parent.Parent, parent.ID, parent.Started = parent.ID, "", time.Time{}
-	iso := &parent.Isolation
-	e := &iso.Egress
-	iso.Mounts = slices.Clone(iso.Mounts)
-	for _, list := range []*[]string{&iso.Env, &iso.SetEnv, &iso.CacheDirs, &iso.Devices, &e.Hosts, &e.HTTP, &e.Git, &e.Closed, &e.HostPorts, &e.Ports, &e.Secrets} {
-		*list = slices.Clone(*list)
-	}
-	return parent
-}
 
 // Meet returns the most that is neither above the parent nor above what is
 // asked for, with what was asked for and is not given. ID, agent, profile and
@@ -99,19 +83,4 @@ func meetIsolation(a, b bawn.Isolation) bawn.Isolation {
 	out.Protect, out.Unprotected = a.Protect || b.Protect, both(a.Unprotected, b.Unprotected)
 	out.DockerAPI = a.DockerAPI && b.DockerAPI
 	return out
-}
-
-// Below reports whether a has nothing that b has not, and no limit of b less.
-// It never says so wrongly; it may say no where patterns overlap in a way that
-// can't be followed, and does for a session that can't be read.
-func Below(a, b bawn.Session) bool { return Providers(nil).Below(a, b) }
-
-// Below is Below with knowledge of providers.
-func (known Providers) Below(a, b bawn.Session) bool {
-	if check(a) != nil || check(b) != nil || !trustBelow(a, b) || !known.below(a.Provider, b.Provider) {
-		return false
-	}
-	x, y := a.Isolation, b.Isolation
-	return placesBelow(x, y) && meetPath(x.Workspace, y.Workspace) == x.Workspace && networkBelow(x, y) && envBelow(x, y) &&
-		meetResources(x.Resources, y.Resources) == meetResources(x.Resources, x.Resources) && subset(x.Devices, y.Devices) && (x.Protect || !y.Protect) && subset(x.Unprotected, y.Unprotected) && (!x.DockerAPI || y.DockerAPI)
 }

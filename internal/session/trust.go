@@ -42,18 +42,6 @@ func asks(s bawn.Session) bool {
 
 func trust(s bawn.Session) string { return s.Mode.String() + "/" + s.Autonomy.String() }
 
-func trustBelow(a, b bawn.Session) bool {
-	switch strictA, strictB := a.Mode == bawn.ModeStrict, b.Mode == bawn.ModeStrict; {
-	case strictA && strictB:
-		return a.Autonomy == bawn.AutonomyLimited || b.Autonomy != bawn.AutonomyLimited
-	case strictA:
-		return asks(b)
-	case strictB:
-		return false
-	}
-	return a.Mode <= b.Mode && a.Autonomy <= b.Autonomy
-}
-
 // noProvider enforces nothing, and a session whose provider isn't known counts
 // as less than that.
 const noProvider = "none"

@@ -66,7 +66,7 @@ var keepers = grammar.NewWordSet("sh bash dash timeout nice nohup time xargs fin
 // environment is what a program that cmd runs knows of the shell's state.
 func (r *reader) environment(cmd Command, st state) state {
 	inner := state{dirs: nestedDirs(cmd, st.dirs), stdin: cmd.Stdin, lost: st.lost}
-	for _, k := range names(st.vars, nil) {
+	for _, k := range names(st.vars) {
 		if v, _ := st.lookup(k.name, false); !k.isFunc && v.exported {
 			inner.bind(k.name, value{word: v.word, exported: true})
 		}

@@ -63,7 +63,7 @@ func (st *state) vague(name, why string) {
 // forget makes every variable unknown; functions stay.
 func (st *state) forget(why string) {
 	st.lost = why
-	for _, name := range names(st.vars, nil) {
+	for _, name := range names(st.vars) {
 		if !name.isFunc {
 			st.vague(name.name, why)
 		}
@@ -92,11 +92,11 @@ type key struct {
 	isFunc bool
 }
 
-// names lists what is bound in front of end.
-func names(b, end *binding) []key {
+// names lists what is bound.
+func names(b *binding) []key {
 	seen := map[key]bool{}
 	var out []key
-	for ; b != end; b = b.next {
+	for ; b != nil; b = b.next {
 		if k := (key{b.name, b.value.isFunc}); !seen[k] {
 			seen[k] = true
 			out = append(out, k)
@@ -134,7 +134,7 @@ func join(a, b state) state {
 }
 
 func joinVars(out *state, a, b state) {
-	for _, k := range names(b.vars, nil) {
+	for _, k := range names(b.vars) {
 		mine, ok := a.lookup(k.name, k.isFunc)
 		theirs, _ := b.lookup(k.name, k.isFunc)
 		if ok && mine.equal(theirs) {
@@ -142,7 +142,7 @@ func joinVars(out *state, a, b state) {
 		}
 		out.bind(k.name, uncertain(mine, theirs))
 	}
-	for _, k := range names(a.vars, nil) {
+	for _, k := range names(a.vars) {
 		if theirs, ok := b.lookup(k.name, k.isFunc); !ok {
 			mine, _ := a.lookup(k.name, k.isFunc)
 			out.bind(k.name, uncertain(mine, theirs))

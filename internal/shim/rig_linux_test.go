@@ -23,6 +23,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/shell/invocation"
 	"github.com/bawn-dev/bawn/internal/shim/quick"
 	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/ticket"
@@ -44,7 +45,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(strings.Join(os.Args[1:], " "))
 		os.Exit(7)
 	}
-	if path := os.Getenv(doorVariable); path != "" && IsShell(os.Args[0]) {
+	if path := os.Getenv(doorVariable); path != "" && invocation.NameOf(os.Args[0]) != "" {
 		way := os.Getenv(quickVariable)
 		if way != "no" {
 			if code, ended := quick.Shell(os.Args, os.Environ(), path); ended {
@@ -157,7 +158,7 @@ func newRig(t testing.TB, rules ...bawn.Rule) *rig {
 	r.intents = &door.Intents{
 		Session: session, Issuer: issuer, Plan: plan, Executor: r.executor(issuer, plan), Terminal: pty.Open,
 		Guard: guard.Guard{
-			Decider: policy.Decider{Policy: p, Session: policy.Question{
+			Decider: decider{policy: p, session: policy.Question{
 				Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Contained: true, Workspace: dir, Home: dir, System: "linux",
 			}},
 			Approver: r.human, Recorder: r.log,
@@ -170,6 +171,18 @@ func newRig(t testing.TB, rules ...bawn.Rule) *rig {
 	}
 	r.serve()
 	return r
+}
+
+// A decider puts each action to a policy.
+type decider struct {
+	policy  *policy.Policy
+	session policy.Question
+}
+
+func (d decider) Decide(_ context.Context, a bawn.Action) (bawn.Decision, error) {
+	q := d.session
+	q.Action = a
+	return d.policy.Decide(&q), nil
 }
 
 func (r *rig) executor(issuer *ticket.Issuer, plan [32]byte) *executor.Client {

@@ -35,10 +35,6 @@ const (
 	signalBase = 128
 )
 
-// IsShell reports whether a program that is called by this argv[0] is to be a
-// shell.
-func IsShell(zero string) bool { return invocation.NameOf(zero) != "" }
-
 // Main is the shell that argv calls. It returns the exit code, and does not
 // return where the command was ended by a signal: it ends by the same.
 func Main(argv, environ []string) int { return run(argv, environ, Door) }

@@ -11,9 +11,6 @@ import (
 	"github.com/bawn-dev/bawn/internal/intent"
 )
 
-// IsShell is false: there are no zones here.
-func IsShell(string) bool { return false }
-
 // Main executes nothing.
 func Main([]string, []string) int { return 126 }
 

@@ -68,11 +68,8 @@ var effects = map[string]effect{
 	"docker_options.allow_args":     {shown: "internal/sandbox/docker/plan_test.go: Allowed"},
 	"docker_options.memory_swap_mb": {shown: "internal/sandbox/docker/plan_test.go: MemorySwapMB"},
 	"docker_options.runtime":        {shown: "internal/sandbox/docker/plan_test.go: Runtime"},
-	"docker_options.host":           {shown: "internal/sandbox/docker/remote_linux_test.go: Host"},
-	"docker_options.remote":         {shown: "internal/sandbox/docker/remote_linux_test.go: Remote"},
-	"docker_options.certs":          {shown: "internal/sandbox/docker/remote_linux_test.go: Certs"},
+	"docker_options.host":           {shown: "internal/sandbox/docker/elsewhere_linux_test.go: Host"},
 	"docker_options.accept_escapes": {shown: "test/containers/unsafe_linux_test.go: accept_escapes"},
-	"docker_options.remote_max_mb":  {shown: "internal/sandbox/docker/remote_linux_test.go: RemoteMaxMB"},
 }
 
 // flagEffects are those of flags that no key stands for.

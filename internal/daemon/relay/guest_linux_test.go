@@ -14,6 +14,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/attach"
 	"github.com/bawn-dev/bawn/internal/audit"
+	"github.com/bawn-dev/bawn/internal/places"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 	"github.com/bawn-dev/bawn/internal/testenv"
@@ -83,7 +84,7 @@ func face(t *testing.T, dir string) (*Relay, net.Listener) {
 	var err error
 	r.Audit, err = audit.Open(r.AuditDir, audit.Options{})
 	must(t, err)
-	l, err := r.Listen(FacesSocket)
+	l, err := r.Listen(places.APISocket)
 	must(t, err)
 	place, err := attach.Register(r.Runtime, attach.Entry{ID: "test", PID: os.Getpid(), Started: time.Now()})
 	must(t, err)
@@ -94,7 +95,7 @@ func face(t *testing.T, dir string) (*Relay, net.Listener) {
 			if err != nil {
 				return
 			}
-			if err := r.AdmitFace(FacesSocket)(conn); err != nil {
+			if err := r.AdmitFace(places.APISocket)(conn); err != nil {
 				fmt.Fprintln(conn, "refused:", err)
 			} else {
 				fmt.Fprintln(conn, "welcome")

@@ -22,15 +22,14 @@ import (
 	"github.com/bawn-dev/bawn/internal/attach"
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/peercred"
+	"github.com/bawn-dev/bawn/internal/places"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/store"
 )
 
-// Names of what the relay makes: sockets in Options.Runtime, the rest in
-// Options.State.
+// Names of what the relay makes in Options.State. Package places has the names
+// of its sockets.
 const (
-	HostsSocket  = "hosts.sock" // for the hosts of sessions (package link)
-	FacesSocket  = "relay.sock" // for faces (the API)
 	databaseName = "relay.db"
 	lockName     = "relay.lock"
 	LogName      = "relay.log" // of a relay that was started on demand
@@ -132,11 +131,11 @@ func (r *Relay) close() error {
 
 // serve opens all doors, and closes them all when one fails or ctx ends.
 func (r *Relay) serve(ctx context.Context) error {
-	l, err := r.Listen(HostsSocket)
+	l, err := r.Listen(places.HostsSocket)
 	if err != nil {
 		return err
 	}
-	r.hosts = link.Server{Desk: r.Queue, Admit: r.AdmitHost, Keyless: r.Keyless(HostsSocket), Log: r.Log}
+	r.hosts = link.Server{Desk: r.Queue, Admit: r.AdmitHost, Keyless: r.Keyless(places.HostsSocket), Log: r.Log}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var doors sync.WaitGroup
@@ -227,7 +226,7 @@ func (r *Relay) dead(session string) bool {
 // AdmitHost returns nil for a peer of hosts.sock that is of our user and no
 // guest. Hosts may start hosts. Who is refused is recorded.
 func (r *Relay) AdmitHost(conn net.Conn) error {
-	return r.admitted(HostsSocket, peercred.Admit(conn, nil))
+	return r.admitted(places.HostsSocket, peercred.Admit(conn, nil))
 }
 
 // AdmitFace returns what returns nil for a peer, at a socket of that name, that

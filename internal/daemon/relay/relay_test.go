@@ -18,6 +18,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/audit"
+	"github.com/bawn-dev/bawn/internal/places"
 )
 
 // answered asks, and answers over the same desk.
@@ -48,7 +49,7 @@ func TestServe(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
-	if _, err := os.Lstat(filepath.Join(dir, "run", HostsSocket)); err == nil {
+	if _, err := os.Lstat(filepath.Join(dir, "run", places.HostsSocket)); err == nil {
 		t.Error("the socket is still there")
 	}
 }
@@ -138,7 +139,7 @@ func TestEnsure(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(dir, "state"), 0o700))
 	p := link.Program{
 		Path: os.Args[0], Environ: append(os.Environ(), "BAWN_TEST_RELAY="+dir, "BAWN_TEST_IDLE=200ms"),
-		Socket: filepath.Join(dir, "run", HostsSocket), Log: filepath.Join(dir, "state", LogName),
+		Socket: filepath.Join(dir, "run", places.HostsSocket), Log: filepath.Join(dir, "state", LogName),
 	}
 	var all sync.WaitGroup
 	for n := range 8 {
@@ -174,7 +175,7 @@ func TestPlacesOfOthersAreRefused(t *testing.T) {
 		"open":     func(o *Options) error { return errors.Join(os.MkdirAll(o.State, 0o700), os.Chmod(o.State, 0o755)) },
 		"a link":   func(o *Options) error { return os.Symlink(dir, o.State) },
 		"in my way": func(o *Options) error {
-			return errors.Join(os.MkdirAll(o.Runtime, 0o700), os.WriteFile(filepath.Join(o.Runtime, HostsSocket), nil, 0o600))
+			return errors.Join(os.MkdirAll(o.Runtime, 0o700), os.WriteFile(filepath.Join(o.Runtime, places.HostsSocket), nil, 0o600))
 		},
 		"no log": func(o *Options) error { return os.WriteFile(o.AuditDir, nil, 0o600) },
 	} {
@@ -185,7 +186,7 @@ func TestPlacesOfOthersAreRefused(t *testing.T) {
 			t.Errorf("%s: served", name)
 		}
 		if name == "in my way" {
-			if _, err := os.Stat(filepath.Join(o.Runtime, HostsSocket)); err != nil {
+			if _, err := os.Stat(filepath.Join(o.Runtime, places.HostsSocket)); err != nil {
 				t.Errorf("a file that is no socket was removed: %v", err)
 			}
 		}

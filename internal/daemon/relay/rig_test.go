@@ -17,6 +17,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/approval/link"
+	"github.com/bawn-dev/bawn/internal/places"
 )
 
 // TestMain makes this program a relay where the environment says so.
@@ -57,7 +58,7 @@ func start(t testing.TB, dir string, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd, said := launch(t, dir, env...)
 	for range 2000 {
-		if conn, err := dialUnix(filepath.Join(dir, "run", HostsSocket)); err == nil {
+		if conn, err := dialUnix(filepath.Join(dir, "run", places.HostsSocket)); err == nil {
 			conn.Close()
 			return cmd
 		}
@@ -91,7 +92,7 @@ func must(t testing.TB, err error) {
 
 func dialed(t testing.TB, dir string, o link.Options) *link.Client {
 	t.Helper()
-	o.Path = filepath.Join(dir, "run", HostsSocket)
+	o.Path = filepath.Join(dir, "run", places.HostsSocket)
 	c, err := link.Dial(t.Context(), o)
 	must(t, err)
 	t.Cleanup(func() { c.Close() })

@@ -109,19 +109,3 @@ func (a *Agent) refused(err error) {
 		a.Refused(err)
 	}
 }
-
-// Fingerprints returns a function for [Agent.Keys] that permits the keys with
-// these fingerprints ("SHA256:…", as ssh-add -l prints them) and their
-// certificates.
-func Fingerprints(list ...string) func(ssh.PublicKey) bool {
-	permitted := map[string]bool{}
-	for _, f := range list {
-		permitted[f] = true
-	}
-	return func(key ssh.PublicKey) bool {
-		if cert, ok := key.(*ssh.Certificate); ok {
-			key = cert.Key
-		}
-		return permitted[ssh.FingerprintSHA256(key)]
-	}
-}

@@ -61,7 +61,7 @@ func newStage(t *testing.T, known string, hosts ...agent.Host) *stage {
 	must(t, err)
 	s.filter = &agent.Agent{
 		Upstream: func(ctx context.Context) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", s.user) },
-		Known:    keys, Hosts: func() []agent.Host { return hosts }, Keys: agent.Fingerprints(s.fingerprint(s.sshd.Key)),
+		Known:    keys, Hosts: func() []agent.Host { return hosts }, Keys: fingerprints(s.fingerprint(s.sshd.Key)),
 		Record: s.record, Refused: s.refused,
 	}
 	serve(t, s.filter, s.guest)
@@ -262,5 +262,21 @@ func TestZeroAgentRefuses(t *testing.T) {
 	}
 	if _, err := l.Accept(); err == nil {
 		t.Error("the listener is open")
+	}
+}
+
+// fingerprints returns a function for [agent.Agent.Keys] that permits the keys with
+// these fingerprints ("SHA256:…", as ssh-add -l prints them) and their
+// certificates.
+func fingerprints(list ...string) func(ssh.PublicKey) bool {
+	permitted := map[string]bool{}
+	for _, f := range list {
+		permitted[f] = true
+	}
+	return func(key ssh.PublicKey) bool {
+		if cert, ok := key.(*ssh.Certificate); ok {
+			key = cert.Key
+		}
+		return permitted[ssh.FingerprintSHA256(key)]
 	}
 }

@@ -15,12 +15,6 @@ func (p *Provider) Capabilities() []bawn.Capability {
 	if f.Failed != "" {
 		return nothing(f.Failed, f.Remedy)
 	}
-	switch {
-	case f.Remote:
-		return f.remoteCapabilities()
-	case f.Sentry:
-		return f.sentryCapabilities()
-	}
 	yes := func(attribute, how string) bawn.Capability {
 		return bawn.Capability{Attribute: attribute, Strength: bawn.Enforced, How: how}
 	}

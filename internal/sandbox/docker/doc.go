@@ -9,6 +9,5 @@
 // tickets alone. The network is none, always; hosts by name arrive at sockets
 // that were made in the container's network namespace from outside. The engine
 // is asked to create, to start and to remove, each with a deadline, and takes no
-// part in a session that runs: a command needs no call to it. Where its runtime
-// is gVisor's, it carries the session's bytes as well (see sentry.go).
+// part in a session that runs: a command needs no call to it.
 package docker

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -52,24 +51,18 @@ type engine struct {
 	client *client.Client
 	life   time.Duration // of most calls; createTime and callTime in earnest
 	slow   time.Duration // of those that create and start
-	pace   pace          // of copies
 }
 
 // connect prepares a connection; nothing is sent yet.
-func connect(host string, o Options) (*engine, error) {
-	if err := o.checkHost(host); err != nil {
+func connect(host string) (*engine, error) {
+	if err := checkHost(host); err != nil {
 		return nil, err
 	}
-	how := []client.Opt{client.WithHost(host)}
-	if strings.HasPrefix(host, "tcp://") {
-		at := func(name string) string { return filepath.Join(o.Certs, name) }
-		how = append(how, client.WithTLSClientConfig(at("ca.pem"), at("cert.pem"), at("key.pem")))
-	}
-	c, err := client.New(how...)
+	c, err := client.New(client.WithHost(host))
 	if err != nil {
 		return nil, &OptionError{"host", host, err.Error(), ""}
 	}
-	return &engine{host: host, client: c, life: callTime, slow: createTime, pace: pace{copyIdle, copyStart, copyRate}}, nil
+	return &engine{host: host, client: c, life: callTime, slow: createTime}, nil
 }
 
 // call bounds one call and says what did not happen.
@@ -179,29 +172,4 @@ func (e *engine) remove(ctx context.Context, id string) error {
 			}
 		}
 	})
-}
-
-// makeVolume makes a volume. The name is a new one: an engine gives out one that
-// is there.
-func (e *engine) makeVolume(ctx context.Context, name string, labels map[string]string) error {
-	return e.call(ctx, e.life, "make a volume", func(ctx context.Context) error {
-		_, err := e.client.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name, Driver: "local", Labels: labels})
-		return err
-	})
-}
-
-// removeVolume removes one. One that is not there is no error.
-func (e *engine) removeVolume(ctx context.Context, name string) error {
-	return e.call(ctx, e.life, "remove the volume", func(ctx context.Context) error {
-		_, err := e.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
-		if cerrdefs.IsNotFound(err) {
-			return nil
-		}
-		return err
-	})
-}
-
-// failed says that the engine did not do something that has no deadline.
-func (e *engine) failed(what string, err error) error {
-	return &EngineError{Host: e.host, What: what, Err: err}
 }

@@ -8,13 +8,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	"github.com/bawn-dev/bawn/internal/sandbox/gvisor"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 )
@@ -30,10 +28,6 @@ type session struct {
 	pidfd  int    // -1 before it runs
 	known  bool   // that they are of the container, and not of somebody else's
 	groups *cgroup.Reading
-	line   *line // to a container of gVisor's, else nil
-	holder *guest
-	final  atomic.Pointer[cgroup.Stats] // of a container of gVisor's that has ended
-	away   *away                        // what is on the engine's machine, nil where that is ours
 }
 
 // guest is a running sandbox.
@@ -42,7 +36,6 @@ type guest struct {
 	*session
 	super  *native.Supervision // nil where the kernel is not ours to ask
 	carry  *sandbox.GuestNetwork
-	joined *gvisor.Joined // what carries a sentry's network
 	sweep  sync.WaitGroup
 	once   sync.Once
 	closed error
@@ -56,15 +49,6 @@ func (p *Provider) start(ctx context.Context, e *engine, plan *Plan, onDenial fu
 		return nil, err
 	}
 	g := &guest{session: &session{engine: e, plan: plan, maker: m, pidfd: -1}}
-	if plan.Remote != nil {
-		if err := m.far(); err != nil {
-			return nil, err
-		}
-		g.maker, g.away = m, &away{setting: p.setting}
-		if plan.role == roleProbe { // which is nobody's work
-			g.away.setting.Report = nil
-		}
-	}
 	g.sweep.Go(func() { sweep(e, p.setting.Runtime, m) })
 	if err := g.make(ctx, p.setting.Runtime, onDenial); err != nil {
 		return nil, errors.Join(err, g.Close())
@@ -74,16 +58,7 @@ func (p *Provider) start(ctx context.Context, e *engine, plan *Plan, onDenial fu
 
 // make goes from the session's own directory to a guest that is ready.
 func (g *guest) make(ctx context.Context, runtime string, onDenial func(sandbox.Denial)) (err error) {
-	if g.away != nil {
-		if err := g.takeAway(ctx); err != nil {
-			return err
-		}
-		return g.begin(ctx, onDenial)
-	}
 	if g.place, err = makePlace(runtime, g.maker); err != nil {
-		return err
-	}
-	if err := g.hold(ctx); err != nil {
 		return err
 	}
 	return g.begin(ctx, onDenial)
@@ -95,10 +70,8 @@ func (g *guest) begin(ctx context.Context, onDenial func(sandbox.Denial)) error 
 	if err != nil {
 		return err
 	}
-	if !g.plan.streamed() {
-		if g.carry, err = g.network(ctx); err != nil {
-			return errors.Join(err, conn.Close())
-		}
+	if g.carry, err = g.network(ctx); err != nil {
+		return errors.Join(err, conn.Close())
 	}
 	setup, err := g.setup()
 	if err != nil {
@@ -108,13 +81,7 @@ func (g *guest) begin(ctx context.Context, onDenial func(sandbox.Denial)) error 
 	ready, cancel := context.WithTimeout(ctx, g.engine.life)
 	defer cancel()
 	if g.Guest, err = inside.Start(ready, conn, setup); err != nil {
-		return g.explain(err)
-	}
-	switch {
-	case g.plan.sentry:
-		return g.seen()
-	case g.away != nil:
-		return g.seenFar()
+		return err
 	}
 	if setup.Filter == inside.FilterSupervised {
 		g.super = native.Supervise(g.Root, g.Listener, g.plan.Inside, onDenial)
@@ -122,32 +89,15 @@ func (g *guest) begin(ctx context.Context, onDenial func(sandbox.Denial)) error 
 	return g.verify()
 }
 
-// explain adds to err what the container has said, where that is heard.
-func (g *guest) explain(err error) error {
-	if g.line == nil {
-		return err
-	}
-	return g.line.explain(err)
-}
-
 // run creates and starts the container, and returns the connection to its
 // first process.
 func (s *session) run(ctx context.Context) (conn *os.File, err error) {
-	holder := ""
-	if s.holder != nil {
-		holder = s.holder.id
-	}
-	options, err := s.plan.create(s.where(), holder, s.maker.labels(s.plan.Inside.Session, s.plan.role))
+	options, err := s.plan.create(s.place.path, s.maker.labels(s.plan.Inside.Session, s.plan.role))
 	if err != nil {
 		return nil, err
 	}
 	if s.id, err = s.engine.create(ctx, options); err != nil {
 		return nil, err
-	}
-	if s.plan.streamed() {
-		if conn, err = s.attach(ctx); err != nil {
-			return nil, err
-		}
 	}
 	if err := s.engine.start(ctx, s.id); err != nil {
 		return nil, err
@@ -155,25 +105,11 @@ func (s *session) run(ctx context.Context) (conn *os.File, err error) {
 	if err := s.running(ctx); err != nil {
 		return nil, err
 	}
-	switch {
-	case s.plan.sentry:
-		return conn, s.line.watch(s.pidfd, s.remember)
-	case s.away != nil:
-		return conn, nil
-	}
 	waiting, cancel := context.WithTimeout(ctx, s.engine.life)
 	defer cancel()
 	conn, err = s.place.accept(waiting, s.pid, s.pidfd)
 	s.known = s.known || err == nil // nobody else can come to that socket
 	return conn, err
-}
-
-// where stands for sessionPlace.
-func (s *session) where() string {
-	if s.away != nil {
-		return s.away.name
-	}
-	return s.place.path
 }
 
 // running finds the container's first process.
@@ -185,9 +121,6 @@ func (s *session) running(ctx context.Context) error {
 	if c.State == nil || !c.State.Running || c.State.Pid <= 0 {
 		return &EndedError{"the engine says so"}
 	}
-	if s.away != nil { // nobody here can see it
-		return nil
-	}
 	s.pid = c.State.Pid
 	s.pidfd, err = unix.PidfdOpen(s.pid, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -196,7 +129,7 @@ func (s *session) running(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the container's first process %d, which the engine should have on this machine: %w", s.pid, err)
 	}
-	if s.known = groupNames(s.pid, s.id); !s.known && (s.plan.sentry || !first(s.pid)) {
+	if s.known = groupNames(s.pid, s.id); !s.known && !first(s.pid) {
 		if n, err := unix.Poll([]unix.PollFd{{Fd: int32(s.pidfd), Events: unix.POLLIN}}, 0); n > 0 || err != nil {
 			return &EndedError{"it has gone"}
 		}
@@ -206,7 +139,7 @@ func (s *session) running(ctx context.Context) error {
 	return nil
 }
 
-const otherIDs = "the engine counts processes otherwise than this machine (is it in a container or a virtual machine?); run bawn where the engine runs, or " + remoteRemedy
+const otherIDs = "the engine counts processes otherwise than this machine (is it in a container or a virtual machine?); run bawn where the engine runs"
 
 // groupNames reports whether a process is in a control group of a container,
 // which engines name by its ID.
@@ -245,7 +178,7 @@ func (s *session) setup() (inside.Setup, error) {
 	}
 	return inside.Setup{
 		Session: in.Session, Plan: digest, Limits: limits, Landlock: in.Landlock, Filter: filter,
-		Environ: s.plan.env, Dir: in.Dir, Ports: true, Stream: s.plan.streamed(),
+		Environ: s.plan.env, Dir: in.Dir, Ports: true,
 	}, err
 }
 
@@ -289,7 +222,7 @@ func same(root int, m native.Mount) error {
 }
 
 func replaced(m native.Mount) error {
-	return fmt.Errorf("%q in the container is not the %q that was planned: it was replaced meanwhile, or the engine has other files than this machine: then run bawn where the engine runs, or %s", m.Target, m.Source, remoteRemedy)
+	return fmt.Errorf("%q in the container is not the %q that was planned: it was replaced meanwhile, or the engine has other files than this machine: then run bawn where the engine runs", m.Target, m.Source)
 }
 
 // whoItIs wants the first process to be the user that was planned, without a
@@ -339,10 +272,16 @@ func (g *guest) Dial(port uint16) (*os.File, error) {
 	if slices.Contains(g.ownPorts(), port) {
 		return nil, fmt.Errorf("port %d is not the guest's own: %w", port, unix.ECONNREFUSED)
 	}
-	if g.line != nil {
-		return g.line.host.Dial(port)
-	}
 	return g.Guest.Dial(port)
+}
+
+// ownPorts are those of the guest's loopback that lead out of it.
+func (g *guest) ownPorts() []uint16 {
+	n := g.plan.Inside.Network
+	if n == nil {
+		return nil
+	}
+	return append([]uint16{53, n.Listen, n.DNS, n.Proxy}, n.HostPorts...)
 }
 
 // Hits lists the limits that the engine's control groups prove.
@@ -351,23 +290,10 @@ func (g *guest) Hits() []sandbox.Hit {
 		return nil
 	}
 	used, err := g.groups.Stats()
-	if last := g.final.Load(); err != nil && last != nil {
-		used, err = *last, nil // the engine has removed the groups
-	}
 	if err != nil {
 		return nil
 	}
 	return native.Hits(used, g.groups.Limits(), g.plan.Inside.Limits)
-}
-
-// remember keeps what the control groups say before they are removed.
-func (s *session) remember() {
-	if s.groups == nil {
-		return
-	}
-	if used, err := s.groups.Stats(); err == nil {
-		s.final.Store(&used)
-	}
 }
 
 // Close ends every process of the container, with or without the engine, and
@@ -377,15 +303,6 @@ func (g *guest) Close() error {
 		errs := []error{g.end()}
 		if g.id != "" {
 			errs = append(errs, g.engine.remove(context.Background(), g.id))
-		}
-		if g.away != nil {
-			errs = append(errs, g.bringBack())
-		}
-		if g.holder != nil {
-			errs = append(errs, g.holder.Close())
-		}
-		if g.joined != nil {
-			g.joined.Close()
 		}
 		if g.carry != nil {
 			errs = append(errs, g.carry.Close())
@@ -409,9 +326,6 @@ func (g *guest) end() error {
 	killed := false
 	if g.pidfd >= 0 && g.known { // by an ID alone it may be anybody's
 		killed = unix.PidfdSendSignal(g.pidfd, unix.SIGKILL, nil, 0) == nil // it may have ended, or be another user's
-	}
-	if g.line != nil {
-		errs = append(errs, g.line.close())
 	}
 	if g.Guest != nil {
 		errs = append(errs, g.Guest.Close())

@@ -15,7 +15,7 @@ import (
 
 // programs are an engine's own, where distributions put them. What was found out
 // about an engine may no longer hold once one of them was replaced.
-var programs = []string{"dockerd", "containerd", "containerd-shim-runc-v2", "runc", "crun", "runsc", "podman"}
+var programs = []string{"dockerd", "containerd", "containerd-shim-runc-v2", "runc", "crun", "podman"}
 
 // identity says who the engine is, by what it says to a ping (Engine API, "ping")
 // and by its programs. To ask for its version would have it start programs, which

@@ -20,7 +20,6 @@ const (
 	programPlace = "/run/bawn/inside"  // the first process' program
 	controlPlace = "/run/bawn/control" // a directory with its socket
 	controlName  = "socket"
-	resolvEntry  = "resolv.conf" // of the session's own directory, for gVisor's guests
 )
 
 // A layout turns the mounts of provider native, which shows the host's root,

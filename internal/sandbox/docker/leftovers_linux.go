@@ -11,7 +11,7 @@ import (
 )
 
 // sweep removes what makers have left that ended without it: directories and
-// containers, and on another machine volumes. It is done beside a session's start and says nothing: what can't be
+// containers. It is done beside a session's start and says nothing: what can't be
 // removed now is tried again next time.
 func sweep(e *engine, runtime string, me maker) {
 	ctx, cancel := context.WithTimeout(context.Background(), e.life)
@@ -27,22 +27,6 @@ func sweep(e *engine, runtime string, me maker) {
 			_ = e.remove(ctx, c.ID)
 		}
 	}
-	sweepVolumes(ctx, e, me)
-}
-
-// sweepVolumes removes those of sessions on another machine, after the containers
-// that had them.
-func sweepVolumes(ctx context.Context, e *engine, me maker) {
-	ours := make(client.Filters).Add("label", broker.LabelMaker)
-	list, err := e.client.VolumeList(ctx, client.VolumeListOptions{Filters: ours})
-	if err != nil {
-		return
-	}
-	for _, v := range list.Items {
-		if named([]string{"/" + v.Name}) && left(v.Labels, me) {
-			_ = e.removeVolume(ctx, v.Name) // in use by a container that is still there, or gone
-		}
-	}
 }
 
 // named reports whether a container has a name of Bawn's. Labels come from its
@@ -55,7 +39,7 @@ func named(names []string) bool {
 // certainly ended. One of another PID namespace can't be judged; what guests have
 // made is the broker's.
 func left(labels map[string]string, me maker) bool {
-	if labels[broker.LabelSession] == "" || !slices.Contains([]string{roleSession, roleNetwork, roleProbe, roleCopy}, labels[broker.LabelRole]) {
+	if labels[broker.LabelSession] == "" || !slices.Contains([]string{roleSession, roleNetwork, roleProbe}, labels[broker.LabelRole]) {
 		return false
 	}
 	if me.space == "" || labels[labelSpace] != me.space {

@@ -167,7 +167,7 @@ func TestSilentEngine(t *testing.T) {
 	}
 	defer l.Close()
 	p := New(Options{Host: socket, Image: "sha256:" + strings.Repeat("0", 64)}, Setting{Program: program, Runtime: runtimePlace(t)})
-	if p.engine, err = connect(p.host, p.options); err != nil {
+	if p.engine, err = connect(p.host); err != nil {
 		t.Fatal(err)
 	}
 	p.engine.life, p.engine.slow = 200*time.Millisecond, 200*time.Millisecond

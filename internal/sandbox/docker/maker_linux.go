@@ -42,17 +42,6 @@ func self() (maker, error) {
 	return maker{os.Getpid(), start, space}, err
 }
 
-// far makes the maker one whose ID means nothing beyond this boot of this machine:
-// an engine may serve others, copies of this one among them.
-func (m *maker) far() error {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return fmt.Errorf("tell this machine from others: %w", err)
-	}
-	m.space += "-" + strings.TrimSpace(string(boot))
-	return nil
-}
-
 // startOf is when a process started.
 func startOf(pid int) (uint64, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -2,7 +2,6 @@ package docker
 
 import (
 	"fmt"
-	"io"
 	"path"
 	"regexp"
 	"slices"
@@ -20,21 +19,9 @@ type Options struct {
 	// Host is the engine's socket: its absolute path, or as DOCKER_HOST has it,
 	// "unix:///run/user/1000/podman/podman.sock".
 	// "" is DOCKER_HOST of the environment, and else where Docker's is. One that
-	// is on another machine ("tcp://build.example:2376") is refused unless Remote
-	// is set: the workspace is not there.
+	// is on another machine ("tcp://build.example:2376") is refused: the workspace
+	// is not there.
 	Host string
-	// Remote says that the engine is on another machine, be it reached over a
-	// network or by a socket that leads there: the workspace is copied to it, and
-	// what has changed is copied back. It must not be filled from a file of the
-	// workspace.
-	Remote bool
-	// Certs is a directory with ca.pem, cert.pem and key.pem, as "docker" has it in
-	// DOCKER_CERT_PATH: what an engine that is reached over TCP has to prove, and is
-	// shown.
-	Certs string
-	// RemoteMaxMB is how large a workspace may be that is copied, there or back,
-	// MiB; 0 is 1024.
-	RemoteMaxMB int64
 	// Image is what the container's root is made of: "name@sha256:…", or an
 	// image's ID, "sha256:…". A tag alone is refused: it may mean something else
 	// tomorrow.
@@ -46,8 +33,8 @@ type Options struct {
 	// that the user's own configuration lets pass. It must not be filled from a
 	// file of the workspace.
 	Allowed []string
-	// Runtime is the name of one that the engine knows, such as "runsc"; "" is the
-	// engine's own choice.
+	// Runtime is the name of one that the engine knows, such as "crun"; "" is the
+	// engine's own choice. gVisor's is refused: provider gvisor starts it itself.
 	Runtime string
 	// Workspace is where the guest finds the workspace, absolute; "" is /workspace.
 	Workspace string
@@ -63,8 +50,6 @@ type Setting struct {
 	Cache   string   // file in which the outcome of probing is kept; "" for nowhere
 	Native  string   // that of provider native
 	Environ []string // of the user: DOCKER_HOST, XDG_RUNTIME_DIR
-	// Report is told how a workspace is copied, line by line; nil for nobody.
-	Report io.Writer `json:"-"`
 }
 
 // defaultWorkspace is where a guest finds its workspace (SPEC D6).

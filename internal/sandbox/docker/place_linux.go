@@ -22,11 +22,6 @@ const (
 	emptyFileEntry = "empty-file"
 )
 
-// resolv writes the container's resolv.conf(5).
-func (p *place) resolv(text string) error {
-	return errors.Join(os.WriteFile(p.at(resolvEntry), []byte(text), 0o644), os.Chmod(p.at(resolvEntry), 0o644))
-}
-
 // A place is a session's own directory on the host, which nobody else can
 // enter. The container sees what is in it, entry by entry.
 type place struct {
@@ -118,7 +113,7 @@ func (p *place) remove() error {
 // and the directory with it.
 func removePlace(path string) error {
 	var errs []error
-	for _, entry := range []string{controlEntry + "/" + controlName, controlEntry, emptyDirEntry, emptyFileEntry, resolvEntry, ""} {
+	for _, entry := range []string{controlEntry + "/" + controlName, controlEntry, emptyDirEntry, emptyFileEntry, ""} {
 		if err := os.Remove(filepath.Join(path, entry)); !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/devices"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	"github.com/bawn-dev/bawn/internal/sandbox/gvisor"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 )
@@ -33,13 +32,7 @@ type Plan struct {
 	// Inside is what the first process does, and what the supervisor rules on, by
 	// the guest's paths.
 	Inside *native.Plan `json:"inside"`
-	// Gateway and Holder are of a guest of gVisor's that reaches others by name.
-	Gateway *gvisor.Gateway `json:"gateway,omitempty"`
-	Holder  *Plan           `json:"holder,omitempty"`
-	// Remote is of a guest of an engine on another machine.
-	Remote *Remote `json:"remote,omitempty"`
 
-	sentry bool           // the engine's runtime is gVisor's
 	pins   []native.Mount // what the engine mounts for extra arguments, as it was looked at
 	layout *layout
 	env    []string
@@ -79,13 +72,7 @@ type Facts struct {
 	// Podman says that the engine is Podman, whose tmpfs have no owner but root.
 	Podman bool
 	// Bare says that the supervisor can't serve the container.
-	Bare bool
-	// Sentry says that the engine's runtime is gVisor's, and Holder names another
-	// one that it has.
-	Sentry bool
-	Holder string
-	// Remote says that the engine is on another machine.
-	Remote bool
+	Bare   bool
 	Partly []bawn.Capability
 }
 
@@ -110,14 +97,6 @@ func makePlan(req sandbox.Request, o Options, f Facts) (*Plan, error) {
 	extra, err := ParseExtra(o.ExtraArgs, o.Allowed, iso.Resources)
 	if err != nil {
 		return nil, err
-	}
-	if f.Sentry && len(req.Sockets) > 0 {
-		return nil, fmt.Errorf("socket %q can't be shown to the guest: no socket of the host passes gVisor's border", req.Sockets[0])
-	}
-	if f.Remote {
-		if err := notRemote(req, extra); err != nil {
-			return nil, err
-		}
 	}
 	pins, err := pinned(req, f.Host, extra.Binds)
 	if err != nil {
@@ -144,29 +123,15 @@ func makePlan(req sandbox.Request, o Options, f Facts) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{ImageName: o.Image, Name: containerName(req.Session.ID + req.Zone), Inside: in, layout: l, role: roleSession, sentry: f.Sentry, pins: pins}
-	if f.Sentry {
-		p.sentryNetwork()
-	}
-	if f.Remote {
-		if err := p.takeAway(o); err != nil {
-			return nil, err
-		}
-	}
+	p := &Plan{ImageName: o.Image, Name: containerName(req.Session.ID + req.Zone), Inside: in, layout: l, role: roleSession, pins: pins}
 	if in.Dir, err = l.directory(n.Dir, in.Mounts); err != nil {
 		return nil, err
 	}
-	p.env = environment(f.Image.Env, append(slices.Clone(n.Env), p.Remote.proxies()...), in.Dir, l.uid)
+	p.env = environment(f.Image.Env, n.Env, in.Dir, l.uid)
 	in.Env, in.EnvNames = nil, variables(p.env)
 	in.InPart = slices.Concat(f.Partly, extra.InPart)
-	p.Container = l.container(p, f, extra)
+	p.Container = l.container(f, extra)
 	p.Host = l.hostConfig(p, o, f, iso, extra)
-	if f.Sentry {
-		p.asSentry(f)
-	}
-	if f.Remote {
-		p.asRemote()
-	}
 	return p, nil
 }
 
@@ -219,10 +184,7 @@ func newLayout(req sandbox.Request, f Facts, guest string) *layout {
 	if ws, ok := f.Host.Lookup(iso.Workspace); ok {
 		l.host = ws.Real
 	}
-	switch {
-	case f.Remote && l.uid == 0: // nothing there is the caller's
-		l.uid, l.gid = remoteUser, remoteUser
-	case !f.Remote && f.Rootless:
+	if f.Rootless {
 		l.uid, l.gid = 0, 0
 	}
 	for _, m := range iso.Mounts {
@@ -242,11 +204,6 @@ func (l *layout) inside(n *native.Plan, f Facts) (*native.Plan, error) {
 	}
 	if !slices.ContainsFunc(mounts, func(m native.Mount) bool { return m.Target == l.guest }) {
 		return nil, &native.WorkspaceError{Path: l.host, Why: "the isolation hides it, and a container has nowhere else to work"}
-	}
-	if f.Sentry {
-		if mounts, err = l.steady(mounts, f.Host.Lookup); err != nil {
-			return nil, err
-		}
 	}
 	in.Mounts = mounts
 	in.Namespaces = []string{"mount", "pid", "ipc", "uts", "cgroup", "net"}
@@ -310,7 +267,7 @@ func containerName(session string) string {
 }
 
 // container is the engine's container.Config.
-func (l *layout) container(p *Plan, f Facts, x Extra) *container.Config {
+func (l *layout) container(f Facts, x Extra) *container.Config {
 	c := &container.Config{
 		Image: f.Image.ID, User: fmt.Sprintf("%d:%d", l.uid, l.gid), Hostname: "bawn", Domainname: x.Domainname,
 		Entrypoint: []string{programPlace, inside.Argument, path.Join(controlPlace, controlName)}, Cmd: []string{}, WorkingDir: "/",
@@ -335,7 +292,7 @@ func (l *layout) hostConfig(p *Plan, o Options, f Facts, iso bawn.Isolation, x E
 		Runtime: o.Runtime, Tmpfs: map[string]string{}, ShmSize: l.shm(x), MaskedPaths: masked, ReadonlyPaths: readOnly,
 		Init: new(bool), Binds: x.Binds,
 	}
-	if f.Remapped && !f.Remote { // where no file is the caller's it does no harm
+	if f.Remapped {
 		h.UsernsMode = "host"
 	}
 	if iso.Network == bawn.NetworkFull {
@@ -457,7 +414,6 @@ func (l *layout) bind(h *container.HostConfig, p *Plan, f Facts) {
 			h.Mounts = append(h.Mounts, mount.Mount{Type: mount.TypeTmpfs, Target: m.Target, TmpfsOptions: &mount.TmpfsOptions{SizeBytes: m.SizeMB << 20, Mode: os.FileMode(m.Mode)}})
 		case m.Kind == native.KindTmpfs:
 			h.Tmpfs[m.Target] = l.tmpfs(m, f)
-		case p.Remote != nil: // what is copied is in volumes
 		case m.Kind == native.KindHideDir:
 			at(emptyDir, m.Target, true)
 		case m.Kind == native.KindHide:
@@ -465,9 +421,6 @@ func (l *layout) bind(h *container.HostConfig, p *Plan, f Facts) {
 		default:
 			at(m.Source, m.Target, m.Kind == native.KindBindRO)
 		}
-	}
-	if p.Remote != nil {
-		return
 	}
 	at(f.Program, programPlace, true)
 	at(controlDir, controlPlace, true)
@@ -487,10 +440,9 @@ func (l *layout) tmpfs(m native.Mount, f Facts) string {
 	return tmpfsOptions(m.SizeMB, mode, -1, -1) + ",notmpcopyup"
 }
 
-// create is what the engine is told for one session: dir is its own directory, or
-// begins the names of its volumes, holder the container that holds its network, and
+// create is what the engine is told for one session: dir is its own directory, and
 // labels say whose it is.
-func (p *Plan) create(dir, holder string, labels map[string]string) (client.ContainerCreateOptions, error) {
+func (p *Plan) create(dir string, labels map[string]string) (client.ContainerCreateOptions, error) {
 	text, err := json.Marshal(p.Host)
 	if err != nil {
 		return client.ContainerCreateOptions{}, err
@@ -504,7 +456,6 @@ func (p *Plan) create(dir, holder string, labels map[string]string) (client.Cont
 			h.Mounts[i].Source = dir + rest
 		}
 	}
-	forHolder(&h, holder)
 	c := *p.Container
 	c.Labels = maps.Clone(c.Labels)
 	maps.Copy(c.Labels, labels)
@@ -516,5 +467,4 @@ const (
 	roleSession = "session" // a session's own container
 	roleNetwork = "network" // the one that makes its network
 	roleProbe   = "probe"   // an image that is tried
-	roleCopy    = "copy"    // what holds a workspace on an engine elsewhere
 )

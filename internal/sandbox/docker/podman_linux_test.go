@@ -100,7 +100,7 @@ func busybox(t *testing.T, socket string) (id string) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	e, err := connect("unix://"+socket, Options{})
+	e, err := connect("unix://" + socket)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,6 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	"github.com/bawn-dev/bawn/internal/sandbox/gvisor"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
 )
 
@@ -42,10 +41,6 @@ type probed struct {
 	Swap           string // beside memory
 	PIDs           string
 	CPU            string
-	Sentry         bool   // the runtime is gVisor's
-	Holder         string // another runtime that the engine has
-	Open           string // why sockets of the host are reached from inside gVisor
-	Remote         bool   // the engine is on another machine
 }
 
 // probe returns what the engine can do, from memory, from the cache, or by
@@ -56,12 +51,12 @@ func (p *Provider) probe() *probed {
 	if p.found != nil {
 		return p.found
 	}
-	if err := p.options.checkHost(p.host); err != nil {
+	if err := checkHost(p.host); err != nil {
 		p.found = failed(err)
 		return p.found
 	}
 	if p.engine == nil {
-		e, err := connect(p.host, p.options)
+		e, err := connect(p.host)
 		if err != nil {
 			p.found = failed(err)
 			return p.found
@@ -127,12 +122,8 @@ func (p *Provider) key(engine string) (string, error) {
 		return "", err
 	}
 	var socket, program syscall.Stat_t
-	if path, local := strings.CutPrefix(p.host, "unix://"); local {
-		err = syscall.Stat(path, &socket)
-	}
-	err = errors.Join(err, syscall.Stat(p.setting.Program, &program))
-	far := fmt.Sprint(p.options.Remote, p.host, p.options.Certs)
-	return far + fmt.Sprintf("|%s|%s|%d.%d.%v|%d.%d.%v|%d|%s", strings.TrimSpace(string(boot)), engine, socket.Dev, socket.Ino, socket.Ctim, program.Dev, program.Ino, program.Mtim, os.Geteuid(), p.options.runtime()), err
+	err = errors.Join(syscall.Stat(strings.TrimPrefix(p.host, "unix://"), &socket), syscall.Stat(p.setting.Program, &program))
+	return fmt.Sprintf("%s|%s|%d.%d.%v|%d.%d.%v|%d|%s", strings.TrimSpace(string(boot)), engine, socket.Dev, socket.Ino, socket.Ctim, program.Dev, program.Ino, program.Mtim, os.Geteuid(), p.options.runtime()), err
 }
 
 // A record is the cache's content.
@@ -186,7 +177,7 @@ func (p *Provider) try(ctx context.Context) *probed {
 	if err != nil {
 		return failed(err)
 	}
-	f, err := knownBy(i, p.options.Remote)
+	f, err := knownBy(i)
 	if err == nil {
 		err = checkRuntime(p.options.runtime(), i)
 	}
@@ -202,20 +193,6 @@ func (p *Provider) try(ctx context.Context) *probed {
 	}
 	defer image.remove()
 	f.LandlockABI, f.Podman = landlockABI(), podman
-	if f.Remote {
-		if err := f.far(i, p.options.runtime()); err != nil {
-			return failed(err)
-		}
-	}
-	if f.sentry(p.options.runtime(), i); f.Sentry && podman {
-		return failed(&OptionError{"runtime", p.options.runtime(), "gVisor as a runtime of Podman's was never tried", `use provider "gvisor", which starts runsc itself`})
-	}
-	if f.Network != "" {
-		if err := p.trial(ctx, f, image.ID, false); err != nil {
-			return failed(err)
-		}
-		return f
-	}
 	if err := p.trial(ctx, f, image.ID, true); err != nil {
 		f.Network = err.Error()
 		if err := p.trial(ctx, f, image.ID, false); err != nil {
@@ -240,8 +217,8 @@ func static(program string) error {
 }
 
 // knownBy takes what the engine says of itself, and no test can tell.
-func knownBy(i system.Info, remote bool) (*probed, error) {
-	f := &probed{Remote: remote}
+func knownBy(i system.Info) (*probed, error) {
+	f := &probed{}
 	if i.OSType != "linux" {
 		return nil, fmt.Errorf("the engine runs %q containers; want linux", i.OSType)
 	}
@@ -249,8 +226,8 @@ func knownBy(i system.Info, remote bool) (*probed, error) {
 	if err := unix.Uname(&u); err != nil {
 		return nil, err
 	}
-	if k := unix.ByteSliceToString(u.Release[:]); !remote && i.KernelVersion != "" && i.KernelVersion != k {
-		return nil, fmt.Errorf("the engine's kernel is %s, and this machine's %s: it is another machine, or a virtual one; use one of this machine, or %s", i.KernelVersion, k, remoteRemedy)
+	if k := unix.ByteSliceToString(u.Release[:]); i.KernelVersion != "" && i.KernelVersion != k {
+		return nil, fmt.Errorf("the engine's kernel is %s, and this machine's %s: it is another machine, or a virtual one; use one of this machine, or run bawn there", i.KernelVersion, k)
 	}
 	for _, o := range i.SecurityOptions {
 		f.Rootless = f.Rootless || strings.Contains(o, "name=rootless")
@@ -281,11 +258,7 @@ func (p *Provider) trial(ctx context.Context, f *probed, image string, network b
 		return err
 	}
 	defer func() { err = errors.Join(err, ws.remove()) }()
-	request := trialRequest(ws.at(controlEntry), network)
-	if f.Sentry {
-		request.Session.Isolation.Resources.MemoryMB = sentryMemoryMB
-	}
-	plan, err := makePlan(request, Options{Image: image, Runtime: p.options.runtime()}, p.trialFacts(f, image))
+	plan, err := makePlan(trialRequest(ws.at(controlEntry), network), Options{Image: image, Runtime: p.options.runtime()}, p.trialFacts(f, image))
 	if err != nil {
 		return err
 	}
@@ -295,13 +268,7 @@ func (p *Provider) trial(ctx context.Context, f *probed, image string, network b
 		return err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
-	if f.Remote {
-		return nil // seenFar has looked at all that can be seen from here
-	}
 	g.limited(f)
-	if f.Sentry {
-		return g.sentryTrial(f, ws)
-	}
 	f.Supervised = g.supervised(f)
 	return nil
 }
@@ -336,11 +303,8 @@ func (g *guest) limited(f *probed) {
 		f.Memory, f.PIDs, f.CPU = unseen, unseen, unseen
 		return
 	}
-	l, memory, pids := g.groups.Limits(), int64(trialMemoryMB), int64(trialPIDs)
-	if f.Sentry {
-		memory, pids = sentryMemoryMB, pids+gvisor.Overhead
-	}
-	for what, ok := range map[*string]bool{&f.Memory: l.MemoryMB == memory, &f.PIDs: l.PIDs == pids, &f.CPU: l.CPUs == trialCPUs} {
+	l := g.groups.Limits()
+	for what, ok := range map[*string]bool{&f.Memory: l.MemoryMB == trialMemoryMB, &f.PIDs: l.PIDs == trialPIDs, &f.CPU: l.CPUs == trialCPUs} {
 		if !ok && *what == "" {
 			*what = "the engine was told, and the control group says otherwise"
 		}

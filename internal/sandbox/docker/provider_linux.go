@@ -56,7 +56,7 @@ func (p *Provider) connected() (*engine, error) {
 	if p.engine != nil {
 		return p.engine, nil
 	}
-	e, err := connect(p.host, p.options)
+	e, err := connect(p.host)
 	if err == nil {
 		p.engine = e
 	}
@@ -91,7 +91,7 @@ func (p *Provider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 
 // facts are what a plan is made from, but for the image.
 func (p *Provider) facts(found *probed) Facts {
-	f := Facts{Host: native.New(p.setting.Native).Facts(), Program: p.setting.Program, Rootless: found.Rootless, Remapped: found.Remapped, Podman: found.Podman, Bare: found.Supervised != "", Sentry: found.Sentry, Holder: found.Holder, Remote: found.Remote}
+	f := Facts{Host: native.New(p.setting.Native).Facts(), Program: p.setting.Program, Rootless: found.Rootless, Remapped: found.Remapped, Podman: found.Podman, Bare: found.Supervised != ""}
 	f.Host.LandlockABI = found.LandlockABI
 	return f
 }

@@ -174,15 +174,6 @@ func (g *Guest) Dial(port uint16) (*os.File, error) {
 	return native.Dial(g.setup.Network, port, g.client.Socket)
 }
 
-// Reach connects to a port of 127.0.0.1 in the sandbox's network namespace, also
-// to one that leads to the relay. It is for who connects in a guest's place.
-func (g *Guest) Reach(port uint16) (*os.File, error) {
-	if g.setup.Stream {
-		return nil, fmt.Errorf("no socket comes out of the sandbox: %w", sandbox.ErrUnsupported)
-	}
-	return native.Reach(port, g.client.Socket)
-}
-
 // Listen makes a socket that listens at a port of the sandbox's loopback, as
 // sandbox.Loopback says.
 func (g *Guest) Listen(port uint16) (*os.File, error) {

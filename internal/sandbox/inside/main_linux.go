@@ -18,18 +18,10 @@ import (
 
 // Main is the first process of a sandbox. control is its standard input, which
 // is the control socket unless args, the words behind Argument, are the path of a
-// UNIX socket to connect to, or begin with StreamArgument or StdioArgument. It
-// returns the exit code once the host has closed the socket and what was started
-// has been killed. It must be alone in its process. Behind LookArgument it is no
-// first process, but answers a Question.
+// UNIX socket to connect to, or begin with StreamArgument. It returns the exit code once the
+// host has closed the socket and what was started has been killed. It must be
+// alone in its process.
 func Main(args []string, control *os.File) int {
-	if len(args) > 0 && args[0] == LookArgument {
-		if err := look(args[1:], os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, "bawn:", err)
-			return 1
-		}
-		return 0
-	}
 	socket, null, limits, err := begin(args, control)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bawn: the sandbox can't be made:", err)
@@ -84,13 +76,6 @@ func closeInherited() {
 func connect(args []string, control *os.File) (*os.File, error) {
 	if len(args) > 0 && args[0] == StreamArgument {
 		return stream.Serve(control, args[1:])
-	}
-	if len(args) > 0 && args[0] == StdioArgument {
-		wire, err := stdio()
-		if err != nil {
-			return nil, err
-		}
-		return stream.Serve(wire, args[1:])
 	}
 	if len(args) == 0 {
 		return control, nil

@@ -19,13 +19,6 @@ const Argument = "@inside"
 // sandbox's loopback that lead there.
 const StreamArgument = "-stream"
 
-// StdioArgument stands in the place of StreamArgument where the bytes come by
-// standard input, and go by standard output.
-const StdioArgument = "-stdio"
-
-// LookArgument, behind Argument, and a Question have it answered.
-const LookArgument = "-look"
-
 // A Filter says which seccomp filter is loaded.
 type Filter uint8
 

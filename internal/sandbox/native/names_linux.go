@@ -60,7 +60,7 @@ func (c *call) mknod(dirfd int32, addr uint64, mode uint32) error {
 	if p.slash {
 		return unix.ENOENT
 	}
-	v, err := c.check(opMknod, p, false)
+	v, err := c.check(opMknod, p)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (c *call) symlink(target uint64, dirfd int32, addr uint64) error {
 	if p.slash {
 		return unix.ENOENT
 	}
-	v, err := c.check(opSymlink, p, false)
+	v, err := c.check(opSymlink, p)
 	if err != nil {
 		return err
 	}

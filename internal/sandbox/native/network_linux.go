@@ -212,12 +212,6 @@ func Dial(n *Network, port uint16, socket func(family int) (*os.File, error)) (*
 	return nil, err
 }
 
-// Reach is Dial for who connects in a guest's place: any port of 127.0.0.1 will
-// do, and one that leads to the relay leads there.
-func Reach(port uint16, socket func(family int) (*os.File, error)) (*os.File, error) {
-	return dial(socket, unix.AF_INET, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
-}
-
 func dial(socket func(family int) (*os.File, error), family int, to unix.Sockaddr) (*os.File, error) {
 	f, err := socket(family)
 	if err != nil {

@@ -244,12 +244,12 @@ func (c *call) openFile(fd int, r openRequest) (int, error) {
 	flags := r.flags&keptFlags | unix.O_NOCTTY
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
-		return c.openTemporary(fd, abs, r)
+		return c.openTemporary(fd, r)
 	case unix.S_IFCHR:
 		return c.openDevice(fd, uint64(st.Rdev), flags)
 	case unix.S_IFIFO:
 		if path.IsAbs(abs) && !r.own {
-			if _, err := c.check(opOpen, place{dir: fd, abs: abs}, false); err != nil {
+			if _, err := c.check(opOpen, place{dir: fd, abs: abs}); err != nil {
 				return -1, err
 			}
 			if _, below := c.s.names.relative(abs); !below && !c.s.sockets.private[st.Dev] {
@@ -265,7 +265,7 @@ func (c *call) openFile(fd int, r openRequest) (int, error) {
 	if path.IsAbs(abs) && isProc(fd) {
 		return -1, unix.EACCES // a file of /proc opened by another process would act on that one
 	}
-	v, err := c.check(opOpen, place{dir: fd, abs: abs}, false)
+	v, err := c.check(opOpen, place{dir: fd, abs: abs})
 	if err != nil {
 		return -1, err
 	}
@@ -286,7 +286,7 @@ func isProc(fd int) bool {
 }
 
 // openTemporary handles O_TMPFILE, the one way to open a directory for writing.
-func (c *call) openTemporary(fd int, abs string, r openRequest) (int, error) {
+func (c *call) openTemporary(fd int, r openRequest) (int, error) {
 	if r.flags&unix.O_TMPFILE != unix.O_TMPFILE {
 		return -1, unix.EISDIR
 	}

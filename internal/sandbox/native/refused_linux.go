@@ -10,10 +10,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
-// check asks the protector about a name in an open directory, and reports and
-// refuses a protected one.
-func (c *call) check(op operation, p place, isDir bool) (verdict, error) {
-	v := c.ruleAt(op, p, isDir)
+// check asks the protector about a file's name in an open directory, and reports
+// and refuses a protected one.
+func (c *call) check(op operation, p place) (verdict, error) {
+	v := c.ruleAt(op, p, false)
 	if v.ruling != rulingAllow {
 		return v, c.denied(op, p.abs, v.rule)
 	}

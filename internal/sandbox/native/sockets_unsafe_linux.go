@@ -394,7 +394,7 @@ func (c *call) checkBind(name string) (place, error) {
 	if err != nil {
 		return place{}, named(err, unix.EADDRINUSE)
 	}
-	_, err = c.check(opBind, p, false)
+	_, err = c.check(opBind, p)
 	if err == nil {
 		err = c.mayWait(p, unix.S_IFSOCK)
 	}

@@ -3,7 +3,6 @@
 package sandboxtest_test
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -22,7 +21,6 @@ import (
 // A contender is a provider as this suite meets it: as "bawn run --provider".
 type contender struct {
 	name    string
-	engine  string   // the provider, where it is not called as the contender is
 	needs   []string // features of the machine
 	rooted  bool     // only root can have it here
 	prepare func(t testing.TB, f *sandboxtest.Fixtures)
@@ -41,7 +39,6 @@ var contenders = []contender{
 	{name: "docker", needs: append(slices.Clip(sharedKernel), "docker"), prepare: inContainer, blind: true,
 		options: sandboxtest.Options{HidesHost: true, OutsideDecides: true, OwnGit: true}, ofRoot: map[string]string{"E146": rootOfEngine, "A646": rootOfEngine}},
 	{name: "gvisor", needs: []string{"root", "runsc"}, rooted: true, prepare: inSentry, options: ofSentry},
-	{name: "docker-runsc", engine: "docker", needs: []string{"docker", "runsc"}, rooted: true, prepare: inContainerOfSentry, blind: true, options: ofContainerOfSentry()},
 }
 
 // ofSharedKernel is what native and bwrap promise.
@@ -49,7 +46,7 @@ var ofSharedKernel = sandboxtest.Options{OwnGit: true, MadeGit: true}
 
 // ofSentry is what differs in gVisor. Families are without those of protected
 // names: fs.protect is enforced in part, and what is enforced is attacked in
-// packages gvisor and docker.
+// package gvisor.
 var ofSentry = sandboxtest.Options{
 	OwnGit:   true,
 	Families: []string{"fs-write", "fs-read", "fs-narrow", "credentials", "proc", "ipc", "kernel", "net", "limits"},
@@ -59,19 +56,6 @@ var ofSentry = sandboxtest.Options{
 		"E099": "gVisor's accept does not time out: nothing arrives, but nobody says so",
 	},
 }
-
-func ofContainerOfSentry() sandboxtest.Options {
-	o := ofSentry
-	o.HidesHost, o.OutsideDecides = true, true
-	o.Otherwise = maps.Clone(o.Otherwise)
-	for _, name := range []string{"E146", "A646", "E158", "A730"} {
-		o.Otherwise[name] = "user 0, /proc and the control groups are those of gVisor's own kernel, and there is no capability"
-	}
-	return o
-}
-
-// provider is what the contender is called in flags.
-func (c contender) provider() string { return cmp.Or(c.engine, c.name) }
 
 // host is the provider that isolates nothing, which is only chosen by a human's
 // own configuration.
@@ -137,7 +121,7 @@ func (c contender) words(t testing.TB, f *sandboxtest.Fixtures, flags ...string)
 	t.Helper()
 	words := []string{f.Install(t, bawn), "run"}
 	if c.name != "native" && !c.open { // which is what nobody has to name
-		words = append(words, "--provider", c.provider())
+		words = append(words, "--provider", c.name)
 	}
 	if c.blind {
 		words = append(words, "--ro", filepath.Dir(f.Victim), "--ro", f.Out)
@@ -190,13 +174,6 @@ func inContainer(t testing.TB, f *sandboxtest.Fixtures) {
 		w.Workspace = "/workspace"
 		return w
 	}
-}
-
-// inContainerOfSentry is inContainer with gVisor as the engine's runtime.
-func inContainerOfSentry(t testing.TB, f *sandboxtest.Fixtures) {
-	t.Helper()
-	inContainer(t, f)
-	f.Configure(t, fmt.Sprintf("runtime = %q\n", engine.Runsc)) // of the same table
 }
 
 // inSentry has sessions made by this machine's runsc.

@@ -101,7 +101,7 @@ type running struct {
 func (c contender) begin(t *testing.T, f *sandboxtest.Fixtures) *running {
 	t.Helper()
 	s := &running{contender: c, base: f.Base, old: processes()}
-	if c.provider() == "docker" {
+	if c.name == "docker" {
 		s.group = filepath.Base(engine.Shared(t).Dir)
 	}
 	argv := append(c.words(t, f, "--net", "none"), "--", f.Victim, "linger", "mark-"+f.Token)
@@ -208,7 +208,7 @@ func (c contender) traces(t *testing.T, f *sandboxtest.Fixtures) []string {
 			list = append(list, "mount "+fields[4])
 		}
 	}
-	if c.provider() == "docker" {
+	if c.name == "docker" {
 		list = append(list, engine.Shared(t).Inventory(t)...)
 	}
 	return list

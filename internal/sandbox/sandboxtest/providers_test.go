@@ -24,12 +24,6 @@ func TestBwrap(t *testing.T)  { contenderNamed(t, "bwrap").conforms(t) }
 func TestDocker(t *testing.T) { contenderNamed(t, "docker").conforms(t) }
 func TestGVisor(t *testing.T) { contenderNamed(t, "gvisor").conforms(t) }
 
-// TestDockerWithGVisor is the suite for an engine whose runtime is gVisor.
-func TestDockerWithGVisor(t *testing.T) {
-	testenv.Whole(t)
-	contenderNamed(t, "docker-runsc").conforms(t)
-}
-
 // oneEngine is held by who has the tests' engine: crashes counts everything in
 // it, and kills that.
 var oneEngine sync.Mutex
@@ -37,7 +31,7 @@ var oneEngine sync.Mutex
 // conforms is the suite for a provider that another engine carries.
 func (c contender) conforms(t *testing.T) {
 	t.Parallel()
-	if c.provider() == "docker" {
+	if c.name == "docker" {
 		oneEngine.Lock()
 		defer oneEngine.Unlock()
 	}
@@ -153,7 +147,7 @@ func (c contender) says(t *testing.T, f *sandboxtest.Fixtures) map[string]words.
 	said := map[string]words.Capability{}
 	for _, p := range report.Providers {
 		for _, capability := range p.Capabilities {
-			if p.Provider == c.provider() {
+			if p.Provider == c.name {
 				said[capability.Attribute] = capability
 			}
 		}

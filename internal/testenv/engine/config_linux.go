@@ -3,35 +3,17 @@ package engine
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-
-	"github.com/bawn-dev/bawn/internal/testenv"
 )
-
-// Runsc is the name by which the engine knows gVisor's runtime, where this
-// machine has it.
-const Runsc = "runsc"
 
 // writeConfig writes dockerd's configuration (dockerd(8), "daemon
 // configuration file"), so that the machine's own is not read.
 func (e *Engine) writeConfig() (string, error) {
 	at := func(name string) string { return filepath.Join(e.Dir, name) }
-	runtimes := map[string]any{}
-	if path, err := testenv.Runsc(); err == nil {
-		runtimes[Runsc] = map[string]any{"path": path}
-	}
 	config := map[string]any{
 		"hosts": []string{e.Host()}, "data-root": at("data"), "exec-root": at("exec"), "pidfile": at("pid"),
-		"cgroup-parent": "/" + e.name, "shutdown-timeout": 3, "log-level": "warn", "runtimes": runtimes,
-	}
-	if e.port > 0 {
-		if err := e.makeCerts(); err != nil {
-			return "", err
-		}
-		config["hosts"] = []string{e.Host(), fmt.Sprintf("tcp://127.0.0.1:%d", e.port)}
-		config["tlsverify"], config["tlscacert"], config["tlscert"], config["tlskey"] = true, at("tls/ca.pem"), at("tls/server.pem"), at("tls/server-key.pem")
+		"cgroup-parent": "/" + e.name, "shutdown-timeout": 3, "log-level": "warn",
 	}
 	text, err := json.Marshal(config)
 	if err != nil {

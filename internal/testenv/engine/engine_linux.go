@@ -36,7 +36,6 @@ type Engine struct {
 	// namespaces than the test; see [StartWithin].
 	Within []string
 
-	port   int    // of TCP with TLS, in its network namespace; 0 for none
 	name   string // of its directory and its control groups
 	client *http.Client
 	cmd    *exec.Cmd
@@ -102,7 +101,7 @@ func Start(t testing.TB) *Engine {
 func StartWithin(t testing.TB, words ...string) *Engine {
 	t.Helper()
 	testenv.Need(t, "docker")
-	e, err := launch(words, 0)
+	e, err := launch(words)
 	if err != nil {
 		t.Fatalf("engine: %v", err)
 	}
@@ -116,9 +115,9 @@ func StartWithin(t testing.TB, words ...string) *Engine {
 
 // Launch sweeps what dead makers left, starts an engine, and waits until it
 // answers. Who calls it calls Close.
-func Launch() (*Engine, error) { return launch(nil, 0) }
+func Launch() (*Engine, error) { return launch(nil) }
 
-func launch(within []string, port int) (*Engine, error) {
+func launch(within []string) (*Engine, error) {
 	if err := sweep(os.TempDir()); err != nil {
 		return nil, err
 	}
@@ -130,7 +129,7 @@ func launch(within []string, port int) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{Dir: dir, Socket: filepath.Join(dir, "d.sock"), name: filepath.Base(dir), ended: make(chan struct{}), made: map[string]string{}, Within: within, port: port}
+	e := &Engine{Dir: dir, Socket: filepath.Join(dir, "d.sock"), name: filepath.Base(dir), ended: make(chan struct{}), made: map[string]string{}, Within: within}
 	e.client = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", e.Socket)

@@ -120,14 +120,6 @@ make --version >/dev/null; awk 'BEGIN { exit 0 }'; tar cf - x | gzip >x.tgz; cur
 	}
 }
 
-func TestEngineHasGVisor(t *testing.T) {
-	testenv.Need(t, "docker", "runsc")
-	e := Shared(t)
-	if code := run(t, e, e.Image(t, Busybox), Runsc, "sh", "-c", "dmesg | grep -q gVisor && exit 5"); code != 5 {
-		t.Errorf("exit code %d, want 5", code)
-	}
-}
-
 // TestKilledMaker kills who made an engine, once alone and once with the
 // engine, while a container runs; the next engine's start removes what is left.
 func TestKilledMaker(t *testing.T) {

@@ -62,10 +62,10 @@ const builds = "dockerfile t q nocache cachefrom pull rm forcerm memory memswap 
 
 // explained are requests that people miss, with the reason.
 var explained = []endpoint{
-	{"POST", "build", builds, refuseAlways(RuleEndpoint, "images are not built for guests: the steps of a build run in the engine's own network, out of the session's limits", "build it outside (docker build), and use it by name")},
-	{"POST", "session", "", refuseAlways(RuleEndpoint, "images are not built for guests", "build it outside (docker build), and use it by name")},
-	{"POST", "commit", "container repo tag comment author pause changes", refuseAlways(RuleEndpoint, "an image would outlive the session", "")},
-	{"POST", "images/load", "quiet", refuseAlways(RuleEndpoint, "an image would outlive the session", "load it outside (docker load)")},
+	{"POST", "build", builds, refuseAlways("images are not built for guests: the steps of a build run in the engine's own network, out of the session's limits", "build it outside (docker build), and use it by name")},
+	{"POST", "session", "", refuseAlways("images are not built for guests", "build it outside (docker build), and use it by name")},
+	{"POST", "commit", "container repo tag comment author pause changes", refuseAlways("an image would outlive the session", "")},
+	{"POST", "images/load", "quiet", refuseAlways("an image would outlive the session", "load it outside (docker load)")},
 	// "docker inspect NAME" asks for all of them.
 	{"GET", "services/{id}", "insertDefaults", never("service")},
 	{"GET", "tasks/{id}", "", never("task")},
@@ -73,7 +73,7 @@ var explained = []endpoint{
 	{"GET", "plugins/{id}/json", "", never("plugin")},
 	{"GET", "secrets/{id}", "", never("secret")},
 	{"GET", "configs/{id}", "", never("config")},
-	{"POST", "auth", "", refuseAlways(RuleEndpoint, "no guest has credentials of registries", "log in outside")},
-	{"POST", "containers/{id}/update", "", refuseAlways(RuleEndpoint, "limits of a container that exists stay as they are", "make another")},
-	{"GET", "containers/{id}/attach/ws", "", refuseAlways(RuleEndpoint, "streams over WebSockets are not served", "use attach")},
+	{"POST", "auth", "", refuseAlways("no guest has credentials of registries", "log in outside")},
+	{"POST", "containers/{id}/update", "", refuseAlways("limits of a container that exists stay as they are", "make another")},
+	{"GET", "containers/{id}/attach/ws", "", refuseAlways("streams over WebSockets are not served", "use attach")},
 }

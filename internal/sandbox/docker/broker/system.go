@@ -132,9 +132,9 @@ func (b *Broker) tell(w http.ResponseWriter, dec *json.Decoder, c *call) {
 }
 
 // refuseAlways explains why something is not served that people look for.
-func refuseAlways(rule, reason, remedy string) func(*Broker, http.ResponseWriter, *http.Request, *call) error {
+func refuseAlways(reason, remedy string) func(*Broker, http.ResponseWriter, *http.Request, *call) error {
 	return func(*Broker, http.ResponseWriter, *http.Request, *call) error {
-		return refuse(rule, remedy, "%s", reason)
+		return refuse(RuleEndpoint, remedy, "%s", reason)
 	}
 }
 

@@ -1,9 +1,10 @@
-// Package workcopy takes a workspace to an engine on another machine and brings
-// back what a guest has changed of it, both as tar streams (pax(1)).
+// Package workcopy takes a workspace to another machine and brings back what
+// a guest has changed of it there, both as tar streams (pax(1)). No provider works
+// elsewhere today.
 //
 // The way back is the dangerous one: whoever made that stream had the guest in
 // it. It is kept and read as a whole before anything is written ([Read]), and
-// refused as a whole where it is not one that an engine makes. Then each change is
+// refused as a whole where it is not one that tar makes. Then each change is
 // held against the rules and against what the workspace was when it was taken
 // ([Compare]), and carried out below an open directory, by names of which none is
 // followed through a link ([Apply]). What the host's side has changed meanwhile

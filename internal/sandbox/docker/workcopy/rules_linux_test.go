@@ -1,21 +1,16 @@
-package docker
+package workcopy
 
 import (
 	"archive/tar"
 	"bytes"
 	"cmp"
-	"encoding/base64"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/bawn-dev/bawn/internal/sandbox/docker/workcopy"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
@@ -36,9 +31,10 @@ func comesBack(t *testing.T, before, guest, meanwhile, victim string, hidden ...
 	}
 	sh(around, "mkdir ws; cd ws; "+before+"\ncp -a . ../theirs")
 	sh(theirs, "plant() { printf '#!/bin/sh\\ntouch $OUT\\n' >$1; chmod 755 $1; }\nevil() { plant x.sh; printf '[core]\\n\\tbare = false\\n\\tworktree = .\\n\\tfsmonitor = %s/x.sh\\n[alias]\\n\\tx = !touch $OUT\\n' "+ws+" >$1; }\n"+guest)
-	p := &Plan{layout: &layout{guest: "/workspace"}, Inside: &native.Plan{Protected: []string{"/workspace"}}, Remote: &Remote{Hidden: hidden}}
-	limits := workcopy.Limits{Bytes: 1 << 24, Entries: 1000}
-	pack := func(dir string, hidden []string) (workcopy.Manifest, *bytes.Buffer, []workcopy.Left) {
+	const prefix = "workspace"
+	session := Session{Plan: &native.Plan{Protected: []string{"/workspace"}}, Place: "/workspace", Hidden: hidden}
+	limits := Limits{Bytes: 1 << 24, Entries: 1000}
+	pack := func(dir string, hidden []string) (Manifest, *bytes.Buffer, []Left) {
 		root, err := os.Open(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -46,7 +42,7 @@ func comesBack(t *testing.T, before, guest, meanwhile, victim string, hidden ...
 		defer root.Close()
 		var b bytes.Buffer
 		to := tar.NewWriter(&b)
-		packer := &workcopy.Packer{To: to, Prefix: copyWorkspace, Limits: limits, Rules: workcopy.Rules{Hidden: hidden}}
+		packer := &Packer{To: to, Prefix: prefix, Limits: limits, Rules: Rules{Hidden: hidden}}
 		m, untaken, err := packer.Pack(root)
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +55,7 @@ func comesBack(t *testing.T, before, guest, meanwhile, victim string, hidden ...
 	taken, _, untaken := pack(ws, hidden)
 	_, b, _ := pack(theirs, nil)
 	stream := bytes.NewReader(b.Bytes())
-	got, err := workcopy.Read(stream, stream.Size(), copyWorkspace, limits)
+	got, err := Read(stream, stream.Size(), prefix, limits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,9 +65,8 @@ func comesBack(t *testing.T, before, guest, meanwhile, victim string, hidden ...
 		t.Fatal(err)
 	}
 	defer root.Close()
-	a := &away{root: root, taken: taken, untaken: untaken}
-	steps, list := workcopy.Compare(taken, got, p.rules(taken, a.alsoHere(got), got))
-	_, more := workcopy.Apply(root, stream, steps)
+	steps, list := Compare(taken, got, session.Rules(root, taken, untaken, got))
+	_, more := Apply(root, stream, steps)
 	for _, l := range append(list, more...) {
 		left = append(left, l.Path+": "+l.Why)
 	}
@@ -124,64 +119,5 @@ func TestRepositoriesThatComeBack(t *testing.T) {
 				t.Errorf("told %q; want %q", left, tt.told)
 			}
 		})
-	}
-}
-
-// TestDrip: an engine that sends or takes a byte now and then ends soon, though
-// something moves all the time. The control sends as little at once.
-func TestDrip(t *testing.T) {
-	for _, pause := range []time.Duration{0, 20 * time.Millisecond} {
-		l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		gone := make(chan struct{})
-		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasSuffix(r.URL.Path, "/_ping") {
-				w.Header().Set("Api-Version", "1.50")
-				return
-			}
-			w.Header().Set("X-Docker-Container-Path-Stat", base64.StdEncoding.EncodeToString([]byte("{}")))
-			for range 500 {
-				if _, err := w.Write([]byte{0}); err != nil {
-					break
-				}
-				w.(http.Flusher).Flush()
-				time.Sleep(pause)
-			}
-			close(gone)
-		})}
-		go srv.Serve(l)
-		t.Cleanup(func() { srv.Close() })
-		e, err := connect("unix://"+l.Addr().String(), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.pace = pace{idle: time.Second, start: 200 * time.Millisecond, rate: 1000}
-		spool, err := os.Create(filepath.Join(t.TempDir(), "spool"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer spool.Close()
-		g := &guest{session: &session{engine: e, plan: &Plan{Remote: &Remote{MaxMB: 1}}, away: &away{copier: "c"}}}
-		began := time.Now()
-		n, err := g.receive(spool)
-		if pause == 0 && (err != nil || n != 500) || pause > 0 && (err == nil || !strings.Contains(err.Error(), "are too few")) {
-			t.Errorf("%v between bytes: %d, %v", pause, n, err)
-		}
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("%v between bytes: it took %v", pause, took)
-		}
-		<-gone // it is not read to its end
-	}
-}
-
-// TestPace: the whole is bounded by the bytes, and a slow one that goes on is fine.
-func TestPace(t *testing.T) {
-	p := pace{copyIdle, copyStart, copyRate}
-	for n, want := range map[int64]time.Duration{0: 5 * time.Minute, 64 << 20: 5*time.Minute + 1024*time.Second, 1 << 40: 5*time.Minute + (1<<24)*time.Second} {
-		if got := p.most(n); got != want {
-			t.Errorf("%d bytes may take %v; want %v", n, got, want)
-		}
 	}
 }
