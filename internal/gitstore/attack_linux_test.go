@@ -381,3 +381,7 @@ func TestNothingElse(t *testing.T) {
 func tree(t *testing.T, dir string) string {
 	return run(t, dir, human(), "sh", "-c", `find . -type f -not -path './objects/*' | LC_ALL=C sort | xargs sha1sum; find . -not -type f -not -type d`)
 }
+
+func contextFor(t testing.TB) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), 20*time.Second)
+}

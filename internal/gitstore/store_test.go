@@ -318,9 +318,5 @@ func (w *world) run() (done chan struct{}, stop func()) {
 	return done, cancel
 }
 
-func contextFor(t testing.TB) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(t.Context(), 20*time.Second)
-}
-
 // plant writes a file of the private directory as a guest would.
 func (w *world) plant(name, text string) { w.t.Helper(); write(w.t, w.private(name), text) }

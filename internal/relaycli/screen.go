@@ -27,7 +27,7 @@ const (
 
 // alone is how far an answer is from the keys before it and after it. No finger
 // is faster; what is pasted is.
-const alone = 15 * time.Millisecond
+const alone = 50 * time.Millisecond
 
 // A screen is the list of what is pending, as a model of Bubble Tea.
 type screen struct {

@@ -117,3 +117,6 @@ func (c *call) settle(v verdict, op operation, abs string, undo func() error) er
 	_ = undo() // refused in any case
 	return c.denied(op, abs, RuleBare)
 }
+
+// gitParts are the names by which git takes a directory for a git directory.
+var gitParts = map[string]bool{"head": true, "objects": true, "refs": true, "commondir": true}

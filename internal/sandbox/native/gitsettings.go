@@ -2,9 +2,6 @@ package native
 
 import "strings"
 
-// maxConfig bounds what is read of a git directory's small files.
-const maxConfig = 64 << 10
-
 // inertKeys are settings whose values name nothing that git executes or obeys.
 var inertKeys = map[string]bool{
 	"core.repositoryformatversion": true, "core.filemode": true, "core.bare": true, "core.logallrefupdates": true, "core.ignorecase": true,

@@ -260,3 +260,6 @@ func (b *builder) named(p string, whole bool) {
 	b.note(p)
 	b.follow(p)
 }
+
+// whyProtected is why what the host executes later is mounted read-only.
+const whyProtected = "protected"

@@ -63,39 +63,6 @@ const (
 	rulePlace     = "protected:place below the home directory"
 )
 
-// openedBy is the name by which isolation.unprotect opens what a rule refuses, or
-// "" where nothing does.
-func openedBy(rule string) string {
-	name, ok := strings.CutPrefix(rule, ruleProtected)
-	if !ok {
-		return ""
-	}
-	key, err := protect.Key(name)
-	if err != nil {
-		return ""
-	}
-	return key
-}
-
-// remedy is what helps against a refusal by a rule.
-func remedy(rule string) string {
-	if name := openedBy(rule); name != "" {
-		return "change it from outside the session, or have the user open it for this project: --unprotect " + quoted(name) + ", or isolation.unprotect in the configuration"
-	}
-	if rule == rulePlace {
-		return "change it from outside the session, or have the user name exactly this place with --rw"
-	}
-	return "change it from outside the session, or ask the user to"
-}
-
-// quoted is a name as a shell takes it.
-func quoted(name string) string {
-	if strings.Contains(name, "*") {
-		return "'" + name + "'"
-	}
-	return name
-}
-
 // found is what a builder finds out about the names of the table.
 type found struct {
 	within     map[string][]string // directories in which only some names are protected, each with those

@@ -167,9 +167,6 @@ const (
 	RuleBare = "protected:bare repository"
 )
 
-// gitParts are the names by which git takes a directory for a git directory.
-var gitParts = map[string]bool{"head": true, "objects": true, "refs": true, "commondir": true}
-
 // gitRule rules on a path below an entry called .git of the host, where no guest
 // writes anything; rest is empty for .git itself.
 func gitRule(op operation, rest []string) (ruling, string) {

@@ -335,3 +335,6 @@ func (p *Provider) nproc() bawn.Strength {
 	}
 	return bawn.Enforced
 }
+
+// maxConfig bounds what is read of a git directory's small files.
+const maxConfig = 64 << 10

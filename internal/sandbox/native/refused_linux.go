@@ -3,10 +3,12 @@ package native
 import (
 	"path"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/protect"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
@@ -99,4 +101,37 @@ func existing(abs string) string {
 		abs = path.Dir(abs)
 	}
 	return abs
+}
+
+// openedBy is the name by which isolation.unprotect opens what a rule refuses, or
+// "" where nothing does.
+func openedBy(rule string) string {
+	name, ok := strings.CutPrefix(rule, ruleProtected)
+	if !ok {
+		return ""
+	}
+	key, err := protect.Key(name)
+	if err != nil {
+		return ""
+	}
+	return key
+}
+
+// remedy is what helps against a refusal by a rule.
+func remedy(rule string) string {
+	if name := openedBy(rule); name != "" {
+		return "change it from outside the session, or have the user open it for this project: --unprotect " + quoted(name) + ", or isolation.unprotect in the configuration"
+	}
+	if rule == rulePlace {
+		return "change it from outside the session, or have the user name exactly this place with --rw"
+	}
+	return "change it from outside the session, or ask the user to"
+}
+
+// quoted is a name as a shell takes it.
+func quoted(name string) string {
+	if strings.Contains(name, "*") {
+		return "'" + name + "'"
+	}
+	return name
 }

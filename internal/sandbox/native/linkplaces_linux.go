@@ -10,9 +10,6 @@ import (
 // human's programs to a place that the guest itself can't write.
 const RuleLink = "isolation:link"
 
-// whyProtected is why what the host executes later is mounted read-only.
-const whyProtected = "protected"
-
 // A linkRule says where a guest's symbolic links may lead. A program of the human
 // follows such a link on the host, with the human's rights: it must not be led
 // to what the session can't write. Everything is decided by the host's paths, on
