@@ -72,8 +72,25 @@ const evilConfig = `[core]
 	fsmonitor = "touch MARK; false"
 `
 
+// fence makes all but the home and /tmp read-only for what runs in it: what a guest
+// without a sandbox has planted may have a git write wherever a link leads.
+const fence = `set -e
+mount --bind "$HOME" "$HOME"
+mount -t tmpfs tmpfs /tmp
+mount -o remount,bind,ro /
+cd "$PWD"
+exec "$@"`
+
+func (r *room) fenced(argv ...string) []string {
+	flags := "-m"
+	if os.Geteuid() != 0 {
+		flags = "-rm"
+	}
+	return append([]string{"unshare", flags, "bash", "-c", fence, "fence"}, argv...)
+}
+
 // bare runs a script of the guest's without a sandbox.
-func (r *room) bare(t *testing.T, script string) { r.Run(t, "bash", "-c", script) }
+func (r *room) bare(t *testing.T, script string) { r.Run(t, r.fenced("bash", "-c", script)...) }
 
 // session runs it as a guest, which must have come to run it.
 func (r *room) session(t *testing.T, script string) {
@@ -104,10 +121,25 @@ func (r *room) effects(t *testing.T) (list []string) {
 func (r *room) works(t *testing.T, commands ...string) (hang []string) {
 	t.Helper()
 	for _, c := range commands {
-		got := r.Run(t, "timeout", "-k", "1", "10", "bash", "-c", "ulimit -v 4000000; "+c)
+		got := r.Run(t, r.fenced("timeout", "-k", "1", "10", "bash", "-c", "ulimit -v 4000000; "+c)...)
 		if got.Code == 124 {
 			hang = append(hang, c)
 		}
 	}
 	return hang
+}
+
+// TestFence: nothing is written around the home, and the home can be written.
+func TestFence(t *testing.T) {
+	r := newRoom(t)
+	out := filepath.Join(filepath.Dir(r.Home), "out")
+	r.bare(t, "touch ~/in; touch "+out+"; touch ../../../../out /tmp/fence-out")
+	if _, err := os.Stat(filepath.Join(r.Home, "in")); err != nil {
+		t.Error(err)
+	}
+	for _, p := range []string{out, "/tmp/fence-out"} {
+		if _, err := os.Lstat(p); err == nil {
+			t.Errorf("%q is there", p)
+		}
+	}
 }

@@ -37,7 +37,7 @@ func TestRandomPlants(t *testing.T) {
 		seed := strconv.FormatUint(rand.Uint64(), 10)
 		t.Run("control "+strconv.Itoa(i), func(t *testing.T) {
 			r := newRoom(t)
-			r.Run(t, r.Guest(seed, "1000")...)
+			r.Run(t, r.fenced(r.Guest(seed, "1000")...)...)
 			r.forget(t)
 			r.works(t, day...)
 			reached += min(1, len(r.effects(t)))
