@@ -31,6 +31,7 @@ func Shell(argv, environ []string, door string) (code int, ended bool) {
 		syscall.Close(fd)
 		return 0, false
 	}
+	c.catch() // from here on the command may run, and is told of signals
 	if !c.send(message) {
 		return 0, c.leave()
 	}
@@ -129,7 +130,6 @@ func (c *call) tell() {
 // watch waits for the command's end. Where it hears anything else, the caller
 // of Shell has to go on.
 func (c *call) watch() (code int, ended bool) {
-	c.catch()
 	for {
 		code, ended, known := exit(c.said)
 		if ended {
@@ -181,9 +181,7 @@ func (c *call) read() bool {
 // leave keeps the conversation for Begun. It returns false. What has been said
 // by now is read: to a signal that came afterwards the command runs.
 func (c *call) leave() bool {
-	if c.stop != nil {
-		close(c.stop) // tell may be about to write: the pipe stays open
-	}
+	close(c.stop)                         // tell may be about to write: the pipe stays open
 	_ = syscall.SetNonblock(c.door, true) // of a socket that works
 	_ = c.read()                          // or later
 	ahead, started := cutStarted(c.said)
