@@ -71,7 +71,6 @@ var ladder = map[string]place{
 	"internal/learn":   here(3),
 	"internal/secrets": here(3),
 	"internal/session": here(3),
-	"internal/store":   here(3),
 	"internal/ticket":  here(3),
 	"internal/attach":  here(3),
 	"internal/grants":  here(3),
@@ -88,18 +87,18 @@ var ladder = map[string]place{
 	"internal/gateway": here(5),
 	"internal/sandbox": here(5),
 
-	"internal/gitstore": here(6),
-	"internal/runner":   here(6),
+	"internal/dockerapi": here(6),
+	"internal/gitstore":  here(6),
+	"internal/runner":    here(6),
 
 	"internal/acp":       here(7),
-	"internal/api":       here(7),
 	"internal/client":    planned(7),
 	"internal/mcpserver": here(7),
 	"internal/shim":      here(7),
-	"internal/webui":     here(7),
 
-	"internal/daemon": here(8),
-	"internal/doctor": here(8),
+	"internal/egressd": here(8),
+	"internal/relay":   here(8),
+	"internal/doctor":  here(8),
 
 	"internal/cli":      here(9),
 	"internal/relaycli": here(9),

@@ -7,7 +7,7 @@ package main
 import (
 	"os"
 
-	"github.com/bawn-dev/bawn/internal/daemon"
+	"github.com/bawn-dev/bawn/internal/egressd"
 )
 
-func main() { os.Exit(daemon.Main(os.Args[1:], os.Environ())) }
+func main() { os.Exit(egressd.Main(os.Args[1:], os.Environ())) }

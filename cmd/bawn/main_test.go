@@ -15,7 +15,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/cli"
 	"github.com/bawn-dev/bawn/internal/config"
-	"github.com/bawn-dev/bawn/internal/daemon"
+	"github.com/bawn-dev/bawn/internal/egressd"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/docker"
@@ -45,7 +45,7 @@ func bawnd() {
 		}
 		os.Exit(cli.Main(args, e))
 	}
-	os.Exit(daemon.Main(args, os.Environ()))
+	os.Exit(egressd.Main(args, os.Environ()))
 }
 
 func dockerOptions(o config.DockerOptions) docker.Options {

@@ -11,11 +11,12 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/cli"
+	"github.com/bawn-dev/bawn/internal/dockerapi"
 	"github.com/bawn-dev/bawn/internal/doctor"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/docker"
-	"github.com/bawn-dev/bawn/internal/sandbox/docker/broker"
+	"github.com/bawn-dev/bawn/internal/sandbox/maker"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 )
 
@@ -30,27 +31,27 @@ const engineTime = 50 * time.Second
 // dockerAPI finds the engine behind a session's Docker API.
 func dockerAPI(s cli.ContainerSetting) (func(runner.ContainerHost) (func() error, error), error) {
 	getenv := (&cli.Env{Environ: s.Environ}).Getenv
-	socket, err := broker.Find(s.Config.Docker().Host, getenv)
+	socket, err := dockerapi.Find(s.Config.Docker().Host, getenv)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), engineTime)
 	defer cancel()
-	if err := broker.Reach(ctx, socket); err != nil {
+	if err := dockerapi.Reach(ctx, socket); err != nil {
 		return nil, fmt.Errorf("container engine at %q: %w", socket, err)
 	}
-	found := broker.Trial(ctx, socket, s.Cache)
+	found := dockerapi.Trial(ctx, socket, s.Cache)
 	if !found.Safe() {
 		if !s.Config.Docker().AcceptEscapes {
-			return nil, &cli.UnsafeEngineError{Why: found.String(), Remedy: broker.Remedy}
+			return nil, &cli.UnsafeEngineError{Why: found.String(), Remedy: dockerapi.Remedy}
 		}
 		s.Warn(found.String() + ", and accept_escapes permits it")
 	}
-	maker, err := broker.Self()
+	m, err := maker.Self()
 	if err != nil {
 		return nil, err
 	}
-	o := broker.Options{Engine: socket, Session: s.Session, Maker: maker}
+	o := dockerapi.Options{Engine: socket, Session: s.Session, Maker: m}
 	return func(h runner.ContainerHost) (func() error, error) {
 		if err := accepted(h, s, found); err != nil {
 			return nil, err
@@ -61,7 +62,7 @@ func dockerAPI(s cli.ContainerSetting) (func(runner.ContainerHost) (func() error
 
 // accepted has it decided and recorded that a session gets an engine that is
 // not safe.
-func accepted(h runner.ContainerHost, s cli.ContainerSetting, found broker.Finding) error {
+func accepted(h runner.ContainerHost, s cli.ContainerSetting, found dockerapi.Finding) error {
 	if found.Safe() {
 		return nil
 	}
@@ -81,14 +82,14 @@ func checkEngine(s cli.ContainerSetting) *doctor.Check {
 	if s.Config != nil {
 		configured = s.Config.Docker().Host
 	}
-	socket, err := broker.Find(configured, (&cli.Env{Environ: s.Environ}).Getenv)
+	socket, err := dockerapi.Find(configured, (&cli.Env{Environ: s.Environ}).Getenv)
 	if err != nil {
 		return nil // a machine without one lacks nothing
 	}
-	found := broker.Trial(context.Background(), socket, s.Cache)
+	found := dockerapi.Trial(context.Background(), socket, s.Cache)
 	c := &doctor.Check{Name: "containers of guests", OK: found.Safe(), Detail: found.String()}
 	if !c.OK {
-		c.Refused, c.Remedy = true, broker.Remedy
+		c.Refused, c.Remedy = true, dockerapi.Remedy
 	}
 	if !c.OK && s.Config != nil && s.Config.Docker().AcceptEscapes {
 		c.Refused, c.Detail = false, c.Detail+"; accept_escapes permits it"
@@ -97,13 +98,13 @@ func checkEngine(s cli.ContainerSetting) *doctor.Check {
 }
 
 // serveDocker answers a guest, and removes meanwhile what dead sessions left.
-func serveDocker(o broker.Options, s cli.ContainerSetting, h runner.ContainerHost) (func() error, error) {
+func serveDocker(o dockerapi.Options, s cli.ContainerSetting, h runner.ContainerHost) (func() error, error) {
 	o.Dir, o.Guard, o.Log = h.Place, h.Guard, troubles(h.Refused)
-	o.Refused = func(r broker.Refusal) {
+	o.Refused = func(r dockerapi.Refusal) {
 		h.Refused(sandbox.Denial{Kind: bawn.Tool, Operation: bawn.Call, Resource: r.What, Rule: r.Rule, Reason: r.Reason, Remedy: r.Remedy})
 	}
 	if v, ok := h.Guest.(sandbox.Visible); ok {
-		o.View = broker.View{Open: v.View, Below: []string{workspaceInside(s)}}
+		o.View = dockerapi.View{Open: v.View, Below: []string{workspaceInside(s)}}
 		if s.Session.Provider != cli.NoProvider { // a sandbox has a /tmp of its own
 			o.View.Below = append(o.View.Below, "/tmp")
 		}
@@ -116,14 +117,14 @@ func serveDocker(o broker.Options, s cli.ContainerSetting, h runner.ContainerHos
 	if o.Program, err = os.Executable(); err != nil {
 		return nil, err
 	}
-	b, err := broker.New(o)
+	b, err := dockerapi.New(o)
 	if err != nil {
 		return nil, err
 	}
 	served := make(chan error, 2)
 	go func() { served <- b.Serve(h.Listener) }()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	go func() { served <- broker.Sweep(ctx, o.Engine) }()
+	go func() { served <- dockerapi.Sweep(ctx, o.Engine) }()
 	return func() error {
 		late := time.AfterFunc(sweepTime, cancel) // a short session sweeps, too
 		defer late.Stop()
@@ -151,7 +152,7 @@ type troubles func(sandbox.Denial)
 
 func (t troubles) Write(text []byte) (int, error) {
 	t(sandbox.Denial{
-		Kind: bawn.Tool, Operation: bawn.Call, Resource: "docker", Rule: broker.RuleEngine, Reason: strings.TrimSpace(string(text)), Remedy: "look at the engine's own log",
+		Kind: bawn.Tool, Operation: bawn.Call, Resource: "docker", Rule: dockerapi.RuleEngine, Reason: strings.TrimSpace(string(text)), Remedy: "look at the engine's own log",
 	})
 	return len(text), nil
 }
@@ -166,19 +167,19 @@ type container interface {
 // containerNetwork is where the containers of a guest are: in its own network,
 // if it is a container, and otherwise in one of theirs, which reaches what the
 // session's own does. A guest without a loopback of its own gets none.
-func containerNetwork(o broker.Options, s cli.ContainerSetting, h runner.ContainerHost) (broker.Network, *broker.Holder, error) {
+func containerNetwork(o dockerapi.Options, s cli.ContainerSetting, h runner.ContainerHost) (dockerapi.Network, *dockerapi.Holder, error) {
 	guest, ok := h.Guest.(sandbox.Loopback)
 	if !ok || s.Session.Isolation.Network == bawn.NetworkFull {
 		return nil, nil, nil
 	}
 	if c, ok := h.Guest.(container); ok {
-		return broker.Shared{Container: c.ContainerID(), Guest: c}, nil, nil
+		return dockerapi.Shared{Container: c.ContainerID(), Guest: c}, nil, nil
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, nil, err
 	}
-	holder := &broker.Holder{
+	holder := &dockerapi.Holder{
 		Engine: o.Engine, Session: s.Session.ID, Maker: o.Maker, Dir: h.Place, Guest: guest, Program: filepath.Join(filepath.Dir(self), "bawn"),
 	}
 	if h.Network != nil {

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/bawn-dev/bawn/internal/cli"
-	"github.com/bawn-dev/bawn/internal/daemon"
-	"github.com/bawn-dev/bawn/internal/sandbox/docker/broker"
+	"github.com/bawn-dev/bawn/internal/dockerapi"
+	"github.com/bawn-dev/bawn/internal/egressd"
 )
 
 // sessionVerbs are verbs of bawn's that may need a provider which only bawnd has:
@@ -20,8 +20,8 @@ func main() {
 	if args == nil {
 		os.Exit(code)
 	}
-	if len(args) > 0 && args[0] == broker.WatchArgument {
-		os.Exit(broker.Watch(args[1:], os.Stdin))
+	if len(args) > 0 && args[0] == dockerapi.WatchArgument {
+		os.Exit(dockerapi.Watch(args[1:], os.Stdin))
 	}
 	if len(args) > 0 && args[0] == "secret" {
 		os.Exit(runSecret(args[1:]))
@@ -32,5 +32,5 @@ func main() {
 	if isRelay(args) {
 		os.Exit(runRelay(args))
 	}
-	os.Exit(daemon.Main(args, os.Environ()))
+	os.Exit(egressd.Main(args, os.Environ()))
 }

@@ -12,10 +12,10 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/cli"
-	"github.com/bawn-dev/bawn/internal/daemon/faces"
-	"github.com/bawn-dev/bawn/internal/daemon/relay"
 	"github.com/bawn-dev/bawn/internal/doctor"
 	"github.com/bawn-dev/bawn/internal/places"
+	"github.com/bawn-dev/bawn/internal/relay"
+	"github.com/bawn-dev/bawn/internal/relay/faces"
 	"github.com/bawn-dev/bawn/internal/relaycli"
 	"github.com/bawn-dev/bawn/internal/secrets"
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"

@@ -12,8 +12,8 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/approval/link"
-	"github.com/bawn-dev/bawn/internal/daemon/relay"
 	"github.com/bawn-dev/bawn/internal/places"
+	"github.com/bawn-dev/bawn/internal/relay"
 	"github.com/bawn-dev/bawn/internal/relaycli"
 )
 

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bawn-dev/bawn/internal/sandbox/docker/broker"
+	"github.com/bawn-dev/bawn/internal/dockerapi"
 	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/engine"
 	"github.com/bawn-dev/bawn/internal/testenv/quarters"
@@ -238,7 +238,7 @@ func (w *world) watchers() (pids []int) {
 	found, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, p := range found {
 		text, _ := os.ReadFile(p)
-		if words := strings.Split(string(text), "\x00"); len(words) > 2 && words[1] == broker.WatchArgument && words[2] == w.engine.Socket {
+		if words := strings.Split(string(text), "\x00"); len(words) > 2 && words[1] == dockerapi.WatchArgument && words[2] == w.engine.Socket {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(p)))
 			pids = append(pids, pid)
 		}

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bawn-dev/bawn/internal/sandbox/docker/broker"
+	"github.com/bawn-dev/bawn/internal/dockerapi"
 )
 
 // No guest gets an engine that containers get out of, unless its user says so:
 // that is said at the start, and recorded. doctor knows it, too.
 func TestUnsafeEngine(t *testing.T) {
 	w := newWorld(t)
-	found := broker.Trial(t.Context(), w.engine.Socket, "")
+	found := dockerapi.Trial(t.Context(), w.engine.Socket, "")
 	if found.Untried != "" {
 		t.Fatal(found)
 	}

@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/testenv/quarters"
-	"github.com/bawn-dev/bawn/internal/webui"
+	"github.com/bawn-dev/bawn/internal/relay/webui"
 )
 
 // A machine is somebody's home with the real programs: bawn serve with the page,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/maker"
 	docker "github.com/bawn-dev/bawn/internal/testenv/engine"
 )
 
@@ -50,7 +51,7 @@ func replacedWorkspace(t *testing.T, p *Provider) {
 // TestOnlyTheFirstProcessIsHeard has somebody else of the same user connect to
 // the control socket before the container does.
 func TestOnlyTheFirstProcessIsHeard(t *testing.T) {
-	m, err := self()
+	m, err := maker.Self()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
+	"github.com/bawn-dev/bawn/internal/sandbox/maker"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 )
 
@@ -21,7 +22,7 @@ import (
 type session struct {
 	engine *engine
 	plan   *Plan
-	maker  maker
+	maker  maker.Maker
 	place  *place
 	id     string // of the container; "" before it was created
 	pid    int    // of its first process
@@ -44,7 +45,7 @@ type guest struct {
 // start makes a container for a plan and everything around it; on an error
 // nothing is left but what the engine does not let go of.
 func (p *Provider) start(ctx context.Context, e *engine, plan *Plan, onDenial func(sandbox.Denial)) (*guest, error) {
-	m, err := self()
+	m, err := maker.Self()
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +93,7 @@ func (g *guest) begin(ctx context.Context, onDenial func(sandbox.Denial)) error 
 // run creates and starts the container, and returns the connection to its
 // first process.
 func (s *session) run(ctx context.Context) (conn *os.File, err error) {
-	options, err := s.plan.create(s.place.path, s.maker.labels(s.plan.Inside.Session, s.plan.role))
+	options, err := s.plan.create(s.place.path, s.maker.Labels(nil, s.plan.Inside.Session, s.plan.role))
 	if err != nil {
 		return nil, err
 	}

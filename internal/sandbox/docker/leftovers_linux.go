@@ -7,17 +7,17 @@ import (
 
 	"github.com/moby/moby/client"
 
-	"github.com/bawn-dev/bawn/internal/sandbox/docker/broker"
+	"github.com/bawn-dev/bawn/internal/sandbox/maker"
 )
 
 // sweep removes what makers have left that ended without it: directories and
 // containers. It is done beside a session's start and says nothing: what can't be
 // removed now is tried again next time.
-func sweep(e *engine, runtime string, me maker) {
+func sweep(e *engine, runtime string, me maker.Maker) {
 	ctx, cancel := context.WithTimeout(context.Background(), e.life)
 	defer cancel()
 	_ = sweepPlaces(runtime)
-	ours := make(client.Filters).Add("label", broker.LabelMaker)
+	ours := make(client.Filters).Add("label", maker.LabelMaker)
 	list, err := e.client.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: ours})
 	if err != nil {
 		return
@@ -38,13 +38,13 @@ func named(names []string) bool {
 // left reports whether labels are this package's, and of a maker that has
 // certainly ended. One of another PID namespace can't be judged; what guests have
 // made is the broker's.
-func left(labels map[string]string, me maker) bool {
-	if labels[broker.LabelSession] == "" || !slices.Contains([]string{roleSession, roleNetwork, roleProbe}, labels[broker.LabelRole]) {
+func left(labels map[string]string, me maker.Maker) bool {
+	if labels[maker.LabelSession] == "" || !slices.Contains([]string{roleSession, roleNetwork, roleProbe}, labels[maker.LabelRole]) {
 		return false
 	}
-	if me.space == "" || labels[labelSpace] != me.space {
+	if me.Space == "" || labels[maker.LabelSpace] != me.Space {
 		return false
 	}
-	m, err := parseMaker(labels[broker.LabelMaker])
-	return err == nil && m.gone()
+	m, err := maker.Parse(labels[maker.LabelMaker])
+	return err == nil && m.Gone()
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/maker"
 	docker "github.com/bawn-dev/bawn/internal/testenv/engine"
 )
 
@@ -115,12 +116,12 @@ func kill(t *testing.T, a act, after time.Duration) {
 
 // TestDeadMaker tells who is gone.
 func TestDeadMaker(t *testing.T) {
-	me, err := self()
-	if err != nil || me.gone() {
+	me, err := maker.Self()
+	if err != nil || me.Gone() {
 		t.Fatalf("this process: %v, %v", me, err)
 	}
-	back, err := parseMaker(me.String())
-	if err != nil || back.pid != me.pid || back.start != me.start {
+	back, err := maker.Parse(me.String())
+	if err != nil || back.PID != me.PID || back.Start != me.Start {
 		t.Errorf("got %v back as %v, %v", me, back, err)
 	}
 	for name, c := range map[string]struct {
@@ -128,16 +129,16 @@ func TestDeadMaker(t *testing.T) {
 		left   bool
 	}{
 		"alive":                     {func(map[string]string) {}, false},
-		"another with its ID":       {func(l map[string]string) { l["dev.bawn.maker"] = fmt.Sprintf("%d:%d", me.pid, me.start+1) }, true},
+		"another with its ID":       {func(l map[string]string) { l["dev.bawn.maker"] = fmt.Sprintf("%d:%d", me.PID, me.Start+1) }, true},
 		"nobody with its ID":        {func(l map[string]string) { l["dev.bawn.maker"] = "4194305:1" }, true},
-		"in another PID namespace":  {func(l map[string]string) { l["dev.bawn.maker"], l[labelSpace] = "4194305:1", "1" }, false},
-		"no PID namespace":          {func(l map[string]string) { delete(l, labelSpace); l["dev.bawn.maker"] = "4194305:1" }, false},
+		"in another PID namespace":  {func(l map[string]string) { l["dev.bawn.maker"], l[maker.LabelSpace] = "4194305:1", "1" }, false},
+		"no PID namespace":          {func(l map[string]string) { delete(l, maker.LabelSpace); l["dev.bawn.maker"] = "4194305:1" }, false},
 		"somebody else's container": {func(l map[string]string) { delete(l, "dev.bawn.session"); l["dev.bawn.maker"] = "4194305:1" }, false},
 		"a guest's own container":   {func(l map[string]string) { l["dev.bawn.role"], l["dev.bawn.maker"] = "child", "4194305:1" }, false},
 		"no maker":                  {func(l map[string]string) { l["dev.bawn.maker"] = "4194305" }, false},
 		"a maker that is none":      {func(l map[string]string) { l["dev.bawn.maker"] = "-1:1" }, false},
 	} {
-		labels := me.labels("s", roleSession)
+		labels := me.Labels(nil, "s", roleSession)
 		c.change(labels)
 		if got := left(labels, me); got != c.left {
 			t.Errorf("%s: left is %v, want %v", name, got, c.left)
@@ -214,7 +215,7 @@ func TestEngineStops(t *testing.T) {
 			if took := time.Since(began); took > 8*time.Second {
 				t.Errorf("it took %v", took)
 			}
-			if _, err := startOf(g.pid); err == nil && !zombie(g.pid) {
+			if _, err := os.Stat(fmt.Sprintf("/proc/%d", g.pid)); err == nil && !zombie(g.pid) {
 				t.Error("the container's first process is there")
 			}
 		})

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn/internal/sandbox/maker"
 )
 
 // placesName is the directory of all session's places, below Setting.Runtime.
@@ -30,7 +32,7 @@ type place struct {
 }
 
 // makePlace makes one, with its socket listening. The name says who removes it.
-func makePlace(runtime string, m maker) (*place, error) {
+func makePlace(runtime string, m maker.Maker) (*place, error) {
 	base := filepath.Join(runtime, placesName)
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return nil, fmt.Errorf("make a place for the session: %w", err)
@@ -38,7 +40,7 @@ func makePlace(runtime string, m maker) (*place, error) {
 	if err := private(base); err != nil {
 		return nil, err
 	}
-	p := &place{path: filepath.Join(base, fmt.Sprintf("%d-%d-%s", m.pid, m.start, rand.Text()[:8])), listen: -1}
+	p := &place{path: filepath.Join(base, fmt.Sprintf("%d-%d-%s", m.PID, m.Start, rand.Text()[:8])), listen: -1}
 	if err := os.Mkdir(p.path, 0o700); err != nil {
 		return nil, fmt.Errorf("make a place for the session: %w", err)
 	}
@@ -132,8 +134,8 @@ func sweepPlaces(runtime string) error {
 	for _, e := range list {
 		pid, rest, ok := strings.Cut(e.Name(), "-")
 		start, _, ok2 := strings.Cut(rest, "-")
-		m, err := parseMaker(pid + ":" + start)
-		if ok && ok2 && err == nil && e.IsDir() && m.gone() {
+		m, err := maker.Parse(pid + ":" + start)
+		if ok && ok2 && err == nil && e.IsDir() && m.Gone() {
 			errs = append(errs, removePlace(filepath.Join(base, e.Name())))
 		}
 	}

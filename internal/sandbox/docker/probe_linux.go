@@ -25,6 +25,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
+	"github.com/bawn-dev/bawn/internal/sandbox/maker"
 )
 
 // probed is what was found out about an engine by having it make a container.
@@ -249,7 +250,7 @@ const trialTime = 5 * time.Second
 
 // trial makes one container and looks at it from outside.
 func (p *Provider) trial(ctx context.Context, f *probed, image string, network bool) (err error) {
-	m, err := self()
+	m, err := maker.Self()
 	if err != nil {
 		return err
 	}
@@ -367,7 +368,7 @@ func (p *Provider) trialImage(ctx context.Context) (trialImage, error) {
 // emptyImage makes an image with nothing in it but a place to mount at: the
 // container's program is mounted.
 func (e *engine) emptyImage(ctx context.Context) (id string, err error) {
-	m, err := self()
+	m, err := maker.Self()
 	if err != nil {
 		return "", err
 	}
@@ -378,7 +379,7 @@ func (e *engine) emptyImage(ctx context.Context) (id string, err error) {
 		return "", err
 	}
 	var changes []string
-	for name, value := range m.labels("probe", roleProbe) {
+	for name, value := range m.Labels(nil, "probe", roleProbe) {
 		changes = append(changes, fmt.Sprintf("LABEL %s=%s", name, value))
 	}
 	err = e.call(ctx, e.slow, "make an empty image for a probe", func(ctx context.Context) error {

@@ -1,0 +1,79 @@
+package dockerapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"sync"
+	"time"
+)
+
+// archive serves docker cp: tar streams into containers and out of them. The
+// engine mounts the container's volumes for each, by their names in it: the
+// container is at rest meanwhile.
+func (b *Broker) archive(w http.ResponseWriter, r *http.Request, c *call) error {
+	child, err := b.find(c.names[0])
+	if err != nil {
+		return err
+	}
+	at := c.query["path"]
+	for _, k := range kernelPlaces {
+		if within(path.Clean("/"+at), k) {
+			return refuse(RuleHost, "use exec", "nothing is copied to %.200q or from there: the place is the kernel's", at)
+		}
+	}
+	if strings.ContainsRune(at, 0) || len(at) > maxPath {
+		return bad("the path %.100q can't be one", at)
+	}
+	m := message{method: r.Method, path: "/containers/" + child.id + "/archive", query: url.Values{"path": {at}}}
+	if r.Method == http.MethodPut {
+		for _, name := range []string{"noOverwriteDirNonDir", "copyUIDGID"} {
+			if c.flag(name) {
+				m.query.Set(name, "1")
+			}
+		}
+		m.raw, m.kind = cutOff{r.Body}, "application/x-tar"
+	}
+	done, err := b.atRest(r.Context(), child, child.mounts)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer cancel()
+	// Not given up at once with the guest's connection: nothing goes on before the
+	// engine has answered, which says that it has mounted what it wants to.
+	stop := context.AfterFunc(r.Context(), func() { time.AfterFunc(createTime, cancel) })
+	defer stop()
+	resp, err := b.engine.stream(ctx, m)
+	finish := sync.OnceFunc(func() { done(err == nil || notMade(err)) })
+	defer finish()
+	if err != nil {
+		return b.forgetIfGone(child, err)
+	}
+	defer resp.Body.Close()
+	if r.Method != http.MethodGet { // the engine has done it, and the guest may go on once it knows
+		finish()
+	}
+	given := context.AfterFunc(r.Context(), cancel)
+	defer given()
+	passOn(w, resp)
+	return nil
+}
+
+// cutOff is a stream that ends where it can't be read any more, so that the
+// engine is not left alone in the middle and answers: a tar stream that is cut
+// off is an error there.
+type cutOff struct{ from io.Reader }
+
+// Read never fails.
+func (c cutOff) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = io.EOF
+	}
+	return n, err
+}

@@ -1,0 +1,314 @@
+package dockerapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/bawn-dev/bawn"
+)
+
+const (
+	toolKind = bawn.Tool
+	toolCall = bawn.Call
+)
+
+// told sends a request about a container without a body, and answers with the
+// engine's status.
+func (b *Broker) told(w http.ResponseWriter, r *http.Request, c *child, verb string, query url.Values, limit time.Duration) error {
+	m := message{method: http.MethodPost, path: "/containers/" + c.id + "/" + verb, query: query, limit: limit}
+	if err := b.engine.do(r.Context(), m, nil); err != nil {
+		return b.forgetIfGone(c, err)
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (b *Broker) startContainer(w http.ResponseWriter, r *http.Request, c *call) error {
+	child, err := b.find(c.names[0])
+	if err != nil {
+		return err
+	}
+	if err := noBody(r); err != nil {
+		return err
+	}
+	if err := b.check(r.Context(), toolKind, toolCall, "docker:start", child.wanted.body.Image, child.wanted.name); err != nil {
+		return err
+	}
+	if err := b.start(r.Context(), child); err != nil {
+		return b.forgetIfGone(child, err)
+	}
+	b.watch(child)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// start has the engine start a container, if every mount goes where its name
+// says: processes of an earlier run, or docker cp, may have put links there.
+func (b *Broker) start(ctx context.Context, c *child) error {
+	done, err := b.atRest(ctx, c, c.mounts)
+	if err != nil {
+		return err
+	}
+	known := true
+	defer func() { done(known) }()
+	// Not given up with the guest's connection: nothing may go on before it has
+	// started.
+	ctx = context.WithoutCancel(ctx)
+	s, err := b.state(ctx, c)
+	switch {
+	case err != nil:
+		return err
+	case s.Running: // an engine would say the same, and start one that ends just now
+		return &engineError{Status: http.StatusNotModified}
+	}
+	if err := b.engine.look(ctx, c.id, c.wanted.targets, c.wanted.dir); err != nil {
+		return err
+	}
+	if err := b.openPorts(c); err != nil {
+		return err
+	}
+	err = b.engine.do(ctx, message{method: http.MethodPost, path: "/containers/" + c.id + "/start", limit: createTime}, nil)
+	if err == nil {
+		return nil
+	}
+	if !notMade(err) { // it may start yet
+		if known = destroy(b.engine, c.id) == nil; known {
+			b.forget(c)
+			return err
+		}
+	}
+	c.unlessRunning(b)
+	return err
+}
+
+// unlessRunning closes the ports of a container that did not start; one that
+// ran already keeps them.
+func (c *child) unlessRunning(b *Broker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.runs == 0 || !b.running(c) {
+		c.shutPorts()
+	}
+}
+
+func (b *Broker) running(c *child) bool {
+	var state struct{ State struct{ Running bool } }
+	err := b.engine.do(b.life, message{method: http.MethodGet, path: "/containers/" + c.id + "/json"}, &state)
+	return err == nil && state.State.Running
+}
+
+// noBody refuses what old versions of the API took at the start, which would
+// change what was created.
+func noBody(r *http.Request) error {
+	data, err := io.ReadAll(io.LimitReader(r.Body, 16))
+	if err != nil || !oneOf(string(data), "", "{}", "{}\n", "null") {
+		return refuse(RuleBody, "say it when the container is created", "this request has no body")
+	}
+	return nil
+}
+
+// watch closes the ports of a container when it ends, and forgets it when it
+// removes itself.
+func (b *Broker) watch(c *child) {
+	c.mu.Lock()
+	c.runs++
+	run := c.runs
+	c.mu.Unlock()
+	condition := "not-running"
+	if c.wanted.body.HostConfig.AutoRemove {
+		condition = "removed"
+	}
+	if b.enter(&b.work) {
+		go func() {
+			defer b.work.Done()
+			b.followed(c, run, condition)
+		}()
+	}
+}
+
+func (b *Broker) followed(c *child, run int, condition string) {
+	err := b.wait(b.life, c, condition)
+	c.mu.Lock()
+	if c.runs == run {
+		c.shutPorts()
+	}
+	c.mu.Unlock()
+	if err == nil && condition == "removed" || gone(err) {
+		b.forget(c)
+	}
+}
+
+// wait returns when the engine says that a condition of c is met.
+func (b *Broker) wait(ctx context.Context, c *child, condition string) error {
+	resp, err := b.engine.stream(ctx, message{method: http.MethodPost, path: "/containers/" + c.id + "/wait", query: url.Values{"condition": {condition}}})
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return err
+}
+
+// lifetime returns a handler of requests that only say how a container goes on.
+func lifetime(verb string, longest time.Duration) func(*Broker, http.ResponseWriter, *http.Request, *call) error {
+	return func(b *Broker, w http.ResponseWriter, r *http.Request, c *call) error {
+		child, err := b.find(c.names[0])
+		if err != nil {
+			return err
+		}
+		query, err := c.pass(wordForm(), "t", "signal", "h", "w")
+		if err != nil {
+			return err
+		}
+		limit := longest
+		if t, err := strconv.Atoi(c.query["t"]); err == nil && t > 0 {
+			limit += time.Duration(min(t, 3600)) * time.Second
+		}
+		leave, err := b.gates.share(r.Context(), child.key()) // each of them may end a pause
+		if err != nil {
+			return err
+		}
+		defer leave()
+		return b.told(w, r, child, verb, query, limit)
+	}
+}
+
+// restartContainer stops and starts: ports are taken anew.
+func (b *Broker) restartContainer(w http.ResponseWriter, r *http.Request, c *call) error {
+	child, err := b.find(c.names[0])
+	if err != nil {
+		return err
+	}
+	query, err := c.pass(wordForm(), "t", "signal")
+	if err != nil {
+		return err
+	}
+	m := message{method: http.MethodPost, path: "/containers/" + child.id + "/stop", query: query, limit: time.Minute}
+	leave, err := b.gates.share(r.Context(), child.key())
+	if err != nil {
+		return err
+	}
+	err = b.engine.do(r.Context(), m, nil)
+	leave()
+	if err != nil && !isStatus(err, http.StatusNotModified) {
+		return b.forgetIfGone(child, err)
+	}
+	child.closePorts()
+	return b.startContainer(w, r, c)
+}
+
+func (b *Broker) removeContainer(w http.ResponseWriter, r *http.Request, c *call) error {
+	child, err := b.find(c.names[0])
+	if err != nil {
+		return err
+	}
+	query := url.Values{"v": {"1"}}
+	if c.flag("force") {
+		query.Set("force", "1")
+	}
+	leave, err := b.gates.share(r.Context(), child.key())
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := b.engine.do(r.Context(), message{method: http.MethodDelete, path: "/containers/" + child.id, query: query, limit: createTime}, nil); err != nil {
+		return b.forgetIfGone(child, err)
+	}
+	b.forget(child)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (b *Broker) renameContainer(w http.ResponseWriter, r *http.Request, c *call) error {
+	child, err := b.find(c.names[0])
+	if err != nil {
+		return err
+	}
+	name := c.query["name"]
+	if !containerName().MatchString(name) {
+		return bad("%.100q is no name of a container", name)
+	}
+	m := message{method: http.MethodPost, path: "/containers/" + child.id + "/rename", query: url.Values{"name": {b.prefix() + name}}}
+	if err := b.engine.do(r.Context(), m, nil); err != nil {
+		return b.forgetIfGone(child, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	child.wanted.name = name
+	b.writeNamesLocked()
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// follow returns a handler that hands on what the engine says, as it comes.
+func follow(method, verb string, names ...string) func(*Broker, http.ResponseWriter, *http.Request, *call) error {
+	return func(b *Broker, w http.ResponseWriter, r *http.Request, c *call) error {
+		child, err := b.find(c.names[0])
+		if err != nil {
+			return err
+		}
+		query, err := c.pass(wordForm(), names...)
+		if err != nil {
+			return err
+		}
+		resp, err := b.engine.stream(r.Context(), message{method: method, path: "/containers/" + child.id + "/" + verb, query: query})
+		if err != nil {
+			return b.forgetIfGone(child, err)
+		}
+		defer resp.Body.Close()
+		passOn(w, resp)
+		return nil
+	}
+}
+
+// passOn hands an answer on, with the headers that are known.
+func passOn(w http.ResponseWriter, resp *http.Response) {
+	for _, name := range []string{"Content-Type", "X-Docker-Container-Path-Stat"} {
+		if v := resp.Header.Get(name); v != "" {
+			w.Header().Set(name, v)
+		}
+	}
+	w.WriteHeader(resp.StatusCode)
+	if f, ok := w.(http.Flusher); ok {
+		f.Flush() // clients wait for the headers before they go on
+	}
+	copyBody(w, resp.Body)
+}
+
+// pruneContainers removes those of this session that do not run.
+func (b *Broker) pruneContainers(w http.ResponseWriter, r *http.Request, c *call) error {
+	if err := c.knownFilters("label"); err != nil {
+		return err
+	}
+	deleted := []string{}
+	for _, child := range b.all() {
+		if !c.labelled(child.wanted.request.Labels) || b.running(child) {
+			continue
+		}
+		// Without force: the engine keeps what runs, if it has been started since.
+		m := message{method: http.MethodDelete, path: "/containers/" + child.id, query: url.Values{"v": {"1"}}, limit: createTime}
+		if err := b.engine.do(r.Context(), m, nil); err == nil || gone(err) {
+			b.forget(child)
+			deleted = append(deleted, child.id)
+		}
+	}
+	slices.Sort(deleted)
+	writeJSON(w, http.StatusOK, map[string]any{"ContainersDeleted": deleted, "SpaceReclaimed": 0})
+	return nil
+}
+
+// destroy removes a container, whatever it does.
+func destroy(e *engine, id string) error {
+	m := message{method: http.MethodDelete, path: "/containers/" + id, query: url.Values{"v": {"1"}, "force": {"1"}}, limit: createTime}
+	err := e.do(context.Background(), m, nil)
+	if err == nil || gone(err) {
+		return nil
+	}
+	return fmt.Errorf("container %.12s: %w", id, err)
+}

@@ -1,0 +1,8 @@
+package dockerapi
+
+import (
+	"os"
+	"testing"
+)
+
+func TestMain(m *testing.M) { os.Exit(around(m)) }

@@ -1,0 +1,123 @@
+package dockerapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+)
+
+// Engines and runtimes resolve the places of mounts by name, as root. Whoever
+// can change these names meanwhile may lead them astray: processes of the
+// container itself, and those of containers that can write one of its volumes.
+// So a container is made, started and looked into only while all of these are
+// at rest: ended, or paused.
+
+// atRest holds the volumes of a container, and pauses what runs of those that
+// can write them; and c itself, unless it is being made and nil. done undoes
+// that. Where it is not known whether the engine has done what it was told, what
+// was paused stays so.
+func (b *Broker) atRest(ctx context.Context, c *child, mounts []shownMount) (done func(known bool), err error) {
+	volumes := volumesOf(mounts)
+	var keys []string
+	for _, v := range volumes {
+		keys = append(keys, "volume "+v)
+	}
+	leaveVolumes, err := b.gates.allAlone(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	// While the volumes are held no container that mounts them is made.
+	group := b.writersOf(volumes, c)
+	if c != nil {
+		group = append(group, c)
+	}
+	keys = nil
+	for _, one := range group {
+		keys = append(keys, one.key())
+	}
+	leave, err := b.gates.allAlone(ctx, keys)
+	if err != nil {
+		leaveVolumes()
+		return nil, err
+	}
+	var thaws []func()
+	done = func(known bool) {
+		for _, thaw := range thaws {
+			if known {
+				thaw()
+			}
+		}
+		leave()
+		leaveVolumes()
+	}
+	for _, one := range group {
+		thaw, err := b.pause(ctx, one)
+		if err != nil {
+			done(true)
+			return nil, err
+		}
+		thaws = append(thaws, thaw)
+	}
+	return done, nil
+}
+
+func (c *child) key() string { return "container " + c.id }
+
+// volumesOf are the named volumes among mounts. Others belong to one container
+// alone: no guest can name them.
+func volumesOf(mounts []shownMount) (names []string) {
+	for _, m := range mounts {
+		if m.Type == typeVolume && m.Name != "" {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// writersOf are the containers beside c that can write one of the volumes.
+func (b *Broker) writersOf(volumes []string, c *child) (list []*child) {
+	for _, other := range b.all() {
+		writes := func(m shownMount) bool { return m.RW && m.Type == typeVolume && slices.Contains(volumes, m.Name) }
+		if other != c && slices.ContainsFunc(other.mounts, writes) {
+			list = append(list, other)
+		}
+	}
+	return list
+}
+
+// state is what the engine says of a container that matters here.
+type state struct{ Running, Paused, Restarting bool }
+
+func (b *Broker) state(ctx context.Context, c *child) (state, error) {
+	var full struct{ State state }
+	err := b.engine.do(ctx, message{method: http.MethodGet, path: "/containers/" + c.id + "/json"}, &full)
+	return full.State, err
+}
+
+// pause stops every process of a container that runs, whose gate the caller
+// has entered alone. thaw lets them go on.
+func (b *Broker) pause(ctx context.Context, c *child) (thaw func(), err error) {
+	// Not given up with the guest's connection: what was paused has to go on.
+	ctx = context.WithoutCancel(ctx)
+	nothing := func() {}
+	s, err := b.state(ctx, c)
+	if gone(err) || err == nil && (!s.Running || s.Paused) {
+		return nothing, nil // the guest may have paused it itself
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err = b.engine.do(ctx, message{method: http.MethodPost, path: "/containers/" + c.id + "/pause"}, nil); err != nil {
+		if s, again := b.state(ctx, c); gone(again) || again == nil && !s.Running {
+			return nothing, nil // it has ended
+		}
+		b.log("pause container %.12s: %v", c.id, err)
+		return nil, refuse(RuleMount, "stop it first", "the container %.100q runs and the engine can't pause it: what changes its files, or those of a volume that is shared with it, has to be at rest", b.nameOf(c))
+	}
+	return func() {
+		err := b.engine.do(ctx, message{method: http.MethodPost, path: "/containers/" + c.id + "/unpause"}, nil)
+		if s, again := b.state(ctx, c); err != nil && again == nil && s.Paused {
+			b.log("container %.12s stays paused: %v", c.id, err)
+		}
+	}, nil
+}

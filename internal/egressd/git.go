@@ -1,0 +1,101 @@
+package egressd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/egress/git"
+	"github.com/bawn-dev/bawn/internal/egress/mitm"
+	"github.com/bawn-dev/bawn/internal/policy"
+)
+
+// maxPacks is how many packs of pushes a session has looked at at a time: each
+// may take 64 MiB of memory and a GiB of a file.
+const maxPacks = 4
+
+// gitRules are the git entries that speak of a host.
+func (s *session) gitRules(host string, port uint16) (rules []git.Rule) {
+	for e := range s.rules.Git(host, port) {
+		rules = append(rules, git.Rule{User: e.User(), Rooted: e.Rooted(), Push: e.Push(), Repo: e.Repo(), Ref: e.Refs()})
+	}
+	return rules
+}
+
+// decideGit puts a request to the guard if it is one of git's to a host that
+// git entries speak of; it reports false where it is not. Plain HTTP is no way
+// around entries of the port of TLS.
+func (r *requests) decideGit(ctx context.Context, req mitm.Request) (bawn.Decision, bool) {
+	s := r.session
+	rules := s.gitRules(req.Host, req.Port)
+	if len(rules) == 0 && req.Port == 80 {
+		rules = s.gitRules(req.Host, 443)
+	}
+	if len(rules) == 0 {
+		return bawn.Decision{}, false
+	}
+	var op git.Operation
+	inspector := s.inspector
+	inspector.Early = hopeless(rules)
+	err := req.Inspect(func(in *http.Request) (err error) {
+		op, err = inspector.HTTP(in)
+		return err
+	})
+	if err == nil && op.Kind == git.None {
+		return bawn.Decision{}, false
+	}
+	return s.checkGit(ctx, resource(req, "/"+op.Repo+".git"), op, err, rules), true
+}
+
+// hopeless refuses a push that no rule allows, whatever its pack shows: nothing
+// of that is read.
+func hopeless(rules []git.Rule) func(git.Operation) error {
+	return func(op git.Operation) error {
+		if ok, why := git.Allow(op, rules); !ok {
+			return errors.New(why)
+		}
+		return nil
+	}
+}
+
+// checkGit puts what git would do to the guard. A request that could not be
+// understood is denied with why.
+func (s *session) checkGit(ctx context.Context, resource string, op git.Operation, unread error, rules []git.Rule) bawn.Decision {
+	g := s.guard
+	g.Decider = deciderFunc(func(ctx context.Context, a bawn.Action) (bawn.Decision, error) {
+		if unread != nil {
+			return bawn.Denied(unread.Error(), policy.RuleGit), nil
+		}
+		if ok, why := git.Allow(op, rules); !ok {
+			return bawn.Denied(why, policy.RuleGit), nil
+		}
+		if len(op.Updates) == 0 { // a push begins with reading refs; those that it moves come later
+			a.Args = append([]string{"fetch"}, policy.SSHPlace(op.User, op.Rooted, op.Repo)...)
+		}
+		return s.guard.Decider.Decide(ctx, a)
+	})
+	args := append(gitArgs(op), policy.SSHPlace(op.User, op.Rooted, op.Repo)...)
+	return g.Check(ctx, s.action(resource, args...), s.event)
+}
+
+// gitArgs is an operation as an action's arguments: "fetch", or "push" with
+// each ref that it would move.
+func gitArgs(op git.Operation) []string {
+	args := []string{strings.ToLower(op.Kind.String())}
+	for _, u := range op.Updates {
+		args = append(args, u.Ref)
+	}
+	return slices.Clip(args)
+}
+
+// gitRemedy says what would allow a git operation.
+func gitRemedy(host string, a []string, repo string) string {
+	if len(a) > 1 {
+		return fmt.Sprintf("whoever started the session can allow it: bawn run --git %q; nothing allows to force or to delete", host+" push "+repo+" "+a[1])
+	}
+	return fmt.Sprintf("whoever started the session can allow it: bawn run --git %q", host+" fetch "+repo)
+}

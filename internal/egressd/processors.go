@@ -1,0 +1,31 @@
+package egressd
+
+import (
+	"runtime"
+	"runtime/debug"
+)
+
+// crowdGC is how much garbage may come together while many connections live, in
+// per cent of what is in use (GOGC, package runtime): 4 MiB are in use at least.
+// It is collected when they have gone.
+const crowdGC = 400
+
+// lone leaves the relay one processor. A connection is made by goroutines that
+// wait for each other: with more processors the runtime wakes another thread
+// for each that could run, which costs more than most of them run. What the
+// kernel does meanwhile (splice(2)) does not count.
+func lone() {
+	runtime.GOMAXPROCS(1)
+	debug.SetGCPercent(100)
+}
+
+// crowd gives the relay all processors while many connections live, and takes
+// fewer of them for collecting garbage.
+func crowd(many bool) {
+	if many {
+		runtime.SetDefaultGOMAXPROCS()
+		debug.SetGCPercent(crowdGC)
+	} else {
+		lone()
+	}
+}

@@ -1,0 +1,111 @@
+package egressd
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/egress"
+	"github.com/bawn-dev/bawn/internal/netrule"
+	"github.com/bawn-dev/bawn/internal/secrets"
+)
+
+// everySecret stands for all that are bound.
+const everySecret = "*"
+
+// openVault reads the bindings of the secrets that the session may use. The
+// guest gets placeholders; the values stay here.
+func (s *session) openVault(ctx context.Context) error {
+	if len(s.config.Egress.Secrets) == 0 {
+		return nil
+	}
+	if err := secrets.Harden(); err != nil {
+		return err
+	}
+	o, err := secrets.Standard(withoutDescriptor(s.env), "")
+	if err != nil {
+		return err
+	}
+	if !s.config.Prompt {
+		o.Passphrase = secrets.Unattended
+	}
+	v, err := secrets.Open(o)
+	if err != nil {
+		return err
+	}
+	s.vault = v
+	names, err := wanted(v, s.config.Egress.Secrets)
+	if err != nil {
+		return err
+	}
+	if s.bindings, err = v.Bindings(ctx, names); err != nil {
+		return err
+	}
+	if s.bindings, err = ofZone(s.bindings, s.config.Zone, s.config.Models); err != nil {
+		return err
+	}
+	for _, b := range s.bindings {
+		h, err := netrule.ParseHost(b.Host)
+		if err != nil {
+			return err
+		}
+		s.bound = append(s.bound, h)
+	}
+	return nil
+}
+
+// withoutDescriptor takes out the number of a descriptor that bawn run has and
+// this process has not: here it may be the one over which bawn run speaks.
+func withoutDescriptor(env environ) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, secrets.PassphraseFD+"=") })
+}
+
+// wanted are the names that the session may use: those that are named, or all
+// that are bound.
+func wanted(v *secrets.Vault, names []string) ([]string, error) {
+	if !slices.Contains(names, everySecret) {
+		return names, nil
+	}
+	all, err := v.List()
+	if err != nil {
+		return nil, err
+	}
+	var bound []string
+	for _, e := range all {
+		if len(e.Bindings) > 0 {
+			bound = append(bound, e.Name)
+		}
+	}
+	return bound, nil
+}
+
+// ofZone are the bindings of a split session's zone: those to a host of a model
+// for the agent, and only the others for what it executes. A host that is a
+// model's in part is one: what is doubtful is the agent's, which reaches nothing
+// else.
+func ofZone(all []bawn.Binding, zone string, models []string) ([]bawn.Binding, error) {
+	if zone == "" {
+		return all, nil
+	}
+	var hosts []netrule.Host
+	for _, m := range models {
+		h, err := netrule.ParseHost(m)
+		if err != nil {
+			return nil, err
+		}
+		hosts = append(hosts, h)
+	}
+	var own []bawn.Binding
+	for _, b := range all {
+		at, err := netrule.ParseHost(b.Host)
+		if err != nil {
+			return nil, err
+		}
+		model := slices.ContainsFunc(hosts, at.Overlaps)
+		if model == (zone == egress.Reasoning) {
+			own = append(own, b)
+		}
+	}
+	return own, nil
+}

@@ -1,8 +1,0 @@
-package broker
-
-import (
-	"os"
-	"testing"
-)
-
-func TestMain(m *testing.M) { os.Exit(around(m)) }
