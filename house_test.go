@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -213,6 +214,34 @@ func TestHabits(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// riddles are turns of phrase by which a comment says what something is not. Write
+// what happens instead: "is not a command", "is empty", "the session denies it".
+var riddles = regexp.MustCompile(`(?i)\b(is|are|was|were) none\b|\bwhoever\b|\b(got|gets|get) hold of\b|\bwhere there (is|are) none\b|\bnobody (is|may|can) be\b`)
+
+// maxRiddles is how many comments still have one. It may only fall: lower it when a
+// change removes some.
+const maxRiddles = 362
+
+// TestRiddles counts comments that have to be read twice.
+func TestRiddles(t *testing.T) {
+	var found []string
+	for _, f := range goFiles(t) {
+		for _, group := range f.ast.Comments {
+			text := strings.Join(strings.Fields(group.Text()), " ")
+			for _, phrase := range riddles.FindAllString(text, -1) {
+				found = append(found, fmt.Sprintf("%s: %q", f.fset.Position(group.Pos()), phrase))
+			}
+		}
+	}
+	slices.Sort(found)
+	if len(found) > maxRiddles {
+		t.Errorf("%d riddles in comments, want at most %d; say what happens instead:\n%s", len(found), maxRiddles, strings.Join(found, "\n"))
+	}
+	if len(found) < maxRiddles-20 {
+		t.Errorf("%d riddles in comments: lower maxRiddles from %d", len(found), maxRiddles)
 	}
 }
 
