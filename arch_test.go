@@ -52,6 +52,7 @@ var ladder = map[string]place{
 	"internal/shell":      here(1),
 	"internal/sigv4":      here(1),
 	"internal/stack":      here(0),
+	"internal/strictjson": here(0),
 	"internal/symlink":    here(1),
 	"internal/terminal":   here(1),
 	"internal/testenv":    here(1),

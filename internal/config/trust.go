@@ -1,13 +1,11 @@
 package config
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/strictjson"
 )
 
 // A Trust says that the user has read one project file and lets it widen what
@@ -106,12 +105,10 @@ func Trusted(in Inputs) ([]Trust, error) {
 
 func parseTrust(path string, data []byte) ([]Trust, error) {
 	var s trustStore
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&s); err != nil {
+	if err := strictjson.Decode(data, &s); err != nil {
 		return nil, fmt.Errorf("trust file %q: %w; remove it and trust again", path, err)
 	}
-	if _, err := d.Token(); err != io.EOF || s.Version != 1 {
+	if s.Version != 1 {
 		return nil, fmt.Errorf("trust file %q is not one of version 1; remove it and trust again", path)
 	}
 	for _, t := range s.Trusted {

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+
+	"github.com/bawn-dev/bawn/internal/strictjson"
 )
 
 // maxLine bounds one message, in bytes.
@@ -78,13 +80,8 @@ func (c *Channel) Receive() (Message, error) {
 }
 
 func decode(line []byte, m *Message) error {
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
-	if err := d.Decode(m); err != nil {
+	if err := strictjson.Decode(line, m); err != nil {
 		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("more than one value in a line")
 	}
 	return m.check()
 }

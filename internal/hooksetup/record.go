@@ -1,7 +1,6 @@
 package hooksetup
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/bawn-dev/bawn/internal/atomicfile"
+	"github.com/bawn-dev/bawn/internal/strictjson"
 )
 
 // recordName is the file in Setup.State that says what was written.
@@ -69,9 +69,7 @@ func (s Setup) readRecord() (record, error) {
 func (s Setup) parseRecord(text []byte) (record, error) {
 	r := record{Version: 1}
 	if text != nil {
-		dec := json.NewDecoder(bytes.NewReader(text))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(&r); err != nil {
+		if err := strictjson.Decode(text, &r); err != nil {
 			return record{}, fmt.Errorf("%q: %w; move it away to start anew, and then undo takes out only what is bawn's own", s.recordPath(), err)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn/internal/strictjson"
 )
 
 const (
@@ -279,13 +281,8 @@ func takeFDs(oob []byte, fds *[]int) error {
 
 // decode reads exactly one message.
 func decode(body []byte, msg any) error {
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(msg); err != nil {
+	if err := strictjson.Decode(body, msg); err != nil {
 		return fmt.Errorf("the message can't be read: %v", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("the message has something behind its end")
 	}
 	return valid(msg)
 }

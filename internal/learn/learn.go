@@ -4,11 +4,9 @@
 package learn
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"math"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/atomicfile"
+	"github.com/bawn-dev/bawn/internal/strictjson"
 )
 
 // Answers keep their weight while shapes are met again within Grace; after it
@@ -94,13 +93,8 @@ const maxFile = 16 << 20
 // load takes the lessons of a file, all of them or none.
 func (s *Store) load(data []byte) error {
 	var list []Lesson
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&list); err != nil {
+	if err := strictjson.Decode(data, &list); err != nil {
 		return err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the lessons")
 	}
 	for _, l := range list {
 		if err := l.check(); err != nil {

@@ -1,13 +1,11 @@
 package plugin
 
 import (
-	"bytes"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
+
+	"github.com/bawn-dev/bawn/internal/strictjson"
 )
 
 // parsePins reads what Save writes and nothing else.
@@ -16,13 +14,8 @@ func parsePins(text []byte) (Pins, error) {
 		return Pins{}, err
 	}
 	var p Pins
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&p); err != nil {
+	if err := strictjson.Decode(text, &p); err != nil {
 		return Pins{}, err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return Pins{}, errors.New("the JSON goes on after its end")
 	}
 	if p.Instructions != "" && !isDigest(p.Instructions) {
 		return Pins{}, fmt.Errorf("%q is no digest", cut(p.Instructions))

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/strictjson"
 )
 
 // indexName is the index's file in the configuration directory.
@@ -164,15 +164,12 @@ func parseIndex(file string, data []byte) (*index, error) {
 	if len(data) == 0 {
 		return idx, nil
 	}
-	if line, err := twice(data); err != nil {
-		return nil, indexError(file, line, err)
-	}
 	var top struct {
 		index
 		Secrets []json.RawMessage `json:"secrets"`
 	}
-	if at, err := strictly(data, &top); err != nil {
-		return nil, indexError(file, lineOf(data, at), err)
+	if err := strictjson.Decode(data, &top); err != nil {
+		return nil, indexError(file, lineOf(data, err), err)
 	}
 	*idx = top.index
 	if idx.Version != indexNow {
@@ -180,8 +177,8 @@ func parseIndex(file string, data []byte) (*index, error) {
 	}
 	for i, raw := range top.Secrets {
 		var r record
-		if at, err := strictly(raw, &r); err != nil {
-			return nil, indexError(file, lineOfRecord(data, top.Secrets, i)+lineOf(raw, at)-1, err)
+		if err := strictjson.Decode(raw, &r); err != nil {
+			return nil, indexError(file, lineOfRecord(data, top.Secrets, i)+lineOf(raw, err)-1, err)
 		}
 		idx.Secrets = append(idx.Secrets, r)
 	}
@@ -191,83 +188,21 @@ func parseIndex(file string, data []byte) (*index, error) {
 	return idx, nil
 }
 
-// strictly decodes one value and nothing behind it. Where it fails it says at
-// which offset, as far as encoding/json tells.
-func strictly(data []byte, into any) (int64, error) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(into)
-	if err == nil {
-		if _, err = dec.Token(); errors.Is(err, io.EOF) {
-			return 0, nil
-		}
-		return dec.InputOffset(), errors.New("something follows the end")
-	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return int64(bytes.Index(data, []byte(name))), err
-	}
-	return errorOffset(dec, err), err
-}
-
 func indexError(file string, line int, err error) error {
 	return failure("mend the line, or move the file away and set the secrets anew", "%s:%d: %w", file, line, err)
 }
 
-func errorOffset(dec *json.Decoder, err error) int64 {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		return syntax.Offset
-	case errors.As(err, &kind):
-		return kind.Offset
-	case dec.InputOffset() > 0 && !errors.Is(err, io.ErrUnexpectedEOF):
-		return 0 // what a type of ours refused: its place is not told
+// lineOf is the line of an error of strictjson.
+func lineOf(data []byte, err error) int {
+	var at *strictjson.Error
+	if !errors.As(err, &at) {
+		return 1
 	}
-	return dec.InputOffset()
+	return lineAt(data, at.Offset)
 }
 
-func lineOf(data []byte, offset int64) int {
+func lineAt(data []byte, offset int64) int {
 	return 1 + bytes.Count(data[:min(max(offset, 0), int64(len(data)))], []byte("\n"))
-}
-
-// twice finds a key that stands twice in one object, which encoding/json lets
-// pass, and any error of the syntax.
-func twice(data []byte) (int, error) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	var open []map[string]bool // of each object; nil for a list
-	key := false
-	for {
-		t, err := dec.Token()
-		switch {
-		case errors.Is(err, io.EOF):
-			return 0, nil
-		case err != nil:
-			return lineOf(data, errorOffset(dec, err)), err
-		}
-		if d, ok := t.(json.Delim); ok {
-			switch d {
-			case '{':
-				open = append(open, map[string]bool{})
-			case '[':
-				open = append(open, nil)
-			default:
-				open = open[:len(open)-1]
-			}
-			key = len(open) > 0 && open[len(open)-1] != nil
-			continue
-		}
-		if len(open) == 0 || open[len(open)-1] == nil {
-			continue
-		}
-		if name, ok := t.(string); ok && key {
-			if open[len(open)-1][name] {
-				return lineOf(data, dec.InputOffset()), fmt.Errorf("the key %q stands here a second time", name)
-			}
-			open[len(open)-1][name] = true
-		}
-		key = !key
-	}
 }
 
 // check holds the records to what this package writes, and says which is not.
@@ -338,5 +273,5 @@ func lineOfRecord(data []byte, raw []json.RawMessage, n int) int {
 			at += len(raw[i])
 		}
 	}
-	return lineOf(data, int64(min(at, len(data))))
+	return lineAt(data, int64(min(at, len(data))))
 }

@@ -40,7 +40,7 @@ func TestCorruptIndex(t *testing.T) {
 		{`"version": 1,`, `"version": 1, "extra": 1,`, "f:"},
 		{`"name": "b"`, `"name": "b", "value": "x"`, "f:10: "},
 		{`"name": "b"`, `"name": "a"`, "f:9: the secret \"a\" is there twice"},
-		{`"name": "b"`, `"name": "b", "name": "c"`, "f:10: the key \"name\""},
+		{`"name": "b"`, `"name": "b", "name": "c"`, "f:10: \"name\" is there twice"},
 		{`"store": "keyring"`, `"store": "plain"`, "f:9: "},
 		{`b.0123456789abcdef`, `a.0123456789abcdef`, "f:9: the value"},
 		{`b.0123456789abcdef`, `../../etc/passwd`, "f:9: the secret"},

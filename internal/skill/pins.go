@@ -1,11 +1,9 @@
 package skill
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -13,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/atomicfile"
+	"github.com/bawn-dev/bawn/internal/strictjson"
 )
 
 // Rules counts the changes of what strict refuses. A pin of older rules holds
@@ -96,13 +95,8 @@ func parsePins(data []byte) ([]Pin, error) {
 		return nil, nil
 	}
 	var list []Pin
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&list); err != nil {
+	if err := strictjson.Decode(data, &list); err != nil {
 		return nil, err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the pins")
 	}
 	for _, p := range list {
 		if err := p.check(); err != nil {

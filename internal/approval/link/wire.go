@@ -4,18 +4,16 @@ package link
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/strictjson"
 )
 
 // maxLine bounds one message in bytes: a question's text, each byte of it
@@ -161,19 +159,10 @@ func (l *line) receive(m any) error {
 	}
 }
 
-// decode reads exactly one value with no field that is not known. What is no
-// UTF-8 is refused, since encoding/json would put something else in its place.
+// decode reads exactly one message.
 func decode(data []byte, m any) error {
-	if !utf8.Valid(data) {
-		return errors.New("a message is not UTF-8")
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(m); err != nil {
+	if err := strictjson.Decode(data, m); err != nil {
 		return fmt.Errorf("a message can't be read: %w", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("a message has more than one value")
 	}
 	return nil
 }

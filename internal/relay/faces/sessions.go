@@ -13,8 +13,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/bawn-dev/bawn/internal/relay/api"
 	"github.com/bawn-dev/bawn/internal/attach"
+	"github.com/bawn-dev/bawn/internal/relay/api"
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 )
 

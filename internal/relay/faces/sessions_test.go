@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/relay/api"
 	"github.com/bawn-dev/bawn/internal/attach"
 	"github.com/bawn-dev/bawn/internal/audit"
+	"github.com/bawn-dev/bawn/internal/relay/api"
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 )
 
