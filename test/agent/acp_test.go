@@ -62,7 +62,7 @@ func TestEditors(t *testing.T) {
 		y, e := newDesk(t, a, model)
 		e.refuses = []string{push, remover}
 		e.work(t, append([]string{bawn, "acp", "--host-port", y.port(), "--"}, a.Editor()...)...)
-		y.wantEdited(t, append([]string{workspace, noted, deployed}, map[bool][]string{true: {pushed, removed}}[a.Free != nil]...)...)
+		y.wantEdited(t, append([]string{workspace, noted, deployed}, map[bool][]string{true: {removed}}[a.Free != nil]...)...)
 		if n := e.about(deploy); a.Free == nil && n != 1 {
 			t.Errorf("the human was asked %d times about %q, want once", n, deploy)
 		}
