@@ -40,7 +40,8 @@ func page(s relaycli.Serving, state string) relay.Door {
 	}
 }
 
-// userName is who answers over the socket: whoever can is this user.
+// userName names the person who answers over the socket. Only this user's processes
+// can connect to it.
 func userName() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username

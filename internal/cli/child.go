@@ -176,9 +176,9 @@ func (k *parentage) lead(iso *bawn.Isolation) (names map[string]string, unseen [
 	return names, unseen
 }
 
-// asWritten keeps of the places that were not given those that were asked for,
-// by the names under which they were: where a link leads that the guest does
-// not see is none of its business.
+// asWritten keeps only the requested places that were not given, under the names
+// that the request used. The guest must not learn where a link leads that it can't
+// see.
 func asWritten(list []session.Narrowed, names map[string]string) []session.Narrowed {
 	for i, n := range list {
 		list[i].Asked = names[n.Path] + strings.TrimPrefix(n.Asked, n.Path)
@@ -251,7 +251,7 @@ func (w way) link(p string) string {
 	to, known := w.links[p]
 	if !known {
 		if w.sees(p) {
-			to, _ = os.Readlink(p) // "" where it is none
+			to, _ = os.Readlink(p) // "" if p is not a link
 		}
 		w.links[p] = to
 	}

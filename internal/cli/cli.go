@@ -59,8 +59,8 @@ type Env struct {
 	// CheckDocker says what provider "docker" refuses of its options, where a
 	// session may have r. It is nil in bawn, like Docker.
 	CheckDocker func(o config.DockerOptions, r bawn.Resources) error
-	// CheckEngine says whether guests may make containers by the engine of this
-	// machine; nil where there is none. It is nil in bawn, which asks bawnd.
+	// CheckEngine says whether guests may create containers with this machine's
+	// container engine. It is nil in bawn, which asks bawnd.
 	CheckEngine func(ContainerSetting) *doctor.Check
 
 	// logShare is how many bytes of the log a session may take; 0 is audit.MaxShare.

@@ -17,9 +17,9 @@ import (
 // maxDefinition bounds a definition file, in bytes.
 const maxDefinition = 1 << 20
 
-// define gives a session what its definition file (--as) asks for, and no more
-// than it has without: the meet of both (SPEC K7). Whoever wrote the file is
-// not trusted with anything.
+// define gives a session the meet of what its definition file (--as) asks for and
+// what the session has without the file (SPEC K7). So the file's author need not be
+// trusted.
 func (f *runFlags) define(e *Env, workspace string, s bawn.Session) (bawn.Session, error) {
 	if f.as == "" {
 		return s, nil

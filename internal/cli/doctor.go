@@ -107,8 +107,9 @@ func diagnose(e *Env, fresh bool) *diagnosis {
 	return d
 }
 
-// pick returns the provider that a session gets which names none, "" where
-// there is none, or the one that the configuration names is no sandbox.
+// pick returns the provider that a session gets if it names no provider. It returns
+// "" if no provider fits, or if the provider that the configuration names is not a
+// sandbox.
 func (d *diagnosis) pick(s Setting) string {
 	for _, c := range d.Providers {
 		i := slices.IndexFunc(roll, func(l listed) bool { return l.name == c.Provider })

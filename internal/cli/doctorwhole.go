@@ -19,8 +19,8 @@ func (e *Env) askWhole(name string, patience time.Duration) []bawn.Capability {
 	return doctor.Elsewhere(path, name, e.Dir, e.Environ, patience)
 }
 
-// engine says whether guests may make containers by this machine's engine; nil
-// where there is none.
+// engine says whether guests may create containers with this machine's container
+// engine. It returns nil if nothing can be said about the engine.
 func (e *Env) engine(patience time.Duration) *doctor.Check {
 	if e.CheckEngine == nil {
 		path, err := remote.Find()

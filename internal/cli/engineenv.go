@@ -38,7 +38,8 @@ func guests(path string, cfg *config.Config) bool { return openPlaces(cfg).hold(
 // are.
 type written []struct{ named, real string }
 
-// openPlaces are a configuration's; without one there are none.
+// openPlaces returns the places that the configuration lets a session write;
+// without a configuration the list is empty.
 func openPlaces(cfg *config.Config) written {
 	if cfg == nil {
 		return nil

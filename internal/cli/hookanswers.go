@@ -45,8 +45,8 @@ type keptAnswer struct {
 	At      time.Time    `json:"at"`
 }
 
-// Recall reads an answer. One that is too old, of the future, open to others or
-// not to be read is none: the human is asked again.
+// Recall reads an answer. An answer that is too old, in the future, open to others
+// or unreadable does not count: the human is asked again.
 func (h hookAnswers) Recall(key string) (bawn.Answer, bool) {
 	name := filepath.Join(h.dir, key)
 	for _, path := range []string{h.dir, name} {

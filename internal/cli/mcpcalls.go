@@ -95,7 +95,7 @@ func (c *mcpCalls) report(server, what, why string) {
 // tokenName is the file in which the token for clients over HTTP is kept.
 const tokenName = "mcp-token"
 
-// mcpToken reads the token, which it makes where there is none.
+// mcpToken reads the token, and creates it if it does not exist.
 func mcpToken(e *Env) (string, error) {
 	state, err := stateDir(e)
 	if err != nil {
@@ -110,8 +110,8 @@ func mcpToken(e *Env) (string, error) {
 	return text, nil
 }
 
-// ownSecret reads a secret of the user's, which it makes where there is none. A
-// file that others could have read or written is refused.
+// ownSecret reads one of the user's secrets, and creates it if it does not exist.
+// It refuses a file that others could have read or written.
 func ownSecret(name string) (string, error) {
 	_, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {

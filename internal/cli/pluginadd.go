@@ -208,7 +208,8 @@ func (f *pluginFlags) unlike(d plugin.Dirs, name string) error {
 	return nil
 }
 
-// old is the manifest that is to be replaced, nil where there is none.
+// old is the manifest that is to be replaced, or nil if the plugin has no manifest
+// yet.
 func (f *pluginFlags) old(d plugin.Dirs, name string) (*plugin.Manifest, error) {
 	if exists(filepath.Join(d.Manifests, name+".toml")) != nil {
 		return nil, nil

@@ -70,8 +70,8 @@ type policies struct {
 	loaded map[string]*policy.Policy
 }
 
-// policiesInForce reads all files of the policy. A missing file is none; one
-// that is wrong is an error that names all that is wrong.
+// policiesInForce reads all files of the policy. A missing file counts as empty. A
+// file with mistakes is an error that names all of them.
 func policiesInForce(e *Env, workspace string) (*policies, error) {
 	rules, err := loadRules(e, workspace)
 	if err != nil {

@@ -78,7 +78,7 @@ func parseAction(data []byte, a *actionLine) error {
 	return nil
 }
 
-// keyIndex finds a key by its name or its other one; -1 where there is none.
+// keyIndex finds a key by its name or its alias; it returns -1 for an unknown key.
 func keyIndex(key string) int {
 	switch key {
 	case "argv":
@@ -284,7 +284,7 @@ func (s *scanner) unescape(raw []byte) (string, error) {
 	return string(out), nil
 }
 
-// codeUnit reads uXXXX; -1 where there is none.
+// codeUnit reads uXXXX; it returns -1 for anything else.
 func codeUnit(raw []byte) rune {
 	if len(raw) < 5 || raw[0] != 'u' {
 		return -1

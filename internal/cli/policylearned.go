@@ -39,7 +39,8 @@ when they are not repeated. What is dangerous is always asked about.`,
 
 func percent(f float64) string { return strconv.Itoa(int(f*100+0.5)) + " %" }
 
-// openLearned opens the store of what was learned, nil where there is none.
+// openLearned opens the store of what was learned, or returns nil if the store does
+// not exist.
 func openLearned(e *Env) (*learn.Store, error) {
 	dir, err := stateDir(e)
 	if err != nil {

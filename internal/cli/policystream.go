@@ -59,9 +59,9 @@ const maxAction = 1 << 20
 // from one line to the next is little.
 const gcPercent = 400
 
-// stream decides one action a line. A line that is none is answered by a
-// denial, and makes the exit code 2. What was decided is written before more
-// is waited for.
+// stream decides one action a line. A line that is not an action is denied, and
+// makes the exit code 2. Each decision is written before stream waits for more
+// input.
 func (d *decider) stream(r io.Reader, w io.Writer) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	in := bufio.NewReaderSize(r, 64<<10)

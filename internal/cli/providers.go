@@ -29,9 +29,10 @@ type Setting struct {
 	embryo  *native.Embryo
 }
 
-// Environ is the environment in which an engine is found: PATH, DOCKER_HOST. To
-// sort out what a session writes takes hundreds of system calls, and the native
-// provider looks for no engine: whoever does asks.
+// Environ is the environment in which a container engine is found: PATH,
+// DOCKER_HOST. To leave out what a session can write takes hundreds of system
+// calls. The native provider needs no engine, so only the providers that do call
+// Environ.
 func (s Setting) Environ() []string { return engineEnviron(s.environ, s.Config) }
 
 // Cache is the file in which the outcome of a provider's probe is kept, "" for
@@ -147,8 +148,8 @@ func providerNames() []string {
 	return names
 }
 
-// find returns the provider of that name; false if there is none. One that only
-// bawnd has is nil in bawn.
+// find returns the provider of that name, and false if the name is unknown. In bawn
+// a provider that only bawnd has is nil.
 func (e *Env) find(name string, s Setting) (sandbox.Provider, bool) {
 	i := slices.IndexFunc(roll, func(l listed) bool { return l.name == name })
 	if i < 0 {

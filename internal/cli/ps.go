@@ -119,8 +119,8 @@ func tree(sessions []attach.Entry) []row {
 	return branch(below, "", "", map[string]bool{})
 }
 
-// branch returns what is below a session. Entries are files: a circle of parents
-// is none of bawn's making, and must not be followed.
+// branch returns the sessions below a session. Entries are files that others can
+// change, so it must not follow a circle of parents.
 func branch(below map[string][]attach.Entry, parent, indent string, seen map[string]bool) (rows []row) {
 	for i, s := range below[parent] {
 		if seen[s.ID] {

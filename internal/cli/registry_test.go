@@ -11,8 +11,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/attach"
 )
 
-// TestSweepDoors: only what no living session's name begins is removed, and
-// nothing that was just made, or is none of ours.
+// TestSweepDoors: the sweep removes only sockets of dead sessions. It leaves those
+// of living sessions, those just made, and files that Bawn did not make.
 func TestSweepDoors(t *testing.T) {
 	dir := t.TempDir()
 	const lives, dead, young = "aaaaaaaaaaaaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbbbbbbbbbbbb", "cccccccccccccccccccccccccc"

@@ -62,8 +62,9 @@ func (f *runFlags) desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
 	return asking.New(o), nil
 }
 
-// waiting tells whoever started a session without a terminal that it waits, and
-// for what. A session in the background has a screen that is its guest's.
+// waiting tells the user of a session without a terminal that the session waits for
+// an answer, and to which question. A session in the background gets no such
+// message, since its screen is the guest's.
 func (f *runFlags) waiting(e *Env) func(approval.Question) {
 	if e.host != nil || e.child != nil || f.asks != "" {
 		return nil

@@ -32,8 +32,8 @@ const (
 // detachedSize is the window of a session that nobody looks at.
 var detachedSize = pty.Winsize{Rows: 24, Cols: 80}
 
-// A host is what a bawn run has more that runs in the background: it has its
-// own terminal on both sides, and shows it to whoever attaches.
+// A host holds what a bawn run in the background needs besides: a server for its
+// own terminal, to which viewers attach.
 type host struct{ server *attach.Server }
 
 func (f *runFlags) declareHost(fl *pflag.FlagSet) {
@@ -175,7 +175,7 @@ func (f *runFlags) hostTerminal(e *Env) (master, slave *os.File, err error) {
 	return master, slave, nil
 }
 
-// hostEnviron names a terminal where there was none, as under cron.
+// hostEnviron sets TERM if it is not set, as under cron.
 func hostEnviron(e *Env) []string {
 	if e.Getenv("TERM") != "" {
 		return e.Environ
@@ -183,8 +183,8 @@ func hostEnviron(e *Env) []string {
 	return append(e.Environ[:len(e.Environ):len(e.Environ)], "TERM=xterm-256color")
 }
 
-// becomeHost takes what launchHost has handed over. From now on what is written
-// to the terminal is seen by whoever views the session.
+// becomeHost takes over the descriptors that launchHost has passed on. From now on
+// the session's viewers see what is written to the terminal.
 func (e *Env) becomeHost() error {
 	unix.CloseOnExec(hostEnd)
 	unix.CloseOnExec(hostMaster)

@@ -146,7 +146,7 @@ func (f *runFlags) note(e *Env, text string) {
 	}
 }
 
-// noteUnset tells of variables that --env names and that there are none of.
+// noteUnset reports variables that --env names and that are not set.
 func (f *runFlags) noteUnset(e *Env) {
 	for _, name := range f.Env {
 		if strings.ContainsAny(name, "=*") || slices.ContainsFunc(e.guestEnviron(), func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {

@@ -49,10 +49,9 @@ func (f *runFlags) summary(e *Env, s *runner.Session, r runner.Result) {
 	}
 }
 
-// histories are files directly in the home directory in which interactive
-// programs keep what was typed. They try to write them at the end of every
-// session, nothing depends on it, and what else a guest would put there is none
-// of the user's.
+// histories are files directly in the home directory in which interactive programs
+// keep what was typed. They try to write them at the end of every session. Nothing
+// depends on these writes, so the summary names all that were refused in one note.
 var histories = []string{
 	".bash_history", ".zsh_history", ".histfile", ".sh_history", ".ash_history", ".viminf?", ".viminf?.tmp", ".lesshst", ".lesshst?", ".lesshsQ",
 	".python_history", ".node_repl_history", ".psql_history", ".sqlite_history", ".mysql_history", ".wget-hsts", ".zcompdump*",

@@ -13,7 +13,7 @@ import (
 // maxWhy bounds the reason of a no, in characters.
 const maxWhy = 300
 
-// key takes one key. What is pasted comes as another message, and is none.
+// key takes one key. Pasted text comes as another message, and key ignores it.
 func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 	now := m.env.Now()
 	m.pressed, m.early, m.typed = m.pressed+1, now.Sub(m.typed) < alone, now

@@ -24,7 +24,7 @@ const (
 	ExitTooLate  = 1 // somebody was first, or the question's time is up
 	ExitUsage    = 2
 	ExitInternal = 125
-	ExitDenied   = 126 // whoever asks may not answer
+	ExitDenied   = 126 // the caller may not answer
 )
 
 // Verbs are the first words that are this package's.
@@ -68,8 +68,8 @@ func usage(hint, format string, args ...any) error {
 	return &Error{ExitUsage, fmt.Errorf(format, args...), hint}
 }
 
-// errGuest refuses whoever runs in a session. The relay refuses them as well,
-// by who they are and not by what they say.
+// errGuest refuses a caller that runs in a session. The relay refuses it as well,
+// by its process and not by what it says.
 var errGuest = &Error{ExitDenied, errors.New("this is a guest: only the human may answer, from outside of the session"), "ask the human; \"bawn request\" asks for more"}
 
 // Main runs one of the Verbs and returns the exit code. Errors go to stderr as

@@ -204,7 +204,7 @@ func (m *screen) index() int {
 	return slices.IndexFunc(m.list, func(r approval.Record) bool { return r.ID == m.selected })
 }
 
-// current is the question that is selected, nil where there is none.
+// current is the question that is selected, or nil if none is selected.
 func (m *screen) current() *approval.Record {
 	if i := m.index(); i >= 0 {
 		return &m.list[i]

@@ -108,8 +108,8 @@ func usual(b *bawn.Binding) {
 	}
 }
 
-// homely writes a path below the home directory with "~", so that the binding
-// means the home of whoever uses it.
+// homely writes a path below the home directory with "~", so that the binding means
+// the home directory of the user who uses it.
 func (o *common) homely(file string) string {
 	if file == "" || strings.HasPrefix(file, "~/") {
 		return file
