@@ -31,8 +31,8 @@ func NewChannel(rwc io.ReadWriteCloser) *Channel {
 	return &Channel{rwc: rwc, in: in}
 }
 
-// wholeLines is a bufio.SplitFunc. A line without its end is none: whoever
-// wrote it has died over it.
+// wholeLines is a bufio.SplitFunc. A line without a line end is an error: its
+// writer died while writing it.
 func wholeLines(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i], nil

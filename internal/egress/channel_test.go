@@ -89,7 +89,7 @@ func TestSendTogether(t *testing.T) {
 	}
 }
 
-// What is not exactly one message is refused, whoever sends it.
+// Everything that is not exactly one message is refused, from either side.
 func TestHostileLines(t *testing.T) {
 	for _, line := range []string{
 		"", "\n", "{}\n", "null\n", "[]\n", "1\n", "{\n", "\x00\n",

@@ -8,10 +8,10 @@ import (
 // Release is the release that this program is of. The linker sets it.
 var Release = "0.1.0-dev"
 
-// Protocol numbers the words of this package and their order. Whoever changes
-// them raises it: programs of two releases that lie beside each other, as after
-// an upgrade that was not finished, would else wait for words that never come.
-// It is text because that is what the linker can set.
+// Protocol numbers the words of this package and their order. Raise it with every
+// change of them. Otherwise programs of two releases that lie beside each other, as
+// after an unfinished upgrade, would wait forever for a message. It is text because
+// that is what the linker can set.
 var Protocol = "1"
 
 // A Hello says who speaks. It comes before the Config and never changes.

@@ -28,7 +28,7 @@ func words(t reflect.Type, seen map[reflect.Type]bool, out *strings.Builder) {
 	}
 }
 
-// Whoever changes the words raises the number, and then this test.
+// TestProtocol fails when the words change: raise the number, then adapt this test.
 func TestProtocol(t *testing.T) {
 	const protocol, sum = "1", "29cf6ddb540e54d3"
 	var text strings.Builder

@@ -36,9 +36,9 @@ const maxReached = 1024
 // 104 bytes with the final NUL on BSD).
 const maxSocketPath = 103
 
-// A keyring is the ssh-agent that the guest gets: the user's own signs, for
-// logins to the hosts that entries of isolation.hosts name with port 22. Hosts
-// with git entries are none of them: Bawn itself speaks SSH with those.
+// A keyring is the ssh-agent that the guest gets: the user's own signs, for logins
+// to the hosts that entries of isolation.hosts name with port 22. It does not sign
+// for hosts with git entries: Bawn itself speaks SSH with those.
 type keyring struct {
 	session *session
 	known   *hostkey.Known

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A Class says what sort of host a name is. The zero Class is none.
+// A Class says what sort of host a name is. The zero Class is invalid.
 type Class uint8
 
 const (

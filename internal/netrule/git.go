@@ -153,8 +153,8 @@ func (g Git) On(host Host) Git {
 }
 
 // Meet returns an entry for g's host that permits what both permit. It reports
-// false where there is none, or where patterns overlap in a way that no one
-// pattern says.
+// false if the entries permit nothing in common, or if no single pattern says what
+// both permit.
 func (g Git) Meet(o Git) (Git, bool) {
 	if g.user != o.user || g.rooted != o.rooted && !g.all() && !o.all() {
 		return Git{}, false

@@ -187,7 +187,8 @@ func mend(s string) string {
 	return name
 }
 
-// ascii writes an international name as it is on the wire; what is none stays.
+// ascii writes an international name as it is on the wire, and returns any other
+// text unchanged.
 func ascii(name string) string {
 	plain, below := strings.CutPrefix(name, "*.")
 	a, err := idna.Lookup.ToASCII(plain)

@@ -115,9 +115,9 @@ func (h HTTP) On(host Host) HTTP {
 	return h
 }
 
-// Meet returns an entry for h's host that permits the methods and paths that
-// both permit. It reports false where there is none, or where the paths overlap
-// in a way that no one pattern says.
+// Meet returns an entry for h's host that permits the methods and paths that both
+// permit. It reports false if the entries permit nothing in common, or if no single
+// pattern says which paths both permit.
 func (h HTTP) Meet(o HTTP) (HTTP, bool) {
 	var ok bool
 	if h.path, ok = h.path.meet(o.path); !ok {

@@ -47,7 +47,7 @@ type Agent struct {
 	// under that name.
 	Hosts func() []Host
 
-	// Keys says which keys the guest may see and use; nil is none.
+	// Keys says which keys the guest may see and use; nil means no keys.
 	Keys func(ssh.PublicKey) bool
 
 	// Namespaces are those in which texts may be signed (ssh-keygen -Y sign;

@@ -40,8 +40,8 @@ type Dialer struct {
 	// Own returns the machine's own addresses. Nil asks the kernel each time.
 	Own func() ([]netip.Addr, error)
 
-	// Proxy is the proxy that names with a dot are dialled through; nil is
-	// none. See ParseProxy.
+	// Proxy is the proxy that names with a dot are dialled through; nil means no
+	// proxy. See ParseProxy.
 	Proxy *Proxy
 
 	// Timeout limits one Dial as a whole: resolving, all addresses, the
@@ -78,16 +78,15 @@ var (
 	errEmpty = errors.New("the name has no address")
 )
 
-// Dial connects to a host, which is a name or a canonical IP address, over
-// TCP, and returns the address that it dialled. It returns a *RefusedError
-// when no address of the host may be dialled, and a net.Error whose Timeout is
-// true when time was up. A host that is an address has been decided by the
-// caller: it is dialled when it is public.
+// Dial connects to a host, which is a name or a canonical IP address, over TCP, and
+// returns the address that it dialled. It returns a *RefusedError when no address
+// of the host may be dialled, and a net.Error whose Timeout is true when time was
+// up. A host that is an address has been decided by the caller: it is dialled when
+// it is public.
 //
-// Through a proxy it is the proxy that resolves the name, so no address is
-// judged here, and none is returned: whoever sets one up trusts it to refuse
-// what must not be reached. Addresses, single labels and names like .internal
-// never go that way.
+// A proxy resolves the name itself, so that Dial judges and returns no address. The
+// user who sets up a proxy trusts it to refuse what must not be reached. Addresses,
+// single labels and names like .internal are never dialled through the proxy.
 func (d *Dialer) Dial(ctx context.Context, host string, port uint16) (net.Conn, netip.AddrPort, error) {
 	name, class, err := hostname.NormalASCII(host)
 	if err != nil {

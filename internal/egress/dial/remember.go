@@ -67,7 +67,8 @@ func (m *memory) recall(host string) []netip.Addr {
 	return nil
 }
 
-// keep makes room where there is none: first old answers go, then all.
+// keep stores an answer. If the memory is full, it drops old answers first, then
+// all.
 func (m *memory) keep(host string, addrs []netip.Addr, asked time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

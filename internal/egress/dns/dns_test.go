@@ -33,7 +33,7 @@ type ask struct {
 	name    string
 	typ     dnsmessage.Type
 	class   dnsmessage.Class // 0 is IN
-	edns    int              // size; 0 is none
+	edns    int              // size; 0 leaves the OPT record out
 	version uint32
 	twice   bool // two OPT records
 	counts  [4]uint16

@@ -14,7 +14,8 @@ import (
 	"strings"
 )
 
-// A Kind says which way an operation moves objects. The zero Kind is None.
+// A Kind says which way an operation moves objects. The zero Kind, None, is not
+// git.
 type Kind uint8
 
 const (

@@ -131,9 +131,8 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestWritesFiles: a push that needs no git on the server, as git-http-push(1)
-// makes it, is none that could be judged. What WebDAV is used for otherwise
-// stays alone.
+// TestWritesFiles: a push without git on the server, as git-http-push(1) makes it,
+// can't be judged and is refused. Other uses of WebDAV are left alone.
 func TestWritesFiles(t *testing.T) {
 	try := func(method, target, destination string) error {
 		r := request(method, target, "", "")

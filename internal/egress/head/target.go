@@ -9,8 +9,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/hostname"
 )
 
-// A Form says how a target is written (RFC 9112 section 3.2). The zero Form
-// is none of them.
+// A Form says how a target is written (RFC 9112 section 3.2). The zero Form is
+// invalid.
 type Form uint8
 
 const (

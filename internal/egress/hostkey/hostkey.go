@@ -151,9 +151,9 @@ var certificates = []string{
 	ssh.CertAlgoRSASHA512v01, ssh.CertAlgoRSASHA256v01,
 }
 
-// Algorithms returns the host key algorithms to ask a host for: those of the
-// keys that are known, since a server that has several shows only one. The
-// error wraps ErrUnknown if there are none.
+// Algorithms returns the host key algorithms to ask a host for: those of the keys
+// that are known, since a server that has several shows only one. The error wraps
+// ErrUnknown if no key of the host is known.
 func (k *Known) Algorithms(host string, port uint16) ([]string, error) {
 	wanted, err := k.wanted(host, port)
 	if err != nil {

@@ -41,7 +41,7 @@ func (s *saw) framework(w http.ResponseWriter, r *http.Request) {
 		Method string `json:"_method"`
 	}
 	switch {
-	case err != nil: // half a request is none
+	case err != nil: // half a request is not decoded
 		method = "BROKEN"
 	case strings.Contains(r.Header.Get("Content-Type"), "/json"):
 		_ = json.Unmarshal(body, &fields)

@@ -261,7 +261,7 @@ func (x *exchange) hash() *Refusal {
 	return nil
 }
 
-// sent is the body that goes out, nil where there is none.
+// sent is the body that goes out, or nil if the request has no body.
 func (x *exchange) sent() io.Reader {
 	switch {
 	case x.judged != nil && x.judged.Body != nil:

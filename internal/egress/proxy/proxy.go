@@ -17,7 +17,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/egress/sniff"
 )
 
-// A Kind is the way in which a client asked. The zero Kind is none.
+// A Kind is the way in which a client asked. The zero Kind is invalid.
 type Kind uint8
 
 const (

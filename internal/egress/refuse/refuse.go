@@ -1,6 +1,6 @@
-// Package refuse tells a client in its own protocol that it may not: a program
-// that is refused fails at once, and where its protocol has words, whoever
-// reads its output learns that it was bawn, which rule, why, and what to do.
+// Package refuse tells a client in its own protocol that it may not: a refused
+// program fails at once. If the protocol can carry a text, the reader of the
+// program's output learns that bawn refused, by which rule, why, and what to do.
 package refuse
 
 import (

@@ -83,9 +83,9 @@ func (p *approver) put(q *question, key string, a bawn.Action, d bawn.Decision) 
 	close(q.done)
 }
 
-// topic is what an answer holds for: a host with its port, where the two ports
-// of the web count as one; or one request, with its method or with what git
-// would do. A yes to a fetch is none to a push.
+// topic is what an answer holds for: a host with its port, where the two ports of
+// the web count as one; or one request, with its method or with what git would do.
+// A yes to a fetch does not allow a push.
 func topic(a bawn.Action) string {
 	host, port, err := net.SplitHostPort(a.Resource)
 	if err == nil && len(a.Args) == 0 && (port == "80" || port == "443") {

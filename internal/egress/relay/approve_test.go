@@ -87,7 +87,7 @@ func TestTopics(t *testing.T) {
 	}
 }
 
-// No answer is remembered that was none, or that was for once.
+// A failed question is not remembered, and neither is an answer for once.
 func TestNotRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &human{answer: yes, takes: time.Hour}

@@ -314,8 +314,8 @@ func (r *Relay) handle(h Handlers) {
 	}
 }
 
-// Answer passes on what the human said. An answer that can't be passed on is
-// none, which denies.
+// Answer passes on what the human said. An answer that can't be passed on is lost,
+// which denies.
 func (r *Relay) Answer(a egress.Answer) error { return r.channel.Send(egress.Message{Answer: &a}) }
 
 // Done is closed when the relay has ended.

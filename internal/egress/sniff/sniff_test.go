@@ -215,7 +215,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestBounded: whoever sends without end is cut off at the limit.
+// TestBounded: a client that sends without end is cut off at the limit.
 func TestBounded(t *testing.T) {
 	for _, piece := range []string{"A", " ", "GET / HTTP/1.1\r\nX: ", "A ", "\x16\x03\x01\x40\x00\x01"} {
 		endless := io.MultiReader(strings.NewReader(piece), repeat('x'))
