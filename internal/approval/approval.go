@@ -1,8 +1,8 @@
 // Package approval holds the questions that only a human may answer, from the
-// moment they are asked until there is an answer or none is possible any more.
+// moment they are asked until they are answered or can no longer be answered.
 //
-// Whatever goes wrong on the way is a denial: an error of Ask denies, an answer
-// that is not recorded is none, and time that runs out says no.
+// Every failure denies: an error of Ask, an answer that could not be recorded, and
+// a question whose time is up.
 package approval
 
 import (

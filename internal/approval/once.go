@@ -46,8 +46,9 @@ func (ap *approval) living(o *Outcome) (all []*asker) {
 	return all
 }
 
-// split makes a new approval of those who ask on: of rest, which the store has
-// in it already, and of whoever has come since. Nil is none.
+// split makes a new approval for the askers that still wait: those in rest, which
+// the store already has in it, and those that have joined since. It returns nil if
+// no asker waits.
 func (q *Queue) split(ap *approval, o *Outcome, rest []*asker) *approval {
 	if !o.Once() {
 		return nil

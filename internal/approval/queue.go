@@ -466,8 +466,8 @@ func (a *asker) outcome() (bawn.Answer, error) {
 	return ap.rec.Answer, nil
 }
 
-// recall returns what has become of a question that was asked before: of an
-// asker that comes back. After its time even a yes is none any more.
+// recall returns the outcome of a question that was asked before, for an asker that
+// has reconnected. A yes is not returned after the question has expired.
 func (q *Queue) recall(question Question) (bawn.Answer, error) {
 	e, err := q.opts.Store.Get(q.ctx, question.ID)
 	if err != nil {

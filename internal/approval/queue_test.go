@@ -567,7 +567,7 @@ func TestWhatIsNoAnswer(t *testing.T) {
 	})
 }
 
-// TestFailures breaks what the queue stands on: nobody may be told yes.
+// TestFailures breaks the queue's store and log: no asker may get a yes meanwhile.
 func TestFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, j := &brittle{}, &journal{}

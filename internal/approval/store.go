@@ -48,9 +48,9 @@ type Store interface {
 	// Leave marks the asker as gone.
 	Leave(ctx context.Context, id string) error
 	// Settle ends a pending approval and reports true, once. Later calls report
-	// false and change nothing. With a yes "once" Rest begins a new approval, in
-	// the same step, and whoever else is not For counts as gone: nobody else can
-	// ever get that answer.
+	// false and change nothing. With a yes "once" the same step begins a new
+	// approval of Rest. Every other asker but For counts as gone, so that only For
+	// can ever get the answer.
 	Settle(ctx context.Context, lead string, o Outcome) (bool, error)
 	// Recorded notes that the approval's state s is in the audit log. It need
 	// not be durable at once: to record twice is better than never.

@@ -25,11 +25,11 @@ import (
 // Options of a Desk.
 type Options struct {
 	Session, Parent, Agent string
-	// Relay returns the relay of the user's approvals. It starts one where start
-	// is true. Nil, or an error: there is none.
+	// Relay returns the relay of the user's approvals. It starts one where start is
+	// true. Nil, or an error, means that the session has no relay.
 	Relay func(ctx context.Context, start bool) (approval.Desk, error)
-	// Rules reads those in force besides the built-in ones, without those of
-	// Grants; it is called once, when they are first needed. Nil: there are none.
+	// Rules reads the rules in force except the built-in ones and those of Grants.
+	// It is called once, when the rules are first needed. Nil means no rules.
 	Rules  func() ([]bawn.Rule, error)
 	Policy policy.Options
 	Grants *grants.File // nil: nothing is kept beyond the session

@@ -264,7 +264,7 @@ func (d *desk) answer() string {
 	}
 }
 
-// Only what is known is an answer, and whoever leaves has said no.
+// Only known answers count, and a human who leaves has said no.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	d := sitDown(t)

@@ -89,8 +89,8 @@ func (d *Desk) leave(o *open) {
 // question before the session goes on without it.
 const maxFailures = 3
 
-// carry asks at the relay, or at the session's own queue where there is none,
-// and asks again with the same ID wherever the relay has died or come up.
+// carry asks at the relay, or at the session's own queue if no relay runs. It asks
+// again with the same ID whenever the relay has stopped or started.
 func (d *Desk) carry(ctx context.Context, o *open) {
 	for failures := 0; ; {
 		desk := d.where(ctx, failures < maxFailures)
@@ -212,7 +212,7 @@ func (d *Desk) where(ctx context.Context, relay bool) approval.Desk {
 	return nil
 }
 
-// connect returns the relay, nil if there is none.
+// connect returns the relay, or nil if no relay can be reached.
 func (d *Desk) connect(ctx context.Context, start bool) approval.Desk {
 	d.mu.Lock()
 	relay := d.relay
@@ -298,8 +298,9 @@ func (d *Desk) alike(o *open) int {
 	return n
 }
 
-// submit gives the answer of a face. It returns what stands: that answer, the
-// one of whoever was first, or why there is none; and whether it was the first.
+// submit gives a face's answer. It returns the answer that counts, which is this
+// one or the one that came first, or an error if no answer counts. mine says
+// whether this answer came first.
 func (d *Desk) submit(ctx context.Context, o *open, a bawn.Answer) (stands bawn.Answer, mine bool, err error) {
 	for try := 0; try < patient && !isDone(o) && ctx.Err() == nil; try++ {
 		desk := d.where(ctx, true)

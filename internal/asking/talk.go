@@ -317,8 +317,8 @@ func (t *talk) length() (n int) {
 	return n
 }
 
-// tooLong leaves a question that does not fit to other faces, and denies it
-// where there are none.
+// tooLong leaves a question that does not fit on the screen to other faces, and
+// denies it if no other face can be reached.
 func (t *talk) tooLong(rw terminal.Conversation) {
 	if t.face.desk.reachable() {
 		t.note(rw, `too long to be shown here at once; see "bawn approvals"`)

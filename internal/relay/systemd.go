@@ -40,7 +40,7 @@ func activated(environ []string) (map[string]net.Listener, error) {
 	return socks, nil
 }
 
-// notify tells systemd (sd_notify(3)); where there is none nothing happens.
+// notify tells systemd (sd_notify(3)); without systemd it does nothing.
 func notify(environ []string, state string) {
 	path := variable(environ, "NOTIFY_SOCKET")
 	if path == "" {

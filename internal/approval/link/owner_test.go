@@ -64,7 +64,7 @@ func (s *stranger) hears(what string, is func(*reply) bool) reply {
 	}
 }
 
-// answers tries to answer a question, and wants to hear that there is none.
+// answers tries to answer a question, and wants the error "unknown".
 func (s *stranger) answers(id string) {
 	s.Helper()
 	s.say(request{Answer: &answer{7, id, bawn.Answer{Verdict: bawn.Allow, Scope: bawn.ForSession, By: "stranger"}}})

@@ -276,7 +276,7 @@ func (p *peer) ask(q approval.Question) error {
 		delete(p.asks, q.ID)
 		p.mu.Unlock()
 		if errors.Is(err, approval.ErrDetached) || errors.Is(err, approval.ErrClosed) {
-			p.conn.Close() // it asks anew, of whoever comes after us
+			p.conn.Close() // the client asks the next relay again
 			return
 		}
 		r := reply{ID: q.ID, Answer: &a}

@@ -122,7 +122,7 @@ type line struct {
 
 func newLine(conn net.Conn) *line { return &line{conn: conn, in: bufio.NewReaderSize(conn, 64<<10)} }
 
-// send writes one message. Whoever does not read is gone.
+// send writes one message. It fails if the peer does not read the message in time.
 func (l *line) send(message any) error {
 	data, err := json.Marshal(message)
 	if err != nil {
@@ -142,7 +142,7 @@ func (l *line) send(message any) error {
 	return nil
 }
 
-// receive reads one message into m. A line without its end is none.
+// receive reads one message into m. A line without a line end is an error.
 func (l *line) receive(m any) error {
 	var whole []byte
 	for {

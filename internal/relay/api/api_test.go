@@ -89,8 +89,8 @@ func call(t *testing.T, r *rig, client *http.Client, m protoreflect.MethodDescri
 	return connect.CodeOf(err)
 }
 
-// TestRights: what each caller may do, method by method. Whoever may gets as
-// far as the method, which has nothing to work on here.
+// TestRights: what each caller may do, method by method. A permitted call reaches
+// the method, which has nothing to work on here.
 func TestRights(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Sessions = &terminal{} })
 	for _, m := range methods(t) {

@@ -60,7 +60,7 @@ func (s *approvals) records(ctx context.Context, pending bool) ([]approval.Recor
 	return all, nil
 }
 
-// find returns one question; the error is not_found where there is none.
+// find returns one question; the error is not_found if no question has the ID.
 func (s *approvals) find(ctx context.Context, id string) (approval.Record, error) {
 	records, err := s.records(ctx, false)
 	if err != nil {

@@ -22,10 +22,11 @@ import (
 type Sessions interface {
 	// List returns the sessions, parents first; with all also those that ended.
 	List(ctx context.Context, all bool) ([]*bawnv1.Session, error)
-	// Kill ends a session and its children. ErrNoSession: there is none.
+	// Kill ends a session and its children. It returns ErrNoSession if no session
+	// has the ID.
 	Kill(ctx context.Context, id string) error
-	// Attach opens a view of a session's terminal. ErrNoSession: there is none
-	// that can be attached to.
+	// Attach opens a view of a session's terminal. It returns ErrNoSession if no
+	// session with the ID can be attached to.
 	Attach(ctx context.Context, id string, readOnly bool) (View, error)
 }
 

@@ -45,7 +45,7 @@ var verdicts = map[bawn.Verdict]bawnv1.Verdict{
 
 func verdictOf(v bawn.Verdict) bawnv1.Verdict { return verdicts[bawn.Strictest(v)] }
 
-// readVerdict returns the verdict that v means; what is none denies.
+// readVerdict returns the verdict that v means; an unknown value denies.
 func readVerdict(v bawnv1.Verdict) bawn.Verdict {
 	switch v {
 	case bawnv1.Verdict_VERDICT_ALLOW:

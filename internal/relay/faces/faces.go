@@ -54,9 +54,9 @@ type Options struct {
 	Page       Page
 }
 
-// A Page is how the web page is served. The zero Page is none.
+// A Page is how the web page is served. The zero Page serves no page.
 type Page struct {
-	Listen            string // ADDRESS:PORT; "" serves none
+	Listen            string // ADDRESS:PORT; "" serves no page
 	Name              string // of the host in the page's address; "" is localhost
 	CertFile, KeyFile string // PEM; "" is a certificate of Bawn's own
 	Notices           string // file of the ways for notices, which may be absent

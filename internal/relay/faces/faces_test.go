@@ -146,7 +146,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestNoPage: by default there is none, and pairing says so.
+// TestNoPage: by default the relay serves no page, and pairing says so.
 func TestNoPage(t *testing.T) {
 	r := newRig(t, "", func(o *Options) { o.Page = Page{} })
 	_, err := bawnv1connect.NewDeviceServiceClient(r.client, "http://relay").Pair(t.Context(), &bawnv1.DeviceServicePairRequest{})

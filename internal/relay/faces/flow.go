@@ -134,7 +134,7 @@ func (t *traffic) note(e bawn.Event) {
 	}
 }
 
-// bytesOf reads a number of the log, 0 where it is none.
+// bytesOf reads a number of the log, or returns 0 for text that is not a number.
 func bytesOf(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

@@ -97,7 +97,7 @@ func TestCircle(t *testing.T) {
 	}
 }
 
-// TestNoSuchSession: names that are none reach nothing.
+// TestNoSuchSession: IDs without a session reach nothing.
 func TestNoSuchSession(t *testing.T) {
 	s := newSessions(t.TempDir(), "")
 	for _, id := range []string{"", "nothing", "../../etc", "a/b"} {

@@ -153,7 +153,7 @@ func TestShared(t *testing.T) {
 			t.Errorf("%s: history %+v, %v", name, past, err)
 		}
 	}
-	// Where the new approval can't be, the answer is none either.
+	// If the new approval can't be stored, the answer isn't stored either.
 	a, b := entry("a"), entry("a")
 	b.Lead = a.ID
 	must(t, errors.Join(d.Put(t.Context(), a), d.Put(t.Context(), b)))
@@ -228,7 +228,7 @@ func TestItems(t *testing.T) {
 	must(t, d.KeepItem(ctx, "device", "b", nil))
 	must(t, d.KeepItem(ctx, "push", "a", []byte("4")))
 	must(t, d.DropItem(ctx, "device", "b"))
-	must(t, d.DropItem(ctx, "device", "b")) // there is none any more
+	must(t, d.DropItem(ctx, "device", "b")) // it is gone already
 	all, err := d.Items(ctx, "device")
 	must(t, err)
 	if diff := cmp.Diff(map[string][]byte{"a": []byte("3")}, all); diff != "" {

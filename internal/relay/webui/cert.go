@@ -44,9 +44,9 @@ type Authority struct {
 	leaf *tls.Certificate
 }
 
-// OpenAuthority returns the authority for name that is kept in dir, a new one
-// where there is none or it is about to end. Its file holds the key and has
-// mode 0600; a file with wider permissions is refused.
+// OpenAuthority returns the authority for name that is kept in dir. It makes a new
+// one if there is no authority yet, or if the authority is about to expire. Its
+// file holds the key and has mode 0600; a file with wider permissions is refused.
 func OpenAuthority(dir, name string, now func() time.Time) (*Authority, error) {
 	path := filepath.Join(dir, "web-ca-"+name+".pem")
 	a := &Authority{name: name, now: now}

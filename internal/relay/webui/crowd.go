@@ -15,7 +15,7 @@ const (
 	maxConnections = 512
 	maxOfPeer      = 32  // of one network (see network) that has not logged in
 	maxOfLoopback  = 128 // of the machine itself, where a proxy may speak for many
-	maxOfDevice    = 16  // of one device that are kept whoever else comes
+	maxOfDevice    = 16  // of one device that are never closed for others
 	strangerTime   = 10 * time.Second
 )
 
@@ -177,7 +177,7 @@ func (c *crowd) attend(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, memberKey{}, memberOf(conn))
 }
 
-// memberOf returns what is below TLS, nil if that is none of a crowd's.
+// memberOf returns the connection below TLS, or nil if it belongs to no crowd.
 func memberOf(conn net.Conn) *member {
 	if t, ok := conn.(*tls.Conn); ok {
 		conn = t.NetConn()

@@ -74,7 +74,7 @@ func loadDevices(ctx context.Context, items Items) (*devices, error) {
 	return d, nil
 }
 
-// get returns a device; ok is false where there is none.
+// get returns a device; ok is false if no device has the ID.
 func (d *devices) get(id string) (Device, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -283,8 +283,8 @@ func TestReplayedAssertion(t *testing.T) {
 	}
 }
 
-// TestStolenCookie: whoever has the cookie loses it with the device: at once,
-// also in the middle of a stream.
+// TestStolenCookie: a stolen cookie ends with its device: at once, also in the
+// middle of a stream.
 func TestStolenCookie(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, r *rig, b *browser){
 		"revoked": func(t *testing.T, r *rig, _ *browser) {

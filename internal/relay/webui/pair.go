@@ -24,7 +24,7 @@ const shortAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 type pairing struct {
 	mu          sync.Mutex
 	number      uint64 // of the codes; tells those of a ceremony from later ones
-	long, short string // "" where there is none
+	long, short string // "" while no device can be paired
 	readOnly    bool
 	expires     time.Time
 	wrong       int
@@ -50,9 +50,9 @@ func shortCode() string {
 	return string(raw[:])
 }
 
-// try compares a code and returns the number of the codes it fits. A wrong
-// short code counts, and too many make the short one void: whoever reaches the
-// page can do that. The long one can't be guessed anyhow, and stays good.
+// try compares a code and returns the number of the codes it fits. Too many wrong
+// short codes void the short code, and everybody who reaches the page can cause
+// that. The long code can't be guessed and stays valid.
 func (p *pairing) try(code string, now time.Time) (number uint64, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -53,7 +53,7 @@ type Options struct {
 	Port        uint16 // as it stands in the page's address
 	Certificate func() (*tls.Certificate, error)
 	Fingerprint string // of Bawn's own authority, shown when a device is paired
-	Authority   []byte // PEM of it, offered at /bawn-ca.crt; nil where there is none
+	Authority   []byte // PEM of it, offered at /bawn-ca.crt; nil without such an authority
 	Machine     string // its name, for humans who have several
 	Items       Items
 	Recorder    bawn.Recorder
