@@ -145,8 +145,8 @@ func (q *Question) pathDefault(u use) (bawn.Verdict, string) {
 	return bawn.Ask, "outside the workspace"
 }
 
-// inWorkspace reports whether p lies in the workspace. A workspace that holds
-// the home directory, or is the root, is none.
+// inWorkspace reports whether p lies in the workspace. A workspace that holds the
+// home directory, or is the root, does not count.
 func (q *Question) inWorkspace(p string) bool {
 	w := q.Workspace
 	return w != "" && w != "/" && !fspath.Below(q.Home, w) && fspath.Below(p, w)

@@ -194,7 +194,7 @@ func (r *reading) rules(a *argv, j *judgement) bool {
 // not known, or stands for names of files, of a program that has dangers.
 func (r *reading) danger(a *argv, c *shell.Command, j *judgement) {
 	if c.Unproven == "" && c.Meaning.Informs {
-		return // a program that prints its help is none
+		return // a program that only prints its help is not dangerous
 	}
 	if d, ok := r.p.known().dangers.find(a); ok {
 		j.lower(stageDangerous, bawn.Ask, d.name(), bawn.Builtin, d.reason)

@@ -63,8 +63,8 @@ func ask4(command string) Question {
 }
 
 // TestDangerousIsNeverAllowed: at every mode and autonomy, contained or not.
-// Running code of the repository is what a sandbox is for: those lines are
-// asked about where there is none.
+// Running code of the repository is what a sandbox is for, so those lines are asked
+// about only without a sandbox.
 func TestDangerousIsNeverAllowed(t *testing.T) {
 	p := corpusPolicy(t)
 	for _, l := range corpus(t, "dangerous.tsv") {

@@ -24,20 +24,19 @@ const (
 	RuleSealed  = "isolation:only"
 )
 
-// Egress decides what a session of the network "allowlist" reaches. Its actions
-// are of the kind network and the operation connect. The resource is
-// "host:port" for a connection; for a request on a host that is opened
-// "https://host/path", without the query, with the method as argument; for git
-// "https://host/repository.git" or "ssh://host/repository.git" with "fetch", or
-// "push" and the full names of the refs that are created or moved, and over SSH
-// with what SSHPlace returns. Deleting and forcing are none of these, and not to
-// be asked about.
+// Egress decides what a session of the network "allowlist" reaches. Its actions are
+// of the kind network and the operation connect. The resource is "host:port" for a
+// connection; for a request on a host that is opened "https://host/path", without
+// the query, with the method as argument; for git "https://host/repository.git" or
+// "ssh://host/repository.git" with "fetch", or "push" and the full names of the
+// refs that are created or moved, and over SSH with what SSHPlace returns. Deleting
+// and forcing are not among these operations, and can't be asked about.
 //
-// A rule that denies wins, whoever wrote it; the machine's managers and the
+// A rule that denies wins, from every source. The machine's managers and the
 // project may also make a question of what an entry opens. Then the session's
-// entries decide, in every mode: who wrote them has answered already. What no
-// entry names is put to the policy, except for what a human can't judge: an
-// address, an international name, a name of the loopback.
+// entries decide, in every mode: their author has answered already. A destination
+// that no entry names is put to the policy. Addresses, international names and
+// names of the loopback are denied instead, since a human can't judge them.
 type Egress struct {
 	Policy *Policy
 	// Session is what all questions share; its Action is not used.

@@ -46,8 +46,8 @@ var matrix = map[bawn.Mode][len(classNames)]bawn.Verdict{
 	bawn.ModePermissive: {deny, allow, allow, allow, ask, ask},
 }
 
-// Matrix returns the verdict of a mode on a class where no rule speaks. A mode
-// or a class that is none is denied.
+// Matrix returns the verdict of a mode on a class if no rule decides. It denies an
+// unknown mode or class.
 func Matrix(mode bawn.Mode, c Class) bawn.Verdict {
 	row := matrix[mode]
 	if int(c) >= len(row) {

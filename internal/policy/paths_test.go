@@ -253,7 +253,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestIndexStops: whoever has found what it looked for sees no more.
+// TestIndexStops: a callback that returns false gets no further entries.
 func TestIndexStops(t *testing.T) {
 	x := newIndex[string](0)
 	for _, p := range []string{"/a/**", "**", "*/*", "/a/b", "~/./*", "x/a/?", "/c", "a"} {

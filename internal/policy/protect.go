@@ -126,7 +126,7 @@ func (pr *protection) remedy() string {
 func (pr *protection) covers(p, home string, pattern bool) bool {
 	want := pr.pattern
 	if rest, ok := strings.CutPrefix(want, "~/"); ok {
-		// Whoever's home: the session's own, or one that looks like a home.
+		// The home directory is the session's own, or any that looks like a home.
 		if pr.coversBelow(p, home, rest, pattern) {
 			return true
 		}

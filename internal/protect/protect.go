@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// A Class says why an entry is in the table. The zero Class is none.
+// A Class says why an entry is in the table. The zero Class is invalid.
 type Class uint8
 
 const (

@@ -37,7 +37,8 @@ var ways = sync.OnceValue(func() map[string][]string {
 	return Ways(names)
 })
 
-// A Match says how a path meets a name of a Set. The zero Match is none.
+// A Match says how a path meets a name of a Set. The zero Match, None, says that
+// the path meets no name.
 type Match uint8
 
 const (
@@ -88,7 +89,7 @@ func (s *Set) fresh() *node {
 	return n
 }
 
-// child is the node behind a part, which it makes where there is none.
+// child is the node behind a part; it creates the node if it does not exist.
 func (s *Set) child(n *node, part string) *node {
 	if prefix, suffix, ok := strings.Cut(part, "*"); ok {
 		for _, g := range n.globs {

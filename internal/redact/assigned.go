@@ -75,8 +75,8 @@ func findAssigned(s string, spans []span) []span {
 	return spans
 }
 
-// assigned returns the value given to the name s[i:end], or 0, 0 where there
-// is none or the name is no secret's.
+// assigned returns the value given to the name s[i:end]. It returns 0, 0 if the
+// name has no value or is not the name of a secret.
 func assigned(s string, i, end int) (lo, hi int) {
 	name := s[i:end]
 	if strings.EqualFold(name, "bearer") {

@@ -149,8 +149,9 @@ func (r *reader) run(cmd Command, st *state, m mode) (yes, no state) {
 	return *st, *st
 }
 
-// proof is what the grammar gets of the words. For test(1), a number is a
-// number, and words that could be operators are none.
+// proof is what the grammar gets of the words. For test(1), any number is given as
+// 0. An unknown word after another unknown word is marked as split, since the first
+// could be an operator.
 func proof(words []grammar.Word) []grammar.Word {
 	if name := words[0].Text; name != "test" && name != "[" {
 		return words

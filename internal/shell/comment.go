@@ -84,9 +84,9 @@ func operator(n *syntax.ParamExp) syntax.Pos {
 	return end
 }
 
-// beginsWord reports whether a word could begin at a place of a source for
-// certain: at its start, or behind a blank or an operator that is not escaped.
-// A ")" may end an expansion, and so is none.
+// beginsWord reports whether a word could begin at a place of a source for certain:
+// at its start, or behind a blank or an operator that is not escaped. A ")" may end
+// an expansion, and so does not count.
 func beginsWord(source string, at int) bool {
 	if at == 0 {
 		return true

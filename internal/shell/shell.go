@@ -55,7 +55,7 @@ type Context struct {
 // A Line is what a command line would run.
 type Line struct {
 	Source    string    // as it was given
-	Canonical string    // the text to execute; "" when there is none
+	Canonical string    // the text to execute; "" if the line can't be executed
 	Commands  []Command `json:",omitempty"` // in the order in which they are met
 	Opaque    []Opaque  `json:",omitempty"` // what is not understood; empty when all is
 }

@@ -101,9 +101,9 @@ func (s *front) whole(call invocation.Invocation) end {
 	return e
 }
 
-// statements reads as many whole statements as are there, at least one. Where
-// they are the rest of the input, reader.ended is true. It returns io.EOF where
-// there are none.
+// statements reads as many whole statements as are there, at least one. Where they
+// are the rest of the input, reader.ended is true. It returns io.EOF at the end of
+// the input.
 func (s *front) statements(r *reader) (string, error) {
 	var text strings.Builder
 	for {

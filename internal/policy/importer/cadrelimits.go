@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// cadreLimits are the limits with their keys and bounds here. A limit of zero or
-// less is none at an engine.
+// cadreLimits are Cadre's limits with their keys and bounds here. An engine takes a
+// limit of zero or less as no limit.
 var cadreLimits = map[string]struct {
 	key      string
 	min, max int64

@@ -223,8 +223,8 @@ type lexError struct {
 	problem string
 }
 
-// lex cuts text into tokens. What has no place in calls becomes punctuation
-// of one character, so that its statement is none.
+// lex cuts text into tokens. A character that calls don't use becomes a token of
+// punctuation, so that its statement does not read as a call.
 func lex(s string) (out []token, err *lexError) {
 	line := 1
 	for s != "" {

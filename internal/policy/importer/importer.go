@@ -123,8 +123,8 @@ func (r *reader) set(line int, key string, value any) {
 	r.Settings = append(r.Settings, Setting{Key: key, Value: value, Line: line})
 }
 
-// A choice is what one value of a key comes to: a setting, or why there is
-// none.
+// A choice is what one value of a key becomes: a setting, or why it becomes no
+// setting.
 type choice struct {
 	key   string
 	value any

@@ -179,7 +179,7 @@ func (r *reader) parseObject(data []byte, what string) (*node, error) {
 	return n, err
 }
 
-// members are those of an object; a value that is none is reported.
+// members are those of an object; it reports a value that is not an object.
 func (r *reader) members(m member) []member {
 	if m.value.kind != '{' {
 		r.left(m.item(), "it is no object")

@@ -54,8 +54,8 @@ func Contained(p *policy.Policy, q *policy.Question) bawn.Decision {
 	return d
 }
 
-// Places answers what would be asked about a path outside of the workspace by
-// what the sandbox lets a guest write: whoever started the session chose these
+// Places answers what would be asked about a path outside of the workspace by what
+// the sandbox lets a guest write. The user who started the session chose these
 // places, and an answer can't open others. Mode strict still asks.
 func Places(places []bawn.Mount) Decide {
 	return func(p *policy.Policy, q *policy.Question) bawn.Decision {

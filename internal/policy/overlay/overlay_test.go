@@ -58,8 +58,8 @@ func mustPolicy(t interface{ Fatal(...any) }, rules ...bawn.Rule) *policy.Policy
 	return p
 }
 
-// No overlay lifts what a person denied, whoever that person was and whatever the
-// built-in rules say of the same action.
+// No overlay lifts a person's denial, from any source and whatever the built-in
+// rules say of the same action.
 func TestNothingLiftsADenial(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.SampledFrom(actions).Draw(t, "action")

@@ -44,8 +44,8 @@ func (s *suggester) command(part *policy.Part) {
 	s.add(bawn.Rule{Kind: bawn.Command, Pattern: pattern, Match: []string{pattern}}, why)
 }
 
-// patternOf is the pattern that permits exactly these words; there is none
-// where one is not known, or reads as something else in a pattern.
+// patternOf is the pattern that permits exactly these words. It returns false if a
+// word is not known, or reads as something else in a pattern.
 func patternOf(words []grammar.Word) (string, bool) {
 	var out []string
 	for _, w := range words {

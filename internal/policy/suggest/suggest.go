@@ -26,7 +26,7 @@ type Input struct {
 type Advice struct {
 	Rules  []bawn.Rule // each was tried, none is more than is needed
 	Covers []string    // what else they decide alike, examples that were tried
-	None   string      // why there are none, "" where nothing was wanted
+	None   string      // why Rules is empty, "" if no rule was wanted
 }
 
 // asksAlways are the stages of a trace whose answer no rule that allows

@@ -71,7 +71,7 @@ func TestDeny(t *testing.T) {
 	}
 }
 
-// An "always" for a harmless command is none for a line that begins with it
+// An "always" for a harmless command does not allow a line that begins with it
 // (PocketCoder matched text: "git status*").
 func TestAlwaysIsNotAPrefix(t *testing.T) {
 	ask := []bawn.Rule{{ID: "mine", Kind: bawn.Command, Pattern: "git *", Verdict: bawn.Ask, Priority: 20, Source: bawn.User}}

@@ -24,7 +24,7 @@ type book struct {
 
 // A program is what the data say of one.
 type program struct {
-	forms *node    // nil where there are none
+	forms *node    // nil for a program without forms
 	help  []string // the flags that only inform
 }
 

@@ -22,8 +22,8 @@ func (w Word) Literal() bool {
 	return !w.Glob && w.Vague == "" && len(w.Unset) == 0
 }
 
-// An Effect says what a command does besides its claims. The zero Effect is
-// none and proves nothing.
+// An Effect says what a command does besides its claims. The zero Effect is invalid
+// and proves nothing.
 type Effect uint8
 
 const (

@@ -345,10 +345,9 @@ func (m *match) inner(args []Word) Nested {
 	return n
 }
 
-// Subcommand returns the program and the words that follow its first flags
-// and are none themselves: "git", "push", "origin". It is exact if the flags
-// before the first of them are all known; otherwise a value of one may be
-// among them.
+// Subcommand returns the program and its first words that are not flags: "git",
+// "push", "origin". It is exact if all flags before the first of these words are
+// known. Otherwise the words may include a flag's value.
 func Subcommand(words []Word) (names []string, exact bool) { return library.subcommand(words) }
 
 func (b *book) subcommand(words []Word) (names []string, exact bool) {

@@ -35,7 +35,7 @@ func wordsOf(text string) (out []Word) {
 	return out
 }
 
-// said writes a meaning, or the reason why there is none.
+// said writes a meaning, or the reason why a command has no meaning.
 func said(m Meaning, err error) string {
 	var why *Unproven
 	switch {

@@ -294,8 +294,8 @@ func transport(s string) bool {
 	return helper && plainName(scheme) || strings.HasPrefix(strings.ToLower(s), "file:") || strings.HasPrefix(s, "-")
 }
 
-// forge reports whether a URL is one of a public forge's, or a word that is
-// none at all.
+// forge reports whether a URL is one of a public forge, or a word is a plain name
+// and not a URL.
 func forge(s string) bool {
 	rest, ok := strings.CutPrefix(s, "https://")
 	if !ok {

@@ -21,7 +21,7 @@ const (
 	Info          // --version, --help: it runs no command
 )
 
-// An Invocation is how a shell was called. The zero Invocation is none.
+// An Invocation is how a shell was called. The zero Invocation is invalid.
 type Invocation struct {
 	Shell       string // base name, without the "-" of a login shell
 	Zero        string // argv[0]

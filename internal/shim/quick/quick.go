@@ -24,8 +24,8 @@ type Talk struct {
 
 var begun *Talk
 
-// Begun returns the conversation that Shell has left, once; nil where there is
-// none.
+// Begun returns the conversation that Shell has left, once. It returns nil if Shell
+// has left no conversation.
 func Begun() *Talk {
 	t := begun
 	begun = nil
