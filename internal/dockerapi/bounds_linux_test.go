@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// made asks for an exec and returns its ID, or why there is none.
+// made asks for an exec and returns its ID, or why the engine did not make it.
 func (r *rig) made(container string, body dict) (id, why string) {
 	r.t.Helper()
 	status, answer := r.call("POST", "/containers/"+container+"/exec", body)

@@ -56,8 +56,8 @@ func (v View) copyIn(guest, to string, take func(more load) error) error {
 	return c.copy(fd, to, 0)
 }
 
-// within looks where links have led: a place of the guest from which nothing may
-// be mounted is none by another name either.
+// within checks where links have led. It refuses a place of the guest from which
+// nothing may be mounted, under every name of that place.
 func (v View) within(root, f *os.File, guest string) error {
 	base, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", root.Fd()))
 	if err != nil {

@@ -85,8 +85,8 @@ func (b *Broker) slotForExec(c *child) (slot string, full fullness) {
 	return slot, fullness{}
 }
 
-// reap forgets a quarter of the execs that fill f, if as many have ended, and the
-// slots for which there are none.
+// reap settles the container's slots in doubt. Then it forgets ended execs among
+// those that fill f, a quarter of the bound at most.
 func (b *Broker) reap(ctx context.Context, f fullness) {
 	ctx, cancel := context.WithTimeout(ctx, shortTime)
 	defer cancel()

@@ -16,7 +16,8 @@ func (c *call) knownFilters(names ...string) error {
 	return nil
 }
 
-// wants reports whether one of a filter's values is met, or there is none.
+// wants reports whether one of a filter's values is met, or the filter has no
+// values.
 func (c *call) wants(name string, met func(string) bool) bool {
 	return len(c.filters[name]) == 0 || slices.ContainsFunc(c.filters[name], met)
 }

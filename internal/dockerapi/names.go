@@ -26,7 +26,7 @@ func newHosts(dir string) (*hosts, error) {
 	return h, h.write(nil)
 }
 
-// source is where the engine finds the file, or "" where there is none.
+// source is the path at which the engine finds the file, or "" if h is nil.
 func (h *hosts) source() string {
 	if h == nil {
 		return ""

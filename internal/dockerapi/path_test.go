@@ -8,7 +8,7 @@ import (
 func TestParse(t *testing.T) {
 	for _, tt := range []struct {
 		method, uri string
-		path        string // of the endpoint; "" where there is none
+		path        string // of the endpoint; "" if no endpoint has this path
 		names       string
 		rule        string
 	}{

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Engines and runtimes resolve the places of mounts by name, as root. Whoever
-// can change these names meanwhile may lead them astray: processes of the
-// container itself, and those of containers that can write one of its volumes.
-// So a container is made, started and looked into only while all of these are
-// at rest: ended, or paused.
+// Engines and runtimes resolve the places of mounts by name, as root. A process
+// that can change these names meanwhile can redirect the mount. Such processes are
+// those of the container itself, and those of containers that can write one of its
+// volumes. So a container is made, started and looked into only while all of these
+// have ended or are paused.
 
 // atRest holds the volumes of a container, and pauses what runs of those that
 // can write them; and c itself, unless it is being made and nil. done undoes

@@ -140,8 +140,8 @@ func (b *Broker) route(w http.ResponseWriter, r *http.Request) error {
 	return c.endpoint.serve(b, w, r, c)
 }
 
-// answer writes an error as Docker does. What was refused by rule is told to
-// whoever wants to know.
+// answer writes an error as Docker does. It also passes a refusal by a rule to
+// Options.Refused.
 func (b *Broker) answer(w http.ResponseWriter, r *http.Request, err error) {
 	var refusal *Refusal
 	var engine *engineError

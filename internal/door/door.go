@@ -64,9 +64,9 @@ type Handlers struct {
 	Patience time.Duration
 }
 
-// Listen makes the door's socket at path, which only the own user may use. It
-// errs where path exists or can't be made. Whoever listens below a directory
-// that is deeper than a socket's address has room for removes the socket.
+// Listen makes the door's socket at path, which only the own user may use. It errs
+// where path exists or can't be made. If the path is too long for a socket's
+// address, Close does not remove the socket: the caller removes it.
 func Listen(path string) (*net.UnixListener, error) {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("door %q is there already; want a place of this session's own", path)

@@ -79,8 +79,8 @@ func speak(t *testing.T, path string) *intent.Conn {
 	return c
 }
 
-// ask sends a first message and returns the rule of the refusal that comes
-// back, or "" where it is none.
+// ask sends a first message and returns the rule of the refusal that comes back, or
+// "" if the answer is not a refusal.
 func ask(t *testing.T, path string, h *intent.Hello, files ...*os.File) string {
 	t.Helper()
 	c := speak(t, path)

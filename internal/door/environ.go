@@ -63,9 +63,10 @@ type carried struct {
 	lost []string  // names that were left behind
 }
 
-// carry takes over what the guest has set since it was started, where free says
-// that nobody need be asked, or that the line names it, which sets it then
-// before the eyes of whoever judges it. What may never leave does not.
+// carry takes over the variables that the guest has set since it was started, if
+// free permits them. free permits a variable that needs no question, and one that
+// the line sets by name, since the line's judge sees it. Variables that Never names
+// are not taken over.
 func (e *Environ) carry(guest []string, free func(kv string) bool) carried {
 	own, began := parse(e.Execution), parse(e.Reasoning)
 	c := carried{vars: variables{}}

@@ -151,8 +151,8 @@ func (p *plumbing) screen(i int) error {
 	return nil
 }
 
-// resume takes keys from the guest's terminal, unless that is done already or
-// standard input is none.
+// resume takes keys from the guest's terminal. It does nothing if it already does
+// so, or if standard input is not a terminal.
 func (p *plumbing) resume() error {
 	if p.stdio[0].class != terminal || p.keys != nil || p.master == nil {
 		return nil

@@ -15,7 +15,7 @@ type class uint8
 
 const (
 	refused  class = iota // it may not come along
-	closed                // there is none
+	closed                // the guest has closed it
 	passed                // it can carry nothing but bytes: the command gets it
 	null                  // /dev/null: the command gets one of its own
 	terminal              // the command gets a terminal of its own zone

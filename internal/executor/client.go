@@ -60,7 +60,7 @@ func (c *Client) Start(ctx context.Context, s Start) (Ready, error) {
 // Trust replaces the keys. What is Done afterwards is checked against them.
 func (c *Client) Trust(keys []ticket.Key) error {
 	if len(keys) == 0 {
-		keys = []ticket.Key{{}} // an executor trusts a key that is none with nothing
+		keys = []ticket.Key{{}} // no ticket can be signed with an empty key
 	}
 	return c.send(&order{Trust: keys})
 }

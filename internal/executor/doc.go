@@ -1,12 +1,11 @@
-// Package executor runs commands in the execution zone of a session. Main is
-// the program inside: the sandbox's first command, which starts what a ticket
-// permits and nothing else (SPEC P1, P3). Client is the host's side of its
-// control socket.
+// Package executor runs commands in the execution zone of a session. Main is the
+// program inside: the sandbox's first command, which starts what a ticket permits
+// and nothing else (SPEC P1, P3). Client is the host's side of its control socket.
 //
-// The executor trusts nobody but the holder of the keys it was started with.
-// Whoever speaks on the control socket without a ticket for exactly the words,
-// directory, environment, standard input, limits and background of what is to
-// run, in this session and under this plan, is refused, and nothing is started.
+// The executor trusts nobody but the holder of the keys it was started with. Every
+// start needs a ticket for exactly its words, directory, environment, standard
+// input, limits and background, in this session and under this plan. A request
+// without such a ticket is refused, and nothing is started.
 //
 // What it starts can't reach it. All commands come from one thread that lies
 // in a Landlock domain with a scope for signals (ABI 6, Linux 6.12): commands

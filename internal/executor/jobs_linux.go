@@ -134,8 +134,8 @@ func nextChange() (int, error) {
 	}
 }
 
-// take fetches one child's report and hands it on. There is none if the child
-// was stopped to be given its limits.
+// take fetches one child's report and hands it on. It hands on no report if the
+// child was stopped to be given its limits.
 func (j *jobs) take(pid int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -130,8 +130,8 @@ func TestStandardInputCounts(t *testing.T) {
 	}
 }
 
-// TestExecWithoutAStart is PocketCoder's /exec: whoever reached the executor's
-// port could run what they liked.
+// TestExecWithoutAStart is PocketCoder's /exec, which ran any command for every
+// client that reached the executor's port.
 func TestExecWithoutAStart(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	l := launch(t)
@@ -274,7 +274,8 @@ func TestLimitsOfTheZoneAreRefused(t *testing.T) {
 	}
 }
 
-// TestNonsenseEndsTheExecutor: whoever writes such orders is not the host.
+// TestNonsenseEndsTheExecutor: the host never writes such orders, so the executor
+// ends.
 func TestNonsenseEndsTheExecutor(t *testing.T) {
 	for name, say := range map[string]func(l *lab) error{
 		"a second start":          func(l *lab) error { return l.send(&order{Start: &Start{Keys: l.issuer.Keys()}}) },

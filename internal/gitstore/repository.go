@@ -26,10 +26,10 @@ type UnsupportedError struct{ Path, Why string }
 
 func (e *UnsupportedError) Error() string { return fmt.Sprintf("%q: %s", e.Path, e.Why) }
 
-// Find returns the repository whose top directory a workspace is. It returns nil
-// where there is none: also for a directory further down in one, and for a bare
-// repository. It errs with an *UnsupportedError where there is a repository that
-// a session can't have a private git directory of.
+// Find returns the repository whose top directory a workspace is. It returns nil if
+// the workspace is not the top directory of a repository, and for a bare
+// repository. It errs with an *UnsupportedError if a session can't have a private
+// git directory of the repository.
 func Find(workspace string) (*Repository, error) {
 	ws, err := filepath.EvalSymlinks(workspace)
 	if err != nil {

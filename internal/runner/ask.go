@@ -12,9 +12,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/terminal"
 )
 
-// An asker puts the questions of a zone's network to the session's human. A
-// question that nobody answers stays unanswered: whoever waits for it denies
-// when its time is up.
+// An asker puts the questions of a zone's network to the session's human. It sends
+// no answer for an unanswered question: the egress proxy denies the question when
+// its time is up.
 type asker struct {
 	approver bawn.Approver
 	answer   func(egress.Answer) error

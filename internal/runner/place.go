@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// placeMark is a file in every place. Whoever holds its lock is alive.
+// placeMark is a file in every place. The process that made the place holds the
+// file's lock as long as it lives.
 const placeMark = ".bawn-split"
 
 // halfPlace begins the names of places that are being made or removed, and may

@@ -171,8 +171,8 @@ func TestPublishClosedPort(t *testing.T) {
 	}
 }
 
-// A port that is taken, and an entry that is none, are errors before anything
-// starts, and the ports before them are given back.
+// A port that is taken, and an invalid entry, are errors before anything starts.
+// The ports before them are released.
 func TestPublishRefused(t *testing.T) {
 	leaves(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

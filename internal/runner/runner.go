@@ -67,8 +67,8 @@ type Session struct {
 	// says, which does not know why the isolation is as it is; nil to keep that.
 	// It is called from one goroutine, and the guest does not wait for it.
 	Remedy func(sandbox.Denial) string
-	// Refusals get what the guard refuses of commands; nil keeps none. Whoever
-	// has the guest judged by further guards makes those of it, too.
+	// Refusals get what the guard refuses of commands; nil drops them. A caller
+	// that has the guest judged by further guards wraps them with Refusals.Of.
 	Refusals *Refusals
 	// OnStart is called once the command has been started; nil for nobody.
 	OnStart func()

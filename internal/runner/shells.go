@@ -60,10 +60,10 @@ func (e *MultiCallError) Error() string {
 }
 
 // Shells returns the programs that are a shell of this machine, with every link
-// resolved and each once: those of the usual directories, of /etc/shells, of
-// the search path and of further names, which are absolute. What lies below a
-// directory of skip is none. It errs with a *MultiCallError where sh or bash is
-// no program of its own.
+// resolved and each once: those of the usual directories, of /etc/shells, of the
+// search path and of further names, which are absolute. Programs below a directory
+// of skip are left out. It errs with a *MultiCallError where sh or bash is no
+// program of its own.
 func Shells(searchPath string, skip []string, further ...string) ([]string, error) {
 	dirs := shellDirs
 	for _, d := range filepath.SplitList(searchPath) {
@@ -154,8 +154,8 @@ func CheckAgent(program, searchPath string, shells []string) error {
 // maxScript is how much of a script is looked at.
 const maxScript = 64 << 10
 
-// interpreter returns the words after "#!" of a script and what follows; no
-// words for what is none.
+// interpreter returns the words after "#!" of a script and what follows. It returns
+// no words for a file that is not a script.
 func interpreter(path string) (words []string, rest string) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -221,7 +221,8 @@ func (x *execution) close() {
 	x.issuer.Close()
 }
 
-// gone is closed when the zone has ended by itself; nil where there is none.
+// gone is closed when the zone has ended by itself; it is nil without an execution
+// zone.
 func (x *execution) gone() <-chan struct{} {
 	if x == nil {
 		return nil

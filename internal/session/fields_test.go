@@ -15,7 +15,7 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// fields calls f with every field of a struct, down to those that are none.
+// fields calls f with every field of a struct, down to fields that are not structs.
 func fields(v reflect.Value, name string, f func(name string, v reflect.Value)) {
 	if v.Kind() != reflect.Struct || v.Type() == reflect.TypeFor[time.Time]() {
 		f(strings.TrimPrefix(name, "."), v)
@@ -75,8 +75,8 @@ func full(t *testing.T) bawn.Session {
 	return s
 }
 
-// TestSessionInJSON: what a parent is reaches its child's bawn as it is, and an
-// unknown field is none.
+// TestSessionInJSON: a parent's session reaches its child's bawn unchanged, and an
+// unknown field is an error.
 func TestSessionInJSON(t *testing.T) {
 	want := full(t)
 	text, err := json.Marshal(want)

@@ -19,7 +19,7 @@ func meetResources(a, b bawn.Resources) bawn.Resources {
 	}
 }
 
-// lower returns the lower limit, where zero is none.
+// lower returns the lower limit. Zero means no limit.
 func lower[T ~int64 | ~float64](a, b T) T {
 	if a == 0 || b == 0 {
 		return a + b

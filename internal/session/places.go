@@ -23,8 +23,8 @@ const (
 	write                     // to the host
 )
 
-// The powers that can be said. Whoever may write the host's cache may use the
-// copy: that is made for those who are trusted less.
+// The powers that can be said. A session that may write the host's cache may use
+// the copy too: the copy is made for less trusted sessions.
 const (
 	hidden       power = 0
 	byDefault          = shown

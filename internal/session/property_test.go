@@ -10,7 +10,7 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// met returns the meet, and false where there is none.
+// met returns the meet, and false if the sessions have no meet.
 func met(t *rapid.T, parent, asked bawn.Session) (bawn.Session, bool) {
 	s, _, err := Meet(parent, asked)
 	var none *MeetError

@@ -33,8 +33,8 @@ func newKey() ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(seed)
 }
 
-// NewID makes the name of a ticket, for whoever records it before the ticket is
-// issued: 32 hexadecimal digits. Nothing follows from it.
+// NewID makes the name of a ticket, so that it can be recorded before the ticket is
+// issued: 32 hexadecimal digits. The name carries no authority.
 func NewID() string {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails: it ends the program where it can't read (crypto/rand)

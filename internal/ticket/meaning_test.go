@@ -33,8 +33,8 @@ func mustDigest(t testing.TB, m Meaning) [32]byte {
 	return d
 }
 
-// TestDigestStaysTheSame: a relay and an executor of different builds must
-// agree. Whoever changes the encoding changes its version.
+// TestDigestStaysTheSame: a relay and an executor of different builds must agree. A
+// change of the encoding needs a new version.
 func TestDigestStaysTheSame(t *testing.T) {
 	const want = "7cca654bbdb629c287982de2ad904c92d920ddeef8a02cb89879c565a5e18e0a"
 	d := mustDigest(t, sample())

@@ -19,8 +19,8 @@ const (
 	RuleReplayed  Rule = "ticket:replayed"    // used before
 )
 
-// A RefusedError says why a ticket is not honoured. It holds nothing of what
-// the ticket says: whoever wrote it may not have been an issuer.
+// A RefusedError says why a ticket is not honoured. It holds nothing of what the
+// ticket says, since the ticket may be forged.
 type RefusedError struct {
 	Rule Rule
 	Why  string

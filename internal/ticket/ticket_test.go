@@ -98,9 +98,9 @@ func TestEnvelopeIsDSSE(t *testing.T) {
 	}
 }
 
-// TestPocketCoderApprovalIsBound: PocketCoder's executor runs what anybody
-// posts to it; an approval of one command is none of another, of another
-// session, or of the same command twice.
+// TestPocketCoderApprovalIsBound: PocketCoder's executor runs what anybody posts to
+// it. Here an approval of one command does not approve another command, another
+// session, or the same command twice.
 func TestPocketCoderApprovalIsBound(t *testing.T) {
 	c := newClock()
 	i := NewIssuer(c.now)
@@ -514,7 +514,7 @@ func FuzzRedeem(f *testing.F) {
 	})
 }
 
-// FuzzDecode: what is read is written again as it was, whoever signed it.
+// FuzzDecode: what is read encodes to the same bytes, for every signer.
 func FuzzDecode(f *testing.F) {
 	f.Add(claim{issued: 1, expires: 2, digest: digest, session: "s"}.encode())
 	f.Add([]byte{version})
