@@ -8,7 +8,7 @@ import (
 )
 
 // NonBlock is the flag with which opening a pipe or a device does not wait
-// (open(2)); 0 where there is none.
+// (open(2)).
 const NonBlock = syscall.O_NONBLOCK
 
 // lock waits for the exclusive flock(2) on f; it ends when f is closed.

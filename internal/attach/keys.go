@@ -14,12 +14,12 @@ import (
 // DefaultDetachKeys are the keys that leave a session.
 const DefaultDetachKeys = "ctrl-],d"
 
-// DetachKeys are keys that, pressed one after the other, leave a session. The
-// zero value is none.
+// DetachKeys are keys that leave a session when pressed one after the other. The
+// zero value has no keys, so that no key leaves the session.
 type DetachKeys []byte
 
-// ParseDetachKeys reads keys that are written as "ctrl-],d": a character each,
-// or ctrl- and one of a to z, @, [, \, ], ^ and _. "" and "none" are none.
+// ParseDetachKeys reads keys that are written as "ctrl-],d": a character each, or
+// ctrl- and one of a to z, @, [, \, ], ^ and _. "" and "none" stand for no keys.
 func ParseDetachKeys(s string) (DetachKeys, error) {
 	if s == "" || s == "none" {
 		return nil, nil

@@ -40,7 +40,7 @@ func TestDetach(t *testing.T) {
 		"d\x1d":                        {"d", false}, // held back
 		"\x1b[A\x1b[93;5ud":            {"\x1b[A", true},
 		"\x1b[93;5u\x1b[100u":          {"", true},
-		"\x1b[93;5u\x1b[93;5:3ud":      {"", true}, // the release of the key is none
+		"\x1b[93;5u\x1b[93;5:3ud":      {"", true}, // a key's release is not a key press
 		"\x1b[27;5;93~d":               {"", true},
 		"\x1b[93;69ud":                 {"", true}, // with num lock
 		"\x1b[93;5u\x1b[93;5:3ux":      {"\x1b[93;5u\x1b[93;5:3ux", false},

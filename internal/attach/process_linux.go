@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process is one that was got hold of: a signal reaches it or nobody
-// (pidfd_open(2)).
+// A process holds a pidfd (pidfd_open(2)), so that a signal can't reach another
+// process with a recycled PID.
 type process struct{ fd int }
 
 func openProcess(pid int) (*process, error) {

@@ -34,7 +34,8 @@ const maxKey = 1024
 // longer than one would think.
 const maxEntry = 4 << 20
 
-// A State is what has become of a session. The zero State is none.
+// A State says whether a session runs, has ended or is dead. The zero State is
+// invalid.
 type State string
 
 // The states. A dead session's host was killed, or the machine stopped.
@@ -106,8 +107,8 @@ func validID(id string) bool {
 	return id != "" && len(id) <= 64 && strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == ""
 }
 
-// begin takes the lock before there is an entry: whoever finds a free lock and
-// no entry has found a session that is being entered.
+// begin takes the lock before it writes the entry. A free lock without an entry
+// therefore means that the session is still being entered.
 func (p *Place) begin() error {
 	fd, err := openFile(p.dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
@@ -335,7 +336,7 @@ const abandoned = time.Minute
 func Sweep(dir string, now time.Time) {
 	names, err := os.ReadDir(filepath.Join(dir, sessionsName))
 	if err != nil {
-		return // there is none, or List has said why not
+		return // the directory does not exist, or List has reported the error
 	}
 	for _, n := range names {
 		if validID(n.Name()) {

@@ -288,7 +288,7 @@ func TestSignalReachesNobodyElse(t *testing.T) {
 	if err := bystander.Process.Signal(syscall.Signal(0)); err != nil {
 		t.Errorf("a bystander was hit: %v", err)
 	}
-	for _, pid := range []int{0, 1, -1} { // whoever wrote that
+	for _, pid := range []int{0, 1, -1} { // an entry that Bawn did not write
 		e.PID = pid
 		if err := Signal(dir, e, "TERM"); !errors.Is(err, ErrNotRunning) {
 			t.Errorf("pid %d: %v", pid, err)

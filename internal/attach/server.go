@@ -160,10 +160,10 @@ func (s *Server) refuse(conn *net.UnixConn, why error) {
 	refuse(conn, why.Error())
 }
 
-// refuse tells a viewer why it is none.
+// refuse tells a viewer why it can't view the session, and closes the connection.
 func refuse(conn *net.UnixConn, why string) {
 	_ = conn.SetWriteDeadline(time.Now().Add(patience))
-	_, _ = conn.Write(appendFrame(nil, refuseFrame, []byte(why))) // who does not listen is closed too
+	_, _ = conn.Write(appendFrame(nil, refuseFrame, []byte(why))) // a viewer that does not read is closed too
 	conn.Close()
 }
 

@@ -52,8 +52,8 @@ func notRunning(err error) error {
 	return err
 }
 
-// process returns the session's host. It is got hold of before the lock is
-// looked at: while that is held, it is the host and nobody after it.
+// process returns the session's host. It opens the pidfd before it checks the lock:
+// while the host holds the lock, the PID can't have been recycled.
 func (e Entry) process(dir string) (*process, error) {
 	p, err := openProcess(e.PID)
 	if err != nil {

@@ -43,7 +43,7 @@ type follower struct {
 	left   int // records to yield, where the filter has a limit
 	yield  func(Entry, error) bool
 
-	file *os.File // nil while there is none
+	file *os.File // nil until the log exists
 	at   int64    // what is before was read
 	skip bool     // what the first file holds is not wanted
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// What waits to be written is bounded: by its number and its size, then whoever
-// brings more waits for the disk, and by time.
+// The events that wait to be written are bounded by their number and size, and by
+// time. Above the limit the caller waits for the disk.
 const (
 	maxLater      = 64
 	maxLaterBytes = 256 << 10

@@ -88,8 +88,8 @@ func TestLaterIsWrittenSoon(t *testing.T) {
 	}
 }
 
-// A log that does not take what waits takes no decision either, loses nothing
-// as long as there is room, and says so once where there is none.
+// A log that can't write the waiting events refuses decisions too. It loses no
+// event while it has room, and reports once that it has no more room.
 func TestLaterFails(t *testing.T) {
 	dir := newLog(t, 1)
 	head := filepath.Join(dir, headName)

@@ -39,8 +39,8 @@ func NewShare(log whole, bytes int64, what string) *Share {
 	return s
 }
 
-// Record writes an event while there is room. It errs as [Log.Record] does, and
-// where there is none.
+// Record writes an event while the share has room. It errs as [Log.Record] does,
+// and when the share is full.
 func (s *Share) Record(ctx context.Context, e bawn.Event) error {
 	if err := s.take(e); err != nil {
 		return err

@@ -184,7 +184,7 @@ func badHead(raw []byte) *Fault {
 // A snapshot is a log that is open for reading, with its size and head as they
 // were at one moment.
 type snapshot struct {
-	log  *os.File // nil where there is none
+	log  *os.File // nil if it does not exist
 	size int64
 	head []byte
 }
@@ -195,8 +195,8 @@ func (s snapshot) close() {
 	}
 }
 
-// takeSnapshot opens the log in dir. It reads whoever's log it is, so that one
-// from elsewhere can be verified, but only regular files.
+// takeSnapshot opens the log in dir. It accepts a log of any owner, so that a log
+// from another machine can be verified, but only regular files.
 func takeSnapshot(dir string) (snapshot, error) {
 	log, err := openRegular(filepath.Join(dir, logName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -220,7 +220,7 @@ func takeSnapshot(dir string) (snapshot, error) {
 	return snapshot{}, errors.Join(err, log.Close())
 }
 
-// headAt returns the head file's content, nil where there is none.
+// headAt returns the head file's content, or nil if the file does not exist.
 func headAt(dir string) ([]byte, error) {
 	f, err := openRegular(filepath.Join(dir, headName))
 	if errors.Is(err, fs.ErrNotExist) {

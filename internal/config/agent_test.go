@@ -52,8 +52,8 @@ func TestAgentProfile(t *testing.T) {
 	}
 }
 
-// TestAgentProfileYields: whatever anybody closes stays closed, at the place and
-// around it, whoever says so; the control is TestAgentProfile.
+// TestAgentProfileYields: a place that any file or flag closes stays closed, at the
+// place itself and around it. The control is TestAgentProfile.
 func TestAgentProfileYields(t *testing.T) {
 	for name, close := range map[string]func(in *Inputs, state string){
 		"the user's file":            func(in *Inputs, s string) { put(t, in.User(), "isolation.deny = ["+quoteTOML(s)+"]") },

@@ -54,7 +54,7 @@ func (c *Config) checkTrusted(key string) error {
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		real = path // whoever needs it says that it is not there: other providers don't
+		real = path // a provider that needs the path reports that it does not exist
 	}
 	for _, p := range []string{path, real} {
 		if c.st.access(p) == bawn.ReadWrite {

@@ -15,8 +15,8 @@ import (
 // ProjectFile is where a project's configuration lies, below its workspace.
 const ProjectFile = ".bawn/config.toml"
 
-// linkBelow returns the first symbolic link on the way from dir to name, both
-// clean and absolute; "" where there is none, and where dir is "".
+// linkBelow returns the first symbolic link on the way from dir to name, both clean
+// and absolute. It returns "" if the way has no link, or if dir is "".
 func linkBelow(dir, name string) string {
 	rest, ok := strings.CutPrefix(name, strings.TrimSuffix(dir, "/")+"/")
 	if dir == "" || !ok {
@@ -36,7 +36,8 @@ func linkBelow(dir, name string) string {
 	return ""
 }
 
-// readTrusted reads a file of the user or the machine; nil where there is none.
+// readTrusted reads a file of the user or the machine. It returns nil if the file
+// does not exist.
 func readTrusted(name string) ([]byte, error) {
 	data, err := atomicfile.Read(name, maxBytes)
 	if absent(err) {
@@ -56,10 +57,10 @@ func nonNil(data []byte) []byte {
 	return data
 }
 
-// readProject reads the project's file; nil where there is none. Whoever works
-// in the workspace can write near it, so that it must be a regular file in a
-// directory, neither reached by a symbolic link, and the file that was looked
-// at must be the one that was opened.
+// readProject reads the project's file, or returns nil if the file does not exist.
+// Everybody who works in the workspace can write near this file. So it must be a
+// regular file in a directory, and neither may be reached by a symbolic link. The
+// opened file must also be the one that was checked.
 func readProject(workspace string) ([]byte, error) {
 	root, err := os.OpenRoot(workspace)
 	if err != nil {

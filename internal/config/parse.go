@@ -42,7 +42,7 @@ type file struct {
 	profiles []*profile
 }
 
-// profile returns the profile of that name, a new one where there is none.
+// profile returns the profile of that name, and creates it if it does not exist.
 func (f *file) profile(name string, at Place) *profile {
 	for _, p := range f.profiles {
 		if p.name == name {
@@ -282,7 +282,7 @@ func (ps *parser) keep(parts []part, s setting) {
 	p.settings = append(p.settings, s)
 }
 
-// resolve finds the key that the parts name, nil where there is none.
+// resolve finds the key that the parts name, or returns nil if the key is unknown.
 func resolve(parts []part) *key {
 	if !plainParts(parts) {
 		return nil

@@ -123,7 +123,7 @@ func (b builder) limits(memory, tmp, pids, files, fileSize int64, timeout time.D
 func (b builder) list(name string, entries []string) []setting {
 	s := setting{key: find("isolation." + name)}
 	for _, e := range entries {
-		if clean, err := s.key.entry(e, b.paths); err == nil { // a cache inside Bawn's own directories is none
+		if clean, err := s.key.entry(e, b.paths); err == nil { // a cache inside Bawn's own directories is left out
 			s.items = append(s.items, item{text: clean})
 		}
 	}

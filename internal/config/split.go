@@ -61,8 +61,8 @@ func modelEntry(s string, _ paths) (string, error) {
 	return h.String(), nil
 }
 
-// unsplit finds flags about a split session where it is none: who typed them
-// believes that they count.
+// unsplit reports flags about a split session if the session is not split. The user
+// who typed them believes that they take effect.
 func (st *state) unsplit(f Flags) error {
 	if st.scalars["isolation.split"].value == true {
 		return nil

@@ -36,9 +36,9 @@ type trustStore struct {
 // trustPath is where trust is kept: among what no session can see.
 func (in Inputs) trustPath() string { return filepath.Join(in.State(), "trust.json") }
 
-// Examine reads the project file of in.Workspace and says what trusting it
-// would permit: an empty Widens means that there is nothing to trust. A file
-// that is wrong in another way is an error, and so is none.
+// Examine reads the project file of in.Workspace and says what trusting it would
+// permit: an empty Widens means that there is nothing to trust. A file that is
+// wrong in another way is an error, and so is a missing file.
 func Examine(in Inputs) (Trust, error) {
 	st, err := in.before()
 	if err != nil {

@@ -65,8 +65,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// Whoever changes the file, cuts it or opens it to others gets no policy from
-// it, and is told what to do.
+// A file that somebody has changed, cut or opened to others gives no policy, and
+// the error says what to do.
 func TestTampered(t *testing.T) {
 	f := In(t.TempDir())
 	add(t, f, "terminal", rule("git push", bawn.Allow), rule("npm publish", bawn.Deny))

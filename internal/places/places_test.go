@@ -22,7 +22,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// A runtime directory that others may enter, or that is none, is not used.
+// A runtime directory that others may enter, or that does not exist, is not used.
 func TestRuntime(t *testing.T) {
 	dir := t.TempDir()
 	for mode, want := range map[os.FileMode]string{0o700: dir + "/bawn", 0o755: "/s/run", 0o770: "/s/run"} {

@@ -29,8 +29,8 @@ const (
 type index struct {
 	Version int        `json:"version"`
 	Files   filesState `json:"files,omitzero"`
-	// Pending are values that a change wrote or is about to delete: whoever
-	// finds some cleans up after a change that did not end.
+	// Pending are values that a change wrote or is about to delete. A later change
+	// that finds some cleans up after one that did not end.
 	Pending []leftover `json:"pending,omitempty"`
 	Secrets []record   `json:"secrets"`
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 )
 
-// readOwn reads a file that belongs to this user and to nobody else: not a
-// link, mode 0600 or less. The error is fs.ErrNotExist where there is none.
+// readOwn reads a file that belongs to this user and to nobody else: not a link,
+// mode 0600 or less. The error is fs.ErrNotExist if the file does not exist.
 func readOwn(path string, limit int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|atomicfile.NonBlock|syscall.O_NOFOLLOW, 0)
 	if err != nil {

@@ -53,8 +53,8 @@ type Options struct {
 	// Identity is a file with an age identity that opens the encrypted files,
 	// 0600 and the user's own; "" is what the index names, or a passphrase.
 	Identity string
-	// Passphrase is asked at most once. Its answer is zeroed after use. With
-	// anew it is for a vault that is made now. Nil: nobody can be asked.
+	// Passphrase is asked at most once. Its answer is zeroed after use. With anew
+	// it is for a vault that is made now. Nil means that no human can be asked.
 	Passphrase func(anew bool) ([]byte, error)
 	Now        func() time.Time
 	// Wait bounds one call of the keyring, which may ask the human; 0 is two minutes.
@@ -110,8 +110,9 @@ func Open(o Options) (*Vault, error) {
 	return v, err
 }
 
-// IdentityFile returns the file outside the vault that opens it, "" where there
-// is none: whoever reads it and the vault reads every value.
+// IdentityFile returns the file outside the vault that opens it, or "" if the vault
+// has no such file. Everybody who can read this file and the vault can read every
+// value.
 func (v *Vault) IdentityFile() (string, error) {
 	if v.opts.Identity != "" {
 		return v.opts.Identity, nil
@@ -350,7 +351,8 @@ const useStep = time.Minute
 
 func (v *Vault) useFile(id string) string { return filepath.Join(v.opts.StateDir, "vault", "used", id) }
 
-// lastUse is the time of an empty file; zero where there is none.
+// lastUse is when the secret was last used: the modification time of an empty file.
+// It is zero if the file does not exist.
 func (v *Vault) lastUse(id string) time.Time {
 	if info, err := os.Lstat(v.useFile(id)); err == nil {
 		return info.ModTime()

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/term"
 )
 
-// A console is the user's terminal, opened once more where possible. The open
-// file description behind stdin is shared with the shell and with whoever else
-// has inherited it: making that non-blocking would break them, and without it
-// a read may wait for a key that another program has taken.
+// A console is the user's terminal, opened once more where possible. The shell and
+// other programs that have inherited stdin share its open file description. Making
+// that non-blocking would break them. Without non-blocking reads, a read may wait
+// for a key that another program has taken.
 type console struct {
 	fd int
 }

@@ -17,9 +17,9 @@ import (
 // A Conversation is one with the human at the terminal.
 type Conversation interface {
 	io.ReadWriter
-	// Pause leaves the human time to read, and throws away what is typed
-	// meanwhile: whoever typed it had not read yet. It fails where the
-	// conversation ends before.
+	// Pause leaves the human time to read, and throws away what is typed meanwhile:
+	// the human had not read the text yet. It fails if the conversation ends
+	// before.
 	Pause(d time.Duration) error
 	// Size is how many rows and columns there are to write on; 0 and 0 where
 	// the terminal does not tell.
@@ -76,8 +76,8 @@ func (t *Terminal) Converse(ctx context.Context, f func(Conversation) error) err
 	return firstError(err, t.restore(false))
 }
 
-// converseAside speaks over the controlling terminal (tty(4)) of a session
-// whose input and output are none.
+// converseAside speaks over the controlling terminal (tty(4)) of a session whose
+// input and output are not terminals.
 func (t *Terminal) converseAside(ctx context.Context, f func(Conversation) error) error {
 	tty, err := os.OpenFile(controlling, os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {

@@ -146,8 +146,8 @@ func (t *Terminal) Foreground() error {
 }
 
 // Suspend relays what the guest has written, stops taking keys and gives the
-// terminal its settings back, so that Bawn may stop itself. Keys typed from
-// now on go to whoever reads the terminal next.
+// terminal its settings back, so that Bawn may stop itself. Keys typed from now on
+// go to the next reader of the terminal.
 func (t *Terminal) Suspend() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

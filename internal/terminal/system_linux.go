@@ -16,8 +16,8 @@ const ptmxDevice = 5<<8 | 2
 // namespace.
 func reopenNames(fd int) []string { return []string{fmt.Sprintf("/proc/self/fd/%d", fd)} }
 
-// poll waits until fd is ready for events, or has failed, or wake (unless it
-// is -1) was closed at its other end. A negative timeout is none.
+// poll waits until fd is ready for events, or has failed, or wake (unless it is -1)
+// was closed at its other end. A negative timeout waits without a limit.
 func poll(fd int, events int16, wake int, timeout time.Duration) (ready, woken bool, err error) {
 	fds := [2]unix.PollFd{{Fd: int32(fd), Events: events}, {Fd: int32(wake), Events: unix.POLLIN}}
 	ms := -1

@@ -263,8 +263,8 @@ func (t *Terminal) TakeKeys() { t.wanted = t.slave != nil && t.guest[0] == t.sla
 // handed on before Close.
 func (t *Terminal) Guest() [3]*os.File { return t.guest }
 
-// Slave returns the guest's terminal, to be made the controlling terminal of
-// its session (TIOCSCTTY), or nil where there is none.
+// Slave returns the guest's terminal, to be made the controlling terminal of its
+// session (TIOCSCTTY), or nil if the guest has no terminal.
 func (t *Terminal) Slave() *os.File { return t.slave }
 
 // Mode returns the current mode.

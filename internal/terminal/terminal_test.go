@@ -134,7 +134,7 @@ func TestLastWords(t *testing.T) {
 	}
 }
 
-// Whoever still holds the guest's terminal can't keep Close from ending.
+// A process that still holds the guest's terminal can't keep Close from ending.
 func TestCloseIsBounded(t *testing.T) {
 	limits := map[string]time.Duration{"exec sleep 60": drainWait / 2, "exec yes": 2 * drainWait}
 	for script, limit := range limits {

@@ -12,9 +12,9 @@ const MaxSequence = 64 << 10
 
 // A Splitter cuts what a program writes to its terminal into text and control
 // sequences (ECMA-48 section 5.4, and xterm's ctlseqs), across the borders of
-// writes, as a terminal does: what stands in the middle of a sequence and is a
-// control character by itself is text before it, and a sequence that another
-// one breaks off is none. Its zero value begins between two.
+// writes, as a terminal does. A control character in the middle of a sequence
+// counts as text before the sequence. A sequence that another one interrupts is
+// dropped. The zero value begins between two sequences.
 type Splitter struct {
 	state   splitState
 	pending []byte // a sequence of which the end has not come
@@ -175,7 +175,7 @@ func parseCSI(seq []byte) (csi, bool) {
 	return c, true
 }
 
-// first returns the first parameter, or otherwise where there is none.
+// first returns the first parameter, or otherwise if that is not a number.
 func (c csi) first(otherwise int) int {
 	p, _, _ := strings.Cut(c.params, ";")
 	if n, err := strconv.Atoi(p); err == nil {
@@ -184,8 +184,8 @@ func (c csi) first(otherwise int) int {
 	return otherwise
 }
 
-// Asks reports whether a terminal would answer the sequence: the answer comes as
-// keys to whoever reads them.
+// Asks reports whether a terminal would answer the sequence. The answer would reach
+// the reader of the terminal's keys.
 func Asks(seq []byte) bool {
 	switch seq[1] {
 	case 'Z': // DECID
