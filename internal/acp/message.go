@@ -107,8 +107,9 @@ func newWire(name string, in io.Reader, out io.Writer) *wire {
 // errMalformed says that a line is no message. The next one may be one.
 var errMalformed = errors.New("no message of the protocol")
 
-// receive reads the next message. It errs with errMalformed for a line that is
-// none, and with something else where no other line follows.
+// receive reads the next message. It returns errMalformed for a line that is not a
+// message, after which the next line can be read. Any other error ends the
+// connection.
 func (w *wire) receive() (*message, error) {
 	line, err := w.line()
 	if err != nil {

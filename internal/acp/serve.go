@@ -134,7 +134,7 @@ func (p *Proxy) permission(ctx context.Context, q *permission) (any, error) {
 	return outcome{Outcome: selected{"selected", chosen}}, nil
 }
 
-// A human is whoever sits at the editor: asked at most once for one call.
+// A human is the user of the editor, who is asked at most once for one call.
 type human struct {
 	proxy     *Proxy
 	params    permission
@@ -385,8 +385,9 @@ func (p *Proxy) own(session string, call json.RawMessage) *human {
 	return &human{proxy: p, params: permission{session, call, []option{{"allow", "Allow once", allowOnce}, {"reject", "Reject", rejectOnce}}}}
 }
 
-// look is a shell's: it says whether there is a file at $1, and what is in it. That
-// there is none is an answer of the protocol: agents make the file then.
+// look is a shell script that prints a dot and the content of the file $1, and
+// prints nothing if the file does not exist. The protocol has an answer for a
+// missing file: agents then create it.
 const (
 	look  = `[ -e "$1" ] || exit 0; printf .; exec cat -- "$1"`
 	found = "."

@@ -200,8 +200,8 @@ func hostOf(text string) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// choose finds an option of one of some kinds, in their order; "" where there
-// is none.
+// choose returns the ID of the first option of the earliest kind that has one, or
+// "" if no option matches.
 func choose(options []option, kinds ...string) string {
 	for _, kind := range kinds {
 		for _, o := range options {

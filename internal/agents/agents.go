@@ -1,11 +1,11 @@
 // Package agents holds what is known of the coding agents that people run: one
 // data file for each, with the version that it was verified with.
 //
-// A data file says where the agent keeps its state, which files it obeys and
-// must not change, which variables carry its keys, which hosts it talks to, what
-// its hooks can do, and what stays uncovered. It is data for whoever starts a
-// session, writes an agent's settings or speaks its protocol; nothing here
-// touches the machine.
+// A data file says where the agent keeps its state, which files it obeys and must
+// not change, which variables carry its keys, which hosts it talks to, what its
+// hooks can do, and what stays uncovered. Other packages use it to start a session,
+// write an agent's settings or speak its protocol. This package does not touch the
+// machine.
 package agents
 
 import (
@@ -36,8 +36,9 @@ type Agent struct {
 	// Models are the hosts of its own models and logins, in the form of
 	// isolation.hosts; none where it talks to whatever its user names.
 	Models []string `toml:"models" json:"models,omitempty"`
-	// OwnReads says that it makes no new file where an editor tells it that there is
-	// none, as the Agent Client Protocol has it: it is left to read files by itself.
+	// OwnReads says that the agent does not create a file when the editor answers
+	// that the file does not exist, as the Agent Client Protocol does. Such an agent
+	// reads files by itself.
 	OwnReads bool `toml:"own_reads" json:"own_reads,omitempty"`
 	// Closed are hosts that it calls unasked and does without, in the same form: a
 	// session refuses them without a question.

@@ -17,9 +17,9 @@ type World struct {
 }
 
 // Expand resolves one of the agent's places to an absolute path. It returns false
-// for a place in the project where there is none, and where a variable names
-// something that can't be the agent's own: no absolute path, the home directory or
-// one that holds it.
+// for a place in the project if w has no project. It also returns false if a
+// variable names a path that can't be the agent's own: a relative path, the home
+// directory or a directory that contains it.
 func (a *Agent) Expand(p string, w World) (string, bool) {
 	if rest, ok := strings.CutPrefix(p, "~/"); ok {
 		return path.Join(w.Home, rest), true

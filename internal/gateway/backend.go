@@ -28,7 +28,7 @@ type backend struct {
 
 	mu         sync.Mutex
 	run        *running      // nil: it does not run
-	starting   chan struct{} // closed when an attempt is over; nil: there is none
+	starting   chan struct{} // closed when an attempt is over; nil: no attempt is being made
 	fails      int           // in a row
 	before     time.Time     // which it is not started again
 	why        string        // it failed last

@@ -241,7 +241,7 @@ func (c *call) carry(r *running, first func() (mcp.Result, error)) (mcp.Result, 
 	return nil, fmt.Errorf("the server %q asks for more after %d rounds", c.b.Name, maxRounds)
 }
 
-// wants is what a result asks for, where it is none yet.
+// wants is what a result asks for, if the result is not final yet.
 func wants(r mcp.Result) (mcp.InputRequestMap, string) {
 	switch r := r.(type) {
 	case *mcp.CallToolResult:

@@ -1,13 +1,13 @@
 // Package gateway is one server of the Model Context Protocol in front of many:
-// their tools, resources and prompts under names that say whose they are, each
-// call decided before it goes on, each result bounded and marked as what a
-// stranger has said.
+// their tools, resources and prompts under names that say whose they are, each call
+// decided before it goes on, each result bounded and marked as what a stranger has
+// said.
 //
-// Servers are hostile until shown otherwise. Each runs elsewhere, in a sandbox
-// that whoever starts it makes (Server.Start); here it can do no more than
-// speak: too much, too fast, too long, in lists without end or in the names of
-// others, none of which another server or the client notices. The gateway
-// decides nothing itself: Options.Judge does, and without one all is denied.
+// Servers are hostile until shown otherwise. Each runs elsewhere, in a sandbox that
+// Server.Start makes. Here a server can only send messages. It may send too much,
+// too fast or too long, send lists without end, or speak in the names of others.
+// Neither other servers nor the client notice that. Options.Judge decides every
+// call; without a Judge the gateway denies all calls.
 package gateway
 
 import (

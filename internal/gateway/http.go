@@ -56,8 +56,8 @@ func (g *Gateway) ServeHTTP(ctx context.Context, l net.Listener, token string) e
 	return nil
 }
 
-// handler lets in who shows the token, over the loopback's own names, and from
-// no page of a browser's but the gateway's own, of which there is none.
+// handler serves clients that show the token and use the loopback's own names. It
+// refuses every request of a page in a browser: the gateway has no pages.
 func (g *Gateway) handler(at net.Addr, token string) (http.Handler, error) {
 	if len(token) < MinToken {
 		return nil, fmt.Errorf("the token has %d characters; want at least %d", len(token), MinToken)

@@ -29,8 +29,8 @@ type lines struct {
 	close  sync.Once
 	queued []jsonrpc.Message // of a batch, that have not been read
 
-	// bound says when a write ends at the latest, whoever does not read: when its
-	// context does, or after patience. Nil: it takes as long as it takes.
+	// bound limits how long a write waits for a peer that does not read: until the
+	// write's context ends, or for patience. Nil means no limit.
 	bound    func(time.Time) error
 	patience time.Duration
 

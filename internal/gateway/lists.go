@@ -169,8 +169,9 @@ func (b *backend) reread(r *running) {
 	b.blame(r, "its lists changed and can't be read: "+err.Error())
 }
 
-// unread ends a server that does not read. Whoever notices does not wait for its
-// end; one that is only starting is ended by who starts it.
+// unread ends a server that does not read. The caller does not wait for the
+// server's end. A server that is still starting is ended by the goroutine that
+// starts it.
 func (b *backend) unread(w *wire) {
 	b.mu.Lock()
 	r := b.run

@@ -145,7 +145,8 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// FuzzArguments shows that what is judged is what is handed on, whoever reads it.
+// FuzzArguments shows that every reader understands the same arguments as the
+// judge.
 func FuzzArguments(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"path":"/a"}`, `{"path":"/a","path":"/b"}`, `{"a":{"b":1,"b":2}}`, `[]`, `{"a":1e999}`, `{"a":"\ud800"}`, `{} {}`, `{"a":[{"b":1},{"b":1}]}`, "{\"a\":\"\xff\"}", `{"a":12345678901234567890}`} {
 		f.Add([]byte(seed))

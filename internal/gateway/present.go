@@ -217,8 +217,8 @@ func (b *backend) about(s string) string {
 	return fmt.Sprintf("[from the MCP server %q] %s", b.Name, seen(s))
 }
 
-// schema returns a schema with all its text made visible; nil where there is
-// none.
+// schema returns a schema with all its text made visible, or nil for a tool without
+// a schema.
 func schema(s any) (any, error) {
 	if s == nil {
 		return nil, nil

@@ -31,7 +31,7 @@ var errNoAnswer = errors.New("the client gave no answer to what it was asked")
 type question struct {
 	state   string // with which the client goes on
 	request mcp.InputRequest
-	answer  chan mcp.InputResponse // has room for one; nil is none
+	answer  chan mcp.InputResponse // has room for one; nil means that no answer came
 	settled func()                 // the client has come back
 }
 

@@ -112,7 +112,7 @@ func (o object) has(name string) bool {
 	return ok && string(raw) != "null"
 }
 
-// text returns a member that is a string, "" where there is none.
+// text returns a member that is a string, or "" if the object has no such member.
 func (o object) text(name string) (string, error) {
 	if !o.has(name) {
 		return "", nil
@@ -136,8 +136,8 @@ func (o object) texts(to map[string]*string) error {
 	return nil
 }
 
-// textOf reads a string. One with half a surrogate pair or a NUL is not what
-// whoever wrote it will use.
+// textOf reads a string. It refuses half a surrogate pair and a NUL: the agent
+// would use another text than the one that was read.
 func textOf(raw json.RawMessage) (string, error) {
 	var s string
 	if len(raw) == 0 || raw[0] != '"' {

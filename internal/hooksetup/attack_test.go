@@ -187,8 +187,8 @@ func TestKilledInTheMiddle(t *testing.T) {
 	}
 }
 
-// Whatever becomes of bawn, the shell's exit code is one that denies, and says
-// why where the agent wants it said; only bawn's own 0 is none.
+// Whatever becomes of bawn, the shell's exit code denies, and the output says why
+// if the agent shows it. Only an exit code 0 of bawn itself does not deny.
 func TestCommandFailsClosed(t *testing.T) {
 	for _, dir := range []string{"plain", "two words", `it's "odd" $(touch x)`, "ünï", "-dash", "a;b"} {
 		at := filepath.Join(t.TempDir(), dir)

@@ -122,8 +122,8 @@ func member(v *hujson.Value, name string) *hujson.Value {
 	return nil
 }
 
-// array returns the array at path, made where there is none. Something else in
-// its place is the user's, and an error.
+// array returns the array at path, and creates it if it does not exist. It errs if
+// the user has another value in that place.
 func (d *document) array(path ...string) (*hujson.Value, error) {
 	at := &d.root
 	for i, name := range path {

@@ -10,8 +10,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/agents"
 )
 
-// What whoever manages a machine requires of Codex stands in requirements.toml.
-// Hooks there need no trust, and stay on where the feature is pinned.
+// A machine's manager writes into requirements.toml what Codex must do. Hooks there
+// need no trust, and stay on if the feature is pinned.
 
 const (
 	begin = "# bawn init: begin\n"

@@ -62,8 +62,8 @@ func (f *tomlFile) end(from int) int {
 	return last + 1
 }
 
-// header returns the path of a line that begins a [table]. That of an array of
-// tables is none.
+// header returns the path of a line that begins a [table]. It returns false for the
+// line of an array of tables.
 func header(line string) ([]string, bool) {
 	line = strings.TrimSpace(line)
 	if !strings.HasPrefix(line, "[") || strings.HasPrefix(line, "[[") {
@@ -215,7 +215,8 @@ func assign(m map[string]any, value any, path []string) error {
 	return within(m, path[:len(path)-1], func(m map[string]any) { m[path[len(path)-1]] = value })
 }
 
-// within calls f with the table at path, made where there is none.
+// within calls f with the table at path, and creates the table if it does not
+// exist.
 func within(m map[string]any, path []string, f func(map[string]any)) error {
 	for i, name := range path {
 		next, ok := m[name].(map[string]any)

@@ -1,8 +1,8 @@
 // Package mcpserver is Bawn's own tools (exec, read, write, edit, glob, grep,
-// request_permission) as an MCP server, for agents that run with their own
-// tools off. It runs inside a sandbox, which is the boundary; each call is put
-// to the session's Judge first, and what it denies is answered with words that
-// a model can act on. Whoever calls may be hostile.
+// request_permission) as an MCP server, for agents that run with their own tools
+// off. It runs inside a sandbox, which is the boundary; each call is put to the
+// session's Judge first, and what it denies is answered with words that a model can
+// act on. The caller may be hostile.
 package mcpserver
 
 import (
@@ -59,8 +59,8 @@ type Options struct {
 	Environ   []string
 	// Judge decides; nil, and an error, deny.
 	Judge func(context.Context, Call) (Verdict, error)
-	// Shell runs a command with "-c"; it is found and told by whoever starts
-	// this. "" runs nothing.
+	// Shell runs a command with "-c"; the program that starts this server finds it.
+	// "" runs nothing.
 	Shell string
 	// Handed says that Shell hands what it is told to the session's door, which
 	// judges and executes it elsewhere: no second Judge is asked.

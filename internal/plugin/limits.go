@@ -38,7 +38,7 @@ func (c *checker) size(key, text string, low, high int64) int64 {
 	return n
 }
 
-// between wants a number from low to high; NaN is none.
+// between wants a number from low to high; it refuses NaN.
 func between[T int64 | float64](c *checker, key string, n, low, high T) T {
 	if !(low <= n && n <= high) {
 		c.refuse(key, "%v is refused; want %v to %v", n, low, high)

@@ -143,8 +143,8 @@ func Load(dir string) ([]*Manifest, error) {
 	return all, errors.Join(errs...)
 }
 
-// Read reads the manifest of one plugin; where there is none the error is
-// fs.ErrNotExist.
+// Read reads the manifest of one plugin. The error is fs.ErrNotExist if the plugin
+// has no manifest.
 func Read(dir, name string) (*Manifest, error) {
 	if err := CheckPlugin(name); err != nil {
 		return nil, err

@@ -46,11 +46,11 @@ const (
 type Change struct {
 	Tool       string
 	Difference Difference
-	Digest     string // of the tool as it is listed, "" where there is none
+	Digest     string // of the tool as it is listed, "" if it is not listed
 	Why        string // for people
 }
 
-// Refused reports whether the tool is not offered, whoever agrees.
+// Refused reports whether the tool is not offered, even if the user agrees.
 func (c Change) Refused() bool {
 	return c.Difference != New && c.Difference != Changed && c.Difference != Gone
 }
@@ -94,7 +94,7 @@ func (p Pins) Save(dir string) error {
 	return atomicfile.Write(filepath.Join(dir, p.Plugin+".json"), append(text, '\n'), 0o600)
 }
 
-// RemovePins forgets the pins of a plugin; that there are none is no error.
+// RemovePins forgets the pins of a plugin; a plugin without pins is not an error.
 func RemovePins(dir, plugin string) error {
 	if err := CheckPlugin(plugin); err != nil {
 		return err

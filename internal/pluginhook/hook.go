@@ -25,8 +25,9 @@ const (
 type Process struct {
 	In  io.Writer
 	Out io.Reader
-	// End ends it with all that it has started, and both streams, so that whoever
-	// waits there goes on. It may be called more than once and from any goroutine.
+	// End ends the process with all that it has started, and closes both streams,
+	// so that their readers and writers return. It may be called more than once and
+	// from any goroutine.
 	End func()
 }
 

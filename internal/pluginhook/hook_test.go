@@ -72,7 +72,7 @@ func start(p program) (Process, error) {
 		_ = r.Close()
 	}()
 	return Process{In: in, Out: out, End: sync.OnceFunc(func() {
-		_, _ = in.Close(), out.Close() // whoever still writes or reads there is told
+		_, _ = in.Close(), out.Close() // pending reads and writes end
 		<-done
 	})}, nil
 }

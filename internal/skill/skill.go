@@ -10,7 +10,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 )
 
-// A Kind is the sort of text. The zero Kind is none, and is refused.
+// A Kind is the sort of text. The zero Kind is invalid, and is refused.
 type Kind uint8
 
 const (

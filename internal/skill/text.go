@@ -15,10 +15,10 @@ func Readable(content []byte) bool {
 	return bytes.IndexByte(content[:min(len(content), 8<<10)], 0) < 0
 }
 
-// Hidden lists where a text holds what its reader does not see: characters that
-// are invisible, turn the direction of writing or smuggle others (tags,
-// variation selectors), bytes that are no UTF-8, and what has been pushed out of
-// sight. The joiners and selectors of an emoji are none.
+// Hidden lists where a text holds what its reader does not see: characters that are
+// invisible, turn the direction of writing or smuggle others (tags, variation
+// selectors), bytes that are no UTF-8, and what has been pushed out of sight. The
+// joiners and selectors of an emoji are not listed.
 func Hidden(file string, text []byte) []*Fault {
 	var faults []*Fault
 	gap := 0

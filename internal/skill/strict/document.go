@@ -91,8 +91,9 @@ func (p *parser) raw(text []byte) {
 	}
 }
 
-// split takes the front matter off. front is nil where there is none; first is
-// the number of lines before the body, and 0 where front matter does not end.
+// split takes the front matter off. front is nil for a text without front matter.
+// first is the number of lines before the body, and 0 if the front matter does not
+// end.
 func split(text []byte) (front, body []byte, first int) {
 	const mark = "---\n"
 	if !bytes.HasPrefix(text, []byte(mark)) {

@@ -61,7 +61,7 @@ var (
 	agentName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 _.:-]*$`) })
 )
 
-// front reads front matter; nil is none.
+// front reads front matter; text is nil if the document has no front matter.
 func (p *parser) front(text []byte) {
 	switch {
 	case text == nil && p.role == RoleSkill:
