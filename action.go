@@ -59,7 +59,7 @@ func (o *Operation) UnmarshalText(text []byte) error {
 	return err
 }
 
-// name returns names[n], or "invalid" where there is none.
+// name returns names[n], or "invalid" if names has no entry for n.
 func name(names []string, n uint8) string {
 	if int(n) >= len(names) || names[n] == "" {
 		return "invalid"

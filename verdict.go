@@ -49,8 +49,8 @@ func (v *Verdict) UnmarshalText(text []byte) error {
 	return err
 }
 
-// unmarshalName finds text in names; it returns 0, the refusing value, with an
-// error that lists the names when text is none of them.
+// unmarshalName finds text in names. If text is unknown it returns 0, the refusing
+// value, with an error that lists the names.
 func unmarshalName(what string, names []string, text []byte) (uint8, error) {
 	for i, name := range names {
 		if name != "" && name == string(text) {

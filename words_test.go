@@ -202,8 +202,8 @@ func TestWordsRoundTrip(t *testing.T) {
 	}
 }
 
-// TestWordsRefuseTheUnknown: a value that is none reads as the refusing one,
-// and a text that is no name becomes the refusing value with an error.
+// TestWordsRefuseTheUnknown: an unknown value reads as the refusing one, and an
+// unknown text becomes the refusing value with an error.
 func TestWordsRefuseTheUnknown(t *testing.T) {
 	for name, w := range words {
 		t.Run(name, func(t *testing.T) {

@@ -126,7 +126,7 @@ func complaint(w io.Writer) string {
 	text := make([]byte, 1000)
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
-		return "" // a terminal or a pipe: whoever is there has read it
+		return "" // a terminal or a pipe can't be read again
 	}
 	n, _ := f.ReadAt(text, max(0, end-int64(len(text))))
 	return "\n" + string(text[:n])

@@ -115,9 +115,9 @@ func estimate(values []float64) Estimate {
 	return Estimate{(values[(n-1)/2] + values[n/2]) / 2, values[low-1], values[high-1], n}
 }
 
-// Order returns 0 to n-1 in an order of this round's own, the same in every
-// run: whoever always followed the same neighbour would pay for what that
-// neighbour left to the kernel to clean up.
+// Order returns 0 to n-1 in an order that depends only on the round. A program that
+// always followed the same neighbour would pay for what that neighbour left to the
+// kernel to clean up.
 func Order(round, n int) []int {
 	order := make([]int, n)
 	for i := range order {

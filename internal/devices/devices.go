@@ -28,7 +28,7 @@ type kind struct {
 
 // Groups are names that stand for all devices of some kinds that are there.
 const (
-	gpu    = "gpu" // what computes on graphics cards, whoever made them
+	gpu    = "gpu" // the compute devices of graphics cards of every maker
 	nvidia = "nvidia"
 )
 
@@ -76,8 +76,8 @@ func (k kind) number(name string) (int, bool) {
 	return int(n), err == nil && strconv.FormatUint(n, 10) == digits
 }
 
-// Allowed reports whether a session may be given the device of that name; a
-// group is none. It looks at the name alone.
+// Allowed reports whether a session may be given the device of that name. A group
+// is not a device. Allowed looks at the name alone.
 func Allowed(name string) bool {
 	_, ok := kindOf(name)
 	return ok

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestNothingDangerousHasAKind: names that drivers give, and what whoever has
+// TestNothingDangerousHasAKind: names that drivers give, and what a session with
 // the device could do.
 func TestNothingDangerousHasAKind(t *testing.T) {
 	for name, why := range map[string]string{

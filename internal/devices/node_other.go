@@ -2,8 +2,8 @@
 
 package devices
 
-// check says that there is none: a device has no name on this system.
+// check refuses every device: Bawn knows no device names on this system.
 func (kind) check(string, string) string { return "is not known on this system" }
 
-// unknown says the same of names that are none of a kind.
+// unknown gives the same reason for a name that has no kind.
 func unknown(string) string { return "is not known on this system" }

@@ -50,7 +50,7 @@ func (k kind) numbers(n int, major, minor uint32) string {
 // they are loaded (devices.txt, "RESERVED FOR DYNAMIC ASSIGNMENT").
 func dynamic(major uint32) bool { return major >= 234 && major <= 254 || major >= 384 && major <= 511 }
 
-// unknown says what a name is that is none of a kind.
+// unknown says why a name that has no kind is refused.
 func unknown(path string) string {
 	info, err := os.Stat(path)
 	switch {

@@ -99,8 +99,8 @@ func names(subjects []Subject, of map[int]bool) []string {
 	return list
 }
 
-// complete has every attribute, in order. A network by name needs the program
-// that serves it, whoever makes the sandbox.
+// complete has every attribute, in order. With every provider a network by name
+// needs the program that serves it.
 func complete(s Subject, have []bawn.Capability) Column {
 	given := Column{Capabilities: relayed(slices.Clone(have), remote.FindEgress)}
 	c := Column{Provider: s.Name, Bare: s.Bare}

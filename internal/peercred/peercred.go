@@ -30,7 +30,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("process %d of user %d is refused: %s", e.PID, e.UID, e.Why)
 }
 
-// RuleRefused is recorded of whoever is refused at a socket of ours.
+// RuleRefused is the rule in the record of a peer that one of our sockets refused.
 const RuleRefused = "builtin:peer-refused"
 
 // Event is what is recorded of a refusal at a socket of that name.
@@ -89,12 +89,13 @@ func (p *Peer) Close() error {
 	return p.fd.Close()
 }
 
-// Admit returns nil if the peer of conn is a process of our own user and no
-// guest. hosts reports whether a process hosts sessions: it is refused, since it
-// connects for its guests as well, and so is what it has started, which matters
-// where nothing else tells a guest. Whoever answers system calls of others is
-// refused too: a host that hosts does not know. hosts may be nil, for hosts
-// themselves. The error is a *RefusedError, or says what can't be told.
+// Admit returns nil if the peer of conn is a process of our own user and not a
+// guest. hosts reports whether a process hosts sessions. Such a process is refused,
+// since it connects for its guests as well. What it has started is refused too,
+// which matters where nothing else identifies a guest. A process that answers other
+// processes' system calls is refused as well, since hosts may not know it. hosts
+// may be nil, for hosts themselves. The error is a *RefusedError, or says what
+// can't be told.
 func Admit(conn net.Conn, hosts func(pid int) bool) error {
 	p, err := Of(conn)
 	if err != nil {

@@ -141,8 +141,7 @@ func (y *yard) inside(bawn string) []string {
 }
 
 // TestVersions wants what is installed to be what internal/agents was verified
-// with, so that whoever takes a newer version runs these tests with it, and says
-// so there.
+// with. Before a newer version is recorded there, these tests must pass with it.
 func TestVersions(t *testing.T) {
 	testenv.Need(t, "npm-agents")
 	var installed []string
@@ -158,7 +157,7 @@ func TestVersions(t *testing.T) {
 		installed = append(installed, c.Name)
 	}
 	for _, a := range agents.All() {
-		if a.Verified && !slices.Contains(append(installed, "cline"), a.Name) { // it leaves a server behind that serves whoever comes next
+		if a.Verified && !slices.Contains(append(installed, "cline"), a.Name) { // it leaves a server behind that serves the next session too
 			t.Errorf("internal/agents calls %s verified; it is not among the tests' agents", a.Name)
 		}
 	}

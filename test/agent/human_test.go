@@ -44,7 +44,7 @@ func (y *yard) human(t *testing.T, bawn string) {
 	})
 }
 
-// pending are the questions, or why there are none.
+// pending are the questions, or the error of the command that lists them.
 func (y *yard) pending(ctx context.Context, bawn string) string {
 	out, _ := y.cmd(ctx, bawn, "approvals", "--json").CombinedOutput() // it says why, or the test is over
 	return string(out)

@@ -192,8 +192,9 @@ func TestAskNobody(t *testing.T) {
 	}
 }
 
-// TestAskTooSoon: a guest that knows when its human is about to press a key
-// asks just then. Keys of somebody who can't have read the question are none.
+// TestAskTooSoon: a guest that knows when its human is about to press a key asks
+// just then. Keys that come too soon for a human to have read the question are
+// ignored.
 func TestAskTooSoon(t *testing.T) {
 	d := newDesk(t)
 	m := d.now(t)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTunnels attacks with questions to name servers: a guest that can have
-// any name looked up can say anything to whoever serves that name's zone.
+// TestTunnels attacks with questions to name servers. A guest that can look up any
+// name can send any text to the servers of that name's zone.
 func TestTunnels(t *testing.T) {
 	d := newDesk(t, "python3")
 	const ok, long = "RCodeSuccess 1", "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldC1zZWNyZXQ.c2VjcmV0LXNlY3JldC1zZWNyZXQ"

@@ -42,7 +42,7 @@ func (h *hub) fill(t *testing.T) {
 	}
 }
 
-// refs are those of a repository, as whoever serves it sees them.
+// refs are those of a repository, as its server sees them.
 func (h *hub) refs(t *testing.T, repo string) string {
 	t.Helper()
 	r := h.d.run(t, "git", "-C", filepath.Join(h.dir, repo+".git"), "for-each-ref", "--format=%(refname) %(objectname)")

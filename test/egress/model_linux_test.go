@@ -24,8 +24,8 @@ var keyHeaders = []string{"Authorization", "X-Goog-Api-Key", "X-Api-Key"}
 // modelHost is the host of an agent's model.
 func modelHost(agent string) string { return agent + ".model.test" }
 
-// model serves the APIs of the scripted models, one for each agent, to whoever
-// has the key.
+// model serves the APIs of the scripted models, one for each agent, to clients that
+// have the key.
 func (o *outsider) model(mux *http.ServeMux) {
 	for _, c := range clients.All() {
 		dir := filepath.Join(o.dir, "model", c.Name)

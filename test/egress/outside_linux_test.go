@@ -119,7 +119,7 @@ type order struct {
 	Argv []string
 	Env  []string
 	Dir  string
-	UID  int  // 0: as whoever runs the lab
+	UID  int  // 0: as the user who runs the lab
 	Wait bool // for its end, and say its output
 }
 

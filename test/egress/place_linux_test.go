@@ -13,8 +13,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// TestMasks has clients find placeholders in files: in the place of one that
-// is there, and by a variable where there is none.
+// TestMasks has clients find placeholders in files: in place of a file that exists,
+// and through a variable if the file does not exist.
 func TestMasks(t *testing.T) {
 	d := newDesk(t)
 	value := "ghp_" + rand.Text() + rand.Text()[:10]

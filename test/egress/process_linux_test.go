@@ -126,7 +126,7 @@ func TestBawnKilled(t *testing.T) {
 	testenv.Until(t, "the guest has ended", func() bool { return len(processes(t, "probe")) == len(before) })
 	var left []string
 	check(t, filepath.WalkDir(d.home, func(path string, e os.DirEntry, err error) error {
-		// The registry says "dead" to whoever looks next, and sweeps then.
+		// The next reader of the registry marks the session as dead and sweeps it.
 		if strings.Contains(path, "bawn/run/") && !strings.Contains(path, "run/sessions") && !strings.Contains(path, "run/doors") {
 			left = append(left, path)
 		}

@@ -119,7 +119,7 @@ func deskNetwork(outside int) error {
 		ip("link set desk0 up"),
 		ip("route add default via %s", outsideV4),
 		ip("-6 route add default via %s", outsideV6),
-		// Whoever may use ping sockets: everybody with the group of this process.
+		// Processes with this process's group may use ping sockets.
 		os.WriteFile("/proc/sys/net/ipv4/ping_group_range", fmt.Appendf(nil, "%d %d", os.Getgid(), os.Getgid()), 0),
 	)
 }
@@ -142,8 +142,8 @@ func sbin(name string) string {
 	return filepath.Join("/usr/sbin", name)
 }
 
-// startDesk starts this binary once more, to run the tests with no more rights
-// than whoever started them has.
+// startDesk starts this binary once more, to run the tests with no more rights than
+// the user who started them has.
 func startDesk() (int, error) {
 	runtime.LockOSThread() // the thread has no rights to give any more
 	if os.Getuid() != 0 {

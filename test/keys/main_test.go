@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { os.Exit(quarters.Main("keys", m.Run)) }
 // An effect is what a key does.
 type effect struct {
 	value  string   // in TOML
-	flag   []string // that says the same; nil where there is none
+	flag   []string // that says the same; nil for a key without a flag
 	script string   // what a guest does, to whom the key makes a difference
 	with   string   // what it prints then; without the key something else
 	also   string   // further lines of the configuration, with the key and without

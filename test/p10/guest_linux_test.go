@@ -218,8 +218,8 @@ func read(words []string) (string, error) {
 	return fmt.Sprint(len(text), " bytes"), err
 }
 
-// put adds nothing to a file, for which it must be open for writing; where there
-// is none it makes one.
+// put opens a file for appending and writes nothing. It creates the file if it does
+// not exist.
 func put(words []string) (string, error) {
 	f, err := os.OpenFile(words[0], os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -22,10 +22,10 @@ func (r *room) frame(line string, lies map[string]any) string {
 	return string(text)
 }
 
-// TestPocketCoderUnauthenticatedExec: PocketCoder's proxy executes what whoever
-// reaches its port posts to it, approved or not. Whatever is said to the door,
-// nothing is executed but what the policy or the human has allowed, and what was
-// allowed to one is no ticket for another.
+// TestPocketCoderUnauthenticatedExec: PocketCoder's proxy executes every command
+// that reaches its port, approved or not. No message to the door executes anything
+// but what the policy or the human has allowed. An allowed command is not a ticket
+// for another one.
 func TestPocketCoderUnauthenticatedExec(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t, false)

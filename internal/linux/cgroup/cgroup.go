@@ -92,7 +92,7 @@ func (l Limits) clamp(o Limits) Limits {
 	}
 }
 
-// lower returns the smaller of two limits, of which zero is none.
+// lower returns the smaller of two limits. Zero means no limit.
 func lower[T int64 | float64](a, b T) T {
 	if a == 0 || b == 0 {
 		return a + b

@@ -226,10 +226,9 @@ func openCgroup(name string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// ProcFiles returns the open files to which a forked child writes "0" to
-// join the group, one for each hierarchy. They stay g's and are closed by
-// Remove. The child must be single-threaded when it writes. There are none of
-// nil.
+// ProcFiles returns the open files to which a forked child writes "0" to join the
+// group, one for each hierarchy. They stay g's and are closed by Remove. The child
+// must be single-threaded when it writes. A nil Group has no files.
 func (g *Group) ProcFiles() []*os.File {
 	if g == nil {
 		return nil

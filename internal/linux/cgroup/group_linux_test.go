@@ -237,7 +237,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestProbesAtOnce: whoever probes at the same time finds the same.
+// TestProbesAtOnce: probes at the same time find the same.
 func TestProbesAtOnce(t *testing.T) {
 	want := Probe()
 	found := make(chan Support, 8)

@@ -76,8 +76,8 @@ func quotaSettings(version int, cpus float64) []setting {
 	}
 }
 
-// parseMax reads a limit file: "max" (or a negative number, in version 1) is
-// none and reads 0, and 0 itself reads 1, since no Limits field can say it.
+// parseMax reads a limit file. "max", or a negative number in version 1, means no
+// limit and reads 0. A limit of 0 reads 1, since no Limits field can say it.
 func parseMax(text string) (int64, error) {
 	text = strings.TrimSpace(text)
 	if text == "max" {

@@ -1,7 +1,7 @@
-// Package netlink writes the messages that give a network namespace its
-// addresses, routes and packet filter (netlink(7), rtnetlink(7), nfnetlink of
-// the kernel's net/netfilter). All but Do only computes bytes: whoever is in the
-// namespace sends them.
+// Package netlink writes the messages that give a network namespace its addresses,
+// routes and packet filter (netlink(7), rtnetlink(7), nfnetlink of the kernel's
+// net/netfilter). Only Do sends messages. All else computes bytes, which a process
+// in the namespace sends.
 package netlink
 
 import (

@@ -32,8 +32,8 @@ type memory struct {
 	err  error   // why the program can't be started
 }
 
-// base is where the memory begins. Where there is none to be had, something
-// stands in for it until Start says so.
+// base is where the memory begins. If no memory can be reserved, base returns
+// ordinary memory instead, and Start reports the error.
 func (m *memory) base() unsafe.Pointer {
 	if m.all == nil {
 		all, err := unix.Mmap(-1, 0, int(memorySize), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)

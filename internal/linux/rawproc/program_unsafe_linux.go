@@ -108,9 +108,9 @@ func (p *Program) ExpectIdentity(name string, slot Slot, id Identity) {
 	s.expect, s.stat = (*Identity)(Put(p, id)), (*unix.Stat_t)(st)
 }
 
-// ExpectAnswer appends the receipt of the kernel's answer to a netlink request
-// that was sent on the socket in slot. It fails with the errno in the answer,
-// and with EAGAIN if there is none.
+// ExpectAnswer appends the receipt of the kernel's answer to a netlink request that
+// was sent on the socket in slot. It fails with the errno in the answer, and with
+// EAGAIN if the kernel has not answered.
 func (p *Program) ExpectAnswer(name string, slot Slot) {
 	a := Put(p, answer{errno: -int32(unix.EBADMSG)}) // what too short a message leaves
 	s := p.Call(name, unix.SYS_RECVFROM, slot, a, int(unsafe.Sizeof(answer{})), unix.MSG_DONTWAIT, 0, 0).step()

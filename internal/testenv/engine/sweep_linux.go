@@ -40,8 +40,8 @@ func startOf(pid int) (uint64, error) {
 	return strconv.ParseUint(fields[19], 10, 64)
 }
 
-// dead reports whether who made a directory of this name runs no longer; not
-// so where the name is none of ours.
+// dead reports whether the process that made a directory of this name has ended. It
+// returns false for a name that this package did not make.
 func dead(name string) bool {
 	m := ownName.FindStringSubmatch(name)
 	if m == nil {
