@@ -36,9 +36,9 @@ type Agent struct {
 	// Models are the hosts of its own models and logins, in the form of
 	// isolation.hosts; none where it talks to whatever its user names.
 	Models []string `toml:"models" json:"models,omitempty"`
-	// OwnReads says that the agent does not create a file when the editor answers
-	// that the file does not exist, as the Agent Client Protocol does. Such an agent
-	// reads files by itself.
+	// OwnReads says that the agent reads files by itself. Such an agent does not
+	// create a file when the editor answers that the file does not exist, as the
+	// Agent Client Protocol does.
 	OwnReads bool `toml:"own_reads" json:"own_reads,omitempty"`
 	// Closed are hosts that it calls unasked and does without, in the same form: a
 	// session refuses them without a question.

@@ -1,7 +1,7 @@
-// Package gateway is one server of the Model Context Protocol in front of many:
-// their tools, resources and prompts under names that say whose they are, each call
-// decided before it goes on, each result bounded and marked as what a stranger has
-// said.
+// Package gateway is one server of the Model Context Protocol in front of many. It
+// offers their tools, resources and prompts under names that say which server they
+// are from. Each call is decided before it goes on. Each result is bounded and
+// marked as what a stranger has said.
 //
 // Servers are hostile until shown otherwise. Each runs elsewhere, in a sandbox that
 // Server.Start makes. Here a server can only send messages. It may send too much,

@@ -35,7 +35,8 @@ func State(getenv func(string) string) (string, error) {
 
 // Runtime is the directory of what lives as long as a session:
 // $XDG_RUNTIME_DIR/bawn. It is run in state if that variable names no directory, or
-// one that is open to others (under sudo it may still be another user's).
+// one that is open to others. Under sudo the variable may still name another user's
+// directory.
 func Runtime(getenv func(string) string, state string) string {
 	// A guest has a /dev of its own, in which there is nothing to be hidden.
 	if d := getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(d) && !strings.HasPrefix(filepath.Clean(d)+"/", "/dev/") {
