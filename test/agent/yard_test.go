@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/test/agent/clients"
 )
 
@@ -109,7 +110,7 @@ func fixtureDir(t *testing.T) string {
 	}
 	dir, err := os.MkdirTemp(parent, ".bawn-agent-test-")
 	check(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() { check(t, testenv.RemoveAll(dir)) })
 	check(t, os.Chmod(dir, 0o755))
 	return dir
 }

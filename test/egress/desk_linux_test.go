@@ -45,7 +45,7 @@ func newDesk(t *testing.T, features ...string) *desk {
 	lab := os.Getenv(dirVariable)
 	home, err := os.MkdirTemp(lab, "home-")
 	check(t, err)
-	t.Cleanup(func() { os.RemoveAll(home) })
+	t.Cleanup(func() { check(t, testenv.RemoveAll(home)) })
 	d := &desk{lab: lab, home: home, work: filepath.Join(home, "src/project")}
 	check(t, os.MkdirAll(d.work, 0o755))
 	return d

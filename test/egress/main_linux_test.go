@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // The roles of the test binary, by the variable that says which one it is in.
@@ -70,7 +72,7 @@ func enter() (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	defer os.RemoveAll(dir)
+	defer testenv.RemoveAll(dir)
 	if err := furnish(dir); err != nil {
 		return 1, err
 	}

@@ -2,7 +2,9 @@ package egress_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -129,6 +131,9 @@ func TestBawnKilled(t *testing.T) {
 		// The next reader of the registry marks the session as dead and sweeps it.
 		if strings.Contains(path, "bawn/run/") && !strings.Contains(path, "run/sessions") && !strings.Contains(path, "run/doors") {
 			left = append(left, path)
+		}
+		if errors.Is(err, fs.ErrPermission) { // what the guest wrote in its git directory is sealed
+			return fs.SkipDir
 		}
 		return err
 	}))

@@ -51,7 +51,7 @@ type home struct {
 func newHome(t *testing.T, features ...string) *home {
 	t.Helper()
 	testenv.Need(t, append([]string{"userns", "landlock", "seccomp", "notify"}, features...)...)
-	h := &home{t: t, dir: t.TempDir()}
+	h := &home{t: t, dir: testenv.TempDir(t)}
 	h.bin = filepath.Join(h.dir, "bin")
 	run := filepath.Join(h.dir, "run")
 	for dir, mode := range map[string]os.FileMode{h.bin: 0o755, run: 0o700, filepath.Join(h.dir, "project"): 0o755} {

@@ -15,8 +15,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
 	"github.com/bawn-dev/bawn/internal/relay/webui"
+	"github.com/bawn-dev/bawn/internal/testenv"
+	"github.com/bawn-dev/bawn/internal/testenv/quarters"
 )
 
 // A machine is somebody's home with the real programs: bawn serve with the page,
@@ -42,7 +43,7 @@ func openMachine(t *testing.T, bin string, ca *webui.Authority) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(home) })
+	t.Cleanup(func() { _ = testenv.RemoveAll(home) })
 	m := &machine{t: t, home: home, project: filepath.Join(home, "project"), bin: bin, runs: map[string]string{}}
 	for _, dir := range []string{m.project, filepath.Join(m.home, "run")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

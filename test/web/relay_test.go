@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/relay/api"
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/audit"
+	"github.com/bawn-dev/bawn/internal/relay/api"
 	"github.com/bawn-dev/bawn/internal/relay/store"
 	"github.com/bawn-dev/bawn/internal/relay/webui"
 	"github.com/bawn-dev/bawn/web"

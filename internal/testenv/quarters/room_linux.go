@@ -38,7 +38,7 @@ func Main(name string, run func() int) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
+	defer testenv.RemoveAll(dir)
 	yard = dir
 	return run()
 }
@@ -79,7 +79,7 @@ func NewRoom(t *testing.T, patience time.Duration, features ...string) *Room {
 	Check(t, programs())
 	home, err := os.MkdirTemp(yard, "home-")
 	Check(t, err)
-	t.Cleanup(func() { os.RemoveAll(home) })
+	t.Cleanup(func() { Check(t, testenv.RemoveAll(home)) })
 	r := &Room{Home: home, Work: filepath.Join(home, "src/project"), Bin: Bin(), Patience: patience}
 	Check(t, os.MkdirAll(r.Work, 0o755))
 	return r
