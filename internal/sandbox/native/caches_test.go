@@ -25,3 +25,18 @@ func TestCachesHoldAnyName(t *testing.T) {
 		}
 	}
 }
+
+// TestPlacesInMemory: in a place that ends with the session names mean nothing to
+// the host, and those of a workspace below such a place mean what they mean.
+func TestPlacesInMemory(t *testing.T) {
+	p := newProtector([]string{"/srv/p", "/tmp/w"}, nil, nil)
+	p.caches = cacheMounts([]Mount{{Target: "/tmp", Kind: KindTmpfs}, {Target: "/srv/p/snapshot", Kind: KindTmpfs}})
+	for path, want := range map[string]ruling{
+		"/srv/p/snapshot/x/.vscode": rulingAllow, "/srv/p/snapshot": rulingAllow,
+		"/tmp/w/.vscode": rulingDeny, "/tmp/w/a/.envrc": rulingDeny, "/srv/p/.vscode": rulingDeny, "/srv/p/snapshots/.vscode": rulingDeny,
+	} {
+		if got, rule := p.rule(opOpen, path, false); got != want {
+			t.Errorf("%s: %v (%s), want %v", path, got, rule, want)
+		}
+	}
+}

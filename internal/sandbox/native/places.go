@@ -152,11 +152,12 @@ const (
 	whySharedCache  = "shared cache"
 )
 
-// cacheMounts are where caches are mounted, absolute.
+// cacheMounts are where caches are mounted, and places in memory that end with the
+// session, absolute.
 func cacheMounts(mounts []Mount) []string {
 	var list []string
 	for _, m := range mounts {
-		if m.Why == whyPrivateCache || m.Why == whySharedCache {
+		if m.IsCache() || m.Kind == KindTmpfs {
 			list = append(list, m.Target)
 		}
 	}

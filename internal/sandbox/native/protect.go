@@ -117,9 +117,12 @@ func (p *protector) byName(op operation, abs string, isDir bool) (ruling, string
 	return rulingAllow, ""
 }
 
-// inCache reports whether a path lies in one of the caches.
+// inCache reports whether a path lies in one of the caches, and not in a root below
+// it, such as a workspace below a /tmp in memory.
 func (p *protector) inCache(abs string) bool {
-	return slices.ContainsFunc(p.caches, func(dir string) bool { return below(path.Clean(abs), dir) })
+	abs = path.Clean(abs)
+	root := p.innermost(abs)
+	return slices.ContainsFunc(p.caches, func(dir string) bool { return below(abs, dir) && len(dir) >= len(root) })
 }
 
 // touches reports whether op would bring one of places about or change it: by
