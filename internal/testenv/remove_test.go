@@ -1,6 +1,8 @@
 package testenv
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -18,7 +20,7 @@ func TestRemoveAll(t *testing.T) {
 	if err := RemoveAll(dir); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it is there: %v", err)
 	}
 	if err := RemoveAll(dir); err != nil {
