@@ -154,7 +154,7 @@ func (p *Provider) conceiveLandlock(b *birth) error {
 // limit makes the control group.
 func (p *Provider) limit(b *birth) (err error) {
 	if b.group, err = p.Group(b.plan); err != nil {
-		forget(p.probeCache)
+		p.Forget()
 		return &StartError{err, "try again; \"bawn doctor\" shows what this machine can limit"}
 	}
 	return nil
@@ -163,7 +163,7 @@ func (p *Provider) limit(b *birth) (err error) {
 // explained is err with its remedy.
 func (p *Provider) explained(n *Plan, err error) error {
 	if n.Network != nil {
-		forget(p.probeCache)
+		p.Forget()
 	}
 	return explain(err)
 }
@@ -207,7 +207,7 @@ func (p *Provider) deliver(b *birth, first *rawproc.Command, onDenial func(sandb
 		return nil, p.explained(b.plan, err)
 	}
 	g := b.guest(onDenial)
-	g.probeCache = p.probeCache
+	g.machine = p.Machine
 	return g, nil
 }
 

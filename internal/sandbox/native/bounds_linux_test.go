@@ -55,18 +55,6 @@ func TestFloodsAreBounded(t *testing.T) {
 	}
 }
 
-func TestFileSetIsBounded(t *testing.T) {
-	s := fileSet{}
-	for i := range uint64(maxFiles) {
-		if !s.add(fileID{ino: i}) {
-			t.Fatalf("file %d was refused", i)
-		}
-	}
-	if s.add(fileID{ino: maxFiles}) || !s.add(fileID{ino: 1}) || len(s) != maxFiles {
-		t.Errorf("%d files; a new one was taken or an old one forgotten", len(s))
-	}
-}
-
 // TestWhatIsRemovedIsForgotten lets a guest make and remove more than its
 // supervisor may remember at a time.
 func TestWhatIsRemovedIsForgotten(t *testing.T) {
@@ -95,7 +83,7 @@ os.mkdir(".git")`}})
 	}
 	for range p.Changes() {
 	}
-	if made, ids, bound := len(g.super.pool.made), len(g.super.git.ids), len(g.super.sockets.bound); made != 1 || ids != 1 || bound != 0 {
+	if made, ids, bound := g.Remembered(); made != 1 || ids != 1 || bound != 0 {
 		t.Errorf("remembered %d git directories, %d of their mounts, %d sockets; want 1, 1, 0", made, ids, bound)
 	}
 	if left := must(os.ReadDir(req.GitPool))(t); len(left) != 1 {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -22,13 +21,11 @@ const staging = "/proc"
 
 // program is a plan turned into system calls.
 type program struct {
-	rawproc.Program
+	steps
 	namespaces uintptr
 	root       rawproc.Slot   // O_PATH of the guest's root, for the supervisor
 	listener   rawproc.Slot   // of the seccomp filter, for the supervisor
 	spaces     []rawproc.Slot // the mount namespace, for the keeper
-	fd         rawproc.Slot   // whatever is closed a few steps later
-	sockets    []rawproc.Slot // of the guest's network, for the relay
 }
 
 var cloneFlags = map[string]uintptr{
@@ -94,8 +91,8 @@ func (c *program) ready() []rawproc.Slot {
 }
 
 func newProgram() *program {
-	c := &program{}
-	c.root, c.listener, c.fd = c.NewSlot(), c.NewSlot(), c.NewSlot()
+	c := &program{steps: newSteps()}
+	c.root, c.listener = c.NewSlot(), c.NewSlot()
 	return c
 }
 
@@ -112,33 +109,6 @@ func (c *program) joinLater(procs []*os.File, slots []rawproc.Slot) {
 		c.Call("join "+f.Name(), unix.SYS_WRITE, slots[i], "0", 1)
 		c.Call("close "+f.Name(), unix.SYS_CLOSE, slots[i])
 	}
-}
-
-// identity maps the one user and the one group.
-func (c *program) identity(p *Plan) {
-	c.write("/proc/self/setgroups", "deny")
-	c.write("/proc/self/uid_map", fmt.Sprintf("%d %d 1", p.UID.Inside, p.UID.Outside))
-	c.write("/proc/self/gid_map", fmt.Sprintf("%d %d 1", p.GID.Inside, p.GID.Outside))
-}
-
-func (c *program) write(file, text string) {
-	fd := c.fd
-	c.Call("open "+file, unix.SYS_OPENAT, unix.AT_FDCWD, file, unix.O_WRONLY|unix.O_CLOEXEC).Into(fd)
-	c.Call("write "+file, unix.SYS_WRITE, fd, []byte(text), len(text))
-	c.Call("close "+file, unix.SYS_CLOSE, fd)
-}
-
-func (c *program) loopback() {
-	fd := c.fd
-	req := struct {
-		name  [unix.IFNAMSIZ]byte
-		flags uint16
-		_     [22]byte
-	}{flags: unix.IFF_UP | unix.IFF_RUNNING}
-	copy(req.name[:], "lo")
-	c.Call("open a socket", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0).Into(fd)
-	c.Call("bring up lo", unix.SYS_IOCTL, fd, unix.SIOCSIFFLAGS, rawproc.Put(&c.Program, req))
-	c.Call("close the socket", unix.SYS_CLOSE, fd)
 }
 
 // at is where a place of the guest is while its root is assembled.
@@ -365,30 +335,4 @@ func (c *program) seccomp(rules []seccomp.Rule, supervised bool) error {
 	}
 	c.Call("load the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, prog).Into(c.listener)
 	return nil
-}
-
-// searchPathOr returns PATH, or what counts where it is not set.
-func searchPathOr(searchPath string) string {
-	if searchPath == "" {
-		return "/usr/local/bin:/usr/bin:/bin"
-	}
-	return searchPath
-}
-
-// candidates are the paths execvp(3) would try for a command.
-func candidates(name, dir, searchPath string) []string {
-	if strings.Contains(name, "/") {
-		if path.IsAbs(name) {
-			return []string{name}
-		}
-		return []string{dir + "/" + name}
-	}
-	var list []string
-	for _, d := range strings.Split(searchPathOr(searchPath), ":") {
-		if !path.IsAbs(d) {
-			d = path.Join(dir, d)
-		}
-		list = append(list, d+"/"+name)
-	}
-	return list[:min(len(list), 60)]
 }

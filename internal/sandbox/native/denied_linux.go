@@ -2,7 +2,7 @@ package native
 
 import "os"
 
-// listed reads a directory.
+// list reads a directory.
 func listed(dir string) ([]Listed, error) {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -34,7 +34,7 @@ func (c *call) rule(op operation, abs string, isDir bool) verdict {
 	}
 	at, parts := len(abs)-len(rel), strings.Split(rel, "/")
 	for i, part := range parts {
-		name, last := c.s.names.first(part), i == len(parts)-1
+		name, last := firstPart(c.s.names, part), i == len(parts)-1
 		if last || gitDirs[name] {
 			v.part = last && gitParts[name] && op != opRemove && op != opRenameFrom && op != opLinkFrom
 			if c.isGit(abs[:max(at-1, 1)], name, v.part) {
@@ -57,9 +57,9 @@ func (c *call) isGit(dir, name string, more bool) bool {
 	return isRepository(fd, "") || more && isRepository(fd, name)
 }
 
-// first is the first of the parts that one component stands for: a backslash
+// firstPart is the first of the parts that one component stands for: a backslash
 // may make several of it.
-func (p *protector) first(component string) string {
+func firstPart(p *protector, component string) string {
 	n, _, _ := strings.Cut(fold(component), "/")
 	return p.name(n)
 }

@@ -8,12 +8,6 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
-// Hits reads the control group's counters. What can't be read proves nothing,
-// and rlimits count nothing.
-func (g *guest) Hits() []sandbox.Hit {
-	return append(g.Supervision.Hits(), GroupHits(g.group, g.plan.Limits)...)
-}
-
 // GroupHits are the limits that a control group's counters prove to have been
 // reached. asked is what the session asked for; group may be nil.
 func GroupHits(group *cgroup.Group, asked bawn.Resources) []sandbox.Hit {

@@ -32,7 +32,7 @@ func TestMemoryHit(t *testing.T) {
 
 // TestNoGroupNoHits: rlimits count nothing, so nothing is said.
 func TestNoGroupNoHits(t *testing.T) {
-	if h := (&guest{plan: &Plan{Limits: bawn.Resources{MemoryMB: 1, PIDs: 1}}}).Hits(); h != nil {
+	if h := GroupHits(nil, bawn.Resources{MemoryMB: 1, PIDs: 1}); h != nil {
 		t.Errorf("got %+v", h)
 	}
 }

@@ -276,7 +276,7 @@ func TestPlaceThatCannotBeCoveredEndsTheSession(t *testing.T) {
 	dir, req := home(t, ".npmrc")
 	g := keptGuest(t, req, false)
 	time.Sleep(20 * time.Millisecond)
-	succeed(t, g.keeper.mount.Close())
+	succeed(t, g.LoseGuest())
 	replace(t, filepath.Join(dir, ".npmrc"), "new")
 	select {
 	case <-g.Done():

@@ -67,7 +67,7 @@ func (p *LandlockProvider) Capabilities() []bawn.Capability {
 			c.How = "no IP sockets, not even on loopback"
 			all = append(all, c)
 		case sandbox.LimitPIDs:
-			if p.native.support.PIDs.Version == 0 {
+			if p.native.Groups().PIDs.Version == 0 {
 				c.Strength, c.How = bawn.Partly, "RLIMIT_NPROC: counts all of the user's processes"
 			}
 			all = append(all, c)

@@ -3,27 +3,15 @@ package native
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
-
-var (
-	_ sandbox.Loopback = (*guest)(nil)
-	_ sandbox.Visible  = (*guest)(nil)
-)
-
-// View opens the guest's root. Where nothing but Landlock hides files, that is
-// the host's, and there is no view.
-func (g *guest) View() (*os.File, error) {
-	if g.plan.Rung == RungLandlock {
-		return nil, fmt.Errorf("a guest that sees the host's own files has no view of its own: %w", sandbox.ErrUnsupported)
-	}
-	return Copy(g.init.Ready()[0])
-}
 
 // Copy returns a descriptor of its own of an open file, or ErrUnsupported for
 // nil.
@@ -41,14 +29,6 @@ func Copy(f *os.File) (*os.File, error) {
 		return nil, fmt.Errorf("copy a descriptor: %w", err)
 	}
 	return os.NewFile(uintptr(fd), f.Name()), nil
-}
-
-// Listen makes a socket that listens at a port of the guest's loopback.
-func (g *guest) Listen(port uint16) (*os.File, error) {
-	if !g.plan.Loopback {
-		return nil, fmt.Errorf("a guest without a network of its own has no port %d: %w", port, sandbox.ErrUnsupported)
-	}
-	return Listen(g.plan.Network, port, g.init.Socket)
 }
 
 // listenQueue is how many connections may wait to be accepted.
@@ -79,4 +59,45 @@ func Listen(n *Network, port uint16, socket func(family int) (*os.File, error)) 
 		return nil, errors.Join(fmt.Errorf("listen at port %d of the guest's loopback: %w", port, err), f.Close())
 	}
 	return f, nil
+}
+
+// Dial connects to a port of a guest's loopback, IPv4 first and then IPv6, with
+// TCP sockets of a family (AF_INET, AF_INET6) that were made in the guest's
+// network namespace. n is the guest's network by name, or nil; its ports are
+// not the guest's. It errs with ECONNREFUSED where nothing listens.
+func Dial(n *Network, port uint16, socket func(family int) (*os.File, error)) (*os.File, error) {
+	if n != nil && (n.ours(port) || slices.Contains(n.HostPorts, port)) {
+		return nil, fmt.Errorf("port %d is not the guest's own: %w", port, unix.ECONNREFUSED)
+	}
+	f, err := dial(socket, unix.AF_INET, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
+	if err == nil {
+		return f, nil
+	}
+	if f, err6 := dial(socket, unix.AF_INET6, &unix.SockaddrInet6{Port: int(port), Addr: netip.IPv6Loopback().As16()}); err6 == nil {
+		return f, nil
+	}
+	return nil, err
+}
+
+func dial(socket func(family int) (*os.File, error), family int, to unix.Sockaddr) (*os.File, error) {
+	f, err := socket(family)
+	if err != nil {
+		return nil, err
+	}
+	fd := int(f.Fd())
+	if err := errors.Join(sendTimeout(fd, dialTimeout), unix.Connect(fd, to), sendTimeout(fd, 0)); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("connect to the guest: %w", err)
+	}
+	return f, nil
+}
+
+// dialTimeout is how long a listener of the guest may leave a connection
+// waiting for room in its queue.
+const dialTimeout = 5 * time.Second
+
+// sendTimeout bounds connect(2), too (socket(7)); 0 is no bound.
+func sendTimeout(fd int, d time.Duration) error {
+	tv := unix.NsecToTimeval(int64(d))
+	return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv)
 }

@@ -39,14 +39,14 @@ func BringUpLoopback() error {
 // sockets that carry it, for GuestNetwork. It needs CAP_NET_ADMIN there, and lo
 // up. The namespace must be fresh: what is there already is an error.
 func MakeNetwork(n *Network) ([]*os.File, error) {
-	if err := netlink.Do(unix.NETLINK_ROUTE, n.routes()); err != nil {
+	if err := netlink.Do(unix.NETLINK_ROUTE, routes(n)); err != nil {
 		return nil, err
 	}
 	if err := netlink.Do(unix.NETLINK_NETFILTER, ruleset(n)); err != nil {
 		return nil, err
 	}
 	var files []*os.File
-	for _, e := range n.ends() {
+	for _, e := range ends(n) {
 		f, err := listen(e)
 		if err != nil {
 			for _, f := range files {
@@ -59,7 +59,7 @@ func MakeNetwork(n *Network) ([]*os.File, error) {
 	return files, nil
 }
 
-// listen makes one socket; see (*program).listen for why it has its options.
+// listen makes one socket; see (*Steps).listen for why it has its options.
 func listen(e end) (*os.File, error) {
 	family, addr := sockaddr46(e.at)
 	fd, err := unix.Socket(family, e.kind|unix.SOCK_CLOEXEC, 0)

@@ -2,12 +2,9 @@ package native
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
-	"slices"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -26,16 +23,16 @@ const backlog = 4096
 const networkStep = "network: "
 
 // network sets up what the plan says, while the child may: lo is up.
-func (c *program) network(n *Network) {
-	c.netlink(unix.NETLINK_ROUTE, n.routes())
+func (c *steps) network(n *Network) {
+	c.netlink(unix.NETLINK_ROUTE, routes(n))
 	c.netlink(unix.NETLINK_NETFILTER, ruleset(n))
-	for _, e := range n.ends() {
+	for _, e := range ends(n) {
 		c.listen(e.at, e.kind)
 	}
 }
 
 // routes give the namespace its addresses and make every other one local.
-func (n *Network) routes() []netlink.Message {
+func routes(n *Network) []netlink.Message {
 	var list []netlink.Message
 	for _, a := range n.Own {
 		list = append(list, netlink.AddAddress(loIndex, a), netlink.AddLocalRoute(loIndex, a))
@@ -50,7 +47,7 @@ type end struct {
 }
 
 // ends are all of them, in the order of sandbox.GuestNetwork.
-func (n *Network) ends() []end {
+func ends(n *Network) []end {
 	var list []end
 	for _, kind := range []struct{ port, kind int }{
 		{int(n.Listen), unix.SOCK_STREAM}, {int(n.DNS), unix.SOCK_DGRAM}, {int(n.DNS), unix.SOCK_STREAM}, {int(n.Proxy), unix.SOCK_STREAM},
@@ -63,7 +60,7 @@ func (n *Network) ends() []end {
 }
 
 // netlink sends messages as one datagram and wants each to be answered well.
-func (c *program) netlink(protocol int, list []netlink.Message) {
+func (c *steps) netlink(protocol int, list []netlink.Message) {
 	fd := c.fd
 	c.Call(networkStep+"open a netlink socket", unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol).Into(fd)
 	data := netlink.Encode(list)
@@ -90,12 +87,12 @@ func ruleset(n *Network) []netlink.Message {
 				netlink.To(netip.PrefixFrom(lo, lo.BitLen())), netlink.Protocol(unix.IPPROTO_TCP), netlink.Port(p), netlink.Redirect(n.Listen))
 		}
 	}
-	for _, p := range n.loopbacks() {
+	for _, p := range loopbacks(n) {
 		nat.Rule("leave "+p.String()+" alone", netlink.To(p), netlink.Accept())
 	}
 	nat.Rule("lead TCP to the relay", netlink.Protocol(unix.IPPROTO_TCP), netlink.Redirect(n.Listen))
 	filter := t.Output("refuse", "filter", netlink.PriorityFilter, true)
-	for _, p := range n.loopbacks() {
+	for _, p := range loopbacks(n) {
 		filter.Rule("allow "+p.String(), netlink.To(p), netlink.Accept())
 	}
 	// Answers to sockets that are bound to some other address.
@@ -106,7 +103,7 @@ func ruleset(n *Network) []netlink.Message {
 
 // loopbacks are the addresses that stay inside: of each family the loopback
 // network and the guest's own.
-func (n *Network) loopbacks() []netip.Prefix {
+func loopbacks(n *Network) []netip.Prefix {
 	var list []netip.Prefix
 	for _, a := range n.Own {
 		list = append(list, loopback(a).network, netip.PrefixFrom(a, a.BitLen()))
@@ -130,7 +127,7 @@ func loopback(a netip.Addr) local {
 }
 
 // listen makes a socket that is handed to the parent.
-func (c *program) listen(at netip.AddrPort, kind int) {
+func (c *steps) listen(at netip.AddrPort, kind int) {
 	family, addr := sockaddrOf(at)
 	sock := c.NewSlot()
 	c.sockets = append(c.sockets, sock)
@@ -179,58 +176,4 @@ func GuestNetwork(n *Network, files []*os.File) *sandbox.GuestNetwork {
 	return &sandbox.GuestNetwork{
 		Connect: files[:k:k], DNS: files[k : 2*k : 2*k], DNSStream: files[2*k : 3*k : 3*k], Proxy: files[3*k : 4*k : 4*k], ProxyPort: n.Proxy,
 	}
-}
-
-// Network returns the sockets that carry the guest's network, or nil.
-func (g *guest) Network() *sandbox.GuestNetwork { return g.network }
-
-// Dial connects to a port of the guest's loopback. The guest has no part in
-// it: its first process makes the socket when this process says so, and this
-// process connects it.
-func (g *guest) Dial(port uint16) (*os.File, error) {
-	if !g.plan.Loopback {
-		return nil, fmt.Errorf("a guest without a network of its own has no port %d: %w", port, sandbox.ErrUnsupported)
-	}
-	return Dial(g.plan.Network, port, g.init.Socket)
-}
-
-// Dial connects to a port of a guest's loopback, IPv4 first and then IPv6, with
-// TCP sockets of a family (AF_INET, AF_INET6) that were made in the guest's
-// network namespace. n is the guest's network by name, or nil; its ports are
-// not the guest's. It errs with ECONNREFUSED where nothing listens.
-func Dial(n *Network, port uint16, socket func(family int) (*os.File, error)) (*os.File, error) {
-	if n != nil && (n.ours(port) || slices.Contains(n.HostPorts, port)) {
-		return nil, fmt.Errorf("port %d is not the guest's own: %w", port, unix.ECONNREFUSED)
-	}
-	f, err := dial(socket, unix.AF_INET, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
-	if err == nil {
-		return f, nil
-	}
-	if f, err6 := dial(socket, unix.AF_INET6, &unix.SockaddrInet6{Port: int(port), Addr: netip.IPv6Loopback().As16()}); err6 == nil {
-		return f, nil
-	}
-	return nil, err
-}
-
-func dial(socket func(family int) (*os.File, error), family int, to unix.Sockaddr) (*os.File, error) {
-	f, err := socket(family)
-	if err != nil {
-		return nil, err
-	}
-	fd := int(f.Fd())
-	if err := errors.Join(sendTimeout(fd, dialTimeout), unix.Connect(fd, to), sendTimeout(fd, 0)); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("connect to the guest: %w", err)
-	}
-	return f, nil
-}
-
-// dialTimeout is how long a listener of the guest may leave a connection
-// waiting for room in its queue.
-const dialTimeout = 5 * time.Second
-
-// sendTimeout bounds connect(2), too (socket(7)); 0 is no bound.
-func sendTimeout(fd int, d time.Duration) error {
-	tv := unix.NsecToTimeval(int64(d))
-	return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv)
 }

@@ -37,7 +37,7 @@ func probeNetwork() netSupport {
 
 // tryNetwork does in a namespace of its own what a start does.
 func tryNetwork(own ...netip.Addr) error {
-	c := newProgram()
+	c := newSteps()
 	uid, gid := os.Geteuid(), os.Getegid()
 	c.identity(&Plan{UID: Mapping{uid, uid}, GID: Mapping{gid, gid}})
 	c.loopback()

@@ -204,3 +204,29 @@ func beginning(name string) string {
 	n, _ := f.Read(buf) // what can't be read explains nothing
 	return string(buf[:n])
 }
+
+// searchPathOr returns PATH, or what counts where it is not set.
+func searchPathOr(searchPath string) string {
+	if searchPath == "" {
+		return "/usr/local/bin:/usr/bin:/bin"
+	}
+	return searchPath
+}
+
+// candidates are the paths execvp(3) would try for a command.
+func candidates(name, dir, searchPath string) []string {
+	if strings.Contains(name, "/") {
+		if path.IsAbs(name) {
+			return []string{name}
+		}
+		return []string{dir + "/" + name}
+	}
+	var list []string
+	for _, d := range strings.Split(searchPathOr(searchPath), ":") {
+		if !path.IsAbs(d) {
+			d = path.Join(dir, d)
+		}
+		list = append(list, d+"/"+name)
+	}
+	return list[:min(len(list), 60)]
+}

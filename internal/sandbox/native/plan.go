@@ -41,10 +41,10 @@ type Plan struct {
 	InPart      []bawn.Capability `json:"enforced_in_part,omitempty"`
 	Session     string            `json:"-"`
 
-	kept   []string // hidden places, there or not, as they were named and where they lie
-	home   string   // of the human, links resolved, or ""
-	homeID Identity
-	own    []string // Bawn's own directories, links resolved
+	kept   []string `json:"-"` // hidden places, there or not, as they were named and where they lie
+	home   string   `json:"-"` // of the human, links resolved, or ""
+	homeID Identity `json:"-"`
+	own    []string `json:"-"` // Bawn's own directories, links resolved
 }
 
 // Rungs of the ladder: the second stands where user namespaces are closed.
@@ -184,7 +184,6 @@ type Facts struct {
 	LandlockABI          int
 	IPv6                 bool   // for guests with a network of their own
 	Resolver             string // where /etc/resolv.conf leads, if below /run
-	Capabilities         []bawn.Capability
 	Lookup               func(path string) (File, bool)
 	Sealed               func(path string) (File, bool)                 // below a sealed directory; see Own. It may be nil
 	Present              func(dir string, names []string) []Entry       // which of names dir holds

@@ -27,26 +27,35 @@ func here() (string, bool) {
 	return boot + separator + groups + separator + strconv.Itoa(os.Geteuid()) + separator, err1 == nil && err2 == nil
 }
 
-// support is what was found out by trying.
+// support is what was found out by trying: of control groups, of the network,
+// and by the trials of the one provider that asked for more.
 type support struct {
 	groups cgroup.Support
 	net    netSupport
-	spaces spaceSupport
+	more   []string
 }
 
-// try finds it out.
-func try() support { return support{cgroup.Probe(), probeNetwork(), probeSpaces()} }
+// supportFields is how many fields of the cache file are not a provider's.
+const supportFields = 22
 
-// probe returns what this machine can do, from the cache if it knows. A cache
-// that can't be read or written costs time, nothing else.
-func probe(cache string) support {
+// probe returns what this machine can do, from the cache if that knows it,
+// together with a number of fields that trial finds out. A cache that can't be
+// read or written costs time, nothing else.
+func probe(cache string, more int, trial func() []string) support {
+	try := func() support {
+		s := support{groups: cgroup.Probe(), net: probeNetwork()}
+		if trial != nil {
+			s.more = trial()
+		}
+		return s
+	}
 	now, known := here()
 	if cache == "" || !known {
 		return try()
 	}
 	if text, err := cgroup.ReadFile(cache); err == nil {
 		if rest, ok := strings.CutPrefix(text, now); ok {
-			if s, ok := parseSupport(rest); ok {
+			if s, ok := parseSupport(rest); ok && len(s.more) >= more {
 				return s
 			}
 		}
@@ -64,13 +73,14 @@ func formatSupport(s support) string {
 	for _, c := range []cgroup.Controller{s.groups.Memory, s.groups.PIDs, s.groups.CPU} {
 		fields = append(fields, c.Name, strconv.Itoa(c.Version), c.Dir, c.Partly, c.Why, c.Remedy)
 	}
-	n, own := s.net, s.spaces
-	return strings.Join(append(fields, strconv.FormatBool(n.ok), strconv.FormatBool(n.ipv6), n.err, n.fix, strconv.FormatBool(own.ok), own.err, own.fix), separator)
+	n := s.net
+	fields = append(fields, strconv.FormatBool(n.ok), strconv.FormatBool(n.ipv6), n.err, n.fix)
+	return strings.Join(append(fields, s.more...), separator)
 }
 
 func parseSupport(text string) (s support, ok bool) {
 	fields := strings.Split(text, separator)
-	if len(fields) != 25 {
+	if len(fields) < supportFields {
 		return s, false
 	}
 	for i, c := range []*cgroup.Controller{&s.groups.Memory, &s.groups.PIDs, &s.groups.CPU} {
@@ -83,12 +93,11 @@ func parseSupport(text string) (s support, ok bool) {
 	}
 	can, err1 := strconv.ParseBool(fields[18])
 	ipv6, err2 := strconv.ParseBool(fields[19])
-	own, err3 := strconv.ParseBool(fields[22])
-	if errors.Join(err1, err2, err3) != nil {
+	if errors.Join(err1, err2) != nil {
 		return support{}, false
 	}
 	s.net = netSupport{ok: can, ipv6: ipv6, err: fields[20], fix: fields[21]}
-	s.spaces = spaceSupport{ok: own, err: fields[23], fix: fields[24]}
+	s.more = fields[supportFields:]
 	return s, true
 }
 
@@ -111,10 +120,6 @@ func sweep(cache string) {
 	}
 	_, _ = cgroup.Sweep() // the next one tries again
 }
-
-// Sweep removes the control groups of Bawns that were killed, at most once a
-// minute. It is for the end of a session of another provider.
-func (p *Provider) Sweep() { sweep(p.probeCache) }
 
 // due reports whether stamp was last written longer than pause ago, and writes
 // it then.

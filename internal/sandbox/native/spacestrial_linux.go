@@ -3,6 +3,7 @@ package native
 import (
 	"errors"
 	"os"
+	"strconv"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/linux/rawproc"
@@ -25,6 +26,21 @@ func probeSpaces() spaceSupport {
 	failed := &StartError{Err: err}
 	_ = errors.As(explain(err), &failed)
 	return spaceSupport{err: err.Error(), fix: failed.Remedy}
+}
+
+// spaceFields is how many fields the cache file has for it.
+const spaceFields = 3
+
+func (s spaceSupport) fields() []string { return []string{strconv.FormatBool(s.ok), s.err, s.fix} }
+
+// parseSpaces reads what fields writes, or tries again.
+func parseSpaces(f []string) spaceSupport {
+	if len(f) == spaceFields {
+		if ok, err := strconv.ParseBool(f[0]); err == nil {
+			return spaceSupport{ok: ok, err: f[1], fix: f[2]}
+		}
+	}
+	return probeSpaces()
 }
 
 // trySpaces does what a start does, for a guest with nothing of the host's but
