@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -63,7 +64,7 @@ func TestWhatIsRemovedIsForgotten(t *testing.T) {
 	provider := New("")
 	req := request(ws)
 	req.GitPool = workspace(t)
-	g, err := provider.start(must(Layout(req, provider.facts))(t), nil, func(sandbox.Denial) {})
+	g, err := provider.start(must(layout.Layout(req, provider.facts))(t), nil, func(sandbox.Denial) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/linux/rawproc"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
 )
 
 func TestExplainNamesTheRemedy(t *testing.T) {
@@ -24,7 +25,7 @@ func TestExplainNamesTheRemedy(t *testing.T) {
 		"other":   {errors.New("x"), "doctor"},
 	}
 	for name, c := range cases {
-		var se *StartError
+		var se *kernel.StartError
 		if err := explain(c.err); !errors.As(err, &se) || !strings.Contains(se.Remedy, c.want) || !errors.Is(err, c.err) {
 			t.Errorf("%s: got %v", name, err)
 		}

@@ -11,17 +11,20 @@ import (
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
 	"github.com/bawn-dev/bawn/internal/linux/rawproc"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
+	"github.com/bawn-dev/bawn/internal/sandbox/supervise"
 )
 
 // guest is a running sandbox.
 type guest struct {
-	plan  *Plan
+	plan  *layout.Plan
 	init  *rawproc.Init
 	group *cgroup.Group
-	*Supervision
+	*supervise.Supervision
 	// network holds the sockets that carry the guest's network, or is nil.
 	network *sandbox.GuestNetwork
-	machine *Machine
+	machine *kernel.Machine
 	once    sync.Once
 }
 
@@ -40,20 +43,20 @@ func (g *guest) Exec(c sandbox.Command) (sandbox.Process, error) {
 }
 
 // command is c in the terms of the session's first process, which reports to p.
-func command(n *Plan, c sandbox.Command, p *process) (rawproc.Command, error) {
+func command(n *layout.Plan, c sandbox.Command, p *process) (rawproc.Command, error) {
 	c = complete(n, c)
 	if len(c.Argv) == 0 || c.Argv[0] == "" {
 		return rawproc.Command{}, &sandbox.NotFoundError{Name: `""`, Err: unix.ENOENT, Absent: true}
 	}
 	return rawproc.Command{
-		Paths: candidates(c.Argv[0], c.Dir, lookupEnv(c.Env, "PATH")), Args: c.Argv, Env: c.Env, Dir: c.Dir,
+		Paths: layout.Candidates(c.Argv[0], c.Dir, layout.LookupEnv(c.Env, "PATH")), Args: c.Argv, Env: c.Env, Dir: c.Dir,
 		Stdio: c.Stdio, Terminal: c.Terminal, Foreground: c.Foreground, Last: c.Last, OnStatus: p.changed,
 	}, nil
 }
 
 // complete gives c the session's environment and directory where it has none
 // of its own.
-func complete(n *Plan, c sandbox.Command) sandbox.Command {
+func complete(n *layout.Plan, c sandbox.Command) sandbox.Command {
 	if c.Env == nil {
 		c.Env = n.Env
 	}
@@ -64,10 +67,10 @@ func complete(n *Plan, c sandbox.Command) sandbox.Command {
 }
 
 // startError is err as a guest's caller knows it.
-func startError(n *Plan, c sandbox.Command, err error) error {
+func startError(n *layout.Plan, c sandbox.Command, err error) error {
 	var ee *rawproc.ExecError
 	if errors.As(err, &ee) {
-		return NotFound(n, complete(n, c), ee.Errno)
+		return layout.NotFound(n, complete(n, c), ee.Errno)
 	}
 	return err
 }
@@ -75,7 +78,7 @@ func startError(n *Plan, c sandbox.Command, err error) error {
 // OpenTerminal opens a pseudo-terminal in the guest's own /dev/pts, where
 // programs find it by its name.
 func (g *guest) OpenTerminal() (master, slave *os.File, err error) {
-	return OpenTerminal(g.init.Ready()[0])
+	return kernel.OpenTerminal(g.init.Ready()[0])
 }
 
 // Done is closed when the guest has ended.
@@ -86,7 +89,7 @@ func (g *guest) Close() error {
 	var err error
 	g.once.Do(func() {
 		g.Stop()
-		if g.plan.Rung == RungLandlock {
+		if g.plan.Rung == layout.RungLandlock {
 			endDescendants(g)
 		}
 		g.init.Kill()
@@ -124,5 +127,5 @@ func (p *process) Foreground() error { return p.guest.init.Foreground(p.pid) }
 // Hits reads the control group's counters. What can't be read proves nothing,
 // and rlimits count nothing.
 func (g *guest) Hits() []sandbox.Hit {
-	return append(g.Supervision.Hits(), GroupHits(g.group, g.plan.Limits)...)
+	return append(g.Supervision.Hits(), kernel.GroupHits(g.group, g.plan.Limits)...)
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 var (
@@ -15,10 +17,10 @@ var (
 // View opens the guest's root. Where nothing but Landlock hides files, that is
 // the host's, and there is no view.
 func (g *guest) View() (*os.File, error) {
-	if g.plan.Rung == RungLandlock {
+	if g.plan.Rung == layout.RungLandlock {
 		return nil, fmt.Errorf("a guest that sees the host's own files has no view of its own: %w", sandbox.ErrUnsupported)
 	}
-	return Copy(g.init.Ready()[0])
+	return kernel.Copy(g.init.Ready()[0])
 }
 
 // Listen makes a socket that listens at a port of the guest's loopback.
@@ -26,7 +28,7 @@ func (g *guest) Listen(port uint16) (*os.File, error) {
 	if !g.plan.Loopback {
 		return nil, fmt.Errorf("a guest without a network of its own has no port %d: %w", port, sandbox.ErrUnsupported)
 	}
-	return Listen(g.plan.Network, port, g.init.Socket)
+	return kernel.Listen(g.plan.Network, port, g.init.Socket)
 }
 
 // Network returns the sockets that carry the guest's network, or nil.
@@ -39,5 +41,5 @@ func (g *guest) Dial(port uint16) (*os.File, error) {
 	if !g.plan.Loopback {
 		return nil, fmt.Errorf("a guest without a network of its own has no port %d: %w", port, sandbox.ErrUnsupported)
 	}
-	return Dial(g.plan.Network, port, g.init.Socket)
+	return kernel.Dial(g.plan.Network, port, g.init.Socket)
 }

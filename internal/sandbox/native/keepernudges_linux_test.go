@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bawn-dev/bawn/internal/sandbox/supervise"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -24,7 +25,7 @@ const enoughLeft = "128 1000"
 
 func init() {
 	if d, err := time.ParseDuration(os.Getenv(inotifyAfter)); err == nil {
-		untilInotify = d
+		supervise.UntilInotify = d
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -27,7 +28,7 @@ func TestNetworkIsTriedAgain(t *testing.T) {
 	}
 	req.Session.Isolation.Network, req.Relay = bawn.NetworkAllowlist, true
 	plan, err := p.Plan(req)
-	if err != nil || plan.(*Plan).Network == nil {
+	if err != nil || plan.(*layout.Plan).Network == nil {
 		t.Fatalf("got %v", err)
 	}
 	if _, err := os.Stat(cache); !errors.Is(err, os.ErrNotExist) {

@@ -6,12 +6,14 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // Provider is the sandbox made of the kernel's own parts.
 type Provider struct {
-	*Machine
-	facts  Facts // the machine's, and whether guests have IPv6
+	*kernel.Machine
+	facts  layout.Facts // the machine's, and whether guests have IPv6
 	spaces spaceSupport
 	embryo *Embryo
 	early  chan *birth // what Prepare has begun, and nobody has taken
@@ -21,14 +23,14 @@ type Provider struct {
 // takes a trial; where probeCache names a file, the outcome is kept there until
 // the machine is booted again. A stale outcome only makes Start fail.
 func New(probeCache string) *Provider {
-	m, own := LookAlso(probeCache, spaceFields, func() []string { return probeSpaces().fields() })
+	m, own := kernel.LookAlso(probeCache, spaceFields, func() []string { return probeSpaces().fields() })
 	p := &Provider{Machine: m, spaces: parseSpaces(own), early: make(chan *birth, 1)}
 	p.facts = m.Facts()
 	return p
 }
 
 // Name returns "native".
-func (*Provider) Name() string { return Name }
+func (*Provider) Name() string { return layout.NativeName }
 
 // Abilities says that all is there: the mounts are the session's own.
 func (*Provider) Abilities() sandbox.Abilities { return sandbox.Abilities{Door: true, Split: true} }
@@ -42,7 +44,7 @@ func (p *Provider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := Layout(req, p.facts)
+	plan, err := layout.Layout(req, p.facts)
 	if err != nil {
 		return nil, err
 	}
@@ -98,10 +100,10 @@ func (p *Provider) Launch(plan sandbox.Plan, c sandbox.Command, onDenial func(sa
 }
 
 // own is a plan that this package has made.
-func own(plan sandbox.Plan) (*Plan, error) {
-	n, ok := plan.(*Plan)
+func own(plan sandbox.Plan) (*layout.Plan, error) {
+	n, ok := plan.(*layout.Plan)
 	if !ok {
-		return nil, fmt.Errorf("BUG(bawn): %T is no plan of provider %q", plan, Name)
+		return nil, fmt.Errorf("BUG(bawn): %T is no plan of provider %q", plan, layout.NativeName)
 	}
 	return n, nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -147,7 +148,7 @@ func TestSocketsAreRefused(t *testing.T) {
 	} {
 		req := request(ws)
 		req.Files, req.Sockets = files, []string{target}
-		var fe *FileError
+		var fe *layout.FileError
 		if p, err := New("").Plan(req); !errors.As(err, &fe) {
 			t.Errorf("%s: got %+v, %v", target, p, err)
 		}

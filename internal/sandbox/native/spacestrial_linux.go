@@ -7,6 +7,8 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/linux/rawproc"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // A spaceSupport says whether a guest's own namespaces, mounts and filter can
@@ -23,7 +25,7 @@ func probeSpaces() spaceSupport {
 	if err == nil {
 		return spaceSupport{ok: true}
 	}
-	failed := &StartError{Err: err}
+	failed := &kernel.StartError{Err: err}
 	_ = errors.As(explain(err), &failed)
 	return spaceSupport{err: err.Error(), fix: failed.Remedy}
 }
@@ -47,12 +49,12 @@ func parseSpaces(f []string) spaceSupport {
 // its root, and starts no command.
 func trySpaces() error {
 	uid, gid := os.Geteuid(), os.Getegid()
-	c, err := compile(&Plan{
-		Rung: RungNamespaces, Namespaces: []string{"user", "mount", "pid", "ipc", "uts", "net"},
-		UID: Mapping{uid, uid}, GID: Mapping{gid, gid}, Loopback: true, Supervised: true,
-		Mounts: []Mount{
-			{Kind: KindRoot, Source: "/", Target: "/"}, {Kind: KindProc, Target: "/proc"},
-			{Kind: KindDev, Target: "/dev", SizeMB: 1, Devices: []string{"null"}}, {Kind: KindTmpfs, Target: "/tmp", SizeMB: 1, Mode: 0o1777},
+	c, err := compile(&layout.Plan{
+		Rung: layout.RungNamespaces, Namespaces: []string{"user", "mount", "pid", "ipc", "uts", "net"},
+		UID: layout.Mapping{Inside: uid, Outside: uid}, GID: layout.Mapping{Inside: gid, Outside: gid}, Loopback: true, Supervised: true,
+		Mounts: []layout.Mount{
+			{Kind: layout.KindRoot, Source: "/", Target: "/"}, {Kind: layout.KindProc, Target: "/proc"},
+			{Kind: layout.KindDev, Target: "/dev", SizeMB: 1, Devices: []string{"null"}}, {Kind: layout.KindTmpfs, Target: "/tmp", SizeMB: 1, Mode: 0o1777},
 		},
 	})
 	if err != nil {
