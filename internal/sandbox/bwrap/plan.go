@@ -59,7 +59,7 @@ type Facts struct {
 	Interfaces []string
 }
 
-// makePlan turns native's layout into a plan. It errs where bwrap could not
+// makePlan turns a layout into a plan of bwrap's. It errs where bwrap could not
 // carry it out.
 func makePlan(guestLayout *layout.Plan, facts Facts) (*Plan, error) {
 	t := &translator{layout: guestLayout, facts: facts}

@@ -22,7 +22,7 @@ const (
 	controlName  = "socket"
 )
 
-// An imageLayout turns the mounts of provider native, which shows the host's root,
+// An imageLayout turns the mounts of a layout, which shows the host's root,
 // into those of a container, which shows an image's: what the isolation shows of
 // the host stays where it is, but for the workspace, and what it hides is
 // covered only where it would be seen.

@@ -38,6 +38,7 @@ func (c *Steps) write(file, text string) {
 	c.Call("close "+file, unix.SYS_CLOSE, fd)
 }
 
+// Loopback adds the steps that bring lo up.
 func (c *Steps) Loopback() {
 	fd := c.FD
 	req := struct {

@@ -2,7 +2,7 @@ package layout
 
 import "os"
 
-// list reads a directory.
+// List reads a directory.
 func List(dir string) ([]Listed, error) {
 	f, err := os.Open(dir)
 	if err != nil {

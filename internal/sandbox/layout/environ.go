@@ -51,6 +51,7 @@ func passed(patterns []string, name string) bool {
 	return false
 }
 
+// LookupEnv returns the value of a variable, or "".
 func LookupEnv(environ []string, name string) string {
 	for i := len(environ) - 1; i >= 0; i-- {
 		if v, ok := strings.CutPrefix(environ[i], name+"="); ok {

@@ -31,7 +31,7 @@ const (
 	PortProxy  = 61128
 )
 
-// The guest's own addresses. Loopback alone would make getaddrinfo(3) with
+// Own4 and Own6 are the guest's own addresses. Loopback alone would make getaddrinfo(3) with
 // AI_ADDRCONFIG find no name of either family. 192.0.0.8 is a source and never
 // a destination (RFC 7600); the other is a unique local address (RFC 4193)
 // beside the pool of names.

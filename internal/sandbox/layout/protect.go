@@ -9,7 +9,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/protect"
 )
 
-// Operation is what a supervised call wants to do with a name.
+// An Operation is what a supervised call wants to do with a name.
 type Operation uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	OpRemove
 )
 
-// Ruling is what becomes of a name. The zero ruling denies.
+// A Ruling is what becomes of a name. The zero ruling denies.
 type Ruling uint8
 
 const (
@@ -35,7 +35,7 @@ const (
 	RulingGit          // .git comes into being: as a private one, or not at all
 )
 
-// Protector rules on names below the writable parts of the host.
+// A Protector rules on names below the writable parts of the host.
 type Protector struct {
 	roots []string // absolute, clean
 	// Absent are hidden places that were not there at the start, absolute:
@@ -99,7 +99,7 @@ func (p *Protector) Rule(op Operation, abs string, isDir bool) (Ruling, string) 
 // RuleGuarded is the rule by which what an agent obeys stays as it is.
 const RuleGuarded = "protected:agent"
 
-// ByName is rule as far as it goes by how the path is spelled.
+// ByName is Rule as far as it goes by how the path is spelled.
 func (p *Protector) ByName(op Operation, abs string, isDir bool) (Ruling, string) {
 	rel, ok := p.Relative(abs)
 	if p.Open || !ok || p.InCache(abs) {
