@@ -72,8 +72,9 @@ func (m *Machine) Forget() { forget(m.cache) }
 // minute. It is for the end of a session.
 func (m *Machine) Sweep() { sweep(m.cache) }
 
-// Group makes the control group for the limits of a plan that one can enforce
-// here; nil where there is none to make. The caller removes it.
+// Group makes a control group for the plan's limits that control groups can
+// enforce here. It returns nil if they can enforce none of them. The caller
+// removes the group.
 func (m *Machine) Group(n *layout.Plan) (*cgroup.Group, error) {
 	var l cgroup.Limits
 	if m.groups.Memory.Version > 0 {
@@ -91,8 +92,8 @@ func (m *Machine) Group(n *layout.Plan) (*cgroup.Group, error) {
 	return cgroup.New(n.Session, l)
 }
 
-// Limits says what each limit is worth here: control groups, and rlimits where
-// there are none.
+// Limits says what each limit is worth here, by control groups or, if this
+// machine has none to give, by rlimits.
 func (m *Machine) Limits() []bawn.Capability {
 	yes := func(attribute, how string) bawn.Capability {
 		return bawn.Capability{Attribute: attribute, Strength: bawn.Enforced, How: how}

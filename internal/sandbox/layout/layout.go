@@ -190,7 +190,7 @@ func (b *builder) temporary(place string) Mount {
 	return Mount{Kind: KindTmpfs, Target: place, SizeMB: b.iso.Resources.TmpMB, Mode: 0o1777}
 }
 
-// checkTmp refuses a shared /tmp that is none.
+// checkTmp refuses a shared /tmp that is not a directory or has no absolute path.
 func (b *builder) checkTmp() error {
 	if b.req.Tmp == "" {
 		return nil
@@ -241,8 +241,8 @@ func (b *builder) devices() []string {
 	return list
 }
 
-// checkDevices refuses names that are not given to a session, whoever has asked
-// for them, and those that are not there.
+// checkDevices refuses devices that no session may have, and those that are not
+// there.
 func (b *builder) checkDevices() error {
 	for _, d := range b.iso.Devices {
 		if !devices.Allowed(d) {

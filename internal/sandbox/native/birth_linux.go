@@ -23,7 +23,7 @@ type birth struct {
 	init  *rawproc.Init
 	group *cgroup.Group
 	early bool  // it began as an Embryo
-	err   error // why there is none, as Start returns it
+	err   error // why it could not be made, as Start returns it
 }
 
 // Prepare begins to make the sandbox of a plan, for the Start or Launch of that

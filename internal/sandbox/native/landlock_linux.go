@@ -134,7 +134,7 @@ func (p *LandlockProvider) lower(plan *layout.Plan, partly []bawn.Capability) *l
 	own.Seccomp = "guest, supervised, without IPC" + map[bool]string{true: " and IP"}[own.NoNetwork]
 	own.Env = replaceEnv(plan.Env, "TMPDIR", tmp)
 	for _, m := range plan.Mounts {
-		if m.Kind == layout.KindTmpfs && slices.ContainsFunc(writable, func(w string) bool { return layout.Below(m.Target, w) }) { // there is none: what it would cover stays as it is
+		if m.Kind == layout.KindTmpfs && slices.ContainsFunc(writable, func(w string) bool { return layout.Below(m.Target, w) }) { // this rung mounts no tmpfs: what it would cover stays as it is
 			own.Guarded = append(slices.Clip(own.Guarded), m.Target)
 		}
 	}

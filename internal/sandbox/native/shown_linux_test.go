@@ -14,7 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// answering is a socket of the host that says name to whoever asks.
+// answering is a socket of the host that says name to every client.
 func answering(t *testing.T, p, name string) {
 	t.Helper()
 	l, err := net.Listen("unix", p)

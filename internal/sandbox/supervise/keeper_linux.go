@@ -129,10 +129,10 @@ func (k *keeper) hits() []sandbox.Hit {
 	return slices.Clone(k.hit)
 }
 
-// UntilInotify is how long a session is told of changes by signals. To end an
-// instance of inotify takes the kernel until nobody can be looking at its watches
-// any more: 4 to 20 ms, for which the process that exits waits. A session that
-// lasts has the time, and is not woken by names that do not count.
+// UntilInotify is how long signals tell a session of changes, before inotify does.
+// The kernel ends an instance of inotify after a grace period of 4 to 20 ms, and
+// the process that exits waits for it. A short session avoids that. A longer one
+// uses inotify, because that does not wake it for names that do not count.
 var UntilInotify = time.Second // another in tests
 
 // leave is forget at the end, for which nothing of the session waits.

@@ -26,7 +26,7 @@ type Supervision struct {
 // Supervise serves the listener of a guest's filter (seccomp.Guest(true)) until
 // the last process under it has ended. root is an O_PATH of the guest's "/".
 // It takes both files, which Close closes, and calls onDenial from any
-// goroutine. Whoever made the guest's mounts says in the plan:
+// goroutine. The plan, by the provider that made the mounts, says:
 //
 //   - UID.Outside and GID.Outside: who the guest is on the host. The supervisor
 //     does what it allows as that user, and without a capability.
