@@ -176,6 +176,21 @@ var bans = []ban{
 	{"", "plugin", direct, "plugins are programs in a session of their own"},
 }
 
+// A family is a member whose parts are rooms of their own. The rooms that are
+// providers import no other provider, and what the providers share imports
+// none: layout, supervise and kernel stand below all of them.
+type family struct {
+	member    string
+	providers []string // rooms of it
+	users     []string // rooms that may import any provider
+}
+
+var sandboxes = family{
+	member:    "internal/sandbox",
+	providers: []string{"native", "bwrap", "docker", "gvisor", "seatbelt", "host"},
+	users:     []string{"sandboxtest"},
+}
+
 // A node is one package of the graph: what go list says of it.
 type node struct {
 	ImportPath                         string
@@ -189,7 +204,7 @@ func TestArchitecture(t *testing.T) {
 	for _, goos := range []string{"linux", "darwin"} {
 		graph = append(graph, list(t, goos)...)
 	}
-	for _, v := range violations(ladder, bans, graph) {
+	for _, v := range violations(ladder, bans, sandboxes, graph) {
 		t.Error(v)
 	}
 }
@@ -217,9 +232,9 @@ func list(t *testing.T, goos string) []node {
 	}
 }
 
-// violations checks a graph against a ladder and bans and returns every
+// violations checks a graph against a ladder, bans and a family and returns every
 // breach once, sorted.
-func violations(ladder map[string]place, bans []ban, graph []node) []string {
+func violations(ladder map[string]place, bans []ban, f family, graph []node) []string {
 	found := map[string]bool{}
 	built := map[string]bool{}
 	byPath := map[string][]node{}
@@ -238,6 +253,9 @@ func violations(ladder map[string]place, bans []ban, graph []node) []string {
 			found[v] = true
 		}
 		for _, v := range broken(bans, byPath, n) {
+			found[v] = true
+		}
+		for _, v := range f.siblings(n) {
 			found[v] = true
 		}
 	}
@@ -273,6 +291,34 @@ func climbs(ladder map[string]place, from string, n node) []string {
 	check(n.TestImports, true)
 	check(n.XTestImports, true)
 	return out
+}
+
+// siblings returns the providers that n imports though it is in another room of
+// the family.
+func (f family) siblings(n node) []string {
+	from := f.room(n.ImportPath)
+	if !below(f.member, relative(n.ImportPath)) || slices.Contains(f.users, from) {
+		return nil
+	}
+	var out []string
+	for _, path := range slices.Concat(n.Imports, n.TestImports, n.XTestImports) {
+		if to := f.room(path); to != from && slices.Contains(f.providers, to) {
+			out = append(out, fmt.Sprintf("%s imports provider %s: providers import no other provider, and what they share imports none; put it in layout, supervise or kernel",
+				relative(n.ImportPath), relative(path)))
+		}
+	}
+	return out
+}
+
+// room is the part of the family that an import path lies in, or "".
+func (f family) room(path string) string {
+	path, _, _ = strings.Cut(path, " [") // "pkg [pkg.test]"
+	rest, ok := strings.CutPrefix(relative(path), f.member+"/")
+	if !ok {
+		return ""
+	}
+	room, _, _ := strings.Cut(rest, "/")
+	return strings.TrimSuffix(strings.TrimSuffix(room, ".test"), "_test")
 }
 
 // broken returns the bans that n breaks.
@@ -353,6 +399,7 @@ func TestViolationsAreFound(t *testing.T) {
 		{"cmd/x", "net/http", anywhere, "lean"},
 		{"", "C", direct, "static"},
 	}
+	relatives := family{member: "internal/top", providers: []string{"one", "other"}, users: []string{"trial"}}
 	sound := func() map[string]*node {
 		return map[string]*node{
 			".":                {ImportPath: module, Imports: []string{"fmt"}},
@@ -361,6 +408,11 @@ func TestViolationsAreFound(t *testing.T) {
 			"internal/b":       {ImportPath: m + "internal/b", Imports: []string{"os", "net/http"}},
 			"internal/testenv": {ImportPath: m + "internal/testenv", Imports: []string{"os"}},
 			"internal/top":     {ImportPath: m + "internal/top", Imports: []string{m + "internal/a"}, Deps: []string{m + "internal/a", module}},
+			"one":              {ImportPath: m + "internal/top/one", Imports: []string{m + "internal/top", m + "internal/top/shared"}},
+			"one/part":         {ImportPath: m + "internal/top/one/part", Imports: []string{m + "internal/top/one"}},
+			"other":            {ImportPath: m + "internal/top/other", Imports: []string{m + "internal/top/shared"}},
+			"shared":           {ImportPath: m + "internal/top/shared", Imports: []string{m + "internal/a"}},
+			"trial":            {ImportPath: m + "internal/top/trial", Imports: []string{m + "internal/top/one", m + "internal/top/other"}},
 			"cmd/x":            {ImportPath: m + "cmd/x", Imports: []string{m + "internal/top"}, Deps: []string{"os"}},
 		}
 	}
@@ -381,6 +433,11 @@ func TestViolationsAreFound(t *testing.T) {
 		{"a ban through ours", func(g map[string]*node) { add(g["internal/a"], "time") }, "internal/top imports time through internal/a: no clock"},
 		{"a ban through anybody", func(g map[string]*node) { g["cmd/x"].Deps = []string{"net/http"} }, "cmd/x imports net/http through others: lean"},
 		{"a ban on all", func(g map[string]*node) { add(g["internal/b"], "C") }, "internal/b imports C: static"},
+		{"a provider imports a sibling", func(g map[string]*node) { add(g["one"], m+"internal/top/other") }, "internal/top/one imports provider internal/top/other"},
+		{"a part of one does", func(g map[string]*node) { add(g["one/part"], m+"internal/top/other") }, "internal/top/one/part imports provider internal/top/other"},
+		{"a provider's test does", func(g map[string]*node) { g["other"].XTestImports = []string{m + "internal/top/one/part"} }, "internal/top/other imports provider internal/top/one/part"},
+		{"what is shared imports a provider", func(g map[string]*node) { add(g["shared"], m+"internal/top/one") }, "internal/top/shared imports provider internal/top/one"},
+		{"the family imports a provider", func(g map[string]*node) { add(g["internal/top"], m+"internal/top/one") }, "internal/top imports provider internal/top/one"},
 		{"a new package", func(g map[string]*node) { g["u"] = &node{ImportPath: m + "internal/util"} }, "internal/util has no floor"},
 		{"a package is gone", func(g map[string]*node) { delete(g, "internal/b") }, "internal/b has a floor but is no package"},
 		{"a planned one is there", func(g map[string]*node) { g["l"] = &node{ImportPath: m + "internal/later"} }, "internal/later is marked as planned"},
@@ -390,7 +447,7 @@ func TestViolationsAreFound(t *testing.T) {
 		for _, n := range g {
 			graph = append(graph, *n)
 		}
-		return violations(house, rules, graph)
+		return violations(house, rules, relatives, graph)
 	}
 	if got := check(sound()); len(got) != 0 {
 		t.Fatalf("control: the sound house has %q", got)

@@ -16,8 +16,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/docker"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/maker"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
 )
 
 // sweepTime is how long the end of a session waits for the removal of what
@@ -183,7 +183,7 @@ func containerNetwork(o dockerapi.Options, s cli.ContainerSetting, h runner.Cont
 		Engine: o.Engine, Session: s.Session.ID, Maker: o.Maker, Dir: h.Place, Guest: guest, Program: filepath.Join(filepath.Dir(self), "bawn"),
 	}
 	if h.Network != nil {
-		holder.Network = native.NewNetwork(false)
+		holder.Network = layout.NewNetwork(false)
 		holder.Network.HostPorts = s.HostPorts
 		holder.Serve = h.Network
 	}

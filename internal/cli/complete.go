@@ -13,7 +13,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/plugin"
 	"github.com/bawn-dev/bawn/internal/protect"
 	"github.com/bawn-dev/bawn/internal/redact"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/skill"
 )
 
@@ -127,7 +127,7 @@ func completeRun(c *cobra.Command, e *Env) {
 	completeFlags(c, map[string]func() []string{
 		"net": fixed("none", "allowlist", "full"), "mode": bawn.ModeNames, "caches": fixed("private", "read-only", "shared"),
 		"provider": providerNames, "profile": func() []string { return profileNames(e) },
-		"open": native.CredentialNames, "unprotect": protect.Keys, "device": config.Devices,
+		"open": layout.CredentialNames, "unprotect": protect.Keys, "device": config.Devices,
 		"allow": fixed(), "http": fixed(), "git": fixed(), "host-port": fixed(), "publish": fixed(), "secret": fixed("*"), "ask-timeout": fixed("0s", "30s", "2m"),
 		"split-workspace": fixed("rw", "ro"), "model-host": fixed(),
 	})

@@ -14,7 +14,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/config"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // inputsHere returns what the configuration of a session that is started in
@@ -194,7 +194,7 @@ func newConfigCheck(e *Env) *cobra.Command {
 			}
 			c, err := config.Load(in)
 			if err == nil {
-				err = c.Check(native.CredentialNames)
+				err = c.Check(layout.CredentialNames)
 			}
 			if err != nil {
 				return configError(err)

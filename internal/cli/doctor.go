@@ -18,7 +18,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // doctorPatience is how long doctor waits for a provider: one that starts an engine
@@ -141,7 +141,7 @@ func (d *diagnosis) subjects(e *Env, s Setting) []doctor.Subject {
 		switch {
 		case p == nil:
 			ask = func() []bawn.Capability { return e.askWhole(l.name, doctorPatience) }
-		case l.name != native.Name || len(d.Capabilities) == 0:
+		case l.name != layout.NativeName || len(d.Capabilities) == 0:
 			ask = func() []bawn.Capability { return e.tried(l.name, p, s) }
 		}
 		list = append(list, doctor.Subject{Name: l.name, Ask: ask, Bare: p != nil && sandbox.AbilitiesOf(p).Bare})

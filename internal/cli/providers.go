@@ -17,6 +17,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/bwrap"
 	"github.com/bawn-dev/bawn/internal/sandbox/gvisor"
 	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 	"github.com/bawn-dev/bawn/internal/sandbox/seatbelt"
 )
@@ -67,11 +68,11 @@ func onMac(Setting) bool { return runtime.GOOS == "darwin" }
 // asked in this order. A new one gets a line here and its import; one that needs
 // more than cmd/bawn may link has no maker here and one in cmd/bawnd.
 var roll = []listed{
-	{name: native.Name, maker: nativeProvider},
+	{name: layout.NativeName, maker: nativeProvider},
 	{name: bwrap.Name, maker: func(s Setting) sandbox.Provider { return bwrap.New(s.Cache(bwrap.Name), lookup(s.Environ(), "PATH")) }},
 	{name: gvisor.Name, maker: func(s Setting) sandbox.Provider { return gvisor.New(s.gvisor()) }},
 	{name: dockerName, wanted: image},
-	{name: native.LandlockName, maker: func(s Setting) sandbox.Provider { return native.NewLandlock(s.Native()) }},
+	{name: layout.LandlockName, maker: func(s Setting) sandbox.Provider { return native.NewLandlock(s.Native()) }},
 	{name: seatbelt.Name, maker: func(Setting) sandbox.Provider { return seatbelt.New() }, wanted: onMac},
 	{name: bare.Name, maker: func(Setting) sandbox.Provider { return bare.New() }, wanted: never},
 }
@@ -102,7 +103,7 @@ func (s Setting) Native() string {
 // forget drops what is known of a provider, so that it is tried anew.
 func (s Setting) forget(name string) {
 	file := s.Cache(name)
-	if name == native.Name || name == native.LandlockName {
+	if name == layout.NativeName || name == layout.LandlockName {
 		file = s.Native()
 	}
 	if file != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // elsewhere is what helps against every refused write.
@@ -25,7 +25,7 @@ var systemPlaces = []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "
 // remedies returns what to do about a refusal of a session: only what helps.
 func remedies(e *Env, c *config.Config, iso bawn.Isolation) func(sandbox.Denial) string {
 	return func(d sandbox.Denial) string {
-		if d.Rule != native.RuleReadOnly {
+		if d.Rule != layout.RuleReadOnly {
 			return d.Remedy
 		}
 		home, err := filepath.EvalSymlinks(e.Getenv("HOME"))

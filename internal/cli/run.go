@@ -23,6 +23,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 	"github.com/bawn-dev/bawn/internal/sealed"
 	"github.com/bawn-dev/bawn/internal/shim"
@@ -135,7 +137,7 @@ func (f *runFlags) run(c *cobra.Command, e *Env, args []string) error {
 // ordinary reports whether the session will probably be one in a native sandbox
 // with a network of its own.
 func (f *runFlags) ordinary(e *Env) bool {
-	return !f.plan && e.child == nil && (f.provider == "" || f.provider == native.Name) && f.net != bawn.NetworkFull.String()
+	return !f.plan && e.child == nil && (f.provider == "" || f.provider == layout.NativeName) && f.net != bawn.NetworkFull.String()
 }
 
 // session puts everything together that a session needs, and starts nothing.
@@ -150,7 +152,7 @@ func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
 		return nil, err
 	}
 	if e.child == nil { // a guest is not told what there is that it does not see
-		if err := cfg.Check(native.CredentialNames); err != nil {
+		if err := cfg.Check(layout.CredentialNames); err != nil {
 			return nil, configError(err)
 		}
 	}
@@ -330,7 +332,7 @@ func (f *runFlags) places(e *Env, iso bawn.Isolation) (cache string, err error) 
 // privateCaches makes the directories in which the workspace's own copies of
 // the caches are kept, and returns where they are.
 func privateCaches(e *Env, iso bawn.Isolation) (string, error) {
-	base := filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", "private", native.OneName(iso.Workspace))
+	base := filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", "private", layout.OneName(iso.Workspace))
 	if iso.Caches != bawn.CachePrivate {
 		return base, nil
 	}
@@ -339,7 +341,7 @@ func privateCaches(e *Env, iso bawn.Isolation) (string, error) {
 		if err != nil {
 			continue
 		}
-		if _, err := sealed.Make(native.PrivateCache(base, dir)); err != nil {
+		if _, err := sealed.Make(layout.PrivateCache(base, dir)); err != nil {
 			return "", &Error{Code: ExitInternal, Err: fmt.Errorf("make a private cache: %w", err), Hint: "use --caches read-only"}
 		}
 	}
@@ -352,7 +354,7 @@ func planError(err error) error {
 	if errors.As(err, &mismatch) {
 		return &Error{Code: ExitInternal, Err: err, Hint: "\"bawn doctor\" shows what this machine can enforce"}
 	}
-	var ws *native.WorkspaceError
+	var ws *layout.WorkspaceError
 	if errors.As(err, &ws) {
 		return &Error{Code: ExitUsage, Err: err, Hint: "change to a project's directory, or name one with --cwd"}
 	}
@@ -495,7 +497,7 @@ func details(s *runner.Session) map[string]string {
 // outcome turns how the session ended into the exit code.
 func (f *runFlags) outcome(r runner.Result, err error) error {
 	var denied *runner.DeniedError
-	var start *native.StartError
+	var start *kernel.StartError
 	var absent *sandbox.NotFoundError
 	switch {
 	case err == nil && r.Code == 0:

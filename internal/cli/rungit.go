@@ -11,6 +11,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/gitstore"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 )
 
@@ -37,7 +38,7 @@ func gitOptions(e *Env, cachedProbe, session string) (gitstore.Options, error) {
 // the repository's is read-only for it.
 func (f *runFlags) privateGit(e *Env, req *sandbox.Request) error {
 	iso := req.Session.Isolation
-	if req.Session.Provider == native.LandlockName {
+	if req.Session.Provider == layout.LandlockName {
 		return nil
 	}
 	writable := slices.ContainsFunc(iso.Mounts, func(m bawn.Mount) bool { return m.Path == iso.Workspace && m.Access == bawn.ReadWrite })
@@ -48,7 +49,7 @@ func (f *runFlags) privateGit(e *Env, req *sandbox.Request) error {
 	if !writable {
 		return nil
 	}
-	if req.Session.Provider != native.Name && !confines(native.New(setting(e, f.config).Native())) {
+	if req.Session.Provider != layout.NativeName && !confines(native.New(setting(e, f.config).Native())) {
 		f.note(e, "git directory read-only: what a guest writes in one is read in a sandbox of provider \"native\", which can't be made here")
 		return nil
 	}

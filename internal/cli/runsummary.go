@@ -15,7 +15,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // maxListed is how many refusals the summary names.
@@ -68,7 +68,7 @@ func withoutHistories(denials []sandbox.Denial, home string) (rest []sandbox.Den
 			ok, err := filepath.Match(pattern, name)
 			return ok && err == nil
 		})
-		if !known || filepath.Dir(d.Resource) != home || d.Rule != native.RuleReadOnly {
+		if !known || filepath.Dir(d.Resource) != home || d.Rule != layout.RuleReadOnly {
 			rest = append(rest, d)
 		} else if !slices.Contains(names, "~/"+name) {
 			names = append(names, "~/"+name)

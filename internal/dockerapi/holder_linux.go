@@ -18,8 +18,8 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/maker"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
 )
 
 // A Holder keeps the network of a session's containers, where that can't be
@@ -34,7 +34,7 @@ type Holder struct {
 	Dir     string // of this session's own, not seen by the guest
 	// Network is how containers reach others by name; nil for not at all. Serve is
 	// given its sockets then, which it closes.
-	Network *native.Network
+	Network *layout.Network
 	Serve   func(*sandbox.GuestNetwork) error
 	Guest   sandbox.Loopback
 

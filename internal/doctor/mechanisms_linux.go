@@ -11,6 +11,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/egress/remote"
 	"github.com/bawn-dev/bawn/internal/linux/landlock"
 	"github.com/bawn-dev/bawn/internal/linux/rawproc"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 )
 
@@ -88,7 +89,7 @@ func check(err error, good, remedy string) Check {
 
 func userNamespace() Check {
 	err := try(0, nil)
-	return check(err, "created and mapped", native.NamespaceRemedy(err, "user"))
+	return check(err, "created and mapped", kernel.NamespaceRemedy(err, "user"))
 }
 
 // namespaces tries each kind by itself, so that the missing one is named.
@@ -111,7 +112,7 @@ func namespaces() Check {
 		}
 		missing = append(missing, fmt.Errorf("%s: %w", k.name, err))
 		if remedy == "" {
-			remedy = native.NamespaceRemedy(err, k.name)
+			remedy = kernel.NamespaceRemedy(err, k.name)
 		}
 	}
 	return check(errors.Join(missing...), strings.Join(have, ", "), remedy)

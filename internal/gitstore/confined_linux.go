@@ -14,6 +14,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 )
 
@@ -41,17 +42,17 @@ var visible = []string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", 
 
 // confinedPlan shows the system's programs, the private git directory and the
 // object directories, all read-only.
-func confinedPlan(v View, f native.Facts) (*native.Plan, error) {
-	p := &native.Plan{
-		Rung: native.RungNamespaces, Namespaces: []string{"user", "mount", "pid", "ipc", "uts", "cgroup", "net"},
-		UID: native.Mapping{Inside: f.UID, Outside: f.UID}, GID: native.Mapping{Inside: f.GID, Outside: f.GID},
+func confinedPlan(v View, f layout.Facts) (*layout.Plan, error) {
+	p := &layout.Plan{
+		Rung: layout.RungNamespaces, Namespaces: []string{"user", "mount", "pid", "ipc", "uts", "cgroup", "net"},
+		UID: layout.Mapping{Inside: f.UID, Outside: f.UID}, GID: layout.Mapping{Inside: f.GID, Outside: f.GID},
 		Limits: confinedLimits, Dir: "/", Env: environ(), Session: "git-" + v.Session,
 		Seccomp: "guest, supervised", Supervised: true,
 	}
 	if f.UID == 0 {
 		p.UID.Inside, p.GID.Inside = f.NobodyUID, f.NobodyGID
 	}
-	p.Mounts = []native.Mount{{Kind: native.KindRoot, Source: "/", Target: "/"}, {Kind: native.KindProc, Target: "/proc"}, {Kind: native.KindDev, Target: "/dev", SizeMB: 1, Devices: []string{"null", "zero", "random", "urandom"}}}
+	p.Mounts = []layout.Mount{{Kind: layout.KindRoot, Source: "/", Target: "/"}, {Kind: layout.KindProc, Target: "/proc"}, {Kind: layout.KindDev, Target: "/dev", SizeMB: 1, Devices: []string{"null", "zero", "random", "urandom"}}}
 	top, err := os.ReadDir("/")
 	if err != nil {
 		return nil, err
@@ -61,13 +62,13 @@ func confinedPlan(v View, f native.Facts) (*native.Plan, error) {
 		if !e.IsDir() || slices.Contains(visible, e.Name()) || e.Name() == "run" {
 			continue
 		}
-		p.Mounts = append(p.Mounts, native.Mount{Kind: native.KindTmpfs, Target: "/" + e.Name(), SizeMB: 1, Mode: 0o755})
+		p.Mounts = append(p.Mounts, layout.Mount{Kind: layout.KindTmpfs, Target: "/" + e.Name(), SizeMB: 1, Mode: 0o755})
 	}
 	for _, h := range hidden {
 		if fi, err := os.Lstat(h); err == nil && fi.IsDir() {
-			p.Mounts = append(p.Mounts, native.Mount{Kind: native.KindHideDir, Target: h})
+			p.Mounts = append(p.Mounts, layout.Mount{Kind: layout.KindHideDir, Target: h})
 		} else if err == nil && fi.Mode().IsRegular() {
-			p.Mounts = append(p.Mounts, native.Mount{Kind: native.KindHide, Target: h})
+			p.Mounts = append(p.Mounts, layout.Mount{Kind: layout.KindHide, Target: h})
 		}
 	}
 	shown := append([]sandbox.Object{{Source: v.Private, Target: privateInside}}, v.Objects...)
@@ -83,15 +84,15 @@ func confinedPlan(v View, f native.Facts) (*native.Plan, error) {
 		}
 		made = append(made, o.Target)
 	}
-	p.Mounts = append(p.Mounts, native.Mount{Kind: native.KindTmpfs, Target: "/run", SizeMB: 1, Mode: 0o755, Make: made})
+	p.Mounts = append(p.Mounts, layout.Mount{Kind: layout.KindTmpfs, Target: "/run", SizeMB: 1, Mode: 0o755, Make: made})
 	for _, o := range shown {
 		at, ok := f.Own(o.Source)
 		if !ok || !at.Dir {
 			return nil, fmt.Errorf("%q is no directory any more", o.Source)
 		}
-		p.Mounts = append(p.Mounts, native.Mount{Kind: native.KindBindRO, Source: at.Real, Target: o.Target, ID: at.ID})
+		p.Mounts = append(p.Mounts, layout.Mount{Kind: layout.KindBindRO, Source: at.Real, Target: o.Target, ID: at.ID})
 	}
-	p.Landlock = native.Landlock{ABI: f.LandlockABI, Writable: []string{"/dev", "/run", "/tmp"}}
+	p.Landlock = layout.Landlock{ABI: f.LandlockABI, Writable: []string{"/dev", "/run", "/tmp"}}
 	return p, nil
 }
 
@@ -99,7 +100,7 @@ func confinedPlan(v View, f native.Facts) (*native.Plan, error) {
 type confined struct {
 	view     View
 	provider *native.Provider
-	plan     *native.Plan
+	plan     *layout.Plan
 	mu       sync.Mutex
 	guest    sandbox.Guest
 }

@@ -192,7 +192,7 @@ func (c *changes) first(ctx context.Context, list []planted, holds func(commit, 
 		raw := strings.Split(p.path, "/")
 		for i := 1; i < len(raw); i++ { // the top is a repository anyway
 			dir := strings.Join(raw[:i], "/")
-			if !slices.Contains(layout, protect.FoldName(raw[i])) || bare[p.commit+":"+dir] {
+			if !slices.Contains(gitNames, protect.FoldName(raw[i])) || bare[p.commit+":"+dir] {
 				continue
 			}
 			bare[p.commit+":"+dir] = true
@@ -209,8 +209,8 @@ func (c *changes) first(ctx context.Context, list []planted, holds func(commit, 
 	return "", nil
 }
 
-// layout are the names, folded, by which git knows a repository.
-var layout = []string{"head", "objects", "refs", "commondir"}
+// gitNames are the names, folded, by which git knows a repository.
+var gitNames = []string{"head", "objects", "refs", "commondir"}
 
 // names are those that the guest may not write in the workspace.
 func (s *Store) names() *protect.Set {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
 )
 
 // remedies are what to do about what bwrap says, the first that fits.
@@ -27,7 +27,7 @@ func remedy(err error) string {
 	text := err.Error()
 	for _, w := range userNamespaces {
 		if strings.Contains(text, w) {
-			return native.UsernsRemedy()
+			return kernel.UsernsRemedy()
 		}
 	}
 	for _, r := range remedies {
@@ -39,7 +39,7 @@ func remedy(err error) string {
 }
 
 // explain adds to the error of a start what to do about it.
-func explain(err error) error { return &native.StartError{Err: err, Remedy: remedy(err)} }
+func explain(err error) error { return &kernel.StartError{Err: err, Remedy: remedy(err)} }
 
 // passing reports whether bwrap failed because the host's mounts have changed
 // while it worked. Nothing has been started then.

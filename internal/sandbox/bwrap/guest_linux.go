@@ -12,17 +12,19 @@ import (
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
+	"github.com/bawn-dev/bawn/internal/sandbox/supervise"
 )
 
 // guest is a running sandbox.
 type guest struct {
 	*inside.Guest
 	plan    *Plan
-	native  *native.Provider
+	machine *kernel.Machine
 	process *process
 	group   *cgroup.Group
-	super   *native.Supervision
+	super   *supervise.Supervision
 	once    sync.Once
 	closed  error
 }
@@ -34,7 +36,7 @@ func (p *Plan) setup() (inside.Setup, error) {
 		Session: p.Session, Plan: sha256.Sum256(text), Network: p.Network, Limits: p.Limits, Landlock: p.Landlock,
 		Filter: inside.FilterSupervised, Mounts: true, Environ: p.Env, Dir: p.Dir, Ports: p.Loopback,
 		NotFound: func(c sandbox.Command, errno syscall.Errno) *sandbox.NotFoundError {
-			return native.NotFound(p.Plan, c, errno)
+			return layout.NotFound(p.Plan, c, errno)
 		},
 	}, err
 }
@@ -42,7 +44,7 @@ func (p *Plan) setup() (inside.Setup, error) {
 // supervise serves the calls that the guest's filter holds, and keeps hidden
 // places hidden.
 func (g *guest) supervise(onDenial func(sandbox.Denial)) {
-	g.super = native.Supervise(g.Root, g.Listener, g.plan.Plan, onDenial)
+	g.super = supervise.Supervise(g.Root, g.Listener, g.plan.Plan, onDenial)
 	g.super.Keep(g.Mounts, g.plan.Plan, g)
 }
 
@@ -51,7 +53,7 @@ func (g *guest) End() { g.process.kill() }
 
 // Hits lists the limits that the guest ran into so far.
 func (g *guest) Hits() []sandbox.Hit {
-	return append(g.super.Hits(), native.GroupHits(g.group, g.plan.Limits)...)
+	return append(g.super.Hits(), kernel.GroupHits(g.group, g.plan.Limits)...)
 }
 
 // Close ends the guest and removes its control group. It returns within some
@@ -77,7 +79,7 @@ func (g *guest) close() error {
 	}
 	if g.group != nil {
 		errs = append(errs, g.group.Remove())
-		g.native.Sweep()
+		g.machine.Sweep()
 	}
 	return errors.Join(errs...)
 }

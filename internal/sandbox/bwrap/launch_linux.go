@@ -21,7 +21,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sealed"
 )
 
@@ -201,7 +201,7 @@ func (s source) open() (*os.File, error) {
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if s.id != (native.Identity{}) && s.id != (native.Identity{Dev: st.Dev, Ino: st.Ino}) {
+	if s.id != (layout.Identity{}) && s.id != (layout.Identity{Dev: st.Dev, Ino: st.Ino}) {
 		return nil, errors.Join(&changedError{s.path}, f.Close())
 	}
 	return f, nil

@@ -10,7 +10,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // Name of the provider.
@@ -20,7 +20,7 @@ const Name = "bwrap"
 // bubblewrap makes it. They go to it over a descriptor, so that no list of
 // processes shows them and none is too long.
 type Plan struct {
-	*native.Plan
+	*layout.Plan
 	Words   []string `json:"bwrap"`         // options; without a leading "bwrap"
 	Command []string `json:"bwrap_command"` // what it starts as the sandbox's first process
 
@@ -34,7 +34,7 @@ func (*Plan) Provider() string { return Name }
 // A source is a descriptor that bwrap is handed, and closes.
 type source struct {
 	path string // "" for an empty file
-	id   native.Identity
+	id   layout.Identity
 }
 
 // Descriptors of bwrap: 0 is the control socket, which the first process gets;
@@ -59,13 +59,13 @@ type Facts struct {
 	Interfaces []string
 }
 
-// makePlan turns native's layout into a plan. It errs where bwrap could not
+// makePlan turns a layout into a plan of bwrap's. It errs where bwrap could not
 // carry it out.
-func makePlan(layout *native.Plan, facts Facts) (*Plan, error) {
-	t := &translator{layout: layout, facts: facts}
+func makePlan(guestLayout *layout.Plan, facts Facts) (*Plan, error) {
+	t := &translator{layout: guestLayout, facts: facts}
 	t.namespaces()
-	for i, m := range layout.Mounts {
-		if m.Kind == native.KindHide && shown(layout.Mounts[i+1:], m.Target) {
+	for i, m := range guestLayout.Mounts {
+		if m.Kind == layout.KindHide && shown(guestLayout.Mounts[i+1:], m.Target) {
 			continue // nothing can be mounted on what bwrap hides a file with
 		}
 		if err := t.mount(m); err != nil {
@@ -76,19 +76,19 @@ func makePlan(layout *native.Plan, facts Facts) (*Plan, error) {
 	if len(t.words) > maxWords {
 		return nil, fmt.Errorf("the sandbox takes %d words of bwrap, which takes %d; hide or protect fewer places", len(t.words), maxWords)
 	}
-	return &Plan{Plan: layout, Words: t.words, Command: []string{program, inside.Argument}, sources: t.sources, targets: t.targets}, nil
+	return &Plan{Plan: guestLayout, Words: t.words, Command: []string{program, inside.Argument}, sources: t.sources, targets: t.targets}, nil
 }
 
 // shown reports whether one of mounts puts something of the host at target.
-func shown(mounts []native.Mount, target string) bool {
-	return slices.ContainsFunc(mounts, func(m native.Mount) bool {
-		return m.Target == target && (m.Kind == native.KindBind || m.Kind == native.KindBindRO)
+func shown(mounts []layout.Mount, target string) bool {
+	return slices.ContainsFunc(mounts, func(m layout.Mount) bool {
+		return m.Target == target && (m.Kind == layout.KindBind || m.Kind == layout.KindBindRO)
 	})
 }
 
 // translator collects words.
 type translator struct {
-	layout  *native.Plan
+	layout  *layout.Plan
 	facts   Facts
 	words   []string
 	sources []source
@@ -121,31 +121,31 @@ func (t *translator) namespaces() {
 }
 
 // mount says how one step of the layout is done.
-func (t *translator) mount(m native.Mount) error {
+func (t *translator) mount(m layout.Mount) error {
 	if err := t.prepare(m); err != nil {
 		return err
 	}
 	switch m.Kind {
-	case native.KindRoot:
+	case layout.KindRoot:
 		t.add("--ro-bind", m.Source, m.Target)
-	case native.KindBind, native.KindPool:
+	case layout.KindBind, layout.KindPool:
 		t.add("--bind-fd", t.source(source{m.Source, m.ID}), m.Target)
-	case native.KindBindRO:
+	case layout.KindBindRO:
 		t.add("--ro-bind-fd", t.source(source{m.Source, m.ID}), m.Target)
-	case native.KindTmpfs:
+	case layout.KindTmpfs:
 		t.tmpfs(m.Target, m.Mode, m.SizeMB<<20)
 		for _, dir := range born(m) {
 			t.add("--perms", "0755", "--dir", dir)
 		}
-	case native.KindProc:
+	case layout.KindProc:
 		t.add("--proc", m.Target, "--remount-ro", m.Target)
-	case native.KindSysfs:
+	case layout.KindSysfs:
 		t.interfaces()
-	case native.KindDev:
+	case layout.KindDev:
 		t.dev(m)
-	case native.KindHideDir:
+	case layout.KindHideDir:
 		t.cover(m.Target, 0)
-	case native.KindHide:
+	case layout.KindHide:
 		t.add("--perms", "0000", "--ro-bind-data", t.source(source{}), m.Target)
 	default:
 		return fmt.Errorf("BUG(bawn): bwrap is to make a mount of kind %q", m.Kind)
@@ -156,26 +156,26 @@ func (t *translator) mount(m native.Mount) error {
 // prepare makes the directories that lead to a target in an empty place. Every
 // other target is there: bwrap makes one that is not, which would then be on
 // the host.
-func (t *translator) prepare(m native.Mount) error {
+func (t *translator) prepare(m layout.Mount) error {
 	if strings.Contains(m.Target, "\x00") || strings.Contains(m.Source, "\x00") {
 		return errors.New("BUG(bawn): a path holds a zero byte")
 	}
 	switch {
-	case born(m) != nil || m.Kind == native.KindDev:
+	case born(m) != nil || m.Kind == layout.KindDev:
 		t.targets = append(t.targets, m.Target)
 	case len(m.Make) > 0:
 		for _, dir := range m.Make[:len(m.Make)-1] {
 			t.add("--perms", "0755", "--dir", dir)
 		}
-	case m.Kind != native.KindRoot && m.Kind != native.KindPool:
+	case m.Kind != layout.KindRoot && m.Kind != layout.KindPool:
 		t.targets = append(t.targets, m.Target)
 	}
 	return nil
 }
 
 // born are the directories that a tmpfs is to hold from the start.
-func born(m native.Mount) []string {
-	if m.Kind == native.KindTmpfs && len(m.Make) > 0 && m.Make[0] != m.Target && strings.HasPrefix(m.Make[0], m.Target+"/") {
+func born(m layout.Mount) []string {
+	if m.Kind == layout.KindTmpfs && len(m.Make) > 0 && m.Make[0] != m.Target && strings.HasPrefix(m.Make[0], m.Target+"/") {
 		return m.Make
 	}
 	return nil
@@ -209,7 +209,7 @@ func (t *translator) interfaces() {
 // own --dev would put the guest in a second user namespace, in which no
 // capability says anything about the network, and shows the host's console. Start
 // mounts /dev/pts.
-func (t *translator) dev(m native.Mount) {
+func (t *translator) dev(m layout.Mount) {
 	t.tmpfs(m.Target, 0o755, 1<<20)
 	for _, d := range m.Devices {
 		t.add("--dev-bind", "/dev/"+d, path.Join(m.Target, d))
@@ -217,7 +217,7 @@ func (t *translator) dev(m native.Mount) {
 	for _, dir := range m.Make { // for a pool
 		t.add("--perms", "0000", "--dir", dir)
 	}
-	t.add("--dir", m.Target+"/pts", "--perms", "0000", "--dir", native.HiddenDir, "--perms", "0000", "--file", t.source(source{}), native.HiddenFile)
+	t.add("--dir", m.Target+"/pts", "--perms", "0000", "--dir", layout.HiddenDir, "--perms", "0000", "--file", t.source(source{}), layout.HiddenFile)
 	for _, link := range [][2]string{{"fd", "/proc/self/fd"}, {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"}} {
 		t.add("--symlink", link[1], path.Join(m.Target, link[0]))
 	}

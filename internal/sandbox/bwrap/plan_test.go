@@ -11,7 +11,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/paper"
 	"github.com/bawn-dev/bawn/internal/testenv/golden"
 )
@@ -69,7 +69,7 @@ func goldenPlan(t *testing.T, name string) *Plan {
 	ws := "/home/ada/p"
 	r := request(ws, g.network)
 	g.change(&r)
-	layout, err := native.Layout(r, laptop.Facts(g.uid))
+	layout, err := layout.Layout(r, laptop.Facts(g.uid))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,10 +147,10 @@ func TestTargetsAreThere(t *testing.T) {
 	for name := range plans {
 		p := goldenPlan(t, name)
 		for _, m := range p.Mounts {
-			inOwn := slices.ContainsFunc(p.Mounts, func(o native.Mount) bool {
-				return o.Kind == native.KindTmpfs && strings.HasPrefix(m.Target, o.Target+"/")
+			inOwn := slices.ContainsFunc(p.Mounts, func(o layout.Mount) bool {
+				return o.Kind == layout.KindTmpfs && strings.HasPrefix(m.Target, o.Target+"/")
 			})
-			if m.Kind != native.KindRoot && m.Kind != native.KindSysfs && !inOwn && !slices.Contains(p.targets, m.Target) {
+			if m.Kind != layout.KindRoot && m.Kind != layout.KindSysfs && !inOwn && !slices.Contains(p.targets, m.Target) {
 				t.Errorf("%s: nobody looks whether %s is there", name, m.Target)
 			}
 		}
@@ -159,19 +159,19 @@ func TestTargetsAreThere(t *testing.T) {
 
 // TestTooManyWords wants an error instead of bwrap's.
 func TestTooManyWords(t *testing.T) {
-	layout := goldenPlan(t, "user").Plan
+	guestLayout := goldenPlan(t, "user").Plan
 	for i := range maxWords / 3 {
-		layout.Mounts = append(layout.Mounts, native.Mount{Kind: native.KindHideDir, Target: fmt.Sprint("/home/ada/", i)})
+		guestLayout.Mounts = append(guestLayout.Mounts, layout.Mount{Kind: layout.KindHideDir, Target: fmt.Sprint("/home/ada/", i)})
 	}
-	if _, err := makePlan(layout, made); err == nil || !strings.Contains(err.Error(), "9000") {
+	if _, err := makePlan(guestLayout, made); err == nil || !strings.Contains(err.Error(), "9000") {
 		t.Errorf("got %v", err)
 	}
 }
 
 // TestMountsThatBwrapCannotMake wants no guess.
 func TestMountsThatBwrapCannotMake(t *testing.T) {
-	for _, m := range []native.Mount{{Kind: "fuse", Target: "/mnt"}, {}, {Kind: native.KindBind, Source: "/a\x00--bind\x00/", Target: "/b"}, {Kind: native.KindTmpfs, Target: "/a\x00/b"}} {
-		layout := &native.Plan{Mounts: []native.Mount{m}}
+	for _, m := range []layout.Mount{{Kind: "fuse", Target: "/mnt"}, {}, {Kind: layout.KindBind, Source: "/a\x00--bind\x00/", Target: "/b"}, {Kind: layout.KindTmpfs, Target: "/a\x00/b"}} {
+		layout := &layout.Plan{Mounts: []layout.Mount{m}}
 		if p, err := makePlan(layout, made); err == nil {
 			t.Errorf("%+v: got %q", m, p.Words)
 		}

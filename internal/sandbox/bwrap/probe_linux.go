@@ -17,7 +17,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // support is what was found out by trying.
@@ -130,26 +130,26 @@ func (p *Provider) try(ctx context.Context) support {
 
 // trial starts a sandbox with one mount of each kind, and ends it.
 func (p *Provider) trial(ctx context.Context, own ...netip.Addr) error {
-	facts := p.native.Facts()
-	layout := &native.Plan{
-		Rung: native.RungNamespaces, Namespaces: []string{"user", "mount", "pid", "ipc", "uts", "cgroup", "net"}, Session: "probe", Loopback: true,
-		UID: native.Mapping{Inside: facts.UID, Outside: facts.UID}, GID: native.Mapping{Inside: facts.GID, Outside: facts.GID},
-		Mounts: []native.Mount{
-			{Kind: native.KindRoot, Source: "/", Target: "/"}, {Kind: native.KindProc, Target: "/proc"}, {Kind: native.KindSysfs, Target: "/sys"},
-			{Kind: native.KindDev, Target: "/dev", SizeMB: 1, Devices: []string{"null"}},
-			{Kind: native.KindTmpfs, Target: "/tmp", Mode: 0o1777, SizeMB: 1},
-			{Kind: native.KindBind, Source: "/usr", Target: "/tmp/b", Make: []string{"/tmp/b"}}, {Kind: native.KindBindRO, Source: "/usr", Target: "/tmp/r", Make: []string{"/tmp/r"}},
-			{Kind: native.KindHideDir, Target: "/tmp/d", Make: []string{"/tmp/d"}}, {Kind: native.KindHide, Target: "/tmp/f", Make: []string{"/tmp/f"}, File: true},
+	facts := p.machine.Facts()
+	guestLayout := &layout.Plan{
+		Rung: layout.RungNamespaces, Namespaces: []string{"user", "mount", "pid", "ipc", "uts", "cgroup", "net"}, Session: "probe", Loopback: true,
+		UID: layout.Mapping{Inside: facts.UID, Outside: facts.UID}, GID: layout.Mapping{Inside: facts.GID, Outside: facts.GID},
+		Mounts: []layout.Mount{
+			{Kind: layout.KindRoot, Source: "/", Target: "/"}, {Kind: layout.KindProc, Target: "/proc"}, {Kind: layout.KindSysfs, Target: "/sys"},
+			{Kind: layout.KindDev, Target: "/dev", SizeMB: 1, Devices: []string{"null"}},
+			{Kind: layout.KindTmpfs, Target: "/tmp", Mode: 0o1777, SizeMB: 1},
+			{Kind: layout.KindBind, Source: "/usr", Target: "/tmp/b", Make: []string{"/tmp/b"}}, {Kind: layout.KindBindRO, Source: "/usr", Target: "/tmp/r", Make: []string{"/tmp/r"}},
+			{Kind: layout.KindHideDir, Target: "/tmp/d", Make: []string{"/tmp/d"}}, {Kind: layout.KindHide, Target: "/tmp/f", Make: []string{"/tmp/f"}, File: true},
 		},
-		Landlock: native.Landlock{ABI: facts.LandlockABI, Writable: []string{"/dev", "/tmp"}}, Supervised: true, Dir: "/",
+		Landlock: layout.Landlock{ABI: facts.LandlockABI, Writable: []string{"/dev", "/tmp"}}, Supervised: true, Dir: "/",
 	}
 	if facts.UID == 0 {
-		layout.UID.Inside, layout.GID.Inside = facts.NobodyUID, facts.NobodyGID
+		guestLayout.UID.Inside, guestLayout.GID.Inside = facts.NobodyUID, facts.NobodyGID
 	}
 	if own != nil {
-		layout.Network = &native.Network{Listen: 61001, DNS: 61053, Proxy: 61128, HostPorts: []uint16{1}, Own: own}
+		guestLayout.Network = &layout.Network{Listen: 61001, DNS: 61053, Proxy: 61128, HostPorts: []uint16{1}, Own: own}
 	}
-	plan, err := makePlan(layout, p.facts)
+	plan, err := makePlan(guestLayout, p.facts)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (p *Provider) Capabilities() []bawn.Capability {
 		return bawn.Capability{Attribute: attribute, Strength: bawn.Enforced, How: how}
 	}
 	write := "bwrap's read-only mounts"
-	if abi := p.native.Facts().LandlockABI; abi > 0 {
+	if abi := p.machine.Facts().LandlockABI; abi > 0 {
 		write += fmt.Sprintf(" and Landlock (ABI %d)", abi)
 	}
 	return append([]bawn.Capability{
@@ -190,7 +190,7 @@ func (p *Provider) Capabilities() []bawn.Capability {
 		yes(sandbox.NetFull, "the host's network"),
 		s.named(),
 		yes(sandbox.DevicesByName, "bound into a minimal /dev"),
-	}, p.native.Limits()...) // the first process joins the same control groups, and sets the same rlimits
+	}, p.machine.Limits()...) // the first process joins the same control groups, and sets the same rlimits
 }
 
 // named describes network "allowlist".

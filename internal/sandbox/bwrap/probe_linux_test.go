@@ -132,7 +132,7 @@ if [ $n -gt 0 ]; then
 fi
 exec `+real+` "$@"`)
 	plan := planned(t, here(workspace(t), bawn.NetworkNone))
-	p := &Provider{path: path, native: tried.native, facts: tried.facts}
+	p := &Provider{path: path, machine: tried.machine, facts: tried.facts}
 	p.once.Do(func() {}) // it is found already
 	for failing, want := range map[string]bool{"2": true, "100": false} {
 		check(t, os.WriteFile(count, []byte(failing), 0o644))

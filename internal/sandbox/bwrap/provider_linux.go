@@ -12,7 +12,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // Provider starts sandboxes with bubblewrap.
@@ -21,11 +22,11 @@ type Provider struct {
 	search   string        // where bwrap is, as PATH
 	patience time.Duration // of all trials
 
-	once   sync.Once
-	native *native.Provider // what this machine's kernel can do, and the layout
-	path   string           // of bwrap
-	facts  Facts
-	found  support
+	once    sync.Once
+	machine *kernel.Machine // what this machine's kernel can do, and the layout
+	path    string          // of bwrap
+	facts   Facts
+	found   support
 }
 
 // New returns the provider that uses the bwrap in PATH. It starts nothing: what
@@ -49,7 +50,7 @@ func (p *Provider) look() support {
 		if p.cache != "" {
 			cache = p.cache + "-kernel"
 		}
-		p.native, p.facts = native.New(cache), Facts{Interfaces: interfaces()}
+		p.machine, p.facts = kernel.Look(cache), Facts{Interfaces: interfaces()}
 		p.path, p.found = p.probe()
 	})
 	return p.found
@@ -69,9 +70,9 @@ func (p *Provider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts := p.native.Facts()
+	facts := p.machine.Facts()
 	facts.IPv6 = p.look().ipv6
-	layout, err := native.Layout(req, facts)
+	layout, err := layout.Layout(req, facts)
 	if err != nil {
 		return nil, err
 	}
@@ -110,13 +111,13 @@ const startPatience = 20 * time.Second
 
 // start makes what the plan says. On an error nothing of it is left.
 func (p *Provider) start(ctx context.Context, b *Plan, onDenial func(sandbox.Denial)) (_ *guest, err error) {
-	g := &guest{plan: b, native: p.native}
+	g := &guest{plan: b, machine: p.machine}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, g.Close())
 		}
 	}()
-	if g.group, err = p.native.Group(b.Plan); err != nil {
+	if g.group, err = p.machine.Group(b.Plan); err != nil {
 		return nil, err
 	}
 	standing, err := b.standing()

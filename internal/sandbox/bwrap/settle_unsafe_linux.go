@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/linux/rawproc"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // settle does to the guest's mounts what bwrap can't or does not do. It makes
@@ -39,16 +39,16 @@ func (p *Plan) settle(mounts *os.File) error {
 type settler struct{ rawproc.Program }
 
 // mount opens what is to be writable, and closes again what is narrower in it.
-func (s *settler) mount(m native.Mount) {
+func (s *settler) mount(m layout.Mount) {
 	switch m.Kind {
-	case native.KindBind, native.KindPool:
+	case layout.KindBind, layout.KindPool:
 		s.writable(m.Target, 0)
 		s.writable(m.Target, unix.AT_RECURSIVE)
-	case native.KindTmpfs:
+	case layout.KindTmpfs:
 		s.writable(m.Target, 0)
-	case native.KindBindRO, native.KindHide, native.KindHideDir:
+	case layout.KindBindRO, layout.KindHide, layout.KindHideDir:
 		s.attr(m.Target, unix.AT_RECURSIVE, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
-	case native.KindDev:
+	case layout.KindDev:
 		s.writable(path.Join(m.Target, "shm"), 0)
 		for _, d := range m.Devices {
 			s.attr(path.Join(m.Target, d), unix.AT_RECURSIVE, unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NODEV})

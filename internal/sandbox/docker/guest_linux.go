@@ -14,8 +14,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/maker"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/supervise"
 )
 
 // A session is a container with what is ours of it.
@@ -35,7 +37,7 @@ type session struct {
 type guest struct {
 	*inside.Guest
 	*session
-	super  *native.Supervision // nil where the kernel is not ours to ask
+	super  *supervise.Supervision // nil where the kernel is not ours to ask
 	carry  *sandbox.GuestNetwork
 	sweep  sync.WaitGroup
 	once   sync.Once
@@ -85,7 +87,7 @@ func (g *guest) begin(ctx context.Context, onDenial func(sandbox.Denial)) error 
 		return err
 	}
 	if setup.Filter == inside.FilterSupervised {
-		g.super = native.Supervise(g.Root, g.Listener, g.plan.Inside, onDenial)
+		g.super = supervise.Supervise(g.Root, g.Listener, g.plan.Inside, onDenial)
 	}
 	return g.verify()
 }
@@ -196,7 +198,7 @@ func (g *guest) verify() error {
 	var failed error
 	err = raw.Control(func(root uintptr) {
 		for _, m := range slices.Concat(g.plan.Inside.Mounts, g.plan.pins) {
-			if m.ID != (native.Identity{}) && failed == nil {
+			if m.ID != (layout.Identity{}) && failed == nil {
 				failed = same(int(root), m)
 			}
 		}
@@ -205,7 +207,7 @@ func (g *guest) verify() error {
 }
 
 // same wants a planned place where the guest will find it.
-func same(root int, m native.Mount) error {
+func same(root int, m layout.Mount) error {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
 	fd, err := unix.Openat2(root, strings.TrimPrefix(m.Target, "/"), &how)
 	if err != nil {
@@ -216,13 +218,13 @@ func same(root int, m native.Mount) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
-	if (native.Identity{Dev: st.Dev, Ino: st.Ino}) != m.ID {
+	if (layout.Identity{Dev: st.Dev, Ino: st.Ino}) != m.ID {
 		return replaced(m)
 	}
 	return nil
 }
 
-func replaced(m native.Mount) error {
+func replaced(m layout.Mount) error {
 	return fmt.Errorf("%q in the container is not the %q that was planned: it was replaced meanwhile, or the engine has other files than this machine: then run bawn where the engine runs", m.Target, m.Source)
 }
 
@@ -294,7 +296,7 @@ func (g *guest) Hits() []sandbox.Hit {
 	if err != nil {
 		return nil
 	}
-	return native.Hits(used, g.groups.Limits(), g.plan.Inside.Limits)
+	return kernel.Hits(used, g.groups.Limits(), g.plan.Inside.Limits)
 }
 
 // Close ends every process of the container, with or without the engine, and

@@ -7,7 +7,7 @@ import (
 	"github.com/moby/moby/api/types/mount"
 
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // helper is the plan of the container that makes the network of another one.
@@ -28,5 +28,5 @@ func (p *Plan) helper(id string) *Plan {
 	c := *p.Container
 	c.User, c.Hostname, c.Entrypoint = "0:0", "", []string{programPlace, inside.Argument, path.Join(controlPlace, controlName)}
 	c.Labels = map[string]string{}
-	return &Plan{ImageName: p.ImageName, Name: p.Name + "-net", Container: &c, Host: h, Inside: &native.Plan{Session: p.Inside.Session}, role: roleNetwork}
+	return &Plan{ImageName: p.ImageName, Name: p.Name + "-net", Container: &c, Host: h, Inside: &layout.Plan{Session: p.Inside.Session}, role: roleNetwork}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/fspath"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // Places of the session's own in every container.
@@ -22,17 +22,17 @@ const (
 	controlName  = "socket"
 )
 
-// A layout turns the mounts of provider native, which shows the host's root,
+// An imageLayout turns the mounts of a layout, which shows the host's root,
 // into those of a container, which shows an image's: what the isolation shows of
 // the host stays where it is, but for the workspace, and what it hides is
 // covered only where it would be seen.
-type layout struct {
+type imageLayout struct {
 	host, guest string // the workspace on either side
 	home        string // of the human; "" for none
 	uid, gid    int
 	tmpMB       int64
 	private     []string       // places that the isolation makes empty, on the host
-	more        []native.Mount // places of the session's own in the image
+	more        []layout.Mount // places of the session's own in the image
 }
 
 // whyVolume marks a place where the image wants a volume, which the engine would
@@ -43,9 +43,9 @@ const whyVolume = "a volume of the image"
 // extra adds what the image and the extra arguments want to be the session's
 // own. In the workspace it would cover what is the host's, or leave a directory
 // there.
-func (l *layout) extra(x Extra, i Image) error {
+func (l *imageLayout) extra(x Extra, i Image) error {
 	add := func(at string, size int64, why string) {
-		l.more = append(l.more, native.Mount{Kind: native.KindTmpfs, Target: at, SizeMB: size, Mode: 0o1777, Why: why})
+		l.more = append(l.more, layout.Mount{Kind: layout.KindTmpfs, Target: at, SizeMB: size, Mode: 0o1777, Why: why})
 	}
 	for _, v := range i.Volumes {
 		v = path.Clean(v)
@@ -68,7 +68,7 @@ func (l *layout) extra(x Extra, i Image) error {
 }
 
 // inGuest is where the guest finds a place of the host.
-func (l *layout) inGuest(p string) string {
+func (l *imageLayout) inGuest(p string) string {
 	if p == l.host || below(p, l.host) {
 		return l.guest + strings.TrimPrefix(p, l.host)
 	}
@@ -77,7 +77,7 @@ func (l *layout) inGuest(p string) string {
 
 // denied are patterns by the guest's paths. One that begins above the workspace
 // counts in both.
-func (l *layout) denied(list []string) []string {
+func (l *imageLayout) denied(list []string) []string {
 	var out []string
 	for _, text := range list {
 		p, err := fspath.ParsePattern(text)
@@ -93,7 +93,7 @@ func (l *layout) denied(list []string) []string {
 	return out
 }
 
-func (l *layout) allInGuest(list []string) []string {
+func (l *imageLayout) allInGuest(list []string) []string {
 	var out []string
 	for _, p := range list {
 		out = append(out, l.inGuest(p))
@@ -102,7 +102,7 @@ func (l *layout) allInGuest(list []string) []string {
 }
 
 // mounts are the container's, outer ones first, by the guest's paths.
-func (l *layout) mounts(host []native.Mount) ([]native.Mount, error) {
+func (l *imageLayout) mounts(host []layout.Mount) ([]layout.Mount, error) {
 	list := l.base()
 	for _, m := range host {
 		if !l.wanted(list, m) {
@@ -112,25 +112,25 @@ func (l *layout) mounts(host []native.Mount) ([]native.Mount, error) {
 		if err := l.check(m); err != nil {
 			return nil, err
 		}
-		list = slices.DeleteFunc(list, func(o native.Mount) bool { return o.Target == m.Target })
+		list = slices.DeleteFunc(list, func(o layout.Mount) bool { return o.Target == m.Target })
 		list = append(list, m)
 	}
 	list = append(list, l.between(list)...)
-	slices.SortStableFunc(list, func(a, b native.Mount) int { return strings.Compare(a.Target, b.Target) })
+	slices.SortStableFunc(list, func(a, b layout.Mount) int { return strings.Compare(a.Target, b.Target) })
 	return list, nil
 }
 
 // base are the places of the session's own, which every guest has.
-func (l *layout) base() []native.Mount {
-	own := func(target string, mode uint32) native.Mount {
-		return native.Mount{Kind: native.KindTmpfs, Target: target, SizeMB: l.tmpMB, Mode: mode}
+func (l *imageLayout) base() []layout.Mount {
+	own := func(target string, mode uint32) layout.Mount {
+		return layout.Mount{Kind: layout.KindTmpfs, Target: target, SizeMB: l.tmpMB, Mode: mode}
 	}
-	list := []native.Mount{own("/tmp", 0o1777), own("/var/tmp", 0o1777), own(runPlace, 0o755), own(runtimeDir(l.uid), 0o700)}
+	list := []layout.Mount{own("/tmp", 0o1777), own("/var/tmp", 0o1777), own(runPlace, 0o755), own(runtimeDir(l.uid), 0o700)}
 	if l.home != "" && !slices.Contains(reservedPlaces, l.home) && l.home != l.guest && !below(l.guest, l.home) {
 		list = append(list, own(l.home, 0o700))
 	}
 	for _, m := range l.more {
-		if !slices.ContainsFunc(list, func(o native.Mount) bool { return o.Target == m.Target }) && m.Target != l.guest {
+		if !slices.ContainsFunc(list, func(o layout.Mount) bool { return o.Target == m.Target }) && m.Target != l.guest {
 			list = append(list, m)
 		}
 	}
@@ -142,35 +142,35 @@ func runtimeDir(uid int) string { return fmt.Sprintf("%s/user/%d", runPlace, uid
 
 // wanted reports whether a mount of the host's root says something about what
 // the container shows. list holds what was taken before.
-func (l *layout) wanted(list []native.Mount, m native.Mount) bool {
+func (l *imageLayout) wanted(list []layout.Mount, m layout.Mount) bool {
 	switch m.Kind {
-	case native.KindBind, native.KindBindRO:
+	case layout.KindBind, layout.KindBindRO:
 		return m.Why != "name resolution" // the engine's own
-	case native.KindTmpfs:
+	case layout.KindTmpfs:
 		return slices.Contains(l.private, m.Target) || l.shown(list, m.Target)
-	case native.KindHide, native.KindHideDir:
+	case layout.KindHide, layout.KindHideDir:
 		return l.shown(list, m.Target)
-	case native.KindDev: // the engine's, of which the supervisor has to know
+	case layout.KindDev: // the engine's, of which the supervisor has to know
 		return true
 	}
 	return false
 }
 
 // shown reports whether something of the host is seen around a place of it.
-func (l *layout) shown(list []native.Mount, p string) bool {
-	return slices.ContainsFunc(list, func(m native.Mount) bool {
-		return strings.HasPrefix(m.Kind, native.KindBind) && (m.Source == p || below(p, m.Source)) && m.Target == l.inGuest(m.Source)
+func (l *imageLayout) shown(list []layout.Mount, p string) bool {
+	return slices.ContainsFunc(list, func(m layout.Mount) bool {
+		return strings.HasPrefix(m.Kind, layout.KindBind) && (m.Source == p || below(p, m.Source)) && m.Target == l.inGuest(m.Source)
 	})
 }
 
 // check refuses a target that is not for places of the host.
-func (l *layout) check(m native.Mount) error {
-	refuse := func(why string) error { return &native.FileError{Target: m.Target, Why: why} }
-	own := m.Source == l.host || below(m.Source, l.host) || m.Kind != native.KindBind && m.Kind != native.KindBindRO
+func (l *imageLayout) check(m layout.Mount) error {
+	refuse := func(why string) error { return &layout.FileError{Target: m.Target, Why: why} }
+	own := m.Source == l.host || below(m.Source, l.host) || m.Kind != layout.KindBind && m.Kind != layout.KindBindRO
 	switch t := m.Target; {
 	case m.IsPrivateGit() && t != "/" && t != ownPlace && !below(t, ownPlace): // also in the workspace
 		return nil
-	case m.Kind == native.KindDev, m.Why == native.WhyFile && t != programPlace && t != controlPlace:
+	case m.Kind == layout.KindDev, m.Why == layout.WhyFile && t != programPlace && t != controlPlace:
 		return nil
 	case t == "/":
 		return refuse("a container has the root of its image; name the directories that it shall see")
@@ -184,27 +184,27 @@ func (l *layout) check(m native.Mount) error {
 
 // between makes the directories on the way from the home to what is mounted in
 // it the guest's own, too: the engine would make them root's.
-func (l *layout) between(list []native.Mount) []native.Mount {
-	var more []native.Mount
+func (l *imageLayout) between(list []layout.Mount) []layout.Mount {
+	var more []layout.Mount
 	for _, m := range list {
 		for dir := path.Dir(m.Target); l.home != "" && below(dir, l.home); dir = path.Dir(dir) {
-			there := func(o native.Mount) bool {
+			there := func(o layout.Mount) bool {
 				return o.Target == dir || below(dir, o.Target) && o.Target != l.home && below(o.Target, l.home)
 			}
-			if slices.ContainsFunc(list, there) || slices.ContainsFunc(more, func(o native.Mount) bool { return o.Target == dir }) {
+			if slices.ContainsFunc(list, there) || slices.ContainsFunc(more, func(o layout.Mount) bool { return o.Target == dir }) {
 				continue
 			}
-			more = append(more, native.Mount{Kind: native.KindTmpfs, Target: dir, SizeMB: l.tmpMB, Mode: 0o700})
+			more = append(more, layout.Mount{Kind: layout.KindTmpfs, Target: dir, SizeMB: l.tmpMB, Mode: 0o700})
 		}
 	}
 	return more
 }
 
 // writable are the guest's paths that it may write.
-func writable(mounts []native.Mount) []string {
+func writable(mounts []layout.Mount) []string {
 	list := []string{"/dev"}
 	for _, m := range mounts {
-		if m.Kind == native.KindTmpfs || m.Kind == native.KindBind {
+		if m.Kind == layout.KindTmpfs || m.Kind == layout.KindBind {
 			list = append(list, m.Target)
 		}
 	}
@@ -213,18 +213,18 @@ func writable(mounts []native.Mount) []string {
 }
 
 // places says what of the host the guest sees, by the host's paths.
-func places(mounts []native.Mount, l *layout) []bawn.Mount {
+func places(mounts []layout.Mount, l *imageLayout) []bawn.Mount {
 	var list []bawn.Mount
 	for _, m := range mounts {
 		switch {
-		case m.Why == native.WhyFile:
-		case m.Kind == native.KindBind && m.Target == l.inGuest(m.Source):
+		case m.Why == layout.WhyFile:
+		case m.Kind == layout.KindBind && m.Target == l.inGuest(m.Source):
 			list = append(list, bawn.Mount{Path: m.Source, Access: bawn.ReadWrite, Why: m.Why})
-		case m.Kind == native.KindBind, m.Kind == native.KindTmpfs:
+		case m.Kind == layout.KindBind, m.Kind == layout.KindTmpfs:
 			list = append(list, bawn.Mount{Path: l.onHost(m.Target), Access: bawn.Private, Why: m.Why})
-		case m.Kind == native.KindBindRO:
+		case m.Kind == layout.KindBindRO:
 			list = append(list, bawn.Mount{Path: m.Source, Access: bawn.ReadOnly, Why: m.Why})
-		case m.Kind == native.KindHide, m.Kind == native.KindHideDir:
+		case m.Kind == layout.KindHide, m.Kind == layout.KindHideDir:
 			list = append(list, bawn.Mount{Path: l.onHost(m.Target), Access: bawn.Hidden, Why: m.Why})
 		}
 	}
@@ -232,7 +232,7 @@ func places(mounts []native.Mount, l *layout) []bawn.Mount {
 }
 
 // onHost is where a place of the guest's is on the host, or would be.
-func (l *layout) onHost(p string) string {
+func (l *imageLayout) onHost(p string) string {
 	if p == l.guest || below(p, l.guest) {
 		return l.host + strings.TrimPrefix(p, l.guest)
 	}

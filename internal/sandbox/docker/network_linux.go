@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
 )
 
 // network makes the sockets of a guest that reaches others by name, in the
@@ -25,15 +25,15 @@ func (s *session) network(ctx context.Context) (*sandbox.GuestNetwork, error) {
 		return s.networkByHelper(ctx, n)
 	}
 	files, err := enter(s.pid, func() ([]*os.File, error) {
-		if err := native.BringUpLoopback(); err != nil {
+		if err := kernel.BringUpLoopback(); err != nil {
 			return nil, err
 		}
-		return native.MakeNetwork(n)
+		return kernel.MakeNetwork(n)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the session's network: %w", err)
 	}
-	return native.GuestNetwork(n, files), nil
+	return kernel.GuestNetwork(n, files), nil
 }
 
 // enter calls f on a thread in a process' network namespace, which must not be

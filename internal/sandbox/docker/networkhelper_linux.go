@@ -11,13 +11,14 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // networkByHelper has a second container, which shares the network namespace
 // of the first and has CAP_NET_ADMIN in it, make the network, hand the sockets
 // out and end. The session's own container never has a capability.
-func (s *session) networkByHelper(ctx context.Context, n *native.Network) (made *sandbox.GuestNetwork, err error) {
+func (s *session) networkByHelper(ctx context.Context, n *layout.Network) (made *sandbox.GuestNetwork, err error) {
 	h, err := s.helperGuest(ctx, s.plan.helper(s.id), inside.Setup{Loopback: true, Network: n})
 	defer func() {
 		if h != nil {
@@ -36,7 +37,7 @@ func (s *session) networkByHelper(ctx context.Context, n *native.Network) (made 
 	if err != nil {
 		return nil, err
 	}
-	return native.GuestNetwork(n, files), nil
+	return kernel.GuestNetwork(n, files), nil
 }
 
 // helperGuest starts a second container of the session's, of which the first

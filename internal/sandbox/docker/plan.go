@@ -19,7 +19,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/devices"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // A Plan is all that Start will do, as a value. Its JSON form is what --plan
@@ -31,10 +31,10 @@ type Plan struct {
 	Host      *container.HostConfig `json:"host"`
 	// Inside is what the first process does, and what the supervisor rules on, by
 	// the guest's paths.
-	Inside *native.Plan `json:"inside"`
+	Inside *layout.Plan `json:"inside"`
 
-	pins   []native.Mount // what the engine mounts for extra arguments, as it was looked at
-	layout *layout
+	pins   []layout.Mount // what the engine mounts for extra arguments, as it was looked at
+	layout *imageLayout
 	env    []string
 	role   string // for broker.LabelRole
 }
@@ -61,7 +61,7 @@ type Image struct {
 
 // Facts are what a plan depends on besides the request and the options.
 type Facts struct {
-	Host    native.Facts
+	Host    layout.Facts
 	Image   Image
 	Program string // bawn's
 	// Rootless says that the engine is the caller's own: its user 0 is the caller.
@@ -111,7 +111,7 @@ func makePlan(req sandbox.Request, o Options, f Facts) (*Plan, error) {
 	req.Environ = slices.DeleteFunc(slices.Clone(hostEnv), imagesOwn)
 	req.Home = home(req, hostEnv)
 	req.GitPool = "" // nothing is mounted later
-	n, err := native.Layout(req, f.Host)
+	n, err := layout.Layout(req, f.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -137,18 +137,18 @@ func makePlan(req sandbox.Request, o Options, f Facts) (*Plan, error) {
 
 // pinned looks at what binds of extra arguments show, as at any place that is
 // named. Their sources become what links lead to.
-func pinned(req sandbox.Request, host native.Facts, binds []string) ([]native.Mount, error) {
-	var list []native.Mount
+func pinned(req sandbox.Request, host layout.Facts, binds []string) ([]layout.Mount, error) {
+	var list []layout.Mount
 	for i, bind := range binds {
 		parts := strings.SplitN(bind, ":", 3)
-		f, there, err := native.Named(req, host, "--volume="+bind, parts[0])
+		f, there, err := layout.Named(req, host, "--volume="+bind, parts[0])
 		if err != nil {
 			return nil, err
 		}
 		if !there {
 			return nil, &FlagError{"--volume=" + bind, fmt.Sprintf("%q does not exist", parts[0]), "create it first"}
 		}
-		list = append(list, native.Mount{Source: f.Real, Target: path.Clean(parts[1]), ID: f.ID})
+		list = append(list, layout.Mount{Source: f.Real, Target: path.Clean(parts[1]), ID: f.ID})
 		parts[0] = f.Real
 		binds[i] = strings.Join(parts, ":")
 	}
@@ -175,9 +175,9 @@ func home(req sandbox.Request, environ []string) string {
 	return ""
 }
 
-func newLayout(req sandbox.Request, f Facts, guest string) *layout {
+func newLayout(req sandbox.Request, f Facts, guest string) *imageLayout {
 	iso := req.Session.Isolation
-	l := &layout{guest: guest, uid: f.Host.UID, gid: f.Host.GID, tmpMB: iso.Resources.TmpMB}
+	l := &imageLayout{guest: guest, uid: f.Host.UID, gid: f.Host.GID, tmpMB: iso.Resources.TmpMB}
 	if path.IsAbs(req.Home) {
 		l.home = path.Clean(req.Home)
 	}
@@ -196,19 +196,19 @@ func newLayout(req sandbox.Request, f Facts, guest string) *layout {
 }
 
 // inside turns native's plan for the host's root into the guest's paths.
-func (l *layout) inside(n *native.Plan, f Facts) (*native.Plan, error) {
+func (l *imageLayout) inside(n *layout.Plan, f Facts) (*layout.Plan, error) {
 	in := *n
 	mounts, err := l.mounts(n.Mounts)
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(mounts, func(m native.Mount) bool { return m.Target == l.guest }) {
-		return nil, &native.WorkspaceError{Path: l.host, Why: "the isolation hides it, and a container has nowhere else to work"}
+	if !slices.ContainsFunc(mounts, func(m layout.Mount) bool { return m.Target == l.guest }) {
+		return nil, &layout.WorkspaceError{Path: l.host, Why: "the isolation hides it, and a container has nowhere else to work"}
 	}
 	in.Mounts = mounts
 	in.Namespaces = []string{"mount", "pid", "ipc", "uts", "cgroup", "net"}
-	in.UID = native.Mapping{Inside: l.uid, Outside: n.UID.Outside}
-	in.GID = native.Mapping{Inside: l.gid, Outside: n.GID.Outside}
+	in.UID = layout.Mapping{Inside: l.uid, Outside: n.UID.Outside}
+	in.GID = layout.Mapping{Inside: l.gid, Outside: n.GID.Outside}
 	in.Loopback = true
 	in.Supervised = !f.Bare
 	if f.Bare {
@@ -222,10 +222,10 @@ func (l *layout) inside(n *native.Plan, f Facts) (*native.Plan, error) {
 
 // directory is where commands start: in the workspace, or in something else
 // that the container shows.
-func (l *layout) directory(dir string, mounts []native.Mount) (string, error) {
+func (l *imageLayout) directory(dir string, mounts []layout.Mount) (string, error) {
 	at := l.inGuest(dir)
 	for _, m := range mounts {
-		if strings.HasPrefix(m.Kind, native.KindBind) && (at == m.Target || below(at, m.Target)) {
+		if strings.HasPrefix(m.Kind, layout.KindBind) && (at == m.Target || below(at, m.Target)) {
 			return at, nil
 		}
 	}
@@ -267,7 +267,7 @@ func containerName(session string) string {
 }
 
 // container is the engine's container.Config.
-func (l *layout) container(f Facts, x Extra) *container.Config {
+func (l *imageLayout) container(f Facts, x Extra) *container.Config {
 	c := &container.Config{
 		Image: f.Image.ID, User: fmt.Sprintf("%d:%d", l.uid, l.gid), Hostname: "bawn", Domainname: x.Domainname,
 		Entrypoint: []string{programPlace, inside.Argument, path.Join(controlPlace, controlName)}, Cmd: []string{}, WorkingDir: "/",
@@ -283,7 +283,7 @@ func (l *layout) container(f Facts, x Extra) *container.Config {
 }
 
 // hostConfig is the engine's container.HostConfig.
-func (l *layout) hostConfig(p *Plan, o Options, f Facts, iso bawn.Isolation, x Extra) *container.HostConfig {
+func (l *imageLayout) hostConfig(p *Plan, o Options, f Facts, iso bawn.Isolation, x Extra) *container.HostConfig {
 	h := &container.HostConfig{
 		NetworkMode: "none", AutoRemove: true, CapAdd: []string{}, CapDrop: []string{"ALL"}, ReadonlyRootfs: true,
 		SecurityOpt: []string{"no-new-privileges"}, CgroupnsMode: container.CgroupnsModePrivate, IpcMode: container.IPCModePrivate,
@@ -311,7 +311,7 @@ func (l *layout) hostConfig(p *Plan, o Options, f Facts, iso bawn.Isolation, x E
 }
 
 // allowed sets what the user's own configuration has let pass.
-func (l *layout) allowed(h *container.HostConfig, x Extra) {
+func (l *imageLayout) allowed(h *container.HostConfig, x Extra) {
 	h.SecurityOpt = append(h.SecurityOpt, x.Security...)
 	if x.Runtime != "" {
 		h.Runtime = x.Runtime
@@ -328,7 +328,7 @@ func (l *layout) allowed(h *container.HostConfig, x Extra) {
 }
 
 // shm is the size of /dev/shm in bytes.
-func (l *layout) shm(x Extra) int64 {
+func (l *imageLayout) shm(x Extra) int64 {
 	switch {
 	case x.ShmMB > 0:
 		return x.ShmMB << 20
@@ -403,23 +403,23 @@ func orElse(s, otherwise string) string {
 }
 
 // bind says what is mounted, outer places first.
-func (l *layout) bind(h *container.HostConfig, p *Plan, f Facts) {
+func (l *imageLayout) bind(h *container.HostConfig, p *Plan, f Facts) {
 	at := func(source, target string, ro bool) {
 		h.Mounts = append(h.Mounts, mount.Mount{Type: mount.TypeBind, Source: source, Target: target, ReadOnly: ro, BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate}})
 	}
 	for _, m := range p.Inside.Mounts {
 		switch {
-		case m.Kind == native.KindDev:
+		case m.Kind == layout.KindDev:
 		case m.Why == whyVolume:
 			h.Mounts = append(h.Mounts, mount.Mount{Type: mount.TypeTmpfs, Target: m.Target, TmpfsOptions: &mount.TmpfsOptions{SizeBytes: m.SizeMB << 20, Mode: os.FileMode(m.Mode)}})
-		case m.Kind == native.KindTmpfs:
+		case m.Kind == layout.KindTmpfs:
 			h.Tmpfs[m.Target] = l.tmpfs(m, f)
-		case m.Kind == native.KindHideDir:
+		case m.Kind == layout.KindHideDir:
 			at(emptyDir, m.Target, true)
-		case m.Kind == native.KindHide:
+		case m.Kind == layout.KindHide:
 			at(emptyFile, m.Target, true)
 		default:
-			at(m.Source, m.Target, m.Kind == native.KindBindRO)
+			at(m.Source, m.Target, m.Kind == layout.KindBindRO)
 		}
 	}
 	at(f.Program, programPlace, true)
@@ -429,7 +429,7 @@ func (l *layout) bind(h *container.HostConfig, p *Plan, f Facts) {
 // tmpfs are the options of a place of the session's own. Podman's have no owner
 // but root; nobody but the guest is in the container, and what root puts there
 // stays root's. runc gives a place the mode that the image has for it, if any.
-func (l *layout) tmpfs(m native.Mount, f Facts) string {
+func (l *imageLayout) tmpfs(m layout.Mount, f Facts) string {
 	if !f.Podman {
 		return tmpfsOptions(m.SizeMB, m.Mode, l.uid, l.gid)
 	}

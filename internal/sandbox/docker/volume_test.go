@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/symlink"
 )
 
@@ -17,7 +17,7 @@ func TestVolumesByLinks(t *testing.T) {
 	f := facts(1000)
 	look := f.Host.Lookup
 	to := map[string]string{"/home/ada/p/build": "/srv/data", "/home/ada/alias": "/srv/data"}
-	f.Host.Lookup = func(p string) (native.File, bool) {
+	f.Host.Lookup = func(p string) (layout.File, bool) {
 		if end, ok := to[p]; ok {
 			p = end
 		}
@@ -38,7 +38,7 @@ func TestVolumesByLinks(t *testing.T) {
 		t.Errorf("a link of the workspace: %v", err)
 	}
 	p, err := plan("/home/ada/alias")
-	if err != nil || !slices.Contains(p.Host.Binds, "/srv/data:/data") || len(p.pins) != 1 || p.pins[0].ID == (native.Identity{}) {
+	if err != nil || !slices.Contains(p.Host.Binds, "/srv/data:/data") || len(p.pins) != 1 || p.pins[0].ID == (layout.Identity{}) {
 		t.Errorf("the human's own link: %v, %+v", err, p)
 	}
 	if _, err := plan("/none"); err == nil || !strings.Contains(err.Error(), "does not exist") {
@@ -49,7 +49,7 @@ func TestVolumesByLinks(t *testing.T) {
 // TestPatternsInTheGuest: a pattern counts where the guest has the workspace.
 func TestPatternsInTheGuest(t *testing.T) {
 	req, f := plain(), facts(1000)
-	f.Host.List = func(string) ([]native.Listed, error) { return nil, nil }
+	f.Host.List = func(string) ([]layout.Listed, error) { return nil, nil }
 	for _, p := range []string{"/home/ada/p/**/.env", "/home/ada/**/*.pem", "/srv/data/*.key"} {
 		req.Session.Isolation.Mounts = append(req.Session.Isolation.Mounts, bawn.Mount{Path: p, Access: bawn.Hidden, Why: "--deny"})
 	}

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // A tree is a part of the host's files that nothing shows yet.
@@ -66,7 +66,7 @@ func (r *Resolver) show() error {
 	if err := os.WriteFile(source, []byte(r.Text), 0o644); err != nil {
 		return err
 	}
-	m := mount{Mount: native.Mount{Kind: native.KindBindRO, Source: source, Target: r.Target, File: true, Make: r.Make}}
+	m := mount{Mount: layout.Mount{Kind: layout.KindBindRO, Source: source, Target: r.Target, File: true, Make: r.Make}}
 	fd, err := m.open()
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func openAll(a *launch) ([]tree, error) {
 		}
 		list = append(list, t)
 	}
-	self := mount{Mount: native.Mount{Kind: native.KindBindRO, Source: a.Program, Target: program, File: true, Make: []string{program}}}
+	self := mount{Mount: layout.Mount{Kind: layout.KindBindRO, Source: a.Program, Target: program, File: true, Make: []string{program}}}
 	fd, err := self.open()
 	if err != nil {
 		return nil, at("open "+a.Program, err)
@@ -111,7 +111,7 @@ func (m *mount) open() (int, error) {
 		return -1, errors.Join(errors.New("something else is there than when the session was planned"), unix.Close(fd))
 	}
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
-	if m.Kind != native.KindBind {
+	if m.Kind != layout.KindBind {
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
@@ -153,7 +153,7 @@ func (t *tree) attach() error {
 		}
 	}
 	switch t.Kind {
-	case native.KindTmpfs:
+	case layout.KindTmpfs:
 		if err := unix.Mount("tmpfs", to, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options(t.SizeMB, t.Mode)); err != nil {
 			return err
 		}
@@ -161,11 +161,11 @@ func (t *tree) attach() error {
 			return t.makePlaces()
 		}
 		return nil
-	case native.KindHideDir:
+	case layout.KindHideDir:
 		return unix.Mount(coverDir, to, "", unix.MS_BIND, "")
-	case native.KindHide:
+	case layout.KindHide:
 		return unix.Mount(coverFile, to, "", unix.MS_BIND, "")
-	case native.KindRoot, native.KindBind, native.KindBindRO:
+	case layout.KindRoot, layout.KindBind, layout.KindBindRO:
 		defer unix.Close(t.fd)
 		return unix.MoveMount(t.fd, "", unix.AT_FDCWD, to, unix.MOVE_MOUNT_F_EMPTY_PATH)
 	}
@@ -176,7 +176,7 @@ func (t *tree) attach() error {
 func (t *tree) makePlaces() error {
 	for i, p := range t.Make {
 		var err error
-		if i == len(t.Make)-1 && (t.File || t.Kind == native.KindHide) {
+		if i == len(t.Make)-1 && (t.File || t.Kind == layout.KindHide) {
 			err = unix.Mknod(rootAt+p, unix.S_IFREG|0o644, 0)
 		} else {
 			err = unix.Mkdir(rootAt+p, 0o755)

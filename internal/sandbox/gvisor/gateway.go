@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"strconv"
 
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // A Gateway is what stands between a guest and other machines where it reaches
@@ -13,7 +13,7 @@ import (
 // TCP connection ends at one of our listeners, every question to a name server at
 // our resolver, and all else is refused at once.
 type Gateway struct {
-	native.Network
+	layout.Network
 	Addresses []netip.Addr `json:"gateway_addresses"` // its own, one for each of the guest's
 }
 
@@ -21,7 +21,7 @@ type Gateway struct {
 var gateway4, gateway6 = netip.AddrFrom4([4]byte{192, 0, 0, 9}), netip.MustParseAddr("fd62:6177:6e00:1::2")
 
 // NewGateway is the gateway for a layout's network; nil for nil.
-func NewGateway(n *native.Network) *Gateway {
+func NewGateway(n *layout.Network) *Gateway {
 	if n == nil {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/linux/netlink"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside/stream"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
 )
 
 // Names of the two ends of the pair of interfaces.
@@ -37,7 +37,7 @@ const echoRequest = 128
 // into the guest's, a new one. It returns the sockets that carry the network, in
 // the order of native.GuestNetwork.
 func (g *Gateway) set() ([]*os.File, error) {
-	if err := native.BringUpLoopback(); err != nil {
+	if err := kernel.BringUpLoopback(); err != nil {
 		return nil, err
 	}
 	files, err := g.listenAll()
@@ -50,7 +50,7 @@ func (g *Gateway) set() ([]*os.File, error) {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return nil, fmt.Errorf("make a network namespace: %w", err)
 	}
-	if err := native.BringUpLoopback(); err != nil {
+	if err := kernel.BringUpLoopback(); err != nil {
 		return nil, err
 	}
 	if err := netlink.Do(unix.NETLINK_ROUTE, []netlink.Message{netlink.AddVeth(guestLink, gatewayLink, os.Getpid())}); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside/stream"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
 )
 
 // guest is a running sandbox.
@@ -81,7 +81,7 @@ func (g *guest) Dial(port uint16) (*os.File, error) {
 
 // Hits lists the limits that the guest ran into.
 func (g *guest) Hits() []sandbox.Hit {
-	return native.GroupHits(g.group, g.plan.Layout.Limits)
+	return kernel.GroupHits(g.group, g.plan.Layout.Limits)
 }
 
 // closeTime bounds how long the kernel may take to end the sandbox's processes.

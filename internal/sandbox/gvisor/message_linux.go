@@ -3,7 +3,7 @@ package gvisor
 import (
 	"errors"
 
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // An order is what the host says to the launcher. Exactly one member is set.
@@ -37,12 +37,12 @@ type launch struct {
 
 // A mount carries what native.Mount keeps to itself.
 type mount struct {
-	native.Mount
+	layout.Mount
 	Dev, Ino uint64
 }
 
 // mounts are those of a layout that the host's kernel makes.
-func mounts(p *native.Plan) []mount {
+func mounts(p *layout.Plan) []mount {
 	var list []mount
 	for _, m := range p.Mounts {
 		if kernels(p, m) {

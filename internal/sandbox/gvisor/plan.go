@@ -6,13 +6,13 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // A Plan is all that Start will do, as a value. Its JSON form is printed by
 // --plan and compared in golden tests.
 type Plan struct {
-	Layout   *native.Plan      `json:"layout"` // what the guest sees, and with which environment
+	Layout   *layout.Plan      `json:"layout"` // what the guest sees, and with which environment
 	Network  string            `json:"network"`
 	Gateway  *Gateway          `json:"gateway,omitempty"`
 	Resolver *Resolver         `json:"resolver,omitempty"`
@@ -22,13 +22,13 @@ type Plan struct {
 }
 
 // makePlan turns a request into a plan, by what is known of the machine.
-func makePlan(req sandbox.Request, facts native.Facts) (*Plan, error) {
+func makePlan(req sandbox.Request, facts layout.Facts) (*Plan, error) {
 	if len(req.Sockets) > 0 {
 		return nil, fmt.Errorf("socket %q can't be shown to the guest: no socket of the host passes gVisor's border", req.Sockets[0])
 	}
 	facts.LandlockABI = 0 // gVisor's kernel has none
 	req.GitPool = ""      // nothing is mounted later
-	layout, err := native.Layout(req, facts)
+	layout, err := layout.Layout(req, facts)
 	if err != nil {
 		return nil, err
 	}

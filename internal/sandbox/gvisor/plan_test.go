@@ -10,12 +10,12 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/paper"
 	"github.com/bawn-dev/bawn/internal/testenv/golden"
 )
 
-func facts(uid int) native.Facts {
+func facts(uid int) layout.Facts {
 	f := laptop.Facts(uid)
 	f.Resolver = ""
 	f.ReadFile = func(p string) (string, error) {
@@ -128,7 +128,7 @@ func TestBindsExist(t *testing.T) {
 		p := goldenPlan(t, name)
 		for _, d := range destinations(p) {
 			_, there := laptop.Facts(0).Lookup(d)
-			if !there && !slices.ContainsFunc(p.Layout.Mounts, func(m native.Mount) bool { return m.Kind == native.KindTmpfs && (m.Target == d || below(d, m.Target)) }) {
+			if !there && !slices.ContainsFunc(p.Layout.Mounts, func(m layout.Mount) bool { return m.Kind == layout.KindTmpfs && (m.Target == d || below(d, m.Target)) }) {
 				t.Errorf("%s: %s does not exist", name, d)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // Capabilities says what this provider enforces here, which it finds out by
@@ -131,11 +131,11 @@ func oneLine(err error) string { return strings.Join(strings.Fields(err.Error())
 
 // trial makes a sandbox with nothing in it, and ends it.
 func (p *Provider) trial(runsc string, network, ipv6 bool) error {
-	facts := p.native.Facts()
-	l := &native.Plan{
-		UID: native.Mapping{Inside: facts.UID, Outside: facts.UID}, GID: native.Mapping{Inside: facts.GID, Outside: facts.GID},
+	facts := p.machine.Facts()
+	l := &layout.Plan{
+		UID: layout.Mapping{Inside: facts.UID, Outside: facts.UID}, GID: layout.Mapping{Inside: facts.GID, Outside: facts.GID},
 		Loopback: true, Session: "trial", Dir: "/",
-		Mounts: []native.Mount{{Kind: native.KindRoot, Source: "/", Target: "/"}, {Kind: native.KindTmpfs, Target: "/run", Mode: 0o755}, {Kind: native.KindDev, Target: "/dev"}},
+		Mounts: []layout.Mount{{Kind: layout.KindRoot, Source: "/", Target: "/"}, {Kind: layout.KindTmpfs, Target: "/run", Mode: 0o755}, {Kind: layout.KindDev, Target: "/dev"}},
 	}
 	if facts.UID == 0 {
 		l.UID.Inside, l.GID.Inside = facts.NobodyUID, facts.NobodyGID
@@ -143,7 +143,7 @@ func (p *Provider) trial(runsc string, network, ipv6 bool) error {
 	mode := bawn.NetworkNone
 	var g *Gateway
 	if network {
-		mode, g = bawn.NetworkAllowlist, NewGateway(native.NewNetwork(ipv6))
+		mode, g = bawn.NetworkAllowlist, NewGateway(layout.NewNetwork(ipv6))
 	}
 	plan := &Plan{Layout: l, Gateway: g, Runsc: flags(mode), Config: newSpec(l, g)}
 	s, err := start(plan, nil, runsc, p.options, trialTime)

@@ -21,7 +21,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside/stream"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // Options are what the provider is made of.
@@ -41,7 +42,7 @@ type Options struct {
 type Provider struct {
 	options Options
 	once    sync.Once
-	native  *native.Provider
+	machine *kernel.Machine
 	found   finding
 }
 
@@ -54,7 +55,7 @@ func (*Provider) Name() string { return Name }
 // look finds out what there is, once.
 func (p *Provider) look() {
 	p.once.Do(func() {
-		p.native = native.New(p.options.Native)
+		p.machine = kernel.Look(p.options.Native)
 		p.found = p.find()
 	})
 }
@@ -66,7 +67,7 @@ func (p *Provider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts := p.native.Facts()
+	facts := p.machine.Facts()
 	facts.IPv6 = p.found.IPv6
 	plan, err := makePlan(req, facts)
 	if err != nil {
@@ -90,9 +91,9 @@ func (p *Provider) Start(plan sandbox.Plan, _ func(sandbox.Denial)) (sandbox.Gue
 		return nil, fmt.Errorf("BUG(bawn): %T is no plan of provider %q", plan, Name)
 	}
 	p.look()
-	group, err := p.native.Group(grouped(n.Layout))
+	group, err := p.machine.Group(grouped(n.Layout))
 	if err != nil {
-		return nil, &native.StartError{Err: err, Remedy: "try again; \"bawn doctor\" shows what this machine can limit"}
+		return nil, &kernel.StartError{Err: err, Remedy: "try again; \"bawn doctor\" shows what this machine can limit"}
 	}
 	g, err := start(n, group, p.found.Path, p.options, startTime)
 	if err != nil {
@@ -151,7 +152,7 @@ func launcherOf(program string) (string, error) {
 
 // grouped is the layout as a control group is made from it: the processes of the
 // guest are counted together with gVisor's own.
-func grouped(l *native.Plan) *native.Plan {
+func grouped(l *layout.Plan) *layout.Plan {
 	p := *l
 	if p.Limits.PIDs > 0 {
 		p.Limits.PIDs += Overhead
@@ -251,7 +252,7 @@ func (g *guest) hear(ctx context.Context) error {
 				closeAll(sockets)
 				return errors.New("the launcher hands out other sockets than were asked for")
 			}
-			g.network = native.GuestNetwork(&n.Network, sockets)
+			g.network = kernel.GuestNetwork(&n.Network, sockets)
 		}
 		return nil
 	}
@@ -282,7 +283,7 @@ func (g *guest) greet(ctx context.Context, wire *os.File) error {
 		Session: l.Session, Plan: digest, Limits: limits, Filter: inside.FilterGuest, Stream: true,
 		Environ: l.Env, Dir: l.Dir,
 		NotFound: func(c sandbox.Command, errno syscall.Errno) *sandbox.NotFoundError {
-			return native.NotFound(l, c, errno)
+			return layout.NotFound(l, c, errno)
 		},
 	})
 	return err
@@ -299,7 +300,7 @@ func (e *stepFailure) Unwrap() error { return syscall.Errno(e.Errno) }
 func (g *guest) explain(err error) error {
 	var s *stepFailure
 	if errors.As(err, &s) {
-		return &native.StartError{Err: err, Remedy: "\"bawn doctor\" shows what this machine can enforce"}
+		return &kernel.StartError{Err: err, Remedy: "\"bawn doctor\" shows what this machine can enforce"}
 	}
 	if g.heard != nil {
 		select {
@@ -310,5 +311,5 @@ func (g *guest) explain(err error) error {
 	if text := strings.TrimSpace(g.text()); text != "" {
 		err = fmt.Errorf("%w; runsc says: %s", err, text)
 	}
-	return &native.StartError{Err: err, Remedy: "try \"runsc do true\"; \"bawn doctor\" shows what this machine can enforce"}
+	return &kernel.StartError{Err: err, Remedy: "try \"runsc do true\"; \"bawn doctor\" shows what this machine can enforce"}
 }

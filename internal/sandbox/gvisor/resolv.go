@@ -3,7 +3,7 @@ package gvisor
 import (
 	"strings"
 
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // resolver is the path that programs read.
@@ -20,7 +20,7 @@ type Resolver struct {
 
 // newResolver is the file for a gateway, nil where the host has none: nothing can
 // be shown then where nothing is.
-func newResolver(g *Gateway, p *native.Plan, facts native.Facts) *Resolver {
+func newResolver(g *Gateway, p *layout.Plan, facts layout.Facts) *Resolver {
 	if g == nil {
 		return nil
 	}
@@ -31,7 +31,7 @@ func newResolver(g *Gateway, p *native.Plan, facts native.Facts) *Resolver {
 	text, _ := facts.ReadFile(f.Real) // without it the servers alone remain
 	r := &Resolver{Target: f.Real, Text: g.Servers(text)}
 	for _, m := range p.Mounts {
-		if m.Kind == native.KindTmpfs && below(f.Real, m.Target) {
+		if m.Kind == layout.KindTmpfs && below(f.Real, m.Target) {
 			r.Make = placesBelow(m.Target, f.Real)
 		}
 	}

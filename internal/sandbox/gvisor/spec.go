@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // Where things are in the launcher's mount namespace: a tmpfs covers /tmp there.
@@ -77,7 +77,7 @@ type specNamespace struct {
 // newSpec is the container for a layout. What is read-only, hidden or writable
 // in the guest's root is so by the host's kernel already; gVisor is told again
 // where what it does by itself depends on it.
-func newSpec(p *native.Plan, n *Gateway) spec {
+func newSpec(p *layout.Plan, n *Gateway) spec {
 	s := spec{Version: "1.2.0", Hostname: "bawn", Root: specRoot{Path: rootAt, Readonly: true}}
 	s.Process = specProcess{
 		Args: []string{program, inside.Argument, inside.StreamArgument}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/", NoNewPrivileges: true,
@@ -98,16 +98,16 @@ func newSpec(p *native.Plan, n *Gateway) spec {
 }
 
 // mountsOf are the file systems of gVisor's own kernel.
-func mountsOf(p *native.Plan) []specMount {
+func mountsOf(p *layout.Plan) []specMount {
 	list := []specMount{
 		{"/proc", "proc", "proc", []string{"nosuid", "nodev", "noexec", "ro"}},
 		{"/dev", "tmpfs", "tmpfs", []string{"nosuid", "noexec", "mode=755"}},
 	}
 	for _, m := range p.Mounts {
 		switch {
-		case m.Kind == native.KindDev:
+		case m.Kind == layout.KindDev:
 			list = append(list, specMount{"/dev/shm", "tmpfs", "tmpfs", tmpfs(m.SizeMB, 0o1777)})
-		case m.Kind == native.KindTmpfs && sentrys(p, m):
+		case m.Kind == layout.KindTmpfs && sentrys(p, m):
 			list = append(list, specMount{m.Target, "tmpfs", "tmpfs", tmpfs(m.SizeMB, m.Mode)})
 		}
 	}
@@ -127,7 +127,7 @@ func mountsOf(p *native.Plan) []specMount {
 // guest wants from a mount namespace of its own, where the host's kernel knows of
 // no mount there and would let go of it; and no directory that leads to one may
 // be renamed.
-func binds(p *native.Plan) []specMount {
+func binds(p *layout.Plan) []specMount {
 	var list []specMount
 	known := map[string]bool{}
 	add := func(target, access string) {
@@ -142,7 +142,7 @@ func binds(p *native.Plan) []specMount {
 		}
 		around := writableAround(p, m.Target)
 		switch {
-		case m.Kind == native.KindBind || m.Kind == native.KindTmpfs:
+		case m.Kind == layout.KindBind || m.Kind == layout.KindTmpfs:
 			add(m.Target, "rw")
 		case around != "":
 			add(m.Target, "ro")
@@ -162,9 +162,9 @@ func binds(p *native.Plan) []specMount {
 
 // writableAround is the innermost place of the host, or of the session's own,
 // that the guest may change and that holds target; "" for none.
-func writableAround(p *native.Plan, target string) (around string) {
+func writableAround(p *layout.Plan, target string) (around string) {
 	for _, m := range p.Mounts {
-		open := m.Kind == native.KindBind || m.Kind == native.KindTmpfs && kernels(p, m)
+		open := m.Kind == layout.KindBind || m.Kind == layout.KindTmpfs && kernels(p, m)
 		if open && below(target, m.Target) && len(m.Target) > len(around) {
 			around = m.Target
 		}
@@ -182,7 +182,7 @@ func tmpfs(sizeMB int64, mode uint32) []string {
 
 // sentrys reports whether an empty place is gVisor's to make, where it is much
 // quicker: /tmp and /var/tmp, unless something of the host is shown below.
-func sentrys(p *native.Plan, m native.Mount) bool {
+func sentrys(p *layout.Plan, m layout.Mount) bool {
 	if m.Target != "/tmp" && m.Target != "/var/tmp" {
 		return false
 	}
@@ -196,11 +196,11 @@ func sentrys(p *native.Plan, m native.Mount) bool {
 
 // kernels reports whether a mount is the host kernel's to make. /proc, /sys and
 // /dev are gVisor's own, and hold nothing of the host's to hide.
-func kernels(p *native.Plan, m native.Mount) bool {
+func kernels(p *layout.Plan, m layout.Mount) bool {
 	switch m.Kind {
-	case native.KindProc, native.KindSysfs, native.KindDev:
+	case layout.KindProc, layout.KindSysfs, layout.KindDev:
 		return false
-	case native.KindTmpfs:
+	case layout.KindTmpfs:
 		if sentrys(p, m) {
 			return false
 		}

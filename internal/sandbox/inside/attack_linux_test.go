@@ -20,7 +20,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/executor"
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/ticket"
 )
@@ -247,7 +247,7 @@ func TestLandlock(t *testing.T) {
 	for _, abi := range []int{0, 1} {
 		in, out := t.TempDir(), t.TempDir()
 		s := bare("/")
-		s.Landlock = native.Landlock{ABI: abi, Writable: []string{in, "/dev", "/no/such/place", filepath.Join(in, "file")}}
+		s.Landlock = layout.Landlock{ABI: abi, Writable: []string{in, "/dev", "/no/such/place", filepath.Join(in, "file")}}
 		if err := os.WriteFile(filepath.Join(in, "file"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -267,8 +267,8 @@ func TestSupervised(t *testing.T) {
 		s := bare(dir)
 		s.Filter = filter
 		l := start(t, s)
-		attackNames(t, l, filter == FilterGuest, &native.Plan{
-			Protected: []string{dir}, Loopback: true, UID: native.Mapping{Outside: os.Geteuid()}, GID: native.Mapping{Outside: os.Getegid()},
+		attackNames(t, l, filter == FilterGuest, &layout.Plan{
+			Protected: []string{dir}, Loopback: true, UID: layout.Mapping{Outside: os.Geteuid()}, GID: layout.Mapping{Outside: os.Getegid()},
 		})
 	}
 }
@@ -293,8 +293,8 @@ func TestSupervisedOtherUser(t *testing.T) {
 		s := bare(dir)
 		s.Filter, s.Loopback, s.Ports = filter, false, false
 		l := launchAs(t, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: other, Gid: other}, Pdeathsig: unix.SIGKILL}, roleInside).start(t, s)
-		attackNames(t, l, filter == FilterGuest, &native.Plan{
-			Protected: []string{dir, closed}, UID: native.Mapping{Outside: other}, GID: native.Mapping{Outside: other},
+		attackNames(t, l, filter == FilterGuest, &layout.Plan{
+			Protected: []string{dir, closed}, UID: layout.Mapping{Outside: other}, GID: layout.Mapping{Outside: other},
 		})
 		l.shell(t, "echo x > "+closed+"/of-root", false)
 		if got := l.shell(t, "umask 027; echo x > mine; stat -c %u:%g:%a mine", true); got != "65534:65534:640" {
@@ -317,7 +317,7 @@ func repository(t *testing.T) string {
 }
 
 // attackNames writes where it may and, unless free, may not.
-func attackNames(t *testing.T, l *lab, free bool, p *native.Plan) {
+func attackNames(t *testing.T, l *lab, free bool, p *layout.Plan) {
 	t.Helper()
 	var mu sync.Mutex
 	var denials []sandbox.Denial

@@ -15,7 +15,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/executor"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
 	"github.com/bawn-dev/bawn/internal/ticket"
 )
 
@@ -159,7 +159,7 @@ func (g *Guest) OpenTerminal() (master, slave *os.File, err error) {
 	if g.Root == nil {
 		return nil, nil, fmt.Errorf("open a terminal in the sandbox: %w", sandbox.ErrUnsupported)
 	}
-	return native.OpenTerminal(g.Root)
+	return kernel.OpenTerminal(g.Root)
 }
 
 // Network returns the sockets that carry the guest's network, or nil.
@@ -171,7 +171,7 @@ func (g *Guest) Dial(port uint16) (*os.File, error) {
 	if !g.setup.Ports || g.setup.Stream {
 		return nil, fmt.Errorf("a guest without a network of its own has no port %d: %w", port, sandbox.ErrUnsupported)
 	}
-	return native.Dial(g.setup.Network, port, g.client.Socket)
+	return kernel.Dial(g.setup.Network, port, g.client.Socket)
 }
 
 // Listen makes a socket that listens at a port of the sandbox's loopback, as
@@ -180,11 +180,11 @@ func (g *Guest) Listen(port uint16) (*os.File, error) {
 	if !g.setup.Ports || g.setup.Stream {
 		return nil, fmt.Errorf("a guest without a network of its own has no port %d: %w", port, sandbox.ErrUnsupported)
 	}
-	return native.Listen(g.setup.Network, port, g.client.Socket)
+	return kernel.Listen(g.setup.Network, port, g.client.Socket)
 }
 
 // View opens the sandbox's root, as sandbox.Visible says.
-func (g *Guest) View() (*os.File, error) { return native.Copy(g.Root) }
+func (g *Guest) View() (*os.File, error) { return kernel.Copy(g.Root) }
 
 // Done is closed when the first process has ended, and everything it started.
 func (g *Guest) Done() <-chan struct{} { return g.client.Done() }

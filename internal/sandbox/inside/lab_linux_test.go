@@ -18,7 +18,8 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
+	"github.com/bawn-dev/bawn/internal/sandbox/supervise"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -234,9 +235,9 @@ func (l *lab) shell(t testing.TB, line string, want bool) string {
 }
 
 // supervise serves the guest's listener as a provider does.
-func (l *lab) supervise(t testing.TB, p *native.Plan, onDenial func(sandbox.Denial)) {
+func (l *lab) supervise(t testing.TB, p *layout.Plan, onDenial func(sandbox.Denial)) {
 	t.Helper()
-	s := native.Supervise(l.Root, l.Listener, p, onDenial)
+	s := supervise.Supervise(l.Root, l.Listener, p, onDenial)
 	t.Cleanup(func() { // before the guest is closed
 		s.Stop()
 		l.End()

@@ -7,7 +7,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // Argument, as the first one, makes Bawn the first process of a sandbox. Nobody
@@ -44,12 +44,12 @@ type Setup struct {
 	Terminals bool
 	// Network is made in the sandbox's network namespace; nil for none. It takes
 	// CAP_NET_ADMIN there.
-	Network *native.Network `json:",omitempty"`
+	Network *layout.Network `json:",omitempty"`
 	Limits  bawn.Resources  // rlimits of every command; what a control group holds need not be repeated
 	// Landlock restricts all threads; the zero value does not. Paths are the
 	// sandbox's; those that are not there are left out. Its ABI is the newest that
 	// is used; an older kernel is an error.
-	Landlock native.Landlock
+	Landlock layout.Landlock
 	Filter   Filter
 	// KeepCapabilities leaves the capabilities alone and does not give up new
 	// privileges: for a provider that contains nothing. It goes with FilterNone

@@ -21,7 +21,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -33,7 +33,7 @@ func TestNetworkByName(t *testing.T) {
 		t.Error("the control run reached another machine")
 	}
 	s := bare("/")
-	s.Network = &native.Network{Listen: 61001, DNS: 61053, Proxy: 61128, HostPorts: []uint16{5432}, Own: []netip.Addr{netip.MustParseAddr("192.0.0.8")}}
+	s.Network = &layout.Network{Listen: 61001, DNS: 61053, Proxy: 61128, HostPorts: []uint16{5432}, Own: []netip.Addr{netip.MustParseAddr("192.0.0.8")}}
 	l := start(t, s)
 	net4 := l.Network()
 	if net4 == nil || len(net4.Files()) != 4 {
@@ -342,7 +342,7 @@ func TestStepsThatFail(t *testing.T) {
 		"join a control group": func(s *Setup) { s.Groups = []*os.File{full} },
 		"restrict by Landlock": func(s *Setup) { s.Landlock.ABI = 1000 },
 		"network": func(s *Setup) {
-			s.Network = &native.Network{Listen: 61001, DNS: 61053, Proxy: 61001, Own: []netip.Addr{netip.MustParseAddr("192.0.0.8")}}
+			s.Network = &layout.Network{Listen: 61001, DNS: 61053, Proxy: 61001, Own: []netip.Addr{netip.MustParseAddr("192.0.0.8")}}
 		},
 		"the last of many joins": func(s *Setup) { s.Groups = []*os.File{full, full, full, full, full, full, full, full, full} },
 	} {
@@ -366,7 +366,7 @@ func TestSetupsThatContainNothing(t *testing.T) {
 		"zero": {}, "no plan": {Session: "s"}, "unknown filter": {Session: "s", Plan: plan, Filter: 3},
 		"capabilities below a filter": {Session: "s", Plan: plan, KeepCapabilities: true},
 		"a listener over a stream":    {Session: "s", Plan: plan, Stream: true, Filter: FilterSupervised},
-		"a network of nothing":        {Session: "s", Plan: plan, Network: &native.Network{}},
+		"a network of nothing":        {Session: "s", Plan: plan, Network: &layout.Network{}},
 	} {
 		if s.check() == nil {
 			t.Errorf("%s: accepted", name)

@@ -13,20 +13,21 @@ import (
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/linux/landlock"
 	"github.com/bawn-dev/bawn/internal/linux/seccomp"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // network brings lo up, makes the network by name and hands its sockets out.
 func (s *Setup) network(conn *intent.Conn) error {
 	if s.Loopback {
-		if err := native.BringUpLoopback(); err != nil {
+		if err := kernel.BringUpLoopback(); err != nil {
 			return step("network", err)
 		}
 	}
 	if s.Network == nil {
 		return nil
 	}
-	files, err := native.MakeNetwork(s.Network)
+	files, err := kernel.MakeNetwork(s.Network)
 	if err != nil {
 		return step("network", err)
 	}
@@ -67,7 +68,7 @@ func (s *Setup) open(out *handed) ([]*os.File, error) {
 // restrict takes from every thread what a guest may not have. It returns the
 // listener of the filter, if somebody is to serve that.
 func (s *Setup) restrict() (listener *os.File, err error) {
-	for _, l := range native.Rlimits(s.Limits) {
+	for _, l := range layout.Rlimits(s.Limits) {
 		if !s.own(l) {
 			continue
 		}
@@ -98,14 +99,14 @@ func (s *Setup) restrict() (listener *os.File, err error) {
 // command anything. Others would end it, a program of several threads, instead of
 // what they are meant for. In gVisor the executor can set none: a process whose
 // memory is closed can't be asked to trace there.
-func (s *Setup) own(l native.Rlimit) bool {
+func (s *Setup) own(l layout.Rlimit) bool {
 	return s.Stream || l.Resource == unix.RLIMIT_CORE || l.Resource == unix.RLIMIT_FSIZE
 }
 
 // limits are those that the executor sets for each command.
 func (s *Setup) limits() []executor.Rlimit {
 	var list []executor.Rlimit
-	for _, l := range native.Rlimits(s.Limits) {
+	for _, l := range layout.Rlimits(s.Limits) {
 		if !s.own(l) {
 			list = append(list, executor.Rlimit{Resource: l.Resource, Value: l.Value})
 		}
@@ -123,7 +124,7 @@ func everyThread(nr, a, b, c uintptr) syscall.Errno {
 // restrictByLandlock puts every thread into a domain of its own that allows
 // what l says: all of them the same. No scope is stated, which would keep the
 // threads from each other; the executor states it for all commands.
-func restrictByLandlock(l native.Landlock) error {
+func restrictByLandlock(l layout.Landlock) error {
 	if l.ABI == 0 {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/executor"
 	"github.com/bawn-dev/bawn/internal/intent"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
 	"github.com/bawn-dev/bawn/internal/ticket"
 )
 
@@ -149,7 +149,7 @@ func (g *Guest) take(r *report, sockets, files []*os.File) error {
 			*to.file, files = files[0], files[1:]
 		}
 	}
-	g.network = native.GuestNetwork(n, sockets)
+	g.network = kernel.GuestNetwork(n, sockets)
 	return nil
 }
 

@@ -6,6 +6,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
 	"github.com/bawn-dev/bawn/internal/linux/rawproc"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
+	"github.com/bawn-dev/bawn/internal/sandbox/supervise"
 )
 
 // maxGroups is how many control groups a session has: one for each controller.
@@ -15,12 +18,12 @@ const maxGroups = 3
 // and mounts while this one makes the control group and the rest of the program.
 // No program of the guest's runs in it.
 type birth struct {
-	plan  *Plan
+	plan  *layout.Plan
 	prog  *program
 	init  *rawproc.Init
 	group *cgroup.Group
 	early bool  // it began as an Embryo
-	err   error // why there is none, as Start returns it
+	err   error // why it could not be made, as Start returns it
 }
 
 // Prepare begins to make the sandbox of a plan, for the Start or Launch of that
@@ -28,7 +31,7 @@ type birth struct {
 // was taken.
 func (p *Provider) Prepare(plan sandbox.Plan) (abandon func()) {
 	n, err := own(plan)
-	if err != nil || n.Rung == RungLandlock {
+	if err != nil || n.Rung == layout.RungLandlock {
 		return func() {}
 	}
 	b := p.conceive(n)
@@ -47,7 +50,7 @@ func (p *Provider) Prepare(plan sandbox.Plan) (abandon func()) {
 }
 
 // birth is the one that was prepared for the plan, or a new one.
-func (p *Provider) birth(n *Plan) *birth {
+func (p *Provider) birth(n *layout.Plan) *birth {
 	select {
 	case b := <-p.early:
 		if b.plan == n {
@@ -61,7 +64,7 @@ func (p *Provider) birth(n *Plan) *birth {
 
 // conceive begins to make what the plan says. Where it fails with what was begun
 // without the plan, it begins anew: the error is that of an ordinary start.
-func (p *Provider) conceive(n *Plan) *birth {
+func (p *Provider) conceive(n *layout.Plan) *birth {
 	b := p.attempt(n)
 	if b.err != nil && b.early {
 		return p.attempt(n)
@@ -69,9 +72,9 @@ func (p *Provider) conceive(n *Plan) *birth {
 	return b
 }
 
-func (p *Provider) attempt(n *Plan) *birth {
+func (p *Provider) attempt(n *layout.Plan) *birth {
 	b := &birth{plan: n}
-	if n.Rung == RungLandlock {
+	if n.Rung == layout.RungLandlock {
 		b.err = p.conceiveLandlock(b)
 	} else {
 		b.err = p.conceiveNamespaces(b)
@@ -154,16 +157,16 @@ func (p *Provider) conceiveLandlock(b *birth) error {
 // limit makes the control group.
 func (p *Provider) limit(b *birth) (err error) {
 	if b.group, err = p.Group(b.plan); err != nil {
-		forget(p.probeCache)
-		return &StartError{err, "try again; \"bawn doctor\" shows what this machine can limit"}
+		p.Forget()
+		return &kernel.StartError{Err: err, Remedy: "try again; \"bawn doctor\" shows what this machine can limit"}
 	}
 	return nil
 }
 
 // explained is err with its remedy.
-func (p *Provider) explained(n *Plan, err error) error {
+func (p *Provider) explained(n *layout.Plan, err error) error {
 	if n.Network != nil {
-		forget(p.probeCache)
+		p.Forget()
 	}
 	return explain(err)
 }
@@ -179,7 +182,7 @@ func (b *birth) abandon() {
 }
 
 // start makes what the plan says, and has first started in it if there is one.
-func (p *Provider) start(n *Plan, first *rawproc.Command, onDenial func(sandbox.Denial)) (*guest, error) {
+func (p *Provider) start(n *layout.Plan, first *rawproc.Command, onDenial func(sandbox.Denial)) (*guest, error) {
 	b := p.birth(n)
 	g, err := p.deliver(b, first, onDenial)
 	if err != nil && b.early {
@@ -207,17 +210,17 @@ func (p *Provider) deliver(b *birth, first *rawproc.Command, onDenial func(sandb
 		return nil, p.explained(b.plan, err)
 	}
 	g := b.guest(onDenial)
-	g.probeCache = p.probeCache
+	g.machine = p.Machine
 	return g, nil
 }
 
 // guest is what has been born.
 func (b *birth) guest(onDenial func(sandbox.Denial)) *guest {
 	handed := b.init.Ready()[2:]
-	g := &guest{plan: b.plan, init: b.init, group: b.group, network: GuestNetwork(b.plan.Network, handed[:len(b.prog.sockets)])}
-	g.Supervision = Supervise(b.init.Ready()[0], b.init.Ready()[1], b.plan, onDenial)
+	g := &guest{plan: b.plan, init: b.init, group: b.group, network: kernel.GuestNetwork(b.plan.Network, handed[:len(b.prog.Sockets)])}
+	g.Supervision = supervise.Supervise(b.init.Ready()[0], b.init.Ready()[1], b.plan, onDenial)
 	if len(b.prog.spaces) > 0 { // without mounts nothing can be uncovered
-		g.Keep(handed[len(b.prog.sockets)], b.plan, b.init)
+		g.Keep(handed[len(b.prog.Sockets)], b.plan, b.init)
 	}
 	return g
 }

@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // launched runs a shell in a plan's sandbox and returns what it writes.
-func launched(t *testing.T, p *Provider, plan *Plan, script string) (string, error) {
+func launched(t *testing.T, p *Provider, plan *layout.Plan, script string) (string, error) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -48,7 +49,7 @@ func TestEarlySandboxIsAsAnyOther(t *testing.T) {
 		if early {
 			p.Adopt(Expect())
 		}
-		plan := must(Layout(request(ws), p.facts))(t)
+		plan := must(layout.Layout(request(ws), p.facts))(t)
 		if prepared {
 			defer p.Prepare(plan)()
 		}
@@ -83,7 +84,7 @@ func TestDeadEmbryoIsNotMissed(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Adopt(e)
-	out, err := launched(t, p, must(Layout(request(workspace(t)), p.facts))(t), "echo here")
+	out, err := launched(t, p, must(layout.Layout(request(workspace(t)), p.facts))(t), "echo here")
 	if err != nil || out != "here\n" {
 		t.Errorf("got %q, %v", out, err)
 	}
@@ -104,7 +105,7 @@ func TestWhatIsNotTakenEnds(t *testing.T) {
 		t.Errorf("the embryo is there: %v", err)
 	}
 	p := New("")
-	one, other := must(Layout(request(workspace(t)), p.facts))(t), must(Layout(request(workspace(t)), p.facts))(t)
+	one, other := must(layout.Layout(request(workspace(t)), p.facts))(t), must(layout.Layout(request(workspace(t)), p.facts))(t)
 	other.Session = "another" + other.Session
 	abandon := p.Prepare(one)
 	b := <-p.early
@@ -136,8 +137,8 @@ func TestPreparedSandboxErrsAtTheStart(t *testing.T) {
 		if early {
 			p.Adopt(Expect())
 		}
-		plan := must(Layout(request(workspace(t)), p.facts))(t)
-		plan.Mounts = append(plan.Mounts, Mount{Kind: KindBind, Source: "/nonexistent-source", Target: "/mnt"})
+		plan := must(layout.Layout(request(workspace(t)), p.facts))(t)
+		plan.Mounts = append(plan.Mounts, layout.Mount{Kind: layout.KindBind, Source: "/nonexistent-source", Target: "/mnt"})
 		if early {
 			defer p.Prepare(plan)()
 		}
@@ -157,19 +158,4 @@ func TestPreparedSandboxErrsAtTheStart(t *testing.T) {
 func afterStep(err error) string {
 	_, rest, _ := strings.Cut(err.Error(), ", ")
 	return rest
-}
-
-// TestOwnThreadIsNotTheFirst: what changes its user and gives up its rights is
-// never the thread by which others know this process.
-func TestOwnThreadIsNotTheFirst(t *testing.T) {
-	const n = 200
-	tids := make(chan int, n)
-	for range n {
-		go onOwnThread(func() { tids <- unix.Gettid() })
-	}
-	for range n {
-		if tid := <-tids; tid == unix.Getpid() {
-			t.Fatal("the process's first thread was taken")
-		}
-	}
 }

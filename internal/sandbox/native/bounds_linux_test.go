@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -55,18 +56,6 @@ func TestFloodsAreBounded(t *testing.T) {
 	}
 }
 
-func TestFileSetIsBounded(t *testing.T) {
-	s := fileSet{}
-	for i := range uint64(maxFiles) {
-		if !s.add(fileID{ino: i}) {
-			t.Fatalf("file %d was refused", i)
-		}
-	}
-	if s.add(fileID{ino: maxFiles}) || !s.add(fileID{ino: 1}) || len(s) != maxFiles {
-		t.Errorf("%d files; a new one was taken or an old one forgotten", len(s))
-	}
-}
-
 // TestWhatIsRemovedIsForgotten lets a guest make and remove more than its
 // supervisor may remember at a time.
 func TestWhatIsRemovedIsForgotten(t *testing.T) {
@@ -75,7 +64,7 @@ func TestWhatIsRemovedIsForgotten(t *testing.T) {
 	provider := New("")
 	req := request(ws)
 	req.GitPool = workspace(t)
-	g, err := provider.start(must(Layout(req, provider.facts))(t), nil, func(sandbox.Denial) {})
+	g, err := provider.start(must(layout.Layout(req, provider.facts))(t), nil, func(sandbox.Denial) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +84,7 @@ os.mkdir(".git")`}})
 	}
 	for range p.Changes() {
 	}
-	if made, ids, bound := len(g.super.pool.made), len(g.super.git.ids), len(g.super.sockets.bound); made != 1 || ids != 1 || bound != 0 {
+	if made, ids, bound := g.Remembered(); made != 1 || ids != 1 || bound != 0 {
 		t.Errorf("remembered %d git directories, %d of their mounts, %d sockets; want 1, 1, 0", made, ids, bound)
 	}
 	if left := must(os.ReadDir(req.GitPool))(t); len(left) != 1 {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +13,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/linux/landlock"
 	"github.com/bawn-dev/bawn/internal/linux/rawproc"
 	"github.com/bawn-dev/bawn/internal/linux/seccomp"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // staging is where the new root is assembled before pivot_root. No source of
@@ -22,13 +23,11 @@ const staging = "/proc"
 
 // program is a plan turned into system calls.
 type program struct {
-	rawproc.Program
+	kernel.Steps
 	namespaces uintptr
 	root       rawproc.Slot   // O_PATH of the guest's root, for the supervisor
 	listener   rawproc.Slot   // of the seccomp filter, for the supervisor
 	spaces     []rawproc.Slot // the mount namespace, for the keeper
-	fd         rawproc.Slot   // whatever is closed a few steps later
-	sockets    []rawproc.Slot // of the guest's network, for the relay
 }
 
 var cloneFlags = map[string]uintptr{
@@ -37,7 +36,7 @@ var cloneFlags = map[string]uintptr{
 }
 
 // compile turns the plan into a program in one piece, for a guest without limits.
-func compile(p *Plan) (*program, error) {
+func compile(p *layout.Plan) (*program, error) {
 	c := newProgram()
 	c.enter(everyNamespace, p.Namespaces, p.Loopback)
 	c.assemble(p)
@@ -60,15 +59,15 @@ func (c *program) enter(first uintptr, namespaces []string, loopback bool) {
 		c.Call("create namespaces", unix.SYS_UNSHARE, rest)
 	}
 	if loopback {
-		c.loopback()
+		c.Loopback()
 	}
 }
 
 // assemble makes the guest's users, its network, and its tree beside the host's.
-func (c *program) assemble(p *Plan) {
-	c.identity(p)
+func (c *program) assemble(p *layout.Plan) {
+	c.Identity(p)
 	if p.Network != nil {
-		c.network(p.Network)
+		c.Network(p.Network)
 	}
 	for _, m := range p.Mounts {
 		c.mount(m)
@@ -76,7 +75,7 @@ func (c *program) assemble(p *Plan) {
 }
 
 // confine takes everything away that is not the guest's.
-func (c *program) confine(p *Plan) error {
+func (c *program) confine(p *layout.Plan) error {
 	c.Call("new cgroup namespace", unix.SYS_UNSHARE, unix.CLONE_NEWCGROUP)
 	c.pivot()
 	c.openRoot()
@@ -90,12 +89,12 @@ func (c *program) confine(p *Plan) error {
 
 // ready are the descriptors that the program hands back.
 func (c *program) ready() []rawproc.Slot {
-	return slices.Concat([]rawproc.Slot{c.root, c.listener}, c.sockets, c.spaces)
+	return slices.Concat([]rawproc.Slot{c.root, c.listener}, c.Sockets, c.spaces)
 }
 
 func newProgram() *program {
-	c := &program{}
-	c.root, c.listener, c.fd = c.NewSlot(), c.NewSlot(), c.NewSlot()
+	c := &program{Steps: kernel.NewSteps()}
+	c.root, c.listener = c.NewSlot(), c.NewSlot()
 	return c
 }
 
@@ -114,33 +113,6 @@ func (c *program) joinLater(procs []*os.File, slots []rawproc.Slot) {
 	}
 }
 
-// identity maps the one user and the one group.
-func (c *program) identity(p *Plan) {
-	c.write("/proc/self/setgroups", "deny")
-	c.write("/proc/self/uid_map", fmt.Sprintf("%d %d 1", p.UID.Inside, p.UID.Outside))
-	c.write("/proc/self/gid_map", fmt.Sprintf("%d %d 1", p.GID.Inside, p.GID.Outside))
-}
-
-func (c *program) write(file, text string) {
-	fd := c.fd
-	c.Call("open "+file, unix.SYS_OPENAT, unix.AT_FDCWD, file, unix.O_WRONLY|unix.O_CLOEXEC).Into(fd)
-	c.Call("write "+file, unix.SYS_WRITE, fd, []byte(text), len(text))
-	c.Call("close "+file, unix.SYS_CLOSE, fd)
-}
-
-func (c *program) loopback() {
-	fd := c.fd
-	req := struct {
-		name  [unix.IFNAMSIZ]byte
-		flags uint16
-		_     [22]byte
-	}{flags: unix.IFF_UP | unix.IFF_RUNNING}
-	copy(req.name[:], "lo")
-	c.Call("open a socket", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0).Into(fd)
-	c.Call("bring up lo", unix.SYS_IOCTL, fd, unix.SIOCSIFFLAGS, rawproc.Put(&c.Program, req))
-	c.Call("close the socket", unix.SYS_CLOSE, fd)
-}
-
 // at is where a place of the guest is while its root is assembled.
 func at(target string) string {
 	if target == "/" {
@@ -149,44 +121,44 @@ func at(target string) string {
 	return staging + target
 }
 
-func (c *program) mount(m Mount) {
+func (c *program) mount(m layout.Mount) {
 	c.makeTargets(m)
 	switch m.Kind {
-	case KindRoot, KindBind, KindBindRO, KindPool:
+	case layout.KindRoot, layout.KindBind, layout.KindBindRO, layout.KindPool:
 		c.bind(m)
-	case KindTmpfs:
+	case layout.KindTmpfs:
 		c.fs("tmpfs", m.Target, unix.MS_NOSUID|unix.MS_NODEV, tmpfsOptions(m.SizeMB, m.Mode))
 		for _, d := range madeInside(m) {
 			c.Call("mkdir "+d, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(d), 0o755).Ignoring(unix.EEXIST)
 		}
-	case KindProc:
+	case layout.KindProc:
 		c.fs("proc", m.Target, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY, "")
-	case KindSysfs:
+	case layout.KindSysfs:
 		c.fs("sysfs", m.Target, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY, "")
-	case KindDev:
+	case layout.KindDev:
 		c.dev(m)
-	case KindHideDir:
-		c.cover(m.Target, HiddenDir)
-	case KindHide:
-		c.cover(m.Target, HiddenFile)
+	case layout.KindHideDir:
+		c.cover(m.Target, layout.HiddenDir)
+	case layout.KindHide:
+		c.cover(m.Target, layout.HiddenFile)
 	}
 }
 
 // madeInside are the directories a tmpfs is to be born with; for every other
 // mount Make names what its own target needs.
-func madeInside(m Mount) []string {
-	if len(m.Make) > 0 && below(m.Make[0], m.Target) {
+func madeInside(m layout.Mount) []string {
+	if len(m.Make) > 0 && layout.Below(m.Make[0], m.Target) {
 		return m.Make
 	}
 	return nil
 }
 
-func (c *program) makeTargets(m Mount) {
+func (c *program) makeTargets(m layout.Mount) {
 	if madeInside(m) != nil {
 		return
 	}
 	for i, p := range m.Make {
-		if m.File && i == len(m.Make)-1 || m.Kind == KindHide && i == len(m.Make)-1 {
+		if m.File && i == len(m.Make)-1 || m.Kind == layout.KindHide && i == len(m.Make)-1 {
 			c.Call("create "+p, unix.SYS_MKNODAT, unix.AT_FDCWD, at(p), unix.S_IFREG|0o644, 0).Ignoring(unix.EEXIST)
 		} else {
 			c.Call("mkdir "+p, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(p), 0o755).Ignoring(unix.EEXIST)
@@ -197,15 +169,15 @@ func (c *program) makeTargets(m Mount) {
 // bind clones a part of the host's tree, makes the clone private so that
 // later mounts of the host do not appear in it, sets its flags as a whole, and
 // only then attaches it.
-func (c *program) bind(m Mount) {
-	fd := c.fd
+func (c *program) bind(m layout.Mount) {
+	fd := c.FD
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
-	if m.Kind != KindBind && m.Kind != KindPool {
+	if m.Kind != layout.KindBind && m.Kind != layout.KindPool {
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}
 	c.Call("clone "+m.Source, unix.SYS_OPEN_TREE, unix.AT_FDCWD, m.Source,
 		unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW).Into(fd)
-	if m.ID != (Identity{}) {
+	if m.ID != (layout.Identity{}) {
 		c.ExpectIdentity("find the same "+m.Source+" as before", fd, rawproc.Identity(m.ID))
 	}
 	c.Call("set flags of "+m.Target, unix.SYS_MOUNT_SETATTR, fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE,
@@ -233,7 +205,7 @@ func (c *program) cover(target, with string) {
 }
 
 // dev builds a minimal /dev and makes it read-only; devices stay usable.
-func (c *program) dev(m Mount) {
+func (c *program) dev(m layout.Mount) {
 	dir := m.Target
 	c.fs("tmpfs", dir, unix.MS_NOSUID|unix.MS_NOEXEC, tmpfsOptions(1, 0o755))
 	for _, d := range m.Devices {
@@ -242,11 +214,11 @@ func (c *program) dev(m Mount) {
 	for _, d := range []string{dir + "/pts", dir + "/shm"} {
 		c.Call("mkdir "+d, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(d), 0o755)
 	}
-	c.Call("mkdir "+HiddenDir, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(HiddenDir), 0)
+	c.Call("mkdir "+layout.HiddenDir, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(layout.HiddenDir), 0)
 	for _, d := range m.Make { // for a pool
 		c.Call("mkdir "+d, unix.SYS_MKDIRAT, unix.AT_FDCWD, at(d), 0)
 	}
-	c.Call("create "+HiddenFile, unix.SYS_MKNODAT, unix.AT_FDCWD, at(HiddenFile), unix.S_IFREG, 0)
+	c.Call("create "+layout.HiddenFile, unix.SYS_MKNODAT, unix.AT_FDCWD, at(layout.HiddenFile), unix.S_IFREG, 0)
 	for name, to := range map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx"} {
 		c.Call("link /dev/"+name, unix.SYS_SYMLINKAT, to, unix.AT_FDCWD, at(dir+"/"+name))
 	}
@@ -290,7 +262,7 @@ func (c *program) openMounts() {
 
 // session leaves the user's terminal behind and gives PID 1 nothing to read.
 func (c *program) session() {
-	fd := c.fd
+	fd := c.FD
 	c.Call("new session", unix.SYS_SETSID)
 	c.Call("open /dev/null", unix.SYS_OPENAT, unix.AT_FDCWD, "/dev/null", unix.O_RDWR|unix.O_CLOEXEC).Into(fd)
 	for i := range 3 {
@@ -302,14 +274,14 @@ func (c *program) session() {
 
 // limits sets what rlimits can: never above what the caller has.
 func (c *program) limits(r bawn.Resources) {
-	for _, l := range append(Rlimits(r), pending()) {
+	for _, l := range append(layout.Rlimits(r), layout.Pending()) {
 		c.Call("limit "+l.Name, unix.SYS_PRLIMIT64, 0, l.Resource, rawproc.Put(&c.Program, unix.Rlimit{Cur: l.Value, Max: l.Value}), 0)
 	}
 }
 
 // landlock states the write policy a second time, and keeps signals and
 // abstract sockets inside, as far as this kernel's version goes.
-func (c *program) landlock(l Landlock) {
+func (c *program) landlock(l layout.Landlock) {
 	c.Call("no new privileges", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	if l.ABI == 0 {
 		return
@@ -334,7 +306,7 @@ func (c *program) landlockRule(ruleset rawproc.Slot, p string, rights uint64, ma
 	if fi, err := os.Stat(p); err == nil && !fi.IsDir() {
 		rights &= landlock.FileRights
 	}
-	fd := c.fd
+	fd := c.FD
 	beneath := rawproc.Put(&c.Program, *landlock.NewPathBeneath(rights))
 	c.Call("open "+p, unix.SYS_OPENAT, unix.AT_FDCWD, p, unix.O_PATH|unix.O_CLOEXEC).Ignoring(absent...).Into(fd).StoreFD((*landlock.PathBeneath)(beneath).FD())
 	c.Call("allow "+p, unix.SYS_LANDLOCK_ADD_RULE, ruleset, unix.LANDLOCK_RULE_PATH_BENEATH, beneath, 0).Ignoring(none...)
@@ -365,30 +337,4 @@ func (c *program) seccomp(rules []seccomp.Rule, supervised bool) error {
 	}
 	c.Call("load the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, prog).Into(c.listener)
 	return nil
-}
-
-// searchPathOr returns PATH, or what counts where it is not set.
-func searchPathOr(searchPath string) string {
-	if searchPath == "" {
-		return "/usr/local/bin:/usr/bin:/bin"
-	}
-	return searchPath
-}
-
-// candidates are the paths execvp(3) would try for a command.
-func candidates(name, dir, searchPath string) []string {
-	if strings.Contains(name, "/") {
-		if path.IsAbs(name) {
-			return []string{name}
-		}
-		return []string{dir + "/" + name}
-	}
-	var list []string
-	for _, d := range strings.Split(searchPathOr(searchPath), ":") {
-		if !path.IsAbs(d) {
-			d = path.Join(dir, d)
-		}
-		list = append(list, d+"/"+name)
-	}
-	return list[:min(len(list), 60)]
 }

@@ -55,5 +55,5 @@ func (e *Embryo) become(b *birth) bool {
 	return true
 }
 
-// Adopt has the next sandbox made of e, if it fits; nil is none.
+// Adopt has the next sandbox made of e, if it fits. e may be nil.
 func (p *Provider) Adopt(e *Embryo) { p.embryo = e }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/linux/rawproc"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
 )
 
 func TestExplainNamesTheRemedy(t *testing.T) {
@@ -24,21 +25,9 @@ func TestExplainNamesTheRemedy(t *testing.T) {
 		"other":   {errors.New("x"), "doctor"},
 	}
 	for name, c := range cases {
-		var se *StartError
+		var se *kernel.StartError
 		if err := explain(c.err); !errors.As(err, &se) || !strings.Contains(se.Remedy, c.want) || !errors.Is(err, c.err) {
 			t.Errorf("%s: got %v", name, err)
 		}
-	}
-}
-
-// TestNamespaceRemedyNamesTheKind: each kind has a limit of its own.
-func TestNamespaceRemedyNamesTheKind(t *testing.T) {
-	for kind, want := range map[string]string{"user": "user.max_user_namespaces=", "mount": "user.max_mnt_namespaces=", "net": "user.max_net_namespaces="} {
-		if got := NamespaceRemedy(unix.ENOSPC, kind); !strings.Contains(got, want) {
-			t.Errorf("%s: got %q, want %q in it", kind, got, want)
-		}
-	}
-	if got := NamespaceRemedy(nil, "user"); got != "" {
-		t.Errorf("nothing is wrong, and the remedy is %q", got)
 	}
 }

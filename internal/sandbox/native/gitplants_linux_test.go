@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/plant"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
@@ -34,7 +35,7 @@ func TestPlants(t *testing.T) {
 			w := plant.New(t, workspace(t), all)
 			w.Note()
 			req := request(w.Dir)
-			if c.with(&req, w); c.p.Name() != LandlockName {
+			if c.with(&req, w); c.p.Name() != layout.LandlockName {
 				req.Hidden = append(req.Hidden, w.State)
 			}
 			req.Session.ID = "plants"

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -76,7 +77,7 @@ func TestNoPrivateGitDirectory(t *testing.T) {
 		before := host(t, ws, `find .git -type f | sort | xargs sha256sum`)
 		req := request(ws)
 		req.Session.ID = filepath.Base(ws)
-		if p.Name() == LandlockName {
+		if p.Name() == layout.LandlockName {
 			privateCopy(t, &req, filepath.Join(ws, ".git"))
 			req.Hidden = nil
 		}

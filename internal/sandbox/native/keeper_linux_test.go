@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
+	"github.com/bawn-dev/bawn/internal/sandbox/supervise"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -57,7 +59,7 @@ func keptGuest(t *testing.T, req sandbox.Request, unkept bool) *guest {
 		t.Fatal(err)
 	}
 	if unkept {
-		plan.(*Plan).kept = nil
+		plan.(*layout.Plan).Kept = nil
 	}
 	g, err := p.Start(plan, func(sandbox.Denial) {})
 	if err != nil {
@@ -276,7 +278,7 @@ func TestPlaceThatCannotBeCoveredEndsTheSession(t *testing.T) {
 	dir, req := home(t, ".npmrc")
 	g := keptGuest(t, req, false)
 	time.Sleep(20 * time.Millisecond)
-	succeed(t, g.keeper.mount.Close())
+	succeed(t, g.LoseGuest())
 	replace(t, filepath.Join(dir, ".npmrc"), "new")
 	select {
 	case <-g.Done():
@@ -284,7 +286,7 @@ func TestPlaceThatCannotBeCoveredEndsTheSession(t *testing.T) {
 		t.Fatal("the session goes on")
 	}
 	hits := g.Hits()
-	if len(hits) != 1 || hits[0].Rule != RuleHidden || !hits[0].Killed || !strings.Contains(hits[0].Reason, ".npmrc") {
+	if len(hits) != 1 || hits[0].Rule != supervise.RuleHidden || !hits[0].Killed || !strings.Contains(hits[0].Reason, ".npmrc") {
 		t.Errorf("got %+v", hits)
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/linux/landlock"
 	"github.com/bawn-dev/bawn/internal/linux/seccomp"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // LandlockProvider is the next rung, for machines where user namespaces are
@@ -31,7 +33,7 @@ func NewLandlock(probeCache string) *LandlockProvider {
 }
 
 // Name returns "landlock".
-func (*LandlockProvider) Name() string { return LandlockName }
+func (*LandlockProvider) Name() string { return layout.LandlockName }
 
 // Capabilities says what this rung enforces here.
 func (p *LandlockProvider) Capabilities() []bawn.Capability {
@@ -67,7 +69,7 @@ func (p *LandlockProvider) Capabilities() []bawn.Capability {
 			c.How = "no IP sockets, not even on loopback"
 			all = append(all, c)
 		case sandbox.LimitPIDs:
-			if p.native.support.PIDs.Version == 0 {
+			if p.native.Groups().PIDs.Version == 0 {
 				c.Strength, c.How = bawn.Partly, "RLIMIT_NPROC: counts all of the user's processes"
 			}
 			all = append(all, c)
@@ -83,56 +85,56 @@ func (p *LandlockProvider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 		return nil, err
 	}
 	if req.Tmp != "" {
-		return nil, fmt.Errorf("provider %q can't share a /tmp between sandboxes; use provider %q", LandlockName, Name)
+		return nil, fmt.Errorf("provider %q can't share a /tmp between sandboxes; use provider %q", layout.LandlockName, layout.NativeName)
 	}
 	if len(req.Files) > 0 {
-		return nil, fmt.Errorf("provider %q can't show %q to the guest at %q; use provider %q", LandlockName, req.Files[0].Source, req.Files[0].Target, Name)
+		return nil, fmt.Errorf("provider %q can't show %q to the guest at %q; use provider %q", layout.LandlockName, req.Files[0].Source, req.Files[0].Target, layout.NativeName)
 	}
 	req.Git, req.GitPool = nil, "" // nothing can be mounted: the host's stay read-only
-	plan, err := Layout(req, p.native.facts)
+	plan, err := layout.Layout(req, p.native.facts)
 	if err != nil {
 		return nil, err
 	}
 	own := p.lower(plan, partly)
 	for _, m := range plan.Mounts {
-		hides := m.Kind == KindHide || m.Kind == KindHideDir || m.Kind == KindBindRO && m.Why != whyProtected && m.Why != whyHostGit && m.Why != whyGuarded // those the supervisor keeps, by their names
-		if hides && slices.ContainsFunc(own.Landlock.Writable, func(w string) bool { return below(m.Target, w) }) {
-			return nil, fmt.Errorf("provider %q can't close %q inside a writable place; use provider %q", LandlockName, m.Target, Name)
+		hides := m.Kind == layout.KindHide || m.Kind == layout.KindHideDir || m.Kind == layout.KindBindRO && m.Why != layout.WhyProtected && m.Why != layout.WhyHostGit && m.Why != layout.WhyGuarded // those the supervisor keeps, by their names
+		if hides && slices.ContainsFunc(own.Landlock.Writable, func(w string) bool { return layout.Below(m.Target, w) }) {
+			return nil, fmt.Errorf("provider %q can't close %q inside a writable place; use provider %q", layout.LandlockName, m.Target, layout.NativeName)
 		}
 	}
 	return own, nil
 }
 
 // lower turns a plan with mounts into one without.
-func (p *LandlockProvider) lower(plan *Plan, partly []bawn.Capability) *Plan {
+func (p *LandlockProvider) lower(plan *layout.Plan, partly []bawn.Capability) *layout.Plan {
 	hidden, own := []string{"/dev"}, *plan // a guest of root's could read the disks
 	var writable []string
 	for _, m := range plan.Mounts {
 		switch m.Kind {
-		case KindDev:
+		case layout.KindDev:
 			for _, d := range m.Devices {
 				writable = append(writable, "/dev/"+d)
 			}
-		case KindHide, KindHideDir:
-			if !below(m.Target, "/proc") && !below(m.Target, "/sys") { // their entries come and go
+		case layout.KindHide, layout.KindHideDir:
+			if !layout.Below(m.Target, "/proc") && !layout.Below(m.Target, "/sys") { // their entries come and go
 				hidden = append(hidden, m.Target)
 			}
-		case KindBind:
-			if m.Why != whyPrivateCache { // it lies in a sealed place, which only a mount leads past
+		case layout.KindBind:
+			if m.Why != layout.WhyPrivateCache { // it lies in a sealed place, which only a mount leads past
 				writable = append(writable, m.Source)
 			}
 		}
 	}
 	tmp := path.Join(os.TempDir(), "bawn-"+plan.Session)
-	own.Rung, own.Namespaces, own.Mounts, own.InPart = RungLandlock, nil, nil, partly
-	own.UID, own.GID = Mapping{plan.UID.Outside, plan.UID.Outside}, Mapping{plan.GID.Outside, plan.GID.Outside}
+	own.Rung, own.Namespaces, own.Mounts, own.InPart = layout.RungLandlock, nil, nil, partly
+	own.UID, own.GID = layout.Mapping{Inside: plan.UID.Outside, Outside: plan.UID.Outside}, layout.Mapping{Inside: plan.GID.Outside, Outside: plan.GID.Outside}
 	own.NoNetwork, own.Loopback, own.Tmp = plan.Loopback, false, tmp
 	own.Landlock.Writable = append(writable, tmp, "/dev/ptmx")
 	own.Landlock.Readable = append(carve(hidden, listDir), "/dev/shm")
 	own.Seccomp = "guest, supervised, without IPC" + map[bool]string{true: " and IP"}[own.NoNetwork]
 	own.Env = replaceEnv(plan.Env, "TMPDIR", tmp)
 	for _, m := range plan.Mounts {
-		if m.Kind == KindTmpfs && slices.ContainsFunc(writable, func(w string) bool { return below(m.Target, w) }) { // there is none: what it would cover stays as it is
+		if m.Kind == layout.KindTmpfs && slices.ContainsFunc(writable, func(w string) bool { return layout.Below(m.Target, w) }) { // this rung mounts no tmpfs: what it would cover stays as it is
 			own.Guarded = append(slices.Clip(own.Guarded), m.Target)
 		}
 	}
@@ -147,12 +149,12 @@ func replaceEnv(env []string, name, value string) []string {
 
 // Start carries a plan out.
 func (p *LandlockProvider) Start(plan sandbox.Plan, onDenial func(sandbox.Denial)) (sandbox.Guest, error) {
-	n, ok := plan.(*Plan)
-	if !ok || n.Rung != RungLandlock {
-		return nil, fmt.Errorf("BUG(bawn): %T is no plan of provider %q", plan, LandlockName)
+	n, ok := plan.(*layout.Plan)
+	if !ok || n.Rung != layout.RungLandlock {
+		return nil, fmt.Errorf("BUG(bawn): %T is no plan of provider %q", plan, layout.LandlockName)
 	}
 	if err := os.Mkdir(n.Tmp, 0o700); err != nil {
-		return nil, &StartError{err, "make the temporary directory writable"}
+		return nil, &kernel.StartError{Err: err, Remedy: "make the temporary directory writable"}
 	}
 	g, err := p.native.Start(n, onDenial)
 	if err != nil {
@@ -180,7 +182,7 @@ func carve(hidden []string, list func(string) []string) []string {
 			p := path.Join(dir, name)
 			switch {
 			case slices.Contains(hidden, p):
-			case slices.ContainsFunc(hidden, func(h string) bool { return below(h, p) }):
+			case slices.ContainsFunc(hidden, func(h string) bool { return layout.Below(h, p) }):
 				walk(p)
 			default:
 				out = append(out, p)
@@ -209,7 +211,7 @@ func listDir(dir string) []string {
 }
 
 // compileLandlock is compile for a plan without namespaces.
-func compileLandlock(p *Plan, joins []*os.File) (*program, error) {
+func compileLandlock(p *layout.Plan, joins []*os.File) (*program, error) {
 	c := newProgram()
 	c.Call("die with the parent", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL), 0, 0, 0)
 	c.Call("adopt orphans", unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

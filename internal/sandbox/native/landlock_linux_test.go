@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -114,7 +115,7 @@ func TestPlaceGoneAtTheStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Contains(plan.(*Plan).Landlock.Readable, beside) {
+	if !slices.Contains(plan.(*layout.Plan).Landlock.Readable, beside) {
 		t.Fatal("control: the place beside is not in the plan")
 	}
 	if err := os.Remove(beside); err != nil {

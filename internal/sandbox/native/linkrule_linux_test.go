@@ -9,6 +9,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -77,7 +78,7 @@ func (y yard) leadsOut(t *testing.T) (out []string) {
 		if err != nil || d.Type()&os.ModeSymlink == 0 || p == filepath.Join(y.ws, "own/config") {
 			return err
 		}
-		if _, end := follow(p); !below(end, y.ws) && end != y.ws {
+		if _, end := layout.Follow(p); !layout.Below(end, y.ws) && end != y.ws {
 			out = append(out, p+" → "+end)
 		}
 		return nil

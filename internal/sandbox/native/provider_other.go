@@ -5,6 +5,7 @@ package native
 import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // Provider is the sandbox made of Linux's own parts; elsewhere it refuses.
@@ -20,10 +21,10 @@ type LandlockProvider struct{ Provider }
 func NewLandlock(string) *LandlockProvider { return &LandlockProvider{} }
 
 // Name returns "landlock".
-func (*LandlockProvider) Name() string { return LandlockName }
+func (*LandlockProvider) Name() string { return layout.LandlockName }
 
 // Name returns "native".
-func (*Provider) Name() string { return Name }
+func (*Provider) Name() string { return layout.NativeName }
 
 // Capabilities returns nothing: nothing is enforced here.
 func (*Provider) Capabilities() []bawn.Capability { return nil }

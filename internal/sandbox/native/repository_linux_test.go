@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -154,7 +155,7 @@ func (a ambush) try(t *testing.T, inside bool, p sandbox.Provider) bool {
 	if inside {
 		req := request(ws)
 		req.Session.ID = filepath.Base(ws)
-		if p.Name() == Name {
+		if p.Name() == layout.NativeName {
 			a.private(t, &req)
 		}
 		req.Environ = append(req.Environ, "OUT="+out)

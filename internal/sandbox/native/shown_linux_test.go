@@ -10,10 +10,11 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// answering is a socket of the host that says name to whoever asks.
+// answering is a socket of the host that says name to every client.
 func answering(t *testing.T, p, name string) {
 	t.Helper()
 	l, err := net.Listen("unix", p)
@@ -147,7 +148,7 @@ func TestSocketsAreRefused(t *testing.T) {
 	} {
 		req := request(ws)
 		req.Files, req.Sockets = files, []string{target}
-		var fe *FileError
+		var fe *layout.FileError
 		if p, err := New("").Plan(req); !errors.As(err, &fe) {
 			t.Errorf("%s: got %+v, %v", target, p, err)
 		}

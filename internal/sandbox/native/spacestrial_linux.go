@@ -3,9 +3,12 @@ package native
 import (
 	"errors"
 	"os"
+	"strconv"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/linux/rawproc"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // A spaceSupport says whether a guest's own namespaces, mounts and filter can
@@ -22,21 +25,36 @@ func probeSpaces() spaceSupport {
 	if err == nil {
 		return spaceSupport{ok: true}
 	}
-	failed := &StartError{Err: err}
+	failed := &kernel.StartError{Err: err}
 	_ = errors.As(explain(err), &failed)
 	return spaceSupport{err: err.Error(), fix: failed.Remedy}
+}
+
+// spaceFields is how many fields the cache file has for it.
+const spaceFields = 3
+
+func (s spaceSupport) fields() []string { return []string{strconv.FormatBool(s.ok), s.err, s.fix} }
+
+// parseSpaces reads what fields writes, or tries again.
+func parseSpaces(f []string) spaceSupport {
+	if len(f) == spaceFields {
+		if ok, err := strconv.ParseBool(f[0]); err == nil {
+			return spaceSupport{ok: ok, err: f[1], fix: f[2]}
+		}
+	}
+	return probeSpaces()
 }
 
 // trySpaces does what a start does, for a guest with nothing of the host's but
 // its root, and starts no command.
 func trySpaces() error {
 	uid, gid := os.Geteuid(), os.Getegid()
-	c, err := compile(&Plan{
-		Rung: RungNamespaces, Namespaces: []string{"user", "mount", "pid", "ipc", "uts", "net"},
-		UID: Mapping{uid, uid}, GID: Mapping{gid, gid}, Loopback: true, Supervised: true,
-		Mounts: []Mount{
-			{Kind: KindRoot, Source: "/", Target: "/"}, {Kind: KindProc, Target: "/proc"},
-			{Kind: KindDev, Target: "/dev", SizeMB: 1, Devices: []string{"null"}}, {Kind: KindTmpfs, Target: "/tmp", SizeMB: 1, Mode: 0o1777},
+	c, err := compile(&layout.Plan{
+		Rung: layout.RungNamespaces, Namespaces: []string{"user", "mount", "pid", "ipc", "uts", "net"},
+		UID: layout.Mapping{Inside: uid, Outside: uid}, GID: layout.Mapping{Inside: gid, Outside: gid}, Loopback: true, Supervised: true,
+		Mounts: []layout.Mount{
+			{Kind: layout.KindRoot, Source: "/", Target: "/"}, {Kind: layout.KindProc, Target: "/proc"},
+			{Kind: layout.KindDev, Target: "/dev", SizeMB: 1, Devices: []string{"null"}}, {Kind: layout.KindTmpfs, Target: "/tmp", SizeMB: 1, Mode: 0o1777},
 		},
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bawn-dev/bawn/internal/sandbox/supervise"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -68,8 +69,8 @@ python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("s")'`)
 	if code != 0 || len(denials) > 0 {
 		t.Errorf("%s(%d) %v", out, code, denials)
 	}
-	for _, n := range append(gitReads, ".GitIgnore") {
-		if out, code, denials := script(t, workspace(t), "mkfifo "+n); code == 0 || len(denials) != 1 || denials[0].Rule != RulePipe {
+	for _, n := range append(supervise.GitReads, ".GitIgnore") {
+		if out, code, denials := script(t, workspace(t), "mkfifo "+n); code == 0 || len(denials) != 1 || denials[0].Rule != supervise.RulePipe {
 			t.Errorf("%s: %s(%d) %v", n, out, code, denials)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/symlink"
 )
 
@@ -26,7 +26,7 @@ var systemHidden = []string{"/private/tmp", "/private/var/tmp", "/private/var/fo
 
 // places lists what a request comes to, in the order in which rules are written.
 func (m *maker) places() ([]Place, error) {
-	credentials, err := native.CredentialPaths("darwin", m.req.Home, m.req.Open)
+	credentials, err := layout.CredentialPaths("darwin", m.req.Home, m.req.Open)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/protect"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // Facts are what a plan needs to know of the machine.
@@ -232,7 +232,7 @@ func (m *maker) protect(p *profile, root string) {
 		return
 	}
 	var filters []string
-	names := append(native.ProtectedNames(m.req.Session.Isolation.Unprotected), m.req.Protected...)
+	names := append(layout.ProtectedNames(m.req.Session.Isolation.Unprotected), m.req.Protected...)
 	ways := protect.Ways(names)
 	for dir := range ways { // or it would be made elsewhere, and moved here
 		filters = append(filters, entry(root, dir))

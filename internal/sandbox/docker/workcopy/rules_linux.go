@@ -9,12 +9,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
+	"github.com/bawn-dev/bawn/internal/sandbox/supervise"
 )
 
 // A Session says what a workspace's copy was to a guest.
 type Session struct {
-	Plan   *native.Plan
+	Plan   *layout.Plan
 	Place  string   // where the guest found the workspace, absolute
 	Hidden []string // as in [Rules]
 	Kept   []string // likewise
@@ -23,7 +24,7 @@ type Session struct {
 // Rules are those of the session's places, as its supervisor would have ruled on
 // them. They know all that is here, taken or not, and all that comes.
 func (s Session) Rules(root *os.File, taken Manifest, untaken []Left, comes *Contents) Rules {
-	w := native.NewWarden(s.Plan)
+	w := supervise.NewWarden(s.Plan)
 	at := func(rel string) string { return path.Join(s.Place, rel) }
 	for rel, e := range taken {
 		w.Holds(at(rel), e.Kind == Dir)
@@ -37,7 +38,7 @@ func (s Session) Rules(root *os.File, taken Manifest, untaken []Left, comes *Con
 	for rel, e := range comes.At {
 		w.Holds(at(rel), e.Kind == Dir)
 	}
-	change := map[Change]native.Change{Put: native.ChangePut, Make: native.ChangeMake, PutLink: native.ChangeLink, Remove: native.ChangeRemove}
+	change := map[Change]supervise.Change{Put: supervise.ChangePut, Make: supervise.ChangeMake, PutLink: supervise.ChangeLink, Remove: supervise.ChangeRemove}
 	return Rules{Hidden: s.Hidden, Kept: s.Kept, Refuses: func(c Change, rel string, isDir bool) string {
 		return w.Refuses(change[c], at(rel), isDir)
 	}}

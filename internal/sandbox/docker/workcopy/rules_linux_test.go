@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -32,7 +32,7 @@ func comesBack(t *testing.T, before, guest, meanwhile, victim string, hidden ...
 	sh(around, "mkdir ws; cd ws; "+before+"\ncp -a . ../theirs")
 	sh(theirs, "plant() { printf '#!/bin/sh\\ntouch $OUT\\n' >$1; chmod 755 $1; }\nevil() { plant x.sh; printf '[core]\\n\\tbare = false\\n\\tworktree = .\\n\\tfsmonitor = %s/x.sh\\n[alias]\\n\\tx = !touch $OUT\\n' "+ws+" >$1; }\n"+guest)
 	const prefix = "workspace"
-	session := Session{Plan: &native.Plan{Protected: []string{"/workspace"}}, Place: "/workspace", Hidden: hidden}
+	session := Session{Plan: &layout.Plan{Protected: []string{"/workspace"}}, Place: "/workspace", Hidden: hidden}
 	limits := Limits{Bytes: 1 << 24, Entries: 1000}
 	pack := func(dir string, hidden []string) (Manifest, *bytes.Buffer, []Left) {
 		root, err := os.Open(dir)

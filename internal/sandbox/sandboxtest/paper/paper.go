@@ -7,31 +7,31 @@ import (
 	"path"
 	"strings"
 
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
 // A Machine lists what is there: absolute paths, those of directories ending in
 // a slash, those of sockets in ".sock".
 type Machine []string
 
-func (m Machine) find(p string) (native.File, bool) {
+func (m Machine) find(p string) (layout.File, bool) {
 	for i, e := range m {
 		if strings.TrimSuffix(e, "/") == p || e == p {
-			return native.File{Real: p, Dir: strings.HasSuffix(e, "/"), Socket: strings.HasSuffix(e, ".sock"), ID: native.Identity{Dev: 1, Ino: uint64(i + 1)}}, true
+			return layout.File{Real: p, Dir: strings.HasSuffix(e, "/"), Socket: strings.HasSuffix(e, ".sock"), ID: layout.Identity{Dev: 1, Ino: uint64(i + 1)}}, true
 		}
 	}
-	return native.File{}, false
+	return layout.File{}, false
 }
 
 // Facts are those of the machine for a user. Its files can't be read, and none
 // is a link.
-func (m Machine) Facts(uid int) native.Facts {
-	return native.Facts{
+func (m Machine) Facts(uid int) layout.Facts {
+	return layout.Facts{
 		UID: uid, GID: uid, NobodyUID: 65534, NobodyGID: 65534, LandlockABI: 7, IPv6: true, Lookup: m.find, Resolver: "/run/systemd/resolve/stub-resolv.conf",
-		Present: func(dir string, names []string) (list []native.Entry) {
+		Present: func(dir string, names []string) (list []layout.Entry) {
 			for _, n := range names {
 				if f, ok := m.find(path.Join(dir, n)); ok {
-					list = append(list, native.Entry{Name: n, File: f})
+					list = append(list, layout.Entry{Name: n, File: f})
 				}
 			}
 			return list

@@ -1,0 +1,20 @@
+package layout
+
+import "slices"
+
+// keep lists the places that must stay covered or unseen while a session runs:
+// what was to be hidden, as it was named, and everything that covers a place
+// of the host with something else. What the kernel makes anew for each session
+// no program of the host can replace.
+func (b *builder) keep(mounts []Mount) []string {
+	list := slices.Clone(b.hidden)
+	for _, m := range mounts {
+		switch {
+		case Below(m.Target, "/proc"), Below(m.Target, "/sys"), Below(m.Target, "/dev"):
+		case m.Kind == KindHide, m.Kind == KindHideDir, m.Kind == KindTmpfs, m.Why == WhyFile, m.Why == WhyPrivateGit:
+			list = append(list, m.Target)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}

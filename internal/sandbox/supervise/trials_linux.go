@@ -1,0 +1,19 @@
+package supervise
+
+// What the tests of the providers look at, and break.
+
+// Remembered counts what the supervisor keeps in mind of the guest: its git
+// directories, their mounts and its sockets.
+func (s *Supervision) Remembered() (made, mounted, bound int) {
+	return len(s.super.pool.made), len(s.super.git.ids), len(s.super.sockets.bound)
+}
+
+// ToldByInotify reports whether inotify tells the keeper of changes by now.
+func (s *Supervision) ToldByInotify() bool {
+	s.keeper.lock.Lock()
+	defer s.keeper.lock.Unlock()
+	return s.keeper.events != nil
+}
+
+// LoseGuest takes the keeper's way into the guest's mounts away.
+func (s *Supervision) LoseGuest() error { return s.keeper.mount.Close() }
