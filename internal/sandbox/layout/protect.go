@@ -121,7 +121,7 @@ func (p *Protector) ByName(op Operation, abs string, isDir bool) (Ruling, string
 // it, such as a workspace below a /tmp in memory.
 func (p *Protector) InCache(abs string) bool {
 	abs = path.Clean(abs)
-	root := p.innermost(abs)
+	root := p.Innermost(abs)
 	return slices.ContainsFunc(p.Caches, func(dir string) bool { return Below(abs, dir) && len(dir) >= len(root) })
 }
 
