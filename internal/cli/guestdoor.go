@@ -71,7 +71,7 @@ func (f *runFlags) answerGuests(e *Env, s *runner.Session) (end func(), err erro
 		return func() {}, nil
 	}
 	s.Refusals = &runner.Refusals{}
-	judged := newJudge(e, s, s.Refusals.Of(s.Guard)).Judge
+	judged := newJudge(e, s, s.Refusals.Of(s.Guard)).Serve
 	r := &requests{session: s.Session, desk: s.Desk, network: s.Zone, guard: s.Guard, reach: s.Isolation}
 	dir, err := f.doorDir(e)
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/hook"
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/judge"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/policy/overlay"
 	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
@@ -40,7 +41,7 @@ type lone struct {
 	elsewhere string     // where a command would run outside of it, or ""
 	moves     bool       // an allowed command runs in a sandbox
 	moved     *hook.Move // what the command already is, or nil
-	judge     *judge
+	judge     *judge.Judge
 }
 
 // outside decides without a session: the same judge as in one, with the policy,
@@ -242,10 +243,10 @@ func (l *lone) judges(log bawn.Recorder, desk *asking.Desk) {
 	if l.elsewhere != "" {
 		commands.Decide = overlay.Elsewhere(l.elsewhere, l.workspace)
 	}
-	l.judge = &judge{
-		session: bawn.Session{ID: l.session(), Agent: l.agent, Mode: q.Mode, Autonomy: q.Autonomy, Provider: bare.Name},
-		guard:   guard.Guard{Recorder: log}, desk: desk, now: utc,
-		zones: map[bawn.Kind]asking.Zone{bawn.Command: commands, bawn.Filesystem: own, bawn.Network: own, bawn.Tool: own},
+	l.judge = &judge.Judge{
+		Session: bawn.Session{ID: l.session(), Agent: l.agent, Mode: q.Mode, Autonomy: q.Autonomy, Provider: bare.Name},
+		Guard:   guard.Guard{Recorder: log}, Desk: desk, Now: utc,
+		Zones: map[bawn.Kind]asking.Zone{bawn.Command: commands, bawn.Filesystem: own, bawn.Network: own, bawn.Tool: own},
 	}
 }
 
@@ -256,14 +257,14 @@ func utc() time.Time { return time.Now().UTC() }
 // output decides and answers.
 func (l *lone) output(ctx context.Context) hook.Output {
 	m := message(&l.call)
-	actions, err := l.judge.read(&m)
+	actions, err := l.judge.Read(&m)
 	if err != nil {
 		return l.failed(l.call, err)
 	}
 	if asked := l.asksItself(ctx, &m, actions); asked != nil {
 		return l.prompt(ctx, &m, asked)
 	}
-	v := l.judge.verdict(ctx, &m, actions)
+	v := l.judge.Verdict(ctx, &m, actions)
 	if l.call.Phase == hook.Seen && v.Verdict != bawn.Allow.String() {
 		return l.failed(l.call, errors.New(v.Reason))
 	}
@@ -292,10 +293,10 @@ func (l *lone) asksItself(ctx context.Context, m *intent.Judge, actions []bawn.A
 	}
 	least := bawn.Allow
 	for _, a := range actions {
-		a, err := canonical(a)
+		a, err := judge.Canonical(a)
 		d := bawn.Decision{}
 		if err == nil {
-			d, err = l.judge.desk.Decider(l.judge.zone(m, a)).Decide(ctx, a)
+			d, err = l.judge.Desk.Decider(l.judge.Zone(m, a)).Decide(ctx, a)
 		}
 		if err != nil {
 			return nil // the guard denies it, and says why
@@ -315,7 +316,7 @@ func (l *lone) asksItself(ctx context.Context, m *intent.Judge, actions []bawn.A
 func (l *lone) prompt(ctx context.Context, m *intent.Judge, list []asked) hook.Output {
 	o := hook.Outcome{Verdict: bawn.Ask}
 	for _, a := range list {
-		if err := l.judge.guard.Recorder.Record(ctx, l.left(m, a)); err != nil {
+		if err := l.judge.Guard.Recorder.Record(ctx, l.left(m, a)); err != nil {
 			return l.failed(l.call, err)
 		}
 		if d := a.decision; d.Verdict == bawn.Ask {
@@ -333,8 +334,8 @@ func (l *lone) prompt(ctx context.Context, m *intent.Judge, list []asked) hook.O
 
 // left is the event of a question that is left to the agent.
 func (l *lone) left(m *intent.Judge, a asked) bawn.Event {
-	e, d := l.judge.event(m), a.decision
-	e.Time, e.Session, e.Agent, e.Source = l.judge.now(), a.Session, a.Agent, "user"
+	e, d := l.judge.Event(m), a.decision
+	e.Time, e.Session, e.Agent, e.Source = l.judge.Now(), a.Session, a.Agent, "user"
 	e.Kind, e.Operation, e.Resource, e.Args, e.Dir = a.Kind.String(), a.Operation.String(), a.Resource, a.Args, a.Dir
 	e.Requested, e.Resolved, e.Rule, e.Reason = d.Verdict, d.Verdict, d.Rule, d.Reason
 	e.Details["asked"] = "at the agent's own prompt"

@@ -19,11 +19,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/hostname"
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/judge"
 	"github.com/bawn-dev/bawn/internal/shell"
 )
-
-// maxWords bounds what a guest may say in its own words.
-const maxWords = 600
 
 // requests puts to the human what a guest asks for ahead of doing it.
 type requests struct {
@@ -94,8 +92,8 @@ func (q *requests) Request(ctx context.Context, c *door.Conn, r intent.Request) 
 		return
 	}
 	a.Session, a.Agent, a.At = q.session.ID, q.session.Agent, time.Now()
-	if len(r.Why) > maxWords {
-		r.Why = strings.ToValidUTF8(r.Why[:maxWords], "") + " [cut]"
+	if len(r.Why) > judge.MaxWords {
+		r.Why = strings.ToValidUTF8(r.Why[:judge.MaxWords], "") + " [cut]"
 	}
 	key := strings.Join(r.Want, "\x00")
 	if err := q.begin(key, a.At); err != nil {

@@ -1,4 +1,4 @@
-package cli
+package judge
 
 import (
 	"context"
@@ -48,19 +48,19 @@ func TestJudgeAhead(t *testing.T) {
 	for _, twice := range []bool{true, false} {
 		human := &yes{}
 		j, _ := newTestJudge(t, bawn.ModeNormal)
-		j.twice = twice
-		j.desk = asking.New(asking.Options{Session: "s", Relay: func(context.Context, bool) (approval.Desk, error) { return human, nil }})
-		t.Cleanup(j.desk.Close)
+		j.Twice = twice
+		j.Desk = asking.New(asking.Options{Session: "s", Relay: func(context.Context, bool) (approval.Desk, error) { return human, nil }})
+		t.Cleanup(j.Desk.Close)
 		want := []int{1, 1, 2}
 		if !twice {
 			want = []int{1, 2, 3}
 		}
 		for i, m := range []intent.Judge{ahead, now, now} {
-			actions, err := j.read(&m)
+			actions, err := j.Read(&m)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v := j.verdict(t.Context(), &m, actions); v.Verdict != "allow" || human.asked != want[i] {
+			if v := j.Verdict(t.Context(), &m, actions); v.Verdict != "allow" || human.asked != want[i] {
 				t.Errorf("twice %v, call %d: got %+v after %d questions, want %d", twice, i, v, human.asked, want[i])
 			}
 		}
@@ -69,7 +69,7 @@ func TestJudgeAhead(t *testing.T) {
 
 // newTestJudge is that of a session whose workspace is /p and that may also
 // write /state; nobody is there to be asked.
-func newTestJudge(t *testing.T, mode bawn.Mode) (*judge, *kept) {
+func newTestJudge(t *testing.T, mode bawn.Mode) (*Judge, *kept) {
 	t.Helper()
 	rules := []bawn.Rule{{ID: "test:1", Kind: bawn.Network, Pattern: "evil.example", Verdict: bawn.Deny, Source: bawn.User, Reason: "no"},
 		{ID: "test:2", Kind: bawn.Tool, Pattern: "x/evil", Verdict: bawn.Deny, Source: bawn.User, Reason: "no"}}
@@ -80,9 +80,9 @@ func newTestJudge(t *testing.T, mode bawn.Mode) (*judge, *kept) {
 	files, hosts := zone, zone
 	files.Decide = overlay.Places([]bawn.Mount{{Path: "/state/settings", Access: bawn.ReadOnly}, {Path: "/state", Access: bawn.ReadWrite}, {Path: "/p", Access: bawn.ReadWrite}, {Path: "/", Access: bawn.ReadOnly}})
 	hosts.Decide = overlay.Later
-	return &judge{
-		session: bawn.Session{ID: "s", Agent: "a"}, guard: guard.Guard{Recorder: log}, desk: desk, now: time.Now,
-		zones: map[bawn.Kind]asking.Zone{bawn.Command: zone, bawn.Filesystem: files, bawn.Network: hosts, bawn.Tool: zone},
+	return &Judge{
+		Session: bawn.Session{ID: "s", Agent: "a"}, Guard: guard.Guard{Recorder: log}, Desk: desk, Now: time.Now,
+		Zones: map[bawn.Kind]asking.Zone{bawn.Command: zone, bawn.Filesystem: files, bawn.Network: hosts, bawn.Tool: zone},
 	}, log
 }
 
@@ -144,11 +144,11 @@ func TestJudge(t *testing.T) {
 		}}, false, "builtin:path", ""},
 	} {
 		j, log := newTestJudge(t, test.mode)
-		actions, err := j.read(&test.m)
+		actions, err := j.Read(&test.m)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		v := j.verdict(t.Context(), &test.m, actions)
+		v := j.Verdict(t.Context(), &test.m, actions)
 		if got := v.Verdict == "allow"; got != test.allowed || test.rule != "" && v.Rule != test.rule || v.Canonical != test.canonical {
 			t.Errorf("%s: got %+v, want %v by %q, %q", name, v, test.allowed, test.rule, test.canonical)
 		}
@@ -167,11 +167,11 @@ func TestJudgeIsNotRecorded(t *testing.T) {
 		for _, broken := range []error{nil, errors.New("full")} {
 			j, log := newTestJudge(t, bawn.ModeNormal)
 			log.err = broken
-			actions, err := j.read(&m)
+			actions, err := j.Read(&m)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v := j.verdict(t.Context(), &m, actions); (v.Verdict == "allow") != (broken == nil) {
+			if v := j.Verdict(t.Context(), &m, actions); (v.Verdict == "allow") != (broken == nil) {
 				t.Errorf("%s, the log says %v: got %+v", name, broken, v)
 			}
 		}
@@ -189,11 +189,11 @@ func TestJudgeReads(t *testing.T) {
 		"nothing to it": {Dir: "/p", Actions: []intent.Act{act(bawn.Command, bawn.Exec, "")}}, "a NUL": {Dir: "/p", Actions: []intent.Act{act(bawn.Command, bawn.Exec, "ls\x00rm")}},
 		"a NUL in a word": {Dir: "/p", Actions: []intent.Act{act(bawn.Command, bawn.Exec, "ls", "ls", "a\x00b")}},
 	} {
-		if actions, err := j.read(&m); err == nil {
+		if actions, err := j.Read(&m); err == nil {
 			t.Errorf("%s: got %+v", name, actions)
 		}
 	}
-	if _, err := j.read(&intent.Judge{Dir: "/p", Actions: []intent.Act{ls}}); err != nil {
+	if _, err := j.Read(&intent.Judge{Dir: "/p", Actions: []intent.Act{ls}}); err != nil {
 		t.Errorf("control: %v", err)
 	}
 	if got := named(strings.Repeat("é", maxNamed), maxNamed); len(got) > maxNamed+len(" [cut]") {
