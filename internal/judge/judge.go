@@ -208,4 +208,3 @@ type nobody struct{}
 func (nobody) Approve(context.Context, bawn.Action, bawn.Decision) (bawn.Answer, error) {
 	return bawn.Answer{}, errors.New("who wants it does not wait for a human")
 }
-
