@@ -144,6 +144,7 @@ func TestLatePlaceholderAborts(t *testing.T) {
 
 // Large bodies pass both ways in little memory, looked through.
 func TestLargeBodies(t *testing.T) {
+	testenv.Whole(t) // it measures memory
 	const size = 48 << 20
 	var peak uint64
 	r := newRig(t, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {

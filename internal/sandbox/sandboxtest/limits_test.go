@@ -134,6 +134,7 @@ func (c contender) timeout(t *testing.T) {
 // all of them: bare, the processes do not end by themselves, nor by a polite
 // signal, nor with who has started them.
 func TestActorsOutlive(t *testing.T) {
+	testenv.Whole(t) // it is the control
 	t.Parallel()
 	asEach(t, func(t *testing.T, f *sandboxtest.Fixtures) {
 		for i, tt := range deaf {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // TestWorkAgainstItself shows that every piece comes out the same when nothing
@@ -19,6 +21,7 @@ func TestWorkAgainstItself(t *testing.T) {
 // TestWorkNotices breaks the runner in the ways a sandbox may be wrong, and
 // wants each noticed by a piece that is there for it.
 func TestWorkNotices(t *testing.T) {
+	testenv.Whole(t) // it tests the comparison
 	shelf, base := workShelf(t), WorkDir(t)
 	for _, tt := range []struct {
 		name, piece string
