@@ -106,6 +106,7 @@ func ctrlC(t *testing.T, d desk) {
 	s.expect(`ready`)
 	time.Sleep(50 * time.Millisecond)
 	s.send("\x03")
+	s.expect(`\^C`) // what is read of the terminal may come after the end
 	s.mustEnd(130)
 	s.mustShow("went on", 0)
 	s.mustShow("^C", 1)
