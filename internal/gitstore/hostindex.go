@@ -140,7 +140,11 @@ func (s *Store) installed(u *unit, x *indexes) error {
 			return errBusy // the human's git is at work
 		}
 	}
-	return s.common(u, x, x.private)
+	err := s.common(u, x, x.private)
+	if !x.inner.same(x.private) {
+		u.seen[1] = stamp{} // agreed has to come, in this sync or the next
+	}
+	return err
 }
 
 // common keeps the host's index as what both sides have, but for the paths at which
@@ -172,7 +176,6 @@ func (s *Store) agreed(ctx context.Context, u *unit, x *indexes) error {
 	if x == nil || x.inner.same(x.private) {
 		return nil
 	}
-	u.seen[1] = stamp{} // it is tried again until it is done
 	if err := s.toPrivate(ctx, u, x); err != nil {
 		return err
 	}

@@ -425,3 +425,25 @@ func TestTakenBackAfterAnError(t *testing.T) {
 		t.Errorf("the guest has staged %q", got)
 	}
 }
+
+// What the human has staged reaches the guest, though the sync that should have
+// brought it was broken off and nothing has changed since.
+func TestGivenAfterAnError(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	w.edit("mine", "staged by the human\n")
+	w.host("add", "mine")
+	w.edit("f", "changed by the guest\n")
+	w.guest("stash", "store", "-m", "s", w.guest("stash", "create"))
+	lock := filepath.Join(w.ws, ".git/refs/stash.lock")
+	write(t, lock, "")
+	if _, err := w.store.Sync(t.Context()); err == nil {
+		t.Fatal("the stash is published")
+	}
+	if err := os.Remove(lock); err != nil {
+		t.Fatal(err)
+	}
+	w.sync()
+	if got := w.guest("diff", "--cached", "--name-only"); got != "mine" {
+		t.Errorf("the guest has staged %q", got)
+	}
+}
