@@ -31,15 +31,16 @@ func Open(dir string) (*os.File, error) {
 }
 
 // Reach opens p as O_PATH, and does not follow a link at its end. Where p lies in a
-// sealed directory it opens that as Open does, and follows no link below it.
+// sealed directory it opens that as Open does, and follows no link below it: the
+// guest makes links there, and no mode keeps root from following them.
 func Reach(p string) (*os.File, error) {
-	fd, err := unix.Open(p, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err == nil {
-		return os.NewFile(uintptr(fd), p), nil
-	}
 	seal, rest, ok := Split(p)
-	if !errors.Is(err, unix.EACCES) || !ok {
-		return nil, &os.PathError{Op: "open", Path: p, Err: err}
+	if !ok || !isSealed(seal) {
+		fd, err := unix.Open(p, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, &os.PathError{Op: "open", Path: p, Err: err}
+		}
+		return os.NewFile(uintptr(fd), p), nil
 	}
 	inside, err := Open(seal)
 	if err != nil || rest == "" {
@@ -47,13 +48,20 @@ func Reach(p string) (*os.File, error) {
 	}
 	defer inside.Close()
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
-	if fd, err = unix.Openat2(int(inside.Fd()), rest, &how); err != nil {
+	fd, err := unix.Openat2(int(inside.Fd()), rest, &how)
+	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: p, Err: err}
 	}
 	return os.NewFile(uintptr(fd), p), nil
 }
 
 const openFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+
+// isSealed reports whether dir is a sealed directory.
+func isSealed(dir string) bool {
+	fi, err := os.Lstat(dir)
+	return err == nil && fi.IsDir() && fi.Mode().Perm() == 0
+}
 
 // openApart opens inside in a process that has every capability over the
 // caller's own files and nothing else, and ends as soon as it has handed the

@@ -269,6 +269,33 @@ func TestReach(t *testing.T) {
 	}
 }
 
+// TestReachAsRoot: no mode stops root, and the guest's links lead nowhere all the same.
+func TestReachAsRoot(t *testing.T) {
+	testenv.Need(t, "root")
+	base := t.TempDir()
+	dir, out := filepath.Join(base, "seal"), filepath.Join(base, "out")
+	f, err := Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := errors.Join(os.MkdirAll(filepath.Join(out, "x"), 0o700), os.Symlink(out, Path(f, "led"))); err != nil {
+		t.Fatal(err)
+	}
+	led := Inside(dir) + "/led/x"
+	if _, err := os.Stat(led); err != nil {
+		t.Errorf("control: %v", err)
+	}
+	if g, err := Reach(led); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("%v, %v", g, err)
+	}
+	if g, err := Reach(Inside(dir)); err != nil {
+		t.Error(err)
+	} else {
+		g.Close()
+	}
+}
+
 func TestSplit(t *testing.T) {
 	for p, want := range map[string][2]string{
 		"/s/inside": {"/s", ""}, "/s/inside/a/b": {"/s", "a/b"}, "/inside/s/inside/a": {"/inside/s", "a"}, "/s/insider/a": {}, "/inside": {}, "/s/x": {}, "/s/inside/../x": {},
