@@ -133,6 +133,10 @@ func (r *room) works(t *testing.T, commands ...string) (hang []string) {
 func TestFence(t *testing.T) {
 	r := newRoom(t)
 	out := filepath.Join(filepath.Dir(r.Home), "out")
+	r.Run(t, "touch", out) // the control
+	if err := os.Remove(out); err != nil {
+		t.Fatal(err)
+	}
 	r.bare(t, "touch ~/in; touch "+out+"; touch ../../../../out /tmp/fence-out")
 	if _, err := os.Stat(filepath.Join(r.Home, "in")); err != nil {
 		t.Error(err)

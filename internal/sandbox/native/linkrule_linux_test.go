@@ -26,18 +26,18 @@ const canaryText = "the human's own\n"
 func newYard(t *testing.T) yard {
 	t.Helper()
 	home := workspace(t)
-	y := yard{home: home, ws: filepath.Join(home, "work/p")}
-	for _, dir := range []string{"work/p/a/b/c", "work/p/own", "work/other", ".pyenv/versions/3/bin", ".cache/bazel/out", ".config/tool", "notes"} {
+	y := yard{home: home, ws: filepath.Join(home, "src/p")}
+	for _, dir := range []string{"src/p/a/b/c", "src/p/own", "src/other", ".pyenv/versions/3/bin", ".cache/bazel/out", ".config/tool", "notes"} {
 		if err := os.MkdirAll(filepath.Join(home, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name, mode := range map[string]os.FileMode{".bashrc": 0o644, ".pyenv/versions/3/bin/python": 0o755, ".pyenv/versions/3/settings": 0o644, "notes/run": 0o755, "work/p/file": 0o644} {
+	for name, mode := range map[string]os.FileMode{".bashrc": 0o644, ".pyenv/versions/3/bin/python": 0o755, ".pyenv/versions/3/settings": 0o644, "notes/run": 0o755, "src/p/file": 0o644} {
 		if err := os.WriteFile(filepath.Join(home, name), []byte(canaryText), mode); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name, to := range map[string]string{"work/p/own/config": "../../../.config", "work/alias": "..", "work/p/own/deep": "a"} { // the human's
+	for name, to := range map[string]string{"src/p/own/config": "../../../.config", "src/alias": "..", "src/p/own/deep": "a"} { // the human's
 		if err := os.Symlink(to, filepath.Join(home, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -102,11 +102,11 @@ func TestLinksLeadNowhere(t *testing.T) {
 		"above the home":          "ln -s / x",
 		"through the host's link": "ln -s own/config/tool x",
 		"through links":           "ln -s own/deep x; ln -s x/../../../.bashrc y; ln -s $W/own/config y",
-		"another name":            "ln -s $HOME/work/alias/.bashrc x",
+		"another name":            "ln -s $HOME/src/alias/.bashrc x",
 		"up again":                "mkdir d; ln -s d/../../../.bashrc x",
 		"up out of what comes":    "ln -s d/../../../.bashrc x; mkdir d",
 		"as a directory":          "ln -s ../other x",
-		"moved up":                "ln -s ../../../../../.bashrc a/b/c/x || { mkdir -p a/b/c/d/e; ln -s ../../../../../work a/b/c/d/e/x; mv a/b/c/d/e a/b/top; }",
+		"moved up":                "ln -s ../../../../../.bashrc a/b/c/x || { mkdir -p a/b/c/d/e; ln -s ../../../../../src a/b/c/d/e/x; mv a/b/c/d/e a/b/top; }",
 		"moved up as a directory": "mkdir -p 1/2/3; ln -s ../../../x 1/2/3/l; mv 1/2/3 3",
 		"moved by itself":         "mkdir -p 1/2/3; ln -s ../../../x 1/2/3/l; mv 1/2/3/l l",
 		"another name for a link": "mkdir -p 1/2/3; ln -s ../../../x 1/2/3/l; ln -P 1/2/3/l l",
