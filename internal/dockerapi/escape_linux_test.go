@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bawn-dev/bawn/internal/sandbox/maker"
 )
@@ -203,14 +204,20 @@ func (r *rig) control(body dict) string {
 	}
 	if host["RestartPolicy"] == nil {
 		r.direct("POST", "/containers/"+made.ID+"/wait", nil)
+		return r.written(made.ID)
 	}
-	for range 20 {
-		_, out := r.direct("GET", "/containers/"+made.ID+"/logs?stdout=1&stderr=1", nil)
-		if text := demultiplex(out); text != "" {
-			return text
-		}
+	// Who is started again and again has no end to wait for.
+	text := ""
+	for deadline := time.Now().Add(10 * time.Second); text == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		text = r.written(made.ID)
 	}
-	return ""
+	return text
+}
+
+// written returns what a container of the engine has written by now.
+func (r *rig) written(id string) string {
+	_, out := r.direct("GET", "/containers/"+id+"/logs?stdout=1&stderr=1", nil)
+	return demultiplex(out)
 }
 
 // What is another's does not exist for a guest, by no request.
