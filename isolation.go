@@ -259,3 +259,18 @@ type Capability struct {
 	Why       string   `json:"why,omitempty"`    // what is missing, where not
 	Remedy    string   `json:"remedy,omitempty"` // the one command that mends it
 }
+
+// A GitDir is a repository of the host of which the guest writes a private git
+// directory, so that no git of the host reads what the guest wrote.
+type GitDir struct {
+	Path    string       // the repository's common git directory, absolute, links resolved; Private is mounted over it
+	Private string       // a directory of the host, the guest's to write
+	Objects []GitObjects // object directories that the private one borrows from
+}
+
+// GitObjects is a directory of git objects of the host, shown to the guest
+// read-only.
+type GitObjects struct {
+	Source string // absolute, on the host
+	Target string // absolute, below /run/bawn: what objects/info/alternates names
+}

@@ -36,6 +36,8 @@ var zeroes = map[string]func() bool{
 	"Scope":       func() bool { var s Scope; return s == Once },
 	"Access":      func() bool { var a Access; return a == Hidden },
 	"Mount":       func() bool { return Mount{}.Access == Hidden },
+	"GitDir":      func() bool { return GitDir{}.Private == "" && len(GitDir{}.Objects) == 0 },
+	"GitObjects":  func() bool { return GitObjects{} == GitObjects{Source: ""} },
 	"NetworkMode": func() bool { var n NetworkMode; return n == NetworkNone },
 	"CacheMode":   func() bool { var c CacheMode; return c == CacheReadOnly },
 	"Strength":    func() bool { var s Strength; return s == Unenforced },

@@ -108,6 +108,11 @@ func gatewayServer(s cli.GatewayServer, report func(server, what, why string)) g
 			if err != nil {
 				return nil, err
 			}
+			defer func() {
+				for _, f := range cmd.ExtraFiles {
+					_ = f.Close() // it was read from
+				}
+			}()
 			return gateway.Launch(cmd)
 		},
 		Review: func(raw []json.RawMessage) map[string]gateway.Finding { return review(s, raw) },

@@ -24,6 +24,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/policy/overlay"
 	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/session"
 )
 
 func newACPCommand(e *Env) *cobra.Command {
@@ -62,7 +63,7 @@ project's directory.`,
 }
 
 // notForACP are flags that make no sense between an editor and an agent.
-var notForACP = []string{"plan", "json", "detach", "attachable", "detach-keys", "hosted", "child", "asks"}
+var notForACP = []string{"plan", "json", "detach", "attachable", "detach-keys"}
 
 // forFiles are the flags that say which files there are: those that a sandbox
 // needs in which a file is read or written for an agent.
@@ -84,27 +85,28 @@ func (f *runFlags) acp(c *cobra.Command, e *Env, args []string) error {
 	if err != nil {
 		return &Error{Code: ExitInternal, Err: fmt.Errorf("find bawn's own program: %w", err)}
 	}
-	if err := f.given(c, e); err != nil {
-		return err
-	}
-	s, err := f.acpSession(e, args)
+	spec, err := f.spec(c, e, args)
 	if err != nil {
 		return err
 	}
-	end, err := f.acpGuard(e, s)
+	l := &launch{Spec: *spec, plan: true} // nothing is started
+	s, err := l.acpSession(e)
+	if err != nil {
+		return err
+	}
+	end, err := l.acpGuard(e, s)
 	if err != nil {
 		return err
 	}
 	defer end()
-	a := &acpServer{env: e, session: s, self: self, flags: c.Flags(), quiet: f.quiet, ownReads: f.known != nil && f.known.agent.OwnReads}
-	return a.run(args)
+	a := &acpServer{env: e, spec: spec, session: s, self: self, flags: c.Flags(), ownReads: l.known != nil && l.known.agent.OwnReads}
+	return a.run()
 }
 
 // acpSession is the session that the agent will have, as "bawn run --plan"
 // finds it: in its name the agent's wishes are decided.
-func (f *runFlags) acpSession(e *Env, args []string) (*runner.Session, error) {
-	f.plan = true // nothing is started
-	s, err := f.session(e, args)
+func (f *launch) acpSession(e *Env) (*runner.Session, error) {
+	s, err := f.session(e, f.Argv)
 	f.endGit(e)
 	if err != nil {
 		return nil, e.elsewhere(err)
@@ -114,7 +116,7 @@ func (f *runFlags) acpSession(e *Env, args []string) (*runner.Session, error) {
 }
 
 // acpGuard gives the session a policy and a log.
-func (f *runFlags) acpGuard(e *Env, s *runner.Session) (end func(), err error) {
+func (f *launch) acpGuard(e *Env, s *runner.Session) (end func(), err error) {
 	if err := makeStateDir(e); err != nil {
 		return nil, err
 	}
@@ -140,15 +142,15 @@ func (f *runFlags) acpGuard(e *Env, s *runner.Session) (end func(), err error) {
 type acpServer struct {
 	env     *Env
 	session *runner.Session
+	spec    *session.Spec // of the agent's session, but for who is asked
 	self    string
 	flags   *pflag.FlagSet
-	quiet   bool
 	// ownReads is of acp.Options.
 	ownReads bool
 }
 
 // run starts the agent and carries its conversation.
-func (a *acpServer) run(args []string) error {
+func (a *acpServer) run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	defer stop()
 	asks, err := a.asks()
@@ -156,8 +158,13 @@ func (a *acpServer) run(args []string) error {
 		return err
 	}
 	defer asks.close()
-	line := slices.Concat([]string{"run", "--asks=" + asks.socket}, a.words(func(string) bool { return true }), []string{"--"}, args)
-	cmd := exec.Command(a.self, line...)
+	spec := *a.spec
+	spec.Asks = asks.socket
+	cmd, text, err := launcher(a.self, &spec)
+	if err != nil {
+		return &Error{Code: ExitInternal, Err: err}
+	}
+	defer text.Close()
 	cmd.Env, cmd.Dir, cmd.Stderr = a.env.Environ, a.env.Dir, a.env.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	dieWithParent(cmd.SysProcAttr)
@@ -209,7 +216,7 @@ func statusOf(err error) error {
 }
 
 func (a *acpServer) note(text string) {
-	if !a.quiet {
+	if !a.spec.Quiet {
 		fmt.Fprintln(a.env.Stderr, "bawn: note: "+visible(text))
 	}
 }

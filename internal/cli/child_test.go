@@ -1,49 +1,46 @@
 package cli
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/session"
 )
 
-// TestTellAChild: what JSON would change does not reach a child changed.
-func TestTellAChild(t *testing.T) {
-	k := &children{parent: parentage{Session: bawn.Session{ID: "s"}}}
-	w := &wish{Run: intent.Run{Dir: "/w", Env: []string{"A=1", "B=\xff"}}}
-	if text, err := k.tell(w); err != nil || !strings.Contains(string(text), "A=1") || strings.Contains(string(text), `"B=`) {
-		t.Errorf("%s, %v", text, err)
+// TestBelow: a child is told what it must not exceed, and where its guest is.
+func TestBelow(t *testing.T) {
+	k := &children{parent: session.Parent{Session: bawn.Session{ID: "s"}, Depth: 1}}
+	w := &wish{spec: session.Spec{Argv: session.Words{"ls"}, Dir: "/w/sub"}, dir: "/w/sub", from: "/w", environ: []string{"A=1", "B=\xff"}}
+	s := k.below(w)
+	if s.Parent == &k.parent || s.Parent.Depth != 2 || s.Parent.Dir != "/w" || !slices.Equal(s.Parent.Environ, w.environ) || s.Dir != "/w/sub" {
+		t.Errorf("%+v below %+v", s, s.Parent)
 	}
-	k.parent.Places = []bawn.Mount{{Path: "/w/\xff", Access: bawn.Hidden}}
-	if text, err := k.tell(w); err == nil {
-		t.Errorf("a hidden place has become another: %s", text)
+	k.split = []string{"ZONE=execution"}
+	if s := k.below(w); !slices.Equal(s.Parent.Environ, k.split) {
+		t.Errorf("the command's zone has %q; want %q", s.Parent.Environ, k.split)
 	}
 }
 
-// TestLedTo follows links only where they are seen.
-func TestLedTo(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
+// TestCheckOfAWish: no flag that is a person's comes from a guest.
+func TestCheckOfAWish(t *testing.T) {
+	k := &children{env: &Env{}, parent: session.Parent{Session: bawn.Session{Isolation: bawn.Isolation{Workspace: "/w"}}}}
+	wished := func(args ...string) error {
+		_, err := k.check(&intent.Run{Dir: "/w", Args: args})
+		return err
+	}
+	if err := wished("--memory", "512m", "--", "ls"); err != nil {
 		t.Fatal(err)
 	}
-	at := func(name string) string { return filepath.Join(dir, name) }
-	for name, to := range map[string]string{"a": "b/c", "b": at("d"), "dangling": "no/where", "loop": "loop", "hidden": "b", "up": "../" + filepath.Base(dir) + "/b"} {
-		if err := os.Symlink(to, at(name)); err != nil {
-			t.Fatal(err)
+	for _, name := range refusedFlags {
+		if err := wished("--"+name+"="+map[bool]string{true: "true", false: "x"}[slices.Contains([]string{"plan", "detach", "attachable", "split"}, name)], "--", "ls"); err == nil {
+			t.Errorf("--%s is taken from a guest", name)
 		}
 	}
-	sees := func(p string) bool { return p != at("hidden") }
-	for name, want := range map[string]string{
-		"a": at("d/c"), "b/x": at("d/x"), "dangling/y": at("no/where/y"), "hidden/z": at("hidden/z"), "up": at("d"), "none": at("none"), "loop": at("loop"),
-	} {
-		if got := ledTo(at(name), sees); got != want {
-			t.Errorf("%s leads to %s, want %s", name, got, want)
+	for _, name := range []string{"hosted", "child", "asks", "no-hooks"} {
+		if err := wished("--"+name, "--", "ls"); err == nil {
+			t.Errorf("--%s is a flag", name)
 		}
-	}
-	if got := ledTo("", sees); got != "" {
-		t.Errorf("nothing leads to %q", got)
 	}
 }

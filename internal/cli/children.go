@@ -1,9 +1,8 @@
 package cli
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -16,7 +15,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
@@ -30,6 +28,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/peercred"
+	"github.com/bawn-dev/bawn/internal/session"
 )
 
 // Bounds of a tree of sessions: each has limits of its own, so that many
@@ -53,7 +52,7 @@ const RuleChild = "builtin:child"
 // children starts the sessions that a guest wants below its own.
 type children struct {
 	env    *Env
-	parent parentage
+	parent session.Parent
 	guard  guard.Guard
 	desk   *asking.Desk
 	// refused records who may not put questions at the socket of the children.
@@ -71,10 +70,11 @@ type children struct {
 
 // A wish is a session that a guest asks for.
 type wish struct {
-	intent.Run
-	argv   []string
-	dir    string // in which the command starts
-	setEnv []string
+	spec    session.Spec
+	dir     string   // in which the command starts
+	from    string   // where the guest is
+	environ []string // the guest's
+	setEnv  []string // that the command was judged with
 }
 
 // Run serves a guest's `bawn run`: a handler of its door.
@@ -106,10 +106,10 @@ func (k *children) Run(ctx context.Context, c *door.Conn, r intent.Run, files [3
 func (k *children) decide(ctx context.Context, w *wish) bawn.Decision {
 	s := k.parent.Session
 	a := bawn.Action{
-		Kind: bawn.Command, Operation: bawn.Exec, Resource: strings.Join(w.argv, " "), Args: w.argv, Session: s.ID, Agent: s.Agent, Dir: w.dir, At: time.Now(),
+		Kind: bawn.Command, Operation: bawn.Exec, Resource: strings.Join(w.spec.Argv, " "), Args: w.spec.Argv, Session: s.ID, Agent: s.Agent, Dir: w.dir, At: time.Now(),
 	}
 	if k.split != nil {
-		text, err := commandLine(w.argv)
+		text, err := commandLine(w.spec.Argv)
 		if err != nil {
 			return bawn.Denied(err.Error(), RuleChild)
 		}
@@ -124,25 +124,21 @@ func (k *children) decide(ctx context.Context, w *wish) bawn.Decision {
 }
 
 // refusedFlags are those that no guest may give.
-var refusedFlags = []string{"plan", "detach", "attachable", "hosted", "child", "asks", "detach-keys", "split", "split-workspace", "model-host"}
+var refusedFlags = []string{"plan", "detach", "attachable", "detach-keys", "split", "split-workspace", "model-host"}
 
 // check refuses what no guest may ask for.
 func (k *children) check(r *intent.Run) (*wish, error) {
-	f := &runFlags{}
-	c := newRunCommand(k.env)
-	c.ResetFlags()
-	f.declare(c)
-	if err := c.ParseFlags(r.Args); err != nil {
+	spec, err := (&Env{Dir: r.Dir, Environ: k.env.Environ}).parse(r.Args)
+	if err != nil {
 		return nil, err
 	}
 	for _, name := range refusedFlags {
-		if c.Flags().Changed(name) {
+		if spec.Has(name) {
 			return nil, fmt.Errorf("--%s is not for a session that a guest starts", name)
 		}
 	}
-	w := &wish{Run: *r, argv: c.Flags().Args(), dir: r.Dir}
 	switch {
-	case len(w.argv) == 0 || w.argv[0] == "":
+	case len(spec.Argv) == 0 || spec.Argv[0] == "":
 		return nil, errors.New("no command to run")
 	case k.parent.Depth >= maxDepth:
 		return nil, fmt.Errorf("sessions stand %d deep already", maxDepth)
@@ -151,10 +147,7 @@ func (k *children) check(r *intent.Run) (*wish, error) {
 	case strings.ContainsRune(strings.Join(slices.Concat(r.Args, r.Env), ""), 0):
 		return nil, errors.New("a word holds a NUL, where the kernel would cut it")
 	}
-	if f.cwd != "" {
-		w.dir = absolute(&Env{Dir: r.Dir}, f.cwd)
-	}
-	return w, nil
+	return &wish{spec: *spec, dir: cmp.Or(spec.Dir, r.Dir), from: r.Dir, environ: r.Env}, nil
 }
 
 // start starts bawn once more, outside of every sandbox: it makes the child's
@@ -165,16 +158,16 @@ func (k *children) start(w *wish, files [3]*os.File) (door.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k.launch(self, append([]string{"run", "--child"}, w.Args...), w, files)
+	return k.launch(self, w, files)
 }
 
 // launch starts one of Bawn's programs as a child.
-func (k *children) launch(program string, args []string, w *wish, files [3]*os.File) (door.Program, error) {
+func (k *children) launch(program string, w *wish, files [3]*os.File) (door.Program, error) {
 	k.once.Do(func() { k.failed = k.prepare() })
 	if k.failed != nil {
 		return nil, k.failed
 	}
-	text, err := k.tell(w)
+	text, err := k.below(w).Encode()
 	if err != nil {
 		return nil, err
 	}
@@ -187,9 +180,9 @@ func (k *children) launch(program string, args []string, w *wish, files [3]*os.F
 		return nil, errors.Join(err, slot.Close())
 	}
 	defer theirs.Close()
-	cmd := exec.Command(program)
-	cmd.Args = append([]string{filepath.Base(program)}, args...)
-	cmd.Env, cmd.Dir, cmd.ExtraFiles = k.env.Environ, "/", []*os.File{parentEnd - 3: theirs}
+	cmd := exec.Command(program, launchVerb)
+	cmd.Args[0] = filepath.Base(program)
+	cmd.Env, cmd.Dir, cmd.ExtraFiles = k.env.Environ, "/", []*os.File{specEnd - 3: theirs}
 	if files[0] != nil { // else /dev/null, as for the others
 		cmd.Stdin = files[0]
 	}
@@ -215,20 +208,15 @@ func (k *children) launch(program string, args []string, w *wish, files [3]*os.F
 	return c, nil
 }
 
-// tell writes down what a child must not exceed. What JSON can't hold would
-// mean something else to the child, so that none is started.
-func (k *children) tell(w *wish) ([]byte, error) {
-	p := k.parent
-	p.Depth, p.Dir, p.Environ, p.SetEnv = p.Depth+1, w.Dir, w.Env, w.setEnv
+// below is the spec of the child, with what it must not exceed.
+func (k *children) below(w *wish) *session.Spec {
+	s, p := w.spec, k.parent
+	p.Depth, p.Dir, p.Environ, p.SetEnv = p.Depth+1, w.from, w.environ, w.setEnv
 	if k.split != nil {
 		p.Environ = k.split
 	}
-	p.Environ = slices.DeleteFunc(slices.Clone(p.Environ), func(kv string) bool { return !utf8.ValidString(kv) })
-	text, err := json.Marshal(p)
-	if err == nil && bytes.Contains(text, []byte(`\ufffd`)) { // how encoding/json writes what is no UTF-8
-		err = errors.New("a name that this session has is no UTF-8, and can't be handed on")
-	}
-	return text, err
+	s.Parent = &p
+	return &s
 }
 
 // takeSlot makes one session of the tree count, until the file is closed or
@@ -345,7 +333,7 @@ func (k *children) close() {
 	_ = k.listener.Close() // removes it
 	_ = os.Remove(link.KeyOf(k.parent.Asks))
 	for _, name := range slots(k.parent.Tree) {
-		if k.env.child == nil {
+		if k.parent.Depth == 0 {
 			_ = os.Remove(name) // few are there
 		}
 	}

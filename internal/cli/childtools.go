@@ -12,6 +12,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/egress/remote"
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/session"
 )
 
 // maxToolNames is how many servers a guest may name.
@@ -20,7 +21,7 @@ const maxToolNames = 64
 // Tools serves a guest's `bawn mcp`: a handler of its door. The gateway is no
 // session of its own: its calls are the guest's, and are decided one by one.
 func (k *children) Tools(ctx context.Context, c *door.Conn, t intent.Tools, files [3]*os.File) {
-	w := &wish{Run: intent.Run{Dir: t.Dir}, dir: t.Dir}
+	w := &wish{spec: session.Spec{Gateway: &session.Gateway{Servers: t.Servers}}, from: t.Dir}
 	switch {
 	case len(t.Servers) > maxToolNames:
 		c.Refuse(RuleChild, fmt.Sprintf("it names more than %d servers", maxToolNames), "name none, for all of them")
@@ -40,6 +41,6 @@ func (k *children) Tools(ctx context.Context, c *door.Conn, t intent.Tools, file
 		if err != nil {
 			return nil, err
 		}
-		return k.launch(program, append([]string{"mcp", "--child", "--"}, t.Servers...), w, files)
+		return k.launch(program, w, files)
 	}) // the guest has been told
 }

@@ -57,6 +57,7 @@ type chooser struct {
 	setting Setting
 	iso     bawn.Isolation
 	split   bool
+	child   bool // a guest has asked for the session
 	// fallback says that less than all is permitted, on the host at last.
 	fallback bool
 	made     map[string]sandbox.Provider
@@ -67,14 +68,14 @@ type chooser struct {
 // choose finds the provider of a session: the one that is named, or else the
 // strongest that enforces all that the isolation asks for (SPEC D3, D5). It
 // looks at no other where the first one does, so that a start takes no longer.
-func (f *runFlags) choose(e *Env, cfg *config.Config, iso bawn.Isolation) (choice, error) {
+func (f *launch) choose(e *Env, cfg *config.Config, iso bawn.Isolation) (choice, error) {
 	c := &chooser{
-		env: e, setting: setting(e, cfg), iso: iso, split: cfg.Split().On && e.child == nil,
-		fallback: cfg.FallbackToHost() && e.child == nil, made: map[string]sandbox.Provider{}, renewed: map[string]bool{},
+		env: e, setting: setting(e, cfg), iso: iso, split: cfg.Split().On && f.Parent == nil, child: f.Parent != nil,
+		fallback: cfg.FallbackToHost() && f.Parent == nil, made: map[string]sandbox.Provider{}, renewed: map[string]bool{},
 	}
 	name := cfg.Provider
-	if e.child != nil && (name == "" || name != e.child.Session.Provider && !f.changed("provider")) {
-		name = e.child.Session.Provider
+	if f.Parent != nil && (name == "" || name != f.Parent.Session.Provider && !f.Has("provider")) {
+		name = f.Parent.Session.Provider
 	}
 	got, err := c.find(name)
 	return got, withheld(cfg, err)
@@ -104,7 +105,7 @@ func (c *chooser) named(name string) (choice, error) {
 	if err != nil {
 		return choice{}, err
 	}
-	if sandbox.AbilitiesOf(p).Bare || c.env.child != nil {
+	if sandbox.AbilitiesOf(p).Bare || c.child {
 		return c.take(p, whyNamed, nil), nil
 	}
 	d := c.look(p)

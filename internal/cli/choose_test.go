@@ -13,6 +13,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
+	"github.com/bawn-dev/bawn/internal/session"
 )
 
 // A fake is a provider that enforces everything but what it is said not to.
@@ -117,7 +118,7 @@ func TestChoose(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			e, asked := machine(t, c.fakes...)
 			cfg := configured(t, c.text, config.Flags{})
-			got, err := (&runFlags{}).choose(e, cfg, cfg.Isolation(t.TempDir()))
+			got, err := (&launch{}).choose(e, cfg, cfg.Isolation(t.TempDir()))
 			name := fmt.Sprint(err)
 			if err == nil {
 				name = got.Name()
@@ -139,7 +140,7 @@ func TestChoose(t *testing.T) {
 func TestRefusalNamesAll(t *testing.T) {
 	e, _ := machine(t, fake{name: "native", none: []string{sandbox.FSRead, sandbox.NetAllow, sandbox.LimitCPU}}, fake{name: "bwrap", none: []string{sandbox.FSRead}}, fake{name: "gvisor", none: []string{sandbox.NetAllow}})
 	cfg := configured(t, "", config.Flags{})
-	_, err := (&runFlags{}).choose(e, cfg, cfg.Isolation(t.TempDir()))
+	_, err := (&launch{}).choose(e, cfg, cfg.Isolation(t.TempDir()))
 	var mismatch *sandbox.MismatchError
 	if !errors.As(err, &mismatch) {
 		t.Fatalf("%v; want a mismatch", err)
@@ -156,7 +157,7 @@ func TestRefusalNamesAll(t *testing.T) {
 func TestCandidates(t *testing.T) {
 	e, _ := machine(t, fake{name: "native", none: []string{sandbox.NetAllow}}, fake{name: "bwrap", partly: []string{sandbox.IPC}}, fake{name: "gvisor"})
 	cfg := configured(t, "", config.Flags{})
-	got, err := (&runFlags{}).choose(e, cfg, cfg.Isolation(t.TempDir()))
+	got, err := (&launch{}).choose(e, cfg, cfg.Isolation(t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,11 +184,14 @@ func TestChildGetsNoHost(t *testing.T) {
 	ask := func(t *testing.T, text string, flags config.Flags, fakes ...fake) (bawn.Session, choice, error) {
 		t.Helper()
 		e, _ := machine(t, fakes...)
-		e.child = &parentage{Session: parent, Depth: 1}
+		above := &session.Parent{Session: parent, Depth: 1}
 		cfg := configured(t, text, flags)
 		s := bawn.Session{ID: "child", Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Isolation: bawn.Isolation{Workspace: "/w"}}
-		e.child.Session.Isolation = s.Isolation
-		f := &runFlags{quiet: true, changed: func(name string) bool { return name == "provider" && flags.Provider != nil }}
+		above.Session.Isolation = s.Isolation
+		f := &launch{Spec: session.Spec{Quiet: true, Parent: above}}
+		if flags.Provider != nil {
+			f.Given = []string{"provider"}
+		}
 		c, err := f.provide(e, cfg, &s)
 		return s, c, err
 	}
@@ -207,7 +211,7 @@ func TestChildGetsNoHost(t *testing.T) {
 	// the control: the human's own session gets the host in the same place
 	e, _ := machine(t, fake{name: "native", none: []string{sandbox.NetNone}})
 	cfg := configured(t, permit, config.Flags{})
-	if c, err := (&runFlags{}).choose(e, cfg, bawn.Isolation{Workspace: "/w"}); err != nil || c.Name() != "host" {
+	if c, err := (&launch{}).choose(e, cfg, bawn.Isolation{Workspace: "/w"}); err != nil || c.Name() != "host" {
 		t.Errorf("%v; want the host", err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/session"
 	"github.com/bawn-dev/bawn/internal/skill"
 )
 
@@ -71,8 +72,8 @@ type Env struct {
 
 	embryo *native.Embryo // of the sandbox of a session that is being planned, or nil
 
-	child  *parentage // where a guest has started this session
-	parent *os.File   // ends when the guest's session does
+	spec      *session.Spec // what this process was started with (launchVerb), or nil
+	inherited *os.File      // what it was read from; of a guest's session it ends when that does
 }
 
 // OwnEnv is the world around this process. The providers are Env.Providers.
@@ -172,7 +173,7 @@ func report(e *Env, err error, asJSON bool) int {
 // verbs makes the commands. They are made one by one because most of a short
 // command's time goes by before it runs.
 var verbs = map[string]func(*Env) *cobra.Command{
-	"run": newRunCommand, "agents": newAgentsCommand, "audit": newAuditCommand, "config": newConfigCommand, "mcp": newMCPCommand, "trust": newTrustCommand, "policy": newPolicyCommand, "doctor": newDoctorCommand, "dockerd-proxy": newDockerProxyCommand,
+	"run": newRunCommand, launchVerb: newLaunchCommand, "agents": newAgentsCommand, "audit": newAuditCommand, "config": newConfigCommand, "mcp": newMCPCommand, "trust": newTrustCommand, "policy": newPolicyCommand, "doctor": newDoctorCommand, "dockerd-proxy": newDockerProxyCommand,
 	"version": newVersionCommand, "secret": newSecretCommand, "request": newRequestCommand, "ps": newPsCommand, "attach": newAttachCommand, "logs": newLogsCommand, "kill": newKillCommand, "serve": newServeCommand,
 	"acp": newACPCommand, "approvals": newApprovalsCommand, "approve": newApproveCommand, "init": newInitCommand, "deny": newDenyCommand, "pair": newPairCommand, "plugin": newPluginCommand, "git": newGitCommand, "hook": newHookCommand, "skill": newSkillCommand,
 }

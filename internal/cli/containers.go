@@ -37,7 +37,7 @@ func (e *UnsafeEngineError) Error() string { return e.Why }
 const acceptEscapes = "or accept it in your own configuration: accept_escapes = true under [isolation.docker_options]"
 
 // docker makes a session's Docker API.
-func (e *Env) docker(f *runFlags, s bawn.Session, hostPorts []uint16) (func(runner.ContainerHost) (func() error, error), error) {
+func (f *launch) docker(e *Env, s bawn.Session, hostPorts []uint16) (func(runner.ContainerHost) (func() error, error), error) {
 	serve, err := e.Docker(ContainerSetting{
 		Environ: engineEnviron(e.Environ, f.config), Config: f.config, Session: s, HostPorts: hostPorts, Cache: setting(e, f.config).Cache(trialName),
 		Warn: func(text string) { fmt.Fprintf(e.Stderr, "bawn: warning: %s\n", redact.Visible(text)) },
@@ -63,7 +63,7 @@ const containersInside = "/run/bawn/docker.sock"
 
 // dockerHere says whether this program can serve the Docker API that a session
 // asks for.
-func (f *runFlags) dockerHere(e *Env, iso bawn.Isolation) error {
+func (f *launch) dockerHere(e *Env, iso bawn.Isolation) error {
 	switch {
 	case !iso.DockerAPI || e.Docker != nil || f.plan:
 		return nil
@@ -78,7 +78,7 @@ func (f *runFlags) dockerHere(e *Env, iso bawn.Isolation) error {
 
 // openContainers gives the zone of req a Docker API, where its isolation says
 // so.
-func (f *runFlags) openContainers(e *Env, s *runner.Session, req *sandbox.Request, z zone) (err error) {
+func (f *launch) openContainers(e *Env, s *runner.Session, req *sandbox.Request, z zone) (err error) {
 	iso := req.Session.Isolation
 	if iso.DockerAPI && !sandbox.AbilitiesOf(s.Provider).Door {
 		return doorless(s.Provider)
@@ -90,7 +90,7 @@ func (f *runFlags) openContainers(e *Env, s *runner.Session, req *sandbox.Reques
 		return &Error{Code: ExitInternal, Err: errors.New("the session's Docker API is part of bawnd, which a session below another does not start"), Hint: "leave out --docker"}
 	}
 	c := &runner.Containers{}
-	if c.Serve, err = e.docker(f, req.Session, req.HostPorts); err != nil {
+	if c.Serve, err = f.docker(e, req.Session, req.HostPorts); err != nil {
 		return err
 	}
 	if c.Zone, err = containerZone(e, s, iso); err != nil {

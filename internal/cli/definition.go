@@ -20,14 +20,14 @@ const maxDefinition = 1 << 20
 // define gives a session the meet of what its definition file (--as) asks for and
 // what the session has without the file (SPEC K7). So the file's author need not be
 // trusted.
-func (f *runFlags) define(e *Env, workspace string, s bawn.Session) (bawn.Session, error) {
-	if f.as == "" {
+func (f *launch) define(e *Env, workspace string, s bawn.Session) (bawn.Session, error) {
+	if f.As == "" {
 		return s, nil
 	}
-	path := absolute(e, f.as)
-	text, err := e.readDefinition(path, workspace)
+	path := f.As
+	text, err := f.readDefinition(path, workspace)
 	if err != nil {
-		return s, usageError("name a file in TOML, with the keys of the configuration", "--as %q: %v", f.as, err)
+		return s, usageError("name a file in TOML, with the keys of the configuration", "--as %q: %v", f.As, err)
 	}
 	in, err := configInputs(e, workspace, f.Flags)
 	if err != nil {
@@ -39,19 +39,19 @@ func (f *runFlags) define(e *Env, workspace string, s bawn.Session) (bawn.Sessio
 		return s, configError(err)
 	}
 	sees := all
-	if e.child != nil {
-		sees = e.child.sees
+	if f.Parent != nil {
+		sees = f.Parent.Sees
 	}
 	asked := s
-	asked.ID, asked.Mode, asked.Autonomy, asked.Isolation = newSessionID(), c.Mode, c.Autonomy, led(c.Isolation(workspace), sees)
+	asked.ID, asked.Mode, asked.Autonomy, asked.Isolation = newSessionID(), c.Mode, c.Autonomy, sessions.Led(c.Isolation(workspace), sees)
 	if c.Agent != "" {
 		asked.Agent = c.Agent
 	}
 	base := s
-	base.Isolation = led(base.Isolation, sees)
+	base.Isolation = sessions.Led(base.Isolation, sees)
 	given, narrowed, err := sessions.Meet(base, asked)
 	if err != nil {
-		return s, usageError("mend the definition", "--as %q: %v", f.as, err)
+		return s, usageError("mend the definition", "--as %q: %v", f.As, err)
 	}
 	f.sayNarrowed(e, narrowed)
 	given.ID, given.Parent = s.ID, s.Parent
@@ -61,8 +61,8 @@ func (f *runFlags) define(e *Env, workspace string, s bawn.Session) (bawn.Sessio
 
 // readDefinition reads a definition file. A guest's lies in the workspace, where
 // the guest sees it, and no link leads out of it.
-func (e *Env) readDefinition(path, workspace string) ([]byte, error) {
-	if e.child == nil {
+func (f *launch) readDefinition(path, workspace string) ([]byte, error) {
+	if f.Parent == nil {
 		return readRegular(os.OpenFile(path, os.O_RDONLY|atomicfile.NonBlock, 0))
 	}
 	rel, err := filepath.Rel(workspace, path)
@@ -75,17 +75,17 @@ func (e *Env) readDefinition(path, workspace string) ([]byte, error) {
 		return nil, no
 	}
 	defer root.Close()
-	f, err := root.OpenFile(rel, os.O_RDONLY|atomicfile.NonBlock, 0)
+	file, err := root.OpenFile(rel, os.O_RDONLY|atomicfile.NonBlock, 0)
 	if err != nil {
 		return nil, no
 	}
 	// Errors quote what stands in the file: one that the guest does not see is
 	// not read. It is asked of the open file, which no link changes any more.
-	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
-	if err != nil || !e.child.sees(real) {
-		return nil, errors.Join(no, f.Close())
+	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
+	if err != nil || !f.Parent.Sees(real) {
+		return nil, errors.Join(no, file.Close())
 	}
-	return readRegular(f, nil)
+	return readRegular(file, nil)
 }
 
 func readRegular(f *os.File, err error) ([]byte, error) {
@@ -104,7 +104,7 @@ func readRegular(f *os.File, err error) ([]byte, error) {
 }
 
 // narrower applies to lists what a definition says of them beside the isolation.
-func (f *runFlags) narrower(open, protected []string) (opened, kept []string) {
+func (f *launch) narrower(open, protected []string) (opened, kept []string) {
 	if f.defined == nil {
 		return open, protected
 	}

@@ -57,7 +57,7 @@ type dockerProxy struct {
 }
 
 func (p *dockerProxy) run() error {
-	e, f := p.env, &runFlags{}
+	e, f := p.env, &launch{}
 	ws, err := filepath.EvalSymlinks(p.workspace)
 	if err != nil {
 		return usageError("name a directory that exists", "--workspace: %v", err)
@@ -73,7 +73,7 @@ func (p *dockerProxy) run() error {
 	s := &runner.Session{Session: bawn.Session{
 		ID: newSessionID(), Agent: "dockerd-proxy", Mode: f.config.Mode, Autonomy: f.config.Autonomy, Isolation: iso, Started: time.Now(), Provider: NoProvider,
 	}}
-	serve, err := e.docker(f, s.Session, nil)
+	serve, err := f.docker(e, s.Session, nil)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (p *dockerProxy) run() error {
 }
 
 // containerGuard decides, asks and records what containers do.
-func (f *runFlags) containerGuard(e *Env, s *runner.Session) (check func(context.Context, bawn.Action) bawn.Decision, end func(), err error) {
+func (f *launch) containerGuard(e *Env, s *runner.Session) (check func(context.Context, bawn.Action) bawn.Decision, end func(), err error) {
 	dir, err := auditDir(e)
 	if err != nil {
 		return nil, nil, err

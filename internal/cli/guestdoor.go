@@ -9,11 +9,12 @@ import (
 	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/session"
 )
 
 // guest reports whether this bawn runs in a session that has a door.
 func (e *Env) guest() bool {
-	if e.child != nil || inside(e) == "" {
+	if e.spec != nil || inside(e) == "" {
 		return false
 	}
 	info, err := os.Stat(doorInside)
@@ -22,7 +23,7 @@ func (e *Env) guest() bool {
 
 // openDoor makes the door of a session with one zone. Without one a guest can't
 // ask for anything, which is no reason not to run.
-func (f *runFlags) openDoor(e *Env, s *runner.Session, req *sandbox.Request) {
+func (f *launch) openDoor(e *Env, s *runner.Session, req *sandbox.Request) {
 	if f.plan || !sandbox.AbilitiesOf(s.Provider).Door {
 		return
 	}
@@ -55,7 +56,7 @@ func (k *known) prefixed(req *sandbox.Request) {
 }
 
 // doorDir makes the directory of the doors of all sessions.
-func (f *runFlags) doorDir(e *Env) (string, error) {
+func (f *launch) doorDir(e *Env) (string, error) {
 	state, err := stateDir(e)
 	if err != nil {
 		return "", err
@@ -65,8 +66,8 @@ func (f *runFlags) doorDir(e *Env) (string, error) {
 }
 
 // answerGuests says who serves the doors of the session.
-func (f *runFlags) answerGuests(e *Env, s *runner.Session) (end func(), err error) {
-	s.Apart = e.child != nil
+func (f *launch) answerGuests(e *Env, s *runner.Session) (end func(), err error) {
+	s.Apart = f.Parent != nil
 	if s.Door == nil && s.Split == nil {
 		return func() {}, nil
 	}
@@ -77,9 +78,9 @@ func (f *runFlags) answerGuests(e *Env, s *runner.Session) (end func(), err erro
 	if err != nil {
 		return nil, &Error{Code: ExitInternal, Err: err}
 	}
-	k := &children{env: e, guard: s.Refusals.Of(s.Guard), parent: f.parentage(e, s), desk: s.Desk, refused: refusedAt(s, "asks")}
+	k := &children{env: e, guard: s.Refusals.Of(s.Guard), parent: f.above(e, s), desk: s.Desk, refused: refusedAt(s, "asks")}
 	k.parent.Asks = filepath.Join(dir, s.ID[:asksName]+".a")
-	if e.child == nil {
+	if f.Parent == nil {
 		k.parent.Tree = filepath.Join(dir, s.ID+".child")
 	}
 	tools := k.Tools
@@ -97,21 +98,21 @@ func (f *runFlags) answerGuests(e *Env, s *runner.Session) (end func(), err erro
 	return k.close, nil
 }
 
-// parentage is what no child of the session exceeds: of two zones, that in
+// above is what no child of the session exceeds: of two zones, that in
 // which commands run.
-func (f *runFlags) parentage(e *Env, s *runner.Session) parentage {
-	p := parentage{Session: s.Session, Open: f.credentials, Protected: f.protected, Guarded: f.guarded, Places: s.Plan.Places(), CanAsk: canAsk(e), Plugin: f.Only}
+func (f *launch) above(e *Env, s *runner.Session) session.Parent {
+	p := session.Parent{Session: s.Session, Open: f.credentials, Protected: f.protected, Guarded: f.guarded, Places: s.Plan.Places(), CanAsk: f.canAsk(e), Plugin: f.Only}
 	if s.Split != nil {
 		p.Session.Isolation, p.Places = s.Split.Isolation, s.Split.Plan.Places()
 		p.Zone, p.Models = egress.Execution, f.models
 	}
-	p.Session.Isolation = led(p.Session.Isolation, all)
+	p.Session.Isolation = session.Led(p.Session.Isolation, all)
 	p.Session.Provider = s.Plan.Provider()
 	p.Git, p.GitPool = f.gitDirs, f.gitPool
-	if e.child != nil {
-		p.Plugin = p.Plugin || e.child.Plugin
-		p.Depth, p.CanAsk, p.Tree = e.child.Depth, e.child.CanAsk, e.child.Tree
-		p.Zone, p.Models = e.child.Zone, e.child.Models
+	if f.Parent != nil {
+		p.Plugin = p.Plugin || f.Parent.Plugin
+		p.Depth, p.CanAsk, p.Tree = f.Parent.Depth, f.Parent.CanAsk, f.Parent.Tree
+		p.Zone, p.Models = f.Parent.Zone, f.Parent.Models
 	}
 	return p
 }

@@ -12,10 +12,10 @@ import (
 const hookStarting = 15 * time.Second
 
 // hookPlugins are those that are asked about what a session does; nil for none.
-// A guest has no say in it: a child's flags are its own, and do not count. What
+// What
 // is started in a sandbox without a door is judged by the session around it.
-func (f *runFlags) hookPlugins(e *Env, workspace string) *pluginhook.Set {
-	if f.noHooks && e.child == nil || inside(e) != "" {
+func (f *launch) hookPlugins(e *Env, workspace string) *pluginhook.Set {
+	if f.Plugin || inside(e) != "" {
 		return nil
 	}
 	return pluginhook.NewSet(func() ([]pluginhook.Options, error) {

@@ -8,22 +8,18 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/pluginhook"
+	"github.com/bawn-dev/bawn/internal/session"
 )
 
-// TestHookPlugins: the human's plugins have none themselves, and a child can't
-// say that it is one of them. Manifests are read when something is judged.
+// TestHookPlugins: the human's plugins have none themselves. Manifests are read when something is judged.
 func TestHookPlugins(t *testing.T) {
 	home := t.TempDir()
 	e := &Env{Environ: []string{"HOME=" + home}, Stderr: os.Stderr}
-	plugins := &runFlags{noHooks: true, quiet: true}
+	plugins := &launch{Spec: session.Spec{Plugin: true, Quiet: true}}
 	if plugins.hookPlugins(e, home) != nil {
 		t.Error("a plugin has hooks")
 	}
-	child := &Env{Environ: e.Environ, Stderr: os.Stderr, child: &parentage{}}
-	if plugins.hookPlugins(child, home) == nil {
-		t.Error("a child has no hooks where its guest says so")
-	}
-	set := (&runFlags{quiet: true}).hookPlugins(e, home)
+	set := (&launch{Spec: session.Spec{Quiet: true}}).hookPlugins(e, home)
 	dir := filepath.Join(home, ".config/bawn/plugins")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"syscall"
 
@@ -16,8 +15,10 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/doctor"
 	"github.com/bawn-dev/bawn/internal/plugin"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/session"
 	"github.com/bawn-dev/bawn/internal/shim"
 )
 
@@ -38,7 +39,7 @@ type GatewayServer struct {
 	Manifest *plugin.Manifest
 	Pins     func() (plugin.Pins, error)   // as they are now
 	Kept     func() ([]plugin.Tool, error) // as they were pinned; none where they were not kept
-	Command  func() (*exec.Cmd, error)     // that starts it, without its descriptors
+	Command  func() (*exec.Cmd, error)     // that starts it; its files are to be closed then
 }
 
 func newMCPCommand(e *Env) *cobra.Command {
@@ -63,17 +64,15 @@ token that is kept in the file mcp-token of Bawn's state directory.`,
 	}
 	c.Flags().StringVar(&m.http, "http", "", "`address` of the loopback to serve at, such as 127.0.0.1:8765, instead of standard input and output")
 	c.Flags().BoolVar(&m.tools, "tools", false, "serve Bawn's own tools instead: exec, read, write, edit, glob, grep; outside of a session in one of its own, with what follows -- as flags of bawn run")
-	c.Flags().BoolVar(&m.child, "child", false, "")
-	_ = c.Flags().MarkHidden("child") // it exists
 	return c
 }
 
 // mcpServe is one run of that verb.
 type mcpServe struct {
-	env   *Env
-	http  string
-	child bool
-	tools bool
+	env    *Env
+	http   string
+	tools  bool
+	parent *session.Parent // of the guest whose calls it serves; nil outside of a session
 }
 
 // start serves, or hands this over to who does: from inside of a session to its
@@ -83,10 +82,6 @@ func (m *mcpServe) start(names []string) error {
 	switch {
 	case m.tools:
 		return m.startTools(names)
-	case m.child:
-		if err := e.becomeChild(); err != nil {
-			return err
-		}
 	case m.http != "" && !onLoopback(m.http):
 		return usageError("for example: bawn mcp --http 127.0.0.1:8765", "--http %q is not on this machine's loopback", m.http)
 	case e.guest() && m.http != "":
@@ -104,6 +99,9 @@ func (m *mcpServe) start(names []string) error {
 
 func (m *mcpServe) run(names []string) error {
 	e := m.env
+	if e.Gateway == nil { // only who is told to serves it from a spec
+		return &Error{Code: ExitInternal, Err: errNoBawnd, Hint: doctor.Install}
+	}
 	s, f, err := m.session()
 	if err != nil {
 		return err
@@ -132,12 +130,13 @@ func (m *mcpServe) run(names []string) error {
 }
 
 // session is that of the calls: one of its own, or that of the guest who asks.
-func (m *mcpServe) session() (*mcpSession, *runFlags, error) {
-	e, f := m.env, &runFlags{}
+func (m *mcpServe) session() (*mcpSession, *launch, error) {
+	e, f := m.env, &launch{}
 	if err := makeStateDir(e); err != nil {
 		return nil, nil, err
 	}
-	if k := e.child; k != nil {
+	if k := m.parent; k != nil {
+		f.Parent = k
 		s := k.Session
 		s.ID, s.Parent = newSessionID(), s.ID
 		return &mcpSession{s}, f, nil
@@ -194,18 +193,10 @@ func (m *mcpServe) plugin(dirs plugin.Dirs, man *plugin.Manifest, workspace stri
 			return pins.Kept(dirs.Pins)
 		},
 		Command: func() (*exec.Cmd, error) {
-			self, err := os.Executable()
+			cmd, err := m.env.pluginSession(dirs, man, workspace, pluginOptions{quiet: true})
 			if err != nil {
 				return nil, err
 			}
-			at, err := dirs.Place(man.Name, workspace)
-			if err != nil {
-				return nil, err
-			}
-			at.Fetch = !dirs.Complete(man)
-			bawn := filepath.Join(filepath.Dir(self), "bawn")
-			args := slices.Concat([]string{"bawn", "run"}, man.RunFlags(at), []string{"--"}, man.Argv())
-			cmd := &exec.Cmd{Path: bawn, Args: args, Env: m.env.Environ, Dir: at.Own, SysProcAttr: &syscall.SysProcAttr{}}
 			dieWithParent(cmd.SysProcAttr)
 			return cmd, nil
 		},

@@ -40,7 +40,7 @@ type mcpCalls struct {
 	meant asking.Zone
 }
 
-func (f *runFlags) mcpCalls(e *Env, s *mcpSession) (*mcpCalls, error) {
+func (f *launch) mcpCalls(e *Env, s *mcpSession) (*mcpCalls, error) {
 	dir, err := auditDir(e)
 	if err != nil {
 		return nil, err

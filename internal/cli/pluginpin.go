@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -128,13 +127,7 @@ func firstOf(text string) string {
 // list starts the plugin as a guest and has it list its tools.
 func (e *Env) list(d plugin.Dirs, m *plugin.Manifest) (plugin.Listing, error) {
 	workspace := workspaceOf(e.Dir, e.Getenv("HOME"))
-	at, err := d.Place(m.Name, workspace)
-	if err != nil {
-		return plugin.Listing{}, err
-	}
-	at.Fetch = true
-	flags := slices.DeleteFunc(m.RunFlags(at), func(flag string) bool { return flag == "--quiet" }) // a human looks on
-	p, err := e.startPlugin(slices.Concat(flags, []string{"--"}, m.Argv()))
+	p, err := e.startPlugin(d, m, workspace)
 	if err != nil {
 		return plugin.Listing{}, err
 	}

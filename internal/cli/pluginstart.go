@@ -14,15 +14,46 @@ import (
 	"github.com/bawn-dev/bawn/internal/pluginhook"
 )
 
-// startPlugin starts bawn run with these arguments, on pipes. Closing its
-// standard input and a SIGTERM end it; what is left of the guest dies with it.
-func (e *Env) startPlugin(args []string) (*pluginProcess, error) {
+// pluginOptions are what differs between those who start a plugin.
+type pluginOptions struct {
+	fetch bool // what package managers fetch may be fetched
+	quiet bool
+}
+
+// pluginSession is the command that starts a plugin as a guest of its own. The
+// caller closes its ExtraFiles once it runs.
+func (e *Env) pluginSession(dirs plugin.Dirs, m *plugin.Manifest, workspace string, o pluginOptions) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, append([]string{"run"}, args...)...)
-	cmd.Env, cmd.Dir, cmd.Stderr = e.Environ, e.Dir, e.Stderr
+	at, err := dirs.Place(m.Name, workspace)
+	if err != nil {
+		return nil, err
+	}
+	at.Fetch = o.fetch || !dirs.Complete(m)
+	spec, err := e.parse(slices.Concat(m.RunFlags(at), []string{"--"}, m.Argv()))
+	if err != nil {
+		return nil, err
+	}
+	spec.CacheDirs, spec.Quiet, spec.Plugin = m.CacheDirs(at), o.quiet, true
+	cmd, _, err := launcher(filepath.Join(filepath.Dir(self), "bawn"), spec)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Env, cmd.Dir, cmd.SysProcAttr = e.Environ, at.Own, &syscall.SysProcAttr{}
+	return cmd, nil
+}
+
+// startPlugin starts a plugin on pipes. Closing its standard input and a SIGTERM
+// end it; what is left of the guest dies with it.
+func (e *Env) startPlugin(dirs plugin.Dirs, m *plugin.Manifest, workspace string) (*pluginProcess, error) {
+	cmd, err := e.pluginSession(dirs, m, workspace, pluginOptions{fetch: true})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = closeAll(cmd.ExtraFiles...) }()
+	cmd.Dir, cmd.Stderr = e.Dir, e.Stderr
 	stdin, w, err1 := os.Pipe()
 	r, stdout, err2 := os.Pipe()
 	if err := errors.Join(err1, err2); err != nil {
@@ -52,17 +83,12 @@ func (e *Env) startPlugin(args []string) (*pluginProcess, error) {
 
 // startHook starts a hook plugin as a guest of its own, on pipes.
 func (e *Env) startHook(dirs plugin.Dirs, m *plugin.Manifest, workspace string) (pluginhook.Process, error) {
-	self, err := os.Executable()
+	cmd, err := e.pluginSession(dirs, m, workspace, pluginOptions{quiet: true})
 	if err != nil {
 		return pluginhook.Process{}, err
 	}
-	at, err := dirs.Place(m.Name, workspace)
-	if err != nil {
-		return pluginhook.Process{}, err
-	}
-	at.Fetch = !dirs.Complete(m)
-	cmd := exec.Command(filepath.Join(filepath.Dir(self), "bawn"), slices.Concat([]string{"run"}, m.RunFlags(at), []string{"--"}, m.Argv())...)
-	cmd.Env, cmd.Dir, cmd.SysProcAttr = e.Environ, at.Own, &syscall.SysProcAttr{Setsid: true} // the agent's terminal, and its Ctrl-C, are not for it
+	defer func() { _ = closeAll(cmd.ExtraFiles...) }()
+	cmd.SysProcAttr.Setsid = true // the agent's terminal, and its Ctrl-C, are not for it
 	dieWithParent(cmd.SysProcAttr)
 	return onPipes(cmd)
 }

@@ -207,6 +207,9 @@ func (e *Env) becomeWhole(why absentProvider) error {
 		err = fmt.Errorf("%q is no %s: it is without %s as well", path, remote.Program, why.what())
 	}
 	if err == nil {
+		err = e.again()
+	}
+	if err == nil {
 		err = syscall.Exec(path, append([]string{remote.Program}, e.args...), append(slices.Clip(e.Environ), becameVariable+"=1"))
 		err = fmt.Errorf("start %q: %w", path, err)
 	}
@@ -220,7 +223,7 @@ func (e *Env) elsewhere(err error) error {
 	switch {
 	case !errors.As(err, &absent):
 		return err
-	case e.child != nil: // its parent holds on to this process
+	case e.spec != nil && e.spec.Parent != nil: // its parent holds on to this process
 		return &Error{Code: ExitDenied, Err: fmt.Errorf("a guest's session can't have it: %w", err), Hint: "leave out --provider: it has that of the session that starts it"}
 	case e.host != nil: // who views it does
 		return &Error{Code: ExitInternal, Err: err, Hint: "name it: --provider " + absent.name}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -90,33 +91,29 @@ func (f *runFlags) run(c *cobra.Command, e *Env, args []string) error {
 	if !f.plan && e.guest() {
 		return exitStatus(shim.Session(e.args[1:], e.Environ))
 	}
+	spec, err := f.spec(c, e, args)
+	if err != nil {
+		return err
+	}
 	if f.wantsHost(e) {
-		return f.startHost(c, e)
+		return f.startHost(spec, e)
 	}
-	if f.hosted {
-		if err := e.becomeHost(); err != nil {
-			return err
-		}
-	}
+	return (&launch{Spec: *spec, plan: f.plan}).run(e)
+}
+
+// run starts the session, or shows it, and returns when it has ended.
+func (f *launch) run(e *Env) error {
 	// Bawn waits, mostly. With more processors the runtime would wake another
 	// thread for each goroutine that could run, which costs more than it runs:
 	// supervised calls take a quarter longer. At the start and in sessions that
 	// end at once, two processors are of use, and the change stops all threads.
 	defer time.AfterFunc(lasting, func() { runtime.GOMAXPROCS(1) }).Stop()
-	if f.child {
-		if err := e.becomeChild(); err != nil {
-			return err
-		}
-	}
-	if err := f.given(c, e); err != nil {
-		return err
-	}
-	if f.ordinary(e) {
+	if f.ordinary() {
 		e.embryo = native.Expect()
 		defer e.embryo.Abandon()
 	}
 	f.launchEarly(e)
-	s, err := f.session(e, args)
+	s, err := f.session(e, f.Argv)
 	f.abandon()
 	defer f.endGit(e)
 	if err != nil {
@@ -125,7 +122,7 @@ func (f *runFlags) run(c *cobra.Command, e *Env, args []string) error {
 	}
 	if f.plan {
 		defer s.Close()
-		if err := f.printPlan(e, s); err != nil || !f.asJSON {
+		if err := f.printPlan(e, s); err != nil || !f.JSON {
 			return err
 		}
 		runEnd{}.write(e)
@@ -136,12 +133,15 @@ func (f *runFlags) run(c *cobra.Command, e *Env, args []string) error {
 
 // ordinary reports whether the session will probably be one in a native sandbox
 // with a network of its own.
-func (f *runFlags) ordinary(e *Env) bool {
-	return !f.plan && e.child == nil && (f.provider == "" || f.provider == layout.NativeName) && f.net != bawn.NetworkFull.String()
+func (f *launch) ordinary() bool {
+	return !f.plan && f.Parent == nil && (f.Provider == nil || is(f.Provider, layout.NativeName)) && !is(f.Net, bawn.NetworkFull.String())
 }
 
+// is reports whether a flag was given with this value.
+func is(flag *string, value string) bool { return flag != nil && *flag == value }
+
 // session puts everything together that a session needs, and starts nothing.
-func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
+func (f *launch) session(e *Env, args []string) (*runner.Session, error) {
 	dir, err := f.directory(e)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.child == nil { // a guest is not told what there is that it does not see
+	if f.Parent == nil { // a guest is not told what there is that it does not see
 		if err := cfg.Check(layout.CredentialNames); err != nil {
 			return nil, configError(err)
 		}
@@ -198,23 +198,23 @@ func (f *runFlags) session(e *Env, args []string) (*runner.Session, error) {
 	if provider.bare() {
 		return f.bareSession(e, s, req, provider)
 	}
-	if split := cfg.Split(); split.On && e.child == nil {
+	if split := cfg.Split(); split.On && f.Parent == nil {
 		return s, f.splitSession(e, s, req, split)
 	}
 	return f.wholeSession(e, s, req)
 }
 
 // wholeSession makes s a session of one zone.
-func (f *runFlags) wholeSession(e *Env, s *runner.Session, req sandbox.Request) (*runner.Session, error) {
+func (f *launch) wholeSession(e *Env, s *runner.Session, req sandbox.Request) (*runner.Session, error) {
 	f.openDoor(e, s, &req)
-	relay, err := f.network(e, &req, e.child.zone())
+	relay, err := f.network(e, &req, f.zone())
 	if err != nil {
 		return nil, err
 	}
 	if relay != nil {
 		s.Network = relay
 	}
-	if err := f.openContainers(e, s, &req, e.child.zone()); err != nil {
+	if err := f.openContainers(e, s, &req, f.zone()); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (f *runFlags) wholeSession(e *Env, s *runner.Session, req sandbox.Request) 
 	if s.Plan, err = s.Provider.Plan(req); err != nil {
 		err = planError(err)
 	} else {
-		err = e.child.verify(s.Plan)
+		err = refused(f.Parent.Verify(s.Plan.Provider(), s.Plan.Places()))
 	}
 	if err != nil {
 		s.Close()
@@ -232,36 +232,37 @@ func (f *runFlags) wholeSession(e *Env, s *runner.Session, req sandbox.Request) 
 }
 
 // request is what a provider makes the session's plan from.
-func (f *runFlags) request(e *Env, session bawn.Session, args []string, dir, cache string) sandbox.Request {
+func (f *launch) request(e *Env, session bawn.Session, args []string, dir, cache string) sandbox.Request {
 	cfg := f.config
 	req := sandbox.Request{
-		Session: session, Argv: args, Dir: dir, Environ: e.guestEnviron(), Home: e.Getenv("HOME"), Open: cfg.Open, Protected: cfg.Protected,
+		Session: session, Argv: args, Dir: dir, Environ: f.environ(e), Home: e.Getenv("HOME"), Open: cfg.Open, Protected: cfg.Protected,
 		Hidden: ownDirs(e), CacheDir: cache, Guarded: cfg.Guarded(), Owned: cfg.Owned(), GuestWrote: guestWrote(e),
 	}
-	if f.pinGit {
+	if f.PinGit {
 		req.SetEnv = policy.GitPins()
 	}
 	req.Open, req.Protected = f.narrower(req.Open, req.Protected)
-	e.child.narrow(&req)
+	f.narrow(&req)
 	return req
 }
 
-func (f *runFlags) directory(e *Env) (string, error) {
+func (f *launch) directory(e *Env) (string, error) {
 	switch {
-	case e.child != nil:
-		return e.child.directory(absolute(e, f.cwd))
-	case f.cwd == "":
+	case f.Parent != nil:
+		dir, err := f.Parent.Directory(cmp.Or(f.Dir, e.Dir))
+		return dir, refused(err)
+	case f.Dir == "":
 		if err := unplanted(e, "working directory", namedDir(e)); err != nil {
 			return "", err
 		}
 		return realDir(e.Dir)
 	}
-	if err := unplanted(e, "--cwd", absolute(e, f.cwd)); err != nil {
+	if err := unplanted(e, "--cwd", f.Dir); err != nil {
 		return "", err
 	}
-	real, err := filepath.EvalSymlinks(absolute(e, f.cwd))
+	real, err := filepath.EvalSymlinks(f.Dir)
 	if err != nil {
-		return "", usageError("name a directory that exists", "--cwd %q: %v", f.cwd, err)
+		return "", usageError("name a directory that exists", "--cwd %q: %v", f.Dir, err)
 	}
 	return real, nil
 }
@@ -320,7 +321,7 @@ func baseDir(e *Env, variable, below string) string {
 
 // places makes Bawn's own directories for a session, and returns that of its
 // private caches.
-func (f *runFlags) places(e *Env, iso bawn.Isolation) (cache string, err error) {
+func (f *launch) places(e *Env, iso bawn.Isolation) (cache string, err error) {
 	if !f.plan {
 		if err := makeStateDir(e); err != nil {
 			return "", err
@@ -365,7 +366,7 @@ func planError(err error) error {
 	return &Error{Code: ExitUsage, Err: err}
 }
 
-func (f *runFlags) printPlan(e *Env, s *runner.Session) error {
+func (f *launch) printPlan(e *Env, s *runner.Session) error {
 	enc := json.NewEncoder(e.Stdout)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
@@ -399,7 +400,7 @@ func egressOf(iso bawn.Isolation) *egressPlan {
 }
 
 // execute opens the log and runs the session.
-func (f *runFlags) execute(e *Env, s *runner.Session) error {
+func (f *launch) execute(e *Env, s *runner.Session) error {
 	defer s.Close()
 	defer s.Prepare()()
 	dir, err := auditDir(e)
@@ -414,7 +415,7 @@ func (f *runFlags) execute(e *Env, s *runner.Session) error {
 	if err := markWritten(e, s); err != nil {
 		return err
 	}
-	decider, err := launch(e, s)
+	decider, err := starting(e, s)
 	if err != nil {
 		return err
 	}
@@ -449,16 +450,16 @@ func (f *runFlags) execute(e *Env, s *runner.Session) error {
 	f.startGit()
 	result, err := runner.Run(e.life(), *s)
 	f.endGit(e)
-	err = nested(e, e.child.told(f.outcome(result, err)))
-	if f.asJSON {
+	err = nested(e, f.told(f.outcome(result, err)))
+	if f.JSON {
 		return endOf(s, result, err).write(e)
 	}
 	f.summary(e, s, result)
 	return err
 }
 
-// launch decides whether the session may start at all.
-func launch(e *Env, s *runner.Session) (bawn.Decider, error) {
+// starting decides whether the session may start at all.
+func starting(e *Env, s *runner.Session) (bawn.Decider, error) {
 	p, err := launchPolicy(e, s.Isolation.Workspace)
 	return policy.Launch{
 		InSession: e.Getenv(sessionVariable), Policy: p,
@@ -495,7 +496,7 @@ func details(s *runner.Session) map[string]string {
 }
 
 // outcome turns how the session ended into the exit code.
-func (f *runFlags) outcome(r runner.Result, err error) error {
+func (f *launch) outcome(r runner.Result, err error) error {
 	var denied *runner.DeniedError
 	var start *kernel.StartError
 	var absent *sandbox.NotFoundError

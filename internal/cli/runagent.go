@@ -29,9 +29,9 @@ type known struct {
 
 // configure loads the configuration of a session in the workspace, with what is
 // known of the agent that it starts.
-func (f *runFlags) configure(e *Env, ws, dir string, args []string) (*config.Config, error) {
+func (f *launch) configure(e *Env, ws, dir string, args []string) (*config.Config, error) {
 	cfg, err := loadConfig(e, ws, f.Flags)
-	if err != nil || e.child != nil || f.Only || !cfg.AgentProfile() { // of a child, its parent has decided
+	if err != nil || f.Parent != nil || f.Only || !cfg.AgentProfile() { // of a child, its parent has decided
 		return cfg, err
 	}
 	k := f.recognise(e, cfg, dir, args[0])
@@ -61,7 +61,7 @@ func (f *runFlags) configure(e *Env, ws, dir string, args []string) (*config.Con
 // recognise returns the agent that a program is. Its name alone does not make it
 // one: what a guest may have put there, in the workspace or elsewhere, gets
 // nothing for it.
-func (f *runFlags) recognise(e *Env, cfg *config.Config, dir, name string) *known {
+func (f *launch) recognise(e *Env, cfg *config.Config, dir, name string) *known {
 	a, ok := agents.ByProgram(filepath.Base(name))
 	if !ok {
 		return nil
@@ -210,7 +210,7 @@ func (k *known) profileOf() *config.AgentProfile {
 }
 
 // sayAgent says in one line what was recognised and what stays uncovered.
-func (f *runFlags) sayAgent(e *Env, cfg *config.Config, environ []string) {
+func (f *launch) sayAgent(e *Env, cfg *config.Config, environ []string) {
 	k := f.known
 	if k == nil {
 		return
@@ -309,7 +309,7 @@ type agentPlan struct {
 	Uncovered []string `json:"uncovered,omitempty"`
 }
 
-func (f *runFlags) agentPlan() *agentPlan {
+func (f *launch) agentPlan() *agentPlan {
 	k := f.known
 	if k == nil {
 		return nil

@@ -25,13 +25,13 @@ const (
 )
 
 // provide gives a session its provider, and nothing that its parent has not.
-func (f *runFlags) provide(e *Env, cfg *config.Config, s *bawn.Session) (choice, error) {
+func (f *launch) provide(e *Env, cfg *config.Config, s *bawn.Session) (choice, error) {
 	c, err := f.choose(e, cfg, s.Isolation)
 	if err != nil {
 		return c, err
 	}
 	s.Provider = c.Name()
-	if e.child == nil {
+	if f.Parent == nil {
 		return c, f.dockerHere(e, s.Isolation)
 	}
 	if *s, c, err = f.clamp(e, *s, c); err != nil {
@@ -48,7 +48,7 @@ func (f *runFlags) provide(e *Env, cfg *config.Config, s *bawn.Session) (choice,
 func (c choice) bare() bool { return sandbox.AbilitiesOf(c.Provider).Bare }
 
 // bareSession completes a session that has no sandbox.
-func (f *runFlags) bareSession(e *Env, s *runner.Session, req sandbox.Request, c choice) (_ *runner.Session, err error) {
+func (f *launch) bareSession(e *Env, s *runner.Session, req sandbox.Request, c choice) (_ *runner.Session, err error) {
 	s.Bare = bareNamed
 	if c.Fallback != nil {
 		s.Bare = bareFallback
@@ -75,7 +75,7 @@ func bareIsolation(iso bawn.Isolation) bawn.Isolation {
 
 // uncontained lowers the mode of a session that nothing contains to one that
 // asks about every change, so that both protections are never lost (SPEC K2).
-func (f *runFlags) uncontained(e *Env, s *bawn.Session) {
+func (f *launch) uncontained(e *Env, s *bawn.Session) {
 	if s.Mode <= bawn.ModeNormal {
 		return
 	}
@@ -88,9 +88,9 @@ var needsSandbox = []string{"net", "allow", "http", "git", "host-port", "publish
 
 // impossible refuses flags that a human gives together with the host. What only
 // the configuration says is listed as not enforced.
-func (f *runFlags) impossible() error {
+func (f *launch) impossible() error {
 	for _, name := range needsSandbox {
-		if f.changed(name) && !(name == "net" && f.net == bawn.NetworkFull.String()) {
+		if f.Has(name) && !(name == "net" && is(f.Net, bawn.NetworkFull.String())) {
 			return usageError("leave it out, or use another provider; \"bawn doctor\" shows which there are", "--%s asks for what provider \"host\" can't give: it is no sandbox", name)
 		}
 	}
@@ -99,8 +99,8 @@ func (f *runFlags) impossible() error {
 
 // warn says before the start that nothing contains the session. Nobody can turn
 // the warning about a fallback off.
-func (f *runFlags) warn(e *Env, s *runner.Session, c choice) {
-	if c.Fallback == nil && (f.quiet || f.asJSON) || f.plan {
+func (f *launch) warn(e *Env, s *runner.Session, c choice) {
+	if c.Fallback == nil && (f.Quiet || f.JSON) || f.plan {
 		return
 	}
 	fmt.Fprintf(e.Stderr, "bawn: warning: %s: this session has your rights, your files and your network\n", s.Bare)

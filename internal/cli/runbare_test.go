@@ -17,6 +17,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/session"
 )
 
 // A hearer answers no question and keeps what was asked.
@@ -115,7 +116,7 @@ func (barePlan) Provider() string { return "host" }
 // TestModeWithoutSandbox is SPEC K2: both protections are never lost.
 func TestModeWithoutSandbox(t *testing.T) {
 	e := &Env{Stderr: os.Stderr}
-	f := &runFlags{quiet: true}
+	f := &launch{Spec: session.Spec{Quiet: true}}
 	for mode, want := range map[bawn.Mode]bawn.Mode{
 		bawn.ModePlan: bawn.ModePlan, bawn.ModeStrict: bawn.ModeStrict, bawn.ModeSafe: bawn.ModeSafe, bawn.ModeNormal: bawn.ModeNormal,
 		bawn.ModeAuto: bawn.ModeNormal, bawn.ModePermissive: bawn.ModeNormal,

@@ -27,7 +27,7 @@ func (e *Env) share(log *audit.Log, what string) *audit.Share {
 }
 
 // desk makes where the questions of a session go, which the caller closes.
-func (f *runFlags) desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
+func (f *launch) desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
 	o := asking.Options{
 		Session: s.ID, Parent: s.Parent, Agent: s.Agent,
 		Rules: func() ([]bawn.Rule, error) { return f.allRules(e, s.Isolation.Workspace) }, Policy: policy.Options{Resolve: resolveLinks},
@@ -41,11 +41,11 @@ func (f *runFlags) desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
 	}
 	if dir, err := stateDir(e); err == nil {
 		o.Relay = relayOf(e, dir, s.ID, s.Parent)
-		if e.child != nil {
-			o.Relay = e.child.desk(s.ID)
-		} else if f.asks != "" {
+		if f.Parent != nil {
+			o.Relay = deskAbove(f.Parent, s.ID)
+		} else if f.Asks != "" {
 			o.Relay = func(ctx context.Context, _ bool) (approval.Desk, error) {
-				return link.Dial(ctx, link.Options{Path: f.asks, Session: s.ID})
+				return link.Dial(ctx, link.Options{Path: f.Asks, Session: s.ID})
 			}
 		}
 		o.Learn = func() (*learn.Store, error) { return learn.Open(filepath.Join(dir, "learned.json"), time.Now) }
@@ -65,8 +65,8 @@ func (f *runFlags) desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
 // waiting tells the user of a session without a terminal that the session waits for
 // an answer, and to which question. A session in the background gets no such
 // message, since its screen is the guest's.
-func (f *runFlags) waiting(e *Env) func(approval.Question) {
-	if e.host != nil || e.child != nil || f.asks != "" {
+func (f *launch) waiting(e *Env) func(approval.Question) {
+	if e.host != nil || f.Parent != nil || f.Asks != "" {
 		return nil
 	}
 	return func(q approval.Question) {
@@ -81,7 +81,7 @@ func (f *runFlags) waiting(e *Env) func(approval.Question) {
 }
 
 // allRules are those that somebody has written, also in manifests of plugins.
-func (f *runFlags) allRules(e *Env, workspace string) ([]bawn.Rule, error) {
+func (f *launch) allRules(e *Env, workspace string) ([]bawn.Rule, error) {
 	rules, err := writtenRules(e, workspace)
 	return slices.Concat(rules, f.rules), err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/session"
 )
 
 // TestDeskHasTheShare: where a session's share of the log is used up its desk
@@ -28,7 +29,7 @@ func TestDeskHasTheShare(t *testing.T) {
 	for bytes, full := range map[int64]bool{10: true, audit.MaxShare: false} {
 		s := &runner.Session{Guard: guard.Guard{Recorder: audit.NewShare(log, bytes, "the session")}}
 		s.ID = "s"
-		f := &runFlags{quiet: true, asks: home + "/nobody.sock"}
+		f := &launch{Spec: session.Spec{Quiet: true, Asks: home + "/nobody.sock"}}
 		desk, err := f.desk(e, s)
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +54,7 @@ func TestGatewaysHaveShares(t *testing.T) {
 		if err := makeStateDir(e); err != nil {
 			t.Fatal(err)
 		}
-		f := &runFlags{quiet: true, asks: home + "/nobody.sock"}
+		f := &launch{Spec: session.Spec{Quiet: true, Asks: home + "/nobody.sock"}}
 		s := &runner.Session{}
 		s.ID, s.Mode, s.Autonomy, s.Isolation.Workspace = "s", bawn.ModePermissive, bawn.AutonomyFull, home
 		check, end, err := f.containerGuard(e, s)

@@ -10,37 +10,19 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
-	"github.com/bawn-dev/bawn/internal/egress/remote"
 	"github.com/bawn-dev/bawn/internal/fspath"
-	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/session"
 )
 
 // runFlags are the flags of bawn run.
 type runFlags struct {
 	config.Flags
 	profile, provider, net, mode, agent, caches, memory, timeout, cwd string
-	image                                                             string
-	askTimeout, splitWorkspace                                        string
-	asks                                                              string // socket of who started the session for an editor
+	image, as, askTimeout, splitWorkspace, detachKeys                 string
 	cpus                                                              float64
 	pids                                                              int64
-	noHooks, plan, asJSON, quiet, split                               bool
-	detach, attachable, hosted, child, pinGit                         bool
-	credentials, protected, models                                    []string // of the session, for those below it
-	guarded                                                           []string
-	known                                                             *known    // the agent, where it is one
-	steered                                                           *steering // what steers the agent; nil where nothing is found
-	detachKeys                                                        string
-	rules                                                             []bawn.Rule            // besides those of the policy's files
-	changed                                                           func(flag string) bool // whether it was given
-	as                                                                string
-	defined                                                           *config.Config // what the definition asks for
-	early                                                             *remote.Relay  // launched before it was known what it is to do
-	choice                                                            choice
-	git                                                               *gitSession      // nil where the guest has none
-	gitDirs                                                           []sandbox.GitDir // of the session, for those below it
-	gitPool                                                           string
-	config                                                            *config.Config // of the session
+	plan, asJSON, quiet, split, pinGit                                bool
+	detach, attachable                                                bool
 }
 
 func (f *runFlags) declare(c *cobra.Command) {
@@ -65,8 +47,6 @@ func (f *runFlags) declare(c *cobra.Command) {
 	fl.StringArrayVar(&f.Open, "open", nil, "credentials the guest may read: a `name` such as gh or aws, or a path (repeatable)")
 	fl.StringArrayVar(&f.Env, "env", nil, "variable to pass through, `NAME`, PREFIX* or NAME=value (repeatable)")
 	fl.StringArrayVar(&f.Devices, "device", nil, "device below /dev by `name`, such as kvm or nvidia0, or gpu for all graphics cards (repeatable)")
-	fl.StringArrayVar(&f.CacheDirs, "cache", nil, "")
-	_ = fl.MarkHidden("cache") // plugins need it; everybody else has isolation.cache_dirs
 	fl.StringArrayVar(&f.Protected, "protect", nil, "further `name` that can't be written in the workspace (repeatable)")
 	fl.StringArrayVar(&f.Unprotected, "unprotect", nil, "protected `name` that may be written in the workspace, such as rust-toolchain.toml (repeatable; docs/protected-names.md has them)")
 	fl.StringVar(&f.as, "as", "", "definition `file` of what the session asks for, with the keys of the configuration; it gets no more than it would without")
@@ -87,18 +67,37 @@ func (f *runFlags) declare(c *cobra.Command) {
 	fl.BoolVar(&f.asJSON, "json", false, "print how it ended, whatever happens, as one last line of JSON on standard error")
 	fl.BoolVar(&f.pinGit, "pin-git", false, "have git run no hook, monitor, pager or signing program that a repository names")
 	f.declareHost(fl)
-	fl.BoolVar(&f.child, "child", false, "")
-	_ = fl.MarkHidden("child") // it exists
-	fl.BoolVar(&f.noHooks, "no-hooks", false, "")
-	_ = fl.MarkHidden("no-hooks") // of plugins' own sessions
-	fl.StringVar(&f.asks, "asks", "", "")
-	_ = fl.MarkHidden("asks") // it exists
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "don't say what is enforced in part, nor list refusals")
+}
+
+// parse returns the spec of a command line after "bawn run".
+func (e *Env) parse(args []string) (*session.Spec, error) {
+	f, c := &runFlags{}, &cobra.Command{}
+	f.declare(c)
+	if err := c.ParseFlags(args); err != nil {
+		return nil, err
+	}
+	return f.spec(c, e, c.Flags().Args())
+}
+
+// spec is what the flags ask for, with this command.
+func (f *runFlags) spec(c *cobra.Command, e *Env, args []string) (*session.Spec, error) {
+	if err := f.given(c, e); err != nil {
+		return nil, err
+	}
+	s := &session.Spec{Flags: f.Flags, Argv: args, PinGit: f.pinGit, JSON: f.asJSON, Quiet: f.quiet}
+	if f.cwd != "" {
+		s.Dir = absolute(e, f.cwd)
+	}
+	if f.as != "" {
+		s.As = absolute(e, f.as)
+	}
+	c.Flags().Visit(func(fl *pflag.Flag) { s.Given = append(s.Given, fl.Name) })
+	return s, nil
 }
 
 // given points at the values of the flags that were given.
 func (f *runFlags) given(c *cobra.Command, e *Env) error {
-	f.changed = c.Flags().Changed
 	texts := map[string]struct {
 		to   **string
 		from *string
@@ -182,7 +181,7 @@ func megabytes(s string) (int64, error) {
 	return n, nil
 }
 
-// RunFlags lists the flags of "bawn run", hidden ones too.
+// RunFlags lists the flags of "bawn run".
 func RunFlags() []string {
 	var names []string
 	newRunCommand(&Env{}).Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })

@@ -13,6 +13,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/session"
 )
 
 // A gitSession is the private git directory of a session, while it lives.
@@ -36,14 +37,14 @@ func gitOptions(e *Env, cachedProbe, session string) (gitstore.Options, error) {
 
 // privateGit gives the session a git directory of its own. Where that can't be,
 // the repository's is read-only for it.
-func (f *runFlags) privateGit(e *Env, req *sandbox.Request) error {
+func (f *launch) privateGit(e *Env, req *sandbox.Request) error {
 	iso := req.Session.Isolation
 	if req.Session.Provider == layout.LandlockName {
 		return nil
 	}
 	writable := slices.ContainsFunc(iso.Mounts, func(m bawn.Mount) bool { return m.Path == iso.Workspace && m.Access == bawn.ReadWrite })
-	if e.child != nil {
-		f.gitDirs, f.gitPool = e.child.git(req, writable)
+	if f.Parent != nil {
+		f.gitDirs, f.gitPool = gitAbove(f.Parent, req, writable)
 		return nil
 	}
 	if !writable {
@@ -95,13 +96,13 @@ func confines(p *native.Provider) bool {
 	return slices.ContainsFunc(p.Capabilities(), func(c bawn.Capability) bool { return c.Attribute == sandbox.Processes && c.Strength == bawn.Enforced })
 }
 
-// git gives a child the private git directories of its parent, of what it works on
+// gitAbove gives a child the private git directories of its parent, of what it works on
 // itself: to read, where it may not write there. It returns those that there are
 // for children of its own.
-func (k *parentage) git(req *sandbox.Request, writable bool) (dirs []sandbox.GitDir, pool string) {
+func gitAbove(k *session.Parent, req *sandbox.Request, writable bool) (dirs []bawn.GitDir, pool string) {
 	ws := req.Session.Isolation.Workspace
 	for _, g := range slices.Concat(k.Git, gitstore.Made(k.GitPool, ws)) {
-		there := func(o sandbox.GitDir) bool { return o.Path == g.Path }
+		there := func(o bawn.GitDir) bool { return o.Path == g.Path }
 		if (ws == k.Session.Isolation.Workspace || fspath.Below(g.Path, ws)) && !slices.ContainsFunc(dirs, there) {
 			dirs = append(dirs, g)
 		}
@@ -120,14 +121,8 @@ func (k *parentage) git(req *sandbox.Request, writable bool) (dirs []sandbox.Git
 	return dirs, ""
 }
 
-// hasGit reports whether a place is that of a private git directory, which children
-// get as well.
-func (k *parentage) hasGit(p string) bool {
-	return slices.ContainsFunc(k.Git, func(g sandbox.GitDir) bool { return g.Path == p })
-}
-
 // recoverGit publishes what a killed bawn has left behind.
-func (f *runFlags) recoverGit(e *Env, repo *gitstore.Repository, o gitstore.Options) {
+func (f *launch) recoverGit(e *Env, repo *gitstore.Repository, o gitstore.Options) {
 	reports, err := gitstore.Recover(context.Background(), repo, o)
 	for _, r := range reports {
 		f.sayGit(e, r)
@@ -138,7 +133,7 @@ func (f *runFlags) recoverGit(e *Env, repo *gitstore.Repository, o gitstore.Opti
 }
 
 // startGit begins to publish what the guest does. The guest is about to start.
-func (f *runFlags) startGit() {
+func (f *launch) startGit() {
 	if f.git == nil || f.git.store == nil {
 		return
 	}
@@ -153,7 +148,7 @@ func (f *runFlags) startGit() {
 
 // endGit publishes what the guest did last, and says what a human has to do. The
 // guest has ended. It may be called more than once.
-func (f *runFlags) endGit(e *Env) {
+func (f *launch) endGit(e *Env) {
 	g := f.git
 	if g == nil {
 		return
@@ -176,9 +171,9 @@ func (f *runFlags) endGit(e *Env) {
 }
 
 // sayGit tells what needs a human, on one line.
-func (f *runFlags) sayGit(e *Env, r gitstore.Report) {
+func (f *launch) sayGit(e *Env, r gitstore.Report) {
 	text := gitWords(r)
-	if text != "" && !f.asJSON && !f.plan {
+	if text != "" && !f.JSON && !f.plan {
 		fmt.Fprintf(e.Stderr, "bawn: git: %s\n", redact.Visible(text))
 	}
 }

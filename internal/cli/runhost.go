@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/creack/pty"
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -21,12 +18,13 @@ import (
 	"github.com/bawn-dev/bawn/internal/egress/remote"
 	"github.com/bawn-dev/bawn/internal/peercred"
 	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/session"
 )
 
-// The descriptors that a host inherits beside its terminal.
+// The descriptors that a host inherits beside its spec and its terminal.
 const (
-	hostEnd    = 3 // of the pair to who started it
-	hostMaster = 4 // of its own terminal
+	hostEnd    = specEnd + 1 // of the pair to who started it
+	hostMaster = specEnd + 2 // of its own terminal
 )
 
 // detachedSize is the window of a session that nobody looks at.
@@ -40,15 +38,13 @@ func (f *runFlags) declareHost(fl *pflag.FlagSet) {
 	fl.BoolVarP(&f.detach, "detach", "d", false, "run in the background, with a terminal of its own, and print the session's ID; \"bawn attach\" comes to it")
 	fl.BoolVar(&f.attachable, "attachable", false, "let the session outlive this terminal, and others attach to it; needs a terminal, and runs as usual without one")
 	fl.StringVar(&f.detachKeys, "detach-keys", attach.DefaultDetachKeys, "`keys` that leave an attachable session, which goes on; none for none")
-	fl.BoolVar(&f.hosted, "hosted", false, "")
-	_ = fl.MarkHidden("hosted") // it exists
 }
 
 // wantsHost reports whether the session is to run in another process, which
 // outlives this one.
 func (f *runFlags) wantsHost(e *Env) bool {
 	switch {
-	case f.hosted || f.plan:
+	case f.plan:
 		return false
 	case f.detach:
 		return true
@@ -58,14 +54,14 @@ func (f *runFlags) wantsHost(e *Env) bool {
 
 func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
 
-// startHost starts this very command line once more, in the background, and is
-// its first viewer: until the guest has been started, or for longer.
-func (f *runFlags) startHost(c *cobra.Command, e *Env) error {
+// startHost starts the session in the background, and is its first viewer: until
+// the guest has been started, or for longer.
+func (f *runFlags) startHost(spec *session.Spec, e *Env) error {
 	keys, err := detachKeys(f.detachKeys)
 	if err != nil {
 		return err
 	}
-	ours, err := f.launchHost(c, e)
+	ours, err := f.launchHost(spec, e)
 	if err != nil {
 		return &Error{Code: ExitInternal, Err: fmt.Errorf("start the session's host: %w", err)}
 	}
@@ -97,12 +93,12 @@ func (f *runFlags) detached(e *Env, out attach.Outcome) error {
 }
 
 // launchHost starts the host and returns the end by which it is viewed.
-func (f *runFlags) launchHost(c *cobra.Command, e *Env) (ours *os.File, err error) {
-	self, err := f.program(c, e)
+func (f *runFlags) launchHost(spec *session.Spec, e *Env) (ours *os.File, err error) {
+	self, err := hostProgram(spec, e)
 	if err != nil {
 		return nil, err
 	}
-	master, slave, err := f.hostTerminal(e)
+	master, slave, err := hostTerminal(e)
 	if err != nil {
 		return nil, err
 	}
@@ -113,13 +109,18 @@ func (f *runFlags) launchHost(c *cobra.Command, e *Env) (ours *os.File, err erro
 		return nil, err
 	}
 	defer theirs.Close()
-	cmd := exec.Command(self)
-	cmd.Args = append([]string{filepath.Base(self), "run", "--hosted"}, e.args[1:]...)
+	hosted := *spec
+	hosted.Hosted = true
+	cmd, text, err := launcher(self, &hosted)
+	if err != nil {
+		return nil, errors.Join(err, ours.Close())
+	}
+	defer text.Close()
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = hostEnviron(e), slave, slave, slave
 	if !f.detach && !isTerminal(e.Stderr) {
 		cmd.Stderr = e.Stderr
 	}
-	cmd.ExtraFiles = []*os.File{hostEnd - 3: theirs, hostMaster - 3: master}
+	cmd.ExtraFiles = append(cmd.ExtraFiles, theirs, master) // hostEnd, hostMaster
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(err, ours.Close())
@@ -128,19 +129,19 @@ func (f *runFlags) launchHost(c *cobra.Command, e *Env) (ours *os.File, err erro
 	return ours, nil
 }
 
-// program is the one of Bawn's two programs that has the session's provider: a
+// hostProgram is the one of Bawn's two programs that has the session's provider: a
 // host can't become another program once it is viewed. What else is wrong, the
 // host says.
-func (f *runFlags) program(c *cobra.Command, e *Env) (string, error) {
+func hostProgram(spec *session.Spec, e *Env) (string, error) {
 	var absent absentProvider
-	if f.given(c, e) == nil && errors.As(f.chosen(e), &absent) {
+	if errors.As((&launch{Spec: *spec}).chosen(e), &absent) {
 		return remote.Find()
 	}
 	return os.Executable()
 }
 
 // chosen says what stands in the way of a provider for the session.
-func (f *runFlags) chosen(e *Env) error {
+func (f *launch) chosen(e *Env) error {
 	dir, err := f.directory(e)
 	if err != nil {
 		return err
@@ -157,7 +158,7 @@ func (f *runFlags) chosen(e *Env) error {
 }
 
 // hostTerminal makes the host's terminal like the user's.
-func (f *runFlags) hostTerminal(e *Env) (master, slave *os.File, err error) {
+func hostTerminal(e *Env) (master, slave *os.File, err error) {
 	master, slave, err = pty.Open()
 	if err != nil {
 		return nil, nil, fmt.Errorf("no terminal for it: %w", err)
@@ -191,11 +192,11 @@ func (e *Env) becomeHost() error {
 	err := unix.SetNonblock(hostMaster, true)
 	end := os.NewFile(hostEnd, "viewer")
 	if err != nil || end == nil {
-		return usageError("use --detach or --attachable", "--hosted is for bawn itself")
+		return errors.New("it inherits no terminal")
 	}
 	h := &host{server: attach.NewServer(os.NewFile(hostMaster, "terminal"))}
 	if err := h.server.Serve(end); err != nil {
-		return usageError("use --detach or --attachable", "--hosted is for bawn itself: %v", err)
+		return err
 	}
 	e.host = h
 	return nil
@@ -220,7 +221,7 @@ func (e *Env) hosted(code int) int {
 // register enters the session into the registry for as long as it runs. leave
 // is called at its end. One that nobody can attach to is entered once it runs: it
 // has nobody waiting for it there, and its command runs meanwhile.
-func (f *runFlags) register(e *Env, s *runner.Session) (leave func(), err error) {
+func (f *launch) register(e *Env, s *runner.Session) (leave func(), err error) {
 	state, err := stateDir(e)
 	if err != nil {
 		return nil, err

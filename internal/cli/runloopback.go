@@ -16,7 +16,7 @@ import (
 // sayLoopback says which variables of a known agent name a port of this
 // machine's loopback that the guest does not have: a model that runs here, which
 // the agent would try again and again in silence.
-func (f *runFlags) sayLoopback(e *Env, s *runner.Session) {
+func (f *launch) sayLoopback(e *Env, s *runner.Session) {
 	if f.known == nil || s.Bare != "" || s.Isolation.Network == bawn.NetworkFull {
 		return
 	}

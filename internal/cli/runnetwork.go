@@ -23,7 +23,7 @@ import (
 // network starts the relay of a session that reaches the network by name, and
 // puts into req what the relay needs in the guest. It returns nil for a session
 // that has no such network.
-func (f *runFlags) network(e *Env, req *sandbox.Request, z zone) (*remote.Relay, error) {
+func (f *launch) network(e *Env, req *sandbox.Request, z zone) (*remote.Relay, error) {
 	iso := &req.Session.Isolation
 	if iso.Network != bawn.NetworkAllowlist {
 		return nil, nil
@@ -84,17 +84,17 @@ func (z zone) suffix() string {
 
 // launchEarly starts the relay of a session that will probably have one, so
 // that it comes to life while the configuration is read.
-func (f *runFlags) launchEarly(e *Env) {
-	if f.plan || f.net != "" && f.net != bawn.NetworkAllowlist.String() {
+func (f *launch) launchEarly(e *Env) {
+	if f.plan || f.Net != nil && !is(f.Net, bawn.NetworkAllowlist.String()) {
 		return
 	}
 	if path, err := remote.FindEgress(); err == nil {
-		f.early, _ = remote.Launch(path, e.Environ, e.Stderr, e.child != nil) // launched says why not
+		f.early, _ = remote.Launch(path, e.Environ, e.Stderr, f.Parent != nil) // launched says why not
 	}
 }
 
 // launched returns the relay, which is the caller's from now on.
-func (f *runFlags) launched(e *Env) (*remote.Relay, error) {
+func (f *launch) launched(e *Env) (*remote.Relay, error) {
 	if relay := f.early; relay != nil {
 		f.early = nil
 		return relay, nil
@@ -103,11 +103,11 @@ func (f *runFlags) launched(e *Env) (*remote.Relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	return remote.Launch(path, e.Environ, e.Stderr, e.child != nil)
+	return remote.Launch(path, e.Environ, e.Stderr, f.Parent != nil)
 }
 
 // abandon lets a relay go that turned out not to be needed.
-func (f *runFlags) abandon() {
+func (f *launch) abandon() {
 	if f.early != nil {
 		f.early.Abandon()
 	}
@@ -116,7 +116,7 @@ func (f *runFlags) abandon() {
 // withoutRelay closes the network of a session for which nobody has asked for
 // one, where the relay's program is not installed: go run ./cmd/bawn builds only
 // one of the two.
-func (f *runFlags) withoutRelay(e *Env, cfg *config.Config, iso *bawn.Isolation) error {
+func (f *launch) withoutRelay(e *Env, cfg *config.Config, iso *bawn.Isolation) error {
 	if iso.Network != bawn.NetworkAllowlist || cfg.NetworkAt().Layer != config.Builtin || cfg.Provider == config.HostProvider {
 		return nil
 	}
@@ -140,16 +140,16 @@ func withoutProxies(environ []string) []string {
 }
 
 // note tells the human something before the start.
-func (f *runFlags) note(e *Env, text string) {
-	if !f.quiet && !f.asJSON {
+func (f *launch) note(e *Env, text string) {
+	if !f.Quiet && !f.JSON {
 		fmt.Fprintf(e.Stderr, "bawn: note: %s\n", redact.Visible(text))
 	}
 }
 
 // noteUnset reports variables that --env names and that are not set.
-func (f *runFlags) noteUnset(e *Env) {
+func (f *launch) noteUnset(e *Env) {
 	for _, name := range f.Env {
-		if strings.ContainsAny(name, "=*") || slices.ContainsFunc(e.guestEnviron(), func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
+		if strings.ContainsAny(name, "=*") || slices.ContainsFunc(f.environ(e), func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
 			continue
 		}
 		f.note(e, "--env "+name+" passes nothing on: the variable is not set here")
@@ -157,7 +157,7 @@ func (f *runFlags) noteUnset(e *Env) {
 }
 
 // relayConfig is what the relay of this session is told.
-func (f *runFlags) relayConfig(e *Env, req *sandbox.Request, z zone) (egress.Config, error) {
+func (f *launch) relayConfig(e *Env, req *sandbox.Request, z zone) (egress.Config, error) {
 	s := req.Session
 	state, err := stateDir(e)
 	if err != nil {
@@ -174,8 +174,8 @@ func (f *runFlags) relayConfig(e *Env, req *sandbox.Request, z zone) (egress.Con
 	return egress.Config{
 		Session: s.ID, Parent: s.Parent, Agent: s.Agent, Provider: s.Provider, Mode: s.Mode, Autonomy: s.Autonomy,
 		Workspace: s.Isolation.Workspace, Dir: req.Dir, Home: e.Getenv("HOME"), System: runtime.GOOS,
-		Egress: s.Isolation.Egress, Ask: s.Isolation.Egress.Ask, CanAsk: (canAsk(e) || f.hosted || f.asks != "" || relayRuns(e, state)) && z.name != egress.Reasoning, Rules: rules,
-		AuditDir: log, Prompt: e.child == nil, Place: filepath.Join(runtimeDir(e, state), s.ID+z.suffix()), Zone: z.name, Models: z.models,
+		Egress: s.Isolation.Egress, Ask: s.Isolation.Egress.Ask, CanAsk: (f.canAsk(e) || f.Hosted || f.Asks != "" || relayRuns(e, state)) && z.name != egress.Reasoning, Rules: rules,
+		AuditDir: log, Prompt: f.Parent == nil, Place: filepath.Join(runtimeDir(e, state), s.ID+z.suffix()), Zone: z.name, Models: z.models,
 	}, nil
 }
 
@@ -183,9 +183,9 @@ func (f *runFlags) relayConfig(e *Env, req *sandbox.Request, z zone) (egress.Con
 func runtimeDir(e *Env, state string) string { return places.Runtime(e.Getenv, state) }
 
 // canAsk reports whether there is a terminal at which somebody could answer.
-func canAsk(e *Env) bool {
-	if e.child != nil {
-		return e.child.CanAsk
+func (f *launch) canAsk(e *Env) bool {
+	if f.Parent != nil {
+		return f.Parent.CanAsk
 	}
 	return terminal.Present([3]*os.File{e.Stdin, e.Stdout, e.Stderr})
 }

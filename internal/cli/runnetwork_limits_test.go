@@ -33,7 +33,7 @@ func TestRelayIsToldTheLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 		req := &sandbox.Request{Session: bawn.Session{ID: "s", Isolation: cfg.Isolation(ws)}, Dir: ws}
-		c, err := new(runFlags).relayConfig(e, req, zone{})
+		c, err := new(launch).relayConfig(e, req, zone{})
 		if got := [2]int64{c.Egress.MaxConns, c.Egress.MaxOutMB}; err != nil || got != want {
 			t.Errorf("%q: the relay is told %v, %v; want %v", text, got, err, want)
 		}

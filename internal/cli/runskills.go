@@ -38,7 +38,7 @@ const (
 
 // A steering is what steers the agent of one session.
 type steering struct {
-	flags   *runFlags
+	flags   *launch
 	env     *Env
 	session *runner.Session
 	found   []skill.Item
@@ -53,7 +53,7 @@ type steering struct {
 // asked about, and what is refused, or not allowed, is hidden. None of it can be
 // written. A session whose agent is not known, or finds nothing, pays for
 // looking.
-func (f *runFlags) steer(e *Env, s *runner.Session, req *sandbox.Request, bare bool) error {
+func (f *launch) steer(e *Env, s *runner.Session, req *sandbox.Request, bare bool) error {
 	if f.known == nil {
 		return nil
 	}

@@ -29,7 +29,7 @@ const (
 
 // splitSession makes s a session of two zones. req is the request of one that
 // is not split.
-func (f *runFlags) splitSession(e *Env, s *runner.Session, req sandbox.Request, split config.Split) (err error) {
+func (f *launch) splitSession(e *Env, s *runner.Session, req sandbox.Request, split config.Split) (err error) {
 	if !sandbox.AbilitiesOf(s.Provider).Split {
 		return splitError(s.Provider, nil)
 	}
@@ -74,7 +74,7 @@ func zonesOf(e *Env, req sandbox.Request, split config.Split) session.Zones {
 var agentPlaces = []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "QWEN_HOME", "GEMINI_CLI_HOME", "OPENCODE_CONFIG_DIR", "PI_CODING_AGENT_DIR", "CLINE_DIR"}
 
 // execution plans the zone in which commands run, and starts its relay.
-func (f *runFlags) execution(e *Env, s *runner.Session, req sandbox.Request, z session.Zones, self string) error {
+func (f *launch) execution(e *Env, s *runner.Session, req sandbox.Request, z session.Zones, self string) error {
 	if err := makeShellPlaces(z, f.plan); err != nil {
 		return &Error{Code: ExitInternal, Err: err}
 	}
@@ -123,7 +123,7 @@ func makeShellPlaces(z session.Zones, plan bool) error {
 }
 
 // reasoning opens the door, plans the zone of the agent and starts its relay.
-func (f *runFlags) reasoning(e *Env, s *runner.Session, req sandbox.Request, z session.Zones, files []sandbox.File) error {
+func (f *launch) reasoning(e *Env, s *runner.Session, req sandbox.Request, z session.Zones, files []sandbox.File) error {
 	iso, err := z.Reasoning()
 	if err != nil {
 		return usageError("see \"bawn run --help\"", "%w", err)
@@ -154,7 +154,7 @@ func (f *runFlags) reasoning(e *Env, s *runner.Session, req sandbox.Request, z s
 
 // shells finds what is to be covered, and refuses an agent that one of them
 // would interpret.
-func (f *runFlags) shells(e *Env, req sandbox.Request) ([]string, error) {
+func (f *launch) shells(e *Env, req sandbox.Request) ([]string, error) {
 	path := e.Getenv("PATH")
 	shells, err := runner.Shells(path, req.Session.Isolation.CacheDirs, e.Getenv("SHELL"))
 	if err != nil {

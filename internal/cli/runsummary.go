@@ -23,13 +23,13 @@ const maxListed = 10
 
 // summary tells the human what Bawn refused during the session. Only refusals that Bawn pronounced itself are listed: an error
 // that a guest got from the kernel may have many reasons.
-func (f *runFlags) summary(e *Env, s *runner.Session, r runner.Result) {
+func (f *launch) summary(e *Env, s *runner.Session, r runner.Result) {
 	for _, h := range r.Limits {
-		if h.Killed || !f.quiet {
+		if h.Killed || !f.Quiet {
 			fmt.Fprintf(e.Stderr, "bawn: %s (%s); %s\n", h.Reason, h.Rule, h.Remedy)
 		}
 	}
-	if f.quiet {
+	if f.Quiet {
 		return
 	}
 	told, histories := withoutHistories(r.Denials, e.Getenv("HOME"))
@@ -127,8 +127,8 @@ func partly(s *runner.Session) []bawn.Capability {
 
 // sayPartly says before the start what the session asked for and gets in part
 // only, in doctor's words. The line of --json says it at the end.
-func (f *runFlags) sayPartly(e *Env, partly []bawn.Capability) {
-	if f.quiet || f.asJSON {
+func (f *launch) sayPartly(e *Env, partly []bawn.Capability) {
+	if f.Quiet || f.JSON {
 		return
 	}
 	for _, c := range partly {

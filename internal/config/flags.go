@@ -88,7 +88,7 @@ func (f Flags) settings(p paths) (*file, error) {
 	b.text("--split-workspace", "isolation.split_workspace", f.SplitWorkspace)
 	b.list("--model-host", "isolation.model_hosts", f.ModelHosts)
 	b.list("--device", "isolation.devices", f.Devices)
-	b.list("--cache", "isolation.cache_dirs", f.CacheDirs)
+	b.list("the plugin's caches", "isolation.cache_dirs", f.CacheDirs)
 	b.list("--protect", "isolation.protected", f.Protected)
 	b.list("--unprotect", "isolation.unprotect", f.Unprotected)
 	return b.out, b.errs.err()

@@ -71,7 +71,7 @@ func confinedPlan(v View, f layout.Facts) (*layout.Plan, error) {
 			p.Mounts = append(p.Mounts, layout.Mount{Kind: layout.KindHide, Target: h})
 		}
 	}
-	shown := append([]sandbox.Object{{Source: v.Private, Target: privateInside}}, v.Objects...)
+	shown := append([]bawn.GitObjects{{Source: v.Private, Target: privateInside}}, v.Objects...)
 	made := []string{"/run/bawn"}
 	for _, o := range shown {
 		if !strings.HasPrefix(o.Target, "/run/bawn/") || filepath.Clean(o.Target) != o.Target {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
@@ -112,8 +113,8 @@ func fromDir(dir, target string) string {
 
 // Again are the private directories of repositories in a workspace that guests of
 // ended sessions have made.
-func Again(state, workspace string) []sandbox.GitDir {
-	var out []sandbox.GitDir
+func Again(state, workspace string) []bawn.GitDir {
+	var out []bawn.GitDir
 	ids, _ := Left(state) // without the list there are no directories to give
 	for _, id := range ids {
 		if dir := Place(state, id); present(filepath.Join(dir, closedName)) {
@@ -125,16 +126,16 @@ func Again(state, workspace string) []sandbox.GitDir {
 
 // Made are the private directories of repositories in a workspace that guests have
 // made, by their pool. It is empty where the pool can't be opened.
-func Made(dir, workspace string) []sandbox.GitDir {
+func Made(dir, workspace string) []bawn.GitDir {
 	g, err := openGuestDir(filepath.Dir(dir))
 	if err != nil {
 		return nil
 	}
 	defer g.close()
-	var out []sandbox.GitDir
+	var out []bawn.GitDir
 	for _, m := range pool("", g) {
 		if m.There && inside(m.Path, workspace) {
-			out = append(out, sandbox.GitDir{Path: m.Path, Private: m.Private})
+			out = append(out, bawn.GitDir{Path: m.Path, Private: m.Private})
 		}
 	}
 	return out

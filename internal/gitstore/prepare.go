@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn"
 )
 
 // Bounds of what a repository is made of.
@@ -162,10 +162,10 @@ func (m *maker) alternates(c *copier) error {
 	for _, dir := range dirs {
 		at := fmt.Sprintf("%s/%d/", objectsInside, m.objects)
 		m.objects++
-		c.unit.Objects = append(c.unit.Objects, sandbox.Object{Source: dir, Target: at + "objects"})
+		c.unit.Objects = append(c.unit.Objects, bawn.GitObjects{Source: dir, Target: at + "objects"})
 		text.WriteString(at + "objects\n")
 		if lfs, err := filepath.EvalSymlinks(filepath.Join(filepath.Dir(dir), "lfs")); err == nil && lfs == filepath.Join(filepath.Dir(dir), "lfs") {
-			c.unit.Objects = append(c.unit.Objects, sandbox.Object{Source: lfs, Target: at + "lfs"}) // git-lfs looks beside alternates
+			c.unit.Objects = append(c.unit.Objects, bawn.GitObjects{Source: lfs, Target: at + "lfs"}) // git-lfs looks beside alternates
 		}
 	}
 	for _, d := range []string{"objects/info", "objects/pack"} {

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/protect"
-	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
 // Place is where a session's private git directories are, below Bawn's state
@@ -50,7 +50,7 @@ type unit struct {
 	Rel      string            `json:"rel"`       // "." or the worktree's, below Host
 	Private  string            `json:"private"`   // below the session's private directory, "." for itself
 	WorkTree string            `json:"work_tree"` // "" where the configuration says
-	Objects  []sandbox.Object  `json:"objects"`
+	Objects  []bawn.GitObjects `json:"objects"`
 	Size     int               `json:"size"` // digits of an object ID
 	Partial  bool              `json:"partial,omitempty"`
 	Fold     bool              `json:"fold,omitempty"`
@@ -118,15 +118,15 @@ type Options struct {
 }
 
 // Dirs are what a sandbox is to be given.
-func (s *Store) Dirs() []sandbox.GitDir {
+func (s *Store) Dirs() []bawn.GitDir {
 	if len(s.Units) == 0 {
 		return nil
 	}
-	d := sandbox.GitDir{Path: s.Repo.Common, Private: s.guest.real(privateName)}
+	d := bawn.GitDir{Path: s.Repo.Common, Private: s.guest.real(privateName)}
 	for _, u := range s.Units {
 		d.Objects = append(d.Objects, u.Objects...)
 	}
-	return []sandbox.GitDir{d}
+	return []bawn.GitDir{d}
 }
 
 // MadePool is where the private directories of repositories are that the guest

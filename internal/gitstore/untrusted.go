@@ -8,7 +8,7 @@ import (
 	"path"
 	"time"
 
-	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn"
 )
 
 // An Untrusted runs git on what a guest has written. It never has more than the
@@ -25,7 +25,7 @@ type Untrusted interface {
 type View struct {
 	Session string
 	Private string // the private git directory, which may be sealed
-	Objects []sandbox.Object
+	Objects []bawn.GitObjects
 	Program string // git
 }
 

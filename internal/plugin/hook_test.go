@@ -31,7 +31,7 @@ func TestHookManifests(t *testing.T) {
 	if !strings.Contains(words, want) || strings.Contains(words, "a tool asks you") {
 		t.Errorf("%s", words)
 	}
-	if flags := strings.Join(m.RunFlags(Place{Home: "/h", Workspace: "/w", Own: "/h/own"}), " "); !strings.HasPrefix(flags, "--only --no-hooks --quiet --agent hook-github ") {
+	if flags := strings.Join(m.RunFlags(Place{Home: "/h", Workspace: "/w", Own: "/h/own"}), " "); !strings.HasPrefix(flags, "--only --agent hook-github ") {
 		t.Errorf("%s", flags)
 	}
 }

@@ -160,11 +160,13 @@ func TestGlob(t *testing.T) {
 func TestRunFlags(t *testing.T) {
 	at := Place{Home: "/home/u", Workspace: "/home/u/p", Own: "/home/u/.local/share/bawn/plugins/github", Fetch: true, Hidden: []string{"/home", "/srv"}}
 	got := strings.Join(parsed(t, whole).RunFlags(at), " ")
-	want := "--only --no-hooks --quiet --agent mcp-github --cwd /home/u/p --ask-timeout 0s --memory 512m --pids 64 --timeout 30m0s --cpus 0.5" +
+	want := "--only --agent mcp-github --cwd /home/u/p --ask-timeout 0s --memory 512m --pids 64 --timeout 30m0s --cpus 0.5" +
 		" --net allowlist --allow api.github.com --allow *.example.org:8443 --allow *.npmjs.org:443 --secret github-token" +
 		" --rw /home/u/.local/share/bawn/plugins/github --rw /home/u/p/docs/out --ro /home/u/p --ro /home/u/notes --deny /home/u --deny /home --deny /srv" +
-		" --env MODE=ro --env HOME=/home/u/.local/share/bawn/plugins/github --caches shared --cache OWN/.npm --cache OWN/.cache --cache OWN/go"
-	want = strings.ReplaceAll(want, "OWN", at.Own)
+		" --env MODE=ro --env HOME=/home/u/.local/share/bawn/plugins/github --caches shared"
+	if dirs := parsed(t, whole).CacheDirs(at); !slices.Equal(dirs, []string{at.Own + "/.npm", at.Own + "/.cache", at.Own + "/go"}) {
+		t.Errorf("%q are kept", dirs)
+	}
 	if diff := cmp.Diff(strings.Fields(want), strings.Fields(got)); diff != "" {
 		t.Error(diff)
 	}
@@ -175,7 +177,7 @@ func TestRunFlags(t *testing.T) {
 	}
 	bare := parsed(t, `run.command = ["/bin/server"]`)
 	got = strings.Join(bare.RunFlags(at), " ")
-	want = "--only --no-hooks --quiet --agent mcp-github --cwd /home/u/.local/share/bawn/plugins/github --ask-timeout 0s --memory 1024m --pids 256 --timeout 12h0m0s" +
+	want = "--only --agent mcp-github --cwd /home/u/.local/share/bawn/plugins/github --ask-timeout 0s --memory 1024m --pids 256 --timeout 12h0m0s" +
 		" --net none --rw /home/u/.local/share/bawn/plugins/github --deny /home/u --deny /home/u/p --deny /home --deny /srv --env HOME=/home/u/.local/share/bawn/plugins/github"
 	if diff := cmp.Diff(strings.Fields(want), strings.Fields(got)); diff != "" {
 		t.Error(diff)

@@ -19,10 +19,10 @@ type Place struct {
 }
 
 // RunFlags are the flags of bawn run with which the plugin is started, up to
-// the "--" before its Argv.
+// the "--" before its Argv. CacheDirs come on top.
 func (m *Manifest) RunFlags(at Place) []string {
 	l := m.Limits.Filled()
-	flags := []string{"--only", "--no-hooks", "--quiet", "--agent", m.agent(), "--cwd", m.dir(at), "--ask-timeout", "0s",
+	flags := []string{"--only", "--agent", m.agent(), "--cwd", m.dir(at), "--ask-timeout", "0s",
 		"--memory", strconv.FormatInt(l.MemoryMB, 10) + "m", "--pids", strconv.FormatInt(l.PIDs, 10), "--timeout", l.Time.String()}
 	if l.CPUs != 0 {
 		flags = append(flags, "--cpus", strconv.FormatFloat(l.CPUs, 'f', -1, 64))
@@ -46,15 +46,24 @@ func (m *Manifest) RunFlags(at Place) []string {
 		return flags
 	}
 	flags = append(flags, "--caches", "shared")
-	for _, dir := range caches {
-		flags = append(flags, "--cache", path.Join(at.Own, dir))
-	}
 	for _, set := range at.offline() {
 		if name, _, _ := strings.Cut(set, "="); !at.Fetch && m.Env[name] == "" {
 			flags = append(flags, "--env", set)
 		}
 	}
 	return flags
+}
+
+// CacheDirs are the directories, in the plugin's own, where the package manager
+// keeps what it fetches; none where nothing is fetched.
+func (m *Manifest) CacheDirs(at Place) (dirs []string) {
+	if !m.Fetched() {
+		return nil
+	}
+	for _, dir := range caches {
+		dirs = append(dirs, path.Join(at.Own, dir))
+	}
+	return dirs
 }
 
 // caches are where npx, uvx and go keep what they fetch, in the plugin's own

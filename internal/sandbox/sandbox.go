@@ -50,7 +50,7 @@ type Request struct {
 	GuestWrote func(dir string) bool `json:"-"`
 	// Git are the repositories of whose git directories the guest gets a private
 	// one. A provider that can't mount refuses to write below Path instead.
-	Git []GitDir
+	Git []bawn.GitDir
 	// GitPool is a directory of the host, absolute, in which the git directories
 	// of repositories lie that the guest makes: for each a directory with a
 	// PoolNote, and the git directory, or the file that leads to one, as PoolGit.
@@ -66,28 +66,13 @@ const (
 )
 
 // A PoolEntry says on which entry of the host's a git directory of a pool was
-// mounted. To mount it again, a request names both as a GitDir.
+// mounted. To mount it again, a request names both as a bawn.GitDir.
 type PoolEntry struct {
 	Path     string `json:"path"` // of the empty .git, in the guest, when it was made
 	Dev      uint64 `json:"dev"`
 	Ino      uint64 `json:"ino"`
 	BornSec  int64  `json:"born_sec"` // 0 where the file system doesn't say
 	BornNsec int64  `json:"born_nsec"`
-}
-
-// A GitDir is a repository of the host of which the guest writes a private git
-// directory, so that no git of the host reads what the guest wrote.
-type GitDir struct {
-	Path    string   // the repository's common git directory, absolute, links resolved; Private is mounted over it
-	Private string   // a directory of the host, the guest's to write
-	Objects []Object // object directories that the private one borrows from
-}
-
-// An Object is a directory of git objects of the host, shown to the guest
-// read-only.
-type Object struct {
-	Source string // absolute, on the host
-	Target string // absolute, below /run/bawn: what objects/info/alternates names
 }
 
 // A File is a file or a directory of the host that the guest sees, read-only,

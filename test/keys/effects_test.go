@@ -45,7 +45,7 @@ var effects = map[string]effect{
 	"open":       {value: `["aws"]`, flag: []string{"--open", "aws"}, script: "cat ~/.aws/credentials 2>/dev/null || echo hidden", with: "of the host"},
 	"env":        {value: `["SPECIAL"]`, flag: []string{"--env", "SPECIAL"}, script: "echo $SPECIAL", with: "yes"},
 	"caches":     {value: `"read-only"`, flag: []string{"--caches", "read-only"}, script: "cat ~/.npm/_cacache/file 2>/dev/null || echo empty; " + write("~/.npm/_cacache/new"), with: "of the host\nrefused"},
-	"cache_dirs": {value: `["~/.mycache"]`, flag: []string{"--cache", "../../.mycache"}, script: "test -e ~/.mycache/file || echo its own; " + write("~/.mycache/new"), with: "its own\nwrote"},
+	"cache_dirs": {value: `["~/.mycache"]`, script: "test -e ~/.mycache/file || echo its own; " + write("~/.mycache/new"), with: "its own\nwrote"},
 	"devices":    {value: `["fuse"]`, flag: []string{"--device", "fuse"}, script: "test -e /dev/fuse && echo there", with: "there"},
 	"protect":    {value: "false", script: write(".envrc") + "; mkdir -p .git/hooks; " + write(".git/hooks/pre-commit"), with: "wrote\nwrote"},
 	"protected":  {value: `["deploy.sh"]`, flag: []string{"--protect", "deploy.sh"}, script: write("deploy.sh"), with: "refused"},
@@ -84,5 +84,5 @@ var flagEffects = map[string]effect{
 // others shape no isolation: they say how the session is spoken of, decided about,
 // shown or reached.
 var others = []string{
-	"mode", "agent", "plan", "json", "quiet", "detach", "attachable", "hosted", "child", "no-hooks", "asks", "detach-keys",
+	"mode", "agent", "plan", "json", "quiet", "detach", "attachable", "detach-keys",
 }

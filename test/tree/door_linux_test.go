@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bawn-dev/bawn"
+	sessions "github.com/bawn-dev/bawn/internal/session"
 	"github.com/bawn-dev/bawn/internal/testenv/quarters"
 )
 
@@ -17,11 +19,11 @@ func TestFlagsOfNoGuest(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	for _, flags := range []string{
-		"--detach", "-d", "--attachable", "--hosted", "--hosted=true", "--child", "--child=false", "--split", "--split=false", "--split-workspace ro",
-		"--model-host 80", "--detach-keys none", "-qd", "--net none --child",
+		"--detach", "-d", "--attachable", "--split", "--split=false", "--split-workspace ro",
+		"--model-host 80", "--detach-keys none", "-qd", "--net none -d",
 	} {
 		got := r.sh(t, []string{"--net", "none"}, fmt.Sprintf("%s run %s -- echo yes", filepath.Join(r.Bin, "bawn"), flags))
-		if got.Code == 0 || got.Out != "" || !strings.Contains(got.Err, "builtin:child") && !strings.Contains(flags, "--hosted") {
+		if got.Code == 0 || got.Out != "" || !strings.Contains(got.Err, "builtin:child") {
 			t.Errorf("%s: %+v", flags, got)
 		}
 	}
@@ -40,27 +42,40 @@ func TestFlagsOfNoGuest(t *testing.T) {
 	}
 }
 
-// TestChildByHand: the word that Bawn says to itself is of no use to others.
-func TestChildByHand(t *testing.T) {
+// TestSpecByHand: what Bawn's processes hand to each other is of no use to others.
+func TestSpecByHand(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
-	forged := `{"Session":{"ID":"x","Isolation":{"Workspace":"/"}},"Depth":1,"Dir":"/"}`
 	for what, line := range map[string]string{
-		"no descriptor":   "bawn run --child -- echo yes 3<&-",
-		"another one":     "bawn run --child -- echo yes 3</dev/null",
-		"words of no use": "bawn run --child -- echo yes 3<<'X'\n{\"Sess\":1}\nX\n",
+		"no descriptor":   "bawn launch 3<&-",
+		"another one":     "bawn launch 3</dev/null",
+		"words of no use": "bawn launch 3<<'X'\n{\"Argv\":1}\nX\n",
 	} {
 		if got := r.Run(t, "/bin/sh", "-c", line); got.Code != 2 || got.Out != "" {
 			t.Errorf("a human, %s: %+v", what, got)
 		}
 	}
-	for what, line := range map[string]string{
-		"to the door": "echo '" + forged + "' > f; bawn run --child -- cat " + r.Home + "/.ssh/id 3<f",
-		"hidden":      "echo '" + forged + "' > f; unset BAWN_SESSION; bawn run --child --net none -- cat " + r.Home + "/.ssh/id 3<f",
-	} {
+	spec := sessions.Spec{Argv: sessions.Words{"cat", r.Home + "/.ssh/id"}}
+	forge := func(name string) {
+		text, err := spec.Encode()
+		check(t, errors.Join(err, os.WriteFile(filepath.Join(r.Work, name), text, 0o600)))
+	}
+	forge("own")
+	none := "none"
+	spec.Net = &none
+	spec.Parent = &sessions.Parent{
+		Session: bawn.Session{ID: "x", Provider: "native", Isolation: bawn.Isolation{Workspace: "/"}}, Depth: 1, Dir: "/", Environ: os.Environ(),
+		Places: []bawn.Mount{{Path: "/", Access: bawn.ReadWrite}},
+	}
+	forge("child")
+	for _, line := range []string{"bawn launch 3<own", "bawn launch 3<child", "unset BAWN_SESSION; bawn launch 3<own", "unset BAWN_SESSION; bawn launch 3<child"} {
 		if got := r.sh(t, []string{"--net", "none"}, line); got.Code == 0 || strings.Contains(got.Out, key) {
-			t.Errorf("a guest, %s: %+v", what, got)
+			t.Errorf("a guest, %s: %+v", line, got)
 		}
+	}
+	// Control: the spec is a good one, outside.
+	if got := r.Run(t, "/bin/sh", "-c", "cd "+r.Work+" && exec bawn launch 3<own"); got.Code == 0 || strings.Contains(got.Err, "is for bawn itself") {
+		t.Errorf("control: %+v", got)
 	}
 }
 

@@ -144,7 +144,7 @@ type match struct {
 
 // dir looks through a directory; states are those of the patterns in it.
 func (w *deniedWalk) dir(dir string, states []fspath.State, by bawn.Mount) error {
-	if slices.ContainsFunc(w.req.Git, func(g sandbox.GitDir) bool { return g.Path == dir }) {
+	if slices.ContainsFunc(w.req.Git, func(g bawn.GitDir) bool { return g.Path == dir }) {
 		return nil // the guest has another one in its place
 	}
 	list, err := w.facts.List(dir)

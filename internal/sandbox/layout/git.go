@@ -48,7 +48,7 @@ func (b *builder) git() error {
 }
 
 // gitDir mounts one private git directory.
-func (b *builder) gitDir(g sandbox.GitDir) error {
+func (b *builder) gitDir(g bawn.GitDir) error {
 	at, ok := b.facts.Lookup(g.Path)
 	own, there := b.facts.Own(g.Private)
 	switch {

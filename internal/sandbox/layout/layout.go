@@ -340,7 +340,7 @@ func (b *builder) mount(m bawn.Mount) error {
 	case bawn.ReadOnly:
 		b.mounts = append(b.mounts, Mount{Kind: KindBindRO, Source: f.Real, Target: f.Real, Why: m.Why, File: !f.Dir, ID: f.ID})
 	case bawn.ReadWrite:
-		private := slices.ContainsFunc(b.req.Git, func(g sandbox.GitDir) bool { return g.Path == f.Real })
+		private := slices.ContainsFunc(b.req.Git, func(g bawn.GitDir) bool { return g.Path == f.Real })
 		if path.Base(f.Real) == ".git" && !private {
 			return fmt.Errorf("%s: %q is a git directory of the host, which a session can't write; run the session in that repository", m.Why, m.Path)
 		}

@@ -253,7 +253,7 @@ func TestNothingUncoversWhatIsHidden(t *testing.T) {
 // beside; what can't be mounted is refused.
 func TestGitDirectories(t *testing.T) {
 	home := append(slices.Clone(laptop), "/home/ada/.state/", "/home/ada/.state/git/", "/home/ada/.state/pool/", "/home/ada/p/.git/objects/")
-	own := sandbox.GitDir{Path: "/home/ada/p/.git", Private: "/home/ada/.state/git", Objects: []sandbox.Object{{Source: "/home/ada/p/.git/objects", Target: "/run/bawn/git/0"}}}
+	own := bawn.GitDir{Path: "/home/ada/p/.git", Private: "/home/ada/.state/git", Objects: []bawn.GitObjects{{Source: "/home/ada/p/.git/objects", Target: "/run/bawn/git/0"}}}
 	for name, c := range map[string]struct {
 		change func(*sandbox.Request)
 		ok     bool
@@ -274,7 +274,7 @@ func TestGitDirectories(t *testing.T) {
 		"another by --rw":       {func(r *sandbox.Request) { r.Git = nil; addMount(r, "/home/ada/p/.git", bawn.ReadWrite) }, false},
 	} {
 		req := plain("/home/ada/p")
-		req.Hidden, req.Git = []string{"/home/ada/.state"}, []sandbox.GitDir{own}
+		req.Hidden, req.Git = []string{"/home/ada/.state"}, []bawn.GitDir{own}
 		req.Git[0].Objects = slices.Clone(own.Objects)
 		c.change(&req)
 		p, err := Layout(req, home.facts(1000))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
@@ -59,6 +60,6 @@ git init -q -b main outer; cd outer; git commit -q --allow-empty -m o; git -c pr
 }
 
 // gitOf is the entry of a pool that lies over r/.git.
-func gitOf(ws, pool, entry string) sandbox.GitDir {
-	return sandbox.GitDir{Path: filepath.Join(ws, "r/.git"), Private: filepath.Join(pool, entry, sandbox.PoolGit)}
+func gitOf(ws, pool, entry string) bawn.GitDir {
+	return bawn.GitDir{Path: filepath.Join(ws, "r/.git"), Private: filepath.Join(pool, entry, sandbox.PoolGit)}
 }

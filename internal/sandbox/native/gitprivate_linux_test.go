@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/testenv"
@@ -26,12 +27,12 @@ func host(t *testing.T, dir, text string) string {
 
 // privateCopy makes a private git directory by hand: what git (the path of a git
 // directory of the host) holds, but for its objects, which it borrows.
-func privateCopy(t *testing.T, req *sandbox.Request, git string) sandbox.GitDir {
+func privateCopy(t *testing.T, req *sandbox.Request, git string) bawn.GitDir {
 	t.Helper()
 	state := workspace(t)
-	g := sandbox.GitDir{
+	g := bawn.GitDir{
 		Path: git, Private: filepath.Join(state, "git"),
-		Objects: []sandbox.Object{{Source: filepath.Join(git, "objects"), Target: "/run/bawn/git/0/objects"}},
+		Objects: []bawn.GitObjects{{Source: filepath.Join(git, "objects"), Target: "/run/bawn/git/0/objects"}},
 	}
 	host(t, state, `cp -a '`+git+`' git && rm -r git/objects && mkdir -p git/objects/info git/objects/pack && echo /run/bawn/git/0/objects >git/objects/info/alternates`)
 	req.Git = append(req.Git, g)

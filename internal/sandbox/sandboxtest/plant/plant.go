@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn"
 )
 
 // A Workspace holds a repository for each plant.
@@ -74,9 +74,9 @@ func (w *Workspace) names() []string {
 
 // Private makes a private git directory for each repository, by hand: what the
 // host's holds, but for its objects, which it borrows.
-func (w *Workspace) Private(t testing.TB) []sandbox.GitDir {
+func (w *Workspace) Private(t testing.TB) []bawn.GitDir {
 	t.Helper()
-	var list []sandbox.GitDir
+	var list []bawn.GitDir
 	for _, name := range w.names() {
 		git, own := filepath.Join(w.repository(name), ".git"), filepath.Join(w.State, name)
 		at := "/run/bawn/git/" + name
@@ -84,7 +84,7 @@ func (w *Workspace) Private(t testing.TB) []sandbox.GitDir {
 		if out, err := exec.Command("sh", "-c", text).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		list = append(list, sandbox.GitDir{Path: git, Private: own, Objects: []sandbox.Object{{Source: filepath.Join(git, "objects"), Target: at}}})
+		list = append(list, bawn.GitDir{Path: git, Private: own, Objects: []bawn.GitObjects{{Source: filepath.Join(git, "objects"), Target: at}}})
 	}
 	return list
 }
