@@ -25,6 +25,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/policy/overlay"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newACPCommand(e *Env) *cobra.Command {
@@ -48,13 +49,13 @@ project's directory.`,
   bawn acp --cwd ~/src/app -- opencode acp`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] == "" {
-				return usageError("for example: bawn acp -- gemini --acp", "no agent to run")
+				return verb.Usage("for example: bawn acp -- gemini --acp", "no agent to run")
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error { return f.acp(c, e, args) },
+		RunE: func(c *cobra.Command, args []string) error { return runACP(f, c, e, args) },
 	}
-	f.declare(c)
+	f.declare(c.Flags())
 	for _, name := range notForACP {
 		_ = c.Flags().MarkHidden(name) // it exists
 	}
@@ -72,29 +73,29 @@ var forFiles = []string{"provider", "profile", "rw", "ro", "deny", "open", "prot
 // forAgent are the flags that the sandbox of a terminal has no use for.
 var forAgent = []string{"publish", "split", "split-workspace", "model-host", "agent", "cwd"}
 
-func (f *runFlags) acp(c *cobra.Command, e *Env, args []string) error {
+func runACP(f *runFlags, c *cobra.Command, e *Env, args []string) error {
 	for _, name := range notForACP {
 		if c.Flags().Changed(name) {
-			return usageError("leave it out", "--%s is not for bawn acp", name)
+			return verb.Usage("leave it out", "--%s is not for bawn acp", name)
 		}
 	}
 	if e.guest() || inside(e) != "" {
-		return &Error{Code: ExitDenied, Err: errors.New("this is a guest: an agent's sandbox is made outside of every other"), Hint: "tell the editor to start \"bawn acp\""}
+		return &verb.Error{Code: verb.ExitDenied, Err: errors.New("this is a guest: an agent's sandbox is made outside of every other"), Hint: "tell the editor to start \"bawn acp\""}
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return &Error{Code: ExitInternal, Err: fmt.Errorf("find bawn's own program: %w", err)}
+		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("find bawn's own program: %w", err)}
 	}
-	spec, err := f.spec(c, e, args)
+	spec, err := f.spec(c.Flags(), e, args)
 	if err != nil {
 		return err
 	}
 	l := &launch{Spec: *spec, plan: true} // nothing is started
-	s, err := l.acpSession(e)
+	s, err := acpSession(l, e)
 	if err != nil {
 		return err
 	}
-	end, err := l.acpGuard(e, s)
+	end, err := acpGuard(l, e, s)
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (f *runFlags) acp(c *cobra.Command, e *Env, args []string) error {
 
 // acpSession is the session that the agent will have, as "bawn run --plan"
 // finds it: in its name the agent's wishes are decided.
-func (f *launch) acpSession(e *Env) (*runner.Session, error) {
+func acpSession(f *launch, e *Env) (*runner.Session, error) {
 	s, err := f.session(e, f.Argv)
 	f.endGit(e)
 	if err != nil {
@@ -116,7 +117,7 @@ func (f *launch) acpSession(e *Env) (*runner.Session, error) {
 }
 
 // acpGuard gives the session a policy and a log.
-func (f *launch) acpGuard(e *Env, s *runner.Session) (end func(), err error) {
+func acpGuard(f *launch, e *Env, s *runner.Session) (end func(), err error) {
 	if err := makeStateDir(e); err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ func (f *launch) acpGuard(e *Env, s *runner.Session) (end func(), err error) {
 	}
 	log, err := audit.Open(dir, audit.Options{})
 	if err != nil {
-		return nil, &Error{Code: ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
+		return nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
 	}
 	s.Guard = guard.Guard{Recorder: e.share(log, "the session")}
 	if s.Desk, err = f.desk(e, s); err != nil {
@@ -162,7 +163,7 @@ func (a *acpServer) run() error {
 	spec.Asks = asks.socket
 	cmd, text, err := launcher(a.self, &spec)
 	if err != nil {
-		return &Error{Code: ExitInternal, Err: err}
+		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	defer text.Close()
 	cmd.Env, cmd.Dir, cmd.Stderr = a.env.Environ, a.env.Dir, a.env.Stderr
@@ -170,14 +171,14 @@ func (a *acpServer) run() error {
 	dieWithParent(cmd.SysProcAttr)
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		return &Error{Code: ExitInternal, Err: err}
+		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
-		return &Error{Code: ExitInternal, Err: fmt.Errorf("start the agent's session: %w", err)}
+		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("start the agent's session: %w", err)}
 	}
 	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })()
 	asks.host(cmd.Process.Pid)
@@ -190,7 +191,7 @@ func (a *acpServer) run() error {
 	})
 	err = statusOf(cmd.Wait())
 	if served != nil && ctx.Err() == nil {
-		return &Error{Code: ExitInternal, Err: served}
+		return &verb.Error{Code: verb.ExitInternal, Err: served}
 	}
 	return err
 }
@@ -205,14 +206,14 @@ func statusOf(err error) error {
 	case err == nil:
 		return nil
 	case !errors.As(err, &exit):
-		return &Error{Code: ExitInternal, Err: err}
+		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	case exit.ExitCode() >= 0:
-		return exitStatus(exit.ExitCode())
+		return verb.Status(exit.ExitCode())
 	}
 	if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		return exitStatus(128 + int(ws.Signal()))
+		return verb.Status(128 + int(ws.Signal()))
 	}
-	return exitStatus(ExitInternal)
+	return verb.Status(verb.ExitInternal)
 }
 
 func (a *acpServer) note(text string) {

@@ -19,6 +19,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/asking"
 	"github.com/bawn-dev/bawn/internal/peercred"
 	"github.com/bawn-dev/bawn/internal/shell"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // An acpAsks is where the questions of an agent's session go while an editor is
@@ -64,7 +65,7 @@ func (a *acpServer) asks() (*acpAsks, error) {
 		err = os.Chmod(q.socket, 0o600)
 	}
 	if err != nil {
-		return nil, &Error{Code: ExitInternal, Err: fmt.Errorf("make the socket for the questions of the agent's session: %w", err)}
+		return nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make the socket for the questions of the agent's session: %w", err)}
 	}
 	server := &link.Server{Desk: q, Admit: q.admit}
 	go func() { _ = server.Serve(q.listener) }() // until close

@@ -12,6 +12,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/agents"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newAgentsCommand(e *Env) *cobra.Command {
@@ -25,7 +26,7 @@ must not change, which variables and hosts it gets, and what stays uncovered.`,
 		Example: "  bawn agents\n  bawn agents claude\n  bawn agents --json | jq -r '.[] | select(.installed) | .name'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usageError("name one agent, or none for all", "%q is one argument too many", args[1])
+				return verb.Usage("name one agent, or none for all", "%q is one argument too many", args[1])
 			}
 			return nil
 		},
@@ -34,7 +35,7 @@ must not change, which variables and hosts it gets, and what stays uncovered.`,
 			if len(args) == 1 {
 				a, ok := agents.ByName(args[0])
 				if !ok {
-					return usageError("use one of "+strings.Join(agents.Names(), ", "), "%q is no agent that is known", args[0])
+					return verb.Usage("use one of "+strings.Join(agents.Names(), ", "), "%q is no agent that is known", args[0])
 				}
 				list = []*agents.Agent{a}
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/attach"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newAttachCommand(e *Env) *cobra.Command {
@@ -48,7 +49,7 @@ func atMostOneSession(c *cobra.Command, args []string) error {
 	if len(args) <= 1 {
 		return nil
 	}
-	return usageError(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "%q is one argument too many: %q takes one session", args[1], c.CommandPath())
+	return verb.Usage(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "%q is one argument too many: %q takes one session", args[1], c.CommandPath())
 }
 
 func attachTo(e *Env, id, keys string, readOnly bool) error {
@@ -80,11 +81,11 @@ func attachTo(e *Env, id, keys string, readOnly bool) error {
 func notAttached(s attach.Entry, err error) error {
 	switch {
 	case s.State != attach.Running || errors.Is(err, syscall.ECONNREFUSED):
-		return &Error{Code: ExitUsage, Err: fmt.Errorf("session %q has ended", s.ID), Hint: fmt.Sprintf("\"bawn logs %s\" shows what it wrote", s.ID)}
+		return &verb.Error{Code: verb.ExitUsage, Err: fmt.Errorf("session %q has ended", s.ID), Hint: fmt.Sprintf("\"bawn logs %s\" shows what it wrote", s.ID)}
 	case !s.Hosted || errors.Is(err, fs.ErrNotExist):
-		return &Error{Code: ExitUsage, Err: fmt.Errorf("session %q belongs to the terminal that it was started at", s.ID), Hint: "what is started with --detach or --attachable can be attached to"}
+		return &verb.Error{Code: verb.ExitUsage, Err: fmt.Errorf("session %q belongs to the terminal that it was started at", s.ID), Hint: "what is started with --detach or --attachable can be attached to"}
 	}
-	return &Error{Code: ExitInternal, Err: err}
+	return &verb.Error{Code: verb.ExitInternal, Err: err}
 }
 
 // viewed ends a view: with the session's own exit code, or with a word on how
@@ -93,16 +94,16 @@ func viewed(e *Env, out attach.Outcome, err error) error {
 	var refused *attach.RefusedError
 	switch {
 	case errors.As(err, &refused):
-		return &Error{Code: ExitDenied, Err: errors.New(redact.Visible(err.Error()))}
+		return &verb.Error{Code: verb.ExitDenied, Err: errors.New(redact.Visible(err.Error()))}
 	case err != nil:
-		return &Error{Code: ExitInternal, Err: err}
+		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	case out.Detached:
 		fmt.Fprintf(e.Stderr, "\r\nbawn: left session %s, which goes on; \"bawn attach %s\" comes back\n", out.Status.Session, short(out.Status.Session))
 		return nil
 	case out.Exit.Code == 0:
 		return nil
 	}
-	return exitStatus(out.Exit.Code)
+	return verb.Status(out.Exit.Code)
 }
 
 // tell returns what prints a line of the host's, in a terminal that may be raw.
@@ -113,7 +114,7 @@ func tell(e *Env) func(string) {
 func detachKeys(s string) (attach.DetachKeys, error) {
 	keys, err := attach.ParseDetachKeys(s)
 	if err != nil {
-		return nil, usageError("for example: --detach-keys "+attach.DefaultDetachKeys, "--detach-keys %q: %v", s, err)
+		return nil, verb.Usage("for example: --detach-keys "+attach.DefaultDetachKeys, "--detach-keys %q: %v", s, err)
 	}
 	return keys, nil
 }

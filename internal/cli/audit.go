@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,25 +15,8 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/audit"
-	"github.com/bawn-dev/bawn/internal/places"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
-
-// stateDir returns the directory of Bawn's state: $XDG_STATE_HOME/bawn, else
-// ~/.local/state/bawn (XDG Base Directory Specification, which says that a
-// relative value counts as none).
-func stateDir(e *Env) (string, error) {
-	dir, err := places.State(e.Getenv)
-	if err != nil {
-		return "", usageError("set HOME or XDG_STATE_HOME", "%w", err)
-	}
-	return dir, nil
-}
-
-// auditDir returns the directory of the audit log.
-func auditDir(e *Env) (string, error) {
-	dir, err := stateDir(e)
-	return filepath.Join(dir, "audit"), err
-}
 
 func newAuditCommand(e *Env) *cobra.Command {
 	cmd := &cobra.Command{
@@ -45,7 +27,7 @@ func newAuditCommand(e *Env) *cobra.Command {
 		Example: "  bawn audit query --since 2h --verdict deny\n" +
 			"  bawn audit tail\n" +
 			"  bawn audit verify",
-		Args: onlyCommands,
+		Args: verb.OnlyCommands,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	cmd.AddCommand(newAuditQuery(e), newAuditTail(e), newAuditVerify(e), newAuditExport(e))
@@ -63,7 +45,7 @@ func newAuditQuery(e *Env) *cobra.Command {
 		Example: "  bawn audit query --session 5f2c --kind network\n" +
 			"  bawn audit query --resource '*.ssh*' --verdict deny --limit 0\n" +
 			"  bawn audit query --since 2026-09-01T08:00:00Z --json | jq .event.resource",
-		Args: noArgs,
+		Args: verb.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return auditQuery(e, flags, asJSON) },
 	}
 	flags.add(cmd, e, 100)
@@ -80,7 +62,7 @@ func newAuditTail(e *Env) *cobra.Command {
 		Short: "Show records as they are written",
 		Example: "  bawn audit tail --verdict deny\n" +
 			"  bawn audit tail --since 10m --json",
-		Args: noArgs,
+		Args: verb.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, f, err := flags.resolve(e)
 			if err != nil {
@@ -102,7 +84,7 @@ func newAuditVerify(e *Env) *cobra.Command {
 		Long: "Checks every record's hash and place in the chain, and the end of the log against\n" +
 			"the head file. Exits with 0 for a log in order, with 1 for any other.",
 		Example: "  bawn audit verify\n  bawn audit verify --json",
-		Args:    noArgs,
+		Args:    verb.NoArgs,
 		RunE:    func(*cobra.Command, []string) error { return auditVerify(e, asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as one JSON object")
@@ -117,7 +99,7 @@ func newAuditExport(e *Env) *cobra.Command {
 		Short: "Write records for other programs",
 		Example: "  bawn audit export --json > audit.jsonl\n" +
 			"  bawn audit export --csv --since 2026-09-01T00:00:00Z > september.csv",
-		Args: noArgs,
+		Args: verb.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			dir, f, err := flags.resolve(e)
 			if err != nil {
@@ -164,15 +146,15 @@ var eventKinds = []string{"filesystem", "network", "command", "tool", "session",
 func (a *auditFlags) resolve(e *Env) (string, audit.Filter, error) {
 	f, now := a.filter, time.Now()
 	if f.Limit < 0 {
-		return "", f, usageError("use 0 for all", "--limit is %d; want 0 or more", f.Limit)
+		return "", f, verb.Usage("use 0 for all", "--limit is %d; want 0 or more", f.Limit)
 	}
 	if f.Kind != "" && !slices.Contains(eventKinds, f.Kind) {
-		return "", f, usageError("use --kind network, for example", "--kind is %q; want one of %q", f.Kind, eventKinds)
+		return "", f, verb.Usage("use --kind network, for example", "--kind is %q; want one of %q", f.Kind, eventKinds)
 	}
 	if a.verdict != "" {
 		f.Verdict = new(bawn.Verdict)
 		if err := f.Verdict.UnmarshalText([]byte(a.verdict)); err != nil {
-			return "", f, usageError("use --verdict deny, for example", "--verdict: %w", err)
+			return "", f, verb.Usage("use --verdict deny, for example", "--verdict: %w", err)
 		}
 	}
 	var err error
@@ -206,7 +188,7 @@ func parseWhen(flag, text string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
 		return now.Add(-d), nil
 	}
-	return time.Time{}, usageError("use "+flag+" 2h, for example", "%s is %q; want a duration such as 2h or 7d, or a time such as 2026-09-01T08:00:00Z", flag, text)
+	return time.Time{}, verb.Usage("use "+flag+" 2h, for example", "%s is %q; want a duration such as 2h or 7d, or a time such as 2026-09-01T08:00:00Z", flag, text)
 }
 
 // auditQuery shows the newest records; where there are more than the limit it
@@ -266,7 +248,7 @@ func auditVerify(e *Env, asJSON bool) error {
 	}
 	r, err := audit.Verify(dir)
 	if err != nil {
-		return &Error{Code: ExitInternal, Err: fmt.Errorf("audit log can't be read: %w", err), Hint: ""}
+		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("audit log can't be read: %w", err), Hint: ""}
 	}
 	if asJSON {
 		err = json.NewEncoder(e.Stdout).Encode(r)
@@ -274,7 +256,7 @@ func auditVerify(e *Env, asJSON bool) error {
 		_, err = io.WriteString(e.Stdout, describeReport(r))
 	}
 	if err == nil && r.Fault != nil {
-		return exitStatus(1)
+		return verb.Status(1)
 	}
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 var auditTime = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
@@ -57,7 +58,7 @@ func runAudit(t *testing.T, state string, args ...string) (code int, stdout, std
 	cmd.SetArgs(args)
 	cmd.SetOut(e.Stdout)
 	err := cmd.Execute()
-	var status exitStatus
+	var status verb.Status
 	switch {
 	case errors.As(err, &status):
 		code = int(status)
@@ -178,7 +179,7 @@ func TestAuditUsage(t *testing.T) {
 		"query extra", "verify extra", "tail --since 5x", "export --json --csv", "export --until x", "query --since 99999d",
 	} {
 		code, out, msg := runAudit(t, state, strings.Fields(args)...)
-		if code != ExitUsage || out != "" || !strings.HasPrefix(msg, "bawn: error: ") {
+		if code != verb.ExitUsage || out != "" || !strings.HasPrefix(msg, "bawn: error: ") {
 			t.Errorf("%s: exit code %d, stdout %q, stderr %q; want a usage error", args, code, out, msg)
 		}
 	}
@@ -187,9 +188,9 @@ func TestAuditUsage(t *testing.T) {
 		cmd := newAuditCommand(e)
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		cmd.SetArgs([]string{args})
-		if code := report(e, cmd.Execute(), false); code != ExitUsage {
+		if code := report(e, cmd.Execute(), false); code != verb.ExitUsage {
 			_, msg := read()
-			t.Errorf("%s without HOME: exit code %d, %q; want %d", args, code, msg, ExitUsage)
+			t.Errorf("%s without HOME: exit code %d, %q; want %d", args, code, msg, verb.ExitUsage)
 		}
 	}
 }
@@ -289,8 +290,8 @@ func TestAuditVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range []string{"verify", "query", "export", "tail"} {
-		if code, _, msg := runAudit(t, state, args); code != ExitInternal || !strings.Contains(msg, "can't be read") {
-			t.Errorf("%s of a directory: exit code %d, %q; want %d", args, code, msg, ExitInternal)
+		if code, _, msg := runAudit(t, state, args); code != verb.ExitInternal || !strings.Contains(msg, "can't be read") {
+			t.Errorf("%s of a directory: exit code %d, %q; want %d", args, code, msg, verb.ExitInternal)
 		}
 	}
 }

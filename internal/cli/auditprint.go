@@ -16,6 +16,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // A printer writes entries in one form.
@@ -59,7 +60,7 @@ func printEntries(e *Env, entries iter.Seq2[audit.Entry, error], p printer) erro
 			fmt.Fprintf(e.Stderr, "bawn: warning: %s\n", redact.Visible(fault.Error()))
 			continue
 		case err != nil:
-			return errors.Join(&Error{Code: ExitInternal, Err: fmt.Errorf("audit log can't be read: %w", err)}, p.flush())
+			return errors.Join(&verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("audit log can't be read: %w", err)}, p.flush())
 		}
 		if err := p.print(entry); err != nil {
 			return err
@@ -69,7 +70,7 @@ func printEntries(e *Env, entries iter.Seq2[audit.Entry, error], p printer) erro
 		return err
 	}
 	if broken {
-		return exitStatus(1)
+		return verb.Status(1)
 	}
 	return nil
 }

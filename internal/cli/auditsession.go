@@ -9,6 +9,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // maxCandidates is how many sessions an ambiguous beginning of an id lists.
@@ -51,7 +52,7 @@ func wholeSession(e *Env, dir, prefix string) (string, error) {
 	if more := len(found) - maxCandidates; more > 0 {
 		fmt.Fprintf(&list, "\n  and %d older", more)
 	}
-	return "", usageError("give more of the id", "--session %q is the beginning of %d ids:%s", prefix, len(found), list.String())
+	return "", verb.Usage("give more of the id", "--session %q is the beginning of %d ids:%s", prefix, len(found), list.String())
 }
 
 // cut shortens text to at most n characters, n at least 12, and says by how many.

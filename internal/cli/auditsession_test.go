@@ -7,6 +7,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/bawn-dev/bawn/internal/verb"
+
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/audit"
 )
@@ -24,10 +26,10 @@ func TestSessionByItsBeginning(t *testing.T) {
 			t.Errorf("%q: exit code %d, %d lines, %q; want %d lines", prefix, code, got, msg, lines)
 		}
 	}
-	for _, verb := range []string{"query", "export"} {
-		code, out, msg := runAudit(t, state, verb, "--session", "ab")
-		if code != ExitUsage || out != "" || !strings.Contains(msg, `--session "ab" is the beginning of 3 ids`) || !strings.Contains(msg, "abd2x  2026") || strings.Contains(msg, "zz") {
-			t.Errorf("%s: exit code %d, %q %q; want the candidates", verb, code, out, msg)
+	for _, name := range []string{"query", "export"} {
+		code, out, msg := runAudit(t, state, name, "--session", "ab")
+		if code != verb.ExitUsage || out != "" || !strings.Contains(msg, `--session "ab" is the beginning of 3 ids`) || !strings.Contains(msg, "abd2x  2026") || strings.Contains(msg, "zz") {
+			t.Errorf("%s: exit code %d, %q %q; want the candidates", name, code, out, msg)
 		}
 	}
 }

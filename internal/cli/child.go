@@ -15,13 +15,14 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // refused gives what session refuses its exit code.
 func refused(err error) error {
 	var r *session.RefusedError
 	if errors.As(err, &r) {
-		return &Error{Code: ExitDenied, Err: err, Hint: r.Hint}
+		return &verb.Error{Code: verb.ExitDenied, Err: err, Hint: r.Hint}
 	}
 	return err
 }
@@ -72,11 +73,11 @@ func (f *launch) told(err error) error {
 	if f.Parent == nil || !errors.As(err, &absent) {
 		return err
 	}
-	code := ExitDenied
+	code := verb.ExitDenied
 	if errors.Is(absent.Err, unix.ENOENT) {
-		code = ExitNotFound
+		code = verb.ExitNotFound
 	}
-	return &Error{Code: code, Err: fmt.Errorf("%s: %w", redact.Visible(absent.Name), absent.Err), Hint: "name a program that this session sees"}
+	return &verb.Error{Code: code, Err: fmt.Errorf("%s: %w", redact.Visible(absent.Name), absent.Err), Hint: "name a program that this session sees"}
 }
 
 // zone is the part of a split session that a child of it belongs to.

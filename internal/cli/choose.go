@@ -12,6 +12,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
 	"github.com/bawn-dev/bawn/internal/sandbox/seatbelt"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // A choice is the provider of a session, and why it is that one.
@@ -91,7 +92,7 @@ func (c *chooser) find(name string) (choice, error) {
 
 // withheld adds to a refusal that a project's file stands against the fallback.
 func withheld(cfg *config.Config, err error) error {
-	var ce *Error
+	var ce *verb.Error
 	if errors.As(err, &ce) && cfg.FallbackWithheld() {
 		ce.Hint = "allow_fallback_to_host does not hold where a project's file says something: ask for less there, or move the file away; " + ce.Hint
 	}
@@ -194,7 +195,7 @@ func (l listed) unwanted() string {
 // offered adds to the error of a session that no provider is chosen for the one
 // that would do in part.
 func (d deal) offered(err error) error {
-	var ce *Error
+	var ce *verb.Error
 	if errors.As(err, &ce) {
 		ce.Hint = fmt.Sprintf("if this is enough: --provider %s enforces all of it, but in part only %s", d.provider.Name(), attributes(d.partly))
 	}
@@ -220,7 +221,7 @@ func (c *chooser) get(name string) (sandbox.Provider, error) {
 	case p == nil && known:
 		return nil, c.env.absent(name)
 	case p == nil:
-		return nil, usageError("use one of "+strings.Join(providerNames(), ", "), "provider %q is not part of this version", name)
+		return nil, verb.Usage("use one of "+strings.Join(providerNames(), ", "), "provider %q is not part of this version", name)
 	}
 	c.made[name] = p
 	return p, nil
@@ -298,7 +299,7 @@ func (d deal) lacksLimitsOnly() bool {
 // wallsStand is a refusal where a fallback would lose every wall for a limit,
 // which the host does not enforce either.
 func wallsStand(err error) error {
-	var ce *Error
+	var ce *verb.Error
 	if errors.As(err, &ce) {
 		ce.Hint = "the sandbox itself can be had, so that nothing falls back to the host: leave out the limits that can't be enforced; " + ce.Hint
 	}
@@ -335,7 +336,7 @@ func (d deal) refused(others []sandbox.Provider) error {
 	if d.noSplit {
 		return splitError(d.provider, others)
 	}
-	return &Error{Code: ExitInternal, Err: fmt.Errorf("provider %q enforces in part only what this session asks for: %s", d.provider.Name(), attributes(d.partly)),
+	return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("provider %q enforces in part only what this session asks for: %s", d.provider.Name(), attributes(d.partly)),
 		Hint: "name it if that is enough: --provider " + d.provider.Name()}
 }
 
@@ -347,7 +348,7 @@ func splitError(p sandbox.Provider, others []sandbox.Provider) error {
 			can = append(can, "--provider "+o.Name())
 		}
 	}
-	return usageError("use "+strings.Join(append(can, "no --split"), ", or "), "provider %q can't keep the zones of a split session apart", p.Name())
+	return verb.Usage("use "+strings.Join(append(can, "no --split"), ", or "), "provider %q can't keep the zones of a split session apart", p.Name())
 }
 
 // attributes lists what capabilities are about.

@@ -3,143 +3,33 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/config"
-	"github.com/bawn-dev/bawn/internal/doctor"
-	"github.com/bawn-dev/bawn/internal/egress"
-	"github.com/bawn-dev/bawn/internal/runner"
-	"github.com/bawn-dev/bawn/internal/sandbox/native"
-	"github.com/bawn-dev/bawn/internal/session"
-	"github.com/bawn-dev/bawn/internal/skill"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
-
-// Exit codes (SPEC section 6).
-const (
-	ExitUsage    = 2   // usage or configuration
-	ExitTimeout  = 124 // the session's time limit
-	ExitInternal = 125 // bawn itself failed
-	ExitDenied   = 126
-	ExitNotFound = 127
-)
-
-// Version is the release that this program is of.
-var Version = egress.Release
-
-// An Env is what a verb may use of the world around it.
-type Env struct {
-	Stdin          *os.File
-	Stdout, Stderr *os.File
-	Environ        []string
-	Dir            string // the working directory, absolute; "" if it is gone
-	// Providers are those that this program has beside the ones of package cli.
-	// It is nil in bawn, and bawn becomes bawnd where it needs one of them.
-	Providers map[string]Maker
-	// Docker serves a guest's Docker API. It is nil in bawn, which becomes bawnd
-	// where a session has one.
-	Docker func(ContainerSetting) (func(runner.ContainerHost) (end func() error, err error), error)
-	// Gateway serves tool servers. It is nil in bawn, which becomes bawnd for it.
-	Gateway func(context.Context, GatewaySetting) error
-	// Tools serves Bawn's own tools. It is nil in bawn, as Gateway is.
-	Tools func(context.Context, ToolsSetting) error
-
-	// CheckSkill reads what steers an agent by the strict rules (package
-	// skill/strict). It is nil in bawn, which asks bawnd.
-	CheckSkill func(skill.Kind, string) skill.Report
-
-	// CheckDocker says what provider "docker" refuses of its options, where a
-	// session may have r. It is nil in bawn, like Docker.
-	CheckDocker func(o config.DockerOptions, r bawn.Resources) error
-	// CheckEngine says whether guests may create containers with this machine's
-	// container engine. It is nil in bawn, which asks bawnd.
-	CheckEngine func(ContainerSetting) *doctor.Check
-
-	// logShare is how many bytes of the log a session may take; 0 is audit.MaxShare.
-	logShare int64
-
-	args []string // the command line's
-	host *host    // where this is the host of a session that others attach to
-
-	embryo *native.Embryo // of the sandbox of a session that is being planned, or nil
-
-	spec      *session.Spec // what this process was started with (launchVerb), or nil
-	inherited *os.File      // what it was read from; of a guest's session it ends when that does
-}
-
-// OwnEnv is the world around this process. The providers are Env.Providers.
-func OwnEnv(providers map[string]Maker) *Env {
-	dir, err := os.Getwd()
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir) // so that ".." leads where the kernel goes
-	}
-	if err != nil {
-		dir = "" // it was removed; not everything needs one
-	}
-	environ := os.Environ()
-	if providers != nil { // this is what bawn was to become
-		environ = slices.DeleteFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, becameVariable+"=") })
-	}
-	return &Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: environ, Dir: dir, Providers: providers}
-}
-
-// Getenv returns the value of the last NAME=value in e.Environ, or "".
-func (e *Env) Getenv(name string) string {
-	for i := len(e.Environ) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(e.Environ[i], name+"="); ok {
-			return v
-		}
-	}
-	return ""
-}
-
-// An Error carries an exit code and a hint: what to do about it.
-type Error struct {
-	Code int
-	Err  error
-	Hint string
-}
-
-func (e *Error) Error() string { return e.Err.Error() }
-func (e *Error) Unwrap() error { return e.Err }
-
-// usageError returns an Error with exit code 2.
-func usageError(hint, format string, args ...any) error {
-	return &Error{Code: ExitUsage, Err: fmt.Errorf(format, args...), Hint: hint}
-}
-
-// exitStatus ends the program with a guest's own status and prints nothing.
-type exitStatus int
-
-func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
 // Main runs one command line and returns the exit code. Errors go to stderr
 // as "bawn: error: …" and "bawn: hint: …", lower case and without a period.
 func Main(args []string, e *Env) int {
 	e.args = args
-	return e.hosted(e.main(args))
+	return e.hosted(runVerb(e, args))
 }
 
-func (e *Env) main(args []string) int {
+func runVerb(e *Env, args []string) int {
 	root := newRoot(e, args)
 	root.SetArgs(args)
-	out := &output{w: e.Stdout}
+	out := &verb.Output{W: e.Stdout}
 	root.SetOut(out)
 	err := root.Execute()
 	if err == nil {
-		err = out.err
+		err = out.Err
 	}
-	err = outputError(e, err)
-	var status exitStatus
+	err = verb.OutputError(e.Stdout, err)
+	var status verb.Status
 	switch {
 	case err == nil:
 		return 0
@@ -151,8 +41,8 @@ func (e *Env) main(args []string) int {
 
 // report tells of an error and returns its exit code.
 func report(e *Env, err error, asJSON bool) int {
-	code, hint := ExitUsage, "see \"bawn --help\""
-	var ce *Error
+	code, hint := verb.ExitUsage, "see \"bawn --help\""
+	var ce *verb.Error
 	if errors.As(err, &ce) {
 		code, hint = ce.Code, ce.Hint
 	}
@@ -192,10 +82,10 @@ func newRoot(e *Env, args []string) *cobra.Command {
 		Version:       Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          onlyCommands,
+		Args:          verb.OnlyCommands,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(verb.FlagError)
 	root.SetIn(e.Stdin)
 	root.SetErr(e.Stderr)
 	if len(args) > 0 && verbs[args[0]] != nil {
@@ -203,8 +93,8 @@ func newRoot(e *Env, args []string) *cobra.Command {
 		root.AddCommand(verbs[args[0]](e))
 		return root
 	}
-	for _, verb := range verbs {
-		root.AddCommand(verb(e))
+	for _, newVerb := range verbs {
+		root.AddCommand(newVerb(e))
 	}
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()

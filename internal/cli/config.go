@@ -15,84 +15,14 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
-
-// inputsHere returns what the configuration of a session that is started in
-// the working directory depends on.
-func inputsHere(e *Env) (config.Inputs, error) {
-	dir, err := realDir(e.Dir)
-	if err != nil {
-		return config.Inputs{}, err
-	}
-	return configInputs(e, workspaceOf(dir, e.Getenv("HOME")), config.Flags{})
-}
-
-// realDir returns a directory without symbolic links; "" stands for a working
-// directory that is gone.
-func realDir(dir string) (string, error) {
-	if dir == "" {
-		return "", usageError("change to a directory that exists", "the working directory does not exist")
-	}
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return "", usageError("change to a directory that exists", "working directory: %w", err)
-	}
-	return real, nil
-}
-
-// configInputs returns what the configuration of a session in the workspace
-// depends on. The workspace may be reached by symbolic links.
-func configInputs(e *Env, workspace string, f config.Flags) (config.Inputs, error) {
-	real, err := filepath.EvalSymlinks(workspace)
-	if err != nil {
-		return config.Inputs{}, &Error{Code: ExitUsage, Err: fmt.Errorf("workspace: %w", err), Hint: "name a directory that exists"}
-	}
-	m, err := config.ThisMachine()
-	if err != nil {
-		return config.Inputs{}, &Error{Code: ExitInternal, Err: fmt.Errorf("measure the machine's memory: %w", err)}
-	}
-	home := e.Getenv("HOME")
-	if !filepath.IsAbs(home) {
-		return config.Inputs{}, usageError("set HOME to your home directory", "HOME is %q; want an absolute path", home)
-	}
-	return config.Inputs{
-		Workspace: real, Home: filepath.Clean(home),
-		XDGConfigHome: e.Getenv("XDG_CONFIG_HOME"), XDGStateHome: e.Getenv("XDG_STATE_HOME"), XDGCacheHome: e.Getenv("XDG_CACHE_HOME"),
-		Flags: f, Machine: m,
-	}, nil
-}
-
-// loadConfig returns the effective configuration of a session in the
-// workspace. The error carries exit code 2 and says what to do.
-func loadConfig(e *Env, workspace string, f config.Flags) (*config.Config, error) {
-	in, err := configInputs(e, workspace, f)
-	if err != nil {
-		return nil, err
-	}
-	c, err := config.Load(in)
-	if err != nil {
-		return nil, configError(err)
-	}
-	return c, nil
-}
-
-// configError gives an error of the configuration its exit code and hint.
-func configError(err error) error {
-	hint := "see \"bawn config --help\""
-	var errs config.Errors
-	if errors.As(err, &errs) && errs.Hint() != "" {
-		hint = errs.Hint()
-	} else if len(errs) > 0 && errs[0].Place.Layer == config.Command {
-		hint = "see \"bawn run --help\""
-	}
-	return &Error{Code: ExitUsage, Err: err, Hint: hint}
-}
 
 func newConfigCommand(e *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "config",
 		Short:   "Show, check and start the configuration",
-		Args:    onlyCommands,
+		Args:    verb.OnlyCommands,
 		Example: "  bawn config show --origin\n  bawn config check",
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -105,7 +35,7 @@ func newConfigShow(e *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "show",
 		Short:   "Print the effective configuration",
-		Args:    noArgs,
+		Args:    verb.NoArgs,
 		Example: "  bawn config show\n  bawn config show --origin\n  bawn config show --json",
 		RunE: func(*cobra.Command, []string) error {
 			in, err := inputsHere(e)
@@ -182,7 +112,7 @@ func newConfigCheck(e *Env) *cobra.Command {
 		Long: "Without FILE, check all files that a session started in the working directory would read;\n" +
 			"the project's is that of the git repository around it, as with bawn run.\n" +
 			"FILE is checked as a project's file if it is named .bawn/config.toml, as the user's otherwise.",
-		Args:    oneFile,
+		Args:    verb.OneFile,
 		Example: "  bawn config check\n  bawn config check ./new-config.toml\n  bawn config check project/.bawn/config.toml",
 		RunE: func(_ *cobra.Command, args []string) error {
 			in, err := inputsHere(e)
@@ -199,7 +129,7 @@ func newConfigCheck(e *Env) *cobra.Command {
 			if err != nil {
 				return configError(err)
 			}
-			if err := e.checkDocker(c, in.Workspace); err != nil {
+			if err := checkDocker(e, c, in.Workspace); err != nil {
 				return e.elsewhere(err)
 			}
 			_, err = fmt.Fprintln(e.Stdout, "the configuration is valid")
@@ -210,7 +140,7 @@ func newConfigCheck(e *Env) *cobra.Command {
 
 // checkDocker refuses what a start with provider "docker" refuses of its
 // options; only bawnd can tell.
-func (e *Env) checkDocker(c *config.Config, workspace string) error {
+func checkDocker(e *Env, c *config.Config, workspace string) error {
 	o := c.Docker()
 	if o.Image == "" && len(o.ExtraArgs) == 0 {
 		return nil // no session has that provider
@@ -222,10 +152,10 @@ func (e *Env) checkDocker(c *config.Config, workspace string) error {
 		return absentProvider{part: "the check of isolation.docker_options"}
 	}
 	if o.Image == "" {
-		return usageError(`set image = "name@sha256:…" under [isolation.docker_options], or leave them out`, "isolation.docker_options.extra_args are for an image, and none is configured")
+		return verb.Usage(`set image = "name@sha256:…" under [isolation.docker_options], or leave them out`, "isolation.docker_options.extra_args are for an image, and none is configured")
 	}
 	if err := e.CheckDocker(o, c.Isolation(workspace).Resources); err != nil {
-		return usageError("\"bawn config show --origin\" says which file has it", "isolation.docker_options: %w", err)
+		return verb.Usage("\"bawn config show --origin\" says which file has it", "isolation.docker_options: %w", err)
 	}
 	return nil
 }
@@ -234,7 +164,7 @@ func (e *Env) checkDocker(c *config.Config, workspace string) error {
 func checkedFile(e *Env, in config.Inputs, file string) (config.Inputs, error) {
 	path := absolute(e, file)
 	if _, err := os.Stat(path); err != nil {
-		return in, usageError("name a file that exists", "configuration file: %w", err)
+		return in, verb.Usage("name a file that exists", "configuration file: %w", err)
 	}
 	if workspace, ok := strings.CutSuffix(path, "/"+config.ProjectFile); ok {
 		return configInputs(e, workspace, config.Flags{})
@@ -243,18 +173,11 @@ func checkedFile(e *Env, in config.Inputs, file string) (config.Inputs, error) {
 	return in, nil
 }
 
-func absolute(e *Env, path string) string {
-	if filepath.IsAbs(path) {
-		return filepath.Clean(path)
-	}
-	return filepath.Join(e.Dir, path)
-}
-
 func newConfigSchema(e *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "schema",
 		Short:   "Print the JSON Schema of a configuration file",
-		Args:    noArgs,
+		Args:    verb.NoArgs,
 		Example: "  bawn config schema > config.schema.json",
 		RunE: func(*cobra.Command, []string) error {
 			_, err := e.Stdout.Write(config.Schema())
@@ -267,7 +190,7 @@ func newConfigPath(e *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "path",
 		Short:   "Print where the configuration files are",
-		Args:    noArgs,
+		Args:    verb.NoArgs,
 		Example: "  bawn config path",
 		RunE: func(*cobra.Command, []string) error {
 			in, err := inputsHere(e)
@@ -295,7 +218,7 @@ func newConfigInit(e *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "init",
 		Short:   "Write a first configuration file with every key commented out",
-		Args:    noArgs,
+		Args:    verb.NoArgs,
 		Example: "  bawn config init && $EDITOR ~/.config/bawn/config.toml",
 		RunE: func(*cobra.Command, []string) error {
 			in, err := inputsHere(e)
@@ -303,14 +226,14 @@ func newConfigInit(e *Env) *cobra.Command {
 				return err
 			}
 			if err := os.MkdirAll(filepath.Dir(in.User()), 0o700); err != nil {
-				return &Error{Code: ExitInternal, Err: err, Hint: "set HOME or XDG_CONFIG_HOME to a directory that you may write"}
+				return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "set HOME or XDG_CONFIG_HOME to a directory that you may write"}
 			}
 			err = atomicfile.Create(in.User(), config.Starter(in.Machine), 0o600)
 			switch {
 			case errors.Is(err, fs.ErrExist):
-				return usageError("edit it, or move it away first", "%q exists already and is left as it is", in.User())
+				return verb.Usage("edit it, or move it away first", "%q exists already and is left as it is", in.User())
 			case err != nil:
-				return &Error{Code: ExitInternal, Err: err}
+				return &verb.Error{Code: verb.ExitInternal, Err: err}
 			}
 			_, err = fmt.Fprintln(e.Stdout, in.User())
 			return err

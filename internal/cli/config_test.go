@@ -12,6 +12,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // configHome is a user with a workspace, both the test's own.
@@ -84,8 +85,8 @@ func (h configHome) must(build func(*Env) *cobra.Command, args ...string) string
 func (h configHome) fails(build func(*Env) *cobra.Command, message, hint string, args ...string) {
 	h.Helper()
 	_, err := h.run(build, args...)
-	var ce *Error
-	if !errors.As(err, &ce) || ce.Code != ExitUsage || !strings.Contains(ce.Error(), message) || !strings.Contains(ce.Hint, hint) {
+	var ce *verb.Error
+	if !errors.As(err, &ce) || ce.Code != verb.ExitUsage || !strings.Contains(ce.Error(), message) || !strings.Contains(ce.Hint, hint) {
 		h.Errorf("%q: %v (%+v); want exit code 2, %q, hint %q", args, err, ce, message, hint)
 	}
 }

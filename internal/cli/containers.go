@@ -16,6 +16,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // A ContainerSetting is what a session's Docker API is made of.
@@ -45,9 +46,9 @@ func (f *launch) docker(e *Env, s bawn.Session, hostPorts []uint16) (func(runner
 	var unsafe *UnsafeEngineError
 	switch {
 	case errors.As(err, &unsafe):
-		return nil, &Error{Code: ExitInternal, Err: err, Hint: unsafe.Remedy + "; " + acceptEscapes}
+		return nil, &verb.Error{Code: verb.ExitInternal, Err: err, Hint: unsafe.Remedy + "; " + acceptEscapes}
 	case err != nil:
-		return nil, &Error{Code: ExitInternal, Err: err, Hint: "start the engine, name it with DOCKER_HOST or docker_options.host, or leave out --docker"}
+		return nil, &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "start the engine, name it with DOCKER_HOST or docker_options.host, or leave out --docker"}
 	}
 	return serve, nil
 }
@@ -68,7 +69,7 @@ func (f *launch) dockerHere(e *Env, iso bawn.Isolation) error {
 	case !iso.DockerAPI || e.Docker != nil || f.plan:
 		return nil
 	case e.Providers != nil:
-		return &Error{Code: ExitInternal, Err: errors.New("a Docker API of the session's own is not served on " + runtime.GOOS), Hint: "leave out --docker"}
+		return &verb.Error{Code: verb.ExitInternal, Err: errors.New("a Docker API of the session's own is not served on " + runtime.GOOS), Hint: "leave out --docker"}
 	}
 	if err := e.absent(""); !errors.As(err, &absentProvider{}) {
 		return err
@@ -87,7 +88,7 @@ func (f *launch) openContainers(e *Env, s *runner.Session, req *sandbox.Request,
 		return nil
 	}
 	if e.Docker == nil { // a child of a session: its bawn can't become another program
-		return &Error{Code: ExitInternal, Err: errors.New("the session's Docker API is part of bawnd, which a session below another does not start"), Hint: "leave out --docker"}
+		return &verb.Error{Code: verb.ExitInternal, Err: errors.New("the session's Docker API is part of bawnd, which a session below another does not start"), Hint: "leave out --docker"}
 	}
 	c := &runner.Containers{}
 	if c.Serve, err = f.docker(e, req.Session, req.HostPorts); err != nil {
@@ -97,7 +98,7 @@ func (f *launch) openContainers(e *Env, s *runner.Session, req *sandbox.Request,
 		return err
 	}
 	if c.Listener, c.Place, err = containerSocket(e, s.ID); err != nil {
-		return &Error{Code: ExitInternal, Err: fmt.Errorf("make the session's Docker socket: %w", err)}
+		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make the session's Docker socket: %w", err)}
 	}
 	s.Containers = c
 	req.Files = append(req.Files, sandbox.File{Source: filepath.Join(c.Place, "docker.sock"), Target: containersInside})
@@ -121,8 +122,8 @@ func (f *launch) openContainers(e *Env, s *runner.Session, req *sandbox.Request,
 // doorless refuses a Docker API to guests of a provider that can't show them a
 // socket.
 func doorless(p sandbox.Provider) error {
-	return &Error{
-		Code: ExitInternal, Err: fmt.Errorf("provider %q can't show its guest a socket, so there is no Docker API for it", p.Name()),
+	return &verb.Error{
+		Code: verb.ExitInternal, Err: fmt.Errorf("provider %q can't show its guest a socket, so there is no Docker API for it", p.Name()),
 		Hint: "use --provider native, bwrap or docker, or leave out --docker",
 	}
 }

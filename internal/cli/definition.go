@@ -12,6 +12,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/config"
 	sessions "github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // maxDefinition bounds a definition file, in bytes.
@@ -27,7 +28,7 @@ func (f *launch) define(e *Env, workspace string, s bawn.Session) (bawn.Session,
 	path := f.As
 	text, err := f.readDefinition(path, workspace)
 	if err != nil {
-		return s, usageError("name a file in TOML, with the keys of the configuration", "--as %q: %v", f.As, err)
+		return s, verb.Usage("name a file in TOML, with the keys of the configuration", "--as %q: %v", f.As, err)
 	}
 	in, err := configInputs(e, workspace, f.Flags)
 	if err != nil {
@@ -51,7 +52,7 @@ func (f *launch) define(e *Env, workspace string, s bawn.Session) (bawn.Session,
 	base.Isolation = sessions.Led(base.Isolation, sees)
 	given, narrowed, err := sessions.Meet(base, asked)
 	if err != nil {
-		return s, usageError("mend the definition", "--as %q: %v", f.As, err)
+		return s, verb.Usage("mend the definition", "--as %q: %v", f.As, err)
 	}
 	f.sayNarrowed(e, narrowed)
 	given.ID, given.Parent = s.ID, s.Parent

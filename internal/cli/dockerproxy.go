@@ -20,6 +20,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // newDockerProxyCommand serves the Docker API of guests without a session, for
@@ -40,7 +41,7 @@ containers are removed in the end.`,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if socket == "" {
-				return usageError("for example: bawn dockerd-proxy --socket ./docker.sock", "no socket to serve at")
+				return verb.Usage("for example: bawn dockerd-proxy --socket ./docker.sock", "no socket to serve at")
 			}
 			return e.elsewhere((&dockerProxy{env: e, socket: absolute(e, socket), workspace: absolute(e, workspace)}).run())
 		},
@@ -60,7 +61,7 @@ func (p *dockerProxy) run() error {
 	e, f := p.env, &launch{}
 	ws, err := filepath.EvalSymlinks(p.workspace)
 	if err != nil {
-		return usageError("name a directory that exists", "--workspace: %v", err)
+		return verb.Usage("name a directory that exists", "--workspace: %v", err)
 	}
 	if f.config, err = loadConfig(e, ws, config.Flags{}); err != nil {
 		return err
@@ -80,7 +81,7 @@ func (p *dockerProxy) run() error {
 	if err := makeStateDir(e); err != nil {
 		return err
 	}
-	check, end, err := f.containerGuard(e, s)
+	check, end, err := containerGuard(f, e, s)
 	if err != nil {
 		return err
 	}
@@ -89,14 +90,14 @@ func (p *dockerProxy) run() error {
 }
 
 // containerGuard decides, asks and records what containers do.
-func (f *launch) containerGuard(e *Env, s *runner.Session) (check func(context.Context, bawn.Action) bawn.Decision, end func(), err error) {
+func containerGuard(f *launch, e *Env, s *runner.Session) (check func(context.Context, bawn.Action) bawn.Decision, end func(), err error) {
 	dir, err := auditDir(e)
 	if err != nil {
 		return nil, nil, err
 	}
 	log, err := audit.Open(dir, audit.Options{})
 	if err != nil {
-		return nil, nil, &Error{Code: ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run"}
+		return nil, nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run"}
 	}
 	s.Guard.Recorder = e.share(log, "the proxy")
 	desk, err := f.desk(e, s)
@@ -120,12 +121,12 @@ func (p *dockerProxy) serve(s *runner.Session, serve func(runner.ContainerHost) 
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: p.socket, Net: "unix"})
 	syscall.Umask(mask)
 	if err != nil {
-		return &Error{Code: ExitInternal, Err: err, Hint: "remove what is there, or choose another path"}
+		return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "remove what is there, or choose another path"}
 	}
 	defer l.Close()
 	own, place, err := containerSocket(p.env, s.ID) // for its directory
 	if err != nil {
-		return &Error{Code: ExitInternal, Err: err}
+		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	defer os.RemoveAll(place)
 	own.Close()
@@ -133,12 +134,12 @@ func (p *dockerProxy) serve(s *runner.Session, serve func(runner.ContainerHost) 
 	signal.Notify(told, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	end, err := serve(runner.ContainerHost{Listener: l, Place: place, Guest: ownMachine{}, Guard: check, Refused: p.refused})
 	if err != nil {
-		return &Error{Code: ExitInternal, Err: err}
+		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	fmt.Fprintf(p.env.Stderr, "bawn: serving at %s; end it with Ctrl-C\n", p.socket)
 	<-told
 	if err := end(); err != nil {
-		return &Error{Code: ExitInternal, Err: fmt.Errorf("containers could not all be removed: %w", err)}
+		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("containers could not all be removed: %w", err)}
 	}
 	return nil
 }

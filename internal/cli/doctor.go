@@ -19,6 +19,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // doctorPatience is how long doctor waits for a provider: one that starts an engine
@@ -46,20 +47,20 @@ engine becomes another one; --fresh tries it anew. The exit code is 1 when no
 provider can enforce the default profile here, or not the one that your
 configuration names.`,
 		Example: "  bawn doctor\n  bawn doctor --fresh\n  bawn doctor --json",
-		Args:    noArgs,
+		Args:    verb.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if only != "" {
-				return e.printCapabilities(only)
+				return printCapabilities(e, only)
 			}
 			if engine {
-				return writeJSON(e.Stdout, e.engine(enginePatience))
+				return writeJSON(e.Stdout, engineCheck(e, enginePatience))
 			}
 			d := diagnose(e, fresh)
 			if err := d.print(e, asJSON); err != nil {
 				return err
 			}
 			if d.Default == "" {
-				return exitStatus(1)
+				return verb.Status(1)
 			}
 			return nil
 		},
@@ -98,7 +99,7 @@ func diagnose(e *Env, fresh bool) *diagnosis {
 		}
 		s.forget(trialName)
 	}
-	if c := e.engine(enginePatience); c != nil {
+	if c := engineCheck(e, enginePatience); c != nil {
 		d.Checks = append(d.Checks, *c)
 	}
 	d.Providers = doctor.Survey(d.subjects(e, s), doctorPatience, progress(e))
@@ -142,15 +143,15 @@ func (d *diagnosis) subjects(e *Env, s Setting) []doctor.Subject {
 		case p == nil:
 			ask = func() []bawn.Capability { return e.askWhole(l.name, doctorPatience) }
 		case l.name != layout.NativeName || len(d.Capabilities) == 0:
-			ask = func() []bawn.Capability { return e.tried(l.name, p, s) }
+			ask = func() []bawn.Capability { return capabilitiesOf(e, l.name, p, s) }
 		}
 		list = append(list, doctor.Subject{Name: l.name, Ask: ask, Bare: p != nil && sandbox.AbilitiesOf(p).Bare})
 	}
 	return list
 }
 
-// tried is what a provider enforces. That it is nothing may be an old story.
-func (e *Env) tried(name string, p sandbox.Provider, s Setting) []bawn.Capability {
+// capabilitiesOf is what a provider enforces. That it is nothing may be an old story.
+func capabilitiesOf(e *Env, name string, p sandbox.Provider, s Setting) []bawn.Capability {
 	list := p.Capabilities()
 	if slices.ContainsFunc(list, func(c bawn.Capability) bool { return c.Strength != bawn.Unenforced }) {
 		return list
@@ -238,14 +239,4 @@ func mark(c doctor.Check) string {
 		return "MISSING"
 	}
 	return "absent"
-}
-
-func how(c bawn.Capability) string {
-	switch {
-	case c.How != "" && c.Why != "":
-		return c.How + "; " + c.Why
-	case c.How != "":
-		return c.How
-	}
-	return c.Why
 }

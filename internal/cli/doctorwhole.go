@@ -3,25 +3,15 @@ package cli
 import (
 	"time"
 
-	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/doctor"
 	"github.com/bawn-dev/bawn/internal/egress/remote"
-	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// askWhole has bawnd say what a provider enforces that only bawnd has.
-func (e *Env) askWhole(name string, patience time.Duration) []bawn.Capability {
-	path, err := remote.Find()
-	if err != nil || e.Providers != nil {
-		return doctor.Nothing(errNoBawnd.Error(), doctor.Install)
-	}
-	return doctor.Elsewhere(path, name, e.Dir, e.Environ, patience)
-}
-
-// engine says whether guests may create containers with this machine's container
+// engineCheck says whether guests may create containers with this machine's container
 // engine. It returns nil if nothing can be said about the engine.
-func (e *Env) engine(patience time.Duration) *doctor.Check {
+func engineCheck(e *Env, patience time.Duration) *doctor.Check {
 	if e.CheckEngine == nil {
 		path, err := remote.Find()
 		if err != nil || e.Providers != nil {
@@ -37,25 +27,14 @@ func (e *Env) engine(patience time.Duration) *doctor.Check {
 }
 
 // printCapabilities answers askWhole.
-func (e *Env) printCapabilities(name string) error {
+func printCapabilities(e *Env, name string) error {
 	s := setting(e, nil)
 	if in, err := inputsHere(e); err == nil {
 		s.Config, _ = config.Load(in) // the session says what is wrong with it
 	}
 	p, known := e.find(name, s)
 	if p == nil {
-		return usageError("see \"bawn doctor\"", "provider %q is not part of this program; it is known: %v", name, known)
+		return verb.Usage("see \"bawn doctor\"", "provider %q is not part of this program; it is known: %v", name, known)
 	}
-	return writeJSON(e.Stdout, e.tried(name, p, s))
+	return writeJSON(e.Stdout, capabilitiesOf(e, name, p, s))
 }
-
-// A distant provider is one that only bawnd has, as far as it is asked here
-// what it could do.
-type distant struct {
-	sandbox.Provider // nil: nobody starts it
-	name             string
-	have             []bawn.Capability
-}
-
-func (p distant) Name() string                    { return p.name }
-func (p distant) Capabilities() []bawn.Capability { return p.have }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/gitstore"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newGitCommand(e *Env) *cobra.Command {
@@ -34,7 +35,7 @@ the index are published into your repository while it runs. What can't be is kep
   git merge refs/bawn/k3xr.../heads/main
   bawn git keep ./vendor/lib      # a repository that a session has made
   bawn git discard refs/bawn/k3xr.../heads/main`,
-		Args: noArgs,
+		Args: verb.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return listGit(e, asJSON) },
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
@@ -45,7 +46,7 @@ the index are published into your repository while it runs. What can't be is kep
 func newGitListCommand(e *Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "list", Short: "List what sessions have left in git, as \"bawn git\" does", Args: noArgs,
+		Use: "list", Short: "List what sessions have left in git, as \"bawn git\" does", Args: verb.NoArgs,
 		Example: "  bawn git list\n  bawn git list --json | jq -r '.beside[].beside'",
 		RunE:    func(*cobra.Command, []string) error { return listGit(e, asJSON) },
 	}
@@ -83,7 +84,7 @@ empty .git in it.`,
 
 func onePath(_ *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
-		return usageError("\"bawn git\" lists them", "want one argument")
+		return verb.Usage("\"bawn git\" lists them", "want one argument")
 	}
 	return nil
 }
@@ -111,13 +112,13 @@ func leftInGit(e *Env) (*gitLeft, error) {
 		l.Repository = l.repo.Common
 		kept, err := gitstore.Beside(l.repo)
 		if err != nil {
-			return nil, &Error{Code: ExitInternal, Err: err}
+			return nil, &verb.Error{Code: verb.ExitInternal, Err: err}
 		}
 		l.Beside = append(l.Beside, kept...)
 	}
 	ended, err := gitstore.List(o.State)
 	if err != nil {
-		return nil, &Error{Code: ExitInternal, Err: err}
+		return nil, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	l.Sessions = append([]gitstore.Ended{}, ended...)
 	return l, nil
@@ -192,7 +193,7 @@ func keepGit(e *Env, at string) error {
 		fmt.Fprintf(e.Stderr, "bawn: git: %s\n", redact.Visible(text))
 	}
 	if err != nil {
-		return &Error{Code: ExitInternal, Err: errors.New(redact.Visible(err.Error())), Hint: "\"bawn git\" lists what sessions have made"}
+		return &verb.Error{Code: verb.ExitInternal, Err: errors.New(redact.Visible(err.Error())), Hint: "\"bawn git\" lists what sessions have made"}
 	}
 	return nil
 }
@@ -206,7 +207,7 @@ func discardGit(e *Env, what string) error {
 	ctx := context.Background()
 	if strings.HasPrefix(what, "refs/") {
 		if l.repo == nil {
-			return usageError("change to the repository's directory", "there is no repository here")
+			return verb.Usage("change to the repository's directory", "there is no repository here")
 		}
 		return gitDone(gitstore.Forget(ctx, l.repo, l.options, what))
 	}
@@ -226,7 +227,7 @@ func discardGit(e *Env, what string) error {
 		}
 	}
 	if len(match) != 1 {
-		return usageError("\"bawn git\" lists them", "%q names %d of what sessions have left, want one", what, len(match))
+		return verb.Usage("\"bawn git\" lists them", "%q names %d of what sessions have left, want one", what, len(match))
 	}
 	return gitDone(gitstore.Discard(l.options.State, match[0], ""))
 }
@@ -235,7 +236,7 @@ func gitDone(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &Error{Code: ExitInternal, Err: errors.New(redact.Visible(err.Error())), Hint: "\"bawn git\" lists what can be removed"}
+	return &verb.Error{Code: verb.ExitInternal, Err: errors.New(redact.Visible(err.Error())), Hint: "\"bawn git\" lists what can be removed"}
 }
 
 func completeGit(e *Env, words func(*gitLeft) []string) cobra.CompletionFunc {

@@ -10,7 +10,12 @@ import (
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
+
+// doorsName is the directory of the doors of all sessions, below that of
+// sessions.
+const doorsName = "doors"
 
 // guest reports whether this bawn runs in a session that has a door.
 func (e *Env) guest() bool {
@@ -76,7 +81,7 @@ func (f *launch) answerGuests(e *Env, s *runner.Session) (end func(), err error)
 	r := &requests{session: s.Session, desk: s.Desk, network: s.Zone, guard: s.Guard, reach: s.Isolation}
 	dir, err := f.doorDir(e)
 	if err != nil {
-		return nil, &Error{Code: ExitInternal, Err: err}
+		return nil, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	k := &children{env: e, guard: s.Refusals.Of(s.Guard), parent: f.above(e, s), desk: s.Desk, refused: refusedAt(s, "asks")}
 	k.parent.Asks = filepath.Join(dir, s.ID[:asksName]+".a")

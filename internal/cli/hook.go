@@ -21,6 +21,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/shim"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // newHookCommand makes `bawn hook`, which agents call.
@@ -93,9 +94,9 @@ type hooking struct {
 func (h *hooking) write(out hook.Output) error {
 	_, _ = h.env.Stderr.Write(out.Stderr) // the answer does not depend on it
 	if _, err := h.env.Stdout.Write(out.Stdout); err != nil || len(out.Stdout) > 0 && nowhere(h.env.Stdout) {
-		return exitStatus(ExitUsage)
+		return verb.Status(verb.ExitUsage)
 	}
-	return exitStatus(out.Code)
+	return verb.Status(out.Code)
 }
 
 // nowhere reports whether nobody reads what is written: a standard output that

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/agents"
 	"github.com/bawn-dev/bawn/internal/hooksetup"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // initFlags are those of "bawn init".
@@ -39,7 +40,7 @@ Hooks are no wall: most agents go on where one comes too late. What contains an
 agent is the sandbox of "bawn run -- AGENT"; what stays uncovered is said here.
 
 With --check the exit code is 0 if all is in place, and 1 if not.`,
-		Args: noArgs,
+		Args: verb.NoArgs,
 		Example: "  bawn init\n  bawn init --agent claude --user\n  sudo bawn init --managed\n" +
 			"  bawn init --check\n  bawn init --undo",
 		RunE: func(*cobra.Command, []string) error { return runInit(e, f) },
@@ -72,22 +73,22 @@ func (f initFlags) level() hooksetup.Level {
 func (f initFlags) fit(e *Env) error {
 	switch {
 	case f.user && f.managed:
-		return usageError("give one of them", "--user and --managed are two levels")
+		return verb.Usage("give one of them", "--user and --managed are two levels")
 	case f.check && (f.undo || f.yes || f.dryRun):
-		return usageError("give --check alone", "--check writes nothing, and takes back nothing")
+		return verb.Usage("give --check alone", "--check writes nothing, and takes back nothing")
 	case f.dryRun && f.yes:
-		return usageError("give one of them", "--dry-run writes nothing, --yes writes without asking")
-	case !f.check && !f.dryRun && !f.yes && (f.asJSON || !isTerminal(e.Stdin)):
-		return usageError("look with --dry-run, then give --yes", "there is nobody at a terminal who could be asked")
+		return verb.Usage("give one of them", "--dry-run writes nothing, --yes writes without asking")
+	case !f.check && !f.dryRun && !f.yes && (f.asJSON || !verb.IsTerminal(e.Stdin)):
+		return verb.Usage("look with --dry-run, then give --yes", "there is nobody at a terminal who could be asked")
 	case f.managed && !f.check && !f.dryRun && os.Geteuid() != 0:
-		return usageError("run it as root: sudo bawn init --managed", "only root may write the settings of everybody")
+		return verb.Usage("run it as root: sudo bawn init --managed", "only root may write the settings of everybody")
 	}
 	return nil
 }
 
 func runInit(e *Env, f initFlags) error {
 	if where := inside(e); where != "" {
-		return &Error{Code: ExitDenied, Err: fmt.Errorf("this is a guest, in %s: agents' settings are changed from outside", where), Hint: "ask the human to run \"bawn init\""}
+		return &verb.Error{Code: verb.ExitDenied, Err: fmt.Errorf("this is a guest, in %s: agents' settings are changed from outside", where), Hint: "ask the human to run \"bawn init\""}
 	}
 	named, err := f.named()
 	if err != nil {
@@ -130,13 +131,13 @@ func newSetup(e *Env, f initFlags) (hooksetup.Setup, error) {
 		s.State = managedState
 	}
 	if real, err := filepath.EvalSymlinks(s.Home); f.level() == hooksetup.Project && err == nil && real == s.Project {
-		return s, usageError("give --user, or change to a project", "this is your home directory; a project's settings don't belong here")
+		return s, verb.Usage("give --user, or change to a project", "this is your home directory; a project's settings don't belong here")
 	}
 	if s.Bawn, err = ownPath(e, s.Project); err != nil || !f.managed {
 		return s, err
 	}
 	if err := hooksetup.RootAlone(s.Bawn); err != nil {
-		return s, usageError("install it as root, for example in /usr/local/bin", "everybody's agents would run a bawn that others can exchange: %w", err)
+		return s, verb.Usage("install it as root, for example in /usr/local/bin", "everybody's agents would run a bawn that others can exchange: %w", err)
 	}
 	return s, nil
 }
@@ -150,14 +151,14 @@ const managedState = "/var/lib/bawn"
 func ownPath(e *Env, project string) (string, error) {
 	own, err := os.Executable()
 	if err != nil {
-		return "", &Error{Code: ExitInternal, Err: err}
+		return "", &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	if strings.HasPrefix(own, project+"/") {
-		return "", usageError("install it elsewhere: go install, or a directory of PATH", "%q lies in the project, where an agent can replace it", own)
+		return "", verb.Usage("install it elsewhere: go install, or a directory of PATH", "%q lies in the project, where an agent can replace it", own)
 	}
 	self, err := os.Stat(own)
 	if err != nil {
-		return "", &Error{Code: ExitInternal, Err: err}
+		return "", &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	for _, dir := range filepath.SplitList(e.Getenv("PATH")) {
 		file := filepath.Join(dir, "bawn")
@@ -166,7 +167,7 @@ func ownPath(e *Env, project string) (string, error) {
 		}
 	}
 	if filepath.Base(own) != "bawn" {
-		return "", usageError("name it bawn, in a directory of PATH", "this program is %q; hooks have to know it again by its name", own)
+		return "", verb.Usage("name it bawn, in a directory of PATH", "this program is %q; hooks have to know it again by its name", own)
 	}
 	return own, nil
 }
@@ -177,10 +178,10 @@ func (f initFlags) named() (all []*agents.Agent, err error) {
 	for _, name := range f.agents {
 		a, ok := agents.ByName(name)
 		if !ok {
-			return nil, usageError("want one of "+strings.Join(hookable(), ", "), "agent %q is not known", name)
+			return nil, verb.Usage("want one of "+strings.Join(hookable(), ", "), "agent %q is not known", name)
 		}
 		if !a.Hooks.Veto && !f.undo && !f.check && !f.asJSON {
-			return nil, usageError("run it as a guest: bawn run -- "+a.Programs[0], "%s has no hooks that can veto", a.Title)
+			return nil, verb.Usage("run it as a guest: bawn run -- "+a.Programs[0], "%s has no hooks that can veto", a.Title)
 		}
 		if !slices.Contains(all, a) {
 			all = append(all, a)
@@ -214,7 +215,7 @@ func (f initFlags) chosen(s hooksetup.Setup, named []*agents.Agent) ([]*agents.A
 		return !ok
 	})
 	if len(installed) == 0 {
-		return nil, usageError("name one that is elsewhere: --agent "+strings.Join(hookable(), "|"), "no coding agent was found in PATH, nor where installers put one")
+		return nil, verb.Usage("name one that is elsewhere: --agent "+strings.Join(hookable(), "|"), "no coding agent was found in PATH, nor where installers put one")
 	}
 	return installed, nil
 }
@@ -225,11 +226,11 @@ func initError(err error) error {
 	var file *hooksetup.FileError
 	switch {
 	case errors.As(err, &no):
-		return usageError(levelHint(no), "%w", err)
+		return verb.Usage(levelHint(no), "%w", err)
 	case errors.As(err, &file):
-		return usageError("nothing of this agent's was written", "%w", err)
+		return verb.Usage("nothing of this agent's was written", "%w", err)
 	}
-	return &Error{Code: ExitInternal, Err: err}
+	return &verb.Error{Code: verb.ExitInternal, Err: err}
 }
 
 func levelHint(no *hooksetup.NoHooksError) string {

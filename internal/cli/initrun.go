@@ -10,6 +10,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/agents"
 	"github.com/bawn-dev/bawn/internal/hooksetup"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // An initiation is one run of "bawn init".
@@ -32,7 +33,7 @@ type initiated struct {
 }
 
 // notInPlace is the exit code of --check where something is missing.
-const notInPlace = exitStatus(1)
+const notInPlace = verb.Status(1)
 
 func (i *initiation) look(a *agents.Agent) {
 	n := initiated{agent: a}
@@ -124,7 +125,7 @@ func (i *initiation) apply() error {
 			continue
 		}
 		if err := i.setup.Apply(s.plan); err != nil {
-			return &Error{Code: ExitInternal, Err: err, Hint: "what was written before it stands; \"bawn init --undo\" takes it back"}
+			return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "what was written before it stands; \"bawn init --undo\" takes it back"}
 		}
 	}
 	return nil
@@ -134,7 +135,7 @@ func (i *initiation) ask() (bool, error) {
 	fmt.Fprintf(i.env.Stdout, "\nwrite %s? [y/N] ", files(i.changes()))
 	line, err := bufio.NewReader(i.env.Stdin).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
-		return false, &Error{Code: ExitInternal, Err: err}
+		return false, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return answer == "y" || answer == "yes", nil
@@ -231,7 +232,7 @@ func (s initiated) title() string {
 }
 
 func failureWords(err error) string {
-	var ce *Error
+	var ce *verb.Error
 	if errors.As(err, &ce) && ce.Hint != "" {
 		return err.Error() + "; " + ce.Hint
 	}

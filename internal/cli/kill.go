@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/attach"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // killPatience is how long a session may take to end that was told to: it gives
@@ -33,7 +34,7 @@ every session ended, or got its signal, and 1 otherwise.`,
   bawn kill --all`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if (len(args) > 0) == all {
-				return usageError("\"bawn ps\" lists them", "want sessions, or --all for every one")
+				return verb.Usage("\"bawn ps\" lists them", "want sessions, or --all for every one")
 			}
 			return nil
 		},
@@ -56,7 +57,7 @@ func signalName(s string) (string, error) {
 			return name, nil
 		}
 	}
-	return "", usageError("for example: --signal INT", "--signal %q is none that is passed on; want one of %s", s, strings.Join(killSignals, ", "))
+	return "", verb.Usage("for example: --signal INT", "--signal %q is none that is passed on; want one of %s", s, strings.Join(killSignals, ", "))
 }
 
 func killSessions(e *Env, ids []string, sig string, all bool) error {
@@ -84,7 +85,7 @@ func killSessions(e *Env, ids []string, sig string, all bool) error {
 		}
 	}
 	if failed {
-		return exitStatus(1)
+		return verb.Status(1)
 	}
 	return nil
 }
@@ -102,7 +103,7 @@ func (r registry) targets(ids []string, all bool) ([]attach.Entry, error) {
 	}
 	for _, id := range ids {
 		if id == "" {
-			return nil, usageError("\"bawn ps\" lists them", "%q names no session", id)
+			return nil, verb.Usage("\"bawn ps\" lists them", "%q names no session", id)
 		}
 		s, err := r.find(id, func(attach.Entry) bool { return true })
 		if err != nil {

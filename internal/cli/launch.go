@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn"
@@ -44,22 +43,6 @@ const launchVerb = "launch"
 // specEnd is the descriptor that such a process inherits. A guest's session
 // ends when the other end is closed.
 const specEnd = 3
-
-func newLaunchCommand(e *Env) *cobra.Command {
-	return &cobra.Command{
-		Use: launchVerb, Short: "Start a session from its spec (for bawn itself)", Hidden: true, Args: noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			spec, err := e.receive()
-			if err != nil {
-				return usageError("use \"bawn run\"", "%q is for bawn itself: %v", "bawn "+launchVerb, err)
-			}
-			if spec.Gateway != nil {
-				return (&mcpServe{env: e, parent: spec.Parent}).run(spec.Gateway.Servers)
-			}
-			return (&launch{Spec: *spec}).run(e)
-		},
-	}
-}
 
 // receive takes over what this process has inherited.
 func (e *Env) receive() (*session.Spec, error) {

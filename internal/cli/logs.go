@@ -16,6 +16,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/attach"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newLogsCommand(e *Env) *cobra.Command {
@@ -35,7 +36,7 @@ full-screen mode looks like now is what "bawn attach --read-only" shows.`, attac
 		Args: atMostOneSession,
 		RunE: func(c *cobra.Command, args []string) error {
 			if c.Flags().Changed("tail") && r.Lines <= 0 {
-				return usageError("for example: --tail 20", "--tail is %d; want 1 or more", r.Lines)
+				return verb.Usage("for example: --tail 20", "--tail is %d; want 1 or more", r.Lines)
 			}
 			return showLog(e, r, strings.Join(args, ""))
 		},
@@ -61,15 +62,15 @@ func showLog(e *Env, r attach.LogReader, id string) error {
 	r.Dir, r.ID = reg.dir, s.ID
 	var w io.Writer = e.Stdout
 	seen := &visibleWriter{w: bufio.NewWriter(e.Stdout), each: r.Follow}
-	if !isTerminal(e.Stdout) {
+	if !verb.IsTerminal(e.Stdout) {
 		w = seen
 	}
 	err = errors.Join(r.Copy(ctx, w), seen.close())
-	if isTerminal(e.Stdout) {
+	if verb.IsTerminal(e.Stdout) {
 		_, _ = e.Stdout.WriteString("\x1b[0m") // the log may end in the middle of a colour
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return &Error{Code: ExitUsage, Err: fmt.Errorf("session %q keeps no output", s.ID), Hint: "what is started with --detach or --attachable does"}
+		return &verb.Error{Code: verb.ExitUsage, Err: fmt.Errorf("session %q keeps no output", s.ID), Hint: "what is started with --detach or --attachable does"}
 	}
 	return err
 }

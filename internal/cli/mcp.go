@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"os/exec"
 	"os/signal"
 	"slices"
@@ -20,27 +18,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/session"
 	"github.com/bawn-dev/bawn/internal/shim"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
-
-// A GatewaySetting is what the gateway of tool servers is made of.
-type GatewaySetting struct {
-	Servers []GatewayServer
-	// Judge decides, asks and records; see gateway.Options.
-	Judge   func(ctx context.Context, a bawn.Action, must string) bawn.Decision
-	Report  func(server, what, why string)
-	Dir     string   // from which relative paths lead
-	In, Out *os.File // of the one client, where HTTP is ""
-	HTTP    string   // address to serve at
-	Token   string   // that clients show there
-}
-
-// A GatewayServer is a plugin that is to be started when it is needed.
-type GatewayServer struct {
-	Manifest *plugin.Manifest
-	Pins     func() (plugin.Pins, error)   // as they are now
-	Kept     func() ([]plugin.Tool, error) // as they were pinned; none where they were not kept
-	Command  func() (*exec.Cmd, error)     // that starts it; its files are to be closed then
-}
 
 func newMCPCommand(e *Env) *cobra.Command {
 	m := &mcpServe{env: e}
@@ -83,13 +62,13 @@ func (m *mcpServe) start(names []string) error {
 	case m.tools:
 		return m.startTools(names)
 	case m.http != "" && !onLoopback(m.http):
-		return usageError("for example: bawn mcp --http 127.0.0.1:8765", "--http %q is not on this machine's loopback", m.http)
+		return verb.Usage("for example: bawn mcp --http 127.0.0.1:8765", "--http %q is not on this machine's loopback", m.http)
 	case e.guest() && m.http != "":
-		return usageError("leave it out: inside of a session the gateway is reached over standard input and output", "--http is not for guests")
+		return verb.Usage("leave it out: inside of a session the gateway is reached over standard input and output", "--http is not for guests")
 	case e.guest():
-		return exitStatus(shim.Tools(names))
+		return verb.Status(shim.Tools(names))
 	case inside(e) != "":
-		return &Error{Code: ExitDenied, Err: errors.New("this session has no door, and its plugins are outside"), Hint: "start the session with a provider that \"bawn doctor --matrix\" shows with a door"}
+		return &verb.Error{Code: verb.ExitDenied, Err: errors.New("this session has no door, and its plugins are outside"), Hint: "start the session with a provider that \"bawn doctor --matrix\" shows with a door"}
 	}
 	if e.Gateway == nil {
 		return become(e, "mcp", e.args[1:])
@@ -100,7 +79,7 @@ func (m *mcpServe) start(names []string) error {
 func (m *mcpServe) run(names []string) error {
 	e := m.env
 	if e.Gateway == nil { // only who is told to serves it from a spec
-		return &Error{Code: ExitInternal, Err: errNoBawnd, Hint: doctor.Install}
+		return &verb.Error{Code: verb.ExitInternal, Err: errNoBawnd, Hint: doctor.Install}
 	}
 	s, f, err := m.session()
 	if err != nil {
@@ -115,7 +94,7 @@ func (m *mcpServe) run(names []string) error {
 			return err
 		}
 	}
-	calls, err := f.mcpCalls(e, s)
+	calls, err := newMCPCalls(f, e, s)
 	if err != nil {
 		return err
 	}
@@ -124,7 +103,7 @@ func (m *mcpServe) run(names []string) error {
 	ctx, stop := signal.NotifyContext(e.life(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if err := e.Gateway(ctx, set); err != nil {
-		return &Error{Code: ExitInternal, Err: err}
+		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	return nil
 }
@@ -175,7 +154,7 @@ func (m *mcpServe) plugins(names []string, workspace string) (list []GatewayServ
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(list, func(s GatewayServer) bool { return s.Manifest.Name == name }) {
-			return nil, nil, usageError("\"bawn plugin list\" shows those that there are", "no plugin %q can be served", name)
+			return nil, nil, verb.Usage("\"bawn plugin list\" shows those that there are", "no plugin %q can be served", name)
 		}
 	}
 	return list, rules, nil

@@ -18,6 +18,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/policy/overlay"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // RulePin is that of calls of tools that are not as they were agreed to.
@@ -26,7 +27,7 @@ const RulePin = "builtin:plugin-pin"
 // ruleServer is recorded where a tool server fails.
 const ruleServer = "builtin:mcp-server"
 
-// mcpCalls decides, asks and records what clients of the gateway and its
+// newMCPCalls decides, asks and records what clients of the gateway and its
 // servers want.
 type mcpCalls struct {
 	env     *Env
@@ -40,14 +41,14 @@ type mcpCalls struct {
 	meant asking.Zone
 }
 
-func (f *launch) mcpCalls(e *Env, s *mcpSession) (*mcpCalls, error) {
+func newMCPCalls(f *launch, e *Env, s *mcpSession) (*mcpCalls, error) {
 	dir, err := auditDir(e)
 	if err != nil {
 		return nil, err
 	}
 	log, err := audit.Open(dir, audit.Options{})
 	if err != nil {
-		return nil, &Error{Code: ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run"}
+		return nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run"}
 	}
 	events := e.share(log, "the gateway")
 	run := &runner.Session{Session: s.Session, Guard: guard.Guard{Recorder: events}}
@@ -104,7 +105,7 @@ func mcpToken(e *Env) (string, error) {
 	name := filepath.Join(state, tokenName)
 	text, err := ownSecret(name)
 	if err != nil {
-		return "", &Error{Code: ExitInternal, Err: err}
+		return "", &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	fmt.Fprintf(e.Stderr, "bawn: note: clients show the token that is in %q\n", name)
 	return text, nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // Where a guest sees that it is one: its first process is bawn's, and a
@@ -33,9 +34,9 @@ func inside(e *Env) string {
 
 // hiddenState reports whether err may come of what a guest does not have.
 func hiddenState(err error) bool {
-	var ce *Error
+	var ce *verb.Error
 	var errs config.Errors
-	return errors.As(err, &ce) && (ce.Code == ExitInternal || errors.As(err, &errs) && errs.Forbidden())
+	return errors.As(err, &ce) && (ce.Code == verb.ExitInternal || errors.As(err, &errs) && errs.Forbidden())
 }
 
 // nested explains why a session could not be started from within another:
@@ -45,8 +46,8 @@ func nested(e *Env, err error) error {
 	if where == "" || !hiddenState(err) {
 		return err
 	}
-	return &Error{
-		Code: ExitDenied,
+	return &verb.Error{
+		Code: verb.ExitDenied,
 		Err:  fmt.Errorf("this is a guest already, in %s, and no session starts inside another: its sandbox refuses a second one's namespaces and filter, and bawn's log is outside", where),
 		Hint: "run the command without bawn: the sandbox around you holds for it too; what you lack is granted by who started it, outside",
 	}

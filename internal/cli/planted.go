@@ -11,6 +11,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/symlink"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // writtenName is the directory, of Bawn's own state, with a mark for each
@@ -53,7 +54,7 @@ func markWritten(e *Env, s *runner.Session) error {
 			continue
 		}
 		if err := errors.Join(os.MkdirAll(filepath.Dir(mark), 0o700), os.WriteFile(mark, []byte(m.Path+"\n"), 0o600)); err != nil {
-			return &Error{Code: ExitInternal, Err: fmt.Errorf("note that a guest writes %q: %w", m.Path, err), Hint: "mend the directory or set XDG_STATE_HOME"}
+			return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("note that a guest writes %q: %w", m.Path, err), Hint: "mend the directory or set XDG_STATE_HOME"}
 		}
 	}
 	return nil
@@ -82,7 +83,7 @@ func unplanted(e *Env, what, dir string) error {
 	err := symlink.Planted(what, dir, links, end, places, guestWrote(e))
 	var planted *symlink.PlantedError
 	if errors.As(err, &planted) {
-		return &Error{Code: ExitUsage, Err: err, Hint: planted.Remedy()}
+		return &verb.Error{Code: verb.ExitUsage, Err: err, Hint: planted.Remedy()}
 	}
 	return err
 }

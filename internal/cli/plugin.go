@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/plugin"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newPluginCommand(e *Env) *cobra.Command {
@@ -24,7 +25,7 @@ as a guest of its own with that and nothing more. What tools say of themselves i
 pinned: a change asks.`,
 		Example: "  bawn plugin add --npx '@modelcontextprotocol/server-filesystem@2026.8.31' --read . -- .\n" +
 			"  bawn plugin import .mcp.json\n  bawn plugin list\n  bawn plugin show filesystem\n  bawn plugin pin filesystem\n  bawn plugin check\n  bawn plugin rm filesystem",
-		Args: onlyCommands,
+		Args: verb.OnlyCommands,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newPluginAdd(e), newPluginList(e), newPluginShow(e), newPluginRemove(e), newPluginCheck(e), newPluginPin(e), newPluginImport(e))
@@ -35,12 +36,12 @@ pinned: a change asks.`,
 // its own to say.
 func pluginDirs(e *Env) (plugin.Dirs, error) {
 	if where := inside(e); where != "" {
-		return plugin.Dirs{}, &Error{Code: ExitDenied, Err: fmt.Errorf("this is a guest, in %s: plugins are not a guest's to see or change", where),
+		return plugin.Dirs{}, &verb.Error{Code: verb.ExitDenied, Err: fmt.Errorf("this is a guest, in %s: plugins are not a guest's to see or change", where),
 			Hint: "a project can propose some in .mcp.json; who works outside of the session adds them with \"bawn plugin import\""}
 	}
 	d, err := plugin.DirsOf(e.Getenv)
 	if err != nil {
-		return d, usageError("set HOME", "%w", err)
+		return d, verb.Usage("set HOME", "%w", err)
 	}
 	return d, nil
 }
@@ -50,9 +51,9 @@ func readPlugin(d plugin.Dirs, name string) (*plugin.Manifest, error) {
 	m, err := plugin.Read(d.Manifests, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, usageError("\"bawn plugin list\" lists those that there are", "there is no plugin %q", name)
+		return nil, verb.Usage("\"bawn plugin list\" lists those that there are", "there is no plugin %q", name)
 	case err != nil:
-		return nil, &Error{Code: ExitUsage, Err: err, Hint: "mend the manifest, or remove it with \"bawn plugin rm\""}
+		return nil, &verb.Error{Code: verb.ExitUsage, Err: err, Hint: "mend the manifest, or remove it with \"bawn plugin rm\""}
 	}
 	return m, nil
 }
@@ -102,7 +103,7 @@ func listPlugins(e *Env, asJSON bool) error {
 	if err != nil || broken == nil {
 		return err
 	}
-	return &Error{Code: ExitUsage, Err: broken, Hint: "what can't be read in full does not run"}
+	return &verb.Error{Code: verb.ExitUsage, Err: broken, Hint: "what can't be read in full does not run"}
 }
 
 func printPlugins(e *Env, lines []pluginLine) error {
@@ -140,7 +141,7 @@ func showPlugin(e *Env, name string, asJSON bool) error {
 	}
 	pins, err := plugin.LoadPins(d.Pins, name)
 	if err != nil {
-		return &Error{Code: ExitUsage, Err: err}
+		return &verb.Error{Code: verb.ExitUsage, Err: err}
 	}
 	line, err := lineOf(d, m)
 	if err != nil {
@@ -183,14 +184,14 @@ func newPluginRemove(e *Env) *cobra.Command {
 // directory is the human's to look at.
 func removePlugin(e *Env, d plugin.Dirs, name string) error {
 	if err := plugin.CheckPlugin(name); err != nil {
-		return usageError("\"bawn plugin list\" lists those that there are", "%w", err)
+		return verb.Usage("\"bawn plugin list\" lists those that there are", "%w", err)
 	}
 	err := os.Remove(filepath.Join(d.Manifests, name+".toml"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return usageError("\"bawn plugin list\" lists those that there are", "there is no plugin %q", name)
+		return verb.Usage("\"bawn plugin list\" lists those that there are", "there is no plugin %q", name)
 	}
 	if err := errors.Join(err, plugin.RemovePins(d.Pins, name)); err != nil {
-		return &Error{Code: ExitInternal, Err: err}
+		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	_, err = fmt.Fprintf(e.Stdout, "removed %s and its pins\n", name)
 	if own := filepath.Join(d.Own, name); exists(own) == nil {
@@ -220,7 +221,7 @@ func checkPlugins(e *Env, files []string) error {
 			broken = errors.Join(broken, err)
 		}
 		if broken != nil {
-			return &Error{Code: ExitUsage, Err: broken, Hint: "what can't be read in full does not run"}
+			return &verb.Error{Code: verb.ExitUsage, Err: broken, Hint: "what can't be read in full does not run"}
 		}
 		_, err = fmt.Fprintf(e.Stdout, "%d plugins, nothing is wrong with their manifests\n", len(all))
 		return err

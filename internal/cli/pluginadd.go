@@ -12,6 +12,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/plugin"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // maxManifestFile bounds what is read of a manifest or an agent's settings, in
@@ -82,10 +83,10 @@ func (f *pluginFlags) add(e *Env, args []string) error {
 		return err
 	}
 	if err := os.MkdirAll(d.Manifests, 0o700); err != nil {
-		return &Error{Code: ExitInternal, Err: err}
+		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	if err := atomicfile.Write(filepath.Join(d.Manifests, m.Name+".toml"), text, 0o600); err != nil {
-		return &Error{Code: ExitInternal, Err: err}
+		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	if m.Kind == plugin.Hook {
 		_, err = fmt.Fprintf(e.Stdout, "added %s; sessions that start from now on ask it\n", m.Name)
@@ -117,17 +118,17 @@ func (f *pluginFlags) read(e *Env, args []string) (*plugin.Manifest, []byte, err
 	for _, kv := range f.env {
 		name, value, ok := strings.Cut(kv, "=")
 		if !ok {
-			return nil, nil, usageError("say --env NAME=value", "--env %q has no value", kv)
+			return nil, nil, verb.Usage("say --env NAME=value", "--env %q has no value", kv)
 		}
 		m.Env[name] = value
 	}
 	text, err := m.Text()
 	if err != nil {
-		return nil, nil, &Error{Code: ExitInternal, Err: err}
+		return nil, nil, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	read, err := plugin.Parse(flagsFile, m.Name, text)
 	if err != nil {
-		return nil, nil, usageError("for example: bawn plugin add --npx 'server@1.2.3' --read .", "%s", ofFlags(err))
+		return nil, nil, verb.Usage("for example: bawn plugin add --npx 'server@1.2.3' --read .", "%s", ofFlags(err))
 	}
 	return read, text, nil
 }
@@ -175,7 +176,7 @@ func nameOfPackage(pkg string) string {
 func manifestOf(e *Env, file, name string) (*plugin.Manifest, []byte, error) {
 	text, err := readInput(e, file)
 	if err != nil {
-		return nil, nil, usageError("name a manifest in TOML", "%w", err)
+		return nil, nil, verb.Usage("name a manifest in TOML", "%w", err)
 	}
 	if name == "" {
 		name = plugin.NameIn(text)
@@ -185,7 +186,7 @@ func manifestOf(e *Env, file, name string) (*plugin.Manifest, []byte, error) {
 	}
 	m, err := plugin.Parse(file, name, text)
 	if err != nil {
-		return nil, nil, usageError("docs/plugins.md describes the format", "%w", err)
+		return nil, nil, verb.Usage("docs/plugins.md describes the format", "%w", err)
 	}
 	return m, text, nil
 }
@@ -202,7 +203,7 @@ func (f *pluginFlags) unlike(d plugin.Dirs, name string) error {
 	all, _ := plugin.Load(d.Manifests) // one that is broken has a name for its file, too
 	for _, m := range all {
 		if m.Name != name && plugin.Looks(m.Name) == plugin.Looks(name) {
-			return usageError("choose another with --name, or name in the file", "the name %q looks like that of the plugin %q", name, m.Name)
+			return verb.Usage("choose another with --name, or name in the file", "the name %q looks like that of the plugin %q", name, m.Name)
 		}
 	}
 	return nil
@@ -215,7 +216,7 @@ func (f *pluginFlags) old(d plugin.Dirs, name string) (*plugin.Manifest, error) 
 		return nil, nil
 	}
 	if !f.replace {
-		return nil, usageError("say --replace to see what would change, and agree to it", "there is a plugin %q already", name)
+		return nil, verb.Usage("say --replace to see what would change, and agree to it", "there is a plugin %q already", name)
 	}
 	old, _ := plugin.Read(d.Manifests, name) // what can't be read says nothing to compare with
 	return old, nil
@@ -252,8 +253,8 @@ func confirm(e *Env, question string, yes bool) error {
 	if yes {
 		return nil
 	}
-	if !isTerminal(e.Stdin) || !isTerminal(e.Stderr) {
-		return &Error{Code: ExitDenied, Err: fmt.Errorf("nobody is there to be asked"), Hint: "run it at a terminal, or agree with --yes"}
+	if !verb.IsTerminal(e.Stdin) || !verb.IsTerminal(e.Stderr) {
+		return &verb.Error{Code: verb.ExitDenied, Err: fmt.Errorf("nobody is there to be asked"), Hint: "run it at a terminal, or agree with --yes"}
 	}
 	fmt.Fprintf(e.Stderr, "%s [yes/no] ", question)
 	answer, err := bufio.NewReader(e.Stdin).ReadString('\n')
@@ -261,7 +262,7 @@ func confirm(e *Env, question string, yes bool) error {
 		fmt.Fprintln(e.Stderr)
 	}
 	if strings.TrimSpace(strings.ToLower(answer)) != "yes" && strings.TrimSpace(strings.ToLower(answer)) != "y" {
-		return &Error{Code: ExitDenied, Err: fmt.Errorf("you did not agree; nothing was changed")}
+		return &verb.Error{Code: verb.ExitDenied, Err: fmt.Errorf("you did not agree; nothing was changed")}
 	}
 	return nil
 }

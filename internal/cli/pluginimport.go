@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/plugin"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newPluginImport(e *Env) *cobra.Command {
@@ -26,11 +27,11 @@ it needs, and add it.`,
 func importPlugins(e *Env, args []string) error {
 	text, err := readInput(e, args[0])
 	if err != nil {
-		return usageError("name a file such as .mcp.json", "%w", err)
+		return verb.Usage("name a file such as .mcp.json", "%w", err)
 	}
 	all, err := plugin.Import(text)
 	if err != nil {
-		return usageError("name a file such as .mcp.json", "%q: %w", args[0], err)
+		return verb.Usage("name a file such as .mcp.json", "%q: %w", args[0], err)
 	}
 	if len(args) == 2 {
 		return writeProposal(e, all, args[1])
@@ -53,7 +54,7 @@ func writeProposal(e *Env, all []plugin.Proposal, name string) error {
 		}
 		text, err := p.Manifest.Text()
 		if err != nil {
-			return &Error{Code: ExitInternal, Err: err}
+			return &verb.Error{Code: verb.ExitInternal, Err: err}
 		}
 		for _, n := range p.Notes {
 			fmt.Fprintln(e.Stdout, "# "+visible(n))
@@ -61,5 +62,5 @@ func writeProposal(e *Env, all []plugin.Proposal, name string) error {
 		_, err = e.Stdout.Write(text)
 		return err
 	}
-	return usageError("\"bawn plugin import FILE\" lists them", "the file names no server %q", name)
+	return verb.Usage("\"bawn plugin import FILE\" lists them", "the file names no server %q", name)
 }

@@ -3,13 +3,13 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/plugin"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // listPatience is how long a server may take to list its tools: npx may have to
@@ -52,11 +52,11 @@ func pinPlugin(e *Env, name string, yes, dry, asJSON bool) error {
 	}
 	old, err := plugin.LoadPins(d.Pins, name)
 	if err != nil {
-		return &Error{Code: ExitUsage, Err: err}
+		return &verb.Error{Code: verb.ExitUsage, Err: err}
 	}
-	listing, err := e.list(d, m)
+	listing, err := listTools(e, d, m)
 	if err != nil {
-		return &Error{Code: ExitInternal, Err: fmt.Errorf("the plugin %q did not list its tools: %w", name, err), Hint: "its manifest may let it do too little; what it writes to standard error is above"}
+		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("the plugin %q did not list its tools: %w", name, err), Hint: "its manifest may let it do too little; what it writes to standard error is above"}
 	}
 	changes := plugin.Compare(old, listing.Tools)
 	if old.Instructions != plugin.DigestText(listing.Instructions) {
@@ -75,14 +75,14 @@ func pinPlugin(e *Env, name string, yes, dry, asJSON bool) error {
 	}
 	pins := plugin.Pinned(name, listing.Instructions, listing.Tools)
 	if err := errors.Join(pins.Save(d.Pins), pins.Keep(d.Pins, listing.Tools)); err != nil {
-		return &Error{Code: ExitInternal, Err: err}
+		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	return nil
 }
 
 func exitOn(differs bool) error {
 	if differs {
-		return exitStatus(1)
+		return verb.Status(1)
 	}
 	return nil
 }
@@ -124,8 +124,8 @@ func firstOf(text string) string {
 	return fmt.Sprintf("%s\n(%d bytes more)", strings.ToValidUTF8(text[:most], ""), len(text)-most)
 }
 
-// list starts the plugin as a guest and has it list its tools.
-func (e *Env) list(d plugin.Dirs, m *plugin.Manifest) (plugin.Listing, error) {
+// listTools starts the plugin as a guest and has it list its tools.
+func listTools(e *Env, d plugin.Dirs, m *plugin.Manifest) (plugin.Listing, error) {
 	workspace := workspaceOf(e.Dir, e.Getenv("HOME"))
 	p, err := e.startPlugin(d, m, workspace)
 	if err != nil {
@@ -141,11 +141,4 @@ func (e *Env) list(d plugin.Dirs, m *plugin.Manifest) (plugin.Listing, error) {
 		err = d.SetComplete(m)
 	}
 	return l, err
-}
-
-// A pluginProcess is a bawn run whose guest is a plugin.
-type pluginProcess struct {
-	in, out *os.File
-	end     func()
-	wait    func(failed bool) error
 }

@@ -128,3 +128,10 @@ func closeAll(files ...*os.File) error {
 	}
 	return errors.Join(errs...)
 }
+
+// A pluginProcess is a bawn run whose guest is a plugin.
+type pluginProcess struct {
+	in, out *os.File
+	end     func()
+	wait    func(failed bool) error
+}

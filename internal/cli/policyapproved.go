@@ -1,47 +1,14 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/grants"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
-
-// grantsFile is where what was answered "always" and "never" is kept.
-func grantsFile(e *Env) (*grants.File, error) {
-	dir, err := stateDir(e)
-	if err != nil {
-		return nil, err
-	}
-	return grants.In(dir), nil
-}
-
-// approvedRules reads it; none where there is no place for it.
-func approvedRules(e *Env) ([]bawn.Rule, error) {
-	f, err := grantsFile(e)
-	if err != nil {
-		return nil, nil // no state: nobody has answered
-	}
-	rules, err := f.Rules()
-	if err != nil {
-		return nil, grantsError(err)
-	}
-	return rules, nil
-}
-
-// grantsError says what to do about a file that is not as it was written.
-func grantsError(err error) error {
-	var tampered *grants.TamperedError
-	if errors.As(err, &tampered) {
-		return &Error{Code: ExitUsage, Err: err, Hint: visible(tampered.Remedy())}
-	}
-	return &Error{Code: ExitInternal, Err: err}
-}
 
 func newPolicyApproved(e *Env) *cobra.Command {
 	var asJSON bool
@@ -52,7 +19,7 @@ func newPolicyApproved(e *Env) *cobra.Command {
 Bawn's own beside the files that you write. A rule that denies, of anybody and
 of any priority, wins over an approved one; "bawn policy show" lists all.`,
 		Example: "  bawn policy approved\n  bawn policy approved forget approved:3f2a91c05d",
-		Args:    onlyCommands,
+		Args:    verb.OnlyCommands,
 		RunE: func(c *cobra.Command, _ []string) error {
 			rules, err := approvedRules(e)
 			if err != nil {
@@ -76,7 +43,7 @@ func newApprovedForget(e *Env) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			rule := strings.Join(args, "")
 			if all == (rule != "") {
-				return usageError("see \"bawn policy approved\" for what there is", "want either a rule or --all")
+				return verb.Usage("see \"bawn policy approved\" for what there is", "want either a rule or --all")
 			}
 			return forgetApproved(c, e, rule)
 		},
@@ -103,7 +70,7 @@ func forgetApproved(c *cobra.Command, e *Env, rule string) error {
 	}
 	if rule == "" {
 		if err := f.Clear(); err != nil {
-			return &Error{Code: ExitInternal, Err: err}
+			return &verb.Error{Code: verb.ExitInternal, Err: err}
 		}
 		_, err = fmt.Fprintln(c.OutOrStdout(), "all forgotten")
 		return err
@@ -116,7 +83,7 @@ func forgetApproved(c *cobra.Command, e *Env, rule string) error {
 	case err != nil:
 		return grantsError(err)
 	case n == 0:
-		return usageError("see \"bawn policy approved\"", "there is no approved rule %q", rule)
+		return verb.Usage("see \"bawn policy approved\"", "there is no approved rule %q", rule)
 	}
 	_, err = fmt.Fprintf(c.OutOrStdout(), "%d forgotten\n", n)
 	return err

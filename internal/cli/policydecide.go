@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newPolicyDecide(e *Env) *cobra.Command {
@@ -69,8 +69,8 @@ The exit code is 0 whatever was decided, and 2 if a line was no action.`,
 // lineFlagError says what to do with a flag that belongs to the command that
 // is asked about.
 func lineFlagError(c *cobra.Command, err error) error {
-	err = flagError(c, err)
-	var ce *Error
+	err = verb.FlagError(c, err)
+	var ce *verb.Error
 	if errors.As(err, &ce) && strings.HasPrefix(ce.Hint, "see ") {
 		ce.Hint = fmt.Sprintf("quote the command line as one argument, or put \"--\" before it; see \"%s --help\"", c.CommandPath())
 	}
@@ -116,7 +116,7 @@ func (s *situation) check(e *Env) error {
 	}
 	var q policy.Question
 	if err := knob(s, &q); err != nil {
-		return usageError("for example: --mode normal", "%v", err)
+		return verb.Usage("for example: --mode normal", "%v", err)
 	}
 	return nil
 }
@@ -338,25 +338,9 @@ func (d *decider) one(c *cobra.Command, args []string, asJSON bool) error {
 
 // asUsage makes an error one of usage, if it has no code of its own.
 func asUsage(err error, hint string) error {
-	var ce *Error
+	var ce *verb.Error
 	if errors.As(err, &ce) {
 		return err
 	}
-	return usageError(hint, "%w", err)
-}
-
-// resolveLinks returns where a path leads when links are followed, as far as
-// it exists.
-func resolveLinks(name string) string {
-	rest := ""
-	for dir := name; ; dir = filepath.Dir(dir) {
-		real, err := filepath.EvalSymlinks(dir)
-		switch {
-		case err == nil:
-			return filepath.Join(real, rest)
-		case !errors.Is(err, os.ErrNotExist) || dir == "/" || dir == ".":
-			return name
-		}
-		rest = filepath.Join(filepath.Base(dir), rest)
-	}
+	return verb.Usage(hint, "%w", err)
 }

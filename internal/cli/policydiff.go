@@ -12,6 +12,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newPolicyDiff(e *Env) *cobra.Command {
@@ -34,7 +35,7 @@ The exit code is 1 if something becomes reachable, 0 if not.`,
   bawn policy diff --corpus actions.txt --contained old.toml new.toml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usageError("for example: bawn policy diff ~/.config/bawn/policy.toml new.toml", "%s named; want two, the old one and the new one", count1(len(args), "file is", "files are"))
+				return verb.Usage("for example: bawn policy diff ~/.config/bawn/policy.toml new.toml", "%s named; want two, the old one and the new one", count1(len(args), "file is", "files are"))
 			}
 			return nil
 		},
@@ -106,7 +107,7 @@ func (d *differ) run(c *cobra.Command, names []string, corpus string) error {
 		return err
 	}
 	if len(more) > 0 {
-		return exitStatus(1)
+		return verb.Status(1)
 	}
 	return nil
 }
@@ -115,11 +116,11 @@ func (d *differ) run(c *cobra.Command, names []string, corpus string) error {
 func (d *differ) rules(name string) ([]bawn.Rule, error) {
 	data, err := os.ReadFile(absolute(d.e, name))
 	if err != nil {
-		return nil, usageError("name two policy files", "%w", err)
+		return nil, verb.Usage("name two policy files", "%w", err)
 	}
 	rules, err := policy.ParseFile(name, data, sourceOf(d.e, name))
 	if err != nil {
-		return nil, &Error{Code: ExitUsage, Err: err, Hint: "mend the file; nothing is decided by half a policy"}
+		return nil, &verb.Error{Code: verb.ExitUsage, Err: err, Hint: "mend the file; nothing is decided by half a policy"}
 	}
 	return rules, nil
 }
@@ -148,7 +149,7 @@ func examples(rules []bawn.Rule) (out []entry) {
 func (d *differ) lines(name string) (out []entry, err error) {
 	data, err := os.ReadFile(absolute(d.e, name))
 	if err != nil {
-		return nil, usageError("name a file of actions", "%w", err)
+		return nil, verb.Usage("name a file of actions", "%w", err)
 	}
 	s := bufio.NewScanner(bytes.NewReader(data))
 	s.Buffer(nil, maxAction)
@@ -159,7 +160,7 @@ func (d *differ) lines(name string) (out []entry, err error) {
 		}
 	}
 	if err := s.Err(); err != nil {
-		return nil, usageError("want one action a line", "%s:%d: %w", name, n, err)
+		return nil, verb.Usage("want one action a line", "%s:%d: %w", name, n, err)
 	}
 	return out, nil
 }
@@ -173,11 +174,11 @@ func (d *differ) compare(a, b *policy.Policy, list []entry) (more, fewer []chang
 		seen[one.text] = true
 		action, err := d.parse(one.text)
 		if err != nil {
-			return nil, nil, usageError("see \"bawn policy decide --help\" for what an action has", "%s: %w", one.place, err)
+			return nil, nil, verb.Usage("see \"bawn policy decide --help\" for what an action has", "%s: %w", one.place, err)
 		}
 		q, err := d.question(action)
 		if err != nil {
-			return nil, nil, usageError("see \"bawn policy decide --help\" for what an action has", "%s: %w", one.place, err)
+			return nil, nil, verb.Usage("see \"bawn policy decide --help\" for what an action has", "%s: %w", one.place, err)
 		}
 		was, is := a.Decide(q), b.Decide(q)
 		ch := change{one.text, was.Verdict, is.Verdict, is.Rule, is.Reason}

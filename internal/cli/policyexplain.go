@@ -12,6 +12,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/policy/suggest"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newPolicyExplain(e *Env) *cobra.Command {
@@ -35,7 +36,7 @@ arguments are one command with its arguments. Nothing is run or recorded.`,
   bawn policy explain --json -- git push`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] == "" {
-				return usageError("for example: bawn policy explain 'rm -rf build'", "no action to explain")
+				return verb.Usage("for example: bawn policy explain 'rm -rf build'", "no action to explain")
 			}
 			return nil
 		},

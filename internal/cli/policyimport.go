@@ -11,6 +11,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/policy/importer"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newPolicyImport(e *Env) *cobra.Command {
@@ -39,7 +40,7 @@ The exit code is 0 if everything was carried over, 1 if something was not, and
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if from != "" && !slices.Contains(importer.Formats(), from) {
-				return usageError("leave it out to go by the file's name and content", "--from %q; want one of %q", from, importer.Formats())
+				return verb.Usage("leave it out to go by the file's name and content", "--from %q; want one of %q", from, importer.Formats())
 			}
 			res, err := importFiles(e, from, args)
 			if err != nil {
@@ -68,7 +69,7 @@ func importFiles(e *Env, from string, names []string) (*importer.Result, error) 
 	}
 	res, err := importer.Merge(list)
 	if err != nil {
-		return nil, &Error{Code: ExitInternal, Err: err}
+		return nil, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	return res, nil
 }
@@ -77,12 +78,12 @@ func importFile(e *Env, from, name string) (*importer.Import, error) {
 	path := absolute(e, name)
 	data, err := atomicfile.Read(path, importer.MaxFile)
 	if err != nil {
-		return nil, usageError("name a file of another agent's", "%v", err)
+		return nil, verb.Usage("name a file of another agent's", "%v", err)
 	}
 	user := e.Getenv("HOME") != "" && filepath.Dir(filepath.Dir(path)) == filepath.Clean(e.Getenv("HOME"))
 	im, err := importer.Read(from, name, data, user)
 	if err != nil {
-		return nil, &Error{Code: ExitUsage, Err: err, Hint: "nothing was imported; see \"bawn policy import --help\" for the formats"}
+		return nil, &verb.Error{Code: verb.ExitUsage, Err: err, Hint: "nothing was imported; see \"bawn policy import --help\" for the formats"}
 	}
 	return im, nil
 }
@@ -99,10 +100,10 @@ func printImport(c *cobra.Command, e *Env, res *importer.Result, asJSON, asConfi
 		_, err = fmt.Fprint(c.OutOrStdout(), res.Policy())
 	}
 	if err != nil {
-		return outputError(e, err)
+		return verb.OutputError(e.Stdout, err)
 	}
 	if n := len(res.Left); n > 0 {
-		return &Error{Code: 1, Err: fmt.Errorf("%d items were not carried over as they were", n), Hint: "each is named above; what was carried over is complete"}
+		return &verb.Error{Code: 1, Err: fmt.Errorf("%d items were not carried over as they were", n), Hint: "each is named above; what was carried over is complete"}
 	}
 	return nil
 }

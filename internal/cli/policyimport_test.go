@@ -13,6 +13,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/policy/importer"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // imports runs the command and returns both outputs and the exit code.
@@ -30,7 +31,7 @@ func (h configHome) streams(build func(*Env) *cobra.Command, args ...string) (st
 	c.SetArgs(args)
 	c.SetOut(&out)
 	c.SetErr(&errs)
-	var ce *Error
+	var ce *verb.Error
 	if err := c.Execute(); errors.As(err, &ce) {
 		code = ce.Code
 	} else if err != nil {
@@ -77,7 +78,7 @@ func TestPolicyImportUnreadable(t *testing.T) {
 	if out, _, code := h.imports("good.json"); code != 0 || out == "" {
 		t.Errorf("control: %d", code)
 	}
-	if out, _, code := h.imports("good.json", "bad.json"); code != ExitUsage || out != "" {
+	if out, _, code := h.imports("good.json", "bad.json"); code != verb.ExitUsage || out != "" {
 		t.Errorf("%d, %q", code, out)
 	}
 	h.fails(newPolicyImport, "other.json:1: it is not clear whose file", "--help", "other.json")

@@ -11,13 +11,14 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newPolicyInit(e *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "init",
 		Short:   "Write a first policy file with an example of each kind commented out",
-		Args:    noArgs,
+		Args:    verb.NoArgs,
 		Example: "  bawn policy init && $EDITOR ~/.config/bawn/policy.toml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			workspace := workspaceOf(e.Dir, e.Getenv("HOME"))
@@ -26,14 +27,14 @@ func newPolicyInit(e *Env) *cobra.Command {
 			}
 			file := userPolicy(e)
 			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-				return &Error{Code: ExitInternal, Err: err, Hint: "set HOME or XDG_CONFIG_HOME to a directory that you may write"}
+				return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "set HOME or XDG_CONFIG_HOME to a directory that you may write"}
 			}
 			err := atomicfile.Create(file, policy.Starter(), 0o600)
 			switch {
 			case errors.Is(err, fs.ErrExist):
-				return usageError("edit it, or move it away first", "%q exists already and is left as it is", file)
+				return verb.Usage("edit it, or move it away first", "%q exists already and is left as it is", file)
 			case err != nil:
-				return &Error{Code: ExitInternal, Err: err}
+				return &verb.Error{Code: verb.ExitInternal, Err: err}
 			}
 			_, err = fmt.Fprintln(c.OutOrStdout(), file)
 			return err
@@ -45,7 +46,7 @@ func newPolicySchema(e *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "schema",
 		Short:   "Print the JSON Schema of a policy file",
-		Args:    noArgs,
+		Args:    verb.NoArgs,
 		Example: "  bawn policy schema > policy.schema.json",
 		RunE: func(*cobra.Command, []string) error {
 			_, err := e.Stdout.Write(policy.Schema())

@@ -19,6 +19,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/policy/importer"
 	"github.com/bawn-dev/bawn/internal/shell/grammar"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newPolicyLearned(e *Env) *cobra.Command {
@@ -52,7 +53,7 @@ func openLearned(e *Env) (*learn.Store, error) {
 	}
 	s, err := learn.Open(file, time.Now)
 	if err != nil {
-		return nil, &Error{Code: ExitUsage, Err: err, Hint: "nothing is decided by half of what was learned"}
+		return nil, &verb.Error{Code: verb.ExitUsage, Err: err, Hint: "nothing is decided by half of what was learned"}
 	}
 	return s, nil
 }
@@ -147,7 +148,7 @@ func newLearnedForget(e *Env) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			prefix := strings.Join(args, "")
 			if all == (prefix != "") {
-				return usageError("see \"bawn policy learned list\" for what there is", "want either the beginning of a shape or --all")
+				return verb.Usage("see \"bawn policy learned list\" for what there is", "want either the beginning of a shape or --all")
 			}
 			return forgetLearned(c, e, prefix)
 		},
@@ -173,11 +174,11 @@ func forgetLearned(c *cobra.Command, e *Env, prefix string) error {
 	n := 0
 	if s != nil {
 		if n, err = s.Forget(prefix); err != nil {
-			return &Error{Code: ExitInternal, Err: err}
+			return &verb.Error{Code: verb.ExitInternal, Err: err}
 		}
 	}
 	if n == 0 && prefix != "" {
-		return usageError("see \"bawn policy learned list\"", "nothing was learned about a shape that begins with %q", prefix)
+		return verb.Usage("see \"bawn policy learned list\"", "nothing was learned about a shape that begins with %q", prefix)
 	}
 	_, err = fmt.Fprintf(c.OutOrStdout(), "%d forgotten\n", n)
 	return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newPolicyShow(e *Env) *cobra.Command {
@@ -25,7 +26,7 @@ func newPolicyShow(e *Env) *cobra.Command {
 "bawn policy check" names. What no rule can allow, dangerous commands and
 protected paths, is no rule: "bawn policy explain" names it where it counts.`,
 		Example: "  bawn policy show --source user\n  bawn policy show --kind command --json",
-		Args:    noArgs,
+		Args:    verb.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			p, err := loadPolicy(e)
 			if err != nil {
@@ -56,12 +57,12 @@ type ruleFilter struct {
 func newRuleFilter(kind, source string) (f ruleFilter, err error) {
 	if kind != "" {
 		if err := f.kind.UnmarshalText([]byte(kind)); err != nil {
-			return f, usageError("for example: --kind command", "--kind: %w", nearly(err, kind, kindWords))
+			return f, verb.Usage("for example: --kind command", "--kind: %w", nearly(err, kind, kindWords))
 		}
 	}
 	if source != "" {
 		if err := f.source.UnmarshalText([]byte(source)); err != nil {
-			return f, usageError("for example: --source user", "--source: %w", nearly(err, source, sourceWords))
+			return f, verb.Usage("for example: --source user", "--source: %w", nearly(err, source, sourceWords))
 		}
 	}
 	return f, nil
@@ -179,7 +180,7 @@ func checked(e *Env, names []string) (out []checkLine, err error) {
 		out = append(out, l)
 	}
 	if len(wrong) > 0 {
-		return out, &Error{Code: ExitUsage, Err: errors.Join(wrong...), Hint: "mend what is named; nothing is decided by half a policy"}
+		return out, &verb.Error{Code: verb.ExitUsage, Err: errors.Join(wrong...), Hint: "mend what is named; nothing is decided by half a policy"}
 	}
 	return out, nil
 }

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // A decisionLine is one decision as JSON.
@@ -71,16 +72,16 @@ func (d *decider) stream(r io.Reader, w io.Writer) error {
 	for n := 1; ; n++ {
 		line, err := readLine(in, d.buffer[:0])
 		if d.buffer = line; err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errLong) {
-			return &Error{Code: ExitInternal, Err: errors.Join(fmt.Errorf("read the actions: %w", err), out.Flush()), Hint: "the lines before were decided"}
+			return &verb.Error{Code: verb.ExitInternal, Err: errors.Join(fmt.Errorf("read the actions: %w", err), out.Flush()), Hint: "the lines before were decided"}
 		}
 		if bad, err := d.answer(enc, n, line, err); err != nil {
-			return outputError(d.e, err)
+			return verb.OutputError(d.e.Stdout, err)
 		} else if bad {
 			wrong++
 		}
 		if err != nil || in.Buffered() == 0 {
 			if err := out.Flush(); err != nil {
-				return outputError(d.e, err)
+				return verb.OutputError(d.e.Stdout, err)
 			}
 		}
 		if errors.Is(err, io.EOF) {
@@ -88,7 +89,7 @@ func (d *decider) stream(r io.Reader, w io.Writer) error {
 		}
 	}
 	if wrong > 0 {
-		return usageError("see \"bawn policy decide --help\" for what an action has", "lines that are no actions: %d; each was denied, with what is wrong as its reason", wrong)
+		return verb.Usage("see \"bawn policy decide --help\" for what an action has", "lines that are no actions: %d; each was denied, with what is wrong as its reason", wrong)
 	}
 	return nil
 }

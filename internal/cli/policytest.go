@@ -14,6 +14,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newPolicyTest(e *Env) *cobra.Command {
@@ -51,7 +52,7 @@ The exit code is 1 if an action gets another verdict.`,
 				failed += r.failed
 			}
 			if failed > 0 {
-				return &Error{Code: 1, Err: fmt.Errorf("%s another verdict than the wanted one", count1(failed, "action got", "actions got")), Hint: "\"bawn policy explain\" shows why an action is decided so"}
+				return &verb.Error{Code: 1, Err: fmt.Errorf("%s another verdict than the wanted one", count1(failed, "action got", "actions got")), Hint: "\"bawn policy explain\" shows why an action is decided so"}
 			}
 			return nil
 		},
@@ -66,7 +67,7 @@ func someFiles(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return nil
 	}
-	return usageError(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "no file is named")
+	return verb.Usage(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "no file is named")
 }
 
 // A testRun is one file of tests on its way.

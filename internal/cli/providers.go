@@ -20,6 +20,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 	"github.com/bawn-dev/bawn/internal/sandbox/seatbelt"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // A Setting is what a provider may be made of.
@@ -186,8 +187,8 @@ var errNoBawnd = errors.New("it is part of bawnd, which is not installed beside 
 // absent says why a provider that exists can't be made here.
 func (e *Env) absent(name string) error {
 	if _, err := remote.Find(); err != nil || e.Providers != nil {
-		return &Error{
-			Code: ExitInternal, Err: fmt.Errorf("provider %q: %w", name, errNoBawnd),
+		return &verb.Error{
+			Code: verb.ExitInternal, Err: fmt.Errorf("provider %q: %w", name, errNoBawnd),
 			Hint: doctor.Install,
 		}
 	}
@@ -213,7 +214,7 @@ func (e *Env) becomeWhole(why absentProvider) error {
 		err = syscall.Exec(path, append([]string{remote.Program}, e.args...), append(slices.Clip(e.Environ), becameVariable+"=1"))
 		err = fmt.Errorf("start %q: %w", path, err)
 	}
-	return &Error{Code: ExitInternal, Err: err, Hint: doctor.Install}
+	return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: doctor.Install}
 }
 
 // elsewhere makes bawnd of this process where err says that it has what is
@@ -224,9 +225,9 @@ func (e *Env) elsewhere(err error) error {
 	case !errors.As(err, &absent):
 		return err
 	case e.spec != nil && e.spec.Parent != nil: // its parent holds on to this process
-		return &Error{Code: ExitDenied, Err: fmt.Errorf("a guest's session can't have it: %w", err), Hint: "leave out --provider: it has that of the session that starts it"}
+		return &verb.Error{Code: verb.ExitDenied, Err: fmt.Errorf("a guest's session can't have it: %w", err), Hint: "leave out --provider: it has that of the session that starts it"}
 	case e.host != nil: // who views it does
-		return &Error{Code: ExitInternal, Err: err, Hint: "name it: --provider " + absent.name}
+		return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "name it: --provider " + absent.name}
 	}
 	return e.becomeWhole(absent)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/attach"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 type psFlags struct{ asJSON, all, quiet, tree bool }
@@ -30,7 +31,7 @@ is kept (see "bawn logs").`,
   bawn ps --tree
   bawn ps --json | jq -r '.[] | select(.viewers == 0) | .id'
   bawn kill $(bawn ps -q)`,
-		Args: noArgs,
+		Args: verb.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return f.list(e) },
 	}
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print a list of JSON objects")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/attach"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // A registry is what this user's sessions are.
@@ -29,15 +30,11 @@ func openRegistry(e *Env) (registry, error) {
 	dir := runtimeDir(e, state)
 	sessions, err := attach.List(dir)
 	if err != nil {
-		return registry{}, &Error{Code: ExitInternal, Err: err}
+		return registry{}, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	sweepDoors(filepath.Join(dir, doorsName), sessions)
 	return registry{dir, sessions}, nil
 }
-
-// doorsName is the directory of the doors of all sessions, below that of
-// sessions.
-const doorsName = "doors"
 
 // justMade is how old a file there is when its session is in the registry.
 const justMade = time.Minute
@@ -79,7 +76,7 @@ func (r registry) find(id string, fit func(attach.Entry) bool) (attach.Entry, er
 			err = fmt.Errorf("%d sessions %s: %s", len(none.Matches), what, strings.Join(none.Matches, ", "))
 		}
 	}
-	return s, &Error{Code: ExitUsage, Err: errors.New(redact.Visible(err.Error())), Hint: hint}
+	return s, &verb.Error{Code: verb.ExitUsage, Err: errors.New(redact.Visible(err.Error())), Hint: hint}
 }
 
 // shortest is how many characters of an ID are shown where it can be told from

@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
+
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // The verbs of the relay and its human are bawnd's.
@@ -30,8 +32,8 @@ func newPairCommand(e *Env) *cobra.Command {
 
 // human is a verb that no guest may use. The relay refuses guests by who they
 // are; here they are only told.
-func human(e *Env, verb, short, example string) *cobra.Command {
-	return outsideOnly(e, delegate(e, verb, short, example), "only the human may answer, from outside of the session", "ask the human; \"bawn request\" asks for more")
+func human(e *Env, name, short, example string) *cobra.Command {
+	return outsideOnly(e, delegate(e, name, short, example), "only the human may answer, from outside of the session", "ask the human; \"bawn request\" asks for more")
 }
 
 // outsideOnly tells a guest why the verb is of no use to it.
@@ -39,7 +41,7 @@ func outsideOnly(e *Env, c *cobra.Command, why, hint string) *cobra.Command {
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if e.Getenv(sessionVariable) != "" {
-			return &Error{Code: ExitDenied, Err: errors.New("this is a guest: " + why), Hint: hint}
+			return &verb.Error{Code: verb.ExitDenied, Err: errors.New("this is a guest: " + why), Hint: hint}
 		}
 		return run(c, args)
 	}

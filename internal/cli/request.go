@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/shim"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // newRequestCommand makes `bawn request`, which a guest calls.
@@ -32,11 +33,11 @@ directories and limits are not given to a session that runs already.`,
 				return err
 			}
 			if !e.guest() {
-				return &Error{Code: ExitDenied, Err: fmt.Errorf("this is no guest of a session with a door, so there is nobody to ask"), Hint: "a human decides with \"bawn approve\", or with the flags of \"bawn run\""}
+				return &verb.Error{Code: verb.ExitDenied, Err: fmt.Errorf("this is no guest of a session with a door, so there is nobody to ask"), Hint: "a human decides with \"bawn approve\", or with the flags of \"bawn run\""}
 			}
 			_, code := shim.Request(want, why)
 			if code != 0 {
-				return exitStatus(code)
+				return verb.Status(code)
 			}
 			_, err = fmt.Fprintln(c.OutOrStdout(), "allowed")
 			return err
@@ -52,11 +53,11 @@ directories and limits are not given to a session that runs already.`,
 func wanted(c *cobra.Command, allow string, args []string) ([]string, error) {
 	switch {
 	case allow != "" && len(args) > 0:
-		return nil, usageError("ask twice", "a host and a command at once")
+		return nil, verb.Usage("ask twice", "a host and a command at once")
 	case allow != "":
 		return []string{"--allow", allow}, nil
 	case len(args) > 0 && c.ArgsLenAtDash() == 0:
 		return slices.Concat([]string{"--"}, args), nil
 	}
-	return nil, usageError("for example: bawn request --allow api.example.org", "nothing is asked for; want --allow HOST, or a command behind --")
+	return nil, verb.Usage("for example: bawn request --allow api.example.org", "nothing is asked for; want --allow HOST, or a command behind --")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // A known agent is one that a session starts and that there is a data file for.
@@ -96,7 +97,7 @@ func (k *known) fill(e *Env, ws string, plan bool) error {
 	k.profile.Private = slices.DeleteFunc(a.ExpandAll(a.Files.Private, w), absent)
 	if i := slices.IndexFunc(k.profile.Private, isLink); i >= 0 {
 		err := fmt.Errorf("%q is a symbolic link, which a session could exchange; want a directory", k.profile.Private[i])
-		return &Error{Code: ExitUsage, Err: err, Hint: "remove it, or use --no-agent-profile"}
+		return &verb.Error{Code: verb.ExitUsage, Err: err, Hint: "remove it, or use --no-agent-profile"}
 	}
 	k.profile.Open = slices.DeleteFunc(a.ExpandAll(a.Files.Read, w), absent)
 	k.profile.Env = a.Variables()
@@ -141,7 +142,7 @@ func (k *known) make(w agents.World, plan bool) error {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return &Error{Code: ExitInternal, Err: fmt.Errorf("make what %s needs: %w", k.agent.Title, err), Hint: "make it yourself, or use --no-agent-profile"}
+		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make what %s needs: %w", k.agent.Title, err), Hint: "make it yourself, or use --no-agent-profile"}
 	}
 	return nil
 }
@@ -172,7 +173,7 @@ func (k *known) keepApart(w agents.World, plan bool) error {
 		err = atomicfile.Create(file, text, 0o600)
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return &Error{Code: ExitInternal, Err: fmt.Errorf("copy %s for %s: %w", from, k.agent.Title, err), Hint: "make it yourself, or use --no-agent-profile"}
+		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("copy %s for %s: %w", from, k.agent.Title, err), Hint: "make it yourself, or use --no-agent-profile"}
 	}
 	return nil
 }

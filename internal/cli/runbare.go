@@ -12,6 +12,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // RuleFallback is recorded when a session runs on the host because no provider
@@ -91,7 +92,7 @@ var needsSandbox = []string{"net", "allow", "http", "git", "host-port", "publish
 func (f *launch) impossible() error {
 	for _, name := range needsSandbox {
 		if f.Has(name) && !(name == "net" && is(f.Net, bawn.NetworkFull.String())) {
-			return usageError("leave it out, or use another provider; \"bawn doctor\" shows which there are", "--%s asks for what provider \"host\" can't give: it is no sandbox", name)
+			return verb.Usage("leave it out, or use another provider; \"bawn doctor\" shows which there are", "--%s asks for what provider \"host\" can't give: it is no sandbox", name)
 		}
 	}
 	return nil
@@ -141,7 +142,7 @@ func recordFallback(s *runner.Session, c choice) error {
 		}
 	}
 	if err := s.Guard.Recorder.Record(context.Background(), event); err != nil {
-		return &Error{Code: ExitInternal, Err: fmt.Errorf("record that the session runs without a sandbox: %w", err), Hint: "what can't be recorded does not run; mend the log or set XDG_STATE_HOME"}
+		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("record that the session runs without a sandbox: %w", err), Hint: "what can't be recorded does not run; mend the log or set XDG_STATE_HOME"}
 	}
 	return nil
 }

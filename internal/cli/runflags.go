@@ -2,16 +2,18 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/attach"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // runFlags are the flags of bawn run.
@@ -25,8 +27,7 @@ type runFlags struct {
 	detach, attachable                                                bool
 }
 
-func (f *runFlags) declare(c *cobra.Command) {
-	fl := c.Flags()
+func (f *runFlags) declare(fl *pflag.FlagSet) {
 	fl.SetInterspersed(false)
 	fl.StringVar(&f.profile, "profile", "", "named profile of the configuration (built in: default, readonly, online, strict)")
 	fl.StringVar(&f.provider, "provider", "", "what enforces the isolation: native, landlock, bwrap, gvisor, docker or seatbelt (default: the strongest that meets the policy)")
@@ -70,19 +71,27 @@ func (f *runFlags) declare(c *cobra.Command) {
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "don't say what is enforced in part, nor list refusals")
 }
 
+func (f *runFlags) declareHost(fl *pflag.FlagSet) {
+	fl.BoolVarP(&f.detach, "detach", "d", false, "run in the background, with a terminal of its own, and print the session's ID; \"bawn attach\" comes to it")
+	fl.BoolVar(&f.attachable, "attachable", false, "let the session outlive this terminal, and others attach to it; needs a terminal, and runs as usual without one")
+	fl.StringVar(&f.detachKeys, "detach-keys", attach.DefaultDetachKeys, "`keys` that leave an attachable session, which goes on; none for none")
+}
+
 // parse returns the spec of a command line after "bawn run".
 func (e *Env) parse(args []string) (*session.Spec, error) {
-	f, c := &runFlags{}, &cobra.Command{}
-	f.declare(c)
-	if err := c.ParseFlags(args); err != nil {
+	f, fl := &runFlags{}, pflag.NewFlagSet("run", pflag.ContinueOnError)
+	f.declare(fl)
+	fl.SetOutput(io.Discard)
+	fl.Usage = func() {}
+	if err := fl.Parse(args); err != nil {
 		return nil, err
 	}
-	return f.spec(c, e, c.Flags().Args())
+	return f.spec(fl, e, fl.Args())
 }
 
 // spec is what the flags ask for, with this command.
-func (f *runFlags) spec(c *cobra.Command, e *Env, args []string) (*session.Spec, error) {
-	if err := f.given(c, e); err != nil {
+func (f *runFlags) spec(fl *pflag.FlagSet, e *Env, args []string) (*session.Spec, error) {
+	if err := f.given(fl, e); err != nil {
 		return nil, err
 	}
 	s := &session.Spec{Flags: f.Flags, Argv: args, PinGit: f.pinGit, JSON: f.asJSON, Quiet: f.quiet}
@@ -92,12 +101,12 @@ func (f *runFlags) spec(c *cobra.Command, e *Env, args []string) (*session.Spec,
 	if f.as != "" {
 		s.As = absolute(e, f.as)
 	}
-	c.Flags().Visit(func(fl *pflag.Flag) { s.Given = append(s.Given, fl.Name) })
+	fl.Visit(func(given *pflag.Flag) { s.Given = append(s.Given, given.Name) })
 	return s, nil
 }
 
 // given points at the values of the flags that were given.
-func (f *runFlags) given(c *cobra.Command, e *Env) error {
+func (f *runFlags) given(fl *pflag.FlagSet, e *Env) error {
 	texts := map[string]struct {
 		to   **string
 		from *string
@@ -109,27 +118,27 @@ func (f *runFlags) given(c *cobra.Command, e *Env) error {
 	if word, ok := splitWords[f.splitWorkspace]; ok {
 		f.splitWorkspace = word
 	}
-	if c.Flags().Changed("split") {
+	if fl.Changed("split") {
 		f.Split = &f.split
 	}
 	for name, t := range texts {
-		if c.Flags().Changed(name) {
+		if fl.Changed(name) {
 			*t.to = t.from
 		}
 	}
-	if c.Flags().Changed("pids") {
+	if fl.Changed("pids") {
 		f.PIDs = &f.pids
 	}
-	if c.Flags().Changed("cpus") {
+	if fl.Changed("cpus") {
 		f.CPUs = &f.cpus
 	}
-	if c.Flags().Changed("cwd") && f.cwd == "" {
-		return usageError("name a directory that exists", "--cwd is empty; want a directory")
+	if fl.Changed("cwd") && f.cwd == "" {
+		return verb.Usage("name a directory that exists", "--cwd is empty; want a directory")
 	}
 	fromHere(e, f.RW)
 	fromHere(e, f.RO)
 	f.Deny = deniedFromHere(e, f.Deny)
-	if !c.Flags().Changed("memory") {
+	if !fl.Changed("memory") {
 		return nil
 	}
 	mb, err := megabytes(f.memory)
@@ -173,17 +182,19 @@ func megabytes(s string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n <= 0 || n > 1<<40 {
-		return 0, usageError("for example: --memory 512m, --memory 4g", "--memory %q is no amount of memory; want MiB, or a number with m or g", s)
+		return 0, verb.Usage("for example: --memory 512m, --memory 4g", "--memory %q is no amount of memory; want MiB, or a number with m or g", s)
 	}
 	if n *= factor; n < config.MinMemoryMB {
-		return 0, usageError(fmt.Sprintf("did you mean --memory %sg", number), "--memory %q is %d MiB; want %dm or more", s, n, config.MinMemoryMB)
+		return 0, verb.Usage(fmt.Sprintf("did you mean --memory %sg", number), "--memory %q is %d MiB; want %dm or more", s, n, config.MinMemoryMB)
 	}
 	return n, nil
 }
 
-// RunFlags lists the flags of "bawn run".
-func RunFlags() []string {
+// FlagNames lists the flags of "bawn run".
+func FlagNames() []string {
 	var names []string
-	newRunCommand(&Env{}).Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	fl := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	(&runFlags{}).declare(fl)
+	fl.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	return names
 }

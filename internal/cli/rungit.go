@@ -14,6 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // A gitSession is the private git directory of a session, while it lives.
@@ -63,7 +64,7 @@ func (f *launch) privateGit(e *Env, req *sandbox.Request) error {
 	g := &gitSession{}
 	if f.plan {
 		if g.plan, err = os.MkdirTemp("", "bawn-plan-"); err != nil {
-			return &Error{Code: ExitInternal, Err: err}
+			return &verb.Error{Code: verb.ExitInternal, Err: err}
 		}
 		o.State = g.plan
 	}
@@ -83,7 +84,7 @@ func (f *launch) privateGit(e *Env, req *sandbox.Request) error {
 		g.store, err = gitstore.Prepare(&gitstore.Repository{Workspace: repo.Workspace}, o)
 	}
 	if err != nil {
-		return &Error{Code: ExitInternal, Err: err, Hint: "mend Bawn's state directory"}
+		return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "mend Bawn's state directory"}
 	}
 	req.Git, req.GitPool = g.store.Dirs(), g.store.MadePool()
 	req.Git = append(req.Git, gitstore.Again(o.State, iso.Workspace)...)

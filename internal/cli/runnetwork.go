@@ -18,6 +18,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/terminal"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // network starts the relay of a session that reaches the network by name, and
@@ -30,7 +31,7 @@ func (f *launch) network(e *Env, req *sandbox.Request, z zone) (*remote.Relay, e
 	}
 	ports, err := hostPorts(iso.Egress.HostPorts)
 	if err != nil {
-		return nil, usageError("write it as 5432, or as GUEST:HOST", "%v", err)
+		return nil, verb.Usage("write it as 5432, or as GUEST:HOST", "%v", err)
 	}
 	req.HostPorts, req.Relay = ports, true
 	if f.plan {
@@ -209,12 +210,12 @@ const noSecret = "no such secret"
 // relayError says what to do when there is no relay.
 func relayError(err error) error {
 	if strings.HasSuffix(err.Error(), noSecret) {
-		return usageError("\"bawn secret list\" lists those that there are, \"bawn secret set\" keeps another", "%w", err)
+		return verb.Usage("\"bawn secret list\" lists those that there are, \"bawn secret set\" keeps another", "%w", err)
 	}
 	hint := "use --net none, or \"bawn doctor\" to see what is wrong"
 	var missing *remote.MissingError
 	if errors.As(err, &missing) {
 		hint = "install bawnd beside bawn (go build -o DIR ./cmd/bawn ./cmd/bawnd), or use --net none or --net full"
 	}
-	return &Error{Code: ExitInternal, Err: err, Hint: hint}
+	return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: hint}
 }

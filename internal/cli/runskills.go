@@ -21,6 +21,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/skill"
 	"github.com/bawn-dev/bawn/internal/terminal"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // Rules by which what steers an agent is kept from it.
@@ -67,7 +68,7 @@ func (f *launch) steer(e *Env, s *runner.Session, req *sandbox.Request, bare boo
 	}
 	f.steered = t
 	if bare && len(t.hidden) > 0 {
-		return &Error{Code: ExitDenied, Err: errors.New(t.first()), Hint: "without a sandbox it can't be hidden: pin it (bawn skill pin), mend it or move it away"}
+		return &verb.Error{Code: verb.ExitDenied, Err: errors.New(t.first()), Hint: "without a sandbox it can't be hidden: pin it (bawn skill pin), mend it or move it away"}
 	}
 	return t.enforce(req, places)
 }
@@ -145,7 +146,7 @@ func (t *steering) decide(pins string, open []skill.Item, states map[string]skil
 	}
 	log, err := audit.Open(dir, audit.Options{})
 	if err != nil {
-		return &Error{Code: ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
+		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
 	}
 	defer log.Close()
 	t.guard = guard.Guard{Recorder: log}
@@ -282,7 +283,7 @@ func (t *steering) pin(file string, part []skill.Report) error {
 		err = skill.Keep(file, t.answer.By, time.Now(), items...)
 	}
 	if err != nil {
-		return &Error{Code: ExitInternal, Err: err}
+		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	return nil
 }
@@ -339,7 +340,7 @@ func (t *steering) enforce(req *sandbox.Request, places []skill.Place) error {
 	for _, path := range t.paths() {
 		at, err := hideable(path)
 		if err != nil || fspath.Below(iso.Workspace, at) {
-			return &Error{Code: ExitDenied, Err: errors.New(t.hidden[path]), Hint: "it can't be hidden where it lies: mend it or move it away"}
+			return &verb.Error{Code: verb.ExitDenied, Err: errors.New(t.hidden[path]), Hint: "it can't be hidden where it lies: mend it or move it away"}
 		}
 		iso.Mounts = slices.DeleteFunc(iso.Mounts, func(m bawn.Mount) bool { return m.Path == at })
 		iso.Mounts = append(iso.Mounts, bawn.Mount{Path: at, Access: bawn.Hidden, Why: t.hidden[path]})

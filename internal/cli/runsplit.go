@@ -18,6 +18,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/session"
 	"github.com/bawn-dev/bawn/internal/shell/invocation"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // Where the zones of a split session find what is Bawn's.
@@ -35,7 +36,7 @@ func (f *launch) splitSession(e *Env, s *runner.Session, req sandbox.Request, sp
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return &Error{Code: ExitInternal, Err: fmt.Errorf("find bawn's own program: %w", err)}
+		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("find bawn's own program: %w", err)}
 	}
 	shells, err := f.shells(e, req)
 	if err != nil {
@@ -48,7 +49,7 @@ func (f *launch) splitSession(e *Env, s *runner.Session, req sandbox.Request, sp
 	}()
 	s.Split = &runner.Split{Program: programInside}
 	if s.Split.Place, err = runner.MakePlace(filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", splitDirectory), s.ID); err != nil {
-		return &Error{Code: ExitInternal, Err: err}
+		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	req.Tmp = s.Split.Place.Tmp()
 	zones := zonesOf(e, req, split)
@@ -76,7 +77,7 @@ var agentPlaces = []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "Q
 // execution plans the zone in which commands run, and starts its relay.
 func (f *launch) execution(e *Env, s *runner.Session, req sandbox.Request, z session.Zones, self string) error {
 	if err := makeShellPlaces(z, f.plan); err != nil {
-		return &Error{Code: ExitInternal, Err: err}
+		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	req.Session.Isolation, req.Zone = there(z), "-x"
 	req.Open = append(z.Opened(req.Open), z.Shells()...)
@@ -126,11 +127,11 @@ func makeShellPlaces(z session.Zones, plan bool) error {
 func (f *launch) reasoning(e *Env, s *runner.Session, req sandbox.Request, z session.Zones, files []sandbox.File) error {
 	iso, err := z.Reasoning()
 	if err != nil {
-		return usageError("see \"bawn run --help\"", "%w", err)
+		return verb.Usage("see \"bawn run --help\"", "%w", err)
 	}
 	at := s.Split.Place.Door()
 	if s.Split.Door, err = door.Listen(at); err != nil {
-		return &Error{Code: ExitInternal, Err: err}
+		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	req.Session.Isolation = iso
 	relay, err := f.network(e, &req, zone{name: egress.Reasoning, models: z.Models})
@@ -158,7 +159,7 @@ func (f *launch) shells(e *Env, req sandbox.Request) ([]string, error) {
 	path := e.Getenv("PATH")
 	shells, err := runner.Shells(path, req.Session.Isolation.CacheDirs, e.Getenv("SHELL"))
 	if err != nil {
-		return nil, &Error{Code: ExitInternal, Err: err, Hint: "leave out --split on this machine"}
+		return nil, &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "leave out --split on this machine"}
 	}
 	program, err := runner.LookAgent(req.Argv[0], req.Dir, path)
 	if err != nil {
@@ -170,7 +171,7 @@ func (f *launch) shells(e *Env, req sandbox.Request) ([]string, error) {
 		if script.Starts != "" {
 			hint += "; the script says: " + redact.Visible(script.Starts)
 		}
-		return nil, &Error{Code: ExitUsage, Err: errors.New(redact.Visible(err.Error())), Hint: hint}
+		return nil, &verb.Error{Code: verb.ExitUsage, Err: errors.New(redact.Visible(err.Error())), Hint: hint}
 	}
 	return shells, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // maxListed is how many refusals the summary names.
@@ -159,15 +160,15 @@ func errorWord(exit int, err error) string {
 	var absent *sandbox.NotFoundError
 	var mismatch *sandbox.MismatchError
 	switch {
-	case exit == ExitUsage:
+	case exit == verb.ExitUsage:
 		return "usage"
 	case errors.As(err, &mismatch):
 		return "unenforceable"
-	case exit == ExitNotFound:
+	case exit == verb.ExitNotFound:
 		return "not_found"
 	case errors.As(err, &absent):
 		return "not_executable"
-	case exit == ExitDenied:
+	case exit == verb.ExitDenied:
 		return "denied"
 	}
 	return "failed"
@@ -179,7 +180,7 @@ func endOf(s *runner.Session, r runner.Result, err error) runEnd {
 	for _, d := range r.Denials {
 		end.Denials = append(end.Denials, jsonDenial(d))
 	}
-	var ce *Error
+	var ce *verb.Error
 	if errors.As(err, &ce) {
 		end.Exit, end.Error = ce.Code, newEndError(ce.Code, ce.Err, ce.Hint)
 	}
@@ -199,5 +200,5 @@ func (end runEnd) write(e *Env) error {
 	if end.Exit == 0 {
 		return nil
 	}
-	return exitStatus(end.Exit)
+	return verb.Status(end.Exit)
 }

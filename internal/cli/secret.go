@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/egress/remote"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // newSecretCommand hands its words to bawnd, which has the vault: what a
@@ -24,23 +25,23 @@ func newSecretCommand(e *Env) *cobra.Command {
 }
 
 // delegate is a verb that hands its words to bawnd.
-func delegate(e *Env, verb, short, example string) *cobra.Command {
+func delegate(e *Env, name, short, example string) *cobra.Command {
 	return &cobra.Command{
-		Use: verb, Short: short, Example: example, DisableFlagParsing: true,
-		RunE: func(_ *cobra.Command, args []string) error { return become(e, verb, args) },
+		Use: name, Short: short, Example: example, DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error { return become(e, name, args) },
 		ValidArgsFunction: func(_ *cobra.Command, args []string, last string) ([]string, cobra.ShellCompDirective) {
-			return completeOther(e, verb, append(args, last))
+			return completeOther(e, name, append(args, last))
 		},
 	}
 }
 
 // become ends with an error only: otherwise this process is bawnd's.
-func become(e *Env, verb string, args []string) error {
+func become(e *Env, name string, args []string) error {
 	path, err := remote.Find()
 	if err != nil {
 		return otherError(err)
 	}
-	err = syscall.Exec(path, append([]string{remote.Program, verb}, args...), e.Environ)
+	err = syscall.Exec(path, append([]string{remote.Program, name}, args...), e.Environ)
 	return otherError(fmt.Errorf("start %q: %w", path, err))
 }
 
@@ -50,17 +51,17 @@ func otherError(err error) error {
 	if errors.As(err, &missing) {
 		hint = "install bawnd beside bawn: go build -o DIR ./cmd/bawn ./cmd/bawnd"
 	}
-	return &Error{Code: ExitInternal, Err: err, Hint: hint}
+	return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: hint}
 }
 
 // completeOther asks bawnd, in cobra's own protocol: a completion a line, and
 // a directive after a colon at the end.
-func completeOther(e *Env, verb string, args []string) ([]string, cobra.ShellCompDirective) {
+func completeOther(e *Env, name string, args []string) ([]string, cobra.ShellCompDirective) {
 	path, err := remote.Find()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	cmd := exec.Command(path, append([]string{verb, cobra.ShellCompRequestCmd}, args...)...)
+	cmd := exec.Command(path, append([]string{name, cobra.ShellCompRequestCmd}, args...)...)
 	cmd.Env = e.Environ
 	out, err := cmd.Output()
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/agents"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/skill"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // newSkillCommand hands its words to bawnd, which reads Markdown and YAML: what
@@ -29,7 +30,7 @@ func newSkillCommand(e *Env) *cobra.Command {
 	if e.CheckSkill == nil {
 		return delegate(e, "skill", short, example)
 	}
-	c := &cobra.Command{Use: "skill", Short: short, Example: example, Args: onlyCommands, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c := &cobra.Command{Use: "skill", Short: short, Example: example, Args: verb.OnlyCommands, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(newSkillCheckCommand(e), newSkillListCommand(e), newSkillPinCommand(e), newSkillRmCommand(e))
 	return c
 }
@@ -43,11 +44,11 @@ func newSkillCheckCommand(e *Env) *cobra.Command {
 		Long:    "Read skills and definitions of agents as strictly as a session does: front matter of known keys and CommonMark, no HTML,\nnothing that loads or runs something while it is read, nothing that a reader does not see. Without PATH everything that the\nknown agents find here is read. Ends with 126 where something is refused.",
 		Example: "  bawn skill check\n  bawn skill check ~/.claude/skills/commit\n  bawn skill check --kind definition reviewer.md --json",
 		RunE: func(_ *cobra.Command, args []string) error {
-			items, err := e.skillItems(kind, args)
+			items, err := skillItems(e, kind, args)
 			if err != nil {
 				return err
 			}
-			return e.checkSkills(items, asJSON)
+			return checkSkills(e, items, asJSON)
 		},
 	}
 	c.Flags().StringVar(&kind, "kind", "", "what PATH is: skill, definition or instructions (default: by its name)")
@@ -57,23 +58,23 @@ func newSkillCheckCommand(e *Env) *cobra.Command {
 }
 
 // skillItems are those that paths name, or all that agents find here.
-func (e *Env) skillItems(kind string, paths []string) ([]skill.Item, error) {
+func skillItems(e *Env, kind string, paths []string) ([]skill.Item, error) {
 	if len(paths) == 0 {
-		return e.foundSkills()
+		return foundSkills(e)
 	}
 	var items []skill.Item
 	for _, p := range paths {
 		i := skill.Item{Path: absolute(e, p)}
 		if i.Kind = kindOf(i.Path); kind != "" {
 			if err := i.Kind.UnmarshalText([]byte(kind)); err != nil {
-				return nil, usageError("see \"bawn skill --help\"", "--kind: %v", err)
+				return nil, verb.Usage("see \"bawn skill --help\"", "--kind: %v", err)
 			}
 		}
 		if filepath.Base(i.Path) == "SKILL.md" {
 			i.Path = filepath.Dir(i.Path)
 		}
 		if _, err := os.Lstat(i.Path); errors.Is(err, fs.ErrNotExist) {
-			return nil, usageError("name a folder with a SKILL.md, or a file", "%q does not exist", p)
+			return nil, verb.Usage("name a folder with a SKILL.md, or a file", "%q does not exist", p)
 		}
 		i.Name = skill.NameOf(i.Path)
 		items = append(items, i)
@@ -94,7 +95,7 @@ func kindOf(path string) skill.Kind {
 }
 
 // foundSkills is all that the known agents find here.
-func (e *Env) foundSkills() ([]skill.Item, error) {
+func foundSkills(e *Env) ([]skill.Item, error) {
 	dir, err := realDir(e.Dir)
 	if err != nil {
 		return nil, err
@@ -103,14 +104,14 @@ func (e *Env) foundSkills() ([]skill.Item, error) {
 }
 
 // readItems has items read, with their states.
-func (e *Env) readItems(items []skill.Item) ([]skillReport, error) {
-	pins, err := e.pins()
+func readItems(e *Env, items []skill.Item) ([]skillReport, error) {
+	pins, err := pinsOf(e)
 	if err != nil {
 		return nil, err
 	}
 	reports, err := examine(context.Background(), e, items)
 	if err != nil {
-		return nil, &Error{Code: ExitInternal, Err: err}
+		return nil, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	out := make([]skillReport, len(reports))
 	for i, r := range reports {
@@ -119,8 +120,8 @@ func (e *Env) readItems(items []skill.Item) ([]skillReport, error) {
 	return out, nil
 }
 
-// pins are what the human has pinned. A guest sees none of it.
-func (e *Env) pins() (*skill.Pins, error) {
+// pinsOf are what the human has pinned. A guest sees none of it.
+func pinsOf(e *Env) (*skill.Pins, error) {
 	if inside(e) != "" {
 		return &skill.Pins{}, nil
 	}
@@ -130,13 +131,13 @@ func (e *Env) pins() (*skill.Pins, error) {
 	}
 	pins, err := skill.LoadPins(file)
 	if err != nil {
-		return nil, &Error{Code: ExitUsage, Err: err}
+		return nil, &verb.Error{Code: verb.ExitUsage, Err: err}
 	}
 	return pins, nil
 }
 
-func (e *Env) checkSkills(items []skill.Item, asJSON bool) error {
-	reports, err := e.readItems(items)
+func checkSkills(e *Env, items []skill.Item, asJSON bool) error {
+	reports, err := readItems(e, items)
 	if err != nil {
 		return err
 	}
@@ -144,25 +145,25 @@ func (e *Env) checkSkills(items []skill.Item, asJSON bool) error {
 		err = writeJSON(e.Stdout, skillReports{append([]skillReport{}, reports...)})
 	} else {
 		if len(reports) == 0 {
-			e.nothingSteers()
+			nothingSteers(e)
 		}
 		for i := range reports {
-			e.printReport(&reports[i])
+			printReport(e, &reports[i])
 		}
 	}
 	if err == nil && slices.ContainsFunc(reports, func(r skillReport) bool { return r.Refused }) {
-		return exitStatus(ExitDenied)
+		return verb.Status(verb.ExitDenied)
 	}
 	return err
 }
 
 // nothingSteers says that there is nothing to list.
-func (e *Env) nothingSteers() {
+func nothingSteers(e *Env) {
 	fmt.Fprintln(e.Stderr, "bawn: note: no skill, agent definition or instruction file of a known agent was found here or in your home; \"bawn agents NAME\" lists the places")
 }
 
 // printReport writes an item on one line, and below it what there is to say.
-func (e *Env) printReport(r *skillReport) {
+func printReport(e *Env, r *skillReport) {
 	verdict := "ok"
 	if r.Refused {
 		verdict = "refused"
@@ -186,7 +187,7 @@ func newSkillListCommand(e *Env) *cobra.Command {
 		Short:   "List what steers agents here, and what of it is pinned",
 		Args:    cobra.NoArgs,
 		Example: "  bawn skill list\n  bawn skill list --json",
-		RunE:    func(*cobra.Command, []string) error { return e.listSkills(asJSON) },
+		RunE:    func(*cobra.Command, []string) error { return listSkills(e, asJSON) },
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return c
@@ -199,15 +200,15 @@ type listedSkill struct {
 	Pinned *skill.Pin `json:"pin,omitempty"`
 }
 
-func (e *Env) listSkills(asJSON bool) error {
+func listSkills(e *Env, asJSON bool) error {
 	if _, err := ownSkillPins(e); err != nil {
 		return err
 	}
-	items, err := e.foundSkills()
+	items, err := foundSkills(e)
 	if err != nil {
 		return err
 	}
-	pins, err := e.pins()
+	pins, err := pinsOf(e)
 	if err != nil {
 		return err
 	}
@@ -224,7 +225,7 @@ func (e *Env) listSkills(asJSON bool) error {
 		return writeJSON(e.Stdout, map[string]any{"items": list})
 	}
 	if len(list) == 0 {
-		e.nothingSteers()
+		nothingSteers(e)
 	}
 	for _, l := range list {
 		note := ""
@@ -248,13 +249,13 @@ func newSkillPinCommand(e *Env) *cobra.Command {
 		Example: "  bawn skill pin ~/.claude/skills/commit\n  bawn skill pin --all",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if all != (len(args) == 0) {
-				return usageError("name what to pin, or give --all", "want either paths or --all")
+				return verb.Usage("name what to pin, or give --all", "want either paths or --all")
 			}
-			items, err := e.skillItems(kind, args)
+			items, err := skillItems(e, kind, args)
 			if err != nil {
 				return err
 			}
-			return e.pinSkills(items)
+			return pinSkills(e, items)
 		},
 	}
 	c.Flags().StringVar(&kind, "kind", "", "what PATH is: skill or definition (default: by its name)")
@@ -262,9 +263,9 @@ func newSkillPinCommand(e *Env) *cobra.Command {
 	return c
 }
 
-func (e *Env) pinSkills(items []skill.Item) error {
+func pinSkills(e *Env, items []skill.Item) error {
 	items = slices.DeleteFunc(items, func(i skill.Item) bool { return i.Kind == skill.Instructions })
-	reports, err := e.readItems(items)
+	reports, err := readItems(e, items)
 	if err != nil {
 		return err
 	}
@@ -273,12 +274,12 @@ func (e *Env) pinSkills(items []skill.Item) error {
 		err = os.MkdirAll(filepath.Dir(file), 0o700)
 	}
 	if err != nil {
-		return &Error{Code: ExitInternal, Err: err}
+		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	refused := false
 	for i := range reports {
 		r := &reports[i]
-		if e.printReport(r); r.Refused {
+		if printReport(e, r); r.Refused {
 			refused = true
 			continue
 		}
@@ -286,12 +287,12 @@ func (e *Env) pinSkills(items []skill.Item) error {
 			continue
 		}
 		if err := skill.Keep(file, "bawn skill pin", time.Now(), r.Item); err != nil {
-			return &Error{Code: ExitInternal, Err: err}
+			return &verb.Error{Code: verb.ExitInternal, Err: err}
 		}
 		fmt.Fprintf(e.Stdout, "    pinned as %s\n", r.Digest)
 	}
 	if refused {
-		return exitStatus(ExitDenied)
+		return verb.Status(verb.ExitDenied)
 	}
 	return nil
 }
@@ -313,9 +314,9 @@ func newSkillRmCommand(e *Env) *cobra.Command {
 				removed, err := skill.Remove(file, func(p skill.Pin) bool { return p.Name == arg || p.Path == absolute(e, arg) })
 				switch {
 				case errors.Is(err, fs.ErrNotExist), err == nil && len(removed) == 0:
-					return usageError("see \"bawn skill list\"", "%q is not pinned", arg)
+					return verb.Usage("see \"bawn skill list\"", "%q is not pinned", arg)
 				case err != nil:
-					return &Error{Code: ExitInternal, Err: err}
+					return &verb.Error{Code: verb.ExitInternal, Err: err}
 				}
 				for _, p := range removed {
 					fmt.Fprintf(e.Stdout, "no longer pinned: %s %s\n", p.Kind, redact.Visible(p.Path))
@@ -324,4 +325,13 @@ func newSkillRmCommand(e *Env) *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// ownSkillPins is skillPins for who works with them: a guest has none to see.
+func ownSkillPins(e *Env) (string, error) {
+	if where := inside(e); where != "" {
+		return "", &verb.Error{Code: verb.ExitDenied, Err: fmt.Errorf("this is a guest, in %s: what is pinned is not a guest's to see or change", where),
+			Hint: "\"bawn skill check PATH\" reads one also here; who works outside of the session pins it"}
+	}
+	return skillPins(e)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/agents"
 	"github.com/bawn-dev/bawn/internal/egress/remote"
 	"github.com/bawn-dev/bawn/internal/skill"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // skillPatience is how long it may take to read all that is not pinned.
@@ -23,15 +24,6 @@ const skillPatience = time.Minute
 func skillPins(e *Env) (string, error) {
 	dir, err := stateDir(e)
 	return filepath.Join(dir, "skills.json"), err
-}
-
-// ownSkillPins is skillPins for who works with them: a guest has none to see.
-func ownSkillPins(e *Env) (string, error) {
-	if where := inside(e); where != "" {
-		return "", &Error{Code: ExitDenied, Err: fmt.Errorf("this is a guest, in %s: what is pinned is not a guest's to see or change", where),
-			Hint: "\"bawn skill check PATH\" reads one also here; who works outside of the session pins it"}
-	}
-	return skillPins(e)
 }
 
 // skillPlaces are where agents look for texts that steer them: the human's own
@@ -106,7 +98,7 @@ func askReader(ctx context.Context, e *Env, k skill.Kind, paths []string) ([]ski
 	cmd := exec.CommandContext(ctx, program, append([]string{"skill", "check", "--json", "--kind", k.String(), "--"}, paths...)...)
 	var out, said bytes.Buffer
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = e.Environ, e.Dir, &out, &said
-	if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != ExitDenied { // which says that some are refused
+	if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != verb.ExitDenied { // which says that some are refused
 		return nil, fmt.Errorf("read what is not pinned: %w: %.500s", err, said.String())
 	}
 	var answer skillReports

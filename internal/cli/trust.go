@@ -13,6 +13,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newTrustCommand(e *Env) *cobra.Command {
@@ -22,14 +23,14 @@ func newTrustCommand(e *Env) *cobra.Command {
 		Short: "Let a project's configuration widen what its sessions may do",
 		Long: "Show what the project's file asks for beyond your own configuration, ask, and permit it from now on.\n" +
 			"This holds for exactly the bytes that were read: any change ends it. Without FILE it is .bawn/config.toml\nof the workspace: the git repository around the working directory, or else that directory.",
-		Args:    oneFile,
+		Args:    verb.OneFile,
 		Example: "  bawn trust\n  bawn trust project/.bawn/config.toml\n  bawn trust --list\n  bawn trust --forget",
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch {
 			case list && (forget || len(args) > 0):
-				return usageError("give --list alone", "--list takes neither --forget nor a file")
+				return verb.Usage("give --list alone", "--list takes neither --forget nor a file")
 			case asJSON && !list:
-				return usageError("add --list", "--json goes with --list")
+				return verb.Usage("add --list", "--json goes with --list")
 			case list:
 				return listTrust(e, asJSON)
 			}
@@ -65,7 +66,7 @@ func projectFile(e *Env, args []string) (string, error) {
 func addTrust(e *Env, file string, yes bool) error {
 	workspace, ok := strings.CutSuffix(file, "/"+config.ProjectFile)
 	if !ok {
-		return usageError("only a project's file needs trust", "%q is not a project's file; want one named %s", file, config.ProjectFile)
+		return verb.Usage("only a project's file needs trust", "%q is not a project's file; want one named %s", file, config.ProjectFile)
 	}
 	in, err := configInputs(e, workspace, config.Flags{})
 	if err != nil {
@@ -74,7 +75,7 @@ func addTrust(e *Env, file string, yes bool) error {
 	t, err := config.Examine(in)
 	switch {
 	case errors.Is(exists(file), fs.ErrNotExist):
-		return usageError("without such a file there is nothing to trust", "%q does not exist", file)
+		return verb.Usage("without such a file there is nothing to trust", "%q does not exist", file)
 	case err != nil:
 		return configError(err)
 	}
@@ -91,7 +92,7 @@ func addTrust(e *Env, file string, yes bool) error {
 	}
 	t.At = time.Now().UTC().Truncate(time.Second)
 	if err := t.Add(in); err != nil {
-		return &Error{Code: ExitInternal, Err: err}
+		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	_, err = fmt.Fprintf(e.Stdout, "trusted %s (sha256 %s)\nany change of the file ends this; so does \"bawn trust --forget\"\n", t.Path, t.SHA256)
 	return err
@@ -139,7 +140,7 @@ func forgetTrust(e *Env, file string) error {
 	case err != nil:
 		return configError(err)
 	case !found:
-		return usageError("see \"bawn trust --list\"", "%q is not trusted", file)
+		return verb.Usage("see \"bawn trust --list\"", "%q is not trusted", file)
 	}
 	_, err = fmt.Fprintf(e.Stdout, "%s is no longer trusted\n", file)
 	return err

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func TestTrust(t *testing.T) {
@@ -37,8 +39,8 @@ func TestTrust(t *testing.T) {
 func TestTrustAsks(t *testing.T) {
 	h := newConfigHome(t)
 	h.put("ws/.bawn/config.toml", "isolation.network = 'full'\n")
-	var ce *Error
-	if _, err := h.run(newTrustCommand); !errors.As(err, &ce) || ce.Code != ExitDenied || !strings.Contains(ce.Hint, "--yes") {
+	var ce *verb.Error
+	if _, err := h.run(newTrustCommand); !errors.As(err, &ce) || ce.Code != verb.ExitDenied || !strings.Contains(ce.Hint, "--yes") {
 		t.Errorf("without a terminal: %v", err)
 	}
 	for _, c := range []struct {

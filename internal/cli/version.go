@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // build is what there is to know of this program.
@@ -40,7 +42,7 @@ func newVersionCommand(e *Env) *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  bawn version\n  bawn version --json",
-		Args:    noArgs,
+		Args:    verb.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
 			if asJSON {

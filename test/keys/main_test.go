@@ -82,7 +82,7 @@ func TestEveryKeyIsHere(t *testing.T) {
 			t.Errorf("isolation.%s is no key", k)
 		}
 	}
-	flags := cli.RunFlags()
+	flags := cli.FlagNames()
 	for _, f := range flags {
 		_, own := flagEffects[f]
 		ofKey := slices.ContainsFunc(list(effects), func(e effect) bool { return e.flag != nil && e.flag[0] == "--"+f })

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/creack/pty"
-	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/peercred"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // The descriptors that a host inherits beside its spec and its terminal.
@@ -34,66 +34,8 @@ var detachedSize = pty.Winsize{Rows: 24, Cols: 80}
 // own terminal, to which viewers attach.
 type host struct{ server *attach.Server }
 
-func (f *runFlags) declareHost(fl *pflag.FlagSet) {
-	fl.BoolVarP(&f.detach, "detach", "d", false, "run in the background, with a terminal of its own, and print the session's ID; \"bawn attach\" comes to it")
-	fl.BoolVar(&f.attachable, "attachable", false, "let the session outlive this terminal, and others attach to it; needs a terminal, and runs as usual without one")
-	fl.StringVar(&f.detachKeys, "detach-keys", attach.DefaultDetachKeys, "`keys` that leave an attachable session, which goes on; none for none")
-}
-
-// wantsHost reports whether the session is to run in another process, which
-// outlives this one.
-func (f *runFlags) wantsHost(e *Env) bool {
-	switch {
-	case f.plan:
-		return false
-	case f.detach:
-		return true
-	}
-	return (f.attachable || f.split) && isTerminal(e.Stdin) && isTerminal(e.Stdout)
-}
-
-func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
-
-// startHost starts the session in the background, and is its first viewer: until
-// the guest has been started, or for longer.
-func (f *runFlags) startHost(spec *session.Spec, e *Env) error {
-	keys, err := detachKeys(f.detachKeys)
-	if err != nil {
-		return err
-	}
-	ours, err := f.launchHost(spec, e)
-	if err != nil {
-		return &Error{Code: ExitInternal, Err: fmt.Errorf("start the session's host: %w", err)}
-	}
-	client, err := attach.NewClient(ours, false)
-	if err != nil {
-		return &Error{Code: ExitInternal, Err: err}
-	}
-	v := attach.View{Client: client, In: e.Stdin, Out: e.Stdout, Detach: keys, Notify: tell(e), Fresh: true, Start: f.detach}
-	if f.detach {
-		v.Out = e.Stderr
-		if !isTerminal(e.Stderr) {
-			v.In = nil
-		}
-	}
-	out, err := v.Run(context.Background())
-	if err == nil && f.detach && out.Detached {
-		return f.detached(e, out)
-	}
-	return viewed(e, out, err)
-}
-
-// detached ends a start in the background.
-func (f *runFlags) detached(e *Env, out attach.Outcome) error {
-	if !out.Status.Running {
-		return &Error{Code: ExitInternal, Err: errors.New("left before the session had started; it goes on starting"), Hint: "see \"bawn ps\""}
-	}
-	_, err := fmt.Fprintln(e.Stdout, out.Status.Session)
-	return err
-}
-
 // launchHost starts the host and returns the end by which it is viewed.
-func (f *runFlags) launchHost(spec *session.Spec, e *Env) (ours *os.File, err error) {
+func launchHost(spec *session.Spec, e *Env, detach bool) (ours *os.File, err error) {
 	self, err := hostProgram(spec, e)
 	if err != nil {
 		return nil, err
@@ -117,7 +59,7 @@ func (f *runFlags) launchHost(spec *session.Spec, e *Env) (ours *os.File, err er
 	}
 	defer text.Close()
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = hostEnviron(e), slave, slave, slave
-	if !f.detach && !isTerminal(e.Stderr) {
+	if !detach && !verb.IsTerminal(e.Stderr) {
 		cmd.Stderr = e.Stderr
 	}
 	cmd.ExtraFiles = append(cmd.ExtraFiles, theirs, master) // hostEnd, hostMaster
@@ -164,7 +106,7 @@ func hostTerminal(e *Env) (master, slave *os.File, err error) {
 		return nil, nil, fmt.Errorf("no terminal for it: %w", err)
 	}
 	size := detachedSize
-	if isTerminal(e.Stdin) {
+	if verb.IsTerminal(e.Stdin) {
 		if state, err := term.GetState(int(e.Stdin.Fd())); err == nil {
 			_ = term.Restore(int(slave.Fd()), state) // the defaults do as well
 		}
@@ -245,7 +187,7 @@ func (f *launch) register(e *Env, s *runner.Session) (leave func(), err error) {
 		err = e.host.server.Listen(place)
 	}
 	if err != nil {
-		return nil, &Error{Code: ExitInternal, Err: err, Hint: "without --detach and --attachable it runs as usual"}
+		return nil, &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "without --detach and --attachable it runs as usual"}
 	}
 	s.OnStart, s.Watched = e.host.server.Running, e.host.server.Watched()
 	return func() {}, nil // by hosted
@@ -274,7 +216,7 @@ func entryOf(e *Env, s *runner.Session) attach.Entry {
 	entry := attach.Entry{
 		ID: s.ID, Parent: s.Parent, Agent: s.Agent, Argv: s.Argv, Dir: s.Dir, Workspace: s.Isolation.Workspace, Provider: s.Plan.Provider(),
 		Mode: s.Mode.String(), Network: s.Isolation.Network.String(), Started: time.Now(), PID: os.Getpid(),
-		Terminal: e.host != nil || isTerminal(e.Stdout), Hosted: e.host != nil,
+		Terminal: e.host != nil || verb.IsTerminal(e.Stdout), Hosted: e.host != nil,
 	}
 	if s.Split != nil {
 		entry.Zones = []string{"reasoning", "execution"}

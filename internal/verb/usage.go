@@ -1,4 +1,4 @@
-package cli
+package verb
 
 import (
 	"errors"
@@ -11,9 +11,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/config"
 )
 
-// flagError puts what pflag says about a command line into our words and names
+// FlagError puts what pflag says about a command line into our words and names
 // the flag that was likely meant.
-func flagError(c *cobra.Command, err error) error {
+func FlagError(c *cobra.Command, err error) error {
 	help := fmt.Sprintf("see \"%s --help\"", c.CommandPath())
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
@@ -27,11 +27,11 @@ func flagError(c *cobra.Command, err error) error {
 		}
 	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
-		return usageError(help, "--%s is %q; want %s", f.Name, invalid.GetValue(), valueWords(f.Value.Type()))
+		return Usage(help, "--%s is %q; want %s", f.Name, invalid.GetValue(), valueWords(f.Value.Type()))
 	case errors.As(err, &bare):
-		return usageError(help, "--%s has no value; want %s", bare.GetFlag().Name, valueWords(bare.GetFlag().Value.Type()))
+		return Usage(help, "--%s has no value; want %s", bare.GetFlag().Name, valueWords(bare.GetFlag().Value.Type()))
 	}
-	return usageError(help, "%w", err)
+	return Usage(help, "%w", err)
 }
 
 func flagNames(c *cobra.Command) []string {
@@ -53,24 +53,24 @@ func valueWords(kind string) string {
 	return "some text"
 }
 
-// noArgs and oneFile are the arguments of commands that take none, or a file.
-func noArgs(c *cobra.Command, args []string) error {
+// NoArgs and oneFile are the arguments of commands that take none, or a file.
+func NoArgs(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usageError(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "%q is one argument too many: %q takes none", args[0], c.CommandPath())
+	return Usage(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "%q is one argument too many: %q takes none", args[0], c.CommandPath())
 }
 
-func oneFile(c *cobra.Command, args []string) error {
+func OneFile(c *cobra.Command, args []string) error {
 	if len(args) <= 1 {
 		return nil
 	}
-	return usageError(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "%q is one argument too many: %q takes one file", args[1], c.CommandPath())
+	return Usage(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "%q is one argument too many: %q takes one file", args[1], c.CommandPath())
 }
 
-// onlyCommands are the arguments of a command that only holds others: none, or
+// OnlyCommands are the arguments of a command that only holds others: none, or
 // else a name that it does not have.
-func onlyCommands(c *cobra.Command, args []string) error {
+func OnlyCommands(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -84,5 +84,5 @@ func onlyCommands(c *cobra.Command, args []string) error {
 	if meant := config.Nearest(args[0], names); meant != "" {
 		hint = fmt.Sprintf("did you mean \"%s %s\"", c.CommandPath(), meant)
 	}
-	return usageError(hint, "unknown command %q for %q; want one of %s", args[0], c.CommandPath(), strings.Join(names, ", "))
+	return Usage(hint, "unknown command %q for %q; want one of %s", args[0], c.CommandPath(), strings.Join(names, ", "))
 }

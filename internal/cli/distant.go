@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/doctor"
+	"github.com/bawn-dev/bawn/internal/egress/remote"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+)
+
+// askWhole has bawnd say what a provider enforces that only bawnd has.
+func (e *Env) askWhole(name string, patience time.Duration) []bawn.Capability {
+	path, err := remote.Find()
+	if err != nil || e.Providers != nil {
+		return doctor.Nothing(errNoBawnd.Error(), doctor.Install)
+	}
+	return doctor.Elsewhere(path, name, e.Dir, e.Environ, patience)
+}
+
+// A distant provider is one that only bawnd has, as far as it is asked here
+// what it could do.
+type distant struct {
+	sandbox.Provider // nil: nobody starts it
+	name             string
+	have             []bawn.Capability
+}
+
+func (p distant) Name() string                    { return p.name }
+func (p distant) Capabilities() []bawn.Capability { return p.have }
+
+func how(c bawn.Capability) string {
+	switch {
+	case c.How != "" && c.Why != "":
+		return c.How + "; " + c.Why
+	case c.How != "":
+		return c.How
+	}
+	return c.Why
+}

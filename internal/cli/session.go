@@ -1,0 +1,455 @@
+package cli
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/audit"
+	"github.com/bawn-dev/bawn/internal/egress"
+	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/guard"
+	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
+	"github.com/bawn-dev/bawn/internal/sandbox/native"
+	"github.com/bawn-dev/bawn/internal/sealed"
+	"github.com/bawn-dev/bawn/internal/terminal"
+	"github.com/bawn-dev/bawn/internal/verb"
+)
+
+// sessionVariable tells a program inside which session it is in.
+const sessionVariable = "BAWN_SESSION"
+
+// lasting is how old a session is that will be there for longer.
+const lasting = 30 * time.Millisecond
+
+// run starts the session, or shows it, and returns when it has ended.
+func (f *launch) run(e *Env) error {
+	// Bawn waits, mostly. With more processors the runtime would wake another
+	// thread for each goroutine that could run, which costs more than it runs:
+	// supervised calls take a quarter longer. At the start and in sessions that
+	// end at once, two processors are of use, and the change stops all threads.
+	defer time.AfterFunc(lasting, func() { runtime.GOMAXPROCS(1) }).Stop()
+	if f.ordinary() {
+		e.embryo = native.Expect()
+		defer e.embryo.Abandon()
+	}
+	f.launchEarly(e)
+	s, err := f.session(e, f.Argv)
+	f.abandon()
+	defer f.endGit(e)
+	if err != nil {
+		f.endGit(e)
+		return nested(e, e.elsewhere(err))
+	}
+	if f.plan {
+		defer s.Close()
+		if err := f.printPlan(e, s); err != nil || !f.JSON {
+			return err
+		}
+		runEnd{}.write(e)
+		return nil
+	}
+	return nested(e, f.execute(e, s))
+}
+
+// ordinary reports whether the session will probably be one in a native sandbox
+// with a network of its own.
+func (f *launch) ordinary() bool {
+	return !f.plan && f.Parent == nil && (f.Provider == nil || is(f.Provider, layout.NativeName)) && !is(f.Net, bawn.NetworkFull.String())
+}
+
+// is reports whether a flag was given with this value.
+func is(flag *string, value string) bool { return flag != nil && *flag == value }
+
+// session puts everything together that a session needs, and starts nothing.
+func (f *launch) session(e *Env, args []string) (*runner.Session, error) {
+	dir, err := f.directory(e)
+	if err != nil {
+		return nil, err
+	}
+	ws := workspaceOf(dir, e.Getenv("HOME"))
+	cfg, err := f.configure(e, ws, dir, args)
+	if err != nil {
+		return nil, err
+	}
+	if f.Parent == nil { // a guest is not told what there is that it does not see
+		if err := cfg.Check(layout.CredentialNames); err != nil {
+			return nil, configError(err)
+		}
+	}
+	f.config = cfg
+	f.noteUnset(e)
+	session := bawn.Session{
+		ID: newSessionID(), Agent: cfg.Agent, Mode: cfg.Mode, Autonomy: cfg.Autonomy, Isolation: cfg.Isolation(ws), Started: time.Now(),
+	}
+	if err := f.withoutRelay(e, cfg, &session.Isolation); err != nil {
+		return nil, err
+	}
+	if session.Agent == "" {
+		session.Agent = f.known.name(filepath.Base(args[0]))
+	}
+	if session, err = f.define(e, ws, session); err != nil {
+		return nil, err
+	}
+	provider, err := f.provide(e, cfg, &session)
+	if err != nil {
+		return nil, err
+	}
+	cache, err := f.places(e, session.Isolation)
+	if err != nil {
+		return nil, err
+	}
+	if !provider.bare() {
+		args = f.known.contain(args)
+	}
+	s := &runner.Session{Provider: provider.Provider, Argv: args, Dir: dir, Stdio: [3]*os.File{e.Stdin, e.Stdout, e.Stderr}, Dumb: !terminal.Emulates(e.Getenv("TERM"))}
+	req := f.request(e, session, args, dir, cache)
+	s.Session = req.Session
+	if err := f.steer(e, s, &req, provider.bare()); err != nil {
+		return nil, err
+	}
+	if !provider.bare() {
+		if err := f.privateGit(e, &req); err != nil {
+			return nil, err
+		}
+	}
+	f.protected, f.guarded = req.Protected, req.Guarded
+	s.Session, s.Remedy = req.Session, remedies(e, cfg, session.Isolation)
+	f.choice = provider
+	if provider.bare() {
+		return f.bareSession(e, s, req, provider)
+	}
+	if split := cfg.Split(); split.On && f.Parent == nil {
+		return s, f.splitSession(e, s, req, split)
+	}
+	return f.wholeSession(e, s, req)
+}
+
+// wholeSession makes s a session of one zone.
+func (f *launch) wholeSession(e *Env, s *runner.Session, req sandbox.Request) (*runner.Session, error) {
+	f.openDoor(e, s, &req)
+	relay, err := f.network(e, &req, f.zone())
+	if err != nil {
+		return nil, err
+	}
+	if relay != nil {
+		s.Network = relay
+	}
+	if err := f.openContainers(e, s, &req, f.zone()); err != nil {
+		s.Close()
+		return nil, err
+	}
+	f.credentials = req.Open
+	if s.Plan, err = s.Provider.Plan(req); err != nil {
+		err = planError(err)
+	} else {
+		err = refused(f.Parent.Verify(s.Plan.Provider(), s.Plan.Places()))
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// request is what a provider makes the session's plan from.
+func (f *launch) request(e *Env, session bawn.Session, args []string, dir, cache string) sandbox.Request {
+	cfg := f.config
+	req := sandbox.Request{
+		Session: session, Argv: args, Dir: dir, Environ: f.environ(e), Home: e.Getenv("HOME"), Open: cfg.Open, Protected: cfg.Protected,
+		Hidden: ownDirs(e), CacheDir: cache, Guarded: cfg.Guarded(), Owned: cfg.Owned(), GuestWrote: guestWrote(e),
+	}
+	if f.PinGit {
+		req.SetEnv = policy.GitPins()
+	}
+	req.Open, req.Protected = f.narrower(req.Open, req.Protected)
+	f.narrow(&req)
+	return req
+}
+
+func (f *launch) directory(e *Env) (string, error) {
+	switch {
+	case f.Parent != nil:
+		dir, err := f.Parent.Directory(cmp.Or(f.Dir, e.Dir))
+		return dir, refused(err)
+	case f.Dir == "":
+		if err := unplanted(e, "working directory", namedDir(e)); err != nil {
+			return "", err
+		}
+		return realDir(e.Dir)
+	}
+	if err := unplanted(e, "--cwd", f.Dir); err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(f.Dir)
+	if err != nil {
+		return "", verb.Usage("name a directory that exists", "--cwd %q: %v", f.Dir, err)
+	}
+	return real, nil
+}
+
+// workspaceOf returns the git repository around dir, as long as that is not
+// the home directory or above it; otherwise dir itself.
+func workspaceOf(dir, home string) string {
+	home, _ = filepath.EvalSymlinks(home)
+	for d := dir; d != "/" && d != "." && d != home && !strings.HasPrefix(home, d+"/"); d = filepath.Dir(d) {
+		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
+			return d
+		}
+	}
+	return dir
+}
+
+// newSessionID returns 26 characters that nobody guesses.
+func newSessionID() string { return strings.ToLower(rand.Text()) }
+
+// makeStateDir makes the directories of the log and of what runs before the plan
+// is made, so that there is something to hide.
+func makeStateDir(e *Env) error {
+	dir, err := auditDir(e)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make the directory of the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
+	}
+	if err := os.MkdirAll(runtimeDir(e, filepath.Dir(dir)), 0o700); err != nil {
+		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make the directory of sessions: %w", err), Hint: "mend the directory or unset XDG_RUNTIME_DIR"}
+	}
+	return nil
+}
+
+// ownDirs are Bawn's own places, which no guest sees.
+func ownDirs(e *Env) []string {
+	var dirs []string
+	if d, err := stateDir(e); err == nil {
+		dirs = append(dirs, d)
+		if run := runtimeDir(e, d); !fspath.Below(run, d) { // a place that is covered within another opens that
+			dirs = append(dirs, run)
+		}
+	}
+	return append(dirs, filepath.Join(baseDir(e, "XDG_CONFIG_HOME", ".config"), "bawn"), filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn"),
+		filepath.Join(baseDir(e, "XDG_DATA_HOME", ".local/share"), "bawn"))
+}
+
+// baseDir is a directory of the XDG base directory specification.
+func baseDir(e *Env, variable, below string) string {
+	if d := e.Getenv(variable); filepath.IsAbs(d) {
+		return d
+	}
+	return filepath.Join(e.Getenv("HOME"), below)
+}
+
+// places makes Bawn's own directories for a session, and returns that of its
+// private caches.
+func (f *launch) places(e *Env, iso bawn.Isolation) (cache string, err error) {
+	if !f.plan {
+		if err := makeStateDir(e); err != nil {
+			return "", err
+		}
+	}
+	return privateCaches(e, iso)
+}
+
+// privateCaches makes the directories in which the workspace's own copies of
+// the caches are kept, and returns where they are.
+func privateCaches(e *Env, iso bawn.Isolation) (string, error) {
+	base := filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", "private", layout.OneName(iso.Workspace))
+	if iso.Caches != bawn.CachePrivate {
+		return base, nil
+	}
+	for _, dir := range iso.CacheDirs {
+		dir, err := filepath.EvalSymlinks(dir) // as the plan finds it
+		if err != nil {
+			continue
+		}
+		if _, err := sealed.Make(layout.PrivateCache(base, dir)); err != nil {
+			return "", &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make a private cache: %w", err), Hint: "use --caches read-only"}
+		}
+	}
+	return base, nil
+}
+
+// planError gives an error of the planning its exit code.
+func planError(err error) error {
+	var mismatch *sandbox.MismatchError
+	if errors.As(err, &mismatch) {
+		return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "\"bawn doctor\" shows what this machine can enforce"}
+	}
+	var ws *layout.WorkspaceError
+	if errors.As(err, &ws) {
+		return &verb.Error{Code: verb.ExitUsage, Err: err, Hint: "change to a project's directory, or name one with --cwd"}
+	}
+	var mendable interface{ Remedy() string }
+	if errors.As(err, &mendable) {
+		return &verb.Error{Code: verb.ExitUsage, Err: err, Hint: mendable.Remedy()}
+	}
+	return &verb.Error{Code: verb.ExitUsage, Err: err}
+}
+
+func (f *launch) printPlan(e *Env, s *runner.Session) error {
+	enc := json.NewEncoder(e.Stdout)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(struct {
+		Provider  string       `json:"provider"`
+		Choice    []candidate  `json:"provider_chosen_from"`
+		Mode      bawn.Mode    `json:"mode"`
+		Agent     string       `json:"agent"`
+		Known     *agentPlan   `json:"agent_profile,omitempty"`
+		Profile   string       `json:"policy_profile"`
+		Workspace string       `json:"workspace"`
+		Network   string       `json:"network"`
+		Egress    *egressPlan  `json:"egress,omitempty"`
+		Plan      sandbox.Plan `json:"plan"`
+		Execution *zonePlan    `json:"execution,omitempty"`
+	}{s.Plan.Provider(), f.choice.Candidates, s.Mode, s.Agent, f.agentPlan(), s.Isolation.Profile, s.Isolation.Workspace, s.Isolation.Network.String(), egressOf(s.Isolation), s.Plan, executionOf(s)})
+}
+
+// egressPlan is what a session reaches, by the names of the configuration.
+type egressPlan struct {
+	bawn.Egress
+	Ask string `json:"ask_timeout"`
+}
+
+// egressOf returns nil for a network that names do not open.
+func egressOf(iso bawn.Isolation) *egressPlan {
+	if iso.Network != bawn.NetworkAllowlist {
+		return nil
+	}
+	return &egressPlan{iso.Egress, iso.Egress.Ask.String()}
+}
+
+// execute opens the log and runs the session.
+func (f *launch) execute(e *Env, s *runner.Session) error {
+	defer s.Close()
+	defer s.Prepare()()
+	dir, err := auditDir(e)
+	if err != nil {
+		return err
+	}
+	log, err := audit.Open(dir, audit.Options{})
+	if err != nil {
+		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
+	}
+	defer log.Close()
+	if err := markWritten(e, s); err != nil {
+		return err
+	}
+	decider, err := starting(e, s)
+	if err != nil {
+		return err
+	}
+	s.Guard = guard.Guard{Decider: decider, Recorder: e.share(log, "the session")}
+	if err := recordFallback(s, f.choice); err != nil {
+		return err
+	}
+	if s.Desk, err = f.desk(e, s); err != nil {
+		return err
+	}
+	defer s.Desk.Close()
+	end, err := f.answerGuests(e, s)
+	if err != nil {
+		return err
+	}
+	defer end()
+	s.Details = details(s)
+	if f.known != nil {
+		s.Details["agent profile"] = strings.TrimSpace(f.known.agent.Name + " " + f.known.agent.Version)
+	}
+	f.steered.tell(s.Details)
+	if s.Bare == "" {
+		f.sayPartly(e, partly(s))
+		f.sayAgent(e, f.config, s.Plan.Environ())
+		f.sayLoopback(e, s)
+	}
+	leave, err := f.register(e, s)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	f.startGit()
+	result, err := runner.Run(e.life(), *s)
+	f.endGit(e)
+	err = nested(e, f.told(f.outcome(result, err)))
+	if f.JSON {
+		return endOf(s, result, err).write(e)
+	}
+	f.summary(e, s, result)
+	return err
+}
+
+// starting decides whether the session may start at all.
+func starting(e *Env, s *runner.Session) (bawn.Decider, error) {
+	p, err := launchPolicy(e, s.Isolation.Workspace)
+	return policy.Launch{
+		InSession: e.Getenv(sessionVariable), Policy: p,
+		Session: policy.Question{
+			Mode: s.Mode, Autonomy: s.Autonomy, Contained: s.Bare == "", Workspace: s.Isolation.Workspace, Home: e.Getenv("HOME"), System: runtime.GOOS,
+			Unprotected: s.Isolation.Unprotected,
+		},
+	}, err
+}
+
+// details is the effective isolation as the first event states it.
+func details(s *runner.Session) map[string]string {
+	d := map[string]string{"profile": s.Isolation.Profile, "network": s.Isolation.Network.String(), "workspace": s.Isolation.Workspace}
+	mounts := s.Isolation.Mounts
+	if s.Split != nil {
+		d["zones"], d["execution network"] = egress.Reasoning+", "+egress.Execution, s.Split.Isolation.Network.String()
+		mounts = slices.Concat(mounts, s.Split.Isolation.Mounts)
+	}
+	for _, m := range mounts {
+		if m.Access == bawn.ReadWrite {
+			d["write "+m.Path] = m.Why
+		}
+	}
+	if names := s.Isolation.Unprotected; len(names) > 0 {
+		d["unprotected"] = strings.Join(names, ", ")
+	}
+	for _, c := range partly(s) {
+		d["in part "+c.Attribute] = c.How
+	}
+	if s.Bare != "" {
+		d["contained"] = s.Bare
+	}
+	return d
+}
+
+// outcome turns how the session ended into the exit code.
+func (f *launch) outcome(r runner.Result, err error) error {
+	var denied *runner.DeniedError
+	var start *kernel.StartError
+	var absent *sandbox.NotFoundError
+	switch {
+	case err == nil && r.Code == 0:
+		return nil
+	case err == nil:
+		return verb.Status(r.Code)
+	case errors.As(err, &denied):
+		hint := "rule " + denied.Decision.Rule
+		if denied.Decision.Rule == guard.RuleRecorder {
+			hint = "\"bawn audit verify\" says what is wrong with the log; to start another one, move its directory away"
+		}
+		return &verb.Error{Code: verb.ExitDenied, Err: err, Hint: hint}
+	case errors.As(err, &absent):
+		return &verb.Error{Code: r.Code, Err: err, Hint: redact.Visible(absent.Remedy)}
+	case errors.As(err, &start):
+		return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: start.Remedy}
+	}
+	return &verb.Error{Code: verb.ExitInternal, Err: err}
+}

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/verb"
+)
+
+// inputsHere returns what the configuration of a session that is started in
+// the working directory depends on.
+func inputsHere(e *Env) (config.Inputs, error) {
+	dir, err := realDir(e.Dir)
+	if err != nil {
+		return config.Inputs{}, err
+	}
+	return configInputs(e, workspaceOf(dir, e.Getenv("HOME")), config.Flags{})
+}
+
+// realDir returns a directory without symbolic links; "" stands for a working
+// directory that is gone.
+func realDir(dir string) (string, error) {
+	if dir == "" {
+		return "", verb.Usage("change to a directory that exists", "the working directory does not exist")
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", verb.Usage("change to a directory that exists", "working directory: %w", err)
+	}
+	return real, nil
+}
+
+// configInputs returns what the configuration of a session in the workspace
+// depends on. The workspace may be reached by symbolic links.
+func configInputs(e *Env, workspace string, f config.Flags) (config.Inputs, error) {
+	real, err := filepath.EvalSymlinks(workspace)
+	if err != nil {
+		return config.Inputs{}, &verb.Error{Code: verb.ExitUsage, Err: fmt.Errorf("workspace: %w", err), Hint: "name a directory that exists"}
+	}
+	m, err := config.ThisMachine()
+	if err != nil {
+		return config.Inputs{}, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("measure the machine's memory: %w", err)}
+	}
+	home := e.Getenv("HOME")
+	if !filepath.IsAbs(home) {
+		return config.Inputs{}, verb.Usage("set HOME to your home directory", "HOME is %q; want an absolute path", home)
+	}
+	return config.Inputs{
+		Workspace: real, Home: filepath.Clean(home),
+		XDGConfigHome: e.Getenv("XDG_CONFIG_HOME"), XDGStateHome: e.Getenv("XDG_STATE_HOME"), XDGCacheHome: e.Getenv("XDG_CACHE_HOME"),
+		Flags: f, Machine: m,
+	}, nil
+}
+
+// loadConfig returns the effective configuration of a session in the
+// workspace. The error carries exit code 2 and says what to do.
+func loadConfig(e *Env, workspace string, f config.Flags) (*config.Config, error) {
+	in, err := configInputs(e, workspace, f)
+	if err != nil {
+		return nil, err
+	}
+	c, err := config.Load(in)
+	if err != nil {
+		return nil, configError(err)
+	}
+	return c, nil
+}
+
+// configError gives an error of the configuration its exit code and hint.
+func configError(err error) error {
+	hint := "see \"bawn config --help\""
+	var errs config.Errors
+	if errors.As(err, &errs) && errs.Hint() != "" {
+		hint = errs.Hint()
+	} else if len(errs) > 0 && errs[0].Place.Layer == config.Command {
+		hint = "see \"bawn run --help\""
+	}
+	return &verb.Error{Code: verb.ExitUsage, Err: err, Hint: hint}
+}
+
+func absolute(e *Env, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(e.Dir, path)
+}
