@@ -244,8 +244,8 @@ func (b *builder) unquotedText(s string) {
 			b.next()
 			continue
 		}
-		if s[i] == '\\' {
-			b.literal(s[i : i+1])
+		if s[i] == '\\' { // dash takes what follows for quoted twice: in u='\'; $u\* the star is a pattern
+			b.unknown("a value with a backslash, which shells read differently", true, nil)
 			continue
 		}
 		b.char(s[i])
