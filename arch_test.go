@@ -73,6 +73,7 @@ var ladder = map[string]place{
 	"internal/secrets": here(3),
 	"internal/session": here(3),
 	"internal/ticket":  here(3),
+	"internal/verb":    here(3),
 	"internal/attach":  here(3),
 	"internal/grants":  here(3),
 
@@ -102,15 +103,17 @@ var ladder = map[string]place{
 	"internal/relay":   here(8),
 	"internal/doctor":  here(8),
 
-	"internal/cli":      here(9),
+	"internal/launch":   here(9),
 	"internal/relaycli": here(9),
 	"internal/vaultcli": here(9),
 
-	"bench":           here(10),
-	"test":            here(10),
-	"cmd/bawn":        here(10),
-	"cmd/bawnd":       here(10),
-	"cmd/bawn-egress": here(10),
+	"internal/cli": here(10),
+
+	"bench":           here(11),
+	"test":            here(11),
+	"cmd/bawn":        here(11),
+	"cmd/bawnd":       here(11),
+	"cmd/bawn-egress": here(11),
 }
 
 // A reach says how far a ban looks.

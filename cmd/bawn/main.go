@@ -9,6 +9,7 @@ import (
 
 	_ "github.com/bawn-dev/bawn/cmd/bawn/first" // does its work when it is initialised
 	"github.com/bawn-dev/bawn/internal/cli"
+	"github.com/bawn-dev/bawn/internal/launch"
 )
 
 func main() {
@@ -16,5 +17,5 @@ func main() {
 	if args == nil {
 		os.Exit(code)
 	}
-	os.Exit(cli.Main(args, cli.OwnEnv(nil)))
+	os.Exit(cli.Main(args, launch.OwnEnv(nil)))
 }

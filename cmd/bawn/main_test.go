@@ -16,6 +16,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/cli"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/egressd"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/docker"
@@ -34,13 +35,13 @@ func TestMain(m *testing.M) {
 // not.
 func bawnd() {
 	args := os.Args[1:]
-	if len(args) > 0 && slices.Contains([]string{"run", "doctor", "config", "skill"}, args[0]) {
-		e := cli.OwnEnv(map[string]cli.Maker{docker.Name: func(s cli.Setting) sandbox.Provider {
+	if len(args) > 0 && slices.Contains([]string{"run", "doctor", "config", "skill", launch.Verb}, args[0]) {
+		e := launch.OwnEnv(map[string]launch.Maker{docker.Name: func(s launch.Setting) sandbox.Provider {
 			return docker.New(dockerOptions(s.Config.Docker()), docker.Setting{Environ: s.Environ()})
 		}})
 		e.CheckSkill = strict.Check
 		e.CheckDocker = func(o config.DockerOptions, r bawn.Resources) error { return dockerOptions(o).Check(r) }
-		e.Docker = func(cli.ContainerSetting) (func(runner.ContainerHost) (func() error, error), error) {
+		e.Docker = func(launch.ContainerSetting) (func(runner.ContainerHost) (func() error, error), error) {
 			return nil, errors.New("there is no engine")
 		}
 		os.Exit(cli.Main(args, e))

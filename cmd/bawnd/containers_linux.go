@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/cli"
 	"github.com/bawn-dev/bawn/internal/dockerapi"
 	"github.com/bawn-dev/bawn/internal/doctor"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/docker"
@@ -29,8 +29,8 @@ const sweepTime = 5 * time.Second
 const engineTime = 50 * time.Second
 
 // dockerAPI finds the engine behind a session's Docker API.
-func dockerAPI(s cli.ContainerSetting) (func(runner.ContainerHost) (func() error, error), error) {
-	getenv := (&cli.Env{Environ: s.Environ}).Getenv
+func dockerAPI(s launch.ContainerSetting) (func(runner.ContainerHost) (func() error, error), error) {
+	getenv := (&launch.Env{Environ: s.Environ}).Getenv
 	socket, err := dockerapi.Find(s.Config.Docker().Host, getenv)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func dockerAPI(s cli.ContainerSetting) (func(runner.ContainerHost) (func() error
 	found := dockerapi.Trial(ctx, socket, s.Cache)
 	if !found.Safe() {
 		if !s.Config.Docker().AcceptEscapes {
-			return nil, &cli.UnsafeEngineError{Why: found.String(), Remedy: dockerapi.Remedy}
+			return nil, &launch.UnsafeEngineError{Why: found.String(), Remedy: dockerapi.Remedy}
 		}
 		s.Warn(found.String() + ", and accept_escapes permits it")
 	}
@@ -62,7 +62,7 @@ func dockerAPI(s cli.ContainerSetting) (func(runner.ContainerHost) (func() error
 
 // accepted has it decided and recorded that a session gets an engine that is
 // not safe.
-func accepted(h runner.ContainerHost, s cli.ContainerSetting, found dockerapi.Finding) error {
+func accepted(h runner.ContainerHost, s launch.ContainerSetting, found dockerapi.Finding) error {
 	if found.Safe() {
 		return nil
 	}
@@ -77,12 +77,12 @@ func accepted(h runner.ContainerHost, s cli.ContainerSetting, found dockerapi.Fi
 }
 
 // checkEngine is what doctor says of the engine behind guests' Docker APIs.
-func checkEngine(s cli.ContainerSetting) *doctor.Check {
+func checkEngine(s launch.ContainerSetting) *doctor.Check {
 	configured := ""
 	if s.Config != nil {
 		configured = s.Config.Docker().Host
 	}
-	socket, err := dockerapi.Find(configured, (&cli.Env{Environ: s.Environ}).Getenv)
+	socket, err := dockerapi.Find(configured, (&launch.Env{Environ: s.Environ}).Getenv)
 	if err != nil {
 		return nil // a machine without one lacks nothing
 	}
@@ -98,14 +98,14 @@ func checkEngine(s cli.ContainerSetting) *doctor.Check {
 }
 
 // serveDocker answers a guest, and removes meanwhile what dead sessions left.
-func serveDocker(o dockerapi.Options, s cli.ContainerSetting, h runner.ContainerHost) (func() error, error) {
+func serveDocker(o dockerapi.Options, s launch.ContainerSetting, h runner.ContainerHost) (func() error, error) {
 	o.Dir, o.Guard, o.Log = h.Place, h.Guard, troubles(h.Refused)
 	o.Refused = func(r dockerapi.Refusal) {
 		h.Refused(sandbox.Denial{Kind: bawn.Tool, Operation: bawn.Call, Resource: r.What, Rule: r.Rule, Reason: r.Reason, Remedy: r.Remedy})
 	}
 	if v, ok := h.Guest.(sandbox.Visible); ok {
 		o.View = dockerapi.View{Open: v.View, Below: []string{workspaceInside(s)}}
-		if s.Session.Provider != cli.NoProvider { // a sandbox has a /tmp of its own
+		if s.Session.Provider != launch.NoProvider { // a sandbox has a /tmp of its own
 			o.View.Below = append(o.View.Below, "/tmp")
 		}
 	}
@@ -140,7 +140,7 @@ func serveDocker(o dockerapi.Options, s cli.ContainerSetting, h runner.Container
 }
 
 // workspaceInside is where the guest sees its workspace.
-func workspaceInside(s cli.ContainerSetting) string {
+func workspaceInside(s launch.ContainerSetting) string {
 	if s.Session.Provider == docker.Name {
 		return s.Config.Docker().Workspace
 	}
@@ -167,7 +167,7 @@ type container interface {
 // containerNetwork is where the containers of a guest are: in its own network,
 // if it is a container, and otherwise in one of theirs, which reaches what the
 // session's own does. A guest without a loopback of its own gets none.
-func containerNetwork(o dockerapi.Options, s cli.ContainerSetting, h runner.ContainerHost) (dockerapi.Network, *dockerapi.Holder, error) {
+func containerNetwork(o dockerapi.Options, s launch.ContainerSetting, h runner.ContainerHost) (dockerapi.Network, *dockerapi.Holder, error) {
 	guest, ok := h.Guest.(sandbox.Loopback)
 	if !ok || s.Session.Isolation.Network == bawn.NetworkFull {
 		return nil, nil, nil

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/cli"
 	"github.com/bawn-dev/bawn/internal/gateway"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/plugin"
 )
 
@@ -28,10 +28,10 @@ const garbage = 400
 
 // serveGateway serves tool servers to one client over pipes, or to clients over
 // HTTP, until they are gone or ctx ends.
-func serveGateway(ctx context.Context, set cli.GatewaySetting) error {
+func serveGateway(ctx context.Context, set launch.GatewaySetting) error {
 	debug.SetGCPercent(garbage)
 	o := gateway.Options{
-		Judge: set.Judge, Dir: set.Dir, Version: cli.Version,
+		Judge: set.Judge, Dir: set.Dir, Version: launch.Version,
 		Report: func(e gateway.Event) { set.Report(e.Server, e.What, e.Why) },
 	}
 	for _, s := range set.Servers {
@@ -99,7 +99,7 @@ func limits(m *plugin.Manifest) gateway.Limits {
 }
 
 // gatewayServer is a plugin as the gateway has it.
-func gatewayServer(s cli.GatewayServer, report func(server, what, why string)) gateway.Server {
+func gatewayServer(s launch.GatewayServer, report func(server, what, why string)) gateway.Server {
 	m := s.Manifest
 	return gateway.Server{
 		Name: m.Name, About: m.About, Known: known(s, report), Means: meaning(m), Limits: limits(m),
@@ -120,7 +120,7 @@ func gatewayServer(s cli.GatewayServer, report func(server, what, why string)) g
 }
 
 // review compares what a server lists with what the human has agreed to.
-func review(s cli.GatewayServer, raw []json.RawMessage) map[string]gateway.Finding {
+func review(s launch.GatewayServer, raw []json.RawMessage) map[string]gateway.Finding {
 	found := map[string]gateway.Finding{}
 	tools, err := toolsOf(raw)
 	pins, err2 := s.Pins()
@@ -153,7 +153,7 @@ func toolsOf(raw []json.RawMessage) (tools []plugin.Tool, err error) {
 
 // known are the tools that the human has agreed to, as they were pinned. Where
 // they can't be had the server is started to be asked.
-func known(s cli.GatewayServer, report func(server, what, why string)) (raw []json.RawMessage) {
+func known(s launch.GatewayServer, report func(server, what, why string)) (raw []json.RawMessage) {
 	tools, err := s.Kept()
 	for _, t := range tools {
 		text, err2 := t.Listed()

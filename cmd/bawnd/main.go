@@ -9,11 +9,12 @@ import (
 	"github.com/bawn-dev/bawn/internal/cli"
 	"github.com/bawn-dev/bawn/internal/dockerapi"
 	"github.com/bawn-dev/bawn/internal/egressd"
+	"github.com/bawn-dev/bawn/internal/launch"
 )
 
 // sessionVerbs are verbs of bawn's that may need a provider which only bawnd has:
 // bawn becomes bawnd then, with the same words, or asks it.
-var sessionVerbs = []string{"run", "doctor", "dockerd-proxy", "config", "acp", "mcp", "skill"}
+var sessionVerbs = []string{"run", "doctor", "dockerd-proxy", "config", "acp", "mcp", "skill", launch.Verb}
 
 func main() {
 	args, code := cli.AsPart(os.Args) // of a session whose program this is

@@ -13,6 +13,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/cli"
 	"github.com/bawn-dev/bawn/internal/doctor"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/places"
 	"github.com/bawn-dev/bawn/internal/relay"
 	"github.com/bawn-dev/bawn/internal/relay/faces"
@@ -31,7 +32,7 @@ func page(s relaycli.Serving, state string) relay.Door {
 		}
 		return faces.Serve(ctx, faces.Options{
 			Runtime: r.Runtime, State: state, AuditDir: r.AuditDir, Queue: r.Queue, History: r.Store.History, Items: r.Store, Recorder: r.Audit, Log: r.Log,
-			Socket: l, Admit: r.AdmitFace(places.APISocket), Busy: r.Busy, User: userName(), Version: cli.Version, Explain: explain, Mechanisms: mechanisms,
+			Socket: l, Admit: r.AdmitFace(places.APISocket), Busy: r.Busy, User: userName(), Version: launch.Version, Explain: explain, Mechanisms: mechanisms,
 			Page: faces.Page{
 				Listen: s.Listen, Name: s.Name, CertFile: s.Cert, KeyFile: s.Key,
 				Notices: filepath.Join(configDir(), "notices"), Secret: secret,
@@ -60,7 +61,7 @@ func configDir() string {
 // explain is "bawn policy explain --json". Where no directory is named it is the
 // home directory: the relay's own says nothing.
 func explain(_ context.Context, m *bawnv1.PolicyServiceExplainRequest) ([]byte, error) {
-	e := &cli.Env{Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: os.Getenv("HOME")}
+	e := &launch.Env{Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: os.Getenv("HOME")}
 	return cli.Explain(e, cli.Explained{
 		Action: m.GetAction(), Kind: m.GetKind(), Operation: m.GetOperation(), Dir: m.GetDir(), Workspace: m.GetWorkspace(), Mode: m.GetMode(), Contained: m.GetContained(),
 	})

@@ -5,19 +5,19 @@ import (
 	"path/filepath"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/cli"
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/places"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/docker"
 )
 
 // providers are those that bawn does not link.
-var providers = map[string]cli.Maker{docker.Name: dockerProvider}
+var providers = map[string]launch.Maker{docker.Name: dockerProvider}
 
 // dockerProvider is what the configuration makes of the provider "docker". The
 // program in its containers is bawn, which is beside this one.
-func dockerProvider(s cli.Setting) sandbox.Provider {
+func dockerProvider(s launch.Setting) sandbox.Provider {
 	where := docker.Setting{Cache: s.Cache(docker.Name), Native: s.Native(), Environ: s.Environ()}
 	if self, err := os.Executable(); err == nil {
 		where.Program = filepath.Join(filepath.Dir(self), "bawn")

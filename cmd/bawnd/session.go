@@ -6,13 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bawn-dev/bawn/internal/cli"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/skill/strict"
 )
 
 // sessionEnv is the world of a verb of bawn's, with what only bawnd has.
-func sessionEnv() *cli.Env {
-	e := cli.OwnEnv(providers)
+func sessionEnv() *launch.Env {
+	e := launch.OwnEnv(providers)
 	e.Docker, e.CheckDocker, e.CheckEngine, e.Gateway = dockerAPI, checkDocker, checkEngine, serveGateway
 	e.CheckSkill, e.Tools = strict.Check, serveTools
 	return e

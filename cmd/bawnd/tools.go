@@ -3,15 +3,15 @@ package main
 import (
 	"context"
 
-	"github.com/bawn-dev/bawn/internal/cli"
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/mcpserver"
 )
 
 // serveTools serves Bawn's own tools, each call decided at the session's door.
-func serveTools(ctx context.Context, s cli.ToolsSetting) error {
+func serveTools(ctx context.Context, s launch.ToolsSetting) error {
 	return mcpserver.Serve(ctx, mcpserver.Options{
-		Workspace: s.Workspace, Environ: s.Environ, Shell: s.Shell, Handed: s.Handed, Version: cli.Version, Request: s.Request,
+		Workspace: s.Workspace, Environ: s.Environ, Shell: s.Shell, Handed: s.Handed, Version: launch.Version, Request: s.Request,
 		Judge: func(ctx context.Context, c mcpserver.Call) (mcpserver.Verdict, error) {
 			v, err := s.Judge(ctx, question(c))
 			return mcpserver.Verdict{

@@ -22,14 +22,15 @@ import (
 	"github.com/bawn-dev/bawn/internal/asking"
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/guard"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy/overlay"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/session"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newACPCommand(e *Env) *cobra.Command {
-	f := &runFlags{}
+func newACPCommand(e *launch.Env) *cobra.Command {
+	f := &launch.Flags{}
 	c := &cobra.Command{
 		Use:   "acp [flags of bawn run] -- AGENT [ARG...]",
 		Short: "Put an agent into a sandbox, for an editor that speaks ACP",
@@ -55,7 +56,7 @@ project's directory.`,
 		},
 		RunE: func(c *cobra.Command, args []string) error { return runACP(f, c, e, args) },
 	}
-	f.declare(c.Flags())
+	f.Declare(c.Flags())
 	for _, name := range notForACP {
 		_ = c.Flags().MarkHidden(name) // it exists
 	}
@@ -73,24 +74,24 @@ var forFiles = []string{"provider", "profile", "rw", "ro", "deny", "open", "prot
 // forAgent are the flags that the sandbox of a terminal has no use for.
 var forAgent = []string{"publish", "split", "split-workspace", "model-host", "agent", "cwd"}
 
-func runACP(f *runFlags, c *cobra.Command, e *Env, args []string) error {
+func runACP(f *launch.Flags, c *cobra.Command, e *launch.Env, args []string) error {
 	for _, name := range notForACP {
 		if c.Flags().Changed(name) {
 			return verb.Usage("leave it out", "--%s is not for bawn acp", name)
 		}
 	}
-	if e.guest() || inside(e) != "" {
+	if e.Guest() || launch.Inside(e) != "" {
 		return &verb.Error{Code: verb.ExitDenied, Err: errors.New("this is a guest: an agent's sandbox is made outside of every other"), Hint: "tell the editor to start \"bawn acp\""}
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("find bawn's own program: %w", err)}
 	}
-	spec, err := f.spec(c.Flags(), e, args)
+	spec, err := f.Spec(c.Flags(), e, args)
 	if err != nil {
 		return err
 	}
-	l := &launch{Spec: *spec, plan: true} // nothing is started
+	l := &launch.Launch{Spec: *spec, Plan: true} // nothing is started
 	s, err := acpSession(l, e)
 	if err != nil {
 		return err
@@ -100,28 +101,28 @@ func runACP(f *runFlags, c *cobra.Command, e *Env, args []string) error {
 		return err
 	}
 	defer end()
-	a := &acpServer{env: e, spec: spec, session: s, self: self, flags: c.Flags(), ownReads: l.known != nil && l.known.agent.OwnReads}
+	a := &acpServer{env: e, spec: spec, session: s, self: self, flags: c.Flags(), ownReads: l.Known != nil && l.Known.Agent.OwnReads}
 	return a.run()
 }
 
 // acpSession is the session that the agent will have, as "bawn run --plan"
 // finds it: in its name the agent's wishes are decided.
-func acpSession(f *launch, e *Env) (*runner.Session, error) {
-	s, err := f.session(e, f.Argv)
-	f.endGit(e)
+func acpSession(f *launch.Launch, e *launch.Env) (*runner.Session, error) {
+	s, err := f.Session(e, f.Argv)
+	f.EndGit(e)
 	if err != nil {
-		return nil, e.elsewhere(err)
+		return nil, e.Elsewhere(err)
 	}
 	s.Close()
 	return s, nil
 }
 
 // acpGuard gives the session a policy and a log.
-func acpGuard(f *launch, e *Env, s *runner.Session) (end func(), err error) {
-	if err := makeStateDir(e); err != nil {
+func acpGuard(f *launch.Launch, e *launch.Env, s *runner.Session) (end func(), err error) {
+	if err := launch.MakeStateDir(e); err != nil {
 		return nil, err
 	}
-	dir, err := auditDir(e)
+	dir, err := launch.AuditDir(e)
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +130,8 @@ func acpGuard(f *launch, e *Env, s *runner.Session) (end func(), err error) {
 	if err != nil {
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
 	}
-	s.Guard = guard.Guard{Recorder: e.share(log, "the session")}
-	if s.Desk, err = f.desk(e, s); err != nil {
+	s.Guard = guard.Guard{Recorder: e.Share(log, "the session")}
+	if s.Desk, err = f.Desk(e, s); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
 	return func() {
@@ -141,7 +142,7 @@ func acpGuard(f *launch, e *Env, s *runner.Session) (end func(), err error) {
 
 // An acpServer is one agent between an editor and its sandboxes.
 type acpServer struct {
-	env     *Env
+	env     *launch.Env
 	session *runner.Session
 	spec    *session.Spec // of the agent's session, but for who is asked
 	self    string
@@ -161,14 +162,14 @@ func (a *acpServer) run() error {
 	defer asks.close()
 	spec := *a.spec
 	spec.Asks = asks.socket
-	cmd, text, err := launcher(a.self, &spec)
+	cmd, text, err := launch.Launcher(a.self, &spec)
 	if err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	defer text.Close()
 	cmd.Env, cmd.Dir, cmd.Stderr = a.env.Environ, a.env.Dir, a.env.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
-	dieWithParent(cmd.SysProcAttr)
+	launch.DieWithParent(cmd.SysProcAttr)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: err}
@@ -308,7 +309,7 @@ func (l *limitedBuffer) Write(b []byte) (int, error) {
 func (a *acpServer) check(ctx context.Context, action bawn.Action, vague bool, human bawn.Approver) bawn.Decision {
 	s := a.session
 	action.Session, action.Agent, action.At = s.ID, s.Agent, time.Now()
-	zone := asking.Zone{Question: sessionQuestion(a.env, s)}
+	zone := asking.Zone{Question: launch.SessionQuestion(a.env, s)}
 	g := s.Guard
 	g.Approver, g.Decider = human, s.Desk.Decider(zone)
 	if action.Kind == bawn.Network {

@@ -17,6 +17,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/asking"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/peercred"
 	"github.com/bawn-dev/bawn/internal/shell"
 	"github.com/bawn-dev/bawn/internal/verb"
@@ -51,12 +52,12 @@ const yesHolds = 10 * time.Minute
 
 // asks makes the socket at which the agent's session asks.
 func (a *acpServer) asks() (*acpAsks, error) {
-	state, err := stateDir(a.env)
+	state, err := launch.StateDir(a.env)
 	if err != nil {
 		return nil, err
 	}
-	dir := runtimeDir(a.env, state)
-	q := &acpAsks{Below: a.session.Desk.Below(), socket: filepath.Join(dir, "acp-"+rand.Text()[:asksName]+".sock"), started: make(chan struct{}), yes: map[said]time.Time{}}
+	dir := launch.RuntimeDir(a.env, state)
+	q := &acpAsks{Below: a.session.Desk.Below(), socket: filepath.Join(dir, "acp-"+rand.Text()[:launch.AsksName]+".sock"), started: make(chan struct{}), yes: map[said]time.Time{}}
 	err = os.MkdirAll(dir, 0o700)
 	if err == nil {
 		q.listener, err = net.Listen("unix", q.socket)

@@ -10,12 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/agents"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newAgentsCommand(e *Env) *cobra.Command {
+func newAgentsCommand(e *launch.Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "agents [NAME]",
@@ -59,7 +60,7 @@ type foundAgent struct {
 	Installed string `json:"installed,omitempty"`
 }
 
-func foundAgents(e *Env, list []*agents.Agent) []foundAgent {
+func foundAgents(e *launch.Env, list []*agents.Agent) []foundAgent {
 	found := make([]foundAgent, len(list))
 	for i, a := range list {
 		found[i].Agent = a

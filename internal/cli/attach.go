@@ -11,11 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/attach"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newAttachCommand(e *Env) *cobra.Command {
+func newAttachCommand(e *launch.Env) *cobra.Command {
 	var keys string
 	var readOnly bool
 	c := &cobra.Command{
@@ -52,7 +53,7 @@ func atMostOneSession(c *cobra.Command, args []string) error {
 	return verb.Usage(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "%q is one argument too many: %q takes one session", args[1], c.CommandPath())
 }
 
-func attachTo(e *Env, id, keys string, readOnly bool) error {
+func attachTo(e *launch.Env, id, keys string, readOnly bool) error {
 	detach, err := detachKeys(keys)
 	if err != nil {
 		return err
@@ -90,7 +91,7 @@ func notAttached(s attach.Entry, err error) error {
 
 // viewed ends a view: with the session's own exit code, or with a word on how
 // to come back.
-func viewed(e *Env, out attach.Outcome, err error) error {
+func viewed(e *launch.Env, out attach.Outcome, err error) error {
 	var refused *attach.RefusedError
 	switch {
 	case errors.As(err, &refused):
@@ -107,7 +108,7 @@ func viewed(e *Env, out attach.Outcome, err error) error {
 }
 
 // tell returns what prints a line of the host's, in a terminal that may be raw.
-func tell(e *Env) func(string) {
+func tell(e *launch.Env) func(string) {
 	return func(line string) { fmt.Fprintf(e.Stderr, "\r\nbawn: %s\r\n", redact.Visible(line)) }
 }
 

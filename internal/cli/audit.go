@@ -15,10 +15,11 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/audit"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newAuditCommand(e *Env) *cobra.Command {
+func newAuditCommand(e *launch.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Read and verify the log of what agents asked for and did",
@@ -34,7 +35,7 @@ func newAuditCommand(e *Env) *cobra.Command {
 	return cmd
 }
 
-func newAuditQuery(e *Env) *cobra.Command {
+func newAuditQuery(e *launch.Env) *cobra.Command {
 	var flags auditFlags
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -54,7 +55,7 @@ func newAuditQuery(e *Env) *cobra.Command {
 	return cmd
 }
 
-func newAuditTail(e *Env) *cobra.Command {
+func newAuditTail(e *launch.Env) *cobra.Command {
 	var flags auditFlags
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -76,7 +77,7 @@ func newAuditTail(e *Env) *cobra.Command {
 	return cmd
 }
 
-func newAuditVerify(e *Env) *cobra.Command {
+func newAuditVerify(e *launch.Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify",
@@ -91,7 +92,7 @@ func newAuditVerify(e *Env) *cobra.Command {
 	return cmd
 }
 
-func newAuditExport(e *Env) *cobra.Command {
+func newAuditExport(e *launch.Env) *cobra.Command {
 	var flags auditFlags
 	var asJSON, asCSV bool
 	cmd := &cobra.Command{
@@ -126,7 +127,7 @@ type auditFlags struct {
 	reverse               bool
 }
 
-func (a *auditFlags) add(cmd *cobra.Command, e *Env, limit int) {
+func (a *auditFlags) add(cmd *cobra.Command, e *launch.Env, limit int) {
 	f := cmd.Flags()
 	f.StringVar(&a.filter.Session, "session", "", "only this session; the beginning of its id is enough")
 	f.StringVar(&a.filter.Agent, "agent", "", "only this agent")
@@ -143,7 +144,7 @@ func (a *auditFlags) add(cmd *cobra.Command, e *Env, limit int) {
 var eventKinds = []string{"filesystem", "network", "command", "tool", "session", "approval", "relay", "audit"}
 
 // resolve returns the log's directory and the filter that the flags mean.
-func (a *auditFlags) resolve(e *Env) (string, audit.Filter, error) {
+func (a *auditFlags) resolve(e *launch.Env) (string, audit.Filter, error) {
 	f, now := a.filter, time.Now()
 	if f.Limit < 0 {
 		return "", f, verb.Usage("use 0 for all", "--limit is %d; want 0 or more", f.Limit)
@@ -164,7 +165,7 @@ func (a *auditFlags) resolve(e *Env) (string, audit.Filter, error) {
 	if f.Until, err = parseWhen("--until", a.until, now); err != nil {
 		return "", f, err
 	}
-	dir, err := auditDir(e)
+	dir, err := launch.AuditDir(e)
 	if err == nil {
 		f.Session, err = wholeSession(e, dir, f.Session)
 	}
@@ -193,7 +194,7 @@ func parseWhen(flag, text string, now time.Time) (time.Time, error) {
 
 // auditQuery shows the newest records; where there are more than the limit it
 // says so.
-func auditQuery(e *Env, flags auditFlags, asJSON bool) error {
+func auditQuery(e *launch.Env, flags auditFlags, asJSON bool) error {
 	dir, f, err := flags.resolve(e)
 	if err != nil {
 		return err
@@ -241,8 +242,8 @@ func auditQuery(e *Env, flags auditFlags, asJSON bool) error {
 	}, p)
 }
 
-func auditVerify(e *Env, asJSON bool) error {
-	dir, err := auditDir(e)
+func auditVerify(e *launch.Env, asJSON bool) error {
+	dir, err := launch.AuditDir(e)
 	if err != nil {
 		return err
 	}

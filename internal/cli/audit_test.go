@@ -17,6 +17,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/audit"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -70,7 +71,7 @@ func runAudit(t *testing.T, state string, args ...string) (code int, stdout, std
 }
 
 // fileEnv returns an Env that writes to files, and a function that reads them.
-func fileEnv(t *testing.T, environ ...string) (*Env, func() (stdout, stderr string)) {
+func fileEnv(t *testing.T, environ ...string) (*launch.Env, func() (stdout, stderr string)) {
 	t.Helper()
 	dir := t.TempDir()
 	var files [2]*os.File
@@ -82,7 +83,7 @@ func fileEnv(t *testing.T, environ ...string) (*Env, func() (stdout, stderr stri
 		t.Cleanup(func() { f.Close() })
 		files[i] = f
 	}
-	return &Env{Stdout: files[0], Stderr: files[1], Environ: environ, Dir: dir}, func() (string, string) {
+	return &launch.Env{Stdout: files[0], Stderr: files[1], Environ: environ, Dir: dir}, func() (string, string) {
 		out, err1 := os.ReadFile(files[0].Name())
 		msg, err2 := os.ReadFile(files[1].Name())
 		if err := errors.Join(err1, err2); err != nil {
@@ -105,7 +106,7 @@ func TestStateDir(t *testing.T) {
 		{[]string{"HOME=h"}, ""},
 		{nil, ""},
 	} {
-		got, err := stateDir(&Env{Environ: c.environ})
+		got, err := launch.StateDir(&launch.Env{Environ: c.environ})
 		if got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("stateDir with %q = %q, %v; want %q", c.environ, got, err, c.want)
 		}
@@ -333,7 +334,7 @@ func TestAuditColours(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := &Env{Stdout: tty, Stderr: tty, Environ: []string{"XDG_STATE_HOME=" + state, environ}}
+		e := &launch.Env{Stdout: tty, Stderr: tty, Environ: []string{"XDG_STATE_HOME=" + state, environ}}
 		cmd := newAuditCommand(e)
 		cmd.SetArgs([]string{"query"})
 		if err := cmd.Execute(); err != nil {

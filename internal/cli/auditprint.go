@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/bawn-dev/bawn/internal/audit"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -25,7 +26,7 @@ type printer interface {
 	flush() error
 }
 
-func newPrinter(e *Env, asJSON bool, batch int) printer {
+func newPrinter(e *launch.Env, asJSON bool, batch int) printer {
 	w := bufio.NewWriter(e.Stdout)
 	if asJSON {
 		return &jsonPrinter{w: w, each: batch == 1}
@@ -35,12 +36,12 @@ func newPrinter(e *Env, asJSON bool, batch int) printer {
 
 // wantColour reports whether stdout is a terminal that shows colours and the
 // user has not refused them (no-color.org).
-func wantColour(e *Env) bool {
+func wantColour(e *launch.Env) bool {
 	return e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb" && term.IsTerminal(int(e.Stdout.Fd()))
 }
 
 // terminalWidth returns the columns of the terminal that stdout is, or 0.
-func terminalWidth(e *Env) int {
+func terminalWidth(e *launch.Env) int {
 	width, _, err := term.GetSize(int(e.Stdout.Fd()))
 	if err != nil {
 		return 0
@@ -50,7 +51,7 @@ func terminalWidth(e *Env) int {
 
 // printEntries prints all entries. A broken line is told on stderr and makes the
 // exit code 1; what follows it is still printed.
-func printEntries(e *Env, entries iter.Seq2[audit.Entry, error], p printer) error {
+func printEntries(e *launch.Env, entries iter.Seq2[audit.Entry, error], p printer) error {
 	broken := false
 	for entry, err := range entries {
 		var fault *audit.Fault

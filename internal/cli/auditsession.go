@@ -8,6 +8,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/audit"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -34,7 +35,7 @@ func sessionsFrom(dir, prefix string) []bawn.Event {
 
 // wholeSession returns the id that begins with prefix. Where none does it is
 // the prefix itself, which chooses nothing yet.
-func wholeSession(e *Env, dir, prefix string) (string, error) {
+func wholeSession(e *launch.Env, dir, prefix string) (string, error) {
 	found := sessionsFrom(dir, prefix)
 	switch {
 	case prefix == "" || slices.ContainsFunc(found, func(v bawn.Event) bool { return v.Session == prefix }):

@@ -9,17 +9,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // Main runs one command line and returns the exit code. Errors go to stderr
 // as "bawn: error: …" and "bawn: hint: …", lower case and without a period.
-func Main(args []string, e *Env) int {
-	e.args = args
-	return e.hosted(runVerb(e, args))
+func Main(args []string, e *launch.Env) int {
+	e.Args = args
+	return e.Hosted(runVerb(e, args))
 }
 
-func runVerb(e *Env, args []string) int {
+func runVerb(e *launch.Env, args []string) int {
 	root := newRoot(e, args)
 	root.SetArgs(args)
 	out := &verb.Output{W: e.Stdout}
@@ -36,22 +37,22 @@ func runVerb(e *Env, args []string) int {
 	case errors.As(err, &status):
 		return int(status)
 	}
-	return report(e, err, jsonWanted(root, args))
+	return report(e, err, launch.JsonWanted(root, args))
 }
 
 // report tells of an error and returns its exit code.
-func report(e *Env, err error, asJSON bool) int {
+func report(e *launch.Env, err error, asJSON bool) int {
 	code, hint := verb.ExitUsage, "see \"bawn --help\""
 	var ce *verb.Error
 	if errors.As(err, &ce) {
 		code, hint = ce.Code, ce.Hint
 	}
 	if asJSON {
-		runEnd{Exit: code, Error: newEndError(code, err, hint)}.write(e)
+		launch.End{Exit: code, Error: launch.NewEndError(code, err, hint)}.Write(e)
 		return code
 	}
 	fmt.Fprintf(e.Stderr, "bawn: error: %v\n", err)
-	if where := inside(e); where != "" && (hiddenState(err) || errors.Is(err, fs.ErrPermission)) {
+	if where := launch.Inside(e); where != "" && (launch.HiddenState(err) || errors.Is(err, fs.ErrPermission)) {
 		hint = "this is a guest, in " + where + ": bawn's log and configuration are outside and can't be seen from here"
 	}
 	if hint != "" {
@@ -62,15 +63,15 @@ func report(e *Env, err error, asJSON bool) int {
 
 // verbs makes the commands. They are made one by one because most of a short
 // command's time goes by before it runs.
-var verbs = map[string]func(*Env) *cobra.Command{
-	"run": newRunCommand, launchVerb: newLaunchCommand, "agents": newAgentsCommand, "audit": newAuditCommand, "config": newConfigCommand, "mcp": newMCPCommand, "trust": newTrustCommand, "policy": newPolicyCommand, "doctor": newDoctorCommand, "dockerd-proxy": newDockerProxyCommand,
+var verbs = map[string]func(*launch.Env) *cobra.Command{
+	"run": newRunCommand, launch.Verb: newLaunchCommand, "agents": newAgentsCommand, "audit": newAuditCommand, "config": newConfigCommand, "mcp": newMCPCommand, "trust": newTrustCommand, "policy": newPolicyCommand, "doctor": newDoctorCommand, "dockerd-proxy": newDockerProxyCommand,
 	"version": newVersionCommand, "secret": newSecretCommand, "request": newRequestCommand, "ps": newPsCommand, "attach": newAttachCommand, "logs": newLogsCommand, "kill": newKillCommand, "serve": newServeCommand,
 	"acp": newACPCommand, "approvals": newApprovalsCommand, "approve": newApproveCommand, "init": newInitCommand, "deny": newDenyCommand, "pair": newPairCommand, "plugin": newPluginCommand, "git": newGitCommand, "hook": newHookCommand, "skill": newSkillCommand,
 }
 
 // newRoot returns the root command with the verb that args name, or with all
 // of them if they name none.
-func newRoot(e *Env, args []string) *cobra.Command {
+func newRoot(e *launch.Env, args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "bawn",
 		Short: "Run AI coding agents as guests on your machine",
@@ -79,7 +80,7 @@ func newRoot(e *Env, args []string) *cobra.Command {
 			"  bawn ps                     # who is here\n" +
 			"  bawn run --plan -- make     # what would be enforced\n" +
 			"  bawn audit query --since 1h # what was done and refused",
-		Version:       Version,
+		Version:       launch.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          verb.OnlyCommands,

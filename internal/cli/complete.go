@@ -10,6 +10,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/plugin"
 	"github.com/bawn-dev/bawn/internal/protect"
 	"github.com/bawn-dev/bawn/internal/redact"
@@ -32,8 +33,8 @@ func fixed(words ...string) func() []string { return func() []string { return wo
 
 // profileNames lists the profiles that could be chosen here; where the
 // configuration is broken, the built-in ones.
-func profileNames(e *Env) []string {
-	if in, err := inputsHere(e); err == nil {
+func profileNames(e *launch.Env) []string {
+	if in, err := launch.InputsHere(e); err == nil {
 		if c, err := config.Load(in); err == nil {
 			return c.Profiles()
 		}
@@ -46,7 +47,7 @@ const maxCompleted = 100
 
 // completePlugins completes arguments that are names of plugins, each once, at
 // most so many.
-func completePlugins(e *Env, most int) cobra.CompletionFunc {
+func completePlugins(e *launch.Env, most int) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		d, err := pluginDirs(e)
 		if err != nil || len(args) >= most {
@@ -64,9 +65,9 @@ func completePlugins(e *Env, most int) cobra.CompletionFunc {
 }
 
 // completeSkills completes arguments that are names of pinned skills.
-func completeSkills(e *Env) cobra.CompletionFunc {
+func completeSkills(e *launch.Env) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		file, err := skillPins(e)
+		file, err := launch.SkillPins(e)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -82,9 +83,9 @@ func completeSkills(e *Env) cobra.CompletionFunc {
 }
 
 // sessionIDs lists the newest sessions of the log, with what they ran.
-func sessionIDs(e *Env) []string {
+func sessionIDs(e *launch.Env) []string {
 	const most = 50
-	dir, err := auditDir(e)
+	dir, err := launch.AuditDir(e)
 	if err != nil {
 		return nil
 	}
@@ -98,7 +99,7 @@ func sessionIDs(e *Env) []string {
 
 // completeCommand completes the guest's command: the first word is a program
 // of PATH, and what follows the shell knows better.
-func completeCommand(e *Env) cobra.CompletionFunc {
+func completeCommand(e *launch.Env) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 || strings.Contains(begun, "/") {
 			return nil, cobra.ShellCompDirectiveDefault
@@ -121,12 +122,12 @@ func completeCommand(e *Env) cobra.CompletionFunc {
 }
 
 // completeRun are the words of bawn run's flags.
-func completeRun(c *cobra.Command, e *Env) {
+func completeRun(c *cobra.Command, e *launch.Env) {
 	c.ValidArgsFunction = completeCommand(e)
 	_ = c.MarkFlagDirname("cwd")
 	completeFlags(c, map[string]func() []string{
 		"net": fixed("none", "allowlist", "full"), "mode": bawn.ModeNames, "caches": fixed("private", "read-only", "shared"),
-		"provider": providerNames, "profile": func() []string { return profileNames(e) },
+		"provider": launch.ProviderNames, "profile": func() []string { return profileNames(e) },
 		"open": layout.CredentialNames, "unprotect": protect.Keys, "device": config.Devices,
 		"allow": fixed(), "http": fixed(), "git": fixed(), "host-port": fixed(), "publish": fixed(), "secret": fixed("*"), "ask-timeout": fixed("0s", "30s", "2m"),
 		"split-workspace": fixed("rw", "ro"), "model-host": fixed(),
@@ -134,7 +135,7 @@ func completeRun(c *cobra.Command, e *Env) {
 }
 
 // completeAudit are the words of the filters.
-func completeAudit(c *cobra.Command, e *Env) {
+func completeAudit(c *cobra.Command, e *launch.Env) {
 	completeFlags(c, map[string]func() []string{
 		"session": func() []string { return sessionIDs(e) }, "verdict": fixed("allow", "ask", "deny"),
 		"kind": fixed(eventKinds...),

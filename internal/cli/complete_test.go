@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/bawn-dev/bawn/internal/launch"
 )
 
 // TestCompleteKinds: the kinds of skill check are completed, and no files.
 func TestCompleteKinds(t *testing.T) {
-	complete, ok := newSkillCheckCommand(&Env{}).GetFlagCompletionFunc("kind")
+	complete, ok := newSkillCheckCommand(&launch.Env{}).GetFlagCompletionFunc("kind")
 	if !ok {
 		t.Fatal("files are completed")
 	}

@@ -14,11 +14,12 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newConfigCommand(e *Env) *cobra.Command {
+func newConfigCommand(e *launch.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "config",
 		Short:   "Show, check and start the configuration",
@@ -30,7 +31,7 @@ func newConfigCommand(e *Env) *cobra.Command {
 	return c
 }
 
-func newConfigShow(e *Env) *cobra.Command {
+func newConfigShow(e *launch.Env) *cobra.Command {
 	var origin, asJSON bool
 	c := &cobra.Command{
 		Use:     "show",
@@ -38,14 +39,14 @@ func newConfigShow(e *Env) *cobra.Command {
 		Args:    verb.NoArgs,
 		Example: "  bawn config show\n  bawn config show --origin\n  bawn config show --json",
 		RunE: func(*cobra.Command, []string) error {
-			in, err := inputsHere(e)
+			in, err := launch.InputsHere(e)
 			if err != nil {
 				return err
 			}
 			c, err := config.Load(in)
 			switch {
 			case err != nil:
-				return configError(err)
+				return launch.ConfigError(err)
 			case asJSON:
 				return writeJSON(e.Stdout, map[string]any{"values": c.Origins()})
 			}
@@ -105,7 +106,7 @@ func comment(o config.Origin, withOrigin bool) string {
 	return "  # " + place
 }
 
-func newConfigCheck(e *Env) *cobra.Command {
+func newConfigCheck(e *launch.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Look for mistakes in the configuration",
@@ -115,7 +116,7 @@ func newConfigCheck(e *Env) *cobra.Command {
 		Args:    verb.OneFile,
 		Example: "  bawn config check\n  bawn config check ./new-config.toml\n  bawn config check project/.bawn/config.toml",
 		RunE: func(_ *cobra.Command, args []string) error {
-			in, err := inputsHere(e)
+			in, err := launch.InputsHere(e)
 			if err == nil && len(args) == 1 {
 				in, err = checkedFile(e, in, args[0])
 			}
@@ -127,10 +128,10 @@ func newConfigCheck(e *Env) *cobra.Command {
 				err = c.Check(layout.CredentialNames)
 			}
 			if err != nil {
-				return configError(err)
+				return launch.ConfigError(err)
 			}
 			if err := checkDocker(e, c, in.Workspace); err != nil {
-				return e.elsewhere(err)
+				return e.Elsewhere(err)
 			}
 			_, err = fmt.Fprintln(e.Stdout, "the configuration is valid")
 			return err
@@ -140,16 +141,16 @@ func newConfigCheck(e *Env) *cobra.Command {
 
 // checkDocker refuses what a start with provider "docker" refuses of its
 // options; only bawnd can tell.
-func checkDocker(e *Env, c *config.Config, workspace string) error {
+func checkDocker(e *launch.Env, c *config.Config, workspace string) error {
 	o := c.Docker()
 	if o.Image == "" && len(o.ExtraArgs) == 0 {
 		return nil // no session has that provider
 	}
 	if e.CheckDocker == nil {
-		if err := e.absent(dockerName); !errors.As(err, &absentProvider{}) {
+		if err := e.Absent(launch.DockerName); !errors.As(err, &launch.AbsentProvider{}) {
 			return err
 		}
-		return absentProvider{part: "the check of isolation.docker_options"}
+		return launch.AbsentProvider{Part: "the check of isolation.docker_options"}
 	}
 	if o.Image == "" {
 		return verb.Usage(`set image = "name@sha256:…" under [isolation.docker_options], or leave them out`, "isolation.docker_options.extra_args are for an image, and none is configured")
@@ -161,19 +162,19 @@ func checkDocker(e *Env, c *config.Config, workspace string) error {
 }
 
 // checkedFile puts a file in the place of the one that would be read.
-func checkedFile(e *Env, in config.Inputs, file string) (config.Inputs, error) {
-	path := absolute(e, file)
+func checkedFile(e *launch.Env, in config.Inputs, file string) (config.Inputs, error) {
+	path := launch.Absolute(e, file)
 	if _, err := os.Stat(path); err != nil {
 		return in, verb.Usage("name a file that exists", "configuration file: %w", err)
 	}
 	if workspace, ok := strings.CutSuffix(path, "/"+config.ProjectFile); ok {
-		return configInputs(e, workspace, config.Flags{})
+		return launch.ConfigInputs(e, workspace, config.Flags{})
 	}
 	in.UserPath = path
 	return in, nil
 }
 
-func newConfigSchema(e *Env) *cobra.Command {
+func newConfigSchema(e *launch.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "schema",
 		Short:   "Print the JSON Schema of a configuration file",
@@ -186,14 +187,14 @@ func newConfigSchema(e *Env) *cobra.Command {
 	}
 }
 
-func newConfigPath(e *Env) *cobra.Command {
+func newConfigPath(e *launch.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "path",
 		Short:   "Print where the configuration files are",
 		Args:    verb.NoArgs,
 		Example: "  bawn config path",
 		RunE: func(*cobra.Command, []string) error {
-			in, err := inputsHere(e)
+			in, err := launch.InputsHere(e)
 			if err != nil {
 				return err
 			}
@@ -214,14 +215,14 @@ func missing(path string) string {
 	return ""
 }
 
-func newConfigInit(e *Env) *cobra.Command {
+func newConfigInit(e *launch.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "init",
 		Short:   "Write a first configuration file with every key commented out",
 		Args:    verb.NoArgs,
 		Example: "  bawn config init && $EDITOR ~/.config/bawn/config.toml",
 		RunE: func(*cobra.Command, []string) error {
-			in, err := inputsHere(e)
+			in, err := launch.InputsHere(e)
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -46,12 +47,12 @@ func (h configHome) put(name, content string) string {
 	return name
 }
 
-func (h configHome) env() *Env {
-	return &Env{Dir: h.workspace, Environ: []string{"HOME=" + h.home}}
+func (h configHome) env() *launch.Env {
+	return &launch.Env{Dir: h.workspace, Environ: []string{"HOME=" + h.home}}
 }
 
 // run runs one command and returns what it wrote to its output.
-func (h configHome) run(build func(*Env) *cobra.Command, args ...string) (string, error) {
+func (h configHome) run(build func(*launch.Env) *cobra.Command, args ...string) (string, error) {
 	h.Helper()
 	out, err := os.CreateTemp(h.TempDir(), "out")
 	if err != nil {
@@ -72,7 +73,7 @@ func (h configHome) run(build func(*Env) *cobra.Command, args ...string) (string
 	return string(data), runErr
 }
 
-func (h configHome) must(build func(*Env) *cobra.Command, args ...string) string {
+func (h configHome) must(build func(*launch.Env) *cobra.Command, args ...string) string {
 	h.Helper()
 	out, err := h.run(build, args...)
 	if err != nil {
@@ -82,7 +83,7 @@ func (h configHome) must(build func(*Env) *cobra.Command, args ...string) string
 }
 
 // fails runs a command that must end with exit code 2, a message and a hint.
-func (h configHome) fails(build func(*Env) *cobra.Command, message, hint string, args ...string) {
+func (h configHome) fails(build func(*launch.Env) *cobra.Command, message, hint string, args ...string) {
 	h.Helper()
 	_, err := h.run(build, args...)
 	var ce *verb.Error
@@ -149,10 +150,10 @@ func TestConfigErrorsHaveCodeAndHint(t *testing.T) {
 
 	e := h.env()
 	e.Environ = nil
-	if _, err := loadConfig(e, h.workspace, config.Flags{}); err == nil || !strings.Contains(err.Error(), "HOME") {
+	if _, err := launch.LoadConfig(e, h.workspace, config.Flags{}); err == nil || !strings.Contains(err.Error(), "HOME") {
 		t.Errorf("without HOME: %v", err)
 	}
-	if _, err := loadConfig(h.env(), h.home+"/absent", config.Flags{}); err == nil || !strings.Contains(err.Error(), "no such file") {
+	if _, err := launch.LoadConfig(h.env(), h.home+"/absent", config.Flags{}); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("no workspace: %v", err)
 	}
 }
@@ -160,7 +161,7 @@ func TestConfigErrorsHaveCodeAndHint(t *testing.T) {
 func TestLoadConfigTakesFlags(t *testing.T) {
 	h := newConfigHome(t)
 	net := "full"
-	c, err := loadConfig(h.env(), h.workspace, config.Flags{Net: &net})
+	c, err := launch.LoadConfig(h.env(), h.workspace, config.Flags{Net: &net})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,30 +6,31 @@ import (
 	"fmt"
 
 	"github.com/bawn-dev/bawn/internal/attach"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/session"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // wantsHost reports whether the session is to run in another process, which
 // outlives this one.
-func wantsHost(f *runFlags, e *Env) bool {
+func wantsHost(f *launch.Flags, e *launch.Env) bool {
 	switch {
-	case f.plan:
+	case f.Plan:
 		return false
-	case f.detach:
+	case f.Detach:
 		return true
 	}
-	return (f.attachable || f.split) && verb.IsTerminal(e.Stdin) && verb.IsTerminal(e.Stdout)
+	return (f.Attachable || f.Splits) && verb.IsTerminal(e.Stdin) && verb.IsTerminal(e.Stdout)
 }
 
 // startHost starts the session in the background, and is its first viewer: until
 // the guest has been started, or for longer.
-func startHost(f *runFlags, spec *session.Spec, e *Env) error {
-	keys, err := detachKeys(f.detachKeys)
+func startHost(f *launch.Flags, spec *session.Spec, e *launch.Env) error {
+	keys, err := detachKeys(f.DetachKeys)
 	if err != nil {
 		return err
 	}
-	ours, err := launchHost(spec, e, f.detach)
+	ours, err := launch.LaunchHost(spec, e, f.Detach)
 	if err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("start the session's host: %w", err)}
 	}
@@ -37,22 +38,22 @@ func startHost(f *runFlags, spec *session.Spec, e *Env) error {
 	if err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
-	v := attach.View{Client: client, In: e.Stdin, Out: e.Stdout, Detach: keys, Notify: tell(e), Fresh: true, Start: f.detach}
-	if f.detach {
+	v := attach.View{Client: client, In: e.Stdin, Out: e.Stdout, Detach: keys, Notify: tell(e), Fresh: true, Start: f.Detach}
+	if f.Detach {
 		v.Out = e.Stderr
 		if !verb.IsTerminal(e.Stderr) {
 			v.In = nil
 		}
 	}
 	out, err := v.Run(context.Background())
-	if err == nil && f.detach && out.Detached {
+	if err == nil && f.Detach && out.Detached {
 		return detached(f, e, out)
 	}
 	return viewed(e, out, err)
 }
 
 // detached ends a start in the background.
-func detached(f *runFlags, e *Env, out attach.Outcome) error {
+func detached(f *launch.Flags, e *launch.Env, out attach.Outcome) error {
 	if !out.Status.Running {
 		return &verb.Error{Code: verb.ExitInternal, Err: errors.New("left before the session had started; it goes on starting"), Hint: "see \"bawn ps\""}
 	}

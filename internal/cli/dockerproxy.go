@@ -18,6 +18,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/guard"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/verb"
@@ -25,7 +26,7 @@ import (
 
 // newDockerProxyCommand serves the Docker API of guests without a session, for
 // programs that something else contains.
-func newDockerProxyCommand(e *Env) *cobra.Command {
+func newDockerProxyCommand(e *launch.Env) *cobra.Command {
 	var socket, workspace string
 	c := &cobra.Command{
 		Use:   "dockerd-proxy --socket PATH [--workspace DIR]",
@@ -43,7 +44,7 @@ containers are removed in the end.`,
 			if socket == "" {
 				return verb.Usage("for example: bawn dockerd-proxy --socket ./docker.sock", "no socket to serve at")
 			}
-			return e.elsewhere((&dockerProxy{env: e, socket: absolute(e, socket), workspace: absolute(e, workspace)}).run())
+			return e.Elsewhere((&dockerProxy{env: e, socket: launch.Absolute(e, socket), workspace: launch.Absolute(e, workspace)}).run())
 		},
 	}
 	c.Flags().StringVar(&socket, "socket", "", "`path` of the socket, which must not be there; only this user may connect to it")
@@ -53,32 +54,32 @@ containers are removed in the end.`,
 
 // A dockerProxy is one run of that verb.
 type dockerProxy struct {
-	env               *Env
+	env               *launch.Env
 	socket, workspace string
 }
 
 func (p *dockerProxy) run() error {
-	e, f := p.env, &launch{}
+	e, f := p.env, &launch.Launch{}
 	ws, err := filepath.EvalSymlinks(p.workspace)
 	if err != nil {
 		return verb.Usage("name a directory that exists", "--workspace: %v", err)
 	}
-	if f.config, err = loadConfig(e, ws, config.Flags{}); err != nil {
+	if f.Config, err = launch.LoadConfig(e, ws, config.Flags{}); err != nil {
 		return err
 	}
-	iso := f.config.Isolation(ws)
+	iso := f.Config.Isolation(ws)
 	iso.DockerAPI, iso.Network = true, bawn.NetworkNone
-	if err := f.dockerHere(e, iso); err != nil {
+	if err := f.DockerHere(e, iso); err != nil {
 		return err
 	}
 	s := &runner.Session{Session: bawn.Session{
-		ID: newSessionID(), Agent: "dockerd-proxy", Mode: f.config.Mode, Autonomy: f.config.Autonomy, Isolation: iso, Started: time.Now(), Provider: NoProvider,
+		ID: launch.NewSessionID(), Agent: "dockerd-proxy", Mode: f.Config.Mode, Autonomy: f.Config.Autonomy, Isolation: iso, Started: time.Now(), Provider: launch.NoProvider,
 	}}
-	serve, err := f.docker(e, s.Session, nil)
+	serve, err := f.Docker(e, s.Session, nil)
 	if err != nil {
 		return err
 	}
-	if err := makeStateDir(e); err != nil {
+	if err := launch.MakeStateDir(e); err != nil {
 		return err
 	}
 	check, end, err := containerGuard(f, e, s)
@@ -90,8 +91,8 @@ func (p *dockerProxy) run() error {
 }
 
 // containerGuard decides, asks and records what containers do.
-func containerGuard(f *launch, e *Env, s *runner.Session) (check func(context.Context, bawn.Action) bawn.Decision, end func(), err error) {
-	dir, err := auditDir(e)
+func containerGuard(f *launch.Launch, e *launch.Env, s *runner.Session) (check func(context.Context, bawn.Action) bawn.Decision, end func(), err error) {
+	dir, err := launch.AuditDir(e)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -99,12 +100,12 @@ func containerGuard(f *launch, e *Env, s *runner.Session) (check func(context.Co
 	if err != nil {
 		return nil, nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run"}
 	}
-	s.Guard.Recorder = e.share(log, "the proxy")
-	desk, err := f.desk(e, s)
+	s.Guard.Recorder = e.Share(log, "the proxy")
+	desk, err := f.Desk(e, s)
 	if err != nil {
 		return nil, nil, errors.Join(err, log.Close())
 	}
-	zone, err := containerZone(e, s, s.Isolation)
+	zone, err := launch.ContainerZone(e, s, s.Isolation)
 	if err != nil {
 		desk.Close()
 		return nil, nil, errors.Join(err, log.Close())
@@ -124,7 +125,7 @@ func (p *dockerProxy) serve(s *runner.Session, serve func(runner.ContainerHost) 
 		return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "remove what is there, or choose another path"}
 	}
 	defer l.Close()
-	own, place, err := containerSocket(p.env, s.ID) // for its directory
+	own, place, err := launch.ContainerSocket(p.env, s.ID) // for its directory
 	if err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/doctor"
 	"github.com/bawn-dev/bawn/internal/egress/remote"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
@@ -29,7 +30,7 @@ const doctorPatience = 10 * time.Second
 // enginePatience is how long it waits for the trial of an engine.
 const enginePatience = 50 * time.Second
 
-func newDoctorCommand(e *Env) *cobra.Command {
+func newDoctorCommand(e *launch.Env) *cobra.Command {
 	var asJSON, fresh, engine bool
 	var only string
 	c := &cobra.Command{
@@ -85,19 +86,19 @@ type diagnosis struct {
 	needs []string // the attributes that a session of the default profile asks for
 }
 
-func diagnose(e *Env, fresh bool) *diagnosis {
-	d := &diagnosis{Report: doctor.Examine(), Inside: inside(e), needs: sandbox.Needs(bawn.Isolation{Protect: true, Network: bawn.NetworkAllowlist})}
-	s := setting(e, nil)
-	if in, err := inputsHere(e); err == nil {
+func diagnose(e *launch.Env, fresh bool) *diagnosis {
+	d := &diagnosis{Report: doctor.Examine(), Inside: launch.Inside(e), needs: sandbox.Needs(bawn.Isolation{Protect: true, Network: bawn.NetworkAllowlist})}
+	s := launch.SettingOf(e, nil)
+	if in, err := launch.InputsHere(e); err == nil {
 		if s.Config, err = config.Load(in); err == nil {
 			d.needs, d.Named = sandbox.Needs(unnamed(s.Config, in.Workspace)), s.Config.Provider
 		}
 	}
 	if fresh {
-		for _, l := range roll {
-			s.forget(l.name)
+		for _, l := range launch.Roll {
+			s.Forget(l.Name)
 		}
-		s.forget(trialName)
+		s.Forget(launch.TrialName)
 	}
 	if c := engineCheck(e, enginePatience); c != nil {
 		d.Checks = append(d.Checks, *c)
@@ -111,11 +112,11 @@ func diagnose(e *Env, fresh bool) *diagnosis {
 // pick returns the provider that a session gets if it names no provider. It returns
 // "" if no provider fits, or if the provider that the configuration names is not a
 // sandbox.
-func (d *diagnosis) pick(s Setting) string {
+func (d *diagnosis) pick(s launch.Setting) string {
 	for _, c := range d.Providers {
-		i := slices.IndexFunc(roll, func(l listed) bool { return l.name == c.Provider })
+		i := slices.IndexFunc(launch.Roll, func(l launch.Listed) bool { return l.Name == c.Provider })
 		switch {
-		case d.Named == c.Provider && c.Offers(d.needs), d.Named == "" && roll[i].eligible(s) && c.Meets(d.needs):
+		case d.Named == c.Provider && c.Offers(d.needs), d.Named == "" && launch.Roll[i].Eligible(s) && c.Meets(d.needs):
 			return c.Provider
 		}
 	}
@@ -134,37 +135,37 @@ func unnamed(c *config.Config, workspace string) bawn.Isolation {
 
 // subjects are the providers. What the first one enforces has been proven by
 // its trial as a whole.
-func (d *diagnosis) subjects(e *Env, s Setting) []doctor.Subject {
+func (d *diagnosis) subjects(e *launch.Env, s launch.Setting) []doctor.Subject {
 	var list []doctor.Subject
-	for _, l := range roll {
+	for _, l := range launch.Roll {
 		ask := func() []bawn.Capability { return d.Capabilities }
-		p, _ := e.find(l.name, s)
+		p, _ := e.Find(l.Name, s)
 		switch {
 		case p == nil:
-			ask = func() []bawn.Capability { return e.askWhole(l.name, doctorPatience) }
-		case l.name != layout.NativeName || len(d.Capabilities) == 0:
-			ask = func() []bawn.Capability { return capabilitiesOf(e, l.name, p, s) }
+			ask = func() []bawn.Capability { return e.AskWhole(l.Name, doctorPatience) }
+		case l.Name != layout.NativeName || len(d.Capabilities) == 0:
+			ask = func() []bawn.Capability { return capabilitiesOf(e, l.Name, p, s) }
 		}
-		list = append(list, doctor.Subject{Name: l.name, Ask: ask, Bare: p != nil && sandbox.AbilitiesOf(p).Bare})
+		list = append(list, doctor.Subject{Name: l.Name, Ask: ask, Bare: p != nil && sandbox.AbilitiesOf(p).Bare})
 	}
 	return list
 }
 
 // capabilitiesOf is what a provider enforces. That it is nothing may be an old story.
-func capabilitiesOf(e *Env, name string, p sandbox.Provider, s Setting) []bawn.Capability {
+func capabilitiesOf(e *launch.Env, name string, p sandbox.Provider, s launch.Setting) []bawn.Capability {
 	list := p.Capabilities()
 	if slices.ContainsFunc(list, func(c bawn.Capability) bool { return c.Strength != bawn.Unenforced }) {
 		return list
 	}
-	s.forget(name)
-	if again, _ := e.find(name, s); again != nil {
+	s.Forget(name)
+	if again, _ := e.Find(name, s); again != nil {
 		return again.Capabilities()
 	}
 	return list
 }
 
 // progress tells a human at a terminal whom doctor waits for.
-func progress(e *Env) func([]string) {
+func progress(e *launch.Env) func([]string) {
 	if e.Stderr == nil || !term.IsTerminal(int(e.Stderr.Fd())) {
 		return func([]string) {}
 	}
@@ -177,7 +178,7 @@ func progress(e *Env) func([]string) {
 	}
 }
 
-func (d *diagnosis) print(e *Env, asJSON bool) error {
+func (d *diagnosis) print(e *launch.Env, asJSON bool) error {
 	if asJSON {
 		enc := json.NewEncoder(e.Stdout)
 		enc.SetIndent("", "  ")

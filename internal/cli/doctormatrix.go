@@ -8,6 +8,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/doctor"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
@@ -58,7 +59,7 @@ func reasons(c doctor.Column) string {
 		if n.Strength == bawn.Enforced {
 			continue
 		}
-		r := reason{n.Strength, how(n), n.Remedy}
+		r := reason{n.Strength, launch.How(n), n.Remedy}
 		if attributes[r] == nil {
 			list = append(list, r)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/doctor"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
@@ -89,7 +90,7 @@ gvisor
 // TestMatrixFits has every provider there is, and words as long as they get.
 func TestMatrixFits(t *testing.T) {
 	d := &diagnosis{}
-	for _, name := range providerNames() {
+	for _, name := range launch.ProviderNames() {
 		d.Providers = append(d.Providers, nothingOf(name, strings.Repeat("some words about it ", 20), ""))
 	}
 	for line := range strings.Lines(d.matrix(sandbox.Attributes())) {

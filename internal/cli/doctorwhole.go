@@ -6,12 +6,13 @@ import (
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/doctor"
 	"github.com/bawn-dev/bawn/internal/egress/remote"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // engineCheck says whether guests may create containers with this machine's container
 // engine. It returns nil if nothing can be said about the engine.
-func engineCheck(e *Env, patience time.Duration) *doctor.Check {
+func engineCheck(e *launch.Env, patience time.Duration) *doctor.Check {
 	if e.CheckEngine == nil {
 		path, err := remote.Find()
 		if err != nil || e.Providers != nil {
@@ -19,20 +20,20 @@ func engineCheck(e *Env, patience time.Duration) *doctor.Check {
 		}
 		return doctor.EngineElsewhere(path, e.Dir, e.Environ, patience)
 	}
-	s := setting(e, nil)
-	if in, err := inputsHere(e); err == nil {
+	s := launch.SettingOf(e, nil)
+	if in, err := launch.InputsHere(e); err == nil {
 		s.Config, _ = config.Load(in) // the session says what is wrong with it
 	}
-	return e.CheckEngine(ContainerSetting{Environ: s.Environ(), Config: s.Config, Cache: s.Cache(trialName)})
+	return e.CheckEngine(launch.ContainerSetting{Environ: s.Environ(), Config: s.Config, Cache: s.Cache(launch.TrialName)})
 }
 
 // printCapabilities answers askWhole.
-func printCapabilities(e *Env, name string) error {
-	s := setting(e, nil)
-	if in, err := inputsHere(e); err == nil {
+func printCapabilities(e *launch.Env, name string) error {
+	s := launch.SettingOf(e, nil)
+	if in, err := launch.InputsHere(e); err == nil {
 		s.Config, _ = config.Load(in) // the session says what is wrong with it
 	}
-	p, known := e.find(name, s)
+	p, known := e.Find(name, s)
 	if p == nil {
 		return verb.Usage("see \"bawn doctor\"", "provider %q is not part of this program; it is known: %v", name, known)
 	}

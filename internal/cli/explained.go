@@ -3,6 +3,8 @@ package cli
 import (
 	"cmp"
 	"encoding/json"
+
+	"github.com/bawn-dev/bawn/internal/launch"
 )
 
 // An Explained is what "bawn policy explain" is asked. All but Action may be "".
@@ -14,7 +16,7 @@ type Explained struct {
 
 // Explain returns what "bawn policy explain --json" prints, by the policy in
 // force now. It runs and records nothing.
-func Explain(e *Env, x Explained) ([]byte, error) {
+func Explain(e *launch.Env, x Explained) ([]byte, error) {
 	d, err := newDecider(e, situation{Cwd: x.Dir, Workspace: x.Workspace, Mode: x.Mode, Contained: x.Contained})
 	if err != nil {
 		return nil, err

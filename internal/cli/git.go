@@ -11,11 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/gitstore"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newGitCommand(e *Env) *cobra.Command {
+func newGitCommand(e *launch.Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "git",
@@ -43,7 +44,7 @@ the index are published into your repository while it runs. What can't be is kep
 	return c
 }
 
-func newGitListCommand(e *Env) *cobra.Command {
+func newGitListCommand(e *launch.Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "list", Short: "List what sessions have left in git, as \"bawn git\" does", Args: verb.NoArgs,
@@ -54,7 +55,7 @@ func newGitListCommand(e *Env) *cobra.Command {
 	return c
 }
 
-func newGitKeepCommand(e *Env) *cobra.Command {
+func newGitKeepCommand(e *launch.Env) *cobra.Command {
 	return &cobra.Command{
 		Use: "keep PATH", Short: "Make a repository yours that a session has made",
 		Long: `Make a repository yours that a session has made at PATH.
@@ -65,11 +66,11 @@ all else stay behind.`,
 		Example:           "  bawn git keep ./vendor/lib",
 		Args:              onePath,
 		ValidArgsFunction: completeGit(e, func(l *gitLeft) []string { return l.paths() }),
-		RunE:              func(_ *cobra.Command, args []string) error { return keepGit(e, absolute(e, args[0])) },
+		RunE:              func(_ *cobra.Command, args []string) error { return keepGit(e, launch.Absolute(e, args[0])) },
 	}
 }
 
-func newGitDiscardCommand(e *Env) *cobra.Command {
+func newGitDiscardCommand(e *launch.Env) *cobra.Command {
 	return &cobra.Command{
 		Use: "discard REF|PATH|SESSION", Short: "Remove what a session has left in git",
 		Long: `Remove what a session has left in git: one of its refs, a repository that it has
@@ -99,14 +100,14 @@ type gitLeft struct {
 }
 
 // leftInGit finds what sessions have left, here and elsewhere.
-func leftInGit(e *Env) (*gitLeft, error) {
-	o, err := gitOptions(e, setting(e, nil).Native(), "")
+func leftInGit(e *launch.Env) (*gitLeft, error) {
+	o, err := launch.GitOptions(e, launch.SettingOf(e, nil).Native(), "")
 	if err != nil {
 		return nil, err
 	}
 	l := &gitLeft{options: o, Beside: []gitstore.Kept{}}
 	if e.Dir != "" {
-		l.repo, _ = gitstore.Find(workspaceOf(e.Dir, e.Getenv("HOME"))) // there may be none here
+		l.repo, _ = gitstore.Find(launch.WorkspaceOf(e.Dir, e.Getenv("HOME"))) // there may be none here
 	}
 	if l.repo != nil {
 		l.Repository = l.repo.Common
@@ -147,7 +148,7 @@ func (l *gitLeft) sessions() (list []string) {
 	return list
 }
 
-func listGit(e *Env, asJSON bool) error {
+func listGit(e *launch.Env, asJSON bool) error {
 	l, err := leftInGit(e)
 	if err != nil {
 		return err
@@ -180,7 +181,7 @@ func listGit(e *Env, asJSON bool) error {
 }
 
 // keepGit makes a repository the human's.
-func keepGit(e *Env, at string) error {
+func keepGit(e *launch.Env, at string) error {
 	l, err := leftInGit(e)
 	if err != nil {
 		return err
@@ -189,7 +190,7 @@ func keepGit(e *Env, at string) error {
 		at = real
 	}
 	r, err := gitstore.Keep(context.Background(), l.options, at)
-	if text := gitWords(r); text != "" {
+	if text := launch.GitWords(r); text != "" {
 		fmt.Fprintf(e.Stderr, "bawn: git: %s\n", redact.Visible(text))
 	}
 	if err != nil {
@@ -199,7 +200,7 @@ func keepGit(e *Env, at string) error {
 }
 
 // discardGit removes a ref, a repository or all that is left of a session.
-func discardGit(e *Env, what string) error {
+func discardGit(e *launch.Env, what string) error {
 	l, err := leftInGit(e)
 	if err != nil {
 		return err
@@ -212,7 +213,7 @@ func discardGit(e *Env, what string) error {
 		return gitDone(gitstore.Forget(ctx, l.repo, l.options, what))
 	}
 	var match []string
-	at := absolute(e, what)
+	at := launch.Absolute(e, what)
 	if real, err := filepath.EvalSymlinks(at); err == nil {
 		at = real
 	}
@@ -239,7 +240,7 @@ func gitDone(err error) error {
 	return &verb.Error{Code: verb.ExitInternal, Err: errors.New(redact.Visible(err.Error())), Hint: "\"bawn git\" lists what can be removed"}
 }
 
-func completeGit(e *Env, words func(*gitLeft) []string) cobra.CompletionFunc {
+func completeGit(e *launch.Env, words func(*gitLeft) []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		l, err := leftInGit(e)
 		if err != nil || len(args) > 0 {

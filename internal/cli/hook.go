@@ -19,13 +19,14 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/hook"
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/shim"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // newHookCommand makes `bawn hook`, which agents call.
-func newHookCommand(e *Env) *cobra.Command {
+func newHookCommand(e *launch.Env) *cobra.Command {
 	var timeout time.Duration
 	c := &cobra.Command{
 		Use:   "hook AGENT",
@@ -49,7 +50,7 @@ answered before the agent stops waiting.`,
 			signal.Ignore(syscall.SIGPIPE) // it would end the hook with a code that means "go on"
 			h := &hooking{env: e, began: time.Now(), timeout: timeout}
 			if len(args) != 1 {
-				return h.write(hook.Broken(agentAmong(e.args), fmt.Errorf("%d agents are named; want one of %q", len(args), hook.Agents())))
+				return h.write(hook.Broken(agentAmong(e.Args), fmt.Errorf("%d agents are named; want one of %q", len(args), hook.Agents())))
 			}
 			h.agent = args[0]
 			return h.write(h.output())
@@ -57,7 +58,7 @@ answered before the agent stops waiting.`,
 	}
 	c.Flags().DurationVar(&timeout, "timeout", 0, "how long the agent waits, as its settings say (default: what is known of the agent)")
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { // no error may pass for "allow"
-		return (&hooking{env: e}).write(hook.Broken(agentAmong(e.args), err))
+		return (&hooking{env: e}).write(hook.Broken(agentAmong(e.Args), err))
 	})
 	return c
 }
@@ -84,7 +85,7 @@ func agentAmong(args []string) string {
 
 // A hooking is one call of a hook.
 type hooking struct {
-	env     *Env
+	env     *launch.Env
 	agent   string
 	began   time.Time
 	timeout time.Duration // of the agent, or 0
@@ -164,7 +165,7 @@ func (h *hooking) decide(ctx context.Context) hook.Output {
 	if c.Phase != hook.Seen && len(c.Actions) == 0 {
 		return hook.Answer(c, hook.Outcome{Verdict: bawn.Allow})
 	}
-	if h.env.guest() {
+	if h.env.Guest() {
 		return h.inside(ctx, c)
 	}
 	return h.outside(ctx, c)
@@ -206,7 +207,7 @@ func (h *hooking) inside(ctx context.Context, c hook.Call) hook.Output {
 // failed is what is said where nothing could be decided or recorded: of what
 // is over only the human's log would have told.
 func (h *hooking) failed(c hook.Call, err error) hook.Output {
-	if inside(h.env) != "" {
+	if launch.Inside(h.env) != "" {
 		err = fmt.Errorf("this session has no door at which a hook could ask; use another provider, or none of bawn's hooks in it: %w", err)
 	}
 	if c.Phase != hook.Seen {

@@ -26,6 +26,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/hook"
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/judge"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/policy/overlay"
 	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
@@ -87,14 +88,14 @@ func (l *lone) prepare() error {
 	if err != nil {
 		return err
 	}
-	l.workspace = workspaceOf(real, e.Getenv("HOME"))
+	l.workspace = launch.WorkspaceOf(real, e.Getenv("HOME"))
 	l.recognize()
 	for i := range c.Actions {
 		if err := l.settle(&c.Actions[i]); err != nil {
 			return err
 		}
 	}
-	if l.config, err = loadConfig(e, l.workspace, config.Flags{}); err != nil {
+	if l.config, err = launch.LoadConfig(e, l.workspace, config.Flags{}); err != nil {
 		return err
 	}
 	sandboxed := l.config.Provider != bare.Name && !l.config.FallbackToHost()
@@ -117,7 +118,7 @@ func (l *lone) start(at string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("the working directory: %w", err)
 		}
-		repo := workspaceOf(in, l.env.Getenv("HOME"))
+		repo := launch.WorkspaceOf(in, l.env.Getenv("HOME"))
 		if _, err := os.Lstat(filepath.Join(repo, ".git")); err == nil && !fspath.Below(real, repo) {
 			return "", fmt.Errorf("the working directory %q is a link out of the workspace %q, to %q; have your human start the agent there, without the link", at, repo, real)
 		}
@@ -161,10 +162,10 @@ func (l *lone) recognize() {
 
 // log opens the audit log.
 func (h *hooking) log() (*audit.Log, error) {
-	if err := makeStateDir(h.env); err != nil {
+	if err := launch.MakeStateDir(h.env); err != nil {
 		return nil, err
 	}
-	dir, err := auditDir(h.env)
+	dir, err := launch.AuditDir(h.env)
 	if err != nil {
 		return nil, err
 	}
@@ -174,10 +175,10 @@ func (h *hooking) log() (*audit.Log, error) {
 // session names the agent's own session, the same in each of its calls.
 func (l *lone) session() string {
 	if l.call.Session == "" {
-		return newSessionID()
+		return launch.NewSessionID()
 	}
 	sum := sha256.Sum256([]byte(l.agent + "\x00" + l.call.Session))
-	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:len(newSessionID())])
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:len(launch.NewSessionID())])
 }
 
 // hookKeyName is the file of which the secrets of agents' sessions are made.
@@ -203,14 +204,14 @@ func (l *lone) secret(state string) (string, error) {
 func (l *lone) desk() (*asking.Desk, error) {
 	e := l.env
 	id := l.session()
-	rules, err := writtenRules(e, l.workspace)
+	rules, err := launch.WrittenRules(e, l.workspace)
 	if err != nil {
 		return nil, err
 	}
 	o := asking.Options{
-		Session: id, Agent: l.agent, Rules: func() ([]bawn.Rule, error) { return rules, nil }, Policy: policy.Options{Resolve: resolveLinks},
+		Session: id, Agent: l.agent, Rules: func() ([]bawn.Rule, error) { return rules, nil }, Policy: policy.Options{Resolve: launch.ResolveLinks},
 	}
-	dir, err := stateDir(e)
+	dir, err := launch.StateDir(e)
 	if err != nil {
 		return nil, err
 	}
@@ -221,8 +222,8 @@ func (l *lone) desk() (*asking.Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Relay = relayAs(e, dir, link.Options{Session: id, Secret: secret})
-	if o.Grants, err = grantsFile(e); err != nil {
+	o.Relay = launch.RelayAs(e, dir, link.Options{Session: id, Secret: secret})
+	if o.Grants, err = launch.GrantsFile(e); err != nil {
 		return nil, err
 	}
 	return asking.New(o), nil

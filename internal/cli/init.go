@@ -12,6 +12,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/agents"
 	"github.com/bawn-dev/bawn/internal/hooksetup"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -22,7 +23,7 @@ type initFlags struct {
 	check, dryRun, yes, asJSON bool
 }
 
-func newInitCommand(e *Env) *cobra.Command {
+func newInitCommand(e *launch.Env) *cobra.Command {
 	var f initFlags
 	c := &cobra.Command{
 		Use:   "init",
@@ -70,7 +71,7 @@ func (f initFlags) level() hooksetup.Level {
 }
 
 // fit refuses flags that contradict each other.
-func (f initFlags) fit(e *Env) error {
+func (f initFlags) fit(e *launch.Env) error {
 	switch {
 	case f.user && f.managed:
 		return verb.Usage("give one of them", "--user and --managed are two levels")
@@ -86,8 +87,8 @@ func (f initFlags) fit(e *Env) error {
 	return nil
 }
 
-func runInit(e *Env, f initFlags) error {
-	if where := inside(e); where != "" {
+func runInit(e *launch.Env, f initFlags) error {
+	if where := launch.Inside(e); where != "" {
 		return &verb.Error{Code: verb.ExitDenied, Err: fmt.Errorf("this is a guest, in %s: agents' settings are changed from outside", where), Hint: "ask the human to run \"bawn init\""}
 	}
 	named, err := f.named()
@@ -113,18 +114,18 @@ func runInit(e *Env, f initFlags) error {
 }
 
 // newSetup gathers what the edits depend on.
-func newSetup(e *Env, f initFlags) (hooksetup.Setup, error) {
+func newSetup(e *launch.Env, f initFlags) (hooksetup.Setup, error) {
 	s := hooksetup.Setup{Root: "/", Getenv: e.Getenv}
-	dir, err := realDir(e.Dir)
+	dir, err := launch.RealDir(e.Dir)
 	if err != nil {
 		return s, err
 	}
-	s.Project = workspaceOf(dir, e.Getenv("HOME"))
-	if err := homeAndWorkspace(e, s.Project); err != nil {
+	s.Project = launch.WorkspaceOf(dir, e.Getenv("HOME"))
+	if err := launch.HomeAndWorkspace(e, s.Project); err != nil {
 		return s, err
 	}
 	s.Home = e.Getenv("HOME")
-	if s.State, err = stateDir(e); err != nil {
+	if s.State, err = launch.StateDir(e); err != nil {
 		return s, err
 	}
 	if f.managed {
@@ -148,7 +149,7 @@ const managedState = "/var/lib/bawn"
 // ownPath is the place of this program that hooks are to call: the one in PATH,
 // which stays when a package's version changes, or else the program itself. An
 // agent could replace one that lies in its project.
-func ownPath(e *Env, project string) (string, error) {
+func ownPath(e *launch.Env, project string) (string, error) {
 	own, err := os.Executable()
 	if err != nil {
 		return "", &verb.Error{Code: verb.ExitInternal, Err: err}

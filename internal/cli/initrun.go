@@ -9,13 +9,14 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/agents"
 	"github.com/bawn-dev/bawn/internal/hooksetup"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // An initiation is one run of "bawn init".
 type initiation struct {
-	env   *Env
+	env   *launch.Env
 	flags initFlags
 	setup hooksetup.Setup
 	seen  []initiated

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/attach"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -17,7 +18,7 @@ import (
 // its guest a grace, and then kills it.
 const killPatience = 15 * time.Second
 
-func newKillCommand(e *Env) *cobra.Command {
+func newKillCommand(e *launch.Env) *cobra.Command {
 	var sig string
 	var all bool
 	c := &cobra.Command{
@@ -60,7 +61,7 @@ func signalName(s string) (string, error) {
 	return "", verb.Usage("for example: --signal INT", "--signal %q is none that is passed on; want one of %s", s, strings.Join(killSignals, ", "))
 }
 
-func killSessions(e *Env, ids []string, sig string, all bool) error {
+func killSessions(e *launch.Env, ids []string, sig string, all bool) error {
 	name, err := signalName(sig)
 	if err != nil {
 		return err

@@ -15,11 +15,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/attach"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newLogsCommand(e *Env) *cobra.Command {
+func newLogsCommand(e *launch.Env) *cobra.Command {
 	r := attach.LogReader{}
 	c := &cobra.Command{
 		Use:   "logs [flags] [SESSION]",
@@ -48,7 +49,7 @@ full-screen mode looks like now is what "bawn attach --read-only" shows.`, attac
 	return c
 }
 
-func showLog(e *Env, r attach.LogReader, id string) error {
+func showLog(e *launch.Env, r attach.LogReader, id string) error {
 	reg, err := openRegistry(e)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/doctor"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/plugin"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/session"
@@ -21,7 +22,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newMCPCommand(e *Env) *cobra.Command {
+func newMCPCommand(e *launch.Env) *cobra.Command {
 	m := &mcpServe{env: e}
 	c := &cobra.Command{
 		Use:   "mcp [NAME...]",
@@ -48,7 +49,7 @@ token that is kept in the file mcp-token of Bawn's state directory.`,
 
 // mcpServe is one run of that verb.
 type mcpServe struct {
-	env    *Env
+	env    *launch.Env
 	http   string
 	tools  bool
 	parent *session.Parent // of the guest whose calls it serves; nil outside of a session
@@ -63,15 +64,15 @@ func (m *mcpServe) start(names []string) error {
 		return m.startTools(names)
 	case m.http != "" && !onLoopback(m.http):
 		return verb.Usage("for example: bawn mcp --http 127.0.0.1:8765", "--http %q is not on this machine's loopback", m.http)
-	case e.guest() && m.http != "":
+	case e.Guest() && m.http != "":
 		return verb.Usage("leave it out: inside of a session the gateway is reached over standard input and output", "--http is not for guests")
-	case e.guest():
+	case e.Guest():
 		return verb.Status(shim.Tools(names))
-	case inside(e) != "":
+	case launch.Inside(e) != "":
 		return &verb.Error{Code: verb.ExitDenied, Err: errors.New("this session has no door, and its plugins are outside"), Hint: "start the session with a provider that \"bawn doctor --matrix\" shows with a door"}
 	}
 	if e.Gateway == nil {
-		return become(e, "mcp", e.args[1:])
+		return become(e, "mcp", e.Args[1:])
 	}
 	return m.run(names)
 }
@@ -79,14 +80,14 @@ func (m *mcpServe) start(names []string) error {
 func (m *mcpServe) run(names []string) error {
 	e := m.env
 	if e.Gateway == nil { // only who is told to serves it from a spec
-		return &verb.Error{Code: verb.ExitInternal, Err: errNoBawnd, Hint: doctor.Install}
+		return &verb.Error{Code: verb.ExitInternal, Err: launch.ErrNoBawnd, Hint: doctor.Install}
 	}
 	s, f, err := m.session()
 	if err != nil {
 		return err
 	}
-	set := GatewaySetting{Dir: e.Dir, In: e.Stdin, Out: e.Stdout, HTTP: m.http}
-	if set.Servers, f.rules, err = m.plugins(names, s.Isolation.Workspace); err != nil {
+	set := launch.GatewaySetting{Dir: e.Dir, In: e.Stdin, Out: e.Stdout, HTTP: m.http}
+	if set.Servers, f.Rules, err = m.plugins(names, s.Isolation.Workspace); err != nil {
 		return err
 	}
 	if m.http != "" {
@@ -100,7 +101,7 @@ func (m *mcpServe) run(names []string) error {
 	}
 	defer calls.close()
 	set.Judge, set.Report = calls.judge, calls.report
-	ctx, stop := signal.NotifyContext(e.life(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(e.Life(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if err := e.Gateway(ctx, set); err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: err}
@@ -109,34 +110,34 @@ func (m *mcpServe) run(names []string) error {
 }
 
 // session is that of the calls: one of its own, or that of the guest who asks.
-func (m *mcpServe) session() (*mcpSession, *launch, error) {
-	e, f := m.env, &launch{}
-	if err := makeStateDir(e); err != nil {
+func (m *mcpServe) session() (*mcpSession, *launch.Launch, error) {
+	e, f := m.env, &launch.Launch{}
+	if err := launch.MakeStateDir(e); err != nil {
 		return nil, nil, err
 	}
 	if k := m.parent; k != nil {
 		f.Parent = k
 		s := k.Session
-		s.ID, s.Parent = newSessionID(), s.ID
+		s.ID, s.Parent = launch.NewSessionID(), s.ID
 		return &mcpSession{s}, f, nil
 	}
-	dir, err := realDir(e.Dir)
+	dir, err := launch.RealDir(e.Dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	ws := workspaceOf(dir, e.Getenv("HOME"))
-	cfg, err := loadConfig(e, ws, config.Flags{})
+	ws := launch.WorkspaceOf(dir, e.Getenv("HOME"))
+	cfg, err := launch.LoadConfig(e, ws, config.Flags{})
 	if err != nil {
 		return nil, nil, err
 	}
-	return &mcpSession{bawn.Session{ID: newSessionID(), Agent: "mcp", Mode: cfg.Mode, Autonomy: cfg.Autonomy, Isolation: cfg.Isolation(ws), Provider: NoProvider}}, f, nil
+	return &mcpSession{bawn.Session{ID: launch.NewSessionID(), Agent: "mcp", Mode: cfg.Mode, Autonomy: cfg.Autonomy, Isolation: cfg.Isolation(ws), Provider: launch.NoProvider}}, f, nil
 }
 
 // An mcpSession is the session that calls count as.
 type mcpSession struct{ bawn.Session }
 
 // plugins are those of the names, or all, and what their manifests say as rules.
-func (m *mcpServe) plugins(names []string, workspace string) (list []GatewayServer, rules []bawn.Rule, err error) {
+func (m *mcpServe) plugins(names []string, workspace string) (list []launch.GatewayServer, rules []bawn.Rule, err error) {
 	dirs, err := pluginDirs(m.env)
 	if err != nil {
 		return nil, nil, err
@@ -153,15 +154,15 @@ func (m *mcpServe) plugins(names []string, workspace string) (list []GatewayServ
 		rules = append(rules, manifestRules(man)...)
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(list, func(s GatewayServer) bool { return s.Manifest.Name == name }) {
+		if !slices.ContainsFunc(list, func(s launch.GatewayServer) bool { return s.Manifest.Name == name }) {
 			return nil, nil, verb.Usage("\"bawn plugin list\" shows those that there are", "no plugin %q can be served", name)
 		}
 	}
 	return list, rules, nil
 }
 
-func (m *mcpServe) plugin(dirs plugin.Dirs, man *plugin.Manifest, workspace string) GatewayServer {
-	return GatewayServer{
+func (m *mcpServe) plugin(dirs plugin.Dirs, man *plugin.Manifest, workspace string) launch.GatewayServer {
+	return launch.GatewayServer{
 		Manifest: man,
 		Pins:     func() (plugin.Pins, error) { return plugin.LoadPins(dirs.Pins, man.Name) },
 		Kept: func() ([]plugin.Tool, error) {
@@ -172,11 +173,11 @@ func (m *mcpServe) plugin(dirs plugin.Dirs, man *plugin.Manifest, workspace stri
 			return pins.Kept(dirs.Pins)
 		},
 		Command: func() (*exec.Cmd, error) {
-			cmd, err := m.env.pluginSession(dirs, man, workspace, pluginOptions{quiet: true})
+			cmd, err := m.env.PluginSession(dirs, man, workspace, launch.PluginOptions{Quiet: true})
 			if err != nil {
 				return nil, err
 			}
-			dieWithParent(cmd.SysProcAttr)
+			launch.DieWithParent(cmd.SysProcAttr)
 			return cmd, nil
 		},
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/plugin"
 	"github.com/bawn-dev/bawn/internal/policy"
 )
@@ -57,8 +58,8 @@ func TestTokenIsTheOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	e := &Env{Environ: []string{"HOME=" + home}, Stderr: null}
-	if err := makeStateDir(e); err != nil {
+	e := &launch.Env{Environ: []string{"HOME=" + home}, Stderr: null}
+	if err := launch.MakeStateDir(e); err != nil {
 		t.Fatal(err)
 	}
 	first, err := mcpToken(e)

@@ -15,6 +15,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/guard"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy/overlay"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
@@ -30,7 +31,7 @@ const ruleServer = "builtin:mcp-server"
 // newMCPCalls decides, asks and records what clients of the gateway and its
 // servers want.
 type mcpCalls struct {
-	env     *Env
+	env     *launch.Env
 	session bawn.Session
 	desk    *asking.Desk
 	log     *audit.Log
@@ -41,8 +42,8 @@ type mcpCalls struct {
 	meant asking.Zone
 }
 
-func newMCPCalls(f *launch, e *Env, s *mcpSession) (*mcpCalls, error) {
-	dir, err := auditDir(e)
+func newMCPCalls(f *launch.Launch, e *launch.Env, s *mcpSession) (*mcpCalls, error) {
+	dir, err := launch.AuditDir(e)
 	if err != nil {
 		return nil, err
 	}
@@ -50,13 +51,13 @@ func newMCPCalls(f *launch, e *Env, s *mcpSession) (*mcpCalls, error) {
 	if err != nil {
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run"}
 	}
-	events := e.share(log, "the gateway")
+	events := e.Share(log, "the gateway")
 	run := &runner.Session{Session: s.Session, Guard: guard.Guard{Recorder: events}}
-	desk, err := f.desk(e, run)
+	desk, err := f.Desk(e, run)
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	z := asking.Zone{Name: "mcp", Question: sessionQuestion(e, run), Contains: "the server keeps to a sandbox with what its manifest says; what it sends to its hosts leaves it"}
+	z := asking.Zone{Name: "mcp", Question: launch.SessionQuestion(e, run), Contains: "the server keeps to a sandbox with what its manifest says; what it sends to its hosts leaves it"}
 	c := &mcpCalls{env: e, session: s.Session, desk: desk, log: log, events: events, calls: z, meant: z}
 	c.meant.Question.Taint.Untrusted = true
 	return c, nil
@@ -97,8 +98,8 @@ func (c *mcpCalls) report(server, what, why string) {
 const tokenName = "mcp-token"
 
 // mcpToken reads the token, and creates it if it does not exist.
-func mcpToken(e *Env) (string, error) {
-	state, err := stateDir(e)
+func mcpToken(e *launch.Env) (string, error) {
+	state, err := launch.StateDir(e)
 	if err != nil {
 		return "", err
 	}

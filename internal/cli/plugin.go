@@ -11,11 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/plugin"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newPluginCommand(e *Env) *cobra.Command {
+func newPluginCommand(e *launch.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plugin",
 		Short: "Say which tool servers and hooks may run, and what each may do",
@@ -34,8 +35,8 @@ pinned: a change asks.`,
 
 // pluginDirs are those of the human. A guest has none: what it may start is not
 // its own to say.
-func pluginDirs(e *Env) (plugin.Dirs, error) {
-	if where := inside(e); where != "" {
+func pluginDirs(e *launch.Env) (plugin.Dirs, error) {
+	if where := launch.Inside(e); where != "" {
 		return plugin.Dirs{}, &verb.Error{Code: verb.ExitDenied, Err: fmt.Errorf("this is a guest, in %s: plugins are not a guest's to see or change", where),
 			Hint: "a project can propose some in .mcp.json; who works outside of the session adds them with \"bawn plugin import\""}
 	}
@@ -74,7 +75,7 @@ func lineOf(d plugin.Dirs, m *plugin.Manifest) (pluginLine, error) {
 	return pluginLine{m.Name, m.Kind, m.Version, m.About, m.Argv(), m.Words(), len(pins.Tools)}, err
 }
 
-func newPluginList(e *Env) *cobra.Command {
+func newPluginList(e *launch.Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "list", Short: "List the plugins", Example: "  bawn plugin list --json", Args: cobra.NoArgs,
@@ -84,7 +85,7 @@ func newPluginList(e *Env) *cobra.Command {
 	return c
 }
 
-func listPlugins(e *Env, asJSON bool) error {
+func listPlugins(e *launch.Env, asJSON bool) error {
 	d, err := pluginDirs(e)
 	if err != nil {
 		return err
@@ -106,7 +107,7 @@ func listPlugins(e *Env, asJSON bool) error {
 	return &verb.Error{Code: verb.ExitUsage, Err: broken, Hint: "what can't be read in full does not run"}
 }
 
-func printPlugins(e *Env, lines []pluginLine) error {
+func printPlugins(e *launch.Env, lines []pluginLine) error {
 	if len(lines) == 0 {
 		fmt.Fprintln(e.Stderr, "bawn: note: there are no plugins; \"bawn plugin add\" adds one")
 		return nil
@@ -119,7 +120,7 @@ func printPlugins(e *Env, lines []pluginLine) error {
 	return t.Flush()
 }
 
-func newPluginShow(e *Env) *cobra.Command {
+func newPluginShow(e *launch.Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "show NAME", Short: "Show what a plugin may do, and its pins", Example: "  bawn plugin show filesystem", Args: cobra.ExactArgs(1),
@@ -130,7 +131,7 @@ func newPluginShow(e *Env) *cobra.Command {
 	return c
 }
 
-func showPlugin(e *Env, name string, asJSON bool) error {
+func showPlugin(e *launch.Env, name string, asJSON bool) error {
 	d, err := pluginDirs(e)
 	if err != nil {
 		return err
@@ -161,7 +162,7 @@ func showPlugin(e *Env, name string, asJSON bool) error {
 	return nil
 }
 
-func newPluginRemove(e *Env) *cobra.Command {
+func newPluginRemove(e *launch.Env) *cobra.Command {
 	return &cobra.Command{
 		Use: "rm NAME...", Short: "Remove plugins and their pins", Example: "  bawn plugin rm filesystem", Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: completePlugins(e, maxCompleted),
@@ -182,7 +183,7 @@ func newPluginRemove(e *Env) *cobra.Command {
 
 // removePlugin works also where the manifest can't be read. The plugin's own
 // directory is the human's to look at.
-func removePlugin(e *Env, d plugin.Dirs, name string) error {
+func removePlugin(e *launch.Env, d plugin.Dirs, name string) error {
 	if err := plugin.CheckPlugin(name); err != nil {
 		return verb.Usage("\"bawn plugin list\" lists those that there are", "%w", err)
 	}
@@ -200,7 +201,7 @@ func removePlugin(e *Env, d plugin.Dirs, name string) error {
 	return err
 }
 
-func newPluginCheck(e *Env) *cobra.Command {
+func newPluginCheck(e *launch.Env) *cobra.Command {
 	return &cobra.Command{
 		Use: "check [FILE...]", Short: "Look for mistakes in manifests", Args: cobra.ArbitraryArgs,
 		Long:    "Look for mistakes in manifests: those of the files, or else of all plugins. With\nFILE it says what the plugin could do.",
@@ -209,7 +210,7 @@ func newPluginCheck(e *Env) *cobra.Command {
 	}
 }
 
-func checkPlugins(e *Env, files []string) error {
+func checkPlugins(e *launch.Env, files []string) error {
 	if len(files) == 0 {
 		d, err := pluginDirs(e)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/atomicfile"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/plugin"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -27,7 +28,7 @@ type pluginFlags struct {
 	env          []string
 }
 
-func newPluginAdd(e *Env) *cobra.Command {
+func newPluginAdd(e *launch.Env) *cobra.Command {
 	f := &pluginFlags{}
 	c := &cobra.Command{
 		Use:   "add [FILE] [flags] [-- ARG...]",
@@ -63,7 +64,7 @@ hook (kinds, seconds).`,
 	return c
 }
 
-func (f *pluginFlags) add(e *Env, args []string) error {
+func (f *pluginFlags) add(e *launch.Env, args []string) error {
 	d, err := pluginDirs(e)
 	if err != nil {
 		return err
@@ -98,7 +99,7 @@ func (f *pluginFlags) add(e *Env, args []string) error {
 
 // read takes the manifest of the file, or makes one of the flags. A lone
 // argument without any other flag that says what runs is a file.
-func (f *pluginFlags) read(e *Env, args []string) (*plugin.Manifest, []byte, error) {
+func (f *pluginFlags) read(e *launch.Env, args []string) (*plugin.Manifest, []byte, error) {
 	m := &f.manifest
 	packaged := m.Run.NPX != "" || m.Run.UVX != "" || m.Run.Go != ""
 	if len(args) == 1 && !packaged && f.name == "" {
@@ -173,7 +174,7 @@ func nameOfPackage(pkg string) string {
 
 // manifestOf reads a manifest that lies anywhere; "-" is standard input, which
 // must say its name.
-func manifestOf(e *Env, file, name string) (*plugin.Manifest, []byte, error) {
+func manifestOf(e *launch.Env, file, name string) (*plugin.Manifest, []byte, error) {
 	text, err := readInput(e, file)
 	if err != nil {
 		return nil, nil, verb.Usage("name a manifest in TOML", "%w", err)
@@ -191,11 +192,11 @@ func manifestOf(e *Env, file, name string) (*plugin.Manifest, []byte, error) {
 	return m, text, nil
 }
 
-func readInput(e *Env, file string) ([]byte, error) {
+func readInput(e *launch.Env, file string) ([]byte, error) {
 	if file == "-" {
 		return atomicfile.ReadOpen(e.Stdin, maxManifestFile)
 	}
-	return atomicfile.Read(absolute(e, file), maxManifestFile)
+	return atomicfile.Read(launch.Absolute(e, file), maxManifestFile)
 }
 
 // unlike refuses a name that looks like that of another plugin.
@@ -223,7 +224,7 @@ func (f *pluginFlags) old(d plugin.Dirs, name string) (*plugin.Manifest, error) 
 }
 
 // agreeTo shows what a plugin may do and asks the human.
-func agreeTo(e *Env, m, old *plugin.Manifest, yes bool) error {
+func agreeTo(e *launch.Env, m, old *plugin.Manifest, yes bool) error {
 	fmt.Fprintf(e.Stderr, "The plugin %s\n", m.Name)
 	var was []string
 	if old != nil {
@@ -249,7 +250,7 @@ func signIf(is bool, sign string) string {
 
 // confirm asks the human at the terminal, who must be the one to see the
 // question and to type the answer. Without one nobody has agreed.
-func confirm(e *Env, question string, yes bool) error {
+func confirm(e *launch.Env, question string, yes bool) error {
 	if yes {
 		return nil
 	}

@@ -6,11 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/plugin"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newPluginImport(e *Env) *cobra.Command {
+func newPluginImport(e *launch.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "import FILE [NAME]",
 		Short: "Make manifests of the servers in an agent's settings",
@@ -24,7 +25,7 @@ it needs, and add it.`,
 	}
 }
 
-func importPlugins(e *Env, args []string) error {
+func importPlugins(e *launch.Env, args []string) error {
 	text, err := readInput(e, args[0])
 	if err != nil {
 		return verb.Usage("name a file such as .mcp.json", "%w", err)
@@ -47,7 +48,7 @@ func importPlugins(e *Env, args []string) error {
 	return nil
 }
 
-func writeProposal(e *Env, all []plugin.Proposal, name string) error {
+func writeProposal(e *launch.Env, all []plugin.Proposal, name string) error {
 	for _, p := range all {
 		if p.Manifest.Name != name {
 			continue

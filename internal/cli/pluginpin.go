@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/plugin"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -16,7 +17,7 @@ import (
 // fetch it first, with some hundred packages that it needs.
 const listPatience = 5 * time.Minute
 
-func newPluginPin(e *Env) *cobra.Command {
+func newPluginPin(e *launch.Env) *cobra.Command {
 	var yes, dry, asJSON bool
 	c := &cobra.Command{
 		Use:   "pin NAME",
@@ -37,7 +38,7 @@ where something differs.`,
 	return c
 }
 
-func pinPlugin(e *Env, name string, yes, dry, asJSON bool) error {
+func pinPlugin(e *launch.Env, name string, yes, dry, asJSON bool) error {
 	d, err := pluginDirs(e)
 	if err != nil {
 		return err
@@ -88,7 +89,7 @@ func exitOn(differs bool) error {
 }
 
 // sayChanges shows what is new or different, with all that a model would read.
-func sayChanges(e *Env, l plugin.Listing, changes []plugin.Change, asJSON bool) error {
+func sayChanges(e *launch.Env, l plugin.Listing, changes []plugin.Change, asJSON bool) error {
 	if asJSON {
 		return writeJSON(e.Stdout, map[string]any{"tools": len(l.Tools), "changes": append([]plugin.Change{}, changes...)})
 	}
@@ -125,19 +126,19 @@ func firstOf(text string) string {
 }
 
 // listTools starts the plugin as a guest and has it list its tools.
-func listTools(e *Env, d plugin.Dirs, m *plugin.Manifest) (plugin.Listing, error) {
-	workspace := workspaceOf(e.Dir, e.Getenv("HOME"))
-	p, err := e.startPlugin(d, m, workspace)
+func listTools(e *launch.Env, d plugin.Dirs, m *plugin.Manifest) (plugin.Listing, error) {
+	workspace := launch.WorkspaceOf(e.Dir, e.Getenv("HOME"))
+	p, err := e.StartPlugin(d, m, workspace)
 	if err != nil {
 		return plugin.Listing{}, err
 	}
-	late := time.AfterFunc(listPatience, p.end)
-	l, err := plugin.List(p.out, p.in)
+	late := time.AfterFunc(listPatience, p.End)
+	l, err := plugin.List(p.Out, p.In)
 	if !late.Stop() {
 		err = errors.Join(fmt.Errorf("it took longer than %s", listPatience), err)
 	}
-	p.end()
-	if err = errors.Join(err, p.wait(err != nil)); err == nil {
+	p.End()
+	if err = errors.Join(err, p.Wait(err != nil)); err == nil {
 		err = d.SetComplete(m)
 	}
 	return l, err

@@ -6,11 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newPolicyCommand(e *Env) *cobra.Command {
+func newPolicyCommand(e *launch.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "policy",
 		Short: "See, test and explain what agents may do",
@@ -31,7 +32,7 @@ project, which may only narrow.`,
 // policies are the policies in force, by workspace: the rules of the machine
 // and of the user are shared, those of a project are its own.
 type policies struct {
-	e      *Env
+	e      *launch.Env
 	shared []bawn.Rule
 	opts   policy.Options
 	only   *policy.Policy // decides everything, where it is not nil
@@ -41,12 +42,12 @@ type policies struct {
 
 // policiesInForce reads all files of the policy. A missing file counts as empty. A
 // file with mistakes is an error that names all of them.
-func policiesInForce(e *Env, workspace string) (*policies, error) {
-	rules, err := loadRules(e, workspace)
+func policiesInForce(e *launch.Env, workspace string) (*policies, error) {
+	rules, err := launch.LoadRules(e, workspace)
 	if err != nil {
 		return nil, err
 	}
-	p := &policies{e: e, opts: policy.Options{Resolve: resolveLinks}, loaded: map[string]*policy.Policy{}}
+	p := &policies{e: e, opts: policy.Options{Resolve: launch.ResolveLinks}, loaded: map[string]*policy.Policy{}}
 	learned, err := openLearned(e)
 	if err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func policiesInForce(e *Env, workspace string) (*policies, error) {
 		p.opts.Memory = learned
 	}
 	p.shared = slices.DeleteFunc(slices.Clone(rules), func(r bawn.Rule) bool { return r.Source == bawn.Project })
-	if p.base, err = newPolicy(p.shared, p.opts); err != nil {
+	if p.base, err = launch.NewPolicy(p.shared, p.opts); err != nil {
 		return nil, err
 	}
 	return p, p.add(workspace, rules[len(p.shared):])
@@ -65,7 +66,7 @@ func policiesInForce(e *Env, workspace string) (*policies, error) {
 func (p *policies) add(workspace string, own []bawn.Rule) (err error) {
 	of := p.base
 	if len(own) > 0 {
-		if of, err = newPolicy(slices.Concat(p.shared, own), p.opts); err != nil {
+		if of, err = launch.NewPolicy(slices.Concat(p.shared, own), p.opts); err != nil {
 			return err
 		}
 	}
@@ -87,8 +88,8 @@ func (p *policies) of(workspace string) (*policy.Policy, error) {
 	if len(p.loaded) >= maxWorkspaces {
 		clear(p.loaded)
 	}
-	files := policyFiles(p.e, workspace)
-	own, err := readRules(files[len(files)-1:])
+	files := launch.PolicyFiles(p.e, workspace)
+	own, err := launch.ReadRules(files[len(files)-1:])
 	if err == nil {
 		err = p.add(workspace, own)
 	}
@@ -96,8 +97,8 @@ func (p *policies) of(workspace string) (*policy.Policy, error) {
 }
 
 // loadPolicy is the policy in force where the command was started.
-func loadPolicy(e *Env) (*policy.Policy, error) {
-	workspace := workspaceOf(e.Dir, e.Getenv("HOME"))
+func loadPolicy(e *launch.Env) (*policy.Policy, error) {
+	workspace := launch.WorkspaceOf(e.Dir, e.Getenv("HOME"))
 	p, err := policiesInForce(e, workspace)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/bawn-dev/bawn/internal/launch"
 )
 
 // FuzzParseAction: what is accepted is JSON, and encoding/json reads the same
@@ -70,13 +72,13 @@ func TestParseAction(t *testing.T) {
 }
 
 // emptyHome is where somebody has a home and has written nothing.
-func emptyHome(tb testing.TB) *Env {
+func emptyHome(tb testing.TB) *launch.Env {
 	tb.Helper()
 	dir, err := filepath.EvalSymlinks(tb.TempDir())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &Env{Environ: []string{"HOME=" + dir}, Dir: dir, Stdout: os.Stdout}
+	return &launch.Env{Environ: []string{"HOME=" + dir}, Dir: dir, Stdout: os.Stdout}
 }
 
 // corpusActions are the labelled lines as actions.

@@ -6,11 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newPolicyApproved(e *Env) *cobra.Command {
+func newPolicyApproved(e *launch.Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "approved",
@@ -21,7 +22,7 @@ of any priority, wins over an approved one; "bawn policy show" lists all.`,
 		Example: "  bawn policy approved\n  bawn policy approved forget approved:3f2a91c05d",
 		Args:    verb.OnlyCommands,
 		RunE: func(c *cobra.Command, _ []string) error {
-			rules, err := approvedRules(e)
+			rules, err := launch.ApprovedRules(e)
 			if err != nil {
 				return err
 			}
@@ -33,7 +34,7 @@ of any priority, wins over an approved one; "bawn policy show" lists all.`,
 	return c
 }
 
-func newApprovedForget(e *Env) *cobra.Command {
+func newApprovedForget(e *launch.Env) *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:     "forget [RULE]",
@@ -55,16 +56,16 @@ func newApprovedForget(e *Env) *cobra.Command {
 	return c
 }
 
-func approvedIDs(e *Env) (ids []string) {
-	rules, _ := approvedRules(e) // there is nothing to complete then
+func approvedIDs(e *launch.Env) (ids []string) {
+	rules, _ := launch.ApprovedRules(e) // there is nothing to complete then
 	for _, r := range rules {
 		ids = append(ids, r.ID+"\t"+r.Verdict.String()+" "+visible(r.Pattern))
 	}
 	return ids
 }
 
-func forgetApproved(c *cobra.Command, e *Env, rule string) error {
-	f, err := grantsFile(e)
+func forgetApproved(c *cobra.Command, e *launch.Env, rule string) error {
+	f, err := launch.GrantsFile(e)
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func forgetApproved(c *cobra.Command, e *Env, rule string) error {
 	n, err := f.Forget(rule)
 	switch {
 	case err != nil:
-		return grantsError(err)
+		return launch.GrantsError(err)
 	case n == 0:
 		return verb.Usage("see \"bawn policy approved\"", "there is no approved rule %q", rule)
 	}

@@ -14,11 +14,12 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newPolicyDecide(e *Env) *cobra.Command {
+func newPolicyDecide(e *launch.Env) *cobra.Command {
 	var s situation
 	var asJSON bool
 	c := &cobra.Command{
@@ -108,10 +109,10 @@ func (s *situation) declare(c *cobra.Command) {
 
 // check makes the directories absolute and refuses what is no mode, before
 // anything is decided.
-func (s *situation) check(e *Env) error {
+func (s *situation) check(e *launch.Env) error {
 	for _, dir := range []*string{&s.Cwd, &s.Workspace} {
 		if *dir != "" {
-			*dir = absolute(e, *dir)
+			*dir = launch.Absolute(e, *dir)
 		}
 	}
 	var q policy.Question
@@ -123,7 +124,7 @@ func (s *situation) check(e *Env) error {
 
 // A decider decides actions of one command.
 type decider struct {
-	e          *Env
+	e          *launch.Env
 	base       situation
 	policies   *policies
 	workspaces map[string]string // of directories seen so far
@@ -131,11 +132,11 @@ type decider struct {
 }
 
 // newDecider decides by the policy in force.
-func newDecider(e *Env, s situation) (*decider, error) {
+func newDecider(e *launch.Env, s situation) (*decider, error) {
 	if err := s.check(e); err != nil {
 		return nil, err
 	}
-	workspace := cmp.Or(s.Workspace, workspaceOf(cmp.Or(s.Cwd, e.Dir), e.Getenv("HOME")))
+	workspace := cmp.Or(s.Workspace, launch.WorkspaceOf(cmp.Or(s.Cwd, e.Dir), e.Getenv("HOME")))
 	p, err := policiesInForce(e, workspace)
 	if err != nil {
 		return nil, err
@@ -296,7 +297,7 @@ func (d *decider) workspace(dir, home string) string {
 	if w, ok := d.workspaces[dir]; ok {
 		return w
 	}
-	w := workspaceOf(dir, home)
+	w := launch.WorkspaceOf(dir, home)
 	if d.workspaces == nil || len(d.workspaces) >= maxWorkspaces {
 		d.workspaces = map[string]string{}
 	}

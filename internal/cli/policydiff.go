@@ -11,11 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newPolicyDiff(e *Env) *cobra.Command {
+func newPolicyDiff(e *launch.Env) *cobra.Command {
 	var s situation
 	var corpus string
 	var asJSON bool
@@ -80,7 +81,7 @@ func (d *differ) run(c *cobra.Command, names []string, corpus string) error {
 		if err != nil {
 			return err
 		}
-		if sides[i], err = newPolicy(rules, policy.Options{}); err != nil {
+		if sides[i], err = launch.NewPolicy(rules, policy.Options{}); err != nil {
 			return err
 		}
 		list = append(list, examples(rules)...)
@@ -114,7 +115,7 @@ func (d *differ) run(c *cobra.Command, names []string, corpus string) error {
 
 // rules reads one of the two files.
 func (d *differ) rules(name string) ([]bawn.Rule, error) {
-	data, err := os.ReadFile(absolute(d.e, name))
+	data, err := os.ReadFile(launch.Absolute(d.e, name))
 	if err != nil {
 		return nil, verb.Usage("name two policy files", "%w", err)
 	}
@@ -147,7 +148,7 @@ func examples(rules []bawn.Rule) (out []entry) {
 }
 
 func (d *differ) lines(name string) (out []entry, err error) {
-	data, err := os.ReadFile(absolute(d.e, name))
+	data, err := os.ReadFile(launch.Absolute(d.e, name))
 	if err != nil {
 		return nil, verb.Usage("name a file of actions", "%w", err)
 	}

@@ -9,13 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/policy/suggest"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newPolicyExplain(e *Env) *cobra.Command {
+func newPolicyExplain(e *launch.Env) *cobra.Command {
 	var s situation
 	var kind, operation string
 	var asJSON bool
@@ -98,7 +99,7 @@ func (d *decider) explain(kind, operation string, args []string) (*explanation, 
 	x.decision, x.parts = p.Explain(q)
 	x.others = alternatives(p, q, x.decision.Verdict)
 	x.advice = advise(p, d.policies.opts, x)
-	x.advice.file = userPolicy(d.e)
+	x.advice.file = launch.UserPolicy(d.e)
 	return x, nil
 }
 

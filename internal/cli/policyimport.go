@@ -10,11 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/atomicfile"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy/importer"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newPolicyImport(e *Env) *cobra.Command {
+func newPolicyImport(e *launch.Env) *cobra.Command {
 	var from string
 	var asJSON, asConfig bool
 	c := &cobra.Command{
@@ -58,7 +59,7 @@ The exit code is 0 if everything was carried over, 1 if something was not, and
 }
 
 // importFiles reads all files before anything is written.
-func importFiles(e *Env, from string, names []string) (*importer.Result, error) {
+func importFiles(e *launch.Env, from string, names []string) (*importer.Result, error) {
 	var list []*importer.Import
 	for _, name := range names {
 		im, err := importFile(e, from, name)
@@ -74,8 +75,8 @@ func importFiles(e *Env, from string, names []string) (*importer.Result, error) 
 	return res, nil
 }
 
-func importFile(e *Env, from, name string) (*importer.Import, error) {
-	path := absolute(e, name)
+func importFile(e *launch.Env, from, name string) (*importer.Import, error) {
+	path := launch.Absolute(e, name)
 	data, err := atomicfile.Read(path, importer.MaxFile)
 	if err != nil {
 		return nil, verb.Usage("name a file of another agent's", "%v", err)
@@ -88,7 +89,7 @@ func importFile(e *Env, from, name string) (*importer.Import, error) {
 	return im, nil
 }
 
-func printImport(c *cobra.Command, e *Env, res *importer.Result, asJSON, asConfig bool) error {
+func printImport(c *cobra.Command, e *launch.Env, res *importer.Result, asJSON, asConfig bool) error {
 	printLeft(c, res)
 	var err error
 	switch {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy/importer"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -23,7 +24,7 @@ func (h configHome) imports(args ...string) (stdout, stderr string, code int) {
 }
 
 // streams runs a command with its outputs apart.
-func (h configHome) streams(build func(*Env) *cobra.Command, args ...string) (stdout, stderr string, code int) {
+func (h configHome) streams(build func(*launch.Env) *cobra.Command, args ...string) (stdout, stderr string, code int) {
 	h.Helper()
 	var out, errs strings.Builder
 	c := build(h.env())
@@ -127,7 +128,7 @@ func TestCadreBecomesASession(t *testing.T) {
 	out, _, _ := h.imports("--config", h.put("ws/cadre.config.json", string(data)))
 	h.put(".config/bawn/config.toml", out)
 	load := func(f config.Flags) *config.Config {
-		in, err := configInputs(h.env(), h.workspace, f)
+		in, err := launch.ConfigInputs(h.env(), h.workspace, f)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,22 +10,23 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/atomicfile"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newPolicyInit(e *Env) *cobra.Command {
+func newPolicyInit(e *launch.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "init",
 		Short:   "Write a first policy file with an example of each kind commented out",
 		Args:    verb.NoArgs,
 		Example: "  bawn policy init && $EDITOR ~/.config/bawn/policy.toml",
 		RunE: func(c *cobra.Command, _ []string) error {
-			workspace := workspaceOf(e.Dir, e.Getenv("HOME"))
-			if err := homeAndWorkspace(e, workspace); err != nil {
+			workspace := launch.WorkspaceOf(e.Dir, e.Getenv("HOME"))
+			if err := launch.HomeAndWorkspace(e, workspace); err != nil {
 				return err
 			}
-			file := userPolicy(e)
+			file := launch.UserPolicy(e)
 			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 				return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "set HOME or XDG_CONFIG_HOME to a directory that you may write"}
 			}
@@ -42,7 +43,7 @@ func newPolicyInit(e *Env) *cobra.Command {
 	}
 }
 
-func newPolicySchema(e *Env) *cobra.Command {
+func newPolicySchema(e *launch.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "schema",
 		Short:   "Print the JSON Schema of a policy file",

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/learn"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/policy/importer"
@@ -22,7 +23,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newPolicyLearned(e *Env) *cobra.Command {
+func newPolicyLearned(e *launch.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "learned",
 		Short: "See, forget or export what your answers have taught",
@@ -42,8 +43,8 @@ func percent(f float64) string { return strconv.Itoa(int(f*100+0.5)) + " %" }
 
 // openLearned opens the store of what was learned, or returns nil if the store does
 // not exist.
-func openLearned(e *Env) (*learn.Store, error) {
-	dir, err := stateDir(e)
+func openLearned(e *launch.Env) (*learn.Store, error) {
+	dir, err := launch.StateDir(e)
 	if err != nil {
 		return nil, nil // nowhere to remember anything
 	}
@@ -71,7 +72,7 @@ type lessonLine struct {
 }
 
 // lessons lists what was learned, by shape.
-func lessons(e *Env) ([]lessonLine, error) {
+func lessons(e *launch.Env) ([]lessonLine, error) {
 	s, err := openLearned(e)
 	if err != nil || s == nil {
 		return nil, err
@@ -94,7 +95,7 @@ func learnedState(sure float64) string {
 	return "nothing yet"
 }
 
-func newLearnedList(e *Env) *cobra.Command {
+func newLearnedList(e *launch.Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "list",
@@ -107,7 +108,7 @@ func newLearnedList(e *Env) *cobra.Command {
 	return c
 }
 
-func listLearned(c *cobra.Command, e *Env, asJSON bool) error {
+func listLearned(c *cobra.Command, e *launch.Env, asJSON bool) error {
 	list, err := lessons(e)
 	if err != nil {
 		return err
@@ -138,7 +139,7 @@ func (l lessonLine) row() string {
 	}, "\t")
 }
 
-func newLearnedForget(e *Env) *cobra.Command {
+func newLearnedForget(e *launch.Env) *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:     "forget [PREFIX]",
@@ -166,7 +167,7 @@ func newLearnedForget(e *Env) *cobra.Command {
 	return c
 }
 
-func forgetLearned(c *cobra.Command, e *Env, prefix string) error {
+func forgetLearned(c *cobra.Command, e *launch.Env, prefix string) error {
 	s, err := openLearned(e)
 	if err != nil {
 		return err
@@ -184,7 +185,7 @@ func forgetLearned(c *cobra.Command, e *Env, prefix string) error {
 	return err
 }
 
-func newLearnedExport(e *Env) *cobra.Command {
+func newLearnedExport(e *launch.Env) *cobra.Command {
 	var wide bool
 	c := &cobra.Command{
 		Use:   "export",

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/learn"
 )
 
@@ -152,7 +153,7 @@ func TestNothingHereTeaches(t *testing.T) {
 	before := h.store()
 	for range 20 {
 		for build, args := range map[string][]string{"decide": {"--", "make test"}, "explain": {"make test"}, "show": nil, "check": nil, "list": nil, "export": nil} {
-			h.must(map[string]func(*Env) *cobra.Command{
+			h.must(map[string]func(*launch.Env) *cobra.Command{
 				"decide": newPolicyDecide, "explain": newPolicyExplain, "show": newPolicyShow, "check": newPolicyCheck, "list": newLearnedList, "export": newLearnedExport,
 			}[build], args...)
 		}

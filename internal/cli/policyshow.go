@@ -12,11 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newPolicyShow(e *Env) *cobra.Command {
+func newPolicyShow(e *launch.Env) *cobra.Command {
 	var kind, source string
 	var asJSON bool
 	c := &cobra.Command{
@@ -91,7 +92,7 @@ type ruleLine struct {
 	NotMatch   []string         `json:"not_match,omitempty"`
 }
 
-func showRules(c *cobra.Command, e *Env, rules []bawn.Rule, asJSON bool) error {
+func showRules(c *cobra.Command, e *launch.Env, rules []bawn.Rule, asJSON bool) error {
 	out := c.OutOrStdout()
 	if asJSON {
 		enc := jsonLines(out)
@@ -118,7 +119,7 @@ func showRules(c *cobra.Command, e *Env, rules []bawn.Rule, asJSON bool) error {
 	return t.Flush()
 }
 
-func newPolicyCheck(e *Env) *cobra.Command {
+func newPolicyCheck(e *launch.Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "check [FILE...]",
@@ -154,21 +155,21 @@ type checkLine struct {
 
 // checked tries the named files, or those in force; the error names all
 // mistakes.
-func checked(e *Env, names []string) (out []checkLine, err error) {
-	files := make([]policySource, len(names))
+func checked(e *launch.Env, names []string) (out []checkLine, err error) {
+	files := make([]launch.PolicySource, len(names))
 	for i, name := range names {
-		files[i] = policySource{name, sourceOf(e, name)}
+		files[i] = launch.PolicySource{Path: name, Source: sourceOf(e, name)}
 	}
 	if len(names) == 0 {
-		workspace := workspaceOf(e.Dir, e.Getenv("HOME"))
-		if err := homeAndWorkspace(e, workspace); err != nil {
+		workspace := launch.WorkspaceOf(e.Dir, e.Getenv("HOME"))
+		if err := launch.HomeAndWorkspace(e, workspace); err != nil {
 			return nil, err
 		}
-		files = policyFiles(e, workspace)
+		files = launch.PolicyFiles(e, workspace)
 	}
 	var wrong []error
 	for _, f := range files {
-		l := checkLine{File: f.path, Source: f.source, State: "in order"}
+		l := checkLine{File: f.Path, Source: f.Source, State: "in order"}
 		rules, err := checkFile(e, f)
 		switch l.Rules = len(rules); {
 		case errors.Is(err, fs.ErrNotExist) && len(names) == 0:
@@ -186,12 +187,12 @@ func checked(e *Env, names []string) (out []checkLine, err error) {
 }
 
 // checkFile reads one file, and makes a policy of its rules.
-func checkFile(e *Env, f policySource) ([]bawn.Rule, error) {
-	data, err := os.ReadFile(absolute(e, f.path))
+func checkFile(e *launch.Env, f launch.PolicySource) ([]bawn.Rule, error) {
+	data, err := os.ReadFile(launch.Absolute(e, f.Path))
 	if err != nil {
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
-	rules, err := policy.ParseFile(f.path, data, f.source)
+	rules, err := policy.ParseFile(f.Path, data, f.Source)
 	if err != nil {
 		return nil, err
 	}
@@ -219,11 +220,11 @@ func printChecked(c *cobra.Command, list []checkLine, asJSON bool) (err error) {
 }
 
 // sourceOf says as whose file a policy is checked.
-func sourceOf(e *Env, name string) bawn.Source {
-	switch path := absolute(e, name); {
-	case path == managedPolicy:
+func sourceOf(e *launch.Env, name string) bawn.Source {
+	switch path := launch.Absolute(e, name); {
+	case path == launch.ManagedPolicy:
 		return bawn.Managed
-	case strings.HasSuffix(path, "/.bawn/"+policyFile):
+	case strings.HasSuffix(path, "/.bawn/"+launch.PolicyFile):
 		return bawn.Project
 	}
 	return bawn.User

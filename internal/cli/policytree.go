@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/policy/importer"
 	"github.com/bawn-dev/bawn/internal/policy/suggest"
@@ -18,7 +19,7 @@ import (
 
 // width is how many columns standard output has; 0 means that nothing is to
 // be wrapped.
-func width(e *Env) int {
+func width(e *launch.Env) int {
 	fd := int(e.Stdout.Fd())
 	if !term.IsTerminal(fd) {
 		return 0

@@ -12,13 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/attach"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 type psFlags struct{ asJSON, all, quiet, tree bool }
 
-func newPsCommand(e *Env) *cobra.Command {
+func newPsCommand(e *launch.Env) *cobra.Command {
 	f := &psFlags{}
 	c := &cobra.Command{
 		Use:   "ps [flags]",
@@ -41,7 +42,7 @@ is kept (see "bawn logs").`,
 	return c
 }
 
-func (f *psFlags) list(e *Env) error {
+func (f *psFlags) list(e *launch.Env) error {
 	reg, err := openRegistry(e)
 	if err != nil {
 		return err
@@ -59,7 +60,7 @@ func (f *psFlags) list(e *Env) error {
 	return nil
 }
 
-func (f *psFlags) print(e *Env, sessions []attach.Entry) error {
+func (f *psFlags) print(e *launch.Env, sessions []attach.Entry) error {
 	rows := flat(sessions)
 	if f.tree {
 		rows = tree(sessions)
@@ -146,7 +147,7 @@ var psHeader = []string{"SESSION", "AGENT", "STATE", "STARTED", "VIEWERS", "NETW
 // widestCommand is how much of a command is listed.
 const widestCommand = 40
 
-func printTable(e *Env, rows []row) error {
+func printTable(e *launch.Env, rows []row) error {
 	if len(rows) == 0 {
 		_, err := fmt.Fprintln(e.Stderr, "bawn: no session runs")
 		return err

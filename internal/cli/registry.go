@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/attach"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -22,17 +23,17 @@ type registry struct {
 	sessions []attach.Entry
 }
 
-func openRegistry(e *Env) (registry, error) {
-	state, err := stateDir(e)
+func openRegistry(e *launch.Env) (registry, error) {
+	state, err := launch.StateDir(e)
 	if err != nil {
 		return registry{}, err
 	}
-	dir := runtimeDir(e, state)
+	dir := launch.RuntimeDir(e, state)
 	sessions, err := attach.List(dir)
 	if err != nil {
 		return registry{}, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
-	sweepDoors(filepath.Join(dir, doorsName), sessions)
+	sweepDoors(filepath.Join(dir, launch.DoorsName), sessions)
 	return registry{dir, sessions}, nil
 }
 
@@ -47,7 +48,7 @@ func sweepDoors(dir string, sessions []attach.Entry) {
 		id, _, _ := strings.Cut(f.Name(), ".")
 		info, err := f.Info()
 		alive := slices.ContainsFunc(sessions, func(s attach.Entry) bool { return s.State != attach.Dead && strings.HasPrefix(s.ID, id) })
-		if err == nil && !f.IsDir() && len(id) >= asksName && !alive && time.Since(info.ModTime()) > justMade {
+		if err == nil && !f.IsDir() && len(id) >= launch.AsksName && !alive && time.Since(info.ModTime()) > justMade {
 			_ = os.Remove(filepath.Join(dir, f.Name())) // or the next one does
 		}
 	}
@@ -102,7 +103,7 @@ func shorten(sessions []attach.Entry) map[string]string {
 
 // completeSessions completes the IDs of sessions that are fit, with what they
 // run; most is how many arguments there may be, 0 for any number.
-func completeSessions(e *Env, fit func(attach.Entry) bool, most int) cobra.CompletionFunc {
+func completeSessions(e *launch.Env, fit func(attach.Entry) bool, most int) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		reg, err := openRegistry(e)
 		if err != nil || most > 0 && len(args) >= most {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/attach"
+	"github.com/bawn-dev/bawn/internal/launch"
 )
 
 // TestSweepDoors: the sweep removes only sockets of dead sessions. It leaves those
@@ -19,8 +20,8 @@ func TestSweepDoors(t *testing.T) {
 	old := time.Now().Add(-2 * justMade)
 	var want []string
 	for name, stays := range map[string]bool{
-		lives: true, lives[:asksName] + ".a": true, lives[:asksName] + ".a.key": true, lives + ".child.3": true,
-		dead: false, dead[:asksName] + ".a": false, dead[:asksName] + ".a.key": false, dead + ".child.0": false,
+		lives: true, lives[:launch.AsksName] + ".a": true, lives[:launch.AsksName] + ".a.key": true, lives + ".child.3": true,
+		dead: false, dead[:launch.AsksName] + ".a": false, dead[:launch.AsksName] + ".a.key": false, dead + ".child.0": false,
 		young: true, "short": true,
 	} {
 		at := filepath.Join(dir, name)

@@ -6,12 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/shim"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // newRequestCommand makes `bawn request`, which a guest calls.
-func newRequestCommand(e *Env) *cobra.Command {
+func newRequestCommand(e *launch.Env) *cobra.Command {
 	var why, allow string
 	c := &cobra.Command{
 		Use:   "request (--allow HOST[:PORT] | -- COMMAND [ARG...])",
@@ -32,7 +33,7 @@ directories and limits are not given to a session that runs already.`,
 			if err != nil {
 				return err
 			}
-			if !e.guest() {
+			if !e.Guest() {
 				return &verb.Error{Code: verb.ExitDenied, Err: fmt.Errorf("this is no guest of a session with a door, so there is nobody to ask"), Hint: "a human decides with \"bawn approve\", or with the flags of \"bawn run\""}
 			}
 			_, code := shim.Request(want, why)

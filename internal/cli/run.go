@@ -3,12 +3,13 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/shim"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newRunCommand(e *Env) *cobra.Command {
-	f := &runFlags{}
+func newRunCommand(e *launch.Env) *cobra.Command {
+	f := &launch.Flags{}
 	c := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARG...]",
 		Short: "Run a command as a guest: in a sandbox the kernel enforces",
@@ -51,21 +52,21 @@ to reach, and make it "allowlist" where --net is not given.`,
 		},
 		RunE: func(c *cobra.Command, args []string) error { return runFrom(f, c, e, args) },
 	}
-	f.declare(c.Flags())
+	f.Declare(c.Flags())
 	completeRun(c, e)
 	return c
 }
 
-func runFrom(f *runFlags, c *cobra.Command, e *Env, args []string) error {
-	if !f.plan && e.guest() {
-		return verb.Status(shim.Session(e.args[1:], e.Environ))
-	}
-	spec, err := f.spec(c.Flags(), e, args)
+func runFrom(f *launch.Flags, c *cobra.Command, e *launch.Env, args []string) error {
+	spec, err := f.Spec(c.Flags(), e, args)
 	if err != nil {
 		return err
+	}
+	if !f.Plan && e.Guest() {
+		return verb.Status(shim.Session(e.Args[1:], e.Environ))
 	}
 	if wantsHost(f, e) {
 		return startHost(f, spec, e)
 	}
-	return (&launch{Spec: *spec, plan: f.plan}).run(e)
+	return (&launch.Launch{Spec: *spec, Plan: f.Plan}).Run(e)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/agents"
 	"github.com/bawn-dev/bawn/internal/hook"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/sealed"
 	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/golden"
@@ -65,7 +66,7 @@ type planned struct {
 
 func (h configHome) plan(bin string, environ, args []string) (p planned) {
 	h.Helper()
-	build := func(e *Env) *cobra.Command {
+	build := func(e *launch.Env) *cobra.Command {
 		e.Environ = append(e.Environ, append([]string{"PATH=" + bin}, environ...)...)
 		return newRunCommand(e)
 	}
@@ -112,13 +113,13 @@ func TestAgentSandboxArguments(t *testing.T) {
 		{[]string{"codex", "exec", "--sandbox=read-only", "x"}, []string{"codex", "exec", "--sandbox=read-only", "x"}},
 		{[]string{"codex", "-s", "read-only"}, []string{"codex", "-s", "read-only"}},
 	} {
-		k := &known{agent: codex}
-		if got := k.contain(c.args); !slices.Equal(got, c.want) {
+		k := &launch.Known{Agent: codex}
+		if got := k.Contain(c.args); !slices.Equal(got, c.want) {
 			t.Errorf("%q becomes %q, want %q", c.args, got, c.want)
 		}
 	}
-	var nobody *known
-	if got := nobody.contain([]string{"sh", "-c", "x"}); !slices.Equal(got, []string{"sh", "-c", "x"}) {
+	var nobody *launch.Known
+	if got := nobody.Contain([]string{"sh", "-c", "x"}); !slices.Equal(got, []string{"sh", "-c", "x"}) {
 		t.Errorf("a program that is not known gets %q", got)
 	}
 }

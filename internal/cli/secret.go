@@ -12,12 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/egress/remote"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // newSecretCommand hands its words to bawnd, which has the vault: what a
 // keyring and encryption take to start is nothing for every bawn run.
-func newSecretCommand(e *Env) *cobra.Command {
+func newSecretCommand(e *launch.Env) *cobra.Command {
 	return outsideOnly(e, delegate(e, "secret", "Keep credentials outside, and say where they may be put in",
 		"  bawn secret set github                                    # asks for the value\n"+
 			"  bawn secret bind github --host api.github.com --bearer --env GH_TOKEN\n"+
@@ -25,7 +26,7 @@ func newSecretCommand(e *Env) *cobra.Command {
 }
 
 // delegate is a verb that hands its words to bawnd.
-func delegate(e *Env, name, short, example string) *cobra.Command {
+func delegate(e *launch.Env, name, short, example string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, Example: example, DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, args []string) error { return become(e, name, args) },
@@ -36,7 +37,7 @@ func delegate(e *Env, name, short, example string) *cobra.Command {
 }
 
 // become ends with an error only: otherwise this process is bawnd's.
-func become(e *Env, name string, args []string) error {
+func become(e *launch.Env, name string, args []string) error {
 	path, err := remote.Find()
 	if err != nil {
 		return otherError(err)
@@ -56,7 +57,7 @@ func otherError(err error) error {
 
 // completeOther asks bawnd, in cobra's own protocol: a completion a line, and
 // a directive after a colon at the end.
-func completeOther(e *Env, name string, args []string) ([]string, cobra.ShellCompDirective) {
+func completeOther(e *launch.Env, name string, args []string) ([]string, cobra.ShellCompDirective) {
 	path, err := remote.Find()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError

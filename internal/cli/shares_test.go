@@ -8,6 +8,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/guard"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/session"
 )
@@ -18,11 +19,11 @@ import (
 func TestGatewaysHaveShares(t *testing.T) {
 	for bytes, full := range map[int64]bool{10: true, 0: false} {
 		home := t.TempDir()
-		e := &Env{Environ: []string{"HOME=" + home, "XDG_STATE_HOME=" + home}, Dir: home, Stderr: os.Stderr, logShare: bytes}
-		if err := makeStateDir(e); err != nil {
+		e := &launch.Env{Environ: []string{"HOME=" + home, "XDG_STATE_HOME=" + home}, Dir: home, Stderr: os.Stderr, LogShare: bytes}
+		if err := launch.MakeStateDir(e); err != nil {
 			t.Fatal(err)
 		}
-		f := &launch{Spec: session.Spec{Quiet: true, Asks: home + "/nobody.sock"}}
+		f := &launch.Launch{Spec: session.Spec{Quiet: true, Asks: home + "/nobody.sock"}}
 		s := &runner.Session{}
 		s.ID, s.Mode, s.Autonomy, s.Isolation.Workspace = "s", bawn.ModePermissive, bawn.AutonomyFull, home
 		check, end, err := containerGuard(f, e, s)

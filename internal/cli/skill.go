@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/agents"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/skill"
 	"github.com/bawn-dev/bawn/internal/verb"
@@ -21,7 +22,7 @@ import (
 
 // newSkillCommand hands its words to bawnd, which reads Markdown and YAML: what
 // that takes to start is nothing for every bawn run.
-func newSkillCommand(e *Env) *cobra.Command {
+func newSkillCommand(e *launch.Env) *cobra.Command {
 	const short = "Check and pin what steers agents: skills and definitions of agents"
 	const example = "  bawn skill check            # everything that agents find here\n" +
 		"  bawn skill check ./my-skill # one, before it is installed\n" +
@@ -35,7 +36,7 @@ func newSkillCommand(e *Env) *cobra.Command {
 	return c
 }
 
-func newSkillCheckCommand(e *Env) *cobra.Command {
+func newSkillCheckCommand(e *launch.Env) *cobra.Command {
 	var kind string
 	var asJSON bool
 	c := &cobra.Command{
@@ -58,13 +59,13 @@ func newSkillCheckCommand(e *Env) *cobra.Command {
 }
 
 // skillItems are those that paths name, or all that agents find here.
-func skillItems(e *Env, kind string, paths []string) ([]skill.Item, error) {
+func skillItems(e *launch.Env, kind string, paths []string) ([]skill.Item, error) {
 	if len(paths) == 0 {
 		return foundSkills(e)
 	}
 	var items []skill.Item
 	for _, p := range paths {
-		i := skill.Item{Path: absolute(e, p)}
+		i := skill.Item{Path: launch.Absolute(e, p)}
 		if i.Kind = kindOf(i.Path); kind != "" {
 			if err := i.Kind.UnmarshalText([]byte(kind)); err != nil {
 				return nil, verb.Usage("see \"bawn skill --help\"", "--kind: %v", err)
@@ -95,37 +96,37 @@ func kindOf(path string) skill.Kind {
 }
 
 // foundSkills is all that the known agents find here.
-func foundSkills(e *Env) ([]skill.Item, error) {
-	dir, err := realDir(e.Dir)
+func foundSkills(e *launch.Env) ([]skill.Item, error) {
+	dir, err := launch.RealDir(e.Dir)
 	if err != nil {
 		return nil, err
 	}
-	return skill.Find(skillPlaces(e, agents.All(), workspaceOf(dir, e.Getenv("HOME")), dir)), nil
+	return skill.Find(launch.SkillPlaces(e, agents.All(), launch.WorkspaceOf(dir, e.Getenv("HOME")), dir)), nil
 }
 
 // readItems has items read, with their states.
-func readItems(e *Env, items []skill.Item) ([]skillReport, error) {
+func readItems(e *launch.Env, items []skill.Item) ([]launch.SkillReport, error) {
 	pins, err := pinsOf(e)
 	if err != nil {
 		return nil, err
 	}
-	reports, err := examine(context.Background(), e, items)
+	reports, err := launch.Examine(context.Background(), e, items)
 	if err != nil {
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
-	out := make([]skillReport, len(reports))
+	out := make([]launch.SkillReport, len(reports))
 	for i, r := range reports {
-		out[i] = skillReport{Report: r, State: pins.State(r.Item), Refused: r.Refused()}
+		out[i] = launch.SkillReport{Report: r, State: pins.State(r.Item), Refused: r.Refused()}
 	}
 	return out, nil
 }
 
 // pinsOf are what the human has pinned. A guest sees none of it.
-func pinsOf(e *Env) (*skill.Pins, error) {
-	if inside(e) != "" {
+func pinsOf(e *launch.Env) (*skill.Pins, error) {
+	if launch.Inside(e) != "" {
 		return &skill.Pins{}, nil
 	}
-	file, err := skillPins(e)
+	file, err := launch.SkillPins(e)
 	if err != nil {
 		return nil, err
 	}
@@ -136,13 +137,13 @@ func pinsOf(e *Env) (*skill.Pins, error) {
 	return pins, nil
 }
 
-func checkSkills(e *Env, items []skill.Item, asJSON bool) error {
+func checkSkills(e *launch.Env, items []skill.Item, asJSON bool) error {
 	reports, err := readItems(e, items)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		err = writeJSON(e.Stdout, skillReports{append([]skillReport{}, reports...)})
+		err = writeJSON(e.Stdout, launch.SkillReports{Items: append([]launch.SkillReport{}, reports...)})
 	} else {
 		if len(reports) == 0 {
 			nothingSteers(e)
@@ -151,19 +152,19 @@ func checkSkills(e *Env, items []skill.Item, asJSON bool) error {
 			printReport(e, &reports[i])
 		}
 	}
-	if err == nil && slices.ContainsFunc(reports, func(r skillReport) bool { return r.Refused }) {
+	if err == nil && slices.ContainsFunc(reports, func(r launch.SkillReport) bool { return r.Refused }) {
 		return verb.Status(verb.ExitDenied)
 	}
 	return err
 }
 
 // nothingSteers says that there is nothing to list.
-func nothingSteers(e *Env) {
+func nothingSteers(e *launch.Env) {
 	fmt.Fprintln(e.Stderr, "bawn: note: no skill, agent definition or instruction file of a known agent was found here or in your home; \"bawn agents NAME\" lists the places")
 }
 
 // printReport writes an item on one line, and below it what there is to say.
-func printReport(e *Env, r *skillReport) {
+func printReport(e *launch.Env, r *launch.SkillReport) {
 	verdict := "ok"
 	if r.Refused {
 		verdict = "refused"
@@ -180,7 +181,7 @@ func printReport(e *Env, r *skillReport) {
 	}
 }
 
-func newSkillListCommand(e *Env) *cobra.Command {
+func newSkillListCommand(e *launch.Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "list",
@@ -200,7 +201,7 @@ type listedSkill struct {
 	Pinned *skill.Pin `json:"pin,omitempty"`
 }
 
-func listSkills(e *Env, asJSON bool) error {
+func listSkills(e *launch.Env, asJSON bool) error {
 	if _, err := ownSkillPins(e); err != nil {
 		return err
 	}
@@ -239,7 +240,7 @@ func listSkills(e *Env, asJSON bool) error {
 	return nil
 }
 
-func newSkillPinCommand(e *Env) *cobra.Command {
+func newSkillPinCommand(e *launch.Env) *cobra.Command {
 	var kind string
 	var all bool
 	c := &cobra.Command{
@@ -263,7 +264,7 @@ func newSkillPinCommand(e *Env) *cobra.Command {
 	return c
 }
 
-func pinSkills(e *Env, items []skill.Item) error {
+func pinSkills(e *launch.Env, items []skill.Item) error {
 	items = slices.DeleteFunc(items, func(i skill.Item) bool { return i.Kind == skill.Instructions })
 	reports, err := readItems(e, items)
 	if err != nil {
@@ -297,7 +298,7 @@ func pinSkills(e *Env, items []skill.Item) error {
 	return nil
 }
 
-func newSkillRmCommand(e *Env) *cobra.Command {
+func newSkillRmCommand(e *launch.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rm NAME|PATH...",
 		Short: "End pins; the files stay",
@@ -311,7 +312,7 @@ func newSkillRmCommand(e *Env) *cobra.Command {
 				return err
 			}
 			for _, arg := range args {
-				removed, err := skill.Remove(file, func(p skill.Pin) bool { return p.Name == arg || p.Path == absolute(e, arg) })
+				removed, err := skill.Remove(file, func(p skill.Pin) bool { return p.Name == arg || p.Path == launch.Absolute(e, arg) })
 				switch {
 				case errors.Is(err, fs.ErrNotExist), err == nil && len(removed) == 0:
 					return verb.Usage("see \"bawn skill list\"", "%q is not pinned", arg)
@@ -328,10 +329,10 @@ func newSkillRmCommand(e *Env) *cobra.Command {
 }
 
 // ownSkillPins is skillPins for who works with them: a guest has none to see.
-func ownSkillPins(e *Env) (string, error) {
-	if where := inside(e); where != "" {
+func ownSkillPins(e *launch.Env) (string, error) {
+	if where := launch.Inside(e); where != "" {
 		return "", &verb.Error{Code: verb.ExitDenied, Err: fmt.Errorf("this is a guest, in %s: what is pinned is not a guest's to see or change", where),
 			Hint: "\"bawn skill check PATH\" reads one also here; who works outside of the session pins it"}
 	}
-	return skillPins(e)
+	return launch.SkillPins(e)
 }

@@ -12,11 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newTrustCommand(e *Env) *cobra.Command {
+func newTrustCommand(e *launch.Env) *cobra.Command {
 	var list, forget, yes, asJSON bool
 	c := &cobra.Command{
 		Use:   "trust [FILE]",
@@ -53,22 +54,22 @@ func newTrustCommand(e *Env) *cobra.Command {
 
 // projectFile returns the file that args name, or else that of the workspace a
 // session would have here.
-func projectFile(e *Env, args []string) (string, error) {
+func projectFile(e *launch.Env, args []string) (string, error) {
 	if len(args) == 1 {
-		return absolute(e, args[0]), nil
+		return launch.Absolute(e, args[0]), nil
 	}
-	in, err := inputsHere(e)
+	in, err := launch.InputsHere(e)
 	return filepath.Join(in.Workspace, config.ProjectFile), err
 }
 
 // addTrust trusts the bytes that were shown: what the file holds by the time of
 // the answer does not matter.
-func addTrust(e *Env, file string, yes bool) error {
+func addTrust(e *launch.Env, file string, yes bool) error {
 	workspace, ok := strings.CutSuffix(file, "/"+config.ProjectFile)
 	if !ok {
 		return verb.Usage("only a project's file needs trust", "%q is not a project's file; want one named %s", file, config.ProjectFile)
 	}
-	in, err := configInputs(e, workspace, config.Flags{})
+	in, err := launch.ConfigInputs(e, workspace, config.Flags{})
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func addTrust(e *Env, file string, yes bool) error {
 	case errors.Is(exists(file), fs.ErrNotExist):
 		return verb.Usage("without such a file there is nothing to trust", "%q does not exist", file)
 	case err != nil:
-		return configError(err)
+		return launch.ConfigError(err)
 	}
 	if len(t.Widens) == 0 {
 		_, err := fmt.Fprintf(e.Stdout, "%s widens nothing and needs no trust\n", t.Path)
@@ -103,14 +104,14 @@ func exists(file string) error {
 	return err
 }
 
-func listTrust(e *Env, asJSON bool) error {
-	in, err := inputsHere(e)
+func listTrust(e *launch.Env, asJSON bool) error {
+	in, err := launch.InputsHere(e)
 	if err != nil {
 		return err
 	}
 	trusted, err := config.Trusted(in)
 	if err != nil {
-		return configError(err)
+		return launch.ConfigError(err)
 	}
 	if asJSON {
 		return writeJSON(e.Stdout, map[string]any{"trusted": append([]config.Trust{}, trusted...)})
@@ -127,8 +128,8 @@ func listTrust(e *Env, asJSON bool) error {
 }
 
 // forgetTrust works also where the file is gone by now.
-func forgetTrust(e *Env, file string) error {
-	in, err := inputsHere(e)
+func forgetTrust(e *launch.Env, file string) error {
+	in, err := launch.InputsHere(e)
 	if err != nil {
 		return err
 	}
@@ -138,7 +139,7 @@ func forgetTrust(e *Env, file string) error {
 	found, err := config.Forget(in, file)
 	switch {
 	case err != nil:
-		return configError(err)
+		return launch.ConfigError(err)
 	case !found:
 		return verb.Usage("see \"bawn trust --list\"", "%q is not trusted", file)
 	}

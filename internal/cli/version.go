@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -20,7 +21,7 @@ type build struct {
 }
 
 func thisBuild() build {
-	b := build{Version: Version, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+	b := build{Version: launch.Version, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
@@ -36,7 +37,7 @@ func thisBuild() build {
 	return b
 }
 
-func newVersionCommand(e *Env) *cobra.Command {
+func newVersionCommand(e *launch.Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "version",

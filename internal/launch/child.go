@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func refused(err error) error {
 }
 
 // environ is the environment from which the isolation chooses.
-func (f *launch) environ(e *Env) []string {
+func (f *Launch) environ(e *Env) []string {
 	if f.Parent != nil {
 		return f.Parent.Environ
 	}
@@ -37,7 +37,7 @@ func (f *launch) environ(e *Env) []string {
 
 // clamp makes a session no freer than its parent, says what was asked for and
 // is not given, and returns the provider that is to be taken then.
-func (f *launch) clamp(e *Env, s bawn.Session, asked choice) (bawn.Session, choice, error) {
+func (f *Launch) clamp(e *Env, s bawn.Session, asked choice) (bawn.Session, choice, error) {
 	if f.Parent == nil {
 		return s, asked, nil
 	}
@@ -57,7 +57,7 @@ func (f *launch) clamp(e *Env, s bawn.Session, asked choice) (bawn.Session, choi
 func all(string) bool { return true }
 
 // narrow applies to a request what an isolation does not say.
-func (f *launch) narrow(req *sandbox.Request) {
+func (f *Launch) narrow(req *sandbox.Request) {
 	k := f.Parent
 	if k == nil {
 		return
@@ -68,7 +68,7 @@ func (f *launch) narrow(req *sandbox.Request) {
 
 // told is what a guest is told of the end of a session of its own: why a program
 // was not found says what the host has that it does not see.
-func (f *launch) told(err error) error {
+func (f *Launch) told(err error) error {
 	var absent *sandbox.NotFoundError
 	if f.Parent == nil || !errors.As(err, &absent) {
 		return err
@@ -81,7 +81,7 @@ func (f *launch) told(err error) error {
 }
 
 // zone is the part of a split session that a child of it belongs to.
-func (f *launch) zone() zone {
+func (f *Launch) zone() zone {
 	if f.Parent == nil {
 		return zone{}
 	}
@@ -109,7 +109,7 @@ var askedBy = map[string][]string{
 
 // sayNarrowed tells a guest what it has asked for and not got. What only the
 // configuration says is no news to it.
-func (f *launch) sayNarrowed(e *Env, list []session.Narrowed) {
+func (f *Launch) sayNarrowed(e *Env, list []session.Narrowed) {
 	for _, n := range list {
 		if !slices.ContainsFunc(askedBy[n.Attribute], func(name string) bool { return f.Has(name) || f.Has("profile") || f.Has("as") }) {
 			continue

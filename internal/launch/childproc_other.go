@@ -1,8 +1,8 @@
 //go:build !linux
 
-package cli
+package launch
 
 import "syscall"
 
-// dieWithParent does nothing: no session has a door here.
-func dieWithParent(*syscall.SysProcAttr) {}
+// DieWithParent does nothing: no session has a door here.
+func DieWithParent(*syscall.SysProcAttr) {}

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"cmp"
@@ -42,9 +42,9 @@ const (
 // childGrace is how long a child has to end once its guest is gone.
 const childGrace = 6 * time.Second
 
-// asksName is how much of a session's ID names the socket for the questions of
+// AsksName is how much of a session's ID names the socket for the questions of
 // its children: a socket's path is short, and this is 80 bits.
-const asksName = 16
+const AsksName = 16
 
 // RuleChild is recorded when a guest starts a session below its own.
 const RuleChild = "builtin:child"
@@ -180,7 +180,7 @@ func (k *children) launch(program string, w *wish, files [3]*os.File) (door.Prog
 		return nil, errors.Join(err, slot.Close())
 	}
 	defer theirs.Close()
-	cmd := exec.Command(program, launchVerb)
+	cmd := exec.Command(program, Verb)
 	cmd.Args[0] = filepath.Base(program)
 	cmd.Env, cmd.Dir, cmd.ExtraFiles = k.env.Environ, "/", []*os.File{specEnd - 3: theirs}
 	if files[0] != nil { // else /dev/null, as for the others
@@ -193,7 +193,7 @@ func (k *children) launch(program string, w *wish, files [3]*os.File) (door.Prog
 		cmd.Stderr = files[2]
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the guest's terminal controls nothing outside
-	dieWithParent(cmd.SysProcAttr)
+	DieWithParent(cmd.SysProcAttr)
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(err, ours.Close(), slot.Close())
 	}

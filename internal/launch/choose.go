@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"errors"
@@ -69,9 +69,9 @@ type chooser struct {
 // choose finds the provider of a session: the one that is named, or else the
 // strongest that enforces all that the isolation asks for (SPEC D3, D5). It
 // looks at no other where the first one does, so that a start takes no longer.
-func (f *launch) choose(e *Env, cfg *config.Config, iso bawn.Isolation) (choice, error) {
+func (f *Launch) choose(e *Env, cfg *config.Config, iso bawn.Isolation) (choice, error) {
 	c := &chooser{
-		env: e, setting: setting(e, cfg), iso: iso, split: cfg.Split().On && f.Parent == nil, child: f.Parent != nil,
+		env: e, setting: SettingOf(e, cfg), iso: iso, split: cfg.Split().On && f.Parent == nil, child: f.Parent != nil,
 		fallback: cfg.FallbackToHost() && f.Parent == nil, made: map[string]sandbox.Provider{}, renewed: map[string]bool{},
 	}
 	name := cfg.Provider
@@ -137,14 +137,14 @@ func (c *chooser) strongest() (choice, error) {
 	var first deal
 	var inPart *deal
 	var walls bool // somebody has all of them
-	for _, l := range roll {
-		if !l.eligible(c.setting) {
-			c.seen = append(c.seen, candidate{Provider: l.name, Why: l.unwanted()})
+	for _, l := range Roll {
+		if !l.Eligible(c.setting) {
+			c.seen = append(c.seen, candidate{Provider: l.Name, Why: l.unwanted()})
 			continue
 		}
-		p, err := c.get(l.name)
-		if errors.Is(err, errNoBawnd) {
-			c.seen = append(c.seen, candidate{Provider: l.name, Why: err.Error()})
+		p, err := c.get(l.Name)
+		if errors.Is(err, ErrNoBawnd) {
+			c.seen = append(c.seen, candidate{Provider: l.Name, Why: err.Error()})
 			continue
 		}
 		if err != nil {
@@ -178,13 +178,13 @@ func (c *chooser) strongest() (choice, error) {
 	return choice{}, err
 }
 
-// eligible reports whether the provider may be chosen where none is named.
-func (l listed) eligible(s Setting) bool { return l.wanted == nil || l.wanted(s) }
+// Eligible reports whether the provider may be chosen where none is named.
+func (l Listed) Eligible(s Setting) bool { return l.wanted == nil || l.wanted(s) }
 
 // unwanted says why it may not.
-func (l listed) unwanted() string {
-	switch l.name {
-	case dockerName:
+func (l Listed) unwanted() string {
+	switch l.Name {
+	case DockerName:
 		return whyNoImage
 	case seatbelt.Name:
 		return whyNoMac
@@ -216,12 +216,12 @@ func (c *chooser) get(name string) (sandbox.Provider, error) {
 	if p := c.made[name]; p != nil {
 		return p, nil
 	}
-	p, known := c.env.find(name, c.setting)
+	p, known := c.env.Find(name, c.setting)
 	switch {
 	case p == nil && known:
-		return nil, c.env.absent(name)
+		return nil, c.env.Absent(name)
 	case p == nil:
-		return nil, verb.Usage("use one of "+strings.Join(providerNames(), ", "), "provider %q is not part of this version", name)
+		return nil, verb.Usage("use one of "+strings.Join(ProviderNames(), ", "), "provider %q is not part of this version", name)
 	}
 	c.made[name] = p
 	return p, nil
@@ -233,14 +233,14 @@ const othersPatience = 5 * time.Second
 // others are all that isolate, but for one.
 func (c *chooser) others(but string) []sandbox.Provider {
 	var list []sandbox.Provider
-	for _, l := range roll {
-		if l.name == but {
+	for _, l := range Roll {
+		if l.Name == but {
 			continue
 		}
-		p, err := c.get(l.name)
+		p, err := c.get(l.Name)
 		switch {
-		case errors.As(err, new(absentProvider)) && l.eligible(c.setting):
-			list = append(list, distant{name: l.name, have: c.env.askWhole(l.name, othersPatience)})
+		case errors.As(err, new(AbsentProvider)) && l.Eligible(c.setting):
+			list = append(list, distant{name: l.Name, have: c.env.AskWhole(l.Name, othersPatience)})
 		case err == nil && !sandbox.AbilitiesOf(p).Bare:
 			list = append(list, c.look(p).provider)
 		}
@@ -256,9 +256,9 @@ func (c *chooser) take(p sandbox.Provider, why string, fallback error) choice {
 	if why == whyNamed {
 		rest = whyOther
 	}
-	for _, l := range roll {
-		if !slices.ContainsFunc(c.seen, func(n candidate) bool { return n.Provider == l.name }) {
-			c.seen = append(c.seen, candidate{Provider: l.name, Why: rest})
+	for _, l := range Roll {
+		if !slices.ContainsFunc(c.seen, func(n candidate) bool { return n.Provider == l.Name }) {
+			c.seen = append(c.seen, candidate{Provider: l.Name, Why: rest})
 		}
 	}
 	return choice{Provider: p, Candidates: c.seen, Fallback: fallback, from: c}
@@ -282,8 +282,8 @@ func (c *chooser) look(p sandbox.Provider) deal {
 		return d
 	}
 	c.renewed[p.Name()] = true
-	c.setting.forget(p.Name())
-	if again, _ := c.env.find(p.Name(), c.setting); again != nil {
+	c.setting.Forget(p.Name())
+	if again, _ := c.env.Find(p.Name(), c.setting); again != nil {
 		c.made[p.Name()], d.provider = again, again
 		d.partly, d.err = sandbox.Negotiate(c.iso, again)
 	}

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"errors"
@@ -49,7 +49,7 @@ func machine(t *testing.T, fakes ...fake) (e *Env, asked *[]string) {
 	asked = &[]string{}
 	dir := t.TempDir()
 	e = &Env{Environ: []string{"HOME=" + dir}, Dir: dir, Providers: map[string]Maker{}}
-	for _, name := range providerNames() {
+	for _, name := range ProviderNames() {
 		f := fake{name: name, none: []string{"all"}, able: sandbox.Abilities{Bare: name == bare.Name}}
 		if i := slices.IndexFunc(fakes, func(f fake) bool { return f.name == name }); i >= 0 {
 			f = fakes[i]
@@ -118,7 +118,7 @@ func TestChoose(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			e, asked := machine(t, c.fakes...)
 			cfg := configured(t, c.text, config.Flags{})
-			got, err := (&launch{}).choose(e, cfg, cfg.Isolation(t.TempDir()))
+			got, err := (&Launch{}).choose(e, cfg, cfg.Isolation(t.TempDir()))
 			name := fmt.Sprint(err)
 			if err == nil {
 				name = got.Name()
@@ -140,7 +140,7 @@ func TestChoose(t *testing.T) {
 func TestRefusalNamesAll(t *testing.T) {
 	e, _ := machine(t, fake{name: "native", none: []string{sandbox.FSRead, sandbox.NetAllow, sandbox.LimitCPU}}, fake{name: "bwrap", none: []string{sandbox.FSRead}}, fake{name: "gvisor", none: []string{sandbox.NetAllow}})
 	cfg := configured(t, "", config.Flags{})
-	_, err := (&launch{}).choose(e, cfg, cfg.Isolation(t.TempDir()))
+	_, err := (&Launch{}).choose(e, cfg, cfg.Isolation(t.TempDir()))
 	var mismatch *sandbox.MismatchError
 	if !errors.As(err, &mismatch) {
 		t.Fatalf("%v; want a mismatch", err)
@@ -157,7 +157,7 @@ func TestRefusalNamesAll(t *testing.T) {
 func TestCandidates(t *testing.T) {
 	e, _ := machine(t, fake{name: "native", none: []string{sandbox.NetAllow}}, fake{name: "bwrap", partly: []string{sandbox.IPC}}, fake{name: "gvisor"})
 	cfg := configured(t, "", config.Flags{})
-	got, err := (&launch{}).choose(e, cfg, cfg.Isolation(t.TempDir()))
+	got, err := (&Launch{}).choose(e, cfg, cfg.Isolation(t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestChildGetsNoHost(t *testing.T) {
 		cfg := configured(t, text, flags)
 		s := bawn.Session{ID: "child", Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Isolation: bawn.Isolation{Workspace: "/w"}}
 		above.Session.Isolation = s.Isolation
-		f := &launch{Spec: session.Spec{Quiet: true, Parent: above}}
+		f := &Launch{Spec: session.Spec{Quiet: true, Parent: above}}
 		if flags.Provider != nil {
 			f.Given = []string{"provider"}
 		}
@@ -211,7 +211,7 @@ func TestChildGetsNoHost(t *testing.T) {
 	// the control: the human's own session gets the host in the same place
 	e, _ := machine(t, fake{name: "native", none: []string{sandbox.NetNone}})
 	cfg := configured(t, permit, config.Flags{})
-	if c, err := (&launch{}).choose(e, cfg, bawn.Isolation{Workspace: "/w"}); err != nil || c.Name() != "host" {
+	if c, err := (&Launch{}).choose(e, cfg, bawn.Isolation{Workspace: "/w"}); err != nil || c.Name() != "host" {
 		t.Errorf("%v; want the host", err)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"errors"
@@ -37,10 +37,10 @@ func (e *UnsafeEngineError) Error() string { return e.Why }
 // acceptEscapes is how a user has an unsafe engine all the same.
 const acceptEscapes = "or accept it in your own configuration: accept_escapes = true under [isolation.docker_options]"
 
-// docker makes a session's Docker API.
-func (f *launch) docker(e *Env, s bawn.Session, hostPorts []uint16) (func(runner.ContainerHost) (func() error, error), error) {
+// Docker makes a session's Docker API.
+func (f *Launch) Docker(e *Env, s bawn.Session, hostPorts []uint16) (func(runner.ContainerHost) (func() error, error), error) {
 	serve, err := e.Docker(ContainerSetting{
-		Environ: engineEnviron(e.Environ, f.config), Config: f.config, Session: s, HostPorts: hostPorts, Cache: setting(e, f.config).Cache(trialName),
+		Environ: engineEnviron(e.Environ, f.Config), Config: f.Config, Session: s, HostPorts: hostPorts, Cache: SettingOf(e, f.Config).Cache(TrialName),
 		Warn: func(text string) { fmt.Fprintf(e.Stderr, "bawn: warning: %s\n", redact.Visible(text)) },
 	})
 	var unsafe *UnsafeEngineError
@@ -53,8 +53,8 @@ func (f *launch) docker(e *Env, s bawn.Session, hostPorts []uint16) (func(runner
 	return serve, nil
 }
 
-// trialName names the record of an engine's trial among those of providers.
-const trialName = "docker-api"
+// TrialName names the record of an engine's trial among those of providers.
+const TrialName = "docker-api"
 
 // NoProvider stands for the provider of what has a Docker API and no sandbox.
 const NoProvider = "none"
@@ -62,42 +62,42 @@ const NoProvider = "none"
 // containersInside is where a guest finds its Docker API.
 const containersInside = "/run/bawn/docker.sock"
 
-// dockerHere says whether this program can serve the Docker API that a session
+// DockerHere says whether this program can serve the Docker API that a session
 // asks for.
-func (f *launch) dockerHere(e *Env, iso bawn.Isolation) error {
+func (f *Launch) DockerHere(e *Env, iso bawn.Isolation) error {
 	switch {
-	case !iso.DockerAPI || e.Docker != nil || f.plan:
+	case !iso.DockerAPI || e.Docker != nil || f.Plan:
 		return nil
 	case e.Providers != nil:
 		return &verb.Error{Code: verb.ExitInternal, Err: errors.New("a Docker API of the session's own is not served on " + runtime.GOOS), Hint: "leave out --docker"}
 	}
-	if err := e.absent(""); !errors.As(err, &absentProvider{}) {
+	if err := e.Absent(""); !errors.As(err, &AbsentProvider{}) {
 		return err
 	}
-	return absentProvider{part: "the session's Docker API"}
+	return AbsentProvider{Part: "the session's Docker API"}
 }
 
 // openContainers gives the zone of req a Docker API, where its isolation says
 // so.
-func (f *launch) openContainers(e *Env, s *runner.Session, req *sandbox.Request, z zone) (err error) {
+func (f *Launch) openContainers(e *Env, s *runner.Session, req *sandbox.Request, z zone) (err error) {
 	iso := req.Session.Isolation
 	if iso.DockerAPI && !sandbox.AbilitiesOf(s.Provider).Door {
 		return doorless(s.Provider)
 	}
-	if !iso.DockerAPI || f.plan {
+	if !iso.DockerAPI || f.Plan {
 		return nil
 	}
 	if e.Docker == nil { // a child of a session: its bawn can't become another program
 		return &verb.Error{Code: verb.ExitInternal, Err: errors.New("the session's Docker API is part of bawnd, which a session below another does not start"), Hint: "leave out --docker"}
 	}
 	c := &runner.Containers{}
-	if c.Serve, err = f.docker(e, req.Session, req.HostPorts); err != nil {
+	if c.Serve, err = f.Docker(e, req.Session, req.HostPorts); err != nil {
 		return err
 	}
-	if c.Zone, err = containerZone(e, s, iso); err != nil {
+	if c.Zone, err = ContainerZone(e, s, iso); err != nil {
 		return err
 	}
-	if c.Listener, c.Place, err = containerSocket(e, s.ID); err != nil {
+	if c.Listener, c.Place, err = ContainerSocket(e, s.ID); err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make the session's Docker socket: %w", err)}
 	}
 	s.Containers = c
@@ -106,7 +106,7 @@ func (f *launch) openContainers(e *Env, s *runner.Session, req *sandbox.Request,
 	// Ryuk, Testcontainers' own reaper, wants the engine's socket; what it does the
 	// session's end does.
 	req.SetEnv = append(req.SetEnv, "DOCKER_HOST=unix://"+containersInside, "TESTCONTAINERS_RYUK_DISABLED=true", "TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1")
-	if s.Provider.Name() == dockerName {
+	if s.Provider.Name() == DockerName {
 		return nil // they join the guest's own network
 	}
 	inner := *req
@@ -128,13 +128,13 @@ func doorless(p sandbox.Provider) error {
 	}
 }
 
-// containerSocket makes the socket, in a directory of its own.
-func containerSocket(e *Env, session string) (*net.UnixListener, string, error) {
-	state, err := stateDir(e)
+// ContainerSocket makes the socket, in a directory of its own.
+func ContainerSocket(e *Env, session string) (*net.UnixListener, string, error) {
+	state, err := StateDir(e)
 	if err != nil {
 		return nil, "", err
 	}
-	place := filepath.Join(runtimeDir(e, state), session[:min(len(session), 16)]+"-d")
+	place := filepath.Join(RuntimeDir(e, state), session[:min(len(session), 16)]+"-d")
 	if err := os.Mkdir(place, 0o700); err != nil {
 		return nil, "", err
 	}
@@ -148,12 +148,12 @@ func containerSocket(e *Env, session string) (*net.UnixListener, string, error) 
 	return l, place, nil
 }
 
-// containerZone is what decisions about containers share. What a registry is
+// ContainerZone is what decisions about containers share. What a registry is
 // asked for is decided as for the session's network. The rest is as contained as
 // the guest's own commands: where these are not decided one by one, only what
 // somebody's rule denies is denied.
-func containerZone(e *Env, s *runner.Session, iso bawn.Isolation) (asking.Zone, error) {
-	z := asking.Zone{Name: "containers", Question: sessionQuestion(e, s), Contains: "the container is as closed as the session, and gone with it"}
+func ContainerZone(e *Env, s *runner.Session, iso bawn.Isolation) (asking.Zone, error) {
+	z := asking.Zone{Name: "containers", Question: SessionQuestion(e, s), Contains: "the container is as closed as the session, and gone with it"}
 	network, err := asking.Network(iso.Egress)
 	z.Decide = overlay.Container(network, s.Split != nil)
 	return z, err

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ const maxDefinition = 1 << 20
 // define gives a session the meet of what its definition file (--as) asks for and
 // what the session has without the file (SPEC K7). So the file's author need not be
 // trusted.
-func (f *launch) define(e *Env, workspace string, s bawn.Session) (bawn.Session, error) {
+func (f *Launch) define(e *Env, workspace string, s bawn.Session) (bawn.Session, error) {
 	if f.As == "" {
 		return s, nil
 	}
@@ -30,21 +30,21 @@ func (f *launch) define(e *Env, workspace string, s bawn.Session) (bawn.Session,
 	if err != nil {
 		return s, verb.Usage("name a file in TOML, with the keys of the configuration", "--as %q: %v", f.As, err)
 	}
-	in, err := configInputs(e, workspace, f.Flags)
+	in, err := ConfigInputs(e, workspace, f.Flags)
 	if err != nil {
 		return s, err
 	}
-	in.Agent, in.Definition = f.known.profileOf(), &config.Definition{File: path, Text: text}
+	in.Agent, in.Definition = f.Known.profileOf(), &config.Definition{File: path, Text: text}
 	c, err := config.Load(in)
 	if err != nil {
-		return s, configError(err)
+		return s, ConfigError(err)
 	}
 	sees := all
 	if f.Parent != nil {
 		sees = f.Parent.Sees
 	}
 	asked := s
-	asked.ID, asked.Mode, asked.Autonomy, asked.Isolation = newSessionID(), c.Mode, c.Autonomy, sessions.Led(c.Isolation(workspace), sees)
+	asked.ID, asked.Mode, asked.Autonomy, asked.Isolation = NewSessionID(), c.Mode, c.Autonomy, sessions.Led(c.Isolation(workspace), sees)
 	if c.Agent != "" {
 		asked.Agent = c.Agent
 	}
@@ -62,7 +62,7 @@ func (f *launch) define(e *Env, workspace string, s bawn.Session) (bawn.Session,
 
 // readDefinition reads a definition file. A guest's lies in the workspace, where
 // the guest sees it, and no link leads out of it.
-func (f *launch) readDefinition(path, workspace string) ([]byte, error) {
+func (f *Launch) readDefinition(path, workspace string) ([]byte, error) {
 	if f.Parent == nil {
 		return readRegular(os.OpenFile(path, os.O_RDONLY|atomicfile.NonBlock, 0))
 	}
@@ -105,7 +105,7 @@ func readRegular(f *os.File, err error) ([]byte, error) {
 }
 
 // narrower applies to lists what a definition says of them beside the isolation.
-func (f *launch) narrower(open, protected []string) (opened, kept []string) {
+func (f *Launch) narrower(open, protected []string) (opened, kept []string) {
 	if f.defined == nil {
 		return open, protected
 	}

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"time"
@@ -9,11 +9,11 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
-// askWhole has bawnd say what a provider enforces that only bawnd has.
-func (e *Env) askWhole(name string, patience time.Duration) []bawn.Capability {
+// AskWhole has bawnd say what a provider enforces that only bawnd has.
+func (e *Env) AskWhole(name string, patience time.Duration) []bawn.Capability {
 	path, err := remote.Find()
 	if err != nil || e.Providers != nil {
-		return doctor.Nothing(errNoBawnd.Error(), doctor.Install)
+		return doctor.Nothing(ErrNoBawnd.Error(), doctor.Install)
 	}
 	return doctor.Elsewhere(path, name, e.Dir, e.Environ, patience)
 }
@@ -29,7 +29,7 @@ type distant struct {
 func (p distant) Name() string                    { return p.name }
 func (p distant) Capabilities() []bawn.Capability { return p.have }
 
-func how(c bawn.Capability) string {
+func How(c bawn.Capability) string {
 	switch {
 	case c.How != "" && c.Why != "":
 		return c.How + "; " + c.Why

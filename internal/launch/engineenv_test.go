@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"os"
@@ -27,7 +27,7 @@ func TestEngineEnviron(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &Env{Environ: []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_STATE_HOME=" + home}, Dir: ws}
-	cfg, err := loadConfig(e, ws, config.Flags{})
+	cfg, err := LoadConfig(e, ws, config.Flags{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"context"
@@ -51,10 +51,10 @@ type Env struct {
 	// container engine. It is nil in bawn, which asks bawnd.
 	CheckEngine func(ContainerSetting) *doctor.Check
 
-	// logShare is how many bytes of the log a session may take; 0 is audit.MaxShare.
-	logShare int64
+	// LogShare is how many bytes of the log a session may take; 0 is audit.MaxShare.
+	LogShare int64
 
-	args []string // the command line's
+	Args []string // the command line's
 	host *host    // where this is the host of a session that others attach to
 
 	embryo *native.Embryo // of the sandbox of a session that is being planned, or nil

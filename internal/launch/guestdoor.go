@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"os"
@@ -13,13 +13,13 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// doorsName is the directory of the doors of all sessions, below that of
+// DoorsName is the directory of the doors of all sessions, below that of
 // sessions.
-const doorsName = "doors"
+const DoorsName = "doors"
 
-// guest reports whether this bawn runs in a session that has a door.
-func (e *Env) guest() bool {
-	if e.spec != nil || inside(e) == "" {
+// Guest reports whether this bawn runs in a session that has a door.
+func (e *Env) Guest() bool {
+	if e.spec != nil || Inside(e) == "" {
 		return false
 	}
 	info, err := os.Stat(doorInside)
@@ -28,8 +28,8 @@ func (e *Env) guest() bool {
 
 // openDoor makes the door of a session with one zone. Without one a guest can't
 // ask for anything, which is no reason not to run.
-func (f *launch) openDoor(e *Env, s *runner.Session, req *sandbox.Request) {
-	if f.plan || !sandbox.AbilitiesOf(s.Provider).Door {
+func (f *Launch) openDoor(e *Env, s *runner.Session, req *sandbox.Request) {
+	if f.Plan || !sandbox.AbilitiesOf(s.Provider).Door {
 		return
 	}
 	dir, err := f.doorDir(e)
@@ -39,7 +39,7 @@ func (f *launch) openDoor(e *Env, s *runner.Session, req *sandbox.Request) {
 			s.Door = d
 			req.Files = append(req.Files, sandbox.File{Source: d.Path, Target: doorInside})
 			req.Sockets = append(req.Sockets, doorInside)
-			f.known.prefixed(req)
+			f.Known.prefixed(req)
 			return
 		}
 	}
@@ -48,8 +48,8 @@ func (f *launch) openDoor(e *Env, s *runner.Session, req *sandbox.Request) {
 
 // prefixed has an agent that can put a program in front of its commands put
 // Bawn there, which has each judged at the door.
-func (k *known) prefixed(req *sandbox.Request) {
-	if k == nil || !slices.Contains(k.agent.Moves, prefixVariable) {
+func (k *Known) prefixed(req *sandbox.Request) {
+	if k == nil || !slices.Contains(k.Agent.Moves, prefixVariable) {
 		return
 	}
 	self, err := os.Executable()
@@ -61,17 +61,17 @@ func (k *known) prefixed(req *sandbox.Request) {
 }
 
 // doorDir makes the directory of the doors of all sessions.
-func (f *launch) doorDir(e *Env) (string, error) {
-	state, err := stateDir(e)
+func (f *Launch) doorDir(e *Env) (string, error) {
+	state, err := StateDir(e)
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(runtimeDir(e, state), doorsName)
+	dir := filepath.Join(RuntimeDir(e, state), DoorsName)
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
 // answerGuests says who serves the doors of the session.
-func (f *launch) answerGuests(e *Env, s *runner.Session) (end func(), err error) {
+func (f *Launch) answerGuests(e *Env, s *runner.Session) (end func(), err error) {
 	s.Apart = f.Parent != nil
 	if s.Door == nil && s.Split == nil {
 		return func() {}, nil
@@ -84,7 +84,7 @@ func (f *launch) answerGuests(e *Env, s *runner.Session) (end func(), err error)
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	k := &children{env: e, guard: s.Refusals.Of(s.Guard), parent: f.above(e, s), desk: s.Desk, refused: refusedAt(s, "asks")}
-	k.parent.Asks = filepath.Join(dir, s.ID[:asksName]+".a")
+	k.parent.Asks = filepath.Join(dir, s.ID[:AsksName]+".a")
 	if f.Parent == nil {
 		k.parent.Tree = filepath.Join(dir, s.ID+".child")
 	}
@@ -105,7 +105,7 @@ func (f *launch) answerGuests(e *Env, s *runner.Session) (end func(), err error)
 
 // above is what no child of the session exceeds: of two zones, that in
 // which commands run.
-func (f *launch) above(e *Env, s *runner.Session) session.Parent {
+func (f *Launch) above(e *Env, s *runner.Session) session.Parent {
 	p := session.Parent{Session: s.Session, Open: f.credentials, Protected: f.protected, Guarded: f.guarded, Places: s.Plan.Places(), CanAsk: f.canAsk(e), Plugin: f.Only}
 	if s.Split != nil {
 		p.Session.Isolation, p.Places = s.Split.Isolation, s.Split.Plan.Places()

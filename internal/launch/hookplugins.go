@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"time"
@@ -14,8 +14,8 @@ const hookStarting = 15 * time.Second
 // hookPlugins are those that are asked about what a session does; nil for none.
 // What
 // is started in a sandbox without a door is judged by the session around it.
-func (f *launch) hookPlugins(e *Env, workspace string) *pluginhook.Set {
-	if f.Plugin || inside(e) != "" {
+func (f *Launch) hookPlugins(e *Env, workspace string) *pluginhook.Set {
+	if f.Plugin || Inside(e) != "" {
 		return nil
 	}
 	return pluginhook.NewSet(func() ([]pluginhook.Options, error) {

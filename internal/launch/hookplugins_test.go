@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"os"
@@ -15,11 +15,11 @@ import (
 func TestHookPlugins(t *testing.T) {
 	home := t.TempDir()
 	e := &Env{Environ: []string{"HOME=" + home}, Stderr: os.Stderr}
-	plugins := &launch{Spec: session.Spec{Plugin: true, Quiet: true}}
+	plugins := &Launch{Spec: session.Spec{Plugin: true, Quiet: true}}
 	if plugins.hookPlugins(e, home) != nil {
 		t.Error("a plugin has hooks")
 	}
-	set := (&launch{Spec: session.Spec{Quiet: true}}).hookPlugins(e, home)
+	set := (&Launch{Spec: session.Spec{Quiet: true}}).hookPlugins(e, home)
 	dir := filepath.Join(home, ".config/bawn/plugins")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"context"
@@ -34,8 +34,8 @@ var detachedSize = pty.Winsize{Rows: 24, Cols: 80}
 // own terminal, to which viewers attach.
 type host struct{ server *attach.Server }
 
-// launchHost starts the host and returns the end by which it is viewed.
-func launchHost(spec *session.Spec, e *Env, detach bool) (ours *os.File, err error) {
+// LaunchHost starts the host and returns the end by which it is viewed.
+func LaunchHost(spec *session.Spec, e *Env, detach bool) (ours *os.File, err error) {
 	self, err := hostProgram(spec, e)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func launchHost(spec *session.Spec, e *Env, detach bool) (ours *os.File, err err
 	defer theirs.Close()
 	hosted := *spec
 	hosted.Hosted = true
-	cmd, text, err := launcher(self, &hosted)
+	cmd, text, err := Launcher(self, &hosted)
 	if err != nil {
 		return nil, errors.Join(err, ours.Close())
 	}
@@ -75,26 +75,26 @@ func launchHost(spec *session.Spec, e *Env, detach bool) (ours *os.File, err err
 // host can't become another program once it is viewed. What else is wrong, the
 // host says.
 func hostProgram(spec *session.Spec, e *Env) (string, error) {
-	var absent absentProvider
-	if errors.As((&launch{Spec: *spec}).chosen(e), &absent) {
+	var absent AbsentProvider
+	if errors.As((&Launch{Spec: *spec}).chosen(e), &absent) {
 		return remote.Find()
 	}
 	return os.Executable()
 }
 
 // chosen says what stands in the way of a provider for the session.
-func (f *launch) chosen(e *Env) error {
+func (f *Launch) chosen(e *Env) error {
 	dir, err := f.directory(e)
 	if err != nil {
 		return err
 	}
-	ws := workspaceOf(dir, e.Getenv("HOME"))
-	cfg, err := loadConfig(e, ws, f.Flags)
+	ws := WorkspaceOf(dir, e.Getenv("HOME"))
+	cfg, err := LoadConfig(e, ws, f.Flags)
 	if err == nil {
 		_, err = f.choose(e, cfg, cfg.Isolation(ws))
 	}
 	if err == nil {
-		err = f.dockerHere(e, cfg.Isolation(ws))
+		err = f.DockerHere(e, cfg.Isolation(ws))
 	}
 	return err
 }
@@ -144,9 +144,9 @@ func (e *Env) becomeHost() error {
 	return nil
 }
 
-// hosted is the end of a host: everything is closed that could still write to
+// Hosted is the end of a host: everything is closed that could still write to
 // its terminal, and viewers learn the exit code.
-func (e *Env) hosted(code int) int {
+func (e *Env) Hosted(code int) int {
 	if e.host == nil {
 		return code
 	}
@@ -163,12 +163,12 @@ func (e *Env) hosted(code int) int {
 // register enters the session into the registry for as long as it runs. leave
 // is called at its end. One that nobody can attach to is entered once it runs: it
 // has nobody waiting for it there, and its command runs meanwhile.
-func (f *launch) register(e *Env, s *runner.Session) (leave func(), err error) {
-	state, err := stateDir(e)
+func (f *Launch) register(e *Env, s *runner.Session) (leave func(), err error) {
+	state, err := StateDir(e)
 	if err != nil {
 		return nil, err
 	}
-	dir := runtimeDir(e, state)
+	dir := RuntimeDir(e, state)
 	if e.host == nil {
 		remove := func() {} // of one that never ran
 		s.OnStart = func() {

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"slices"
@@ -16,7 +16,7 @@ import (
 
 // newJudge is that of a session's door.
 func newJudge(e *Env, s *runner.Session, g guard.Guard) *judge.Judge {
-	q := sessionQuestion(e, s)
+	q := SessionQuestion(e, s)
 	for _, kv := range s.Plan.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
 		q.Names = append(q.Names, name)

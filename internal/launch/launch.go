@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"context"
@@ -18,34 +18,34 @@ import (
 )
 
 // A launch is a session that is being put together, from its spec.
-type launch struct {
+type Launch struct {
 	session.Spec
-	plan bool // it is only shown
+	Plan bool // it is only shown
 
-	config                         *config.Config // of the session
+	Config                         *config.Config // of the session
 	defined                        *config.Config // what the definition asks for
 	choice                         choice         // of the provider
-	known                          *known         // the agent, where it is one
+	Known                          *Known         // the agent, where it is one
 	steered                        *steering      // what steers the agent; nil where nothing is found
 	early                          *remote.Relay  // started before it was known what it is to do
 	git                            *gitSession    // nil where the guest has none
-	rules                          []bawn.Rule    // besides those of the policy's files
+	Rules                          []bawn.Rule    // besides those of the policy's files
 	credentials, protected, models []string       // of the session, for those below it
 	guarded                        []string
 	gitDirs                        []bawn.GitDir
 	gitPool                        string
 }
 
-// launchVerb is the command by which Bawn's processes start a session in another
+// Verb is the command by which Bawn's processes start a session in another
 // one: it reads the session's spec from specEnd. No person needs it.
-const launchVerb = "launch"
+const Verb = "launch"
 
 // specEnd is the descriptor that such a process inherits. A guest's session
 // ends when the other end is closed.
 const specEnd = 3
 
-// receive takes over what this process has inherited.
-func (e *Env) receive() (*session.Spec, error) {
+// Receive takes over what this process has inherited.
+func (e *Env) Receive() (*session.Spec, error) {
 	unix.CloseOnExec(specEnd)
 	f := os.NewFile(specEnd, "spec")
 	if f == nil {
@@ -65,14 +65,14 @@ func (e *Env) receive() (*session.Spec, error) {
 	return spec, err
 }
 
-// launcher returns the command that starts a session in another process, and the
+// Launcher returns the command that starts a session in another process, and the
 // file that it inherits for it: to be closed once it runs.
-func launcher(program string, spec *session.Spec) (*exec.Cmd, *os.File, error) {
+func Launcher(program string, spec *session.Spec) (*exec.Cmd, *os.File, error) {
 	f, err := specFile(spec)
 	if err != nil {
 		return nil, nil, err
 	}
-	cmd := exec.Command(program, launchVerb)
+	cmd := exec.Command(program, Verb)
 	cmd.Args[0] = filepath.Base(program)
 	cmd.ExtraFiles = []*os.File{specEnd - 3: f}
 	return cmd, f, nil
@@ -97,8 +97,8 @@ func specFile(spec *session.Spec) (*os.File, error) {
 	return f, nil
 }
 
-// life returns a context that ends with the session above, if there is one.
-func (e *Env) life() context.Context {
+// Life returns a context that ends with the session above, if there is one.
+func (e *Env) Life() context.Context {
 	ctx := context.Background()
 	if e.spec == nil || e.spec.Parent == nil {
 		return ctx

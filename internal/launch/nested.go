@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"errors"
@@ -18,9 +18,9 @@ const (
 	ownStatus = "/proc/self/status"
 )
 
-// inside says in which session this very bawn runs, or "" outside of any.
-func inside(e *Env) string {
-	if id := e.Getenv(sessionVariable); id != "" {
+// Inside says in which session this very bawn runs, or "" outside of any.
+func Inside(e *Env) string {
+	if id := e.Getenv(SessionVariable); id != "" {
 		return "session " + id
 	}
 	if name, err := os.ReadFile(firstName); os.Getpid() == 1 || err != nil || string(name) != "bawn\n" {
@@ -32,8 +32,8 @@ func inside(e *Env) string {
 	return "a session"
 }
 
-// hiddenState reports whether err may come of what a guest does not have.
-func hiddenState(err error) bool {
+// HiddenState reports whether err may come of what a guest does not have.
+func HiddenState(err error) bool {
 	var ce *verb.Error
 	var errs config.Errors
 	return errors.As(err, &ce) && (ce.Code == verb.ExitInternal || errors.As(err, &errs) && errs.Forbidden())
@@ -42,8 +42,8 @@ func hiddenState(err error) bool {
 // nested explains why a session could not be started from within another:
 // each of the reasons found first (no log, no namespace) would mislead.
 func nested(e *Env, err error) error {
-	where := inside(e)
-	if where == "" || !hiddenState(err) {
+	where := Inside(e)
+	if where == "" || !HiddenState(err) {
 		return err
 	}
 	return &verb.Error{

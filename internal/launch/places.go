@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"path/filepath"
@@ -7,10 +7,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// stateDir returns the directory of Bawn's state: $XDG_STATE_HOME/bawn, else
+// StateDir returns the directory of Bawn's state: $XDG_STATE_HOME/bawn, else
 // ~/.local/state/bawn (XDG Base Directory Specification, which says that a
 // relative value counts as none).
-func stateDir(e *Env) (string, error) {
+func StateDir(e *Env) (string, error) {
 	dir, err := places.State(e.Getenv)
 	if err != nil {
 		return "", verb.Usage("set HOME or XDG_STATE_HOME", "%w", err)
@@ -18,8 +18,8 @@ func stateDir(e *Env) (string, error) {
 	return dir, nil
 }
 
-// auditDir returns the directory of the audit log.
-func auditDir(e *Env) (string, error) {
-	dir, err := stateDir(e)
+// AuditDir returns the directory of the audit log.
+func AuditDir(e *Env) (string, error) {
+	dir, err := StateDir(e)
 	return filepath.Join(dir, "audit"), err
 }

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"crypto/sha256"
@@ -28,7 +28,7 @@ func markOf(dir string) string {
 // guestWrote returns whether an earlier session could write in a directory; nil
 // where there is no state.
 func guestWrote(e *Env) func(dir string) bool {
-	state, err := stateDir(e)
+	state, err := StateDir(e)
 	if err != nil {
 		return nil
 	}
@@ -40,7 +40,7 @@ func guestWrote(e *Env) func(dir string) bool {
 
 // markWritten notes the places of the host that a session's guest writes.
 func markWritten(e *Env, s *runner.Session) error {
-	state, err := stateDir(e)
+	state, err := StateDir(e)
 	if err != nil || s.Bare != "" {
 		return err
 	}
@@ -72,10 +72,10 @@ func unplanted(e *Env, what, dir string) error {
 	home := e.Getenv("HOME")
 	var places []string
 	if e.Dir != end {
-		places = append(places, workspaceOf(e.Dir, home))
+		places = append(places, WorkspaceOf(e.Dir, home))
 	}
 	for _, l := range links {
-		ws := workspaceOf(filepath.Dir(l), home)
+		ws := WorkspaceOf(filepath.Dir(l), home)
 		if _, err := os.Lstat(filepath.Join(ws, ".git")); err == nil {
 			places = append(places, ws)
 		}

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"errors"
@@ -14,15 +14,15 @@ import (
 	"github.com/bawn-dev/bawn/internal/pluginhook"
 )
 
-// pluginOptions are what differs between those who start a plugin.
-type pluginOptions struct {
+// PluginOptions are what differs between those who start a plugin.
+type PluginOptions struct {
 	fetch bool // what package managers fetch may be fetched
-	quiet bool
+	Quiet bool
 }
 
-// pluginSession is the command that starts a plugin as a guest of its own. The
+// PluginSession is the command that starts a plugin as a guest of its own. The
 // caller closes its ExtraFiles once it runs.
-func (e *Env) pluginSession(dirs plugin.Dirs, m *plugin.Manifest, workspace string, o pluginOptions) (*exec.Cmd, error) {
+func (e *Env) PluginSession(dirs plugin.Dirs, m *plugin.Manifest, workspace string, o PluginOptions) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -36,8 +36,8 @@ func (e *Env) pluginSession(dirs plugin.Dirs, m *plugin.Manifest, workspace stri
 	if err != nil {
 		return nil, err
 	}
-	spec.CacheDirs, spec.Quiet, spec.Plugin = m.CacheDirs(at), o.quiet, true
-	cmd, _, err := launcher(filepath.Join(filepath.Dir(self), "bawn"), spec)
+	spec.CacheDirs, spec.Quiet, spec.Plugin = m.CacheDirs(at), o.Quiet, true
+	cmd, _, err := Launcher(filepath.Join(filepath.Dir(self), "bawn"), spec)
 	if err != nil {
 		return nil, err
 	}
@@ -45,10 +45,10 @@ func (e *Env) pluginSession(dirs plugin.Dirs, m *plugin.Manifest, workspace stri
 	return cmd, nil
 }
 
-// startPlugin starts a plugin on pipes. Closing its standard input and a SIGTERM
-// end it; what is left of the guest dies with it.
-func (e *Env) startPlugin(dirs plugin.Dirs, m *plugin.Manifest, workspace string) (*pluginProcess, error) {
-	cmd, err := e.pluginSession(dirs, m, workspace, pluginOptions{fetch: true})
+// StartPlugin starts a plugin on pipes. Closing its standard input and a SIGTERM
+// End it; what is left of the guest dies with it.
+func (e *Env) StartPlugin(dirs plugin.Dirs, m *plugin.Manifest, workspace string) (*pluginProcess, error) {
+	cmd, err := e.PluginSession(dirs, m, workspace, PluginOptions{fetch: true})
 	if err != nil {
 		return nil, err
 	}
@@ -64,12 +64,12 @@ func (e *Env) startPlugin(dirs plugin.Dirs, m *plugin.Manifest, workspace string
 	if err := errors.Join(err, stdin.Close(), stdout.Close()); err != nil {
 		return nil, errors.Join(err, w.Close(), r.Close())
 	}
-	p := &pluginProcess{in: w, out: r}
-	p.end = func() {
+	p := &pluginProcess{In: w, Out: r}
+	p.End = func() {
 		_ = w.Close() // it may be closed by now
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 	}
-	p.wait = func(failed bool) error {
+	p.Wait = func(failed bool) error {
 		hard := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
 		defer hard.Stop()
 		err := cmd.Wait()
@@ -83,13 +83,13 @@ func (e *Env) startPlugin(dirs plugin.Dirs, m *plugin.Manifest, workspace string
 
 // startHook starts a hook plugin as a guest of its own, on pipes.
 func (e *Env) startHook(dirs plugin.Dirs, m *plugin.Manifest, workspace string) (pluginhook.Process, error) {
-	cmd, err := e.pluginSession(dirs, m, workspace, pluginOptions{quiet: true})
+	cmd, err := e.PluginSession(dirs, m, workspace, PluginOptions{Quiet: true})
 	if err != nil {
 		return pluginhook.Process{}, err
 	}
 	defer func() { _ = closeAll(cmd.ExtraFiles...) }()
 	cmd.SysProcAttr.Setsid = true // the agent's terminal, and its Ctrl-C, are not for it
-	dieWithParent(cmd.SysProcAttr)
+	DieWithParent(cmd.SysProcAttr)
 	return onPipes(cmd)
 }
 
@@ -131,7 +131,7 @@ func closeAll(files ...*os.File) error {
 
 // A pluginProcess is a bawn run whose guest is a plugin.
 type pluginProcess struct {
-	in, out *os.File
-	end     func()
-	wait    func(failed bool) error
+	In, Out *os.File
+	End     func()
+	Wait    func(failed bool) error
 }

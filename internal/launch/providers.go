@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"errors"
@@ -51,8 +51,8 @@ func (s Setting) Cache(name string) string {
 type Maker func(Setting) sandbox.Provider
 
 // A listed provider is one that can be named.
-type listed struct {
-	name  string
+type Listed struct {
+	Name  string
 	maker Maker // nil: only bawnd has it (Env.Providers)
 	// wanted says that the provider may be chosen where none is named; nil is
 	// for always.
@@ -65,17 +65,17 @@ func never(Setting) bool { return false }
 // onMac is for what no other system has.
 func onMac(Setting) bool { return runtime.GOOS == "darwin" }
 
-// roll lists every provider, the strongest first: where none is named, they are
+// Roll lists every provider, the strongest first: where none is named, they are
 // asked in this order. A new one gets a line here and its import; one that needs
 // more than cmd/bawn may link has no maker here and one in cmd/bawnd.
-var roll = []listed{
-	{name: layout.NativeName, maker: nativeProvider},
-	{name: bwrap.Name, maker: func(s Setting) sandbox.Provider { return bwrap.New(s.Cache(bwrap.Name), lookup(s.Environ(), "PATH")) }},
-	{name: gvisor.Name, maker: func(s Setting) sandbox.Provider { return gvisor.New(s.gvisor()) }},
-	{name: dockerName, wanted: image},
-	{name: layout.LandlockName, maker: func(s Setting) sandbox.Provider { return native.NewLandlock(s.Native()) }},
-	{name: seatbelt.Name, maker: func(Setting) sandbox.Provider { return seatbelt.New() }, wanted: onMac},
-	{name: bare.Name, maker: func(Setting) sandbox.Provider { return bare.New() }, wanted: never},
+var Roll = []Listed{
+	{Name: layout.NativeName, maker: nativeProvider},
+	{Name: bwrap.Name, maker: func(s Setting) sandbox.Provider { return bwrap.New(s.Cache(bwrap.Name), lookup(s.Environ(), "PATH")) }},
+	{Name: gvisor.Name, maker: func(s Setting) sandbox.Provider { return gvisor.New(s.gvisor()) }},
+	{Name: DockerName, wanted: image},
+	{Name: layout.LandlockName, maker: func(s Setting) sandbox.Provider { return native.NewLandlock(s.Native()) }},
+	{Name: seatbelt.Name, maker: func(Setting) sandbox.Provider { return seatbelt.New() }, wanted: onMac},
+	{Name: bare.Name, maker: func(Setting) sandbox.Provider { return bare.New() }, wanted: never},
 }
 
 // nativeProvider makes the sandbox of what has been begun, if anything has.
@@ -85,9 +85,9 @@ func nativeProvider(s Setting) sandbox.Provider {
 	return p
 }
 
-// dockerName is the provider whose client would double bawn's size and its start:
+// DockerName is the provider whose client would double bawn's size and its start:
 // bawnd has it.
-const dockerName = "docker"
+const DockerName = "docker"
 
 // image reports whether the configuration names one for containers: without it
 // there is nothing to start.
@@ -101,8 +101,8 @@ func (s Setting) Native() string {
 	return filepath.Join(s.Probes, "probe")
 }
 
-// forget drops what is known of a provider, so that it is tried anew.
-func (s Setting) forget(name string) {
+// Forget drops what is known of a provider, so that it is tried anew.
+func (s Setting) Forget(name string) {
 	file := s.Cache(name)
 	if name == layout.NativeName || name == layout.LandlockName {
 		file = s.Native()
@@ -136,63 +136,63 @@ func probesDir(e *Env) string {
 	return filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn")
 }
 
-// setting is what providers are made of here.
-func setting(e *Env, cfg *config.Config) Setting {
+// SettingOf is what providers are made of here.
+func SettingOf(e *Env, cfg *config.Config) Setting {
 	return Setting{Probes: probesDir(e), Config: cfg, environ: e.Environ, embryo: e.embryo}
 }
 
-// providerNames lists what --provider takes.
-func providerNames() []string {
-	names := make([]string, len(roll))
-	for i, l := range roll {
-		names[i] = l.name
+// ProviderNames lists what --provider takes.
+func ProviderNames() []string {
+	names := make([]string, len(Roll))
+	for i, l := range Roll {
+		names[i] = l.Name
 	}
 	return names
 }
 
-// find returns the provider of that name, and false if the name is unknown. In bawn
+// Find returns the provider of that name, and false if the name is unknown. In bawn
 // a provider that only bawnd has is nil.
-func (e *Env) find(name string, s Setting) (sandbox.Provider, bool) {
-	i := slices.IndexFunc(roll, func(l listed) bool { return l.name == name })
+func (e *Env) Find(name string, s Setting) (sandbox.Provider, bool) {
+	i := slices.IndexFunc(Roll, func(l Listed) bool { return l.Name == name })
 	if i < 0 {
 		return nil, false
 	}
 	if maker := e.Providers[name]; maker != nil {
 		return maker(s), true
 	}
-	if roll[i].maker == nil {
+	if Roll[i].maker == nil {
 		return nil, true
 	}
-	return roll[i].maker(s), true
+	return Roll[i].maker(s), true
 }
 
-// absentProvider says that this program is without a provider that bawnd has.
-type absentProvider struct {
+// AbsentProvider says that this program is without a provider that bawnd has.
+type AbsentProvider struct {
 	name string
-	part string // what it is, if it is no provider
+	Part string // what it is, if it is no provider
 }
 
-func (a absentProvider) Error() string { return a.what() + " is part of " + remote.Program }
+func (a AbsentProvider) Error() string { return a.what() + " is part of " + remote.Program }
 
-func (a absentProvider) what() string {
-	if a.part != "" {
-		return a.part
+func (a AbsentProvider) what() string {
+	if a.Part != "" {
+		return a.Part
 	}
 	return fmt.Sprintf("provider %q", a.name)
 }
 
-// errNoBawnd says that a provider is nowhere.
-var errNoBawnd = errors.New("it is part of bawnd, which is not installed beside bawn")
+// ErrNoBawnd says that a provider is nowhere.
+var ErrNoBawnd = errors.New("it is part of bawnd, which is not installed beside bawn")
 
-// absent says why a provider that exists can't be made here.
-func (e *Env) absent(name string) error {
+// Absent says why a provider that exists can't be made here.
+func (e *Env) Absent(name string) error {
 	if _, err := remote.Find(); err != nil || e.Providers != nil {
 		return &verb.Error{
-			Code: verb.ExitInternal, Err: fmt.Errorf("provider %q: %w", name, errNoBawnd),
+			Code: verb.ExitInternal, Err: fmt.Errorf("provider %q: %w", name, ErrNoBawnd),
 			Hint: doctor.Install,
 		}
 	}
-	return absentProvider{name: name}
+	return AbsentProvider{name: name}
 }
 
 // becameVariable marks what bawn has become: whatever stands where bawnd should
@@ -201,7 +201,7 @@ const becameVariable = "BAWN_BECAME"
 
 // becomeWhole makes this process bawnd's, which has every provider, with the
 // same words; it returns with an error only.
-func (e *Env) becomeWhole(why absentProvider) error {
+func (e *Env) becomeWhole(why AbsentProvider) error {
 	e.embryo.Abandon() // what executes another program keeps its children
 	path, err := remote.Find()
 	if err == nil && e.Getenv(becameVariable) != "" {
@@ -211,16 +211,16 @@ func (e *Env) becomeWhole(why absentProvider) error {
 		err = e.again()
 	}
 	if err == nil {
-		err = syscall.Exec(path, append([]string{remote.Program}, e.args...), append(slices.Clip(e.Environ), becameVariable+"=1"))
+		err = syscall.Exec(path, append([]string{remote.Program}, e.Args...), append(slices.Clip(e.Environ), becameVariable+"=1"))
 		err = fmt.Errorf("start %q: %w", path, err)
 	}
 	return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: doctor.Install}
 }
 
-// elsewhere makes bawnd of this process where err says that it has what is
+// Elsewhere makes bawnd of this process where err says that it has what is
 // missing here.
-func (e *Env) elsewhere(err error) error {
-	var absent absentProvider
+func (e *Env) Elsewhere(err error) error {
+	var absent AbsentProvider
 	switch {
 	case !errors.As(err, &absent):
 		return err

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"errors"
@@ -16,34 +16,34 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// policyFile is the name of a policy in a directory of configuration.
+// PolicyFile is the name of a policy in a directory of configuration.
 const (
-	policyFile    = "policy.toml"
-	managedPolicy = "/etc/bawn/" + policyFile
+	PolicyFile    = "policy.toml"
+	ManagedPolicy = "/etc/bawn/" + PolicyFile
 )
 
 // A policySource is a file of the policy and who wrote it.
-type policySource struct {
-	path   string
-	source bawn.Source
+type PolicySource struct {
+	Path   string
+	Source bawn.Source
 }
 
-// policyFiles are the files of the policy with their sources, the most
+// PolicyFiles are the files of the policy with their sources, the most
 // trusted first.
-func policyFiles(e *Env, workspace string) []policySource {
-	return []policySource{
-		{managedPolicy, bawn.Managed},
-		{userPolicy(e), bawn.User},
-		{filepath.Join(workspace, ".bawn", policyFile), bawn.Project},
+func PolicyFiles(e *Env, workspace string) []PolicySource {
+	return []PolicySource{
+		{ManagedPolicy, bawn.Managed},
+		{UserPolicy(e), bawn.User},
+		{filepath.Join(workspace, ".bawn", PolicyFile), bawn.Project},
 	}
 }
 
-// userPolicy is the file of the user's own rules.
-func userPolicy(e *Env) string {
-	return filepath.Join(baseDir(e, "XDG_CONFIG_HOME", ".config"), "bawn", policyFile)
+// UserPolicy is the file of the user's own rules.
+func UserPolicy(e *Env) string {
+	return filepath.Join(baseDir(e, "XDG_CONFIG_HOME", ".config"), "bawn", PolicyFile)
 }
 
-func newPolicy(rules []bawn.Rule, o policy.Options) (*policy.Policy, error) {
+func NewPolicy(rules []bawn.Rule, o policy.Options) (*policy.Policy, error) {
 	p, err := policy.New(rules, o)
 	if err != nil {
 		return nil, &verb.Error{Code: verb.ExitUsage, Err: err, Hint: "mend the rule; nothing is decided by half a policy"}
@@ -51,8 +51,8 @@ func newPolicy(rules []bawn.Rule, o policy.Options) (*policy.Policy, error) {
 	return p, nil
 }
 
-// homeAndWorkspace refuses to look for files where nobody said where they are.
-func homeAndWorkspace(e *Env, workspace string) (err error) {
+// HomeAndWorkspace refuses to look for files where nobody said where they are.
+func HomeAndWorkspace(e *Env, workspace string) (err error) {
 	home := e.Getenv("HOME")
 	switch {
 	case !filepath.IsAbs(home):
@@ -63,16 +63,16 @@ func homeAndWorkspace(e *Env, workspace string) (err error) {
 	return err
 }
 
-// loadRules reads all files, the project's last. What has been answered
+// LoadRules reads all files, the project's last. What has been answered
 // "always" and "never" stands beside the user's own rules.
-func loadRules(e *Env, workspace string) ([]bawn.Rule, error) {
-	if err := homeAndWorkspace(e, workspace); err != nil {
+func LoadRules(e *Env, workspace string) ([]bawn.Rule, error) {
+	if err := HomeAndWorkspace(e, workspace); err != nil {
 		return nil, err
 	}
-	files := policyFiles(e, workspace)
-	written, err := readRules(files[:len(files)-1])
-	own, err2 := readRules(files[len(files)-1:])
-	given, err3 := approvedRules(e)
+	files := PolicyFiles(e, workspace)
+	written, err := ReadRules(files[:len(files)-1])
+	own, err2 := ReadRules(files[len(files)-1:])
+	given, err3 := ApprovedRules(e)
 	if err := firstError(err, err2, err3); err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-func readRules(files []policySource) (rules []bawn.Rule, err error) {
+func ReadRules(files []PolicySource) (rules []bawn.Rule, err error) {
 	var wrong []error
 	for _, f := range files {
 		list, err := readFile(f)
@@ -103,27 +103,27 @@ func readRules(files []policySource) (rules []bawn.Rule, err error) {
 	return rules, nil
 }
 
-func readFile(f policySource) ([]bawn.Rule, error) {
-	data, err := atomicfile.Read(f.path, policy.MaxFile)
+func readFile(f PolicySource) ([]bawn.Rule, error) {
+	data, err := atomicfile.Read(f.Path, policy.MaxFile)
 	if err != nil {
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
-	return policy.ParseFile(f.path, data, f.source)
+	return policy.ParseFile(f.Path, data, f.Source)
 }
 
 // launchPolicy is the policy for the start of a session: nil where nobody has
 // written a rule, since the built-in ones deny no human.
 func launchPolicy(e *Env, workspace string) (*policy.Policy, error) {
-	rules, err := loadRules(e, workspace)
+	rules, err := LoadRules(e, workspace)
 	if err != nil || len(rules) == 0 {
 		return nil, err
 	}
-	return newPolicy(rules, policy.Options{Resolve: resolveLinks})
+	return NewPolicy(rules, policy.Options{Resolve: ResolveLinks})
 }
 
-// resolveLinks returns where a path leads when links are followed, as far as
+// ResolveLinks returns where a path leads when links are followed, as far as
 // it exists.
-func resolveLinks(name string) string {
+func ResolveLinks(name string) string {
 	rest := ""
 	for dir := name; ; dir = filepath.Dir(dir) {
 		real, err := filepath.EvalSymlinks(dir)
@@ -137,30 +137,30 @@ func resolveLinks(name string) string {
 	}
 }
 
-// grantsFile is where what was answered "always" and "never" is kept.
-func grantsFile(e *Env) (*grants.File, error) {
-	dir, err := stateDir(e)
+// GrantsFile is where what was answered "always" and "never" is kept.
+func GrantsFile(e *Env) (*grants.File, error) {
+	dir, err := StateDir(e)
 	if err != nil {
 		return nil, err
 	}
 	return grants.In(dir), nil
 }
 
-// approvedRules reads it; none where there is no place for it.
-func approvedRules(e *Env) ([]bawn.Rule, error) {
-	f, err := grantsFile(e)
+// ApprovedRules reads it; none where there is no place for it.
+func ApprovedRules(e *Env) ([]bawn.Rule, error) {
+	f, err := GrantsFile(e)
 	if err != nil {
 		return nil, nil // no state: nobody has answered
 	}
 	rules, err := f.Rules()
 	if err != nil {
-		return nil, grantsError(err)
+		return nil, GrantsError(err)
 	}
 	return rules, nil
 }
 
-// grantsError says what to do about a file that is not as it was written.
-func grantsError(err error) error {
+// GrantsError says what to do about a file that is not as it was written.
+func GrantsError(err error) error {
 	var tampered *grants.TamperedError
 	if errors.As(err, &tampered) {
 		return &verb.Error{Code: verb.ExitUsage, Err: err, Hint: redact.Visible(tampered.Remedy())}

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"errors"
@@ -21,17 +21,17 @@ import (
 )
 
 // A known agent is one that a session starts and that there is a data file for.
-type known struct {
-	agent   *agents.Agent
+type Known struct {
+	Agent   *agents.Agent
 	program string // where it is, links resolved
 	profile *config.AgentProfile
 	off     []string // arguments that switch its own sandbox off
 }
 
 // configure loads the configuration of a session in the workspace, with what is
-// known of the agent that it starts.
-func (f *launch) configure(e *Env, ws, dir string, args []string) (*config.Config, error) {
-	cfg, err := loadConfig(e, ws, f.Flags)
+// Known of the agent that it starts.
+func (f *Launch) configure(e *Env, ws, dir string, args []string) (*config.Config, error) {
+	cfg, err := LoadConfig(e, ws, f.Flags)
 	if err != nil || f.Parent != nil || f.Only || !cfg.AgentProfile() { // of a child, its parent has decided
 		return cfg, err
 	}
@@ -39,30 +39,30 @@ func (f *launch) configure(e *Env, ws, dir string, args []string) (*config.Confi
 	if k == nil {
 		return cfg, nil
 	}
-	if err := k.fill(e, ws, f.plan); err != nil {
+	if err := k.fill(e, ws, f.Plan); err != nil {
 		return nil, err
 	}
-	in, err := configInputs(e, ws, f.Flags)
+	in, err := ConfigInputs(e, ws, f.Flags)
 	if err != nil {
 		return nil, err
 	}
 	in.Agent = k.profile
 	with, err := config.Load(in)
 	if err != nil {
-		return nil, configError(err)
+		return nil, ConfigError(err)
 	}
 	if guests(k.program, with) && !slices.ContainsFunc(k.profile.Guard, func(g string) bool { return fspath.Below(k.program, g) }) {
-		f.note(e, fmt.Sprintf("%s is not known as %s: a session could exchange it", k.program, k.agent.Title))
+		f.note(e, fmt.Sprintf("%s is not known as %s: a session could exchange it", k.program, k.Agent.Title))
 		return cfg, nil
 	}
-	f.known = k
+	f.Known = k
 	return with, nil
 }
 
 // recognise returns the agent that a program is. Its name alone does not make it
 // one: what a guest may have put there, in the workspace or elsewhere, gets
 // nothing for it.
-func (f *launch) recognise(e *Env, cfg *config.Config, dir, name string) *known {
+func (f *Launch) recognise(e *Env, cfg *config.Config, dir, name string) *Known {
 	a, ok := agents.ByProgram(filepath.Base(name))
 	if !ok {
 		return nil
@@ -79,13 +79,13 @@ func (f *launch) recognise(e *Env, cfg *config.Config, dir, name string) *known 
 		f.note(e, fmt.Sprintf("%s is not known as %s, since it lies where sessions write", program, a.Title))
 		return nil
 	}
-	return &known{agent: a, program: real}
+	return &Known{Agent: a, program: real}
 }
 
 // fill says what the agent needs here, and makes it where it is not there: what is
 // absent when a sandbox is made is never seen in it.
-func (k *known) fill(e *Env, ws string, plan bool) error {
-	a := k.agent
+func (k *Known) fill(e *Env, ws string, plan bool) error {
+	a := k.Agent
 	w := agents.World{Home: filepath.Clean(e.Getenv("HOME")), Project: ws, Getenv: e.Getenv}
 	k.profile = &config.AgentProfile{Name: a.Name, Models: a.Models, Closed: a.Closed, Guard: present(a.ExpandAll(a.Files.Guard, w))}
 	if err := k.make(w, plan); err != nil {
@@ -124,16 +124,16 @@ func present(places []string) []string {
 }
 
 // make makes what the agent would make itself, and can't in a session.
-func (k *known) make(w agents.World, plan bool) error {
+func (k *Known) make(w agents.World, plan bool) error {
 	if plan {
 		return nil
 	}
-	f := k.agent.Files
+	f := k.Agent.Files
 	var errs []error
-	for _, dir := range k.agent.ExpandAll(slices.Concat(f.State, f.Private, f.Cache, f.Make), w) {
+	for _, dir := range k.Agent.ExpandAll(slices.Concat(f.State, f.Private, f.Cache, f.Make), w) {
 		errs = append(errs, os.MkdirAll(dir, 0o700))
 	}
-	for _, file := range k.agent.ExpandAll(f.Empty, w) {
+	for _, file := range k.Agent.ExpandAll(f.Empty, w) {
 		if info, err := os.Lstat(filepath.Dir(file)); err != nil || !info.IsDir() { // a project's link leads anywhere
 			continue
 		}
@@ -142,7 +142,7 @@ func (k *known) make(w agents.World, plan bool) error {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make what %s needs: %w", k.agent.Title, err), Hint: "make it yourself, or use --no-agent-profile"}
+		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make what %s needs: %w", k.Agent.Title, err), Hint: "make it yourself, or use --no-agent-profile"}
 	}
 	return nil
 }
@@ -152,14 +152,14 @@ const maxCopied = 32 << 20
 
 // keepApart gives the agent a copy of the file that it would otherwise write in
 // sessions and obey outside of them.
-func (k *known) keepApart(w agents.World, plan bool) error {
-	dir, file, from, ok := k.agent.Own(w)
+func (k *Known) keepApart(w agents.World, plan bool) error {
+	dir, file, from, ok := k.Agent.Own(w)
 	if !ok {
 		return nil
 	}
 	k.profile.Guard = slices.DeleteFunc(k.profile.Guard, func(g string) bool { return g == file })
 	k.profile.Owned = []string{file}
-	k.profile.Env = append(k.profile.Env, k.agent.Apart.Variable+"="+dir)
+	k.profile.Env = append(k.profile.Env, k.Agent.Apart.Variable+"="+dir)
 	if _, err := os.Lstat(file); plan || err == nil {
 		return nil
 	}
@@ -173,37 +173,37 @@ func (k *known) keepApart(w agents.World, plan bool) error {
 		err = atomicfile.Create(file, text, 0o600)
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("copy %s for %s: %w", from, k.agent.Title, err), Hint: "make it yourself, or use --no-agent-profile"}
+		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("copy %s for %s: %w", from, k.Agent.Title, err), Hint: "make it yourself, or use --no-agent-profile"}
 	}
 	return nil
 }
 
-// contain switches the agent's own sandbox off, which can't work in one of Bawn's.
-func (k *known) contain(args []string) []string {
-	if k == nil || len(k.agent.Sandbox.Off) == 0 {
+// Contain switches the agent's own sandbox off, which can't work in one of Bawn's.
+func (k *Known) Contain(args []string) []string {
+	if k == nil || len(k.Agent.Sandbox.Off) == 0 {
 		return args
 	}
 	said := func(arg string) bool {
 		name, _, _ := strings.Cut(arg, "=")
-		return slices.Contains(k.agent.Sandbox.Unless, name)
+		return slices.Contains(k.Agent.Sandbox.Unless, name)
 	}
-	if filepath.Base(args[0]) != k.agent.Programs[0] || slices.ContainsFunc(args[1:], said) {
+	if filepath.Base(args[0]) != k.Agent.Programs[0] || slices.ContainsFunc(args[1:], said) {
 		return args
 	}
-	k.off = k.agent.Sandbox.Off
+	k.off = k.Agent.Sandbox.Off
 	return slices.Concat(args[:1], k.off, args[1:])
 }
 
 // name is the agent's, for the log.
-func (k *known) name(otherwise string) string {
+func (k *Known) name(otherwise string) string {
 	if k == nil {
 		return otherwise
 	}
-	return k.agent.Name
+	return k.Agent.Name
 }
 
 // profileOf is nil for a program that nothing is known of.
-func (k *known) profileOf() *config.AgentProfile {
+func (k *Known) profileOf() *config.AgentProfile {
 	if k == nil {
 		return nil
 	}
@@ -211,13 +211,13 @@ func (k *known) profileOf() *config.AgentProfile {
 }
 
 // sayAgent says in one line what was recognised and what stays uncovered.
-func (f *launch) sayAgent(e *Env, cfg *config.Config, environ []string) {
-	k := f.known
+func (f *Launch) sayAgent(e *Env, cfg *config.Config, environ []string) {
+	k := f.Known
 	if k == nil {
 		return
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: writes %s", k.agent.Title, orNothing(inHome(e, cfg.AgentWrites())))
+	fmt.Fprintf(&b, "%s: writes %s", k.Agent.Title, orNothing(inHome(e, cfg.AgentWrites())))
 	if len(cfg.Guarded()) > 0 {
 		b.WriteString(", but not its settings, hooks and extensions there")
 	}
@@ -227,16 +227,16 @@ func (f *launch) sayAgent(e *Env, cfg *config.Config, environ []string) {
 	if keys := k.readable(e, environ); len(keys) > 0 {
 		fmt.Fprintf(&b, "; what it runs can read %s (bawn secret keeps keys out)", strings.Join(keys, ", "))
 	}
-	if len(k.agent.Uncovered) > 0 {
-		fmt.Fprintf(&b, "; not covered: %s", k.agent.Uncovered[0])
+	if len(k.Agent.Uncovered) > 0 {
+		fmt.Fprintf(&b, "; not covered: %s", k.Agent.Uncovered[0])
 	}
-	fmt.Fprintf(&b, " (more: bawn agents %s)", k.agent.Name)
+	fmt.Fprintf(&b, " (more: bawn agents %s)", k.Agent.Name)
 	f.note(e, b.String())
 }
 
 // withoutTries takes out refusals that the agent is known to live with, and names
 // what they were about.
-func (k *known) withoutTries(e *Env, denials []sandbox.Denial) (rest []sandbox.Denial, names []string) {
+func (k *Known) withoutTries(e *Env, denials []sandbox.Denial) (rest []sandbox.Denial, names []string) {
 	if k == nil {
 		return denials, nil
 	}
@@ -244,7 +244,7 @@ func (k *known) withoutTries(e *Env, denials []sandbox.Denial) (rest []sandbox.D
 	if real, err := filepath.EvalSymlinks(home); err == nil {
 		home = real
 	}
-	tries := k.agent.ExpandAll(k.agent.Files.Tries, agents.World{Home: home, Getenv: e.Getenv})
+	tries := k.Agent.ExpandAll(k.Agent.Files.Tries, agents.World{Home: home, Getenv: e.Getenv})
 	for _, d := range denials {
 		i := slices.IndexFunc(tries, func(t string) bool { return d.Resource == t || strings.HasPrefix(d.Resource, t+".") })
 		if i < 0 || d.Kind != bawn.Filesystem {
@@ -258,9 +258,9 @@ func (k *known) withoutTries(e *Env, denials []sandbox.Denial) (rest []sandbox.D
 
 // readable are the keys of the agent that are in its environment as they are in
 // the human's.
-func (k *known) readable(e *Env, environ []string) []string {
+func (k *Known) readable(e *Env, environ []string) []string {
 	var list []string
-	for _, name := range k.agent.Environment.Keys {
+	for _, name := range k.Agent.Environment.Keys {
 		if v := e.Getenv(name); v != "" && slices.Contains(environ, name+"="+v) {
 			list = append(list, name)
 		}
@@ -310,13 +310,13 @@ type agentPlan struct {
 	Uncovered []string `json:"uncovered,omitempty"`
 }
 
-func (f *launch) agentPlan() *agentPlan {
-	k := f.known
+func (f *Launch) agentPlan() *agentPlan {
+	k := f.Known
 	if k == nil {
 		return nil
 	}
 	return &agentPlan{
-		Name: k.agent.Name, Program: k.program, Verified: k.agent.Version, Writes: f.config.AgentWrites(), Reads: k.profile.Open, Guarded: f.config.Guarded(), Private: k.profile.Private,
-		Protected: k.agent.Files.ProjectGuard, Env: k.profile.Env, Models: k.profile.Models, Arguments: k.off, Sandbox: k.agent.Sandbox.Note, Uncovered: k.agent.Uncovered,
+		Name: k.Agent.Name, Program: k.program, Verified: k.Agent.Version, Writes: f.Config.AgentWrites(), Reads: k.profile.Open, Guarded: f.Config.Guarded(), Private: k.profile.Private,
+		Protected: k.Agent.Files.ProjectGuard, Env: k.profile.Env, Models: k.profile.Models, Arguments: k.off, Sandbox: k.Agent.Sandbox.Note, Uncovered: k.Agent.Uncovered,
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"context"
@@ -26,14 +26,14 @@ const (
 )
 
 // provide gives a session its provider, and nothing that its parent has not.
-func (f *launch) provide(e *Env, cfg *config.Config, s *bawn.Session) (choice, error) {
+func (f *Launch) provide(e *Env, cfg *config.Config, s *bawn.Session) (choice, error) {
 	c, err := f.choose(e, cfg, s.Isolation)
 	if err != nil {
 		return c, err
 	}
 	s.Provider = c.Name()
 	if f.Parent == nil {
-		return c, f.dockerHere(e, s.Isolation)
+		return c, f.DockerHere(e, s.Isolation)
 	}
 	if *s, c, err = f.clamp(e, *s, c); err != nil {
 		return c, err
@@ -49,7 +49,7 @@ func (f *launch) provide(e *Env, cfg *config.Config, s *bawn.Session) (choice, e
 func (c choice) bare() bool { return sandbox.AbilitiesOf(c.Provider).Bare }
 
 // bareSession completes a session that has no sandbox.
-func (f *launch) bareSession(e *Env, s *runner.Session, req sandbox.Request, c choice) (_ *runner.Session, err error) {
+func (f *Launch) bareSession(e *Env, s *runner.Session, req sandbox.Request, c choice) (_ *runner.Session, err error) {
 	s.Bare = bareNamed
 	if c.Fallback != nil {
 		s.Bare = bareFallback
@@ -76,7 +76,7 @@ func bareIsolation(iso bawn.Isolation) bawn.Isolation {
 
 // uncontained lowers the mode of a session that nothing contains to one that
 // asks about every change, so that both protections are never lost (SPEC K2).
-func (f *launch) uncontained(e *Env, s *bawn.Session) {
+func (f *Launch) uncontained(e *Env, s *bawn.Session) {
 	if s.Mode <= bawn.ModeNormal {
 		return
 	}
@@ -89,7 +89,7 @@ var needsSandbox = []string{"net", "allow", "http", "git", "host-port", "publish
 
 // impossible refuses flags that a human gives together with the host. What only
 // the configuration says is listed as not enforced.
-func (f *launch) impossible() error {
+func (f *Launch) impossible() error {
 	for _, name := range needsSandbox {
 		if f.Has(name) && !(name == "net" && is(f.Net, bawn.NetworkFull.String())) {
 			return verb.Usage("leave it out, or use another provider; \"bawn doctor\" shows which there are", "--%s asks for what provider \"host\" can't give: it is no sandbox", name)
@@ -100,8 +100,8 @@ func (f *launch) impossible() error {
 
 // warn says before the start that nothing contains the session. Nobody can turn
 // the warning about a fallback off.
-func (f *launch) warn(e *Env, s *runner.Session, c choice) {
-	if c.Fallback == nil && (f.Quiet || f.JSON) || f.plan {
+func (f *Launch) warn(e *Env, s *runner.Session, c choice) {
+	if c.Fallback == nil && (f.Quiet || f.JSON) || f.Plan {
 		return
 	}
 	fmt.Fprintf(e.Stderr, "bawn: warning: %s: this session has your rights, your files and your network\n", s.Bare)

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"context"
@@ -69,7 +69,7 @@ func TestEveryQuestionSaysThatNothingContains(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q := sessionQuestion(e, s)
+		q := SessionQuestion(e, s)
 		q.Action = bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: "make test", Dir: "/w", At: time.Now()}
 		if d := p.Decide(&q); d.Verdict != c.can {
 			t.Errorf("%q: a build is %v (%s); want %v", c.bare, d.Verdict, d.Reason, c.can)
@@ -116,7 +116,7 @@ func (barePlan) Provider() string { return "host" }
 // TestModeWithoutSandbox is SPEC K2: both protections are never lost.
 func TestModeWithoutSandbox(t *testing.T) {
 	e := &Env{Stderr: os.Stderr}
-	f := &launch{Spec: session.Spec{Quiet: true}}
+	f := &Launch{Spec: session.Spec{Quiet: true}}
 	for mode, want := range map[bawn.Mode]bawn.Mode{
 		bawn.ModePlan: bawn.ModePlan, bawn.ModeStrict: bawn.ModeStrict, bawn.ModeSafe: bawn.ModeSafe, bawn.ModeNormal: bawn.ModeNormal,
 		bawn.ModeAuto: bawn.ModeNormal, bawn.ModePermissive: bawn.ModeNormal,

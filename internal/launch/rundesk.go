@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"cmp"
@@ -21,16 +21,16 @@ import (
 	"github.com/bawn-dev/bawn/internal/runner"
 )
 
-// share is the part of the log that a session may take.
-func (e *Env) share(log *audit.Log, what string) *audit.Share {
-	return audit.NewShare(log, cmp.Or(e.logShare, audit.MaxShare), what)
+// Share is the part of the log that a session may take.
+func (e *Env) Share(log *audit.Log, what string) *audit.Share {
+	return audit.NewShare(log, cmp.Or(e.LogShare, audit.MaxShare), what)
 }
 
-// desk makes where the questions of a session go, which the caller closes.
-func (f *launch) desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
+// Desk makes where the questions of a session go, which the caller closes.
+func (f *Launch) Desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
 	o := asking.Options{
 		Session: s.ID, Parent: s.Parent, Agent: s.Agent,
-		Rules: func() ([]bawn.Rule, error) { return f.allRules(e, s.Isolation.Workspace) }, Policy: policy.Options{Resolve: resolveLinks},
+		Rules: func() ([]bawn.Rule, error) { return f.allRules(e, s.Isolation.Workspace) }, Policy: policy.Options{Resolve: ResolveLinks},
 		Note: func(text string) { f.note(e, text) }, Waiting: f.waiting(e),
 	}
 	if share, ok := s.Guard.Recorder.(*audit.Share); ok {
@@ -39,7 +39,7 @@ func (f *launch) desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
 	if hooks := f.hookPlugins(e, s.Isolation.Workspace); hooks != nil {
 		o.Hooks = hooks
 	}
-	if dir, err := stateDir(e); err == nil {
+	if dir, err := StateDir(e); err == nil {
 		o.Relay = relayOf(e, dir, s.ID, s.Parent)
 		if f.Parent != nil {
 			o.Relay = deskAbove(f.Parent, s.ID)
@@ -49,7 +49,7 @@ func (f *launch) desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
 			}
 		}
 		o.Learn = func() (*learn.Store, error) { return learn.Open(filepath.Join(dir, "learned.json"), time.Now) }
-		if o.Grants, err = grantsFile(e); err != nil {
+		if o.Grants, err = GrantsFile(e); err != nil {
 			return nil, err
 		}
 	}
@@ -65,7 +65,7 @@ func (f *launch) desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
 // waiting tells the user of a session without a terminal that the session waits for
 // an answer, and to which question. A session in the background gets no such
 // message, since its screen is the guest's.
-func (f *launch) waiting(e *Env) func(approval.Question) {
+func (f *Launch) waiting(e *Env) func(approval.Question) {
 	if e.host != nil || f.Parent != nil || f.Asks != "" {
 		return nil
 	}
@@ -81,20 +81,20 @@ func (f *launch) waiting(e *Env) func(approval.Question) {
 }
 
 // allRules are those that somebody has written, also in manifests of plugins.
-func (f *launch) allRules(e *Env, workspace string) ([]bawn.Rule, error) {
-	rules, err := writtenRules(e, workspace)
-	return slices.Concat(rules, f.rules), err
+func (f *Launch) allRules(e *Env, workspace string) ([]bawn.Rule, error) {
+	rules, err := WrittenRules(e, workspace)
+	return slices.Concat(rules, f.Rules), err
 }
 
-// writtenRules are all that nobody's answer has made.
-func writtenRules(e *Env, workspace string) ([]bawn.Rule, error) {
-	rules, err := loadRules(e, workspace)
+// WrittenRules are all that nobody's answer has made.
+func WrittenRules(e *Env, workspace string) ([]bawn.Rule, error) {
+	rules, err := LoadRules(e, workspace)
 	return slices.DeleteFunc(rules, func(r bawn.Rule) bool { return strings.HasPrefix(r.ID, policy.Approved) }), err
 }
 
 // networkZone is what the questions of a session's network share.
 func networkZone(e *Env, s *runner.Session) (z asking.Zone, err error) {
-	z = asking.Zone{Name: "network", Question: sessionQuestion(e, s), Contains: contains(s, "the guest keeps to its sandbox; what it sends there leaves it")}
+	z = asking.Zone{Name: "network", Question: SessionQuestion(e, s), Contains: contains(s, "the guest keeps to its sandbox; what it sends there leaves it")}
 	entries := s.Isolation.Egress
 	if s.Split != nil { // only what commands reach is asked about
 		entries = s.Split.Isolation.Egress
@@ -103,8 +103,8 @@ func networkZone(e *Env, s *runner.Session) (z asking.Zone, err error) {
 	return z, err
 }
 
-// sessionQuestion is what all questions of a session share.
-func sessionQuestion(e *Env, s *runner.Session) policy.Question {
+// SessionQuestion is what all questions of a session share.
+func SessionQuestion(e *Env, s *runner.Session) policy.Question {
 	return policy.Question{
 		Mode: s.Mode, Autonomy: s.Autonomy, Contained: s.Bare == "", Workspace: s.Isolation.Workspace, Home: e.Getenv("HOME"), System: runtime.GOOS,
 		Unprotected: s.Isolation.Unprotected,

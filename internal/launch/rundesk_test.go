@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"context"
@@ -29,8 +29,8 @@ func TestDeskHasTheShare(t *testing.T) {
 	for bytes, full := range map[int64]bool{10: true, audit.MaxShare: false} {
 		s := &runner.Session{Guard: guard.Guard{Recorder: audit.NewShare(log, bytes, "the session")}}
 		s.ID = "s"
-		f := &launch{Spec: session.Spec{Quiet: true, Asks: home + "/nobody.sock"}}
-		desk, err := f.desk(e, s)
+		f := &Launch{Spec: session.Spec{Quiet: true, Asks: home + "/nobody.sock"}}
+		desk, err := f.Desk(e, s)
 		if err != nil {
 			t.Fatal(err)
 		}

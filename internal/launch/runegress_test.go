@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ func TestPlanShowsEgress(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &runner.Session{Session: bawn.Session{Isolation: bawn.Isolation{Network: network, Egress: egress}}, Plan: namedPlan{}}
-		if err := new(launch).printPlan(&Env{Stdout: out}, s); err != nil {
+		if err := new(Launch).printPlan(&Env{Stdout: out}, s); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(out.Name())

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"fmt"
@@ -16,18 +16,18 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// runFlags are the flags of bawn run.
-type runFlags struct {
+// Flags are the flags of bawn run.
+type Flags struct {
 	config.Flags
 	profile, provider, net, mode, agent, caches, memory, timeout, cwd string
-	image, as, askTimeout, splitWorkspace, detachKeys                 string
+	image, as, askTimeout, splitWorkspace, DetachKeys                 string
 	cpus                                                              float64
 	pids                                                              int64
-	plan, asJSON, quiet, split, pinGit                                bool
-	detach, attachable                                                bool
+	Plan, asJSON, quiet, Splits, pinGit                               bool
+	Detach, Attachable                                                bool
 }
 
-func (f *runFlags) declare(fl *pflag.FlagSet) {
+func (f *Flags) Declare(fl *pflag.FlagSet) {
 	fl.SetInterspersed(false)
 	fl.StringVar(&f.profile, "profile", "", "named profile of the configuration (built in: default, readonly, online, strict)")
 	fl.StringVar(&f.provider, "provider", "", "what enforces the isolation: native, landlock, bwrap, gvisor, docker or seatbelt (default: the strongest that meets the policy)")
@@ -61,52 +61,52 @@ func (f *runFlags) declare(fl *pflag.FlagSet) {
 	fl.StringVar(&f.mode, "mode", "", "mode: "+strings.Join(bawn.ModeNames(), ", ")+" (default normal)")
 	fl.StringVar(&f.agent, "agent", "", "name of the agent in the audit log (default: the command's name)")
 	fl.BoolVar(&f.NoAgentProfile, "no-agent-profile", false, "treat the command as one that nothing is known of, also where it is an agent (see \"bawn agents\")")
-	fl.BoolVar(&f.split, "split", false, "keep the agent and what it executes apart: the agent reaches its model only, its shells run in a second sandbox")
+	fl.BoolVar(&f.Splits, "split", false, "keep the agent and what it executes apart: the agent reaches its model only, its shells run in a second sandbox")
 	fl.StringVar(&f.splitWorkspace, "split-workspace", "", "what the agent itself may do with the workspace under --split: rw (default) or ro")
 	fl.StringArrayVar(&f.ModelHosts, "model-host", nil, "further `host` that the agent reaches under --split, as in --allow, or the PORT of a model on this machine (repeatable)")
-	fl.BoolVar(&f.plan, "plan", false, "print what would be enforced, as JSON, and run nothing")
+	fl.BoolVar(&f.Plan, "plan", false, "print what would be enforced, as JSON, and run nothing")
 	fl.BoolVar(&f.asJSON, "json", false, "print how it ended, whatever happens, as one last line of JSON on standard error")
 	fl.BoolVar(&f.pinGit, "pin-git", false, "have git run no hook, monitor, pager or signing program that a repository names")
 	f.declareHost(fl)
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "don't say what is enforced in part, nor list refusals")
 }
 
-func (f *runFlags) declareHost(fl *pflag.FlagSet) {
-	fl.BoolVarP(&f.detach, "detach", "d", false, "run in the background, with a terminal of its own, and print the session's ID; \"bawn attach\" comes to it")
-	fl.BoolVar(&f.attachable, "attachable", false, "let the session outlive this terminal, and others attach to it; needs a terminal, and runs as usual without one")
-	fl.StringVar(&f.detachKeys, "detach-keys", attach.DefaultDetachKeys, "`keys` that leave an attachable session, which goes on; none for none")
+func (f *Flags) declareHost(fl *pflag.FlagSet) {
+	fl.BoolVarP(&f.Detach, "detach", "d", false, "run in the background, with a terminal of its own, and print the session's ID; \"bawn attach\" comes to it")
+	fl.BoolVar(&f.Attachable, "attachable", false, "let the session outlive this terminal, and others attach to it; needs a terminal, and runs as usual without one")
+	fl.StringVar(&f.DetachKeys, "detach-keys", attach.DefaultDetachKeys, "`keys` that leave an attachable session, which goes on; none for none")
 }
 
 // parse returns the spec of a command line after "bawn run".
 func (e *Env) parse(args []string) (*session.Spec, error) {
-	f, fl := &runFlags{}, pflag.NewFlagSet("run", pflag.ContinueOnError)
-	f.declare(fl)
+	f, fl := &Flags{}, pflag.NewFlagSet("run", pflag.ContinueOnError)
+	f.Declare(fl)
 	fl.SetOutput(io.Discard)
 	fl.Usage = func() {}
 	if err := fl.Parse(args); err != nil {
 		return nil, err
 	}
-	return f.spec(fl, e, fl.Args())
+	return f.Spec(fl, e, fl.Args())
 }
 
-// spec is what the flags ask for, with this command.
-func (f *runFlags) spec(fl *pflag.FlagSet, e *Env, args []string) (*session.Spec, error) {
+// Spec is what the flags ask for, with this command.
+func (f *Flags) Spec(fl *pflag.FlagSet, e *Env, args []string) (*session.Spec, error) {
 	if err := f.given(fl, e); err != nil {
 		return nil, err
 	}
 	s := &session.Spec{Flags: f.Flags, Argv: args, PinGit: f.pinGit, JSON: f.asJSON, Quiet: f.quiet}
 	if f.cwd != "" {
-		s.Dir = absolute(e, f.cwd)
+		s.Dir = Absolute(e, f.cwd)
 	}
 	if f.as != "" {
-		s.As = absolute(e, f.as)
+		s.As = Absolute(e, f.as)
 	}
 	fl.Visit(func(given *pflag.Flag) { s.Given = append(s.Given, given.Name) })
 	return s, nil
 }
 
 // given points at the values of the flags that were given.
-func (f *runFlags) given(fl *pflag.FlagSet, e *Env) error {
+func (f *Flags) given(fl *pflag.FlagSet, e *Env) error {
 	texts := map[string]struct {
 		to   **string
 		from *string
@@ -119,7 +119,7 @@ func (f *runFlags) given(fl *pflag.FlagSet, e *Env) error {
 		f.splitWorkspace = word
 	}
 	if fl.Changed("split") {
-		f.Split = &f.split
+		f.Split = &f.Splits
 	}
 	for name, t := range texts {
 		if fl.Changed(name) {
@@ -154,7 +154,7 @@ var splitWords = map[string]string{"ro": bawn.ReadOnly.String(), "rw": bawn.Read
 func fromHere(e *Env, paths []string) {
 	for i, p := range paths {
 		if p != "" && p[0] != '~' {
-			paths[i] = absolute(e, p)
+			paths[i] = Absolute(e, p)
 		}
 	}
 }
@@ -194,7 +194,7 @@ func megabytes(s string) (int64, error) {
 func FlagNames() []string {
 	var names []string
 	fl := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	(&runFlags{}).declare(fl)
+	(&Flags{}).Declare(fl)
 	fl.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	return names
 }

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"context"
@@ -25,9 +25,9 @@ type gitSession struct {
 	done  chan struct{}
 }
 
-// gitOptions are what private git directories are made with.
-func gitOptions(e *Env, cachedProbe, session string) (gitstore.Options, error) {
-	state, err := stateDir(e)
+// GitOptions are what private git directories are made with.
+func GitOptions(e *Env, cachedProbe, session string) (gitstore.Options, error) {
+	state, err := StateDir(e)
 	return gitstore.Options{
 		State: state, Session: session, Path: e.Getenv("PATH"),
 		Untrusted: func(v gitstore.View) (gitstore.Untrusted, error) {
@@ -38,7 +38,7 @@ func gitOptions(e *Env, cachedProbe, session string) (gitstore.Options, error) {
 
 // privateGit gives the session a git directory of its own. Where that can't be,
 // the repository's is read-only for it.
-func (f *launch) privateGit(e *Env, req *sandbox.Request) error {
+func (f *Launch) privateGit(e *Env, req *sandbox.Request) error {
 	iso := req.Session.Isolation
 	if req.Session.Provider == layout.LandlockName {
 		return nil
@@ -51,18 +51,18 @@ func (f *launch) privateGit(e *Env, req *sandbox.Request) error {
 	if !writable {
 		return nil
 	}
-	if req.Session.Provider != layout.NativeName && !confines(native.New(setting(e, f.config).Native())) {
+	if req.Session.Provider != layout.NativeName && !confines(native.New(SettingOf(e, f.Config).Native())) {
 		f.note(e, "git directory read-only: what a guest writes in one is read in a sandbox of provider \"native\", which can't be made here")
 		return nil
 	}
 	defer func() { f.gitDirs, f.gitPool = req.Git, req.GitPool }()
-	o, err := gitOptions(e, setting(e, f.config).Native(), req.Session.ID)
+	o, err := GitOptions(e, SettingOf(e, f.Config).Native(), req.Session.ID)
 	if err != nil {
 		return err
 	}
 	o.Names = gitstore.Names{Extra: req.Protected, Opened: iso.Unprotected, None: !iso.Protect}
 	g := &gitSession{}
-	if f.plan {
+	if f.Plan {
 		if g.plan, err = os.MkdirTemp("", "bawn-plan-"); err != nil {
 			return &verb.Error{Code: verb.ExitInternal, Err: err}
 		}
@@ -70,7 +70,7 @@ func (f *launch) privateGit(e *Env, req *sandbox.Request) error {
 	}
 	f.git = g
 	repo, err := gitstore.Find(iso.Workspace)
-	if repo != nil && !f.plan {
+	if repo != nil && !f.Plan {
 		f.recoverGit(e, repo, o)
 	}
 	if repo == nil {
@@ -123,7 +123,7 @@ func gitAbove(k *session.Parent, req *sandbox.Request, writable bool) (dirs []ba
 }
 
 // recoverGit publishes what a killed bawn has left behind.
-func (f *launch) recoverGit(e *Env, repo *gitstore.Repository, o gitstore.Options) {
+func (f *Launch) recoverGit(e *Env, repo *gitstore.Repository, o gitstore.Options) {
 	reports, err := gitstore.Recover(context.Background(), repo, o)
 	for _, r := range reports {
 		f.sayGit(e, r)
@@ -134,7 +134,7 @@ func (f *launch) recoverGit(e *Env, repo *gitstore.Repository, o gitstore.Option
 }
 
 // startGit begins to publish what the guest does. The guest is about to start.
-func (f *launch) startGit() {
+func (f *Launch) startGit() {
 	if f.git == nil || f.git.store == nil {
 		return
 	}
@@ -147,9 +147,9 @@ func (f *launch) startGit() {
 	}()
 }
 
-// endGit publishes what the guest did last, and says what a human has to do. The
+// EndGit publishes what the guest did last, and says what a human has to do. The
 // guest has ended. It may be called more than once.
-func (f *launch) endGit(e *Env) {
+func (f *Launch) EndGit(e *Env) {
 	g := f.git
 	if g == nil {
 		return
@@ -172,15 +172,15 @@ func (f *launch) endGit(e *Env) {
 }
 
 // sayGit tells what needs a human, on one line.
-func (f *launch) sayGit(e *Env, r gitstore.Report) {
-	text := gitWords(r)
-	if text != "" && !f.JSON && !f.plan {
+func (f *Launch) sayGit(e *Env, r gitstore.Report) {
+	text := GitWords(r)
+	if text != "" && !f.JSON && !f.Plan {
 		fmt.Fprintf(e.Stderr, "bawn: git: %s\n", redact.Visible(text))
 	}
 }
 
-// gitWords is what a report comes to, "" where nothing has to be done.
-func gitWords(r gitstore.Report) string {
+// GitWords is what a report comes to, "" where nothing has to be done.
+func GitWords(r gitstore.Report) string {
 	var list []string
 	for _, k := range r.Kept {
 		list = append(list, fmt.Sprintf("%s of the session is at %s: %s", k.Ref, k.Beside, k.Why))

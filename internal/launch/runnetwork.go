@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ import (
 // network starts the relay of a session that reaches the network by name, and
 // puts into req what the relay needs in the guest. It returns nil for a session
 // that has no such network.
-func (f *launch) network(e *Env, req *sandbox.Request, z zone) (*remote.Relay, error) {
+func (f *Launch) network(e *Env, req *sandbox.Request, z zone) (*remote.Relay, error) {
 	iso := &req.Session.Isolation
 	if iso.Network != bawn.NetworkAllowlist {
 		return nil, nil
@@ -34,7 +34,7 @@ func (f *launch) network(e *Env, req *sandbox.Request, z zone) (*remote.Relay, e
 		return nil, verb.Usage("write it as 5432, or as GUEST:HOST", "%v", err)
 	}
 	req.HostPorts, req.Relay = ports, true
-	if f.plan {
+	if f.Plan {
 		return nil, nil
 	}
 	c, err := f.relayConfig(e, req, z)
@@ -85,8 +85,8 @@ func (z zone) suffix() string {
 
 // launchEarly starts the relay of a session that will probably have one, so
 // that it comes to life while the configuration is read.
-func (f *launch) launchEarly(e *Env) {
-	if f.plan || f.Net != nil && !is(f.Net, bawn.NetworkAllowlist.String()) {
+func (f *Launch) launchEarly(e *Env) {
+	if f.Plan || f.Net != nil && !is(f.Net, bawn.NetworkAllowlist.String()) {
 		return
 	}
 	if path, err := remote.FindEgress(); err == nil {
@@ -95,7 +95,7 @@ func (f *launch) launchEarly(e *Env) {
 }
 
 // launched returns the relay, which is the caller's from now on.
-func (f *launch) launched(e *Env) (*remote.Relay, error) {
+func (f *Launch) launched(e *Env) (*remote.Relay, error) {
 	if relay := f.early; relay != nil {
 		f.early = nil
 		return relay, nil
@@ -108,7 +108,7 @@ func (f *launch) launched(e *Env) (*remote.Relay, error) {
 }
 
 // abandon lets a relay go that turned out not to be needed.
-func (f *launch) abandon() {
+func (f *Launch) abandon() {
 	if f.early != nil {
 		f.early.Abandon()
 	}
@@ -117,7 +117,7 @@ func (f *launch) abandon() {
 // withoutRelay closes the network of a session for which nobody has asked for
 // one, where the relay's program is not installed: go run ./cmd/bawn builds only
 // one of the two.
-func (f *launch) withoutRelay(e *Env, cfg *config.Config, iso *bawn.Isolation) error {
+func (f *Launch) withoutRelay(e *Env, cfg *config.Config, iso *bawn.Isolation) error {
 	if iso.Network != bawn.NetworkAllowlist || cfg.NetworkAt().Layer != config.Builtin || cfg.Provider == config.HostProvider {
 		return nil
 	}
@@ -141,14 +141,14 @@ func withoutProxies(environ []string) []string {
 }
 
 // note tells the human something before the start.
-func (f *launch) note(e *Env, text string) {
+func (f *Launch) note(e *Env, text string) {
 	if !f.Quiet && !f.JSON {
 		fmt.Fprintf(e.Stderr, "bawn: note: %s\n", redact.Visible(text))
 	}
 }
 
 // noteUnset reports variables that --env names and that are not set.
-func (f *launch) noteUnset(e *Env) {
+func (f *Launch) noteUnset(e *Env) {
 	for _, name := range f.Env {
 		if strings.ContainsAny(name, "=*") || slices.ContainsFunc(f.environ(e), func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
 			continue
@@ -158,17 +158,17 @@ func (f *launch) noteUnset(e *Env) {
 }
 
 // relayConfig is what the relay of this session is told.
-func (f *launch) relayConfig(e *Env, req *sandbox.Request, z zone) (egress.Config, error) {
+func (f *Launch) relayConfig(e *Env, req *sandbox.Request, z zone) (egress.Config, error) {
 	s := req.Session
-	state, err := stateDir(e)
+	state, err := StateDir(e)
 	if err != nil {
 		return egress.Config{}, err
 	}
-	log, err := auditDir(e)
+	log, err := AuditDir(e)
 	if err != nil {
 		return egress.Config{}, err
 	}
-	rules, err := loadRules(e, s.Isolation.Workspace)
+	rules, err := LoadRules(e, s.Isolation.Workspace)
 	if err != nil {
 		return egress.Config{}, err
 	}
@@ -176,15 +176,15 @@ func (f *launch) relayConfig(e *Env, req *sandbox.Request, z zone) (egress.Confi
 		Session: s.ID, Parent: s.Parent, Agent: s.Agent, Provider: s.Provider, Mode: s.Mode, Autonomy: s.Autonomy,
 		Workspace: s.Isolation.Workspace, Dir: req.Dir, Home: e.Getenv("HOME"), System: runtime.GOOS,
 		Egress: s.Isolation.Egress, Ask: s.Isolation.Egress.Ask, CanAsk: (f.canAsk(e) || f.Hosted || f.Asks != "" || relayRuns(e, state)) && z.name != egress.Reasoning, Rules: rules,
-		AuditDir: log, Prompt: f.Parent == nil, Place: filepath.Join(runtimeDir(e, state), s.ID+z.suffix()), Zone: z.name, Models: z.models,
+		AuditDir: log, Prompt: f.Parent == nil, Place: filepath.Join(RuntimeDir(e, state), s.ID+z.suffix()), Zone: z.name, Models: z.models,
 	}, nil
 }
 
-// runtimeDir is where what lives as long as a session is kept.
-func runtimeDir(e *Env, state string) string { return places.Runtime(e.Getenv, state) }
+// RuntimeDir is where what lives as long as a session is kept.
+func RuntimeDir(e *Env, state string) string { return places.Runtime(e.Getenv, state) }
 
 // canAsk reports whether there is a terminal at which somebody could answer.
-func (f *launch) canAsk(e *Env) bool {
+func (f *Launch) canAsk(e *Env) bool {
 	if f.Parent != nil {
 		return f.Parent.CanAsk
 	}

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"os"
@@ -28,12 +28,12 @@ func TestRelayIsToldTheLimits(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := loadConfig(e, ws, config.Flags{Hosts: []string{"a.test"}})
+		cfg, err := LoadConfig(e, ws, config.Flags{Hosts: []string{"a.test"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		req := &sandbox.Request{Session: bawn.Session{ID: "s", Isolation: cfg.Isolation(ws)}, Dir: ws}
-		c, err := new(launch).relayConfig(e, req, zone{})
+		c, err := new(Launch).relayConfig(e, req, zone{})
 		if got := [2]int64{c.Egress.MaxConns, c.Egress.MaxOutMB}; err != nil || got != want {
 			t.Errorf("%q: the relay is told %v, %v; want %v", text, got, err, want)
 		}

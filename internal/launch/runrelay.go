@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"context"
@@ -13,12 +13,12 @@ import (
 
 // relayOf returns how a session reaches the relay of the user's approvals.
 func relayOf(e *Env, state, session, parent string) func(ctx context.Context, start bool) (approval.Desk, error) {
-	return relayAs(e, state, link.Options{Session: session, Parent: parent})
+	return RelayAs(e, state, link.Options{Session: session, Parent: parent})
 }
 
-// relayAs is relayOf for who says more of itself.
-func relayAs(e *Env, state string, o link.Options) func(ctx context.Context, start bool) (approval.Desk, error) {
-	o.Path = filepath.Join(runtimeDir(e, state), places.HostsSocket)
+// RelayAs is relayOf for who says more of itself.
+func RelayAs(e *Env, state string, o link.Options) func(ctx context.Context, start bool) (approval.Desk, error) {
+	o.Path = filepath.Join(RuntimeDir(e, state), places.HostsSocket)
 	return func(ctx context.Context, start bool) (approval.Desk, error) {
 		o := o
 		if start {
@@ -31,7 +31,7 @@ func relayAs(e *Env, state string, o link.Options) func(ctx context.Context, sta
 // relayRuns reports whether a relay listens: then somebody may be there to be
 // asked, also where the session has no terminal.
 func relayRuns(e *Env, state string) bool {
-	return link.Listens(filepath.Join(runtimeDir(e, state), places.HostsSocket))
+	return link.Listens(filepath.Join(RuntimeDir(e, state), places.HostsSocket))
 }
 
 // startRelay starts the relay on demand: it ends by itself when nothing needs

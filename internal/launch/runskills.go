@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"context"
@@ -39,7 +39,7 @@ const (
 
 // A steering is what steers the agent of one session.
 type steering struct {
-	flags   *launch
+	flags   *Launch
 	env     *Env
 	session *runner.Session
 	found   []skill.Item
@@ -54,16 +54,16 @@ type steering struct {
 // asked about, and what is refused, or not allowed, is hidden. None of it can be
 // written. A session whose agent is not known, or finds nothing, pays for
 // looking.
-func (f *launch) steer(e *Env, s *runner.Session, req *sandbox.Request, bare bool) error {
-	if f.known == nil {
+func (f *Launch) steer(e *Env, s *runner.Session, req *sandbox.Request, bare bool) error {
+	if f.Known == nil {
 		return nil
 	}
-	places := skillPlaces(e, []*agents.Agent{f.known.agent}, req.Session.Isolation.Workspace, req.Dir)
+	places := SkillPlaces(e, []*agents.Agent{f.Known.Agent}, req.Session.Isolation.Workspace, req.Dir)
 	t := &steering{flags: f, env: e, session: s, found: skill.Find(places), hidden: map[string]string{}, details: map[string]string{}}
 	if len(t.found) == 0 {
 		return nil
 	}
-	if err := t.judge(f.plan); err != nil {
+	if err := t.judge(f.Plan); err != nil {
 		return err
 	}
 	f.steered = t
@@ -75,7 +75,7 @@ func (f *launch) steer(e *Env, s *runner.Session, req *sandbox.Request, bare boo
 
 // judge finds out what is to be hidden. A plan asks nobody.
 func (t *steering) judge(plan bool) error {
-	file, err := skillPins(t.env)
+	file, err := SkillPins(t.env)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (t *steering) paths() []string {
 
 // decide reads what is not pinned, asks, and has everything recorded.
 func (t *steering) decide(pins string, open []skill.Item, states map[string]skill.State) error {
-	dir, err := auditDir(t.env)
+	dir, err := AuditDir(t.env)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (t *steering) decide(pins string, open []skill.Item, states map[string]skil
 	}
 	defer log.Close()
 	t.guard = guard.Guard{Recorder: log}
-	reports, err := examine(t.env.life(), t.env, open)
+	reports, err := Examine(t.env.Life(), t.env, open)
 	if err != nil {
 		t.flags.note(t.env, err.Error())
 		for _, i := range open {
@@ -192,7 +192,7 @@ func (t *steering) sound(open []skill.Item, reports []skill.Report) (fine []skil
 func (t *steering) refuse(rule, path, why string) {
 	g := t.guard
 	g.Decider = already(bawn.Denied(why, rule))
-	g.Check(t.env.life(), t.action(path, nil), t.event())
+	g.Check(t.env.Life(), t.action(path, nil), t.event())
 }
 
 // already is a decision that was made before.
@@ -239,7 +239,7 @@ func (t *steering) ask(pins string, part []skill.Report, states map[string]skill
 		})
 		return t.answer, err
 	})
-	ctx, cancel := context.WithTimeout(t.env.life(), skillsAsked)
+	ctx, cancel := context.WithTimeout(t.env.Life(), skillsAsked)
 	defer cancel()
 	if d := g.Check(ctx, t.action(t.session.Agent, args), t.event()); d.Verdict != bawn.Allow {
 		for i := range part {
@@ -299,7 +299,7 @@ func (f approverFunc) Approve(ctx context.Context, a bawn.Action, d bawn.Decisio
 // and to a relay that runs. It is nil where nobody is there.
 func (t *steering) desk() (desk *asking.Desk, leave func()) {
 	e, f := t.env, t.flags
-	state, err := stateDir(e)
+	state, err := StateDir(e)
 	here := terminal.Present([3]*os.File{e.Stdin, e.Stdout, e.Stderr})
 	if err != nil || !here && !relayRuns(e, state) {
 		return nil, func() {}

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"errors"
@@ -24,13 +24,13 @@ import (
 // Where the zones of a split session find what is Bawn's.
 const (
 	doorInside     = "/run/bawn/door"
-	programInside  = "/run/bawn/bawn"
+	ProgramInside  = "/run/bawn/bawn"
 	splitDirectory = "split" // of Bawn's own cache
 )
 
 // splitSession makes s a session of two zones. req is the request of one that
 // is not split.
-func (f *launch) splitSession(e *Env, s *runner.Session, req sandbox.Request, split config.Split) (err error) {
+func (f *Launch) splitSession(e *Env, s *runner.Session, req sandbox.Request, split config.Split) (err error) {
 	if !sandbox.AbilitiesOf(s.Provider).Split {
 		return splitError(s.Provider, nil)
 	}
@@ -47,7 +47,7 @@ func (f *launch) splitSession(e *Env, s *runner.Session, req sandbox.Request, sp
 			s.Close()
 		}
 	}()
-	s.Split = &runner.Split{Program: programInside}
+	s.Split = &runner.Split{Program: ProgramInside}
 	if s.Split.Place, err = runner.MakePlace(filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", splitDirectory), s.ID); err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
@@ -57,7 +57,7 @@ func (f *launch) splitSession(e *Env, s *runner.Session, req sandbox.Request, sp
 	if err := f.execution(e, s, req, zones, self); err != nil {
 		return err
 	}
-	return f.reasoning(e, s, req, zones, append(shimmed(shells, self), sandbox.File{Source: self, Target: programInside}))
+	return f.reasoning(e, s, req, zones, append(shimmed(shells, self), sandbox.File{Source: self, Target: ProgramInside}))
 }
 
 // zonesOf says how the session's isolation is split.
@@ -75,15 +75,15 @@ func zonesOf(e *Env, req sandbox.Request, split config.Split) session.Zones {
 var agentPlaces = []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "QWEN_HOME", "GEMINI_CLI_HOME", "OPENCODE_CONFIG_DIR", "PI_CODING_AGENT_DIR", "CLINE_DIR"}
 
 // execution plans the zone in which commands run, and starts its relay.
-func (f *launch) execution(e *Env, s *runner.Session, req sandbox.Request, z session.Zones, self string) error {
-	if err := makeShellPlaces(z, f.plan); err != nil {
+func (f *Launch) execution(e *Env, s *runner.Session, req sandbox.Request, z session.Zones, self string) error {
+	if err := makeShellPlaces(z, f.Plan); err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	req.Session.Isolation, req.Zone = there(z), "-x"
 	req.Open = append(z.Opened(req.Open), z.Shells()...)
 	req.Environ = session.WithoutModels(req.Environ)
-	req.Argv = []string{programInside}
-	req.Files = []sandbox.File{{Source: self, Target: programInside}}
+	req.Argv = []string{ProgramInside}
+	req.Files = []sandbox.File{{Source: self, Target: ProgramInside}}
 	relay, err := f.network(e, &req, zone{name: egress.Execution, models: z.Models})
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func makeShellPlaces(z session.Zones, plan bool) error {
 }
 
 // reasoning opens the door, plans the zone of the agent and starts its relay.
-func (f *launch) reasoning(e *Env, s *runner.Session, req sandbox.Request, z session.Zones, files []sandbox.File) error {
+func (f *Launch) reasoning(e *Env, s *runner.Session, req sandbox.Request, z session.Zones, files []sandbox.File) error {
 	iso, err := z.Reasoning()
 	if err != nil {
 		return verb.Usage("see \"bawn run --help\"", "%w", err)
@@ -155,7 +155,7 @@ func (f *launch) reasoning(e *Env, s *runner.Session, req sandbox.Request, z ses
 
 // shells finds what is to be covered, and refuses an agent that one of them
 // would interpret.
-func (f *launch) shells(e *Env, req sandbox.Request) ([]string, error) {
+func (f *Launch) shells(e *Env, req sandbox.Request) ([]string, error) {
 	path := e.Getenv("PATH")
 	shells, err := runner.Shells(path, req.Session.Isolation.CacheDirs, e.Getenv("SHELL"))
 	if err != nil {
@@ -206,7 +206,7 @@ func understood(shell string) bool { return invocation.NameOf(shell) != "" }
 
 // commandZone is what decisions and questions about commands share.
 func commandZone(e *Env, s *runner.Session) asking.Zone {
-	q := sessionQuestion(e, s)
+	q := SessionQuestion(e, s)
 	for _, kv := range s.Split.Plan.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
 		q.Names = append(q.Names, name)

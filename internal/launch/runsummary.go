@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"encoding/json"
@@ -24,7 +24,7 @@ const maxListed = 10
 
 // summary tells the human what Bawn refused during the session. Only refusals that Bawn pronounced itself are listed: an error
 // that a guest got from the kernel may have many reasons.
-func (f *launch) summary(e *Env, s *runner.Session, r runner.Result) {
+func (f *Launch) summary(e *Env, s *runner.Session, r runner.Result) {
 	for _, h := range r.Limits {
 		if h.Killed || !f.Quiet {
 			fmt.Fprintf(e.Stderr, "bawn: %s (%s); %s\n", h.Reason, h.Rule, h.Remedy)
@@ -34,7 +34,7 @@ func (f *launch) summary(e *Env, s *runner.Session, r runner.Result) {
 		return
 	}
 	told, histories := withoutHistories(r.Denials, e.Getenv("HOME"))
-	told, tried := f.known.withoutTries(e, told)
+	told, tried := f.Known.withoutTries(e, told)
 	for i, d := range told {
 		if i == maxListed {
 			fmt.Fprintf(e.Stderr, "bawn: denied %d more; see \"bawn audit query --session %s\"\n", len(told)+r.Missed-maxListed, s.ID)
@@ -43,7 +43,7 @@ func (f *launch) summary(e *Env, s *runner.Session, r runner.Result) {
 		fmt.Fprintf(e.Stderr, "bawn: denied: %v %s (%s): %s; %s\n", d.Operation, redact.Visible(d.Resource), redact.Visible(d.Rule), redact.Visible(d.Reason), redact.Visible(d.Remedy))
 	}
 	if len(tried) > 0 {
-		fmt.Fprintf(e.Stderr, "bawn: note: not kept, and not missed by %s: %s\n", f.known.agent.Title, redact.Visible(strings.Join(tried, ", ")))
+		fmt.Fprintf(e.Stderr, "bawn: note: not kept, and not missed by %s: %s\n", f.Known.Agent.Title, redact.Visible(strings.Join(tried, ", ")))
 	}
 	if len(histories) > 0 {
 		fmt.Fprintf(e.Stderr, "bawn: note: what shells and editors remember is not kept: %s\n", redact.Visible(strings.Join(histories, ", ")))
@@ -78,9 +78,9 @@ func withoutHistories(denials []sandbox.Denial, home string) (rest []sandbox.Den
 	return rest, names
 }
 
-// jsonWanted reports whether args are a bawn run whose end a program reads,
+// JsonWanted reports whether args are a bawn run whose end a program reads,
 // also where they can't be understood.
-func jsonWanted(root *cobra.Command, args []string) bool {
+func JsonWanted(root *cobra.Command, args []string) bool {
 	c, rest, err := root.Find(args)
 	if err != nil || c.Name() != "run" {
 		return false
@@ -95,9 +95,9 @@ func jsonWanted(root *cobra.Command, args []string) bool {
 	return slices.Contains(rest, "--json")
 }
 
-// runEnd is the line of JSON with which bawn run --json ends. Keys are those
+// End is the line of JSON with which bawn run --json ends. Keys are those
 // of the audit log (docs/audit-format.md).
-type runEnd struct {
+type End struct {
 	Session    string            `json:"session,omitempty"` // "" where none was made
 	Exit       int               `json:"exit"`
 	TimedOut   bool              `json:"timedOut,omitempty"`
@@ -128,12 +128,12 @@ func partly(s *runner.Session) []bawn.Capability {
 
 // sayPartly says before the start what the session asked for and gets in part
 // only, in doctor's words. The line of --json says it at the end.
-func (f *launch) sayPartly(e *Env, partly []bawn.Capability) {
+func (f *Launch) sayPartly(e *Env, partly []bawn.Capability) {
 	if f.Quiet || f.JSON {
 		return
 	}
 	for _, c := range partly {
-		line := "bawn: " + c.Attribute + " is enforced in part: " + how(c)
+		line := "bawn: " + c.Attribute + " is enforced in part: " + How(c)
 		if c.Remedy != "" {
 			line += "; " + c.Remedy
 		}
@@ -151,7 +151,7 @@ type jsonDenial struct {
 	Remedy    string         `json:"remedy"`
 }
 
-func newEndError(exit int, err error, remedy string) *endError {
+func NewEndError(exit int, err error, remedy string) *endError {
 	return &endError{Code: errorWord(exit, err), Message: err.Error(), Remedy: remedy}
 }
 
@@ -175,14 +175,14 @@ func errorWord(exit int, err error) string {
 }
 
 // endOf describes a session that was made; err is what outcome returned.
-func endOf(s *runner.Session, r runner.Result, err error) runEnd {
-	end := runEnd{Session: s.ID, Exit: r.Code, TimedOut: r.TimedOut, Limits: r.Limits, DurationMS: r.Duration.Milliseconds(), Missed: r.Missed, InPart: partly(s), NoSandbox: s.Bare}
+func endOf(s *runner.Session, r runner.Result, err error) End {
+	end := End{Session: s.ID, Exit: r.Code, TimedOut: r.TimedOut, Limits: r.Limits, DurationMS: r.Duration.Milliseconds(), Missed: r.Missed, InPart: partly(s), NoSandbox: s.Bare}
 	for _, d := range r.Denials {
 		end.Denials = append(end.Denials, jsonDenial(d))
 	}
 	var ce *verb.Error
 	if errors.As(err, &ce) {
-		end.Exit, end.Error = ce.Code, newEndError(ce.Code, ce.Err, ce.Hint)
+		end.Exit, end.Error = ce.Code, NewEndError(ce.Code, ce.Err, ce.Hint)
 	}
 	if r.TimedOut && end.Error == nil {
 		end.Error = &endError{Code: "timeout", Message: fmt.Sprintf("the session's time of %v was up", s.Isolation.Resources.Timeout), Remedy: "give it more with --timeout"}
@@ -190,8 +190,8 @@ func endOf(s *runner.Session, r runner.Result, err error) runEnd {
 	return end
 }
 
-// write prints the line; what it returns makes its exit code Bawn's.
-func (end runEnd) write(e *Env) error {
+// Write prints the line; what it returns makes its exit code Bawn's.
+func (end End) Write(e *Env) error {
 	if end.Denials == nil {
 		end.Denials = []jsonDenial{}
 	}

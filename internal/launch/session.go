@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"cmp"
@@ -30,14 +30,14 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// sessionVariable tells a program inside which session it is in.
-const sessionVariable = "BAWN_SESSION"
+// SessionVariable tells a program inside which session it is in.
+const SessionVariable = "BAWN_SESSION"
 
 // lasting is how old a session is that will be there for longer.
 const lasting = 30 * time.Millisecond
 
-// run starts the session, or shows it, and returns when it has ended.
-func (f *launch) run(e *Env) error {
+// Run starts the session, or shows it, and returns when it has ended.
+func (f *Launch) Run(e *Env) error {
 	// Bawn waits, mostly. With more processors the runtime would wake another
 	// thread for each goroutine that could run, which costs more than it runs:
 	// supervised calls take a quarter longer. At the start and in sessions that
@@ -48,19 +48,19 @@ func (f *launch) run(e *Env) error {
 		defer e.embryo.Abandon()
 	}
 	f.launchEarly(e)
-	s, err := f.session(e, f.Argv)
+	s, err := f.Session(e, f.Argv)
 	f.abandon()
-	defer f.endGit(e)
+	defer f.EndGit(e)
 	if err != nil {
-		f.endGit(e)
-		return nested(e, e.elsewhere(err))
+		f.EndGit(e)
+		return nested(e, e.Elsewhere(err))
 	}
-	if f.plan {
+	if f.Plan {
 		defer s.Close()
 		if err := f.printPlan(e, s); err != nil || !f.JSON {
 			return err
 		}
-		runEnd{}.write(e)
+		End{}.Write(e)
 		return nil
 	}
 	return nested(e, f.execute(e, s))
@@ -68,39 +68,39 @@ func (f *launch) run(e *Env) error {
 
 // ordinary reports whether the session will probably be one in a native sandbox
 // with a network of its own.
-func (f *launch) ordinary() bool {
-	return !f.plan && f.Parent == nil && (f.Provider == nil || is(f.Provider, layout.NativeName)) && !is(f.Net, bawn.NetworkFull.String())
+func (f *Launch) ordinary() bool {
+	return !f.Plan && f.Parent == nil && (f.Provider == nil || is(f.Provider, layout.NativeName)) && !is(f.Net, bawn.NetworkFull.String())
 }
 
 // is reports whether a flag was given with this value.
 func is(flag *string, value string) bool { return flag != nil && *flag == value }
 
-// session puts everything together that a session needs, and starts nothing.
-func (f *launch) session(e *Env, args []string) (*runner.Session, error) {
+// Session puts everything together that a session needs, and starts nothing.
+func (f *Launch) Session(e *Env, args []string) (*runner.Session, error) {
 	dir, err := f.directory(e)
 	if err != nil {
 		return nil, err
 	}
-	ws := workspaceOf(dir, e.Getenv("HOME"))
+	ws := WorkspaceOf(dir, e.Getenv("HOME"))
 	cfg, err := f.configure(e, ws, dir, args)
 	if err != nil {
 		return nil, err
 	}
 	if f.Parent == nil { // a guest is not told what there is that it does not see
 		if err := cfg.Check(layout.CredentialNames); err != nil {
-			return nil, configError(err)
+			return nil, ConfigError(err)
 		}
 	}
-	f.config = cfg
+	f.Config = cfg
 	f.noteUnset(e)
 	session := bawn.Session{
-		ID: newSessionID(), Agent: cfg.Agent, Mode: cfg.Mode, Autonomy: cfg.Autonomy, Isolation: cfg.Isolation(ws), Started: time.Now(),
+		ID: NewSessionID(), Agent: cfg.Agent, Mode: cfg.Mode, Autonomy: cfg.Autonomy, Isolation: cfg.Isolation(ws), Started: time.Now(),
 	}
 	if err := f.withoutRelay(e, cfg, &session.Isolation); err != nil {
 		return nil, err
 	}
 	if session.Agent == "" {
-		session.Agent = f.known.name(filepath.Base(args[0]))
+		session.Agent = f.Known.name(filepath.Base(args[0]))
 	}
 	if session, err = f.define(e, ws, session); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (f *launch) session(e *Env, args []string) (*runner.Session, error) {
 		return nil, err
 	}
 	if !provider.bare() {
-		args = f.known.contain(args)
+		args = f.Known.Contain(args)
 	}
 	s := &runner.Session{Provider: provider.Provider, Argv: args, Dir: dir, Stdio: [3]*os.File{e.Stdin, e.Stdout, e.Stderr}, Dumb: !terminal.Emulates(e.Getenv("TERM"))}
 	req := f.request(e, session, args, dir, cache)
@@ -140,7 +140,7 @@ func (f *launch) session(e *Env, args []string) (*runner.Session, error) {
 }
 
 // wholeSession makes s a session of one zone.
-func (f *launch) wholeSession(e *Env, s *runner.Session, req sandbox.Request) (*runner.Session, error) {
+func (f *Launch) wholeSession(e *Env, s *runner.Session, req sandbox.Request) (*runner.Session, error) {
 	f.openDoor(e, s, &req)
 	relay, err := f.network(e, &req, f.zone())
 	if err != nil {
@@ -167,8 +167,8 @@ func (f *launch) wholeSession(e *Env, s *runner.Session, req sandbox.Request) (*
 }
 
 // request is what a provider makes the session's plan from.
-func (f *launch) request(e *Env, session bawn.Session, args []string, dir, cache string) sandbox.Request {
-	cfg := f.config
+func (f *Launch) request(e *Env, session bawn.Session, args []string, dir, cache string) sandbox.Request {
+	cfg := f.Config
 	req := sandbox.Request{
 		Session: session, Argv: args, Dir: dir, Environ: f.environ(e), Home: e.Getenv("HOME"), Open: cfg.Open, Protected: cfg.Protected,
 		Hidden: ownDirs(e), CacheDir: cache, Guarded: cfg.Guarded(), Owned: cfg.Owned(), GuestWrote: guestWrote(e),
@@ -181,7 +181,7 @@ func (f *launch) request(e *Env, session bawn.Session, args []string, dir, cache
 	return req
 }
 
-func (f *launch) directory(e *Env) (string, error) {
+func (f *Launch) directory(e *Env) (string, error) {
 	switch {
 	case f.Parent != nil:
 		dir, err := f.Parent.Directory(cmp.Or(f.Dir, e.Dir))
@@ -190,7 +190,7 @@ func (f *launch) directory(e *Env) (string, error) {
 		if err := unplanted(e, "working directory", namedDir(e)); err != nil {
 			return "", err
 		}
-		return realDir(e.Dir)
+		return RealDir(e.Dir)
 	}
 	if err := unplanted(e, "--cwd", f.Dir); err != nil {
 		return "", err
@@ -202,9 +202,9 @@ func (f *launch) directory(e *Env) (string, error) {
 	return real, nil
 }
 
-// workspaceOf returns the git repository around dir, as long as that is not
+// WorkspaceOf returns the git repository around dir, as long as that is not
 // the home directory or above it; otherwise dir itself.
-func workspaceOf(dir, home string) string {
+func WorkspaceOf(dir, home string) string {
 	home, _ = filepath.EvalSymlinks(home)
 	for d := dir; d != "/" && d != "." && d != home && !strings.HasPrefix(home, d+"/"); d = filepath.Dir(d) {
 		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
@@ -214,20 +214,20 @@ func workspaceOf(dir, home string) string {
 	return dir
 }
 
-// newSessionID returns 26 characters that nobody guesses.
-func newSessionID() string { return strings.ToLower(rand.Text()) }
+// NewSessionID returns 26 characters that nobody guesses.
+func NewSessionID() string { return strings.ToLower(rand.Text()) }
 
-// makeStateDir makes the directories of the log and of what runs before the plan
+// MakeStateDir makes the directories of the log and of what runs before the plan
 // is made, so that there is something to hide.
-func makeStateDir(e *Env) error {
-	dir, err := auditDir(e)
+func MakeStateDir(e *Env) error {
+	dir, err := AuditDir(e)
 	if err == nil {
 		err = os.MkdirAll(dir, 0o700)
 	}
 	if err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make the directory of the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
 	}
-	if err := os.MkdirAll(runtimeDir(e, filepath.Dir(dir)), 0o700); err != nil {
+	if err := os.MkdirAll(RuntimeDir(e, filepath.Dir(dir)), 0o700); err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make the directory of sessions: %w", err), Hint: "mend the directory or unset XDG_RUNTIME_DIR"}
 	}
 	return nil
@@ -236,9 +236,9 @@ func makeStateDir(e *Env) error {
 // ownDirs are Bawn's own places, which no guest sees.
 func ownDirs(e *Env) []string {
 	var dirs []string
-	if d, err := stateDir(e); err == nil {
+	if d, err := StateDir(e); err == nil {
 		dirs = append(dirs, d)
-		if run := runtimeDir(e, d); !fspath.Below(run, d) { // a place that is covered within another opens that
+		if run := RuntimeDir(e, d); !fspath.Below(run, d) { // a place that is covered within another opens that
 			dirs = append(dirs, run)
 		}
 	}
@@ -256,9 +256,9 @@ func baseDir(e *Env, variable, below string) string {
 
 // places makes Bawn's own directories for a session, and returns that of its
 // private caches.
-func (f *launch) places(e *Env, iso bawn.Isolation) (cache string, err error) {
-	if !f.plan {
-		if err := makeStateDir(e); err != nil {
+func (f *Launch) places(e *Env, iso bawn.Isolation) (cache string, err error) {
+	if !f.Plan {
+		if err := MakeStateDir(e); err != nil {
 			return "", err
 		}
 	}
@@ -301,7 +301,7 @@ func planError(err error) error {
 	return &verb.Error{Code: verb.ExitUsage, Err: err}
 }
 
-func (f *launch) printPlan(e *Env, s *runner.Session) error {
+func (f *Launch) printPlan(e *Env, s *runner.Session) error {
 	enc := json.NewEncoder(e.Stdout)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
@@ -335,10 +335,10 @@ func egressOf(iso bawn.Isolation) *egressPlan {
 }
 
 // execute opens the log and runs the session.
-func (f *launch) execute(e *Env, s *runner.Session) error {
+func (f *Launch) execute(e *Env, s *runner.Session) error {
 	defer s.Close()
 	defer s.Prepare()()
-	dir, err := auditDir(e)
+	dir, err := AuditDir(e)
 	if err != nil {
 		return err
 	}
@@ -354,11 +354,11 @@ func (f *launch) execute(e *Env, s *runner.Session) error {
 	if err != nil {
 		return err
 	}
-	s.Guard = guard.Guard{Decider: decider, Recorder: e.share(log, "the session")}
+	s.Guard = guard.Guard{Decider: decider, Recorder: e.Share(log, "the session")}
 	if err := recordFallback(s, f.choice); err != nil {
 		return err
 	}
-	if s.Desk, err = f.desk(e, s); err != nil {
+	if s.Desk, err = f.Desk(e, s); err != nil {
 		return err
 	}
 	defer s.Desk.Close()
@@ -368,13 +368,13 @@ func (f *launch) execute(e *Env, s *runner.Session) error {
 	}
 	defer end()
 	s.Details = details(s)
-	if f.known != nil {
-		s.Details["agent profile"] = strings.TrimSpace(f.known.agent.Name + " " + f.known.agent.Version)
+	if f.Known != nil {
+		s.Details["agent profile"] = strings.TrimSpace(f.Known.Agent.Name + " " + f.Known.Agent.Version)
 	}
 	f.steered.tell(s.Details)
 	if s.Bare == "" {
 		f.sayPartly(e, partly(s))
-		f.sayAgent(e, f.config, s.Plan.Environ())
+		f.sayAgent(e, f.Config, s.Plan.Environ())
 		f.sayLoopback(e, s)
 	}
 	leave, err := f.register(e, s)
@@ -383,11 +383,11 @@ func (f *launch) execute(e *Env, s *runner.Session) error {
 	}
 	defer leave()
 	f.startGit()
-	result, err := runner.Run(e.life(), *s)
-	f.endGit(e)
+	result, err := runner.Run(e.Life(), *s)
+	f.EndGit(e)
 	err = nested(e, f.told(f.outcome(result, err)))
 	if f.JSON {
-		return endOf(s, result, err).write(e)
+		return endOf(s, result, err).Write(e)
 	}
 	f.summary(e, s, result)
 	return err
@@ -397,7 +397,7 @@ func (f *launch) execute(e *Env, s *runner.Session) error {
 func starting(e *Env, s *runner.Session) (bawn.Decider, error) {
 	p, err := launchPolicy(e, s.Isolation.Workspace)
 	return policy.Launch{
-		InSession: e.Getenv(sessionVariable), Policy: p,
+		InSession: e.Getenv(SessionVariable), Policy: p,
 		Session: policy.Question{
 			Mode: s.Mode, Autonomy: s.Autonomy, Contained: s.Bare == "", Workspace: s.Isolation.Workspace, Home: e.Getenv("HOME"), System: runtime.GOOS,
 			Unprotected: s.Isolation.Unprotected,
@@ -431,7 +431,7 @@ func details(s *runner.Session) map[string]string {
 }
 
 // outcome turns how the session ended into the exit code.
-func (f *launch) outcome(r runner.Result, err error) error {
+func (f *Launch) outcome(r runner.Result, err error) error {
 	var denied *runner.DeniedError
 	var start *kernel.StartError
 	var absent *sandbox.NotFoundError

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"errors"
@@ -9,19 +9,19 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// inputsHere returns what the configuration of a session that is started in
+// InputsHere returns what the configuration of a session that is started in
 // the working directory depends on.
-func inputsHere(e *Env) (config.Inputs, error) {
-	dir, err := realDir(e.Dir)
+func InputsHere(e *Env) (config.Inputs, error) {
+	dir, err := RealDir(e.Dir)
 	if err != nil {
 		return config.Inputs{}, err
 	}
-	return configInputs(e, workspaceOf(dir, e.Getenv("HOME")), config.Flags{})
+	return ConfigInputs(e, WorkspaceOf(dir, e.Getenv("HOME")), config.Flags{})
 }
 
-// realDir returns a directory without symbolic links; "" stands for a working
+// RealDir returns a directory without symbolic links; "" stands for a working
 // directory that is gone.
-func realDir(dir string) (string, error) {
+func RealDir(dir string) (string, error) {
 	if dir == "" {
 		return "", verb.Usage("change to a directory that exists", "the working directory does not exist")
 	}
@@ -32,9 +32,9 @@ func realDir(dir string) (string, error) {
 	return real, nil
 }
 
-// configInputs returns what the configuration of a session in the workspace
+// ConfigInputs returns what the configuration of a session in the workspace
 // depends on. The workspace may be reached by symbolic links.
-func configInputs(e *Env, workspace string, f config.Flags) (config.Inputs, error) {
+func ConfigInputs(e *Env, workspace string, f config.Flags) (config.Inputs, error) {
 	real, err := filepath.EvalSymlinks(workspace)
 	if err != nil {
 		return config.Inputs{}, &verb.Error{Code: verb.ExitUsage, Err: fmt.Errorf("workspace: %w", err), Hint: "name a directory that exists"}
@@ -54,22 +54,22 @@ func configInputs(e *Env, workspace string, f config.Flags) (config.Inputs, erro
 	}, nil
 }
 
-// loadConfig returns the effective configuration of a session in the
+// LoadConfig returns the effective configuration of a session in the
 // workspace. The error carries exit code 2 and says what to do.
-func loadConfig(e *Env, workspace string, f config.Flags) (*config.Config, error) {
-	in, err := configInputs(e, workspace, f)
+func LoadConfig(e *Env, workspace string, f config.Flags) (*config.Config, error) {
+	in, err := ConfigInputs(e, workspace, f)
 	if err != nil {
 		return nil, err
 	}
 	c, err := config.Load(in)
 	if err != nil {
-		return nil, configError(err)
+		return nil, ConfigError(err)
 	}
 	return c, nil
 }
 
-// configError gives an error of the configuration its exit code and hint.
-func configError(err error) error {
+// ConfigError gives an error of the configuration its exit code and hint.
+func ConfigError(err error) error {
 	hint := "see \"bawn config --help\""
 	var errs config.Errors
 	if errors.As(err, &errs) && errs.Hint() != "" {
@@ -80,7 +80,7 @@ func configError(err error) error {
 	return &verb.Error{Code: verb.ExitUsage, Err: err, Hint: hint}
 }
 
-func absolute(e *Env, path string) string {
+func Absolute(e *Env, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
 	}

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"bytes"
@@ -20,15 +20,15 @@ import (
 // skillPatience is how long it may take to read all that is not pinned.
 const skillPatience = time.Minute
 
-// skillPins is the file of pins.
-func skillPins(e *Env) (string, error) {
-	dir, err := stateDir(e)
+// SkillPins is the file of pins.
+func SkillPins(e *Env) (string, error) {
+	dir, err := StateDir(e)
 	return filepath.Join(dir, "skills.json"), err
 }
 
-// skillPlaces are where agents look for texts that steer them: the human's own
+// SkillPlaces are where agents look for texts that steer them: the human's own
 // places, and those of each project directory.
-func skillPlaces(e *Env, list []*agents.Agent, projects ...string) []skill.Place {
+func SkillPlaces(e *Env, list []*agents.Agent, projects ...string) []skill.Place {
 	var places []skill.Place
 	for _, a := range list {
 		for _, p := range projects {
@@ -59,9 +59,9 @@ func cmpPath(a, b string) int {
 	return 0
 }
 
-// examine has items read by the strict rules. It asks bawnd where this program
+// Examine has items read by the strict rules. It asks bawnd where this program
 // does not hold them; an item that was not read as it was found is refused.
-func examine(ctx context.Context, e *Env, items []skill.Item) ([]skill.Report, error) {
+func Examine(ctx context.Context, e *Env, items []skill.Item) ([]skill.Report, error) {
 	var reports []skill.Report
 	if e.CheckSkill != nil {
 		for _, i := range items {
@@ -101,7 +101,7 @@ func askReader(ctx context.Context, e *Env, k skill.Kind, paths []string) ([]ski
 	if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != verb.ExitDenied { // which says that some are refused
 		return nil, fmt.Errorf("read what is not pinned: %w: %.500s", err, said.String())
 	}
-	var answer skillReports
+	var answer SkillReports
 	if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
 		return nil, fmt.Errorf("read what is not pinned: %w", err)
 	}
@@ -115,12 +115,12 @@ func askReader(ctx context.Context, e *Env, k skill.Kind, paths []string) ([]ski
 	return reports, nil
 }
 
-// skillReports is what bawn skill check --json prints.
-type skillReports struct {
-	Items []skillReport `json:"items"`
+// SkillReports is what bawn skill check --json prints.
+type SkillReports struct {
+	Items []SkillReport `json:"items"`
 }
 
-type skillReport struct {
+type SkillReport struct {
 	skill.Report
 	State   skill.State `json:"state"`
 	Refused bool        `json:"refused"`

@@ -36,5 +36,5 @@ type Status int
 
 func (s Status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// IsTerminal reports whether a file is a terminal; nil is none.
+// IsTerminal reports whether a file is a terminal. A nil file is not one.
 func IsTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }

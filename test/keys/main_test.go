@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bawn-dev/bawn/internal/cli"
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/testenv/quarters"
 )
 
@@ -82,7 +82,7 @@ func TestEveryKeyIsHere(t *testing.T) {
 			t.Errorf("isolation.%s is no key", k)
 		}
 	}
-	flags := cli.FlagNames()
+	flags := launch.FlagNames()
 	for _, f := range flags {
 		_, own := flagEffects[f]
 		ofKey := slices.ContainsFunc(list(effects), func(e effect) bool { return e.flag != nil && e.flag[0] == "--"+f })
