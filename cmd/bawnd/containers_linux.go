@@ -18,6 +18,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/docker"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/maker"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // sweepTime is how long the end of a session waits for the removal of what
@@ -30,7 +31,7 @@ const engineTime = 50 * time.Second
 
 // dockerAPI finds the engine behind a session's Docker API.
 func dockerAPI(s launch.ContainerSetting) (func(runner.ContainerHost) (func() error, error), error) {
-	getenv := (&launch.Env{Environ: s.Environ}).Getenv
+	getenv := (&launch.Env{World: verb.World{Environ: s.Environ}}).Getenv
 	socket, err := dockerapi.Find(s.Config.Docker().Host, getenv)
 	if err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func checkEngine(s launch.ContainerSetting) *doctor.Check {
 	if s.Config != nil {
 		configured = s.Config.Docker().Host
 	}
-	socket, err := dockerapi.Find(configured, (&launch.Env{Environ: s.Environ}).Getenv)
+	socket, err := dockerapi.Find(configured, (&launch.Env{World: verb.World{Environ: s.Environ}}).Getenv)
 	if err != nil {
 		return nil // a machine without one lacks nothing
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/relay/faces"
 	"github.com/bawn-dev/bawn/internal/relaycli"
 	"github.com/bawn-dev/bawn/internal/secrets"
+	"github.com/bawn-dev/bawn/internal/verb"
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
 )
@@ -61,7 +62,7 @@ func configDir() string {
 // explain is "bawn policy explain --json". Where no directory is named it is the
 // home directory: the relay's own says nothing.
 func explain(_ context.Context, m *bawnv1.PolicyServiceExplainRequest) ([]byte, error) {
-	e := &launch.Env{Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: os.Getenv("HOME")}
+	e := &launch.Env{World: verb.World{Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: os.Getenv("HOME")}}
 	return cli.Explain(e, cli.Explained{
 		Action: m.GetAction(), Kind: m.GetKind(), Operation: m.GetOperation(), Dir: m.GetDir(), Workspace: m.GetWorkspace(), Mode: m.GetMode(), Contained: m.GetContained(),
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/places"
 	"github.com/bawn-dev/bawn/internal/relay"
 	"github.com/bawn-dev/bawn/internal/relaycli"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // isRelay reports whether the words are a verb of the relay and its human.
@@ -22,9 +23,7 @@ func isRelay(args []string) bool { return len(args) > 0 && slices.Contains(relay
 
 // runRelay runs such a verb.
 func runRelay(args []string) int {
-	return relaycli.Main(args, &relaycli.Env{
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Desk: desk, Devices: devices, Serve: serve, Now: time.Now,
-	})
+	return relaycli.Main(args, &relaycli.Env{World: verb.World{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ()}, Desk: desk, Devices: devices, Serve: serve, Now: time.Now})
 }
 
 // desk reaches the relay of the user.

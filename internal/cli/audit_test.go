@@ -83,7 +83,7 @@ func fileEnv(t *testing.T, environ ...string) (*launch.Env, func() (stdout, stde
 		t.Cleanup(func() { f.Close() })
 		files[i] = f
 	}
-	return &launch.Env{Stdout: files[0], Stderr: files[1], Environ: environ, Dir: dir}, func() (string, string) {
+	return &launch.Env{World: verb.World{Stdout: files[0], Stderr: files[1], Environ: environ, Dir: dir}}, func() (string, string) {
 		out, err1 := os.ReadFile(files[0].Name())
 		msg, err2 := os.ReadFile(files[1].Name())
 		if err := errors.Join(err1, err2); err != nil {
@@ -106,7 +106,7 @@ func TestStateDir(t *testing.T) {
 		{[]string{"HOME=h"}, ""},
 		{nil, ""},
 	} {
-		got, err := launch.StateDir(&launch.Env{Environ: c.environ})
+		got, err := launch.StateDir(&launch.Env{World: verb.World{Environ: c.environ}})
 		if got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("stateDir with %q = %q, %v; want %q", c.environ, got, err, c.want)
 		}
@@ -334,7 +334,7 @@ func TestAuditColours(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := &launch.Env{Stdout: tty, Stderr: tty, Environ: []string{"XDG_STATE_HOME=" + state, environ}}
+		e := &launch.Env{World: verb.World{Stdout: tty, Stderr: tty, Environ: []string{"XDG_STATE_HOME=" + state, environ}}}
 		cmd := newAuditCommand(e)
 		cmd.SetArgs([]string{"query"})
 		if err := cmd.Execute(); err != nil {

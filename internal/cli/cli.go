@@ -4,7 +4,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 
 	"github.com/spf13/cobra"
@@ -13,31 +12,11 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// Main runs one command line and returns the exit code. Errors go to stderr
-// as "bawn: error: …" and "bawn: hint: …", lower case and without a period.
+// Main runs one command line and returns the exit code.
 func Main(args []string, e *launch.Env) int {
 	e.Args = args
-	return e.Hosted(runVerb(e, args))
-}
-
-func runVerb(e *launch.Env, args []string) int {
 	root := newRoot(e, args)
-	root.SetArgs(args)
-	out := &verb.Output{W: e.Stdout}
-	root.SetOut(out)
-	err := root.Execute()
-	if err == nil {
-		err = out.Err
-	}
-	err = verb.OutputError(e.Stdout, err)
-	var status verb.Status
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &status):
-		return int(status)
-	}
-	return report(e, err, launch.JsonWanted(root, args))
+	return e.Hosted(verb.Run(root, args, &e.World, func(err error) int { return report(e, err, launch.JsonWanted(root, args)) }))
 }
 
 // report tells of an error and returns its exit code.
@@ -51,13 +30,10 @@ func report(e *launch.Env, err error, asJSON bool) int {
 		launch.End{Exit: code, Error: launch.NewEndError(code, err, hint)}.Write(e)
 		return code
 	}
-	fmt.Fprintf(e.Stderr, "bawn: error: %v\n", err)
 	if where := launch.Inside(e); where != "" && (launch.HiddenState(err) || errors.Is(err, fs.ErrPermission)) {
 		hint = "this is a guest, in " + where + ": bawn's log and configuration are outside and can't be seen from here"
 	}
-	if hint != "" {
-		fmt.Fprintf(e.Stderr, "bawn: hint: %s\n", hint)
-	}
+	verb.Report(&e.World, err, hint)
 	return code
 }
 
@@ -86,9 +62,6 @@ func newRoot(e *launch.Env, args []string) *cobra.Command {
 		Args:          verb.OnlyCommands,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetFlagErrorFunc(verb.FlagError)
-	root.SetIn(e.Stdin)
-	root.SetErr(e.Stderr)
 	if len(args) > 0 && verbs[args[0]] != nil {
 		root.CompletionOptions.DisableDefaultCmd = true // it is a verb of its own, and not this one
 		root.AddCommand(verbs[args[0]](e))

@@ -48,7 +48,7 @@ func (h configHome) put(name, content string) string {
 }
 
 func (h configHome) env() *launch.Env {
-	return &launch.Env{Dir: h.workspace, Environ: []string{"HOME=" + h.home}}
+	return &launch.Env{World: verb.World{Dir: h.workspace, Environ: []string{"HOME=" + h.home}}}
 }
 
 // run runs one command and returns what it wrote to its output.

@@ -9,6 +9,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/plugin"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // TestManifestsAreRules decides calls by a manifest and by rules of the human
@@ -58,7 +59,7 @@ func TestTokenIsTheOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	e := &launch.Env{Environ: []string{"HOME=" + home}, Stderr: null}
+	e := &launch.Env{World: verb.World{Environ: []string{"HOME=" + home}, Stderr: null}}
 	if err := launch.MakeStateDir(e); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bawn-dev/bawn/internal/launch"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // FuzzParseAction: what is accepted is JSON, and encoding/json reads the same
@@ -78,7 +79,7 @@ func emptyHome(tb testing.TB) *launch.Env {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &launch.Env{Environ: []string{"HOME=" + dir}, Dir: dir, Stdout: os.Stdout}
+	return &launch.Env{World: verb.World{Environ: []string{"HOME=" + dir}, Dir: dir, Stdout: os.Stdout}}
 }
 
 // corpusActions are the labelled lines as actions.

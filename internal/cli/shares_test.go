@@ -11,6 +11,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // TestGatewaysHaveShares: who calls tools or engines from outside of a session
@@ -19,7 +20,7 @@ import (
 func TestGatewaysHaveShares(t *testing.T) {
 	for bytes, full := range map[int64]bool{10: true, 0: false} {
 		home := t.TempDir()
-		e := &launch.Env{Environ: []string{"HOME=" + home, "XDG_STATE_HOME=" + home}, Dir: home, Stderr: os.Stderr, LogShare: bytes}
+		e := &launch.Env{World: verb.World{Environ: []string{"HOME=" + home, "XDG_STATE_HOME=" + home}, Dir: home, Stderr: os.Stderr}, LogShare: bytes}
 		if err := launch.MakeStateDir(e); err != nil {
 			t.Fatal(err)
 		}

@@ -29,6 +29,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/peercred"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // Bounds of a tree of sessions: each has limits of its own, so that many
@@ -128,7 +129,7 @@ var refusedFlags = []string{"plan", "detach", "attachable", "detach-keys", "spli
 
 // check refuses what no guest may ask for.
 func (k *children) check(r *intent.Run) (*wish, error) {
-	spec, err := (&Env{Dir: r.Dir, Environ: k.env.Environ}).parse(r.Args)
+	spec, err := (&Env{World: verb.World{Dir: r.Dir, Environ: k.env.Environ}}).parse(r.Args)
 	if err != nil {
 		return nil, err
 	}

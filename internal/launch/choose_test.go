@@ -14,6 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // A fake is a provider that enforces everything but what it is said not to.
@@ -48,7 +49,7 @@ func machine(t *testing.T, fakes ...fake) (e *Env, asked *[]string) {
 	t.Helper()
 	asked = &[]string{}
 	dir := t.TempDir()
-	e = &Env{Environ: []string{"HOME=" + dir}, Dir: dir, Providers: map[string]Maker{}}
+	e = &Env{World: verb.World{Environ: []string{"HOME=" + dir}, Dir: dir}, Providers: map[string]Maker{}}
 	for _, name := range ProviderNames() {
 		f := fake{name: name, none: []string{"all"}, able: sandbox.Abilities{Bare: name == bare.Name}}
 		if i := slices.IndexFunc(fakes, func(f fake) bool { return f.name == name }); i >= 0 {

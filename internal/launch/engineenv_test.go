@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // TestEngineEnviron: no engine comes from a place that a session writes, also by
@@ -26,7 +27,7 @@ func TestEngineEnviron(t *testing.T) {
 	if err := os.Symlink(filepath.Join(ws, "bin"), link); err != nil {
 		t.Fatal(err)
 	}
-	e := &Env{Environ: []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_STATE_HOME=" + home}, Dir: ws}
+	e := &Env{World: verb.World{Environ: []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_STATE_HOME=" + home}, Dir: ws}}
 	cfg, err := LoadConfig(e, ws, config.Flags{})
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 	"github.com/bawn-dev/bawn/internal/session"
 	"github.com/bawn-dev/bawn/internal/skill"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // Version is the release that this program is of.
@@ -25,10 +26,7 @@ var Version = egress.Release
 
 // An Env is what a verb may use of the world around it.
 type Env struct {
-	Stdin          *os.File
-	Stdout, Stderr *os.File
-	Environ        []string
-	Dir            string // the working directory, absolute; "" if it is gone
+	verb.World
 	// Providers are those that this program has beside the ones of package cli.
 	// It is nil in bawn, and bawn becomes bawnd where it needs one of them.
 	Providers map[string]Maker
@@ -76,17 +74,7 @@ func OwnEnv(providers map[string]Maker) *Env {
 	if providers != nil { // this is what bawn was to become
 		environ = slices.DeleteFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, becameVariable+"=") })
 	}
-	return &Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: environ, Dir: dir, Providers: providers}
-}
-
-// Getenv returns the value of the last NAME=value in e.Environ, or "".
-func (e *Env) Getenv(name string) string {
-	for i := len(e.Environ) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(e.Environ[i], name+"="); ok {
-			return v
-		}
-	}
-	return ""
+	return &Env{World: verb.World{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: environ, Dir: dir}, Providers: providers}
 }
 
 // A GatewaySetting is what the gateway of tool servers is made of.

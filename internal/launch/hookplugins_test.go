@@ -9,12 +9,13 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/pluginhook"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // TestHookPlugins: the human's plugins have none themselves. Manifests are read when something is judged.
 func TestHookPlugins(t *testing.T) {
 	home := t.TempDir()
-	e := &Env{Environ: []string{"HOME=" + home}, Stderr: os.Stderr}
+	e := &Env{World: verb.World{Environ: []string{"HOME=" + home}, Stderr: os.Stderr}}
 	plugins := &Launch{Spec: session.Spec{Plugin: true, Quiet: true}}
 	if plugins.hookPlugins(e, home) != nil {
 		t.Error("a plugin has hooks")

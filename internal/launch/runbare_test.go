@@ -18,6 +18,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // A hearer answers no question and keeps what was asked.
@@ -35,7 +36,7 @@ func (h *hearer) Ask(_ context.Context, q approval.Question) (bawn.Answer, error
 // session that fell back to the host says so, in every zone, and is judged as
 // what nothing contains.
 func TestEveryQuestionSaysThatNothingContains(t *testing.T) {
-	e := &Env{Environ: []string{"HOME=/home/dev"}}
+	e := &Env{World: verb.World{Environ: []string{"HOME=/home/dev"}}}
 	for _, c := range []struct {
 		bare string
 		want string // what the human is shown
@@ -115,7 +116,7 @@ func (barePlan) Provider() string { return "host" }
 
 // TestModeWithoutSandbox is SPEC K2: both protections are never lost.
 func TestModeWithoutSandbox(t *testing.T) {
-	e := &Env{Stderr: os.Stderr}
+	e := &Env{World: verb.World{Stderr: os.Stderr}}
 	f := &Launch{Spec: session.Spec{Quiet: true}}
 	for mode, want := range map[bawn.Mode]bawn.Mode{
 		bawn.ModePlan: bawn.ModePlan, bawn.ModeStrict: bawn.ModeStrict, bawn.ModeSafe: bawn.ModeSafe, bawn.ModeNormal: bawn.ModeNormal,

@@ -14,13 +14,14 @@ import (
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // TestDeskHasTheShare: where a session's share of the log is used up its desk
 // asks nobody.
 func TestDeskHasTheShare(t *testing.T) {
 	home := t.TempDir()
-	e := &Env{Environ: []string{"HOME=" + home, "XDG_STATE_HOME=" + home}, Dir: home, Stderr: os.Stderr}
+	e := &Env{World: verb.World{Environ: []string{"HOME=" + home, "XDG_STATE_HOME=" + home}, Dir: home, Stderr: os.Stderr}}
 	log, err := audit.Open(filepath.Join(home, "audit"), audit.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // TestRelayIsToldTheLimits: the limits that a file states are those that the
@@ -21,7 +22,7 @@ func TestRelayIsToldTheLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e := &Env{Environ: []string{"HOME=" + home}, Dir: ws}
+	e := &Env{World: verb.World{Environ: []string{"HOME=" + home}, Dir: ws}}
 	for text, want := range map[string][2]int64{
 		"": {}, "[isolation.resources]\nnet_connections = 7\nnet_out_mb = 9\n": {7, 9},
 	} {

@@ -11,6 +11,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // A side is one of the two answers.
@@ -52,7 +53,7 @@ func (s scopes) scope(good string) (bawn.Scope, error) {
 	}
 	switch {
 	case n > 1:
-		return 0, usage("say one of them", "--once, --session and --%s exclude each other", good)
+		return 0, verb.Usage("say one of them", "--once, --session and --%s exclude each other", good)
 	case s.session:
 		return bawn.ForSession, nil
 	case s.good:
@@ -68,7 +69,7 @@ func newAnswer(e *Env, s side) *cobra.Command {
 		Use: s.verb + " ID...", Short: s.short, Long: fmt.Sprintf(answerLong, s.short), Example: s.example,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage("\"bawn approvals\" lists what is pending", "no question to answer")
+				return verb.Usage("\"bawn approvals\" lists what is pending", "no question to answer")
 			}
 			return nil
 		},
@@ -109,7 +110,7 @@ func (e *Env) pendingIDs(ctx context.Context) (out []string) {
 func (e *Env) answer(ctx context.Context, ids []string, a bawn.Answer) error {
 	desk, err := e.reach(ctx, false)
 	if errors.Is(err, ErrNoRelay) {
-		return usage("a session at a terminal asks there; \"bawn serve\" has all of them ask here too", "nothing is pending: no relay runs")
+		return verb.Usage("a session at a terminal asks there; \"bawn serve\" has all of them ask here too", "nothing is pending: no relay runs")
 	}
 	if err != nil {
 		return err
@@ -124,7 +125,7 @@ func (e *Env) answer(ctx context.Context, ids []string, a bawn.Answer) error {
 			return err
 		}
 		if len(id) < shortest {
-			return usage("write more of it: "+full[i], "%q is too little of an ID: the question that you saw may be over, and another begin so", redact.Visible(id))
+			return verb.Usage("write more of it: "+full[i], "%q is too little of an ID: the question that you saw may be over, and another begin so", redact.Visible(id))
 		}
 	}
 	a.At = e.Now()
@@ -132,7 +133,7 @@ func (e *Env) answer(ctx context.Context, ids []string, a bawn.Answer) error {
 	for _, id := range full {
 		rec, err := desk.Answer(ctx, id, a)
 		if err != nil {
-			if code, _ := explain(err); code != ExitTooLate {
+			if code, _ := explain(err); code != verb.ExitTooLate {
 				return err
 			}
 			late = append(late, tooLate(id, err))
@@ -146,9 +147,9 @@ func (e *Env) answer(ctx context.Context, ids []string, a bawn.Answer) error {
 func tooLate(id string, err error) error {
 	var first *approval.AnsweredError
 	if errors.As(err, &first) {
-		return &Error{ExitTooLate, fmt.Errorf("too late, %s: %s", outcome(first.Record), what(first.Record.Question)), ""}
+		return &verb.Error{Code: verb.ExitTooLate, Err: fmt.Errorf("too late, %s: %s", outcome(first.Record), what(first.Record.Question))}
 	}
-	return &Error{ExitTooLate, fmt.Errorf("%s: %w", id, err), ""}
+	return &verb.Error{Code: verb.ExitTooLate, Err: fmt.Errorf("%s: %w", id, err)}
 }
 
 // shortest is how much of an ID is enough for an answer.
@@ -169,9 +170,9 @@ func find(list []approval.Record, prefix string) (string, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return "", usage("write more of it: "+strings.Join(found, ", "), "%d questions begin with %q", len(found), prefix)
+		return "", verb.Usage("write more of it: "+strings.Join(found, ", "), "%d questions begin with %q", len(found), prefix)
 	case len(prefix) == idLength:
 		return prefix, nil
 	}
-	return "", usage("\"bawn approvals\" lists what is pending, \"bawn audit query --kind approval\" what was answered", "no question that is pending begins with %q; it may have been answered or taken back", redact.Visible(prefix))
+	return "", verb.Usage("\"bawn approvals\" lists what is pending, \"bawn audit query --kind approval\" what was answered", "no question that is pending begins with %q; it may have been answered or taken back", redact.Visible(prefix))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newApprovals(e *Env) *cobra.Command {
@@ -28,7 +29,7 @@ turns colours off.`,
 		Example: "  bawn approvals\n  bawn approvals --json | jq -r .id\n  bawn approvals --watch --json",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "unexpected argument %q", args[0])
+				return verb.Usage(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "unexpected argument %q", args[0])
 			}
 			return nil
 		},

@@ -15,6 +15,7 @@ import (
 	"rsc.io/qr"
 
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/verb"
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 )
 
@@ -36,7 +37,7 @@ the relay runs with --listen: see "bawn serve --help".`,
 		Example: "  bawn pair\n  bawn pair --read-only      # it may look, and answer nothing\n  bawn pair --list\n  bawn pair --revoke 3f2a",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if e.getenv("BAWN_SESSION") != "" {
+			if e.Getenv("BAWN_SESSION") != "" {
 				return errGuest
 			}
 			return p.run(contextOf(c), e)
@@ -102,9 +103,9 @@ func (e *Env) deviceIDs(ctx context.Context) (out []string) {
 func unreached(err error) error {
 	switch connect.CodeOf(err) {
 	case connect.CodeUnavailable:
-		return &Error{ExitUsage, errors.New("no relay runs"), "start one with a web page: bawn serve --listen 127.0.0.1:7443"}
+		return &verb.Error{Code: verb.ExitUsage, Err: errors.New("no relay runs"), Hint: "start one with a web page: bawn serve --listen 127.0.0.1:7443"}
 	case connect.CodeFailedPrecondition:
-		return &Error{ExitUsage, errors.New("the relay that runs serves no web page"), "end it, and start one that does: bawn serve --listen 127.0.0.1:7443"}
+		return &verb.Error{Code: verb.ExitUsage, Err: errors.New("the relay that runs serves no web page"), Hint: "end it, and start one that does: bawn serve --listen 127.0.0.1:7443"}
 	case connect.CodePermissionDenied:
 		return errGuest
 	}
@@ -214,7 +215,7 @@ func (p pairing) takeOut(ctx context.Context, e *Env) error {
 		}
 	}
 	if len(found) != 1 {
-		return usage("\"bawn pair --list\" shows all", "%d devices begin with %q; want one", len(found), p.revoke)
+		return verb.Usage("\"bawn pair --list\" shows all", "%d devices begin with %q; want one", len(found), p.revoke)
 	}
 	if _, err := devices.Revoke(ctx, &bawnv1.DeviceServiceRevokeRequest{Id: found[0].GetId()}); err != nil {
 		return unreached(err)

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"rsc.io/qr"
 
+	"github.com/bawn-dev/bawn/internal/verb"
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
 )
@@ -60,13 +61,13 @@ func TestPair(t *testing.T) {
 		{args: []string{"pair", "--list"}, out: "Anna's phone  answer"},
 		{args: []string{"pair", "--list", "--json"}, out: `"readOnly":true`},
 		{args: []string{"pair", "--revoke", "AB"}, out: "Anna's phone is out", revoked: id("ab")},
-		{args: []string{"pair", "--revoke", "a"}, code: ExitUsage, errs: "2 devices begin with"},
-		{args: []string{"pair", "--revoke", "z"}, code: ExitUsage, errs: "0 devices begin with"},
-		{args: []string{"pair"}, err: none, code: ExitUsage, errs: "serves no web page"},
-		{args: []string{"pair"}, err: unreachable, code: ExitUsage, errs: "no relay runs"},
-		{args: []string{"pair"}, environ: "BAWN_SESSION=x", code: ExitDenied, errs: "this is a guest"},
+		{args: []string{"pair", "--revoke", "a"}, code: verb.ExitUsage, errs: "2 devices begin with"},
+		{args: []string{"pair", "--revoke", "z"}, code: verb.ExitUsage, errs: "0 devices begin with"},
+		{args: []string{"pair"}, err: none, code: verb.ExitUsage, errs: "serves no web page"},
+		{args: []string{"pair"}, err: unreachable, code: verb.ExitUsage, errs: "no relay runs"},
+		{args: []string{"pair"}, environ: "BAWN_SESSION=x", code: verb.ExitDenied, errs: "this is a guest"},
 		{args: []string{"pair", "__complete", "--revoke", ""}, out: "\tAnna's phone\n", errs: "ShellCompDirectiveNoFileComp"},
-		{args: []string{"pair", "x"}, code: ExitInternal, errs: "unknown command"},
+		{args: []string{"pair", "x"}, code: verb.ExitInternal, errs: "unknown command"},
 	} {
 		r, p := newRig(t), &paired{err: tt.err}
 		r.env.Environ = []string{tt.environ}

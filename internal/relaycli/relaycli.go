@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -15,16 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/verb"
 	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
-)
-
-// Exit codes of the verbs that answer, beside those of all verbs (SPEC
-// section 6).
-const (
-	ExitTooLate  = 1 // somebody was first, or the question's time is up
-	ExitUsage    = 2
-	ExitInternal = 125
-	ExitDenied   = 126 // the caller may not answer
 )
 
 // Verbs are the first words that are this package's.
@@ -32,9 +23,7 @@ var Verbs = []string{"serve", "approvals", "approve", "deny", "pair"}
 
 // An Env is what a verb may use of the world around it.
 type Env struct {
-	Stdin          *os.File
-	Stdout, Stderr *os.File
-	Environ        []string
+	verb.World
 	// Desk reaches the relay; start starts one that does not run.
 	Desk func(ctx context.Context, start bool) (approval.Desk, error)
 	// Devices reaches the relay that runs, for the devices of its web page.
@@ -44,36 +33,11 @@ type Env struct {
 	Now   func() time.Time
 }
 
-// getenv returns the value of the last NAME=value, or "".
-func (e *Env) getenv(name string) string {
-	for i := len(e.Environ) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(e.Environ[i], name+"="); ok {
-			return v
-		}
-	}
-	return ""
-}
-
-// An Error carries an exit code and a hint: what to do about it.
-type Error struct {
-	Code int
-	Err  error
-	Hint string
-}
-
-func (e *Error) Error() string { return e.Err.Error() }
-func (e *Error) Unwrap() error { return e.Err }
-
-func usage(hint, format string, args ...any) error {
-	return &Error{ExitUsage, fmt.Errorf(format, args...), hint}
-}
-
 // errGuest refuses a caller that runs in a session. The relay refuses it as well,
 // by its process and not by what it says.
-var errGuest = &Error{ExitDenied, errors.New("this is a guest: only the human may answer, from outside of the session"), "ask the human; \"bawn request\" asks for more"}
+var errGuest = &verb.Error{Code: verb.ExitDenied, Err: errors.New("this is a guest: only the human may answer, from outside of the session"), Hint: "ask the human; \"bawn request\" asks for more"}
 
-// Main runs one of the Verbs and returns the exit code. Errors go to stderr as
-// "bawn: error: …" and "bawn: hint: …".
+// Main runs one of the Verbs and returns the exit code.
 func Main(args []string, e *Env) int {
 	root := &cobra.Command{Use: "bawn", SilenceErrors: true, SilenceUsage: true}
 	root.CompletionOptions.DisableDefaultCmd = true
@@ -81,40 +45,28 @@ func Main(args []string, e *Env) int {
 	if len(args) > 1 && strings.HasPrefix(args[1], cobra.ShellCompRequestCmd) { // VERB __complete …
 		args = append([]string{args[1], args[0]}, args[2:]...)
 	}
-	root.SetArgs(args)
-	root.SetIn(e.Stdin)
-	root.SetOut(e.Stdout)
-	root.SetErr(e.Stderr)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usage(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "%w", err)
+	return verb.Run(root, args, &e.World, func(err error) int {
+		code, hint := explain(err)
+		verb.Report(&e.World, err, hint)
+		return code
 	})
-	err := root.Execute()
-	if err == nil {
-		return 0
-	}
-	code, hint := explain(err)
-	fmt.Fprintf(e.Stderr, "bawn: error: %v\n", err)
-	if hint != "" {
-		fmt.Fprintf(e.Stderr, "bawn: hint: %s\n", hint)
-	}
-	return code
 }
 
 // explain returns the exit code of an error and what to do about it.
 func explain(err error) (code int, hint string) {
-	var mine *Error
+	var mine *verb.Error
 	var first *approval.AnsweredError
 	switch {
 	case errors.As(err, &mine):
 		return mine.Code, mine.Hint
 	case errors.As(err, &first), errors.Is(err, approval.ErrExpired), errors.Is(err, approval.ErrWithdrawn):
-		return ExitTooLate, ""
+		return verb.ExitTooLate, ""
 	case errors.Is(err, approval.ErrUnknown):
-		return ExitUsage, ""
+		return verb.ExitUsage, ""
 	case errors.Is(err, os.ErrPermission):
-		return ExitDenied, "only the human answers, from outside of every session"
+		return verb.ExitDenied, "only the human answers, from outside of every session"
 	}
-	return ExitInternal, "\"bawn serve\" runs the relay; \"bawn doctor\" shows what is wrong"
+	return verb.ExitInternal, "\"bawn serve\" runs the relay; \"bawn doctor\" shows what is wrong"
 }
 
 // ErrNoRelay says that no relay runs, and none was to be started.
@@ -122,7 +74,7 @@ var ErrNoRelay = errors.New("no relay runs")
 
 // reach returns the desk, unless a guest asks.
 func (e *Env) reach(ctx context.Context, start bool) (approval.Desk, error) {
-	if e.getenv("BAWN_SESSION") != "" {
+	if e.Getenv("BAWN_SESSION") != "" {
 		return nil, errGuest
 	}
 	return e.Desk(ctx, start)

@@ -17,6 +17,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/testenv"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -172,9 +173,9 @@ func TestRefusals(t *testing.T) {
 		code int
 		says string
 	}{
-		{"approve " + id("c"), ExitTooLate, "too late, denied once by web (no\\x1b[2J): git fetch"}, {"approve", ExitUsage, "no question"}, {"approve daaa", ExitUsage, "begins with"}, {"approve bb", ExitUsage, "too little"},
-		{"approve b", ExitUsage, "2 questions"}, {"approve b" + strings.Repeat("z", 25), ExitUsage, "no such question"}, {"approve bbaa --once --session", ExitUsage, "exclude each other"},
-		{"approve bb --never", ExitUsage, "unknown flag"}, {"deny --always bb", ExitUsage, "unknown flag"}, {"approvals now", ExitUsage, "unexpected argument"}, {"approve bbaa daaa", ExitUsage, "begins with"},
+		{"approve " + id("c"), verb.ExitTooLate, "too late, denied once by web (no\\x1b[2J): git fetch"}, {"approve", verb.ExitUsage, "no question"}, {"approve daaa", verb.ExitUsage, "begins with"}, {"approve bb", verb.ExitUsage, "too little"},
+		{"approve b", verb.ExitUsage, "2 questions"}, {"approve b" + strings.Repeat("z", 25), verb.ExitUsage, "no such question"}, {"approve bbaa --once --session", verb.ExitUsage, "exclude each other"},
+		{"approve bb --never", verb.ExitUsage, "unknown flag"}, {"deny --always bb", verb.ExitUsage, "unknown flag"}, {"approvals now", verb.ExitUsage, "unexpected argument"}, {"approve bbaa daaa", verb.ExitUsage, "begins with"},
 	} {
 		code, out, errs := r.run(strings.Fields(tt.args)...)
 		if code != tt.code || !strings.Contains(errs, tt.says) || strings.Contains(errs+out, "\x1b") {
@@ -193,7 +194,7 @@ func TestGuestsMayNotAnswer(t *testing.T) {
 	r.ask(question("b", "git push"))
 	r.env.Environ = []string{"BAWN_SESSION=s"}
 	for _, args := range []string{"approve b", "deny b", "approvals", "approvals --json", "serve"} {
-		if code, out, errs := r.run(strings.Fields(args)...); code != ExitDenied || out != "" || !strings.Contains(errs, "only the human") {
+		if code, out, errs := r.run(strings.Fields(args)...); code != verb.ExitDenied || out != "" || !strings.Contains(errs, "only the human") {
 			t.Errorf("%s: %d %q %q", args, code, out, errs)
 		}
 	}
@@ -255,7 +256,7 @@ func TestWatch(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	var first, last row
 	err := errors.Join(json.Unmarshal([]byte(lines[0]), &first), json.Unmarshal([]byte(lines[len(lines)-1]), &last))
-	if err != nil || first.State != approval.Pending || last.Answer == nil || last.Answer.By != "web" || code != ExitInternal || !strings.Contains(errs, "relay has ended") {
+	if err != nil || first.State != approval.Pending || last.Answer == nil || last.Answer.By != "web" || code != verb.ExitInternal || !strings.Contains(errs, "relay has ended") {
 		t.Errorf("%v %d %q %q", err, code, out, errs)
 	}
 	gets(t, got, "allow once by web")
@@ -270,7 +271,7 @@ func TestCompletion(t *testing.T) {
 	if code, out, _ := r.run("deny", "__complete", "--n"); code != 0 || !strings.Contains(out, "--never") {
 		t.Errorf("%d %q", code, out)
 	}
-	if code, _, errs := r.run("serve", "--on-demand"); code != ExitInternal || !strings.Contains(errs, "serves") {
+	if code, _, errs := r.run("serve", "--on-demand"); code != verb.ExitInternal || !strings.Contains(errs, "serves") {
 		t.Errorf("%d %q", code, errs)
 	}
 }
@@ -299,7 +300,7 @@ func TestServeRefuses(t *testing.T) {
 		{"--listen", "127.0.0.1:77777", "is no port"}, {"--name", "127.0.0.1", "passkey"}, {"--name", "[::1]", "passkey"}, {"--name", "::1", "passkey"}, {"--name", "Box.example", "passkey"},
 	} {
 		code, _, errs := newRig(t).run("serve", tt.flag, tt.value)
-		if code != ExitUsage || !strings.Contains(errs, tt.want) || !strings.Contains(errs, "bawn: hint: for example: ") {
+		if code != verb.ExitUsage || !strings.Contains(errs, tt.want) || !strings.Contains(errs, "bawn: hint: for example: ") {
 			t.Errorf("%s %s: %d %q; want %q", tt.flag, tt.value, code, errs, tt.want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/hostname"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // Serving is what bawn serve was told.
@@ -53,13 +54,13 @@ func (o *Serving) check() error {
 		const example = "for example: bawn serve --listen 127.0.0.1:7443"
 		host, port, err := net.SplitHostPort(o.Listen)
 		if err != nil {
-			return usage(example, "--listen %q: want ADDRESS:PORT", o.Listen)
+			return verb.Usage(example, "--listen %q: want ADDRESS:PORT", o.Listen)
 		}
 		if _, err := netip.ParseAddr(host); err != nil {
-			return usage(example, "--listen %q: want an IP address, 0.0.0.0 or [::] for all", o.Listen)
+			return verb.Usage(example, "--listen %q: want an IP address, 0.0.0.0 or [::] for all", o.Listen)
 		}
 		if _, err := net.LookupPort("tcp", port); err != nil {
-			return usage(example, "--listen %q: %q is no port", o.Listen, port)
+			return verb.Usage(example, "--listen %q: %q is no port", o.Listen, port)
 		}
 	}
 	if o.Name == "" {
@@ -67,7 +68,7 @@ func (o *Serving) check() error {
 	}
 	name, _, err := hostname.NormalASCII(o.Name)
 	if _, ip := netip.ParseAddr(strings.Trim(name, "[]")); err != nil || name != o.Name || ip == nil {
-		return usage("for example: --name box.example.org", "--name %q is none that a passkey can be bound to; want the name of a host in lower case", o.Name)
+		return verb.Usage("for example: --name box.example.org", "--name %q is none that a passkey can be bound to; want the name of a host in lower case", o.Name)
 	}
 	return nil
 }
@@ -85,7 +86,7 @@ and has no terminal starts one by itself. What is pending outlives its end.`,
 			"  bawn serve --unit --listen 127.0.0.1:7443             # how the system runs it",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if e.getenv("BAWN_SESSION") != "" {
+			if e.Getenv("BAWN_SESSION") != "" {
 				return errGuest
 			}
 			if err := o.check(); err != nil {

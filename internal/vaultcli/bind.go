@@ -9,6 +9,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/secrets"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // where are the flags that say a place in requests, and what the guest sees.
@@ -50,7 +51,7 @@ func (w *where) binding(c *cobra.Command, name string) (bawn.Binding, error) {
 		}
 	}
 	if n > 1 {
-		return b, usage("bind a second time for a second place", "%d places are given; want one of --header, --bearer, --basic, --query, --aws", n)
+		return b, verb.Usage("bind a second time for a second place", "%d places are given; want one of --header, --bearer, --basic, --query, --aws", n)
 	}
 	return b, nil
 }
@@ -79,7 +80,7 @@ func newBind(o *common) *cobra.Command {
 				usual(&b)
 			}
 			if b.Host == "" || b.Place == 0 {
-				return usage("for example: bawn secret bind "+args[0]+" --host api.example.com --bearer", "the host or the place is missing; want --host and one of --header, --bearer, --basic, --query")
+				return verb.Usage("for example: bawn secret bind "+args[0]+" --host api.example.com --bearer", "the host or the place is missing; want --host and one of --header, --bearer, --basic, --query")
 			}
 			b.File = o.homely(b.File)
 			return o.with(func(v *secrets.Vault) error {
@@ -115,7 +116,7 @@ func (o *common) homely(file string) string {
 		return file
 	}
 	file = o.absolute(file)
-	if rest, ok := strings.CutPrefix(file, strings.TrimSuffix(o.env.getenv("HOME"), "/")+"/"); ok {
+	if rest, ok := strings.CutPrefix(file, strings.TrimSuffix(o.env.Getenv("HOME"), "/")+"/"); ok {
 		return "~/" + rest
 	}
 	return file
@@ -139,7 +140,7 @@ func newUnbind(o *common) *cobra.Command {
 			return o.with(func(v *secrets.Vault) error {
 				n, err := v.Unbind(c.Context(), like)
 				if err == nil && n == 0 {
-					return usage("see bawn secret list", "no binding of %q agrees with that", args[0])
+					return verb.Usage("see bawn secret list", "no binding of %q agrees with that", args[0])
 				}
 				return err
 			})

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/secrets"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newImport(o *common) *cobra.Command {
@@ -58,13 +59,13 @@ func kinds() []string {
 func (o *common) find(env []string, from, file string) ([]secrets.Find, error) {
 	var out []secrets.Find
 	if file != "" && from == "" {
-		return nil, usage("say what kind of file it is with --from", "--file goes with --from")
+		return nil, verb.Usage("say what kind of file it is with --from", "--file goes with --from")
 	}
 	for _, name := range env {
 		f, err := secrets.LookEnv(o.env.Environ, name)
 		if err != nil { // the variable is not set
 			_, hint := Explain(err)
-			return nil, usage(hint, "%w", err)
+			return nil, verb.Usage(hint, "%w", err)
 		}
 		out = append(out, f)
 	}
@@ -74,7 +75,7 @@ func (o *common) find(env []string, from, file string) ([]secrets.Find, error) {
 		if s.Kind != from && (from != "" || len(env) > 0) {
 			continue
 		}
-		finds, err := s.Look(o.absolute(file), o.env.getenv("HOME"))
+		finds, err := s.Look(o.absolute(file), o.env.Getenv("HOME"))
 		if err != nil && (from != "" || !secrets.Absent(err)) {
 			if from == "" { // one file that can't be understood hides none of the others
 				fmt.Fprintf(o.env.Stderr, "bawn: note: %v\n", err)
@@ -85,7 +86,7 @@ func (o *common) find(env []string, from, file string) ([]secrets.Find, error) {
 		out = append(out, finds...)
 	}
 	if from != "" && !known {
-		return nil, usage("see \"bawn secret import --help\"", "--from is %q; want one of %s", from, strings.Join(kinds(), ", "))
+		return nil, verb.Usage("see \"bawn secret import --help\"", "--from is %q; want one of %s", from, strings.Join(kinds(), ", "))
 	}
 	return out, nil
 }

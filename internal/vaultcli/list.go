@@ -106,7 +106,7 @@ func (o *common) writeTable(list []secrets.Entry) error {
 }
 
 func (o *common) colour() bool {
-	return o.env.getenv("NO_COLOR") == "" && o.env.getenv("TERM") != "dumb" && term.IsTerminal(int(o.env.Stdout.Fd()))
+	return o.env.Getenv("NO_COLOR") == "" && o.env.Getenv("TERM") != "dumb" && term.IsTerminal(int(o.env.Stdout.Fd()))
 }
 
 func day(t time.Time) string {

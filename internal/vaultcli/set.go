@@ -10,6 +10,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/secrets"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newSet(o *common) *cobra.Command {
@@ -26,7 +27,7 @@ func newSet(o *common) *cobra.Command {
 		ValidArgsFunction: o.names,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usage("type the value when asked, or pipe it in: … | bawn secret set "+args[0],
+				return verb.Usage("type the value when asked, or pipe it in: … | bawn secret set "+args[0],
 					"a value is never an argument: every user of the machine could see it, and the shell's history has it now; make a new one")
 			}
 			return oneName(c, args)
@@ -73,11 +74,11 @@ func (o *common) readValue(name string) ([]byte, error) {
 	n, err := io.ReadFull(in, buf)
 	if err == nil {
 		clear(buf)
-		return nil, usage("secrets are short; keep files in an encrypted file system", "the value has more than %d bytes", secrets.MaxValue)
+		return nil, verb.Usage("secrets are short; keep files in an encrypted file system", "the value has more than %d bytes", secrets.MaxValue)
 	}
 	value := bytes.TrimSuffix(bytes.TrimSuffix(buf[:n], []byte("\n")), []byte("\r"))
 	if len(value) == 0 {
-		return nil, usage("pipe it in, or run bawn secret set on a terminal", "standard input is empty; want the value of %q", name)
+		return nil, verb.Usage("pipe it in, or run bawn secret set on a terminal", "standard input is empty; want the value of %q", name)
 	}
 	return value, nil
 }

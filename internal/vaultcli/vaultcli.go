@@ -5,91 +5,49 @@ package vaultcli
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/secrets"
-)
-
-// Exit codes (SPEC section 6), as those of bawn's other verbs.
-const (
-	ExitUsage    = 2
-	ExitInternal = 125
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // An Env is what a verb may use of the world around it.
 type Env struct {
-	Stdin          *os.File
-	Stdout, Stderr *os.File
-	Environ        []string
-	Dir            string // the working directory, absolute
+	verb.World
 }
 
-// getenv returns the value of the last NAME=value, or "".
-func (e *Env) getenv(name string) string {
-	for i := len(e.Environ) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(e.Environ[i], name+"="); ok {
-			return v
-		}
-	}
-	return ""
-}
-
-// An Error carries an exit code and a hint: what to do about it.
-type Error struct {
-	Code int
-	Err  error
-	Hint string
-}
-
-func (e *Error) Error() string { return e.Err.Error() }
-func (e *Error) Unwrap() error { return e.Err }
-
-func usage(hint, format string, args ...any) error {
-	return &Error{ExitUsage, fmt.Errorf(format, args...), hint}
-}
-
-// Main runs "bawn secret" with args and returns the exit code. Errors go to
-// stderr as "bawn: error: …" and "bawn: hint: …".
+// Main runs "bawn secret" with args and returns the exit code.
 func Main(args []string, e *Env) int {
 	root := &cobra.Command{Use: "bawn", SilenceErrors: true, SilenceUsage: true}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(NewCommand(e))
-	root.SetArgs(append([]string{"secret"}, args...))
+	words := append([]string{"secret"}, args...)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		root.SetArgs(append([]string{args[0], "secret"}, args[1:]...))
+		words = append([]string{args[0], "secret"}, args[1:]...)
 	}
-	root.SetIn(e.Stdin)
-	root.SetOut(e.Stdout)
-	root.SetErr(e.Stderr)
-	err := root.Execute()
-	if err == nil {
-		return 0
-	}
-	code, hint := Explain(err)
-	fmt.Fprintf(e.Stderr, "bawn: error: %v\n", err)
-	if hint != "" {
-		fmt.Fprintf(e.Stderr, "bawn: hint: %s\n", hint)
-	}
-	return code
+	return verb.Run(root, words, &e.World, func(err error) int {
+		code, hint := Explain(err)
+		verb.Report(&e.World, err, hint)
+		return code
+	})
 }
 
 // Explain returns the exit code of a verb's error and what to do about it.
 func Explain(err error) (code int, hint string) {
-	var mine *Error
+	var mine *verb.Error
 	var vault *secrets.Error
 	switch {
 	case errors.As(err, &mine):
 		return mine.Code, mine.Hint
 	case errors.As(err, &vault):
 		if errors.Is(err, secrets.ErrNotFound) {
-			return ExitUsage, vault.Hint
+			return verb.ExitUsage, vault.Hint
 		}
-		return ExitInternal, vault.Hint
+		return verb.ExitInternal, vault.Hint
 	}
-	return ExitInternal, ""
+	return verb.ExitInternal, ""
 }
 
 // common are the flags of every verb.
@@ -114,14 +72,14 @@ func NewCommand(e *Env) *cobra.Command {
 			"  bawn secret list",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage("see \"bawn secret --help\"", "unknown command %q for %q; want one of set, list, rm, bind, unbind, import", args[0], c.CommandPath())
+				return verb.Usage("see \"bawn secret --help\"", "unknown command %q for %q; want one of set, list, rm, bind, unbind, import", args[0], c.CommandPath())
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usage(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "%w", err)
+		return verb.Usage(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "%w", err)
 	})
 	f := c.PersistentFlags()
 	f.StringVar(&o.store, "store", "", "where new secrets go: keyring or file (default: the keyring if there is one)")
@@ -135,10 +93,10 @@ func NewCommand(e *Env) *cobra.Command {
 // open opens the human's vault. It hardens the process before the first value.
 func (o *common) open() (*secrets.Vault, error) {
 	if o.store != "" && o.store != secrets.Keyring && o.store != secrets.File {
-		return nil, usage("see \"bawn secret --help\"", "--store is %q; want %s or %s", o.store, secrets.Keyring, secrets.File)
+		return nil, verb.Usage("see \"bawn secret --help\"", "--store is %q; want %s or %s", o.store, secrets.Keyring, secrets.File)
 	}
 	if err := secrets.Harden(); err != nil {
-		return nil, &Error{ExitInternal, fmt.Errorf("protect this process: %w", err), "no value is read by a process that could be dumped"}
+		return nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("protect this process: %w", err), Hint: "no value is read by a process that could be dumped"}
 	}
 	opts, err := secrets.Standard(o.env.Environ, o.absolute(o.passFile))
 	if err != nil {
@@ -174,14 +132,14 @@ func oneName(c *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil
 	}
-	return usage(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "%q takes the name of one secret; got %d arguments", c.CommandPath(), len(args))
+	return verb.Usage(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "%q takes the name of one secret; got %d arguments", c.CommandPath(), len(args))
 }
 
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usage(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "%q is one argument too many: %q takes none", args[0], c.CommandPath())
+	return verb.Usage(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "%q is one argument too many: %q takes none", args[0], c.CommandPath())
 }
 
 // names completes the names of secrets. It opens no store.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // program is that of the scripts: "bawn secret …" as bawnd runs it.
@@ -28,7 +30,7 @@ func program() {
 	} else if len(args) > 1 && args[1] == "secret" { // __complete secret …
 		args = append(args[:1:1], args[2:]...)
 	}
-	os.Exit(Main(args, &Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir}))
+	os.Exit(Main(args, &Env{World: verb.World{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir}}))
 }
 
 func TestMain(m *testing.M) {

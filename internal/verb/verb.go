@@ -1,14 +1,39 @@
+// Package verb is what the commands of Bawn's programs have in common: the world
+// around them, how they end, and what they say of wrong arguments.
 package verb
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
+// A World is what a command may use of the world around it.
+type World struct {
+	Stdin          *os.File
+	Stdout, Stderr *os.File
+	Environ        []string
+	Dir            string // the working directory, absolute; "" if it is gone
+}
+
+// Getenv returns the value of the last NAME=value in Environ, or "".
+func (w *World) Getenv(name string) string {
+	for _, kv := range slices.Backward(w.Environ) {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
 // Exit codes (SPEC section 6).
 const (
+	ExitTooLate  = 1   // of a question: somebody was first, or its time is up
 	ExitUsage    = 2   // usage or configuration
 	ExitTimeout  = 124 // the session's time limit
 	ExitInternal = 125 // bawn itself failed
@@ -38,3 +63,37 @@ func (s Status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
 // IsTerminal reports whether a file is a terminal. A nil file is not one.
 func IsTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
+
+// Run runs one command line of root and returns the exit code. report is given
+// what went wrong, to tell of it (see Report) and to say which code it has.
+func Run(root *cobra.Command, args []string, w *World, report func(error) int) int {
+	root.SetArgs(args)
+	out := &Output{W: w.Stdout}
+	root.SetIn(w.Stdin)
+	root.SetOut(out)
+	root.SetErr(w.Stderr)
+	root.SetFlagErrorFunc(FlagError)
+	err := root.Execute()
+	if err == nil {
+		err = out.Err
+	}
+	err = OutputError(w.Stdout, err)
+	var status Status
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &status):
+		return int(status)
+	}
+	return report(err)
+}
+
+// Report writes an error and, where hint is not "", what to do about it to
+// standard error: as "bawn: error: …" and "bawn: hint: …", lower case and without a
+// period.
+func Report(w *World, err error, hint string) {
+	fmt.Fprintf(w.Stderr, "bawn: error: %v\n", err)
+	if hint != "" {
+		fmt.Fprintf(w.Stderr, "bawn: hint: %s\n", hint)
+	}
+}

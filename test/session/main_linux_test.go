@@ -24,6 +24,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/skill/strict"
 	"github.com/bawn-dev/bawn/internal/testenv"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 const patience = 30 * time.Second
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		os.Exit(125)
 	}
-	os.Exit(cli.Main(os.Args[1:], &launch.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir, CheckSkill: strict.Check}))
+	os.Exit(cli.Main(os.Args[1:], &launch.Env{World: verb.World{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir}, CheckSkill: strict.Check}))
 }
 
 // A home is a user's, with a project in it and bawn in PATH.
