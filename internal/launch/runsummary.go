@@ -78,9 +78,9 @@ func withoutHistories(denials []sandbox.Denial, home string) (rest []sandbox.Den
 	return rest, names
 }
 
-// JsonWanted reports whether args are a bawn run whose end a program reads,
+// JSONWanted reports whether args are a bawn run whose end a program reads,
 // also where they can't be understood.
-func JsonWanted(root *cobra.Command, args []string) bool {
+func JSONWanted(root *cobra.Command, args []string) bool {
 	c, rest, err := root.Find(args)
 	if err != nil || c.Name() != "run" {
 		return false
