@@ -107,13 +107,17 @@ var ladder = map[string]place{
 	"internal/relaycli": here(9),
 	"internal/vaultcli": here(9),
 
-	"internal/cli": here(10),
+	"internal/hookcli":   here(10),
+	"internal/plugincli": here(10),
+	"internal/policycli": here(10),
 
-	"bench":           here(11),
-	"test":            here(11),
-	"cmd/bawn":        here(11),
-	"cmd/bawnd":       here(11),
-	"cmd/bawn-egress": here(11),
+	"internal/cli": here(11),
+
+	"bench":           here(12),
+	"test":            here(12),
+	"cmd/bawn":        here(12),
+	"cmd/bawnd":       here(12),
+	"cmd/bawn-egress": here(12),
 }
 
 // A reach says how far a ban looks.

@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/cli"
 	"github.com/bawn-dev/bawn/internal/doctor"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/places"
+	"github.com/bawn-dev/bawn/internal/policycli"
 	"github.com/bawn-dev/bawn/internal/relay"
 	"github.com/bawn-dev/bawn/internal/relay/faces"
 	"github.com/bawn-dev/bawn/internal/relaycli"
@@ -63,7 +63,7 @@ func configDir() string {
 // home directory: the relay's own says nothing.
 func explain(_ context.Context, m *bawnv1.PolicyServiceExplainRequest) ([]byte, error) {
 	e := &launch.Env{World: verb.World{Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: os.Getenv("HOME")}}
-	return cli.Explain(e, cli.Explained{
+	return policycli.Explain(e, policycli.Explained{
 		Action: m.GetAction(), Kind: m.GetKind(), Operation: m.GetOperation(), Dir: m.GetDir(), Workspace: m.GetWorkspace(), Mode: m.GetMode(), Contained: m.GetContained(),
 	})
 }

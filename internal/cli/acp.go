@@ -219,7 +219,7 @@ func statusOf(err error) error {
 
 func (a *acpServer) note(text string) {
 	if !a.spec.Quiet {
-		fmt.Fprintln(a.env.Stderr, "bawn: note: "+visible(text))
+		fmt.Fprintln(a.env.Stderr, "bawn: note: "+verb.Visible(text))
 	}
 }
 

@@ -42,7 +42,7 @@ must not change, which variables and hosts it gets, and what stays uncovered.`,
 			}
 			switch {
 			case asJSON:
-				return writeJSON(e.Stdout, foundAgents(e, list))
+				return verb.WriteJSON(e.Stdout, foundAgents(e, list))
 			case len(args) == 1:
 				return writeAgent(e.Stdout, foundAgents(e, list)[0])
 			}

@@ -41,7 +41,7 @@ named by its ID or by the beginning of it, and need not be if there is one only.
 	c.Flags().StringVar(&keys, "detach-keys", attach.DefaultDetachKeys, "`keys` that leave the session: one or several, as d or ctrl-], with commas between; none for none")
 	c.Flags().BoolVar(&readOnly, "read-only", false, "look on, without typing; Ctrl-C leaves")
 	c.ValidArgsFunction = completeSessions(e, func(s attach.Entry) bool { return s.Hosted && s.State == attach.Running }, 1)
-	completeFlags(c, map[string]func() []string{"detach-keys": fixed(attach.DefaultDetachKeys, "ctrl-p,ctrl-q", "none")})
+	verb.CompleteFlags(c, map[string]func() []string{"detach-keys": verb.Fixed(attach.DefaultDetachKeys, "ctrl-p,ctrl-q", "none")})
 	return c
 }
 

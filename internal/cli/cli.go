@@ -8,7 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bawn-dev/bawn/internal/hookcli"
 	"github.com/bawn-dev/bawn/internal/launch"
+	"github.com/bawn-dev/bawn/internal/plugincli"
+	"github.com/bawn-dev/bawn/internal/policycli"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -40,9 +43,9 @@ func report(e *launch.Env, err error, asJSON bool) int {
 // verbs makes the commands. They are made one by one because most of a short
 // command's time goes by before it runs.
 var verbs = map[string]func(*launch.Env) *cobra.Command{
-	"run": newRunCommand, launch.Verb: newLaunchCommand, "agents": newAgentsCommand, "audit": newAuditCommand, "config": newConfigCommand, "mcp": newMCPCommand, "trust": newTrustCommand, "policy": newPolicyCommand, "doctor": newDoctorCommand, "dockerd-proxy": newDockerProxyCommand,
+	"run": newRunCommand, launch.Verb: newLaunchCommand, "agents": newAgentsCommand, "audit": newAuditCommand, "config": newConfigCommand, "mcp": plugincli.NewMCP, "trust": newTrustCommand, "policy": policycli.New, "doctor": newDoctorCommand, "dockerd-proxy": newDockerProxyCommand,
 	"version": newVersionCommand, "secret": newSecretCommand, "request": newRequestCommand, "ps": newPsCommand, "attach": newAttachCommand, "logs": newLogsCommand, "kill": newKillCommand, "serve": newServeCommand,
-	"acp": newACPCommand, "approvals": newApprovalsCommand, "approve": newApproveCommand, "init": newInitCommand, "deny": newDenyCommand, "pair": newPairCommand, "plugin": newPluginCommand, "git": newGitCommand, "hook": newHookCommand, "skill": newSkillCommand,
+	"acp": newACPCommand, "approvals": newApprovalsCommand, "approve": newApproveCommand, "init": hookcli.NewInit, "deny": newDenyCommand, "pair": newPairCommand, "plugin": plugincli.NewPlugin, "git": newGitCommand, "hook": hookcli.NewHook, "skill": newSkillCommand,
 }
 
 // newRoot returns the root command with the verb that args name, or with all

@@ -11,25 +11,12 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/launch"
-	"github.com/bawn-dev/bawn/internal/plugin"
 	"github.com/bawn-dev/bawn/internal/protect"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/skill"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
-
-// completeFlags tells the shell's completion what each flag of c takes: words,
-// or a function that finds them when they are asked for.
-func completeFlags(c *cobra.Command, words map[string]func() []string) {
-	for flag, list := range words {
-		_ = c.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return list(), cobra.ShellCompDirectiveNoFileComp
-		})
-	}
-}
-
-// fixed are words that are always the same.
-func fixed(words ...string) func() []string { return func() []string { return words } }
 
 // profileNames lists the profiles that could be chosen here; where the
 // configuration is broken, the built-in ones.
@@ -40,28 +27,6 @@ func profileNames(e *launch.Env) []string {
 		}
 	}
 	return config.BuiltinProfiles()
-}
-
-// maxCompleted is how many names one command line takes.
-const maxCompleted = 100
-
-// completePlugins completes arguments that are names of plugins, each once, at
-// most so many.
-func completePlugins(e *launch.Env, most int) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		d, err := pluginDirs(e)
-		if err != nil || len(args) >= most {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		list, _ := plugin.Load(d.Manifests) // those that can be read
-		var names []string
-		for _, m := range list {
-			if !slices.Contains(args, m.Name) {
-				names = append(names, m.Name)
-			}
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
 }
 
 // completeSkills completes arguments that are names of pinned skills.
@@ -125,19 +90,19 @@ func completeCommand(e *launch.Env) cobra.CompletionFunc {
 func completeRun(c *cobra.Command, e *launch.Env) {
 	c.ValidArgsFunction = completeCommand(e)
 	_ = c.MarkFlagDirname("cwd")
-	completeFlags(c, map[string]func() []string{
-		"net": fixed("none", "allowlist", "full"), "mode": bawn.ModeNames, "caches": fixed("private", "read-only", "shared"),
+	verb.CompleteFlags(c, map[string]func() []string{
+		"net": verb.Fixed("none", "allowlist", "full"), "mode": bawn.ModeNames, "caches": verb.Fixed("private", "read-only", "shared"),
 		"provider": launch.ProviderNames, "profile": func() []string { return profileNames(e) },
 		"open": layout.CredentialNames, "unprotect": protect.Keys, "device": config.Devices,
-		"allow": fixed(), "http": fixed(), "git": fixed(), "host-port": fixed(), "publish": fixed(), "secret": fixed("*"), "ask-timeout": fixed("0s", "30s", "2m"),
-		"split-workspace": fixed("rw", "ro"), "model-host": fixed(),
+		"allow": verb.Fixed(), "http": verb.Fixed(), "git": verb.Fixed(), "host-port": verb.Fixed(), "publish": verb.Fixed(), "secret": verb.Fixed("*"), "ask-timeout": verb.Fixed("0s", "30s", "2m"),
+		"split-workspace": verb.Fixed("rw", "ro"), "model-host": verb.Fixed(),
 	})
 }
 
 // completeAudit are the words of the filters.
 func completeAudit(c *cobra.Command, e *launch.Env) {
-	completeFlags(c, map[string]func() []string{
-		"session": func() []string { return sessionIDs(e) }, "verdict": fixed("allow", "ask", "deny"),
-		"kind": fixed(eventKinds...),
+	verb.CompleteFlags(c, map[string]func() []string{
+		"session": func() []string { return sessionIDs(e) }, "verdict": verb.Fixed("allow", "ask", "deny"),
+		"kind": verb.Fixed(eventKinds...),
 	})
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -48,7 +47,7 @@ func newConfigShow(e *launch.Env) *cobra.Command {
 			case err != nil:
 				return launch.ConfigError(err)
 			case asJSON:
-				return writeJSON(e.Stdout, map[string]any{"values": c.Origins()})
+				return verb.WriteJSON(e.Stdout, map[string]any{"values": c.Origins()})
 			}
 			return writeTOML(e.Stdout, c.Origins(), origin)
 		},
@@ -56,14 +55,6 @@ func newConfigShow(e *launch.Env) *cobra.Command {
 	c.Flags().BoolVar(&origin, "origin", false, "say where each value comes from")
 	c.Flags().BoolVar(&asJSON, "json", false, "write JSON, always with the origins")
 	return c
-}
-
-// writeJSON writes v as one indented document.
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }
 
 // writeTOML writes the values as a file that could be read again. The entries

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -15,9 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/config"
-	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
@@ -82,38 +79,12 @@ func (p *dockerProxy) run() error {
 	if err := launch.MakeStateDir(e); err != nil {
 		return err
 	}
-	check, end, err := containerGuard(f, e, s)
+	check, end, err := launch.ContainerGuard(f, e, s)
 	if err != nil {
 		return err
 	}
 	defer end()
 	return p.serve(s, serve, check)
-}
-
-// containerGuard decides, asks and records what containers do.
-func containerGuard(f *launch.Launch, e *launch.Env, s *runner.Session) (check func(context.Context, bawn.Action) bawn.Decision, end func(), err error) {
-	dir, err := launch.AuditDir(e)
-	if err != nil {
-		return nil, nil, err
-	}
-	log, err := audit.Open(dir, audit.Options{})
-	if err != nil {
-		return nil, nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run"}
-	}
-	s.Guard.Recorder = e.Share(log, "the proxy")
-	desk, err := f.Desk(e, s)
-	if err != nil {
-		return nil, nil, errors.Join(err, log.Close())
-	}
-	zone, err := launch.ContainerZone(e, s, s.Isolation)
-	if err != nil {
-		desk.Close()
-		return nil, nil, errors.Join(err, log.Close())
-	}
-	g := guard.Guard{Decider: desk.Decider(zone), Approver: desk.Approver(zone), Recorder: s.Guard.Recorder}
-	event := bawn.Event{Provider: s.Session.Provider, Mode: s.Mode}
-	check = func(ctx context.Context, a bawn.Action) bawn.Decision { return g.Check(ctx, a, event) }
-	return check, func() { desk.Close(); log.Close() }, nil
 }
 
 // serve answers until a signal comes.

@@ -54,7 +54,7 @@ configuration names.`,
 				return printCapabilities(e, only)
 			}
 			if engine {
-				return writeJSON(e.Stdout, engineCheck(e, enginePatience))
+				return verb.WriteJSON(e.Stdout, engineCheck(e, enginePatience))
 			}
 			d := diagnose(e, fresh)
 			if err := d.print(e, asJSON); err != nil {

@@ -37,5 +37,5 @@ func printCapabilities(e *launch.Env, name string) error {
 	if p == nil {
 		return verb.Usage("see \"bawn doctor\"", "provider %q is not part of this program; it is known: %v", name, known)
 	}
-	return writeJSON(e.Stdout, capabilitiesOf(e, name, p, s))
+	return verb.WriteJSON(e.Stdout, capabilitiesOf(e, name, p, s))
 }

@@ -44,7 +44,7 @@ every session ended, or got its signal, and 1 otherwise.`,
 	c.Flags().StringVarP(&sig, "signal", "s", "TERM", "`signal` to send: "+strings.Join(killSignals, ", "))
 	c.Flags().BoolVarP(&all, "all", "a", false, "all sessions of yours")
 	c.ValidArgsFunction = completeSessions(e, func(s attach.Entry) bool { return s.State == attach.Running }, 0)
-	completeFlags(c, map[string]func() []string{"signal": fixed(killSignals...)})
+	verb.CompleteFlags(c, map[string]func() []string{"signal": verb.Fixed(killSignals...)})
 	return c
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/launch"
+	"github.com/bawn-dev/bawn/internal/plugincli"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -16,7 +17,7 @@ func newLaunchCommand(e *launch.Env) *cobra.Command {
 				return verb.Usage("use \"bawn run\"", "%q is for bawn itself: %v", "bawn "+launch.Verb, err)
 			}
 			if spec.Gateway != nil {
-				return (&mcpServe{env: e, parent: spec.Parent}).run(spec.Gateway.Servers)
+				return (&plugincli.Serving{Env: e, Parent: spec.Parent}).Run(spec.Gateway.Servers)
 			}
 			return (&launch.Launch{Spec: *spec}).Run(e)
 		},

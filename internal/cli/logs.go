@@ -45,7 +45,7 @@ full-screen mode looks like now is what "bawn attach --read-only" shows.`, attac
 	c.Flags().BoolVarP(&r.Follow, "follow", "f", false, "wait for more, until the session ends")
 	c.Flags().IntVarP(&r.Lines, "tail", "n", 0, "begin with the last `N` lines (default: with all that is kept)")
 	c.ValidArgsFunction = completeSessions(e, func(s attach.Entry) bool { return s.Hosted }, 1)
-	completeFlags(c, map[string]func() []string{"tail": fixed("20", "100")})
+	verb.CompleteFlags(c, map[string]func() []string{"tail": verb.Fixed("20", "100")})
 	return c
 }
 

@@ -14,13 +14,14 @@ import (
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy/importer"
+	"github.com/bawn-dev/bawn/internal/policycli"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // imports runs the command and returns both outputs and the exit code.
 func (h configHome) imports(args ...string) (stdout, stderr string, code int) {
 	h.Helper()
-	return h.streams(newPolicyImport, args...)
+	return h.streams(policycli.NewPolicyImport, args...)
 }
 
 // streams runs a command with its outputs apart.
@@ -49,7 +50,7 @@ func TestPolicyImport(t *testing.T) {
 		t.Errorf("%d, %q\n%s", code, errs, out)
 	}
 	policy := h.put("ws/out/policy.toml", out)
-	if got := h.must(newPolicyCheck, policy); !strings.Contains(got, "2 rules, in order") {
+	if got := h.must(policycli.NewPolicyCheck, policy); !strings.Contains(got, "2 rules, in order") {
 		t.Errorf("check: %s", got)
 	}
 	part := h.put("ws/part.json", "{\n\"permissions\":{\"allow\":[\n\"Bash(bash -c:*)\",\"Bash(make all)\"]}}")
@@ -82,10 +83,10 @@ func TestPolicyImportUnreadable(t *testing.T) {
 	if out, _, code := h.imports("good.json", "bad.json"); code != verb.ExitUsage || out != "" {
 		t.Errorf("%d, %q", code, out)
 	}
-	h.fails(newPolicyImport, "other.json:1: it is not clear whose file", "--help", "other.json")
-	h.fails(newPolicyImport, "bad.json:3: ", "nothing was imported", "--from", "claude", "bad.json")
-	h.fails(newPolicyImport, "no such file", "", "absent.json")
-	h.fails(newPolicyImport, "--from \"x\"", "", "--from", "x", "good.json")
+	h.fails(policycli.NewPolicyImport, "other.json:1: it is not clear whose file", "--help", "other.json")
+	h.fails(policycli.NewPolicyImport, "bad.json:3: ", "nothing was imported", "--from", "claude", "bad.json")
+	h.fails(policycli.NewPolicyImport, "no such file", "", "absent.json")
+	h.fails(policycli.NewPolicyImport, "--from \"x\"", "", "--from", "x", "good.json")
 }
 
 // TestPolicyImportUserFile: in the user's own file "/x" is not the project's.

@@ -17,6 +17,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/learn"
+	"github.com/bawn-dev/bawn/internal/policycli"
 )
 
 // taught is a home in which a human has answered n times about each shape.
@@ -51,32 +52,32 @@ func (h configHome) store() string {
 func TestLearnedList(t *testing.T) {
 	for n, want := range map[int]string{1: "nothing yet", 3: "suggested", 5: "applies"} {
 		h := taught(t, bawn.Allow, n, "make test")
-		var out struct{ Lessons []lessonLine }
-		if err := json.Unmarshal([]byte(h.must(newPolicyLearned, "list", "--json")), &out); err != nil || len(out.Lessons) != 1 || out.Lessons[0].State != want {
+		var out struct{ Lessons []policycli.LessonLine }
+		if err := json.Unmarshal([]byte(h.must(policycli.NewPolicyLearned, "list", "--json")), &out); err != nil || len(out.Lessons) != 1 || out.Lessons[0].State != want {
 			t.Errorf("%d answers: %+v, %v, want %s", n, out, err, want)
 		}
-		if got := h.must(newPolicyLearned); !strings.Contains(got, want) || !strings.Contains(got, "make test") {
+		if got := h.must(policycli.NewPolicyLearned); !strings.Contains(got, want) || !strings.Contains(got, "make test") {
 			t.Errorf("%d answers: %s", n, got)
 		}
 	}
 	h := newConfigHome(t)
-	if got := h.must(newPolicyLearned, "list"); got != "nothing was learned yet\n" {
+	if got := h.must(policycli.NewPolicyLearned, "list"); got != "nothing was learned yet\n" {
 		t.Errorf("%q", got)
 	}
-	if got := h.must(newPolicyLearned, "list", "--json"); !strings.Contains(got, `"lessons": []`) {
+	if got := h.must(policycli.NewPolicyLearned, "list", "--json"); !strings.Contains(got, `"lessons": []`) {
 		t.Errorf("%q", got)
 	}
 }
 
 func TestLearnedForget(t *testing.T) {
 	h := taught(t, bawn.Allow, 1, "make test", "make all", "tidy x")
-	h.fails(newPolicyLearned, "want either", "list", "forget")
-	h.fails(newPolicyLearned, "want either", "list", "forget", "--all", "make")
-	h.fails(newPolicyLearned, "nothing was learned", "list", "forget", "nope")
-	if out := h.must(newPolicyLearned, "forget", "make"); out != "2 forgotten\n" || strings.Contains(h.store(), "make") {
+	h.fails(policycli.NewPolicyLearned, "want either", "list", "forget")
+	h.fails(policycli.NewPolicyLearned, "want either", "list", "forget", "--all", "make")
+	h.fails(policycli.NewPolicyLearned, "nothing was learned", "list", "forget", "nope")
+	if out := h.must(policycli.NewPolicyLearned, "forget", "make"); out != "2 forgotten\n" || strings.Contains(h.store(), "make") {
 		t.Errorf("%q, %s", out, h.store())
 	}
-	if out := h.must(newPolicyLearned, "forget", "--all"); out != "1 forgotten\n" || strings.Contains(h.store(), "tidy") {
+	if out := h.must(policycli.NewPolicyLearned, "forget", "--all"); out != "1 forgotten\n" || strings.Contains(h.store(), "tidy") {
 		t.Errorf("%q, %s", out, h.store())
 	}
 }
@@ -84,23 +85,23 @@ func TestLearnedForget(t *testing.T) {
 func TestLearnedExport(t *testing.T) {
 	const placed = "cp -r read below:src/* write below:dst/*"
 	h := taught(t, bawn.Allow, 5, "cargo test", placed, "bash x", "make test", "a,b c", "rsync !x")
-	out := h.must(newPolicyLearned, "export")
-	if got := h.must(newPolicyCheck, h.put("ws/out/policy.toml", out)); !strings.Contains(got, "1 rule") || !strings.Contains(out, `# pattern = "cp -r *"`) {
+	out := h.must(policycli.NewPolicyLearned, "export")
+	if got := h.must(policycli.NewPolicyCheck, h.put("ws/out/policy.toml", out)); !strings.Contains(got, "1 rule") || !strings.Contains(out, `# pattern = "cp -r *"`) {
 		t.Errorf("%s\n%s", got, out)
 	}
 	if strings.Contains(out, `"bash`) || strings.Contains(out, `pattern = "a,b`) {
 		t.Errorf("%s", out)
 	}
-	out = h.must(newPolicyLearned, "export", "--wide")
-	if got := h.must(newPolicyCheck, h.put("ws/out/policy.toml", out)); !strings.Contains(got, "2 rules") {
+	out = h.must(policycli.NewPolicyLearned, "export", "--wide")
+	if got := h.must(policycli.NewPolicyCheck, h.put("ws/out/policy.toml", out)); !strings.Contains(got, "2 rules") {
 		t.Errorf("%s\n%s", got, out)
 	}
 	h = taught(t, bawn.Deny, 5, placed)
-	if out := h.must(newPolicyLearned, "export"); !strings.Contains(out, "\npattern = \"cp -r *\"\nverdict = \"deny\"") {
+	if out := h.must(policycli.NewPolicyLearned, "export"); !strings.Contains(out, "\npattern = \"cp -r *\"\nverdict = \"deny\"") {
 		t.Errorf("%s", out)
 	}
 	h = taught(t, bawn.Allow, 4, "make test")
-	if out := h.must(newPolicyLearned, "export"); strings.Contains(out, "rule") {
+	if out := h.must(policycli.NewPolicyLearned, "export"); strings.Contains(out, "rule") {
 		t.Errorf("what does not apply is exported: %s", out)
 	}
 }
@@ -109,7 +110,7 @@ func TestLearnedExport(t *testing.T) {
 // line asks without it, and a danger asks with it.
 func TestLearnedDecides(t *testing.T) {
 	const line = "touch sub/x"
-	decide := func(h configHome, line string) string { return h.must(newPolicyDecide, "--", line) }
+	decide := func(h configHome, line string) string { return h.must(policycli.NewPolicyDecide, "--", line) }
 	shape := "touch write:sub/*"
 	if got := decide(newConfigHome(t), line); !strings.HasPrefix(got, "ask") {
 		t.Fatalf("control: %s", got)
@@ -137,9 +138,9 @@ func TestLearnedBadFile(t *testing.T) {
 		h := newConfigHome(t)
 		h.put(".local/state/bawn/learned.json", text)
 		for _, args := range [][]string{{"list"}, {"export"}, {"forget", "--all"}} {
-			h.fails(newPolicyLearned, "learned.json: ", "half of what was learned", args...)
+			h.fails(policycli.NewPolicyLearned, "learned.json: ", "half of what was learned", args...)
 		}
-		h.fails(newPolicyDecide, "move the file away", "", "--", "ls")
+		h.fails(policycli.NewPolicyDecide, "move the file away", "", "--", "ls")
 		if h.store() != text {
 			t.Errorf("%s: the file was changed", name)
 		}
@@ -154,7 +155,7 @@ func TestNothingHereTeaches(t *testing.T) {
 	for range 20 {
 		for build, args := range map[string][]string{"decide": {"--", "make test"}, "explain": {"make test"}, "show": nil, "check": nil, "list": nil, "export": nil} {
 			h.must(map[string]func(*launch.Env) *cobra.Command{
-				"decide": newPolicyDecide, "explain": newPolicyExplain, "show": newPolicyShow, "check": newPolicyCheck, "list": newLearnedList, "export": newLearnedExport,
+				"decide": policycli.NewPolicyDecide, "explain": policycli.NewPolicyExplain, "show": policycli.NewPolicyShow, "check": policycli.NewPolicyCheck, "list": policycli.NewLearnedList, "export": policycli.NewLearnedExport,
 			}[build], args...)
 		}
 	}

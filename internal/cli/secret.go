@@ -2,18 +2,14 @@ package cli
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/egress/remote"
 	"github.com/bawn-dev/bawn/internal/launch"
-	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // newSecretCommand hands its words to bawnd, which has the vault: what a
@@ -29,30 +25,11 @@ func newSecretCommand(e *launch.Env) *cobra.Command {
 func delegate(e *launch.Env, name, short, example string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, Example: example, DisableFlagParsing: true,
-		RunE: func(_ *cobra.Command, args []string) error { return become(e, name, args) },
+		RunE: func(_ *cobra.Command, args []string) error { return launch.Become(e, name, args) },
 		ValidArgsFunction: func(_ *cobra.Command, args []string, last string) ([]string, cobra.ShellCompDirective) {
 			return completeOther(e, name, append(args, last))
 		},
 	}
-}
-
-// become ends with an error only: otherwise this process is bawnd's.
-func become(e *launch.Env, name string, args []string) error {
-	path, err := remote.Find()
-	if err != nil {
-		return otherError(err)
-	}
-	err = syscall.Exec(path, append([]string{remote.Program, name}, args...), e.Environ)
-	return otherError(fmt.Errorf("start %q: %w", path, err))
-}
-
-func otherError(err error) error {
-	hint := ""
-	var missing *remote.MissingError
-	if errors.As(err, &missing) {
-		hint = "install bawnd beside bawn: go build -o DIR ./cmd/bawn ./cmd/bawnd"
-	}
-	return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: hint}
 }
 
 // completeOther asks bawnd, in cobra's own protocol: a completion a line, and

@@ -54,7 +54,7 @@ func newSkillCheckCommand(e *launch.Env) *cobra.Command {
 	}
 	c.Flags().StringVar(&kind, "kind", "", "what PATH is: skill, definition or instructions (default: by its name)")
 	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
-	completeFlags(c, map[string]func() []string{"kind": fixed("skill", "definition", "instructions")})
+	verb.CompleteFlags(c, map[string]func() []string{"kind": verb.Fixed("skill", "definition", "instructions")})
 	return c
 }
 
@@ -143,7 +143,7 @@ func checkSkills(e *launch.Env, items []skill.Item, asJSON bool) error {
 		return err
 	}
 	if asJSON {
-		err = writeJSON(e.Stdout, launch.SkillReports{Items: append([]launch.SkillReport{}, reports...)})
+		err = verb.WriteJSON(e.Stdout, launch.SkillReports{Items: append([]launch.SkillReport{}, reports...)})
 	} else {
 		if len(reports) == 0 {
 			nothingSteers(e)
@@ -223,7 +223,7 @@ func listSkills(e *launch.Env, asJSON bool) error {
 		}
 	}
 	if asJSON {
-		return writeJSON(e.Stdout, map[string]any{"items": list})
+		return verb.WriteJSON(e.Stdout, map[string]any{"items": list})
 	}
 	if len(list) == 0 {
 		nothingSteers(e)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/launch"
+	"github.com/bawn-dev/bawn/internal/plugincli"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -88,7 +89,7 @@ func addTrust(e *launch.Env, file string, yes bool) error {
 	for _, widens := range t.Widens {
 		fmt.Fprintf(e.Stderr, "  %s\n", redact.Visible(widens))
 	}
-	if err := confirm(e, "Trust it?", yes); err != nil {
+	if err := plugincli.Confirm(e, "Trust it?", yes); err != nil {
 		return err
 	}
 	t.At = time.Now().UTC().Truncate(time.Second)
@@ -114,7 +115,7 @@ func listTrust(e *launch.Env, asJSON bool) error {
 		return launch.ConfigError(err)
 	}
 	if asJSON {
-		return writeJSON(e.Stdout, map[string]any{"trusted": append([]config.Trust{}, trusted...)})
+		return verb.WriteJSON(e.Stdout, map[string]any{"trusted": append([]config.Trust{}, trusted...)})
 	}
 	if len(trusted) == 0 {
 		fmt.Fprintln(e.Stderr, "bawn: note: no project's file is trusted")

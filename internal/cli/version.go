@@ -47,7 +47,7 @@ func newVersionCommand(e *launch.Env) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
 			if asJSON {
-				return writeJSON(e.Stdout, b)
+				return verb.WriteJSON(e.Stdout, b)
 			}
 			_, err := fmt.Fprintf(e.Stdout, "bawn version %s (%s, %s)\n", b.Version, b.System, b.Go)
 			return err

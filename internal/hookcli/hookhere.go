@@ -1,0 +1,372 @@
+package hookcli
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval/link"
+	"github.com/bawn-dev/bawn/internal/asking"
+	"github.com/bawn-dev/bawn/internal/audit"
+	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/guard"
+	"github.com/bawn-dev/bawn/internal/hook"
+	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/judge"
+	"github.com/bawn-dev/bawn/internal/launch"
+	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/policy/overlay"
+	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
+)
+
+// A lone is a call that is decided outside of every session, with all that it
+// needs for that.
+type lone struct {
+	*hooking
+	call      hook.Call
+	config    *config.Config
+	workspace string
+	elsewhere string     // where a command would run outside of it, or ""
+	moves     bool       // an allowed command runs in a sandbox
+	moved     *hook.Move // what the command already is, or nil
+	judge     *judge.Judge
+}
+
+// outside decides without a session: the same judge as in one, with the policy,
+// the log and the relay of this machine's human.
+func (h *hooking) outside(ctx context.Context, c hook.Call) hook.Output {
+	go prepare()
+	l := &lone{hooking: h, call: c}
+	err := l.prepare()
+	if err != nil {
+		return h.failed(c, err)
+	}
+	log, err := h.log()
+	if err != nil {
+		return h.failed(c, err)
+	}
+	defer log.Close()
+	desk, err := l.desk()
+	if err != nil {
+		return h.failed(c, err)
+	}
+	defer desk.Close()
+	l.judges(log, desk)
+	return l.output(ctx)
+}
+
+// prepare reads the policy's data while another processor asks the disk. Where
+// it fails the decision does, which denies.
+func prepare() {
+	defer func() { _ = recover() }()
+	policy.Prepare()
+}
+
+// prepare finds out where the call is and what would become of a command. The
+// workspace is that of the agent's own directory: what else a call names is the
+// model's word.
+func (l *lone) prepare() error {
+	e, c := l.env, &l.call
+	at := c.Cwd
+	if c.Phase == hook.Seen {
+		at = cmp.Or(at, e.Dir)
+	}
+	real, err := l.start(at)
+	if err != nil {
+		return err
+	}
+	l.workspace = launch.WorkspaceOf(real, e.Getenv("HOME"))
+	l.recognize()
+	for i := range c.Actions {
+		if err := l.settle(&c.Actions[i]); err != nil {
+			return err
+		}
+	}
+	if l.config, err = launch.LoadConfig(e, l.workspace, config.Flags{}); err != nil {
+		return err
+	}
+	sandboxed := l.config.Provider != bare.Name && !l.config.FallbackToHost()
+	l.moves = sandboxed && (c.Command != "" || l.moved != nil)
+	return nil
+}
+
+// start is the agent's own directory without links. One that leads out of the
+// repository in which it lies may have been made there by a guest.
+func (l *lone) start(at string) (string, error) {
+	real, err := filepath.EvalSymlinks(at)
+	if err != nil {
+		return "", fmt.Errorf("the working directory: %w", err)
+	}
+	for d := at; d != filepath.Dir(d); d = filepath.Dir(d) {
+		if target, err := os.Readlink(d); err != nil || target == "" {
+			continue
+		}
+		in, err := filepath.EvalSymlinks(filepath.Dir(d))
+		if err != nil {
+			return "", fmt.Errorf("the working directory: %w", err)
+		}
+		repo := launch.WorkspaceOf(in, l.env.Getenv("HOME"))
+		if _, err := os.Lstat(filepath.Join(repo, ".git")); err == nil && !fspath.Below(real, repo) {
+			return "", fmt.Errorf("the working directory %q is a link out of the workspace %q, to %q; have your human start the agent there, without the link", at, repo, real)
+		}
+	}
+	return real, nil
+}
+
+// settle puts an action where it would happen, as the kernel would say it.
+func (l *lone) settle(a *bawn.Action) error {
+	real, err := filepath.EvalSymlinks(a.Dir)
+	if err != nil {
+		return fmt.Errorf("the working directory: %w", err)
+	}
+	if a.Kind == bawn.Filesystem && fspath.Below(a.Resource, a.Dir) {
+		a.Resource = filepath.Join(real, strings.TrimPrefix(a.Resource, a.Dir))
+	}
+	if a.Dir = real; !fspath.Below(real, l.workspace) {
+		l.elsewhere = cmp.Or(l.elsewhere, real)
+	}
+	return nil
+}
+
+// recognize takes a command that has been replaced by this very hook for what
+// it was before. The model can write such a line, too.
+func (l *lone) recognize() {
+	c := &l.call
+	if len(c.Actions) != 1 || c.Actions[0].Kind != bawn.Command || len(c.Actions[0].Args) > 0 {
+		return
+	}
+	m, ok := hook.Moved(c.Actions[0].Resource)
+	self, err := os.Executable()
+	if !ok || err != nil || m.Program != self || m.Agent != c.Agent || m.Shell != bash {
+		return
+	}
+	l.moved = &m
+	c.Actions[0].Resource, c.Actions[0].Dir = m.Text, m.Dir
+	if m.Workspace != l.workspace {
+		l.elsewhere = m.Workspace
+	}
+}
+
+// log opens the audit log.
+func (h *hooking) log() (*audit.Log, error) {
+	if err := launch.MakeStateDir(h.env); err != nil {
+		return nil, err
+	}
+	dir, err := launch.AuditDir(h.env)
+	if err != nil {
+		return nil, err
+	}
+	return audit.Open(dir, audit.Options{})
+}
+
+// session names the agent's own session, the same in each of its calls.
+func (l *lone) session() string {
+	if l.call.Session == "" {
+		return launch.NewSessionID()
+	}
+	sum := sha256.Sum256([]byte(l.agent + "\x00" + l.call.Session))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:len(launch.NewSessionID())])
+}
+
+// hookKeyName is the file of which the secrets of agents' sessions are made.
+const hookKeyName = "hook-key"
+
+// secret shows the relay that calls are of one session of the agent's: what
+// several ask the same at once is one question. "" is a call's own.
+func (l *lone) secret(state string) (string, error) {
+	if l.call.Session == "" {
+		return "", nil
+	}
+	key, err := launch.OwnSecret(filepath.Join(state, hookKeyName))
+	if err != nil {
+		return "", err
+	}
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write([]byte(l.session()))
+	return hex.EncodeToString(mac.Sum(nil)), nil
+}
+
+// desk is where the questions of a bare agent go: to the relay, which is
+// started for them.
+func (l *lone) desk() (*asking.Desk, error) {
+	e := l.env
+	id := l.session()
+	rules, err := launch.WrittenRules(e, l.workspace)
+	if err != nil {
+		return nil, err
+	}
+	o := asking.Options{
+		Session: id, Agent: l.agent, Rules: func() ([]bawn.Rule, error) { return rules, nil }, Policy: policy.Options{Resolve: launch.ResolveLinks},
+	}
+	dir, err := launch.StateDir(e)
+	if err != nil {
+		return nil, err
+	}
+	if l.call.Session != "" {
+		o.Memory = hookAnswers{filepath.Join(dir, answersName), utc}
+	}
+	secret, err := l.secret(dir)
+	if err != nil {
+		return nil, err
+	}
+	o.Relay = launch.RelayAs(e, dir, link.Options{Session: id, Secret: secret})
+	if o.Grants, err = launch.GrantsFile(e); err != nil {
+		return nil, err
+	}
+	return asking.New(o), nil
+}
+
+// judges makes who decides.
+func (l *lone) judges(log bawn.Recorder, desk *asking.Desk) {
+	q := policy.Question{
+		Mode: l.config.Mode, Autonomy: l.config.Autonomy, Workspace: l.workspace, Home: l.env.Getenv("HOME"), System: runtime.GOOS,
+		Unprotected: l.config.Isolation(l.workspace).Unprotected,
+	}
+	own := asking.Zone{Question: q, Contains: "nothing: the agent was started without bawn"}
+	commands := own
+	if l.moves {
+		commands.Question.Contained = true
+		commands.Contains = "it runs in a sandbox of its own, as bawn run makes it"
+	}
+	if l.elsewhere != "" {
+		commands.Decide = overlay.Elsewhere(l.elsewhere, l.workspace)
+	}
+	l.judge = &judge.Judge{
+		Session: bawn.Session{ID: l.session(), Agent: l.agent, Mode: q.Mode, Autonomy: q.Autonomy, Provider: bare.Name},
+		Guard:   guard.Guard{Recorder: log}, Desk: desk, Now: utc,
+		Zones: map[bawn.Kind]asking.Zone{bawn.Command: commands, bawn.Filesystem: own, bawn.Network: own, bawn.Tool: own},
+	}
+}
+
+// utc is the time as the log has it where nobody says otherwise. In the local
+// zone, each call would read that zone's file.
+func utc() time.Time { return time.Now().UTC() }
+
+// output decides and answers.
+func (l *lone) output(ctx context.Context) hook.Output {
+	m := message(&l.call)
+	actions, err := l.judge.Read(&m)
+	if err != nil {
+		return l.failed(l.call, err)
+	}
+	if asked := l.asksItself(ctx, &m, actions); asked != nil {
+		return l.prompt(ctx, &m, asked)
+	}
+	v := l.judge.Verdict(ctx, &m, actions)
+	if l.call.Phase == hook.Seen && v.Verdict != bawn.Allow.String() {
+		return l.failed(l.call, errors.New(v.Reason))
+	}
+	o := hook.Outcome{Reason: reasonOf(&v)}
+	if v.Verdict == bawn.Allow.String() {
+		o.Verdict = bawn.Allow
+		err = l.move(&o, v.Canonical, v.Env)
+	}
+	if err != nil {
+		return l.failed(l.call, err)
+	}
+	return l.answer(l.call, o)
+}
+
+// An asked is an action with what the policy says of it.
+type asked struct {
+	bawn.Action
+	decision bawn.Decision
+}
+
+// asksItself returns what the agent's own prompt is to ask about: nothing where
+// it has none, or where all is decided.
+func (l *lone) asksItself(ctx context.Context, m *intent.Judge, actions []bawn.Action) (list []asked) {
+	if l.call.Phase == hook.Seen || !l.call.Interactive {
+		return nil
+	}
+	least := bawn.Allow
+	for _, a := range actions {
+		a, err := judge.Canonical(a)
+		d := bawn.Decision{}
+		if err == nil {
+			d, err = l.judge.Desk.Decider(l.judge.Zone(m, a)).Decide(ctx, a)
+		}
+		if err != nil {
+			return nil // the guard denies it, and says why
+		}
+		least = min(least, d.Verdict)
+		list = append(list, asked{a, d})
+	}
+	if least != bawn.Ask || !attended() { // in this order: most calls ask nothing
+		return nil
+	}
+	return list
+}
+
+// prompt leaves the question to the agent, which draws it: outside of a session
+// it is the human's own program. What is asked is recorded; what was answered
+// shows in what the agent does next.
+func (l *lone) prompt(ctx context.Context, m *intent.Judge, list []asked) hook.Output {
+	o := hook.Outcome{Verdict: bawn.Ask}
+	for _, a := range list {
+		if err := l.judge.Guard.Recorder.Record(ctx, l.left(m, a)); err != nil {
+			return l.failed(l.call, err)
+		}
+		if d := a.decision; d.Verdict == bawn.Ask {
+			o.Reason = "bawn: " + d.Reason + " (rule " + d.Rule + ")"
+		}
+		if a.Kind != bawn.Command {
+			continue
+		}
+		if err := l.move(&o, cmp.Or(a.decision.Canonical, a.Resource), a.decision.Env); err != nil {
+			return l.failed(l.call, err)
+		}
+	}
+	return l.answer(l.call, o)
+}
+
+// left is the event of a question that is left to the agent.
+func (l *lone) left(m *intent.Judge, a asked) bawn.Event {
+	e, d := l.judge.Event(m), a.decision
+	e.Time, e.Session, e.Agent, e.Source = l.judge.Now(), a.Session, a.Agent, "user"
+	e.Kind, e.Operation, e.Resource, e.Args, e.Dir = a.Kind.String(), a.Operation.String(), a.Resource, a.Args, a.Dir
+	e.Requested, e.Resolved, e.Rule, e.Reason = d.Verdict, d.Verdict, d.Rule, d.Reason
+	e.Details["asked"] = "at the agent's own prompt"
+	return e
+}
+
+// bash reads a command line as it was judged.
+const bash = "/bin/bash"
+
+// move replaces the command by one that runs it in a sandbox, exactly as it was
+// judged. What is there already stays, if it is just that.
+func (l *lone) move(o *hook.Outcome, canonical string, env []string) error {
+	if !l.moves {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find bawn's own program: %w", err)
+	}
+	m := hook.Move{Program: self, Agent: l.agent, Workspace: l.workspace, Dir: l.call.Actions[0].Dir, Shell: bash, Text: canonical, Env: env}
+	if slices.Equal(env, policy.GitPins()) {
+		m.PinGit, m.Env = true, nil
+	}
+	line := m.String()
+	switch {
+	case l.moved != nil && l.moved.String() == line:
+		return nil
+	case l.moved != nil && l.call.Command == "", line == "":
+		return errors.New("the command can't be moved into a sandbox: it names another place than it was judged for")
+	}
+	o.Rewritten = line
+	return nil
+}

@@ -1,0 +1,69 @@
+package hookcli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/bawn-dev/bawn/internal/hook"
+	"github.com/bawn-dev/bawn/internal/launch"
+)
+
+// TestHookSecret: the calls of one session of an agent's have one secret, which
+// nobody can tell who has not the user's key, and no other session has it.
+func TestHookSecret(t *testing.T) {
+	state := t.TempDir()
+	name := filepath.Join(state, hookKeyName)
+	of := func(dir, agent, session string) string {
+		t.Helper()
+		s, err := (&lone{hooking: &hooking{agent: agent}, call: hook.Call{Session: session}}).secret(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	if got := of(state, "claude", ""); got != "" {
+		t.Errorf("of no session: %q", got)
+	}
+	if _, err := os.Lstat(name); err == nil {
+		t.Error("a key is made in vain")
+	}
+	first := of(state, "claude", "s")
+	if len(first) < launch.MinSecret || first != of(state, "claude", "s") {
+		t.Errorf("%q, then %q", first, of(state, "claude", "s"))
+	}
+	for what, other := range map[string]string{
+		"session": of(state, "claude", "t"), "agent": of(state, "codex", "s"), "user": of(t.TempDir(), "claude", "s"),
+	} {
+		if other == first {
+			t.Errorf("another %s has the same", what)
+		}
+	}
+	key, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+	for what, spoil := range map[string]func() error{
+		"others can read": func() error { return os.Chmod(name, 0o640) },
+		"is empty":        func() error { return os.Truncate(name, 0) },
+		"is a directory":  func() error { return errors.Join(os.Remove(name), os.Mkdir(name, 0o700)) },
+		"is a link":       func() error { return errors.Join(os.Rename(name, name+".x"), os.Symlink(name+".x", name)) },
+	} {
+		if err := os.RemoveAll(name); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, key, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := (&lone{hooking: &hooking{agent: "claude"}, call: hook.Call{Session: "s"}}).secret(state); err == nil {
+			t.Errorf("a key that %s is used: %q", what, s)
+		}
+	}
+}
