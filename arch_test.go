@@ -107,6 +107,7 @@ var ladder = map[string]place{
 	"internal/relaycli": here(9),
 	"internal/vaultcli": here(9),
 
+	"internal/acpcli":    here(10),
 	"internal/hookcli":   here(10),
 	"internal/plugincli": here(10),
 	"internal/policycli": here(10),

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/bawn-dev/bawn/bench/measure"
-	"github.com/bawn-dev/bawn/internal/cli"
+	"github.com/bawn-dev/bawn/internal/launch"
 )
 
 // options are the flags.
@@ -35,7 +35,7 @@ Root is needed for docker and gvisor; what is not here is left out and said.
 `
 
 func main() {
-	args, code := cli.AsPart(os.Args)
+	args, code := launch.AsPart(os.Args)
 	if args == nil { // the first process of a sandbox that was made here
 		os.Exit(code)
 	}

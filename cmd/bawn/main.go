@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	args, code := cli.AsPart(os.Args)
+	args, code := launch.AsPart(os.Args)
 	if args == nil {
 		os.Exit(code)
 	}

@@ -17,7 +17,7 @@ import (
 var sessionVerbs = []string{"run", "doctor", "dockerd-proxy", "config", "acp", "mcp", "skill", launch.Verb}
 
 func main() {
-	args, code := cli.AsPart(os.Args) // of a session whose program this is
+	args, code := launch.AsPart(os.Args) // of a session whose program this is
 	if args == nil {
 		os.Exit(code)
 	}

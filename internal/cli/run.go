@@ -53,7 +53,7 @@ to reach, and make it "allowlist" where --net is not given.`,
 		RunE: func(c *cobra.Command, args []string) error { return runFrom(f, c, e, args) },
 	}
 	f.Declare(c.Flags())
-	completeRun(c, e)
+	launch.CompleteRun(c, e)
 	return c
 }
 

@@ -1,4 +1,4 @@
-package cli
+package acpcli
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-func newACPCommand(e *launch.Env) *cobra.Command {
+func New(e *launch.Env) *cobra.Command {
 	f := &launch.Flags{}
 	c := &cobra.Command{
 		Use:   "acp [flags of bawn run] -- AGENT [ARG...]",
@@ -60,7 +60,7 @@ project's directory.`,
 	for _, name := range notForACP {
 		_ = c.Flags().MarkHidden(name) // it exists
 	}
-	completeRun(c, e)
+	launch.CompleteRun(c, e)
 	return c
 }
 
