@@ -121,7 +121,7 @@ func (r *Room) Command(ctx context.Context, argv ...string) *exec.Cmd {
 		argv = append([]string{filepath.Join(r.Bin, argv[0])}, argv[1:]...)
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = r.Work, r.Env, time.Second
+	cmd.Dir, cmd.Env, cmd.WaitDelay = r.Work, r.Env, r.Patience // for who still holds its output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	return cmd
 }
