@@ -22,11 +22,7 @@ func within(t *testing.T, what string, step func()) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() { defer close(done); step() }()
-	select {
-	case <-done:
-	case <-time.After(10 * time.Second):
-		t.Fatalf("%s did not come", what)
-	}
+	testenv.Receive(t, what, done)
 }
 
 // Each event has to arrive before the next is sent, also where it is looked
