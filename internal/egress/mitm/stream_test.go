@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/testenv"

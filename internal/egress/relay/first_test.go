@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // tlsHello is what a real client of TLS says first.
@@ -108,8 +109,8 @@ func TestFirstBytes(t *testing.T) {
 			r := newRig(t, host.serve, func(r *rig) { r.pause = 20 * time.Millisecond })
 			c := r.connect()
 			for i, text := range tt.pieces {
-				if i > 0 {
-					time.Sleep(5 * r.pause)
+				if before := strings.Join(tt.pieces[:i], ""); i > 0 {
+					testenv.Until(t, "what came before to be passed on", func() bool { return host.String() == before })
 				}
 				io.WriteString(c, first(t, text))
 			}
