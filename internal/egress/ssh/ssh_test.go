@@ -143,7 +143,7 @@ func (s *stage) ssh(direct bool, env []string, options, command string) (string,
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", "exec "+line)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir}, env...)
-	cmd.Stdin, cmd.WaitDelay = strings.NewReader(""), 20*time.Second
+	cmd.Stdin, cmd.WaitDelay = strings.NewReader(""), time.Second
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
