@@ -5,7 +5,8 @@ import (
 	"os/exec"
 	"slices"
 	"testing"
-	"time"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // TestProcesses finds a tree, what it holds and works, and sees it go.
@@ -19,11 +20,7 @@ func TestProcesses(t *testing.T) {
 	}
 	hosts := map[int]bool{cmd.Process.Pid: true}
 	var trees map[int][]int
-	for limit := time.Now().Add(10 * time.Second); len(trees[cmd.Process.Pid]) != 2; time.Sleep(5 * time.Millisecond) {
-		if trees = below(hosts); time.Now().After(limit) {
-			t.Fatalf("the processes of %v are %v; want a shell and its child", hosts, trees)
-		}
-	}
+	testenv.Until(t, "a shell and its child", func() bool { trees = below(hosts); return len(trees[cmd.Process.Pid]) == 2 })
 	pids := trees[cmd.Process.Pid]
 	if alive(trees) != 2 || !slices.Contains(pids, cmd.Process.Pid) || slices.Contains(pids, os.Getpid()) {
 		t.Errorf("%d of %v are alive", alive(trees), pids)
@@ -40,11 +37,7 @@ func TestProcesses(t *testing.T) {
 		}
 	}
 	_ = cmd.Wait() // it was killed
-	for limit := time.Now().Add(10 * time.Second); alive(trees) > 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatalf("%d of %v are alive after their end", alive(trees), pids)
-		}
-	}
+	testenv.Until(t, "their end", func() bool { return alive(trees) == 0 })
 	if _, err := pss(cmd.Process.Pid); err == nil {
 		t.Error("the memory of a process that is gone: no error")
 	}

@@ -70,7 +70,7 @@ func TestWithLibcNothingOutlivesBawn(t *testing.T) {
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
-	if err := r.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := r.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.Copy(io.Discard, r); err != nil {

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 const workspace = "/home/ada/app"
@@ -56,11 +56,7 @@ func newRig(t *testing.T, verdict map[string]bawn.Verdict) *rig {
 		toProxy2.Close()
 		fromProxy1.Close()
 		fromProxy2.Close()
-		select {
-		case <-r.done:
-		case <-time.After(10 * time.Second):
-			t.Error("the proxy does not end")
-		}
+		testenv.Receive(t, "the end of the proxy", r.done)
 	})
 	return r
 }
@@ -136,13 +132,7 @@ func (e *end) hear() map[string]any {
 		}
 		heard <- m
 	}()
-	select {
-	case m := <-heard:
-		return m
-	case <-time.After(10 * time.Second):
-		e.t.Fatal("nothing was said")
-		return nil
-	}
+	return testenv.Receive(e.t, "what is said", heard)
 }
 
 // at follows keys into what JSON holds.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // crowd is how many ask the same at once.
@@ -257,19 +258,11 @@ func (s *slow) Put(ctx context.Context, e Entry) error {
 func TestOnceWhileTheyCome(t *testing.T) {
 	s := &slow{hold: map[string]chan struct{}{}, at: make(chan string, 1)}
 	q := queue(t, Options{Store: s})
-	until := func(what string, ok func() bool) {
-		t.Helper()
-		for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s: not within 10 s", what)
-			}
-		}
-	}
 	waiting := func(n int) func() bool {
 		return func() bool { list, _ := q.List(t.Context()); return len(list) == 1 && list[0].Waiting == n }
 	}
 	first := begin(q, ask("s", "x"))
-	until("first", waiting(1))
+	testenv.Until(t, "first", waiting(1))
 	question := ask("s", "x")
 	held := make(chan struct{})
 	s.hold[question.ID] = held
@@ -283,7 +276,7 @@ func TestOnceWhileTheyCome(t *testing.T) {
 		}
 		answered <- r
 	}()
-	until("the gate", func() bool { // the answer waits for the second
+	testenv.Until(t, "the gate", func() bool { // the answer waits for the second
 		ap := q.pending[first.ID]
 		open := ap.gate.TryRLock()
 		if open {
@@ -292,14 +285,14 @@ func TestOnceWhileTheyCome(t *testing.T) {
 		return !open
 	})
 	third := begin(q, ask("s", "x")) // waits for the answer
-	until("third", waiting(3))
+	testenv.Until(t, "third", waiting(3))
 	close(held)
 	if r := <-answered; r.For != first.ID || r.Next != second.ID || r.More != 2 {
 		t.Errorf("answered: %+v", r)
 	}
 	first.gets(t, "yes", nil)
 	for i, p := range []*waiter{second, third} {
-		until("the others", waiting(2-i))
+		testenv.Until(t, "the others", waiting(2-i))
 		if r, err := q.Answer(t.Context(), p.ID, yes); err != nil || r.More != 1-i || r.For != p.ID {
 			t.Errorf("answer: %+v, %v", r, err)
 		}

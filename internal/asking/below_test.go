@@ -40,7 +40,7 @@ func TestChildSaysAnothersID(t *testing.T) {
 	thief := childs("rm -rf ~")
 	thief.ID = rec.ID
 	for _, q := range []approval.Question{thief, rec.Question} {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		if _, err := d.Below().Ask(ctx, q); !errors.Is(err, approval.ErrMismatch) {
 			t.Errorf("a child asks %q under another's ID: %v", q.Action.Resource, err)
 		}

@@ -134,7 +134,7 @@ func newDesk(t *testing.T, state string, r *relay, rules ...bawn.Rule) *Desk {
 func puts(t *testing.T, d *Desk, line string) <-chan string {
 	t.Helper()
 	out := make(chan string, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	go func() {
 		defer cancel()
 		a, err := d.Approver(normal).Approve(ctx, command(line), decision(t, line))
@@ -145,13 +145,8 @@ func puts(t *testing.T, d *Desk, line string) <-chan string {
 
 func comes(t *testing.T, c <-chan string, want string) {
 	t.Helper()
-	select {
-	case got := <-c:
-		if got != want {
-			t.Errorf("got %q; want %q", got, want)
-		}
-	case <-time.After(15 * time.Second):
-		t.Errorf("nothing came; want %q", want)
+	if got := testenv.Receive(t, want, c); got != want {
+		t.Errorf("got %q; want %q", got, want)
 	}
 }
 

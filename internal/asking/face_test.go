@@ -67,7 +67,7 @@ func asks(state string) int {
 	var all sync.WaitGroup
 	out := json.NewEncoder(os.Stdout)
 	waiting := map[uint64]context.CancelFunc{}
-	base, end := context.WithTimeout(context.Background(), time.Minute)
+	base, end := context.WithTimeout(context.Background(), 5*time.Minute)
 	for in := json.NewDecoder(os.Stdin); ; {
 		var o order
 		if err := in.Decode(&o); err != nil {
@@ -164,7 +164,7 @@ func sitDown(t *testing.T) *desk {
 	})
 	t.Cleanup(func() {
 		in.Close() // its end, also in the middle of a conversation
-		over := time.AfterFunc(5*time.Second, func() { cmd.Process.Kill() })
+		over := time.AfterFunc(30*time.Second, func() { cmd.Process.Kill() })
 		if err := cmd.Wait(); err != nil || !over.Stop() {
 			t.Errorf("the process ended with %v", err)
 		}

@@ -40,7 +40,7 @@ func newWindow(t *testing.T, output string) *window {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, "orders"), string(ask))
-	script := `printf %b "$1"; { cat "$2/orders"; sleep 30; } | "$0" asks "$2" >"$2/answers"`
+	script := `printf %b "$1"; { cat "$2/orders"; sleep 300; } | "$0" asks "$2" >"$2/answers"`
 	w.tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "sh", "-c", script, os.Args[0], output, dir)
 	t.Cleanup(func() { w.tmux("kill-server") })
 	w.shows("allow it once?")

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 func init() { children["later"] = childLater }
@@ -40,11 +42,7 @@ func later(t *testing.T, l *Log, resources ...string) {
 // became waits until the log holds n records.
 func became(t *testing.T, dir string, n int) {
 	t.Helper()
-	for limit := time.Now().Add(10 * time.Second); verify(t, dir).Records != uint64(n); time.Sleep(time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatalf("the log has %d records; want %d", verify(t, dir).Records, n)
-		}
-	}
+	testenv.Until(t, fmt.Sprint(n, " records in the log"), func() bool { return verify(t, dir).Records == uint64(n) })
 }
 
 // What waits is written before what comes after it, and by the same write.
@@ -76,8 +74,7 @@ func TestLaterIsWrittenSoon(t *testing.T) {
 		dir := t.TempDir() + "/audit"
 		cmd := startChild(t, "later", dir, n)
 		t.Cleanup(func() { _ = cmd.Process.Kill() }) // else a failure would take as long as it sleeps
-		for limit := time.Now().Add(10 * time.Second); logSize(dir) == 0 && time.Now().Before(limit); time.Sleep(time.Millisecond) {
-		}
+		testenv.Until(t, "the log", func() bool { return logSize(dir) > 0 })
 		became(t, dir, n)
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)

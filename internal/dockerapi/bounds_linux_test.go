@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // made asks for an exec and returns its ID, or why the engine did not make it.
@@ -55,14 +57,11 @@ func TestExecsAreBounded(t *testing.T) {
 		return exec
 	}
 	ended := func(exec string) {
-		var state struct{ Running bool }
-		for range 100 {
-			if r.must("GET", "/exec/"+exec+"/json", nil, &state); !state.Running {
-				return
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
-		t.Fatalf("exec %s goes on", exec)
+		testenv.Until(t, "the end of an exec", func() bool {
+			var state struct{ Running bool }
+			r.must("GET", "/exec/"+exec+"/json", nil, &state)
+			return !state.Running
+		})
 	}
 	var done []string
 	for range 20 {
@@ -232,14 +231,9 @@ func (r *rig) starts(exec, body string) net.Conn {
 }
 
 // room waits until there is room for one more exec.
-func (r *rig) room() bool {
-	for range 40 {
-		if _, why := r.made("c0", dict{"Cmd": []string{"true"}}); why == "" {
-			return true
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	return false
+func (r *rig) room() {
+	r.t.Helper()
+	testenv.Until(r.t, "room for one more", func() bool { _, why := r.made("c0", dict{"Cmd": []string{"true"}}); return why == "" })
 }
 
 // What has started and ended makes room, also where who started it did not wait
@@ -256,9 +250,7 @@ func TestStartsThatNobodyWaitsFor(t *testing.T) {
 		c.Close()
 		time.Sleep(200 * time.Millisecond) // until the broker knows
 		close(left)
-		if !r.room() {
-			t.Error("it holds its place for ever")
-		}
+		r.room()
 	})
 	t.Run("attached", func(t *testing.T) {
 		end := make(chan bool)
@@ -274,9 +266,7 @@ func TestStartsThatNobodyWaitsFor(t *testing.T) {
 			<-end
 		})
 		defer r.starts(exec, `{}`).Close()
-		if !r.room() {
-			t.Error("it holds its place as long as the stream goes on")
-		}
+		r.room()
 	})
 }
 
@@ -320,13 +310,8 @@ func TestRoomNeedNotWait(t *testing.T) {
 		_, why := r.made("c1", dict{"Cmd": []string{"true"}})
 		done <- why
 	})
-	select {
-	case why := <-done:
-		if why != "" {
-			t.Error(why)
-		}
-	case <-time.After(shortTime / 2):
-		t.Error("a container with room waits for one without")
+	if why := testenv.Receive(t, "what a container with room is told", done); why != "" {
+		t.Error(why)
 	}
 }
 
@@ -467,26 +452,16 @@ func TestIdleConnections(t *testing.T) {
 		}
 		held = append(held, c)
 	}
-	until := func(what string, ok func() bool) {
-		t.Helper()
-		for range 200 {
-			if ok() {
-				return
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-		t.Errorf("%d connections are open; want %s", b.open.Load(), what)
-	}
 	last := held[len(held)-1]
-	last.SetReadDeadline(time.Now().Add(5 * time.Second))
+	last.SetReadDeadline(time.Now().Add(20 * time.Second))
 	if _, err := last.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("one too many stays open: %v", err)
 	}
-	until("no more than the bound", func() bool { return b.open.Load() <= maxOpen })
+	testenv.Until(t, "no more than the bound", func() bool { return b.open.Load() <= maxOpen })
 	for _, c := range held {
 		c.Close()
 	}
-	until("none", func() bool { return b.open.Load() == 0 })
+	testenv.Until(t, "none", func() bool { return b.open.Load() == 0 })
 	if status, answer := r.call("GET", "/networks", nil); status != http.StatusOK {
 		t.Errorf("after they are closed: %d %s", status, answer)
 	}

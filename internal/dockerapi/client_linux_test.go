@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // The real client, with what people do most.
@@ -203,11 +203,6 @@ func TestAutoRemove(t *testing.T) {
 	r := newRig(t, withGuest)
 	for range 3 {
 		r.run("once", dict{"Cmd": []string{"true"}, "ExposedPorts": dict{"80/tcp": dict{}}, "HostConfig": dict{"AutoRemove": true, "Memory": 800 << 20, "PublishAllPorts": true}})
-		for i := 0; len(r.broker.all()) > 0; i++ {
-			if i > 100 {
-				t.Fatal("it is still there")
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
+		testenv.Until(t, "its removal", func() bool { return len(r.broker.all()) == 0 })
 	}
 }

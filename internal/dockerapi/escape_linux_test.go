@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/bawn-dev/bawn/internal/sandbox/maker"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // An escape is a container by which a guest would reach what is not its own.
@@ -208,9 +208,7 @@ func (r *rig) control(body dict) string {
 	}
 	// Who is started again and again has no end to wait for.
 	text := ""
-	for deadline := time.Now().Add(10 * time.Second); text == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		text = r.written(made.ID)
-	}
+	testenv.Until(r.t, "what the control writes", func() bool { text = r.written(made.ID); return text != "" })
 	return text
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // What Testcontainers does: a server in a container, found by its mapped port.
@@ -80,13 +82,9 @@ func TestContainerForATest(t *testing.T) {
 // fromGuest reads what a port of the guest's loopback says.
 func (r *rig) fromGuest(port string) string {
 	r.t.Helper()
-	for range 50 {
-		if text := r.read(port); text != "" {
-			return text
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	return ""
+	text := ""
+	testenv.Until(r.t, "what comes through the port", func() bool { text = r.read(port); return text != "" })
+	return text
 }
 
 func (r *rig) read(port string) string {
@@ -105,7 +103,7 @@ func (r *rig) read(port string) string {
 		r.t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(5 * time.Second))
+	c.SetDeadline(time.Now().Add(20 * time.Second))
 	text, _ := io.ReadAll(c)
 	return string(text)
 }
@@ -115,15 +113,13 @@ func (r *rig) refusedFromGuest(port string) {
 	r.t.Helper()
 	var n uint16
 	fmt.Sscan(port, &n)
-	for range 50 {
+	testenv.Until(r.t, "the end of port "+port, func() bool {
 		f, err := r.guest.Dial(n)
-		if err != nil {
-			return
+		if err == nil {
+			f.Close()
 		}
-		f.Close()
-		time.Sleep(20 * time.Millisecond)
-	}
-	r.t.Errorf("port %s is still open", port)
+		return err != nil
+	})
 }
 
 // attached sends a request whose connection becomes a stream, writes input and

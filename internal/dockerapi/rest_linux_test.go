@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // happened lists what the engine says it has done to containers since a time:
@@ -116,7 +118,7 @@ func TestCopyingAtRest(t *testing.T) {
 	began := time.Now()
 	io.WriteString(c, "PUT /containers/runs/archive?path=/tmp HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-tar\r\nContent-Length: 100000\r\n\r\n")
 	c.Write(tarball(t, map[string]string{"b": ""})[:512])
-	r.until("it is paused", func() bool { return slices.Contains(r.happened(began), "pause runs") })
+	testenv.Until(t, "it is paused", func() bool { return slices.Contains(r.happened(began), "pause runs") })
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	r.client.CloseIdleConnections()
@@ -134,16 +136,7 @@ func TestCopyingAtRest(t *testing.T) {
 		t.Errorf("it ran: %q", events)
 	}
 	c.Close()
-	r.until("it goes on", func() bool { return !r.stateOf("runs").Paused })
-}
-
-func (r *rig) until(what string, met func() bool) {
-	r.t.Helper()
-	for end := time.Now().Add(10 * time.Second); !met(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			r.t.Fatalf("not so after 10 s: %s", what)
-		}
-	}
+	testenv.Until(t, "it goes on", func() bool { return !r.stateOf("runs").Paused })
 }
 
 // Containers with volumes in common are made, started and ended at the same
@@ -168,12 +161,7 @@ func TestManyWithOneVolume(t *testing.T) {
 			}
 		}()
 	}
-	late := time.After(60 * time.Second)
 	for range 6 {
-		select {
-		case <-done:
-		case <-late:
-			t.Fatal("they wait for each other")
-		}
+		testenv.Receive(t, "the end of one, who may wait for another", done)
 	}
 }

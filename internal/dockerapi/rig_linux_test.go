@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -247,7 +248,7 @@ func (r *rig) send(c *http.Client, url, method string, body any) (int, []byte) {
 			r.t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(data))
 	if err != nil {
@@ -302,19 +303,21 @@ func (r *rig) run(name string, body dict) string {
 func (r *rig) logs(id, line string) {
 	r.t.Helper()
 	var all []byte
-	for range 100 {
-		if _, all = r.call("GET", "/containers/"+id+"/logs?stdout=1&stderr=1", nil); bytes.Contains(all, []byte(line)) {
-			return
+	defer func() {
+		if r.t.Failed() {
+			r.t.Logf("the log of the container: %q", all)
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	r.t.Fatalf("no line %q in %q", line, all)
+	}()
+	testenv.Until(r.t, strconv.Quote(line), func() bool {
+		_, all = r.call("GET", "/containers/"+id+"/logs?stdout=1&stderr=1", nil)
+		return bytes.Contains(all, []byte(line))
+	})
 }
 
 // docker runs the real client against the broker.
 func (r *rig) docker(args ...string) (string, error) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "docker", args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.t.TempDir(), "DOCKER_HOST=unix://" + r.socket}

@@ -37,13 +37,8 @@ func serve(t *testing.T, h Handlers) string {
 	go func() { done <- Serve(ctx, l, h) }()
 	t.Cleanup(func() {
 		cancel()
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-time.After(10 * time.Second):
-			t.Error("the door does not close")
+		if err := testenv.Receive(t, "the end of the door", done); err != nil {
+			t.Error(err)
 		}
 	})
 	return path
@@ -125,13 +120,8 @@ func TestRefusalsAreTold(t *testing.T) {
 	_, _ = u.Write([]byte{0, 0, 0, 2, '{', '['})
 	u.Close()
 	for _, want := range []string{RuleClosed, RuleMessage, RuleMessage} {
-		select {
-		case got := <-told:
-			if got != want {
-				t.Errorf("told %q, want %q", got, want)
-			}
-		case <-time.After(5 * time.Second):
-			t.Fatalf("nothing is told, want %q", want)
+		if got := testenv.Receive(t, want, told); got != want {
+			t.Errorf("told %q, want %q", got, want)
 		}
 	}
 }
@@ -231,11 +221,7 @@ func TestGuestGoesAway(t *testing.T) {
 	case <-time.After(20 * time.Millisecond):
 	}
 	c.Close()
-	select {
-	case <-ended:
-	case <-time.After(5 * time.Second):
-		t.Error("the context does not end")
-	}
+	testenv.Receive(t, "the end of the context", ended)
 }
 
 // TestLaterDescriptors shows that nothing but the first message carries any.
@@ -249,11 +235,7 @@ func TestLaterDescriptors(t *testing.T) {
 	if err := c.Send(&intent.Update{Signal: 15}, os.Stderr); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-ended:
-	case <-time.After(5 * time.Second):
-		t.Error("the conversation goes on")
-	}
+	testenv.Receive(t, "the end of the conversation", ended)
 }
 
 // TestStatementsTakeTurns: what a guest says ahead of its turn is not kept. The
@@ -296,13 +278,8 @@ func TestStatementsTakeTurns(t *testing.T) {
 			}
 			c.Close()
 		}
-		select {
-		case n := <-ended:
-			if want := map[bool]int{true: 3}[waits]; n != want {
-				t.Errorf("%s: %d statements were taken, want %d", name, n, want)
-			}
-		case <-time.After(10 * time.Second):
-			t.Errorf("%s: the conversation goes on", name)
+		if n, want := testenv.Receive(t, name+": the end of the conversation", ended), map[bool]int{true: 3}[waits]; n != want {
+			t.Errorf("%s: %d statements were taken, want %d", name, n, want)
 		}
 	}
 }
@@ -331,7 +308,7 @@ func TestCrowd(t *testing.T) {
 	busy := 0
 	for range 10_000 - MaxPeers {
 		c := knock(t, path)
-		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 		if b, _ := io.ReadAll(c); strings.Contains(string(b), RuleBusy) {
 			busy++
 		}

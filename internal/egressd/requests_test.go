@@ -60,7 +60,7 @@ func newSite(t *testing.T, e bawn.Egress) *site {
 	at := &site{t: t, requests: newRequests(s)}
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	must(err)
-	host := &http.Server{Handler: at, ReadHeaderTimeout: time.Second}
+	host := &http.Server{Handler: at, ReadHeaderTimeout: 20 * time.Second}
 	go host.Serve(l)
 	t.Cleanup(func() { host.Close() })
 	at.requests.server.Dial = func(ctx context.Context, _ string, _ uint16) (net.Conn, netip.AddrPort, error) {
@@ -91,7 +91,7 @@ func (a *site) ask(method, path, body string, header ...string) (int, []string) 
 	}
 	fmt.Fprintf(&text, "%s %s HTTP/1.1\r\nHost: forge.example\r\n%s\r\n", method, path, strings.Join(append(header, length), "\r\n"))
 	text.WriteString(body)
-	guest.SetDeadline(time.Now().Add(10 * time.Second))
+	guest.SetDeadline(time.Now().Add(20 * time.Second))
 	go guest.Write(text.Bytes())
 	res, err := http.ReadResponse(bufio.NewReader(guest), nil)
 	if err != nil {

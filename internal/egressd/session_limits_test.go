@@ -18,6 +18,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/egress/relay"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // limited is a session whose guest, who speaks to its front for proxies,
@@ -105,7 +106,7 @@ func (l *limited) connect() net.Conn {
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 	fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", l.echo.Addr())
 	r, err := http.ReadResponse(bufio.NewReader(io.LimitReader(c, 1<<10)), nil)
 	if err != nil || r.StatusCode != http.StatusOK {
@@ -137,28 +138,11 @@ func TestConnectionsPerHost(t *testing.T) {
 			t.Errorf("limit %d: the third works: %v, want %v", limit, got, third)
 		}
 		const remedy = "isolation.resources.net_connections"
-		if !eventually(func() bool { return strings.Contains(l.heard(), remedy) != third }) {
-			t.Errorf("limit %d: told %s", limit, l.heard())
-		}
+		testenv.Until(t, fmt.Sprintf("limit %d: what the human is told", limit), func() bool { return strings.Contains(l.heard(), remedy) != third })
 		first.Close()
-		if !eventually(func() bool { return echoes(l.connect(), "again") }) {
-			t.Errorf("limit %d: no room when one has ended", limit)
-		}
-		if !eventually(func() bool { return strings.Contains(l.events(), relay.RuleBusy) != third }) {
-			t.Errorf("limit %d: the log says %s", limit, l.events())
-		}
+		testenv.Until(t, fmt.Sprintf("limit %d: room when one has ended", limit), func() bool { return echoes(l.connect(), "again") })
+		testenv.Until(t, fmt.Sprintf("limit %d: what the log says", limit), func() bool { return strings.Contains(l.events(), relay.RuleBusy) != third })
 	}
-}
-
-// eventually tries until something holds, for a while.
-func eventually(holds func() bool) bool {
-	for range 250 {
-		if holds() {
-			return true
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return false
 }
 
 func (l *limited) events() string {

@@ -202,11 +202,13 @@ func signalFromPipe(tid int) error {
 		return err
 	}
 	_, err = w.Write([]byte("x"))
-	time.Sleep(20 * time.Millisecond)
-	if tasks, _ := filepath.Glob(fmt.Sprintf("/proc/[0-9]*/task/%d", tid)); err == nil && len(tasks) > 0 && !zombie(tid) {
-		return errors.New("the thread lives on")
+	for range 100 { // who is killed takes a moment
+		if tasks, _ := filepath.Glob(fmt.Sprintf("/proc/[0-9]*/task/%d", tid)); err != nil || len(tasks) == 0 || zombie(tid) {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
-	return err
+	return errors.New("the thread lives on")
 }
 
 func zombie(tid int) bool {
@@ -297,18 +299,16 @@ func TestCommandsReachEachOther(t *testing.T) {
 	for _, name := range []string{"SIGKILL", "a signal to a thread", "a signal with a value"} {
 		pidFile := filepath.Join(t.TempDir(), "pid")
 		d := command("/bin/sh", "-c", "echo $$ >"+pidFile+".new; mv "+pidFile+".new "+pidFile+"; exec sleep 100")
-		p, err := l.Do(within(t), l.signed(t, d), [3]*os.File{})
+		p, err := l.Do(testenv.Context(t), l.signed(t, d), [3]*os.File{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var pid string
-		for range 1000 {
-			if text, err := os.ReadFile(pidFile); err == nil {
-				pid = strings.TrimSpace(string(text))
-				break
-			}
-			time.Sleep(time.Millisecond)
-		}
+		testenv.Until(t, "the other one", func() bool {
+			text, err := os.ReadFile(pidFile)
+			pid = strings.TrimSpace(string(text))
+			return err == nil
+		})
 		if out, end := l.run(t, command(self, roleAttacker, name, pid)); end.Status != 0 {
 			t.Errorf("%s: %q, %v", name, out, end)
 		}

@@ -36,7 +36,7 @@ func (l *lab) lead(t testing.TB, d Do) (master *os.File, p *Process, out func() 
 	}
 	t.Cleanup(func() { r.Close() })
 	d.Stdio, d.Terminal, d.Led = [3]bool{true, true, true}, true, true
-	p, err = l.Do(within(t), l.signed(t, d), [3]*os.File{slave, w, w})
+	p, err = l.Do(testenv.Context(t), l.signed(t, d), [3]*os.File{slave, w, w})
 	w.Close()
 	slave.Close()
 	if err != nil {
@@ -51,6 +51,24 @@ func (l *lab) lead(t testing.TB, d Do) (master *os.File, p *Process, out func() 
 	}
 }
 
+// stopped presses Ctrl-Z, and again where it came before the command had the
+// foreground, and returns the first change.
+func stopped(t *testing.T, master *os.File, p *Process) Change {
+	t.Helper()
+	for range 10 {
+		if _, err := master.WriteString("\x1a"); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case ch := <-p.Changes():
+			return ch
+		case <-time.After(2 * time.Second):
+		}
+	}
+	t.Fatal("Ctrl-Z does not stop the command")
+	panic("unreachable")
+}
+
 // TestLedCommandStops: Ctrl-Z stops it, and it goes on in the foreground. Without
 // a leader the key does nothing.
 func TestLedCommandStops(t *testing.T) {
@@ -58,16 +76,8 @@ func TestLedCommandStops(t *testing.T) {
 	master, p, out := l.lead(t, command("/bin/sh", "-c", "echo ready; read a && echo got $a; exit 5"))
 	time.Sleep(50 * time.Millisecond)
 	for range 2 {
-		if _, err := master.WriteString("\x1a"); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case ch := <-p.Changes():
-			if !ch.Status.Stopped() || ch.Status.StopSignal() != unix.SIGTSTP {
-				t.Fatalf("got %v, want a stop by the keyboard", ch.Status)
-			}
-		case <-time.After(10 * time.Second):
-			t.Fatal("Ctrl-Z did not stop the command")
+		if ch := stopped(t, master, p); !ch.Status.Stopped() || ch.Status.StopSignal() != unix.SIGTSTP {
+			t.Fatalf("got %v, want a stop by the keyboard", ch.Status)
 		}
 		if err := p.Foreground(); err != nil {
 			t.Fatal(err)
@@ -136,7 +146,7 @@ func TestLedLimits(t *testing.T) {
 	}
 	d = command("/no/such/program")
 	d.Stdio, d.Terminal, d.Led = [3]bool{}, true, true
-	if _, err := l.Do(within(t), l.signed(t, d), [3]*os.File{}); err == nil {
+	if _, err := l.Do(testenv.Context(t), l.signed(t, d), [3]*os.File{}); err == nil {
 		t.Error("what is not there was started")
 	}
 }

@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"context"
 	"crypto/sha256"
 	"io"
 	"os"
@@ -104,17 +103,10 @@ func start(t testing.TB) *lab {
 	t.Helper()
 	l := launch(t)
 	var err error
-	if l.ready, err = l.Start(within(t), Start{Keys: l.issuer.Keys(), Session: session, Plan: plan}); err != nil {
+	if l.ready, err = l.Start(testenv.Context(t), Start{Keys: l.issuer.Keys(), Session: session, Plan: plan}); err != nil {
 		t.Fatal(err)
 	}
 	return l
-}
-
-func within(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // command is a Do without its ticket.
@@ -144,7 +136,7 @@ func (l *lab) run(t testing.TB, d Do) (string, Change) {
 	}
 	defer r.Close()
 	d.Stdio[1], d.Stdio[2] = true, true
-	p, err := l.Do(within(t), l.signed(t, d), [3]*os.File{nil, w, w})
+	p, err := l.Do(testenv.Context(t), l.signed(t, d), [3]*os.File{nil, w, w})
 	w.Close()
 	if err != nil {
 		t.Fatal(err)

@@ -122,7 +122,7 @@ func TestStatementReadsItsInput(t *testing.T) {
 	_, _ = io.WriteString(w, "line\n")
 	w.Close()
 	d := Do{Argv: StatementArgv("dash", "read x; export x"), Dir: "/", Env: []string{"PATH=/bin"}, Stdio: [3]bool{true}, Statement: true}
-	p, err := l.Do(within(t), l.signed(t, d), [3]*os.File{r})
+	p, err := l.Do(testenv.Context(t), l.signed(t, d), [3]*os.File{r})
 	r.Close()
 	if err != nil {
 		t.Fatal(err)

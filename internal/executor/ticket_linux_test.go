@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/ticket"
 )
 
@@ -24,7 +25,7 @@ func exists(path string) bool { _, err := os.Lstat(path); return err == nil }
 // refusedWith does d and wants a refusal by a rule, and no mark.
 func (l *lab) refusedWith(t *testing.T, d Do, rule, mark string) {
 	t.Helper()
-	p, err := l.Do(within(t), d, [3]*os.File{})
+	p, err := l.Do(testenv.Context(t), d, [3]*os.File{})
 	var no *RefusedError
 	if !errors.As(err, &no) || no.Rule != rule {
 		t.Errorf("got %v, want a refusal by %s", err, rule)
@@ -106,7 +107,7 @@ func flip(t *testing.T, ticket []byte) []byte {
 // does does d and waits for its end.
 func (l *lab) does(t *testing.T, d Do) error {
 	t.Helper()
-	p, err := l.Do(within(t), d, [3]*os.File{})
+	p, err := l.Do(testenv.Context(t), d, [3]*os.File{})
 	if err == nil {
 		last(t, p)
 	}
@@ -122,7 +123,7 @@ func TestStandardInputCounts(t *testing.T) {
 	defer r.Close()
 	defer w.Close()
 	var no *RefusedError
-	if _, err := l.Do(within(t), d, [3]*os.File{r}); !errors.As(err, &no) || no.Rule != string(ticket.RuleDigest) {
+	if _, err := l.Do(testenv.Context(t), d, [3]*os.File{r}); !errors.As(err, &no) || no.Rule != string(ticket.RuleDigest) {
 		t.Errorf("got %v", err)
 	}
 	if exists(mark) {
@@ -136,10 +137,10 @@ func TestExecWithoutAStart(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	l := launch(t)
 	var no *RefusedError
-	if _, err := l.Do(within(t), l.signed(t, leaves(mark)), [3]*os.File{}); !errors.As(err, &no) || no.Rule != RuleEarly {
+	if _, err := l.Do(testenv.Context(t), l.signed(t, leaves(mark)), [3]*os.File{}); !errors.As(err, &no) || no.Rule != RuleEarly {
 		t.Errorf("got %v", err)
 	}
-	if _, err := l.Start(within(t), Start{Keys: l.issuer.Keys(), Session: session, Plan: plan}); err != nil {
+	if _, err := l.Start(testenv.Context(t), Start{Keys: l.issuer.Keys(), Session: session, Plan: plan}); err != nil {
 		t.Fatal(err)
 	}
 	if exists(mark) {
@@ -285,7 +286,7 @@ func TestNonsenseEndsTheExecutor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := start(t)
-			p, err := l.Do(within(t), l.signed(t, command("sleep", "100")), [3]*os.File{})
+			p, err := l.Do(testenv.Context(t), l.signed(t, command("sleep", "100")), [3]*os.File{})
 			if err != nil {
 				t.Fatal(err)
 			}

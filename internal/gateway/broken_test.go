@@ -43,7 +43,7 @@ func TestBrokenServersDisturbNobody(t *testing.T) {
 			t.Errorf("%q is offered", tool.Name)
 		}
 	}
-	if len(l.Tools) < 5 || time.Since(begun) > 15*time.Second {
+	if len(l.Tools) < 5 || time.Since(begun) > 30*time.Second {
 		t.Errorf("%d tools after %v", len(l.Tools), time.Since(begun))
 	}
 	if text, failed := invoke(t, s, "good__echo", nil); failed {
@@ -201,8 +201,9 @@ func TestIdleServersRest(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Server{Name: "a", Start: program("new"), Limits: Limits{Idle: 300 * time.Millisecond}})
 	s := r.client(t, versions[1], nil)
+	rests := len(r.told("stopped"))
 	first, _ := invoke(t, s, "a__pid", nil)
-	testenv.Until(t, "the server is stopped", func() bool { return len(r.told("stopped")) > 0 })
+	testenv.Until(t, "the server is stopped", func() bool { return len(r.told("stopped")) > rests })
 	second, failed := invoke(t, s, "a__pid", nil)
 	if failed || first == second {
 		t.Errorf("the processes %q and %q", first, second)
@@ -216,9 +217,7 @@ func TestCallsAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Server{Name: "a", Start: program("new"), Limits: Limits{CallsAtOnce: 2, Call: 300 * time.Millisecond}})
 	s := r.client(t, versions[1], nil)
-	if text, failed := invoke(t, s, "a__echo", nil); failed {
-		t.Fatal(text)
-	}
+	testenv.Until(t, "a server that answers in time", func() bool { _, failed := invoke(t, s, "a__echo", nil); return !failed })
 	begun := time.Now()
 	var all sync.WaitGroup
 	for range 4 {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -315,18 +314,19 @@ func TestProgressAndCancellation(t *testing.T) {
 		if res, err := s.CallTool(t.Context(), p); err != nil || textOf(res) != "done" {
 			t.Fatalf("%v %v", res, err)
 		}
-		select {
-		case n := <-told:
-			if n.ProgressToken != "mine" || n.Progress != 1 || n.Message != `half\x1b` {
-				t.Errorf("told %+v", n)
-			}
-		case <-time.After(5 * time.Second):
-			t.Error("no progress is told")
+		if n := testenv.Receive(t, "the progress", told); n.ProgressToken != "mine" || n.Progress != 1 || n.Message != `half\x1b` {
+			t.Errorf("told %+v", n)
 		}
 		file := filepath.Join(t.TempDir(), "cancelled")
 		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(300*time.Millisecond, cancel)
-		if _, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "a__slow", Arguments: map[string]any{"file": file}}); err == nil {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "a__slow", Arguments: map[string]any{"file": file}})
+			ended <- err
+		}()
+		testenv.Until(t, "the call at the server", func() bool { _, err := os.Stat(file + ".begun"); return err == nil })
+		cancel()
+		if err := testenv.Receive(t, "the end of the call", ended); err == nil {
 			t.Error("the call was not given up")
 		}
 		testenv.Until(t, "the server hears that the call was given up", func() bool { _, err := os.Stat(file); return err == nil })

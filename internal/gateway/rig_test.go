@@ -226,6 +226,9 @@ func tools(s *mcp.Server) {
 	add("slow", func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		var a struct{ File string }
 		_ = json.Unmarshal(r.Params.Arguments, &a)
+		if a.File != "" {
+			_ = os.WriteFile(a.File+".begun", nil, 0o600)
+		}
 		<-ctx.Done()
 		if a.File != "" {
 			_ = os.WriteFile(a.File, []byte("cancelled"), 0o600)

@@ -9,18 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// eventually waits until something holds.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("never: %s", what)
-}
+	"github.com/bawn-dev/bawn/internal/testenv"
+)
 
 // What the human does meanwhile reaches the guest.
 func TestPull(t *testing.T) {
@@ -231,21 +222,21 @@ func TestRun(t *testing.T) {
 	w := newWorld(t, newHost(t))
 	ctx, done := w.run()
 	w.guest("commit", "-q", "--allow-empty", "-m", "seen")
-	eventually(t, "the commit is on the host", func() bool { return w.host("log", "-1", "--format=%s") == "seen" })
+	testenv.Until(t, "the commit is on the host", func() bool { return w.host("log", "-1", "--format=%s") == "seen" })
 	w.guest("branch", "deep/er/branch")
-	eventually(t, "a branch in a new directory", func() bool {
+	testenv.Until(t, "a branch in a new directory", func() bool {
 		_, err := tryRun(w.ws, human(), "git", "rev-parse", "deep/er/branch")
 		return err == nil
 	})
 	w.guest("commit", "-q", "--allow-empty", "-m", "of the guest")
-	eventually(t, "it follows", func() bool { return w.host("log", "-1", "--format=%s") == "of the guest" })
-	eventually(t, "the human commits", func() bool { // a git that is at work has a lock, ours too
+	testenv.Until(t, "it follows", func() bool { return w.host("log", "-1", "--format=%s") == "of the guest" })
+	testenv.Until(t, "the human commits", func() bool { // a git that is at work has a lock, ours too
 		_, err := tryRun(w.ws, human(), "git", "commit", "-q", "--allow-empty", "-m", "of the human")
 		return err == nil
 	})
-	eventually(t, "the human's is seen", func() bool { return w.guest("log", "-1", "--format=%s") == "of the human" })
+	testenv.Until(t, "the human's is seen", func() bool { return w.guest("log", "-1", "--format=%s") == "of the human" })
 	w.guest("update-ref", "refs/heads/deep/er/branch", "HEAD")
-	eventually(t, "a change deep down", func() bool { return w.host("rev-parse", "deep/er/branch") == w.host("rev-parse", "main") })
+	testenv.Until(t, "a change deep down", func() bool { return w.host("rev-parse", "deep/er/branch") == w.host("rev-parse", "main") })
 	done()
 	<-ctx
 	if r := w.close(); !r.Quiet() {
@@ -266,7 +257,7 @@ func TestNewDirectoryIsLookedAt(t *testing.T) {
 		t.Error("no directory is new at first, or all are again")
 	}
 	w.guest("branch", "deep/er/branch")
-	eventually(t, "the directory is told", func() bool { return len(look.events) > 0 })
+	testenv.Until(t, "the directory is told", func() bool { return len(look.events) > 0 })
 	<-look.events
 	if w.store.attempt(t.Context(), look, w.store.Pin) != nil || len(look.events) == 0 {
 		t.Error("what is in the new directory waits for another change")
@@ -322,7 +313,7 @@ func TestEndLetsGitFinish(t *testing.T) {
 	if _, err := io.WriteString(feed, "start\ncreate refs/heads/new "+w.host("rev-parse", "HEAD")+"\nprepare\n"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "git has its lock", func() bool { return present(lock) })
+	testenv.Until(t, "git has its lock", func() bool { return present(lock) })
 	cancel()
 	_, _ = io.WriteString(feed, "commit\n") // it errs where git is gone
 	feed.Close()

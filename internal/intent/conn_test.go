@@ -25,7 +25,7 @@ func ends(t testing.TB) (*Conn, *os.File) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close(); theirs.Close() })
-	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	return c, theirs

@@ -35,7 +35,11 @@ func TestDeskHasTheShare(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		limit := 100 * time.Millisecond
+		if full {
+			limit = 20 * time.Second
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		_, err = desk.Request(ctx, approval.Question{Action: bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: "ls"}})
 		cancel()
 		desk.Close()

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // A judge remembers what it was asked. It denies what deny says.
@@ -100,13 +101,8 @@ func (r *rig) connect(o Options) {
 	r.session, r.hangUp = session, func() { inW.Close() }
 	r.t.Cleanup(func() {
 		session.Close()
-		select {
-		case err := <-served:
-			if err != nil {
-				r.t.Errorf("the server ended with %v", err)
-			}
-		case <-time.After(5 * time.Second):
-			r.t.Error("the server outlives its client")
+		if err := testenv.Receive(r.t, "the server's end after its client's", served); err != nil {
+			r.t.Errorf("the server ended with %v", err)
 		}
 		cancel()
 	})
@@ -313,14 +309,11 @@ func TestHangingCommands(t *testing.T) {
 	mark := func(seconds int) string {
 		os.Remove(r.ws + "/late")
 		began := time.Now()
-		got, _ := r.call("exec", args{"command": "(sleep 1.5; echo x > late) & sleep 1.6", "timeout_seconds": seconds})
-		if took := time.Since(began); took > 4*time.Second {
-			t.Errorf("it took %v", took)
-		}
-		time.Sleep(1700*time.Millisecond - min(time.Since(began), 1700*time.Millisecond))
+		got, _ := r.call("exec", args{"command": "(sleep 3; echo x > late) & sleep 3.1", "timeout_seconds": seconds})
+		time.Sleep(time.Until(began.Add(3500 * time.Millisecond)))
 		return got
 	}
-	if got := mark(5); !strings.Contains(got, "exit code 0") || r.has("late") != "x\n" {
+	if got := mark(60); !strings.Contains(got, "exit code 0") || r.has("late") != "x\n" {
 		t.Fatalf("control: %q %q", got, r.has("late"))
 	}
 	if got := mark(1); !strings.Contains(got, "its limit") || r.has("late") == "x\n" {
@@ -328,7 +321,7 @@ func TestHangingCommands(t *testing.T) {
 	}
 	began := time.Now()
 	r.good("exec", args{"command": "sleep 100 & echo done"}, "done\n")
-	if took := time.Since(began); took > 4*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("what is left in the background holds the call for %v", took)
 	}
 }
@@ -338,11 +331,11 @@ func TestCancelledCallEndsItsCommand(t *testing.T) {
 	r := newRig(t, nil)
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
-	_, err := r.session.CallTool(ctx, &mcp.CallToolParams{Name: "exec", Arguments: args{"command": "sleep 1; echo x > late"}})
+	_, err := r.session.CallTool(ctx, &mcp.CallToolParams{Name: "exec", Arguments: args{"command": "sleep 3; echo x > late"}})
 	if err == nil {
 		t.Fatal("it was not cancelled")
 	}
-	time.Sleep(1200 * time.Millisecond)
+	time.Sleep(3500 * time.Millisecond)
 	if r.has("late") == "x\n" {
 		t.Error("the command went on")
 	}
@@ -352,14 +345,10 @@ func TestCancelledCallEndsItsCommand(t *testing.T) {
 func TestClientThatLeavesEndsItsCommands(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	go r.session.CallTool(context.Background(), &mcp.CallToolParams{Name: "exec", Arguments: args{"command": "echo x > begun; sleep 1; echo x > late"}})
-	for until := time.Now().Add(5 * time.Second); r.has("begun") != "x\n"; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatal("it does not begin")
-		}
-	}
+	go r.session.CallTool(context.Background(), &mcp.CallToolParams{Name: "exec", Arguments: args{"command": "echo x > begun; sleep 3; echo x > late"}})
+	testenv.Until(t, "the command", func() bool { return r.has("begun") == "x\n" })
 	r.hangUp()
-	time.Sleep(1200 * time.Millisecond)
+	time.Sleep(3500 * time.Millisecond)
 	if r.has("late") == "x\n" {
 		t.Error("the command went on")
 	}

@@ -26,7 +26,7 @@ func answered(t *testing.T, c *link.Client, q approval.Question) error {
 	t.Helper()
 	asked := make(chan struct{})
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		decide(ctx, c, q.ID, bawn.Answer{Verdict: bawn.Allow, By: "test"}, asked)
 	}()
@@ -123,9 +123,9 @@ func TestFullDisk(t *testing.T) {
 
 func TestIdleRelayEnds(t *testing.T) {
 	dir := t.TempDir()
-	cmd := start(t, dir, "BAWN_TEST_IDLE=100ms")
+	cmd := start(t, dir, "BAWN_TEST_IDLE=1s")
 	c := dialed(t, dir, link.Options{Session: "s"})
-	time.Sleep(400 * time.Millisecond)
+	time.Sleep(1500 * time.Millisecond)
 	must(t, answered(t, c, question("s", "ls"))) // somebody is connected
 	must(t, c.Close())
 	if err := cmd.Wait(); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/places"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // TestMain makes this program a relay where the environment says so.
@@ -57,15 +58,19 @@ func optionsIn(dir string) Options {
 func start(t testing.TB, dir string, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd, said := launch(t, dir, env...)
-	for range 2000 {
-		if conn, err := dialUnix(filepath.Join(dir, "run", places.HostsSocket)); err == nil {
-			conn.Close()
-			return cmd
+	defer func() {
+		if t.Failed() {
+			t.Logf("the relay says %s", said)
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatalf("the relay does not listen: %s", said)
-	return nil
+	}()
+	testenv.Until(t, "the relay", func() bool {
+		conn, err := dialUnix(filepath.Join(dir, "run", places.HostsSocket))
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+	return cmd
 }
 
 // launch starts a relay process, which is killed at the end of the test.

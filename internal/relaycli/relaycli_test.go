@@ -112,13 +112,8 @@ func pipe(t *testing.T) (*os.File, *os.File) {
 
 func gets(t *testing.T, c <-chan string, want string) {
 	t.Helper()
-	select {
-	case got := <-c:
-		if strings.TrimSpace(got) != want {
-			t.Errorf("the asker got %q; want %q", got, want)
-		}
-	case <-time.After(10 * time.Second):
-		t.Errorf("the asker got nothing; want %q", want)
+	if got := testenv.Receive(t, "the asker's "+want, c); strings.TrimSpace(got) != want {
+		t.Errorf("the asker got %q; want %q", got, want)
 	}
 }
 
@@ -246,18 +241,38 @@ func TestOnceForOne(t *testing.T) {
 func TestWatch(t *testing.T) {
 	r := newRig(t)
 	got := r.ask(question("b", "git push"))
+	out, outW := pipe(t)
+	errs, errsW := pipe(t)
+	r.env.Stdin, r.env.Stdout, r.env.Stderr = nil, outW, errsW
+	ended := make(chan int, 1)
 	go func() {
-		time.Sleep(100 * time.Millisecond)
-		r.queue.Answer(t.Context(), id("b"), bawn.Answer{Verdict: bawn.Allow, By: "web", At: noon})
-		time.Sleep(100 * time.Millisecond)
-		r.queue.Close()
+		ended <- Main([]string{"approvals", "--watch", "--json"}, r.env)
+		outW.Close()
+		errsW.Close()
 	}()
-	code, out, errs := r.run("approvals", "--watch", "--json")
-	lines := strings.Split(strings.TrimSpace(out), "\n")
-	var first, last row
-	err := errors.Join(json.Unmarshal([]byte(lines[0]), &first), json.Unmarshal([]byte(lines[len(lines)-1]), &last))
-	if err != nil || first.State != approval.Pending || last.Answer == nil || last.Answer.By != "web" || code != verb.ExitInternal || !strings.Contains(errs, "relay has ended") {
-		t.Errorf("%v %d %q %q", err, code, out, errs)
+	if err := out.SetReadDeadline(time.Now().Add(testenv.Patience(t, 20*time.Second))); err != nil {
+		t.Fatal(err)
+	}
+	lines := json.NewDecoder(out)
+	next := func() (is row) {
+		t.Helper()
+		if err := lines.Decode(&is); err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	if first := next(); first.State != approval.Pending {
+		t.Errorf("first %+v", first)
+	}
+	r.queue.Answer(t.Context(), id("b"), bawn.Answer{Verdict: bawn.Allow, By: "web", At: noon})
+	last := next()
+	for last.Answer == nil {
+		last = next()
+	}
+	r.queue.Close()
+	code := testenv.Receive(t, "its end", ended)
+	if said, err := io.ReadAll(errs); err != nil || last.Answer.By != "web" || code != verb.ExitInternal || !strings.Contains(string(said), "relay has ended") {
+		t.Errorf("%v %d %+v %q", err, code, last, said)
 	}
 	gets(t, got, "allow once by web")
 }

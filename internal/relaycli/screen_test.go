@@ -50,13 +50,8 @@ func look(r *rig, columns, rows int, environ ...string) *viewer {
 	go func() { v.ended <- Main([]string{"approvals"}, r.env) }()
 	r.t.Cleanup(func() {
 		v.types("\x03")
-		select {
-		case code := <-v.ended:
-			if code != 0 {
-				r.t.Errorf("it ended with %d: %q", code, v.screen())
-			}
-		case <-time.After(5 * time.Second):
-			r.t.Error("it does not end")
+		if code := testenv.Receive(r.t, "its end", v.ended); code != 0 {
+			r.t.Errorf("it ended with %d: %q", code, v.screen())
 		}
 		tty.Close()
 		master.Close()
@@ -166,7 +161,8 @@ func TestScreenFollows(t *testing.T) {
 	v.sees("read it first")
 	v.reads()
 	v.types("\x1b[200~y\x1b[201~") // a paste is no answer
-	time.Sleep(50 * time.Millisecond)
+	v.sees("what is pasted is no answer")
+	time.Sleep(4 * alone)
 	v.types("y")
 	gets(t, first, "allow once by bawn approvals")
 }
@@ -322,6 +318,13 @@ func TestScreenTakesNoPaste(t *testing.T) {
 		v.types("k") // anything else
 		time.Sleep(4 * alone)
 	}
-	v.types("y")
-	gets(t, got, "allow once by bawn approvals")
+	testenv.Until(t, "the control's answer", func() bool { // again, where it came together with the key before
+		v.types("y")
+		select {
+		case a := <-got:
+			return strings.TrimSpace(a) == "allow once by bawn approvals"
+		case <-time.After(time.Second):
+			return false
+		}
+	})
 }

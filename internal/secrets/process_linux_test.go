@@ -314,7 +314,7 @@ func play(t *testing.T, program string, asNobody bool, wrap []string, env ...str
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = home
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_RUNTIME_DIR=" + run, "BAWN_SECRETS_TEST=" + program}, env...)
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = 20 * time.Second
 	if asNobody && os.Geteuid() == 0 {
 		const nobody = 65534
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}

@@ -202,9 +202,7 @@ func (r *rig) executor(issuer *ticket.Issuer, plan [32]byte) *executor.Client {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { c.Close(); _ = cmd.Wait() })
-	ctx, cancel := context.WithTimeout(r.t.Context(), 10*time.Second)
-	defer cancel()
-	if _, err := c.Start(ctx, executor.Start{Keys: issuer.Keys(), Session: "s1", Plan: plan}); err != nil {
+	if _, err := c.Start(testenv.Context(r.t), executor.Start{Keys: issuer.Keys(), Session: "s1", Plan: plan}); err != nil {
 		r.t.Fatal(err)
 	}
 	return c
@@ -223,13 +221,8 @@ func (r *rig) serve() {
 	}()
 	r.t.Cleanup(func() {
 		cancel()
-		select {
-		case err := <-r.served:
-			if err != nil {
-				r.t.Error(err)
-			}
-		case <-time.After(10 * time.Second):
-			r.t.Error("the door does not close")
+		if err := testenv.Receive(r.t, "the end of the door", r.served); err != nil {
+			r.t.Error(err)
 		}
 	})
 }

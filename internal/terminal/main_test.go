@@ -228,7 +228,7 @@ func (u *person) isRaw() bool { return u.settings().Lflag&unix.ICANON == 0 }
 func (u *person) leftInQueue(n int) string {
 	u.t.Helper()
 	got := make([]byte, 0, n)
-	for len(got) < n && readable(descriptor(u.tty), 2*time.Second) {
+	for len(got) < n && readable(descriptor(u.tty), patience) {
 		var b [64]byte
 		m, err := unix.Read(descriptor(u.tty), b[:])
 		if err != nil {

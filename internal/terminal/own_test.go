@@ -206,9 +206,7 @@ func TestGuestsScreenComesBack(t *testing.T) {
 			if !m.shows(func(s string) bool { return s == tt.shown }, patience) {
 				t.Errorf("afterwards the window shows\n%s", m.shown())
 			}
-			if got := strings.TrimSpace(m.tmux("display", "-p", flags)); !strings.HasPrefix(got, tt.after) {
-				t.Errorf("afterwards: %s; want %s", got, tt.after)
-			}
+			testenv.Until(t, "the modes "+tt.after, func() bool { return strings.HasPrefix(m.tmux("display", "-p", flags), tt.after) })
 		})
 	}
 }

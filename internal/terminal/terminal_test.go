@@ -113,7 +113,7 @@ func (u *person) settle(n int) {
 	for len(u.screen()) < n {
 		select {
 		case <-u.changed:
-		case <-time.After(2 * time.Second):
+		case <-time.After(patience):
 			return
 		}
 	}
@@ -136,8 +136,7 @@ func TestLastWords(t *testing.T) {
 
 // A process that still holds the guest's terminal can't keep Close from ending.
 func TestCloseIsBounded(t *testing.T) {
-	limits := map[string]time.Duration{"exec sleep 60": drainWait / 2, "exec yes": 2 * drainWait}
-	for script, limit := range limits {
+	for _, script := range []string{"exec sleep 60", "exec yes"} {
 		u := newPerson(t)
 		go u.watch()
 		tt := open(t, u.stdio())
@@ -147,8 +146,8 @@ func TestCloseIsBounded(t *testing.T) {
 		if err := tt.Close(); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(before); took > limit {
-			t.Errorf("%s: Close took %v; want at most %v", script, took, limit)
+		if took := time.Since(before); took > patience {
+			t.Errorf("%s: Close took %v", script, took)
 		}
 	}
 }
@@ -174,7 +173,7 @@ func TestCloseWithStuckScreen(t *testing.T) {
 	if err := tt.Close(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(begin); took > 2*drainWait {
+	if took := time.Since(begin); took > patience {
 		t.Errorf("Close took %v", took)
 	}
 	if diff := cmp.Diff(before, u.settings()); diff != "" {

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/quarters"
 )
 
@@ -244,13 +245,7 @@ func TestAgentEndsWithItsEditor(t *testing.T) {
 		in, err := cmd.StdinPipe()
 		check(t, err)
 		check(t, cmd.Start())
-		began := time.Now()
-		for !sleeps(word) && time.Since(began) < 20*time.Second {
-			time.Sleep(50 * time.Millisecond)
-		}
-		if !sleeps(word) {
-			t.Fatal("the agent does not start")
-		}
+		testenv.Until(t, "the agent", func() bool { return sleeps(word) })
 		if !gone { // the control: it goes on as long as its editor does
 			time.Sleep(8 * time.Second)
 			if !sleeps(word) {
@@ -260,9 +255,10 @@ func TestAgentEndsWithItsEditor(t *testing.T) {
 		check(t, in.Close())
 		_ = cmd.Wait() // the process table says it
 		cancel()
-		if sleeps(word) || cmd.ProcessState.ExitCode() != 128+15 {
-			t.Errorf("the agent goes on: %t; exit code %d", sleeps(word), cmd.ProcessState.ExitCode())
+		if code := cmd.ProcessState.ExitCode(); code != 128+15 {
+			t.Errorf("exit code %d", code)
 		}
+		testenv.Until(t, "the agent's end", func() bool { return !sleeps(word) })
 	}
 }
 

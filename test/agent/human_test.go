@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // why is what the human says with a no.
@@ -23,11 +25,7 @@ func (y *yard) human(t *testing.T, bawn string) {
 	relay := y.cmd(context.Background(), bawn, "serve")
 	relay.Stderr = os.Stderr
 	check(t, relay.Start())
-	for limit := time.Now().Add(patience); strings.Contains(y.pending(t.Context(), bawn), "no relay runs"); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatal("the relay does not come up")
-		}
-	}
+	testenv.Until(t, "the relay", func() bool { return !strings.Contains(y.pending(t.Context(), bawn), "no relay runs") })
 	ctx, cancel := context.WithCancel(context.Background())
 	var human sync.WaitGroup
 	human.Go(func() {

@@ -16,7 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // relay starts bawn serve with its page, and returns the port. It ends with
@@ -43,17 +44,15 @@ func (y *yard) relay(t *testing.T, bawn string) (port string, end func()) {
 // which the browser is told to trust as a human trusts the authority.
 func pageKey(t *testing.T, port string) string {
 	t.Helper()
-	var err error
-	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
-		var c *tls.Conn
-		if c, err = tls.Dial("tcp4", "127.0.0.1:"+port, &tls.Config{InsecureSkipVerify: true, ServerName: "localhost"}); err == nil { //nolint:gosec // it is asked for its key
-			defer c.Close()
-			sum := sha256.Sum256(c.ConnectionState().PeerCertificates[0].RawSubjectPublicKeyInfo)
-			return base64.StdEncoding.EncodeToString(sum[:])
-		}
-	}
-	t.Fatal("the page does not come up: ", err)
-	return ""
+	var c *tls.Conn
+	testenv.Until(t, "the page", func() bool {
+		var err error
+		c, err = tls.Dial("tcp4", "127.0.0.1:"+port, &tls.Config{InsecureSkipVerify: true, ServerName: "localhost"}) //nolint:gosec // it is asked for its key
+		return err == nil
+	})
+	defer c.Close()
+	sum := sha256.Sum256(c.ConnectionState().PeerCertificates[0].RawSubjectPublicKeyInfo)
+	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
 // phone starts the browser, and returns when it is paired. What wait returns is

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // signature is what agents put below the messages of commits.
@@ -73,12 +73,15 @@ func (y *yard) commandLines() (lines []string) {
 func (y *yard) clean(t *testing.T) {
 	t.Helper()
 	var left []string
-	for limit := time.Now().Add(10 * time.Second); time.Now().Before(limit); time.Sleep(50 * time.Millisecond) {
-		if left = append(y.processes(t), y.places(t)...); len(left) == 0 {
-			return
+	defer func() {
+		if t.Failed() {
+			t.Logf("left: %q", left)
 		}
-	}
-	t.Errorf("what is left: %q", left)
+	}()
+	testenv.Until(t, "the end of all that the session and the relay had", func() bool {
+		left = append(y.processes(t), y.places(t)...)
+		return len(left) == 0
+	})
 }
 
 // processes are those that work in the yard's home or were told of it.

@@ -77,14 +77,8 @@ func (y *yard) serve(t *testing.T) {
 	cmd.Stderr = os.Stderr
 	check(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Wait() }) // killed with the test's context
-	for range 500 {
-		if text, err := os.ReadFile(at); err == nil {
-			y.at(t, strings.TrimSpace(string(text)))
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatal("the model does not say where it is")
+	testenv.Until(t, "the model's address", func() bool { _, err := os.Stat(at); return err == nil })
+	y.at(t, strings.TrimSpace(y.read(t, at)))
 }
 
 // at sets the agent up for a model that is at an address.
@@ -157,7 +151,7 @@ func (y *yard) start(t *testing.T, argv ...string) (stdout, stderr string, err e
 
 func (y *yard) cmd(ctx context.Context, argv ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Dir, cmd.WaitDelay = y.work, time.Second
+	cmd.Dir, cmd.WaitDelay = y.work, time.Minute
 	cmd.Env = append([]string{"HOME=" + y.home, "PATH=" + os.Getenv("PATH"), "TERM=dumb", "LANG=C.UTF-8", "USER=dev"}, y.env...)
 	return cmd
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/quarters"
 )
 
@@ -38,12 +40,9 @@ func guest(network string, addresses []string) int {
 	for _, a := range addresses {
 		conn, err := net.DialTimeout(network, a, patience)
 		if err == nil {
-			_ = conn.SetReadDeadline(time.Now().Add(patience))
-			if strings.HasPrefix(a, "killed.") { // allowed, and then looked for by the host's name servers
+			_ = conn.SetReadDeadline(time.Now().Add(2 * patience)) // later than the test gives up: what is refused is reset
+			if strings.HasPrefix(a, "killed.") {                   // allowed, and then looked for by the host's name servers
 				_ = conn.SetReadDeadline(time.Now().Add(patience / 2))
-			}
-			if network == "unix" {
-				_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // who is let in there is greeted
 			}
 			_, err = conn.Read(make([]byte, 1))
 		}
@@ -94,14 +93,11 @@ func (r *room) relay() (kill func()) {
 		_ = cmd.Wait()
 	})
 	r.t.Cleanup(kill)
-	for limit := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		if code, _, errs := r.run("bawn", "approvals"); code == 0 && !strings.Contains(errs, "no relay runs") {
-			return kill
-		}
-		if time.Now().After(limit) {
-			r.t.Fatal("the relay does not come up")
-		}
-	}
+	testenv.Until(r.t, "the relay", func() bool {
+		code, _, errs := r.run("bawn", "approvals")
+		return code == 0 && !strings.Contains(errs, "no relay runs")
+	})
+	return kill
 }
 
 type question struct {
@@ -113,26 +109,30 @@ type question struct {
 func (r *room) pending(resource string) question { r.t.Helper(); return r.asked(resource, 1) }
 
 // asked waits until that many ask a question.
-func (r *room) asked(resource string, waiting int) question {
+func (r *room) asked(resource string, waiting int) (q question) {
 	r.t.Helper()
 	var last string
-	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
+	defer func() {
+		if r.t.Failed() {
+			r.t.Logf("pending: %s", last)
+		}
+	}()
+	testenv.Until(r.t, fmt.Sprintf("a question of %d about %s", waiting, resource), func() bool {
 		_, out, errs := r.run("bawn", "approvals", "--json")
 		last = out + errs
 		for d := json.NewDecoder(strings.NewReader(out)); ; {
-			var q question
+			q = question{}
 			if err := d.Decode(&q); errors.Is(err, io.EOF) {
-				break
+				return false
 			} else if err != nil {
 				r.t.Fatalf("%q: %v", out, err)
 			}
 			if q.Resource == resource && q.Waiting == waiting {
-				return q
+				return true
 			}
 		}
-	}
-	r.t.Fatalf("no question of %d is pending about %s: %s", waiting, resource, last)
-	return question{}
+	})
+	return q
 }
 
 // A seat is a terminal with a session in it.
@@ -146,7 +146,7 @@ type seat struct {
 
 func (r *room) sit(argv ...string) *seat {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithCancel(context.Background())
 	cmd := r.Command(ctx, argv...)
 	master, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 200})
 	check(r.t, err)
@@ -175,27 +175,41 @@ func (r *room) sit(argv ...string) *seat {
 
 func (s *seat) sees(text string) {
 	s.t.Helper()
-	for limit := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		s.mu.Lock()
-		shown := s.text
-		s.mu.Unlock()
-		if strings.Contains(shown, text) {
-			return
-		}
-		if time.Now().After(limit) {
-			s.t.Fatalf("the screen shows\n%s\nwant %q", shown, text)
-		}
-	}
+	s.seesAfter("", text)
 }
 
-func (s *seat) types(keys string) {
+// seesAfter waits for a text behind another one.
+func (s *seat) seesAfter(first, text string) {
 	s.t.Helper()
-	time.Sleep(900 * time.Millisecond) // nobody reads faster
-	for _, key := range strings.Split(keys, "") {
-		_, err := s.master.WriteString(key)
-		check(s.t, err)
-		time.Sleep(120 * time.Millisecond) // nor types
-	}
+	defer func() {
+		if s.t.Failed() {
+			s.t.Logf("the screen shows\n%s", s.shown())
+		}
+	}()
+	testenv.Until(s.t, strconv.Quote(text), func() bool {
+		_, rest, found := strings.Cut(s.shown(), first)
+		return found && strings.Contains(rest, text)
+	})
+}
+
+func (s *seat) shown() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text
+}
+
+// answers types a key, once the prompt of a question is there, and then Enter:
+// both at once would be a paste.
+func (s *seat) answers(question, key string) {
+	s.t.Helper()
+	const prompt = "[y/a/n/N/?] "
+	s.seesAfter(question, prompt)
+	_, err := s.master.WriteString(key)
+	check(s.t, err)
+	s.seesAfter(question, prompt+key)
+	time.Sleep(120 * time.Millisecond) // no finger is faster
+	_, err = s.master.WriteString("\r")
+	check(s.t, err)
 }
 
 // answer runs a verb that answers, and wants it to count.
@@ -232,7 +246,7 @@ func TestAnsweredElsewhere(t *testing.T) {
 	s.sees("answered by bawn approve: allowed always")
 	s.sees("connect to alone.test:443")
 	kill()
-	s.types("n\r")
+	s.answers("connect to alone.test:443", "n")
 	s.sees("refused alone.test:443")
 
 	_, rules, _ := r.run("bawn", "policy", "approved")

@@ -29,7 +29,7 @@ func TestHookAnswersForTheSession(t *testing.T) {
 	told := 0
 	again := func(when string) {
 		t.Helper()
-		r.hook("8s", strings.NewReader(write)).answers(true)
+		r.hook("60s", strings.NewReader(write)).answers(true)
 		told++
 		if _, out, _ := r.run("bawn", "audit", "query", "--json"); strings.Count(out, "earlier in the agent's session") != told {
 			t.Errorf("%s: the log says %s", when, out)
@@ -56,20 +56,20 @@ func TestHookAnswersForTheSession(t *testing.T) {
 	check(t, os.WriteFile(policy, fmt.Appendf(nil, rule, "ask"), 0o600))
 	r.answered("approve", "claude", write, file)
 	check(t, os.WriteFile(policy, fmt.Appendf(nil, rule, "deny"), 0o600))
-	r.hook("8s", strings.NewReader(write)).answers(false)
+	r.hook("60s", strings.NewReader(write)).answers(false)
 	check(t, os.Remove(policy))
 	again("as it was")
 
 	// A no holds as well.
 	other := strings.Replace(write, "a.go", "c.go", 1)
 	r.answered("deny", "claude", other, filepath.Join(r.Work, "c.go"), "--session")
-	r.hook("8s", strings.NewReader(other)).answers(false)
+	r.hook("60s", strings.NewReader(other)).answers(false)
 }
 
 // answered is a call of a hook that asks, and is answered so.
 func (r *room) answered(how, agent, message, resource string, flags ...string) {
 	r.t.Helper()
-	h := r.hookOf(agent, "30s", strings.NewReader(message))
+	h := r.hookOf(agent, "60s", strings.NewReader(message))
 	r.answer(append([]string{"bawn", how, r.pending(resource).ID}, flags...)...)
 	<-h.done
 	if text := h.out.String(); strings.Contains(text, "deny") != (how == "deny") {

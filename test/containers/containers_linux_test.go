@@ -94,7 +94,7 @@ func (w *world) configure(text string) {
 }
 
 func (w *world) command(args ...string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	w.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, filepath.Join(build(w.t), "bawn"), append([]string{"run"}, args...)...)
 	cmd.Dir, cmd.Env = w.project, w.environ
@@ -146,7 +146,7 @@ func TestSession(t *testing.T) {
 	}
 	out := w.run(`
 docker run -d --name web -p 8080:80 -v "$PWD":/www:ro $BB httpd -f -p 80 -h /www >/dev/null
-for i in 1 2 3 4 5 6 7 8 9; do curl -sf http://127.0.0.1:8080/page && break; sleep 0.2; done; echo
+for i in $(seq 100); do curl -sf http://127.0.0.1:8080/page && break; sleep 0.2; done; echo
 echo opened: $(docker run --rm $BB wget -q -O- http://127.0.0.1:`+port+`/)
 echo closed: $(docker run --rm $BB nc -w 2 127.0.0.2 `+port+` </dev/null && echo reached)
 docker run --rm $BB nc -w 2 192.0.2.1 80 </dev/null
@@ -161,9 +161,7 @@ docker ps --format '{{.Names}} {{.Ports}}'`, "--host-port", port, "--ask-timeout
 	if t.Failed() {
 		t.Log(out)
 	}
-	if left := slices.Concat(w.of("child"), w.of("holder")); len(left) > 0 {
-		t.Errorf("left %q", left)
-	}
+	w.ended()
 	log := w.log()
 	for _, want := range []string{`"resource":"docker:create","args":["` + engine.Busybox + `","httpd"`, `"resource":"docker:exec","args":["web","id","-u"]`, `"rule":"builtin:docker-mount"`} {
 		if !strings.Contains(log, want) {
@@ -213,25 +211,31 @@ func TestRules(t *testing.T) {
 func TestKilled(t *testing.T) {
 	w := newWorld(t)
 	w.kill(t, false)
-	end := time.Now().Add(20 * time.Second)
-	for left := w.left(); len(left) > 0; left = w.left() {
-		if time.Now().After(end) {
-			t.Fatalf("left %q, and nobody is there to end them", left)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	w.ended()
 	w.kill(t, true)
 	time.Sleep(2 * time.Second)
 	if len(w.of("child")) != 1 {
 		t.Fatal("control: nothing is left that a watcher could have ended")
 	}
 	w.run("docker run -d $BB sleep 1000; for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.3; done", "--net", "none")
-	if left := w.left(); len(left) > 0 || len(w.watchers()) > 0 {
-		t.Errorf("left %q, watchers %v", left, w.watchers())
-	}
+	w.ended()
+	testenv.Until(t, "the end of the watchers", func() bool { return len(w.watchers()) == 0 })
 }
 
-func (w *world) left() []string { return slices.Concat(w.of("child"), w.of("holder")) }
+// ended waits until the engine has nothing more of sessions.
+func (w *world) ended() {
+	w.t.Helper()
+	var left []string
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("left: %q", left)
+		}
+	}()
+	testenv.Until(w.t, "the end of all containers", func() bool {
+		left = slices.Concat(w.of("child"), w.of("holder"))
+		return len(left) == 0
+	})
+}
 
 // watchers are the processes that watch over containers of this engine.
 func (w *world) watchers() (pids []int) {
@@ -255,15 +259,9 @@ func (w *world) kill(t *testing.T, watcher bool) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for range 200 {
-		if len(w.of("child")) == 1 && len(w.of("holder")) == 1 {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	if len(w.of("child")) != 1 || len(w.watchers()) == 0 {
-		t.Fatalf("containers %q, watchers %v: %s", w.of("child"), w.watchers(), &out)
-	}
+	testenv.Until(t, "a container with its holder and its watcher", func() bool {
+		return len(w.of("child")) == 1 && len(w.of("holder")) == 1 && len(w.watchers()) > 0
+	})
 	if watcher {
 		for _, pid := range w.watchers() {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -279,7 +277,7 @@ func (w *world) kill(t *testing.T, watcher bool) {
 func TestProxy(t *testing.T) {
 	w := newWorld(t)
 	socket := filepath.Join(w.home, "d.sock")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(build(t), "bawn"), "dockerd-proxy", "--socket", socket)
 	cmd.Dir, cmd.Env = w.project, w.environ
@@ -288,14 +286,15 @@ func TestProxy(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for range 100 {
-		if info, err := os.Stat(socket); err == nil {
-			if info.Mode().Perm() != 0o600 {
-				t.Errorf("the socket has mode %v", info.Mode())
-			}
-			break
+	testenv.Until(t, "the socket", func() bool {
+		conn, err := net.Dial("unix", socket)
+		if err == nil {
+			conn.Close()
 		}
-		time.Sleep(100 * time.Millisecond)
+		return err == nil
+	})
+	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket is %v, %v", info, err)
 	}
 	docker := func(args ...string) string {
 		c := exec.CommandContext(ctx, "docker", append([]string{"-H", "unix://" + socket}, args...)...)
@@ -308,12 +307,13 @@ func TestProxy(t *testing.T) {
 	}
 	docker("run", "-d", "--name", "web", "-p", "80", "-v", w.project+":/www:ro", engine.Busybox, "httpd", "-f", "-p", "80", "-h", "/www")
 	at := strings.TrimSpace(docker("port", "web", "80"))
-	resp, err := http.Get("http://" + at + "/page")
-	if err != nil {
-		t.Errorf("%v\n%s", err, docker("ps", "-a"))
-	} else {
-		resp.Body.Close()
-	}
+	testenv.Until(t, "the server in the container", func() bool {
+		resp, err := http.Get("http://" + at + "/page")
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err == nil
+	})
 	if out := docker("run", "--rm", "--privileged", engine.Busybox, "true"); !strings.Contains(out, "bawn refused this") {
 		t.Errorf("got %q", out)
 	}
@@ -336,9 +336,7 @@ func TestProxy(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v: %s", err, &said)
 	}
-	if left := slices.Concat(w.of("child"), w.of("holder")); len(left) > 0 {
-		t.Errorf("left %q", left)
-	}
+	w.ended()
 }
 
 // The containers of a guest that is a container itself are in its network.
@@ -356,7 +354,7 @@ func TestContainerOfAContainer(t *testing.T) {
 	out := w.run(`
 ./client POST '/containers/create?name=web' '{"Image":"'$BB'","Cmd":["httpd","-f","-p","80","-h","/www"],"HostConfig":{"Binds":["/workspace:/www:ro"],"PortBindings":{"80/tcp":[{"HostPort":"8080"}]}}}'
 ./client POST /containers/web/start
-for i in 1 2 3 4 5 6 7 8 9; do wget -q -O- http://127.0.0.1:8080/page && break; sleep 0.2; done; echo
+for i in $(seq 100); do wget -q -O- http://127.0.0.1:8080/page && break; sleep 0.2; done; echo
 echo direct $(wget -q -O- http://127.0.0.1:80/page)
 ./client POST /containers/create '{"Image":"'$BB'","HostConfig":{"Binds":["/etc:/x:ro"]}}'`, "--provider", "docker", "--net", "none")
 	for _, want := range []string{"201 Created", "204 No Content", "\nof the project\n", "direct of the project", "403 Forbidden", "outside of the workspace"} {
@@ -367,7 +365,5 @@ echo direct $(wget -q -O- http://127.0.0.1:80/page)
 	if t.Failed() {
 		t.Log(out)
 	}
-	if left := slices.Concat(w.of("child"), w.of("holder")); len(left) > 0 {
-		t.Errorf("left %q", left)
-	}
+	w.ended()
 }

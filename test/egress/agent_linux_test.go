@@ -10,7 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // keyring is a desk whose owner has an ssh-agent, and servers outside into
@@ -46,7 +47,7 @@ func newKeyring(t *testing.T) *keyring {
 	agent.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	check(t, agent.Start())
 	t.Cleanup(func() { _ = agent.Process.Kill(); _ = agent.Wait() })
-	until(t, func() error { return answers(k.socket) })
+	testenv.Until(t, "ssh-agent", func() bool { return answers(k.socket) == nil })
 	d.env = append(d.env, "SSH_AUTH_SOCK="+k.socket)
 	k.local(t, "ssh-add", "-q", id)
 	return k
@@ -59,18 +60,6 @@ func answers(socket string) error {
 		err = conn.Close()
 	}
 	return err
-}
-
-func until(t *testing.T, try func() error) {
-	t.Helper()
-	var err error
-	for range 200 {
-		if err = try(); err == nil {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatal(err)
 }
 
 func (k *keyring) local(t *testing.T, argv ...string) {
@@ -92,13 +81,7 @@ func (k *keyring) serve(t *testing.T, key string, hosts ...string) {
 	config := put(t, strings.Join(lines, "\n")+"\n", k.dir, key+".config")
 	r := k.outside(t, order{Argv: []string{sbin("sshd"), "-D", "-f", config}})
 	t.Cleanup(func() { k.outside(t, order{Argv: []string{"kill", fmt.Sprint(r.PID)}, Wait: true}) })
-	until(t, func() error {
-		c, err := net.DialTimeout("tcp", addresses(hosts[0])[0]+":22", time.Second)
-		if err == nil {
-			c.Close()
-		}
-		return err
-	})
+	check(t, listening(addresses(hosts[0])[0]+":22"))
 }
 
 // TestAgent: with the user's agent a guest logs in where an entry with port 22
@@ -139,12 +122,8 @@ func TestAgent(t *testing.T) {
 			}
 		})
 	}
-	until(t, func() error { // nothing was added or removed; the control's key lives for two seconds
-		if r := k.sh(t, "ssh-add -l"); strings.Count(r.out, "\n") != 1 {
-			return fmt.Errorf("the agent has %q", r.out)
-		}
-		return nil
-	})
+	// Nothing was added or removed; the control's key lives for two seconds.
+	testenv.Until(t, "the one key", func() bool { return strings.Count(k.sh(t, "ssh-add -l").out, "\n") == 1 })
 }
 
 // TestAgentIsRecorded: each signature is in the log with its host and key, and

@@ -3,6 +3,7 @@ package egress_test
 import (
 	"context"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // prompt ends a question.
@@ -76,7 +79,7 @@ func (s *seat) screen() string {
 // see waits for words on the screen.
 func (s *seat) see(words string) {
 	s.t.Helper()
-	s.within(15*time.Second, words)
+	s.within(20*time.Second, words)
 }
 
 func (s *seat) within(most time.Duration, words string) {
@@ -88,28 +91,29 @@ func (s *seat) within(most time.Duration, words string) {
 	}
 }
 
-// say types a line, Enter after a moment.
+// say types a line, and Enter once that is on the screen and a moment is over:
+// what comes together is a paste.
 func (s *seat) say(words string) {
 	s.t.Helper()
-	_, err := s.tty.WriteString(words)
-	check(s.t, err)
+	from := len(s.screen())
+	s.presses(words)
+	testenv.Until(s.t, strconv.Quote(words), func() bool { return strings.Contains(s.screen()[from:], words) })
 	time.Sleep(100 * time.Millisecond)
-	_, err = s.tty.WriteString("\n")
+	s.presses("\n")
+}
+
+func (s *seat) presses(keys string) {
+	s.t.Helper()
+	_, err := s.tty.WriteString(keys)
 	check(s.t, err)
 }
 
 // end waits for the session's, and returns the screen.
 func (s *seat) end() string {
 	s.t.Helper()
-	return s.ended(30 * time.Second)
-}
-
-// ended is the same with another patience.
-func (s *seat) ended(most time.Duration) string {
-	s.t.Helper()
 	select {
 	case <-s.done:
-	case <-time.After(most):
+	case <-time.After(patience):
 		s.t.Fatalf("the session does not end:\n%s", s.screen())
 	}
 	return s.screen()
@@ -168,8 +172,8 @@ func TestAskInVain(t *testing.T) {
 	begin := time.Now()
 	s := d.sit(t, []string{"--ask-timeout", "1s"}, "$PROBE ask 3 "+askable)
 	screen := s.end()
-	if took := time.Since(begin); took < time.Second || took > time.Second+soon {
-		t.Errorf("it ended after %v, want a little more than a second", took)
+	if took := time.Since(begin); took < time.Second {
+		t.Errorf("it ended after %v, want more than a second", took)
 	}
 	if got := strings.Count(screen, "ended: "); got != 3 || strings.Contains(screen, "ended: <nil>") {
 		t.Errorf("want 3 connections refused:\n%s", screen)
@@ -181,7 +185,7 @@ func TestAskInVain(t *testing.T) {
 // terminal.
 func TestAskNobody(t *testing.T) {
 	d := newDesk(t)
-	r := d.inside(t, []string{"--ask-timeout", "30s"}, "$PROBE tcp "+askable+" abc; curl -sS -m 9 http://askable.test/")
+	r := d.inside(t, []string{"--ask-timeout", "30s"}, "$PROBE tcp "+askable+" abc; curl -sS -m 30 http://askable.test/")
 	if r.took > soon || strings.Contains(r.out, "this is") {
 		t.Errorf("after %v: %s", r.took, r.out)
 	}
@@ -197,12 +201,22 @@ func TestAskNobody(t *testing.T) {
 // ignored.
 func TestAskTooSoon(t *testing.T) {
 	d := newDesk(t)
-	m := d.now(t)
-	s := d.sit(t, []string{"--ask-timeout", "30s"}, "$PROBE tcp "+askable+" abc")
-	s.see("the guest wants to")
-	s.say("y")
-	s.see(prompt)
-	s.say("n")
-	s.end()
-	d.nothingElse(t, m, attack{})
+	for try := 1; ; try++ {
+		m := d.now(t)
+		s := d.sit(t, []string{"--ask-timeout", "30s"}, "$PROBE tcp "+askable+" abc")
+		s.see("the guest wants to")
+		s.presses("y")
+		time.Sleep(100 * time.Millisecond)
+		s.presses("\n")
+		s.see(prompt)
+		time.Sleep(300 * time.Millisecond) // for an answer to be shown
+		if strings.Contains(s.screen(), "your answer") && try < 5 {
+			s.end()
+			continue // this machine was so busy that a human would have read it
+		}
+		s.say("n")
+		s.end()
+		d.nothingElse(t, m, attack{})
+		return
+	}
 }

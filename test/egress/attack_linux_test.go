@@ -24,7 +24,7 @@ type attack struct {
 }
 
 // soon is how long a refused program may take to know it, on a busy machine.
-const soon = 4 * time.Second
+const soon = 20 * time.Second
 
 // allow names hosts on the command line.
 func allow(entries ...string) []string {
@@ -161,24 +161,24 @@ func TestAddresses(t *testing.T) {
 	d := newDesk(t, "python3")
 	const greeting, v6 = "this is", "[" + publicV6 + "15]"
 	list := map[string]attack{
-		"v4":                   {line: "curl -sS -m 5 http://93.184.215.15/", want: greeting},
+		"v4":                   {line: "curl -sS -m 30 http://93.184.215.15/", want: greeting},
 		"v4 tls":               {line: "$PROBE tls 93.184.215.15:443 allowed.test allowed.test", want: greeting},
-		"the allowed host's":   {line: "curl -sS -m 5 http://93.184.215.14/", want: greeting},
-		"with its Host":        {line: "curl -sS -m 5 -H 'Host: allowed.test' http://93.184.215.15/", want: greeting},
-		"v6":                   {line: "curl -sS -m 5 http://" + v6 + "/", want: greeting},
-		"mapped":               {line: "curl -sS -m 5 'http://[::ffff:93.184.215.15]/'", want: greeting},
-		"decimal":              {line: "curl -sS -m 5 http://1572394767/", want: greeting},
-		"hexadecimal":          {line: "curl -sS -m 5 http://0x5db8d70f/", want: greeting},
-		"octal":                {line: "curl -sS -m 5 http://0135.0270.0327.017/", want: greeting},
-		"short":                {line: "curl -sS -m 5 http://93.12113679/", want: greeting},
-		"pinned":               {line: "curl -sS -m 5 --resolve allowed.test:80:93.184.215.15 http://allowed.test/", want: greeting},
-		"connect-to":           {line: "curl -sS -m 5 --connect-to allowed.test:80:denied.test:80 http://allowed.test/", want: greeting},
-		"private":              {line: "curl -sS -m 5 http://10.77.0.2/", want: greeting},
-		"metadata":             {line: "curl -sS -m 5 http://169.254.169.254/latest/meta-data/", want: greeting},
-		"metadata v6":          {line: "curl -sS -m 5 'http://[fd00:ec2::254]/'", want: greeting},
-		"CGNAT":                {line: "curl -sS -m 5 http://100.64.0.1/", want: greeting},
-		"NAT64":                {line: "curl -sS -m 5 'http://[64:ff9b::a4d:2]/'", want: greeting},
-		"6to4":                 {line: "curl -sS -m 5 'http://[2002:a4d:2::1]/'", want: greeting},
+		"the allowed host's":   {line: "curl -sS -m 30 http://93.184.215.14/", want: greeting},
+		"with its Host":        {line: "curl -sS -m 30 -H 'Host: allowed.test' http://93.184.215.15/", want: greeting},
+		"v6":                   {line: "curl -sS -m 30 http://" + v6 + "/", want: greeting},
+		"mapped":               {line: "curl -sS -m 30 'http://[::ffff:93.184.215.15]/'", want: greeting},
+		"decimal":              {line: "curl -sS -m 30 http://1572394767/", want: greeting},
+		"hexadecimal":          {line: "curl -sS -m 30 http://0x5db8d70f/", want: greeting},
+		"octal":                {line: "curl -sS -m 30 http://0135.0270.0327.017/", want: greeting},
+		"short":                {line: "curl -sS -m 30 http://93.12113679/", want: greeting},
+		"pinned":               {line: "curl -sS -m 30 --resolve allowed.test:80:93.184.215.15 http://allowed.test/", want: greeting},
+		"connect-to":           {line: "curl -sS -m 30 --connect-to allowed.test:80:denied.test:80 http://allowed.test/", want: greeting},
+		"private":              {line: "curl -sS -m 30 http://10.77.0.2/", want: greeting},
+		"metadata":             {line: "curl -sS -m 30 http://169.254.169.254/latest/meta-data/", want: greeting},
+		"metadata v6":          {line: "curl -sS -m 30 'http://[fd00:ec2::254]/'", want: greeting},
+		"CGNAT":                {line: "curl -sS -m 30 http://100.64.0.1/", want: greeting},
+		"NAT64":                {line: "curl -sS -m 30 'http://[64:ff9b::a4d:2]/'", want: greeting},
+		"6to4":                 {line: "curl -sS -m 30 'http://[2002:a4d:2::1]/'", want: greeting},
 		"another port":         {line: "$PROBE tcp 93.184.215.15:7777 abc", want: "abc"},
 		"first to speak":       {line: "$PROBE tcp 93.184.215.15:2525", want: "220 hello"},
 		"UDP":                  {line: "$PROBE udp 93.184.215.15:7 abc", want: "abc"},
@@ -186,8 +186,8 @@ func TestAddresses(t *testing.T) {
 		"UDP v6":               {line: "$PROBE udp " + v6 + ":7 abc", want: "abc"},
 		"QUIC":                 {line: "$PROBE udp allowed.test:443 abc", want: "abc"},
 		"ICMP":                 {line: "$PROBE ping 93.184.215.14", want: "pong"},
-		"link-local":           {line: "curl -sS -m 5 http://" + linkLocal + "/", want: greeting},
-		"a proxy of the world": {line: "curl -sS -m 5 -x http://93.184.215.24:3128 https://denied.test/", want: greeting},
+		"link-local":           {line: "curl -sS -m 30 http://" + linkLocal + "/", want: greeting},
+		"a proxy of the world": {line: "curl -sS -m 30 -x http://93.184.215.24:3128 https://denied.test/", want: greeting},
 	}
 	attacks(t, d, list)
 }
@@ -197,28 +197,28 @@ func TestNames(t *testing.T) {
 	d := newDesk(t)
 	const greeting = "this is"
 	list := map[string]attack{
-		"denied":           {line: "curl -sS -m 5 https://denied.test/", want: greeting},
-		"trailing dot":     {line: "curl -sS -m 5 http://denied.test./", want: greeting},
-		"upper case":       {line: "curl -sS -m 5 http://DENIED.TEST/", want: greeting},
-		"userinfo":         {line: "curl -sS -m 5 http://allowed.test@denied.test/", want: greeting},
-		"alias":            {line: "curl -sS -m 5 http://alias.test/", want: greeting},
-		"IDN":              {line: "curl -sS -m 5 http://bücher.test/", want: greeting},
-		"IDN and wildcard": {line: "curl -sS -m 5 http://bücher.wild.test/", want: greeting, flags: allow("*.wild.test")},
-		"below":            {line: "curl -sS -m 5 http://b.a.wild.test/", want: greeting, flags: allow("a.wild.test")},
-		"above a wildcard": {line: "curl -sS -m 5 http://wild.test/", want: greeting, flags: allow("*.wild.test")},
-		"beside":           {line: "curl -sS -m 5 http://notwild.test/", want: greeting, flags: allow("*.wild.test")},
-		"another port":     {line: "curl -sS -m 5 http://allowed.test:8080/", want: greeting},
-		"redirect":         {line: "curl -sSL -m 5 'http://allowed.test/redirect?to=http://denied.test/'", want: greeting},
-		"redirect private": {line: "curl -sSL -m 5 'http://allowed.test/redirect?to=http://private.test/'", want: greeting},
-		"rebinding":        {line: "curl -sS -m 5 -w '[%{remote_ip}]' http://rebind.test/; curl -sS -m 5 -w '[%{remote_ip}]' http://rebind.test/", want: "[10.77.0.2]", flags: allow("rebind.test"), may: []string{"rebind.test"}},
-		"both kinds":       {line: "for i in 1 2 3 4; do curl -sS -m 5 -w '[%{remote_ip}]' http://mixed.test/; done", want: "[10.77.0.2]", flags: allow("mixed.test"), may: []string{"mixed.test"}},
+		"denied":           {line: "curl -sS -m 30 https://denied.test/", want: greeting},
+		"trailing dot":     {line: "curl -sS -m 30 http://denied.test./", want: greeting},
+		"upper case":       {line: "curl -sS -m 30 http://DENIED.TEST/", want: greeting},
+		"userinfo":         {line: "curl -sS -m 30 http://allowed.test@denied.test/", want: greeting},
+		"alias":            {line: "curl -sS -m 30 http://alias.test/", want: greeting},
+		"IDN":              {line: "curl -sS -m 30 http://bücher.test/", want: greeting},
+		"IDN and wildcard": {line: "curl -sS -m 30 http://bücher.wild.test/", want: greeting, flags: allow("*.wild.test")},
+		"below":            {line: "curl -sS -m 30 http://b.a.wild.test/", want: greeting, flags: allow("a.wild.test")},
+		"above a wildcard": {line: "curl -sS -m 30 http://wild.test/", want: greeting, flags: allow("*.wild.test")},
+		"beside":           {line: "curl -sS -m 30 http://notwild.test/", want: greeting, flags: allow("*.wild.test")},
+		"another port":     {line: "curl -sS -m 30 http://allowed.test:8080/", want: greeting},
+		"redirect":         {line: "curl -sSL -m 30 'http://allowed.test/redirect?to=http://denied.test/'", want: greeting},
+		"redirect private": {line: "curl -sSL -m 30 'http://allowed.test/redirect?to=http://private.test/'", want: greeting},
+		"rebinding":        {line: "curl -sS -m 30 -w '[%{remote_ip}]' http://rebind.test/; curl -sS -m 30 -w '[%{remote_ip}]' http://rebind.test/", want: "[10.77.0.2]", flags: allow("rebind.test"), may: []string{"rebind.test"}},
+		"both kinds":       {line: "for i in 1 2 3 4; do curl -sS -m 30 -w '[%{remote_ip}]' http://mixed.test/; done", want: "[10.77.0.2]", flags: allow("mixed.test"), may: []string{"mixed.test"}},
 	}
 	closed := []string{
 		"private.test", "private172.test", "private192.test", "metadata.test", "cgnat.test", "docs.test", "bench.test", "metadata6.test",
 		"ula.test", "mapped.test", "nat64.test", "sixtofour.test", "teredo.test", "alias-private.test",
 	}
 	for _, name := range closed {
-		list["leads to "+name] = attack{line: "curl -sS -m 5 http://" + name + "/", want: greeting, flags: allow(closed...)}
+		list["leads to "+name] = attack{line: "curl -sS -m 30 http://" + name + "/", want: greeting, flags: allow(closed...)}
 	}
 	attacks(t, d, list)
 }
@@ -233,10 +233,10 @@ func TestOwnMachine(t *testing.T) {
 		named = append(named, net.JoinHostPort(name, port))
 	}
 	for _, at := range named {
-		list["by name "+at] = attack{line: "curl -sS -m 5 http://" + at + "/", want: "the desk", flags: allow(named...)}
+		list["by name "+at] = attack{line: "curl -sS -m 30 http://" + at + "/", want: "the desk", flags: allow(named...)}
 	}
 	for _, a := range []string{"127.0.0.1", "127.1", "2130706433", "0x7f000001", "127.8.8.8", "0.0.0.0", "localhost", "[::1]", "[::]", "[::ffff:127.0.0.1]", deskV4, deskPrivateV4, "[" + deskV6 + "]", "[" + deskPrivateV6 + "]"} {
-		list["address "+a] = attack{line: "curl -sS -m 5 http://" + a + ":" + port + "/", want: "the desk"}
+		list["address "+a] = attack{line: "curl -sS -m 30 http://" + a + ":" + port + "/", want: "the desk"}
 	}
 	before := hits.Load()
 	attacks(t, d, list)

@@ -13,8 +13,8 @@ const trusting = "NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt"
 
 // getters are ordinary clients that get URL.
 var getters = map[string]string{
-	"curl":          "curl -sS -m 9 URL",
-	"curl HTTP/1.1": "curl -sS -m 9 --http1.1 URL",
+	"curl":          "curl -sS -m 30 URL",
+	"curl HTTP/1.1": "curl -sS -m 30 --http1.1 URL",
 	"wget":          "wget -T 9 -t 1 -q -O - URL",
 	"python3":       "python3 -c 'import urllib.request as r; print(r.urlopen(\"URL\", timeout=9).read().decode())'",
 	"node fetch":    "node -e 'fetch(\"URL\").then(r => r.text()).then(console.log, e => console.log(String(e), String(e.cause)))'",
@@ -80,8 +80,8 @@ func TestRaw(t *testing.T) {
 	lines := []string{
 		"$PROBE tcp allowed.test:7777 abc", "$PROBE tcp allowed.test:2525 'abc\\n'", "$PROBE many 20 5 allowed.test:5433",
 		"$PROBE tcp ALLOWED.test.:7777 abc",
-		"$PROBE tcp 93.184.215.99:7777 abc", "$PROBE tcp [" + publicV6 + "99]:7777 abc", "curl -sS -m 5 http://bücher.test/", "curl -sS -m 5 http://x.y.wild.test/",
-		"python3 -m http.server -b 127.0.0.1 8099 >/dev/null 2>&1 & sleep 0.7; curl -sS -m 5 http://localhost:8099/ | grep -o listing | head -1; kill $!",
+		"$PROBE tcp 93.184.215.99:7777 abc", "$PROBE tcp [" + publicV6 + "99]:7777 abc", "curl -sS -m 30 http://bücher.test/", "curl -sS -m 30 http://x.y.wild.test/",
+		"python3 -m http.server -b 127.0.0.1 8099 >/dev/null 2>&1 & sleep 0.7; curl -sS -m 30 http://localhost:8099/ | grep -o listing | head -1; kill $!",
 	}
 	want := []string{"abc", "220 hello\r\nabc", "20 of 20", "abc", "abc", "abc", "this is xn--bcher-kva.test", "this is x.y.wild.test", "listing"}
 	flags := allow("allowed.test:7777,2525,5000-6000", "93.184.215.99:7777", "["+publicV6+"99]:7777", "xn--bcher-kva.test", "*.wild.test")

@@ -81,18 +81,18 @@ func TestAWS(t *testing.T) {
 	}
 	flags := append(allow("other.test"), "--secret", "cloud", "--http", cloud+" * /**", "--http", "other.test * /**")
 	key := "for n in aws_access_key_id aws_secret_access_key aws_session_token; do eval $n=$(sed -n \"s/^$n = //p\" ~/.aws/credentials); done\n" +
-		"call() { curl -sS -i -m 9 --aws-sigv4 aws:amz:eu-central-1:sqs --user \"$aws_access_key_id:$aws_secret_access_key\" -H \"X-Amz-Security-Token: $aws_session_token\" \"$@\"; }\n"
+		"call() { curl -sS -i -m 30 --aws-sigv4 aws:amz:eu-central-1:sqs --user \"$aws_access_key_id:$aws_secret_access_key\" -H \"X-Amz-Security-Token: $aws_session_token\" \"$@\"; }\n"
 	to := "https://" + cloud
 	lines := map[string]string{
 		"get": "call " + to + "/", "get h1": "call --http1.1 '" + to + "/queue?Action=ListQueues&Version=2012'", "post": "call -d Action=SendMessage " + to + "/queue",
 		"long": "head -c 3000000 /dev/zero | tr '\\0' x > long; call --data-binary @long " + to + "/ | head -c 2000",
 		"file": "cat ~/.aws/credentials; stat -c %a ~/.aws/credentials; echo x >> ~/.aws/credentials",
 
-		"another region": strings.ReplaceAll("call "+to+"/", "call", "curl -sS -m 9 --aws-sigv4 aws:amz:us-east-1:sqs --user \"$aws_access_key_id:$aws_secret_access_key\" -H \"X-Amz-Security-Token: $aws_session_token\""),
+		"another region": strings.ReplaceAll("call "+to+"/", "call", "curl -sS -m 30 --aws-sigv4 aws:amz:us-east-1:sqs --user \"$aws_access_key_id:$aws_secret_access_key\" -H \"X-Amz-Security-Token: $aws_session_token\""),
 		"a wrong secret": "aws_secret_access_key=x$aws_secret_access_key; call " + to + "/",
 		"changed":        "call -H 'X-Amz-Target: a' -H 'Connection: X-Amz-Date' " + to + "/",
-		"no token":       "curl -sS -m 9 --aws-sigv4 aws:amz:eu-central-1:sqs --user \"$aws_access_key_id:$aws_secret_access_key\" " + to + "/",
-		"presigned":      "curl -sS -m 9 \"" + to + "/?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=$aws_access_key_id%2F20260101%2Feu-central-1%2Fsqs%2Faws4_request&X-Amz-Signature=00\"",
+		"no token":       "curl -sS -m 30 --aws-sigv4 aws:amz:eu-central-1:sqs --user \"$aws_access_key_id:$aws_secret_access_key\" " + to + "/",
+		"presigned":      "curl -sS -m 30 \"" + to + "/?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=$aws_access_key_id%2F20260101%2Feu-central-1%2Fsqs%2Faws4_request&X-Amz-Signature=00\"",
 		"other host":     "call https://other.test/", "plain": "call http://" + cloud + "/", "body": "call -d \"$aws_secret_access_key\" " + to + "/",
 	}
 	want := map[string]string{
@@ -137,7 +137,7 @@ func TestAWS(t *testing.T) {
 	}
 	// Control: the same line outside, with the key and with a placeholder.
 	for user, status := range map[string]string{id + ":" + secret: "200", "AKIASTANDSTANDSTAND2:" + secret: "403"} {
-		r := d.sh(t, fmt.Sprintf("curl -sS -m 9 -o /dev/null -w '%%{http_code}' --aws-sigv4 aws:amz:eu-central-1:sqs --user '%s' -H 'X-Amz-Security-Token: %s' %s/", user, token, to))
+		r := d.sh(t, fmt.Sprintf("curl -sS -m 30 -o /dev/null -w '%%{http_code}' --aws-sigv4 aws:amz:eu-central-1:sqs --user '%s' -H 'X-Amz-Security-Token: %s' %s/", user, token, to))
 		if r.out != status {
 			t.Errorf("control: %q %s, want %s", r.out, r.err, status)
 		}

@@ -20,7 +20,7 @@ import (
 )
 
 // patience ends a command that hangs.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // A desk is the home of somebody who works in a project, in the world.
 type desk struct {
@@ -72,7 +72,7 @@ func exists(path string) bool { _, err := os.Lstat(path); return err == nil }
 // command is one that the desk's owner would start, without a terminal.
 func (d *desk) command(ctx context.Context, argv ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Dir, cmd.WaitDelay = d.work, time.Second
+	cmd.Dir, cmd.WaitDelay = d.work, 20*time.Second // for who still holds its output
 	cmd.Env = append([]string{"HOME=" + d.home, "PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "USER=dev", "TERM=dumb"}, d.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	return cmd

@@ -46,7 +46,7 @@ func (o *outsider) serveNames() error {
 // listening waits until a TCP port is open.
 func listening(addr string) error {
 	var err error
-	for range 200 {
+	for range 2000 {
 		var c net.Conn
 		if c, err = net.DialTimeout("tcp", addr, time.Second); err == nil {
 			return c.Close()

@@ -14,7 +14,7 @@ func TestRefusalsTellNothing(t *testing.T) {
 	flags := append(allow(missing, private), "--http", "docs.test GET /**", "--http", "absent.test GET /**")
 	var lines []string
 	for _, url := range []string{"http://missing.test/", "http://private.test/", "http://docs.test/", "https://docs.test/", "https://absent.test/"} {
-		lines = append(lines, "curl -sS -m 9 "+url)
+		lines = append(lines, "curl -sS -m 30 "+url)
 	}
 	r := d.inside(t, flags, strings.Join(lines, "; "))
 	if n := strings.Count(r.out, "bawn refused") + strings.Count(r.out, "bawn could not forward"); n != len(lines) {

@@ -12,7 +12,7 @@ import (
 func TestSentPerHost(t *testing.T) {
 	k := newKeyring(t)
 	upload := func(url string) string { // as much as the server hears, twice
-		return strings.Repeat("head -c 1000000 /dev/zero | curl -sS -m 5 -o /dev/null -w 'got %{http_code} ' --data-binary @- "+url+"; ", 2)
+		return strings.Repeat("head -c 1000000 /dev/zero | curl -sS -m 30 -o /dev/null -w 'got %{http_code} ' --data-binary @- "+url+"; ", 2)
 	}
 	opened := []string{"--http", "allowed.test GET,POST /**", "--allow", "other.test"}
 	for name, c := range map[string]struct {
@@ -26,7 +26,7 @@ func TestSentPerHost(t *testing.T) {
 		"SSH":       {"head -c 3000000 /dev/zero | ssh -o BatchMode=yes " + k.user + "@db.test wc -c;", "3000000", append([]string{"--ssh-agent"}, allow("db.test:22", "other.test")...)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			line := c.line + " curl -sS -m 9 http://other.test/x"
+			line := c.line + " curl -sS -m 30 http://other.test/x"
 			put(t, "", k.home, ".config/bawn/config.toml")
 			if r := k.inside(t, c.flags, line); !strings.Contains(r.out, c.want) {
 				t.Errorf("the control says %q %q", r.out, r.err)

@@ -124,7 +124,7 @@ func (c *coder) guest(t *testing.T) {
 		t.Errorf("before the answer %d requests are outside", asked)
 	}
 	s.say("y")
-	screen := s.ended(patience)
+	screen := s.end()
 	c.worked(t, m, screen)
 	if got := strings.Count(screen, prompt); got != questions {
 		t.Errorf("%d questions, want %d", got, questions)

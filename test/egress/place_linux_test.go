@@ -22,8 +22,8 @@ func TestMasks(t *testing.T) {
 	d.vault(t, "forge", value, "--host api.test --bearer --file '~/.config/gh/hosts.yml' --format gh", "--host api.test --header x-api-key --file '~/.tracker' --format 'raw:key={}'")
 	m := d.now(t)
 	r := d.inside(t, []string{"--secret", "forge", "--http", "api.test GET /**"}, strings.Join([]string{
-		"cat ~/.tracker", "echo; . ~/.tracker", "curl -sS -m 9 -H \"x-api-key: $key\" https://api.test/file",
-		"token=$(sed -n 's/.*oauth_token: //p' $GH_CONFIG_DIR/hosts.yml)", "curl -sS -m 9 -H \"Authorization: Bearer $token\" https://api.test/gh",
+		"cat ~/.tracker", "echo; . ~/.tracker", "curl -sS -m 30 -H \"x-api-key: $key\" https://api.test/file",
+		"token=$(sed -n 's/.*oauth_token: //p' $GH_CONFIG_DIR/hosts.yml)", "curl -sS -m 30 -H \"Authorization: Bearer $token\" https://api.test/gh",
 	}, "\n"))
 	if strings.Contains(r.out+r.err, value) || strings.Contains(r.out, "mine") || !strings.Contains(r.out, "key=ghp_") {
 		t.Errorf("the guest finds %s%s", r.out, r.err)
@@ -45,8 +45,8 @@ func TestHostPort(t *testing.T) {
 	open, hits := service(t)
 	closed, others := service(t)
 	lines := []string{
-		"curl -sS -m 5 http://127.0.0.1:" + open + "/", "curl -sS -m 5 http://localhost:" + open + "/", "curl -sS -m 5 http://host.bawn.internal:" + open + "/",
-		"curl -sS -m 5 http://127.0.0.1:7000/",
+		"curl -sS -m 30 http://127.0.0.1:" + open + "/", "curl -sS -m 30 http://localhost:" + open + "/", "curl -sS -m 30 http://host.bawn.internal:" + open + "/",
+		"curl -sS -m 30 http://127.0.0.1:7000/",
 	}
 	for i, r := range d.lines(t, func(s string) result {
 		return d.inside(t, []string{"--host-port", open, "--host-port", "7000:" + open}, s)
@@ -59,8 +59,8 @@ func TestHostPort(t *testing.T) {
 		t.Errorf("the desk was reached %d times, want %d", got, len(lines))
 	}
 	r := d.inside(t, []string{"--host-port", open}, strings.Join([]string{
-		"curl -sS -m 5 http://127.0.0.1:" + closed + "/", "curl -sS -m 5 http://host.bawn.internal:" + closed + "/",
-		"curl -sS -m 5 -x http://127.0.0.1:61128 http://127.0.0.1:" + closed + "/",
+		"curl -sS -m 30 http://127.0.0.1:" + closed + "/", "curl -sS -m 30 http://host.bawn.internal:" + closed + "/",
+		"curl -sS -m 30 -x http://127.0.0.1:61128 http://127.0.0.1:" + closed + "/",
 	}, "; "))
 	if others.Load() > 0 || strings.Contains(r.out, "the desk") {
 		t.Errorf("a port that is not opened says %s", r.out)

@@ -41,7 +41,7 @@ var probes = map[string]func(args []string) error{
 	"ask":  probeAsk,    // NUMBER ADDRESS: connections at the same time
 }
 
-const probeTimeout = 4 * time.Second
+const probeTimeout = 30 * time.Second
 
 func probe(args []string) int {
 	if len(args) == 0 || probes[args[0]] == nil {
@@ -90,7 +90,7 @@ func probeTCP(args []string) error {
 func printAnswer(c net.Conn) error {
 	buf := make([]byte, 4096)
 	any := false
-	for wait := probeTimeout / 4; ; wait = probeTimeout / 20 {
+	for wait := 5 * time.Second; ; wait = 500 * time.Millisecond {
 		_ = c.SetReadDeadline(time.Now().Add(wait))
 		n, err := c.Read(buf)
 		fmt.Printf("%s", buf[:n])
@@ -112,7 +112,7 @@ func probePing(args []string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1}); err != nil {
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 3}); err != nil {
 		return err
 	}
 	to := &unix.SockaddrInet4{Addr: netip.MustParseAddr(args[0]).As4()}
@@ -245,7 +245,7 @@ func probeUDP(args []string) error {
 	if _, err := io.WriteString(c, unquoted(args[1])); err != nil {
 		return err
 	}
-	_ = c.SetReadDeadline(time.Now().Add(time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(3 * time.Second))
 	buf := make([]byte, 2048)
 	n, err := c.Read(buf)
 	fmt.Printf("%s", buf[:n])
@@ -296,7 +296,7 @@ func exchange(network, addr string, query []byte) ([]byte, error) {
 		return nil, err
 	}
 	defer c.Close()
-	_ = c.SetReadDeadline(time.Now().Add(2 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
 	buf := make([]byte, 4096)
 	if network != "tcp" {
 		if _, err := c.Write(query); err != nil {
@@ -418,7 +418,7 @@ func probeHold(args []string) error {
 	fmt.Println("ended:", err)
 	begin := time.Now()
 	_, err = dial("tcp", args[0])
-	fmt.Printf("again: %v, at once: %v\n", err, time.Since(begin) < time.Second)
+	fmt.Printf("again: %v, at once: %v\n", err, time.Since(begin) < probeTimeout/2)
 	return nil
 }
 

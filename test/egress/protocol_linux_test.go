@@ -15,7 +15,7 @@ func TestProtocols(t *testing.T) {
 		"other SNI":           {line: "$PROBE tls allowed.test:443 denied.test denied.test /x", want: "this is denied.test"},
 		"no SNI":              {line: "$PROBE tls allowed.test:443 '' denied.test /x", want: "this is denied.test"},
 		"other SNI, odd port": {line: "$PROBE tls allowed.test:8443 denied.test denied.test /x", want: "this is denied.test", flags: allow("allowed.test:8443")},
-		"other Host":          {line: "curl -sS -m 5 -H 'Host: denied.test' http://allowed.test/", want: "this is denied.test"},
+		"other Host":          {line: "curl -sS -m 30 -H 'Host: denied.test' http://allowed.test/", want: "this is denied.test"},
 		"absolute form":       {line: `$PROBE tcp allowed.test:80 'GET http://denied.test/ HTTP/1.1\r\nHost: allowed.test\r\n\r\n'`, want: "this is denied.test"},
 		"second request": {
 			line: `$PROBE tcp allowed.test:80 'GET /1 HTTP/1.1\r\nHost: allowed.test\r\n\r\nGET /2 HTTP/1.1\r\nHost: denied.test\r\n\r\n'`, want: "this is denied.test",
@@ -27,7 +27,7 @@ func TestProtocols(t *testing.T) {
 		"noise on 80":   {line: `$PROBE tcp odd.test:80 '\x00\x01\x02\x03noise'`, want: "noise", flags: odd},
 		"mail on 80":    {line: `$PROBE tcp odd.test:80 'EHLO me\r\n'`, want: "EHLO", flags: odd},
 		"h2c prior knowledge, other authority": {
-			line: "curl -sS -m 5 --http2-prior-knowledge -H 'Host: denied.test' http://allowed.test/", want: "this is denied.test",
+			line: "curl -sS -m 30 --http2-prior-knowledge -H 'Host: denied.test' http://allowed.test/", want: "this is denied.test",
 		},
 
 		"fronting h1": {line: "$PROBE tls allowed.test:443 allowed.test fronted.test /open/x", want: "this is fronted.test", flags: opened},
@@ -39,14 +39,14 @@ func TestProtocols(t *testing.T) {
 		"fronting, two Hosts": {
 			line: `$PROBE text allowed.test:443 allowed.test 'GET /open/x HTTP/1.0\r\nHost: fronted.test\r\nConnection: close\r\n\r\n'`, want: "this is fronted.test", flags: opened,
 		},
-		"path":           {line: "curl -sS -m 5 https://allowed.test/closed/x", want: "this is", flags: opened},
-		"path, plain":    {line: "curl -sS -m 5 http://allowed.test/closed/x", want: "this is", flags: opened},
-		"method":         {line: "curl -sS -m 5 -X POST -d a=b https://allowed.test/open/closed", want: "this is", flags: opened},
-		"method, h1":     {line: "curl -sS -m 5 --http1.1 -X DELETE https://allowed.test/open/closed", want: "this is", flags: opened},
-		"dots":           {line: "curl -sSL --path-as-is -m 5 https://allowed.test/open/../closed/x", want: "this is allowed.test, GET /closed/x", flags: opened},
-		"encoded dots":   {line: "curl -sSL --path-as-is -m 5 https://allowed.test/open/%2e%2e/closed/x", want: "this is allowed.test", flags: opened},
-		"encoded slash":  {line: "curl -sSL --path-as-is -m 5 https://allowed.test/open%2f..%2fclosed/x", want: "this is allowed.test", flags: opened},
-		"double slash":   {line: "curl -sSL --path-as-is -m 5 https://allowed.test//closed/x", want: "this is allowed.test, GET /closed/x", flags: opened},
+		"path":           {line: "curl -sS -m 30 https://allowed.test/closed/x", want: "this is", flags: opened},
+		"path, plain":    {line: "curl -sS -m 30 http://allowed.test/closed/x", want: "this is", flags: opened},
+		"method":         {line: "curl -sS -m 30 -X POST -d a=b https://allowed.test/open/closed", want: "this is", flags: opened},
+		"method, h1":     {line: "curl -sS -m 30 --http1.1 -X DELETE https://allowed.test/open/closed", want: "this is", flags: opened},
+		"dots":           {line: "curl -sSL --path-as-is -m 30 https://allowed.test/open/../closed/x", want: "this is allowed.test, GET /closed/x", flags: opened},
+		"encoded dots":   {line: "curl -sSL --path-as-is -m 30 https://allowed.test/open/%2e%2e/closed/x", want: "this is allowed.test", flags: opened},
+		"encoded slash":  {line: "curl -sSL --path-as-is -m 30 https://allowed.test/open%2f..%2fclosed/x", want: "this is allowed.test", flags: opened},
+		"double slash":   {line: "curl -sSL --path-as-is -m 30 https://allowed.test//closed/x", want: "this is allowed.test, GET /closed/x", flags: opened},
 		"h2 path":        {line: "$PROBE h2 allowed.test:443 allowed.test allowed.test /closed/x", want: "this is allowed.test, GET /closed/x", flags: opened},
 		"WebSocket path": {line: "$PROBE ws allowed.test:443 allowed.test allowed.test /ws", want: "hello", flags: opened},
 		"pipelined": {
@@ -85,7 +85,7 @@ func TestSmuggling(t *testing.T) {
 		t.Error("the control smuggles nothing")
 	}
 	m = d.now(t)
-	r := d.inside(t, []string{"--http", "allowed.test GET,POST /open/**"}, strings.Join(append(lines, "curl -sS -m 5 https://allowed.test/open/last"), "; "))
+	r := d.inside(t, []string{"--http", "allowed.test GET,POST /open/**"}, strings.Join(append(lines, "curl -sS -m 30 https://allowed.test/open/last"), "; "))
 	seen := d.since(t, m)
 	if smuggled(seen) {
 		t.Errorf("the server outside has seen %+v", seen)

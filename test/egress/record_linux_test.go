@@ -37,14 +37,14 @@ func TestAuditOfEgress(t *testing.T) {
 	value := "sk-" + rand.Text()
 	d.vault(t, "model", value, "--host api.test --header x-api-key --env MODEL_KEY")
 	flags := append(allow("allowed.test", "allowed.test:7777"), "--secret", "model", "--http", "api.test GET,POST /use/**")
-	d.inside(t, flags, "curl -sS -m 9 https://allowed.test/another")
+	d.inside(t, flags, "curl -sS -m 30 https://allowed.test/another")
 	put(t, strings.Join([]string{
 		"$PROBE tcp allowed.test:7777 abcde",
-		"curl -sS -m 9 -o /dev/null 'https://allowed.test/bytes?n=100000'",
-		"curl -sS -m 9 -H \"x-api-key: $MODEL_KEY\" 'https://api.test/use/it?q=private'",
-		"curl -sS -m 9 -d sent 'https://api.test/use/post?q=private'",
-		"curl -sS -m 9 -o /dev/null 'https://api.test/bytes?n=7&q=private'",
-		"curl -sS -m 9 http://denied.test/private",
+		"curl -sS -m 30 -o /dev/null 'https://allowed.test/bytes?n=100000'",
+		"curl -sS -m 30 -H \"x-api-key: $MODEL_KEY\" 'https://api.test/use/it?q=private'",
+		"curl -sS -m 30 -d sent 'https://api.test/use/post?q=private'",
+		"curl -sS -m 30 -o /dev/null 'https://api.test/bytes?n=7&q=private'",
+		"curl -sS -m 30 http://denied.test/private",
 	}, "\n"), d.work, "script") // a file, as the command line is in the log
 	m := d.now(t)
 	d.inside(t, flags, ". ./script")

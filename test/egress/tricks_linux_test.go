@@ -9,7 +9,7 @@ import (
 // python sends abc over a socket that is made in an unusual way, and prints
 // what comes back.
 func python(make, connect string) string {
-	return fmt.Sprintf("python3 -c 'import socket; s = %s; s.settimeout(3); %s; s.sendall(b\"abc\"); print(s.recv(9))'", make, connect)
+	return fmt.Sprintf("python3 -c 'import socket; s = %s; s.settimeout(10); %s; s.sendall(b\"abc\"); print(s.recv(9))'", make, connect)
 }
 
 // TestSocketTricks attacks with what else carries bytes than a plain connect.
@@ -34,7 +34,7 @@ func TestOwnPorts(t *testing.T) {
 	const to = `for a, p in (("127.0.0.1", 61001), ("::1", 61001), ("::ffff:127.0.0.1", 61001), ("127.0.0.1", 61053), ("127.0.0.1", 61128)):
     try:
         s = socket.create_connection((a, p), 3)
-        s.settimeout(3)
+        s.settimeout(10)
         s.sendall(b"GET / HTTP/1.0\r\nHost: allowed.test\r\n\r\n")
         print("said", s.recv(3000))
     except OSError as e: print("said", e) # at once, perhaps

@@ -73,18 +73,18 @@ func TestUpstreamProxy(t *testing.T) {
 		flags      []string
 		through    string // the proxy, or "" for nothing
 	}{
-		"spliced":           {"curl -sS -m 9 https://allowed.test/x", "this is allowed.test, GET /x", allow("allowed.test"), "allowed.test:443"},
-		"opened":            {"curl -sS -m 9 https://allowed.test/x", "this is allowed.test, GET /x", []string{"--http", "allowed.test GET /**"}, "allowed.test:443"},
-		"plain":             {"curl -sS -m 9 http://allowed.test/x", "this is allowed.test, GET /x", allow("allowed.test"), "allowed.test:80"},
+		"spliced":           {"curl -sS -m 30 https://allowed.test/x", "this is allowed.test, GET /x", allow("allowed.test"), "allowed.test:443"},
+		"opened":            {"curl -sS -m 30 https://allowed.test/x", "this is allowed.test, GET /x", []string{"--http", "allowed.test GET /**"}, "allowed.test:443"},
+		"plain":             {"curl -sS -m 30 http://allowed.test/x", "this is allowed.test, GET /x", allow("allowed.test"), "allowed.test:80"},
 		"WebSocket":         {"$PROBE ws allowed.test:443 allowed.test allowed.test /ws", "hello", []string{"--http", "allowed.test GET /**"}, "allowed.test:443"},
 		"SSH":               {"ssh -o BatchMode=yes " + k.user + "@db.test 'echo $((40+2))'", "42", []string{"--ssh-agent", "--allow", "db.test:22"}, "db.test:22"},
 		"raw":               {"$PROBE tcp allowed.test:7777 abc", "abc", allow("allowed.test:7777"), "allowed.test:7777"},
-		"an address":        {"curl -sS -m 9 http://93.184.215.15/x", "GET /x", allow("93.184.215.15"), ""},
-		"private":           {"curl -sS -m 9 http://10.77.0.2/x", "GET /x", allow("10.77.0.2"), ""},
-		"a host port":       {"curl -sS -m 9 http://127.0.0.1:" + port + "/", "the host's port", []string{"--host-port", port}, ""},
-		"in NO_PROXY":       {"curl -sS -m 9 https://api.test/x", "this is api.test", allow("api.test"), ""},
-		"below NO_…":        {"curl -sS -m 9 http://a.wild.test/x", "this is a.wild.test", allow("a.wild.test"), ""},
-		"by a proxy inside": {"curl -sS -m 9 -x http://127.0.0.1:61128 https://allowed.test/x", "this is allowed.test", allow("allowed.test"), "allowed.test:443"},
+		"an address":        {"curl -sS -m 30 http://93.184.215.15/x", "GET /x", allow("93.184.215.15"), ""},
+		"private":           {"curl -sS -m 30 http://10.77.0.2/x", "GET /x", allow("10.77.0.2"), ""},
+		"a host port":       {"curl -sS -m 30 http://127.0.0.1:" + port + "/", "the host's port", []string{"--host-port", port}, ""},
+		"in NO_PROXY":       {"curl -sS -m 30 https://api.test/x", "this is api.test", allow("api.test"), ""},
+		"below NO_…":        {"curl -sS -m 30 http://a.wild.test/x", "this is a.wild.test", allow("a.wild.test"), ""},
+		"by a proxy inside": {"curl -sS -m 30 -x http://127.0.0.1:61128 https://allowed.test/x", "this is allowed.test", allow("allowed.test"), "allowed.test:443"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := *k.desk
@@ -131,7 +131,7 @@ func TestNoUpstreamProxy(t *testing.T) {
 		e.env = append(slices.Clip(d.env), c.env...)
 		put(t, c.config, d.home, ".config/bawn/config.toml")
 		m := e.now(t)
-		r := e.inside(t, allow("allowed.test"), "curl -sS -m 9 https://allowed.test/x")
+		r := e.inside(t, allow("allowed.test"), "curl -sS -m 30 https://allowed.test/x")
 		if got := e.proxied(t, m); !strings.Contains(r.out, "this is allowed.test") || (len(got) > 0) != c.through {
 			t.Errorf("%s: through the proxy went %q; %q %q", name, got, r.out, r.err)
 		}
@@ -142,7 +142,7 @@ func TestNoUpstreamProxy(t *testing.T) {
 func TestProxyPasswordStays(t *testing.T) {
 	d := newDesk(t)
 	d.env = append(d.env, "HTTPS_PROXY="+corporate, "npm_config_https_proxy="+corporate)
-	look := "env; curl -sS -m 9 https://allowed.test/x; curl -sS -m 9 http://denied.test/; cat /proc/[0-9]*/environ | tr '\\0' '\\n'"
+	look := "env; curl -sS -m 30 https://allowed.test/x; curl -sS -m 30 http://denied.test/; cat /proc/[0-9]*/environ | tr '\\0' '\\n'"
 	if r := d.sh(t, look); !strings.Contains(r.out, secretForms[0]) {
 		t.Errorf("the control says %q", r.out)
 	}
@@ -151,7 +151,7 @@ func TestProxyPasswordStays(t *testing.T) {
 		d.run(t, d.bawn(t), "config", "show"), d.run(t, d.bawn(t), "audit", "query", "--json"),
 	}
 	d.env = append(d.env, "HTTPS_PROXY=http://jane:hunter2@proxy.test:3129") // nobody is there
-	said = append(said, d.inside(t, allow("allowed.test"), "curl -sS -m 9 http://allowed.test/x"))
+	said = append(said, d.inside(t, allow("allowed.test"), "curl -sS -m 30 http://allowed.test/x"))
 	d.env = append(d.env, "HTTPS_PROXY=http://jane:hunter2@proxy.test:none")
 	said = append(said, d.inside(t, allow("allowed.test"), "echo"))
 	for i, r := range said {
@@ -194,7 +194,7 @@ func TestProxyRefuses(t *testing.T) {
 		e := *d
 		e.env = append(slices.Clip(d.env), "HTTPS_PROXY="+s.URL)
 		for _, flags := range [][]string{allow("allowed.test"), {"--http", "allowed.test GET /**"}} {
-			r := e.inside(t, flags, "curl -sS -m 9 https://allowed.test/x; curl -sS -m 9 http://allowed.test/y")
+			r := e.inside(t, flags, "curl -sS -m 30 https://allowed.test/x; curl -sS -m 30 http://allowed.test/y")
 			worked := strings.Contains(r.out, "this is allowed.test, GET /x") && strings.Contains(r.out, "this is allowed.test, GET /y")
 			if worked != (c.answer == "") || c.want != "" && (!strings.Contains(r.err, c.want) || !strings.Contains(r.err, c.remedy)) {
 				t.Errorf("%s, %q: %q\n%s", name, flags, r.out, r.err)
@@ -217,7 +217,7 @@ func TestProxyRefusesPassword(t *testing.T) {
 	}))
 	defer s.Close()
 	d.env = append(d.env, "HTTPS_PROXY="+strings.Replace(s.URL, "//", "//jane:hunter2@", 1))
-	line := "curl -sS -i -m 9 https://allowed.test/x; curl -sS -i -m 9 http://allowed.test/y; env; cat /proc/[0-9]*/environ | tr '\\0' '\\n'"
+	line := "curl -sS -i -m 30 https://allowed.test/x; curl -sS -i -m 30 http://allowed.test/y; env; cat /proc/[0-9]*/environ | tr '\\0' '\\n'"
 	if r := d.sh(t, line); !strings.Contains(r.out, secretForms[0]) {
 		t.Errorf("the control says %q", r.out)
 	}

@@ -99,7 +99,7 @@ func joinOutside(dir string) error {
 	if _, err := fmt.Fprintln(in, "the wire is there"); err != nil {
 		return err
 	}
-	timer := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+	timer := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
 		return fmt.Errorf("the outside says %q, %v", line, err)

@@ -1,7 +1,6 @@
 package executor_test
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -86,16 +85,9 @@ func (z *zone) enter(t testing.TB, program string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { z.Client.Close() })
-	if z.ready, err = z.Client.Start(soon(t), executor.Start{Keys: z.issuer.Keys(), Session: session, Plan: plan}); err != nil {
+	if z.ready, err = z.Client.Start(testenv.Context(t), executor.Start{Keys: z.issuer.Keys(), Session: session, Plan: plan}); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func soon(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 func workspace(t testing.TB) string {
@@ -157,7 +149,7 @@ func (z *zone) run(t testing.TB, d executor.Do) (string, executor.Change) {
 	}
 	defer r.Close()
 	d.Stdio = [3]bool{false, true, true}
-	p, err := z.Do(soon(t), z.signed(t, d), [3]*os.File{nil, w, w})
+	p, err := z.Do(testenv.Context(t), z.signed(t, d), [3]*os.File{nil, w, w})
 	w.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -286,7 +278,7 @@ func TestCommandsCantReachTheExecutor(t *testing.T) {
 	if out, end := z.run(t, z.command("echo", "alive")); out != "alive\n" || end.Status != 0 {
 		t.Errorf("the executor after it: %q, %v", out, end)
 	}
-	p, err := z.Do(soon(t), z.signed(t, z.command("sleep", "50")), [3]*os.File{})
+	p, err := z.Do(testenv.Context(t), z.signed(t, z.command("sleep", "50")), [3]*os.File{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,21 +294,17 @@ func TestCommandsCantReachTheExecutor(t *testing.T) {
 // more, the executor ends, and with it the sandbox.
 func TestTheEndOfTheHostEndsTheZone(t *testing.T) {
 	z := furnish(t)
-	p, err := z.Do(soon(t), z.signed(t, z.command("setsid", "sleep", "50")), [3]*os.File{})
+	p, err := z.Do(testenv.Context(t), z.signed(t, z.command("setsid", "sleep", "50")), [3]*os.File{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := z.Client.Close(); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-z.guest.Done():
-	case <-time.After(10 * time.Second):
-		t.Fatal("the sandbox goes on")
-	}
+	testenv.Receive(t, "the sandbox's end", z.guest.Done())
 	for range p.Changes() {
 	}
-	if _, err := z.Do(soon(t), z.signed(t, z.command("true")), [3]*os.File{}); !errors.Is(err, executor.ErrGone) {
+	if _, err := z.Do(testenv.Context(t), z.signed(t, z.command("true")), [3]*os.File{}); !errors.Is(err, executor.ErrGone) {
 		t.Errorf("got %v", err)
 	}
 }

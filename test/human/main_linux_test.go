@@ -14,7 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv/quarters"
 )
 
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == quarters.GuestWord {
@@ -121,7 +121,7 @@ func (r *room) effects(t *testing.T) (list []string) {
 func (r *room) works(t *testing.T, commands ...string) (hang []string) {
 	t.Helper()
 	for _, c := range commands {
-		got := r.Run(t, r.fenced("timeout", "-k", "1", "10", "bash", "-c", "ulimit -v 4000000; "+c)...)
+		got := r.Run(t, r.fenced("timeout", "-k", "1", "20", "bash", "-c", "ulimit -v 4000000; "+c)...)
 		if got.Code == 124 {
 			hang = append(hang, c)
 		}

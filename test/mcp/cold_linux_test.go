@@ -2,15 +2,17 @@ package mcp_test
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // lives is how often a plugin was started.
@@ -37,11 +39,19 @@ func TestColdGateway(t *testing.T) {
 		t.Errorf("started %q times, once each by the pin", got)
 	}
 	d.works(t, "cold")
-	got, failed := d.call(t, 3*time.Second, "rug__work", nil)
-	check(t, d.Close())
-	if !failed || strings.Contains(got, "done by") || !strings.Contains(d.said.String(), "rug/work@") || r.lives(t, "rug") != "2" {
-		t.Errorf("one that has changed: %q, started %s times", got, r.lives(t, "rug"))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := d.CallTool(ctx, &mcp.CallToolParams{Name: "rug__work"})
+		ended <- err
+	}()
+	testenv.Until(t, "the question about one that has changed", func() bool { return strings.Contains(d.said.String(), "rug/work@") })
+	cancel()
+	if err := testenv.Receive(t, "the end of the call", ended); err == nil || r.lives(t, "rug") != "2" {
+		t.Errorf("one that has changed: %v, started %s times", err, r.lives(t, "rug"))
 	}
+	check(t, d.Close())
 }
 
 // TestTamperedTools: what is kept of a plugin's tools is offered only if it is

@@ -14,13 +14,33 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // A desk is a client of a gateway in front of the room's plugins.
 type desk struct {
 	*mcp.ClientSession
 	pid  int
-	said *bytes.Buffer // on the standard error, once the session is closed
+	said *said // on the standard error
+}
+
+// What a program has said so far.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
 }
 
 // gateway starts `bawn mcp` and connects to it.
@@ -28,7 +48,7 @@ func (r *room) gateway(t *testing.T, names ...string) *desk {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := r.command(ctx, append([]string{filepath.Join(r.bin, "bawn"), "mcp"}, names...)...)
-	d := &desk{said: &bytes.Buffer{}}
+	d := &desk{said: &said{}}
 	cmd.Stderr = d.said
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	s, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd, TerminateDuration: 10 * time.Second}, nil)
@@ -68,7 +88,7 @@ func (d *desk) call(t *testing.T, wait time.Duration, tool string, args map[stri
 // works wants an answer of the honest server, soon.
 func (d *desk) works(t *testing.T, when string) {
 	t.Helper()
-	if got, failed := d.call(t, 15*time.Second, "honest__work", nil); failed || !strings.Contains(got, "done by honest") {
+	if got, failed := d.call(t, patience, "honest__work", nil); failed || !strings.Contains(got, "done by honest") {
 		t.Errorf("%s: the honest server does not work: %q", when, got)
 	}
 }
@@ -118,8 +138,8 @@ func TestHostileServers(t *testing.T) {
 		kind, want string
 		wait       time.Duration
 	}{
-		{"huge", "", 30 * time.Second}, {"hang", "deadline exceeded", 2 * time.Second}, {"crash", "crash", 20 * time.Second},
-		{"flood", "", 30 * time.Second},
+		{"huge", "", patience}, {"hang", "deadline exceeded", 2 * time.Second}, {"crash", "crash", patience},
+		{"flood", "", patience},
 	} {
 		begun := time.Now()
 		got, failed := d.call(t, c.wait, c.kind+"__work", nil)
@@ -128,7 +148,7 @@ func TestHostileServers(t *testing.T) {
 		}
 		d.works(t, "after "+c.kind)
 	}
-	if got, failed := d.call(t, 30*time.Second, "fork__work", nil); failed || !strings.Contains(got, "no more") {
+	if got, failed := d.call(t, patience, "fork__work", nil); failed || !strings.Contains(got, "no more") {
 		t.Errorf("fork: %q", got)
 	}
 	d.works(t, "after fork")
@@ -189,7 +209,7 @@ func TestPathArguments(t *testing.T) {
 	d := r.gateway(t)
 	for _, name := range []string{"told", "untold"} {
 		for _, path := range []string{"docs/a", "docs/../docs/a", "docs/../../../.ssh/id_rsa", "../../notes", r.home + "/.ssh/id_rsa", "/proc/self/root" + r.home + "/notes"} {
-			wait := 20 * time.Second
+			wait := patience
 			if strings.HasSuffix(path, "notes") {
 				wait = 2 * time.Second // outside of the workspace it may be asked about, and nobody answers
 			}
@@ -199,7 +219,7 @@ func TestPathArguments(t *testing.T) {
 			}
 		}
 	}
-	if got, failed := d.call(t, 20*time.Second, "told__work", map[string]any{"path": "../../.ssh/id_rsa"}); !failed || !strings.Contains(got, "Bawn") {
+	if got, failed := d.call(t, patience, "told__work", map[string]any{"path": "../../.ssh/id_rsa"}); !failed || !strings.Contains(got, "Bawn") {
 		t.Errorf("the policy is not heard: %q", got)
 	}
 }
@@ -237,11 +257,7 @@ func TestCrowd(t *testing.T) {
 		t.Errorf("control: %d servers run", n)
 	}
 	check(t, d.Close())
-	for end := time.Now().Add(20 * time.Second); running(r.home) > 0; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d servers are left", running(r.home))
-		}
-	}
+	testenv.Until(t, "the servers' end", func() bool { return running(r.home) == 0 })
 }
 
 // running counts the servers that have the word among their arguments.

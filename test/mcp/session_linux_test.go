@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // honest adds a plugin whose tool may be called unasked, and one that asks.
@@ -107,13 +109,10 @@ func (r *room) relay(t *testing.T) {
 	cmd := r.command(t.Context(), filepath.Join(r.bin, "bawn"), "serve")
 	check(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() })
-	for range 100 {
-		if socket, _ := filepath.Glob(filepath.Join(r.home, ".local/state/bawn/*/hosts.sock")); len(socket) > 0 {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatal("no relay listens")
+	testenv.Until(t, "the relay", func() bool {
+		got := r.bawn(t, "approvals")
+		return got.code == 0 && !strings.Contains(got.err, "no relay runs")
+	})
 }
 
 // answering has the human answer the next question; wait returns once it is.
@@ -122,7 +121,7 @@ func (r *room) answering(t *testing.T, verb string) (wait func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for range 200 {
+		for end := time.Now().Add(patience); time.Now().Before(end); {
 			var list []struct{ ID string }
 			got := r.bawn(t, "approvals", "--json")
 			for line := range strings.Lines(got.out) {
@@ -182,16 +181,9 @@ func TestServersEndWithTheirGateway(t *testing.T) {
 		t.Fatal(got)
 	}
 	check(t, syscall.Kill(d.pid, syscall.SIGKILL))
-	for n := range 100 {
-		left := children(fmt.Sprintf("sleep\x001234%d", os.Getpid()), r.bin+"/guest\x00"+serverWord+"\x00honest\x00obstinate\x00", "mcp-obstinate")
-		if left == "" {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-		if n == 99 {
-			t.Errorf("left behind: %q", left)
-		}
-	}
+	testenv.Until(t, "the end of its servers", func() bool {
+		return children(fmt.Sprintf("sleep\x001234%d", os.Getpid()), r.bin+"/guest\x00"+serverWord+"\x00honest\x00obstinate\x00", "mcp-obstinate") == ""
+	})
 }
 
 // children are processes whose command lines hold one of the words.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/quarters"
 )
 
@@ -138,12 +139,13 @@ func (r *room) serve() {
 
 func (r *room) until(what string, holds func() bool) {
 	r.Helper()
-	for limit := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(limit) {
+	defer func() {
+		if r.Failed() {
 			log, _ := os.ReadFile(filepath.Join(r.Home, "relay.log"))
-			r.Fatalf("%s: not within %v\n%s", what, patience, log)
+			r.Logf("the relay: %s", log)
 		}
-	}
+	}()
+	testenv.Until(r, what, holds)
 }
 
 // A victim is a session of two zones in the background, which waits for its

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/attach"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // many is how many sessions live at once. bench/sessions takes more.
@@ -29,21 +30,22 @@ func TestCrowd(t *testing.T) {
 			t.Errorf("ps says of %s: %+v", id, s)
 		}
 	}
-	if len(list) != many || running("sleep", nap) != many {
-		t.Errorf("%d are listed and %d run, want %d", len(list), running("sleep", nap), many)
+	if len(list) != many {
+		t.Errorf("%d are listed, want %d", len(list), many)
 	}
+	testenv.Until(t, "all guests", func() bool { return running("sleep", nap) == many }) // one that has just begun has no command line yet
 	quiet(t, list)
 	h.bawn(3, "run", "-q", "--net", "none", "--", "sh", "-c", "exit 3")
 	h.bawn(0, "kill", "--all")
 	if left := h.ps(); len(left) != 0 {
 		t.Errorf("after kill --all ps lists %v", left)
 	}
-	h.until("the guests' end", func() bool { return running("sleep", nap) == 0 })
+	testenv.Until(t, "the guests' end", func() bool { return running("sleep", nap) == 0 })
 	sockets, err := filepath.Glob(filepath.Join(h.registry, "sessions", "*", "*.sock"))
 	if err != nil || len(sockets) > 0 {
 		t.Errorf("left behind: %v (%v)", sockets, err)
 	}
-	h.until("the hosts' end", func() bool {
+	testenv.Until(t, "the hosts' end", func() bool {
 		for _, s := range list {
 			if _, err := os.Stat("/proc/" + strconv.Itoa(s.PID)); err == nil {
 				return false
@@ -75,7 +77,7 @@ func quiet(t *testing.T, list map[string]attach.Entry) {
 	}
 	const watched = time.Second
 	least := time.Hour
-	for range 4 { // what others do in directories that are watched wakes them
+	for range 20 { // what others do in directories that are watched wakes them
 		before := worked()
 		time.Sleep(watched)
 		least = min(least, worked()-before)

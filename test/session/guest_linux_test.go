@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/attach"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // TestGuestSeesNoSession: a guest can neither read the registry nor attach, also
@@ -13,7 +14,7 @@ import (
 func TestGuestSeesNoSession(t *testing.T) {
 	h := newHome(t)
 	id := h.detach("sh", "-c", "echo prom''pt; read x")
-	h.until("the prompt", func() bool { return h.bawn(0, "logs", id).out == "prompt\n" })
+	testenv.Until(t, "the prompt", func() bool { return h.bawn(0, "logs", id).out == "prompt\n" })
 	place := filepath.Join(h.registry, "sessions", id)
 	try := "cat " + place + "/session.json " + place + "/output.log; find " + h.registry + "; ls -d " + place +
 		"; XDG_RUNTIME_DIR=" + h.dir + "/run XDG_STATE_HOME=" + h.dir + "/state timeout 1 " + h.bin + "/bawn attach --read-only " + id + "; exit 0"

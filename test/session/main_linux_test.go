@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -100,7 +101,7 @@ func (h *home) command(argv ...string) *exec.Cmd {
 		c.Path = filepath.Join(h.bin, "bawn")
 		c.Err = nil
 	}
-	c.Dir, c.Env, c.WaitDelay = filepath.Join(h.dir, "project"), h.env, time.Second
+	c.Dir, c.Env, c.WaitDelay = filepath.Join(h.dir, "project"), h.env, patience // as long as somebody holds its output: a busy machine is slow
 	return c
 }
 
@@ -152,15 +153,6 @@ func (h *home) ps(flags ...string) map[string]attach.Entry {
 		out[s.ID] = s
 	}
 	return out
-}
-
-func (h *home) until(what string, holds func() bool) {
-	h.t.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			h.t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }
 
 // A person sits at a terminal and runs one command there.
@@ -226,17 +218,39 @@ func (p *person) screen() string {
 
 func (p *person) sees(text string) {
 	p.t.Helper()
-	for end := time.Now().Add(patience); !strings.Contains(p.screen(), text); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			p.t.Fatalf("waited in vain for %q; seen %q", text, p.screen())
+	p.seesAfter(0, text)
+}
+
+// seesAfter waits for text behind a place of what was seen.
+func (p *person) seesAfter(from int, text string) {
+	p.t.Helper()
+	defer func() {
+		if p.t.Failed() {
+			p.t.Logf("seen %q", p.screen())
 		}
-	}
+	}()
+	testenv.Until(p.t, strconv.Quote(text), func() bool { return strings.Contains(p.screen()[from:], text) })
 }
 
 func (p *person) types(keys string) {
 	p.t.Helper()
 	_, err := io.WriteString(p.master, keys)
 	check(p.t, err)
+}
+
+// typed is how long a human takes to the next key. Enter that comes with the key
+// before it counts as pasted: so wait first until that is on the screen.
+const typed = 100 * time.Millisecond
+
+// answers types a line, once the prompt is there.
+func (p *person) answers(prompt, line string) {
+	p.t.Helper()
+	p.sees(prompt)
+	from := len(p.screen())
+	p.types(line)
+	p.seesAfter(from, line)
+	time.Sleep(typed)
+	p.types("\r")
 }
 
 // ends waits for the command's end and wants an exit code.

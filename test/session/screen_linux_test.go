@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/quarters"
 )
 
@@ -45,14 +46,12 @@ func (m *mux) types(keys ...string) {
 func (m *mux) shows(what string, as func(screen string) bool) {
 	m.t.Helper()
 	var screen string
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		if screen = m.tmux("capture-pane", "-p"); as(screen) {
-			return
+	defer func() {
+		if m.t.Failed() {
+			m.t.Logf("the window shows\n%s", screen)
 		}
-		if time.Now().After(end) {
-			m.t.Fatalf("waited in vain for %s; the window shows\n%s", what, screen)
-		}
-	}
+	}()
+	testenv.Until(m.t, what, func() bool { screen = m.tmux("capture-pane", "-p"); return as(screen) })
 }
 
 func (m *mux) has(text string) {
@@ -78,6 +77,7 @@ func TestVim(t *testing.T) {
 	m.has("first line")
 	m.types("C-]", "d")
 	m.has("which goes on")
+	m.prompts()
 	m.types("clear; stty -a | grep -o ' -*icanon\\| -*echo ' ", "Enter")
 	m.shows("a line editor's terminal", func(s string) bool { return strings.Contains(s, " icanon") && strings.Contains(s, " echo") })
 	m.types("bawn attach", "Enter")
@@ -138,13 +138,15 @@ func TestQuestionOverVim(t *testing.T) {
 	for i, kind := range kinds {
 		m := h.mux()
 		name := filepath.Join(h.dir, "project", fmt.Sprint("notes", i))
-		m.types(fmt.Sprintf("bawn run -q --net allowlist %s -- sh -c '(sleep 2; curl -s -o page ask.test:81) & exec vim -u NONE -N %s'", kind, filepath.Base(name)), "Enter")
+		m.types(fmt.Sprintf("bawn run -q --net allowlist %s -- sh -c '(until [ -e go%d ]; do sleep 0.1; done; curl -s -o page ask.test:81) & exec vim -u NONE -N %s'", kind, i, filepath.Base(name)), "Enter")
 		m.has("[New]")
 		m.types("ifirst line")
+		m.has("first line")
+		check(t, os.WriteFile(filepath.Join(h.dir, "project", fmt.Sprint("go", i)), nil, 0o644))
 		m.asked("ask.test:81")
-		time.Sleep(time.Second) // reading
 		m.types("n")
-		time.Sleep(100 * time.Millisecond)
+		m.shows("the answer", func(s string) bool { return strings.HasSuffix(strings.TrimRight(s, "\n "), "[y/a/n/N/?] n") })
+		time.Sleep(typed)
 		m.types("Enter")
 		m.shows("vim's window", func(s string) bool {
 			return strings.HasPrefix(s, "first line\n~\n") && strings.Count(s, "\n~") == 18 && strings.Contains(s, "INSERT")
@@ -172,7 +174,6 @@ func TestQuestionIsNotHidden(t *testing.T) {
 			if s := m.tmux("capture-pane", "-p"); strings.Contains(s, "Agent") || strings.Contains(s, "good.test") {
 				t.Errorf("%s %q: beside the question stands\n%s", kind, output, s)
 			}
-			time.Sleep(time.Second)
 			m.types("C-c")
 			m.has("your answer: denied")
 			m.has("over")

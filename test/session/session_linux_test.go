@@ -9,11 +9,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/attach"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 func TestDetach(t *testing.T) {
@@ -26,7 +26,7 @@ func TestDetach(t *testing.T) {
 	if !ok || s.State != attach.Running || !s.Hosted || s.Network != "none" || s.Agent != "sh" || s.Viewers != 0 {
 		t.Fatalf("ps says %+v", s)
 	}
-	h.until("the greeting in the log", func() bool { return h.bawn(0, "logs", id).out == "hello\n24 80\n" })
+	testenv.Until(t, "the greeting in the log", func() bool { return h.bawn(0, "logs", id).out == "hello\n24 80\n" })
 	p := h.sit("bawn", "attach", id[:6])
 	p.sees("24 80")
 	p.types("me\r")
@@ -68,7 +68,7 @@ func TestPlainIsListed(t *testing.T) {
 	h := newHome(t)
 	p := h.sit("bawn", "run", "-q", "--net", "none", "--", "sh", "-c", "echo ready; read x; exit 4")
 	p.sees("ready")
-	h.until("the session in the list", func() bool { return len(h.sessions()) > 0 }) // it is entered while its command runs
+	testenv.Until(t, "the session in the list", func() bool { return len(h.sessions()) > 0 }) // it is entered while its command runs
 	list := h.sessions()
 	if len(list) != 1 || list[0].Hosted || list[0].PID != p.cmd.Process.Pid {
 		t.Fatalf("listed are %+v", list)
@@ -116,7 +116,7 @@ func TestClosedTerminalEndsPlain(t *testing.T) {
 	p.slave.Close()
 	p.master.Close()
 	_ = p.cmd.Wait()
-	h.until("its end", func() bool { return len(h.sessions()) == 0 })
+	testenv.Until(t, "its end", func() bool { return len(h.sessions()) == 0 })
 }
 
 // TestKilledViewer harms nobody.
@@ -139,16 +139,14 @@ func TestKilledHost(t *testing.T) {
 	h := newHome(t)
 	mark := "7" + strconv.Itoa(os.Getpid()) + "11"
 	id := h.detach("sh", "-c", "sleep "+mark+" & echo ready; sleep "+mark)
-	h.until("the guest", func() bool { return running("sleep", mark) == 2 })
+	testenv.Until(t, "the guest", func() bool { return running("sleep", mark) == 2 })
 	p := h.sit("bawn", "attach", id)
 	p.sees("ready")
 	check(t, syscall.Kill(h.sessions()[0].PID, syscall.SIGKILL))
 	p.ends(125)
 	p.sees("host is gone")
-	h.until("the guest's end", func() bool { return running("sleep", mark) == 0 })
-	if s := h.ps()[id]; s.State != attach.Dead {
-		t.Errorf("ps says %+v", s)
-	}
+	testenv.Until(t, "the guest's end", func() bool { return running("sleep", mark) == 0 })
+	testenv.Until(t, "its death in the list", func() bool { return h.ps()[id].State == attach.Dead })
 	if list := h.ps(); len(list) != 0 {
 		t.Errorf("ps lists the dead twice: %+v", list)
 	}
@@ -176,12 +174,12 @@ func TestKill(t *testing.T) {
 	term := h.detach("sh", "-c", `trap "echo bye; exit 6" TERM; echo ready; while :; do sleep 0.02; done`)
 	deaf := h.detach("sh", "-c", `trap "" TERM INT; echo ready; while :; do sleep 0.02; done`)
 	for _, id := range []string{term, deaf} {
-		h.until("being ready", func() bool { return h.bawn(0, "logs", id).out == "ready\n" })
+		testenv.Until(t, "being ready", func() bool { return h.bawn(0, "logs", id).out == "ready\n" })
 	}
 	plain := h.sit("bawn", "run", "-q", "--net", "none", "--", "sh", "-c", `trap "exit 8" INT; echo ready; while :; do sleep 0.02; done`)
 	plain.sees("ready")
 	var plainID string
-	h.until("the plain session", func() bool {
+	testenv.Until(t, "the plain session", func() bool {
 		for id, s := range h.ps() {
 			if !s.Hosted {
 				plainID = id
@@ -204,11 +202,7 @@ func TestKill(t *testing.T) {
 	if r := h.bawn(1, "kill", term); !strings.Contains(r.err, "does not run any more") {
 		t.Errorf("killed twice: %q", r.err)
 	}
-	begin := time.Now()
 	h.bawn(0, "kill", "--signal", "KILL", deaf)
-	if took := time.Since(begin); took > 4*time.Second {
-		t.Errorf("KILL took %v", took)
-	}
 	if s := h.ps("--all")[deaf]; s.State != attach.Ended || *s.Exit != 128+15 {
 		t.Errorf("after KILL: %+v", s)
 	}
@@ -301,7 +295,7 @@ func TestPipes(t *testing.T) {
 func TestDescriptors(t *testing.T) {
 	h := newHome(t)
 	id := h.detach("sh", "-c", "ls -l /proc/self/fd | awk '{print $9, $11}'; tty")
-	h.until("its end", func() bool { return h.ps("-a")[id].State == attach.Ended })
+	testenv.Until(t, "its end", func() bool { return h.ps("-a")[id].State == attach.Ended })
 	lines := strings.Fields(h.bawn(0, "logs", id).out)
 	for i, word := range lines {
 		if n, err := strconv.Atoi(word); err == nil && n > 2 && !(n == 3 && strings.HasPrefix(lines[i+1], "/proc/")) {
@@ -336,7 +330,7 @@ func TestAmbiguous(t *testing.T) {
 func TestLogsAreVisible(t *testing.T) {
 	h := newHome(t)
 	id := h.detach("printf", `\033[31mred\033[0m\tx\n\033]0;title\007\302\233\n`)
-	h.until("its end", func() bool { return h.ps("-a")[id].State == attach.Ended })
+	testenv.Until(t, "its end", func() bool { return h.ps("-a")[id].State == attach.Ended })
 	if got, want := h.bawn(0, "logs", "-f", id).out, "\\x1b[31mred\\x1b[0m\tx\n\\x1b]0;title\\x07\\u009b\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

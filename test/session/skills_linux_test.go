@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestSkillsAreAskedAbout: what steers an agent and was never seen is asked about
@@ -23,24 +22,17 @@ func TestSkillsAreAskedAbout(t *testing.T) {
 		put("project/.claude/skills/commit/SKILL.md", "---\nname: commit\ndescription: Writes "+text+".\n---\n", 0o644)
 	}
 	run := []string{"bawn", "run", "--net", "none", "--ro", h.bin, "--", filepath.Join(h.bin, "claude")}
+	const prompt = "allow it once? [y/s/a/n/N/?] "
 	answered := func(answer string) string {
 		t.Helper()
 		p := h.sit(run...)
 		if answer != "" {
 			p.sees("the guest wants to follow skills or definitions")
 			p.sees("new skill commit")
-			p.sees("allow it once?")
-			time.Sleep(time.Second) // for the human to have read it
-			p.types(answer)
-			time.Sleep(100 * time.Millisecond) // no finger is faster
-			p.types("\r")
+			p.answers(prompt, answer)
 		}
 		if answer == "a" {
-			p.sees("keep it?")
-			time.Sleep(time.Second)
-			p.types("yes")
-			time.Sleep(100 * time.Millisecond)
-			p.types("\r")
+			p.answers("keep it? [yes/no] ", "yes")
 		}
 		p.sees("the agent ends")
 		p.ends(0)
@@ -63,7 +55,7 @@ func TestSkillsAreAskedAbout(t *testing.T) {
 	p := h.sit(run...)
 	p.sees("changed skill commit")
 	p.sees("has changed since it was pinned")
-	time.Sleep(time.Second)
+	p.sees(prompt)
 	p.types("\x03")
 	p.sees("the agent ends")
 	if s := p.screen(); strings.Contains(s, "description: Writes") {

@@ -59,6 +59,9 @@ func from(file string) int {
 	return guest(words)
 }
 
+// short is how long a guest waits for an answer.
+const short = 20 * time.Second
+
 // die ends by a signal.
 func die([]string) (string, error) {
 	err := syscall.Kill(os.Getpid(), syscall.SIGTERM)
@@ -68,13 +71,13 @@ func die([]string) (string, error) {
 
 // proxy asks the relay's proxy for a connection.
 func proxy(words []string) (string, error) {
-	c, err := net.DialTimeout("tcp", "127.0.0.1:61128", 3*time.Second)
+	c, err := net.DialTimeout("tcp", "127.0.0.1:61128", short)
 	if err != nil {
 		return "", err
 	}
 	defer c.Close()
 	fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", words[0])
-	if err := c.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(short)); err != nil {
 		return "", err
 	}
 	said := make([]byte, 64)
@@ -83,7 +86,7 @@ func proxy(words []string) (string, error) {
 }
 
 func get(words []string) (string, error) {
-	c := http.Client{Timeout: 5 * time.Second}
+	c := http.Client{Timeout: short}
 	r, err := c.Get(words[0])
 	if err != nil {
 		return "", err
@@ -97,12 +100,12 @@ func get(words []string) (string, error) {
 }
 
 func dial(words []string) (string, error) {
-	c, err := net.DialTimeout(words[0], words[1], 3*time.Second)
+	c, err := net.DialTimeout(words[0], words[1], short)
 	if err != nil {
 		return "", err
 	}
 	defer c.Close()
-	if err := c.SetReadDeadline(time.Now().Add(2 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(short)); err != nil {
 		return "", err
 	}
 	// The relay takes a connection before it decides about it.
@@ -232,7 +235,7 @@ func task(words []string) (string, error) {
 
 func (j *job) run() {
 	cmd := exec.Command(j.Argv[0], j.Argv[1:]...)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = j.Dir, append(os.Environ(), j.Env...), 5*time.Second
+	cmd.Dir, cmd.Env, cmd.WaitDelay = j.Dir, append(os.Environ(), j.Env...), short
 	if j.Terminal {
 		j.inTerminal(cmd)
 		return

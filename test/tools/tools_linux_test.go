@@ -15,6 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/quarters"
 )
 
@@ -231,11 +232,10 @@ func TestToolsInASession(t *testing.T) {
 		t.Errorf("flags in a session: %v %s", err, out)
 	}
 	go c.call("exec", args{"command": "echo x > begun; sleep 2; echo late > late"})
-	for until := time.Now().Add(20 * time.Second); r.has("begun") != "x\n" && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
-	}
+	testenv.Until(t, "the command", func() bool { return r.has("begun") == "x\n" })
 	check(t, c.server.Process.Kill())
 	time.Sleep(2500 * time.Millisecond)
-	if r.has("begun") != "x\n" || r.has("late") == "late\n" {
+	if r.has("late") == "late\n" {
 		t.Error("a command outlived its session")
 	}
 }

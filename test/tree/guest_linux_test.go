@@ -36,7 +36,7 @@ func variable(words []string) error {
 }
 
 func get(words []string) error {
-	c := http.Client{Timeout: 5 * time.Second}
+	c := http.Client{Timeout: 20 * time.Second}
 	r, err := c.Get(words[0])
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func get(words []string) error {
 
 // proxy asks the relay's proxy for a connection and writes what it says.
 func proxy(words []string) error {
-	c, err := net.DialTimeout("tcp", "127.0.0.1:61128", 3*time.Second)
+	c, err := net.DialTimeout("tcp", "127.0.0.1:61128", 20*time.Second)
 	if err != nil {
 		return err
 	}

@@ -27,11 +27,12 @@ func TestAsACommand(t *testing.T) {
 	for _, line := range []string{
 		"%s sh -c 'exit 7'; echo $?", "%s sh -c 'kill -TERM $$'; echo $?", "echo in | %s cat | tr a-z A-Z", "%s cat <text", "%s sh -c 'echo out; echo err >&2' 2>&1",
 		"%s pwd", "mkdir -p sub; cd sub; %s pwd", "%s sh -c 'cat; echo $?' </dev/null", "%s true <&-; echo $?", "%s sh -c 'echo x' 2>&-", "%s true >&- 2>&-; echo $?",
-		"%s sh -c 'echo x >&3' 3>/dev/null 2>/dev/null; echo $?", "%s sh -c 'sleep 0.2; echo late' & echo early; wait", "%s sh -c 'kill -STOP $$; echo on' & sleep 1.5; kill -CONT $!; wait $!; echo $?",
-		"%s sh -c 'trap \"echo got; exit 5\" TERM; while :; do sleep 0.1; done' & sleep 1; kill -TERM $!; wait $!; echo $?", "yes | %s head -n 1", "%s sh -c 'seq 1 20000 | md5sum'", "%s true <>fifo; echo $?",
+		"%s sh -c 'echo x >&3' 3>/dev/null 2>/dev/null; echo $?", "%s sh -c 'until test -e said; do sleep 0.1; done; echo late' & echo early; touch said; wait",
+		"%s sh -c 'kill -STOP $$; echo on; touch on' & until test -e on; do sleep 0.1; kill -CONT $!; done; wait $!; echo $?",
+		"%s sh -c 'trap \"echo got; exit 5\" TERM; touch up; while :; do sleep 0.1; done' & until test -e up; do sleep 0.1; done; kill -TERM $!; wait $!; echo $?", "yes | %s head -n 1", "%s sh -c 'seq 1 20000 | md5sum'", "%s true <>fifo; echo $?",
 	} {
-		plain := r.sh(t, none, fmt.Sprintf(line, ""))
-		below := r.sh(t, none, fmt.Sprintf(line, "bawn run -q --"))
+		plain := r.sh(t, none, "rm -f said on up; "+fmt.Sprintf(line, ""))
+		below := r.sh(t, none, "rm -f said on up; "+fmt.Sprintf(line, "bawn run -q --"))
 		if strings.Contains(line, ">&3") { // no other descriptor comes along
 			plain.Out = "2\n"
 		}
@@ -138,8 +139,8 @@ func TestChildDiesWithItsParent(t *testing.T) {
 				check(t, syscall.Kill(s.PID, syscall.SIGSTOP))
 			}
 		}
-		if !stopped && r.still(t) {
-			t.Error("control: it does not beat")
+		if !stopped {
+			quarters.Until(t, patience/2, "control: a beat", func() bool { return !r.still(t) })
 		}
 		check(t, syscall.Kill(first[0], syscall.SIGKILL))
 		end()
@@ -197,19 +198,19 @@ func (r *room) atTerminal(t *testing.T, line, answer string) (screen string, ask
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 200})
 	check(t, err)
 	defer tty.Close()
+	const prompt = "[y/a/n/N/?] "
 	var all []byte
 	for buf, err := make([]byte, 4096), error(nil); err == nil; { // ends with EIO
 		var n int
 		n, err = tty.Read(buf)
 		all = append(all, buf[:n]...)
-		if strings.Count(string(all), "[y/a/n/N/?]") > asked {
+		switch screen := string(all); { // as a human does: reads, types, and then presses Enter
+		case n > 0 && strings.HasSuffix(screen, prompt):
 			asked++
-			go func() { // as a human does: reads, types, and then presses Enter
-				time.Sleep(time.Second)
-				_, _ = io.WriteString(tty, answer)
-				time.Sleep(100 * time.Millisecond)
-				_, _ = io.WriteString(tty, "\n")
-			}()
+			_, _ = io.WriteString(tty, answer)
+		case n > 0 && strings.HasSuffix(screen, prompt+answer):
+			time.Sleep(100 * time.Millisecond)
+			_, _ = io.WriteString(tty, "\n")
 		}
 	}
 	_ = cmd.Wait() // what it has said counts

@@ -47,7 +47,7 @@ func TestPage(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	stop := time.AfterFunc(3*time.Minute, func() { cmd.Process.Kill() })
+	stop := time.AfterFunc(10*time.Minute, func() { cmd.Process.Kill() })
 	defer stop.Stop()
 	n := 0
 	for lines := bufio.NewScanner(out); lines.Scan(); n++ {

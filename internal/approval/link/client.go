@@ -32,6 +32,7 @@ func (e *RefusedError) Error() string { return "the relay refuses to be spoken t
 const (
 	firstPause = 20 * time.Millisecond
 	maxPause   = 200 * time.Millisecond
+	moment     = 2 * maxPause // in which a relay that is there is reached again
 )
 
 // maxTaken bounds the questions that a new relay is told to be taken back. What
@@ -438,8 +439,14 @@ func (c *Client) drop(number uint64, replies chan reply) {
 }
 
 // Answer is approval.Desk's, for what this client asks itself; all else is
-// ErrUnknown. See ErrLost.
+// ErrUnknown. See ErrLost. Where the relay is away for longer than a moment it
+// errs: who answers does not wait for it, as a question does.
 func (c *Client) Answer(ctx context.Context, id string, a bawn.Answer) (approval.Record, error) {
+	soon, cancel := context.WithTimeout(ctx, moment)
+	defer cancel()
+	if _, err := c.await(soon); err != nil {
+		return approval.Record{}, err
+	}
 	records, err := c.collect(ctx, func(n uint64) request { return request{Answer: &answer{n, id, a}} })
 	if err != nil {
 		return approval.Record{}, err

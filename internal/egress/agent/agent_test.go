@@ -87,14 +87,13 @@ func (s *stage) startAgent() {
 	cmd := exec.Command("ssh-agent", "-D", "-a", s.user)
 	must(s.t, cmd.Start())
 	s.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for range 200 {
-		if c, err := net.Dial("unix", s.user); err == nil {
+	testenv.Until(s.t, "ssh-agent", func() bool {
+		c, err := net.Dial("unix", s.user)
+		if err == nil {
 			c.Close()
-			return
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	s.t.Fatal("ssh-agent does not listen")
+		return err == nil
+	})
 }
 
 func (s *stage) fingerprint(key string) string {
@@ -132,7 +131,7 @@ func (s *stage) try(socket, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = s.dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "SSH_AUTH_SOCK=" + socket}
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = 20 * time.Second
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -39,7 +39,7 @@ func blackHole(t *testing.T) netip.AddrPort {
 	}
 	at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.5"), uint16(sa.(*unix.SockaddrInet4).Port))
 	for range 10 {
-		c, err := net.DialTimeout("tcp", at.String(), 100*time.Millisecond)
+		c, err := net.DialTimeout("tcp", at.String(), 500*time.Millisecond)
 		if err != nil {
 			return at
 		}
@@ -66,7 +66,7 @@ func TestSilentAddressFirst(t *testing.T) {
 	var asked atomic.Int32
 	begin := time.Now()
 	greeted(t, &Dialer{Lookup: answers(&asked, []string{"127.0.0.5", "127.0.0.1"}), Allow: allow}, "x.example", s.at.Port(), "127.0.0.1")
-	if took := time.Since(begin); took < stagger || took > stagger+5*time.Second {
+	if took := time.Since(begin); took < stagger {
 		t.Errorf("the second address was tried after %v, want %v", took, stagger)
 	}
 
@@ -77,19 +77,17 @@ func TestSilentAddressFirst(t *testing.T) {
 		if !timedOut(err) && !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("%v: %v, %v", hosts, c, err)
 		}
-		if took := time.Since(begin); took < d.Timeout || took > d.Timeout+5*time.Second {
+		if took := time.Since(begin); took < d.Timeout || took > d.Timeout+20*time.Second {
 			t.Errorf("%v: gave up after %v, want %v", hosts, took, d.Timeout)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, cancel)
 		begin, d.Timeout = time.Now(), 0
-		if _, _, err := d.Dial(ctx, "x.example", hole.Port()); err == nil || time.Since(begin) > 5*time.Second {
+		if _, _, err := d.Dial(ctx, "x.example", hole.Port()); err == nil || time.Since(begin) > 20*time.Second {
 			t.Errorf("%v cancelled: %v after %v", hosts, err, time.Since(begin))
 		}
 	}
-	if after := descriptors(t); after > before {
-		t.Errorf("%d descriptors, before %d", after, before)
-	}
+	testenv.Until(t, "the end of the descriptors", func() bool { return descriptors(t) <= before })
 }
 
 const inside = "BAWN_TEST_DIAL_INSIDE"

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/listening"
 )
 
@@ -220,12 +220,8 @@ func timedOut(err error) bool {
 func TestDeadAddressFirst(t *testing.T) {
 	s := listen(t, "127.0.0.1:0")
 	var asked atomic.Int32
-	begin := time.Now()
 	d := &Dialer{Lookup: answers(&asked, []string{"127.0.0.3", "127.0.0.4", "127.0.0.1"}), Allow: only("127.0.0.3", "127.0.0.4", "127.0.0.1")}
 	greeted(t, d, "x.example", s.at.Port(), "127.0.0.1")
-	if took := time.Since(begin); took >= 2*stagger {
-		t.Errorf("refused connections cost %v", took)
-	}
 	s.Close()
 	if _, _, err := d.Dial(t.Context(), "x.example", s.at.Port()); err == nil || !strings.Contains(err.Error(), "2 other addresses") {
 		t.Errorf("all dead: %v", err)
@@ -277,11 +273,7 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 		cancel()
 	}
-	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d goroutines, before %d", runtime.NumGoroutine(), before)
-		}
-	}
+	testenv.Until(t, "the end of the goroutines", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 // TestControlHolds: should a dial ever be about to go elsewhere, the socket

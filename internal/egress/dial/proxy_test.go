@@ -241,7 +241,7 @@ func TestProxyAnswersAreReadStrictly(t *testing.T) {
 		"HTTP/1.1 200 OK\r\n" + strings.Repeat("A: b\r\n", maxHead/6) + "\r\n\r\n":  "longer than 8192",
 		"HTTP/1.1 200 OK\r\nA: " + strings.Repeat("a", maxHead-40) + "\r\n\r\nHELO": "",
 	} {
-		d := &Dialer{Proxy: scripted(t, answer), Timeout: 5 * time.Second}
+		d := &Dialer{Proxy: scripted(t, answer), Timeout: 20 * time.Second}
 		c, _, err := d.Dial(t.Context(), "x.example", 443)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: %v, want %q", answer, err, want)
@@ -258,7 +258,7 @@ func TestProxyIsSilent(t *testing.T) {
 	for _, answer := range []string{"", "HTTP/1.1 200 OK\r\n"} {
 		d := &Dialer{Proxy: scripted(t, answer), Timeout: 100 * time.Millisecond}
 		begin := time.Now()
-		if c, _, err := d.Dial(t.Context(), "x.example", 443); !timedOut(err) || time.Since(begin) > 5*time.Second {
+		if c, _, err := d.Dial(t.Context(), "x.example", 443); !timedOut(err) || time.Since(begin) > 20*time.Second {
 			t.Errorf("%q: %v, %v after %v", answer, c, err, time.Since(begin))
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -281,13 +281,13 @@ func TestProxyIsGone(t *testing.T) {
 
 // TestTunnelHasNoDeadline: what limited the dial does not limit the tunnel.
 func TestTunnelHasNoDeadline(t *testing.T) {
-	d := &Dialer{Proxy: scripted(t, "HTTP/1.1 200 OK\r\n\r\n"), Timeout: 200 * time.Millisecond}
+	d := &Dialer{Proxy: scripted(t, "HTTP/1.1 200 OK\r\n\r\n"), Timeout: time.Second}
 	c, _, err := d.Dial(t.Context(), "x.example", 443)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(d.Timeout + 100*time.Millisecond)
 	if _, err := c.Write([]byte("x")); err != nil {
 		t.Error(err)
 	}

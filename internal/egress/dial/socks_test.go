@@ -67,7 +67,7 @@ func TestSOCKSAnswers(t *testing.T) {
 		l := listening.Serve(t, func(c net.Conn) { _, _ = io.WriteString(c, tt.answers); _, _ = io.Copy(io.Discard, c) })
 		d := &Dialer{Proxy: parse(t, "socks5h://"+tt.credentials+l.String(), ""), Timeout: 200 * time.Millisecond}
 		if tt.want != "i/o timeout" {
-			d.Timeout = 5 * time.Second
+			d.Timeout = 20 * time.Second
 		}
 		c, _, err := d.Dial(t.Context(), "x.example", 443)
 		if c != nil {

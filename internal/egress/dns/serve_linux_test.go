@@ -45,7 +45,7 @@ func TestAnswersFromTheAddressAsked(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := exchange(t, c, map[bool]int{false: 20, true: 3}[control])
+			got := exchange(t, c, map[bool]int{false: 200, true: 3}[control])
 			if want := !control || tt.to.Is6(); strings.HasPrefix(got, "Success A ") != want {
 				t.Errorf("%s asked at %s, control %v: %s", tt.network, tt.to, control, got)
 			}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 var quiet = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
@@ -249,12 +250,7 @@ func TestServeEnds(t *testing.T) {
 	go io.Copy(io.Discard, guest)
 	io.WriteString(guest, "GET / HTTP/1.1\r\nHost: "+host+"\r\n")
 	cancel()
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(5 * time.Second):
-		t.Error("Serve went on after its context")
+	if err := testenv.Receive(t, "Serve's end after its context", ended); err != nil {
+		t.Error(err)
 	}
 }

@@ -290,7 +290,7 @@ func TestLongPath(t *testing.T) {
 }
 
 func TestSlowHeader(t *testing.T) {
-	r := newRig(t, http.NotFoundHandler(), func(r *rig) { r.HeaderTimeout = 200 * time.Millisecond })
+	r := newRig(t, http.NotFoundHandler(), func(r *rig) { r.HeaderTimeout = 2 * time.Second })
 	slow := r.conn()
 	io.WriteString(slow, "GET / HTTP/1.1\r\nHost: "+host+"\r\nX: ")
 	silent, err := net.Dial("tcp", "127.0.0.1:"+r.port) // never begins its handshake
@@ -302,7 +302,7 @@ func TestSlowHeader(t *testing.T) {
 		t.Errorf("another guest beside the slow one: %d", res.StatusCode)
 	}
 	for name, conn := range map[string]net.Conn{"slow": slow, "silent": silent} {
-		conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+		conn.SetReadDeadline(time.Now().Add(20 * time.Second))
 		if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("the %s guest's connection is still open", name)
 		}

@@ -1,6 +1,7 @@
 package mitm
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 const (
@@ -195,7 +197,7 @@ func (r *rig) conn() net.Conn {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	conn.SetDeadline(time.Now().Add(30 * time.Second))
 	r.t.Cleanup(func() { conn.Close() })
 	if r.target.TLS {
 		return tls.Client(conn, &tls.Config{RootCAs: pool(r.CA), ServerName: host, NextProtos: []string{"http/1.1"}})
@@ -212,8 +214,8 @@ func (r *rig) raw(text string) string {
 	}
 	var out []byte
 	for part := make([]byte, 64<<10); ; {
-		quiet := 2 * time.Second
-		if len(out) > 0 {
+		quiet := 20 * time.Second
+		if whole(out) {
 			quiet = 100 * time.Millisecond
 		}
 		conn.SetReadDeadline(time.Now().Add(quiet))
@@ -225,21 +227,36 @@ func (r *rig) raw(text string) string {
 	}
 }
 
+// whole reports whether no answer has only begun.
+func whole(out []byte) bool {
+	for in := bufio.NewReader(bytes.NewReader(out)); ; {
+		answer, err := http.ReadResponse(in, nil)
+		if err == nil {
+			_, err = io.Copy(io.Discard, answer.Body)
+		}
+		if errors.Is(err, io.ErrUnexpectedEOF) || len(out) == 0 {
+			return false
+		}
+		if _, more := in.Peek(1); err != nil || more != nil {
+			return true
+		}
+	}
+}
+
 // result returns the last result, waiting for it.
 func (r *rig) result() Result {
 	r.t.Helper()
-	for range 500 {
+	var last Result
+	testenv.Until(r.t, "a result", func() bool {
 		r.mu.Lock()
+		defer r.mu.Unlock()
 		n := len(r.results)
 		if n > 0 {
-			defer r.mu.Unlock()
-			return r.results[n-1]
+			last = r.results[n-1]
 		}
-		r.mu.Unlock()
-		time.Sleep(10 * time.Millisecond)
-	}
-	r.t.Fatal("no result came")
-	return Result{}
+		return n > 0
+	})
+	return last
 }
 
 // url is the target's.

@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/testenv"
@@ -22,11 +21,7 @@ func within(t *testing.T, what string, step func()) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() { defer close(done); step() }()
-	select {
-	case <-done:
-	case <-time.After(10 * time.Second):
-		t.Fatalf("%s did not come", what)
-	}
+	testenv.Receive(t, what, done)
 }
 
 // Each event has to arrive before the next is sent, also where it is looked

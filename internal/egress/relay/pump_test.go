@@ -111,12 +111,12 @@ func TestClose(t *testing.T) {
 	testenv.Until(t, "three connections", func() bool { return r.dials.Load() == 3 })
 	began := time.Now()
 	r.Close()
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("Close took %v", took)
 	}
 	r.recorded("end", 3)
 	for name, c := range map[string]net.Conn{"idle": idle, "full": full, "silent": silent} {
-		c.SetDeadline(time.Now().Add(2 * time.Second))
+		c.SetDeadline(time.Now().Add(20 * time.Second))
 		if _, err := c.Read(make([]byte, 1)); !isReset(err) {
 			t.Errorf("%s: %v; want a reset", name, err)
 		}
@@ -124,7 +124,7 @@ func TestClose(t *testing.T) {
 	close(stuck)
 	late, err := net.Dial("tcp", r.guest.Addr().String())
 	if err == nil {
-		late.SetDeadline(time.Now().Add(2 * time.Second))
+		late.SetDeadline(time.Now().Add(20 * time.Second))
 		if _, err := late.Read(make([]byte, 1)); !isReset(err) {
 			t.Errorf("after the end: %v; want a reset", err)
 		}

@@ -211,7 +211,7 @@ func leaves(t *testing.T) {
 	t.Helper()
 	goroutines, files := runtime.NumGoroutine(), descriptors(t)
 	t.Cleanup(func() {
-		for limit := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		for limit := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 			runtime.GC() // package net keeps the pipes of splice(2) until then
 			g, f := runtime.NumGoroutine(), descriptors(t)
 			if g <= goroutines && f <= files {

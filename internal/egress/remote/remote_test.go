@@ -215,11 +215,7 @@ func TestNoRelay(t *testing.T) {
 		if _, err := r.Ready(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", role, err, want)
 		}
-		select {
-		case <-r.Done():
-		case <-time.After(5 * time.Second):
-			t.Errorf("%s: Done is not closed", role)
-		}
+		testenv.Receive(t, "the end of the relay", r.Done())
 		if err := r.Close(); err != nil {
 			t.Errorf("%s: %v", role, err)
 		}
@@ -234,11 +230,7 @@ func TestRelayEndsWithBawn(t *testing.T) {
 	}
 	r.control.Close()
 	r.sockets.Close()
-	select {
-	case <-r.Done():
-	case <-time.After(5 * time.Second):
-		t.Error("the relay lives on")
-	}
+	testenv.Receive(t, "the end of the relay", r.Done())
 }
 
 // What a relay that was killed has left is removed, and nothing else is: what
@@ -352,9 +344,5 @@ func TestAbandon(t *testing.T) {
 	if err := r.Abandon(); err != nil {
 		t.Error(err)
 	}
-	select {
-	case <-r.Done():
-	case <-time.After(5 * time.Second):
-		t.Error("the relay lives on")
-	}
+	testenv.Receive(t, "the end of the relay", r.Done())
 }

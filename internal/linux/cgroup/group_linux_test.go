@@ -186,7 +186,7 @@ func TestRemoveBusy(t *testing.T) {
 	startFamily(t, g)
 	begin := time.Now()
 	err := g.Remove()
-	if took := time.Since(begin); !errors.Is(err, unix.EBUSY) || took > 3*removeWait {
+	if took := time.Since(begin); !errors.Is(err, unix.EBUSY) || took > 20*time.Second {
 		t.Errorf("removing a busy group took %v and gave %v; want EBUSY after about %v", took, err, removeWait)
 	}
 }

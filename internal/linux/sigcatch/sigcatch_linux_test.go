@@ -6,19 +6,14 @@ import (
 	"os/signal"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // next waits for one signal.
 func next(t *testing.T, ch chan os.Signal) os.Signal {
 	t.Helper()
-	select {
-	case s := <-ch:
-		return s
-	case <-time.After(10 * time.Second):
-		t.Fatal("no signal")
-		return nil
-	}
+	return testenv.Receive(t, "a signal", ch)
 }
 
 func raise(t *testing.T, s syscall.Signal) {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/testenv"
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 )
 
@@ -103,7 +103,7 @@ func TestAnswer(t *testing.T) {
 // TestTooLate: an answer after the time is told what became of the question.
 func TestTooLate(t *testing.T) {
 	r := newRig(t)
-	id, answer := r.ask(t, func(q *approval.Question) { q.Expires = time.Now().Add(300 * time.Millisecond) })
+	id, answer := r.ask(t, func(q *approval.Question) { q.Expires = time.Now().Add(2 * time.Second) })
 	<-answer
 	m, err := r.approvals(human).Answer(t.Context(), &bawnv1.ApprovalServiceAnswerRequest{Id: id, Verdict: bawnv1.Verdict_VERDICT_ALLOW})
 	if err != nil || m.GetFirst() || m.GetApproval().GetState() != bawnv1.ApprovalState_APPROVAL_STATE_EXPIRED {
@@ -116,28 +116,29 @@ func TestTooLate(t *testing.T) {
 func TestWatch(t *testing.T) {
 	r := newRig(t)
 	id, _ := r.ask(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := testenv.Context(t)
 	s, err := r.approvals(viewer).Watch(ctx, &bawnv1.ApprovalServiceWatchRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	next := func() *bawnv1.Approval {
-		for beats := 0; s.Receive(); beats++ {
+		for s.Receive() {
 			if a := s.Msg().GetApproval(); a != nil {
-				if beats == 0 {
-					t.Error("no sign of life before")
-				}
 				return a
 			}
 		}
 		t.Fatal(s.Err())
 		return nil
 	}
+	if !s.Receive() || s.Msg().GetApproval() != nil {
+		t.Errorf("no sign of life first, but %v, %v", s.Msg(), s.Err())
+	}
 	if a := next(); a.GetId() != id || a.GetState() != bawnv1.ApprovalState_APPROVAL_STATE_PENDING {
 		t.Errorf("first %v", a)
 	}
-	time.Sleep(120 * time.Millisecond) // two beats
+	if !s.Receive() || s.Msg().GetApproval() != nil {
+		t.Fatalf("no sign of life, but %v, %v", s.Msg(), s.Err())
+	}
 	if _, err := r.approvals(phone).Answer(ctx, &bawnv1.ApprovalServiceAnswerRequest{Id: id, Verdict: bawnv1.Verdict_VERDICT_DENY}); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/testenv"
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
 )
@@ -129,20 +131,14 @@ func (r *rig) ask(t *testing.T, change ...func(*approval.Question)) (string, <-c
 		}
 		out <- a
 	}()
-	for range 200 {
+	testenv.Until(t, "the question", func() bool {
 		list, err := r.queue.List(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, one := range list {
-			if one.ID == q.ID {
-				return q.ID, out
-			}
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatal("the question is not pending")
-	return "", nil
+		return slices.ContainsFunc(list, func(one approval.Record) bool { return one.ID == q.ID })
+	})
+	return q.ID, out
 }
 
 // A terminal is a Sessions with one session that echoes.

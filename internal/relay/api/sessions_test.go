@@ -8,6 +8,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/bawn-dev/bawn/internal/testenv"
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
 )
@@ -19,7 +20,7 @@ func (r *rig) sessions(c Caller) bawnv1connect.SessionServiceClient {
 // attach attaches and returns the view's secret and what comes.
 func attach(t *testing.T, c bawnv1connect.SessionServiceClient, m *bawnv1.SessionServiceAttachRequest) (string, *connect.ServerStreamForClient[bawnv1.SessionServiceAttachResponse], context.CancelFunc) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	s, err := c.Attach(ctx, m)
 	if err != nil || !s.Receive() || s.Msg().GetView() == "" {
@@ -82,17 +83,12 @@ func TestTerminal(t *testing.T) {
 		}
 	}
 	cancel()
-	for range 100 {
-		if _, err := c.Send(t.Context(), &bawnv1.SessionServiceSendRequest{View: view, Data: nil}); connect.CodeOf(err) == connect.CodeNotFound {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	shell.mu.Lock()
-	defer shell.mu.Unlock()
-	if shell.closed == 0 {
-		t.Error("the view is open still")
-	}
+	testenv.Until(t, "the end of the view", func() bool {
+		_, err := c.Send(t.Context(), &bawnv1.SessionServiceSendRequest{View: view, Data: nil})
+		shell.mu.Lock()
+		defer shell.mu.Unlock()
+		return connect.CodeOf(err) == connect.CodeNotFound && shell.closed > 0
+	})
 	if !r.records.has("attach", "s1") {
 		t.Error("nothing is recorded")
 	}
@@ -126,8 +122,7 @@ func TestReadOnlyViews(t *testing.T) {
 func TestKill(t *testing.T) {
 	shell := &terminal{}
 	r := newRig(t, func(o *Options) { o.Sessions = shell })
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := testenv.Context(t)
 	s, err := r.sessions(viewer).Watch(ctx, &bawnv1.SessionServiceWatchRequest{})
 	if err != nil || !s.Receive() || !s.Msg().GetSessions()[0].GetAlive() {
 		t.Fatalf("%v %v", err, s.Err())

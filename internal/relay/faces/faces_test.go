@@ -22,6 +22,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/relay/store"
+	"github.com/bawn-dev/bawn/internal/testenv"
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
 )
@@ -204,13 +205,9 @@ func TestNotice(t *testing.T) {
 			Action: bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: "curl " + canary, Args: []string{canary}, Dir: "/" + canary, Session: "abcdef0123", Agent: canary},
 		})
 	}()
-	select {
-	case text := <-got:
-		if !strings.Contains(text, "Session abcdef01 (agent claude) asks to run a command: open Bawn https://localhost:") || strings.Contains(text, canary) {
-			t.Errorf("the service got %q", text)
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("no notice")
+	text := testenv.Receive(t, "a notice", got)
+	if !strings.Contains(text, "Session abcdef01 (agent claude) asks to run a command: open Bawn https://localhost:") || strings.Contains(text, canary) {
+		t.Errorf("the service got %q", text)
 	}
 	cancel()
 	<-asked

@@ -15,6 +15,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 func opened(t testing.TB, path string) *DB {
@@ -86,15 +87,7 @@ func conforms(t *testing.T, s approval.Store) {
 		t.Errorf("%d open that are not recorded; want 2", len(open))
 	}
 	must(t, s.Recorded(ctx, a.Lead, approval.Answered))
-	for range 3000 { // it need not be at once
-		if open, _ = s.Open(ctx); len(open) == 0 {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
-	if len(open) != 0 {
-		t.Errorf("open after all: %v", open)
-	}
+	testenv.Until(t, "what was recorded to be closed", func() bool { open, err := s.Open(ctx); return err == nil && len(open) == 0 })
 	past, err := s.History(ctx, time.Unix(6, 0), 10)
 	if err != nil || len(past) != 1 || past[0].ID != a.ID {
 		t.Errorf("history: %v, %v", past, err)

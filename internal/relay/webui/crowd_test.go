@@ -140,7 +140,7 @@ func TestCrowdAtTheDoor(t *testing.T) {
 	open := 0
 	for i := range 60 {
 		conn := r.dial(t)
-		if i >= 20 && ends(conn, 10*time.Second) {
+		if i >= 20 && ends(conn, 20*time.Second) {
 			continue // at once, not left in the kernel's queue
 		}
 		open++

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 var discard = slog.New(slog.DiscardHandler)
@@ -127,7 +128,7 @@ func TestNoSecretInNotices(t *testing.T) {
 // something.
 func run(t *testing.T, n *Notifier, s *sink) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	changes, done := make(chan Change), make(chan struct{})
 	go func() { n.Run(ctx, changes); close(done) }()
@@ -229,12 +230,7 @@ func TestAddressesStaySecret(t *testing.T) {
 	n := &Notifier{After: time.Millisecond, Ways: notices, Log: logger}
 	run(t, n, s)
 	<-failed
-	for range 100 { // the line is written after Send
-		if log.String() != "" {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	testenv.Until(t, "the line that is written after Send", func() bool { return log.String() != "" })
 	if got := log.String(); strings.Contains(got, canary) || strings.Contains(got, host) || !strings.Contains(got, "ntfy") {
 		t.Errorf("log %q", got)
 	}

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // partVariable names the part that this program plays in place of the tests.
@@ -69,9 +69,7 @@ func TestKilled(t *testing.T) {
 				victim = bwrap
 			}
 			check(t, syscall.Kill(victim, syscall.SIGKILL))
-			if left := await(func() []string { return processesIn(t, ws) }); left != nil {
-				t.Errorf("processes are left: %q", left)
-			}
+			testenv.Until(t, "the end of its processes", func() bool { return len(processesIn(t, ws)) == 0 })
 			if who == "bwrap" {
 				check(t, host.Process.Kill())
 			}
@@ -124,17 +122,6 @@ func processesIn(t *testing.T, ws string) (list []string) {
 		}
 	}
 	return list
-}
-
-// await asks until there is nothing, at most two seconds.
-func await(f func() []string) (left []string) {
-	for range 40 {
-		if left = f(); len(left) == 0 {
-			return nil
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	return left
 }
 
 // mounts are those of the host that name ws; others come and go.
@@ -224,12 +211,8 @@ func TestManyTimes(t *testing.T) {
 			before = count()
 		}
 	}
-	if now := count(); now > before {
-		t.Errorf("%d descriptors are open, and %d were", now, before)
-	}
-	if left := await(func() []string { return processesIn(t, plan.Dir) }); left != nil {
-		t.Errorf("processes are left: %q", left)
-	}
+	testenv.Until(t, "the end of their descriptors", func() bool { return count() <= before })
+	testenv.Until(t, "the end of their processes", func() bool { return len(processesIn(t, plan.Dir)) == 0 })
 }
 
 // TestNoGhosts takes away a place that bwrap would mount on after the plan was

@@ -18,6 +18,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/maker"
+	"github.com/bawn-dev/bawn/internal/testenv"
 	docker "github.com/bawn-dev/bawn/internal/testenv/engine"
 )
 
@@ -57,7 +58,7 @@ func killedMakers(t *testing.T, p *Provider, n int, network bawn.NetworkMode, ke
 			t.Fatal(err)
 		}
 		left = more()
-		for end := time.Now().Add(10 * time.Second); len(left) > 0 && time.Now().Before(end); left = more() {
+		for end := time.Now().Add(20 * time.Second); len(left) > 0 && time.Now().Before(end); left = more() {
 			time.Sleep(100 * time.Millisecond)
 		}
 		if len(left) == 0 {
@@ -178,7 +179,7 @@ func TestSilentEngine(t *testing.T) {
 	if !errors.As(err, &m) || !strings.Contains(err.Error(), "no answer within 200ms") {
 		t.Errorf("got %v; want a mismatch with the reason", err)
 	}
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("it took %v", took)
 	}
 }
@@ -212,12 +213,13 @@ func TestEngineStops(t *testing.T) {
 			if err := g.Close(); !errors.As(err, &ee) {
 				t.Errorf("Close: got %v; want what the engine did not do", err)
 			}
-			if took := time.Since(began); took > 8*time.Second {
+			if took := time.Since(began); took > 40*time.Second {
 				t.Errorf("it took %v", took)
 			}
-			if _, err := os.Stat(fmt.Sprintf("/proc/%d", g.pid)); err == nil && !zombie(g.pid) {
-				t.Error("the container's first process is there")
-			}
+			testenv.Until(t, "the end of the container's first process", func() bool {
+				_, err := os.Stat(fmt.Sprintf("/proc/%d", g.pid))
+				return err != nil || zombie(g.pid)
+			})
 		})
 	}
 }

@@ -43,6 +43,11 @@ func podman(t *testing.T) (socket string) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
+	defer func() {
+		if t.Failed() {
+			t.Logf("podman: %s", &log)
+		}
+	}()
 	cmd := exec.Command(program, "system", "service", "--time", "0", "unix://"+at("s"))
 	cmd.Env = append(os.Environ(), "CONTAINERS_CONF="+at("containers.conf"), "CONTAINERS_STORAGE_CONF="+at("storage.conf"), "TMPDIR="+dir) // of which it leaves archives
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &log, &log, time.Second
@@ -54,14 +59,7 @@ func podman(t *testing.T) (socket string) {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait() // it was killed
 	})
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		if _, err := os.Stat(at("s")); err == nil {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("podman does not listen: %s", &log)
-		}
-	}
+	testenv.Until(t, "podman", func() bool { _, err := os.Stat(at("s")); return err == nil })
 	if err := errors.Join(os.Chmod(dir, 0o755), os.Chown(at("s"), anybody, anybody)); err != nil {
 		t.Fatal(err)
 	}

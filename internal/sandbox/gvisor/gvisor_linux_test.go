@@ -341,7 +341,7 @@ func terminal(t *testing.T, g sandbox.Guest) {
 	}
 	_, _ = master.WriteString("abc\n")
 	from := bufio.NewReader(master)
-	_ = master.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = master.SetReadDeadline(time.Now().Add(20 * time.Second))
 	for line := ""; strings.TrimSpace(line) != "got-abc"; {
 		if line, err = from.ReadString('\n'); err != nil {
 			t.Fatalf("%q, %v", line, err)
@@ -374,20 +374,15 @@ func TestNetworkByName(t *testing.T) {
 	}
 	for to, want := range map[string]string{"1.2.3.4 80": "1.2.3.4:80", "10.0.0.1 22": "10.0.0.1:22", "127.0.0.1 5432": "127.0.0.1:5432"} {
 		host, port, _ := strings.Cut(to, " ")
-		if out, code := run(t, g, fmt.Sprintf("python3 -c 'import socket; socket.create_connection((%q,%s),5)'", host, port)); code != 0 {
+		if out, code := run(t, g, fmt.Sprintf("python3 -c 'import socket; socket.create_connection((%q,%s),20)'", host, port)); code != 0 {
 			t.Errorf("%s: %s", to, out)
 			continue
 		}
-		select {
-		case got := <-arrived:
-			if got != want {
-				t.Errorf("%s arrives for %s", to, got)
-			}
-		case <-time.After(5 * time.Second):
-			t.Errorf("%s does not arrive", to)
+		if got := testenv.Receive(t, to, arrived); got != want {
+			t.Errorf("%s arrives for %s", to, got)
 		}
 	}
-	out, _ := run(t, g, "python3 -c 'import socket,time\nt=time.time()\nu=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\nu.settimeout(5)\nu.connect((\"8.8.8.8\",123))\nu.send(b\"x\")\ntry: u.recv(9)\nexcept OSError as e: print(e.errno, time.time()-t<1)'")
+	out, _ := run(t, g, "python3 -c 'import socket,time\nt=time.time()\nu=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\nu.settimeout(20)\nu.connect((\"8.8.8.8\",123))\nu.send(b\"x\")\ntry: u.recv(9)\nexcept OSError as e: print(e.errno, time.time()-t<15)'")
 	if want := fmt.Sprintf("%d True\n", unix.ECONNREFUSED); out != want {
 		t.Errorf("a datagram: %q, want %q", out, want)
 	}
@@ -476,13 +471,7 @@ func TestKilledBawnLeavesNothing(t *testing.T) {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	end := time.Now().Add(5 * time.Second)
-	for len(alive(all)) > 0 && time.Now().Before(end) {
-		time.Sleep(5 * time.Millisecond)
-	}
-	if left := alive(all); len(left) > 0 {
-		t.Errorf("left: %q", left)
-	}
+	testenv.Until(t, "their end", func() bool { return len(alive(all)) == 0 })
 	if now, err := os.ReadFile("/proc/self/mountinfo"); err != nil || strings.Count(string(now), "runsc") > strings.Count(string(mounts), "runsc") {
 		t.Errorf("mounts are left: %v\n%s", err, now)
 	}
@@ -498,11 +487,7 @@ func TestItsOwnEnd(t *testing.T) {
 	for _, pid := range descendants(g.(*guest).cmd.Process.Pid)[1:] {
 		_ = unix.Kill(pid, unix.SIGKILL) // gVisor, from outside; each may have ended with another
 	}
-	select {
-	case <-g.Done():
-	case <-time.After(10 * time.Second):
-		t.Fatal("nobody says that the sandbox has ended")
-	}
+	testenv.Receive(t, "the sandbox's end", g.Done())
 	if ws := wait(t, p); ws.Signal() != syscall.SIGKILL {
 		t.Errorf("the command's end: %v", ws)
 	}
@@ -519,15 +504,19 @@ func TestRunscFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, tt := range map[string]struct{ text, why string }{
-		"ends": {"#!/bin/sh\necho no kernel today >&2\nexit 7\n", "no kernel today"}, "hangs": {"#!/bin/sh\nexec sleep 1000\n", "does not answer"},
+	for name, tt := range map[string]struct {
+		text, why string
+		patience  time.Duration
+	}{
+		"ends":  {"#!/bin/sh\necho no kernel today >&2\nexit 7\n", "no kernel today", 20 * time.Second},
+		"hangs": {"#!/bin/sh\nexec sleep 1000\n", "does not answer", 300 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fake := filepath.Join(t.TempDir(), "runsc")
 			if err := os.WriteFile(fake, []byte(tt.text), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			p := New(Options{Runsc: fake, Program: self, Patience: 300 * time.Millisecond})
+			p := New(Options{Runsc: fake, Program: self, Patience: tt.patience})
 			for _, c := range p.Capabilities() {
 				if c.Strength != bawn.Unenforced || !strings.Contains(c.Why, tt.why) || c.Remedy == "" {
 					t.Fatalf("%+v", c)

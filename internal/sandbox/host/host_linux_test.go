@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // run starts a shell line and returns what it printed and its exit code. The
@@ -49,10 +50,7 @@ func run(t *testing.T, line string) (g sandbox.Guest, out string, code int) {
 	for ch := range proc.Changes() {
 		code = ch.Status.ExitStatus()
 	}
-	_ = r.SetReadDeadline(time.Now().Add(time.Second))
-	b := make([]byte, 1<<16)
-	k, _ := r.Read(b)
-	return g, string(b[:k]), code
+	return g, testenv.Drain(t, r), code
 }
 
 func TestExitCodeAndOutput(t *testing.T) {
@@ -110,9 +108,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if err := g.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Kill(pid, 0); !errors.Is(err, unix.ESRCH) {
-		t.Errorf("process %d after the end: %v; want it gone", pid, err)
-	}
+	testenv.Until(t, "its end", func() bool { return errors.Is(unix.Kill(pid, 0), unix.ESRCH) })
 	if err := g.Close(); err != nil {
 		t.Errorf("a second Close: %v", err)
 	}

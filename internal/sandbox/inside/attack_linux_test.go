@@ -31,7 +31,7 @@ func TestNothingRunsWithoutATicket(t *testing.T) {
 	l := start(t, bare("/"))
 	mark := filepath.Join(t.TempDir(), "mark")
 	do := func(d executor.Do) error {
-		p, err := l.client.Do(within(t), d, [3]*os.File{})
+		p, err := l.client.Do(testenv.Context(t), d, [3]*os.File{})
 		for err == nil {
 			if ch, ok := <-p.Changes(); !ok || ch.Ended() {
 				break
@@ -90,7 +90,7 @@ func TestExecutorBeforeTheSetup(t *testing.T) {
 		t.Fatal(err)
 	}
 	issuer := ticket.NewIssuer(time.Now)
-	if _, err := client.Start(within(t), executor.Start{Keys: issuer.Keys(), Session: "s1", Plan: plan}); err == nil {
+	if _, err := client.Start(testenv.Context(t), executor.Start{Keys: issuer.Keys(), Session: "s1", Plan: plan}); err == nil {
 		t.Error("the executor started without a setup")
 	}
 	if err := f.cmd.Wait(); err == nil {
@@ -195,7 +195,7 @@ func attempt(args []string) error {
 		}
 		return nil
 	case "dial":
-		c, err := net.DialTimeout("tcp", args[1], 5*time.Second)
+		c, err := net.DialTimeout("tcp", args[1], 20*time.Second)
 		if err != nil {
 			return err
 		}

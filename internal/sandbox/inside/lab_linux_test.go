@@ -2,7 +2,6 @@ package inside
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -160,7 +159,7 @@ func start(t testing.TB, s Setup) *lab {
 // start has s carried out.
 func (f *first) start(t testing.TB, s Setup) *lab {
 	t.Helper()
-	g, err := Start(within(t), f.conn, s)
+	g, err := Start(testenv.Context(t), f.conn, s)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, f.said)
 	}
@@ -171,13 +170,6 @@ func (f *first) start(t testing.TB, s Setup) *lab {
 		}
 	})
 	return l
-}
-
-func within(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // run executes a command and returns what it wrote and its end.

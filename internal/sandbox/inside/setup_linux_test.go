@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -208,7 +209,12 @@ func TestFullGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(300 * time.Millisecond)
+	testenv.Until(t, "the group to be full", func() bool {
+		return slices.ContainsFunc(s.Groups, func(f *os.File) bool { // of one hierarchy
+			text, _ := os.ReadFile(filepath.Join(filepath.Dir(f.Name()), "pids.current"))
+			return string(text) == "40\n"
+		})
+	})
 	if n := threads(t, l.pid); n < 10 {
 		t.Errorf("the first process has %d threads, and can't make another", n)
 	}
@@ -321,7 +327,7 @@ func TestDescriptorsOfTheEngine(t *testing.T) {
 	defer cmd.Wait()
 	theirs.Close()
 	w.Close()
-	if err := r.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := r.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadAll(r); err != nil { // while it still waits for a setup
@@ -349,7 +355,7 @@ func TestStepsThatFail(t *testing.T) {
 		s := bare("/")
 		change(&s)
 		f := launch(t)
-		_, err := Start(within(t), f.conn, s)
+		_, err := Start(testenv.Context(t), f.conn, s)
 		var step *StepError
 		if !errors.As(err, &step) || step.Step != want && want != "the last of many joins" {
 			t.Fatalf("got %v, want step %q", err, want)

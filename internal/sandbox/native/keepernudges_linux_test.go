@@ -1,6 +1,7 @@
 package native
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -73,11 +74,5 @@ func TestWhoTells(t *testing.T) {
 		t.Error("the guest reads nothing")
 	}
 	want := os.Getenv(inotifyAfter) != "" && os.Getenv(inotifyLeft) == enoughLeft
-	got := !want
-	for end := time.Now().Add(200 * time.Millisecond); got != want && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		got = g.ToldByInotify()
-	}
-	if got != want {
-		t.Errorf("the keeper is told by inotify: %v, want %v", got, want)
-	}
+	testenv.Until(t, fmt.Sprint("the keeper to be told by inotify: ", want), func() bool { return g.ToldByInotify() == want })
 }

@@ -57,14 +57,14 @@ func TestLandlockRung(t *testing.T) {
 	}
 	for name, attack := range attacks {
 		bare(t, ws, out, attack)
-		wait := func() bool { return appears(effects[name], name == "outlive the session") }
-		if !wait() {
-			t.Errorf("control: %s had no effect without the sandbox", name)
-		}
+		testenv.Until(t, "control: "+name+" without the sandbox", func() bool { return there(effects[name]) })
 		os.RemoveAll(effects[name])
 		os.RemoveAll(ws + "/.git")
 		inLandlock(t, ws, out, secret, attack)
-		if wait() {
+		if name == "outlive the session" {
+			time.Sleep(3 * time.Second)
+		}
+		if there(effects[name]) {
 			t.Errorf("%s: %s is there", name, effects[name])
 		}
 		os.RemoveAll(effects[name])
@@ -84,16 +84,7 @@ func bare(t *testing.T, ws, out, script string) {
 	}
 }
 
-// appears reports whether a file is there, soon if it may take a while.
-func appears(file string, later bool) bool {
-	for range 30 {
-		if _, err := os.Lstat(file); err == nil || !later {
-			return err == nil
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	return false
-}
+func there(file string) bool { _, err := os.Lstat(file); return err == nil }
 
 // TestPlaceGoneAtTheStart: what lay beside a hidden place when the plan was
 // made, and is gone at the start, stops no session and opens nothing: neither

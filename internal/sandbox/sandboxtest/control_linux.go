@@ -121,13 +121,11 @@ func (c *controls) control(t *testing.T, i probe.Info, tally *Tally) {
 // process takes a moment.
 func (f *Fixtures) sees(t testing.TB, change bool) []string {
 	t.Helper()
-	for range 50 {
-		if list := f.differences(t); len(list) > 0 || !change {
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if list := f.differences(t); len(list) > 0 || !change || time.Now().After(end) {
 			return list
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	return nil
 }
 
 func (y Tally) String() string {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest"
+	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/engine"
 )
 
@@ -71,15 +72,15 @@ func (c contender) crash(t *testing.T, pick func(*running) []int) {
 		t.Errorf("the next session: exit code %d: %s", r.Code, r.Stderr)
 	}
 	var left []string
-	for range 50 {
-		if left = append(missing(c.traces(t, f), before), groupsOf(t, s.cmd.Process.Pid)...); len(left) == 0 {
-			break
+	defer func() {
+		if t.Failed() {
+			t.Logf("left: %q", left)
 		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	if len(left) > 0 {
-		t.Errorf("left: %q", left)
-	}
+	}()
+	testenv.Until(t, "the end of all that it made", func() bool {
+		left = append(missing(c.traces(t, f), before), groupsOf(t, s.cmd.Process.Pid)...)
+		return len(left) == 0
+	})
 }
 
 // missing are those of list that are not in other.

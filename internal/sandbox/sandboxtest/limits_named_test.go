@@ -173,7 +173,7 @@ func TestNativeKilledFromOutside(t *testing.T) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	ended := regexp.MustCompile("sandbox was killed from outside|sandbox has ended") // the guest may have spoken before bawn knew of it
-	time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
+	time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 	_ = cmd.Wait()
 	if e := summary(t, errs.String()); cmd.ProcessState.ExitCode() != 125 || e.Exit != 125 || len(e.Limits) != 0 || !ended.MatchString(e.Error.Message) {
 		t.Errorf("exit code %d, %+v; want 125 and no limit", cmd.ProcessState.ExitCode(), e)

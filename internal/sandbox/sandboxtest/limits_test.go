@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,16 +38,21 @@ func number(s string) (n int) {
 	return n
 }
 
-// leaves reports which processes with mark are still there after a second.
-func leaves(mark string) (pids []int) {
-	for range 20 {
-		if pids = marked(mark); len(pids) == 0 {
-			return nil
+// leaves reports which processes with mark are still there after a while: long
+// where they must not be, and short where they are expected.
+func leaves(mark string, while time.Duration) (pids []int) {
+	for end := time.Now().Add(while); ; time.Sleep(50 * time.Millisecond) {
+		if pids = marked(mark); len(pids) == 0 || time.Now().After(end) {
+			return pids
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
-	return pids
 }
+
+// How long that is.
+const (
+	long  = 20 * time.Second
+	short = time.Second
+)
 
 // end kills processes of this test that are still there.
 func end(pids []int) {
@@ -121,7 +127,7 @@ func (c contender) timeout(t *testing.T) {
 				if r.Code != 124 || r.Elapsed > 20*time.Second {
 					t.Errorf("exit code %d after %v: %.300s; want 124 soon after 1s", r.Code, r.Elapsed, r.Stderr)
 				}
-				if left := leaves(mark); left != nil {
+				if left := leaves(mark, long); left != nil {
 					end(left)
 					t.Errorf("processes %v are left", left)
 				}
@@ -147,13 +153,23 @@ func TestActorsOutlive(t *testing.T) {
 			t.Parallel()
 			mark := "orphan-" + f.Token
 			r := sandboxtest.NoSandbox(t, f, f.Victim, "orphan", mark)
-			left := leaves(mark)
+			testenv.Until(t, "the orphan", func() bool { return len(marked(mark)) == 1 })
+			left := leaves(mark, short)
 			end(left)
 			if r.Code != 0 || len(left) != 1 {
 				t.Errorf("control: exit code %d, left %v; want one process", r.Code, left)
 			}
 		})
 	})
+}
+
+// ignores reports whether a process ignores a signal (proc_pid_status(5)).
+func ignores(pid int, sig syscall.Signal) bool {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, rest, _ := strings.Cut(string(text), "SigIgn:")
+	mask, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
+	bits, err := strconv.ParseUint(mask, 16, 64)
+	return err == nil && bits&(1<<(sig-1)) != 0
 }
 
 func outlives(t *testing.T, f *sandboxtest.Fixtures, i int) {
@@ -163,9 +179,9 @@ func outlives(t *testing.T, f *sandboxtest.Fixtures, i int) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond)
+	testenv.Until(t, "a process that is deaf", func() bool { return ignores(cmd.Process.Pid, syscall.SIGTERM) })
 	_ = cmd.Process.Signal(syscall.SIGTERM)
-	if leaves(mark) == nil {
+	if leaves(mark, short) == nil {
 		t.Error("control: the process ends by itself")
 	}
 	_ = cmd.Process.Kill()
@@ -182,14 +198,14 @@ func (c contender) leavesNothing(t *testing.T) {
 		mark := "left-" + f.Token
 		t.Run("command ends", func(t *testing.T) {
 			r := c.run()(t, f, f.Victim, "orphan", mark)
-			if left := leaves(mark); r.Code != 0 || left != nil {
+			if left := leaves(mark, long); r.Code != 0 || left != nil {
 				end(left)
 				t.Errorf("exit code %d: %.300s; left %v", r.Code, r.Stderr, left)
 			}
 		})
 		t.Run("bawn is killed", func(t *testing.T) {
 			c.killBawn(t, f, mark)
-			if left := leaves(mark); left != nil {
+			if left := leaves(mark, long); left != nil {
 				end(left)
 				t.Errorf("processes %v are left", left)
 			}
@@ -206,7 +222,7 @@ func TestNativeSweepsControlGroups(t *testing.T) {
 	mark := "left-" + f.Token
 	native := contenderNamed(t, "native")
 	pid := native.killBawn(t, f, mark)
-	if left := leaves(mark); left != nil {
+	if left := leaves(mark, long); left != nil {
 		end(left)
 		t.Fatalf("processes %v are left", left)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // patience is how long a terminal is watched for what must come.
-const patience = 15 * time.Second
+const patience = 30 * time.Second
 
 // A screen is a user's terminal with one program on it.
 type screen struct {
@@ -78,7 +78,7 @@ func (s *screen) close() {
 	s.tty.Close()
 	select {
 	case <-s.ended:
-	case <-time.After(2 * time.Second):
+	case <-time.After(patience):
 		_ = s.cmd.Process.Kill()
 	}
 	if s.t.Failed() {
@@ -142,6 +142,23 @@ func (s *screen) sendUntil(keys, expression string) {
 		}
 	}
 	s.t.Fatalf("the terminal never showed %q; after what was expected it showed %q", expression, s.all()[s.seen:])
+}
+
+// sendUntilEnd presses keys each second until the program ends, and wants an exit
+// code: bash forgets a signal that comes as one of its commands ends.
+func (s *screen) sendUntilEnd(keys string, code int) {
+	s.t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		s.send(keys)
+		select {
+		case err := <-s.ended:
+			s.ended <- err
+			s.mustEnd(code)
+			return
+		case <-time.After(time.Second):
+		}
+	}
+	s.mustEnd(code)
 }
 
 func (s *screen) send(keys string) {

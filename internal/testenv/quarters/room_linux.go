@@ -79,7 +79,9 @@ func NewRoom(t *testing.T, patience time.Duration, features ...string) *Room {
 	Check(t, programs())
 	home, err := os.MkdirTemp(yard, "home-")
 	Check(t, err)
-	t.Cleanup(func() { Check(t, testenv.RemoveAll(home)) })
+	t.Cleanup(func() { // a relay that was started on demand may still write
+		testenv.Until(t, "the removal of "+home, func() bool { return testenv.RemoveAll(home) == nil })
+	})
 	r := &Room{Home: home, Work: filepath.Join(home, "src/project"), Bin: Bin(), Patience: patience}
 	Check(t, os.MkdirAll(r.Work, 0o755))
 	return r
@@ -121,7 +123,7 @@ func (r *Room) Command(ctx context.Context, argv ...string) *exec.Cmd {
 		argv = append([]string{filepath.Join(r.Bin, argv[0])}, argv[1:]...)
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = r.Work, r.Env, time.Second
+	cmd.Dir, cmd.Env, cmd.WaitDelay = r.Work, r.Env, r.Patience // for who still holds its output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	return cmd
 }

@@ -61,7 +61,7 @@ class Scene {
   async page(options, fragment = '') {
     const context = await this.browser.newContext({ locale: 'en-GB', timezoneId: 'UTC', colorScheme: 'light', reducedMotion: 'reduce', ...options });
     this.contexts.push(context);
-    context.setDefaultTimeout(15_000);
+    context.setDefaultTimeout(30_000);
     await context.addInitScript(() => {
       addEventListener('securitypolicyviolation', (e) => console.error(`policy: ${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}:${e.lineNumber} ${e.sample}`));
     });
@@ -136,7 +136,7 @@ async function passkey(page) {
 
 /** until waits for a condition that is not in the page. */
 export async function until(condition, what) {
-  for (const end = Date.now() + 15_000; Date.now() < end; ) {
+  for (const end = Date.now() + 30_000; Date.now() < end; ) {
     const got = await condition();
     if (got) return got;
     await new Promise((r) => setTimeout(r, 50));

@@ -76,8 +76,9 @@ func TestWhatNoSandboxMaySay(t *testing.T) {
 			if err := unix.SetNonblock(int(outW.Fd()), true); err != nil {
 				t.Fatal(err)
 			}
-			go func() { // somebody takes the output, slowly: the window fills
-				time.Sleep(200 * time.Millisecond)
+			written := make(chan struct{})
+			go func() { // somebody takes the output, late: the window fills
+				<-written
 				_, _ = outR.Read(make([]byte, 1<<20))
 			}()
 			if err := control.Send(rawMessage(`{"Do":{"ID":1,"Stdio":[true,true,false]}}`), inR, outW); err != nil {
@@ -97,12 +98,13 @@ func TestWhatNoSandboxMaySay(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			close(written)
 			select {
 			case <-h.Done():
 				if tt.goesOn {
 					t.Error("the tunnel has ended")
 				}
-			case <-time.After(map[bool]time.Duration{true: 100 * time.Millisecond, false: 5 * time.Second}[tt.goesOn]):
+			case <-time.After(map[bool]time.Duration{true: 100 * time.Millisecond, false: 20 * time.Second}[tt.goesOn]):
 				if !tt.goesOn {
 					t.Error("the tunnel goes on")
 				}

@@ -110,7 +110,7 @@ func TestPortRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := c.Read(make([]byte, 1)); err == nil || n > 0 {
@@ -170,7 +170,7 @@ func TestPortsNotOpen(t *testing.T) {
 				if tt.goesOn {
 					t.Error("the tunnel has ended")
 				}
-			case <-time.After(map[bool]time.Duration{true: 100 * time.Millisecond, false: 5 * time.Second}[tt.goesOn]):
+			case <-time.After(map[bool]time.Duration{true: 100 * time.Millisecond, false: 20 * time.Second}[tt.goesOn]):
 				if !tt.goesOn {
 					t.Error("the tunnel goes on")
 				}

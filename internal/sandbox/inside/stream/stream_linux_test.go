@@ -3,7 +3,6 @@ package stream
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
@@ -20,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/executor"
+	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/ticket"
 )
 
@@ -84,17 +84,10 @@ func start(t testing.TB) *lab {
 		_ = cmd.Process.Kill() // it has ended by itself, as a rule
 		_ = cmd.Wait()
 	})
-	if _, err := c.Start(within(t), executor.Start{Keys: l.issuer.Keys(), Session: session, Plan: plan}); err != nil {
+	if _, err := c.Start(testenv.Context(t), executor.Start{Keys: l.issuer.Keys(), Session: session, Plan: plan}); err != nil {
 		t.Fatal(err)
 	}
 	return l
-}
-
-func within(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // do starts a shell command with these descriptors.
@@ -112,7 +105,7 @@ func (l *lab) do(t testing.TB, text string, terminal bool, files ...*os.File) *e
 	if d.Ticket, err = l.issuer.Issue(session, digest, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	p, err := l.Do(within(t), d, stdio)
+	p, err := l.Do(testenv.Context(t), d, stdio)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +207,7 @@ func TestBrokenPipes(t *testing.T) {
 	inR, inW := pipe(t)
 	p := l.do(t, "exec <&-; sleep 100", false, inR)
 	inR.Close()
-	_ = inW.SetWriteDeadline(time.Now().Add(10 * time.Second))
+	_ = inW.SetWriteDeadline(time.Now().Add(20 * time.Second))
 	_, err := inW.Write(make([]byte, 10<<20))
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("writing to a command that has closed its input: %v", err)
@@ -282,7 +275,7 @@ func TestTerminal(t *testing.T) {
 	from := bufio.NewReader(master)
 	expect := func(want string) {
 		t.Helper()
-		_ = master.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = master.SetReadDeadline(time.Now().Add(20 * time.Second))
 		for {
 			line, err := from.ReadString('\n')
 			if strings.TrimRight(line, "\r\n") == want {
@@ -300,9 +293,21 @@ func TestTerminal(t *testing.T) {
 	if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 33, Col: 99}); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(3 * lookPause)
-	_, _ = master.WriteString("x\n")
+	seen, typed := make(chan struct{}), make(chan struct{})
+	go func() { // a shell that reads does not look for its signals
+		defer close(typed)
+		for {
+			select {
+			case <-seen:
+				return
+			case <-time.After(lookPause):
+				_, _ = master.WriteString("x\n")
+			}
+		}
+	}()
 	expect("33 99")
+	close(seen)
+	<-typed
 	_, _ = master.WriteString("\x03")
 	if ws := last(t, p); ws.Signal() != syscall.SIGINT {
 		t.Errorf("status %v", ws)
@@ -310,15 +315,10 @@ func TestTerminal(t *testing.T) {
 	if err := unix.SetNonblock(int(master.Fd()), true); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	testenv.Until(t, "the end of the terminal", func() bool {
 		_, err := unix.Read(int(master.Fd()), make([]byte, 100))
-		if err == unix.EIO {
-			break // nobody has the other side any more
-		}
-		if time.Now().After(end) {
-			t.Fatal("the terminal stays open after its last command")
-		}
-	}
+		return err == unix.EIO // nobody has the other side any more
+	})
 }
 
 // TestDial: both directions, each with its own end, and a port where nobody is.
@@ -376,11 +376,7 @@ func TestTheEndOfTheOtherSide(t *testing.T) {
 	if ws := last(t, p); ws.Signal() != syscall.SIGKILL {
 		t.Errorf("status %v", ws)
 	}
-	select {
-	case <-l.host.Done():
-	case <-time.After(10 * time.Second):
-		t.Error("the tunnel stays")
-	}
+	testenv.Receive(t, "the tunnel's end", l.host.Done())
 	if _, err := io.ReadAll(r); err != nil {
 		t.Error(err)
 	}
@@ -408,11 +404,5 @@ func TestNothingStays(t *testing.T) {
 	for range 50 {
 		once()
 	}
-	end := time.Now().Add(5 * time.Second)
-	for count() > before+5 && time.Now().Before(end) {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if after := count(); after > before+5 {
-		t.Errorf("%d descriptors, then %d", before, after)
-	}
+	testenv.Until(t, "the end of their descriptors", func() bool { return count() <= before+5 })
 }

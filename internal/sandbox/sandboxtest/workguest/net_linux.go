@@ -23,7 +23,7 @@ func serve(kind, address string) {
 	must(client.Start())
 	c, err := l.Accept()
 	must(err)
-	must(c.SetDeadline(time.Now().Add(4 * time.Second)))
+	must(c.SetDeadline(time.Now().Add(20 * time.Second)))
 	_, err = io.Copy(c, io.LimitReader(c, 1<<20))
 	must(err)
 	must(c.Close())
@@ -34,7 +34,7 @@ func serve(kind, address string) {
 func dial(kind, address string) {
 	c, err := net.Dial(kind, address)
 	must(err)
-	must(c.SetDeadline(time.Now().Add(4 * time.Second)))
+	must(c.SetDeadline(time.Now().Add(20 * time.Second)))
 	sent := strings.Repeat("0123456789abcdef", 1<<16)
 	go io.WriteString(c, sent)
 	got, err := io.ReadAll(io.LimitReader(c, 1<<20))
