@@ -9,14 +9,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/acp"
 	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/approval/asking"
 	"github.com/bawn-dev/bawn/internal/approval/link"
-	"github.com/bawn-dev/bawn/internal/asking"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/peercred"
 	"github.com/bawn-dev/bawn/internal/shell"
@@ -35,17 +34,13 @@ type acpAsks struct {
 	pid    int
 	editor editor
 
-	mu  sync.Mutex
-	yes map[said]time.Time // by what, once each: when
+	yes approval.Answers // ahead of what it was given to
 }
 
 // An editor asks its human: an *acp.Proxy.
 type editor interface {
 	Ask(ctx context.Context, a bawn.Action, reason string) (bawn.Answer, error)
 }
-
-// said is a command that the human has said yes to, in its canonical words.
-type said struct{ text, dir string }
 
 // yesHolds is how long a yes of the editor waits for what it was given to.
 const yesHolds = 10 * time.Minute
@@ -57,7 +52,7 @@ func (a *acpServer) asks() (*acpAsks, error) {
 		return nil, err
 	}
 	dir := launch.RuntimeDir(a.env, state)
-	q := &acpAsks{Below: a.session.Desk.Below(), socket: filepath.Join(dir, "acp-"+rand.Text()[:launch.AsksName]+".sock"), started: make(chan struct{}), yes: map[said]time.Time{}}
+	q := &acpAsks{Below: a.session.Desk.Below(), socket: filepath.Join(dir, "acp-"+rand.Text()[:launch.AsksName]+".sock"), started: make(chan struct{})}
 	err = os.MkdirAll(dir, 0o700)
 	if err == nil {
 		q.listener, err = net.Listen("unix", q.socket)
@@ -106,25 +101,27 @@ func (q *acpAsks) permitted(a bawn.Action) {
 	if err != nil {
 		return
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.yes[said{text, a.Dir}] = time.Now()
+	q.yes.Ahead(command(text, a.Dir), bawn.Answer{Verdict: bawn.Allow, Scope: bawn.Once, By: "editor"}, time.Now().Add(yesHolds))
+}
+
+// command is the digest of a command line, in its canonical words.
+func command(text, dir string) approval.Digest {
+	return approval.DigestOf("", &bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: text, Dir: dir}, "")
 }
 
 // spend takes a yes to the command of a question.
-func (q *acpAsks) spend(a *bawn.Action) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	at, ok := q.yes[said{a.Resource, a.Dir}]
-	delete(q.yes, said{a.Resource, a.Dir})
-	return ok && a.Kind == bawn.Command && len(a.Args) == 0 && time.Since(at) < yesHolds
+func (q *acpAsks) spend(a *bawn.Action) (bawn.Answer, bool) {
+	if a.Kind != bawn.Command || len(a.Args) > 0 {
+		return bawn.Answer{}, false
+	}
+	return q.yes.Spend(command(a.Resource, a.Dir), time.Now())
 }
 
 // Ask puts a question of the session. What the session refuses to ask is denied,
 // whatever the editor would say: it answers alone only where nobody else is.
 func (q *acpAsks) Ask(ctx context.Context, question approval.Question) (bawn.Answer, error) {
-	if q.spend(&question.Action) {
-		return bawn.Answer{Verdict: bawn.Allow, Scope: bawn.Once, By: "editor"}, nil
+	if yes, ok := q.spend(&question.Action); ok {
+		return yes, nil
 	}
 	type outcome struct {
 		answer bawn.Answer

@@ -8,7 +8,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
-	"github.com/bawn-dev/bawn/internal/asking"
+	"github.com/bawn-dev/bawn/internal/approval/asking"
 )
 
 // TestEditorsYesHoldsOnce: what the human at the editor has said yes to is not
@@ -17,29 +17,31 @@ func TestEditorsYesHoldsOnce(t *testing.T) {
 	run := func(text, dir string, args ...string) bawn.Action {
 		return bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: text, Dir: dir, Args: args}
 	}
-	q := &acpAsks{yes: map[said]time.Time{}}
+	q := &acpAsks{}
 	q.permitted(run("make   deploy > log", "/w"))
 	for _, other := range []bawn.Action{
 		run("make deploy", "/w"), run("make deploy >log", "/w/sub"), run("make deploy >log", "/w", "make"), run("make deploy >log; ls", "/w"),
 		{Kind: bawn.Tool, Operation: bawn.Call, Resource: "make deploy >log", Dir: "/w2"},
 	} {
-		if q.spend(&other) {
+		if _, ok := q.spend(&other); ok {
 			t.Errorf("the yes holds for %+v", other)
 		}
 	}
-	q.permitted(run("make   deploy > log", "/w"))
 	same := run("make deploy >log", "/w")
-	if first, second := q.spend(&same), q.spend(&same); !first || second {
-		t.Errorf("it holds %t, then %t; want once", first, second)
+	answer, first := q.spend(&same)
+	if _, second := q.spend(&same); !first || second || answer.Verdict != bawn.Allow || answer.Scope != bawn.Once || answer.By != "editor" {
+		t.Errorf("it holds %t, then %t, as %+v; want once", first, second, answer)
 	}
-	q.yes[said{"make deploy >log", "/w"}] = time.Now().Add(-yesHolds)
-	if q.spend(&same) {
+	q.yes.Ahead(command("make deploy >log", "/w"), answer, time.Now().Add(-time.Second))
+	if _, ok := q.spend(&same); ok {
 		t.Error("it holds for ever")
 	}
-	q.permitted(run("if", "/w"))
-	q.permitted(bawn.Action{Kind: bawn.Filesystem, Operation: bawn.Write, Resource: "true", Dir: "/w"})
-	if len(q.yes) != 0 {
-		t.Errorf("kept %v", q.yes)
+	for _, a := range []bawn.Action{run("if", "/w"), {Kind: bawn.Filesystem, Operation: bawn.Write, Resource: "true", Dir: "/w"}} {
+		q.permitted(a)
+		a.Kind, a.Operation = bawn.Command, bawn.Exec
+		if _, ok := q.spend(&a); ok {
+			t.Errorf("a yes to %+v is one to a command", a)
+		}
 	}
 }
 
@@ -103,7 +105,7 @@ func TestEditorCantOverrule(t *testing.T) {
 				return tiredRelay{tired: c.relay}, nil
 			}})
 			t.Cleanup(desk.Close)
-			q := &acpAsks{Below: desk.Below(), editor: c.editor, yes: map[said]time.Time{}}
+			q := &acpAsks{Below: desk.Below(), editor: c.editor}
 			a := bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: "make deploy", Dir: "/w", Session: "child"}
 			question := approval.Question{ID: approval.NewID(), Session: "child", Action: a, Expires: time.Now().Add(time.Minute)}
 			answer, err := q.Ask(t.Context(), question)

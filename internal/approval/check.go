@@ -174,8 +174,8 @@ func sum(of string, q *Question) (d [32]byte) {
 	if q.Owner != "" { // what was kept before there were owners has none
 		put(h, "owner", q.Owner)
 	}
-	put(h, of, q.Action.Kind.String(), q.Action.Operation.String(), q.Action.Resource, q.Action.Dir, q.Canonical, q.Contains)
-	put(h, q.Action.Args...)
+	about := DigestOf("", &q.Action, q.Canonical)
+	put(h, of, string(about[:]), q.Action.Dir, q.Contains)
 	putRules(h, q.Always)
 	putRules(h, q.Never)
 	h.Sum(d[:0])

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/asking"
+	"github.com/bawn-dev/bawn/internal/approval/asking"
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 )
 
@@ -31,7 +31,7 @@ type hookAnswers struct {
 	now func() time.Time
 }
 
-var _ asking.Memory = hookAnswers{}
+var _ asking.Kept = hookAnswers{}
 
 // answersName is the directory's name, below that of Bawn's state.
 const answersName = "hook-answers"

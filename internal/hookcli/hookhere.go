@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval/asking"
 	"github.com/bawn-dev/bawn/internal/approval/link"
-	"github.com/bawn-dev/bawn/internal/asking"
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/fspath"
@@ -216,7 +216,7 @@ func (l *lone) desk() (*asking.Desk, error) {
 		return nil, err
 	}
 	if l.call.Session != "" {
-		o.Memory = hookAnswers{filepath.Join(dir, answersName), utc}
+		o.Kept = hookAnswers{filepath.Join(dir, answersName), utc}
 	}
 	secret, err := l.secret(dir)
 	if err != nil {

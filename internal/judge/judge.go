@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/asking"
+	"github.com/bawn-dev/bawn/internal/approval/asking"
 	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/hook"

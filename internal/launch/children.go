@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval/asking"
 	"github.com/bawn-dev/bawn/internal/approval/link"
-	"github.com/bawn-dev/bawn/internal/asking"
 	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/executor"
 	"github.com/bawn-dev/bawn/internal/fspath"

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/asking"
+	"github.com/bawn-dev/bawn/internal/approval/asking"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/policy/overlay"
 	"github.com/bawn-dev/bawn/internal/redact"

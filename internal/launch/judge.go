@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/asking"
+	"github.com/bawn-dev/bawn/internal/approval/asking"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/judge"
 	"github.com/bawn-dev/bawn/internal/policy/overlay"

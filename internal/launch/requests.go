@@ -14,7 +14,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/asking"
+	"github.com/bawn-dev/bawn/internal/approval/asking"
 	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/hostname"

@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval/grants"
 	"github.com/bawn-dev/bawn/internal/atomicfile"
-	"github.com/bawn-dev/bawn/internal/grants"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/verb"

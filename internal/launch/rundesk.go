@@ -12,10 +12,10 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/approval/asking"
+	"github.com/bawn-dev/bawn/internal/approval/learn"
 	"github.com/bawn-dev/bawn/internal/approval/link"
-	"github.com/bawn-dev/bawn/internal/asking"
 	"github.com/bawn-dev/bawn/internal/audit"
-	"github.com/bawn-dev/bawn/internal/learn"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval/learn"
 	"github.com/bawn-dev/bawn/internal/launch"
-	"github.com/bawn-dev/bawn/internal/learn"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/policy/importer"
 	"github.com/bawn-dev/bawn/internal/shell/grammar"

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/asking"
+	"github.com/bawn-dev/bawn/internal/approval/asking"
 	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/terminal"
 )

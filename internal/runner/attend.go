@@ -5,7 +5,7 @@ package runner
 import (
 	"sync"
 
-	"github.com/bawn-dev/bawn/internal/asking"
+	"github.com/bawn-dev/bawn/internal/approval/asking"
 )
 
 // attend sits at the session's terminal as long as somebody looks at it: a

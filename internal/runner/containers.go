@@ -10,7 +10,7 @@ import (
 	"os"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/asking"
+	"github.com/bawn-dev/bawn/internal/approval/asking"
 	"github.com/bawn-dev/bawn/internal/egress/remote"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/sandbox"

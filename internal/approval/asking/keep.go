@@ -3,18 +3,14 @@ package asking
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"slices"
 	"strings"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
-	"github.com/bawn-dev/bawn/internal/learn"
+	"github.com/bawn-dev/bawn/internal/approval/learn"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/policy/suggest"
 	"github.com/bawn-dev/bawn/internal/redact"
@@ -22,33 +18,16 @@ import (
 
 // digest is what an answer "for this session" holds for: exactly this action
 // with its directory and environment, or on the network the host and port.
-func (z *Zone) digest(a bawn.Action, d bawn.Decision) string {
-	h := sha256.New()
-	dir := a.Dir
-	if a.Kind == bawn.Network {
-		dir = ""
-	}
-	words(h, z.Name, a.Kind.String(), a.Operation.String(), cmp.Or(d.Canonical, a.Resource), a.Resource, dir)
-	words(h, a.Args...)
-	words(h, d.Env...)
+func (z *Zone) digest(a bawn.Action, d bawn.Decision) approval.Digest {
 	if byHook(d.Rule) { // what the policy has asked about answers no plugin
-		words(h, d.Rule)
+		return approval.DigestOf(z.Name, &a, d.Canonical, d.Env, []string{d.Rule})
 	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-// words writes a list so that no other reads the same.
-func words(h hash.Hash, list ...string) {
-	h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(list))))
-	for _, s := range list {
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(s))))
-		h.Write([]byte(s))
-	}
+	return approval.DigestOf(z.Name, &a, d.Canonical, d.Env)
 }
 
 // known is what the human has said already: for this session, or by a rule
 // that was made of an answer since the session began.
-func (d *Desk) known(z *Zone, a bawn.Action, rule, about string) (bawn.Answer, bool) {
+func (d *Desk) known(z *Zone, a bawn.Action, rule string, about approval.Digest) (bawn.Answer, bool) {
 	p, err := d.policy()
 	if err != nil {
 		return bawn.Answer{}, false // then the human is asked again
@@ -59,9 +38,7 @@ func (d *Desk) known(z *Zone, a bawn.Action, rule, about string) (bawn.Answer, b
 	if dec.Verdict == bawn.Deny && ruled {
 		return bawn.Answer{Verdict: bawn.Deny, Scope: bawn.ForSession, By: "rule " + dec.Rule, At: d.opts.Now(), Why: clean(dec.Reason)}, true
 	}
-	d.mu.Lock()
-	said, ok := d.said[about]
-	d.mu.Unlock()
+	said, ok := d.said.Said(about)
 	if !ok && dec.Verdict == bawn.Allow && ruled && !byHook(rule) {
 		return bawn.Answer{Verdict: bawn.Allow, Scope: bawn.ForSession, By: "rule " + dec.Rule, At: d.opts.Now()}, true
 	}
@@ -173,7 +150,7 @@ func (d *Desk) shapes(o *open) []string {
 
 // keep does what an answer means beyond the one action, and returns what the
 // guard is told: a wider answer that can't be kept is a narrower one.
-func (d *Desk) keep(o *open, about string, a bawn.Answer) bawn.Answer {
+func (d *Desk) keep(o *open, about approval.Digest, a bawn.Answer) bawn.Answer {
 	a.Why = clean(a.Why)
 	if a.Verdict != bawn.Allow {
 		a.Verdict = bawn.Deny
@@ -186,9 +163,7 @@ func (d *Desk) keep(o *open, about string, a bawn.Answer) bawn.Answer {
 		}
 	}
 	if a.Scope != bawn.Once {
-		d.mu.Lock()
-		d.said[about] = a
-		d.mu.Unlock()
+		d.said.Say(about, a)
 	}
 	return a
 }

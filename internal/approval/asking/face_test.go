@@ -20,7 +20,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/grants"
+	"github.com/bawn-dev/bawn/internal/approval/grants"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/terminal"
 	"github.com/bawn-dev/bawn/internal/testenv"

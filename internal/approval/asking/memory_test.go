@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval"
 )
 
 // notes keeps answers in a map; a nil one fails.
@@ -28,7 +29,7 @@ func TestMemory(t *testing.T) {
 	a := bawn.Action{Kind: bawn.Tool, Operation: bawn.Call, Resource: "x/y", Args: []string{"{}"}, Dir: "/p"}
 	dec := bawn.Decision{Verdict: bawn.Ask, Rule: "r", Reason: "why", Trace: []bawn.Step{{Stage: "part", Verdict: bawn.Ask, Why: "a"}}}
 	desk := func(session, agent string) *Desk {
-		d := New(Options{Session: session, Agent: agent, Memory: kept})
+		d := New(Options{Session: session, Agent: agent, Kept: kept})
 		t.Cleanup(d.Close)
 		return d
 	}
@@ -68,9 +69,9 @@ func TestMemory(t *testing.T) {
 	}
 	kept["x"] = bawn.Answer{}
 	var said string
-	d := New(Options{Session: "s", Memory: notes(nil), Note: func(text string) { said = text }})
+	d := New(Options{Session: "s", Kept: notes(nil), Note: func(text string) { said = text }})
 	t.Cleanup(d.Close)
-	d.remember("x", dec, bawn.Answer{Verdict: bawn.Allow, Scope: bawn.ForSession})
+	d.remember(approval.Digest{1}, dec, bawn.Answer{Verdict: bawn.Allow, Scope: bawn.ForSession})
 	if said != "the answer is not kept for the session: full" {
 		t.Errorf("said %q", said)
 	}

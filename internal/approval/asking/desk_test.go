@@ -13,8 +13,8 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
-	"github.com/bawn-dev/bawn/internal/grants"
-	"github.com/bawn-dev/bawn/internal/learn"
+	"github.com/bawn-dev/bawn/internal/approval/grants"
+	"github.com/bawn-dev/bawn/internal/approval/learn"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )

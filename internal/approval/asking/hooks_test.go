@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/grants"
+	"github.com/bawn-dev/bawn/internal/approval/grants"
 	"github.com/bawn-dev/bawn/internal/policy"
 )
 

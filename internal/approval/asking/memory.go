@@ -1,16 +1,15 @@
 package asking
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval"
 )
 
-// A Memory keeps what a human has answered for a session longer than a desk
-// lives. It may forget at any time.
-type Memory interface {
+// Kept is what a human has answered for a session, for longer than a desk lives. It
+// may forget at any time.
+type Kept interface {
 	// Recall returns the answer that was kept under a key, if it still holds.
 	Recall(key string) (bawn.Answer, bool)
 	// Keep keeps an answer under a key, of 64 hexadecimal digits.
@@ -20,21 +19,20 @@ type Memory interface {
 // key is what a kept answer holds for: the session, the action, and all that was
 // considered before the human was asked. A policy, a mode or a sandbox that
 // changes what is considered has the human asked again.
-func (d *Desk) key(about string, dec bawn.Decision) string {
-	h := sha256.New()
-	words(h, d.opts.Session, d.opts.Agent, about, dec.Rule, dec.Reason, dec.Verdict.String())
+func (d *Desk) key(about approval.Digest, dec bawn.Decision) string {
+	words := []string{d.opts.Session, d.opts.Agent, dec.Rule, dec.Reason, dec.Verdict.String()}
 	for _, s := range dec.Trace {
-		words(h, s.Stage, s.Verdict.String(), s.Why)
+		words = append(words, s.Stage, s.Verdict.String(), s.Why)
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	return about.Also(words...).String()
 }
 
 // recalled is what was answered before this desk was.
-func (d *Desk) recalled(about string, dec bawn.Decision) (bawn.Answer, bool) {
-	if d.opts.Memory == nil {
+func (d *Desk) recalled(about approval.Digest, dec bawn.Decision) (bawn.Answer, bool) {
+	if d.opts.Kept == nil {
 		return bawn.Answer{}, false
 	}
-	a, ok := d.opts.Memory.Recall(d.key(about, dec))
+	a, ok := d.opts.Kept.Recall(d.key(about, dec))
 	if !ok || a.Scope != bawn.ForSession {
 		return bawn.Answer{}, false
 	}
@@ -47,11 +45,11 @@ func (d *Desk) recalled(about string, dec bawn.Decision) (bawn.Answer, bool) {
 
 // remember keeps an answer for the session. One that can't be kept holds for as
 // long as the desk.
-func (d *Desk) remember(about string, dec bawn.Decision, a bawn.Answer) {
-	if d.opts.Memory == nil || a.Scope != bawn.ForSession {
+func (d *Desk) remember(about approval.Digest, dec bawn.Decision, a bawn.Answer) {
+	if d.opts.Kept == nil || a.Scope != bawn.ForSession {
 		return
 	}
-	if err := d.opts.Memory.Keep(d.key(about, dec), a); err != nil {
+	if err := d.opts.Kept.Keep(d.key(about, dec), a); err != nil {
 		d.opts.Note(fmt.Sprintf("the answer is not kept for the session: %v", err))
 	}
 }

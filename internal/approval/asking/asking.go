@@ -17,8 +17,8 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
-	"github.com/bawn-dev/bawn/internal/grants"
-	"github.com/bawn-dev/bawn/internal/learn"
+	"github.com/bawn-dev/bawn/internal/approval/grants"
+	"github.com/bawn-dev/bawn/internal/approval/learn"
 	"github.com/bawn-dev/bawn/internal/policy"
 )
 
@@ -49,9 +49,9 @@ type Options struct {
 	// then, since what is asked is written down as well, here and at the relay: a
 	// guest could go on without end. Nil: there is always room.
 	Room func(bawn.Event) error
-	// Memory keeps answers "for this session" where the session outlives the desk;
+	// Kept keeps answers "for this session" where the session outlives the desk;
 	// nil: they end with it.
-	Memory Memory
+	Kept Kept
 	// Hooks are what may object besides the policy; nil: nothing does. Close of
 	// the desk closes it.
 	Hooks Hooks
@@ -77,11 +77,11 @@ type Desk struct {
 	relay  approval.Desk   // nil: not connected
 	local  *approval.Queue // nil: not needed so far
 	faces  map[*face]struct{}
-	open   map[string]*open         // by ID
-	said   map[string]bawn.Answer   // for the session, by digest
-	once   map[string][]bawn.Answer // ahead of one action, by digest
-	rules  []bawn.Rule              // of grants, as they were read last
-	ruled  *policy.Policy           // made of all rules
+	open   map[string]*open // by ID
+	rules  []bawn.Rule      // of grants, as they were read last
+	ruled  *policy.Policy   // made of all rules
+
+	said approval.Answers
 }
 
 // New returns a desk. Close ends it.
@@ -96,7 +96,7 @@ func New(o Options) *Desk {
 	if o.Note == nil {
 		o.Note = func(string) {}
 	}
-	d := &Desk{opts: o, faces: map[*face]struct{}{}, open: map[string]*open{}, said: map[string]bawn.Answer{}, once: map[string][]bawn.Answer{}}
+	d := &Desk{opts: o, faces: map[*face]struct{}{}, open: map[string]*open{}}
 	if o.Rules == nil {
 		o.Rules = func() ([]bawn.Rule, error) { return nil, nil }
 	}
@@ -189,7 +189,7 @@ func (p approver) Approve(ctx context.Context, a bawn.Action, dec bawn.Decision)
 	if answer, ok := d.known(p.zone, a, dec.Rule, about); ok {
 		return answer, nil
 	}
-	if answer, ok := d.spend(about); ok {
+	if answer, ok := d.said.Spend(about, d.opts.Now()); ok {
 		return answer, nil
 	}
 	if answer, ok := d.recalled(about, dec); ok {

@@ -3,6 +3,7 @@ package asking
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
@@ -33,23 +34,9 @@ func (p ahead) Approve(ctx context.Context, a bawn.Action, dec bawn.Decision) (b
 	}
 	answer = d.keep(o, about, answer)
 	if answer.Verdict == bawn.Allow && answer.Scope == bawn.Once {
-		d.mu.Lock()
-		d.once[about] = append(d.once[about], answer)
-		d.mu.Unlock()
+		d.said.Ahead(about, answer, time.Time{})
 	}
 	return answer, nil
-}
-
-// spend takes one answer that was given ahead.
-func (d *Desk) spend(about string) (bawn.Answer, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	list := d.once[about]
-	if len(list) == 0 {
-		return bawn.Answer{}, false
-	}
-	d.once[about] = list[1:]
-	return list[0], true
 }
 
 // Below is where the questions of a session's children go: to the humans of
