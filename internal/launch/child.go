@@ -28,25 +28,25 @@ func refused(err error) error {
 }
 
 // environ is the environment from which the isolation chooses.
-func (f *Launch) environ(e *Env) []string {
-	if f.Parent != nil {
-		return f.Parent.Environ
+func (l *Launch) environ(e *Env) []string {
+	if l.Parent != nil {
+		return l.Parent.Environ
 	}
 	return e.Environ
 }
 
 // clamp makes a session no freer than its parent, says what was asked for and
 // is not given, and returns the provider that is to be taken then.
-func (f *Launch) clamp(e *Env, s bawn.Session, asked choice) (bawn.Session, choice, error) {
-	if f.Parent == nil {
+func (l *Launch) clamp(e *Env, s bawn.Session, asked choice) (bawn.Session, choice, error) {
+	if l.Parent == nil {
 		return s, asked, nil
 	}
-	parent, err := asked.from.get(f.Parent.Session.Provider)
+	parent, err := asked.from.get(l.Parent.Session.Provider)
 	if err != nil {
 		return s, asked, err
 	}
-	s, narrowed, err := f.Parent.Clamp(s, session.Providers{asked.Name(): asked.Capabilities(), parent.Name(): parent.Capabilities()})
-	f.sayNarrowed(e, narrowed)
+	s, narrowed, err := l.Parent.Clamp(s, session.Providers{asked.Name(): asked.Capabilities(), parent.Name(): parent.Capabilities()})
+	l.sayNarrowed(e, narrowed)
 	if err == nil && s.Provider == parent.Name() && asked.Name() != parent.Name() {
 		asked = asked.from.take(parent, whyParent, nil)
 	}
@@ -57,8 +57,8 @@ func (f *Launch) clamp(e *Env, s bawn.Session, asked choice) (bawn.Session, choi
 func all(string) bool { return true }
 
 // narrow applies to a request what an isolation does not say.
-func (f *Launch) narrow(req *sandbox.Request) {
-	k := f.Parent
+func (l *Launch) narrow(req *sandbox.Request) {
+	k := l.Parent
 	if k == nil {
 		return
 	}
@@ -68,9 +68,9 @@ func (f *Launch) narrow(req *sandbox.Request) {
 
 // told is what a guest is told of the end of a session of its own: why a program
 // was not found says what the host has that it does not see.
-func (f *Launch) told(err error) error {
+func (l *Launch) told(err error) error {
 	var absent *sandbox.NotFoundError
-	if f.Parent == nil || !errors.As(err, &absent) {
+	if l.Parent == nil || !errors.As(err, &absent) {
 		return err
 	}
 	code := verb.ExitDenied
@@ -81,11 +81,11 @@ func (f *Launch) told(err error) error {
 }
 
 // zone is the part of a split session that a child of it belongs to.
-func (f *Launch) zone() zone {
-	if f.Parent == nil {
+func (l *Launch) zone() zone {
+	if l.Parent == nil {
 		return zone{}
 	}
-	return zone{name: f.Parent.Zone, models: f.Parent.Models}
+	return zone{name: l.Parent.Zone, models: l.Parent.Models}
 }
 
 // deskAbove reaches the humans of the parent: nobody is asked at a terminal that a
@@ -109,15 +109,15 @@ var askedBy = map[string][]string{
 
 // sayNarrowed tells a guest what it has asked for and not got. What only the
 // configuration says is no news to it.
-func (f *Launch) sayNarrowed(e *Env, list []session.Narrowed) {
+func (l *Launch) sayNarrowed(e *Env, list []session.Narrowed) {
 	for _, n := range list {
-		if !slices.ContainsFunc(askedBy[n.Attribute], func(name string) bool { return f.Has(name) || f.Has("profile") || f.Has("as") }) {
+		if !slices.ContainsFunc(askedBy[n.Attribute], func(name string) bool { return l.Has(name) || l.Has("profile") || l.Has("as") }) {
 			continue
 		}
 		text := fmt.Sprintf("%s: asked for %s, given %s", n.Attribute, n.Asked, n.Given)
 		if n.Given == "" {
 			text = fmt.Sprintf("%s: %s is not given", n.Attribute, n.Asked)
 		}
-		f.note(e, strings.TrimSpace(text+" ("+n.Why+")"))
+		l.note(e, strings.TrimSpace(text+" ("+n.Why+")"))
 	}
 }

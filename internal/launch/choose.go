@@ -69,14 +69,14 @@ type chooser struct {
 // choose finds the provider of a session: the one that is named, or else the
 // strongest that enforces all that the isolation asks for (SPEC D3, D5). It
 // looks at no other where the first one does, so that a start takes no longer.
-func (f *Launch) choose(e *Env, cfg *config.Config, iso bawn.Isolation) (choice, error) {
+func (l *Launch) choose(e *Env, cfg *config.Config, iso bawn.Isolation) (choice, error) {
 	c := &chooser{
-		env: e, setting: SettingOf(e, cfg), iso: iso, split: cfg.Split().On && f.Parent == nil, child: f.Parent != nil,
-		fallback: cfg.FallbackToHost() && f.Parent == nil, made: map[string]sandbox.Provider{}, renewed: map[string]bool{},
+		env: e, setting: SettingOf(e, cfg), iso: iso, split: cfg.Split().On && l.Parent == nil, child: l.Parent != nil,
+		fallback: cfg.FallbackToHost() && l.Parent == nil, made: map[string]sandbox.Provider{}, renewed: map[string]bool{},
 	}
 	name := cfg.Provider
-	if f.Parent != nil && (name == "" || name != f.Parent.Session.Provider && !f.Has("provider")) {
-		name = f.Parent.Session.Provider
+	if l.Parent != nil && (name == "" || name != l.Parent.Session.Provider && !l.Has("provider")) {
+		name = l.Parent.Session.Provider
 	}
 	got, err := c.find(name)
 	return got, withheld(cfg, err)

@@ -38,9 +38,9 @@ func (e *UnsafeEngineError) Error() string { return e.Why }
 const acceptEscapes = "or accept it in your own configuration: accept_escapes = true under [isolation.docker_options]"
 
 // Docker makes a session's Docker API.
-func (f *Launch) Docker(e *Env, s bawn.Session, hostPorts []uint16) (func(runner.ContainerHost) (func() error, error), error) {
+func (l *Launch) Docker(e *Env, s bawn.Session, hostPorts []uint16) (func(runner.ContainerHost) (func() error, error), error) {
 	serve, err := e.Docker(ContainerSetting{
-		Environ: engineEnviron(e.Environ, f.Config), Config: f.Config, Session: s, HostPorts: hostPorts, Cache: SettingOf(e, f.Config).Cache(TrialName),
+		Environ: engineEnviron(e.Environ, l.Config), Config: l.Config, Session: s, HostPorts: hostPorts, Cache: SettingOf(e, l.Config).Cache(TrialName),
 		Warn: func(text string) { fmt.Fprintf(e.Stderr, "bawn: warning: %s\n", redact.Visible(text)) },
 	})
 	var unsafe *UnsafeEngineError
@@ -64,9 +64,9 @@ const containersInside = "/run/bawn/docker.sock"
 
 // DockerHere says whether this program can serve the Docker API that a session
 // asks for.
-func (f *Launch) DockerHere(e *Env, iso bawn.Isolation) error {
+func (l *Launch) DockerHere(e *Env, iso bawn.Isolation) error {
 	switch {
-	case !iso.DockerAPI || e.Docker != nil || f.Plan:
+	case !iso.DockerAPI || e.Docker != nil || l.Plan:
 		return nil
 	case e.Providers != nil:
 		return &verb.Error{Code: verb.ExitInternal, Err: errors.New("a Docker API of the session's own is not served on " + runtime.GOOS), Hint: "leave out --docker"}
@@ -79,19 +79,19 @@ func (f *Launch) DockerHere(e *Env, iso bawn.Isolation) error {
 
 // openContainers gives the zone of req a Docker API, where its isolation says
 // so.
-func (f *Launch) openContainers(e *Env, s *runner.Session, req *sandbox.Request, z zone) (err error) {
+func (l *Launch) openContainers(e *Env, s *runner.Session, req *sandbox.Request, z zone) (err error) {
 	iso := req.Session.Isolation
 	if iso.DockerAPI && !sandbox.AbilitiesOf(s.Provider).Door {
 		return doorless(s.Provider)
 	}
-	if !iso.DockerAPI || f.Plan {
+	if !iso.DockerAPI || l.Plan {
 		return nil
 	}
 	if e.Docker == nil { // a child of a session: its bawn can't become another program
 		return &verb.Error{Code: verb.ExitInternal, Err: errors.New("the session's Docker API is part of bawnd, which a session below another does not start"), Hint: "leave out --docker"}
 	}
 	c := &runner.Containers{}
-	if c.Serve, err = f.Docker(e, req.Session, req.HostPorts); err != nil {
+	if c.Serve, err = l.Docker(e, req.Session, req.HostPorts); err != nil {
 		return err
 	}
 	if c.Zone, err = ContainerZone(e, s, iso); err != nil {
@@ -112,7 +112,7 @@ func (f *Launch) openContainers(e *Env, s *runner.Session, req *sandbox.Request,
 	inner := *req
 	inner.Files, inner.Sockets, inner.SetEnv = slices.Clip(inner.Files), slices.Clip(inner.Sockets), slices.Clip(inner.SetEnv)
 	z.inner = true
-	relay, err := f.network(e, &inner, z)
+	relay, err := l.network(e, &inner, z)
 	if relay != nil {
 		c.Network = relay
 	}

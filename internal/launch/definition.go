@@ -21,27 +21,27 @@ const maxDefinition = 1 << 20
 // define gives a session the meet of what its definition file (--as) asks for and
 // what the session has without the file (SPEC K7). So the file's author need not be
 // trusted.
-func (f *Launch) define(e *Env, workspace string, s bawn.Session) (bawn.Session, error) {
-	if f.As == "" {
+func (l *Launch) define(e *Env, workspace string, s bawn.Session) (bawn.Session, error) {
+	if l.As == "" {
 		return s, nil
 	}
-	path := f.As
-	text, err := f.readDefinition(path, workspace)
+	path := l.As
+	text, err := l.readDefinition(path, workspace)
 	if err != nil {
-		return s, verb.Usage("name a file in TOML, with the keys of the configuration", "--as %q: %v", f.As, err)
+		return s, verb.Usage("name a file in TOML, with the keys of the configuration", "--as %q: %v", l.As, err)
 	}
-	in, err := ConfigInputs(e, workspace, f.Flags)
+	in, err := ConfigInputs(e, workspace, l.Flags)
 	if err != nil {
 		return s, err
 	}
-	in.Agent, in.Definition = f.Known.profileOf(), &config.Definition{File: path, Text: text}
+	in.Agent, in.Definition = l.Known.profileOf(), &config.Definition{File: path, Text: text}
 	c, err := config.Load(in)
 	if err != nil {
 		return s, ConfigError(err)
 	}
 	sees := all
-	if f.Parent != nil {
-		sees = f.Parent.Sees
+	if l.Parent != nil {
+		sees = l.Parent.Sees
 	}
 	asked := s
 	asked.ID, asked.Mode, asked.Autonomy, asked.Isolation = NewSessionID(), c.Mode, c.Autonomy, sessions.Led(c.Isolation(workspace), sees)
@@ -52,18 +52,18 @@ func (f *Launch) define(e *Env, workspace string, s bawn.Session) (bawn.Session,
 	base.Isolation = sessions.Led(base.Isolation, sees)
 	given, narrowed, err := sessions.Meet(base, asked)
 	if err != nil {
-		return s, verb.Usage("mend the definition", "--as %q: %v", f.As, err)
+		return s, verb.Usage("mend the definition", "--as %q: %v", l.As, err)
 	}
-	f.sayNarrowed(e, narrowed)
+	l.sayNarrowed(e, narrowed)
 	given.ID, given.Parent = s.ID, s.Parent
-	f.defined = c
+	l.defined = c
 	return given, nil
 }
 
 // readDefinition reads a definition file. A guest's lies in the workspace, where
 // the guest sees it, and no link leads out of it.
-func (f *Launch) readDefinition(path, workspace string) ([]byte, error) {
-	if f.Parent == nil {
+func (l *Launch) readDefinition(path, workspace string) ([]byte, error) {
+	if l.Parent == nil {
 		return readRegular(os.OpenFile(path, os.O_RDONLY|atomicfile.NonBlock, 0))
 	}
 	rel, err := filepath.Rel(workspace, path)
@@ -83,7 +83,7 @@ func (f *Launch) readDefinition(path, workspace string) ([]byte, error) {
 	// Errors quote what stands in the file: one that the guest does not see is
 	// not read. It is asked of the open file, which no link changes any more.
 	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
-	if err != nil || !f.Parent.Sees(real) {
+	if err != nil || !l.Parent.Sees(real) {
 		return nil, errors.Join(no, file.Close())
 	}
 	return readRegular(file, nil)
@@ -105,13 +105,13 @@ func readRegular(f *os.File, err error) ([]byte, error) {
 }
 
 // narrower applies to lists what a definition says of them beside the isolation.
-func (f *Launch) narrower(open, protected []string) (opened, kept []string) {
-	if f.defined == nil {
+func (l *Launch) narrower(open, protected []string) (opened, kept []string) {
+	if l.defined == nil {
 		return open, protected
 	}
-	opened = slices.DeleteFunc(slices.Clone(open), func(name string) bool { return !slices.Contains(f.defined.Open, name) })
+	opened = slices.DeleteFunc(slices.Clone(open), func(name string) bool { return !slices.Contains(l.defined.Open, name) })
 	kept = slices.Clone(protected)
-	for _, name := range f.defined.Protected {
+	for _, name := range l.defined.Protected {
 		if !slices.Contains(kept, name) {
 			kept = append(kept, name)
 		}

@@ -28,22 +28,22 @@ func (e *Env) Guest() bool {
 
 // openDoor makes the door of a session with one zone. Without one a guest can't
 // ask for anything, which is no reason not to run.
-func (f *Launch) openDoor(e *Env, s *runner.Session, req *sandbox.Request) {
-	if f.Plan || !sandbox.AbilitiesOf(s.Provider).Door {
+func (l *Launch) openDoor(e *Env, s *runner.Session, req *sandbox.Request) {
+	if l.Plan || !sandbox.AbilitiesOf(s.Provider).Door {
 		return
 	}
-	dir, err := f.doorDir(e)
+	dir, err := l.doorDir(e)
 	if err == nil {
 		d := &runner.Door{Path: filepath.Join(dir, s.ID)}
 		if d.Listener, err = door.Listen(d.Path); err == nil {
 			s.Door = d
 			req.Files = append(req.Files, sandbox.File{Source: d.Path, Target: doorInside})
 			req.Sockets = append(req.Sockets, doorInside)
-			f.Known.prefixed(req)
+			l.Known.prefixed(req)
 			return
 		}
 	}
-	f.note(e, "the guest can't ask for anything: "+err.Error())
+	l.note(e, "the guest can't ask for anything: "+err.Error())
 }
 
 // prefixed has an agent that can put a program in front of its commands put
@@ -61,7 +61,7 @@ func (k *Known) prefixed(req *sandbox.Request) {
 }
 
 // doorDir makes the directory of the doors of all sessions.
-func (f *Launch) doorDir(e *Env) (string, error) {
+func (l *Launch) doorDir(e *Env) (string, error) {
 	state, err := StateDir(e)
 	if err != nil {
 		return "", err
@@ -71,21 +71,21 @@ func (f *Launch) doorDir(e *Env) (string, error) {
 }
 
 // answerGuests says who serves the doors of the session.
-func (f *Launch) answerGuests(e *Env, s *runner.Session) (end func(), err error) {
-	s.Apart = f.Parent != nil
+func (l *Launch) answerGuests(e *Env, s *runner.Session) (end func(), err error) {
+	s.Apart = l.Parent != nil
 	if s.Door == nil && s.Split == nil {
 		return func() {}, nil
 	}
 	s.Refusals = &runner.Refusals{}
 	judged := newJudge(e, s, s.Refusals.Of(s.Guard)).Serve
 	r := &requests{session: s.Session, desk: s.Desk, network: s.Zone, guard: s.Guard, reach: s.Isolation}
-	dir, err := f.doorDir(e)
+	dir, err := l.doorDir(e)
 	if err != nil {
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
-	k := &children{env: e, guard: s.Refusals.Of(s.Guard), parent: f.above(e, s), desk: s.Desk, refused: refusedAt(s, "asks")}
+	k := &children{env: e, guard: s.Refusals.Of(s.Guard), parent: l.above(e, s), desk: s.Desk, refused: refusedAt(s, "asks")}
 	k.parent.Asks = filepath.Join(dir, s.ID[:AsksName]+".a")
-	if f.Parent == nil {
+	if l.Parent == nil {
 		k.parent.Tree = filepath.Join(dir, s.ID+".child")
 	}
 	tools := k.Tools
@@ -105,19 +105,19 @@ func (f *Launch) answerGuests(e *Env, s *runner.Session) (end func(), err error)
 
 // above is what no child of the session exceeds: of two zones, that in
 // which commands run.
-func (f *Launch) above(e *Env, s *runner.Session) session.Parent {
-	p := session.Parent{Session: s.Session, Open: f.credentials, Protected: f.protected, Guarded: f.guarded, Places: s.Plan.Places(), CanAsk: f.canAsk(e), Plugin: f.Only}
+func (l *Launch) above(e *Env, s *runner.Session) session.Parent {
+	p := session.Parent{Session: s.Session, Open: l.credentials, Protected: l.protected, Guarded: l.guarded, Places: s.Plan.Places(), CanAsk: l.canAsk(e), Plugin: l.Only}
 	if s.Split != nil {
 		p.Session.Isolation, p.Places = s.Split.Isolation, s.Split.Plan.Places()
-		p.Zone, p.Models = egress.Execution, f.models
+		p.Zone, p.Models = egress.Execution, l.models
 	}
 	p.Session.Isolation = session.Led(p.Session.Isolation, all)
 	p.Session.Provider = s.Plan.Provider()
-	p.Git, p.GitPool = f.gitDirs, f.gitPool
-	if f.Parent != nil {
-		p.Plugin = p.Plugin || f.Parent.Plugin
-		p.Depth, p.CanAsk, p.Tree = f.Parent.Depth, f.Parent.CanAsk, f.Parent.Tree
-		p.Zone, p.Models = f.Parent.Zone, f.Parent.Models
+	p.Git, p.GitPool = l.gitDirs, l.gitPool
+	if l.Parent != nil {
+		p.Plugin = p.Plugin || l.Parent.Plugin
+		p.Depth, p.CanAsk, p.Tree = l.Parent.Depth, l.Parent.CanAsk, l.Parent.Tree
+		p.Zone, p.Models = l.Parent.Zone, l.Parent.Models
 	}
 	return p
 }

@@ -14,8 +14,8 @@ const hookStarting = 15 * time.Second
 // hookPlugins are those that are asked about what a session does; nil for none.
 // What
 // is started in a sandbox without a door is judged by the session around it.
-func (f *Launch) hookPlugins(e *Env, workspace string) *pluginhook.Set {
-	if f.Plugin || Inside(e) != "" {
+func (l *Launch) hookPlugins(e *Env, workspace string) *pluginhook.Set {
+	if l.Plugin || Inside(e) != "" {
 		return nil
 	}
 	return pluginhook.NewSet(func() ([]pluginhook.Options, error) {
@@ -25,7 +25,7 @@ func (f *Launch) hookPlugins(e *Env, workspace string) *pluginhook.Set {
 		}
 		all, err := plugin.Hooks(dirs.Manifests)
 		if err != nil {
-			f.note(e, "what the policy does not deny is denied: "+err.Error())
+			l.note(e, "what the policy does not deny is denied: "+err.Error())
 			return nil, err
 		}
 		var list []pluginhook.Options
@@ -33,7 +33,7 @@ func (f *Launch) hookPlugins(e *Env, workspace string) *pluginhook.Set {
 			h := m.Hook.Filled()
 			list = append(list, pluginhook.Options{
 				Name: m.Name, Kinds: h.Kinds, Patience: h.Patience(), Starting: hookStarting, Now: time.Now,
-				Note:  func(text string) { f.note(e, text) },
+				Note:  func(text string) { l.note(e, text) },
 				Start: func() (pluginhook.Process, error) { return e.startHook(dirs, m, workspace) },
 			})
 		}

@@ -83,18 +83,18 @@ func hostProgram(spec *session.Spec, e *Env) (string, error) {
 }
 
 // chosen says what stands in the way of a provider for the session.
-func (f *Launch) chosen(e *Env) error {
-	dir, err := f.directory(e)
+func (l *Launch) chosen(e *Env) error {
+	dir, err := l.directory(e)
 	if err != nil {
 		return err
 	}
 	ws := WorkspaceOf(dir, e.Getenv("HOME"))
-	cfg, err := LoadConfig(e, ws, f.Flags)
+	cfg, err := LoadConfig(e, ws, l.Flags)
 	if err == nil {
-		_, err = f.choose(e, cfg, cfg.Isolation(ws))
+		_, err = l.choose(e, cfg, cfg.Isolation(ws))
 	}
 	if err == nil {
-		err = f.DockerHere(e, cfg.Isolation(ws))
+		err = l.DockerHere(e, cfg.Isolation(ws))
 	}
 	return err
 }
@@ -163,7 +163,7 @@ func (e *Env) Hosted(code int) int {
 // register enters the session into the registry for as long as it runs. leave
 // is called at its end. One that nobody can attach to is entered once it runs: it
 // has nobody waiting for it there, and its command runs meanwhile.
-func (f *Launch) register(e *Env, s *runner.Session) (leave func(), err error) {
+func (l *Launch) register(e *Env, s *runner.Session) (leave func(), err error) {
 	state, err := StateDir(e)
 	if err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func (f *Launch) register(e *Env, s *runner.Session) (leave func(), err error) {
 		s.OnStart = func() {
 			place, err := attach.Register(dir, entryOf(e, s))
 			if err != nil { // it runs all the same
-				f.note(e, "\"bawn ps\" won't list this session: "+err.Error())
+				l.note(e, "\"bawn ps\" won't list this session: "+err.Error())
 				return
 			}
 			remove = place.Remove

@@ -37,127 +37,127 @@ const SessionVariable = "BAWN_SESSION"
 const lasting = 30 * time.Millisecond
 
 // Run starts the session, or shows it, and returns when it has ended.
-func (f *Launch) Run(e *Env) error {
+func (l *Launch) Run(e *Env) error {
 	// Bawn waits, mostly. With more processors the runtime would wake another
 	// thread for each goroutine that could run, which costs more than it runs:
 	// supervised calls take a quarter longer. At the start and in sessions that
 	// end at once, two processors are of use, and the change stops all threads.
 	defer time.AfterFunc(lasting, func() { runtime.GOMAXPROCS(1) }).Stop()
-	if f.ordinary() {
+	if l.ordinary() {
 		e.embryo = native.Expect()
 		defer e.embryo.Abandon()
 	}
-	f.launchEarly(e)
-	s, err := f.Session(e, f.Argv)
-	f.abandon()
-	defer f.EndGit(e)
+	l.launchEarly(e)
+	s, err := l.Session(e, l.Argv)
+	l.abandon()
+	defer l.EndGit(e)
 	if err != nil {
-		f.EndGit(e)
+		l.EndGit(e)
 		return nested(e, e.Elsewhere(err))
 	}
-	if f.Plan {
+	if l.Plan {
 		defer s.Close()
-		if err := f.printPlan(e, s); err != nil || !f.JSON {
+		if err := l.printPlan(e, s); err != nil || !l.JSON {
 			return err
 		}
 		End{}.Write(e)
 		return nil
 	}
-	return nested(e, f.execute(e, s))
+	return nested(e, l.execute(e, s))
 }
 
 // ordinary reports whether the session will probably be one in a native sandbox
 // with a network of its own.
-func (f *Launch) ordinary() bool {
-	return !f.Plan && f.Parent == nil && (f.Provider == nil || is(f.Provider, layout.NativeName)) && !is(f.Net, bawn.NetworkFull.String())
+func (l *Launch) ordinary() bool {
+	return !l.Plan && l.Parent == nil && (l.Provider == nil || is(l.Provider, layout.NativeName)) && !is(l.Net, bawn.NetworkFull.String())
 }
 
 // is reports whether a flag was given with this value.
 func is(flag *string, value string) bool { return flag != nil && *flag == value }
 
 // Session puts everything together that a session needs, and starts nothing.
-func (f *Launch) Session(e *Env, args []string) (*runner.Session, error) {
-	dir, err := f.directory(e)
+func (l *Launch) Session(e *Env, args []string) (*runner.Session, error) {
+	dir, err := l.directory(e)
 	if err != nil {
 		return nil, err
 	}
 	ws := WorkspaceOf(dir, e.Getenv("HOME"))
-	cfg, err := f.configure(e, ws, dir, args)
+	cfg, err := l.configure(e, ws, dir, args)
 	if err != nil {
 		return nil, err
 	}
-	if f.Parent == nil { // a guest is not told what there is that it does not see
+	if l.Parent == nil { // a guest is not told what there is that it does not see
 		if err := cfg.Check(layout.CredentialNames); err != nil {
 			return nil, ConfigError(err)
 		}
 	}
-	f.Config = cfg
-	f.noteUnset(e)
+	l.Config = cfg
+	l.noteUnset(e)
 	session := bawn.Session{
 		ID: NewSessionID(), Agent: cfg.Agent, Mode: cfg.Mode, Autonomy: cfg.Autonomy, Isolation: cfg.Isolation(ws), Started: time.Now(),
 	}
-	if err := f.withoutRelay(e, cfg, &session.Isolation); err != nil {
+	if err := l.withoutRelay(e, cfg, &session.Isolation); err != nil {
 		return nil, err
 	}
 	if session.Agent == "" {
-		session.Agent = f.Known.name(filepath.Base(args[0]))
+		session.Agent = l.Known.name(filepath.Base(args[0]))
 	}
-	if session, err = f.define(e, ws, session); err != nil {
+	if session, err = l.define(e, ws, session); err != nil {
 		return nil, err
 	}
-	provider, err := f.provide(e, cfg, &session)
+	provider, err := l.provide(e, cfg, &session)
 	if err != nil {
 		return nil, err
 	}
-	cache, err := f.places(e, session.Isolation)
+	cache, err := l.places(e, session.Isolation)
 	if err != nil {
 		return nil, err
 	}
 	if !provider.bare() {
-		args = f.Known.Contain(args)
+		args = l.Known.Contain(args)
 	}
 	s := &runner.Session{Provider: provider.Provider, Argv: args, Dir: dir, Stdio: [3]*os.File{e.Stdin, e.Stdout, e.Stderr}, Dumb: !terminal.Emulates(e.Getenv("TERM"))}
-	req := f.request(e, session, args, dir, cache)
+	req := l.request(e, session, args, dir, cache)
 	s.Session = req.Session
-	if err := f.steer(e, s, &req, provider.bare()); err != nil {
+	if err := l.steer(e, s, &req, provider.bare()); err != nil {
 		return nil, err
 	}
 	if !provider.bare() {
-		if err := f.privateGit(e, &req); err != nil {
+		if err := l.privateGit(e, &req); err != nil {
 			return nil, err
 		}
 	}
-	f.protected, f.guarded = req.Protected, req.Guarded
+	l.protected, l.guarded = req.Protected, req.Guarded
 	s.Session, s.Remedy = req.Session, remedies(e, cfg, session.Isolation)
-	f.choice = provider
+	l.choice = provider
 	if provider.bare() {
-		return f.bareSession(e, s, req, provider)
+		return l.bareSession(e, s, req, provider)
 	}
-	if split := cfg.Split(); split.On && f.Parent == nil {
-		return s, f.splitSession(e, s, req, split)
+	if split := cfg.Split(); split.On && l.Parent == nil {
+		return s, l.splitSession(e, s, req, split)
 	}
-	return f.wholeSession(e, s, req)
+	return l.wholeSession(e, s, req)
 }
 
 // wholeSession makes s a session of one zone.
-func (f *Launch) wholeSession(e *Env, s *runner.Session, req sandbox.Request) (*runner.Session, error) {
-	f.openDoor(e, s, &req)
-	relay, err := f.network(e, &req, f.zone())
+func (l *Launch) wholeSession(e *Env, s *runner.Session, req sandbox.Request) (*runner.Session, error) {
+	l.openDoor(e, s, &req)
+	relay, err := l.network(e, &req, l.zone())
 	if err != nil {
 		return nil, err
 	}
 	if relay != nil {
 		s.Network = relay
 	}
-	if err := f.openContainers(e, s, &req, f.zone()); err != nil {
+	if err := l.openContainers(e, s, &req, l.zone()); err != nil {
 		s.Close()
 		return nil, err
 	}
-	f.credentials = req.Open
+	l.credentials = req.Open
 	if s.Plan, err = s.Provider.Plan(req); err != nil {
 		err = planError(err)
 	} else {
-		err = refused(f.Parent.Verify(s.Plan.Provider(), s.Plan.Places()))
+		err = refused(l.Parent.Verify(s.Plan.Provider(), s.Plan.Places()))
 	}
 	if err != nil {
 		s.Close()
@@ -167,37 +167,37 @@ func (f *Launch) wholeSession(e *Env, s *runner.Session, req sandbox.Request) (*
 }
 
 // request is what a provider makes the session's plan from.
-func (f *Launch) request(e *Env, session bawn.Session, args []string, dir, cache string) sandbox.Request {
-	cfg := f.Config
+func (l *Launch) request(e *Env, session bawn.Session, args []string, dir, cache string) sandbox.Request {
+	cfg := l.Config
 	req := sandbox.Request{
-		Session: session, Argv: args, Dir: dir, Environ: f.environ(e), Home: e.Getenv("HOME"), Open: cfg.Open, Protected: cfg.Protected,
+		Session: session, Argv: args, Dir: dir, Environ: l.environ(e), Home: e.Getenv("HOME"), Open: cfg.Open, Protected: cfg.Protected,
 		Hidden: ownDirs(e), CacheDir: cache, Guarded: cfg.Guarded(), Owned: cfg.Owned(), GuestWrote: guestWrote(e),
 	}
-	if f.PinGit {
+	if l.PinGit {
 		req.SetEnv = policy.GitPins()
 	}
-	req.Open, req.Protected = f.narrower(req.Open, req.Protected)
-	f.narrow(&req)
+	req.Open, req.Protected = l.narrower(req.Open, req.Protected)
+	l.narrow(&req)
 	return req
 }
 
-func (f *Launch) directory(e *Env) (string, error) {
+func (l *Launch) directory(e *Env) (string, error) {
 	switch {
-	case f.Parent != nil:
-		dir, err := f.Parent.Directory(cmp.Or(f.Dir, e.Dir))
+	case l.Parent != nil:
+		dir, err := l.Parent.Directory(cmp.Or(l.Dir, e.Dir))
 		return dir, refused(err)
-	case f.Dir == "":
+	case l.Dir == "":
 		if err := unplanted(e, "working directory", namedDir(e)); err != nil {
 			return "", err
 		}
 		return RealDir(e.Dir)
 	}
-	if err := unplanted(e, "--cwd", f.Dir); err != nil {
+	if err := unplanted(e, "--cwd", l.Dir); err != nil {
 		return "", err
 	}
-	real, err := filepath.EvalSymlinks(f.Dir)
+	real, err := filepath.EvalSymlinks(l.Dir)
 	if err != nil {
-		return "", verb.Usage("name a directory that exists", "--cwd %q: %v", f.Dir, err)
+		return "", verb.Usage("name a directory that exists", "--cwd %q: %v", l.Dir, err)
 	}
 	return real, nil
 }
@@ -256,8 +256,8 @@ func baseDir(e *Env, variable, below string) string {
 
 // places makes Bawn's own directories for a session, and returns that of its
 // private caches.
-func (f *Launch) places(e *Env, iso bawn.Isolation) (cache string, err error) {
-	if !f.Plan {
+func (l *Launch) places(e *Env, iso bawn.Isolation) (cache string, err error) {
+	if !l.Plan {
 		if err := MakeStateDir(e); err != nil {
 			return "", err
 		}
@@ -301,7 +301,7 @@ func planError(err error) error {
 	return &verb.Error{Code: verb.ExitUsage, Err: err}
 }
 
-func (f *Launch) printPlan(e *Env, s *runner.Session) error {
+func (l *Launch) printPlan(e *Env, s *runner.Session) error {
 	enc := json.NewEncoder(e.Stdout)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
@@ -317,7 +317,7 @@ func (f *Launch) printPlan(e *Env, s *runner.Session) error {
 		Egress    *egressPlan  `json:"egress,omitempty"`
 		Plan      sandbox.Plan `json:"plan"`
 		Execution *zonePlan    `json:"execution,omitempty"`
-	}{s.Plan.Provider(), f.choice.Candidates, s.Mode, s.Agent, f.agentPlan(), s.Isolation.Profile, s.Isolation.Workspace, s.Isolation.Network.String(), egressOf(s.Isolation), s.Plan, executionOf(s)})
+	}{s.Plan.Provider(), l.choice.Candidates, s.Mode, s.Agent, l.agentPlan(), s.Isolation.Profile, s.Isolation.Workspace, s.Isolation.Network.String(), egressOf(s.Isolation), s.Plan, executionOf(s)})
 }
 
 // egressPlan is what a session reaches, by the names of the configuration.
@@ -335,7 +335,7 @@ func egressOf(iso bawn.Isolation) *egressPlan {
 }
 
 // execute opens the log and runs the session.
-func (f *Launch) execute(e *Env, s *runner.Session) error {
+func (l *Launch) execute(e *Env, s *runner.Session) error {
 	defer s.Close()
 	defer s.Prepare()()
 	dir, err := AuditDir(e)
@@ -355,41 +355,41 @@ func (f *Launch) execute(e *Env, s *runner.Session) error {
 		return err
 	}
 	s.Guard = guard.Guard{Decider: decider, Recorder: e.Share(log, "the session")}
-	if err := recordFallback(s, f.choice); err != nil {
+	if err := recordFallback(s, l.choice); err != nil {
 		return err
 	}
-	if s.Desk, err = f.Desk(e, s); err != nil {
+	if s.Desk, err = l.Desk(e, s); err != nil {
 		return err
 	}
 	defer s.Desk.Close()
-	end, err := f.answerGuests(e, s)
+	end, err := l.answerGuests(e, s)
 	if err != nil {
 		return err
 	}
 	defer end()
 	s.Details = details(s)
-	if f.Known != nil {
-		s.Details["agent profile"] = strings.TrimSpace(f.Known.Agent.Name + " " + f.Known.Agent.Version)
+	if l.Known != nil {
+		s.Details["agent profile"] = strings.TrimSpace(l.Known.Agent.Name + " " + l.Known.Agent.Version)
 	}
-	f.steered.tell(s.Details)
+	l.steered.tell(s.Details)
 	if s.Bare == "" {
-		f.sayPartly(e, partly(s))
-		f.sayAgent(e, f.Config, s.Plan.Environ())
-		f.sayLoopback(e, s)
+		l.sayPartly(e, partly(s))
+		l.sayAgent(e, l.Config, s.Plan.Environ())
+		l.sayLoopback(e, s)
 	}
-	leave, err := f.register(e, s)
+	leave, err := l.register(e, s)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	f.startGit()
+	l.startGit()
 	result, err := runner.Run(e.Life(), *s)
-	f.EndGit(e)
-	err = nested(e, f.told(f.outcome(result, err)))
-	if f.JSON {
+	l.EndGit(e)
+	err = nested(e, l.told(l.outcome(result, err)))
+	if l.JSON {
 		return endOf(s, result, err).Write(e)
 	}
-	f.summary(e, s, result)
+	l.summary(e, s, result)
 	return err
 }
 
@@ -431,7 +431,7 @@ func details(s *runner.Session) map[string]string {
 }
 
 // outcome turns how the session ended into the exit code.
-func (f *Launch) outcome(r runner.Result, err error) error {
+func (l *Launch) outcome(r runner.Result, err error) error {
 	var denied *runner.DeniedError
 	var start *kernel.StartError
 	var absent *sandbox.NotFoundError

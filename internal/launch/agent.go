@@ -30,19 +30,19 @@ type Known struct {
 
 // configure loads the configuration of a session in the workspace, with what is
 // Known of the agent that it starts.
-func (f *Launch) configure(e *Env, ws, dir string, args []string) (*config.Config, error) {
-	cfg, err := LoadConfig(e, ws, f.Flags)
-	if err != nil || f.Parent != nil || f.Only || !cfg.AgentProfile() { // of a child, its parent has decided
+func (l *Launch) configure(e *Env, ws, dir string, args []string) (*config.Config, error) {
+	cfg, err := LoadConfig(e, ws, l.Flags)
+	if err != nil || l.Parent != nil || l.Only || !cfg.AgentProfile() { // of a child, its parent has decided
 		return cfg, err
 	}
-	k := f.recognise(e, cfg, dir, args[0])
+	k := l.recognise(e, cfg, dir, args[0])
 	if k == nil {
 		return cfg, nil
 	}
-	if err := k.fill(e, ws, f.Plan); err != nil {
+	if err := k.fill(e, ws, l.Plan); err != nil {
 		return nil, err
 	}
-	in, err := ConfigInputs(e, ws, f.Flags)
+	in, err := ConfigInputs(e, ws, l.Flags)
 	if err != nil {
 		return nil, err
 	}
@@ -52,17 +52,17 @@ func (f *Launch) configure(e *Env, ws, dir string, args []string) (*config.Confi
 		return nil, ConfigError(err)
 	}
 	if guests(k.program, with) && !slices.ContainsFunc(k.profile.Guard, func(g string) bool { return fspath.Below(k.program, g) }) {
-		f.note(e, fmt.Sprintf("%s is not known as %s: a session could exchange it", k.program, k.Agent.Title))
+		l.note(e, fmt.Sprintf("%s is not known as %s: a session could exchange it", k.program, k.Agent.Title))
 		return cfg, nil
 	}
-	f.Known = k
+	l.Known = k
 	return with, nil
 }
 
 // recognise returns the agent that a program is. Its name alone does not make it
 // one: what a guest may have put there, in the workspace or elsewhere, gets
 // nothing for it.
-func (f *Launch) recognise(e *Env, cfg *config.Config, dir, name string) *Known {
+func (l *Launch) recognise(e *Env, cfg *config.Config, dir, name string) *Known {
 	a, ok := agents.ByProgram(filepath.Base(name))
 	if !ok {
 		return nil
@@ -76,7 +76,7 @@ func (f *Launch) recognise(e *Env, cfg *config.Config, dir, name string) *Known 
 		return nil
 	}
 	if guests(program, cfg) || guests(real, cfg) {
-		f.note(e, fmt.Sprintf("%s is not known as %s, since it lies where sessions write", program, a.Title))
+		l.note(e, fmt.Sprintf("%s is not known as %s, since it lies where sessions write", program, a.Title))
 		return nil
 	}
 	return &Known{Agent: a, program: real}
@@ -211,8 +211,8 @@ func (k *Known) profileOf() *config.AgentProfile {
 }
 
 // sayAgent says in one line what was recognised and what stays uncovered.
-func (f *Launch) sayAgent(e *Env, cfg *config.Config, environ []string) {
-	k := f.Known
+func (l *Launch) sayAgent(e *Env, cfg *config.Config, environ []string) {
+	k := l.Known
 	if k == nil {
 		return
 	}
@@ -231,7 +231,7 @@ func (f *Launch) sayAgent(e *Env, cfg *config.Config, environ []string) {
 		fmt.Fprintf(&b, "; not covered: %s", k.Agent.Uncovered[0])
 	}
 	fmt.Fprintf(&b, " (more: bawn agents %s)", k.Agent.Name)
-	f.note(e, b.String())
+	l.note(e, b.String())
 }
 
 // withoutTries takes out refusals that the agent is known to live with, and names
@@ -310,13 +310,13 @@ type agentPlan struct {
 	Uncovered []string `json:"uncovered,omitempty"`
 }
 
-func (f *Launch) agentPlan() *agentPlan {
-	k := f.Known
+func (l *Launch) agentPlan() *agentPlan {
+	k := l.Known
 	if k == nil {
 		return nil
 	}
 	return &agentPlan{
-		Name: k.Agent.Name, Program: k.program, Verified: k.Agent.Version, Writes: f.Config.AgentWrites(), Reads: k.profile.Open, Guarded: f.Config.Guarded(), Private: k.profile.Private,
+		Name: k.Agent.Name, Program: k.program, Verified: k.Agent.Version, Writes: l.Config.AgentWrites(), Reads: k.profile.Open, Guarded: l.Config.Guarded(), Private: k.profile.Private,
 		Protected: k.Agent.Files.ProjectGuard, Env: k.profile.Env, Models: k.profile.Models, Arguments: k.off, Sandbox: k.Agent.Sandbox.Note, Uncovered: k.Agent.Uncovered,
 	}
 }

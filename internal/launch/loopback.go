@@ -16,8 +16,8 @@ import (
 // sayLoopback says which variables of a known agent name a port of this
 // machine's loopback that the guest does not have: a model that runs here, which
 // the agent would try again and again in silence.
-func (f *Launch) sayLoopback(e *Env, s *runner.Session) {
-	if f.Known == nil || s.Bare != "" || s.Isolation.Network == bawn.NetworkFull {
+func (l *Launch) sayLoopback(e *Env, s *runner.Session) {
+	if l.Known == nil || s.Bare != "" || s.Isolation.Network == bawn.NetworkFull {
 		return
 	}
 	flag := "--host-port"
@@ -27,11 +27,11 @@ func (f *Launch) sayLoopback(e *Env, s *runner.Session) {
 	for _, kv := range s.Plan.Environ() {
 		name, value, _ := strings.Cut(kv, "=")
 		port, ok := loopbackPort(value)
-		if !ok || !slices.ContainsFunc(f.Known.Agent.Environment.Pass, func(p string) bool { return sameName(p, name) }) {
+		if !ok || !slices.ContainsFunc(l.Known.Agent.Environment.Pass, func(p string) bool { return sameName(p, name) }) {
 			continue
 		}
 		if !slices.ContainsFunc(s.Isolation.Egress.HostPorts, func(p string) bool { h, err := netrule.ParseHostPort(p); return err == nil && h.Guest == port }) {
-			f.note(e, fmt.Sprintf("%s names port %d of this machine's loopback, which a guest does not have; %s %[2]d opens it", name, port, flag))
+			l.note(e, fmt.Sprintf("%s names port %d of this machine's loopback, which a guest does not have; %s %[2]d opens it", name, port, flag))
 		}
 	}
 }

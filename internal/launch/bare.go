@@ -26,16 +26,16 @@ const (
 )
 
 // provide gives a session its provider, and nothing that its parent has not.
-func (f *Launch) provide(e *Env, cfg *config.Config, s *bawn.Session) (choice, error) {
-	c, err := f.choose(e, cfg, s.Isolation)
+func (l *Launch) provide(e *Env, cfg *config.Config, s *bawn.Session) (choice, error) {
+	c, err := l.choose(e, cfg, s.Isolation)
 	if err != nil {
 		return c, err
 	}
 	s.Provider = c.Name()
-	if f.Parent == nil {
-		return c, f.DockerHere(e, s.Isolation)
+	if l.Parent == nil {
+		return c, l.DockerHere(e, s.Isolation)
 	}
-	if *s, c, err = f.clamp(e, *s, c); err != nil {
+	if *s, c, err = l.clamp(e, *s, c); err != nil {
 		return c, err
 	}
 	c.from.iso = s.Isolation
@@ -49,11 +49,11 @@ func (f *Launch) provide(e *Env, cfg *config.Config, s *bawn.Session) (choice, e
 func (c choice) bare() bool { return sandbox.AbilitiesOf(c.Provider).Bare }
 
 // bareSession completes a session that has no sandbox.
-func (f *Launch) bareSession(e *Env, s *runner.Session, req sandbox.Request, c choice) (_ *runner.Session, err error) {
+func (l *Launch) bareSession(e *Env, s *runner.Session, req sandbox.Request, c choice) (_ *runner.Session, err error) {
 	s.Bare = bareNamed
 	if c.Fallback != nil {
 		s.Bare = bareFallback
-	} else if err := f.impossible(); err != nil {
+	} else if err := l.impossible(); err != nil {
 		return nil, err
 	}
 	req.Session.Isolation.Caches = bawn.CacheShared
@@ -61,8 +61,8 @@ func (f *Launch) bareSession(e *Env, s *runner.Session, req sandbox.Request, c c
 		return nil, planError(err)
 	}
 	s.Isolation = bareIsolation(req.Session.Isolation)
-	f.uncontained(e, &s.Session)
-	f.warn(e, s, c)
+	l.uncontained(e, &s.Session)
+	l.warn(e, s, c)
 	return s, nil
 }
 
@@ -76,11 +76,11 @@ func bareIsolation(iso bawn.Isolation) bawn.Isolation {
 
 // uncontained lowers the mode of a session that nothing contains to one that
 // asks about every change, so that both protections are never lost (SPEC K2).
-func (f *Launch) uncontained(e *Env, s *bawn.Session) {
+func (l *Launch) uncontained(e *Env, s *bawn.Session) {
 	if s.Mode <= bawn.ModeNormal {
 		return
 	}
-	f.note(e, fmt.Sprintf("mode %s is for sandboxes: without one every change asks, as in mode %s", s.Mode, bawn.ModeNormal))
+	l.note(e, fmt.Sprintf("mode %s is for sandboxes: without one every change asks, as in mode %s", s.Mode, bawn.ModeNormal))
 	s.Mode, s.Autonomy = bawn.ModeNormal, min(s.Autonomy, bawn.AutonomyModerate)
 }
 
@@ -89,9 +89,9 @@ var needsSandbox = []string{"net", "allow", "http", "git", "host-port", "publish
 
 // impossible refuses flags that a human gives together with the host. What only
 // the configuration says is listed as not enforced.
-func (f *Launch) impossible() error {
+func (l *Launch) impossible() error {
 	for _, name := range needsSandbox {
-		if f.Has(name) && !(name == "net" && is(f.Net, bawn.NetworkFull.String())) {
+		if l.Has(name) && !(name == "net" && is(l.Net, bawn.NetworkFull.String())) {
 			return verb.Usage("leave it out, or use another provider; \"bawn doctor\" shows which there are", "--%s asks for what provider \"host\" can't give: it is no sandbox", name)
 		}
 	}
@@ -100,8 +100,8 @@ func (f *Launch) impossible() error {
 
 // warn says before the start that nothing contains the session. Nobody can turn
 // the warning about a fallback off.
-func (f *Launch) warn(e *Env, s *runner.Session, c choice) {
-	if c.Fallback == nil && (f.Quiet || f.JSON) || f.Plan {
+func (l *Launch) warn(e *Env, s *runner.Session, c choice) {
+	if c.Fallback == nil && (l.Quiet || l.JSON) || l.Plan {
 		return
 	}
 	fmt.Fprintf(e.Stderr, "bawn: warning: %s: this session has your rights, your files and your network\n", s.Bare)

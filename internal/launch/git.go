@@ -38,49 +38,49 @@ func GitOptions(e *Env, cachedProbe, session string) (gitstore.Options, error) {
 
 // privateGit gives the session a git directory of its own. Where that can't be,
 // the repository's is read-only for it.
-func (f *Launch) privateGit(e *Env, req *sandbox.Request) error {
+func (l *Launch) privateGit(e *Env, req *sandbox.Request) error {
 	iso := req.Session.Isolation
 	if req.Session.Provider == layout.LandlockName {
 		return nil
 	}
 	writable := slices.ContainsFunc(iso.Mounts, func(m bawn.Mount) bool { return m.Path == iso.Workspace && m.Access == bawn.ReadWrite })
-	if f.Parent != nil {
-		f.gitDirs, f.gitPool = gitAbove(f.Parent, req, writable)
+	if l.Parent != nil {
+		l.gitDirs, l.gitPool = gitAbove(l.Parent, req, writable)
 		return nil
 	}
 	if !writable {
 		return nil
 	}
-	if req.Session.Provider != layout.NativeName && !confines(native.New(SettingOf(e, f.Config).Native())) {
-		f.note(e, "git directory read-only: what a guest writes in one is read in a sandbox of provider \"native\", which can't be made here")
+	if req.Session.Provider != layout.NativeName && !confines(native.New(SettingOf(e, l.Config).Native())) {
+		l.note(e, "git directory read-only: what a guest writes in one is read in a sandbox of provider \"native\", which can't be made here")
 		return nil
 	}
-	defer func() { f.gitDirs, f.gitPool = req.Git, req.GitPool }()
-	o, err := GitOptions(e, SettingOf(e, f.Config).Native(), req.Session.ID)
+	defer func() { l.gitDirs, l.gitPool = req.Git, req.GitPool }()
+	o, err := GitOptions(e, SettingOf(e, l.Config).Native(), req.Session.ID)
 	if err != nil {
 		return err
 	}
 	o.Names = gitstore.Names{Extra: req.Protected, Opened: iso.Unprotected, None: !iso.Protect}
 	g := &gitSession{}
-	if f.Plan {
+	if l.Plan {
 		if g.plan, err = os.MkdirTemp("", "bawn-plan-"); err != nil {
 			return &verb.Error{Code: verb.ExitInternal, Err: err}
 		}
 		o.State = g.plan
 	}
-	f.git = g
+	l.git = g
 	repo, err := gitstore.Find(iso.Workspace)
-	if repo != nil && !f.Plan {
-		f.recoverGit(e, repo, o)
+	if repo != nil && !l.Plan {
+		l.recoverGit(e, repo, o)
 	}
 	if repo == nil {
 		if err != nil {
-			f.note(e, "git directory read-only: "+err.Error())
+			l.note(e, "git directory read-only: "+err.Error())
 		}
 		repo = &gitstore.Repository{Workspace: iso.Workspace}
 	}
 	if g.store, err = gitstore.Prepare(repo, o); err != nil && repo.Common != "" {
-		f.note(e, "git directory read-only: "+err.Error())
+		l.note(e, "git directory read-only: "+err.Error())
 		g.store, err = gitstore.Prepare(&gitstore.Repository{Workspace: repo.Workspace}, o)
 	}
 	if err != nil {
@@ -123,23 +123,23 @@ func gitAbove(k *session.Parent, req *sandbox.Request, writable bool) (dirs []ba
 }
 
 // recoverGit publishes what a killed bawn has left behind.
-func (f *Launch) recoverGit(e *Env, repo *gitstore.Repository, o gitstore.Options) {
+func (l *Launch) recoverGit(e *Env, repo *gitstore.Repository, o gitstore.Options) {
 	reports, err := gitstore.Recover(context.Background(), repo, o)
 	for _, r := range reports {
-		f.sayGit(e, r)
+		l.sayGit(e, r)
 	}
 	if err != nil {
-		f.note(e, "what an earlier session did in git is not published: "+err.Error())
+		l.note(e, "what an earlier session did in git is not published: "+err.Error())
 	}
 }
 
 // startGit begins to publish what the guest does. The guest is about to start.
-func (f *Launch) startGit() {
-	if f.git == nil || f.git.store == nil {
+func (l *Launch) startGit() {
+	if l.git == nil || l.git.store == nil {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	g := f.git
+	g := l.git
 	g.stop, g.done = stop, make(chan struct{})
 	go func() {
 		defer close(g.done)
@@ -149,12 +149,12 @@ func (f *Launch) startGit() {
 
 // EndGit publishes what the guest did last, and says what a human has to do. The
 // guest has ended. It may be called more than once.
-func (f *Launch) EndGit(e *Env) {
-	g := f.git
+func (l *Launch) EndGit(e *Env) {
+	g := l.git
 	if g == nil {
 		return
 	}
-	f.git = nil
+	l.git = nil
 	if g.stop != nil {
 		g.stop()
 		<-g.done
@@ -164,7 +164,7 @@ func (f *Launch) EndGit(e *Env) {
 		if err != nil && !slices.Contains(r.Problems, err.Error()) {
 			r.Problems = append(r.Problems, err.Error())
 		}
-		f.sayGit(e, r)
+		l.sayGit(e, r)
 	}
 	if g.plan != "" {
 		_ = os.RemoveAll(g.plan) // what the system sweeps, too
@@ -172,9 +172,9 @@ func (f *Launch) EndGit(e *Env) {
 }
 
 // sayGit tells what needs a human, on one line.
-func (f *Launch) sayGit(e *Env, r gitstore.Report) {
+func (l *Launch) sayGit(e *Env, r gitstore.Report) {
 	text := GitWords(r)
-	if text != "" && !f.JSON && !f.Plan {
+	if text != "" && !l.JSON && !l.Plan {
 		fmt.Fprintf(e.Stderr, "bawn: git: %s\n", redact.Visible(text))
 	}
 }

@@ -24,17 +24,17 @@ const maxListed = 10
 
 // summary tells the human what Bawn refused during the session. Only refusals that Bawn pronounced itself are listed: an error
 // that a guest got from the kernel may have many reasons.
-func (f *Launch) summary(e *Env, s *runner.Session, r runner.Result) {
+func (l *Launch) summary(e *Env, s *runner.Session, r runner.Result) {
 	for _, h := range r.Limits {
-		if h.Killed || !f.Quiet {
+		if h.Killed || !l.Quiet {
 			fmt.Fprintf(e.Stderr, "bawn: %s (%s); %s\n", h.Reason, h.Rule, h.Remedy)
 		}
 	}
-	if f.Quiet {
+	if l.Quiet {
 		return
 	}
 	told, histories := withoutHistories(r.Denials, e.Getenv("HOME"))
-	told, tried := f.Known.withoutTries(e, told)
+	told, tried := l.Known.withoutTries(e, told)
 	for i, d := range told {
 		if i == maxListed {
 			fmt.Fprintf(e.Stderr, "bawn: denied %d more; see \"bawn audit query --session %s\"\n", len(told)+r.Missed-maxListed, s.ID)
@@ -43,7 +43,7 @@ func (f *Launch) summary(e *Env, s *runner.Session, r runner.Result) {
 		fmt.Fprintf(e.Stderr, "bawn: denied: %v %s (%s): %s; %s\n", d.Operation, redact.Visible(d.Resource), redact.Visible(d.Rule), redact.Visible(d.Reason), redact.Visible(d.Remedy))
 	}
 	if len(tried) > 0 {
-		fmt.Fprintf(e.Stderr, "bawn: note: not kept, and not missed by %s: %s\n", f.Known.Agent.Title, redact.Visible(strings.Join(tried, ", ")))
+		fmt.Fprintf(e.Stderr, "bawn: note: not kept, and not missed by %s: %s\n", l.Known.Agent.Title, redact.Visible(strings.Join(tried, ", ")))
 	}
 	if len(histories) > 0 {
 		fmt.Fprintf(e.Stderr, "bawn: note: what shells and editors remember is not kept: %s\n", redact.Visible(strings.Join(histories, ", ")))
@@ -128,8 +128,8 @@ func partly(s *runner.Session) []bawn.Capability {
 
 // sayPartly says before the start what the session asked for and gets in part
 // only, in doctor's words. The line of --json says it at the end.
-func (f *Launch) sayPartly(e *Env, partly []bawn.Capability) {
-	if f.Quiet || f.JSON {
+func (l *Launch) sayPartly(e *Env, partly []bawn.Capability) {
+	if l.Quiet || l.JSON {
 		return
 	}
 	for _, c := range partly {

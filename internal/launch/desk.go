@@ -27,25 +27,25 @@ func (e *Env) Share(log *audit.Log, what string) *audit.Share {
 }
 
 // Desk makes where the questions of a session go, which the caller closes.
-func (f *Launch) Desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
+func (l *Launch) Desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
 	o := asking.Options{
 		Session: s.ID, Parent: s.Parent, Agent: s.Agent,
-		Rules: func() ([]bawn.Rule, error) { return f.allRules(e, s.Isolation.Workspace) }, Policy: policy.Options{Resolve: ResolveLinks},
-		Note: func(text string) { f.note(e, text) }, Waiting: f.waiting(e),
+		Rules: func() ([]bawn.Rule, error) { return l.allRules(e, s.Isolation.Workspace) }, Policy: policy.Options{Resolve: ResolveLinks},
+		Note: func(text string) { l.note(e, text) }, Waiting: l.waiting(e),
 	}
 	if share, ok := s.Guard.Recorder.(*audit.Share); ok {
 		o.Room = share.Room
 	}
-	if hooks := f.hookPlugins(e, s.Isolation.Workspace); hooks != nil {
+	if hooks := l.hookPlugins(e, s.Isolation.Workspace); hooks != nil {
 		o.Hooks = hooks
 	}
 	if dir, err := StateDir(e); err == nil {
 		o.Relay = relayOf(e, dir, s.ID, s.Parent)
-		if f.Parent != nil {
-			o.Relay = deskAbove(f.Parent, s.ID)
-		} else if f.Asks != "" {
+		if l.Parent != nil {
+			o.Relay = deskAbove(l.Parent, s.ID)
+		} else if l.Asks != "" {
 			o.Relay = func(ctx context.Context, _ bool) (approval.Desk, error) {
-				return link.Dial(ctx, link.Options{Path: f.Asks, Session: s.ID})
+				return link.Dial(ctx, link.Options{Path: l.Asks, Session: s.ID})
 			}
 		}
 		o.Learn = func() (*learn.Store, error) { return learn.Open(filepath.Join(dir, "learned.json"), time.Now) }
@@ -65,8 +65,8 @@ func (f *Launch) Desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
 // waiting tells the user of a session without a terminal that the session waits for
 // an answer, and to which question. A session in the background gets no such
 // message, since its screen is the guest's.
-func (f *Launch) waiting(e *Env) func(approval.Question) {
-	if e.host != nil || f.Parent != nil || f.Asks != "" {
+func (l *Launch) waiting(e *Env) func(approval.Question) {
+	if e.host != nil || l.Parent != nil || l.Asks != "" {
 		return nil
 	}
 	return func(q approval.Question) {
@@ -76,14 +76,14 @@ func (f *Launch) waiting(e *Env) func(approval.Question) {
 		}
 		what := []rune(redact.Visible(text))
 		left := time.Until(q.Expires).Round(time.Second)
-		f.note(e, fmt.Sprintf("waiting %v for your answer (bawn approve %s, or bawn deny %[2]s): %s", left, q.ID[:min(len(q.ID), 8)], string(what[:min(len(what), 200)])))
+		l.note(e, fmt.Sprintf("waiting %v for your answer (bawn approve %s, or bawn deny %[2]s): %s", left, q.ID[:min(len(q.ID), 8)], string(what[:min(len(what), 200)])))
 	}
 }
 
 // allRules are those that somebody has written, also in manifests of plugins.
-func (f *Launch) allRules(e *Env, workspace string) ([]bawn.Rule, error) {
+func (l *Launch) allRules(e *Env, workspace string) ([]bawn.Rule, error) {
 	rules, err := WrittenRules(e, workspace)
-	return slices.Concat(rules, f.Rules), err
+	return slices.Concat(rules, l.Rules), err
 }
 
 // WrittenRules are all that nobody's answer has made.

@@ -24,7 +24,7 @@ import (
 // network starts the relay of a session that reaches the network by name, and
 // puts into req what the relay needs in the guest. It returns nil for a session
 // that has no such network.
-func (f *Launch) network(e *Env, req *sandbox.Request, z zone) (*remote.Relay, error) {
+func (l *Launch) network(e *Env, req *sandbox.Request, z zone) (*remote.Relay, error) {
 	iso := &req.Session.Isolation
 	if iso.Network != bawn.NetworkAllowlist {
 		return nil, nil
@@ -34,14 +34,14 @@ func (f *Launch) network(e *Env, req *sandbox.Request, z zone) (*remote.Relay, e
 		return nil, verb.Usage("write it as 5432, or as GUEST:HOST", "%v", err)
 	}
 	req.HostPorts, req.Relay = ports, true
-	if f.Plan {
+	if l.Plan {
 		return nil, nil
 	}
-	c, err := f.relayConfig(e, req, z)
+	c, err := l.relayConfig(e, req, z)
 	if err != nil {
 		return nil, err
 	}
-	relay, err := f.launched(e)
+	relay, err := l.launched(e)
 	if err != nil {
 		return nil, relayError(err)
 	}
@@ -59,7 +59,7 @@ func (f *Launch) network(e *Env, req *sandbox.Request, z zone) (*remote.Relay, e
 	req.Environ = withoutProxies(req.Environ)
 	req.Sockets, req.SetEnv = append(req.Sockets, ready.Sockets...), append(req.SetEnv, ready.Env...)
 	for _, note := range ready.Notes {
-		f.note(e, note)
+		l.note(e, note)
 	}
 	return relay, nil
 }
@@ -85,39 +85,39 @@ func (z zone) suffix() string {
 
 // launchEarly starts the relay of a session that will probably have one, so
 // that it comes to life while the configuration is read.
-func (f *Launch) launchEarly(e *Env) {
-	if f.Plan || f.Net != nil && !is(f.Net, bawn.NetworkAllowlist.String()) {
+func (l *Launch) launchEarly(e *Env) {
+	if l.Plan || l.Net != nil && !is(l.Net, bawn.NetworkAllowlist.String()) {
 		return
 	}
 	if path, err := remote.FindEgress(); err == nil {
-		f.early, _ = remote.Launch(path, e.Environ, e.Stderr, f.Parent != nil) // launched says why not
+		l.early, _ = remote.Launch(path, e.Environ, e.Stderr, l.Parent != nil) // launched says why not
 	}
 }
 
 // launched returns the relay, which is the caller's from now on.
-func (f *Launch) launched(e *Env) (*remote.Relay, error) {
-	if relay := f.early; relay != nil {
-		f.early = nil
+func (l *Launch) launched(e *Env) (*remote.Relay, error) {
+	if relay := l.early; relay != nil {
+		l.early = nil
 		return relay, nil
 	}
 	path, err := remote.FindEgress()
 	if err != nil {
 		return nil, err
 	}
-	return remote.Launch(path, e.Environ, e.Stderr, f.Parent != nil)
+	return remote.Launch(path, e.Environ, e.Stderr, l.Parent != nil)
 }
 
 // abandon lets a relay go that turned out not to be needed.
-func (f *Launch) abandon() {
-	if f.early != nil {
-		f.early.Abandon()
+func (l *Launch) abandon() {
+	if l.early != nil {
+		l.early.Abandon()
 	}
 }
 
 // withoutRelay closes the network of a session for which nobody has asked for
 // one, where the relay's program is not installed: go run ./cmd/bawn builds only
 // one of the two.
-func (f *Launch) withoutRelay(e *Env, cfg *config.Config, iso *bawn.Isolation) error {
+func (l *Launch) withoutRelay(e *Env, cfg *config.Config, iso *bawn.Isolation) error {
 	if iso.Network != bawn.NetworkAllowlist || cfg.NetworkAt().Layer != config.Builtin || cfg.Provider == config.HostProvider {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (f *Launch) withoutRelay(e *Env, cfg *config.Config, iso *bawn.Isolation) e
 	if !errors.As(err, &missing) {
 		return err
 	}
-	f.note(e, "no network: it is opened by bawnd, which is not installed beside bawn (go build -o DIR ./cmd/bawn ./cmd/bawnd)")
+	l.note(e, "no network: it is opened by bawnd, which is not installed beside bawn (go build -o DIR ./cmd/bawn ./cmd/bawnd)")
 	iso.Network, iso.Egress = bawn.NetworkNone, bawn.Egress{Ports: iso.Egress.Ports}
 	return nil
 }
@@ -141,24 +141,24 @@ func withoutProxies(environ []string) []string {
 }
 
 // note tells the human something before the start.
-func (f *Launch) note(e *Env, text string) {
-	if !f.Quiet && !f.JSON {
+func (l *Launch) note(e *Env, text string) {
+	if !l.Quiet && !l.JSON {
 		fmt.Fprintf(e.Stderr, "bawn: note: %s\n", redact.Visible(text))
 	}
 }
 
 // noteUnset reports variables that --env names and that are not set.
-func (f *Launch) noteUnset(e *Env) {
-	for _, name := range f.Env {
-		if strings.ContainsAny(name, "=*") || slices.ContainsFunc(f.environ(e), func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
+func (l *Launch) noteUnset(e *Env) {
+	for _, name := range l.Env {
+		if strings.ContainsAny(name, "=*") || slices.ContainsFunc(l.environ(e), func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
 			continue
 		}
-		f.note(e, "--env "+name+" passes nothing on: the variable is not set here")
+		l.note(e, "--env "+name+" passes nothing on: the variable is not set here")
 	}
 }
 
 // relayConfig is what the relay of this session is told.
-func (f *Launch) relayConfig(e *Env, req *sandbox.Request, z zone) (egress.Config, error) {
+func (l *Launch) relayConfig(e *Env, req *sandbox.Request, z zone) (egress.Config, error) {
 	s := req.Session
 	state, err := StateDir(e)
 	if err != nil {
@@ -175,8 +175,8 @@ func (f *Launch) relayConfig(e *Env, req *sandbox.Request, z zone) (egress.Confi
 	return egress.Config{
 		Session: s.ID, Parent: s.Parent, Agent: s.Agent, Provider: s.Provider, Mode: s.Mode, Autonomy: s.Autonomy,
 		Workspace: s.Isolation.Workspace, Dir: req.Dir, Home: e.Getenv("HOME"), System: runtime.GOOS,
-		Egress: s.Isolation.Egress, Ask: s.Isolation.Egress.Ask, CanAsk: (f.canAsk(e) || f.Hosted || f.Asks != "" || relayRuns(e, state)) && z.name != egress.Reasoning, Rules: rules,
-		AuditDir: log, Prompt: f.Parent == nil, Place: filepath.Join(RuntimeDir(e, state), s.ID+z.suffix()), Zone: z.name, Models: z.models,
+		Egress: s.Isolation.Egress, Ask: s.Isolation.Egress.Ask, CanAsk: (l.canAsk(e) || l.Hosted || l.Asks != "" || relayRuns(e, state)) && z.name != egress.Reasoning, Rules: rules,
+		AuditDir: log, Prompt: l.Parent == nil, Place: filepath.Join(RuntimeDir(e, state), s.ID+z.suffix()), Zone: z.name, Models: z.models,
 	}, nil
 }
 
@@ -184,9 +184,9 @@ func (f *Launch) relayConfig(e *Env, req *sandbox.Request, z zone) (egress.Confi
 func RuntimeDir(e *Env, state string) string { return places.Runtime(e.Getenv, state) }
 
 // canAsk reports whether there is a terminal at which somebody could answer.
-func (f *Launch) canAsk(e *Env) bool {
-	if f.Parent != nil {
-		return f.Parent.CanAsk
+func (l *Launch) canAsk(e *Env) bool {
+	if l.Parent != nil {
+		return l.Parent.CanAsk
 	}
 	return terminal.Present([3]*os.File{e.Stdin, e.Stdout, e.Stderr})
 }

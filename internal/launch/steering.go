@@ -54,19 +54,19 @@ type steering struct {
 // asked about, and what is refused, or not allowed, is hidden. None of it can be
 // written. A session whose agent is not known, or finds nothing, pays for
 // looking.
-func (f *Launch) steer(e *Env, s *runner.Session, req *sandbox.Request, bare bool) error {
-	if f.Known == nil {
+func (l *Launch) steer(e *Env, s *runner.Session, req *sandbox.Request, bare bool) error {
+	if l.Known == nil {
 		return nil
 	}
-	places := SkillPlaces(e, []*agents.Agent{f.Known.Agent}, req.Session.Isolation.Workspace, req.Dir)
-	t := &steering{flags: f, env: e, session: s, found: skill.Find(places), hidden: map[string]string{}, details: map[string]string{}}
+	places := SkillPlaces(e, []*agents.Agent{l.Known.Agent}, req.Session.Isolation.Workspace, req.Dir)
+	t := &steering{flags: l, env: e, session: s, found: skill.Find(places), hidden: map[string]string{}, details: map[string]string{}}
 	if len(t.found) == 0 {
 		return nil
 	}
-	if err := t.judge(f.Plan); err != nil {
+	if err := t.judge(l.Plan); err != nil {
 		return err
 	}
-	f.steered = t
+	l.steered = t
 	if bare && len(t.hidden) > 0 {
 		return &verb.Error{Code: verb.ExitDenied, Err: errors.New(t.first()), Hint: "without a sandbox it can't be hidden: pin it (bawn skill pin), mend it or move it away"}
 	}

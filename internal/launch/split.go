@@ -30,7 +30,7 @@ const (
 
 // splitSession makes s a session of two zones. req is the request of one that
 // is not split.
-func (f *Launch) splitSession(e *Env, s *runner.Session, req sandbox.Request, split config.Split) (err error) {
+func (l *Launch) splitSession(e *Env, s *runner.Session, req sandbox.Request, split config.Split) (err error) {
 	if !sandbox.AbilitiesOf(s.Provider).Split {
 		return splitError(s.Provider, nil)
 	}
@@ -38,7 +38,7 @@ func (f *Launch) splitSession(e *Env, s *runner.Session, req sandbox.Request, sp
 	if err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("find bawn's own program: %w", err)}
 	}
-	shells, err := f.shells(e, req)
+	shells, err := l.shells(e, req)
 	if err != nil {
 		return err
 	}
@@ -53,11 +53,11 @@ func (f *Launch) splitSession(e *Env, s *runner.Session, req sandbox.Request, sp
 	}
 	req.Tmp = s.Split.Place.Tmp()
 	zones := zonesOf(e, req, split)
-	f.models = zones.Models
-	if err := f.execution(e, s, req, zones, self); err != nil {
+	l.models = zones.Models
+	if err := l.execution(e, s, req, zones, self); err != nil {
 		return err
 	}
-	return f.reasoning(e, s, req, zones, append(shimmed(shells, self), sandbox.File{Source: self, Target: ProgramInside}))
+	return l.reasoning(e, s, req, zones, append(shimmed(shells, self), sandbox.File{Source: self, Target: ProgramInside}))
 }
 
 // zonesOf says how the session's isolation is split.
@@ -75,8 +75,8 @@ func zonesOf(e *Env, req sandbox.Request, split config.Split) session.Zones {
 var agentPlaces = []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "QWEN_HOME", "GEMINI_CLI_HOME", "OPENCODE_CONFIG_DIR", "PI_CODING_AGENT_DIR", "CLINE_DIR"}
 
 // execution plans the zone in which commands run, and starts its relay.
-func (f *Launch) execution(e *Env, s *runner.Session, req sandbox.Request, z session.Zones, self string) error {
-	if err := makeShellPlaces(z, f.Plan); err != nil {
+func (l *Launch) execution(e *Env, s *runner.Session, req sandbox.Request, z session.Zones, self string) error {
+	if err := makeShellPlaces(z, l.Plan); err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	req.Session.Isolation, req.Zone = there(z), "-x"
@@ -84,14 +84,14 @@ func (f *Launch) execution(e *Env, s *runner.Session, req sandbox.Request, z ses
 	req.Environ = session.WithoutModels(req.Environ)
 	req.Argv = []string{ProgramInside}
 	req.Files = []sandbox.File{{Source: self, Target: ProgramInside}}
-	relay, err := f.network(e, &req, zone{name: egress.Execution, models: z.Models})
+	relay, err := l.network(e, &req, zone{name: egress.Execution, models: z.Models})
 	if err != nil {
 		return err
 	}
 	if relay != nil {
 		s.Split.Network = relay
 	}
-	if err := f.openContainers(e, s, &req, zone{name: egress.Execution, models: z.Models}); err != nil {
+	if err := l.openContainers(e, s, &req, zone{name: egress.Execution, models: z.Models}); err != nil {
 		return err
 	}
 	s.Split.Isolation = req.Session.Isolation
@@ -124,7 +124,7 @@ func makeShellPlaces(z session.Zones, plan bool) error {
 }
 
 // reasoning opens the door, plans the zone of the agent and starts its relay.
-func (f *Launch) reasoning(e *Env, s *runner.Session, req sandbox.Request, z session.Zones, files []sandbox.File) error {
+func (l *Launch) reasoning(e *Env, s *runner.Session, req sandbox.Request, z session.Zones, files []sandbox.File) error {
 	iso, err := z.Reasoning()
 	if err != nil {
 		return verb.Usage("see \"bawn run --help\"", "%w", err)
@@ -134,7 +134,7 @@ func (f *Launch) reasoning(e *Env, s *runner.Session, req sandbox.Request, z ses
 		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	req.Session.Isolation = iso
-	relay, err := f.network(e, &req, zone{name: egress.Reasoning, models: z.Models})
+	relay, err := l.network(e, &req, zone{name: egress.Reasoning, models: z.Models})
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (f *Launch) reasoning(e *Env, s *runner.Session, req sandbox.Request, z ses
 
 // shells finds what is to be covered, and refuses an agent that one of them
 // would interpret.
-func (f *Launch) shells(e *Env, req sandbox.Request) ([]string, error) {
+func (l *Launch) shells(e *Env, req sandbox.Request) ([]string, error) {
 	path := e.Getenv("PATH")
 	shells, err := runner.Shells(path, req.Session.Isolation.CacheDirs, e.Getenv("SHELL"))
 	if err != nil {
