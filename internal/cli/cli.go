@@ -20,7 +20,7 @@ import (
 func Main(args []string, e *launch.Env) int {
 	e.Args = args
 	root := newRoot(e, args)
-	return e.Hosted(verb.Run(root, args, &e.World, func(err error) int { return report(e, err, launch.JSONWanted(root, args)) }))
+	return e.Hosted(verb.Run(root, args, &e.World, func(err error) int { return report(e, err, launch.JSONWanted(e, root, args)) }))
 }
 
 // report tells of an error and returns its exit code.

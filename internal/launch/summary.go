@@ -79,8 +79,11 @@ func withoutHistories(denials []sandbox.Denial, home string) (rest []sandbox.Den
 }
 
 // JSONWanted reports whether args are a bawn run whose end a program reads,
-// also where they can't be understood.
-func JSONWanted(root *cobra.Command, args []string) bool {
+// also where they can't be understood, or start a session whose spec says so.
+func JSONWanted(e *Env, root *cobra.Command, args []string) bool {
+	if e.spec != nil {
+		return e.spec.JSON
+	}
 	c, rest, err := root.Find(args)
 	if err != nil || c.Name() != "run" {
 		return false
