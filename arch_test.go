@@ -89,6 +89,7 @@ var ladder = map[string]place{
 	"internal/dockerapi": here(6),
 	"internal/gitstore":  here(6),
 	"internal/judge":     here(6),
+	"internal/settings":  here(6),
 	"internal/runner":    here(6),
 
 	"internal/acp":       here(7),

@@ -1,3 +1,4 @@
+// Package acpcli holds "bawn acp": an agent in a sandbox, for an editor.
 package acpcli
 
 import (
@@ -26,9 +27,11 @@ import (
 	"github.com/bawn-dev/bawn/internal/policy/overlay"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
+// New makes the command.
 func New(e *launch.Env) *cobra.Command {
 	f := &launch.Flags{}
 	c := &cobra.Command{
@@ -122,7 +125,7 @@ func acpGuard(f *launch.Launch, e *launch.Env, s *runner.Session) (end func(), e
 	if err := launch.MakeStateDir(e); err != nil {
 		return nil, err
 	}
-	dir, err := launch.AuditDir(e)
+	dir, err := settings.AuditDir(&e.World)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/peercred"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/shell"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -47,11 +48,11 @@ const yesHolds = 10 * time.Minute
 
 // asks makes the socket at which the agent's session asks.
 func (a *acpServer) asks() (*acpAsks, error) {
-	state, err := launch.StateDir(a.env)
+	state, err := settings.StateDir(&a.env.World)
 	if err != nil {
 		return nil, err
 	}
-	dir := launch.RuntimeDir(a.env, state)
+	dir := settings.RuntimeDir(&a.env.World, state)
 	q := &acpAsks{Below: a.session.Desk.Below(), socket: filepath.Join(dir, "acp-"+rand.Text()[:launch.AsksName]+".sock"), started: make(chan struct{})}
 	err = os.MkdirAll(dir, 0o700)
 	if err == nil {

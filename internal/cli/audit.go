@@ -16,6 +16,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/launch"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -165,7 +166,7 @@ func (a *auditFlags) resolve(e *launch.Env) (string, audit.Filter, error) {
 	if f.Until, err = parseWhen("--until", a.until, now); err != nil {
 		return "", f, err
 	}
-	dir, err := launch.AuditDir(e)
+	dir, err := settings.AuditDir(&e.World)
 	if err == nil {
 		f.Session, err = wholeSession(e, dir, f.Session)
 	}
@@ -243,7 +244,7 @@ func auditQuery(e *launch.Env, flags auditFlags, asJSON bool) error {
 }
 
 func auditVerify(e *launch.Env, asJSON bool) error {
-	dir, err := launch.AuditDir(e)
+	dir, err := settings.AuditDir(&e.World)
 	if err != nil {
 		return err
 	}

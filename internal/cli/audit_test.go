@@ -19,6 +19,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -106,7 +107,7 @@ func TestStateDir(t *testing.T) {
 		{[]string{"HOME=h"}, ""},
 		{nil, ""},
 	} {
-		got, err := launch.StateDir(&launch.Env{World: verb.World{Environ: c.environ}})
+		got, err := settings.StateDir(&verb.World{Environ: c.environ})
 		if got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("stateDir with %q = %q, %v; want %q", c.environ, got, err, c.want)
 		}

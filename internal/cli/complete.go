@@ -7,6 +7,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/skill"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -32,7 +33,7 @@ func completeSkills(e *launch.Env) cobra.CompletionFunc {
 // sessionIDs lists the newest sessions of the log, with what they ran.
 func sessionIDs(e *launch.Env) []string {
 	const most = 50
-	dir, err := launch.AuditDir(e)
+	dir, err := settings.AuditDir(&e.World)
 	if err != nil {
 		return nil
 	}

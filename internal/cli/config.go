@@ -15,6 +15,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -38,14 +39,14 @@ func newConfigShow(e *launch.Env) *cobra.Command {
 		Args:    verb.NoArgs,
 		Example: "  bawn config show\n  bawn config show --origin\n  bawn config show --json",
 		RunE: func(*cobra.Command, []string) error {
-			in, err := launch.InputsHere(e)
+			in, err := settings.InputsHere(&e.World)
 			if err != nil {
 				return err
 			}
 			c, err := config.Load(in)
 			switch {
 			case err != nil:
-				return launch.ConfigError(err)
+				return settings.ConfigError(err)
 			case asJSON:
 				return verb.WriteJSON(e.Stdout, map[string]any{"values": c.Origins()})
 			}
@@ -107,7 +108,7 @@ func newConfigCheck(e *launch.Env) *cobra.Command {
 		Args:    verb.OneFile,
 		Example: "  bawn config check\n  bawn config check ./new-config.toml\n  bawn config check project/.bawn/config.toml",
 		RunE: func(_ *cobra.Command, args []string) error {
-			in, err := launch.InputsHere(e)
+			in, err := settings.InputsHere(&e.World)
 			if err == nil && len(args) == 1 {
 				in, err = checkedFile(e, in, args[0])
 			}
@@ -119,7 +120,7 @@ func newConfigCheck(e *launch.Env) *cobra.Command {
 				err = c.Check(layout.CredentialNames)
 			}
 			if err != nil {
-				return launch.ConfigError(err)
+				return settings.ConfigError(err)
 			}
 			if err := checkDocker(e, c, in.Workspace); err != nil {
 				return e.Elsewhere(err)
@@ -154,12 +155,12 @@ func checkDocker(e *launch.Env, c *config.Config, workspace string) error {
 
 // checkedFile puts a file in the place of the one that would be read.
 func checkedFile(e *launch.Env, in config.Inputs, file string) (config.Inputs, error) {
-	path := launch.Absolute(e, file)
+	path := settings.Absolute(&e.World, file)
 	if _, err := os.Stat(path); err != nil {
 		return in, verb.Usage("name a file that exists", "configuration file: %w", err)
 	}
 	if workspace, ok := strings.CutSuffix(path, "/"+config.ProjectFile); ok {
-		return launch.ConfigInputs(e, workspace, config.Flags{})
+		return settings.ConfigInputs(&e.World, workspace, config.Flags{})
 	}
 	in.UserPath = path
 	return in, nil
@@ -185,7 +186,7 @@ func newConfigPath(e *launch.Env) *cobra.Command {
 		Args:    verb.NoArgs,
 		Example: "  bawn config path",
 		RunE: func(*cobra.Command, []string) error {
-			in, err := launch.InputsHere(e)
+			in, err := settings.InputsHere(&e.World)
 			if err != nil {
 				return err
 			}
@@ -213,7 +214,7 @@ func newConfigInit(e *launch.Env) *cobra.Command {
 		Args:    verb.NoArgs,
 		Example: "  bawn config init && $EDITOR ~/.config/bawn/config.toml",
 		RunE: func(*cobra.Command, []string) error {
-			in, err := launch.InputsHere(e)
+			in, err := settings.InputsHere(&e.World)
 			if err != nil {
 				return err
 			}

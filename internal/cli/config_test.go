@@ -13,6 +13,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/launch"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -150,10 +151,10 @@ func TestConfigErrorsHaveCodeAndHint(t *testing.T) {
 
 	e := h.env()
 	e.Environ = nil
-	if _, err := launch.LoadConfig(e, h.workspace, config.Flags{}); err == nil || !strings.Contains(err.Error(), "HOME") {
+	if _, err := settings.LoadConfig(&e.World, h.workspace, config.Flags{}); err == nil || !strings.Contains(err.Error(), "HOME") {
 		t.Errorf("without HOME: %v", err)
 	}
-	if _, err := launch.LoadConfig(h.env(), h.home+"/absent", config.Flags{}); err == nil || !strings.Contains(err.Error(), "no such file") {
+	if _, err := settings.LoadConfig(&h.env().World, h.home+"/absent", config.Flags{}); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("no workspace: %v", err)
 	}
 }
@@ -161,7 +162,7 @@ func TestConfigErrorsHaveCodeAndHint(t *testing.T) {
 func TestLoadConfigTakesFlags(t *testing.T) {
 	h := newConfigHome(t)
 	net := "full"
-	c, err := launch.LoadConfig(h.env(), h.workspace, config.Flags{Net: &net})
+	c, err := settings.LoadConfig(&h.env().World, h.workspace, config.Flags{Net: &net})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -41,7 +42,7 @@ containers are removed in the end.`,
 			if socket == "" {
 				return verb.Usage("for example: bawn dockerd-proxy --socket ./docker.sock", "no socket to serve at")
 			}
-			return e.Elsewhere((&dockerProxy{env: e, socket: launch.Absolute(e, socket), workspace: launch.Absolute(e, workspace)}).run())
+			return e.Elsewhere((&dockerProxy{env: e, socket: settings.Absolute(&e.World, socket), workspace: settings.Absolute(&e.World, workspace)}).run())
 		},
 	}
 	c.Flags().StringVar(&socket, "socket", "", "`path` of the socket, which must not be there; only this user may connect to it")
@@ -61,7 +62,7 @@ func (p *dockerProxy) run() error {
 	if err != nil {
 		return verb.Usage("name a directory that exists", "--workspace: %v", err)
 	}
-	if f.Config, err = launch.LoadConfig(e, ws, config.Flags{}); err != nil {
+	if f.Config, err = settings.LoadConfig(&e.World, ws, config.Flags{}); err != nil {
 		return err
 	}
 	iso := f.Config.Isolation(ws)

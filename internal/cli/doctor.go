@@ -20,6 +20,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -89,7 +90,7 @@ type diagnosis struct {
 func diagnose(e *launch.Env, fresh bool) *diagnosis {
 	d := &diagnosis{Report: doctor.Examine(), Inside: launch.Inside(e), needs: sandbox.Needs(bawn.Isolation{Protect: true, Network: bawn.NetworkAllowlist})}
 	s := launch.SettingOf(e, nil)
-	if in, err := launch.InputsHere(e); err == nil {
+	if in, err := settings.InputsHere(&e.World); err == nil {
 		if s.Config, err = config.Load(in); err == nil {
 			d.needs, d.Named = sandbox.Needs(unnamed(s.Config, in.Workspace)), s.Config.Provider
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/doctor"
 	"github.com/bawn-dev/bawn/internal/egress/remote"
 	"github.com/bawn-dev/bawn/internal/launch"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -21,7 +22,7 @@ func engineCheck(e *launch.Env, patience time.Duration) *doctor.Check {
 		return doctor.EngineElsewhere(path, e.Dir, e.Environ, patience)
 	}
 	s := launch.SettingOf(e, nil)
-	if in, err := launch.InputsHere(e); err == nil {
+	if in, err := settings.InputsHere(&e.World); err == nil {
 		s.Config, _ = config.Load(in) // the session says what is wrong with it
 	}
 	return e.CheckEngine(launch.ContainerSetting{Environ: s.Environ(), Config: s.Config, Cache: s.Cache(launch.TrialName)})
@@ -30,7 +31,7 @@ func engineCheck(e *launch.Env, patience time.Duration) *doctor.Check {
 // printCapabilities answers askWhole.
 func printCapabilities(e *launch.Env, name string) error {
 	s := launch.SettingOf(e, nil)
-	if in, err := launch.InputsHere(e); err == nil {
+	if in, err := settings.InputsHere(&e.World); err == nil {
 		s.Config, _ = config.Load(in) // the session says what is wrong with it
 	}
 	p, known := e.Find(name, s)

@@ -13,6 +13,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/gitstore"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -66,7 +67,7 @@ all else stay behind.`,
 		Example:           "  bawn git keep ./vendor/lib",
 		Args:              onePath,
 		ValidArgsFunction: completeGit(e, func(l *gitLeft) []string { return l.paths() }),
-		RunE:              func(_ *cobra.Command, args []string) error { return keepGit(e, launch.Absolute(e, args[0])) },
+		RunE:              func(_ *cobra.Command, args []string) error { return keepGit(e, settings.Absolute(&e.World, args[0])) },
 	}
 }
 
@@ -107,7 +108,7 @@ func leftInGit(e *launch.Env) (*gitLeft, error) {
 	}
 	l := &gitLeft{options: o, Beside: []gitstore.Kept{}}
 	if e.Dir != "" {
-		l.repo, _ = gitstore.Find(launch.WorkspaceOf(e.Dir, e.Getenv("HOME"))) // there may be none here
+		l.repo, _ = gitstore.Find(settings.WorkspaceOf(e.Dir, e.Getenv("HOME"))) // there may be none here
 	}
 	if l.repo != nil {
 		l.Repository = l.repo.Common
@@ -213,7 +214,7 @@ func discardGit(e *launch.Env, what string) error {
 		return gitDone(gitstore.Forget(ctx, l.repo, l.options, what))
 	}
 	var match []string
-	at := launch.Absolute(e, what)
+	at := settings.Absolute(&e.World, what)
 	if real, err := filepath.EvalSymlinks(at); err == nil {
 		at = real
 	}

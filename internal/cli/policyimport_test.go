@@ -15,6 +15,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy/importer"
 	"github.com/bawn-dev/bawn/internal/policycli"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -129,7 +130,7 @@ func TestCadreBecomesASession(t *testing.T) {
 	out, _, _ := h.imports("--config", h.put("ws/cadre.config.json", string(data)))
 	h.put(".config/bawn/config.toml", out)
 	load := func(f config.Flags) *config.Config {
-		in, err := launch.ConfigInputs(h.env(), h.workspace, f)
+		in, err := settings.ConfigInputs(&h.env().World, h.workspace, f)
 		if err != nil {
 			t.Fatal(err)
 		}

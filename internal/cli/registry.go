@@ -14,6 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/attach"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -24,11 +25,11 @@ type registry struct {
 }
 
 func openRegistry(e *launch.Env) (registry, error) {
-	state, err := launch.StateDir(e)
+	state, err := settings.StateDir(&e.World)
 	if err != nil {
 		return registry{}, err
 	}
-	dir := launch.RuntimeDir(e, state)
+	dir := settings.RuntimeDir(&e.World, state)
 	sessions, err := attach.List(dir)
 	if err != nil {
 		return registry{}, &verb.Error{Code: verb.ExitInternal, Err: err}

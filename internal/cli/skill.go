@@ -16,6 +16,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/agents"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/skill"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -65,7 +66,7 @@ func skillItems(e *launch.Env, kind string, paths []string) ([]skill.Item, error
 	}
 	var items []skill.Item
 	for _, p := range paths {
-		i := skill.Item{Path: launch.Absolute(e, p)}
+		i := skill.Item{Path: settings.Absolute(&e.World, p)}
 		if i.Kind = kindOf(i.Path); kind != "" {
 			if err := i.Kind.UnmarshalText([]byte(kind)); err != nil {
 				return nil, verb.Usage("see \"bawn skill --help\"", "--kind: %v", err)
@@ -97,11 +98,11 @@ func kindOf(path string) skill.Kind {
 
 // foundSkills is all that the known agents find here.
 func foundSkills(e *launch.Env) ([]skill.Item, error) {
-	dir, err := launch.RealDir(e.Dir)
+	dir, err := settings.RealDir(e.Dir)
 	if err != nil {
 		return nil, err
 	}
-	return skill.Find(launch.SkillPlaces(e, agents.All(), launch.WorkspaceOf(dir, e.Getenv("HOME")), dir)), nil
+	return skill.Find(launch.SkillPlaces(e, agents.All(), settings.WorkspaceOf(dir, e.Getenv("HOME")), dir)), nil
 }
 
 // readItems has items read, with their states.
@@ -312,7 +313,7 @@ func newSkillRmCommand(e *launch.Env) *cobra.Command {
 				return err
 			}
 			for _, arg := range args {
-				removed, err := skill.Remove(file, func(p skill.Pin) bool { return p.Name == arg || p.Path == launch.Absolute(e, arg) })
+				removed, err := skill.Remove(file, func(p skill.Pin) bool { return p.Name == arg || p.Path == settings.Absolute(&e.World, arg) })
 				switch {
 				case errors.Is(err, fs.ErrNotExist), err == nil && len(removed) == 0:
 					return verb.Usage("see \"bawn skill list\"", "%q is not pinned", arg)

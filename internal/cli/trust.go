@@ -15,6 +15,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/plugincli"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -57,9 +58,9 @@ func newTrustCommand(e *launch.Env) *cobra.Command {
 // session would have here.
 func projectFile(e *launch.Env, args []string) (string, error) {
 	if len(args) == 1 {
-		return launch.Absolute(e, args[0]), nil
+		return settings.Absolute(&e.World, args[0]), nil
 	}
-	in, err := launch.InputsHere(e)
+	in, err := settings.InputsHere(&e.World)
 	return filepath.Join(in.Workspace, config.ProjectFile), err
 }
 
@@ -70,7 +71,7 @@ func addTrust(e *launch.Env, file string, yes bool) error {
 	if !ok {
 		return verb.Usage("only a project's file needs trust", "%q is not a project's file; want one named %s", file, config.ProjectFile)
 	}
-	in, err := launch.ConfigInputs(e, workspace, config.Flags{})
+	in, err := settings.ConfigInputs(&e.World, workspace, config.Flags{})
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func addTrust(e *launch.Env, file string, yes bool) error {
 	case errors.Is(exists(file), fs.ErrNotExist):
 		return verb.Usage("without such a file there is nothing to trust", "%q does not exist", file)
 	case err != nil:
-		return launch.ConfigError(err)
+		return settings.ConfigError(err)
 	}
 	if len(t.Widens) == 0 {
 		_, err := fmt.Fprintf(e.Stdout, "%s widens nothing and needs no trust\n", t.Path)
@@ -106,13 +107,13 @@ func exists(file string) error {
 }
 
 func listTrust(e *launch.Env, asJSON bool) error {
-	in, err := launch.InputsHere(e)
+	in, err := settings.InputsHere(&e.World)
 	if err != nil {
 		return err
 	}
 	trusted, err := config.Trusted(in)
 	if err != nil {
-		return launch.ConfigError(err)
+		return settings.ConfigError(err)
 	}
 	if asJSON {
 		return verb.WriteJSON(e.Stdout, map[string]any{"trusted": append([]config.Trust{}, trusted...)})
@@ -130,7 +131,7 @@ func listTrust(e *launch.Env, asJSON bool) error {
 
 // forgetTrust works also where the file is gone by now.
 func forgetTrust(e *launch.Env, file string) error {
-	in, err := launch.InputsHere(e)
+	in, err := settings.InputsHere(&e.World)
 	if err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func forgetTrust(e *launch.Env, file string) error {
 	found, err := config.Forget(in, file)
 	switch {
 	case err != nil:
-		return launch.ConfigError(err)
+		return settings.ConfigError(err)
 	case !found:
 		return verb.Usage("see \"bawn trust --list\"", "%q is not trusted", file)
 	}

@@ -1,3 +1,5 @@
+// Package hookcli holds "bawn hook" and "bawn init": agents that ask before they act,
+// and their settings that have them ask.
 package hookcli
 
 import (
@@ -26,6 +28,7 @@ import (
 )
 
 // NewHook makes `bawn hook`, which agents call.
+// NewHook makes "bawn hook".
 func NewHook(e *launch.Env) *cobra.Command {
 	var timeout time.Duration
 	c := &cobra.Command{

@@ -30,6 +30,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/policy/overlay"
 	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
+	"github.com/bawn-dev/bawn/internal/settings"
 )
 
 // A lone is a call that is decided outside of every session, with all that it
@@ -88,14 +89,14 @@ func (l *lone) prepare() error {
 	if err != nil {
 		return err
 	}
-	l.workspace = launch.WorkspaceOf(real, e.Getenv("HOME"))
+	l.workspace = settings.WorkspaceOf(real, e.Getenv("HOME"))
 	l.recognize()
 	for i := range c.Actions {
 		if err := l.settle(&c.Actions[i]); err != nil {
 			return err
 		}
 	}
-	if l.config, err = launch.LoadConfig(e, l.workspace, config.Flags{}); err != nil {
+	if l.config, err = settings.LoadConfig(&e.World, l.workspace, config.Flags{}); err != nil {
 		return err
 	}
 	sandboxed := l.config.Provider != bare.Name && !l.config.FallbackToHost()
@@ -118,7 +119,7 @@ func (l *lone) start(at string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("the working directory: %w", err)
 		}
-		repo := launch.WorkspaceOf(in, l.env.Getenv("HOME"))
+		repo := settings.WorkspaceOf(in, l.env.Getenv("HOME"))
 		if _, err := os.Lstat(filepath.Join(repo, ".git")); err == nil && !fspath.Below(real, repo) {
 			return "", fmt.Errorf("the working directory %q is a link out of the workspace %q, to %q; have your human start the agent there, without the link", at, repo, real)
 		}
@@ -165,7 +166,7 @@ func (h *hooking) log() (*audit.Log, error) {
 	if err := launch.MakeStateDir(h.env); err != nil {
 		return nil, err
 	}
-	dir, err := launch.AuditDir(h.env)
+	dir, err := settings.AuditDir(&h.env.World)
 	if err != nil {
 		return nil, err
 	}
@@ -209,9 +210,9 @@ func (l *lone) desk() (*asking.Desk, error) {
 		return nil, err
 	}
 	o := asking.Options{
-		Session: id, Agent: l.agent, Rules: func() ([]bawn.Rule, error) { return rules, nil }, Policy: policy.Options{Resolve: launch.ResolveLinks},
+		Session: id, Agent: l.agent, Rules: func() ([]bawn.Rule, error) { return rules, nil }, Policy: policy.Options{Resolve: settings.ResolveLinks},
 	}
-	dir, err := launch.StateDir(e)
+	dir, err := settings.StateDir(&e.World)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +224,7 @@ func (l *lone) desk() (*asking.Desk, error) {
 		return nil, err
 	}
 	o.Relay = launch.RelayAs(e, dir, link.Options{Session: id, Secret: secret})
-	if o.Grants, err = launch.GrantsFile(e); err != nil {
+	if o.Grants, err = settings.GrantsFile(&e.World); err != nil {
 		return nil, err
 	}
 	return asking.New(o), nil

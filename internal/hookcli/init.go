@@ -13,6 +13,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/agents"
 	"github.com/bawn-dev/bawn/internal/hooksetup"
 	"github.com/bawn-dev/bawn/internal/launch"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -23,6 +24,7 @@ type initFlags struct {
 	check, dryRun, yes, asJSON bool
 }
 
+// NewInit makes "bawn init".
 func NewInit(e *launch.Env) *cobra.Command {
 	var f initFlags
 	c := &cobra.Command{
@@ -116,16 +118,16 @@ func runInit(e *launch.Env, f initFlags) error {
 // newSetup gathers what the edits depend on.
 func newSetup(e *launch.Env, f initFlags) (hooksetup.Setup, error) {
 	s := hooksetup.Setup{Root: "/", Getenv: e.Getenv}
-	dir, err := launch.RealDir(e.Dir)
+	dir, err := settings.RealDir(e.Dir)
 	if err != nil {
 		return s, err
 	}
-	s.Project = launch.WorkspaceOf(dir, e.Getenv("HOME"))
-	if err := launch.HomeAndWorkspace(e, s.Project); err != nil {
+	s.Project = settings.WorkspaceOf(dir, e.Getenv("HOME"))
+	if err := settings.HomeAndWorkspace(&e.World, s.Project); err != nil {
 		return s, err
 	}
 	s.Home = e.Getenv("HOME")
-	if s.State, err = launch.StateDir(e); err != nil {
+	if s.State, err = settings.StateDir(&e.World); err != nil {
 		return s, err
 	}
 	if f.managed {

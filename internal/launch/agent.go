@@ -17,6 +17,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -31,7 +32,7 @@ type Known struct {
 // configure loads the configuration of a session in the workspace, with what is
 // Known of the agent that it starts.
 func (l *Launch) configure(e *Env, ws, dir string, args []string) (*config.Config, error) {
-	cfg, err := LoadConfig(e, ws, l.Flags)
+	cfg, err := settings.LoadConfig(&e.World, ws, l.Flags)
 	if err != nil || l.Parent != nil || l.Only || !cfg.AgentProfile() { // of a child, its parent has decided
 		return cfg, err
 	}
@@ -42,14 +43,14 @@ func (l *Launch) configure(e *Env, ws, dir string, args []string) (*config.Confi
 	if err := k.fill(e, ws, l.Plan); err != nil {
 		return nil, err
 	}
-	in, err := ConfigInputs(e, ws, l.Flags)
+	in, err := settings.ConfigInputs(&e.World, ws, l.Flags)
 	if err != nil {
 		return nil, err
 	}
 	in.Agent = k.profile
 	with, err := config.Load(in)
 	if err != nil {
-		return nil, ConfigError(err)
+		return nil, settings.ConfigError(err)
 	}
 	if guests(k.program, with) && !slices.ContainsFunc(k.profile.Guard, func(g string) bool { return fspath.Below(k.program, g) }) {
 		l.note(e, fmt.Sprintf("%s is not known as %s: a session could exchange it", k.program, k.Agent.Title))

@@ -12,13 +12,14 @@ import (
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/protect"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // profileNames lists the profiles that could be chosen here; where the
 // configuration is broken, the built-in ones.
 func profileNames(e *Env) []string {
-	if in, err := InputsHere(e); err == nil {
+	if in, err := settings.InputsHere(&e.World); err == nil {
 		if c, err := config.Load(in); err == nil {
 			return c.Profiles()
 		}

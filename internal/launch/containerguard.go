@@ -9,12 +9,13 @@ import (
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // ContainerGuard decides, asks and records what containers do.
 func ContainerGuard(f *Launch, e *Env, s *runner.Session) (check func(context.Context, bawn.Action) bawn.Decision, end func(), err error) {
-	dir, err := AuditDir(e)
+	dir, err := settings.AuditDir(&e.World)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -27,7 +28,7 @@ func ContainerGuard(f *Launch, e *Env, s *runner.Session) (check func(context.Co
 	if err != nil {
 		return nil, nil, errors.Join(err, log.Close())
 	}
-	zone, err := ContainerZone(e, s, s.Isolation)
+	zone, err := containerZone(e, s, s.Isolation)
 	if err != nil {
 		desk.Close()
 		return nil, nil, errors.Join(err, log.Close())

@@ -16,6 +16,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -94,7 +95,7 @@ func (l *Launch) openContainers(e *Env, s *runner.Session, req *sandbox.Request,
 	if c.Serve, err = l.Docker(e, req.Session, req.HostPorts); err != nil {
 		return err
 	}
-	if c.Zone, err = ContainerZone(e, s, iso); err != nil {
+	if c.Zone, err = containerZone(e, s, iso); err != nil {
 		return err
 	}
 	if c.Listener, c.Place, err = ContainerSocket(e, s.ID); err != nil {
@@ -130,11 +131,11 @@ func doorless(p sandbox.Provider) error {
 
 // ContainerSocket makes the socket, in a directory of its own.
 func ContainerSocket(e *Env, session string) (*net.UnixListener, string, error) {
-	state, err := StateDir(e)
+	state, err := settings.StateDir(&e.World)
 	if err != nil {
 		return nil, "", err
 	}
-	place := filepath.Join(RuntimeDir(e, state), session[:min(len(session), 16)]+"-d")
+	place := filepath.Join(settings.RuntimeDir(&e.World, state), session[:min(len(session), 16)]+"-d")
 	if err := os.Mkdir(place, 0o700); err != nil {
 		return nil, "", err
 	}
@@ -148,11 +149,11 @@ func ContainerSocket(e *Env, session string) (*net.UnixListener, string, error) 
 	return l, place, nil
 }
 
-// ContainerZone is what decisions about containers share. What a registry is
+// containerZone is what decisions about containers share. What a registry is
 // asked for is decided as for the session's network. The rest is as contained as
 // the guest's own commands: where these are not decided one by one, only what
 // somebody's rule denies is denied.
-func ContainerZone(e *Env, s *runner.Session, iso bawn.Isolation) (asking.Zone, error) {
+func containerZone(e *Env, s *runner.Session, iso bawn.Isolation) (asking.Zone, error) {
 	z := asking.Zone{Name: "containers", Question: SessionQuestion(e, s), Contains: "the container is as closed as the session, and gone with it"}
 	network, err := asking.Network(iso.Egress)
 	z.Decide = overlay.Container(network, s.Split != nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/config"
 	sessions "github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -30,14 +31,14 @@ func (l *Launch) define(e *Env, workspace string, s bawn.Session) (bawn.Session,
 	if err != nil {
 		return s, verb.Usage("name a file in TOML, with the keys of the configuration", "--as %q: %v", l.As, err)
 	}
-	in, err := ConfigInputs(e, workspace, l.Flags)
+	in, err := settings.ConfigInputs(&e.World, workspace, l.Flags)
 	if err != nil {
 		return s, err
 	}
 	in.Agent, in.Definition = l.Known.profileOf(), &config.Definition{File: path, Text: text}
 	c, err := config.Load(in)
 	if err != nil {
-		return s, ConfigError(err)
+		return s, settings.ConfigError(err)
 	}
 	sees := all
 	if l.Parent != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/settings"
 )
 
 // Share is the part of the log that a session may take.
@@ -30,7 +31,7 @@ func (e *Env) Share(log *audit.Log, what string) *audit.Share {
 func (l *Launch) Desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
 	o := asking.Options{
 		Session: s.ID, Parent: s.Parent, Agent: s.Agent,
-		Rules: func() ([]bawn.Rule, error) { return l.allRules(e, s.Isolation.Workspace) }, Policy: policy.Options{Resolve: ResolveLinks},
+		Rules: func() ([]bawn.Rule, error) { return l.allRules(e, s.Isolation.Workspace) }, Policy: policy.Options{Resolve: settings.ResolveLinks},
 		Note: func(text string) { l.note(e, text) }, Waiting: l.waiting(e),
 	}
 	if share, ok := s.Guard.Recorder.(*audit.Share); ok {
@@ -39,7 +40,7 @@ func (l *Launch) Desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
 	if hooks := l.hookPlugins(e, s.Isolation.Workspace); hooks != nil {
 		o.Hooks = hooks
 	}
-	if dir, err := StateDir(e); err == nil {
+	if dir, err := settings.StateDir(&e.World); err == nil {
 		o.Relay = relayOf(e, dir, s.ID, s.Parent)
 		if l.Parent != nil {
 			o.Relay = deskAbove(l.Parent, s.ID)
@@ -49,7 +50,7 @@ func (l *Launch) Desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
 			}
 		}
 		o.Learn = func() (*learn.Store, error) { return learn.Open(filepath.Join(dir, "learned.json"), time.Now) }
-		if o.Grants, err = GrantsFile(e); err != nil {
+		if o.Grants, err = settings.GrantsFile(&e.World); err != nil {
 			return nil, err
 		}
 	}
@@ -88,7 +89,7 @@ func (l *Launch) allRules(e *Env, workspace string) ([]bawn.Rule, error) {
 
 // WrittenRules are all that nobody's answer has made.
 func WrittenRules(e *Env, workspace string) ([]bawn.Rule, error) {
-	rules, err := LoadRules(e, workspace)
+	rules, err := settings.LoadRules(&e.World, workspace)
 	return slices.DeleteFunc(rules, func(r bawn.Rule) bool { return strings.HasPrefix(r.ID, policy.Approved) }), err
 }
 

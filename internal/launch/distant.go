@@ -29,6 +29,7 @@ type distant struct {
 func (p distant) Name() string                    { return p.name }
 func (p distant) Capabilities() []bawn.Capability { return p.have }
 
+// How says in one line how a capability is enforced, or why it is not.
 func How(c bawn.Capability) string {
 	switch {
 	case c.How != "" && c.Why != "":

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -28,7 +29,7 @@ func TestEngineEnviron(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &Env{World: verb.World{Environ: []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_STATE_HOME=" + home}, Dir: ws}}
-	cfg, err := LoadConfig(e, ws, config.Flags{})
+	cfg, err := settings.LoadConfig(&e.World, ws, config.Flags{})
 	if err != nil {
 		t.Fatal(err)
 	}

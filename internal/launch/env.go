@@ -27,7 +27,7 @@ var Version = egress.Release
 // An Env is what a verb may use of the world around it.
 type Env struct {
 	verb.World
-	// Providers are those that this program has beside the ones of package cli.
+	// Providers are those that this program has beside the ones of this package.
 	// It is nil in bawn, and bawn becomes bawnd where it needs one of them.
 	Providers map[string]Maker
 	// Docker serves a guest's Docker API. It is nil in bawn, which becomes bawnd

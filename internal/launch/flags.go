@@ -13,6 +13,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -27,6 +28,7 @@ type Flags struct {
 	Detach, Attachable                                                bool
 }
 
+// Declare declares the flags, with their help.
 func (f *Flags) Declare(fl *pflag.FlagSet) {
 	fl.SetInterspersed(false)
 	fl.StringVar(&f.profile, "profile", "", "named profile of the configuration (built in: default, readonly, online, strict)")
@@ -96,10 +98,10 @@ func (f *Flags) Spec(fl *pflag.FlagSet, e *Env, args []string) (*session.Spec, e
 	}
 	s := &session.Spec{Flags: f.Flags, Argv: args, PinGit: f.pinGit, JSON: f.asJSON, Quiet: f.quiet}
 	if f.cwd != "" {
-		s.Dir = Absolute(e, f.cwd)
+		s.Dir = settings.Absolute(&e.World, f.cwd)
 	}
 	if f.as != "" {
-		s.As = Absolute(e, f.as)
+		s.As = settings.Absolute(&e.World, f.as)
 	}
 	fl.Visit(func(given *pflag.Flag) { s.Given = append(s.Given, given.Name) })
 	return s, nil
@@ -154,7 +156,7 @@ var splitWords = map[string]string{"ro": bawn.ReadOnly.String(), "rw": bawn.Read
 func fromHere(e *Env, paths []string) {
 	for i, p := range paths {
 		if p != "" && p[0] != '~' {
-			paths[i] = Absolute(e, p)
+			paths[i] = settings.Absolute(&e.World, p)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -27,7 +28,7 @@ type gitSession struct {
 
 // GitOptions are what private git directories are made with.
 func GitOptions(e *Env, cachedProbe, session string) (gitstore.Options, error) {
-	state, err := StateDir(e)
+	state, err := settings.StateDir(&e.World)
 	return gitstore.Options{
 		State: state, Session: session, Path: e.Getenv("PATH"),
 		Untrusted: func(v gitstore.View) (gitstore.Untrusted, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -62,11 +63,11 @@ func (k *Known) prefixed(req *sandbox.Request) {
 
 // doorDir makes the directory of the doors of all sessions.
 func (l *Launch) doorDir(e *Env) (string, error) {
-	state, err := StateDir(e)
+	state, err := settings.StateDir(&e.World)
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(RuntimeDir(e, state), DoorsName)
+	dir := filepath.Join(settings.RuntimeDir(&e.World, state), DoorsName)
 	return dir, os.MkdirAll(dir, 0o700)
 }
 

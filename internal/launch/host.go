@@ -18,6 +18,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/peercred"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -88,8 +89,8 @@ func (l *Launch) chosen(e *Env) error {
 	if err != nil {
 		return err
 	}
-	ws := WorkspaceOf(dir, e.Getenv("HOME"))
-	cfg, err := LoadConfig(e, ws, l.Flags)
+	ws := settings.WorkspaceOf(dir, e.Getenv("HOME"))
+	cfg, err := settings.LoadConfig(&e.World, ws, l.Flags)
 	if err == nil {
 		_, err = l.choose(e, cfg, cfg.Isolation(ws))
 	}
@@ -164,11 +165,11 @@ func (e *Env) Hosted(code int) int {
 // is called at its end. One that nobody can attach to is entered once it runs: it
 // has nobody waiting for it there, and its command runs meanwhile.
 func (l *Launch) register(e *Env, s *runner.Session) (leave func(), err error) {
-	state, err := StateDir(e)
+	state, err := settings.StateDir(&e.World)
 	if err != nil {
 		return nil, err
 	}
-	dir := RuntimeDir(e, state)
+	dir := settings.RuntimeDir(&e.World, state)
 	if e.host == nil {
 		remove := func() {} // of one that never ran
 		s.OnStart = func() {

@@ -1,3 +1,5 @@
+// Package launch puts a session together from its spec and starts it: configuration,
+// agent, provider, places, git, network, door, and the sessions that its guest starts.
 package launch
 
 import (
@@ -17,7 +19,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/session"
 )
 
-// A launch is a session that is being put together, from its spec.
+// A Launch is a session that is being put together, from its spec.
 type Launch struct {
 	session.Spec
 	Plan bool // it is only shown

@@ -14,9 +14,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/egress/remote"
 	"github.com/bawn-dev/bawn/internal/netrule"
-	"github.com/bawn-dev/bawn/internal/places"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/terminal"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -160,15 +160,15 @@ func (l *Launch) noteUnset(e *Env) {
 // relayConfig is what the relay of this session is told.
 func (l *Launch) relayConfig(e *Env, req *sandbox.Request, z zone) (egress.Config, error) {
 	s := req.Session
-	state, err := StateDir(e)
+	state, err := settings.StateDir(&e.World)
 	if err != nil {
 		return egress.Config{}, err
 	}
-	log, err := AuditDir(e)
+	log, err := settings.AuditDir(&e.World)
 	if err != nil {
 		return egress.Config{}, err
 	}
-	rules, err := LoadRules(e, s.Isolation.Workspace)
+	rules, err := settings.LoadRules(&e.World, s.Isolation.Workspace)
 	if err != nil {
 		return egress.Config{}, err
 	}
@@ -176,12 +176,9 @@ func (l *Launch) relayConfig(e *Env, req *sandbox.Request, z zone) (egress.Confi
 		Session: s.ID, Parent: s.Parent, Agent: s.Agent, Provider: s.Provider, Mode: s.Mode, Autonomy: s.Autonomy,
 		Workspace: s.Isolation.Workspace, Dir: req.Dir, Home: e.Getenv("HOME"), System: runtime.GOOS,
 		Egress: s.Isolation.Egress, Ask: s.Isolation.Egress.Ask, CanAsk: (l.canAsk(e) || l.Hosted || l.Asks != "" || relayRuns(e, state)) && z.name != egress.Reasoning, Rules: rules,
-		AuditDir: log, Prompt: l.Parent == nil, Place: filepath.Join(RuntimeDir(e, state), s.ID+z.suffix()), Zone: z.name, Models: z.models,
+		AuditDir: log, Prompt: l.Parent == nil, Place: filepath.Join(settings.RuntimeDir(&e.World, state), s.ID+z.suffix()), Zone: z.name, Models: z.models,
 	}, nil
 }
-
-// RuntimeDir is where what lives as long as a session is kept.
-func RuntimeDir(e *Env, state string) string { return places.Runtime(e.Getenv, state) }
 
 // canAsk reports whether there is a terminal at which somebody could answer.
 func (l *Launch) canAsk(e *Env) bool {

@@ -8,6 +8,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -29,7 +30,7 @@ func TestRelayIsToldTheLimits(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := LoadConfig(e, ws, config.Flags{Hosts: []string{"a.test"}})
+		cfg, err := settings.LoadConfig(&e.World, ws, config.Flags{Hosts: []string{"a.test"}})
 		if err != nil {
 			t.Fatal(err)
 		}

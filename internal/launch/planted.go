@@ -10,6 +10,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/symlink"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -28,7 +29,7 @@ func markOf(dir string) string {
 // guestWrote returns whether an earlier session could write in a directory; nil
 // where there is no state.
 func guestWrote(e *Env) func(dir string) bool {
-	state, err := StateDir(e)
+	state, err := settings.StateDir(&e.World)
 	if err != nil {
 		return nil
 	}
@@ -40,7 +41,7 @@ func guestWrote(e *Env) func(dir string) bool {
 
 // markWritten notes the places of the host that a session's guest writes.
 func markWritten(e *Env, s *runner.Session) error {
-	state, err := StateDir(e)
+	state, err := settings.StateDir(&e.World)
 	if err != nil || s.Bare != "" {
 		return err
 	}
@@ -72,10 +73,10 @@ func unplanted(e *Env, what, dir string) error {
 	home := e.Getenv("HOME")
 	var places []string
 	if e.Dir != end {
-		places = append(places, WorkspaceOf(e.Dir, home))
+		places = append(places, settings.WorkspaceOf(e.Dir, home))
 	}
 	for _, l := range links {
-		ws := WorkspaceOf(filepath.Dir(l), home)
+		ws := settings.WorkspaceOf(filepath.Dir(l), home)
 		if _, err := os.Lstat(filepath.Join(ws, ".git")); err == nil {
 			places = append(places, ws)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 	"github.com/bawn-dev/bawn/internal/sandbox/seatbelt"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -133,7 +134,7 @@ func lookup(environ []string, name string) string {
 
 // probesDir is where the outcomes of probes are kept.
 func probesDir(e *Env) string {
-	return filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn")
+	return filepath.Join(settings.BaseDir(&e.World, "XDG_CACHE_HOME", ".cache"), "bawn")
 }
 
 // SettingOf is what providers are made of here.

@@ -9,6 +9,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/egress/remote"
 	"github.com/bawn-dev/bawn/internal/places"
+	"github.com/bawn-dev/bawn/internal/settings"
 )
 
 // relayOf returns how a session reaches the relay of the user's approvals.
@@ -18,7 +19,7 @@ func relayOf(e *Env, state, session, parent string) func(ctx context.Context, st
 
 // RelayAs is relayOf for who says more of itself.
 func RelayAs(e *Env, state string, o link.Options) func(ctx context.Context, start bool) (approval.Desk, error) {
-	o.Path = filepath.Join(RuntimeDir(e, state), places.HostsSocket)
+	o.Path = filepath.Join(settings.RuntimeDir(&e.World, state), places.HostsSocket)
 	return func(ctx context.Context, start bool) (approval.Desk, error) {
 		o := o
 		if start {
@@ -31,7 +32,7 @@ func RelayAs(e *Env, state string, o link.Options) func(ctx context.Context, sta
 // relayRuns reports whether a relay listens: then somebody may be there to be
 // asked, also where the session has no terminal.
 func relayRuns(e *Env, state string) bool {
-	return link.Listens(filepath.Join(RuntimeDir(e, state), places.HostsSocket))
+	return link.Listens(filepath.Join(settings.RuntimeDir(&e.World, state), places.HostsSocket))
 }
 
 // startRelay starts the relay on demand: it ends by itself when nothing needs

@@ -26,6 +26,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 	"github.com/bawn-dev/bawn/internal/sealed"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/terminal"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -81,14 +82,14 @@ func (l *Launch) Session(e *Env, args []string) (*runner.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	ws := WorkspaceOf(dir, e.Getenv("HOME"))
+	ws := settings.WorkspaceOf(dir, e.Getenv("HOME"))
 	cfg, err := l.configure(e, ws, dir, args)
 	if err != nil {
 		return nil, err
 	}
 	if l.Parent == nil { // a guest is not told what there is that it does not see
 		if err := cfg.Check(layout.CredentialNames); err != nil {
-			return nil, ConfigError(err)
+			return nil, settings.ConfigError(err)
 		}
 	}
 	l.Config = cfg
@@ -190,7 +191,7 @@ func (l *Launch) directory(e *Env) (string, error) {
 		if err := unplanted(e, "working directory", namedDir(e)); err != nil {
 			return "", err
 		}
-		return RealDir(e.Dir)
+		return settings.RealDir(e.Dir)
 	}
 	if err := unplanted(e, "--cwd", l.Dir); err != nil {
 		return "", err
@@ -202,32 +203,20 @@ func (l *Launch) directory(e *Env) (string, error) {
 	return real, nil
 }
 
-// WorkspaceOf returns the git repository around dir, as long as that is not
-// the home directory or above it; otherwise dir itself.
-func WorkspaceOf(dir, home string) string {
-	home, _ = filepath.EvalSymlinks(home)
-	for d := dir; d != "/" && d != "." && d != home && !strings.HasPrefix(home, d+"/"); d = filepath.Dir(d) {
-		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
-			return d
-		}
-	}
-	return dir
-}
-
 // NewSessionID returns 26 characters that nobody guesses.
 func NewSessionID() string { return strings.ToLower(rand.Text()) }
 
 // MakeStateDir makes the directories of the log and of what runs before the plan
 // is made, so that there is something to hide.
 func MakeStateDir(e *Env) error {
-	dir, err := AuditDir(e)
+	dir, err := settings.AuditDir(&e.World)
 	if err == nil {
 		err = os.MkdirAll(dir, 0o700)
 	}
 	if err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make the directory of the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
 	}
-	if err := os.MkdirAll(RuntimeDir(e, filepath.Dir(dir)), 0o700); err != nil {
+	if err := os.MkdirAll(settings.RuntimeDir(&e.World, filepath.Dir(dir)), 0o700); err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make the directory of sessions: %w", err), Hint: "mend the directory or unset XDG_RUNTIME_DIR"}
 	}
 	return nil
@@ -236,22 +225,14 @@ func MakeStateDir(e *Env) error {
 // ownDirs are Bawn's own places, which no guest sees.
 func ownDirs(e *Env) []string {
 	var dirs []string
-	if d, err := StateDir(e); err == nil {
+	if d, err := settings.StateDir(&e.World); err == nil {
 		dirs = append(dirs, d)
-		if run := RuntimeDir(e, d); !fspath.Below(run, d) { // a place that is covered within another opens that
+		if run := settings.RuntimeDir(&e.World, d); !fspath.Below(run, d) { // a place that is covered within another opens that
 			dirs = append(dirs, run)
 		}
 	}
-	return append(dirs, filepath.Join(baseDir(e, "XDG_CONFIG_HOME", ".config"), "bawn"), filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn"),
-		filepath.Join(baseDir(e, "XDG_DATA_HOME", ".local/share"), "bawn"))
-}
-
-// baseDir is a directory of the XDG base directory specification.
-func baseDir(e *Env, variable, below string) string {
-	if d := e.Getenv(variable); filepath.IsAbs(d) {
-		return d
-	}
-	return filepath.Join(e.Getenv("HOME"), below)
+	return append(dirs, filepath.Join(settings.BaseDir(&e.World, "XDG_CONFIG_HOME", ".config"), "bawn"), filepath.Join(settings.BaseDir(&e.World, "XDG_CACHE_HOME", ".cache"), "bawn"),
+		filepath.Join(settings.BaseDir(&e.World, "XDG_DATA_HOME", ".local/share"), "bawn"))
 }
 
 // places makes Bawn's own directories for a session, and returns that of its
@@ -268,7 +249,7 @@ func (l *Launch) places(e *Env, iso bawn.Isolation) (cache string, err error) {
 // privateCaches makes the directories in which the workspace's own copies of
 // the caches are kept, and returns where they are.
 func privateCaches(e *Env, iso bawn.Isolation) (string, error) {
-	base := filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", "private", layout.OneName(iso.Workspace))
+	base := filepath.Join(settings.BaseDir(&e.World, "XDG_CACHE_HOME", ".cache"), "bawn", "private", layout.OneName(iso.Workspace))
 	if iso.Caches != bawn.CachePrivate {
 		return base, nil
 	}
@@ -338,7 +319,7 @@ func egressOf(iso bawn.Isolation) *egressPlan {
 func (l *Launch) execute(e *Env, s *runner.Session) error {
 	defer s.Close()
 	defer s.Prepare()()
-	dir, err := AuditDir(e)
+	dir, err := settings.AuditDir(&e.World)
 	if err != nil {
 		return err
 	}
@@ -395,7 +376,7 @@ func (l *Launch) execute(e *Env, s *runner.Session) error {
 
 // starting decides whether the session may start at all.
 func starting(e *Env, s *runner.Session) (bawn.Decider, error) {
-	p, err := launchPolicy(e, s.Isolation.Workspace)
+	p, err := settings.StartPolicy(&e.World, s.Isolation.Workspace)
 	return policy.Launch{
 		InSession: e.Getenv(SessionVariable), Policy: p,
 		Session: policy.Question{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/agents"
 	"github.com/bawn-dev/bawn/internal/egress/remote"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/skill"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -22,7 +23,7 @@ const skillPatience = time.Minute
 
 // SkillPins is the file of pins.
 func SkillPins(e *Env) (string, error) {
-	dir, err := StateDir(e)
+	dir, err := settings.StateDir(&e.World)
 	return filepath.Join(dir, "skills.json"), err
 }
 

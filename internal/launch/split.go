@@ -17,6 +17,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/shell/invocation"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -48,7 +49,7 @@ func (l *Launch) splitSession(e *Env, s *runner.Session, req sandbox.Request, sp
 		}
 	}()
 	s.Split = &runner.Split{Program: ProgramInside}
-	if s.Split.Place, err = runner.MakePlace(filepath.Join(baseDir(e, "XDG_CACHE_HOME", ".cache"), "bawn", splitDirectory), s.ID); err != nil {
+	if s.Split.Place, err = runner.MakePlace(filepath.Join(settings.BaseDir(&e.World, "XDG_CACHE_HOME", ".cache"), "bawn", splitDirectory), s.ID); err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	req.Tmp = s.Split.Place.Tmp()

@@ -19,6 +19,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/skill"
 	"github.com/bawn-dev/bawn/internal/terminal"
 	"github.com/bawn-dev/bawn/internal/verb"
@@ -140,7 +141,7 @@ func (t *steering) paths() []string {
 
 // decide reads what is not pinned, asks, and has everything recorded.
 func (t *steering) decide(pins string, open []skill.Item, states map[string]skill.State) error {
-	dir, err := AuditDir(t.env)
+	dir, err := settings.AuditDir(&t.env.World)
 	if err != nil {
 		return err
 	}
@@ -299,7 +300,7 @@ func (f approverFunc) Approve(ctx context.Context, a bawn.Action, d bawn.Decisio
 // and to a relay that runs. It is nil where nobody is there.
 func (t *steering) desk() (desk *asking.Desk, leave func()) {
 	e, f := t.env, t.flags
-	state, err := StateDir(e)
+	state, err := settings.StateDir(&e.World)
 	here := terminal.Present([3]*os.File{e.Stdin, e.Stdout, e.Stderr})
 	if err != nil || !here && !relayRuns(e, state) {
 		return nil, func() {}

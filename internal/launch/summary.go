@@ -154,6 +154,7 @@ type jsonDenial struct {
 	Remedy    string         `json:"remedy"`
 }
 
+// NewEndError describes an error for End.
 func NewEndError(exit int, err error, remedy string) *endError {
 	return &endError{Code: errorWord(exit, err), Message: err.Error(), Remedy: remedy}
 }

@@ -18,10 +18,12 @@ import (
 	"github.com/bawn-dev/bawn/internal/plugin"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/shim"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
+// NewMCP makes "bawn mcp".
 func NewMCP(e *launch.Env) *cobra.Command {
 	m := &Serving{Env: e}
 	c := &cobra.Command{
@@ -121,12 +123,12 @@ func (m *Serving) session() (*mcpSession, *launch.Launch, error) {
 		s.ID, s.Parent = launch.NewSessionID(), s.ID
 		return &mcpSession{s}, f, nil
 	}
-	dir, err := launch.RealDir(e.Dir)
+	dir, err := settings.RealDir(e.Dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	ws := launch.WorkspaceOf(dir, e.Getenv("HOME"))
-	cfg, err := launch.LoadConfig(e, ws, config.Flags{})
+	ws := settings.WorkspaceOf(dir, e.Getenv("HOME"))
+	cfg, err := settings.LoadConfig(&e.World, ws, config.Flags{})
 	if err != nil {
 		return nil, nil, err
 	}

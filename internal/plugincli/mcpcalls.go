@@ -15,6 +15,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/policy/overlay"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -39,7 +40,7 @@ type mcpCalls struct {
 }
 
 func newMCPCalls(f *launch.Launch, e *launch.Env, s *mcpSession) (*mcpCalls, error) {
-	dir, err := launch.AuditDir(e)
+	dir, err := settings.AuditDir(&e.World)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +96,7 @@ const tokenName = "mcp-token"
 
 // mcpToken reads the token, and creates it if it does not exist.
 func mcpToken(e *launch.Env) (string, error) {
-	state, err := launch.StateDir(e)
+	state, err := settings.StateDir(&e.World)
 	if err != nil {
 		return "", err
 	}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/bawn-dev/bawn/internal/launch"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/shim"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -43,11 +44,11 @@ func sessionOfTools(e *launch.Env, flags []string) error {
 }
 
 func serveTools(e *launch.Env) error {
-	dir, err := launch.RealDir(e.Dir)
+	dir, err := settings.RealDir(e.Dir)
 	if err != nil {
 		return err
 	}
-	set := launch.ToolsSetting{Workspace: launch.WorkspaceOf(dir, e.Getenv("HOME")), Environ: e.Environ, Judge: shim.Judge, Request: shim.Wish, In: e.Stdin, Out: e.Stdout}
+	set := launch.ToolsSetting{Workspace: settings.WorkspaceOf(dir, e.Getenv("HOME")), Environ: e.Environ, Judge: shim.Judge, Request: shim.Wish, In: e.Stdin, Out: e.Stdout}
 	set.Shell, set.Handed = shellOfTools()
 	ctx, stop := signal.NotifyContext(e.Life(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

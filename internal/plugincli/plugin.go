@@ -1,3 +1,5 @@
+// Package plugincli holds "bawn plugin" and "bawn mcp": tool servers as guests, and
+// the gateway in front of them.
 package plugincli
 
 import (
@@ -16,6 +18,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
+// NewPlugin makes "bawn plugin".
 func NewPlugin(e *launch.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plugin",

@@ -13,6 +13,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/plugin"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -196,7 +197,7 @@ func readInput(e *launch.Env, file string) ([]byte, error) {
 	if file == "-" {
 		return atomicfile.ReadOpen(e.Stdin, maxManifestFile)
 	}
-	return atomicfile.Read(launch.Absolute(e, file), maxManifestFile)
+	return atomicfile.Read(settings.Absolute(&e.World, file), maxManifestFile)
 }
 
 // unlike refuses a name that looks like that of another plugin.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/plugin"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -127,7 +128,7 @@ func firstOf(text string) string {
 
 // listTools starts the plugin as a guest and has it list its tools.
 func listTools(e *launch.Env, d plugin.Dirs, m *plugin.Manifest) (plugin.Listing, error) {
-	workspace := launch.WorkspaceOf(e.Dir, e.Getenv("HOME"))
+	workspace := settings.WorkspaceOf(e.Dir, e.Getenv("HOME"))
 	p, err := e.StartPlugin(d, m, workspace)
 	if err != nil {
 		return plugin.Listing{}, err

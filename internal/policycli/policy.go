@@ -1,3 +1,5 @@
+// Package policycli holds "bawn policy": what the policy says, why, and what it would
+// say of other rules.
 package policycli
 
 import (
@@ -8,9 +10,11 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
+// New makes the command.
 func New(e *launch.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "policy",
@@ -43,11 +47,11 @@ type policies struct {
 // policiesInForce reads all files of the policy. A missing file counts as empty. A
 // file with mistakes is an error that names all of them.
 func policiesInForce(e *launch.Env, workspace string) (*policies, error) {
-	rules, err := launch.LoadRules(e, workspace)
+	rules, err := settings.LoadRules(&e.World, workspace)
 	if err != nil {
 		return nil, err
 	}
-	p := &policies{e: e, opts: policy.Options{Resolve: launch.ResolveLinks}, loaded: map[string]*policy.Policy{}}
+	p := &policies{e: e, opts: policy.Options{Resolve: settings.ResolveLinks}, loaded: map[string]*policy.Policy{}}
 	learned, err := openLearned(e)
 	if err != nil {
 		return nil, err
@@ -56,7 +60,7 @@ func policiesInForce(e *launch.Env, workspace string) (*policies, error) {
 		p.opts.Memory = learned
 	}
 	p.shared = slices.DeleteFunc(slices.Clone(rules), func(r bawn.Rule) bool { return r.Source == bawn.Project })
-	if p.base, err = launch.NewPolicy(p.shared, p.opts); err != nil {
+	if p.base, err = settings.NewPolicy(p.shared, p.opts); err != nil {
 		return nil, err
 	}
 	return p, p.add(workspace, rules[len(p.shared):])
@@ -66,7 +70,7 @@ func policiesInForce(e *launch.Env, workspace string) (*policies, error) {
 func (p *policies) add(workspace string, own []bawn.Rule) (err error) {
 	of := p.base
 	if len(own) > 0 {
-		if of, err = launch.NewPolicy(slices.Concat(p.shared, own), p.opts); err != nil {
+		if of, err = settings.NewPolicy(slices.Concat(p.shared, own), p.opts); err != nil {
 			return err
 		}
 	}
@@ -88,8 +92,8 @@ func (p *policies) of(workspace string) (*policy.Policy, error) {
 	if len(p.loaded) >= maxWorkspaces {
 		clear(p.loaded)
 	}
-	files := launch.PolicyFiles(p.e, workspace)
-	own, err := launch.ReadRules(files[len(files)-1:])
+	files := settings.PolicyFiles(&p.e.World, workspace)
+	own, err := settings.ReadRules(files[len(files)-1:])
 	if err == nil {
 		err = p.add(workspace, own)
 	}
@@ -98,7 +102,7 @@ func (p *policies) of(workspace string) (*policy.Policy, error) {
 
 // loadPolicy is the policy in force where the command was started.
 func loadPolicy(e *launch.Env) (*policy.Policy, error) {
-	workspace := launch.WorkspaceOf(e.Dir, e.Getenv("HOME"))
+	workspace := settings.WorkspaceOf(e.Dir, e.Getenv("HOME"))
 	p, err := policiesInForce(e, workspace)
 	if err != nil {
 		return nil, err

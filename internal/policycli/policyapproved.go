@@ -8,6 +8,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -22,7 +23,7 @@ of any priority, wins over an approved one; "bawn policy show" lists all.`,
 		Example: "  bawn policy approved\n  bawn policy approved forget approved:3f2a91c05d",
 		Args:    verb.OnlyCommands,
 		RunE: func(c *cobra.Command, _ []string) error {
-			rules, err := launch.ApprovedRules(e)
+			rules, err := settings.ApprovedRules(&e.World)
 			if err != nil {
 				return err
 			}
@@ -57,7 +58,7 @@ func newApprovedForget(e *launch.Env) *cobra.Command {
 }
 
 func approvedIDs(e *launch.Env) (ids []string) {
-	rules, _ := launch.ApprovedRules(e) // there is nothing to complete then
+	rules, _ := settings.ApprovedRules(&e.World) // there is nothing to complete then
 	for _, r := range rules {
 		ids = append(ids, r.ID+"\t"+r.Verdict.String()+" "+verb.Visible(r.Pattern))
 	}
@@ -65,7 +66,7 @@ func approvedIDs(e *launch.Env) (ids []string) {
 }
 
 func forgetApproved(c *cobra.Command, e *launch.Env, rule string) error {
-	f, err := launch.GrantsFile(e)
+	f, err := settings.GrantsFile(&e.World)
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func forgetApproved(c *cobra.Command, e *launch.Env, rule string) error {
 	n, err := f.Forget(rule)
 	switch {
 	case err != nil:
-		return launch.GrantsError(err)
+		return settings.GrantsError(err)
 	case n == 0:
 		return verb.Usage("see \"bawn policy approved\"", "there is no approved rule %q", rule)
 	}

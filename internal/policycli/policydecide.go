@@ -16,6 +16,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -112,7 +113,7 @@ func (s *situation) declare(c *cobra.Command) {
 func (s *situation) check(e *launch.Env) error {
 	for _, dir := range []*string{&s.Cwd, &s.Workspace} {
 		if *dir != "" {
-			*dir = launch.Absolute(e, *dir)
+			*dir = settings.Absolute(&e.World, *dir)
 		}
 	}
 	var q policy.Question
@@ -136,7 +137,7 @@ func newDecider(e *launch.Env, s situation) (*decider, error) {
 	if err := s.check(e); err != nil {
 		return nil, err
 	}
-	workspace := cmp.Or(s.Workspace, launch.WorkspaceOf(cmp.Or(s.Cwd, e.Dir), e.Getenv("HOME")))
+	workspace := cmp.Or(s.Workspace, settings.WorkspaceOf(cmp.Or(s.Cwd, e.Dir), e.Getenv("HOME")))
 	p, err := policiesInForce(e, workspace)
 	if err != nil {
 		return nil, err
@@ -297,7 +298,7 @@ func (d *decider) workspace(dir, home string) string {
 	if w, ok := d.workspaces[dir]; ok {
 		return w
 	}
-	w := launch.WorkspaceOf(dir, home)
+	w := settings.WorkspaceOf(dir, home)
 	if d.workspaces == nil || len(d.workspaces) >= maxWorkspaces {
 		d.workspaces = map[string]string{}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -81,7 +82,7 @@ func (d *differ) run(c *cobra.Command, names []string, corpus string) error {
 		if err != nil {
 			return err
 		}
-		if sides[i], err = launch.NewPolicy(rules, policy.Options{}); err != nil {
+		if sides[i], err = settings.NewPolicy(rules, policy.Options{}); err != nil {
 			return err
 		}
 		list = append(list, examples(rules)...)
@@ -115,7 +116,7 @@ func (d *differ) run(c *cobra.Command, names []string, corpus string) error {
 
 // rules reads one of the two files.
 func (d *differ) rules(name string) ([]bawn.Rule, error) {
-	data, err := os.ReadFile(launch.Absolute(d.e, name))
+	data, err := os.ReadFile(settings.Absolute(&d.e.World, name))
 	if err != nil {
 		return nil, verb.Usage("name two policy files", "%w", err)
 	}
@@ -148,7 +149,7 @@ func examples(rules []bawn.Rule) (out []entry) {
 }
 
 func (d *differ) lines(name string) (out []entry, err error) {
-	data, err := os.ReadFile(launch.Absolute(d.e, name))
+	data, err := os.ReadFile(settings.Absolute(&d.e.World, name))
 	if err != nil {
 		return nil, verb.Usage("name a file of actions", "%w", err)
 	}

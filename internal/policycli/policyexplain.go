@@ -12,6 +12,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/policy/suggest"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -98,7 +99,7 @@ func (d *decider) explain(kind, operation string, args []string) (*explanation, 
 	x.decision, x.parts = p.Explain(q)
 	x.others = alternatives(p, q, x.decision.Verdict)
 	x.advice = advise(p, d.policies.opts, x)
-	x.advice.file = launch.UserPolicy(d.e)
+	x.advice.file = settings.UserPolicy(&d.e.World)
 	return x, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy/importer"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -76,7 +77,7 @@ func importFiles(e *launch.Env, from string, names []string) (*importer.Result, 
 }
 
 func importFile(e *launch.Env, from, name string) (*importer.Import, error) {
-	path := launch.Absolute(e, name)
+	path := settings.Absolute(&e.World, name)
 	data, err := atomicfile.Read(path, importer.MaxFile)
 	if err != nil {
 		return nil, verb.Usage("name a file of another agent's", "%v", err)

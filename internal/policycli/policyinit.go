@@ -12,6 +12,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -22,11 +23,11 @@ func newPolicyInit(e *launch.Env) *cobra.Command {
 		Args:    verb.NoArgs,
 		Example: "  bawn policy init && $EDITOR ~/.config/bawn/policy.toml",
 		RunE: func(c *cobra.Command, _ []string) error {
-			workspace := launch.WorkspaceOf(e.Dir, e.Getenv("HOME"))
-			if err := launch.HomeAndWorkspace(e, workspace); err != nil {
+			workspace := settings.WorkspaceOf(e.Dir, e.Getenv("HOME"))
+			if err := settings.HomeAndWorkspace(&e.World, workspace); err != nil {
 				return err
 			}
-			file := launch.UserPolicy(e)
+			file := settings.UserPolicy(&e.World)
 			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 				return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "set HOME or XDG_CONFIG_HOME to a directory that you may write"}
 			}

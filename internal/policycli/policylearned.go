@@ -19,6 +19,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/policy/importer"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/shell/grammar"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -44,7 +45,7 @@ func percent(f float64) string { return strconv.Itoa(int(f*100+0.5)) + " %" }
 // openLearned opens the store of what was learned, or returns nil if the store does
 // not exist.
 func openLearned(e *launch.Env) (*learn.Store, error) {
-	dir, err := launch.StateDir(e)
+	dir, err := settings.StateDir(&e.World)
 	if err != nil {
 		return nil, nil // nowhere to remember anything
 	}

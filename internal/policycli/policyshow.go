@@ -14,6 +14,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -156,16 +157,16 @@ type checkLine struct {
 // checked tries the named files, or those in force; the error names all
 // mistakes.
 func checked(e *launch.Env, names []string) (out []checkLine, err error) {
-	files := make([]launch.PolicySource, len(names))
+	files := make([]settings.PolicySource, len(names))
 	for i, name := range names {
-		files[i] = launch.PolicySource{Path: name, Source: sourceOf(e, name)}
+		files[i] = settings.PolicySource{Path: name, Source: sourceOf(e, name)}
 	}
 	if len(names) == 0 {
-		workspace := launch.WorkspaceOf(e.Dir, e.Getenv("HOME"))
-		if err := launch.HomeAndWorkspace(e, workspace); err != nil {
+		workspace := settings.WorkspaceOf(e.Dir, e.Getenv("HOME"))
+		if err := settings.HomeAndWorkspace(&e.World, workspace); err != nil {
 			return nil, err
 		}
-		files = launch.PolicyFiles(e, workspace)
+		files = settings.PolicyFiles(&e.World, workspace)
 	}
 	var wrong []error
 	for _, f := range files {
@@ -187,8 +188,8 @@ func checked(e *launch.Env, names []string) (out []checkLine, err error) {
 }
 
 // checkFile reads one file, and makes a policy of its rules.
-func checkFile(e *launch.Env, f launch.PolicySource) ([]bawn.Rule, error) {
-	data, err := os.ReadFile(launch.Absolute(e, f.Path))
+func checkFile(e *launch.Env, f settings.PolicySource) ([]bawn.Rule, error) {
+	data, err := os.ReadFile(settings.Absolute(&e.World, f.Path))
 	if err != nil {
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
@@ -221,10 +222,10 @@ func printChecked(c *cobra.Command, list []checkLine, asJSON bool) (err error) {
 
 // sourceOf says as whose file a policy is checked.
 func sourceOf(e *launch.Env, name string) bawn.Source {
-	switch path := launch.Absolute(e, name); {
-	case path == launch.ManagedPolicy:
+	switch path := settings.Absolute(&e.World, name); {
+	case path == settings.ManagedPolicy:
 		return bawn.Managed
-	case strings.HasSuffix(path, "/.bawn/"+launch.PolicyFile):
+	case strings.HasSuffix(path, "/.bawn/"+settings.PolicyFile):
 		return bawn.Project
 	}
 	return bawn.User

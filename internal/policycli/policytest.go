@@ -15,6 +15,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -93,7 +94,7 @@ type testLine struct {
 }
 
 func (r *testRun) run() error {
-	data, err := os.ReadFile(launch.Absolute(r.d.e, r.name))
+	data, err := os.ReadFile(settings.Absolute(&r.d.e.World, r.name))
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func (r *testRun) run() error {
 	}
 	at := bytes.Count(a.Comment, []byte("\n")) + 1
 	for _, f := range a.Files {
-		if f.Name != launch.PolicyFile {
+		if f.Name != settings.PolicyFile {
 			if err := r.section(f, at); err != nil {
 				return err
 			}
@@ -127,7 +128,7 @@ func (r *testRun) run() error {
 func (r *testRun) section(f txtar.File, at int) error {
 	var want bawn.Verdict
 	if err := want.UnmarshalText([]byte(f.Name)); err != nil {
-		return fmt.Errorf("%s:%d: section %q; want allow, ask, deny or %s", r.name, at, f.Name, launch.PolicyFile)
+		return fmt.Errorf("%s:%d: section %q; want allow, ask, deny or %s", r.name, at, f.Name, settings.PolicyFile)
 	}
 	lines := bufio.NewScanner(bytes.NewReader(f.Data))
 	lines.Buffer(nil, maxAction)
@@ -204,7 +205,7 @@ func (r *testRun) setting(line string) error {
 		}
 		return nil
 	case (key == "cwd" || key == "workspace" || key == "home") && v != "" && !filepath.IsAbs(v):
-		v = filepath.Join(filepath.Dir(launch.Absolute(r.d.e, r.name)), v)
+		v = filepath.Join(filepath.Dir(settings.Absolute(&r.d.e.World, r.name)), v)
 	}
 	*text = v
 	var q policy.Question
@@ -214,10 +215,10 @@ func (r *testRun) setting(line string) error {
 // policy is that of the archive, or else the one in force.
 func (r *testRun) policy(a *txtar.Archive) (err error) {
 	for _, f := range a.Files {
-		if f.Name != launch.PolicyFile {
+		if f.Name != settings.PolicyFile {
 			continue
 		}
-		rules, err := policy.ParseFile(filepath.Join(r.name, launch.PolicyFile), f.Data, bawn.User)
+		rules, err := policy.ParseFile(filepath.Join(r.name, settings.PolicyFile), f.Data, bawn.User)
 		if err != nil {
 			return err
 		}

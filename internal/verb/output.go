@@ -12,13 +12,13 @@ import (
 // exitPipe is how a program ends that nobody reads any more: as if by SIGPIPE.
 const exitPipe = 128 + 13
 
-// Output remembers that writing failed, for writers that ask nobody.
-type Output struct {
+// output remembers that writing failed, for writers that ask nobody.
+type output struct {
 	W   io.Writer
 	Err error
 }
 
-func (o *Output) Write(p []byte) (int, error) {
+func (o *output) Write(p []byte) (int, error) {
 	n, err := o.W.Write(p)
 	if err != nil && o.Err == nil {
 		o.Err = err

@@ -53,7 +53,7 @@ func valueWords(kind string) string {
 	return "some text"
 }
 
-// NoArgs and oneFile are the arguments of commands that take none, or a file.
+// NoArgs is the arguments of commands that take none.
 func NoArgs(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -61,6 +61,7 @@ func NoArgs(c *cobra.Command, args []string) error {
 	return Usage(fmt.Sprintf("see \"%s --help\"", c.CommandPath()), "%q is one argument too many: %q takes none", args[0], c.CommandPath())
 }
 
+// OneFile is NoArgs for commands that take a file or none.
 func OneFile(c *cobra.Command, args []string) error {
 	if len(args) <= 1 {
 		return nil

@@ -49,6 +49,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
+// Unwrap returns what went wrong.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Usage returns an Error with exit code 2.
@@ -68,7 +69,7 @@ func IsTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd()
 // what went wrong, to tell of it (see Report) and to say which code it has.
 func Run(root *cobra.Command, args []string, w *World, report func(error) int) int {
 	root.SetArgs(args)
-	out := &Output{W: w.Stdout}
+	out := &output{W: w.Stdout}
 	root.SetIn(w.Stdin)
 	root.SetOut(out)
 	root.SetErr(w.Stderr)

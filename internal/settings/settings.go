@@ -1,9 +1,14 @@
-package launch
+// Package settings reads what the files of a machine, its user and a project say:
+// the configuration, the rules of the policy and what has been answered "always" and
+// "never"; and it knows where they and Bawn's own directories are.
+package settings
 
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/verb"
@@ -11,12 +16,12 @@ import (
 
 // InputsHere returns what the configuration of a session that is started in
 // the working directory depends on.
-func InputsHere(e *Env) (config.Inputs, error) {
-	dir, err := RealDir(e.Dir)
+func InputsHere(w *verb.World) (config.Inputs, error) {
+	dir, err := RealDir(w.Dir)
 	if err != nil {
 		return config.Inputs{}, err
 	}
-	return ConfigInputs(e, WorkspaceOf(dir, e.Getenv("HOME")), config.Flags{})
+	return ConfigInputs(w, WorkspaceOf(dir, w.Getenv("HOME")), config.Flags{})
 }
 
 // RealDir returns a directory without symbolic links; "" stands for a working
@@ -34,7 +39,7 @@ func RealDir(dir string) (string, error) {
 
 // ConfigInputs returns what the configuration of a session in the workspace
 // depends on. The workspace may be reached by symbolic links.
-func ConfigInputs(e *Env, workspace string, f config.Flags) (config.Inputs, error) {
+func ConfigInputs(w *verb.World, workspace string, f config.Flags) (config.Inputs, error) {
 	real, err := filepath.EvalSymlinks(workspace)
 	if err != nil {
 		return config.Inputs{}, &verb.Error{Code: verb.ExitUsage, Err: fmt.Errorf("workspace: %w", err), Hint: "name a directory that exists"}
@@ -43,21 +48,21 @@ func ConfigInputs(e *Env, workspace string, f config.Flags) (config.Inputs, erro
 	if err != nil {
 		return config.Inputs{}, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("measure the machine's memory: %w", err)}
 	}
-	home := e.Getenv("HOME")
+	home := w.Getenv("HOME")
 	if !filepath.IsAbs(home) {
 		return config.Inputs{}, verb.Usage("set HOME to your home directory", "HOME is %q; want an absolute path", home)
 	}
 	return config.Inputs{
 		Workspace: real, Home: filepath.Clean(home),
-		XDGConfigHome: e.Getenv("XDG_CONFIG_HOME"), XDGStateHome: e.Getenv("XDG_STATE_HOME"), XDGCacheHome: e.Getenv("XDG_CACHE_HOME"),
+		XDGConfigHome: w.Getenv("XDG_CONFIG_HOME"), XDGStateHome: w.Getenv("XDG_STATE_HOME"), XDGCacheHome: w.Getenv("XDG_CACHE_HOME"),
 		Flags: f, Machine: m,
 	}, nil
 }
 
 // LoadConfig returns the effective configuration of a session in the
 // workspace. The error carries exit code 2 and says what to do.
-func LoadConfig(e *Env, workspace string, f config.Flags) (*config.Config, error) {
-	in, err := ConfigInputs(e, workspace, f)
+func LoadConfig(w *verb.World, workspace string, f config.Flags) (*config.Config, error) {
+	in, err := ConfigInputs(w, workspace, f)
 	if err != nil {
 		return nil, err
 	}
@@ -80,9 +85,23 @@ func ConfigError(err error) error {
 	return &verb.Error{Code: verb.ExitUsage, Err: err, Hint: hint}
 }
 
-func Absolute(e *Env, path string) string {
+// Absolute returns a path as one from the root; a relative one starts in the working
+// directory.
+func Absolute(w *verb.World, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
 	}
-	return filepath.Join(e.Dir, path)
+	return filepath.Join(w.Dir, path)
+}
+
+// WorkspaceOf returns the git repository around dir, as long as that is not
+// the home directory or above it; otherwise dir itself.
+func WorkspaceOf(dir, home string) string {
+	home, _ = filepath.EvalSymlinks(home)
+	for d := dir; d != "/" && d != "." && d != home && !strings.HasPrefix(home, d+"/"); d = filepath.Dir(d) {
+		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
+			return d
+		}
+	}
+	return dir
 }

@@ -1,4 +1,4 @@
-package launch
+package settings
 
 import (
 	"errors"
@@ -30,19 +30,20 @@ type PolicySource struct {
 
 // PolicyFiles are the files of the policy with their sources, the most
 // trusted first.
-func PolicyFiles(e *Env, workspace string) []PolicySource {
+func PolicyFiles(w *verb.World, workspace string) []PolicySource {
 	return []PolicySource{
 		{ManagedPolicy, bawn.Managed},
-		{UserPolicy(e), bawn.User},
+		{UserPolicy(w), bawn.User},
 		{filepath.Join(workspace, ".bawn", PolicyFile), bawn.Project},
 	}
 }
 
 // UserPolicy is the file of the user's own rules.
-func UserPolicy(e *Env) string {
-	return filepath.Join(baseDir(e, "XDG_CONFIG_HOME", ".config"), "bawn", PolicyFile)
+func UserPolicy(w *verb.World) string {
+	return filepath.Join(BaseDir(w, "XDG_CONFIG_HOME", ".config"), "bawn", PolicyFile)
 }
 
+// NewPolicy makes a policy of rules; the error says what to do about a bad one.
 func NewPolicy(rules []bawn.Rule, o policy.Options) (*policy.Policy, error) {
 	p, err := policy.New(rules, o)
 	if err != nil {
@@ -52,8 +53,8 @@ func NewPolicy(rules []bawn.Rule, o policy.Options) (*policy.Policy, error) {
 }
 
 // HomeAndWorkspace refuses to look for files where nobody said where they are.
-func HomeAndWorkspace(e *Env, workspace string) (err error) {
-	home := e.Getenv("HOME")
+func HomeAndWorkspace(w *verb.World, workspace string) (err error) {
+	home := w.Getenv("HOME")
 	switch {
 	case !filepath.IsAbs(home):
 		err = verb.Usage("set HOME to your home directory", "HOME is %q; want an absolute path", home)
@@ -65,14 +66,14 @@ func HomeAndWorkspace(e *Env, workspace string) (err error) {
 
 // LoadRules reads all files, the project's last. What has been answered
 // "always" and "never" stands beside the user's own rules.
-func LoadRules(e *Env, workspace string) ([]bawn.Rule, error) {
-	if err := HomeAndWorkspace(e, workspace); err != nil {
+func LoadRules(w *verb.World, workspace string) ([]bawn.Rule, error) {
+	if err := HomeAndWorkspace(w, workspace); err != nil {
 		return nil, err
 	}
-	files := PolicyFiles(e, workspace)
+	files := PolicyFiles(w, workspace)
 	written, err := ReadRules(files[:len(files)-1])
 	own, err2 := ReadRules(files[len(files)-1:])
-	given, err3 := ApprovedRules(e)
+	given, err3 := ApprovedRules(w)
 	if err := firstError(err, err2, err3); err != nil {
 		return nil, err
 	}
@@ -88,6 +89,8 @@ func firstError(errs ...error) error {
 	return nil
 }
 
+// ReadRules reads files of rules; one that is not there counts as empty. The error
+// names all mistakes.
 func ReadRules(files []PolicySource) (rules []bawn.Rule, err error) {
 	var wrong []error
 	for _, f := range files {
@@ -111,10 +114,10 @@ func readFile(f PolicySource) ([]bawn.Rule, error) {
 	return policy.ParseFile(f.Path, data, f.Source)
 }
 
-// launchPolicy is the policy for the start of a session: nil where nobody has
+// StartPolicy is the policy for the start of a session: nil where nobody has
 // written a rule, since the built-in ones deny no human.
-func launchPolicy(e *Env, workspace string) (*policy.Policy, error) {
-	rules, err := LoadRules(e, workspace)
+func StartPolicy(w *verb.World, workspace string) (*policy.Policy, error) {
+	rules, err := LoadRules(w, workspace)
 	if err != nil || len(rules) == 0 {
 		return nil, err
 	}
@@ -138,8 +141,8 @@ func ResolveLinks(name string) string {
 }
 
 // GrantsFile is where what was answered "always" and "never" is kept.
-func GrantsFile(e *Env) (*grants.File, error) {
-	dir, err := StateDir(e)
+func GrantsFile(w *verb.World) (*grants.File, error) {
+	dir, err := StateDir(w)
 	if err != nil {
 		return nil, err
 	}
@@ -147,8 +150,8 @@ func GrantsFile(e *Env) (*grants.File, error) {
 }
 
 // ApprovedRules reads it; none where there is no place for it.
-func ApprovedRules(e *Env) ([]bawn.Rule, error) {
-	f, err := GrantsFile(e)
+func ApprovedRules(w *verb.World) ([]bawn.Rule, error) {
+	f, err := GrantsFile(w)
 	if err != nil {
 		return nil, nil // no state: nobody has answered
 	}
