@@ -1,6 +1,7 @@
 package human_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -119,6 +121,9 @@ func (gambler) write(name, text string, mode os.FileMode) {
 	_ = f.Close()
 }
 
+// gitPatience ends a git that reads a FIFO which another thread has put where it looks.
+const gitPatience = 5 * time.Second
+
 // play makes one call or a small sequence; most fail.
 func (g gambler) play() {
 	p, q := g.name(), g.name()
@@ -148,7 +153,9 @@ func (g gambler) play() {
 		g.layout(g.dir())
 	case 13:
 		if g.IntN(40) == 0 {
-			_ = exec.Command("git", g.of("init", "add", "status"), g.of("sub", "a/b", ".")).Run()
+			ctx, cancel := context.WithTimeout(context.Background(), gitPatience)
+			_ = exec.CommandContext(ctx, "git", g.of("init", "add", "status"), g.of("sub", "a/b", ".")).Run()
+			cancel()
 		}
 	}
 }
