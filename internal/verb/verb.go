@@ -49,6 +49,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
+
 // Unwrap returns what went wrong.
 func (e *Error) Unwrap() error { return e.Err }
 
