@@ -93,7 +93,7 @@ func (q *acpAsks) admit(c net.Conn) error {
 	return nil
 }
 
-// permitted notes a yes of the editor's to a command.
+// permitted notes a yes of the editor's to a command: one, however often it is said.
 func (q *acpAsks) permitted(a bawn.Action) {
 	if a.Kind != bawn.Command || len(a.Args) > 0 {
 		return
@@ -102,7 +102,9 @@ func (q *acpAsks) permitted(a bawn.Action) {
 	if err != nil {
 		return
 	}
-	q.yes.Ahead(command(text, a.Dir), bawn.Answer{Verdict: bawn.Allow, Scope: bawn.Once, By: "editor"}, time.Now().Add(yesHolds))
+	d, now := command(text, a.Dir), time.Now()
+	q.yes.Spend(d, now)
+	q.yes.Ahead(d, bawn.Answer{Verdict: bawn.Allow, Scope: bawn.Once, By: "editor"}, now.Add(yesHolds))
 }
 
 // command is the digest of a command line, in its canonical words.

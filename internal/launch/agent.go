@@ -30,7 +30,7 @@ type Known struct {
 }
 
 // configure loads the configuration of a session in the workspace, with what is
-// Known of the agent that it starts.
+// known of the agent that it starts.
 func (l *Launch) configure(e *Env, ws, dir string, args []string) (*config.Config, error) {
 	cfg, err := settings.LoadConfig(&e.World, ws, l.Flags)
 	if err != nil || l.Parent != nil || l.Only || !cfg.AgentProfile() { // of a child, its parent has decided

@@ -127,7 +127,7 @@ func hostEnviron(e *Env) []string {
 	return append(e.Environ[:len(e.Environ):len(e.Environ)], "TERM=xterm-256color")
 }
 
-// becomeHost takes over the descriptors that launchHost has passed on. From now on
+// becomeHost takes over the descriptors that LaunchHost has passed on. From now on
 // the session's viewers see what is written to the terminal.
 func (e *Env) becomeHost() error {
 	unix.CloseOnExec(hostEnd)

@@ -46,7 +46,7 @@ func (e *Env) PluginSession(dirs plugin.Dirs, m *plugin.Manifest, workspace stri
 }
 
 // StartPlugin starts a plugin on pipes. Closing its standard input and a SIGTERM
-// End it; what is left of the guest dies with it.
+// end it; what is left of the guest dies with it.
 func (e *Env) StartPlugin(dirs plugin.Dirs, m *plugin.Manifest, workspace string) (*pluginProcess, error) {
 	cmd, err := e.PluginSession(dirs, m, workspace, PluginOptions{fetch: true})
 	if err != nil {

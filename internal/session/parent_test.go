@@ -15,7 +15,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/config"
 )
 
-// above is a parent whose guest works in dir/work, sees dir/tools, and has files
+// above is a parent whose guest works in dir/project, sees dir/tools, and has files
 // of its own in the way.
 func above(t *testing.T) (k *Parent, dir string) {
 	t.Helper()
@@ -23,19 +23,19 @@ func above(t *testing.T) (k *Parent, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"work/sub", "work/.git", "tools", "secret"} {
+	for _, name := range []string{"project/sub", "project/.git", "tools", "secret"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s := parent()
-	s.Isolation.Workspace = dir + "/work"
-	s.Isolation.Mounts = []bawn.Mount{{Path: dir + "/work", Access: bawn.ReadWrite}, {Path: dir + "/work/tmp", Access: bawn.Private}}
+	s.Isolation.Workspace = dir + "/project"
+	s.Isolation.Mounts = []bawn.Mount{{Path: dir + "/project", Access: bawn.ReadWrite}, {Path: dir + "/project/tmp", Access: bawn.Private}}
 	return &Parent{
-		Session: s, Depth: 1, Dir: dir + "/work", Git: []bawn.GitDir{{Path: dir + "/work/.git"}},
+		Session: s, Depth: 1, Dir: dir + "/project", Git: []bawn.GitDir{{Path: dir + "/project/.git"}},
 		Places: []bawn.Mount{
-			{Path: dir + "/work", Access: bawn.ReadWrite}, {Path: dir + "/tools", Access: bawn.ReadOnly}, {Path: dir + "/work/tmp", Access: bawn.Private},
-			{Path: dir + "/work/.git", Access: bawn.Private}, {Path: dir + "/work/.env", Access: bawn.Hidden}, {Path: dir + "/work/other", Access: bawn.Private},
+			{Path: dir + "/project", Access: bawn.ReadWrite}, {Path: dir + "/tools", Access: bawn.ReadOnly}, {Path: dir + "/project/tmp", Access: bawn.Private},
+			{Path: dir + "/project/.git", Access: bawn.Private}, {Path: dir + "/project/.env", Access: bawn.Hidden}, {Path: dir + "/project/other", Access: bawn.Private},
 		},
 	}, dir
 }
@@ -44,16 +44,16 @@ func above(t *testing.T) (k *Parent, dir string) {
 // no reason not to see the place; what it does not see stays unseen.
 func TestParentSees(t *testing.T) {
 	k, dir := above(t)
-	for name, want := range map[string]bool{"/tools": true, "/work/sub": true, "/work/.env": false, "/secret": false, "": false, "/work/tmp": false} {
+	for name, want := range map[string]bool{"/tools": true, "/project/sub": true, "/project/.env": false, "/secret": false, "": false, "/project/tmp": false} {
 		if got := k.Sees(dir + name); got != want {
 			t.Errorf("%q is seen: %v; want %v", name, got, want)
 		}
 	}
-	if k.Sees(dir + "/work") {
+	if k.Sees(dir + "/project") {
 		t.Error("a place of neither its isolation nor its git directories lies below, and it is seen")
 	}
 	k.Places = k.Places[:len(k.Places)-1]
-	if !k.Sees(dir + "/work") {
+	if !k.Sees(dir + "/project") {
 		t.Error("the workspace isn't seen")
 	}
 }
@@ -62,14 +62,14 @@ func TestParentSees(t *testing.T) {
 // of other places, not whether they are there.
 func TestParentDirectory(t *testing.T) {
 	k, dir := above(t)
-	if got, err := k.Directory(dir + "/work/sub/../sub"); err != nil || got != dir+"/work/sub" {
+	if got, err := k.Directory(dir + "/project/sub/../sub"); err != nil || got != dir+"/project/sub" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if err := os.Symlink(dir+"/secret", dir+"/work/link"); err != nil {
+	if err := os.Symlink(dir+"/secret", dir+"/project/link"); err != nil {
 		t.Fatal(err)
 	}
 	var said string
-	for _, name := range []string{"/secret", "/nothing", "/tools", "/work/none", "/work/link"} {
+	for _, name := range []string{"/secret", "/nothing", "/tools", "/project/none", "/project/link"} {
 		_, err := k.Directory(dir + name)
 		var refused *RefusedError
 		if !errors.As(err, &refused) || refused.Hint == "" || said != "" && err.Error() != said {
@@ -85,21 +85,21 @@ func TestClampLeadsAndTellsNothing(t *testing.T) {
 	k, dir := above(t)
 	k.Places = k.Places[:len(k.Places)-1]
 	for name, to := range map[string]string{"tools": dir + "/tools", "out": dir + "/secret"} {
-		if err := os.Symlink(to, dir+"/work/"+name); err != nil {
+		if err := os.Symlink(to, dir+"/project/"+name); err != nil {
 			t.Fatal(err)
 		}
 	}
 	asked := copyOf(k.Session)
 	asked.ID = "c"
 	asked.Isolation.Mounts = []bawn.Mount{
-		{Path: dir + "/work", Access: bawn.ReadWrite}, {Path: dir + "/work/tools", Access: bawn.ReadWrite}, {Path: dir + "/work/out", Access: bawn.ReadOnly}, {Path: dir + "/work/sub", Access: bawn.Hidden},
+		{Path: dir + "/project", Access: bawn.ReadWrite}, {Path: dir + "/project/tools", Access: bawn.ReadWrite}, {Path: dir + "/project/out", Access: bawn.ReadOnly}, {Path: dir + "/project/sub", Access: bawn.Hidden},
 	}
 	given, narrowed, err := k.Clamp(asked, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	table := tableOf(given.Isolation)
-	for name, want := range map[string]power{"/work": readWrite, "/work/sub": hidden, "/secret": byDefault, "/work/out": readWrite} {
+	for name, want := range map[string]power{"/project": readWrite, "/project/sub": hidden, "/secret": byDefault, "/project/out": readWrite} {
 		if v, _ := table.at(dir + name); v != want {
 			t.Errorf("%s is %s; want %s", name, powerNames[v], powerNames[want])
 		}
@@ -108,7 +108,7 @@ func TestClampLeadsAndTellsNothing(t *testing.T) {
 	for _, n := range narrowed {
 		told = append(told, n.Asked)
 	}
-	if all := strings.Join(told, "\n"); !strings.Contains(all, dir+"/work/out") || strings.Contains(all, "secret") {
+	if all := strings.Join(told, "\n"); !strings.Contains(all, dir+"/project/out") || strings.Contains(all, "secret") {
 		t.Errorf("the guest is told %q", told)
 	}
 }
