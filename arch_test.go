@@ -86,11 +86,12 @@ var ladder = map[string]place{
 	"internal/gateway":  here(5),
 	"internal/sandbox":  here(5),
 
-	"internal/dockerapi": here(6),
-	"internal/gitstore":  here(6),
-	"internal/judge":     here(6),
-	"internal/settings":  here(6),
-	"internal/runner":    here(6),
+	"internal/dockerapi":  here(6),
+	"internal/checkpoint": here(2),
+	"internal/gitstore":   here(6),
+	"internal/judge":      here(6),
+	"internal/settings":   here(6),
+	"internal/runner":     here(6),
 
 	"internal/acp":       here(7),
 	"internal/client":    planned(7),

@@ -1,0 +1,70 @@
+package checkpoint
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxAttrs bounds the extended attributes of one file, in bytes.
+const maxAttrs = 1 << 20
+
+// listAttrs returns the extended attributes of an open file as an object lists
+// them, nil for none. What the kernel keeps by itself (labels) is left out.
+func listAttrs(fd int) []byte {
+	names := make([]byte, 256)
+	n, err := unix.Flistxattr(fd, names)
+	if errors.Is(err, unix.ERANGE) {
+		if n, err = unix.Flistxattr(fd, nil); err == nil && n < maxAttrs {
+			names = make([]byte, n)
+			n, err = unix.Flistxattr(fd, names)
+		}
+	}
+	if err != nil || n <= 0 || n > len(names) {
+		return nil
+	}
+	var b []byte
+	for _, name := range slices.Sorted(strings.SplitSeq(strings.TrimRight(string(names[:n]), "\x00"), "\x00")) {
+		if !attrOK(name) {
+			continue
+		}
+		value := make([]byte, 64<<10)
+		n, err := unix.Fgetxattr(fd, name, value)
+		if err != nil || len(b)+n > maxAttrs {
+			continue
+		}
+		b = binary.AppendUvarint(b, uint64(len(name)))
+		b = binary.AppendUvarint(append(b, name...), uint64(n))
+		b = append(b, value[:n]...)
+	}
+	return b
+}
+
+// attrOK accepts those that a checkpoint has: of users, and access control lists.
+func attrOK(name string) bool {
+	return strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "system.posix_acl_")
+}
+
+// An attr is one extended attribute.
+type attr struct {
+	name  string
+	value []byte
+}
+
+// decodeAttrs reads what listAttrs has written.
+func decodeAttrs(b []byte) ([]attr, error) {
+	var list []attr
+	r := reader{b: b}
+	for len(r.b) > 0 {
+		name := string(r.take(r.uvarint()))
+		value := r.take(r.uvarint())
+		if r.bad || !attrOK(name) {
+			return nil, errTree
+		}
+		list = append(list, attr{name, value})
+	}
+	return list, nil
+}

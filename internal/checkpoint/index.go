@@ -1,0 +1,165 @@
+package checkpoint
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"path/filepath"
+
+	"crypto/sha256"
+
+	"github.com/bawn-dev/bawn/internal/atomicfile"
+)
+
+// The format of an index: indexMagic, the generation of the packs, the length of
+// the root's path and the path, the root node, CRC-32C of all that.
+const (
+	indexMagic = "BAWNIDX1"
+	maxIndex   = 1 << 30
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+var errIndex = errors.New("the index of a checkpoint is damaged")
+
+func (s *Store) indexPath(root string) string {
+	sum := sha256.Sum256([]byte(root))
+	return filepath.Join(s.dir, fmt.Sprintf("%s%x", indexName, sum[:12]))
+}
+
+// readIndex returns what the last checkpoint has left of a root; nil where there is
+// nothing that could be used.
+func (s *Store) readIndex(root string) *node {
+	b, err := atomicfile.Read(s.indexPath(root), maxIndex)
+	if err != nil {
+		return nil
+	}
+	generation, err := s.generation()
+	if err != nil {
+		return nil
+	}
+	n, of, err := decodeIndex(b, root)
+	if err != nil || of != generation {
+		return nil
+	}
+	return n
+}
+
+// writeIndex keeps what a scan has found, for the next one.
+func (s *Store) writeIndex(root string, n *node) error {
+	generation, err := s.generation()
+	if err != nil {
+		return err
+	}
+	return replace(s.indexPath(root), encodeIndex(root, generation, n))
+}
+
+func encodeIndex(root string, generation Digest, n *node) []byte {
+	b := append([]byte(indexMagic), generation[:]...)
+	b = binary.AppendUvarint(b, uint64(len(root)))
+	b = appendNode(append(b, root...), n)
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+func appendNode(b []byte, n *node) []byte {
+	for _, v := range []uint64{n.dev, n.ino, uint64(n.ctime), flag(n.racy, 1), uint64(len(n.items))} {
+		b = binary.AppendUvarint(b, v)
+	}
+	b = append(b, n.object[:]...)
+	for i := range n.items {
+		x := &n.items[i]
+		b = binary.AppendUvarint(b, uint64(len(x.Name)))
+		b = append(b, x.Name...)
+		flags := flag(x.racy || x.fresh, 1) | flag(x.Sparse, 2) | flag(!x.Attrs.zero(), 4) | flag(x.sub != nil, 8) | flag(!x.Object.zero(), 16)
+		b = append(b, byte(x.Kind), byte(flags), byte(x.why))
+		for _, v := range []uint64{uint64(x.Mode), uint64(x.Size), uint64(x.MTime), x.Link, x.ino, uint64(x.ctime)} {
+			b = binary.AppendUvarint(b, v)
+		}
+		if !x.Object.zero() {
+			b = append(b, x.Object[:]...)
+		}
+		if !x.Attrs.zero() {
+			b = append(b, x.Attrs[:]...)
+		}
+		if x.sub != nil {
+			b = appendNode(b, x.sub)
+		}
+	}
+	return b
+}
+
+func flag(set bool, bit uint64) uint64 {
+	if set {
+		return bit
+	}
+	return 0
+}
+
+// decodeIndex reads an index of root, and says for which packs it holds.
+func decodeIndex(b []byte, root string) (*node, Digest, error) {
+	var generation Digest
+	end := len(b) - 4
+	if end < len(indexMagic)+len(generation) || string(b[:len(indexMagic)]) != indexMagic || crc32.Checksum(b[:end], castagnoli) != binary.LittleEndian.Uint32(b[end:]) {
+		return nil, generation, errIndex
+	}
+	r := indexReader{reader: reader{b: b[len(indexMagic):end]}, left: maxNames}
+	copy(generation[:], r.take(uint64(len(generation))))
+	if string(r.take(r.uvarint())) != root {
+		return nil, generation, errIndex
+	}
+	n := r.node(0)
+	if r.bad || len(r.b) > 0 {
+		return nil, generation, errIndex
+	}
+	return n, generation, nil
+}
+
+// An indexReader reads nodes, in all no more than left names.
+type indexReader struct {
+	reader
+	left int
+}
+
+func (r *indexReader) node(depth int) *node {
+	n := &node{dev: r.uvarint(), ino: r.uvarint(), ctime: int64(r.uvarint()), racy: r.uvarint()&1 != 0}
+	count := r.uvarint()
+	copy(n.object[:], r.take(uint64(len(n.object))))
+	if r.bad || depth > maxDepth || count > uint64(len(r.b)) || int(count) > r.left {
+		r.bad = true
+		return n
+	}
+	r.left -= int(count)
+	n.items = make([]item, count)
+	for i := range n.items {
+		r.item(&n.items[i], depth)
+		if r.bad || i > 0 && n.items[i].Name <= n.items[i-1].Name {
+			r.bad = true
+			return n
+		}
+	}
+	return n
+}
+
+func (r *indexReader) item(x *item, depth int) {
+	x.Name = string(r.take(r.uvarint()))
+	head := r.take(3)
+	if r.bad || !nameOK(x.Name) || !Kind(head[0]).valid() {
+		r.bad = true
+		return
+	}
+	flags := head[1]
+	x.Kind, x.why = Kind(head[0]), reason(head[2])
+	x.racy, x.Sparse = flags&1 != 0, flags&2 != 0
+	x.Mode, x.Size, x.MTime = uint32(r.uvarint()), int64(r.uvarint()), int64(r.uvarint())
+	x.Link, x.ino, x.ctime = r.uvarint(), r.uvarint(), int64(r.uvarint())
+	if flags&16 != 0 {
+		copy(x.Object[:], r.take(uint64(len(x.Object))))
+	}
+	if flags&4 != 0 {
+		copy(x.Attrs[:], r.take(uint64(len(x.Attrs))))
+	}
+	if flags&8 != 0 && !r.bad {
+		x.sub = r.node(depth + 1)
+	}
+}

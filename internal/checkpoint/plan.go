@@ -1,0 +1,351 @@
+package checkpoint
+
+import (
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// An Op is what an undo does at a path.
+type Op string
+
+// The operations. Kept ones are told, not done.
+const (
+	Create  Op = "create"
+	Replace Op = "replace"
+	Remove  Op = "remove"
+	Mode    Op = "mode" // of a directory, with its extended attributes
+	Kept    Op = "kept"
+)
+
+// A Change is one thing that an undo does, or keeps from doing.
+type Change struct {
+	Op   Op     `json:"op"`
+	Path string `json:"path"` // absolute
+	Kind Kind   `json:"-"`
+	Why  string `json:"why,omitempty"` // it is kept
+	Size int64  `json:"size,omitempty"`
+
+	root  *rooted
+	rel   string
+	entry *Entry // as it is to be; nil to remove
+	now   *item  // as it is; nil where there is nothing
+}
+
+// Reasons why an undo keeps what is there.
+const (
+	whyChanged   = "you have changed it since the session"
+	whyRemoved   = "you have removed it since the session"
+	whyUncovered = "no checkpoint can hold what is there now"
+	whyInside    = "it holds what stays"
+)
+
+// An Undo is a way back: to a checkpoint, of what a session has changed.
+type Undo struct {
+	To      *Checkpoint
+	After   *Checkpoint // what the session left; nil to undo whatever differs
+	Paths   []string    // absolute: only these and what is below them; nil for all
+	Changes []Change
+	Kept    []Change
+
+	taking *Taking
+}
+
+// Plan compares the present, which t has scanned, and says what there is to do.
+func (t *Taking) Plan(u *Undo) error {
+	u.taking, u.Changes, u.Kept = t, nil, nil
+	for _, root := range u.To.Roots {
+		k := slices.IndexFunc(t.roots, func(r *rooted) bool { return r.path == root.Path })
+		if k < 0 {
+			continue
+		}
+		p := planner{s: t.s, u: u, r: t.roots[k]}
+		p.top(root)
+		before, err := t.s.tree(root.Tree)
+		if err != nil {
+			return err
+		}
+		var after *level
+		if u.After != nil {
+			after = &level{}
+			for _, r := range u.After.Roots {
+				if r.Path == root.Path {
+					after, err = p.level(r.Tree)
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := p.dir("", &level{before}, after, t.roots[k].now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A level is a tree, or nothing; a nil level is one that is not known.
+type level struct{ list []Entry }
+
+func (l *level) at(name string) *Entry {
+	if l == nil {
+		return nil
+	}
+	i, ok := slices.BinarySearchFunc(l.list, name, func(e Entry, name string) int { return strings.Compare(e.Name, name) })
+	if !ok {
+		return nil
+	}
+	return &l.list[i]
+}
+
+// top plans for the mode of a root, which has to be its owner's to be of any use.
+func (p *planner) top(root Root) {
+	if self, _ := p.wanted(""); self && p.r.now.mode != root.Mode && p.r.now.mode&0o700 != 0o700 {
+		p.change(Mode, "", &Entry{Kind: Directory, Mode: root.Mode}, &item{Entry: Entry{Kind: Directory, Mode: p.r.now.mode}})
+	}
+}
+
+type planner struct {
+	s *Store
+	u *Undo
+	r *rooted
+}
+
+func (p *planner) level(d Digest) (*level, error) {
+	list, err := p.s.tree(d)
+	return &level{list}, err
+}
+
+// below returns the tree of an entry that is a directory: an empty one for others,
+// nil where the level above is not known.
+func (p *planner) below(l *level, e *Entry) (*level, error) {
+	switch {
+	case l == nil:
+		return nil, nil
+	case e == nil || e.Kind != Directory:
+		return &level{}, nil
+	}
+	return p.level(e.Object)
+}
+
+// wanted reports whether a path is one of those to be undone, or leads to one.
+func (p *planner) wanted(rel string) (self, within bool) {
+	if len(p.u.Paths) == 0 {
+		return true, true
+	}
+	at := filepath.Join(p.r.path, rel)
+	for _, want := range p.u.Paths {
+		self = self || at == want || strings.HasPrefix(at, want+"/")
+		within = within || self || strings.HasPrefix(want, at+"/")
+	}
+	return self, within
+}
+
+// dir plans for all names of a directory.
+func (p *planner) dir(rel string, before, after *level, now *node) error {
+	names := make([]string, 0, len(before.list)+8)
+	for i := range before.list {
+		names = append(names, before.list[i].Name)
+	}
+	if now != nil {
+		for i := range now.items {
+			names = append(names, now.items[i].Name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		at := path.Join(rel, name)
+		if _, within := p.wanted(at); !within {
+			continue
+		}
+		if err := p.name(at, before.at(name), after, after.at(name), now.at(0, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// name plans for one name: b as it was, a as the session left it, n as it is.
+func (p *planner) name(rel string, b *Entry, after *level, a *Entry, n *item) error {
+	known := after != nil
+	switch {
+	case b != nil && !b.Kind.covered():
+		return nil // nobody knows what it was
+	case b != nil && b.Kind == Directory && (n == nil || n.Kind == Directory):
+		return p.both(rel, b, after, a, n)
+	case n != nil && n.Kind == Directory:
+		return p.removed(rel, b, after, a, n)
+	}
+	self, _ := p.wanted(rel)
+	switch {
+	case !self:
+	case equal(b, n.entry()):
+	case known && equal(b, a): // not the session's doing
+	case n != nil && !n.Kind.covered():
+		if b != nil {
+			p.keep(rel, b, n, whyUncovered)
+		}
+	case known && !equal(a, n.entry()):
+		if n != nil && (b != nil || a != nil) {
+			p.keep(rel, b, n, whyChanged)
+		} else if b != nil {
+			p.keep(rel, b, n, whyRemoved)
+		}
+	case b == nil:
+		p.change(Remove, rel, nil, n)
+	case b.Kind == Directory:
+		p.change(Remove, rel, nil, n)
+		return p.both(rel, b, after, a, nil)
+	case n == nil:
+		p.change(Create, rel, b, nil)
+	default:
+		p.change(Replace, rel, b, n)
+	}
+	return nil
+}
+
+func (x *item) entry() *Entry {
+	if x == nil {
+		return nil
+	}
+	return &x.Entry
+}
+
+func equal(a, b *Entry) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	if a.Kind == Directory && b.Kind == Directory {
+		return a.Mode == b.Mode && a.Attrs == b.Attrs
+	}
+	return a.same(b)
+}
+
+// both plans for a directory that is to be there.
+func (p *planner) both(rel string, b *Entry, after *level, a *Entry, n *item) error {
+	known := after != nil
+	if self, _ := p.wanted(rel); self {
+		switch {
+		case n == nil && known && a != nil && a.Kind == Directory:
+			if p.sessions(b, a) {
+				p.keep(rel, b, nil, whyRemoved)
+			}
+			return nil
+		case n == nil:
+			p.change(Create, rel, b, nil)
+		case equal(b, &n.Entry) || known && a != nil && equal(b, a):
+		case known && !equal(a, &n.Entry):
+			p.keep(rel, b, n, whyChanged)
+		default:
+			p.change(Mode, rel, b, n)
+		}
+	} else if n == nil {
+		p.change(Create, rel, b, nil) // it leads to what is wanted
+	}
+	before, err := p.level(b.Object)
+	if err != nil {
+		return err
+	}
+	was, err := p.below(after, a)
+	if err != nil {
+		return err
+	}
+	var sub *node
+	if n != nil {
+		sub = n.sub
+	}
+	return p.dir(rel, before, was, sub)
+}
+
+// sessions reports whether a session has changed anything in a directory.
+func (p *planner) sessions(b, a *Entry) bool { return a.Object != b.Object || !equal(a, b) }
+
+// removed plans for a directory that is not to be there, or to be something else.
+func (p *planner) removed(rel string, b *Entry, after *level, a *Entry, n *item) error {
+	if self, _ := p.wanted(rel); !self {
+		was, err := p.below(after, a)
+		if err != nil {
+			return err
+		}
+		return p.dir(rel, &level{}, was, n.sub)
+	}
+	if after != nil && equal(b, a) {
+		return nil // the human has made it since
+	}
+	kept := len(p.u.Kept)
+	was, err := p.below(after, a)
+	if err != nil {
+		return err
+	}
+	all, err := p.clear(rel, was, n.sub)
+	if err != nil {
+		return err
+	}
+	switch {
+	case all:
+		p.change(Remove, rel, nil, n)
+		if b != nil {
+			p.change(Create, rel, b, nil)
+		}
+	case b != nil || kept == len(p.u.Kept):
+		p.keep(rel, b, n, whyInside)
+	}
+	return nil
+}
+
+// clear plans to remove what a session has left in a directory, and reports
+// whether that is all there is.
+func (p *planner) clear(rel string, after *level, n *node) (all bool, err error) {
+	all = true
+	for i := range n.items {
+		x := &n.items[i]
+		at, a := path.Join(rel, x.Name), after.at(x.Name)
+		switch {
+		case x.Kind == Directory && (after == nil || a != nil && a.Kind == Directory):
+			was, err := p.below(after, a)
+			if err != nil {
+				return false, err
+			}
+			empty, err := p.clear(at, was, x.sub)
+			if err != nil {
+				return false, err
+			}
+			if empty {
+				p.change(Remove, at, nil, x)
+			}
+			all = all && empty
+		case !x.Kind.covered() || x.Kind == Directory:
+			all = false
+		case after != nil && a == nil: // the human's
+			all = false
+		case after != nil && !equal(a, &x.Entry):
+			p.keep(at, nil, x, whyChanged)
+			all = false
+		default:
+			p.change(Remove, at, nil, x)
+		}
+	}
+	return all, nil
+}
+
+func (p *planner) change(op Op, rel string, e *Entry, n *item) {
+	p.u.Changes = append(p.u.Changes, p.made(op, rel, e, n))
+}
+
+func (p *planner) keep(rel string, e *Entry, n *item, why string) {
+	c := p.made(Kept, rel, e, n)
+	c.Why = why
+	p.u.Kept = append(p.u.Kept, c)
+}
+
+func (p *planner) made(op Op, rel string, e *Entry, n *item) Change {
+	c := Change{Op: op, Path: filepath.Join(p.r.path, rel), root: p.r, rel: rel, entry: e, now: n}
+	switch {
+	case e != nil:
+		c.Kind, c.Size = e.Kind, e.Size
+	case n != nil:
+		c.Kind, c.Size = n.Kind, n.Size
+	}
+	return c
+}

@@ -1,0 +1,267 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Limits say how much a store keeps. The two last checkpoints always stay.
+type Limits struct {
+	Bytes int64         // on the disk; the oldest go first
+	Age   time.Duration // older ones go
+	Fine  time.Duration // of older sessions, start and end stay, and what was before an undo
+}
+
+// DefaultLimits are 2 GiB, 30 days, and one day for what was taken within sessions.
+var DefaultLimits = Limits{Bytes: 2 << 30, Age: 30 * 24 * time.Hour, Fine: 24 * time.Hour}
+
+// keepLast is how many checkpoints stay whatever the limits say: how the last session
+// began and ended.
+const keepLast = 2
+
+// Prune removes what goes beyond the limits at this time, and returns the checkpoints
+// that are gone.
+func (s *Store) Prune(l Limits, now time.Time) (removed []Checkpoint, err error) {
+	list, err := List(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	var stay []Checkpoint
+	for i, c := range list {
+		age := now.Sub(c.When)
+		within := c.Why == AtTime || c.Why == AtPrompt || c.Why == Destruction
+		if i < len(list)-keepLast && (age > l.Age || within && age > l.Fine) {
+			removed = append(removed, c)
+		} else {
+			stay = append(stay, c)
+		}
+	}
+	if len(removed) == 0 {
+		if size, err := Size(s.dir); err != nil || size <= l.Bytes {
+			return nil, err
+		}
+	}
+	if err := s.remove(removed, stay); err != nil {
+		return nil, err
+	}
+	for len(stay) > keepLast {
+		size, err := Size(s.dir)
+		if err != nil || size <= l.Bytes {
+			return removed, err
+		}
+		// The oldest tenth goes at a time: each time the packs are written anew.
+		n := min(max(1, len(stay)/10), len(stay)-keepLast)
+		if err := s.remove(stay[:n], stay[n:]); err != nil {
+			return removed, err
+		}
+		removed, stay = append(removed, stay[:n]...), stay[n:]
+	}
+	return removed, nil
+}
+
+// Size returns how many bytes the files of a store hold.
+func Size(dir string) (size int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				size += info.Size()
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	return size, err
+}
+
+// remove removes checkpoints, and then what no other needs.
+func (s *Store) remove(gone, stay []Checkpoint) error {
+	for _, c := range gone {
+		if err := os.Remove(recordPath(s.dir, c.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	live := map[Digest]bool{}
+	roots := map[string]*node{}
+	for _, c := range stay {
+		for _, r := range c.Roots {
+			s.mark(r.Tree, live)
+			roots[r.Path] = nil
+		}
+	}
+	for path := range roots { // an index may be ahead of all records
+		if n := s.readIndex(path); n != nil {
+			roots[path] = n
+			n.mark(live)
+		}
+	}
+	if err := s.sweep(live); err != nil {
+		return err
+	}
+	return s.reindex(roots)
+}
+
+// mark notes what a tree needs. What is missing can't be needed more.
+func (s *Store) mark(d Digest, live map[Digest]bool) {
+	if live[d] {
+		return
+	}
+	live[d] = true
+	list, err := s.tree(d)
+	if err != nil {
+		return
+	}
+	for i := range list {
+		e := &list[i]
+		live[e.Attrs] = true
+		switch e.Kind {
+		case Directory:
+			s.mark(e.Object, live)
+		case Large:
+			s.markPieces(e.Object, live)
+		default:
+			live[e.Object] = true
+		}
+	}
+}
+
+func (s *Store) markPieces(d Digest, live map[Digest]bool) {
+	if live[d] {
+		return
+	}
+	live[d] = true
+	if b, err := s.get(d); err == nil {
+		pieces, _ := digests(b)
+		for _, p := range pieces {
+			live[p] = true
+		}
+	}
+}
+
+func (n *node) mark(live map[Digest]bool) {
+	live[n.object] = true
+	for i := range n.items {
+		live[n.items[i].Object], live[n.items[i].Attrs] = true, true
+		if n.items[i].sub != nil {
+			n.items[i].sub.mark(live)
+		}
+	}
+}
+
+// sweep writes anew what packs hold of which less than half is needed.
+func (s *Store) sweep(live map[Digest]bool) error {
+	s.mu.Lock()
+	err := s.load()
+	packs := append([]*pack(nil), s.packs...)
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	var old []*pack
+	w := &packer{dir: filepath.Join(s.dir, packsName), has: func(Digest) bool { return false }}
+	b, err := w.block()
+	if err != nil {
+		return err
+	}
+	for _, p := range packs {
+		needed, all := p.weigh(live)
+		if needed*2 > all {
+			continue
+		}
+		old = append(old, p)
+		if needed == 0 {
+			continue
+		}
+		if err := s.rescue(p, b, live); err != nil {
+			w.fail(err)
+			_, err = w.close()
+			return err
+		}
+	}
+	b.flush()
+	p, err := w.close()
+	if err != nil {
+		return err
+	}
+	if err := p.sync(); err != nil {
+		return err
+	}
+	s.drop(old, p)
+	return nil
+}
+
+// weigh returns the bytes that are needed of a pack, and all of them.
+func (p *pack) weigh(live map[Digest]bool) (needed, all int64) {
+	for i := range p.objects() {
+		l := p.place(i)
+		size := int64(l.length) + tableEntry
+		all += size
+		if live[l.object] {
+			needed += size
+		}
+	}
+	return needed, all
+}
+
+// rescue copies what is needed of a pack. What is damaged is not copied.
+func (s *Store) rescue(p *pack, b *block, live map[Digest]bool) error {
+	for i := range p.objects() {
+		l := p.place(i)
+		if !live[l.object] || !b.w.claim(l.object) {
+			continue
+		}
+		data, err := s.get(l.object)
+		if errors.Is(err, errMissing) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		b.add(l.object, data)
+	}
+	return b.w.failed()
+}
+
+// drop removes packs from the store, now that there is another in their place.
+func (s *Store) drop(old []*pack, instead *pack) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gone := map[*pack]bool{}
+	for _, p := range old {
+		gone[p] = true
+		p.close()
+		if instead == nil || p.name != instead.name {
+			_ = os.Remove(filepath.Join(s.dir, packsName, p.name))
+		}
+	}
+	var left []*pack
+	for _, p := range s.packs {
+		if !gone[p] {
+			left = append(left, p)
+		}
+	}
+	if instead != nil {
+		left = append(left, instead)
+	}
+	s.packs = left
+	s.last.pack = nil
+}
+
+// reindex has the indexes hold for the packs as they are now. They were marked, so
+// that nothing is missing.
+func (s *Store) reindex(roots map[string]*node) error {
+	for path, n := range roots {
+		if n == nil {
+			continue
+		}
+		if err := s.writeIndex(path, n); err != nil {
+			return fmt.Errorf("write the index of %q: %w", path, err)
+		}
+	}
+	return nil
+}

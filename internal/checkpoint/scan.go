@@ -1,0 +1,303 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bounds of a scan.
+const (
+	maxNames = 2_000_000
+	maxDepth = 256 // directories within each other
+)
+
+// A node is a directory as the scan saw it.
+type node struct {
+	items  []item // sorted by name
+	dev    uint64
+	ino    uint64
+	ctime  int64
+	racy   bool   // it may change without a new ctime
+	object Digest // its tree, as the store has it; zero until it is known
+	attrs  []byte // its extended attributes, where they are to be stored
+	mode   uint32 // of a root
+}
+
+// An item is one name of a node: what its tree says of it, and what stat says.
+type item struct {
+	Entry
+	ino   uint64
+	ctime int64
+	racy  bool
+	fresh bool   // its content is to be read
+	why   reason // it is uncovered
+	sub   *node  // of a directory
+}
+
+// A reason is why something is not covered.
+type reason byte
+
+const (
+	_ reason = iota
+	tooLarge
+	tooMuch
+	unreadable
+	tooDeep
+	otherSystem
+)
+
+func (r reason) String() string {
+	switch r {
+	case tooLarge:
+		return fmt.Sprintf("larger than %d MiB", MaxFile>>20)
+	case tooMuch:
+		return fmt.Sprintf("beyond %d MiB in all", MaxTotal>>20)
+	case unreadable:
+		return "not readable"
+	case tooDeep:
+		return "too many directories within each other"
+	case otherSystem:
+		return "another file system"
+	}
+	return "not known"
+}
+
+// The bounds of what one checkpoint covers, in bytes: a file, and all of a root.
+const (
+	MaxFile  = 64 << 20
+	MaxTotal = 1 << 30
+)
+
+// A scanner looks at every name below a root.
+type scanner struct {
+	top     int // descriptor of the root
+	tracked func(rel string) bool
+	recent  int64 // a later ctime is racy, in nanoseconds
+	coarse  int64 // where the file system counts whole seconds
+	names   atomic.Int64
+	free    chan struct{} // a token for each further goroutine
+	wait    sync.WaitGroup
+	fail    atomic.Pointer[error]
+}
+
+// scanRoot scans a directory. old is what the index has of it, or nil. tracked
+// reports whether a path below the root has files that git's index lists.
+func scanRoot(top int, old *node, tracked func(string) bool) (*node, error) {
+	now := time.Now().UnixNano()
+	s := &scanner{top: top, tracked: tracked, recent: now - int64(20*time.Millisecond), coarse: now - int64(2*time.Second), free: make(chan struct{}, 1)}
+	var st unix.Stat_t
+	if err := unix.Fstat(top, &st); err != nil {
+		return nil, err
+	}
+	fd, err := unix.Openat(top, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	n := s.node(&st)
+	s.free <- struct{}{}
+	s.dir(fd, n, old, "", 0)
+	s.wait.Wait()
+	if p := s.fail.Load(); p != nil {
+		return nil, *p
+	}
+	return n, nil
+}
+
+func (s *scanner) node(st *unix.Stat_t) *node {
+	c := st.Ctim.Nano()
+	return &node{dev: uint64(st.Dev), ino: st.Ino, ctime: c, racy: s.racy(c), mode: uint32(st.Mode) & 0o7777}
+}
+
+// racy reports whether something may still change without that its ctime does.
+func (s *scanner) racy(ctime int64) bool {
+	return ctime >= s.recent || ctime%int64(time.Second) == 0 && ctime >= s.coarse
+}
+
+// same reports whether a directory has the names, mode and attributes that the index
+// has of it.
+func (n *node) same(old *node) bool {
+	return old != nil && old.ino == n.ino && old.dev == n.dev && old.ctime == n.ctime && !old.racy
+}
+
+// dir reads one directory, which it closes, and those below it.
+func (s *scanner) dir(fd int, n, old *node, rel string, depth int) {
+	defer unix.Close(fd)
+	if !n.same(old) {
+		names, err := readNames(fd)
+		if err != nil {
+			s.stop(fmt.Errorf("read the directory %q: %w", path.Join(".", rel), err))
+			return
+		}
+		n.items = make([]item, len(names))
+		for i, name := range names {
+			n.items[i].Name = name
+		}
+		n.attrs = listAttrs(fd)
+	} else {
+		n.items = make([]item, len(old.items))
+		for i := range old.items {
+			n.items[i].Name = old.items[i].Name
+		}
+	}
+	if s.names.Add(int64(len(n.items))) > maxNames {
+		s.stop(fmt.Errorf("it has more than %d files", maxNames))
+		return
+	}
+	gone := false
+	for i := range n.items {
+		gone = !s.item(fd, n, &n.items[i], old.at(i, n.items[i].Name)) || gone
+	}
+	if gone {
+		n.items = slices.DeleteFunc(n.items, func(x item) bool { return x.Kind == 0 })
+	}
+	for i := range n.items {
+		if x := &n.items[i]; x.Kind == Directory {
+			s.below(fd, n, x, old.at(i, x.Name), path.Join(rel, x.Name), depth+1)
+		}
+	}
+}
+
+// at returns the item of a name, which probably is the i-th.
+func (n *node) at(i int, name string) *item {
+	if n == nil {
+		return nil
+	}
+	if i < len(n.items) && n.items[i].Name == name {
+		return &n.items[i]
+	}
+	i, ok := slices.BinarySearchFunc(n.items, name, func(x item, name string) int { return strings.Compare(x.Name, name) })
+	if !ok {
+		return nil
+	}
+	return &n.items[i]
+}
+
+// item looks at one name; false where it is gone.
+func (s *scanner) item(fd int, n *node, x, old *item) bool {
+	var st unix.Stat_t
+	if err := unix.Fstatat(fd, x.Name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return false
+	}
+	x.set(&st)
+	switch {
+	case isGit(x.Name):
+		*x = item{Entry: Entry{Name: x.Name, Kind: Skipped}}
+		return true
+	case x.Kind == Special:
+		*x = item{Entry: Entry{Name: x.Name, Kind: Special}}
+		return true
+	case x.Kind == Directory && uint64(st.Dev) != n.dev:
+		*x = item{Entry: Entry{Name: x.Name, Kind: Uncovered}, why: otherSystem}
+		return true
+	case x.Kind == Directory, x.Kind == Pipe:
+		return true
+	case x.Kind == File && x.Size > MaxFile:
+		*x = item{Entry: Entry{Name: x.Name, Kind: Uncovered, Size: x.Size}, why: tooLarge}
+		return true
+	}
+	known := old != nil && !old.racy && old.ino == x.ino && old.ctime == x.ctime && old.MTime == x.MTime && old.Size == x.Size && old.Mode == x.Mode && old.Link == x.Link &&
+		(old.Kind == x.Kind || old.Kind == Large && x.Kind == File)
+	if known {
+		x.Kind, x.Object, x.Attrs, x.Sparse = old.Kind, old.Object, old.Attrs, old.Sparse
+	}
+	x.fresh, x.racy = !known, s.racy(x.ctime)
+	return true
+}
+
+// set has what stat says.
+func (x *item) set(st *unix.Stat_t) {
+	x.Mode, x.MTime = uint32(st.Mode)&0o7777, st.Mtim.Nano()
+	x.ino, x.ctime, x.Size, x.Link = st.Ino, st.Ctim.Nano(), 0, 0
+	switch uint32(st.Mode) & unix.S_IFMT {
+	case unix.S_IFDIR:
+		x.Kind = Directory
+	case unix.S_IFREG:
+		x.Kind, x.Size = File, st.Size
+		x.Sparse = int64(st.Blocks)*512 < st.Size-4095
+		if st.Nlink > 1 {
+			x.Link = st.Ino
+		}
+	case unix.S_IFLNK:
+		x.Kind = Symlink
+		x.Mode = 0o777
+	case unix.S_IFIFO:
+		x.Kind = Pipe
+	default:
+		x.Kind = Special
+	}
+}
+
+// isGit reports a git directory, or the file that stands for one. A guest has its
+// own in that place, and the human's is read-only for it.
+func isGit(name string) bool { return name == ".git" }
+
+// below scans a directory that is an item of n, here or in another goroutine.
+func (s *scanner) below(fd int, n *node, x, old *item, rel string, depth int) {
+	if depth > maxDepth {
+		*x = item{Entry: Entry{Name: x.Name, Kind: Uncovered}, why: tooDeep}
+		return
+	}
+	sub, err := unix.Openat(fd, x.Name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		if !errors.Is(err, unix.EACCES) {
+			s.stop(fmt.Errorf("open the directory %q: %w", rel, err))
+		}
+		*x = item{Entry: Entry{Name: x.Name, Kind: Uncovered}, why: unreadable}
+		return
+	}
+	var was *node
+	if old != nil {
+		was = old.sub
+	}
+	if was == nil && remade(n, x.Name, sub) && (s.tracked == nil || !s.tracked(rel)) {
+		unix.Close(sub)
+		*x = item{Entry: Entry{Name: x.Name, Kind: Remade}}
+		return
+	}
+	x.sub = &node{dev: n.dev, ino: x.ino, ctime: x.ctime, racy: s.racy(x.ctime)}
+	if x.sub.same(was) {
+		x.Attrs = old.Attrs
+	}
+	select {
+	case <-s.free:
+		s.wait.Go(func() {
+			s.dir(sub, x.sub, was, rel, depth)
+			s.free <- struct{}{}
+		})
+	default:
+		s.dir(sub, x.sub, was, rel, depth)
+	}
+}
+
+func (s *scanner) stop(err error) { s.fail.CompareAndSwap(nil, &err) }
+
+// readNames returns what a directory holds, sorted.
+func readNames(fd int) ([]string, error) {
+	var names []string
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := unix.ReadDirent(fd, buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			slices.Sort(names)
+			return names, nil
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+		if len(names) > maxNames {
+			return nil, fmt.Errorf("it has more than %d names", maxNames)
+		}
+	}
+}
