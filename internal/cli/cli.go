@@ -5,6 +5,8 @@ package cli
 import (
 	"errors"
 	"io/fs"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -49,6 +51,27 @@ var verbs = map[string]func(*launch.Env) *cobra.Command{
 	"acp": acpcli.New, "approvals": newApprovalsCommand, "approve": newApproveCommand, "init": hookcli.NewInit, "deny": newDenyCommand, "pair": newPairCommand, "plugin": plugincli.NewPlugin, "git": newGitCommand, "hook": hookcli.NewHook, "skill": newSkillCommand,
 }
 
+// groups are the headings of "bawn --help", with their verbs. What is in none of
+// them comes last.
+var groups = []struct{ title, verbs string }{
+	{"Everyday:", "run undo diff checkpoints approvals approve deny"},
+	{"Sessions:", "ps attach logs kill git audit"},
+	{"Setting up:", "doctor init agents config policy secret trust serve pair"},
+	{"Agents, tools and editors:", "acp mcp plugin skill request"},
+}
+
+// group sorts the verbs into their groups.
+func group(root *cobra.Command) {
+	for _, g := range groups {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range root.Commands() {
+			if slices.Contains(strings.Fields(g.verbs), c.Name()) {
+				c.GroupID = g.title
+			}
+		}
+	}
+}
+
 // newRoot returns the root command with the verb that args name, or with all
 // of them if they name none.
 func newRoot(e *launch.Env, args []string) *cobra.Command {
@@ -76,6 +99,7 @@ func newRoot(e *launch.Env, args []string) *cobra.Command {
 	}
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
+	group(root)
 	for _, c := range root.Commands() {
 		if c.Example == "" { // cobra's own
 			c.Example = map[string]string{

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +33,7 @@ const doctorPatience = 10 * time.Second
 const enginePatience = 50 * time.Second
 
 func newDoctorCommand(e *launch.Env) *cobra.Command {
-	var asJSON, fresh, engine bool
+	var asJSON, fresh, all, engine bool
 	var only string
 	c := &cobra.Command{
 		Use:   "doctor",
@@ -41,14 +42,15 @@ func newDoctorCommand(e *launch.Env) *cobra.Command {
 
 Each mechanism is tried by itself, then the sandbox as a whole, and what it
 refused is checked from outside. Then every provider is asked what it enforces
-here, attribute by attribute: what it does in part and what it does not is
-printed below the table with the reason, and with the one command that mends it.
+here. The first line is the verdict; with --all come each trial, and a table of
+what every provider enforces, attribute by attribute, with the reason where that
+is in part or nothing, and the one command that mends it.
 
 What other engines can do is known until the machine is booted again, or the
 engine becomes another one; --fresh tries it anew. The exit code is 1 when no
 provider can enforce the default profile here, or not the one that your
 configuration names.`,
-		Example: "  bawn doctor\n  bawn doctor --fresh\n  bawn doctor --json",
+		Example: "  bawn doctor\n  bawn doctor --all\n  bawn doctor --fresh\n  bawn doctor --json",
 		Args:    verb.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if only != "" {
@@ -58,7 +60,14 @@ configuration names.`,
 				return verb.WriteJSON(e.Stdout, engineCheck(e, enginePatience))
 			}
 			d := diagnose(e, fresh)
-			if err := d.print(e, asJSON); err != nil {
+			write := d.brief
+			switch {
+			case asJSON:
+				write = d.json
+			case all:
+				write = d.print
+			}
+			if err := write(e.Stdout); err != nil {
 				return err
 			}
 			if d.Default == "" {
@@ -68,6 +77,7 @@ configuration names.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
+	c.Flags().BoolVar(&all, "all", false, "show each trial, and what every provider enforces")
 	c.Flags().BoolVar(&fresh, "fresh", false, "try everything anew, also what is known since the machine was booted")
 	c.Flags().StringVar(&only, doctor.CapabilitiesFlag, "", "print as JSON what one `provider` enforces")
 	c.Flags().BoolVar(&engine, doctor.EngineFlag, false, "print as JSON whether guests may make containers")
@@ -179,33 +189,79 @@ func progress(e *launch.Env) func([]string) {
 	}
 }
 
-func (d *diagnosis) print(e *launch.Env, asJSON bool) error {
-	if asJSON {
-		enc := json.NewEncoder(e.Stdout)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(d)
-	}
+func (d *diagnosis) json(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(d)
+}
+
+// print writes the whole report.
+func (d *diagnosis) print(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s\n\n", d.System, d.User)
-	if d.Inside != "" {
-		fmt.Fprintf(&b, "this is a guest, in %s: no session starts inside another,\nwhatever is tried below; run doctor outside\n\n", d.Inside)
-	}
+	fmt.Fprintf(&b, "%s%s, %s\n\n", d.verdict(), d.System, d.User)
 	for _, c := range d.Checks {
-		lead := fmt.Sprintf("%-7s  %-22s  ", mark(c), c.Name)
-		fold(&b, lead, redact.Visible(c.Detail))
-		if !c.OK && c.Remedy != "" {
-			fmt.Fprintf(&b, "%*s→ %s\n", len(lead), "", c.Remedy)
-		}
+		b.WriteString(trial(c))
 	}
-	b.WriteString("\n" + d.matrix(d.needs) + "\n" + d.verdict())
-	_, err := e.Stdout.WriteString(b.String())
+	b.WriteString("\n" + d.matrix(d.needs))
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// verdict is the last line.
+// trial is the line of a check, with what mends it below.
+func trial(c doctor.Check) string {
+	var b strings.Builder
+	lead := fmt.Sprintf("%-7s  %-22s  ", mark(c), c.Name)
+	fold(&b, lead, redact.Visible(c.Detail))
+	if !c.OK && c.Remedy != "" {
+		fmt.Fprintf(&b, "%*s→ %s\n", len(lead), "", c.Remedy)
+	}
+	return b.String()
+}
+
+// brief writes the verdict, what has to be done about this machine, and no more.
+func (d *diagnosis) brief(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s%s, %s\n", d.verdict(), d.System, d.User)
+	for _, c := range d.Checks {
+		if !c.OK && (c.Needed || c.Refused) {
+			b.WriteString(trial(c))
+		}
+	}
+	if i := slices.IndexFunc(d.Providers, func(c doctor.Column) bool { return c.Provider == d.Default }); i >= 0 {
+		own := d.Providers[i]
+		own.Capabilities = slices.DeleteFunc(slices.Clone(own.Capabilities), func(c bawn.Capability) bool { return !slices.Contains(d.needs, c.Attribute) })
+		b.WriteString(reasons(own))
+	}
+	if others := d.others(); others != "" {
+		fmt.Fprintf(&b, "other providers here: %s\n", others)
+	}
+	b.WriteString("\"bawn doctor --all\" shows each trial, and what every provider enforces\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// others names the sandboxes, besides the default provider, that enforce something
+// here.
+func (d *diagnosis) others() string {
+	var list []string
+	for _, c := range d.Providers {
+		switch some := slices.ContainsFunc(c.Capabilities, func(c bawn.Capability) bool { return c.Strength != bawn.Unenforced }); {
+		case c.Provider == d.Default || c.Provider == bare.Name || !some:
+		case c.Meets(d.needs):
+			list = append(list, c.Provider)
+		default:
+			list = append(list, c.Provider+" (in part)")
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// verdict is the first line.
 func (d *diagnosis) verdict() string {
 	switch {
+	case d.Inside != "":
+		return "this is a guest, in " + d.Inside + ": no session starts inside another; run doctor outside\n"
 	case d.Named == bare.Name:
 		return "your configuration names provider host: sessions run without a sandbox\n"
 	case d.Named != "" && d.Default == "":

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/shim"
@@ -9,52 +12,66 @@ import (
 )
 
 func newRunCommand(e *launch.Env) *cobra.Command {
-	f := &launch.Flags{}
+	f, all := &launch.Flags{}, false
 	c := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARG...]",
 		Short: "Run a command as a guest: in a sandbox the kernel enforces",
 		Long: `Run a command as a guest.
 
-The guest reads the system and writes only to the workspace, its own /tmp and
-its caches. The workspace is the git repository around the current directory,
-or else that directory. Credentials are hidden, files that programs on the host
-execute later (.git/hooks, .vscode, .envrc, ...) can't be written. The network
-opens by name: to registries of packages, the APIs of models, git repositories
-to be read, and to what you say yes to. Everything it started is gone when it
-ends.
+The guest reads the system and writes to the workspace, its own /tmp and its
+caches. Credentials are hidden. Files that programs on the host execute later
+(.git/hooks, .vscode, .envrc, ...) can't be written. The network opens by name.
+Everything that the guest started is gone when it ends.
 
-Of agents that are known ("bawn agents") the guest also has the state, the login,
-the keys and the model, and can't change what the agent obeys.
-
-With --split the agent and what it executes have a sandbox each: the agent
-reaches its model only, and its shells hand their commands to the policy and the
-other one, which has the network, and none of the agent's keys.
-
---allow, --http, --git, --host-port and --secret say what else the network is
-to reach, and make it "allowlist" where --net is not given.`,
-		Example: `  bawn run -- sh
-  bawn run -- claude
-  bawn run -- npm install
-  bawn run --allow '*.npmjs.org' --allow db.corp:5432 -- npm test
-  bawn run --http 'api.example.org GET,HEAD /v1/**' -- sh
-  bawn run --git 'github.com push team/app refs/heads/agent/*' -- claude
+With --split an agent and what it executes have a sandbox each: the agent reaches
+its model only, and each of its commands is decided by itself.`,
+		Example: `  bawn run -- claude                      # agents that Bawn knows: bawn agents
+  bawn run -- npm install                 # or any other program
+  bawn run --allow db.corp:5432 -- npm test
   bawn run --host-port 5432 -p 8080:3000 -- npm run dev
-  bawn run --secret anthropic-api-key -- claude
   bawn run --split --secret anthropic-api-key -- claude
-  bawn run --plan -- make
-  bawn run --memory 2g --pids 200 --timeout 10m -- go test ./...
-  bawn run --detach -- claude    # in the background; bawn attach comes to it`,
+  bawn run --plan -- make                 # what would be enforced`,
 		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 || args[0] == "" {
+			if !all && (len(args) == 0 || args[0] == "") {
 				return verb.Usage("for example: bawn run -- sh", "no command to run")
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error { return runFrom(f, c, e, args) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if all {
+				return c.Help()
+			}
+			return runFrom(f, c, e, args)
+		},
 	}
 	f.Declare(c.Flags())
+	c.Flags().BoolVar(&all, "help-all", false, "help for run, with all flags")
+	helpWith(c, everydayFlags, &all)
 	launch.CompleteRun(c, e)
 	return c
+}
+
+// everydayFlags are those that "bawn run --help" shows.
+var everydayFlags = []string{
+	"allow", "detach", "docker", "env", "help", "help-all", "host-port", "mode", "net", "plan", "profile", "publish", "quiet", "ro", "rw", "secret", "split", "timeout",
+}
+
+// helpWith has the command's help show these flags only, unless all are wanted.
+func helpWith(c *cobra.Command, names []string, all *bool) {
+	help := c.HelpFunc()
+	c.SetHelpFunc(func(c *cobra.Command, args []string) {
+		var hidden []*pflag.Flag
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !*all && !f.Hidden && !slices.Contains(names, f.Name) {
+				f.Hidden = true // for this help only: completion offers it
+				hidden = append(hidden, f)
+			}
+		})
+		help(c, args)
+		for _, f := range hidden {
+			f.Hidden = false
+		}
+	})
 }
 
 func runFrom(f *launch.Flags, c *cobra.Command, e *launch.Env, args []string) error {

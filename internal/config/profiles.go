@@ -47,13 +47,6 @@ func EnvDefault() []string {
 		" GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_AUTHOR_DATE GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL GIT_COMMITTER_DATE")
 }
 
-// cacheDirs are the package caches of the default profile. Directories that
-// hold settings or credentials beside the cache (~/.cargo, ~/.m2) are named by
-// their cache part only.
-const cacheDirs = "~/.cache/go-build ~/go/pkg/mod ~/.cache/pip ~/.cache/uv ~/.cache/pypoetry ~/.npm/_cacache" +
-	" ~/.cache/yarn ~/.cache/pnpm ~/.local/share/pnpm/store ~/.cargo/registry ~/.cargo/git" +
-	" ~/.gradle/caches ~/.m2/repository ~/.nuget/packages ~/.cache/ccache ~/.cache/golangci-lint"
-
 // defaultNetwork is what the default profile reaches.
 //
 //go:embed data/default.txt
@@ -95,7 +88,7 @@ func builtinProfiles(m Machine, p paths) map[string]*profile {
 			b.scalars("network", "allowlist", "caches", "private", "protect", true, "ask_timeout", AskTimeout),
 			b.network(),
 			b.limits(memory, min(4096, max(1, memory/4)), 4096, 16384, 16384, 12*time.Hour),
-			b.list("env", EnvDefault()), b.list("cache_dirs", strings.Fields(cacheDirs)))},
+			b.list("env", EnvDefault()), b.list("cache_dirs", cacheNames()))},
 		"readonly": {name: "readonly", settings: b.list("ro", []string{"."})},
 		"online":   {name: "online", settings: b.scalars("network", "full")},
 		"strict": {name: "strict", ceiling: true, settings: slices.Concat(

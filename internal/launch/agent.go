@@ -211,10 +211,11 @@ func (k *Known) profileOf() *config.AgentProfile {
 	return k.profile
 }
 
-// sayAgent says in one line what was recognised and what stays uncovered.
+// sayAgent says in one line what was recognised and what stays uncovered: once, and
+// again when that has changed.
 func (l *Launch) sayAgent(e *Env, cfg *config.Config, environ []string) {
 	k := l.Known
-	if k == nil {
+	if k == nil || l.Quiet || l.JSON {
 		return
 	}
 	var b strings.Builder
@@ -232,29 +233,24 @@ func (l *Launch) sayAgent(e *Env, cfg *config.Config, environ []string) {
 		fmt.Fprintf(&b, "; not covered: %s", k.Agent.Uncovered[0])
 	}
 	fmt.Fprintf(&b, " (more: bawn agents %s)", k.Agent.Name)
-	l.note(e, b.String())
+	if news(e, "agent-"+k.Agent.Name, b.String()) {
+		l.note(e, b.String())
+	}
 }
 
-// withoutTries takes out refusals that the agent is known to live with, and names
-// what they were about.
-func (k *Known) withoutTries(e *Env, denials []sandbox.Denial) (rest []sandbox.Denial, names []string) {
+// withoutTries takes out refusals that the agent is known to live with.
+func (k *Known) withoutTries(e *Env, denials []sandbox.Denial) []sandbox.Denial {
 	if k == nil {
-		return denials, nil
+		return denials
 	}
 	home := filepath.Clean(e.Getenv("HOME"))
 	if real, err := filepath.EvalSymlinks(home); err == nil {
 		home = real
 	}
 	tries := k.Agent.ExpandAll(k.Agent.Files.Tries, agents.World{Home: home, Getenv: e.Getenv})
-	for _, d := range denials {
-		i := slices.IndexFunc(tries, func(t string) bool { return d.Resource == t || strings.HasPrefix(d.Resource, t+".") })
-		if i < 0 || d.Kind != bawn.Filesystem {
-			rest = append(rest, d)
-		} else if name := inHome(e, tries[i:i+1])[0]; !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return rest, names
+	return slices.DeleteFunc(denials, func(d sandbox.Denial) bool {
+		return d.Kind == bawn.Filesystem && slices.ContainsFunc(tries, func(t string) bool { return d.Resource == t || strings.HasPrefix(d.Resource, t+".") })
+	})
 }
 
 // readable are the keys of the agent that are in its environment as they are in

@@ -25,7 +25,6 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
-	"github.com/bawn-dev/bawn/internal/sealed"
 	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/terminal"
 	"github.com/bawn-dev/bawn/internal/verb"
@@ -110,6 +109,7 @@ func (l *Launch) Session(e *Env, args []string) (*runner.Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	session.Isolation.CacheDirs = l.cacheDirs(e, session.Isolation)
 	cache, err := l.places(e, session.Isolation)
 	if err != nil {
 		return nil, err
@@ -246,25 +246,6 @@ func (l *Launch) places(e *Env, iso bawn.Isolation) (cache string, err error) {
 	return privateCaches(e, iso)
 }
 
-// privateCaches makes the directories in which the workspace's own copies of
-// the caches are kept, and returns where they are.
-func privateCaches(e *Env, iso bawn.Isolation) (string, error) {
-	base := filepath.Join(settings.BaseDir(&e.World, "XDG_CACHE_HOME", ".cache"), "bawn", "private", layout.OneName(iso.Workspace))
-	if iso.Caches != bawn.CachePrivate {
-		return base, nil
-	}
-	for _, dir := range iso.CacheDirs {
-		dir, err := filepath.EvalSymlinks(dir) // as the plan finds it
-		if err != nil {
-			continue
-		}
-		if _, err := sealed.Make(layout.PrivateCache(base, dir)); err != nil {
-			return "", &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make a private cache: %w", err), Hint: "use --caches read-only"}
-		}
-	}
-	return base, nil
-}
-
 // planError gives an error of the planning its exit code.
 func planError(err error) error {
 	var mismatch *sandbox.MismatchError
@@ -354,7 +335,7 @@ func (l *Launch) execute(e *Env, s *runner.Session) error {
 	}
 	l.steered.tell(s.Details)
 	if s.Bare == "" {
-		l.sayPartly(e, partly(s))
+		l.sayPartly(e, s.Plan.Provider(), partly(s))
 		l.sayAgent(e, l.Config, s.Plan.Environ())
 		l.sayLoopback(e, s)
 	}

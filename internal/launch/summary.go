@@ -33,8 +33,7 @@ func (l *Launch) summary(e *Env, s *runner.Session, r runner.Result) {
 	if l.Quiet {
 		return
 	}
-	told, histories := withoutHistories(r.Denials, e.Getenv("HOME"))
-	told, tried := l.Known.withoutTries(e, told)
+	told := l.Known.withoutTries(e, withoutHistories(r.Denials, e.Getenv("HOME")))
 	for i, d := range told {
 		if i == maxListed {
 			fmt.Fprintf(e.Stderr, "bawn: denied %d more; see \"bawn audit query --session %s\"\n", len(told)+r.Missed-maxListed, s.ID)
@@ -42,40 +41,29 @@ func (l *Launch) summary(e *Env, s *runner.Session, r runner.Result) {
 		}
 		fmt.Fprintf(e.Stderr, "bawn: denied: %v %s (%s): %s; %s\n", d.Operation, redact.Visible(d.Resource), redact.Visible(d.Rule), redact.Visible(d.Reason), redact.Visible(d.Remedy))
 	}
-	if len(tried) > 0 {
-		fmt.Fprintf(e.Stderr, "bawn: note: not kept, and not missed by %s: %s\n", l.Known.Agent.Title, redact.Visible(strings.Join(tried, ", ")))
-	}
-	if len(histories) > 0 {
-		fmt.Fprintf(e.Stderr, "bawn: note: what shells and editors remember is not kept: %s\n", redact.Visible(strings.Join(histories, ", ")))
-	}
 }
 
 // histories are files directly in the home directory in which interactive programs
-// keep what was typed. They try to write them at the end of every session. Nothing
-// depends on these writes, so the summary names all that were refused in one note.
+// keep what was typed. They try to write them at the end of every session, and
+// nothing depends on it: such refusals are in the log only.
 var histories = []string{
 	".bash_history", ".zsh_history", ".histfile", ".sh_history", ".ash_history", ".viminf?", ".viminf?.tmp", ".lesshst", ".lesshst?", ".lesshsQ",
 	".python_history", ".node_repl_history", ".psql_history", ".sqlite_history", ".mysql_history", ".wget-hsts", ".zcompdump*",
 }
 
-// withoutHistories takes out refused writes of histories, and names them.
-func withoutHistories(denials []sandbox.Denial, home string) (rest []sandbox.Denial, names []string) {
+// withoutHistories takes out refused writes of histories.
+func withoutHistories(denials []sandbox.Denial, home string) []sandbox.Denial {
 	if real, err := filepath.EvalSymlinks(home); err == nil {
 		home = real
 	}
-	for _, d := range denials {
+	return slices.DeleteFunc(slices.Clone(denials), func(d sandbox.Denial) bool {
 		name := filepath.Base(d.Resource)
 		known := slices.ContainsFunc(histories, func(pattern string) bool {
 			ok, err := filepath.Match(pattern, name)
 			return ok && err == nil
 		})
-		if !known || filepath.Dir(d.Resource) != home || d.Rule != layout.RuleReadOnly {
-			rest = append(rest, d)
-		} else if !slices.Contains(names, "~/"+name) {
-			names = append(names, "~/"+name)
-		}
-	}
-	return rest, names
+		return known && filepath.Dir(d.Resource) == home && d.Rule == layout.RuleReadOnly
+	})
 }
 
 // JSONWanted reports whether args are a bawn run whose end a program reads,
@@ -129,18 +117,18 @@ func partly(s *runner.Session) []bawn.Capability {
 	return list
 }
 
-// sayPartly says before the start what the session asked for and gets in part
-// only, in doctor's words. The line of --json says it at the end.
-func (l *Launch) sayPartly(e *Env, partly []bawn.Capability) {
-	if l.Quiet || l.JSON {
+// sayPartly names what the session asked for and gets in part only: once, and again
+// when that has changed. The line of --json has it at every end.
+func (l *Launch) sayPartly(e *Env, provider string, partly []bawn.Capability) {
+	if l.Quiet || l.JSON || len(partly) == 0 {
 		return
 	}
+	var names, all []string
 	for _, c := range partly {
-		line := "bawn: " + c.Attribute + " is enforced in part: " + How(c)
-		if c.Remedy != "" {
-			line += "; " + c.Remedy
-		}
-		fmt.Fprintln(e.Stderr, line)
+		names, all = append(names, c.Attribute), append(all, c.Attribute, How(c))
+	}
+	if news(e, "partly-"+provider, strings.Join(all, "\n")) {
+		l.note(e, "enforced in part on this machine: "+strings.Join(names, ", ")+" (said once; \"bawn doctor\" says how, and what would mend it)")
 	}
 }
 
