@@ -70,7 +70,7 @@ func (h configHome) plan(bin string, environ, args []string) (p planned) {
 		e.Environ = append(e.Environ, append([]string{"PATH=" + bin}, environ...)...)
 		return newRunCommand(e)
 	}
-	out := h.must(build, append([]string{"--plan", "--net", "none"}, args...)...)
+	out := h.must(build, append([]string{"--plan", "--json", "--net", "none"}, args...)...)
 	if err := json.NewDecoder(strings.NewReader(out)).Decode(&p); err != nil {
 		h.Fatalf("%v\n%s", err, out)
 	}

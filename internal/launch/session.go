@@ -264,6 +264,9 @@ func planError(err error) error {
 }
 
 func (l *Launch) printPlan(e *Env, s *runner.Session) error {
+	if !l.JSON {
+		return l.writePlan(e.Stdout, e, s)
+	}
 	enc := json.NewEncoder(e.Stdout)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)

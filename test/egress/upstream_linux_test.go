@@ -147,7 +147,7 @@ func TestProxyPasswordStays(t *testing.T) {
 		t.Errorf("the control says %q", r.out)
 	}
 	said := []result{
-		d.inside(t, append(allow("allowed.test"), "--env", "HTTPS_PROXY", "--env", "npm_*"), look), d.run(t, d.bawn(t), "run", "--plan", "--allow", "allowed.test", "--", "true"),
+		d.inside(t, append(allow("allowed.test"), "--env", "HTTPS_PROXY", "--env", "npm_*"), look), d.run(t, d.bawn(t), "run", "--plan", "--json", "--allow", "allowed.test", "--", "true"),
 		d.run(t, d.bawn(t), "config", "show"), d.run(t, d.bawn(t), "audit", "query", "--json"),
 	}
 	d.env = append(d.env, "HTTPS_PROXY=http://jane:hunter2@proxy.test:3129") // nobody is there

@@ -213,7 +213,7 @@ func TestEveryKeyIsPlanned(t *testing.T) {
 			r := newRoom(t)
 			plan := func(set bool, flags []string) string {
 				r.Put(t, ".config/bawn/config.toml", lines(key, e, set), 0o600)
-				got := r.Run(t, slices.Concat([]string{"bawn", "run", "--plan"}, flags, []string{"--", "true"})...)
+				got := r.Run(t, slices.Concat([]string{"bawn", "run", "--plan", "--json"}, flags, []string{"--", "true"})...)
 				if e.unless != "" && got.Code == 125 && strings.Contains(got.Err, e.unless) {
 					return e.unless + " is refused here"
 				}

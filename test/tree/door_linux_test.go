@@ -27,7 +27,7 @@ func TestFlagsOfNoGuest(t *testing.T) {
 			t.Errorf("%s: %+v", flags, got)
 		}
 	}
-	plan := r.sh(t, []string{"--net", "none"}, filepath.Join(r.Bin, "bawn")+" run --plan -- true")
+	plan := r.sh(t, []string{"--net", "none"}, filepath.Join(r.Bin, "bawn")+" run --plan --json -- true")
 	if strings.Contains(plan.Out, r.Home+"/.ssh/id") {
 		t.Errorf("a plan tells what is hidden: %s", plan.Out)
 	}

@@ -1,0 +1,135 @@
+package launch
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/runner"
+)
+
+// planWidth is where lists of the page are folded.
+const planWidth = 78
+
+// writePlan writes what would be enforced, for a person to read.
+func (l *Launch) writePlan(w io.Writer, e *Env, s *runner.Session) error {
+	var p page
+	p.line("command", strings.Join(s.Argv, " "))
+	p.line("provider", s.Plan.Provider())
+	p.line("workspace", s.Isolation.Workspace)
+	p.line("mode", s.Mode.String()+", profile "+cmp.Or(s.Isolation.Profile, "default"))
+	if a := l.agentPlan(); a != nil {
+		p.line("agent", s.Agent)
+	}
+	if s.Split != nil {
+		p.line("split", "the agent and what it executes have a sandbox each")
+	}
+	p.places(s.Plan.Places(), e.Getenv("HOME"))
+	p.network(s.Isolation)
+	p.list("variables", names(s.Plan.Environ()))
+	p.line("limits", limits(s.Isolation.Resources))
+	var part []string
+	for _, c := range partly(s) {
+		part = append(part, c.Attribute)
+	}
+	p.list("in part", part)
+	p.line("", "nothing was started; --plan --json has every detail")
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+// A page has lines of a name and what it is.
+type page struct{ b strings.Builder }
+
+func (p *page) line(name, text string) {
+	if text != "" {
+		fmt.Fprintf(&p.b, "%-11s%s\n", name, redact.Visible(text))
+	}
+}
+
+// list folds the entries into lines.
+func (p *page) list(name string, entries []string) {
+	line := ""
+	for _, entry := range entries {
+		if line != "" && len(line)+2+len(entry) > planWidth-11 {
+			p.line(name, line+",")
+			name, line = "", ""
+		}
+		if line != "" {
+			line += ", "
+		}
+		line += entry
+	}
+	p.line(name, line)
+}
+
+// places lists what the guest has of the host's files.
+func (p *page) places(list []bawn.Mount, home string) {
+	by := map[bawn.Access][]string{}
+	for _, m := range list {
+		if m.Access == bawn.Hidden && (fspath.Below(m.Path, "/proc") || fspath.Below(m.Path, "/sys")) {
+			continue // the same in every session
+		}
+		name := m.Path
+		if rest, err := filepath.Rel(home, m.Path); err == nil && home != "" && filepath.IsLocal(rest) {
+			name = filepath.Join("~", rest)
+		}
+		by[m.Access] = append(by[m.Access], name)
+	}
+	p.list("writes", by[bawn.ReadWrite])
+	p.list("its own", by[bawn.Private])
+	p.list("reads", by[bawn.ReadOnly])
+	p.list("can't read", by[bawn.Hidden])
+}
+
+func (p *page) network(iso bawn.Isolation) {
+	if iso.Network != bawn.NetworkAllowlist {
+		p.line("network", iso.Network.String())
+		return
+	}
+	others := "others are refused"
+	if iso.Egress.Ask > 0 && !iso.Egress.Only {
+		others = fmt.Sprintf("a connection to another host waits %v for your answer", iso.Egress.Ask)
+	}
+	p.line("network", "by name; "+others)
+	p.list("hosts", iso.Egress.Hosts)
+	p.list("requests", iso.Egress.HTTP)
+	p.list("git", iso.Egress.Git)
+	p.list("secrets", iso.Egress.Secrets)
+	p.list("host ports", iso.Egress.HostPorts)
+	p.list("ports", iso.Egress.Ports)
+}
+
+// names are those of variables.
+func names(environ []string) (list []string) {
+	for _, kv := range environ {
+		name, _, _ := strings.Cut(kv, "=")
+		list = append(list, name)
+	}
+	return list
+}
+
+func limits(r bawn.Resources) string {
+	var list []string
+	add := func(n int64, text string) {
+		if n > 0 {
+			list = append(list, fmt.Sprintf("%d %s", n, text))
+		}
+	}
+	add(r.MemoryMB, "MiB of memory")
+	add(r.PIDs, "processes")
+	if r.CPUs > 0 {
+		list = append(list, fmt.Sprintf("%g cores", r.CPUs))
+	}
+	add(r.OpenFiles, "open files")
+	add(r.FileSizeMB, "MiB a file")
+	if r.Timeout > 0 {
+		list = append(list, r.Timeout.String())
+	}
+	return strings.Join(list, ", ")
+}
