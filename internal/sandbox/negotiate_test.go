@@ -8,7 +8,7 @@ import (
 )
 
 // TestMismatchSaysEachReasonOnce: an engine that does not answer is one reason,
-// whoever could do without it.
+// also where it could be done without.
 func TestMismatchSaysEachReasonOnce(t *testing.T) {
 	down := func(a string) bawn.Capability {
 		return bawn.Capability{Attribute: a, Why: "the engine is down", Remedy: "start it"}

@@ -196,7 +196,7 @@ type Visible interface {
 // or net.FilePacketConn, which duplicate them; a process outside accepts and
 // reads from them without entering the namespace. As long as anybody holds a
 // listener open, connections to it wait in its queue; once all copies are
-// closed they are refused at once. So whoever hands copies over calls Close
+// closed they are refused at once. So the caller that hands copies over calls Close
 // then. Guest.Close closes what is still open.
 type GuestNetwork struct {
 	// Connect receives every TCP connection to somewhere else than loopback or
@@ -296,8 +296,8 @@ type Abilities struct {
 	Split bool
 }
 
-// An Able is a Provider that says what it can do besides isolating. One that
-// is none can do nothing.
+// An Able is a Provider that says what it can do besides isolating. A provider
+// without Abilities can do nothing.
 type Able interface {
 	Provider
 	Abilities() Abilities

@@ -94,7 +94,7 @@ func interfaces() []string {
 			list = append(list, dir)
 		}
 	}
-	entries, _ := os.ReadDir(class) // nothing to hide where there is none
+	entries, _ := os.ReadDir(class) // nothing to hide without it
 	add(class)
 	add(virtual)
 	for _, e := range entries {

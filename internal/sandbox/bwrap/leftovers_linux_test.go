@@ -298,7 +298,7 @@ func TestGhostIsNoticed(t *testing.T) {
 }
 
 // TestLinksOnTheWay wants a target that is now reached through a link to be
-// none: bwrap would follow it.
+// refused: bwrap would follow it.
 func TestLinksOnTheWay(t *testing.T) {
 	ws := workspace(t)
 	check(t, os.MkdirAll(filepath.Join(ws, "a/b"), 0o755))

@@ -6,7 +6,7 @@
 // ours. The container's only program is our own binary, mounted read-only
 // (package inside): it drops what the engine may have left it, installs the
 // filter under which file names are decided outside, and starts commands by
-// tickets alone. The network is none, always; hosts by name arrive at sockets
+// tickets alone. The network is always empty; hosts by name arrive at sockets
 // that were made in the container's network namespace from outside. The engine
 // is asked to create, to start and to remove, each with a deadline, and takes no
 // part in a session that runs: a command needs no call to it.

@@ -10,7 +10,7 @@ import (
 
 // A finding is what the trials have shown.
 type finding struct {
-	Path    string // of runsc; "" where there is none
+	Path    string // of runsc; "" without one
 	Version string
 	Why     string // no sandbox can be made; "" where one can
 	Remedy  string

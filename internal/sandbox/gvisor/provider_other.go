@@ -26,7 +26,7 @@ func New(Options) *Provider { return &Provider{} }
 // Name returns "gvisor".
 func (*Provider) Name() string { return Name }
 
-// Capabilities says that there are none.
+// Capabilities is empty.
 func (*Provider) Capabilities() []bawn.Capability {
 	f := finding{Why: "gVisor runs on Linux only", Remedy: "use provider \"native\""}
 	return f.capabilities()

@@ -26,7 +26,7 @@ import (
 )
 
 // TestNothingRunsWithoutATicket speaks to a first process that is set up as
-// whoever holds its socket could.
+// any holder of its socket could.
 func TestNothingRunsWithoutATicket(t *testing.T) {
 	l := start(t, bare("/"))
 	mark := filepath.Join(t.TempDir(), "mark")

@@ -103,7 +103,7 @@ func acceptOne(listener *os.File) string {
 	if err != nil {
 		return err.Error()
 	}
-	_, _ = c.Write([]byte("hello")) // whoever reads notices
+	_, _ = c.Write([]byte("hello")) // the reader notices
 	b := mreq.Multiaddr
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), uint16(b[2])<<8|uint16(b[3])).String()
 }

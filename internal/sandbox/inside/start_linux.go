@@ -18,7 +18,7 @@ import (
 // Start speaks to the first process of a sandbox over conn, which it takes: the
 // other end is descriptor 0 of that process, or what its connection to a UNIX
 // socket was accepted as. Only one connection may ever be accepted there, and
-// nobody else may have had the path: whoever speaks first is believed to be it.
+// nobody else may have had the path: the first process to speak is believed to be it.
 //
 // Start returns when everything that s says is done and the executor is ready,
 // and until then obeys ctx. It errs with a *StepError where something could not

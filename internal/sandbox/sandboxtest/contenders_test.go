@@ -87,7 +87,7 @@ func contenderNamed(t testing.TB, name string) contender {
 	return contenders[i]
 }
 
-// each runs f with fixtures of whoever runs the tests and, where that is root,
+// each runs f with fixtures of the user who runs the tests and, where that is root,
 // of an ordinary user as well.
 func (c contender) each(t *testing.T, f func(t *testing.T, fx *sandboxtest.Fixtures)) {
 	t.Helper()
@@ -105,7 +105,7 @@ func (c contender) each(t *testing.T, f func(t *testing.T, fx *sandboxtest.Fixtu
 	asEach(t, prepared)
 }
 
-// fixtures are those of whoever runs the tests alone.
+// fixtures are those of the user who runs the tests alone.
 func (c contender) fixtures(t *testing.T) *sandboxtest.Fixtures {
 	t.Helper()
 	testenv.Need(t, c.needs...)

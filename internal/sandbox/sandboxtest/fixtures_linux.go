@@ -30,7 +30,7 @@ type Fixtures struct {
 	probe.World
 	Base    string   // everything lies below
 	Victim  string   // the program to run inside
-	Environ []string // of whoever starts the sandbox
+	Environ []string // of the process that starts the sandbox
 	UID     int      // whose files and processes they are
 	GID     int
 	// Inside says where the guest finds what is elsewhere for it; nil: all is
@@ -38,7 +38,7 @@ type Fixtures struct {
 	Inside func(probe.World) probe.World
 
 	trusting bool       // Command makes no namespaces
-	leaks    []*os.File // descriptors from 3 of whoever starts the sandbox
+	leaks    []*os.File // descriptors from 3 of the process that starts the sandbox
 	snapshot *snapshot
 	host     *hostProcess
 	objects  *sharedObjects
@@ -206,7 +206,7 @@ func (f *Fixtures) facts(t testing.TB) {
 	f.Launcher = sid
 }
 
-// leak opens what whoever starts the sandbox has forgotten to close.
+// leak opens what the process that starts the sandbox has forgotten to close.
 func (f *Fixtures) leak(t testing.TB) {
 	root, err := os.Open("/")
 	check(t, err)
@@ -231,7 +231,7 @@ func (f *Fixtures) environ() []string {
 	}
 }
 
-// Command prepares a program as whoever starts the sandbox would start it: in
+// Command prepares a program as the process that starts the sandbox would start it: in
 // the workspace, as the owner, with the owner's environment and descriptors
 // left open. Where that is root it has mount and host name namespaces of its
 // own, so that what a broken sandbox lets through stays in there.
@@ -266,7 +266,7 @@ func fileSystem(t testing.TB, p string) string {
 	return strconv.FormatInt(int64(st.Type), 16)
 }
 
-// Configure adds lines to the configuration of whoever starts the sandbox.
+// Configure adds lines to the configuration of the process that starts the sandbox.
 func (f *Fixtures) Configure(t testing.TB, lines string) {
 	t.Helper()
 	p := filepath.Join(f.Config, "config.toml")

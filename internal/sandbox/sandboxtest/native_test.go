@@ -64,7 +64,7 @@ func withPrograms(m *testing.M) int {
 	return m.Run()
 }
 
-// asEach runs f with fixtures of whoever runs the tests and, where that is
+// asEach runs f with fixtures of the user who runs the tests and, where that is
 // root, of an ordinary user as well.
 func asEach(t *testing.T, f func(t *testing.T, fx *sandboxtest.Fixtures)) {
 	if os.Geteuid() != 0 {

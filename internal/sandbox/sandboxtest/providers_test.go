@@ -103,7 +103,7 @@ var asksFor = map[string][]string{
 
 // honest holds a provider to what it says of itself: a check that is excused
 // belongs to an attribute that is not called enforced, and what is not enforced
-// at all is refused to whoever asks for it.
+// at all is refused to every session that asks for it.
 func (c contender) honest(t *testing.T) {
 	c.each(t, func(t *testing.T, f *sandboxtest.Fixtures) {
 		f.Install(t, relay(t)) // without it nobody has a network by name

@@ -48,7 +48,7 @@ func serve(t testing.TB, network, address string) net.Listener {
 	return answerAll(t, l)
 }
 
-// answerAll says the answer to whoever connects.
+// answerAll writes the answer to every connection.
 func answerAll(t testing.TB, l net.Listener) net.Listener {
 	t.Cleanup(func() { l.Close() })
 	go func() {

@@ -141,7 +141,7 @@ func (s *snapshot) restore(changes []string) error {
 	return s.remakeAll(changes)
 }
 
-// held reports whether the file is one that whoever starts the sandbox has
+// held reports whether the file is one that the process that starts the sandbox has
 // open, and still the one it was: then it must stay that one.
 func (s *snapshot) held(rel string) bool {
 	now, err := look(filepath.Join(s.base, rel), false)
@@ -182,7 +182,7 @@ func (s *snapshot) remake(rel string) error {
 		}
 	}
 	if strings.HasSuffix(rel, "canary") {
-		_ = unix.Setxattr(p, "user.given", []byte("1"), 0) // where there are none it was not there before
+		_ = unix.Setxattr(p, "user.given", []byte("1"), 0) // a file system without attributes had none before
 	}
 	now, err := look(p, false)
 	e.ino, e.ctime = now.ino, now.ctime

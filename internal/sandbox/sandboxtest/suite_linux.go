@@ -81,7 +81,7 @@ type Options struct {
 	// it has one in place of each that the guest makes.
 	OwnGit, MadeGit bool
 	// Once takes the first word for each check: one that fails is not tried again
-	// alone, for whoever wants nearly all to fail.
+	// alone, for a caller that wants nearly all to fail.
 	Once bool
 	// Also are further refusals, by the name of the check: what another kernel
 	// says.
@@ -144,7 +144,7 @@ func Run(t *testing.T, run Runner, f *Fixtures, o Options) {
 	}
 }
 
-// Failures is Run for whoever wants the list.
+// Failures is Run for a caller that wants the list.
 func Failures(t testing.TB, run Runner, f *Fixtures, o Options) []Failure {
 	t.Helper()
 	infos := f.List(t)

@@ -87,7 +87,7 @@ func begin(t testing.TB, p sandbox.Provider, req sandbox.Request) *visit {
 	return s
 }
 
-// accept answers whoever connects, from outside of the namespace.
+// accept answers each connection, from outside of the namespace.
 func (s *visit) accept(f *os.File, answer func(net.Conn) string) {
 	l, err := net.FileListener(f)
 	if err != nil {

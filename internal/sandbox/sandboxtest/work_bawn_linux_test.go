@@ -80,7 +80,7 @@ func buildBawn(t *testing.T) []string {
 	if err := quarters.Programs(dir, "cmd/bawn"); err != nil {
 		t.Fatal(err)
 	}
-	words := []string{"env", "--default-signal=HUP"} // whoever started the test may ignore it
+	words := []string{"env", "--default-signal=HUP"} // the process that started the test may ignore it
 	for _, name := range []string{"STATE", "CONFIG", "CACHE"} {
 		own := filepath.Join(dir, name)
 		if err := os.Mkdir(own, 0o700); err != nil {

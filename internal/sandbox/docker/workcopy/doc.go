@@ -2,7 +2,7 @@
 // a guest has changed of it there, both as tar streams (pax(1)). No provider works
 // elsewhere today.
 //
-// The way back is the dangerous one: whoever made that stream had the guest in
+// The way back is the dangerous one: the process that made that stream had the guest in
 // it. It is kept and read as a whole before anything is written ([Read]), and
 // refused as a whole where it is not one that tar makes. Then each change is
 // held against the rules and against what the workspace was when it was taken

@@ -42,7 +42,7 @@ type Contents struct {
 	Order []string
 }
 
-// A StreamError says that a stream is none that an engine makes of a workspace.
+// A StreamError says that a stream is not what an engine makes of a workspace.
 // Nothing of it is used.
 type StreamError struct{ Why string }
 

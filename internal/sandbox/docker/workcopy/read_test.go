@@ -99,7 +99,7 @@ func TestHostileStreams(t *testing.T) {
 	}
 }
 
-// TestCutStreams: a part of a stream is none, wherever it ends; what was cut off
+// TestCutStreams: a part of a stream is refused, wherever it ends; what was cut off
 // would count as removed.
 func TestCutStreams(t *testing.T) {
 	whole := stream(t, file("w/a"), file("w/b"))

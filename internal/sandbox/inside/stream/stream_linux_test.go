@@ -138,7 +138,7 @@ func pipe(t testing.TB) (r, w *os.File) {
 	return r, w
 }
 
-// TestOutputPrecedesTheEnd: whoever is told of the end finds all of the output
+// TestOutputPrecedesTheEnd: the caller that is told of the end finds all of the output
 // in a file, without waiting any more.
 func TestOutputPrecedesTheEnd(t *testing.T) {
 	l := start(t)
@@ -200,7 +200,7 @@ func TestOrderOfTwoStreams(t *testing.T) {
 	last(t, p)
 }
 
-// TestBrokenPipes: a command that stops reading stops whoever writes to it, and
+// TestBrokenPipes: a command that stops reading stops the process that writes to it, and
 // one whose output nobody reads any more is told by SIGPIPE.
 func TestBrokenPipes(t *testing.T) {
 	l := start(t)
@@ -361,7 +361,7 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// TestTheEndOfTheOtherSide: the executor is killed; whoever waits is told.
+// TestTheEndOfTheOtherSide: the executor is killed; every waiting caller is told.
 func TestTheEndOfTheOtherSide(t *testing.T) {
 	l := start(t)
 	r, w := pipe(t)

@@ -61,7 +61,7 @@ const (
 	Evil1  = "exit 66" // on one line
 )
 
-// SecretVariable is in the environment of whoever starts the sandbox.
+// SecretVariable is in the environment of the process that starts the sandbox.
 const SecretVariable = "API_KEY"
 
 // Kinds of outcome.

@@ -1,7 +1,7 @@
 package main
 
-// portCalls are none: this architecture has no I/O ports.
+// portCalls is empty: this architecture has no I/O ports.
 func portCalls() []call { return nil }
 
-// abiChecks are none: a 64-bit process can't call by the 32-bit table here.
+// abiChecks is empty: a 64-bit process can't call by the 32-bit table here.
 func abiChecks() []Check { return nil }

@@ -180,7 +180,7 @@ func complaint(to netip.AddrPort, a *probe.Attempt) error {
 	return late(err)
 }
 
-// serve answers whoever asks, until the process ends.
+// serve answers every request, until the process ends.
 func serve(at netip.AddrPort, kind, proto int) error {
 	family, addr := familyOf(at.Addr())
 	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, proto)

@@ -36,7 +36,7 @@ type Check struct {
 	NoControl   string // why it can't be done without a sandbox
 	RootOnly    bool   // every kernel refuses it to an ordinary user
 	Changes     bool   // if it works, the host's files differ afterwards
-	Terminal    bool   // keep the session of whoever starts us
+	Terminal    bool   // keep the session of the process that starts us
 	Alone       bool   // in a process of its own: what others left in theirs would spoil it
 	State       string // of the workspace; "" is probe.Present
 	Git         string // git directory that is attacked, below the workspace

@@ -28,7 +28,7 @@ func inherited() []int {
 	return list
 }
 
-// descriptorChecks use what whoever starts the sandbox has open.
+// descriptorChecks use what the process that starts the sandbox has open.
 func descriptorChecks() []Check {
 	none := []errno{nothing}
 	return named("fs-read", []Check{

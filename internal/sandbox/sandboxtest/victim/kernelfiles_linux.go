@@ -39,7 +39,7 @@ func kernelFileChecks() []Check {
 }
 
 // addressesIn reads a file of addresses, which the kernel writes as zero for
-// whoever may not know them.
+// processes that may not know them.
 func addressesIn(p string) func(Fixtures) error {
 	return func(Fixtures) error {
 		text, err := os.ReadFile(p)

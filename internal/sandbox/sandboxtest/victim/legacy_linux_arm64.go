@@ -2,7 +2,7 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// legacyWrites are none: this architecture never had the old calls, but for
+// legacyWrites is empty: this architecture never had the old calls, but for
 // one.
 func legacyWrites() []write {
 	return []write{{"A157", "renameat(2)", func(_, f, n string) error {

@@ -35,8 +35,8 @@ func raceChecks() []Check {
 }
 
 // race calls flip on one thread and try on another until won holds or the
-// time is over. Then it returns the last refusal, or nothing if there was
-// none. It must have seen tries that worked: else there was no race.
+// time is over. Then it returns the last refusal, or nil if nothing
+// was refused. It must have seen tries that worked: else there was no race.
 func race(flip func(i int), try func() error, won func() bool) error {
 	var stop atomic.Bool
 	done := make(chan struct{})

@@ -27,7 +27,7 @@ func simple(c Check) bool {
 }
 
 // runTogether does all checks; simple ones share a process, as starting one
-// takes longer than most of them. What fails so is done again alone by whoever
+// takes longer than most of them. What fails so is done again alone by the caller who
 // asked, and that none is refused for what others did before it is what
 // TestNoSandboxFails shows, where the same ones share.
 func runTogether(world *Fixtures, list []Check) error {
@@ -115,7 +115,7 @@ func serveChecks(r io.Reader) error {
 	for d := json.NewDecoder(r); ; {
 		var a probe.Ask
 		if err := d.Decode(&a); err != nil {
-			return nil // whoever asked has ended
+			return nil // the asking process has ended
 		}
 		i := slices.IndexFunc(all, func(c Check) bool { return c.Name == a.Name })
 		if i < 0 || !simple(all[i]) {
