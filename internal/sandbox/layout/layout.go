@@ -181,11 +181,15 @@ func (b *builder) base() {
 	}
 }
 
+// whySharedTmp marks the /tmp that the zones of a session share: a directory that
+// Bawn has made for the session, empty when its sandboxes are made.
+const whySharedTmp = "shared by the session's zones"
+
 // temporary is the mount of /tmp or /var/tmp: an empty place, unless the
 // request shares a /tmp.
 func (b *builder) temporary(place string) Mount {
 	if f, ok := b.facts.Lookup(b.req.Tmp); ok && place == "/tmp" && b.req.Tmp != "" {
-		return Mount{Kind: KindBind, Source: f.Real, Target: place, Why: "shared by the session's zones", ID: f.ID}
+		return Mount{Kind: KindBind, Source: f.Real, Target: place, Why: whySharedTmp, ID: f.ID}
 	}
 	return Mount{Kind: KindTmpfs, Target: place, SizeMB: b.iso.Resources.TmpMB, Mode: 0o1777}
 }

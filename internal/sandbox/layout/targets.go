@@ -16,7 +16,7 @@ func makeTargets(all []Mount) {
 				outer = o.Target
 			}
 		}
-		if k := kindAt(all[:i], outer); outer == "" || (k != KindTmpfs && k != KindHideDir) {
+		if outer == "" || !empties(all[:i], outer) {
 			continue
 		}
 		for p := m.Target; p != outer; p = path.Dir(p) {
@@ -30,13 +30,15 @@ func makeTargets(all []Mount) {
 	}
 }
 
-func kindAt(mounts []Mount, target string) string {
-	for i := len(mounts) - 1; i >= 0; i-- {
-		if mounts[i].Target == target {
-			return mounts[i].Kind
+// empties reports whether the last mount at a place leaves an empty directory of
+// the session's own there.
+func empties(mounts []Mount, target string) bool {
+	for _, m := range slices.Backward(mounts) {
+		if m.Target == target {
+			return m.Kind == KindTmpfs || m.Kind == KindHideDir || m.Why == whySharedTmp
 		}
 	}
-	return ""
+	return false
 }
 
 func holds(mounts []Mount, dir string) bool {
