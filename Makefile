@@ -89,7 +89,7 @@ coverage:
 
 # What CI runs. As root it needs Debian and installs what is missing.
 test:
-	@scripts/steps test-deps format vet lint generated unit coverage web-check kernel
+	@scripts/steps 'test-deps&' format vet lint generated wait unit coverage web-check kernel
 
 # Everything. What it takes long for is not for every change: test/whole.txt.
 nightly: export BAWN_TEST_NIGHTLY = 1
