@@ -30,6 +30,7 @@ func (t *Taking) store() error {
 	if err := func() error { t.s.mu.Lock(); defer t.s.mu.Unlock(); return t.loadFor(jobs) }(); err != nil {
 		return err
 	}
+	t.fresh = t.fresh || len(jobs) > 0
 	w := t.s.packer(t.s.has)
 	err := t.read(w, jobs, all)
 	if err == nil {

@@ -43,6 +43,7 @@ type Taking struct {
 	id    string
 
 	tried    bool   // to keep it
+	fresh    bool   // contents were read
 	finished bool   // it is on the disk
 	release  func() // lets Prune run
 }
@@ -156,8 +157,10 @@ func (t *Taking) Uncovered() []Uncovering {
 // Changed reports whether anything differs from what the last checkpoint of the
 // roots has.
 func (t *Taking) Changed() bool {
-	return slices.ContainsFunc(t.roots, func(r *rooted) bool { return r.old == nil || r.now.changed(r.old) })
+	return slices.ContainsFunc(t.roots, (*rooted).changed)
 }
+
+func (r *rooted) changed() bool { return r.old == nil || r.now.changed(r.old) }
 
 // changed reports whether a tree is not the one that the index has.
 func (n *node) changed(old *node) bool {
@@ -214,6 +217,9 @@ func (t *Taking) Finish() error {
 	t.finished = true
 	defer t.release()
 	for _, r := range t.roots {
+		if !t.fresh && !r.changed() {
+			continue // the index holds
+		}
 		if err := t.s.writeIndex(r.path, r.now); err != nil {
 			return fmt.Errorf("write the index of a checkpoint: %w", err)
 		}
