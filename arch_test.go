@@ -97,6 +97,7 @@ var ladder = map[string]place{
 	"internal/client":    planned(7),
 	"internal/mcpserver": here(7),
 	"internal/shim":      here(7),
+	"internal/undo":      here(7),
 
 	"internal/egressd": here(8),
 	"internal/relay":   here(8),
@@ -110,6 +111,7 @@ var ladder = map[string]place{
 	"internal/hookcli":   here(10),
 	"internal/plugincli": here(10),
 	"internal/policycli": here(10),
+	"internal/undocli":   here(10),
 
 	"internal/cli": here(11),
 

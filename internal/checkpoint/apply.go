@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -12,31 +13,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// tempPrefix begins the name under which a file is made before it is renamed. One that
+// a killed undo has left is removed by the next.
+const tempPrefix = ".bawn-undo-"
+
 // An undoer carries out the changes of one undo.
 type undoer struct {
-	s       *Store
-	linked  map[uint64]string // path of one name of a file that has several, by its number
-	dirs    []Change          // directories made, which get their modes and times last
-	opened  []opened          // directories that could not be entered before
-	changes int
+	s      *Store
+	linked map[fileName]string // path of one name of a file that has several
+	dirs   []Change            // directories made, which get their modes and times last
 }
 
-type opened struct {
-	c    *rooted
-	rel  string
-	mode uint32
+// A fileName stands for a file that has several names in a checkpoint of a root.
+type fileName struct {
+	root *rooted
+	link uint64
 }
 
 // ErrChanged says that a file is not any more what the plan was made from.
 var ErrChanged = errors.New("it has changed meanwhile")
 
-// Apply does what the plan says. The present must have been kept. It goes on after
-// an error and returns all of them; what it could not do is as it was.
+// Apply does what the plan says. The present must have been kept: Apply has it on the
+// disk first. It goes on after an error and returns all of them; what it could not do
+// is as it was.
 func (u *Undo) Apply() (done int, err error) {
 	if u.taking == nil || u.taking.id == "" {
 		return 0, errors.New("there is no checkpoint of the present, so that nothing is undone")
 	}
-	a := &undoer{s: u.taking.s, linked: map[uint64]string{}}
+	if err := u.taking.Finish(); err != nil {
+		return 0, err
+	}
+	a := &undoer{s: u.taking.s, linked: u.linked}
 	var errs []error
 	note := func(c *Change, err error) {
 		if err != nil {
@@ -47,8 +54,11 @@ func (u *Undo) Apply() (done int, err error) {
 	}
 	// What stands in the way goes first, the inner before the outer: as planned.
 	for i := range u.Changes {
-		if c := &u.Changes[i]; c.Op == Remove {
+		switch c := &u.Changes[i]; c.Op {
+		case Remove:
 			note(c, a.remove(c))
+		case Aside:
+			note(c, a.aside(c))
 		}
 	}
 	for i := range u.Changes {
@@ -65,14 +75,11 @@ func (u *Undo) Apply() (done int, err error) {
 			errs = append(errs, fmt.Errorf("%q: %w", c.Path, err))
 		}
 	}
-	for _, o := range slices.Backward(a.opened) {
-		errs = append(errs, o.close())
-	}
 	return done, errors.Join(errs...)
 }
 
-// parent opens the directory in which a change is made, also one that can't be
-// entered, and returns the name in it.
+// parent opens the directory in which a change is made, and returns the name in it.
+// A directory that its owner can't read, enter or write is unlocked.
 func (a *undoer) parent(c *Change) (fd int, name string, err error) {
 	dir, name := path.Split(c.rel)
 	fd, err = a.dir(c.root, strings.TrimSuffix(dir, "/"))
@@ -81,37 +88,57 @@ func (a *undoer) parent(c *Change) (fd int, name string, err error) {
 
 func (a *undoer) dir(r *rooted, rel string) (int, error) {
 	fd, err := openDir(r.top, rel)
-	if !errors.Is(err, unix.EACCES) {
-		return fd, err
-	}
-	at := ""
-	for name := range strings.SplitSeq(rel, "/") { // its owner may open it
-		up, err := openDir(r.top, at)
-		if err != nil {
+	if errors.Is(err, unix.EACCES) {
+		if fd, err = openDir(r.top, ""); err != nil {
 			return -1, err
 		}
-		at = path.Join(at, name)
-		var st unix.Stat_t
-		err = unix.Fstatat(up, name, &st, unix.AT_SYMLINK_NOFOLLOW)
-		if err == nil && uint32(st.Mode)&unix.S_IFMT == unix.S_IFDIR && uint32(st.Mode)&0o700 != 0o700 {
-			err = unix.Fchmodat(up, name, uint32(st.Mode)&0o7777|0o700, 0)
-			a.opened = append(a.opened, opened{r, at, uint32(st.Mode) & 0o7777})
-		}
-		unix.Close(up)
-		if err != nil {
-			return -1, err
+		at := ""
+		for name := range strings.SplitSeq(rel, "/") {
+			at = path.Join(at, name)
+			next, err := r.enter(fd, name, at)
+			unix.Close(fd)
+			if err != nil {
+				return -1, err
+			}
+			fd = next
 		}
 	}
-	return openDir(r.top, rel)
+	if err == nil {
+		err = r.unlock(fd, rel)
+	}
+	return fd, err
 }
 
-func (o opened) close() error {
-	fd, err := openDir(o.c.top, o.rel)
-	if err != nil {
-		return nil // it is gone, or something else
+// enter opens a directory of the path rel, which it unlocks if need be.
+func (r *rooted) enter(fd int, name, rel string) (int, error) {
+	next, err := openBelow(fd, name)
+	if !errors.Is(err, unix.EACCES) {
+		return next, err
 	}
-	defer unix.Close(fd)
-	return unix.Fchmod(fd, o.mode)
+	var st unix.Stat_t
+	if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return -1, err
+	}
+	mode := uint32(st.Mode) & 0o7777
+	if err := chmodAt(fd, name, mode|0o700); err != nil {
+		return -1, err
+	}
+	r.unlocked = append(r.unlocked, unlocked{rel: rel, mode: mode, ino: st.Ino})
+	return openBelow(fd, name)
+}
+
+// unlock lets the owner write in an open directory until the taking is closed.
+func (r *rooted) unlock(fd int, rel string) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	mode, uid := uint32(st.Mode)&0o7777, os.Geteuid()
+	if mode&0o700 == 0o700 || uid == 0 || st.Uid != uint32(uid) {
+		return nil
+	}
+	r.unlocked = append(r.unlocked, unlocked{rel: rel, mode: mode, ino: st.Ino})
+	return unix.Fchmod(fd, mode|0o700)
 }
 
 // still reports an error unless a name is what the scan has seen there.
@@ -130,10 +157,34 @@ func still(fd int, name string, now *item) error {
 	}
 	var x item
 	x.set(&st)
-	if x.ino != now.ino || x.Kind != now.Kind && !(x.Kind == File && now.Kind == Large) || x.Kind != Directory && (x.Size != now.Size || x.MTime != now.MTime) {
+	switch {
+	case x.ino != now.ino:
+		return ErrChanged
+	case !now.Kind.covered():
+		return nil // it is only moved
+	case x.Kind != now.Kind && !(x.Kind == File && now.Kind == Large):
+		return ErrChanged
+	case x.Kind == Directory:
+		return nil
+	case x.Size != now.Size || x.MTime != now.MTime:
+		return ErrChanged
+	case x.ctime != now.ctime && now.Link == 0: // a name less gives the others a new ctime
 		return ErrChanged
 	}
 	return nil
+}
+
+// aside renames what no checkpoint can hold, so that what was there can come back.
+func (a *undoer) aside(c *Change) error {
+	fd, name, err := a.parent(c)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := still(fd, name, c.now); err != nil {
+		return err
+	}
+	return renameNew(fd, name, c.Why)
 }
 
 func (a *undoer) remove(c *Change) error {
@@ -166,7 +217,7 @@ func (a *undoer) create(c *Change) error {
 	if err := still(fd, name, c.now); err != nil {
 		return err
 	}
-	temp := ".bawn-undo-" + strings.ToLower(rand.Text()[:12])
+	temp := tempPrefix + strings.ToLower(rand.Text()[:12])
 	defer unix.Unlinkat(fd, temp, 0)
 	if err := a.make(fd, temp, c); err != nil {
 		return err
@@ -174,11 +225,15 @@ func (a *undoer) create(c *Change) error {
 	if err := still(fd, name, c.now); err != nil {
 		return err
 	}
-	if err := unix.Renameat(fd, temp, fd, name); err != nil {
+	rename := renameNew
+	if c.now != nil {
+		rename = func(fd int, from, to string) error { return unix.Renameat(fd, from, fd, to) }
+	}
+	if err := rename(fd, temp, name); err != nil {
 		return err
 	}
-	if e.Link != 0 && a.linked[e.Link] == "" {
-		a.linked[e.Link] = c.rel
+	if key := (fileName{c.root, e.Link}); e.Link != 0 && a.linked[key] == "" {
+		a.linked[key] = c.rel
 	}
 	return nil
 }
@@ -206,12 +261,16 @@ func (a *undoer) make(fd int, name string, c *Change) error {
 		if err != nil {
 			return err
 		}
+		_ = unix.Fchownat(fd, name, int(e.UID), int(e.GID), unix.AT_SYMLINK_NOFOLLOW) // only root can
 		return setTime(fd, name, c)
 	case Pipe:
 		if err := mkfifo(fd, name); err != nil {
 			return err
 		}
-		if err := unix.Fchmodat(fd, name, e.Mode, 0); err != nil {
+		if unix.Fchownat(fd, name, int(e.UID), int(e.GID), unix.AT_SYMLINK_NOFOLLOW) != nil {
+			_ = unix.Fchownat(fd, name, -1, int(e.GID), unix.AT_SYMLINK_NOFOLLOW)
+		}
+		if err := chmodAt(fd, name, e.Mode); err != nil {
 			return err
 		}
 		return setTime(fd, name, c)
@@ -227,19 +286,33 @@ func (a *undoer) make(fd int, name string, c *Change) error {
 	if err := a.fill(f, e); err != nil {
 		return err
 	}
+	mode := own(f, e)
 	if err := a.setAttrs(f, e); err != nil {
 		return err
 	}
-	if err := unix.Fchmod(f, e.Mode); err != nil {
+	if err := unix.Fchmod(f, mode); err != nil {
 		return err
 	}
 	return setTime(fd, name, c)
 }
 
-// link makes a further name of a file that this undo has put back; false where
-// there is none.
+// own gives an open file its owner and group, as far as this process may, and returns
+// the mode that it may have: set-user-ID and set-group-ID only for whom they were.
+func own(f int, e *Entry) (mode uint32) {
+	if unix.Fchown(f, int(e.UID), int(e.GID)) != nil {
+		_ = unix.Fchown(f, -1, int(e.GID))
+	}
+	var st unix.Stat_t
+	if e.Kind != Directory && (unix.Fstat(f, &st) != nil || st.Uid != e.UID || st.Gid != e.GID) {
+		return e.Mode &^ 0o6000
+	}
+	return e.Mode
+}
+
+// link makes a further name of a file that this undo has put back, or that stays. It
+// returns false where it can't: then the file is made.
 func (a *undoer) link(fd int, name string, c *Change) bool {
-	first := a.linked[c.entry.Link]
+	first := a.linked[fileName{c.root, c.entry.Link}]
 	if c.entry.Link == 0 || first == "" {
 		return false
 	}
@@ -310,26 +383,6 @@ func write(f int, b []byte, at int64, holes bool) error {
 	return nil
 }
 
-func (a *undoer) setAttrs(f int, e *Entry) error {
-	if e.Attrs.zero() {
-		return nil
-	}
-	b, err := a.s.get(e.Attrs)
-	if err != nil {
-		return err
-	}
-	list, err := decodeAttrs(b)
-	if err != nil {
-		return err
-	}
-	for _, x := range list {
-		if err := unix.Fsetxattr(f, x.name, x.value, 0); err != nil {
-			return fmt.Errorf("set %q: %w", x.name, err)
-		}
-	}
-	return nil
-}
-
 // setTime gives what was missing its own time. What was changed keeps the present:
 // with the old time, what was built from the other content would look newer.
 func setTime(fd int, name string, c *Change) error {
@@ -347,16 +400,20 @@ func (a *undoer) finishDir(c *Change) error {
 		return err
 	}
 	defer unix.Close(fd)
-	if err := a.setAttrs(fd, c.entry); err != nil {
+	mode := c.entry.Mode
+	if c.rel != "" { // of a root only the mode is known
+		mode = own(fd, c.entry)
+		if err := a.setAttrs(fd, c.entry); err != nil {
+			return err
+		}
+	}
+	if err := unix.Fchmod(fd, mode); err != nil {
 		return err
 	}
-	if err := unix.Fchmod(fd, c.entry.Mode); err != nil {
-		return err
-	}
+	c.root.settled(c.rel)
 	if c.rel == "" {
 		return nil
 	}
-	a.opened = slices.DeleteFunc(a.opened, func(o opened) bool { return o.c == c.root && o.rel == c.rel })
 	up, name, err := a.parent(c)
 	if err != nil {
 		return err

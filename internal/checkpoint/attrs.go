@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -41,6 +42,37 @@ func listAttrs(fd int) []byte {
 		b = append(b, value[:n]...)
 	}
 	return b
+}
+
+// setAttrs gives an open file the extended attributes of an entry, and no others.
+func (a *undoer) setAttrs(f int, e *Entry) error {
+	now, err := decodeAttrs(listAttrs(f))
+	if err != nil {
+		return err
+	}
+	var list []attr
+	if !e.Attrs.zero() {
+		b, err := a.s.get(e.Attrs)
+		if err != nil {
+			return err
+		}
+		if list, err = decodeAttrs(b); err != nil {
+			return err
+		}
+	}
+	for _, x := range now {
+		if !slices.ContainsFunc(list, func(y attr) bool { return x.name == y.name }) {
+			if err := unix.Fremovexattr(f, x.name); err != nil {
+				return fmt.Errorf("remove %q: %w", x.name, err)
+			}
+		}
+	}
+	for _, x := range list {
+		if err := unix.Fsetxattr(f, x.name, x.value, 0); err != nil {
+			return fmt.Errorf("set %q: %w", x.name, err)
+		}
+	}
+	return nil
 }
 
 // attrOK accepts those that a checkpoint has: of users, and access control lists.

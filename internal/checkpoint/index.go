@@ -1,22 +1,22 @@
 package checkpoint
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"path/filepath"
-
-	"crypto/sha256"
+	"slices"
 
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 )
 
-// The format of an index: indexMagic, the generation of the packs, the length of
-// the root's path and the path, the root node, CRC-32C of all that.
+// The format of an index: indexMagic, the packs that hold what it names (number,
+// then name and size of each), the root's path, the root node, CRC-32C of all that.
 const (
 	indexMagic = "BAWNIDX1"
-	maxIndex   = 1 << 30
+	maxIndex   = 512 << 20
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -35,28 +35,32 @@ func (s *Store) readIndex(root string) *node {
 	if err != nil {
 		return nil
 	}
-	generation, err := s.generation()
+	packs, err := s.packNames()
 	if err != nil {
 		return nil
 	}
-	n, of, err := decodeIndex(b, root)
-	if err != nil || of != generation {
-		return nil
+	n, needs, err := decodeIndex(b, root)
+	if err != nil || slices.ContainsFunc(needs, func(p packID) bool { return !slices.Contains(packs, p) }) {
+		return nil // a pack is gone, and with it what the index believes to be stored
 	}
 	return n
 }
 
 // writeIndex keeps what a scan has found, for the next one.
 func (s *Store) writeIndex(root string, n *node) error {
-	generation, err := s.generation()
+	packs, err := s.packNames()
 	if err != nil {
 		return err
 	}
-	return replace(s.indexPath(root), encodeIndex(root, generation, n))
+	return replace(s.indexPath(root), encodeIndex(root, packs, n))
 }
 
-func encodeIndex(root string, generation Digest, n *node) []byte {
-	b := append([]byte(indexMagic), generation[:]...)
+func encodeIndex(root string, packs []packID, n *node) []byte {
+	b := binary.AppendUvarint([]byte(indexMagic), uint64(len(packs)))
+	for _, p := range packs {
+		b = binary.AppendUvarint(b, uint64(len(p.name)))
+		b = binary.AppendUvarint(append(b, p.name...), uint64(p.size))
+	}
 	b = binary.AppendUvarint(b, uint64(len(root)))
 	b = appendNode(append(b, root...), n)
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
@@ -73,7 +77,7 @@ func appendNode(b []byte, n *node) []byte {
 		b = append(b, x.Name...)
 		flags := flag(x.racy || x.fresh, 1) | flag(x.Sparse, 2) | flag(!x.Attrs.zero(), 4) | flag(x.sub != nil, 8) | flag(!x.Object.zero(), 16)
 		b = append(b, byte(x.Kind), byte(flags), byte(x.why))
-		for _, v := range []uint64{uint64(x.Mode), uint64(x.Size), uint64(x.MTime), x.Link, x.ino, uint64(x.ctime)} {
+		for _, v := range [...]uint64{uint64(x.Mode), uint64(x.UID), uint64(x.GID), uint64(x.Size), uint64(x.MTime), x.Link, x.ino, uint64(x.ctime)} {
 			b = binary.AppendUvarint(b, v)
 		}
 		if !x.Object.zero() {
@@ -96,23 +100,25 @@ func flag(set bool, bit uint64) uint64 {
 	return 0
 }
 
-// decodeIndex reads an index of root, and says for which packs it holds.
-func decodeIndex(b []byte, root string) (*node, Digest, error) {
-	var generation Digest
+// decodeIndex reads an index of root, and says which packs it needs.
+func decodeIndex(b []byte, root string) (*node, []packID, error) {
 	end := len(b) - 4
-	if end < len(indexMagic)+len(generation) || string(b[:len(indexMagic)]) != indexMagic || crc32.Checksum(b[:end], castagnoli) != binary.LittleEndian.Uint32(b[end:]) {
-		return nil, generation, errIndex
+	if end < len(indexMagic) || string(b[:len(indexMagic)]) != indexMagic || crc32.Checksum(b[:end], castagnoli) != binary.LittleEndian.Uint32(b[end:]) {
+		return nil, nil, errIndex
 	}
 	r := indexReader{reader: reader{b: b[len(indexMagic):end]}, left: maxNames}
-	copy(generation[:], r.take(uint64(len(generation))))
-	if string(r.take(r.uvarint())) != root {
-		return nil, generation, errIndex
+	var packs []packID
+	for n := r.uvarint(); n > 0 && !r.bad; n-- {
+		packs = append(packs, packID{string(r.take(r.uvarint())), int64(r.uvarint())})
+	}
+	if string(r.take(r.uvarint())) != root || r.bad {
+		return nil, nil, errIndex
 	}
 	n := r.node(0)
 	if r.bad || len(r.b) > 0 {
-		return nil, generation, errIndex
+		return nil, nil, errIndex
 	}
-	return n, generation, nil
+	return n, packs, nil
 }
 
 // An indexReader reads nodes, in all no more than left names.
@@ -151,7 +157,8 @@ func (r *indexReader) item(x *item, depth int) {
 	flags := head[1]
 	x.Kind, x.why = Kind(head[0]), reason(head[2])
 	x.racy, x.Sparse = flags&1 != 0, flags&2 != 0
-	x.Mode, x.Size, x.MTime = uint32(r.uvarint()), int64(r.uvarint()), int64(r.uvarint())
+	x.Mode, x.UID, x.GID = r.uint32(), r.uint32(), r.uint32()
+	x.Size, x.MTime = int64(r.uvarint()), int64(r.uvarint())
 	x.Link, x.ino, x.ctime = r.uvarint(), r.uvarint(), int64(r.uvarint())
 	if flags&16 != 0 {
 		copy(x.Object[:], r.take(uint64(len(x.Object))))
@@ -159,7 +166,7 @@ func (r *indexReader) item(x *item, depth int) {
 	if flags&4 != 0 {
 		copy(x.Attrs[:], r.take(uint64(len(x.Attrs))))
 	}
-	if flags&8 != 0 && !r.bad {
+	if r.bad = r.bad || x.Size < 0 || (flags&8 != 0) != (x.Kind == Directory); !r.bad && x.Kind == Directory {
 		x.sub = r.node(depth + 1)
 	}
 }

@@ -6,17 +6,35 @@ import "slices"
 // the whole directory is left out: each is a mount in the session.
 const maxScattered = 16
 
-// limit leaves out what goes beyond a number of bytes. What was covered before
-// comes first, then the smaller before the larger. The root itself stays.
+// limit leaves out what goes beyond a number of bytes. First comes what was covered
+// before and hasn't grown, then what was covered before, then what is new: each time
+// the smaller before the larger. The root itself stays.
 func limit(n, old *node, most int64) {
-	sizes := map[*node]int64{}
-	if n.measure(sizes) <= most {
+	l := limiter{sizes: map[*node]int64{}, left: most}
+	if n.measure(l.sizes) <= most {
 		return
 	}
-	left := most
-	n.fit(old, sizes, &left)
+	var grown []*item
+	l.known(n, old, &grown)
+	slices.SortStableFunc(grown, func(a, b *item) int { return compareSizes(a.Size, b.Size) })
+	for _, x := range grown {
+		if x.Size > l.left {
+			x.leave(tooMuch, x.Size)
+			continue
+		}
+		l.left -= x.Size
+	}
+	l.fit(n, old)
 }
 
+type limiter struct {
+	sizes map[*node]int64 // of what is new below a directory, after known
+	left  int64
+}
+
+func compareSizes(a, b int64) int { return int(min(max(a-b, -1), 1)) }
+
+// measure adds up what is below a directory.
 func (n *node) measure(sizes map[*node]int64) (all int64) {
 	for i := range n.items {
 		if x := &n.items[i]; x.sub != nil {
@@ -29,8 +47,30 @@ func (n *node) measure(sizes map[*node]int64) (all int64) {
 	return all
 }
 
-// fit takes what fits into left and leaves out the rest.
-func (n *node) fit(old *node, sizes map[*node]int64, left *int64) {
+// known takes what was covered before, and lists of it what has grown since. What is
+// taken does not count in sizes any more. It returns by how much.
+func (l *limiter) known(n, old *node, grown *[]*item) (less int64) {
+	for i := range n.items {
+		x := &n.items[i]
+		was := old.at(i, x.Name)
+		switch {
+		case was == nil || !was.Kind.covered():
+		case x.sub != nil:
+			less += l.known(x.sub, was.sub, grown)
+		case x.Kind.covered() && x.Size <= was.Size:
+			l.left -= x.Size
+			less += x.Size
+		case x.Kind.covered():
+			*grown = append(*grown, x)
+			less += x.Size
+		}
+	}
+	l.sizes[n] -= less
+	return less
+}
+
+// fit takes of what is new what fits, and leaves out the rest.
+func (l *limiter) fit(n, old *node) {
 	type choice struct {
 		x   *item
 		was *item
@@ -39,46 +79,37 @@ func (n *node) fit(old *node, sizes map[*node]int64, left *int64) {
 	var list []choice
 	for i := range n.items {
 		x := &n.items[i]
+		was := old.at(i, x.Name)
 		switch {
 		case x.sub != nil:
-			list = append(list, choice{x, old.at(i, x.Name), sizes[x.sub]})
-		case x.Kind.covered():
-			list = append(list, choice{x, old.at(i, x.Name), x.Size})
+			list = append(list, choice{x, was, l.sizes[x.sub]})
+		case x.Kind.covered() && (was == nil || !was.Kind.covered()):
+			list = append(list, choice{x, was, x.Size})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b choice) int {
-		known := func(c choice) bool { return c.was != nil && c.was.Kind.covered() }
-		if known(a) != known(b) {
-			if known(a) {
-				return -1
-			}
-			return 1
-		}
-		return int(min(max(a.all-b.all, -1), 1))
-	})
+	slices.SortStableFunc(list, func(a, b choice) int { return compareSizes(a.all, b.all) })
 	for _, c := range list {
 		switch {
-		case c.all <= *left:
-			*left -= c.all
+		case c.all <= l.left:
+			l.left -= c.all
 		case c.x.sub == nil:
-			c.x.leaveOut(c.all)
+			c.x.leave(tooMuch, c.all)
+		case c.was != nil && c.was.Kind == Directory:
+			l.fit(c.x.sub, c.was.sub)
 		default:
-			was := *left
-			var sub *node
-			if c.was != nil {
-				sub = c.was.sub
-			}
-			c.x.sub.fit(sub, sizes, left)
-			if c.x.sub.scattered() > maxScattered {
-				*left = was
-				c.x.leaveOut(c.all)
-			}
+			l.fresh(c.x, c.all)
 		}
 	}
 }
 
-func (x *item) leaveOut(size int64) {
-	*x = item{Entry: Entry{Name: x.Name, Kind: Uncovered, Size: size}, why: tooMuch}
+// fresh fits a new directory, as a whole or file by file.
+func (l *limiter) fresh(x *item, all int64) {
+	left := l.left
+	l.fit(x.sub, nil)
+	if x.sub.scattered() > maxScattered {
+		l.left = left
+		x.leave(tooMuch, all)
+	}
 }
 
 // scattered counts what is left out directly in a directory.

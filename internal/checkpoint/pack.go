@@ -30,7 +30,8 @@ const (
 
 	blockSize = 512 << 10 // small objects are compressed together
 	pieceSize = 4 << 20   // the most that one object holds
-	maxPack   = 8 << 30   // which a table is looked for at
+	maxPack   = 8 << 30   // bytes of a pack
+	maxTable  = 512 << 20 // bytes of its table
 )
 
 // A place is where an object is in a pack.
@@ -88,7 +89,7 @@ func (p *pack) readTable() error {
 		return err
 	}
 	from, n := binary.LittleEndian.Uint64(foot[:]), binary.LittleEndian.Uint64(foot[8:])
-	if string(foot[48:]) != packMagic || from > uint64(p.size) || n > uint64(p.size)/tableEntry || from+n*tableEntry+uint64(packFooter) != uint64(p.size) {
+	if string(foot[48:]) != packMagic || n > maxTable/tableEntry || from > uint64(p.size) || n > uint64(p.size)/tableEntry || from+n*tableEntry+uint64(packFooter) != uint64(p.size) {
 		return errPack
 	}
 	p.table = make([]byte, n*tableEntry)
@@ -126,9 +127,12 @@ func (p *pack) open(l place) ([]byte, error) {
 	if l.stored > maxFrame || l.opened > maxFrame || uint64(l.at)+uint64(l.length) > uint64(l.opened) {
 		return nil, errPack
 	}
+	if l.offset+uint64(l.stored) > uint64(p.size) || l.offset > uint64(p.size) {
+		return nil, errPack
+	}
 	raw := make([]byte, l.stored)
 	if _, err := p.f.ReadAt(raw, int64(l.offset)); err != nil {
-		return nil, fmt.Errorf("%w: %w", errPack, err)
+		return nil, err
 	}
 	if l.stored == l.opened {
 		return raw, nil
@@ -164,7 +168,6 @@ type packer struct {
 	places []place
 	taken  map[Digest]bool
 	err    error
-	limit  uint64 // bytes; 0 for none
 }
 
 // claim reports whether an object is to be added: it is new.
@@ -192,14 +195,14 @@ func (w *packer) emit(frame []byte, opened int, objects []place) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.f == nil && w.err == nil {
-		w.f, w.err = os.CreateTemp(w.dir, "new-*") // mode 0600
+		w.f, w.err = os.CreateTemp(w.dir, newPrefix+"*") // mode 0600
 		if w.err == nil {
 			w.w = bufio.NewWriterSize(w.f, 1<<20)
 			_, w.err = w.w.WriteString(packMagic)
 			w.offset = uint64(len(packMagic))
 		}
 	}
-	if w.limit > 0 && w.offset+uint64(len(frame)) > w.limit && w.err == nil {
+	if w.offset+uint64(len(frame)) > maxPack-maxTable && w.err == nil {
 		w.err = errFull
 	}
 	if w.err != nil {

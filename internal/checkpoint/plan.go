@@ -1,6 +1,8 @@
 package checkpoint
 
 import (
+	"crypto/rand"
+	"fmt"
 	"path"
 	"path/filepath"
 	"slices"
@@ -17,6 +19,9 @@ const (
 	Remove  Op = "remove"
 	Mode    Op = "mode" // of a directory, with its extended attributes
 	Kept    Op = "kept"
+	// Aside renames what no checkpoint can hold and what stands where something is
+	// put back: a file that is too large, a socket. Why is its new name.
+	Aside Op = "aside"
 )
 
 // A Change is one thing that an undo does, or keeps from doing.
@@ -24,7 +29,7 @@ type Change struct {
 	Op   Op     `json:"op"`
 	Path string `json:"path"` // absolute
 	Kind Kind   `json:"-"`
-	Why  string `json:"why,omitempty"` // it is kept
+	Why  string `json:"why,omitempty"` // it is kept; the new name of what goes aside
 	Size int64  `json:"size,omitempty"`
 
 	root  *rooted
@@ -35,10 +40,9 @@ type Change struct {
 
 // Reasons why an undo keeps what is there.
 const (
-	whyChanged   = "you have changed it since the session"
-	whyRemoved   = "you have removed it since the session"
-	whyUncovered = "no checkpoint can hold what is there now"
-	whyInside    = "it holds what stays"
+	whyChanged = "you have changed it since the session"
+	whyRemoved = "you have removed it since the session"
+	whyInside  = "it holds what stays"
 )
 
 // An Undo is a way back: to a checkpoint, of what a session has changed.
@@ -50,18 +54,18 @@ type Undo struct {
 	Kept    []Change
 
 	taking *Taking
+	linked map[fileName]string // names that stay of files that have several
 }
 
 // Plan compares the present, which t has scanned, and says what there is to do.
 func (t *Taking) Plan(u *Undo) error {
-	u.taking, u.Changes, u.Kept = t, nil, nil
+	u.taking, u.Changes, u.Kept, u.linked = t, nil, nil, map[fileName]string{}
 	for _, root := range u.To.Roots {
 		k := slices.IndexFunc(t.roots, func(r *rooted) bool { return r.path == root.Path })
 		if k < 0 {
 			continue
 		}
 		p := planner{s: t.s, u: u, r: t.roots[k]}
-		p.top(root)
 		before, err := t.s.tree(root.Tree)
 		if err != nil {
 			return err
@@ -72,11 +76,14 @@ func (t *Taking) Plan(u *Undo) error {
 			for _, r := range u.After.Roots {
 				if r.Path == root.Path {
 					after, err = p.level(r.Tree)
+					p.top(root, &r)
 				}
 			}
 			if err != nil {
 				return err
 			}
+		} else {
+			p.top(root, nil)
 		}
 		if err := p.dir("", &level{before}, after, t.roots[k].now); err != nil {
 			return err
@@ -99,9 +106,12 @@ func (l *level) at(name string) *Entry {
 	return &l.list[i]
 }
 
-// top plans for the mode of a root, which has to be its owner's to be of any use.
-func (p *planner) top(root Root) {
-	if self, _ := p.wanted(""); self && p.r.now.mode != root.Mode && p.r.now.mode&0o700 != 0o700 {
+// top plans for the mode of a root, unless the human has changed it since.
+func (p *planner) top(root Root, after *Root) {
+	if after != nil && (after.Mode != p.r.now.mode || after.Mode == root.Mode) {
+		return
+	}
+	if self, _ := p.wanted(""); self && p.r.now.mode != root.Mode {
 		p.change(Mode, "", &Entry{Kind: Directory, Mode: root.Mode}, &item{Entry: Entry{Kind: Directory, Mode: p.r.now.mode}})
 	}
 }
@@ -168,6 +178,9 @@ func (p *planner) dir(rel string, before, after *level, now *node) error {
 
 // name plans for one name: b as it was, a as the session left it, n as it is.
 func (p *planner) name(rel string, b *Entry, after *level, a *Entry, n *item) error {
+	if a != nil && !a.Kind.covered() {
+		after, a = nil, nil // nobody knows what the session left
+	}
 	known := after != nil
 	switch {
 	case b != nil && !b.Kind.covered():
@@ -180,12 +193,14 @@ func (p *planner) name(rel string, b *Entry, after *level, a *Entry, n *item) er
 	self, _ := p.wanted(rel)
 	switch {
 	case !self:
+	case b == nil && leftover(n):
+		p.change(Remove, rel, nil, n)
 	case equal(b, n.entry()):
-	case known && equal(b, a): // not the session's doing
-	case n != nil && !n.Kind.covered():
-		if b != nil {
-			p.keep(rel, b, n, whyUncovered)
+		if b != nil && b.Link != 0 {
+			p.u.linked[fileName{p.r, b.Link}] = rel
 		}
+	case known && equal(b, a): // not the session's doing
+	case b == nil && n != nil && !n.Kind.covered(): // it is of no use to remove it
 	case known && !equal(a, n.entry()):
 		if n != nil && (b != nil || a != nil) {
 			p.keep(rel, b, n, whyChanged)
@@ -194,6 +209,9 @@ func (p *planner) name(rel string, b *Entry, after *level, a *Entry, n *item) er
 		}
 	case b == nil:
 		p.change(Remove, rel, nil, n)
+	case n != nil && !n.Kind.covered():
+		p.aside(rel, n)
+		return p.name(rel, b, after, a, nil)
 	case b.Kind == Directory:
 		p.change(Remove, rel, nil, n)
 		return p.both(rel, b, after, a, nil)
@@ -217,7 +235,7 @@ func equal(a, b *Entry) bool {
 		return a == b
 	}
 	if a.Kind == Directory && b.Kind == Directory {
-		return a.Mode == b.Mode && a.Attrs == b.Attrs
+		return a.Mode == b.Mode && a.sameOwner(b)
 	}
 	return a.same(b)
 }
@@ -278,11 +296,14 @@ func (p *planner) removed(rel string, b *Entry, after *level, a *Entry, n *item)
 	if err != nil {
 		return err
 	}
-	all, err := p.clear(rel, was, n.sub)
+	all, human, err := p.clear(rel, was, n.sub)
 	if err != nil {
 		return err
 	}
 	switch {
+	case !all && !human && b != nil:
+		p.aside(rel, n)
+		p.change(Create, rel, b, nil)
 	case all:
 		p.change(Remove, rel, nil, n)
 		if b != nil {
@@ -294,9 +315,9 @@ func (p *planner) removed(rel string, b *Entry, after *level, a *Entry, n *item)
 	return nil
 }
 
-// clear plans to remove what a session has left in a directory, and reports
-// whether that is all there is.
-func (p *planner) clear(rel string, after *level, n *node) (all bool, err error) {
+// clear plans to remove what a session has left in a directory, and reports whether
+// that is all there is, and otherwise whether some of the rest is the human's.
+func (p *planner) clear(rel string, after *level, n *node) (all, human bool, err error) {
 	all = true
 	for i := range n.items {
 		x := &n.items[i]
@@ -305,28 +326,40 @@ func (p *planner) clear(rel string, after *level, n *node) (all bool, err error)
 		case x.Kind == Directory && (after == nil || a != nil && a.Kind == Directory):
 			was, err := p.below(after, a)
 			if err != nil {
-				return false, err
+				return false, false, err
 			}
-			empty, err := p.clear(at, was, x.sub)
+			empty, theirs, err := p.clear(at, was, x.sub)
 			if err != nil {
-				return false, err
+				return false, false, err
 			}
 			if empty {
 				p.change(Remove, at, nil, x)
 			}
-			all = all && empty
+			all, human = all && empty, human || theirs
+		case after != nil && a == nil: // made since
+			all, human = false, true
 		case !x.Kind.covered() || x.Kind == Directory:
-			all = false
-		case after != nil && a == nil: // the human's
 			all = false
 		case after != nil && !equal(a, &x.Entry):
 			p.keep(at, nil, x, whyChanged)
-			all = false
+			all, human = false, true
 		default:
 			p.change(Remove, at, nil, x)
 		}
 	}
-	return all, nil
+	return all, human, nil
+}
+
+// leftover reports a file that an undo was making when it was killed.
+func leftover(n *item) bool {
+	return n != nil && strings.HasPrefix(n.Name, tempPrefix) && n.Kind != Directory && n.Kind.covered()
+}
+
+// aside plans to rename what is there.
+func (p *planner) aside(rel string, n *item) {
+	p.change(Aside, rel, nil, n)
+	c := &p.u.Changes[len(p.u.Changes)-1]
+	c.Why = fmt.Sprintf("%.200s.aside-%s", n.Name, strings.ToLower(rand.Text()[:8]))
 }
 
 func (p *planner) change(op Op, rel string, e *Entry, n *item) {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -24,8 +25,12 @@ var DefaultLimits = Limits{Bytes: 2 << 30, Age: 30 * 24 * time.Hour, Fine: 24 * 
 const keepLast = 2
 
 // Prune removes what goes beyond the limits at this time, and returns the checkpoints
-// that are gone.
+// that are gone. While a checkpoint is taken it returns [ErrBusy].
 func (s *Store) Prune(l Limits, now time.Time) (removed []Checkpoint, err error) {
+	if !s.taking.TryLock() {
+		return nil, ErrBusy
+	}
+	defer s.taking.Unlock()
 	list, err := List(s.dir)
 	if err != nil {
 		return nil, err
@@ -41,7 +46,11 @@ func (s *Store) Prune(l Limits, now time.Time) (removed []Checkpoint, err error)
 		}
 	}
 	if len(removed) == 0 {
-		if size, err := Size(s.dir); err != nil || size <= l.Bytes {
+		packs, err := s.packNames()
+		if err != nil {
+			return nil, err
+		}
+		if size, err := Size(s.dir); err != nil || size <= l.Bytes && len(packs) <= manyPacks {
 			return nil, err
 		}
 	}
@@ -86,61 +95,79 @@ func (s *Store) remove(gone, stay []Checkpoint) error {
 			return err
 		}
 	}
-	live := map[Digest]bool{}
+	live := liveSet{objects: map[Digest]bool{}, trees: map[Digest]bool{}}
 	roots := map[string]*node{}
 	for _, c := range stay {
 		for _, r := range c.Roots {
-			s.mark(r.Tree, live)
+			if err := s.mark(r.Tree, live); err != nil {
+				return err
+			}
 			roots[r.Path] = nil
 		}
 	}
 	for path := range roots { // an index may be ahead of all records
 		if n := s.readIndex(path); n != nil {
 			roots[path] = n
-			n.mark(live)
+			n.mark(live.objects)
 		}
 	}
-	if err := s.sweep(live); err != nil {
+	if err := s.sweep(live.objects); err != nil {
 		return err
 	}
 	return s.reindex(roots)
 }
 
-// mark notes what a tree needs. What is missing can't be needed more.
-func (s *Store) mark(d Digest, live map[Digest]bool) {
-	if live[d] {
-		return
+// A liveSet holds the objects that are needed, and the trees whose entries are marked.
+// A file may have the bytes of a tree: that the object is needed says nothing of those.
+type liveSet struct{ objects, trees map[Digest]bool }
+
+// mark notes what a tree needs. What is missing can't be needed more; any other
+// error ends it, since what is not marked is removed.
+func (s *Store) mark(d Digest, live liveSet) error {
+	if live.trees[d] {
+		return nil
 	}
-	live[d] = true
+	live.trees[d], live.objects[d] = true, true
 	list, err := s.tree(d)
+	if errors.Is(err, errMissing) || errors.Is(err, errTree) {
+		return nil
+	}
+	if err == nil {
+		err = s.markPieces(d, treePieces, live.objects)
+	}
 	if err != nil {
-		return
+		return err
 	}
 	for i := range list {
 		e := &list[i]
-		live[e.Attrs] = true
+		live.objects[e.Attrs], live.objects[e.Object] = true, true
 		switch e.Kind {
 		case Directory:
-			s.mark(e.Object, live)
+			err = s.mark(e.Object, live)
 		case Large:
-			s.markPieces(e.Object, live)
-		default:
-			live[e.Object] = true
+			err = s.markPieces(e.Object, digests, live.objects)
+		}
+		if err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
-func (s *Store) markPieces(d Digest, live map[Digest]bool) {
-	if live[d] {
-		return
+// markPieces marks the objects that another one lists.
+func (s *Store) markPieces(d Digest, list func([]byte) ([]Digest, error), live map[Digest]bool) error {
+	b, err := s.get(d)
+	if errors.Is(err, errMissing) {
+		return nil
 	}
-	live[d] = true
-	if b, err := s.get(d); err == nil {
-		pieces, _ := digests(b)
-		for _, p := range pieces {
-			live[p] = true
-		}
+	if err != nil {
+		return err
 	}
+	pieces, _ := list(b)
+	for _, p := range pieces {
+		live[p] = true
+	}
+	return nil
 }
 
 func (n *node) mark(live map[Digest]bool) {
@@ -153,55 +180,84 @@ func (n *node) mark(live map[Digest]bool) {
 	}
 }
 
+// Packs that are merged: of more than manyPacks those that are small. An open pack
+// takes a descriptor, and an object is looked for in one after the other.
+const (
+	manyPacks = 32
+	smallPack = 16 << 20
+)
+
 // sweep writes anew what packs hold of which less than half is needed.
 func (s *Store) sweep(live map[Digest]bool) error {
 	s.mu.Lock()
 	err := s.load()
-	packs := append([]*pack(nil), s.packs...)
+	packs := slices.Clone(s.packs)
 	s.mu.Unlock()
+	if err == nil {
+		err = s.clean(packsName, damagedPrefix)
+	}
 	if err != nil {
 		return err
 	}
 	var old []*pack
-	w := &packer{dir: filepath.Join(s.dir, packsName), has: func(Digest) bool { return false }}
+	w := s.packer(func(Digest) bool { return false })
 	b, err := w.block()
 	if err != nil {
 		return err
 	}
-	for _, p := range packs {
-		needed, all := p.weigh(live)
-		if needed*2 > all {
+	counted := map[Digest]*pack{}
+	for _, p := range slices.Backward(packs) { // as find looks for them
+		needed, all := p.weigh(live, counted)
+		if needed*2 > all && (len(packs) <= manyPacks || p.size > smallPack) {
 			continue
 		}
 		old = append(old, p)
 		if needed == 0 {
 			continue
 		}
-		if err := s.rescue(p, b, live); err != nil {
+		if err := s.rescue(p, b, counted); err != nil {
 			w.fail(err)
 			_, err = w.close()
 			return err
 		}
+		if w.offset > maxPack/4 { // enough for one pack
+			b.flush()
+			if err := s.exchange(w, old); err != nil {
+				return err
+			}
+			w, old = s.packer(w.has), nil
+			b.w = w
+		}
 	}
 	b.flush()
+	return s.exchange(w, old)
+}
+
+// exchange puts a new pack in the place of old ones.
+func (s *Store) exchange(w *packer, old []*pack) error {
 	p, err := w.close()
 	if err != nil {
 		return err
 	}
-	if err := p.sync(); err != nil {
-		return err
+	if p != nil {
+		if err := errors.Join(p.sync(), syncFile(w.dir)); err != nil {
+			p.close()
+			return err
+		}
 	}
 	s.drop(old, p)
 	return nil
 }
 
-// weigh returns the bytes that are needed of a pack, and all of them.
-func (p *pack) weigh(live map[Digest]bool) (needed, all int64) {
+// weigh returns the bytes that are needed of a pack, and all of them. What another
+// pack was counted for is not needed twice.
+func (p *pack) weigh(live map[Digest]bool, counted map[Digest]*pack) (needed, all int64) {
 	for i := range p.objects() {
 		l := p.place(i)
 		size := int64(l.length) + tableEntry
 		all += size
-		if live[l.object] {
+		if live[l.object] && counted[l.object] == nil {
+			counted[l.object] = p
 			needed += size
 		}
 	}
@@ -209,10 +265,10 @@ func (p *pack) weigh(live map[Digest]bool) (needed, all int64) {
 }
 
 // rescue copies what is needed of a pack. What is damaged is not copied.
-func (s *Store) rescue(p *pack, b *block, live map[Digest]bool) error {
+func (s *Store) rescue(p *pack, b *block, counted map[Digest]*pack) error {
 	for i := range p.objects() {
 		l := p.place(i)
-		if !live[l.object] || !b.w.claim(l.object) {
+		if counted[l.object] != p || !b.w.claim(l.object) {
 			continue
 		}
 		data, err := s.get(l.object)

@@ -30,7 +30,8 @@ func (t *Taking) store() error {
 	if err := func() error { t.s.mu.Lock(); defer t.s.mu.Unlock(); return t.loadFor(jobs) }(); err != nil {
 		return err
 	}
-	w := &packer{dir: path.Join(t.s.dir, packsName), has: t.s.has, limit: maxPack}
+	t.fresh = t.fresh || len(jobs) > 0
+	w := t.s.packer(t.s.has)
 	err := t.read(w, jobs, all)
 	if err == nil {
 		err = t.trees(w)
@@ -79,6 +80,11 @@ func (t *Taking) read(w *packer, jobs []job, all int64) error {
 	var next atomic.Int64
 	var done atomic.Int64
 	var errs [2]error
+	read := func(n int64) {
+		if now := done.Add(n); t.o.Progress != nil {
+			t.o.Progress(now, all)
+		}
+	}
 	for k := range errs[:min(len(errs), len(jobs))] {
 		wait.Go(func() {
 			b, err := w.block()
@@ -88,13 +94,13 @@ func (t *Taking) read(w *packer, jobs []job, all int64) error {
 					b.flush()
 					break
 				}
-				err = errors.Join(t.directory(b, jobs[i], func(n int64) {
-					if now := done.Add(n); t.o.Progress != nil {
-						t.o.Progress(now, all)
-					}
-				}), w.failed())
+				if err = t.directory(b, jobs[i], read); err == nil && w.failed() != nil {
+					return // close returns the error
+				}
 			}
-			errs[k] = err
+			if errs[k] = err; err != nil {
+				w.fail(err) // ends the other goroutine
+			}
 		})
 	}
 	wait.Wait()
@@ -104,26 +110,36 @@ func (t *Taking) read(w *packer, jobs []job, all int64) error {
 // directory stores the fresh files of one directory.
 func (t *Taking) directory(b *block, j job, done func(int64)) error {
 	fd, err := openDir(j.r.top, j.rel)
-	if err != nil {
-		if gone(err) {
-			j.n.drop()
-			return nil
-		}
+	if exhausted(err) {
 		return fmt.Errorf("open %q: %w", path.Join(j.r.path, j.rel), err)
 	}
+	if err != nil {
+		j.n.drop()
+		return nil
+	}
 	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Ino != j.n.ino {
+		j.n.drop() // another directory has come in its place
+		return nil
+	}
 	for i := range j.n.items {
 		x := &j.n.items[i]
 		if !x.fresh || x.sub != nil || !x.Kind.covered() {
 			continue
 		}
 		size := x.Size
-		if err := t.content(b, fd, x); err != nil {
+		switch err := t.content(b, fd, x, j.r); {
+		case exhausted(err):
 			return fmt.Errorf("read %q: %w", path.Join(j.r.path, j.rel, x.Name), err)
+		case gone(err):
+			x.Kind = 0
+		case err != nil: // a bad sector, a lease: the others are kept
+			x.leave(unreadable, size)
 		}
 		done(size)
 	}
-	j.n.items = slices.DeleteFunc(j.n.items, func(x item) bool { return x.Kind == 0 })
+	j.n.forget()
 	return nil
 }
 
@@ -137,44 +153,37 @@ func gone(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 
-// content stores one file or link. What is gone meanwhile gets Kind 0, what can't
-// be read is uncovered.
-func (t *Taking) content(b *block, dir int, x *item) error {
+// content stores one file or link.
+func (t *Taking) content(b *block, dir int, x *item, r *rooted) error {
 	if x.Kind == Symlink {
 		buf := make([]byte, 4097)
 		n, err := unix.Readlinkat(dir, x.Name, buf)
-		if err != nil {
-			x.Kind = 0
-			return nil
+		if err == nil {
+			x.Object, x.fresh = b.put(buf[:n]), false
 		}
-		x.Object, x.fresh = b.put(buf[:n]), false
-		return nil
+		return err
 	}
-	fd, err := unix.Openat(dir, x.Name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	switch {
-	case gone(err):
-		x.Kind = 0
-		return nil
-	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
-		*x = item{Entry: Entry{Name: x.Name, Kind: Uncovered, Size: x.Size}, why: unreadable}
-		return nil
-	case err != nil:
+	fd, err := t.open(dir, x)
+	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
 	if t.o.Running {
-		_ = unix.Fsync(fd) // a file of the guest's: it may be on a pipe or a full disk
+		rearm(fd)
 	}
 	for range 3 {
 		var before, after unix.Stat_t
 		if err := unix.Fstat(fd, &before); err != nil {
 			return err
 		}
-		x.set(&before)
-		if x.Kind != File || x.Size > MaxFile {
-			*x = item{Entry: Entry{Name: x.Name, Kind: Uncovered, Size: x.Size}, why: tooLarge}
+		switch x.set(&before); {
+		case x.Kind != File:
+			return unix.ENOENT // it has become another thing
+		case x.Size > MaxFile:
+			x.leave(tooLarge, x.Size)
 			return nil
 		}
+		x.racy = r.racer.racy(x.ctime) || r.racer.always
 		if err := b.file(fd, x); err != nil {
 			return err
 		}
@@ -190,6 +199,20 @@ func (t *Taking) content(b *block, dir int, x *item) error {
 		x.Attrs = b.put(attrs)
 	}
 	return nil
+}
+
+// open opens a file to be read. For an undo it may be one that its owner can't read.
+func (t *Taking) open(dir int, x *item) (int, error) {
+	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	fd, err := unix.Openat(dir, x.Name, flags, 0)
+	if !errors.Is(err, unix.EACCES) || t.o.Why != BeforeUndo || x.Kind != File || chmodAt(dir, x.Name, x.Mode|0o400) != nil {
+		return fd, err
+	}
+	if fd, err = unix.Openat(dir, x.Name, flags, 0); err != nil {
+		_ = chmodAt(dir, x.Name, x.Mode)
+		return fd, err
+	}
+	return fd, unix.Fchmod(fd, x.Mode)
 }
 
 // file stores the content of an open file.
@@ -241,6 +264,10 @@ func readFull(fd int, buf []byte, from int64) (n int, err error) {
 	return n, nil
 }
 
+func openBelow(fd int, name string) (int, error) {
+	return unix.Openat(fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+}
+
 // openDir opens a directory below another without following a link.
 func openDir(top int, rel string) (int, error) {
 	fd, err := unix.Openat(top, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -248,7 +275,7 @@ func openDir(top int, rel string) (int, error) {
 		return fd, err
 	}
 	for name := range strings.SplitSeq(rel, "/") {
-		next, err := unix.Openat(fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		next, err := openBelow(fd, name)
 		unix.Close(fd)
 		if err != nil {
 			return -1, err
@@ -294,9 +321,13 @@ func (n *node) tree(b *block, old *node) Digest {
 	if same {
 		n.object = old.object
 	} else {
-		n.object = b.put(encodeTree(list))
+		n.object = b.putTree(encodeTree(list))
 	}
 	return n.object
+}
+
+func (s *Store) packer(has func(Digest) bool) *packer {
+	return &packer{dir: path.Join(s.dir, packsName), has: has}
 }
 
 func (w *packer) fail(err error) {

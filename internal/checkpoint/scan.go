@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -40,6 +41,17 @@ type item struct {
 	fresh bool   // its content is to be read
 	why   reason // it is uncovered
 	sub   *node  // of a directory
+}
+
+// cut leaves of an item only that it is there.
+func (x *item) cut(kind Kind, why reason) {
+	*x = item{Entry: Entry{Name: x.Name, Kind: kind}, why: why, ino: x.ino, ctime: x.ctime}
+}
+
+// leave notes that an item is not covered, and how large it is.
+func (x *item) leave(why reason, size int64) {
+	x.cut(Uncovered, why)
+	x.Size = size
 }
 
 // A reason is why something is not covered.
@@ -80,28 +92,49 @@ const (
 type scanner struct {
 	top     int // descriptor of the root
 	tracked func(rel string) bool
-	recent  int64 // a later ctime is racy, in nanoseconds
-	coarse  int64 // where the file system counts whole seconds
+	racer   racer
+	force   bool // opens what its owner can't read: see unlock
+	uid     uint32
+	skip    unix.Stat_t // the store's own directory
 	names   atomic.Int64
 	free    chan struct{} // a token for each further goroutine
 	wait    sync.WaitGroup
 	fail    atomic.Pointer[error]
+
+	mu       sync.Mutex
+	unlocked []unlocked
 }
 
-// scanRoot scans a directory. old is what the index has of it, or nil. tracked
-// reports whether a path below the root has files that git's index lists.
-func scanRoot(top int, old *node, tracked func(string) bool) (*node, error) {
-	now := time.Now().UnixNano()
-	s := &scanner{top: top, tracked: tracked, recent: now - int64(20*time.Millisecond), coarse: now - int64(2*time.Second), free: make(chan struct{}, 1)}
+// A racer decides which ctimes don't tell whether something changed since.
+type racer struct {
+	recent int64 // a later one, in nanoseconds
+	coarse int64 // where the file system counts whole seconds
+	always bool  // for files: stores through a mapping leave the ctime alone
+}
+
+func newRacer(top int, now time.Time) racer {
+	n := now.UnixNano()
+	return racer{recent: n - int64(20*time.Millisecond), coarse: n - int64(2*time.Second), always: inMemory(top)}
+}
+
+// racy reports whether something may still change without a new ctime.
+func (r racer) racy(ctime int64) bool {
+	return ctime >= r.recent || ctime%int64(time.Second) == 0 && ctime >= r.coarse
+}
+
+// scan scans the root. old is what the index has of it, or nil.
+func (s *scanner) scan(old *node) (*node, error) {
+	s.racer, s.free, s.uid = newRacer(s.top, time.Now()), make(chan struct{}, 1), uint32(os.Geteuid())
 	var st unix.Stat_t
-	if err := unix.Fstat(top, &st); err != nil {
+	if err := unix.Fstat(s.top, &st); err != nil {
 		return nil, err
 	}
-	fd, err := unix.Openat(top, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(s.top, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	n := s.node(&st)
+	n.mode = uint32(st.Mode) & 0o7777
 	s.free <- struct{}{}
 	s.dir(fd, n, old, "", 0)
 	s.wait.Wait()
@@ -113,12 +146,7 @@ func scanRoot(top int, old *node, tracked func(string) bool) (*node, error) {
 
 func (s *scanner) node(st *unix.Stat_t) *node {
 	c := st.Ctim.Nano()
-	return &node{dev: uint64(st.Dev), ino: st.Ino, ctime: c, racy: s.racy(c), mode: uint32(st.Mode) & 0o7777}
-}
-
-// racy reports whether something may still change without that its ctime does.
-func (s *scanner) racy(ctime int64) bool {
-	return ctime >= s.recent || ctime%int64(time.Second) == 0 && ctime >= s.coarse
+	return &node{dev: uint64(st.Dev), ino: st.Ino, ctime: c, racy: s.racer.racy(c)}
 }
 
 // same reports whether a directory has the names, mode and attributes that the index
@@ -132,7 +160,9 @@ func (s *scanner) dir(fd int, n, old *node, rel string, depth int) {
 	defer unix.Close(fd)
 	if !n.same(old) {
 		names, err := readNames(fd)
-		if err != nil {
+		if gone(err) {
+			n.racy = true // it was removed meanwhile, and is empty
+		} else if err != nil {
 			s.stop(fmt.Errorf("read the directory %q: %w", path.Join(".", rel), err))
 			return
 		}
@@ -151,18 +181,24 @@ func (s *scanner) dir(fd int, n, old *node, rel string, depth int) {
 		s.stop(fmt.Errorf("it has more than %d files", maxNames))
 		return
 	}
-	gone := false
 	for i := range n.items {
-		gone = !s.item(fd, n, &n.items[i], old.at(i, n.items[i].Name)) || gone
+		s.item(fd, n, &n.items[i], old.at(i, n.items[i].Name))
 	}
-	if gone {
-		n.items = slices.DeleteFunc(n.items, func(x item) bool { return x.Kind == 0 })
-	}
+	n.forget()
 	for i := range n.items {
 		if x := &n.items[i]; x.Kind == Directory {
 			s.below(fd, n, x, old.at(i, x.Name), path.Join(rel, x.Name), depth+1)
 		}
 	}
+	n.forget()
+}
+
+// forget removes the names of Kind 0: they are gone. The next scan reads the
+// directory again.
+func (n *node) forget() {
+	all := len(n.items)
+	n.items = slices.DeleteFunc(n.items, func(x item) bool { return x.Kind == 0 })
+	n.racy = n.racy || len(n.items) < all
 }
 
 // at returns the item of a name, which probably is the i-th.
@@ -180,41 +216,44 @@ func (n *node) at(i int, name string) *item {
 	return &n.items[i]
 }
 
-// item looks at one name; false where it is gone.
-func (s *scanner) item(fd int, n *node, x, old *item) bool {
+// item looks at one name. One that is gone keeps Kind 0.
+func (s *scanner) item(fd int, n *node, x, old *item) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(fd, x.Name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return false
+		if !gone(err) {
+			x.leave(unreadable, 0) // the directory may be read but not entered
+		}
+		return
 	}
 	x.set(&st)
 	switch {
-	case isGit(x.Name):
-		*x = item{Entry: Entry{Name: x.Name, Kind: Skipped}}
-		return true
+	case isGit(x.Name) || x.Kind == Directory && x.ino == s.skip.Ino && st.Dev == s.skip.Dev:
+		x.cut(Skipped, 0)
+		return
 	case x.Kind == Special:
-		*x = item{Entry: Entry{Name: x.Name, Kind: Special}}
-		return true
+		x.cut(Special, 0)
+		return
 	case x.Kind == Directory && uint64(st.Dev) != n.dev:
-		*x = item{Entry: Entry{Name: x.Name, Kind: Uncovered}, why: otherSystem}
-		return true
+		x.leave(otherSystem, 0)
+		return
 	case x.Kind == Directory, x.Kind == Pipe:
-		return true
+		return
 	case x.Kind == File && x.Size > MaxFile:
-		*x = item{Entry: Entry{Name: x.Name, Kind: Uncovered, Size: x.Size}, why: tooLarge}
-		return true
+		x.leave(tooLarge, x.Size)
+		return
 	}
-	known := old != nil && !old.racy && old.ino == x.ino && old.ctime == x.ctime && old.MTime == x.MTime && old.Size == x.Size && old.Mode == x.Mode && old.Link == x.Link &&
+	known := old != nil && !old.racy && old.ino == x.ino && old.ctime == x.ctime && old.MTime == x.MTime && old.Size == x.Size && old.Mode == x.Mode && old.Link == x.Link && old.UID == x.UID && old.GID == x.GID &&
 		(old.Kind == x.Kind || old.Kind == Large && x.Kind == File)
 	if known {
 		x.Kind, x.Object, x.Attrs, x.Sparse = old.Kind, old.Object, old.Attrs, old.Sparse
 	}
-	x.fresh, x.racy = !known, s.racy(x.ctime)
-	return true
+	x.fresh, x.racy = !known, s.racer.racy(x.ctime) || s.racer.always && x.Kind != Symlink
 }
 
-// set has what stat says.
+// set takes over a stat result.
 func (x *item) set(st *unix.Stat_t) {
 	x.Mode, x.MTime = uint32(st.Mode)&0o7777, st.Mtim.Nano()
+	x.UID, x.GID = st.Uid, st.Gid
 	x.ino, x.ctime, x.Size, x.Link = st.Ino, st.Ctim.Nano(), 0, 0
 	switch uint32(st.Mode) & unix.S_IFMT {
 	case unix.S_IFDIR:
@@ -242,15 +281,20 @@ func isGit(name string) bool { return name == ".git" }
 // below scans a directory that is an item of n, here or in another goroutine.
 func (s *scanner) below(fd int, n *node, x, old *item, rel string, depth int) {
 	if depth > maxDepth {
-		*x = item{Entry: Entry{Name: x.Name, Kind: Uncovered}, why: tooDeep}
+		x.leave(tooDeep, 0)
 		return
 	}
-	sub, err := unix.Openat(fd, x.Name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		if !errors.Is(err, unix.EACCES) {
-			s.stop(fmt.Errorf("open the directory %q: %w", rel, err))
-		}
-		*x = item{Entry: Entry{Name: x.Name, Kind: Uncovered}, why: unreadable}
+	sub, st, err := s.open(fd, x, rel)
+	switch {
+	case gone(err):
+		n.racy = true // it becomes another thing just now
+		x.Kind = 0
+		return
+	case exhausted(err):
+		s.stop(fmt.Errorf("open the directory %q: %w", rel, err))
+		return
+	case err != nil:
+		x.leave(unreadable, 0)
 		return
 	}
 	var was *node
@@ -259,22 +303,51 @@ func (s *scanner) below(fd int, n *node, x, old *item, rel string, depth int) {
 	}
 	if was == nil && remade(n, x.Name, sub) && (s.tracked == nil || !s.tracked(rel)) {
 		unix.Close(sub)
-		*x = item{Entry: Entry{Name: x.Name, Kind: Remade}}
+		x.cut(Remade, 0)
 		return
 	}
-	x.sub = &node{dev: n.dev, ino: x.ino, ctime: x.ctime, racy: s.racy(x.ctime)}
+	x.sub = s.node(&st)
 	if x.sub.same(was) {
 		x.Attrs = old.Attrs
 	}
+	next := x.sub
 	select {
 	case <-s.free:
 		s.wait.Go(func() {
-			s.dir(sub, x.sub, was, rel, depth)
+			s.dir(sub, next, was, rel, depth)
 			s.free <- struct{}{}
 		})
 	default:
-		s.dir(sub, x.sub, was, rel, depth)
+		s.dir(sub, next, was, rel, depth)
 	}
+}
+
+// open opens a directory that is an item. What is opened may be another one than
+// stat has seen: the stat result returned is that of the open one.
+func (s *scanner) open(fd int, x *item, rel string) (sub int, st unix.Stat_t, err error) {
+	if s.force && x.UID == s.uid && s.uid != 0 && x.Mode&0o500 != 0o500 {
+		if chmodAt(fd, x.Name, x.Mode|0o700) == nil {
+			s.mu.Lock()
+			s.unlocked = append(s.unlocked, unlocked{rel: rel, mode: x.Mode, ino: x.ino})
+			s.mu.Unlock()
+		}
+	}
+	sub, err = unix.Openat(fd, x.Name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, st, err
+	}
+	if err = unix.Fstat(sub, &st); err == nil && st.Ino != x.ino {
+		err = unix.ENOENT
+	}
+	if err != nil {
+		unix.Close(sub)
+	}
+	return sub, st, err
+}
+
+// exhausted reports that the process, not the file, is the reason of an error.
+func exhausted(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
 }
 
 func (s *scanner) stop(err error) { s.fail.CompareAndSwap(nil, &err) }

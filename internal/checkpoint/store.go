@@ -2,12 +2,9 @@ package checkpoint
 
 import (
 	"bytes"
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,9 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/bawn-dev/bawn/internal/atomicfile"
-	"github.com/bawn-dev/bawn/internal/strictjson"
 )
 
 // Names in a store.
@@ -42,7 +36,10 @@ func Places(state string) string { return filepath.Join(state, "checkpoints") }
 // any goroutine; of several processes, one at a time has it open.
 type Store struct {
 	dir  string
+	self unix.Stat_t // of dir
 	lock *os.File
+
+	taking sync.RWMutex // held for reading while a checkpoint is taken; Prune writes
 
 	mu    sync.Mutex
 	packs []*pack // nil until they are needed
@@ -73,7 +70,12 @@ func Open(dir string, wait time.Duration) (*Store, error) {
 		f.Close()
 		return nil, err
 	}
-	return &Store{dir: dir, lock: f}, nil
+	s := &Store{dir: dir, lock: f}
+	if err := unix.Stat(dir, &s.self); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return s, nil
 }
 
 // lock waits at most so long.
@@ -100,36 +102,57 @@ func (s *Store) Close() error {
 	return s.lock.Close()
 }
 
+// Prefixes of names that are no packs.
+const (
+	newPrefix     = "new-"     // being written
+	damagedPrefix = "damaged-" // until the next Prune
+)
+
 // load opens the packs. What a killed process has begun is removed, and a
 // damaged pack is put aside: its objects are missed where they are needed.
 func (s *Store) load() error {
 	if s.open {
 		return nil
 	}
-	list, err := os.ReadDir(filepath.Join(s.dir, packsName))
+	for _, dir := range []string{"", recordsName, packsName} {
+		if err := s.clean(dir, newPrefix); err != nil {
+			return err
+		}
+	}
+	list, err := s.packNames()
 	if err != nil {
 		return err
 	}
-	for _, e := range list {
-		path := filepath.Join(s.dir, packsName, e.Name())
-		if strings.HasPrefix(e.Name(), "new-") {
-			_ = os.Remove(path) // nobody writes it: the lock is ours
-			continue
-		}
+	var packs []*pack
+	for _, id := range list {
+		path := filepath.Join(s.dir, packsName, id.name)
 		p, err := openPack(path)
 		if errors.Is(err, errPack) { // away, so that no index counts on it
-			if err := os.Rename(path, filepath.Join(s.dir, "damaged-"+e.Name())); err != nil {
-				return err
-			}
-			continue
+			err = os.Rename(path, filepath.Join(s.dir, packsName, damagedPrefix+id.name))
+		} else if err == nil {
+			packs = append(packs, p)
 		}
 		if err != nil {
+			for _, p := range packs {
+				p.close()
+			}
 			return err
 		}
-		s.packs = append(s.packs, p)
 	}
-	s.open = true
+	s.packs, s.open = packs, true
 	return nil
+}
+
+// clean removes files of a directory of the store, by their prefix. Nobody else
+// writes them: the lock is held.
+func (s *Store) clean(dir, prefix string) error {
+	list, err := os.ReadDir(filepath.Join(s.dir, dir))
+	for _, e := range list {
+		if strings.HasPrefix(e.Name(), prefix) {
+			err = errors.Join(err, os.Remove(filepath.Join(s.dir, dir, e.Name())))
+		}
+	}
+	return err
 }
 
 // has reports whether the store holds an object.
@@ -165,8 +188,11 @@ func (s *Store) get(d Digest) ([]byte, error) {
 	}
 	if s.last.pack != p || s.last.offset != l.offset || s.last.frame == nil {
 		frame, err := p.open(l)
-		if err != nil {
+		if errors.Is(err, errPack) {
 			return nil, fmt.Errorf("object %.12s: %w: %w", d, errMissing, err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("object %.12s: %w", d, err)
 		}
 		s.last.pack, s.last.offset, s.last.frame = p, l.offset, frame
 	}
@@ -180,15 +206,6 @@ func (s *Store) get(d Digest) ([]byte, error) {
 	return b, nil
 }
 
-// tree returns the entries of a tree.
-func (s *Store) tree(d Digest) ([]Entry, error) {
-	b, err := s.get(d)
-	if err != nil {
-		return nil, err
-	}
-	return decodeTree(b)
-}
-
 // add makes a new pack one of the store's.
 func (s *Store) add(p *pack) {
 	if p != nil {
@@ -198,157 +215,28 @@ func (s *Store) add(p *pack) {
 	}
 }
 
-// generation names the packs there are: an index says for which of them it holds.
-func (s *Store) generation() (Digest, error) {
-	list, err := os.ReadDir(filepath.Join(s.dir, packsName)) // sorted
+// A packID tells a pack from another of the same name.
+type packID struct {
+	name string
+	size int64
+}
+
+// packNames returns the packs there are, sorted by name.
+func (s *Store) packNames() ([]packID, error) {
+	list, err := os.ReadDir(filepath.Join(s.dir, packsName))
 	if err != nil {
-		return Digest{}, err
-	}
-	h := sha256.New()
-	for _, e := range list {
-		info, err := e.Info()
-		if err != nil || strings.HasPrefix(e.Name(), "new-") {
-			continue
-		}
-		fmt.Fprintf(h, "%s %d\n", e.Name(), info.Size())
-	}
-	return Digest(h.Sum(nil)), nil
-}
-
-// A Checkpoint is one moment of a workspace.
-type Checkpoint struct {
-	ID      string    `json:"id"` // sorts by time
-	Session string    `json:"session,omitempty"`
-	Agent   string    `json:"agent,omitempty"`
-	When    time.Time `json:"when"`
-	Why     Why       `json:"why"`
-	Roots   []Root    `json:"roots"` // the workspace first
-	// Git is the state of the workspace's repository, as gitstore has written it.
-	Git json.RawMessage `json:"git,omitempty"`
-}
-
-// Why says on which occasion a checkpoint was taken.
-type Why string
-
-// The occasions.
-const (
-	AtStart     Why = "start"       // of a session, before its guest runs
-	AtEnd       Why = "end"         // of a session, after its guest
-	AtPrompt    Why = "prompt"      // the human has given the agent a task
-	AtTime      Why = "time"        // some minutes have passed and something has changed
-	Destruction Why = "destruction" // a command is about to run that destroys
-	BeforeUndo  Why = "undo"
-)
-
-// A Root is one directory of a checkpoint, with all below it.
-type Root struct {
-	Path      string       `json:"path"`
-	Mode      uint32       `json:"mode"` // of the directory itself
-	Tree      Digest       `json:"tree"`
-	Files     int          `json:"files"`
-	Bytes     int64        `json:"bytes"` // of their contents
-	Uncovered []Uncovering `json:"uncovered,omitempty"`
-}
-
-// An Uncovering is a place that a checkpoint does not have, and why.
-type Uncovering struct {
-	Path string `json:"path"` // absolute
-	Size int64  `json:"size"`
-	Why  string `json:"why"`
-}
-
-// maxRecord bounds a record, in bytes.
-const maxRecord = 64 << 20
-
-// newID returns a name that sorts by time.
-func newID(when time.Time) string {
-	return when.UTC().Format("20060102-150405.000") + "-" + strings.ToLower(rand.Text()[:4])
-}
-
-// List returns the checkpoints there are, the oldest first. What can't be read as
-// one is left out. It doesn't need the store to be open.
-func List(dir string) ([]Checkpoint, error) {
-	files, err := os.ReadDir(filepath.Join(dir, recordsName))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	var list []Checkpoint
-	for _, f := range files {
-		id, ok := strings.CutSuffix(f.Name(), ".json")
-		if !ok {
+	var ids []packID
+	for _, e := range list {
+		if strings.HasPrefix(e.Name(), newPrefix) || strings.HasPrefix(e.Name(), damagedPrefix) {
 			continue
 		}
-		c, err := readRecord(dir, id)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errRecord) {
-			continue // pruned meanwhile, or damaged
-		}
+		info, err := e.Info()
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, *c)
+		ids = append(ids, packID{e.Name(), info.Size()})
 	}
-	slices.SortFunc(list, func(a, b Checkpoint) int { return strings.Compare(a.ID, b.ID) })
-	return list, nil
-}
-
-var errRecord = errors.New("the record of a checkpoint is damaged")
-
-func recordPath(dir, id string) string { return filepath.Join(dir, recordsName, id+".json") }
-
-func readRecord(dir, id string) (*Checkpoint, error) {
-	b, err := atomicfile.Read(recordPath(dir, id), maxRecord)
-	if err != nil {
-		return nil, err
-	}
-	return decodeRecord(b, id)
-}
-
-func decodeRecord(b []byte, id string) (*Checkpoint, error) {
-	var c Checkpoint
-	if err := strictjson.Decode(b, &c); err != nil {
-		return nil, fmt.Errorf("%w: %w", errRecord, err)
-	}
-	if c.ID != id || len(c.Roots) == 0 {
-		return nil, errRecord
-	}
-	for _, r := range c.Roots {
-		if !filepath.IsAbs(r.Path) || filepath.Clean(r.Path) != r.Path {
-			return nil, errRecord
-		}
-	}
-	return &c, nil
-}
-
-func (s *Store) writeRecord(c *Checkpoint) error {
-	b, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	return replace(recordPath(s.dir, c.ID), append(b, '\n'))
-}
-
-// replace writes a file as a whole. It is not on the disk yet, which a guest's
-// start does not wait for: sync does that later.
-func replace(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "new-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
-}
-
-// syncFile has a file on the disk.
-func syncFile(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return ids, nil
 }

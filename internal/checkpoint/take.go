@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -23,8 +25,10 @@ type Options struct {
 	Tracked func(dir string) bool
 	// Running says that a guest runs meanwhile: what has changed is written to the
 	// disk before it is read, so that the next change by a mapping gives a new ctime.
+	// It is also to be set while another session's guest runs in one of the roots.
 	Running bool
-	// Progress is told how many bytes of how many have been read. It may be nil.
+	// Progress is told how many bytes of how many have been read. It may be nil, and
+	// is called from several goroutines.
 	Progress func(done, all int64)
 }
 
@@ -37,18 +41,28 @@ type Taking struct {
 	roots []*rooted
 	pack  *pack
 	id    string
+
+	tried    bool   // to keep it
+	fresh    bool   // contents were read
+	finished bool   // it is on the disk
+	release  func() // lets Prune run
 }
 
 type rooted struct {
 	path      string
 	top       int
 	old, now  *node
+	racer     racer
 	uncovered []Uncovering
+	unlocked  []unlocked
 }
 
-// Scan looks at every file below the roots.
+// Scan looks at every file below the roots. For an undo ([BeforeUndo]) it also opens
+// directories and files that their owner can't read; Close gives them their modes
+// back. Until Finish or Close, [Store.Prune] returns [ErrBusy].
 func (s *Store) Scan(o Options) (_ *Taking, err error) {
-	t := &Taking{s: s, o: o, when: time.Now()}
+	s.taking.RLock()
+	t := &Taking{s: s, o: o, when: time.Now(), release: sync.OnceFunc(s.taking.RUnlock)}
 	defer func() {
 		if err != nil {
 			t.Close()
@@ -60,21 +74,75 @@ func (s *Store) Scan(o Options) (_ *Taking, err error) {
 		}
 		r := &rooted{path: root, top: -1}
 		t.roots = append(t.roots, r)
-		if r.top, err = unix.Open(root, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err != nil {
-			return nil, fmt.Errorf("open %q: %w", root, err)
+		if err := t.scan(r); err != nil {
+			return nil, err
 		}
-		r.old = s.readIndex(root)
-		var tracked func(string) bool
-		if o.Tracked != nil {
-			tracked = func(rel string) bool { return o.Tracked(filepath.Join(root, rel)) }
-		}
-		if r.now, err = scanRoot(r.top, r.old, tracked); err != nil {
-			return nil, fmt.Errorf("look at %q: %w", root, err)
-		}
-		limit(r.now, r.old, MaxTotal)
-		r.uncovered = r.now.uncovered(root, nil)
 	}
 	return t, nil
+}
+
+func (t *Taking) scan(r *rooted) (err error) {
+	force := t.o.Why == BeforeUndo
+	if r.top, err = r.open(force); err != nil {
+		return fmt.Errorf("open %q: %w", r.path, err)
+	}
+	sc := &scanner{top: r.top, force: force, skip: t.s.self}
+	if t.o.Tracked != nil {
+		sc.tracked = func(rel string) bool { return t.o.Tracked(filepath.Join(r.path, rel)) }
+	}
+	r.old = t.s.readIndex(r.path)
+	r.now, err = sc.scan(r.old)
+	r.racer, r.unlocked = sc.racer, append(r.unlocked, sc.unlocked...)
+	if err != nil {
+		return fmt.Errorf("look at %q: %w", r.path, err)
+	}
+	if len(r.unlocked) > 0 && r.unlocked[0].rel == "" {
+		r.now.mode = r.unlocked[0].mode
+	}
+	limit(r.now, r.old, MaxTotal)
+	r.uncovered = atMost(r.now.uncovered(r.path, nil), r.path)
+	return nil
+}
+
+// open opens the root; with force also one that its owner can't read.
+func (r *rooted) open(force bool) (int, error) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := unix.Open(r.path, flags, 0)
+	if !force || err != nil && !errors.Is(err, unix.EACCES) {
+		return fd, err
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(r.path, &st); err != nil {
+		return fd, err
+	}
+	mode := uint32(st.Mode) & 0o7777
+	if st.Uid != uint32(os.Geteuid()) || os.Geteuid() == 0 || mode&0o500 == 0o500 {
+		return fd, err
+	}
+	if err == nil {
+		_ = unix.Close(fd)
+	}
+	if err := chmodAt(unix.AT_FDCWD, r.path, mode|0o700); err != nil {
+		return -1, err
+	}
+	r.unlocked = append(r.unlocked, unlocked{mode: mode, ino: st.Ino})
+	return unix.Open(r.path, flags, 0)
+}
+
+// maxUncovered is how many places a root's list has. Each may become a mount.
+const maxUncovered = 4096
+
+// atMost shortens a list that is too long. Its last entry is then the root itself:
+// it stands for the places that the list leaves out.
+func atMost(list []Uncovering, root string) []Uncovering {
+	if len(list) <= maxUncovered {
+		return list
+	}
+	rest := Uncovering{Path: root, Why: fmt.Sprintf("%d further places", len(list)-maxUncovered)}
+	for _, u := range list[maxUncovered:] {
+		rest.Size += u.Size
+	}
+	return append(list[:maxUncovered:maxUncovered], rest)
 }
 
 // Uncovered are the places that the checkpoint will not have.
@@ -89,8 +157,10 @@ func (t *Taking) Uncovered() []Uncovering {
 // Changed reports whether anything differs from what the last checkpoint of the
 // roots has.
 func (t *Taking) Changed() bool {
-	return slices.ContainsFunc(t.roots, func(r *rooted) bool { return r.old == nil || r.now.changed(r.old) })
+	return slices.ContainsFunc(t.roots, (*rooted).changed)
 }
+
+func (r *rooted) changed() bool { return r.old == nil || r.now.changed(r.old) }
 
 // changed reports whether a tree is not the one that the index has.
 func (n *node) changed(old *node) bool {
@@ -108,33 +178,48 @@ func (n *node) changed(old *node) bool {
 
 // Keep stores what the store doesn't have and writes the record. git goes into it
 // as it is. The checkpoint is there when Keep returns, though perhaps not yet on
-// the disk: Finish has it there.
+// the disk: Finish has it there. A Taking is kept once: after an error, scan again.
 func (t *Taking) Keep(git json.RawMessage) (*Checkpoint, error) {
+	if t.tried {
+		return nil, errors.New("this checkpoint was kept, or could not be: scan again")
+	}
+	t.tried = true
 	if err := t.store(); err != nil {
 		return nil, err
 	}
 	c := &Checkpoint{ID: newID(t.when), Session: t.o.Session, Agent: t.o.Agent, When: t.when, Why: t.o.Why, Git: git}
 	for _, r := range t.roots {
+		r.uncovered = atMost(r.now.uncovered(r.path, nil), r.path) // some could not be read
 		root := Root{Path: r.path, Mode: r.now.mode, Tree: r.now.object, Uncovered: r.uncovered}
 		r.now.count(&root)
 		c.Roots = append(c.Roots, root)
 	}
 	if err := t.s.writeRecord(c); err != nil {
+		if t.pack != nil { // nothing refers to it
+			t.s.drop([]*pack{t.pack}, nil)
+			t.pack = nil
+		}
 		return nil, fmt.Errorf("write the record of a checkpoint: %w", err)
 	}
 	t.id = c.ID
 	return c, nil
 }
 
-// Finish has the checkpoint on the disk and leaves an index for the next one.
+// Finish has the checkpoint on the disk and leaves an index for the next one. A
+// second call does nothing.
 func (t *Taking) Finish() error {
-	if t.id == "" {
+	if t.id == "" || t.finished {
 		return nil
 	}
-	if err := errors.Join(t.pack.sync(), syncFile(recordPath(t.s.dir, t.id))); err != nil {
-		return err
+	if err := t.sync(); err != nil {
+		return fmt.Errorf("write a checkpoint to the disk: %w", err)
 	}
+	t.finished = true
+	defer t.release()
 	for _, r := range t.roots {
+		if !t.fresh && !r.changed() {
+			continue // the index holds
+		}
 		if err := t.s.writeIndex(r.path, r.now); err != nil {
 			return fmt.Errorf("write the index of a checkpoint: %w", err)
 		}
@@ -142,13 +227,25 @@ func (t *Taking) Finish() error {
 	return nil
 }
 
+// sync has the pack on the disk before the record that needs it.
+func (t *Taking) sync() error {
+	if t.pack != nil {
+		if err := errors.Join(t.pack.sync(), syncFile(filepath.Join(t.s.dir, packsName))); err != nil {
+			return err
+		}
+	}
+	return errors.Join(syncFile(recordPath(t.s.dir, t.id)), syncFile(filepath.Join(t.s.dir, recordsName)))
+}
+
 // Close ends the taking. It may be called for nil.
 func (t *Taking) Close() {
 	if t == nil {
 		return
 	}
+	defer t.release()
 	for _, r := range t.roots {
 		if r.top >= 0 {
+			r.lock()
 			_ = unix.Close(r.top)
 			r.top = -1
 		}

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 )
 
@@ -62,19 +64,84 @@ type Entry struct {
 	Size   int64  // bytes, of files
 	MTime  int64  // nanoseconds since 1970
 	Link   uint64 // the same for all names of a file that has several; 0 for one
+	UID    uint32 // owner and group
+	GID    uint32
 	Object Digest
 	Attrs  Digest // the object that lists extended attributes; zero for none
 }
 
-// same reports whether two entries have the same content, attributes and mode.
+// same reports whether two entries have the same content, attributes, owner and mode.
 // Times do not count.
 func (e *Entry) same(o *Entry) bool {
-	return e.Kind == o.Kind && e.Mode == o.Mode && e.Object == o.Object && e.Attrs == o.Attrs && (e.Kind != Uncovered || e.Size == o.Size)
+	return e.Kind == o.Kind && e.Mode == o.Mode && e.Object == o.Object && e.sameOwner(o) && (e.Kind != Uncovered || e.Size == o.Size)
+}
+
+// sameOwner compares owner, group and extended attributes.
+func (e *Entry) sameOwner(o *Entry) bool {
+	return e.UID == o.UID && e.GID == o.GID && e.Attrs == o.Attrs
+}
+
+// The first byte of a tree's object says whether its entries follow, or the digests
+// of objects that hold them: a large directory takes several.
+const (
+	wholeTree   = 't'
+	piecedTree  = 'T'
+	maxTreeSize = 1 << 30
+)
+
+// putTree stores a tree, in pieces where it is large.
+func (b *block) putTree(object []byte) Digest {
+	if len(object) <= pieceSize {
+		return b.put(object)
+	}
+	list := []byte{piecedTree}
+	for p := range slices.Chunk(object[1:], pieceSize) {
+		d := b.put(p)
+		list = append(list, d[:]...)
+	}
+	return b.put(list)
+}
+
+// treePieces returns the objects that hold the entries of a tree; nil where the
+// object itself does.
+func treePieces(object []byte) ([]Digest, error) {
+	if len(object) == 0 || object[0] != piecedTree {
+		return nil, nil
+	}
+	list, err := digests(object[1:])
+	if len(list) > maxTreeSize/pieceSize {
+		return nil, errTree
+	}
+	return list, err
+}
+
+// tree returns the entries of a tree.
+func (s *Store) tree(d Digest) ([]Entry, error) {
+	b, err := s.get(d)
+	if err != nil {
+		return nil, err
+	}
+	pieces, err := treePieces(b)
+	if err != nil {
+		return nil, err
+	}
+	if pieces == nil {
+		return decodeTree(b)
+	}
+	b = []byte{wholeTree}
+	for _, d := range pieces {
+		p, err := s.get(d)
+		if err != nil {
+			return nil, err
+		}
+		b = append(b, p...)
+	}
+	return decodeTree(b)
 }
 
 // encodeTree returns a tree's object. Entries are sorted by name.
 func encodeTree(list []Entry) []byte {
-	b := make([]byte, 0, 64*len(list))
+	b := append(make([]byte, 0, 1+72*len(list)), wholeTree)
 	for i := range list {
 		e := &list[i]
 		flags := byte(0)
@@ -95,6 +162,8 @@ func encodeTree(list []Entry) []byte {
 		b = binary.AppendUvarint(b, uint64(e.Mode))
 		b = binary.AppendUvarint(b, uint64(e.Size))
 		b = binary.AppendVarint(b, e.MTime)
+		b = binary.AppendUvarint(b, uint64(e.UID))
+		b = binary.AppendUvarint(b, uint64(e.GID))
 		if e.Link != 0 {
 			b = binary.AppendUvarint(b, e.Link)
 		}
@@ -114,7 +183,10 @@ var errTree = errors.New("a tree of the store is damaged")
 // names.
 func decodeTree(b []byte) ([]Entry, error) {
 	var list []Entry
-	r := reader{b: b}
+	if len(b) == 0 || b[0] != wholeTree {
+		return nil, errTree
+	}
+	r := reader{b: b[1:]}
 	for len(r.b) > 0 {
 		var e Entry
 		e.Name = string(r.take(r.uvarint()))
@@ -125,6 +197,7 @@ func decodeTree(b []byte) ([]Entry, error) {
 		e.Kind, e.Sparse = Kind(head[0]), head[1]&1 != 0
 		mode := r.uvarint()
 		e.Mode, e.Size, e.MTime = uint32(mode), int64(r.uvarint()), r.varint()
+		e.UID, e.GID = r.uint32(), r.uint32()
 		if head[1]&2 != 0 {
 			e.Link = r.uvarint()
 		}
@@ -135,7 +208,7 @@ func decodeTree(b []byte) ([]Entry, error) {
 			copy(e.Attrs[:], r.take(uint64(len(e.Attrs))))
 		}
 		sorted := len(list) == 0 || list[len(list)-1].Name < e.Name
-		if r.bad || !sorted || !nameOK(e.Name) || !e.Kind.valid() || head[1] > 15 || mode > 0o7777 || e.Size < 0 {
+		if r.bad || !sorted || len(list) == maxNames || !nameOK(e.Name) || !e.Kind.valid() || head[1] > 15 || mode > 0o7777 || e.Size < 0 {
 			return nil, errTree
 		}
 		list = append(list, e)
@@ -162,6 +235,12 @@ func (r *reader) uvarint() uint64 {
 	}
 	r.b = r.b[n:]
 	return v
+}
+
+func (r *reader) uint32() uint32 {
+	v := r.uvarint()
+	r.bad = r.bad || v > math.MaxUint32
+	return uint32(v)
 }
 
 func (r *reader) varint() int64 {

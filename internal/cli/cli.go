@@ -15,6 +15,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/plugincli"
 	"github.com/bawn-dev/bawn/internal/policycli"
+	"github.com/bawn-dev/bawn/internal/undocli"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -49,6 +50,7 @@ var verbs = map[string]func(*launch.Env) *cobra.Command{
 	"run": newRunCommand, launch.Verb: newLaunchCommand, "agents": newAgentsCommand, "audit": newAuditCommand, "config": newConfigCommand, "mcp": plugincli.NewMCP, "trust": newTrustCommand, "policy": policycli.New, "doctor": newDoctorCommand, "dockerd-proxy": newDockerProxyCommand,
 	"version": newVersionCommand, "secret": newSecretCommand, "request": newRequestCommand, "ps": newPsCommand, "attach": newAttachCommand, "logs": newLogsCommand, "kill": newKillCommand, "serve": newServeCommand,
 	"acp": acpcli.New, "approvals": newApprovalsCommand, "approve": newApproveCommand, "init": hookcli.NewInit, "deny": newDenyCommand, "pair": newPairCommand, "plugin": plugincli.NewPlugin, "git": newGitCommand, "hook": hookcli.NewHook, "skill": newSkillCommand,
+	"undo": undocli.NewUndo, "diff": undocli.NewDiff, "checkpoints": undocli.NewCheckpoints,
 }
 
 // groups are the headings of "bawn --help", with their verbs. What is in none of

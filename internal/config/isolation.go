@@ -90,6 +90,9 @@ func (c *Config) mounts(move func(string) string) []bawn.Mount {
 	return out
 }
 
+// AgentState begins the reason of a mount in which an agent keeps its own files.
+const AgentState = "the state of "
+
 func (c *Config) why(path string, r reach) string {
 	switch {
 	case path == c.st.paths.workspace && r.at == (Place{}):
@@ -101,7 +104,7 @@ func (c *Config) why(path string, r reach) string {
 		return "what " + r.at.Via + " executes, of the session's own"
 	}
 	if r.at.ofAgent() {
-		return "the state of " + r.at.Via
+		return AgentState + r.at.Via
 	}
 	return r.at.why()
 }

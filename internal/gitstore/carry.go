@@ -229,7 +229,7 @@ func (c *changes) headAndIndex(ctx context.Context) error {
 		return nil
 	case headOut:
 		head = c.private.head
-		if ref := branchOf(head); ref != "" && (nameOK(ref) != nil || !strings.HasPrefix(ref, "refs/heads/") || c.taken()[ref]) {
+		if ref := branchOf(head); ref != "" && (nameOK(ref) != nil || !strings.HasPrefix(ref, "refs/heads/") || u.taken()[ref]) {
 			s.tell(u, &s.report.Problems, fmt.Sprintf("the guest's HEAD is at %q, where yours can't be", ref))
 			c.index = nil
 			return nil

@@ -13,7 +13,10 @@ import (
 )
 
 // A hostLock is the one that git has while it writes an index.
-type hostLock struct{ own, lock string }
+type hostLock struct {
+	own, lock string
+	held      *os.File // of an undo's: open as long as the lock is held
+}
 
 // errBusy says that another git has a lock, or that something has changed
 // meanwhile: it works a little later.
@@ -21,7 +24,7 @@ var errBusy = errors.New("another git is at work")
 
 // lockIndex takes the host's. Its own name lets Recover know a lock of ours.
 func (s *Store) lockIndex(u *unit) (*hostLock, error) {
-	l := &hostLock{filepath.Join(u.gitDir(), "bawn-"+s.Session+".lock"), filepath.Join(u.gitDir(), "index.lock")}
+	l := &hostLock{own: filepath.Join(u.gitDir(), "bawn-"+s.Session+".lock"), lock: filepath.Join(u.gitDir(), "index.lock")}
 	f, err := os.OpenFile(l.own, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the index: %w", err)
@@ -40,6 +43,9 @@ func (s *Store) lockIndex(u *unit) (*hostLock, error) {
 func (l *hostLock) unlock() {
 	os.Remove(l.lock)
 	os.Remove(l.own)
+	if l.held != nil {
+		l.held.Close()
+	}
 }
 
 // newIndex is where the host's next index is made.
@@ -77,7 +83,7 @@ func (s *Store) buildIndex(ctx context.Context, u *unit, x *indexes) error {
 	if _, err := s.git.run(ctx, u, call{args: []string{"update-index", "-z", "--index-info"}, env: env, in: bytes.NewReader(change)}); err != nil {
 		return err
 	}
-	if err := s.skip(ctx, u, x, env); err != nil {
+	if err := s.git.skip(ctx, u, x.host, x.merged, env); err != nil {
 		return err
 	}
 	refresh := append(s.noFilters(ctx, u), "update-index", "-q", "--ignore-submodules", "--refresh")
@@ -85,21 +91,21 @@ func (s *Store) buildIndex(ctx context.Context, u *unit, x *indexes) error {
 	return nil
 }
 
-// skip marks what a sparse work tree does not have.
-func (s *Store) skip(ctx context.Context, u *unit, x *indexes, env []string) error {
+// skip marks what a sparse work tree does not have, in an index that was from.
+func (g *hostGit) skip(ctx context.Context, u *unit, from, to index, env []string) error {
 	if !u.Sparse {
 		return nil
 	}
 	var list bytes.Buffer
-	for p, now := range x.merged {
-		if len(now) == 1 && now[0].skip && !slices.Equal(now, x.host[p]) {
+	for p, now := range to {
+		if len(now) == 1 && now[0].skip && !slices.Equal(now, from[p]) {
 			list.WriteString(p + "\x00")
 		}
 	}
 	if list.Len() == 0 {
 		return nil
 	}
-	_, err := s.git.run(ctx, u, call{args: []string{"update-index", "-z", "--skip-worktree", "--stdin"}, env: env, in: &list})
+	_, err := g.run(ctx, u, call{args: []string{"update-index", "-z", "--skip-worktree", "--stdin"}, env: env, in: &list})
 	return err
 }
 

@@ -180,7 +180,7 @@ func (c *changes) collect() {
 			names[name] = ""
 		}
 	}
-	taken := c.taken()
+	taken := c.unit.taken()
 	c.coming = refs{}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if name != stashRef && !strings.HasPrefix(name, ownRefs) {
@@ -310,8 +310,8 @@ func (s *Store) tell(u *unit, list *[]string, text string) {
 }
 
 // taken are the branches that other worktrees of the host have checked out.
-func (c *changes) taken() map[string]bool {
-	u, list := c.unit, map[string]bool{}
+func (u *unit) taken() map[string]bool {
+	list := map[string]bool{}
 	add := func(rel string) {
 		if head, err := readHead(u.host, rel, u.Size); err == nil && rel != u.Rel {
 			list[branchOf(head)] = true

@@ -56,6 +56,8 @@ type children struct {
 	parent session.Parent
 	guard  guard.Guard
 	desk   *asking.Desk
+	// covered reports whether a checkpoint has what the children destroy; nil for no.
+	covered func() bool
 	// refused records who may not put questions at the socket of the children.
 	refused func(error)
 	// split is the environment of the zone in which commands run; nil where
@@ -213,6 +215,7 @@ func (k *children) launch(program string, w *wish, files [3]*os.File) (door.Prog
 func (k *children) below(w *wish) *session.Spec {
 	s, p := w.spec, k.parent
 	p.Depth, p.Dir, p.Environ, p.SetEnv = p.Depth+1, w.from, w.environ, w.setEnv
+	p.Covered = k.covered != nil && k.covered()
 	if k.split != nil {
 		p.Environ = k.split
 	}

@@ -95,7 +95,7 @@ func WrittenRules(e *Env, workspace string) ([]bawn.Rule, error) {
 
 // networkZone is what the questions of a session's network share.
 func networkZone(e *Env, s *runner.Session) (z asking.Zone, err error) {
-	z = asking.Zone{Name: "network", Question: SessionQuestion(e, s), Contains: contains(s, "the guest keeps to its sandbox; what it sends there leaves it")}
+	z = asking.Zone{Name: "network", Question: SessionQuestion(e, s), Covered: s.Covered, Contains: contains(s, "the guest keeps to its sandbox; what it sends there leaves it")}
 	entries := s.Isolation.Egress
 	if s.Split != nil { // only what commands reach is asked about
 		entries = s.Split.Isolation.Egress

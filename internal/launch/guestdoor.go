@@ -84,7 +84,7 @@ func (l *Launch) answerGuests(e *Env, s *runner.Session) (end func(), err error)
 	if err != nil {
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
-	k := &children{env: e, guard: s.Refusals.Of(s.Guard), parent: l.above(e, s), desk: s.Desk, refused: refusedAt(s, "asks")}
+	k := &children{env: e, guard: s.Refusals.Of(s.Guard), parent: l.above(e, s), desk: s.Desk, covered: s.Covered, refused: refusedAt(s, "asks")}
 	k.parent.Asks = filepath.Join(dir, s.ID[:AsksName]+".a")
 	if l.Parent == nil {
 		k.parent.Tree = filepath.Join(dir, s.ID+".child")

@@ -21,7 +21,7 @@ func newJudge(e *Env, s *runner.Session, g guard.Guard) *judge.Judge {
 		name, _, _ := strings.Cut(kv, "=")
 		q.Names = append(q.Names, name)
 	}
-	inside := asking.Zone{Question: q, Contains: contains(s, "the guest keeps to its sandbox, whatever is answered")}
+	inside := asking.Zone{Question: q, Covered: s.Covered, Contains: contains(s, "the guest keeps to its sandbox, whatever is answered")}
 	files, hosts, commands := inside, inside, inside
 	files.Decide = overlay.Places(s.Plan.Places())
 	if s.Isolation.Network != bawn.NetworkFull {

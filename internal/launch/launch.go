@@ -16,7 +16,9 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/egress/remote"
+	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/undo"
 )
 
 // A Launch is a session that is being put together, from its spec.
@@ -36,6 +38,10 @@ type Launch struct {
 	guarded                        []string
 	gitDirs                        []bawn.GitDir
 	gitPool                        string
+	keeper                         *undo.Keeper // nil where the session has no checkpoints of its own
+	consent                        *undo.Consent
+	plain                          []bawn.Mount    // without what is read-only because no checkpoint covers it
+	planned                        sandbox.Request // that the plan of a session of one zone was made from
 }
 
 // Verb is the command by which Bawn's processes start a session in another

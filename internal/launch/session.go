@@ -50,6 +50,7 @@ func (l *Launch) Run(e *Env) error {
 	l.launchEarly(e)
 	s, err := l.Session(e, l.Argv)
 	l.abandon()
+	defer l.endKeeping(e)
 	defer l.EndGit(e)
 	if err != nil {
 		l.EndGit(e)
@@ -115,6 +116,9 @@ func (l *Launch) Session(e *Env, args []string) (*runner.Session, error) {
 		return nil, err
 	}
 	if !provider.bare() {
+		l.beginKeeping(e, session)
+	}
+	if !provider.bare() {
 		args = l.Known.Contain(args)
 	}
 	s := &runner.Session{Provider: provider.Provider, Argv: args, Dir: dir, Stdio: [3]*os.File{e.Stdin, e.Stdout, e.Stderr}, Dumb: !terminal.Emulates(e.Getenv("TERM"))}
@@ -125,6 +129,9 @@ func (l *Launch) Session(e *Env, args []string) (*runner.Session, error) {
 	}
 	if !provider.bare() {
 		if err := l.privateGit(e, &req); err != nil {
+			return nil, err
+		}
+		if err := l.coverRest(e, &req, cfg.Split().On); err != nil {
 			return nil, err
 		}
 	}
@@ -154,7 +161,7 @@ func (l *Launch) wholeSession(e *Env, s *runner.Session, req sandbox.Request) (*
 		s.Close()
 		return nil, err
 	}
-	l.credentials = req.Open
+	l.credentials, l.planned = req.Open, req
 	if s.Plan, err = s.Provider.Plan(req); err != nil {
 		err = planError(err)
 	} else {
@@ -302,7 +309,8 @@ func egressOf(iso bawn.Isolation) *egressPlan {
 // execute opens the log and runs the session.
 func (l *Launch) execute(e *Env, s *runner.Session) error {
 	defer s.Close()
-	defer s.Prepare()()
+	abandon := s.Prepare()
+	defer func() { abandon() }()
 	dir, err := settings.AuditDir(&e.World)
 	if err != nil {
 		return err
@@ -323,10 +331,17 @@ func (l *Launch) execute(e *Env, s *runner.Session) error {
 	if err := recordFallback(s, l.choice); err != nil {
 		return err
 	}
+	if err := l.replan(e, s, abandon); err != nil {
+		return err
+	}
+	l.keep(e, s)
 	if s.Desk, err = l.Desk(e, s); err != nil {
 		return err
 	}
 	defer s.Desk.Close()
+	if l.keeper != nil {
+		s.Guard.Recorder = watching{s.Guard.Recorder, l.keeper}
+	}
 	end, err := l.answerGuests(e, s)
 	if err != nil {
 		return err
@@ -347,9 +362,12 @@ func (l *Launch) execute(e *Env, s *runner.Session) error {
 		return err
 	}
 	defer leave()
+	l.keepOn(s)
 	l.startGit()
 	result, err := runner.Run(e.Life(), *s)
+	l.keeper.Ended()
 	l.EndGit(e)
+	l.endKeeping(e)
 	err = nested(e, l.told(l.outcome(result, err)))
 	if l.JSON {
 		return endOf(s, result, err).Write(e)

@@ -213,7 +213,7 @@ func commandZone(e *Env, s *runner.Session) asking.Zone {
 		q.Names = append(q.Names, name)
 	}
 	return asking.Zone{
-		Name: egress.Execution, Question: q,
+		Name: egress.Execution, Question: q, Covered: s.Covered,
 		Contains: contains(s, "it runs in the zone of commands, which has the workspace and the session's network, and none of the agent's own files and keys"),
 	}
 }

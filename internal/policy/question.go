@@ -13,6 +13,7 @@ type Question struct {
 	Mode      bawn.Mode
 	Autonomy  bawn.Autonomy
 	Contained bool   // the action happens in a sandbox that was verified
+	Covered   bool   // a checkpoint has what the action may destroy
 	Workspace string // absolute; "" means that nothing lies in one
 	Home      string // absolute; "" means that "~" is nobody's
 	System    string // "linux", "darwin" or "windows"; "" means all of them

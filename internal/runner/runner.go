@@ -70,6 +70,11 @@ type Session struct {
 	// Refusals get what the guard refuses of commands; nil drops them. A caller
 	// that has the guest judged by further guards wraps them with Refusals.Of.
 	Refusals *Refusals
+	// Kept waits until what the guest may destroy is kept: the command starts
+	// after it has returned. nil is for a session without checkpoints. Covered
+	// reports whether there is a checkpoint now; nil means no.
+	Kept    func()
+	Covered func() bool
 	// OnStart is called once the command has been started; nil for nobody.
 	OnStart func()
 	// Watched tells when somebody comes to the terminal, and when nobody is left
@@ -225,6 +230,7 @@ func (w *watch) start(log *denials) (err error) {
 	l, ok := s.Provider.(sandbox.Launcher)
 	if ok && !terminal.Among(s.Stdio) {
 		if w.tty, err = terminal.New(s.Stdio, nil); err == nil {
+			s.awaitKept()
 			w.guest, w.proc, err = l.Launch(s.Plan, sandbox.Command{Argv: s.Argv, Stdio: s.Stdio, Last: true}, log.add)
 		}
 		if err != nil {
@@ -250,10 +256,17 @@ func (w *watch) start(log *denials) (err error) {
 	if err != nil {
 		return fmt.Errorf("take the terminal: %w", err)
 	}
+	s.awaitKept()
 	w.proc, err = w.guest.Exec(sandbox.Command{
 		Argv: s.Argv, Stdio: w.tty.Guest(), Terminal: w.tty.Slave(), Foreground: mode == terminal.Foreground, Last: true,
 	})
 	return err
+}
+
+func (s *Session) awaitKept() {
+	if s.Kept != nil {
+		s.Kept()
+	}
 }
 
 // end closes the guest and then the terminal, which what the guest still

@@ -30,6 +30,7 @@ type Parent struct {
 	SetEnv    Words    // that the command was judged with
 	Asks      string   // socket at which the child's questions are put, or ""
 	CanAsk    bool
+	Covered   bool // a checkpoint has what the session may destroy
 	Plugin    bool // the first session is a plugin's, which has no plugins itself
 }
 

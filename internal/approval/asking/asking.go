@@ -133,7 +133,8 @@ func (d *Desk) Close() {
 // A Zone is one part of a session, and what its questions share.
 type Zone struct {
 	Name     string          // "" where a session has one only
-	Question policy.Question // its Action is not used
+	Question policy.Question // its Action and Covered are not used
+	Covered  func() bool     // what is destroyed comes back from a checkpoint; nil for no
 	Contains string          // what the sandbox would contain, one sentence
 	// Decide is how the zone puts a question to a policy; nil is Policy.Decide.
 	Decide func(*policy.Policy, *policy.Question) bawn.Decision
@@ -145,7 +146,7 @@ type Zone struct {
 // question is a zone's question about an action.
 func (z *Zone) question(a bawn.Action) policy.Question {
 	q := z.Question
-	q.Action = a
+	q.Action, q.Covered = a, z.Covered != nil && z.Covered()
 	return q
 }
 

@@ -1,0 +1,107 @@
+package undo
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bawn-dev/bawn/internal/checkpoint"
+)
+
+// A Target is where an undo leads.
+type Target struct {
+	To    *checkpoint.Checkpoint
+	After *checkpoint.Checkpoint // what the session has left; nil if nobody knows
+	// Session is the one that is undone; "" where a checkpoint of no session is
+	// gone back to.
+	Session string
+	Killed  bool // it has not come to its end
+}
+
+// ErrNothing says that a workspace has no session to undo.
+var ErrNothing = errors.New("no session has changed anything here")
+
+// Choose returns what a name stands for: a session, a checkpoint, or as much of its ID
+// as only it has. "" stands for the last session that has changed anything. list are
+// all checkpoints of the workspace, the oldest first.
+func Choose(list []checkpoint.Checkpoint, name string) (*Target, error) {
+	if name == "" {
+		return lastChange(list)
+	}
+	var ids []string
+	for i := range list {
+		for _, id := range []string{list[i].ID, list[i].Session} {
+			if id != "" && strings.HasPrefix(id, name) && !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	if slices.Contains(ids, name) {
+		ids = []string{name}
+	}
+	switch len(ids) {
+	case 0:
+		return nil, fmt.Errorf("%q is neither a session nor a checkpoint of this workspace", name)
+	case 1:
+	default:
+		return nil, fmt.Errorf("%q begins the IDs of %d sessions and checkpoints", name, len(ids))
+	}
+	if t := ofSession(list, ids[0]); t != nil {
+		return t, nil
+	}
+	k := slices.IndexFunc(list, func(c checkpoint.Checkpoint) bool { return c.ID == ids[0] })
+	t := &Target{To: &list[k]}
+	if s := ofSession(list, list[k].Session); s != nil {
+		t.After, t.Session, t.Killed = s.After, s.Session, s.Killed
+	}
+	return t, nil
+}
+
+// lastChange is the last session whose end differs from its begin.
+func lastChange(list []checkpoint.Checkpoint) (*Target, error) {
+	for i := range slices.Backward(list) {
+		if list[i].Why != checkpoint.AtStart {
+			continue
+		}
+		t := ofSession(list, list[i].Session)
+		if t != nil && (t.After == nil || changed(t.To, t.After)) {
+			return t, nil
+		}
+	}
+	return nil, ErrNothing
+}
+
+// ofSession returns how a session began and ended, or nil. A session that was killed
+// has left what the next checkpoint of another one has found.
+func ofSession(list []checkpoint.Checkpoint, id string) *Target {
+	if id == "" {
+		return nil
+	}
+	var t *Target
+	last := 0
+	for i := range list {
+		c := &list[i]
+		if c.Session != id {
+			continue
+		}
+		if t == nil {
+			t = &Target{To: c, Session: id, Killed: true}
+		}
+		last = i
+		if c.Why == checkpoint.AtEnd {
+			t.After, t.Killed = c, false
+		}
+	}
+	if t != nil && t.Killed && last+1 < len(list) && hasRoots(&list[last+1], t.To) {
+		t.After = &list[last+1]
+	}
+	return t
+}
+
+// hasRoots reports whether a checkpoint has all roots of another one.
+func hasRoots(c, of *checkpoint.Checkpoint) bool {
+	return !slices.ContainsFunc(of.Roots, func(r checkpoint.Root) bool {
+		return !slices.ContainsFunc(c.Roots, func(o checkpoint.Root) bool { return o.Path == r.Path })
+	})
+}

@@ -1,0 +1,105 @@
+package undo
+
+import (
+	"errors"
+	"iter"
+
+	"github.com/bawn-dev/bawn/internal/checkpoint"
+)
+
+// maxShown is how large a file may be whose lines are compared.
+const maxShown = 16 << 20
+
+// A Change is one name that differs.
+type Change struct {
+	checkpoint.Difference
+	Binary         bool
+	Hunks          []Hunk
+	Added, Deleted int   // lines
+	Missing        error // why the lines are not there
+}
+
+// A Diff is what differs between two moments.
+type Diff struct {
+	store  *checkpoint.Store
+	taking *checkpoint.Taking
+	list   []checkpoint.Difference
+}
+
+// Compare compares how a session began with how it ended. If it has not ended, or if
+// the target is a checkpoint of its own, the end is the present.
+func Compare(dir string, t *Target, paths []string) (_ *Diff, err error) {
+	d := &Diff{}
+	defer func() {
+		if err != nil {
+			d.Close()
+		}
+	}()
+	if d.store, err = checkpoint.Open(dir, patience); err != nil {
+		return nil, err
+	}
+	after := t.After
+	if after == nil || t.To.Why != checkpoint.AtStart {
+		if after, err = d.present(t.To); err != nil {
+			return nil, err
+		}
+	}
+	d.list, err = d.store.Compare(t.To, after, paths)
+	return d, err
+}
+
+// present looks at the roots of a checkpoint as they are now.
+func (d *Diff) present(c *checkpoint.Checkpoint) (_ *checkpoint.Checkpoint, err error) {
+	if d.taking, err = d.store.Scan(checkpoint.Options{Why: checkpoint.AtTime, Roots: roots(c), Running: true}); err != nil {
+		return nil, err
+	}
+	return d.taking.Present()
+}
+
+// Close lets others have the checkpoints.
+func (d *Diff) Close() {
+	d.taking.Close()
+	if d.store != nil {
+		_ = d.store.Close()
+	}
+}
+
+// All returns the changes by path.
+func (d *Diff) All() iter.Seq[*Change] {
+	return func(yield func(*Change) bool) {
+		for _, x := range d.list {
+			if !yield(d.change(x)) {
+				return
+			}
+		}
+	}
+}
+
+// change compares the lines of a file.
+func (d *Diff) change(x checkpoint.Difference) *Change {
+	c := &Change{Difference: x}
+	if x.Old != nil && x.New != nil && x.Old.Object == x.New.Object && x.Old.Kind == x.New.Kind {
+		return c // only the mode differs
+	}
+	old, err := d.store.Content(x.Old, maxShown)
+	now, err2 := d.store.Content(x.New, maxShown)
+	if err = errors.Join(err, err2); err != nil {
+		c.Missing = err
+		return c
+	}
+	if c.Binary = Binary(old) || Binary(now); c.Binary {
+		return c
+	}
+	c.Hunks = Hunks(old, now)
+	for _, h := range c.Hunks {
+		for _, e := range h.Edits {
+			switch e.Op {
+			case '+':
+				c.Added++
+			case '-':
+				c.Deleted++
+			}
+		}
+	}
+	return c
+}

@@ -1,0 +1,153 @@
+package undo
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// An Edit is one line of a difference.
+type Edit struct {
+	Op   byte   // ' ', '-' or '+'
+	Text string // without its end
+	Open bool   // the last line of a file, which has no end
+}
+
+// A Hunk is a run of changed lines with those around them.
+type Hunk struct {
+	OldStart, OldLines, NewStart, NewLines int // lines count from 1
+	Edits                                  []Edit
+}
+
+// Bounds of a difference.
+const (
+	around   = 3    // lines before and after a change
+	maxEdits = 2000 // that are looked for; of more, all that lies between is replaced
+)
+
+// Binary reports whether a content is no text, as git finds out.
+func Binary(b []byte) bool { return bytes.IndexByte(b[:min(len(b), 8000)], 0) >= 0 }
+
+// Hunks compares two texts.
+func Hunks(old, now []byte) []Hunk { return hunks(edits(split(old), split(now))) }
+
+// split returns the lines of a text with their ends.
+func split(b []byte) []string {
+	if len(b) == 0 {
+		return nil
+	}
+	lines := strings.SplitAfter(string(b), "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
+}
+
+// edits returns all lines of both texts in order.
+func edits(a, b []string) (all []Edit) {
+	add := func(op byte, lines ...string) {
+		for _, l := range lines {
+			text, ended := strings.CutSuffix(l, "\n")
+			all = append(all, Edit{op, text, !ended})
+		}
+	}
+	head, tail := 0, 0
+	for head < len(a) && head < len(b) && a[head] == b[head] {
+		head++
+	}
+	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
+	add(' ', a[:head]...)
+	x, y := a[head:len(a)-tail], b[head:len(b)-tail]
+	i, j := 0, 0
+	for _, m := range common(x, y) {
+		add('-', x[i:m[0]]...)
+		add('+', y[j:m[1]]...)
+		add(' ', x[m[0]])
+		i, j = m[0]+1, m[1]+1
+	}
+	add('-', x[i:]...)
+	add('+', y[j:]...)
+	add(' ', a[len(a)-tail:]...)
+	return all
+}
+
+// A point is a place in both texts, with the way that leads there.
+type point struct {
+	x, y int
+	from *point
+}
+
+// common returns pairs of lines that stay, as many as there can be (Myers, 1986). It
+// returns none if the texts differ too much.
+func common(a, b []string) (pairs [][2]int) {
+	most := min(len(a)+len(b), maxEdits)
+	reached := map[int]*point{1: {x: 0, y: -1}}
+	for d := 0; d <= most; d++ {
+		for k := -d; k <= d; k += 2 {
+			right, down := reached[k-1], reached[k+1]
+			var p point
+			if k == -d || k != d && right.x < down.x {
+				p = point{down.x, down.x - k, down.from}
+			} else {
+				p = point{right.x + 1, right.x + 1 - k, right.from}
+			}
+			for p.x < len(a) && p.y < len(b) && a[p.x] == b[p.y] {
+				p = point{p.x + 1, p.y + 1, &point{p.x, p.y, p.from}}
+			}
+			if p.x >= len(a) && p.y >= len(b) {
+				for m := p.from; m != nil; m = m.from {
+					pairs = append(pairs, [2]int{m.x, m.y})
+				}
+				slices.Reverse(pairs)
+				return pairs
+			}
+			reached[k] = &p
+		}
+	}
+	return nil
+}
+
+// hunks cuts the lines that are far from any change.
+func hunks(all []Edit) (list []Hunk) {
+	oldAt, newAt, end := 1, 1, 0 // end is behind the last hunk
+	for i := 0; i < len(all); i++ {
+		if all[i].Op == ' ' {
+			oldAt, newAt = oldAt+1, newAt+1
+			continue
+		}
+		lead := min(around, i-end)
+		last := i
+		for j := i; j < len(all) && j <= last+2*around; j++ {
+			if all[j].Op != ' ' {
+				last = j
+			}
+		}
+		end = min(last+1+around, len(all))
+		h := Hunk{OldStart: oldAt - lead, NewStart: newAt - lead, Edits: all[i-lead : end]}
+		h.count()
+		list = append(list, h)
+		oldAt, newAt, i = h.OldStart+h.OldLines, h.NewStart+h.NewLines, end-1
+	}
+	for i := range list { // as git writes it
+		if list[i].OldLines == 0 {
+			list[i].OldStart--
+		}
+		if list[i].NewLines == 0 {
+			list[i].NewStart--
+		}
+	}
+	return list
+}
+
+func (h *Hunk) count() {
+	for _, e := range h.Edits {
+		if e.Op != '+' {
+			h.OldLines++
+		}
+		if e.Op != '-' {
+			h.NewLines++
+		}
+	}
+}

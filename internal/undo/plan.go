@@ -1,0 +1,127 @@
+package undo
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/bawn-dev/bawn/internal/checkpoint"
+	"github.com/bawn-dev/bawn/internal/gitstore"
+)
+
+// A Plan is what an undo does. Close ends it.
+type Plan struct {
+	Target
+	Files checkpoint.Undo
+	Git   []gitstore.RefChange // with what stays because the human has changed it
+	// Before is the checkpoint of the present. It goes with Close unless the plan is
+	// applied.
+	Before *checkpoint.Checkpoint
+
+	workspace string
+	git       string
+	restore   *gitstore.Restore
+	store     *checkpoint.Store
+	taking    *checkpoint.Taking
+	applied   bool
+}
+
+// A Request says what is to be undone.
+type Request struct {
+	State, Workspace string
+	Target           Target
+	Paths            []string // absolute; none for all, with the state of git
+	Path             string   // where git is looked for (PATH)
+	// Override takes back also what the human has changed since.
+	Override bool
+}
+
+// Prepare compares the present with where an undo leads. Nothing is written to the
+// workspace.
+func Prepare(r Request) (_ *Plan, err error) {
+	p := &Plan{Target: r.Target, workspace: r.Workspace, Files: checkpoint.Undo{To: r.Target.To, After: r.Target.After, Paths: r.Paths}}
+	if r.Override {
+		p.Files.After = nil
+	}
+	defer func() {
+		if err != nil {
+			p.Close()
+		}
+	}()
+	if p.store, err = checkpoint.Open(checkpoint.Place(r.State, r.Workspace), patience); err != nil {
+		return nil, err
+	}
+	if p.taking, err = p.store.Scan(checkpoint.Options{Why: checkpoint.BeforeUndo, Roots: roots(p.To), Running: true}); err != nil {
+		return nil, err
+	}
+	p.git = gitDirOf(r.Workspace)
+	git, err := snapshot(p.git)
+	if err != nil {
+		return nil, err
+	}
+	if p.Before, err = p.taking.Keep(git); err != nil {
+		return nil, fmt.Errorf("keep the present, without which nothing is undone: %w", err)
+	}
+	if err = p.taking.Plan(&p.Files); err != nil {
+		return nil, err
+	}
+	if p.To.Git == nil || len(r.Paths) > 0 {
+		return p, nil
+	}
+	return p, p.planGit(r)
+}
+
+func (p *Plan) planGit(r Request) (err error) {
+	if p.git == "" {
+		return errors.New("the repository's git directory is gone; nothing is undone. \"git clone\" or \"git init\" makes one anew, or name the files to put back")
+	}
+	var after []byte
+	if p.Files.After != nil {
+		after = p.Files.After.Git
+	}
+	if p.restore, err = gitstore.PlanRestore(p.git, r.Path, p.To.Git, after); err != nil {
+		return err
+	}
+	p.Git = p.restore.Changes()
+	return nil
+}
+
+// roots are the directories of a checkpoint that are there.
+func roots(c *checkpoint.Checkpoint) (list []string) {
+	for _, r := range c.Roots {
+		if fi, err := os.Lstat(r.Path); err == nil && fi.IsDir() {
+			list = append(list, r.Path)
+		}
+	}
+	return list
+}
+
+// Empty reports whether there is nothing to do.
+func (p *Plan) Empty() bool {
+	return len(p.Files.Changes) == 0 && !slices.ContainsFunc(p.Git, func(c gitstore.RefChange) bool { return !c.Conflict })
+}
+
+// Apply undoes. It goes on after an error and returns how much it did of the files.
+func (p *Plan) Apply() (done int, err error) {
+	if err := p.taking.Finish(); err != nil {
+		return 0, err
+	}
+	p.applied = true
+	done, err = p.Files.Apply()
+	if p.restore != nil {
+		err = errors.Join(err, p.restore.Apply())
+	}
+	return done, err
+}
+
+// Close ends the plan.
+func (p *Plan) Close() {
+	p.taking.Close()
+	if p.Before != nil && !p.applied {
+		_ = p.store.Forget(p.Before.ID) // or it is one more
+	}
+	if p.store != nil {
+		_ = p.store.Close()
+	}
+}

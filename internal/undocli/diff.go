@@ -1,0 +1,248 @@
+package undocli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bawn-dev/bawn/internal/checkpoint"
+	"github.com/bawn-dev/bawn/internal/launch"
+	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/undo"
+	"github.com/bawn-dev/bawn/internal/verb"
+)
+
+type diffFlags struct {
+	cwd                    string
+	stat, nameOnly, asJSON bool
+}
+
+// NewDiff returns the verb.
+func NewDiff(e *launch.Env) *cobra.Command {
+	f := &diffFlags{}
+	c := &cobra.Command{
+		Use:   "diff [flags] [SESSION|CHECKPOINT] [PATH...]",
+		Short: "Show what a session has changed",
+		Long: `Show what a session has changed in the files of the workspace, from its start to its
+end; of one that still runs, up to now. Without a name it is the last session that
+has changed anything here. With the ID of a checkpoint: what differs from it now.
+
+Characters that a terminal would obey or hide are written as escapes.`,
+		Example: `  bawn diff
+  bawn diff --stat
+  bawn diff k3xr src
+  bawn diff --name-only 20261127-093015.120-k3xr`,
+		Args: func(*cobra.Command, []string) error {
+			if f.stat && f.nameOnly || f.asJSON && (f.stat || f.nameOnly) {
+				return verb.Usage("leave out all but one", "want one of --stat, --name-only and --json")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error { return f.run(e, args, c.ArgsLenAtDash()) },
+	}
+	fl := c.Flags()
+	fl.BoolVar(&f.stat, "stat", false, "print how many lines of each file differ")
+	fl.BoolVar(&f.nameOnly, "name-only", false, "print the names of the files that differ")
+	fl.BoolVar(&f.asJSON, "json", false, "print a list of JSON objects")
+	addCwd(c, &f.cwd)
+	c.ValidArgsFunction = complete(e, &f.cwd)
+	return c
+}
+
+func (f *diffFlags) run(e *launch.Env, args []string, dash int) error {
+	w, err := open(e, f.cwd)
+	if err != nil {
+		return err
+	}
+	t, paths, err := w.choose(args, dash)
+	if err != nil {
+		return err
+	}
+	d, err := undo.Compare(w.place(), t, paths)
+	if err != nil {
+		return internal(err)
+	}
+	defer d.Close()
+	if f.asJSON {
+		list := []change{}
+		for c := range d.All() {
+			list = append(list, changeOf(c))
+		}
+		return verb.WriteJSON(e.Stdout, list)
+	}
+	return page(e, func(out io.Writer, colour bool) error {
+		p := printer{w: w, out: out, colour: colour}
+		for c := range d.All() {
+			switch {
+			case f.nameOnly:
+				p.line("", w.show(c.Path))
+			case f.stat:
+				p.stat(c)
+			default:
+				p.change(c)
+			}
+		}
+		if f.stat {
+			p.total()
+		}
+		return p.err
+	})
+}
+
+// A change is one in JSON.
+type change struct {
+	Path    string `json:"path"`
+	Status  string `json:"status"` // added, deleted, modified
+	OldMode string `json:"oldMode,omitempty"`
+	NewMode string `json:"newMode,omitempty"`
+	OldSize int64  `json:"oldSize"`
+	NewSize int64  `json:"newSize"`
+	Added   int    `json:"added"`
+	Deleted int    `json:"deleted"`
+	Binary  bool   `json:"binary,omitempty"`
+}
+
+func changeOf(c *undo.Change) change {
+	out := change{Path: c.Path, Status: status(c), Binary: c.Binary, Added: c.Added, Deleted: c.Deleted}
+	if c.Old != nil {
+		out.OldMode, out.OldSize = mode(c.Old), c.Old.Size
+	}
+	if c.New != nil {
+		out.NewMode, out.NewSize = mode(c.New), c.New.Size
+	}
+	return out
+}
+
+func status(c *undo.Change) string {
+	switch {
+	case c.Old == nil:
+		return "added"
+	case c.New == nil:
+		return "deleted"
+	}
+	return "modified"
+}
+
+// mode writes kind and permissions as git does.
+func mode(e *checkpoint.Entry) string {
+	kind := map[checkpoint.Kind]uint32{checkpoint.File: 0o100000, checkpoint.Large: 0o100000, checkpoint.Directory: 0o040000, checkpoint.Symlink: 0o120000, checkpoint.Pipe: 0o010000}[e.Kind]
+	return fmt.Sprintf("%06o", kind|e.Mode)
+}
+
+// A printer writes differences for people. The first error ends it.
+type printer struct {
+	w                     *workspace
+	out                   io.Writer
+	colour                bool
+	files, added, deleted int
+	err                   error
+}
+
+// line writes one line in a colour. The text is safe.
+func (p *printer) line(colour, text string) {
+	if p.err != nil {
+		return
+	}
+	if p.colour && colour != "" {
+		text = "\x1b[" + colour + "m" + text + "\x1b[0m"
+	}
+	_, p.err = io.WriteString(p.out, text+"\n")
+}
+
+const (
+	bold  = "1"
+	red   = "31"
+	green = "32"
+	cyan  = "36"
+)
+
+// change writes one file.
+func (p *printer) change(c *undo.Change) {
+	name := p.w.show(c.Path)
+	p.line(bold, "diff "+name)
+	switch {
+	case c.Old == nil:
+		p.line(bold, "new "+kindWord(c.New)+", mode "+mode(c.New))
+	case c.New == nil:
+		p.line(bold, "deleted "+kindWord(c.Old)+", mode "+mode(c.Old))
+	case mode(c.Old) != mode(c.New):
+		p.line(bold, "mode "+mode(c.Old)+" to "+mode(c.New))
+	}
+	switch {
+	case c.Missing != nil:
+		p.line("", "its content can't be shown: "+redact.Visible(c.Missing.Error()))
+	case c.Binary:
+		p.line("", fmt.Sprintf("binary, %s to %s", size(c.Old), size(c.New)))
+	case len(c.Hunks) > 0:
+		p.line(bold, "--- "+side(c.Old, name))
+		p.line(bold, "+++ "+side(c.New, name))
+	}
+	for _, h := range c.Hunks {
+		p.line(cyan, fmt.Sprintf("@@ -%d,%d +%d,%d @@", h.OldStart, h.OldLines, h.NewStart, h.NewLines))
+		for _, e := range h.Edits {
+			p.line(map[byte]string{'-': red, '+': green}[e.Op], string(e.Op)+text(e.Text))
+			if e.Open {
+				p.line("", `\ No newline at end of file`)
+			}
+		}
+	}
+}
+
+// text escapes a line, but for tabs.
+func text(s string) string {
+	parts := strings.Split(s, "\t")
+	for i := range parts {
+		parts[i] = redact.Visible(parts[i])
+	}
+	return strings.Join(parts, "\t")
+}
+
+func kindWord(e *checkpoint.Entry) string {
+	switch e.Kind {
+	case checkpoint.Directory:
+		return "directory"
+	case checkpoint.Symlink:
+		return "link"
+	case checkpoint.Pipe:
+		return "pipe"
+	case checkpoint.File, checkpoint.Large:
+		return "file"
+	}
+	return "entry without content"
+}
+
+func side(e *checkpoint.Entry, name string) string {
+	if e == nil {
+		return "/dev/null"
+	}
+	return name
+}
+
+func size(e *checkpoint.Entry) string {
+	if e == nil {
+		return "nothing"
+	}
+	return undo.Bytes(e.Size)
+}
+
+// stat writes one line for a file.
+func (p *printer) stat(c *undo.Change) {
+	p.files++
+	p.added, p.deleted = p.added+c.Added, p.deleted+c.Deleted
+	what := fmt.Sprintf("+%d -%d", c.Added, c.Deleted)
+	if c.Binary || c.Missing != nil || len(c.Hunks) == 0 {
+		what = fmt.Sprintf("%s to %s", size(c.Old), size(c.New))
+	}
+	p.line("", fmt.Sprintf("%-8s %-16s %s", status(c), what, p.w.show(c.Path)))
+}
+
+func (p *printer) total() {
+	if p.files > 0 {
+		p.line("", fmt.Sprintf("%s, +%d -%d lines", undo.Files(p.files), p.added, p.deleted))
+	}
+}
+
+var errPager = errors.New("the pager failed")
