@@ -2,6 +2,7 @@ package gitstore
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -179,8 +180,9 @@ func (c *changes) contains(ctx context.Context, m move) bool {
 // beside keeps a value of the guest's under a name of the session's.
 func (s *Store) beside(ctx context.Context, u *unit, at, id, ref, why string) error {
 	name := s.own(at)
-	if !formatOK(name) {
-		name = s.own("refused/" + id[:12])
+	if !formatOK(name) || strings.HasPrefix(ref, "refs/") && nameOK(ref) != nil {
+		sum := sha256.Sum256([]byte(ref))
+		name = s.own(fmt.Sprintf("refused/%s-%x", id[:12], sum[:4]))
 	}
 	if _, err := s.git.run(ctx, u, call{args: []string{"update-ref", name, id}}); err != nil {
 		s.tell(u, &s.report.Problems, fmt.Sprintf("%q of the guest's could not be kept: %v", ref, err))
