@@ -420,3 +420,36 @@ func FuzzSnapshot(f *testing.F) {
 		}
 	})
 }
+
+// TestUndoAfterGC: what a session has thrown away of the human's is there after the
+// session and the human's gc, and nothing is kept of one that has lost nothing.
+func TestUndoAfterGC(t *testing.T) {
+	for name, do := range map[string]func(w *world){
+		"a staged file is unstaged": func(w *world) { w.guest("reset", "-q") },
+		"a commit is rewound":       func(w *world) { w.guest("reset", "-q", "--soft", "HEAD~1") },
+		"a staged file is changed":  func(w *world) { w.edit("staged", "guest's\n"); w.guest("add", "staged") },
+		"nothing is lost":           func(w *world) { w.guest("commit", "-qm", "guest's") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newHost(t))
+			w.host("tag", "-d", "v0")
+			w.edit("staged", "human's\n")
+			w.host("add", "staged")
+			w.quiet()
+			before, sees, files := w.snapshot(), w.humanSees(), w.files()
+			do(w)
+			w.close()
+			kept := w.host("for-each-ref", "refs/bawn")
+			if (kept == "") != (name == "nothing is lost") {
+				t.Errorf("kept: %q", kept)
+			}
+			w.host("reflog", "expire", "--expire=now", "--all")
+			w.host("gc", "-q", "--prune=now")
+			files()
+			w.apply(w.plan(before, nil))
+			if got := w.humanSees(); got != sees {
+				t.Errorf("now\n%s\nbefore\n%s", got, sees)
+			}
+		})
+	}
+}

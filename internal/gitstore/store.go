@@ -96,6 +96,7 @@ type Store struct {
 	idle      time.Duration // idleTime
 	saved     []byte
 	pinned    bool
+	again     bool         // it was loaded: what an earlier bawn has published is not in the report
 	set       *protect.Set // of Names, once it was needed
 }
 
@@ -196,7 +197,7 @@ func load(dir string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, idle: idleTime}
+	s := &Store{dir: dir, idle: idleTime, again: true}
 	if err := json.Unmarshal(text, &s.record); err != nil {
 		return nil, fmt.Errorf("%q: %w", filepath.Join(dir, recordName), err)
 	}
@@ -250,6 +251,7 @@ type Kept struct {
 	Ref    string `json:"ref"`    // the one that the guest has set
 	Beside string `json:"beside"` // where its value is
 	Why    string `json:"why"`
+	Undo   bool   `json:"undo,omitempty"` // it is what the human had, not what the guest has made
 }
 
 // Quiet reports whether the human has nothing to do.
