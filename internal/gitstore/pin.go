@@ -26,6 +26,9 @@ func (s *Store) pin(ctx context.Context) error {
 		return nil
 	}
 	for _, u := range s.Units {
+		if u.dropped() {
+			continue
+		}
 		if err := s.pinUnit(ctx, u, s.basePath(u)); err != nil {
 			return fmt.Errorf("pin what the session uses: %w", err)
 		}
@@ -46,8 +49,9 @@ func (s *Store) pinUnit(ctx context.Context, u *unit, index string) error {
 	if err != nil {
 		return err
 	}
-	if u.Pin != "" {
-		parents = append(parents, u.Pin)
+	top := s.top(u)
+	if top.Pin != "" {
+		parents = append(parents, top.Pin)
 	}
 	slices.Sort(parents)
 	parents = slices.Compact(parents)
@@ -70,7 +74,7 @@ func (s *Store) pinUnit(ctx context.Context, u *unit, index string) error {
 	if _, err := s.git.run(ctx, u, call{args: []string{"update-ref", s.pinRef(), id}}); err != nil {
 		return err
 	}
-	u.Pin = id
+	top.Pin = id
 	return nil
 }
 

@@ -453,3 +453,37 @@ func TestUndoAfterGC(t *testing.T) {
 		})
 	}
 }
+
+func TestRestoreWorktree(t *testing.T) {
+	ws := newHost(t)
+	wt := filepath.Join(ws, "wt")
+	run(t, ws, human(), "git", "worktree", "add", "-q", "-b", "wt", wt)
+	w := newWorld(t, ws)
+	sees := func() string {
+		return run(t, wt, human(), "git", "log", "-1", "--format=%H %D") + run(t, wt, human(), "git", "ls-files", "-s")
+	}
+	before, saw := w.snapshot(), sees()
+	env := append(w.guestEnv(), "GIT_DIR="+w.store.guest.real(privateName, "worktrees/wt"), "GIT_WORK_TREE="+wt)
+	write(t, filepath.Join(wt, "f"), "guest's\n")
+	for _, args := range [][]string{{"commit", "-qam", "in the worktree"}, {"checkout", "-q", "-b", "more"}, {"rm", "-q", "--cached", "f"}} {
+		run(t, wt, env, append([]string{"git"}, args...)...)
+		w.quiet()
+	}
+	after := w.snapshot()
+	if sees() == saw {
+		t.Fatal("nothing is published")
+	}
+	r := w.plan(before, after)
+	if slices.ContainsFunc(r.Changes(), func(c RefChange) bool { return c.Conflict }) {
+		t.Fatalf("%+v", r.Changes())
+	}
+	w.apply(r)
+	if got := sees(); got != saw {
+		t.Errorf("now\n%s\nbefore\n%s", got, saw)
+	}
+	w.apply(w.plan(after, nil))
+	w.apply(w.plan(before, nil))
+	if got := sees(); got != saw {
+		t.Errorf("the second time\n%s\nbefore\n%s", got, saw)
+	}
+}

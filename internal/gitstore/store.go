@@ -46,10 +46,11 @@ type record struct {
 // A unit is one git directory and the private one over it: the repository's, or a
 // submodule's below it.
 type unit struct {
-	Host     string            `json:"host"`      // common git directory
-	Rel      string            `json:"rel"`       // "." or the worktree's, below Host
-	Private  string            `json:"private"`   // below the session's private directory, "." for itself
-	WorkTree string            `json:"work_tree"` // "" where the configuration says
+	Host     string            `json:"host"`           // common git directory
+	Rel      string            `json:"rel"`            // "." or the worktree's, below Host
+	Private  string            `json:"private"`        // below the session's private directory, "." for itself
+	WorkTree string            `json:"work_tree"`      // "" where the configuration says
+	Tree     bool              `json:"tree,omitempty"` // a linked worktree in the workspace: it has no refs of its own
 	Objects  []bawn.GitObjects `json:"objects"`
 	Size     int               `json:"size"` // digits of an object ID
 	Partial  bool              `json:"partial,omitempty"`
@@ -143,6 +144,9 @@ func (s *Store) open() error {
 	defer top.Close()
 	for i, u := range s.Units {
 		u.n, u.told = i, map[string]bool{}
+		if u.Tree {
+			u.shares(s.Units[0])
+		}
 		if u.host, err = os.OpenRoot(u.Host); err != nil {
 			return err
 		}
