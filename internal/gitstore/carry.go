@@ -2,6 +2,7 @@ package gitstore
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -110,6 +111,9 @@ func (c *changes) publish(ctx context.Context) error {
 	for _, m := range c.out {
 		why := m.why
 		if why == "" && m.ahead && !c.contains(ctx, m) {
+			if err := ctx.Err(); err != nil {
+				return err // nothing was compared
+			}
 			why = "it was changed on the host too"
 			u.told["parted "+m.name+m.old+m.new] = true
 		}
@@ -179,10 +183,14 @@ func (c *changes) contains(ctx context.Context, m move) bool {
 // beside keeps a value of the guest's under a name of the session's.
 func (s *Store) beside(ctx context.Context, u *unit, at, id, ref, why string) error {
 	name := s.own(at)
-	if !formatOK(name) {
-		name = s.own("refused/" + id[:12])
+	if !formatOK(name) || strings.HasPrefix(ref, "refs/") && nameOK(ref) != nil {
+		sum := sha256.Sum256([]byte(ref))
+		name = s.own(fmt.Sprintf("refused/%s-%x", id[:12], sum[:4]))
 	}
 	if _, err := s.git.run(ctx, u, call{args: []string{"update-ref", name, id}}); err != nil {
+		if ctx.Err() != nil {
+			return err // the next sync does it
+		}
 		s.tell(u, &s.report.Problems, fmt.Sprintf("%q of the guest's could not be kept: %v", ref, err))
 		return nil
 	}
