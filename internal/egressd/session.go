@@ -177,7 +177,7 @@ func (s *session) makeGuard(context.Context) error {
 	}
 	s.guard = guard.Guard{
 		Decider:  s.hosts(policy.Egress{Policy: p, Session: question, Rules: s.rules, Only: s.config.Zone == egress.Reasoning, Sealed: s.config.Egress.Only}),
-		Approver: relay.NewApprover(ask, s.config.Ask), Recorder: s.events, Now: now,
+		Approver: newPending(ask, s.config.Ask), Recorder: s.events, Now: now,
 	}
 	return nil
 }
