@@ -130,6 +130,7 @@ func (x *exchange) upgrade() {
 // placeholders finds the secrets to put in, and refuses what stands elsewhere.
 func (x *exchange) placeholders() *Refusal {
 	if len(x.Bindings) == 0 {
+		x.request.Foreign = x.foreign(x.in.Header, x.request.Query)
 		return nil
 	}
 	header, query := x.in.Header, x.request.Query
@@ -144,6 +145,7 @@ func (x *exchange) placeholders() *Refusal {
 		return misused(x.Bindings[i], x.whyMisplaced("stands where it may not be put"))
 	}
 	x.request.Secrets = names(x.uses)
+	x.request.Foreign = x.foreign(header, query)
 	return nil
 }
 
@@ -324,6 +326,7 @@ func (c *connection) answered(res *http.Response) error {
 			return err
 		}
 	}
+	x.cookies.set(x.target.Host, res.Header)
 	res.Body = &counted{ReadCloser: res.Body, n: &x.back}
 	return nil
 }

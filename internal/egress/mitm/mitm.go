@@ -78,6 +78,7 @@ type Server struct {
 	placeholders *needles      // of all bindings, in the forms in which they are sought
 	lowered      [][]string    // of each binding, as the names of headers are compared
 	unusable     error         // why the bindings can't be served
+	cookies      cookieJar
 	guestTLS     *tls.Config
 	upstreamTLS  *tls.Config
 }
@@ -105,10 +106,11 @@ type Request struct {
 	// parameter (;x=y) or an escaped question mark. A request may be allowed only
 	// if it would be with each of them.
 	Readings []string
-	Query    string      // raw, without the question mark
-	Header   http.Header // the guest's; it must not be changed
-	Upgrade  string      // "websocket" or ""
-	Secrets  []string    // names of the secrets that would be put in
+	Query    string       // raw, without the question mark
+	Header   http.Header  // the guest's; it must not be changed
+	Upgrade  string       // "websocket" or ""
+	Secrets  []string     // names of the secrets that would be put in
+	Foreign  []Credential // of the guest's own
 
 	body    *body
 	inspect func(func(*http.Request) error) error
