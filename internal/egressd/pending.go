@@ -50,7 +50,7 @@ func (p *pending) Approve(ctx context.Context, a bawn.Action, d bawn.Decision) (
 	}
 	key := approval.DigestOf("", &a, d.Canonical)
 	for {
-		q := p.join(key, a, d)
+		q := p.join(ctx, key, a, d)
 		select {
 		case <-q.done:
 		case <-ctx.Done():
@@ -63,14 +63,14 @@ func (p *pending) Approve(ctx context.Context, a bawn.Action, d bawn.Decision) (
 }
 
 // join returns the open question, and asks it if no question is open.
-func (p *pending) join(key approval.Digest, a bawn.Action, d bawn.Decision) *joined {
+func (p *pending) join(ctx context.Context, key approval.Digest, a bawn.Action, d bawn.Decision) *joined {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	q := p.open[key]
 	if q == nil {
 		q = &joined{done: make(chan struct{})}
 		p.open[key] = q
-		go p.put(q, key, a, d)
+		go p.put(context.WithoutCancel(ctx), q, key, a, d)
 	}
 	return q
 }
@@ -90,8 +90,8 @@ func (p *pending) take(q *joined) bool {
 
 // put asks. It does not end with the connection that asked first: others may
 // wait by then, and the human is already reading.
-func (p *pending) put(q *joined, key approval.Digest, a bawn.Action, d bawn.Decision) {
-	ctx, cancel := context.WithTimeout(context.Background(), p.timeout)
+func (p *pending) put(ctx context.Context, q *joined, key approval.Digest, a bawn.Action, d bawn.Decision) {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	q.answer, q.err = p.asked(ctx, a, d)
 	p.mu.Lock()
