@@ -30,6 +30,7 @@ func newRequests(s *session) *requests {
 	r.server = &mitm.Server{
 		CA: s.ca, Dial: s.dial, Decide: r.decide, Limited: r.limited, Done: r.done, Remedy: r.remedy, Session: s.config.Session,
 		Bindings: s.bindings, Matches: matches, Secrets: s.vault,
+		Watched: s.workspace.watched, Leak: r.leak,
 	}
 	return r
 }
@@ -56,24 +57,41 @@ func (r *requests) decide(ctx context.Context, req mitm.Request) bawn.Decision {
 		return bawn.Decision{Verdict: bawn.Allow, Source: bawn.User, Rule: "isolation:hosts", Reason: "the connection was allowed"}
 	}
 	if !ok {
-		g, e := s.guard, s.event
-		g.Decider = deciderFunc(func(ctx context.Context, a bawn.Action) (bawn.Decision, error) {
-			return s.decideRequest(ctx, a, req, carries)
-		})
-		path := req.Readings[0]
-		if len(carries) > 0 {
-			e.Details = maps.Clone(e.Details)
-			if e.Details == nil {
-				e.Details = map[string]string{}
-			}
-			e.Details["path"], path = path, operation(req.Method, path)
-		}
-		d = g.Check(ctx, s.action(resource(req, path), append([]string{req.Method}, carries...)...), e)
+		return r.decideCarrying(ctx, req, carries)
 	}
+	return r.told(req, d)
+}
+
+// decideCarrying puts a request with what it carries to the guard.
+func (r *requests) decideCarrying(ctx context.Context, req mitm.Request, carries []string) bawn.Decision {
+	s := r.session
+	g, e := s.guard, s.event
+	g.Decider = deciderFunc(func(ctx context.Context, a bawn.Action) (bawn.Decision, error) {
+		return s.decideRequest(ctx, a, req, carries)
+	})
+	path := req.Readings[0]
+	if len(carries) > 0 {
+		e.Details = maps.Clone(e.Details)
+		if e.Details == nil {
+			e.Details = map[string]string{}
+		}
+		e.Details["path"], path = path, operation(req.Method, path)
+	}
+	return r.told(req, g.Check(ctx, s.action(resource(req, path), append([]string{req.Method}, carries...)...), e))
+}
+
+// told tells the human of a refusal.
+func (r *requests) told(req mitm.Request, d bawn.Decision) bawn.Decision {
+	s := r.session
 	if d.Verdict != bawn.Allow {
 		s.tell(egress.Denial{Operation: bawn.Connect, Resource: resource(req, req.Readings[0]), Rule: d.Rule, Reason: d.Reason, Remedy: r.remedy(req, d)})
 	}
 	return d
+}
+
+// leak puts a request to the guard of whose body only now is known what is in it.
+func (r *requests) leak(ctx context.Context, req mitm.Request) bawn.Decision {
+	return r.decideCarrying(ctx, req, r.session.carries(req))
 }
 
 // decideRequest judges every path that the host may read in a request; the

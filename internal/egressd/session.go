@@ -61,6 +61,8 @@ type session struct {
 	bound    []netrule.Host // the hosts of bindings
 	ca       *mitm.CA       // nil where no host is opened
 
+	workspace *workspace // its secrets; nil where nothing is looked for
+
 	inspector git.Inspector
 	ssh       *shells  // nil where no git entry is
 	agent     *keyring // nil where the guest gets none
@@ -92,6 +94,9 @@ func now() time.Time { return time.Now() }
 func newSession(ctx context.Context, c egress.Config, env environ, send func(egress.Message) error) (*session, error) {
 	s := &session{inspector: git.Inspector{Graph: &git.Graph{}, Packs: make(chan struct{}, maxPacks)}, config: c, env: env, names: names.New(), asks: newAsks(send, now)}
 	s.tell = s.quietly(func(n egress.Denial) { _ = send(egress.Message{Denial: &n}) }) // bawn is gone, and the human with it
+	if c.Workspace != "" {
+		s.workspace = newWorkspace(c.Workspace)
+	}
 	s.event = bawn.Event{Session: c.Session, Parent: c.Parent, Agent: c.Agent, Dir: c.Dir, Provider: c.Provider, Mode: c.Mode}
 	if c.Zone != "" {
 		s.event.Details = map[string]string{"zone": c.Zone}

@@ -26,6 +26,7 @@ type exchange struct {
 	uses    []use
 	signing *signing // nil where the guest has not signed with a placeholder
 	echo    *echo
+	watched *WatchSet   // nil where nothing is watched for
 	trailer http.Header // of the request as it goes upstream
 
 	refused atomic.Pointer[Refusal] // set while the body is on its way
@@ -90,6 +91,7 @@ func (x *exchange) admit() *Refusal {
 	if refusal := x.placeholders(); refusal != nil {
 		return refusal
 	}
+	x.watch()
 	if refusal := x.wrapBody(); refusal != nil {
 		return refusal
 	}
@@ -168,6 +170,7 @@ func (x *exchange) wrapBody() *Refusal {
 	if b.encoding == "aws-chunked" && x.signing != nil { // its chunks are as they are
 		b.encoding = ""
 	}
+	x.watchBody(b)
 	if len(x.Bindings) > 0 {
 		if b.encoding != "" && b.encoding != "gzip" {
 			return &Refusal{

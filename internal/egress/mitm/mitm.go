@@ -61,6 +61,13 @@ type Server struct {
 	Secrets  bawn.SecretSource
 	Session  string
 
+	// Watched returns values that the guest has and that leave only where they were
+	// decided on; nil, or a nil WatchSet, watches nothing. Those that stand before
+	// the body are in the Request of Decide; Leak decides on others while the body is
+	// on its way. A nil Leak denies.
+	Watched func() *WatchSet
+	Leak    func(context.Context, Request) bawn.Decision
+
 	// Now is the clock to which signatures of requests have to be near; nil is
 	// the machine's.
 	Now func() time.Time
@@ -111,6 +118,7 @@ type Request struct {
 	Upgrade  string       // "websocket" or ""
 	Secrets  []string     // names of the secrets that would be put in
 	Foreign  []Credential // of the guest's own
+	Found    []string     // names of watched values
 
 	body    *body
 	inspect func(func(*http.Request) error) error
