@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"net"
 	"sync"
 	"time"
 
@@ -17,20 +18,30 @@ type Digest [sha256.Size]byte
 // DigestOf returns the digest of an action in a zone ("" where a session has one
 // only). canonical is the action's text as it would run, or "" where that is
 // a.Resource; more has what else the answer depends on. The directory does not
-// count on the network.
+// count on the network, and the two ports of the web are one there.
 func DigestOf(zone string, a *bawn.Action, canonical string, more ...[]string) (d Digest) {
 	h := sha256.New()
-	dir := a.Dir
+	resource, dir := a.Resource, a.Dir
 	if a.Kind == bawn.Network {
-		dir = ""
+		resource, dir = topic(a), ""
 	}
-	put(h, zone, a.Kind.String(), a.Operation.String(), cmp.Or(canonical, a.Resource), a.Resource, dir)
+	put(h, zone, a.Kind.String(), a.Operation.String(), cmp.Or(canonical, resource), resource, dir)
 	put(h, a.Args...)
 	for _, list := range more {
 		put(h, list...)
 	}
 	h.Sum(d[:0])
 	return d
+}
+
+// topic is the resource of an action on the network, where a connection to port
+// 80 is the same as one to port 443.
+func topic(a *bawn.Action) string {
+	host, port, err := net.SplitHostPort(a.Resource)
+	if err == nil && len(a.Args) == 0 && (port == "80" || port == "443") {
+		return "web " + host
+	}
+	return a.Resource
 }
 
 // Also returns the digest of d together with further words.

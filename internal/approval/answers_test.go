@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,21 @@ func TestDigestOf(t *testing.T) {
 	a.Kind, b.Kind, b.Dir = bawn.Network, bawn.Network, "/v"
 	if DigestOf("", &a, "") != DigestOf("", &b, "") {
 		t.Error("a connection depends on the directory")
+	}
+	of := func(resource string, args ...string) Digest {
+		return DigestOf("", &bawn.Action{Kind: bawn.Network, Operation: bawn.Connect, Resource: resource, Args: args}, "")
+	}
+	if of("a.example:80") != of("a.example:443") || of("[2001:db8::1]:80") != of("[2001:db8::1]:443") {
+		t.Error("the two ports of the web are two questions")
+	}
+	apart := map[Digest]string{}
+	for _, f := range []string{"a.example:443", "b.example:443", "a.example:22", "a.example:8443", "a.example:web", "[2001:db8::1]:443", "a.example:80 GET", "a.example:443 GET"} {
+		w := strings.Fields(f)
+		d := of(w[0], w[1:]...)
+		if apart[d] != "" {
+			t.Errorf("%s is taken for %s", f, apart[d])
+		}
+		apart[d] = f
 	}
 	d := DigestOf("", &a, "")
 	if d.Also("x") == d || d.Also("x", "y") == d.Also("xy") || len(d.String()) != 64 || d.String() == d.Also().String() {

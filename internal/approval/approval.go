@@ -44,6 +44,7 @@ type Question struct {
 	Covers         []string     `json:"covers,omitempty"`        // what else they would cover, examples
 	NoAlways       string       `json:"noAlways,omitempty"`      // why there is no such rule
 	Justification  string       `json:"justification,omitempty"` // the agent's own words: untrusted
+	Program        string       `json:"program,omitempty"`       // of a connection, and the command that started it: the guest's words
 	Asked, Expires time.Time
 }
 

@@ -103,7 +103,7 @@ func (q *Question) size() (n int) {
 func (q *Question) texts() func(yield func(string) bool) {
 	all := []string{
 		q.Session, q.Parent, q.Top, q.Agent, q.Action.Resource, q.Action.Session, q.Action.Agent, q.Action.Dir,
-		q.Canonical, q.Reason, q.Rule, q.Contains, q.SuggestedWhy, q.NoAlways, q.Justification,
+		q.Canonical, q.Reason, q.Rule, q.Contains, q.SuggestedWhy, q.NoAlways, q.Justification, q.Program,
 	}
 	all = append(append(all, q.Action.Args...), q.Covers...)
 	for _, r := range slices.Concat(q.Always, q.Never) {

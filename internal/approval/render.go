@@ -27,6 +27,7 @@ const (
 	LabelStarted   = "written as"
 	LabelArgument  = "argument"
 	LabelDir       = "in"
+	LabelProgram   = "program"
 	LabelReason    = "asked because"
 	LabelRule      = "rule"
 	LabelContains  = "contained"
@@ -53,6 +54,7 @@ func Render(q Question) []Line {
 	var p page
 	p.who(&q)
 	p.what(&q)
+	p.put(Line{Label: LabelProgram, Untrusted: true}, q.Program)
 	p.add(LabelReason, q.Reason)
 	p.add(LabelRule, q.Rule)
 	p.add(LabelContains, q.Contains)

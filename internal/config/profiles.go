@@ -59,11 +59,16 @@ const modelsMark = "[models]"
 // entries are written, which a test sees to, so they are not read again.
 func (b builder) network() []setting {
 	hosts, git, models := setting{key: find("isolation.hosts")}, setting{key: find("isolation.git")}, setting{key: find("isolation.model_hosts")}
+	http := setting{key: find("isolation.http")}
 	inModels := false
 	for line := range strings.Lines(defaultNetwork) {
 		line = strings.TrimSpace(line)
 		if rest, ok := strings.CutPrefix(line, "git "); ok {
 			git.items = append(git.items, item{text: rest})
+			continue
+		}
+		if rest, ok := strings.CutPrefix(line, "http "); ok {
+			http.items = append(http.items, item{text: rest})
 			continue
 		}
 		switch {
@@ -76,7 +81,7 @@ func (b builder) network() []setting {
 			}
 		}
 	}
-	return []setting{hosts, git, models}
+	return []setting{hosts, http, git, models}
 }
 
 // builtinProfiles returns the profiles of builtinNames, measured for m.

@@ -13,6 +13,8 @@
 package egress
 
 import (
+	"context"
+	"net"
 	"time"
 
 	"github.com/bawn-dev/bawn"
@@ -53,6 +55,12 @@ type Config struct {
 	// others, and reaches nothing that Egress does not name; every other zone is
 	// lent all but those.
 	Models []string `json:"models,omitempty"`
+	// Own are the hosts at which the session's agent logs in by itself, in the forms
+	// of isolation.hosts.
+	Own []string `json:"own,omitempty"`
+	// Quiet are hosts that are closed and of which nobody is told: to them the agent
+	// tells its makers how it is used.
+	Quiet []string `json:"quiet,omitempty"`
 	// Place is a directory that does not exist yet. The relay makes it, keeps in
 	// it what the guest reads, and removes it at its end.
 	Place string `json:"place"`
@@ -79,6 +87,25 @@ type Question struct {
 	Reason string      `json:"reason"`
 	Rule   string      `json:"rule"`
 	Until  time.Time   `json:"until"` // then it is denied
+	// From is the address of the guest's end of the connection, as netip.AddrPort
+	// writes it; "" where it is not known.
+	From string `json:"from,omitempty"`
+}
+
+// clientKey is under which a context has the address of a connection's client.
+type clientKey struct{}
+
+// WithClient returns a context that says from where a guest's connection comes.
+func WithClient(ctx context.Context, from net.Addr) context.Context {
+	return context.WithValue(ctx, clientKey{}, from)
+}
+
+// ClientOf returns that address, "" where the context has none.
+func ClientOf(ctx context.Context) string {
+	if from, ok := ctx.Value(clientKey{}).(net.Addr); ok && from != nil {
+		return from.String()
+	}
+	return ""
 }
 
 // An Answer is what the human said to the question with the same ID.

@@ -40,7 +40,7 @@ func (r *requests) decideGit(ctx context.Context, req mitm.Request) (bawn.Decisi
 	}
 	var op git.Operation
 	inspector := s.inspector
-	inspector.Early = hopeless(rules)
+	inspector.Early = s.hopeless(rules)
 	err := req.Inspect(func(in *http.Request) (err error) {
 		op, err = inspector.HTTP(in)
 		return err
@@ -48,38 +48,65 @@ func (r *requests) decideGit(ctx context.Context, req mitm.Request) (bawn.Decisi
 	if err == nil && op.Kind == git.None {
 		return bawn.Decision{}, false
 	}
-	return s.checkGit(ctx, resource(req, "/"+op.Repo+".git"), op, err, rules), true
+	return s.checkGit(ctx, resource(req, "/"+op.Repo+".git"), op, err, rules, s.carries(req)...), true
 }
 
-// hopeless refuses a push that no rule allows, whatever its pack shows: nothing
-// of that is read.
-func hopeless(rules []git.Rule) func(git.Operation) error {
+// hopeless refuses a push that no rule allows and no human can allow, before its
+// pack is read.
+func (s *session) hopeless(rules []git.Rule) func(git.Operation) error {
 	return func(op git.Operation) error {
-		if ok, why := git.Allow(op, rules); !ok {
+		ok, why := git.Allow(op, rules)
+		if !ok && s.asking() {
+			why = git.Never(op)
+		}
+		if why != "" {
 			return errors.New(why)
 		}
 		return nil
 	}
 }
 
+// asking reports whether somebody could answer a question of this session.
+func (s *session) asking() bool {
+	p, ok := s.guard.Approver.(*pending)
+	return ok && p.can()
+}
+
 // checkGit puts what git would do to the guard. A request that could not be
 // understood is denied with why.
-func (s *session) checkGit(ctx context.Context, resource string, op git.Operation, unread error, rules []git.Rule) bawn.Decision {
+func (s *session) checkGit(ctx context.Context, resource string, op git.Operation, unread error, rules []git.Rule, carries ...string) bawn.Decision {
 	g := s.guard
 	g.Decider = deciderFunc(func(ctx context.Context, a bawn.Action) (bawn.Decision, error) {
 		if unread != nil {
 			return bawn.Denied(unread.Error(), policy.RuleGit), nil
 		}
-		if ok, why := git.Allow(op, rules); !ok {
-			return bawn.Denied(why, policy.RuleGit), nil
-		}
-		if len(op.Updates) == 0 { // a push begins with reading refs; those that it moves come later
-			a.Args = append([]string{"fetch"}, policy.SSHPlace(op.User, op.Rooted, op.Repo)...)
-		}
-		return s.guard.Decider.Decide(ctx, a)
+		return s.decideGit(ctx, a, op, rules, carries)
 	})
-	args := append(gitArgs(op), policy.SSHPlace(op.User, op.Rooted, op.Repo)...)
+	args := slices.Concat(gitArgs(op), policy.SSHPlace(op.User, op.Rooted, op.Repo), carries)
 	return g.Check(ctx, s.action(resource, args...), s.event)
+}
+
+// decideGit has rules decide, and the policy, which may ask about what they do not
+// list. It asks about no store of large files, and not as another user or from
+// another root than a rule says.
+func (s *session) decideGit(ctx context.Context, a bawn.Action, op git.Operation, rules []git.Rule, carries []string) (bawn.Decision, error) {
+	ok, why := git.Allow(op, rules)
+	if !ok && s.asking() && !op.LFS {
+		if never := git.Never(op); never != "" {
+			return bawn.Denied(never, policy.RuleGit), nil
+		}
+	} else if !ok {
+		return bawn.Denied(why, policy.RuleGit), nil
+	}
+	reads := len(op.Updates) == 0 // a push begins with reading refs; those that it moves come later
+	if reads {
+		a.Args = slices.Concat([]string{"fetch"}, policy.SSHPlace(op.User, op.Rooted, op.Repo), carries)
+	}
+	d, err := s.inside().Decide(ctx, a)
+	if !ok && !reads && d.Verdict == bawn.Allow {
+		return bawn.Denied(why, policy.RuleGit), err
+	}
+	return d, err
 }
 
 // gitArgs is an operation as an action's arguments: "fetch", or "push" with

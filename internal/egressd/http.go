@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -29,6 +30,7 @@ func newRequests(s *session) *requests {
 	r.server = &mitm.Server{
 		CA: s.ca, Dial: s.dial, Decide: r.decide, Limited: r.limited, Done: r.done, Remedy: r.remedy, Session: s.config.Session,
 		Bindings: s.bindings, Matches: matches, Secrets: s.vault,
+		Watched: s.workspace.watched, Leak: r.leak,
 	}
 	return r
 }
@@ -45,35 +47,63 @@ func matches(b bawn.Binding, host string, port uint16) bool {
 }
 
 // decide puts one request to the guard. The connection was decided on before;
-// where the host is not opened by a rule that is all there is to decide.
+// where the host is not opened by a rule, only what the request carries is left to
+// decide on.
 func (r *requests) decide(ctx context.Context, req mitm.Request) bawn.Decision {
 	s := r.session
 	d, ok := r.decideGit(ctx, req)
-	if !ok && !s.opened(req.Host, req.Port) {
+	carries := s.carries(req)
+	if !ok && len(carries) == 0 && !s.opened(req.Host, req.Port) {
 		return bawn.Decision{Verdict: bawn.Allow, Source: bawn.User, Rule: "isolation:hosts", Reason: "the connection was allowed"}
 	}
 	if !ok {
-		g := s.guard
-		g.Decider = deciderFunc(func(ctx context.Context, a bawn.Action) (bawn.Decision, error) {
-			return s.decideRequest(ctx, a, req)
-		})
-		d = g.Check(ctx, s.action(resource(req, req.Readings[0]), req.Method), s.event)
+		return r.decideCarrying(ctx, req, carries)
 	}
+	return r.told(req, d)
+}
+
+// decideCarrying puts a request with what it carries to the guard.
+func (r *requests) decideCarrying(ctx context.Context, req mitm.Request, carries []string) bawn.Decision {
+	s := r.session
+	g, e := s.guard, s.event
+	g.Decider = deciderFunc(func(ctx context.Context, a bawn.Action) (bawn.Decision, error) {
+		return s.decideRequest(ctx, a, req, carries)
+	})
+	path := req.Readings[0]
+	if len(carries) > 0 {
+		e.Details = maps.Clone(e.Details)
+		if e.Details == nil {
+			e.Details = map[string]string{}
+		}
+		e.Details["path"], path = path, operation(req.Method, path)
+	}
+	return r.told(req, g.Check(ctx, s.action(resource(req, path), append([]string{req.Method}, carries...)...), e))
+}
+
+// told tells the human of a refusal.
+func (r *requests) told(req mitm.Request, d bawn.Decision) bawn.Decision {
+	s := r.session
 	if d.Verdict != bawn.Allow {
 		s.tell(egress.Denial{Operation: bawn.Connect, Resource: resource(req, req.Readings[0]), Rule: d.Rule, Reason: d.Reason, Remedy: r.remedy(req, d)})
 	}
 	return d
 }
 
+// leak puts a request to the guard of whose body only now is known what is in it.
+func (r *requests) leak(ctx context.Context, req mitm.Request) bawn.Decision {
+	return r.decideCarrying(ctx, req, r.session.carries(req))
+}
+
 // decideRequest judges every path that the host may read in a request; the
 // strictest verdict counts.
-func (s *session) decideRequest(ctx context.Context, a bawn.Action, req mitm.Request) (worst bawn.Decision, err error) {
+func (s *session) decideRequest(ctx context.Context, a bawn.Action, req mitm.Request, carries []string) (worst bawn.Decision, err error) {
 	if len(req.Header.Values("Destination")) > 0 && s.rules.Opened(req.Host, req.Port) {
 		return bawn.Denied("the header Destination names a second path, and no entry of isolation.http can speak of two", policy.RuleHTTP), nil
 	}
+	a.Args = append([]string{req.Method}, carries...)
 	for i, path := range req.Readings {
 		a.Resource = resource(req, path)
-		d, err := s.guard.Decider.Decide(ctx, a)
+		d, err := s.inside().Decide(ctx, a)
 		if err != nil {
 			return d, err
 		}
@@ -118,6 +148,10 @@ func (r *requests) remedy(req mitm.Request, d bawn.Decision) string {
 	switch {
 	case strings.HasPrefix(d.Rule, policy.RuleGit):
 		return fmt.Sprintf("whoever started the session can allow operations of git: bawn run --git \"%s fetch\" or --git \"%[1]s push REPOSITORY REF\"; nothing allows to force or to delete", req.Host)
+	case d.Rule == policy.RuleForeign:
+		return "the guest brings no credential of its own to a host that is opened: whoever started the session can keep it in the vault (bawn secret set, bawn secret bind) and lend it (bawn run --secret)"
+	case d.Rule == policy.RuleLent || d.Rule == policy.RuleFound || d.Rule == policy.RuleBudget:
+		return "it takes the yes of the human who runs this session; go on with what does not need it, and say what is left to do"
 	case d.Source == bawn.Managed || d.Source == bawn.User || d.Source == bawn.Project:
 		return fmt.Sprintf("a rule of the %s's policy says so; \"bawn policy show\" has it", d.Source)
 	}

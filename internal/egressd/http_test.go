@@ -44,7 +44,7 @@ func TestStrictestReading(t *testing.T) {
 			t.Errorf("%s %q: told of %d refusals", tt.req.Method, tt.req.Readings, new)
 		}
 	}
-	if d, err := s.decideRequest(t.Context(), s.action("x"), mitm.Request{}); d.Verdict == bawn.Allow || err != nil {
+	if d, err := s.decideRequest(t.Context(), s.action("x"), mitm.Request{}, nil); d.Verdict == bawn.Allow || err != nil {
 		t.Errorf("a request that can't be read: %+v, %v", d, err)
 	}
 	for _, e := range recorded(t, s) {
@@ -230,6 +230,7 @@ func TestPlacesAreRecorded(t *testing.T) {
 	s, _ := begin(t, config(t, bawn.Egress{Git: []string{"git.test push srv/x refs/heads/*", "git.test fetch /srv/x", "alice@git.test push /srv/x refs/heads/*", "alice@git.test fetch srv/x"}}))
 	var judged []string
 	next := s.guard.Decider
+	s.within = nil
 	s.guard.Decider = deciderFunc(func(ctx context.Context, a bawn.Action) (bawn.Decision, error) {
 		judged = append(judged, strings.Join(a.Args, " "))
 		return next.Decide(ctx, a)

@@ -55,7 +55,7 @@ func newSite(t *testing.T, e bawn.Egress) *site {
 	s := &session{
 		config: egress.Config{Session: "s", Egress: e, AuditDir: dir}, rules: rules, log: log, tell: func(egress.Denial) {},
 		event: bawn.Event{Session: "s"}, events: audit.NewShare(log, audit.MaxShare, "the session"),
-		guard: guard.Guard{Decider: policy.Egress{Policy: p, Rules: rules}, Approver: relay.NewApprover(nil, 0), Recorder: log, Now: now},
+		guard: guard.Guard{Decider: policy.Egress{Policy: p, Rules: rules}, Approver: newPending(nil, 0), Recorder: log, Now: now},
 	}
 	at := &site{t: t, requests: newRequests(s)}
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})

@@ -2,6 +2,7 @@ package egressd
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -38,12 +39,17 @@ type session struct {
 	log      *audit.Log
 	events   *audit.Share // how it is written to
 	guard    guard.Guard
+	within   bawn.Decider // the guard's, for a connection that has been allowed; nil is the guard's own
+	key      [32]byte     // of digests
 	event    bawn.Event
 	names    *names.Table
 	dns      *dns.Server
 	dialer   *dial.Dialer
 	ports    map[uint16]uint16 // of the guest's loopback, to those of the host's
 	tell     func(egress.Denial)
+	quiet    *netrule.Hosts // closed, and nobody is told
+	hushing  sync.Mutex
+	hushed   map[string]bool // names of them that are recorded
 	relay    *relay.Relay
 	ready    egress.Ready
 	promised []promise      // what fill writes
@@ -54,6 +60,8 @@ type session struct {
 	bindings []bawn.Binding // with the placeholders that the guest holds
 	bound    []netrule.Host // the hosts of bindings
 	ca       *mitm.CA       // nil where no host is opened
+
+	workspace *workspace // its secrets; nil where nothing is looked for
 
 	inspector git.Inspector
 	ssh       *shells  // nil where no git entry is
@@ -85,7 +93,10 @@ func now() time.Time { return time.Now() }
 // closed by close, also after an error.
 func newSession(ctx context.Context, c egress.Config, env environ, send func(egress.Message) error) (*session, error) {
 	s := &session{inspector: git.Inspector{Graph: &git.Graph{}, Packs: make(chan struct{}, maxPacks)}, config: c, env: env, names: names.New(), asks: newAsks(send, now)}
-	s.tell = func(n egress.Denial) { _ = send(egress.Message{Denial: &n}) } // bawn is gone, and the human with it
+	s.tell = s.quietly(func(n egress.Denial) { _ = send(egress.Message{Denial: &n}) }) // bawn is gone, and the human with it
+	if c.Workspace != "" {
+		s.workspace = newWorkspace(c.Workspace)
+	}
 	s.event = bawn.Event{Session: c.Session, Parent: c.Parent, Agent: c.Agent, Dir: c.Dir, Provider: c.Provider, Mode: c.Mode}
 	if c.Zone != "" {
 		s.event.Details = map[string]string{"zone": c.Zone}
@@ -142,6 +153,9 @@ func (s *session) readRules(context.Context) error {
 		return err
 	}
 	s.rules, s.ports = rules, map[uint16]uint16{}
+	if s.quiet, err = netrule.ParseHosts(s.config.Quiet); err != nil {
+		return err
+	}
 	for _, entry := range s.config.Egress.HostPorts {
 		p, err := netrule.ParseHostPort(entry)
 		if err != nil {
@@ -175,11 +189,20 @@ func (s *session) makeGuard(context.Context) error {
 	if s.config.CanAsk {
 		ask = s.asks
 	}
-	s.guard = guard.Guard{
-		Decider:  s.hosts(policy.Egress{Policy: p, Session: question, Rules: s.rules, Only: s.config.Zone == egress.Reasoning, Sealed: s.config.Egress.Only}),
-		Approver: relay.NewApprover(ask, s.config.Ask), Recorder: s.events, Now: now,
+	own, err := netrule.ParseHosts(s.config.Own)
+	if err != nil {
+		return err
 	}
-	return nil
+	approver := newPending(ask, s.config.Ask)
+	decider := policy.Egress{
+		Policy: p, Session: question, Rules: s.rules, Only: s.config.Zone == egress.Reasoning, Sealed: s.config.Egress.Only,
+		Unattended: !approver.can(), Own: own,
+	}
+	s.guard = guard.Guard{Decider: s.hosts(decider), Approver: approver, Recorder: s.events, Now: now}
+	decider.Admitted = true
+	s.within = s.hosts(decider)
+	_, err = rand.Read(s.key[:])
+	return err
 }
 
 func (s *session) makeDialer(context.Context) error {
@@ -205,6 +228,7 @@ func (s *session) permit(name string) (bool, string) {
 	if s.rules.Named(name) {
 		return true, ""
 	}
+	s.hush(name, d)
 	return false, d.Reason
 }
 

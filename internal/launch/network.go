@@ -176,8 +176,25 @@ func (l *Launch) relayConfig(e *Env, req *sandbox.Request, z zone) (egress.Confi
 		Session: s.ID, Parent: s.Parent, Agent: s.Agent, Provider: s.Provider, Mode: s.Mode, Autonomy: s.Autonomy,
 		Workspace: s.Isolation.Workspace, Dir: req.Dir, Home: e.Getenv("HOME"), System: runtime.GOOS,
 		Egress: s.Isolation.Egress, Ask: s.Isolation.Egress.Ask, CanAsk: (l.canAsk(e) || l.Hosted || l.Asks != "" || relayRuns(e, state)) && z.name != egress.Reasoning, Rules: rules,
-		AuditDir: log, Prompt: l.Parent == nil, Place: filepath.Join(settings.RuntimeDir(&e.World, state), s.ID+z.suffix()), Zone: z.name, Models: z.models,
+		AuditDir: log, Prompt: l.Parent == nil, Place: filepath.Join(settings.RuntimeDir(&e.World, state), s.ID+z.suffix()), Zone: z.name, Models: z.models, Own: l.ownHosts(z), Quiet: l.quietHosts(),
 	}, nil
+}
+
+// quietHosts are those to which the session's agent tells how it is used.
+func (l *Launch) quietHosts() []string {
+	if l.Known == nil || l.Known.profile == nil {
+		return nil
+	}
+	return l.Known.profile.Closed
+}
+
+// ownHosts are the hosts at which the session's agent logs in by itself. It does
+// not run in the zone of its commands.
+func (l *Launch) ownHosts(z zone) []string {
+	if l.Config == nil || z.name == egress.Execution {
+		return nil
+	}
+	return l.Config.Split().Hosts
 }
 
 // canAsk reports whether there is a terminal at which somebody could answer.

@@ -95,6 +95,16 @@ func NewHosts(hosts []Host) *Hosts {
 	return h
 }
 
+// ParseHosts reads entries and makes them ready. Its error names all that can't be
+// read.
+func ParseHosts(entries []string) (*Hosts, error) {
+	hosts, err := parseAll(entries, ParseHost)
+	if err != nil {
+		return nil, err
+	}
+	return NewHosts(hosts), nil
+}
+
 // Match returns the most exact entry that opens the port of the host, which is
 // in normal form or an address.
 func (h *Hosts) Match(name string, port uint16) (Host, bool) {

@@ -22,6 +22,8 @@ const (
 	RuleTarget  = "builtin:host"
 	RuleZone    = "isolation:model_hosts"
 	RuleSealed  = "isolation:only"
+
+	ruleUnknownHost = "builtin:host"
 )
 
 // Egress decides what a session of the network "allowlist" reaches. Its actions are
@@ -30,12 +32,15 @@ const (
 // the query, with the method as argument; for git "https://host/repository.git" or
 // "ssh://host/repository.git" with "fetch", or "push" and the full names of the
 // refs that are created or moved, and over SSH with what SSHPlace returns. Deleting
-// and forcing are not among these operations, and can't be asked about.
+// and forcing are not among these operations, and can't be asked about. The
+// arguments of a request over HTTP end with what Carries returns.
 //
 // A rule that denies wins, from every source. The machine's managers and the
 // project may also make a question of what an entry opens. Then the session's
-// entries decide, in every mode: their author has answered already. A destination
-// that no entry names is put to the policy. Addresses, international names and
+// entries decide, in every mode: their author has answered already. A request that
+// the entries of its host do not list asks, and so does one that carries what the
+// session was not given, or changes something with a lent secret (see boundary).
+// A destination that no entry names is put to the policy. Addresses, international names and
 // names of the loopback are denied instead, since a human can't judge them.
 type Egress struct {
 	Policy *Policy
@@ -48,6 +53,14 @@ type Egress struct {
 	Only bool
 	// Sealed is Only for a session that was given exactly what it needs.
 	Sealed bool
+	// Unattended says that the session has no human to ask: what an entry does not list, and
+	// what a request carries, is denied by the rule that would have asked.
+	Unattended bool
+	// Admitted says that the connection of a request has been allowed: where no
+	// entry speaks of the host, the request itself needs no further yes.
+	Admitted bool
+	// Own are the hosts at which the agent logs in by itself; nil means none.
+	Own *netrule.Hosts
 }
 
 var _ bawn.Decider = Egress{}
@@ -71,6 +84,9 @@ func (e Egress) Decide(_ context.Context, a bawn.Action) (bawn.Decision, error) 
 
 func (e Egress) decide(q *Question, t *target) bawn.Decision {
 	say := e.entry(t)
+	if say.rule == "" && e.Admitted && t.path != "" {
+		say = saying{verdict: bawn.Allow, rule: RuleTarget, why: "the connection to the host was allowed"}
+	}
 	if say.rule == "" {
 		return e.unnamed(q, t)
 	}
@@ -78,10 +94,26 @@ func (e Egress) decide(q *Question, t *target) bawn.Decision {
 	j.set(stageEntry, say.verdict, say.rule, bawn.SessionSource, say.why)
 	rules := e.Policy.rulesForHost(t.host, strconv.Itoa(int(t.port)))
 	rules.tighten(j)
-	if q.Mode > bawn.ModePermissive || q.Autonomy > bawn.AutonomyFull {
+	e.cross(q, t, say.named, j)
+	if j.verdict == bawn.Ask {
+		e.asks(t, j)
+	}
+	if j.verdict == bawn.Ask || q.Mode > bawn.ModePermissive || q.Autonomy > bawn.AutonomyFull {
 		q.limits(part{class: RemoteAction, proven: true, sends: true}, j)
 	}
 	return combine([]*judgement{j})
+}
+
+// asks denies a question that this session may not ask.
+func (e Egress) asks(t *target, j *judgement) {
+	switch {
+	case e.Only:
+		j.lower(stageMode, bawn.Deny, RuleZone, bawn.Builtin, t.address()+": nobody is asked for the zone in which the agent itself runs")
+	case e.Sealed:
+		j.lower(stageMode, bawn.Deny, RuleSealed, bawn.Builtin, t.address()+": this session reaches what it was given and nothing else")
+	case e.Unattended && j.source != bawn.Managed && j.source != bawn.Project:
+		j.lower(stageMode, bawn.Deny, j.rule, j.source, j.reason)
+	}
 }
 
 // tighten applies what stands above an entry: a denial of anybody, and what
@@ -115,6 +147,9 @@ func (e Egress) unnamed(q *Question, t *target) bawn.Decision {
 		why = "an international name can look like another; it is reached only if an entry of isolation.hosts holds it as it is"
 	default:
 		e.Policy.judgeHost(q, j, t.host, t.class, strconv.Itoa(int(t.port)))
+		if j.rule == ruleUnknownHost {
+			j.lower(stageMode, boundary[q.Mode][readUnlisted], ruleUnknownHost, bawn.Builtin, "no rule names the host "+t.host)
+		}
 		q.limits(part{class: RemoteAction, proven: true, sends: true}, j)
 		return combine([]*judgement{j})
 	}
@@ -132,10 +167,28 @@ func looksLikeAddress(host string) bool {
 type saying struct {
 	verdict   bawn.Verdict
 	rule, why string
+	named     bool // the entry names the very method, or the push
 }
 
 func permits[T fmt.Stringer](rule string, e T) saying {
-	return saying{bawn.Allow, rule + ":" + e.String(), "the session lists " + strconv.Quote(e.String())}
+	return saying{verdict: bawn.Allow, rule: rule + ":" + e.String(), why: "the session lists " + strconv.Quote(e.String())}
+}
+
+// lists is permits for an entry that says what may be done, and not only where.
+func lists[T fmt.Stringer](rule string, e T, named bool) saying {
+	s := permits(rule, e)
+	s.named = named
+	return s
+}
+
+// unlisted is what entries say of a request that none of them lists: it asks.
+func unlisted(rule, format string, args ...any) saying {
+	return saying{verdict: bawn.Ask, rule: rule, why: fmt.Sprintf(format, args...)}
+}
+
+// shut is what entries say of a request about which nobody is asked.
+func shut(rule, format string, args ...any) saying {
+	return saying{verdict: bawn.Deny, rule: rule, why: fmt.Sprintf(format, args...)}
 }
 
 // entry looks for what decides. Where HTTP entries speak of a host they decide
@@ -147,11 +200,11 @@ func (e Egress) entry(t *target) saying {
 	case t.git() && len(git) > 0:
 		return gitSays(git, t)
 	case t.path != "" && len(git) > 0 && t.isGitService():
-		return saying{bawn.Deny, RuleGit, fmt.Sprintf("%q is git's; entries of isolation.git decide on it, and this is none of its operations", t.path)}
+		return shut(RuleGit, "%q is git's; entries of isolation.git decide on it, and this is none of its operations", t.path)
 	case t.path != "" && !t.git() && len(http) > 0:
 		return httpSays(http, t)
 	case t.git() && len(http) > 0:
-		return saying{bawn.Deny, RuleHTTP, fmt.Sprintf("%s takes only the requests that isolation.http lists, and no entry of isolation.git names it", t.host)}
+		return unlisted(RuleHTTP, "%s takes only the requests that isolation.http lists, and no entry of isolation.git names it", t.host)
 	case open:
 		return permits(RuleHosts, host)
 	case t.path == "" && len(http) > 0:
@@ -159,9 +212,9 @@ func (e Egress) entry(t *target) saying {
 	case t.path == "" && len(git) > 0:
 		return permits(RuleGit, git[0])
 	case len(git) > 0:
-		return saying{bawn.Deny, RuleGit, fmt.Sprintf("%s is open for git only: %q", t.host, git[0])}
+		return unlisted(RuleGit, "%s is open for git only: %q", t.host, git[0])
 	case e.Rules.Closed(t.host, t.port):
-		return saying{bawn.Deny, RuleClosed, t.address() + " is closed to this session: the session that started it reaches less of it, or this one asked for less"}
+		return shut(RuleClosed, "%s is closed to this session: the session that started it reaches less of it, or this one asked for less", t.address())
 	}
 	return saying{}
 }
@@ -173,16 +226,16 @@ func (e Egress) host(t *target) (netrule.Host, bool) {
 func httpSays(entries []netrule.HTTP, t *target) saying {
 	for _, e := range entries {
 		if e.Permits(t.verb, t.path) {
-			return permits(RuleHTTP, e)
+			return lists(RuleHTTP, e, t.mutates() && !e.AnyMethod(t.path))
 		}
 	}
-	return saying{bawn.Deny, RuleHTTP, fmt.Sprintf("no entry of isolation.http lists %s %q for %s; the nearest is %q", t.verb, t.path, t.host, nearest(entries, t.path))}
+	return unlisted(RuleHTTP, "no entry of isolation.http lists %s %q for %s; the nearest is %q", t.verb, t.path, t.host, nearest(entries, t.path))
 }
 
 func gitSays(entries []netrule.Git, t *target) saying {
 	repo, ok := netrule.Repository(t.path)
 	if !ok {
-		return saying{bawn.Deny, RuleGit, fmt.Sprintf("%q names no repository", t.path)}
+		return shut(RuleGit, "%q names no repository", t.path)
 	}
 	if t.verb == gitFetch {
 		return gitSay(entries, t, repo, "", func(g netrule.Git) bool { return g.Fetches(t.host, t.port, repo) })
@@ -190,7 +243,7 @@ func gitSays(entries []netrule.Git, t *target) saying {
 	say := saying{}
 	for _, ref := range t.refs {
 		say = gitSay(entries, t, repo, ref, func(g netrule.Git) bool { return g.Pushes(t.host, t.port, repo, ref) })
-		if say.verdict == bawn.Deny {
+		if say.verdict < bawn.Allow {
 			break
 		}
 	}
@@ -199,13 +252,13 @@ func gitSays(entries []netrule.Git, t *target) saying {
 
 func gitSay(entries []netrule.Git, t *target, repo, ref string, permitted func(netrule.Git) bool) saying {
 	if i := slices.IndexFunc(entries, permitted); i >= 0 {
-		return permits(RuleGit, entries[i])
+		return lists(RuleGit, entries[i], t.verb == gitPush)
 	}
 	what := fmt.Sprintf("%s %q", t.verb, repo)
 	if t.verb == gitPush {
 		what += fmt.Sprintf(" %q", ref)
 	}
-	return saying{bawn.Deny, RuleGit, fmt.Sprintf("no entry of isolation.git lists %s for %s; the nearest is %q", what, t.host, nearest(entries, repo))}
+	return unlisted(RuleGit, "no entry of isolation.git lists %s for %s; the nearest is %q", what, t.host, nearest(entries, repo))
 }
 
 // nearest returns the entry of which one part begins most like a path.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +19,7 @@ type target struct {
 	path  string   // of a request or a repository; "" for a connection
 	verb  string   // a method, or one of gitVerbs
 	refs  []string // of a push
+	carries
 }
 
 // The verbs of git, which no method is: those are in upper case.
@@ -101,9 +103,11 @@ func withoutPlace(args []string) []string {
 func (t *target) wants(scheme string, args []string) error {
 	if scheme == "ssh" {
 		args = withoutPlace(args)
+	} else {
+		t.carries, args = readCarries(args)
 	}
 	switch {
-	case len(args) > 1 && args[0] == gitPush:
+	case len(args) > 1 && args[0] == gitPush && !slices.ContainsFunc(args[1:], notRef):
 		t.refs = args[1:]
 	case len(args) == 1 && (args[0] == gitFetch || scheme != "ssh" && method(args[0])):
 	default:
@@ -112,6 +116,9 @@ func (t *target) wants(scheme string, args []string) error {
 	t.verb = args[0]
 	return nil
 }
+
+// notRef reports whether a word is not the full name of a ref.
+func notRef(s string) bool { return !strings.HasPrefix(s, "refs/") }
 
 // method reports whether a word is a method, which are in upper case.
 func method(s string) bool {
@@ -139,5 +146,6 @@ func (t *target) String() string {
 	if t.path == "" {
 		return "connect " + t.address()
 	}
-	return fmt.Sprintf("%s %q at %s", strings.Join(append([]string{t.verb}, t.refs...), " "), t.path, t.address())
+	words := slices.Concat([]string{t.verb}, t.refs, t.args())
+	return fmt.Sprintf("%s %q at %s", strings.Join(words, " "), t.path, t.address())
 }

@@ -23,6 +23,7 @@ const (
 	stagePlanted   = "written in the same line"
 	stageSecret    = "secret variable"
 	stageEntry     = "isolation"
+	stageCarries   = "request"
 )
 
 var says = map[string]bool{stageDefault: true, stageRule: true, stageLearned: true, stageEntry: true}

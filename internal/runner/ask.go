@@ -4,11 +4,15 @@ package runner
 
 import (
 	"context"
+	"net/netip"
+	"strconv"
 	"sync"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval/asking"
 	"github.com/bawn-dev/bawn/internal/egress"
+	"github.com/bawn-dev/bawn/internal/linux/sockowner"
+	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/terminal"
 )
 
@@ -18,6 +22,7 @@ import (
 type asker struct {
 	approver bawn.Approver
 	answer   func(egress.Answer) error
+	guest    sandbox.Guest // whose connections they are
 	ctx      context.Context
 	end      context.CancelFunc
 	done     sync.WaitGroup
@@ -29,8 +34,8 @@ type asker struct {
 // maxQuestions bounds what a guest can make wait; more is not asked.
 const maxQuestions = 64
 
-func newAsker(approver bawn.Approver, answer func(egress.Answer) error) *asker {
-	a := &asker{approver: approver, answer: answer, waiting: map[uint64]context.CancelFunc{}}
+func newAsker(approver bawn.Approver, guest sandbox.Guest, answer func(egress.Answer) error) *asker {
+	a := &asker{approver: approver, answer: answer, guest: guest, waiting: map[uint64]context.CancelFunc{}}
 	a.ctx, a.end = context.WithCancel(context.Background())
 	return a
 }
@@ -50,9 +55,41 @@ func (a *asker) ask(q egress.Question) {
 func (a *asker) put(ctx context.Context, q egress.Question) {
 	defer a.withdraw(q.ID)
 	d := bawn.Decision{Verdict: bawn.Ask, Reason: q.Reason, Rule: q.Rule}
+	ctx = asking.WithProgram(ctx, a.program(q.From))
 	if answer, err := a.approver.Approve(ctx, q.Action, d); err == nil {
 		_ = a.answer(egress.Answer{ID: q.ID, Answer: answer}) // the relay is gone: then nothing waits
 	}
+}
+
+// maxProgram is how much a question says of a command line, in characters.
+const maxProgram = 80
+
+// program says which of the guest's programs has made a connection, and by which
+// command; "" where it can't be found. It is looked for when somebody is asked, and
+// not for each connection.
+func (a *asker) program(from string) string {
+	rooted, ok := a.guest.(sandbox.Rooted)
+	at, err := netip.ParseAddrPort(from)
+	if !ok || err != nil {
+		return ""
+	}
+	p, ok := sockowner.Find(rooted.Root(), at)
+	if !ok {
+		return ""
+	}
+	text := clipped(p.Name)
+	if p.From != "" {
+		text += " (from " + clipped(p.From) + ")"
+	}
+	return text
+}
+
+// clipped quotes the beginning of a guest's text.
+func clipped(s string) string {
+	if r := []rune(s); len(r) > maxProgram {
+		s = string(r[:maxProgram]) + "\u2026"
+	}
+	return strconv.QuoteToGraphic(s)
 }
 
 // withdraw takes a question back from every face.

@@ -70,7 +70,7 @@ func (w *watch) serveContainers(guest sandbox.Guest, log *denials) error {
 	}
 	w.containers = &containers{log: log}
 	if c.Network != nil {
-		asker := newAsker(desk.Approver(w.session.Zone), c.Network.Answer)
+		asker := newAsker(desk.Approver(w.session.Zone), nil, c.Network.Answer)
 		w.containers.asker = asker
 		host.Network = func(n *sandbox.GuestNetwork) error {
 			return c.Network.Serve(n.Files(), remote.Handlers{Ask: asker.ask, Withdraw: asker.withdraw, Denied: log.told})

@@ -42,7 +42,7 @@ func (w *watch) serve(log *denials) error {
 	if network == nil {
 		return nil
 	}
-	w.asker = newAsker(w.desk().Approver(w.session.Zone), network.Answer)
+	w.asker = newAsker(w.desk().Approver(w.session.Zone), w.guest, network.Answer)
 	return w.connect(log, remote.Handlers{Ask: w.asker.ask, Withdraw: w.asker.withdraw, Denied: log.told})
 }
 
@@ -79,7 +79,7 @@ func (w *watch) serveSplit(log *denials) error {
 	w.ports.serve(x.guest.Dial)
 	desk := w.desk()
 	if x.session.Split.Network != nil {
-		w.asker = newAsker(desk.Approver(w.session.Zone), x.session.Split.Network.Answer)
+		w.asker = newAsker(desk.Approver(w.session.Zone), x.guest, x.session.Split.Network.Answer)
 	}
 	if w.session.Network != nil {
 		unasked := remote.Handlers{Ask: func(egress.Question) {}, Withdraw: func(uint64) {}, Denied: log.told}

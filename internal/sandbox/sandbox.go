@@ -178,6 +178,13 @@ type Loopback interface {
 	Listen(port uint16) (*os.File, error)
 }
 
+// A Rooted is a Guest whose processes are below one of this machine's, which is in
+// the guest's network namespace.
+type Rooted interface {
+	// Root returns its PID.
+	Root() int
+}
+
 // A Visible is a Guest whose files can be seen from outside, as it sees them:
 // what is hidden or masked is so there as well.
 type Visible interface {

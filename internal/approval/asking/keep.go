@@ -80,7 +80,7 @@ func equal(a, b bawn.Rule) bool {
 
 // question is what a human is asked about an action.
 func (d *Desk) question(ctx context.Context, z *Zone, a bawn.Action, dec bawn.Decision) *open {
-	q := approval.Question{Action: a, Reason: dec.Reason, Rule: dec.Rule, Contains: z.Contains, Agent: a.Agent}
+	q := approval.Question{Action: a, Reason: dec.Reason, Rule: dec.Rule, Contains: z.Contains, Agent: a.Agent, Program: programOf(ctx)}
 	if dec.Canonical != a.Resource {
 		q.Canonical = dec.Canonical
 	}

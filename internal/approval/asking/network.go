@@ -23,3 +23,20 @@ func Network(entries bawn.Egress) (func(*policy.Policy, *policy.Question) bawn.D
 		return d
 	}, nil
 }
+
+// programKey is under which a context says which program's connection it is about.
+type programKey struct{}
+
+// WithProgram returns a context in which questions name the program behind a
+// connection. The text is the guest's: it is shown as that, and escaped.
+func WithProgram(ctx context.Context, program string) context.Context {
+	return context.WithValue(ctx, programKey{}, program)
+}
+
+func programOf(ctx context.Context) string {
+	if ctx == nil {
+		return ""
+	}
+	text, _ := ctx.Value(programKey{}).(string)
+	return text
+}

@@ -223,7 +223,19 @@ func (t *talk) text() string {
 	if q.SuggestedWhy != "" && q.Suggested != bawn.Ask {
 		fmt.Fprintf(&b, "bawn: suggested: %s, %s\n", q.Suggested, shown(q.SuggestedWhy))
 	}
-	return b.String()
+	return b.String() + t.legend()
+}
+
+// legend says what each key means, those alone that answer this question.
+func (t *talk) legend() string {
+	keys := []string{"y yes, once", "s for this session"}
+	if t.scope() == bawn.ForSession {
+		keys = []string{"y yes, for this session"}
+	}
+	if len(t.open.Always) > 0 {
+		keys = append(keys, "a always")
+	}
+	return "bawn: " + strings.Join(append(keys, "n no", "N never", "? more"), "; ") + "\n"
 }
 
 // The terminal that is assumed where it does not tell, and the rows that what

@@ -213,6 +213,36 @@ func refuseUpdate(op Operation, u Update, rules []Rule) string {
 		return CheckRef(u.Ref).Error()
 	case !slices.ContainsFunc(rules, permits):
 		return fmt.Sprintf("no git rule permits pushing to %q of %q%s", u.Ref, op.Repo, op.place())
+	}
+	return destroys(u)
+}
+
+// Never says why no rule and no human permits op, "" where they may: it is a push
+// that is not known whole, that deletes or forces, that moves a tag, or that has
+// orders for the server.
+func Never(op Operation) string {
+	switch {
+	case op.Kind != Push || op.Discovery || op.LFS:
+		return ""
+	case !op.Complete:
+		return "the push has not been read to its end"
+	case len(op.Options) > 0:
+		return fmt.Sprintf("push options are orders to the server and no rule permits them: %q", op.Options)
+	}
+	for _, u := range op.Updates {
+		if err := CheckRef(u.Ref); err != nil {
+			return err.Error()
+		}
+		if why := destroys(u); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// destroys says why an update may throw history away.
+func destroys(u Update) string {
+	switch {
 	case u.Delete():
 		return fmt.Sprintf("the push would delete %q; deleting is never permitted", u.Ref)
 	case u.Force() && u.tag():

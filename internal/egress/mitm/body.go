@@ -21,10 +21,12 @@ type body struct {
 	guest    io.ReadCloser
 	encoding string // of the content: "", "gzip", or what can't be unpacked
 	scan     *scanner
-	refuse   func(needle int) error // called when the scanner has found one
-	fields   fieldScanner           // nil where another method would be judged alike
-	method   func() error           // called when fields has found one
-	end      func() error           // called at the end, before it is passed on
+	refuse   func(needle int) error     // called when the scanner has found one
+	watch    *watcher                   // nil where nothing is watched for
+	leak     func(names []string) error // called with what watch has found
+	fields   fieldScanner               // nil where another method would be judged alike
+	method   func() error               // called when fields has found one
+	end      func() error               // called at the end, before it is passed on
 	out      *atomic.Int64
 
 	raw      []byte    // taken from the guest, not yet passed on
@@ -184,7 +186,7 @@ func (b *body) fill() {
 	}
 }
 
-func (b *body) scanned() bool { return b.scan != nil || b.fields != nil }
+func (b *body) scanned() bool { return b.scan != nil || b.fields != nil || b.watch != nil }
 
 func (b *body) look(p []byte) error {
 	if len(p) == 0 {
@@ -192,6 +194,13 @@ func (b *body) look(p []byte) error {
 	}
 	if b.fields != nil && b.fields.feed(p) {
 		return b.method()
+	}
+	if b.watch != nil {
+		if names := b.watch.feed(p); len(names) > 0 {
+			if err := b.leak(names); err != nil {
+				return err
+			}
+		}
 	}
 	if b.scan == nil {
 		return nil

@@ -26,6 +26,7 @@ type exchange struct {
 	uses    []use
 	signing *signing // nil where the guest has not signed with a placeholder
 	echo    *echo
+	watched *WatchSet   // nil where nothing is watched for
 	trailer http.Header // of the request as it goes upstream
 
 	refused atomic.Pointer[Refusal] // set while the body is on its way
@@ -90,6 +91,7 @@ func (x *exchange) admit() *Refusal {
 	if refusal := x.placeholders(); refusal != nil {
 		return refusal
 	}
+	x.watch()
 	if refusal := x.wrapBody(); refusal != nil {
 		return refusal
 	}
@@ -130,6 +132,7 @@ func (x *exchange) upgrade() {
 // placeholders finds the secrets to put in, and refuses what stands elsewhere.
 func (x *exchange) placeholders() *Refusal {
 	if len(x.Bindings) == 0 {
+		x.request.Foreign = x.foreign(x.in.Header, x.request.Query)
 		return nil
 	}
 	header, query := x.in.Header, x.request.Query
@@ -144,6 +147,7 @@ func (x *exchange) placeholders() *Refusal {
 		return misused(x.Bindings[i], x.whyMisplaced("stands where it may not be put"))
 	}
 	x.request.Secrets = names(x.uses)
+	x.request.Foreign = x.foreign(header, query)
 	return nil
 }
 
@@ -166,6 +170,7 @@ func (x *exchange) wrapBody() *Refusal {
 	if b.encoding == "aws-chunked" && x.signing != nil { // its chunks are as they are
 		b.encoding = ""
 	}
+	x.watchBody(b)
 	if len(x.Bindings) > 0 {
 		if b.encoding != "" && b.encoding != "gzip" {
 			return &Refusal{
@@ -324,6 +329,7 @@ func (c *connection) answered(res *http.Response) error {
 			return err
 		}
 	}
+	x.cookies.set(x.target.Host, res.Header)
 	res.Body = &counted{ReadCloser: res.Body, n: &x.back}
 	return nil
 }

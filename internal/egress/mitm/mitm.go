@@ -61,6 +61,13 @@ type Server struct {
 	Secrets  bawn.SecretSource
 	Session  string
 
+	// Watched returns values that the guest has and that leave only where they were
+	// decided on; nil, or a nil WatchSet, watches nothing. Those that stand before
+	// the body are in the Request of Decide; Leak decides on others while the body is
+	// on its way. A nil Leak denies.
+	Watched func() *WatchSet
+	Leak    func(context.Context, Request) bawn.Decision
+
 	// Now is the clock to which signatures of requests have to be near; nil is
 	// the machine's.
 	Now func() time.Time
@@ -78,6 +85,7 @@ type Server struct {
 	placeholders *needles      // of all bindings, in the forms in which they are sought
 	lowered      [][]string    // of each binding, as the names of headers are compared
 	unusable     error         // why the bindings can't be served
+	cookies      cookieJar
 	guestTLS     *tls.Config
 	upstreamTLS  *tls.Config
 }
@@ -105,10 +113,12 @@ type Request struct {
 	// parameter (;x=y) or an escaped question mark. A request may be allowed only
 	// if it would be with each of them.
 	Readings []string
-	Query    string      // raw, without the question mark
-	Header   http.Header // the guest's; it must not be changed
-	Upgrade  string      // "websocket" or ""
-	Secrets  []string    // names of the secrets that would be put in
+	Query    string       // raw, without the question mark
+	Header   http.Header  // the guest's; it must not be changed
+	Upgrade  string       // "websocket" or ""
+	Secrets  []string     // names of the secrets that would be put in
+	Foreign  []Credential // of the guest's own
+	Found    []string     // names of watched values
 
 	body    *body
 	inspect func(func(*http.Request) error) error

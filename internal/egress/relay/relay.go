@@ -136,7 +136,7 @@ func (r *Relay) accept(ctx context.Context, l net.Listener, serve func(context.C
 			return err
 		}
 		conn, tcp := c.(*net.TCPConn)
-		own, cancel := context.WithCancel(ctx)
+		own, cancel := context.WithCancel(egress.WithClient(ctx, c.RemoteAddr()))
 		if !tcp || !r.enter(c, cancel) {
 			cancel()
 			reset(c)

@@ -34,7 +34,8 @@ type Advice struct {
 var asksAlways = map[string]string{
 	"opaque": "", "dangerous": "it is dangerous: ", "protected path": "the path is protected: ",
 	"written in the same line": "it asks as long as both stand in one line: ", "secret variable": "",
-	"variable": "", "loop": "", "input": "",
+	"variable": "", "loop": "", "input": "", "request": "",
+	"isolation": "entries of isolation.http and isolation.git are about this host: ",
 }
 
 // Allow looks for rules of the user's that would allow what the policy does

@@ -84,6 +84,9 @@ func (g *guest) OpenTerminal() (master, slave *os.File, err error) {
 // Done is closed when the guest has ended.
 func (g *guest) Done() <-chan struct{} { return g.init.Done() }
 
+// Root is the first process of the sandbox.
+func (g *guest) Root() int { return g.init.PID() }
+
 // Close ends the guest and removes its control group.
 func (g *guest) Close() error {
 	var err error

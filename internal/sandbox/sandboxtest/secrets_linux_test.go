@@ -108,7 +108,7 @@ func (c contender) secrets(t *testing.T) {
 	other.wants(t, value, placeholder, 0)
 }
 
-// keep puts the value into the vault of the process that starts the sandbox.
+// keep puts the value into the vault of the user who starts the sandbox.
 func (c contender) keep(t *testing.T, f *sandboxtest.Fixtures, value, host string) {
 	t.Helper()
 	id, err := age.GenerateX25519Identity()
