@@ -1,10 +1,10 @@
 package sandbox
 
-// changesKept is how many changes wait for whoever fetches them.
+// changesKept is how many changes wait to be fetched.
 const changesKept = 64
 
-// A ChangeList has the changes of one process, from whoever notices them to
-// whoever fetches them, if anybody does. NewChangeList makes one.
+// A ChangeList buffers the changes of one process between the provider, which
+// notices them, and a reader, which need not fetch them. NewChangeList makes one.
 type ChangeList struct{ kept chan Change }
 
 // NewChangeList returns a list that is empty.

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// A Kind is what an entry is. The zero Kind is none that is copied.
+// A Kind is what an entry is. An entry of the zero Kind is not copied.
 type Kind uint8
 
 // What is copied.
@@ -56,7 +56,7 @@ type Manifest map[string]Entry
 // A Change is what is done with a name of the host's.
 type Change uint8
 
-// The zero Change is none that rules can allow.
+// No rule can allow the zero Change.
 const (
 	Put     Change = iota + 1 // a file comes into its place
 	Make                      // a directory is made

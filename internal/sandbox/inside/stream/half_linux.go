@@ -11,7 +11,7 @@ import (
 // written (PIPE_BUF, pipe(7)).
 const maxWrite = 4096
 
-// A bell wakes whoever waits for a descriptor (eventfd(2)).
+// A bell wakes a goroutine that waits for a descriptor (eventfd(2)).
 type bell struct{ fd int }
 
 func newBell() (bell, error) {
@@ -300,7 +300,7 @@ func (s *sink) step() bool {
 	case events&unix.POLLOUT != 0:
 		s.write(next)
 	case events != 0:
-		s.fail() // whoever read has gone
+		s.fail() // the reader has gone
 	}
 	return true
 }

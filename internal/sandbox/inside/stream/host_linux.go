@@ -82,7 +82,7 @@ func nonblocking(f **os.File) error {
 	return nil
 }
 
-// Control returns the control socket, for intent.New. Whoever takes it closes
+// Control returns the control socket, for intent.New. The caller owns
 // it.
 func (h *Host) Control() *os.File { return h.control }
 

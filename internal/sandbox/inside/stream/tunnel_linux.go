@@ -236,7 +236,7 @@ func (p *peek) ended() uint64 {
 	return 0
 }
 
-// look peeks into a message. What can't be read is for whoever it is for.
+// look peeks into a message. A message that can't be read is passed on as it is.
 func look(message []byte) (p peek) {
 	_ = json.Unmarshal(message, &p)
 	return p
