@@ -140,12 +140,6 @@ func TestAskAndAnswer(t *testing.T) {
 	if list[0].Action.Resource != q.Action.Resource {
 		t.Errorf("the relay has %q; want %q", list[0].Action.Resource, q.Action.Resource)
 	}
-	theirs, err := c.List(t.Context())
-	must(t, err)
-	list[0].Owner = "" // is the relay's to know
-	if d := cmp.Diff(list, theirs); d != "" {
-		t.Errorf("lists differ: %s", d)
-	}
 	if _, err := c.Answer(t.Context(), q.ID, bawn.Answer{Verdict: bawn.Ask, By: "x"}); err == nil || !strings.Contains(err.Error(), "no answer") {
 		t.Errorf("what is no answer: %v", err)
 	}
@@ -291,34 +285,6 @@ func TestTakenBack(t *testing.T) {
 	}
 }
 
-func TestWatch(t *testing.T) {
-	r := newRig(t)
-	c := r.dial(Options{Session: "s"})
-	ctx, cancel := context.WithCancel(t.Context())
-	changes, err := c.Watch(ctx)
-	must(t, err)
-	q := about("s", "ls")
-	got := begin(t.Context(), c, q)
-	if rec := testenv.Receive(t, "a change", changes); rec.ID != q.ID || rec.State != approval.Pending {
-		t.Errorf("first %+v", rec)
-	}
-	_, err = r.queue.Answer(t.Context(), q.ID, yes)
-	must(t, err)
-	if rec := testenv.Receive(t, "a change", changes); rec.State != approval.Answered {
-		t.Errorf("then %+v", rec)
-	}
-	<-got
-	cancel()
-	for range changes { //nolint:revive // until it is closed
-	}
-	changes, err = c.Watch(t.Context())
-	must(t, err)
-	r.down()
-	for range changes { //nolint:revive // until it is closed
-	}
-	r.up(func(net.Conn) error { return nil })
-}
-
 func TestRefused(t *testing.T) {
 	r := newRig(t)
 	r.down()
@@ -344,7 +310,7 @@ func TestWithoutKey(t *testing.T) {
 	r := newRig(t)
 	key := r.key()
 	for name, first := range map[string]request{
-		"no key": {Hello: &hello{Session: "s"}}, "another": {Key: "a key", Secret: rand.Text()}, "two fields": {Key: key, Secret: rand.Text(), List: 1}, "the key": {Key: key, Secret: rand.Text()}, "no secret": {Key: key}, "a short secret": {Key: key, Secret: "short"},
+		"no key": {Hello: &hello{Session: "s"}}, "another": {Key: "a key", Secret: rand.Text()}, "two fields": {Key: key, Secret: rand.Text(), Withdraw: "x"}, "the key": {Key: key, Secret: rand.Text()}, "no secret": {Key: key}, "a short secret": {Key: key, Secret: "short"},
 	} {
 		conn, err := net.Dial("unix", r.path)
 		must(t, err)
@@ -352,7 +318,7 @@ func TestWithoutKey(t *testing.T) {
 		var got reply
 		must(t, l.receive(&got))
 		must(t, l.send(first))
-		_ = l.send(request{List: 1}) // it may have been closed
+		_ = l.send(request{Answer: &answer{1, "x", yes}}) // it may have been closed
 		err = l.receive(&got)
 		if (err == nil) != (name == "the key") {
 			t.Errorf("%s: %+v, %v", name, got, err)
@@ -366,9 +332,10 @@ func TestWithoutKey(t *testing.T) {
 	c := r.dial(Options{})
 	short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
-	if _, err := c.List(short); err == nil {
-		t.Error("listed with a stale key")
+	if _, err := c.Ask(short, about("s", "ls")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("asked with a stale key: %v", err)
 	}
+	r.pending(0)
 }
 
 // TestRace is approval.TestRace over sockets: 1,000 questions, 50 who answer
@@ -422,8 +389,8 @@ func TestBadHosts(t *testing.T) {
 	r := newRig(t)
 	q, _ := json.Marshal(about("s", "ls"))
 	for name, text := range map[string]string{
-		"garbage": "garbage\n", "no field": "{}\n", "unknown": `{"approve":"x"}` + "\n", "two fields": `{"list":1,"watch":2}` + "\n",
-		"two values": `{"list":1}{"list":2}` + "\n", "no session": `{"hello":{}}` + "\n", "number used": `{"watch":1}` + "\n" + `{"list":1}` + "\n",
+		"garbage": "garbage\n", "no field": "{}\n", "unknown": `{"approve":"x"}` + "\n", "two fields": `{"withdraw":"x","hello":{"session":"s"}}` + "\n",
+		"two values": `{"withdraw":"x"}{"withdraw":"y"}` + "\n", "no session": `{"hello":{}}` + "\n",
 		"asked twice": `{"ask":` + string(q) + "}\n" + `{"ask":` + string(q) + "}\n", "not UTF-8": "{\"withdraw\":\"\xff\"}\n",
 		"number 0": `{"answer":{"number":0,"id":"x"}}` + "\n",
 		"long":     `{"withdraw":"` + strings.Repeat("x", maxLine) + `"}` + "\n",
@@ -443,9 +410,8 @@ func TestBadHosts(t *testing.T) {
 		conn.Close()
 	}
 	c := r.dial(Options{Session: "s"})
-	if _, err := c.List(t.Context()); err != nil {
-		t.Errorf("after all: %v", err)
-	}
+	begin(t.Context(), c, about("s", "after all"))
+	r.pending(1)
 }
 
 // loop is a connection that reads what is given and writes nowhere.
@@ -462,7 +428,7 @@ func FuzzReceive(f *testing.F) {
 	q, _ := json.Marshal(request{Ask: &question})
 	f.Add(append(q, '\n'))
 	f.Add([]byte(`{"hello":{"session":"s"}}` + "\n{"))
-	f.Add([]byte(`{"list":18446744073709551615}` + "\n"))
+	f.Add([]byte(`{"answer":{"number":18446744073709551615,"id":"x","answer":{}}}` + "\n"))
 	f.Add([]byte("{\"withdraw\":\"\xff\"}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l := newLine(loop{Reader: bytes.NewReader(data)})

@@ -23,8 +23,8 @@ const maxLine = 2 << 20
 // patience is how long the other side may leave a message unread.
 const patience = 10 * time.Second
 
-// A request is what a host says: one of the fields, of which Answer, List and
-// Watch carry the number under which the relay replies.
+// A request is a message of a host: one of the fields. Answer carries the number
+// under which the relay replies.
 type request struct {
 	Key      string             `json:"key,omitempty"`    // first of all, see KeyOf
 	Secret   string             `json:"secret,omitempty"` // beside it: who asks, see Options.Secret
@@ -33,9 +33,6 @@ type request struct {
 	Withdraw string             `json:"withdraw,omitempty"` // the ID of a question
 	Retract  *approval.Question `json:"retract,omitempty"`  // was withdrawn before this connection, perhaps unheard
 	Answer   *answer            `json:"answer,omitempty"`
-	List     uint64             `json:"list,omitempty"`
-	Watch    uint64             `json:"watch,omitempty"`
-	Unwatch  uint64             `json:"unwatch,omitempty"`
 }
 
 // A hello says that a session lives as long as the connection.
@@ -57,9 +54,8 @@ type reply struct {
 	Ready   bool             `json:"ready,omitempty"`
 	ID      string           `json:"id,omitempty"`     // of a question of which all is said now …
 	Answer  *bawn.Answer     `json:"answer,omitempty"` // … which has this answer, or Failed
-	Number  uint64           `json:"number,omitempty"`
-	Record  *approval.Record `json:"record,omitempty"` // one of those asked for
-	Done    bool             `json:"done,omitempty"`   // nothing more comes for Number
+	Number  uint64           `json:"number,omitempty"` // of an answer that the host gave …
+	Record  *approval.Record `json:"record,omitempty"` // … which counts, or Failed
 	Failed  *failure         `json:"failed,omitempty"`
 }
 
@@ -170,7 +166,7 @@ func decode(data []byte, m any) error {
 // check wants exactly one field.
 func (r *request) check() error {
 	set := 0
-	for _, is := range []bool{r.Key != "", r.Hello != nil, r.Ask != nil, r.Withdraw != "", r.Retract != nil, r.Answer != nil, r.List != 0, r.Watch != 0, r.Unwatch != 0} {
+	for _, is := range []bool{r.Key != "", r.Hello != nil, r.Ask != nil, r.Withdraw != "", r.Retract != nil, r.Answer != nil} {
 		if is {
 			set++
 		}
