@@ -1,7 +1,6 @@
 package p10_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -153,23 +152,40 @@ func host(words []string) (string, error) {
 		}
 		say = fmt.Sprintf(`{"answer":{"number":1,"id":%q,"answer":%s}}`, words[1], yes)
 	}
-	if _, err := fmt.Fprintf(c, "{\"key\":%q,\"secret\":\"a secret of its own\"}\n%s\n", keyOf(words[0]), say); err != nil {
-		return "", err
+	hello := fmt.Sprintf(`{"key":%q,"secret":"a secret of its own"}`, keyOf(words[0]))
+	for _, text := range []string{hello, say} {
+		if _, err := c.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)); err != nil {
+			return "", err
+		}
 	}
-	for lines := bufio.NewScanner(c); lines.Scan(); {
+	for {
 		var r struct {
 			Refused string
 			Failed  *struct{ Code string }
 			Record  json.RawMessage
 		}
-		switch err := json.Unmarshal(lines.Bytes(), &r); {
+		text, err := frame(c)
+		if err == nil {
+			err = json.Unmarshal(text, &r)
+		}
+		switch {
 		case err != nil || r.Refused != "" || r.Failed != nil && len(words) > 1:
-			return "", fmt.Errorf("%w: %s", errRefused, lines.Text())
+			return "", fmt.Errorf("%w: %s %v", errRefused, text, err)
 		case r.Failed != nil || r.Record != nil: // it was listened to
-			return lines.Text(), nil
+			return string(text), nil
 		}
 	}
-	return "", fmt.Errorf("%w: it was closed", errRefused)
+}
+
+// frame reads one message of package ipc.
+func frame(r io.Reader) ([]byte, error) {
+	var n uint32
+	if err := binary.Read(r, binary.BigEndian, &n); err != nil {
+		return nil, err
+	}
+	text := make([]byte, n)
+	_, err := io.ReadFull(r, text)
+	return text, err
 }
 
 var errRefused = errors.New("refused")

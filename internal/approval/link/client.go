@@ -136,8 +136,11 @@ func (c *Client) connect(ctx context.Context) (*line, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach the relay: %w; \"bawn serve\" starts one", err)
 	}
-	l := newLine(conn)
-	if err := greet(l); err != nil {
+	l, err := newLine(conn)
+	if err == nil {
+		err = greet(l)
+	}
+	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	key, err := atomicfile.Read(KeyOf(c.opts.Path), 1024)

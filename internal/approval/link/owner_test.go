@@ -28,7 +28,7 @@ func (r *rig) stranger() *stranger {
 	must(r.T, err)
 	r.Cleanup(func() { conn.Close() })
 	must(r.T, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
-	s := &stranger{rig: r, line: newLine(conn)}
+	s := &stranger{rig: r, line: lineTo(r.T, conn)}
 	var ready reply
 	must(r.T, s.receive(&ready))
 	s.say(request{Key: key, Secret: rand.Text()}, request{Hello: &hello{Session: "stranger"}})

@@ -123,7 +123,11 @@ func (s *Server) serve(conn net.Conn) {
 	if s.Admit != nil {
 		refused = s.Admit(conn)
 	}
-	p := newPeer(s, conn)
+	p, err := newPeer(s, conn)
+	if err != nil {
+		s.Log.Error("serve a connection", "error", err)
+		return
+	}
 	if refused != nil {
 		s.Log.Warn("refused a connection", "error", refused)
 		_ = p.send(reply{Refused: refused.Error()}) // it may have gone
@@ -133,7 +137,7 @@ func (s *Server) serve(conn net.Conn) {
 		return
 	}
 	defer s.untrack(p)
-	if err := p.send(reply{Ready: true}); err == nil {
+	if err = p.send(reply{Ready: true}); err == nil {
 		if err = p.unlock(); err == nil {
 			err = p.listen()
 		}
@@ -160,10 +164,11 @@ type peer struct {
 	forget  []func()
 }
 
-func newPeer(s *Server, conn net.Conn) *peer {
-	p := &peer{line: newLine(conn), server: s, asks: map[string]context.CancelFunc{}}
+func newPeer(s *Server, conn net.Conn) (*peer, error) {
+	l, err := newLine(conn)
+	p := &peer{line: l, server: s, asks: map[string]context.CancelFunc{}}
 	p.ctx, p.gone = context.WithCancelCause(context.Background())
-	return p
+	return p, err
 }
 
 // leave lets go of what the host has asked; it may come back for it.
@@ -185,7 +190,7 @@ func (p *peer) unlock() error {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 		return err
 	}
-	if err == nil && r.check() == nil && subtle.ConstantTimeCompare([]byte(r.Key), []byte(p.server.key)) == 1 {
+	if err == nil && subtle.ConstantTimeCompare([]byte(r.Key), []byte(p.server.key)) == 1 {
 		if len(r.Secret) < minSecret {
 			return errors.New("a secret is too short to be one")
 		}
@@ -211,9 +216,6 @@ func (p *peer) listen() error {
 	for {
 		var r request
 		if err := p.receive(&r); err != nil {
-			return err
-		}
-		if err := r.check(); err != nil {
 			return err
 		}
 		if err := p.take(&r); err != nil {
