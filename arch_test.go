@@ -42,7 +42,7 @@ var ladder = map[string]place{
 	"internal/devices":    here(1),
 	"internal/fspath":     here(1),
 	"internal/hostname":   here(0), // netrule is made of names
-	"internal/intent":     here(1),
+	"internal/ipc":        here(1),
 	"internal/linux":      here(1),
 	"internal/netrule":    here(1),
 	"internal/peercred":   here(1),
@@ -62,6 +62,7 @@ var ladder = map[string]place{
 	"internal/agents": here(2),
 	"internal/config": here(2),
 	"internal/hook":   here(2),
+	"internal/intent": here(2),
 	"internal/plugin": here(2),
 	"internal/policy": here(2),
 	"internal/sealed": here(2),

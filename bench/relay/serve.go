@@ -12,6 +12,7 @@ import (
 
 	"github.com/bawn-dev/bawn/bench/measure"
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/shim"
 )
 
@@ -65,7 +66,7 @@ func atDoor() (measure.Sample, error) {
 	}
 }
 
-func dial(path string) (*intent.Conn, error) {
+func dial(path string) (*ipc.Conn, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
 		return nil, err
@@ -77,5 +78,5 @@ func dial(path string) (*intent.Conn, error) {
 	if err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
-	return intent.New(os.NewFile(uintptr(fd), "door"))
+	return ipc.New(os.NewFile(uintptr(fd), "door"), intent.Limits)
 }

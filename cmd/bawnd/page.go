@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
-	"net/http"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -16,12 +14,11 @@ import (
 	"github.com/bawn-dev/bawn/internal/places"
 	"github.com/bawn-dev/bawn/internal/policycli"
 	"github.com/bawn-dev/bawn/internal/relay"
-	"github.com/bawn-dev/bawn/internal/relay/faces"
+	"github.com/bawn-dev/bawn/internal/relay/frontend"
 	"github.com/bawn-dev/bawn/internal/relaycli"
 	"github.com/bawn-dev/bawn/internal/secrets"
 	"github.com/bawn-dev/bawn/internal/verb"
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
-	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
 )
 
 // page is the API and, where it is wanted, the web page.
@@ -31,10 +28,10 @@ func page(s relaycli.Serving, state string) relay.Door {
 		if err != nil {
 			return err
 		}
-		return faces.Serve(ctx, faces.Options{
+		return frontend.Serve(ctx, frontend.Options{
 			Runtime: r.Runtime, State: state, AuditDir: r.AuditDir, Queue: r.Queue, History: r.Store.History, Items: r.Store, Recorder: r.Audit, Log: r.Log,
-			Socket: l, Admit: r.AdmitFace(places.APISocket), Busy: r.Busy, User: userName(), Version: launch.Version, Explain: explain, Mechanisms: mechanisms,
-			Page: faces.Page{
+			Socket: l, Admit: r.AdmitHuman, Keyless: r.Keyless(places.APISocket), Busy: r.Busy, User: userName(), Version: launch.Version, Explain: explain, Mechanisms: mechanisms,
+			Page: frontend.Page{
 				Listen: s.Listen, Name: s.Name, CertFile: s.Cert, KeyFile: s.Key,
 				Notices: filepath.Join(configDir(), "notices"), Secret: secret,
 			},
@@ -88,17 +85,4 @@ func secret(ctx context.Context, name string) (bawn.Secret, error) {
 		return bawn.Secret{}, err
 	}
 	return v.Unbound(ctx, name)
-}
-
-// devices reaches the relay's API.
-func devices(context.Context) (bawnv1connect.DeviceServiceClient, error) {
-	state, err := places.State(os.Getenv)
-	if err != nil {
-		return nil, err
-	}
-	path := filepath.Join(places.Runtime(os.Getenv, state), places.APISocket)
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", path)
-	}}}
-	return bawnv1connect.NewDeviceServiceClient(client, "http://relay"), nil
 }

@@ -2,20 +2,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"syscall"
 	"time"
 
-	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/places"
 	"github.com/bawn-dev/bawn/internal/relay"
+	"github.com/bawn-dev/bawn/internal/relay/api"
 	"github.com/bawn-dev/bawn/internal/relaycli"
 	"github.com/bawn-dev/bawn/internal/verb"
+	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
 )
 
 // isRelay reports whether the words are a verb of the relay and its human.
@@ -23,40 +22,51 @@ func isRelay(args []string) bool { return len(args) > 0 && slices.Contains(relay
 
 // runRelay runs such a verb.
 func runRelay(args []string) int {
-	return relaycli.Main(args, &relaycli.Env{World: verb.World{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ()}, Desk: desk, Devices: devices, Serve: serve, Now: time.Now})
+	return relaycli.Main(args, &relaycli.Env{World: verb.World{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ()}, Approvals: approvals, Devices: devices, Serve: serve, Now: time.Now})
 }
 
-// desk reaches the relay of the user.
-func desk(ctx context.Context, start bool) (approval.Desk, error) {
-	state, err := places.State(os.Getenv)
+// socket returns the path of the relay's API and the directory of its log.
+func socket() (path, state string, err error) {
+	if state, err = places.State(os.Getenv); err != nil {
+		return "", "", err
+	}
+	return filepath.Join(places.Runtime(os.Getenv, state), places.APISocket), state, nil
+}
+
+// approvals reaches the questions of the user's relay.
+func approvals(ctx context.Context, start bool) (bawnv1connect.ApprovalServiceClient, error) {
+	path, state, err := socket()
 	if err != nil {
 		return nil, err
 	}
-	runtime := places.Runtime(os.Getenv, state)
-	o := link.Options{Path: filepath.Join(runtime, places.FacesSocket)}
-	if start {
-		self, err := os.Executable()
-		if err != nil {
+	switch {
+	case start:
+		if err := startRelay(ctx, path, state); err != nil {
 			return nil, err
 		}
-		p := &link.Program{
-			Path: self, Args: []string{"serve", "--on-demand"}, Environ: os.Environ(), Socket: o.Path, Log: filepath.Join(state, relay.LogName),
-		}
-		o.Start = func(ctx context.Context) error {
-			if err := os.MkdirAll(state, 0o700); err != nil {
-				return err
-			}
-			return p.Ensure(ctx)
-		}
-	}
-	client, err := link.Dial(ctx, o)
-	switch {
-	case err == nil:
-		return client, nil
-	case !start && (errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)):
+	case !link.Listens(path):
 		return nil, relaycli.ErrNoRelay
 	}
-	return nil, err
+	return bawnv1connect.NewApprovalServiceClient(api.Client(path), "http://relay"), nil
+}
+
+// startRelay starts a relay on demand where none runs.
+func startRelay(ctx context.Context, path, state string) error {
+	self, err := os.Executable()
+	if err == nil {
+		err = os.MkdirAll(state, 0o700)
+	}
+	if err != nil {
+		return err
+	}
+	p := link.Program{Path: self, Args: []string{"serve", "--on-demand"}, Environ: os.Environ(), Socket: path, Log: filepath.Join(state, relay.LogName)}
+	return p.Ensure(ctx)
+}
+
+// devices reaches the devices of the relay's web page.
+func devices(context.Context) (bawnv1connect.DeviceServiceClient, error) {
+	path, _, err := socket()
+	return bawnv1connect.NewDeviceServiceClient(api.Client(path), "http://relay"), err
 }
 
 // serve is the relay.
@@ -70,7 +80,7 @@ func serve(ctx context.Context, s relaycli.Serving) error {
 	}
 	return relay.Serve(ctx, relay.Options{
 		Runtime: places.Runtime(os.Getenv, state), State: state, AuditDir: filepath.Join(state, "audit"),
-		OnDemand: s.OnDemand, Environ: os.Environ(), Stderr: os.Stderr, Doors: []relay.Door{verbs, page(s, state)},
+		OnDemand: s.OnDemand, Environ: os.Environ(), Stderr: os.Stderr, Doors: []relay.Door{page(s, state)},
 	})
 }
 
@@ -95,15 +105,4 @@ func writeUnit(s relaycli.Serving) error {
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
-}
-
-// verbs lets the human's own verbs in, and nobody whom a session has started.
-func verbs(ctx context.Context, r *relay.Relay) error {
-	l, err := r.Listen(places.FacesSocket)
-	if err != nil {
-		return err
-	}
-	context.AfterFunc(ctx, func() { _ = l.Close() }) // ends Serve
-	s := link.Server{Desk: r.Queue, Admit: r.AdmitFace(places.FacesSocket), Keyless: r.Keyless(places.FacesSocket), Faces: true, Log: r.Log}
-	return s.Serve(l)
 }

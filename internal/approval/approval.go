@@ -89,6 +89,12 @@ type Desk interface {
 	// question. The error is an *AnsweredError if somebody was first, ErrExpired, ErrWithdrawn or
 	// ErrUnknown if there is nothing to answer.
 	Answer(ctx context.Context, id string, a bawn.Answer) (Record, error)
+}
+
+// An Inbox is where humans see what is asked, and answer. *Queue is one.
+type Inbox interface {
+	// Answer is Desk's.
+	Answer(ctx context.Context, id string, a bawn.Answer) (Record, error)
 	// List returns all that is pending, oldest first.
 	List(ctx context.Context) ([]Record, error)
 	// Watch sends all that is pending and then each change, until ctx ends or

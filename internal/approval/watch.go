@@ -20,7 +20,7 @@ type watcher struct {
 	ended  bool
 }
 
-// Watch is Desk's.
+// Watch is Inbox's.
 func (q *Queue) Watch(ctx context.Context) (<-chan Record, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 )
 
 // A Conn is one guest at the door, after its first message. Send and Refuse
 // may be called by several goroutines.
 type Conn struct {
-	wire    *intent.Conn
+	wire    *ipc.Conn
 	session string
 	refused func(rule, reason string)
 	ending  <-chan struct{}
@@ -22,7 +23,7 @@ type Conn struct {
 	close   sync.Once
 }
 
-func newConn(ctx context.Context, wire *intent.Conn, h Handlers) *Conn {
+func newConn(ctx context.Context, wire *ipc.Conn, h Handlers) *Conn {
 	return &Conn{wire: wire, session: h.Session, refused: h.Refused, ending: ctx.Done(), updates: make(chan intent.Update, 8), closed: make(chan struct{})}
 }
 

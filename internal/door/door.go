@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 )
 
 // Limits of one door.
@@ -137,7 +138,7 @@ type server struct {
 
 // admit serves a guest, or refuses it where there are too many.
 func (s *server) admit(ctx context.Context, u *net.UnixConn) {
-	wire, err := intent.New(u)
+	wire, err := ipc.New(u, intent.Limits)
 	if err != nil {
 		u.Close() // the guest reads the end
 		return

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -55,7 +56,7 @@ func knock(t *testing.T, path string) *net.UnixConn {
 	return c
 }
 
-func speak(t *testing.T, path string) *intent.Conn {
+func speak(t *testing.T, path string) *ipc.Conn {
 	t.Helper()
 	u := knock(t, path)
 	f, err := u.File()
@@ -63,7 +64,7 @@ func speak(t *testing.T, path string) *intent.Conn {
 		t.Fatal(err)
 	}
 	u.Close()
-	c, err := intent.New(f)
+	c, err := ipc.New(f, intent.Limits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +294,7 @@ func TestCrowd(t *testing.T) {
 		<-ctx.Done()
 	}})
 	before := descriptors(t)
-	var stay []*intent.Conn
+	var stay []*ipc.Conn
 	for range MaxPeers {
 		c := speak(t, path)
 		if err := c.Send(&intent.Hello{Request: &intent.Request{}}); err != nil {

@@ -2,9 +2,9 @@ package egress
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -39,7 +39,12 @@ type stream struct {
 
 func (stream) Close() error { return nil }
 
-func reads(text string) *Channel { return NewChannel(stream{strings.NewReader(text), io.Discard}) }
+func reads(frames string) *Channel { return NewChannel(stream{strings.NewReader(frames), io.Discard}) }
+
+// framed is a message as package ipc writes it.
+func framed(text string) string {
+	return string(binary.BigEndian.AppendUint32(nil, uint32(len(text)))) + text
+}
 
 func TestMessagesArrive(t *testing.T) {
 	a, b := net.Pipe()
@@ -65,7 +70,7 @@ func TestMessagesArrive(t *testing.T) {
 	all.Wait()
 }
 
-// Many who send at once do not write into each other's lines.
+// Many who send at once do not write into each other's frames.
 func TestSendTogether(t *testing.T) {
 	a, b := net.Pipe()
 	from, to := NewChannel(a), NewChannel(b)
@@ -90,20 +95,25 @@ func TestSendTogether(t *testing.T) {
 }
 
 // Everything that is not exactly one message is refused, from either side.
-func TestHostileLines(t *testing.T) {
+func TestHostileMessages(t *testing.T) {
 	for _, line := range []string{
-		"", "\n", "{}\n", "null\n", "[]\n", "1\n", "{\n", "\x00\n",
-		`{"serving":false}` + "\n", `{"withdraw":0}` + "\n", `{"failed":""}` + "\n", `{"answer":null}` + "\n",
-		`{"serving":true,"withdraw":1}` + "\n", `{"answer":{"id":1,"answer":{}},"failed":"x"}` + "\n", `{"ask":{},"denial":{}}` + "\n", `{"ask":{}}` + "\n", `{"denial":{}}` + "\n",
-		`{"serving":true}{"serving":true}` + "\n", `{"serving":true} 1` + "\n", `{"serving":true}]` + "\n",
-		`{"serving":true,"more":1}` + "\n", `{"answer":{"id":1,"verdict":"allow"}}` + "\n", `{"answer":{"id":-1}}` + "\n", `{"answer":{"id":"1"}}` + "\n",
-		`{"serving":true}`, `{"serving":`, // the writer died over it
+		"", "\n", "{}", "null", "[]", "1", "{", "\x00",
+		`{"serving":false}`, `{"withdraw":0}`, `{"failed":""}`, `{"answer":null}`,
+		`{"serving":true,"withdraw":1}`, `{"answer":{"id":1,"answer":{}},"failed":"x"}`, `{"ask":{},"denial":{}}`, `{"ask":{}}`, `{"denial":{}}`,
+		`{"serving":true}{"serving":true}`, `{"serving":true} 1`, `{"serving":true}]`,
+		`{"serving":true,"more":1}`, `{"answer":{"id":1,"verdict":"allow"}}`, `{"answer":{"id":-1}}`, `{"answer":{"id":"1"}}`,
+		`{"serving":`,
 	} {
-		if m, err := reads(line).Receive(); err == nil {
+		if m, err := reads(framed(line)).Receive(); err == nil {
 			t.Errorf("%q became %+v", line, m)
 		}
 	}
-	if m, err := reads(`{"serving":true}` + "\n").Receive(); err != nil || !m.Serving {
+	for _, cut := range []string{"", "\x00", framed(`{"serving":true}`)[:9]} { // the writer died over it
+		if m, err := reads(cut).Receive(); err == nil || errors.Is(err, io.EOF) != (cut == "") {
+			t.Errorf("%q became %+v, %v", cut, m, err)
+		}
+	}
+	if m, err := reads(framed(`{"serving":true}`)).Receive(); err != nil || !m.Serving {
 		t.Errorf("control: %+v, %v", m, err)
 	}
 	var out bytes.Buffer
@@ -116,29 +126,29 @@ func TestHostileLines(t *testing.T) {
 }
 
 // The longest message passes, a longer one is refused by both sides.
-func TestLongLines(t *testing.T) {
+func TestLongMessages(t *testing.T) {
 	var out bytes.Buffer
 	c := NewChannel(stream{&out, &out})
 	own := len(`{"failed":""}`)
-	if err := c.Send(Message{Failed: strings.Repeat("x", maxLine-own)}); err == nil {
-		t.Error("sent a message of the limit's length")
+	if err := c.Send(Message{Failed: strings.Repeat("x", maxMessage-own+1)}); err == nil {
+		t.Error("sent a message above the limit")
 	}
-	longest := Message{Failed: strings.Repeat("x", maxLine-own-1)}
+	longest := Message{Failed: strings.Repeat("x", maxMessage-own)}
 	if err := c.Send(longest); err != nil {
 		t.Fatal(err)
 	}
 	if m, err := c.Receive(); err != nil || m != longest {
 		t.Errorf("got %d bytes, %v", len(m.Failed), err)
 	}
-	if _, err := reads(`{"failed":"` + strings.Repeat("x", maxLine) + "\"}\n").Receive(); err == nil {
+	if _, err := reads(framed(`{"failed":"` + strings.Repeat("x", maxMessage) + `"}`)).Receive(); err == nil {
 		t.Error("received a longer one")
 	}
 	if _, err := NewChannel(stream{endless{}, nil}).Receive(); err == nil {
-		t.Error("received a line without end")
+		t.Error("received a message without end")
 	}
 }
 
-// endless is a line that never ends.
+// endless is a stream that never ends.
 type endless struct{}
 
 func (endless) Read(b []byte) (int, error) {
@@ -156,10 +166,10 @@ func FuzzReceive(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(append(line, '\n'))
+		f.Add([]byte(framed(string(line))))
 	}
-	f.Add([]byte(`{"SERVING":true,"serving":false}` + "\n"))
-	f.Add([]byte("{\"answer\":{},\"answer\":null}\n{\"serving\":true}\n"))
+	f.Add([]byte(framed(`{"SERVING":true,"serving":false}`)))
+	f.Add([]byte(framed(`{"answer":{},"answer":null}`) + framed(`{"serving":true}`)))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c := NewChannel(stream{bytes.NewReader(text), io.Discard})
 		for {
@@ -175,7 +185,7 @@ func FuzzReceive(f *testing.F) {
 			if err := errors.Join(err, json.Unmarshal(line, &fields)); err != nil || len(fields) != 1 {
 				t.Fatalf("%q became %s: %v", text, line, err)
 			}
-			again, err := reads(fmt.Sprintf("%s\n", line)).Receive()
+			again, err := reads(framed(string(line))).Receive()
 			same, failed := json.Marshal(again)
 			if err := errors.Join(err, failed); err != nil || !bytes.Equal(same, line) {
 				t.Errorf("%q: %s, then %s, %v", text, line, same, err)

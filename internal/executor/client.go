@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/ticket"
 )
 
 // A Client is the host's side of an executor. It may be used from several
 // goroutines.
 type Client struct {
-	conn  *intent.Conn
+	conn  *ipc.Conn
 	ready chan Ready
 	done  chan struct{} // closed when the executor is gone
 
@@ -29,10 +30,10 @@ type Client struct {
 	err       error               // why it is gone
 }
 
-// New speaks to the executor over control, the first of intent.Pair, which
+// New speaks to the executor over control, the first of ipc.Pair, which
 // Close closes.
 func New(control *os.File) (*Client, error) {
-	conn, err := intent.New(control)
+	conn, err := ipc.New(control, intent.Limits)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +187,7 @@ const closePatience = 5 * time.Second
 
 // shutdown says that nothing more will be said. That fails if the other side
 // has gone, or Close was called before.
-func shutdown(conn *intent.Conn) error {
+func shutdown(conn *ipc.Conn) error {
 	var failed error
 	err := conn.SyscallConn().Control(func(fd uintptr) { failed = syscall.Shutdown(int(fd), syscall.SHUT_WR) })
 	if err != nil || errors.Is(failed, syscall.ENOTCONN) {

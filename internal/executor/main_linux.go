@@ -15,13 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/ticket"
 )
 
 // A program is the executor's own process. Everything that the host says is
 // done by one thread, one thing after another; a second one reaps.
 type program struct {
-	conn     *intent.Conn
+	conn     *ipc.Conn
 	null     *os.File // /dev/null
 	jobs     jobs
 	now      func() time.Time
@@ -84,7 +85,7 @@ func newProgram(control, null *os.File) (*program, error) {
 	if err := unix.SetNonblock(fd, false); err != nil {
 		return nil, err
 	}
-	conn, err := intent.New(os.NewFile(uintptr(fd), "control"))
+	conn, err := ipc.New(os.NewFile(uintptr(fd), "control"), intent.Limits)
 	if err != nil {
 		return nil, err
 	}

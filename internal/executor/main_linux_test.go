@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/ticket"
 )
@@ -74,7 +74,7 @@ type lab struct {
 // launch starts an executor that nobody has spoken to.
 func launch(t testing.TB) *lab {
 	t.Helper()
-	ours, theirs, err := intent.Pair()
+	ours, theirs, err := ipc.Pair()
 	if err != nil {
 		t.Fatal(err)
 	}

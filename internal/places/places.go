@@ -16,8 +16,7 @@ import (
 // Names in Runtime.
 const (
 	HostsSocket = "hosts.sock" // where session hosts reach the relay
-	FacesSocket = "faces.sock" // where bawn approvals, approve and deny do
-	APISocket   = "relay.sock" // where the API is served
+	APISocket   = "relay.sock" // where the API is served, also to bawn approvals, approve and deny
 )
 
 // State is the directory of what outlives a session: $XDG_STATE_HOME/bawn,

@@ -24,15 +24,15 @@ import (
 const script = `import socket
 s = socket.socket(socket.AF_UNIX); s.connect("%s"); print(s.recv(999).decode(), end="")`
 
-// TestGuestIsNoFace has guests connect to the socket of the faces. The one is
+// TestGuestIsNoHuman has guests connect to the socket of the API. The one is
 // even shown it, which no session does: then its supervisor connects for it, and
 // a host is no face either. The control is a process beside, of no host.
-func TestGuestIsNoFace(t *testing.T) {
+func TestGuestIsNoHuman(t *testing.T) {
 	testenv.Need(t, "userns", "landlock", "python3")
 	for name, p := range map[string]sandbox.Provider{"native": native.New(""), "landlock": native.NewLandlock("")} {
 		t.Run(name, func(t *testing.T) {
 			dir := outside(t)
-			r, l := face(t, dir)
+			r, l := serveAPI(t, dir)
 			got := inGuest(t, p, dir, l.Addr().String(), name == "native")
 			if strings.Contains(got, "welcome") {
 				t.Errorf("a guest is told %q", got)
@@ -77,8 +77,8 @@ func outside(t *testing.T) string {
 	return dir
 }
 
-// face serves the socket of the faces; this process is a host to it.
-func face(t *testing.T, dir string) (*Relay, net.Listener) {
+// serveAPI serves the socket of the API; this process is a host to it.
+func serveAPI(t *testing.T, dir string) (*Relay, net.Listener) {
 	t.Helper()
 	r := &Relay{Options: optionsIn(dir), Log: slog.New(slog.DiscardHandler)}
 	var err error
@@ -95,7 +95,7 @@ func face(t *testing.T, dir string) (*Relay, net.Listener) {
 			if err != nil {
 				return
 			}
-			if err := r.AdmitFace(places.APISocket)(conn); err != nil {
+			if err := r.AdmitHuman(conn); err != nil {
 				fmt.Fprintln(conn, "refused:", err)
 			} else {
 				fmt.Fprintln(conn, "welcome")

@@ -229,23 +229,21 @@ func (r *Relay) AdmitHost(conn net.Conn) error {
 	return r.admitted(places.HostsSocket, peercred.Admit(conn, nil))
 }
 
-// AdmitFace returns what returns nil for a peer, at a socket of that name, that
-// may speak for the human: of our user, no guest, and no host of sessions nor
-// started by one. Who is refused is recorded.
-func (r *Relay) AdmitFace(socket string) func(net.Conn) error {
-	return func(conn net.Conn) error {
-		entries, err := attach.List(r.Runtime)
-		if err != nil {
-			return r.admitted(socket, fmt.Errorf("read the registry of sessions: %w", err))
-		}
-		hosts := map[int]bool{}
-		for _, e := range entries {
-			if e.State == attach.Running {
-				hosts[e.PID] = true
-			}
-		}
-		return r.admitted(socket, peercred.Admit(conn, func(pid int) bool { return hosts[pid] }))
+// AdmitHuman returns nil for a peer of the API's socket that may act for the
+// human: a process of our user that is not a guest, not a host of sessions and
+// not started by one. It records whom it refuses.
+func (r *Relay) AdmitHuman(conn net.Conn) error {
+	entries, err := attach.List(r.Runtime)
+	if err != nil {
+		return r.admitted(places.APISocket, fmt.Errorf("read the registry of sessions: %w", err))
 	}
+	hosts := map[int]bool{}
+	for _, e := range entries {
+		if e.State == attach.Running {
+			hosts[e.PID] = true
+		}
+	}
+	return r.admitted(places.APISocket, peercred.Admit(conn, func(pid int) bool { return hosts[pid] }))
 }
 
 // admitted records a refusal, and passes it on.
@@ -257,8 +255,7 @@ func (r *Relay) admitted(socket string, refused error) error {
 	return errors.Join(refused, r.Audit.Record(context.Background(), peercred.Event(socket, refused, time.Now())))
 }
 
-// Keyless returns what records those that don't have the key of a socket of
-// package link.
+// Keyless returns a function that records a peer without the key of a socket.
 func (r *Relay) Keyless(socket string) func(error) {
 	return func(refused error) { _ = r.admitted(socket, refused) } // they are refused either way
 }

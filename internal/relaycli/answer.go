@@ -8,16 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/verb"
+	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 )
 
 // A side is one of the two answers.
 type side struct {
 	verb, short, example string
-	verdict              bawn.Verdict
+	verdict              bawnv1.Verdict
 	good                 string // the flag of "for good"
 	goodHelp             string
 }
@@ -25,11 +24,11 @@ type side struct {
 var (
 	approve = side{
 		"approve", "Say yes to what a guest asks", "  bawn approve 3f2a\n  bawn approve 3f2a --session\n  bawn approve 3f2a --always",
-		bawn.Allow, "always", "from now on, by the rule that \"bawn approvals\" shows",
+		bawnv1.Verdict_VERDICT_ALLOW, "always", "from now on, by the rule that \"bawn approvals\" shows",
 	}
 	deny = side{
 		"deny", "Say no to what a guest asks", "  bawn deny 3f2a --why 'use the staging host'\n  bawn deny 3f2a 7cdq\n  bawn deny 3f2a --never",
-		bawn.Deny, "never", "from now on, by the rule that \"bawn approvals\" shows",
+		bawnv1.Verdict_VERDICT_DENY, "never", "from now on, by the rule that \"bawn approvals\" shows",
 	}
 )
 
@@ -44,7 +43,7 @@ answer: a guest never can.`
 // scopes are the flags that say how long an answer holds.
 type scopes struct{ once, session, good bool }
 
-func (s scopes) scope(good string) (bawn.Scope, error) {
+func (s scopes) scope(good string) (bawnv1.Scope, error) {
 	n := 0
 	for _, set := range []bool{s.once, s.session, s.good} {
 		if set {
@@ -55,11 +54,11 @@ func (s scopes) scope(good string) (bawn.Scope, error) {
 	case n > 1:
 		return 0, verb.Usage("say one of them", "--once, --session and --%s exclude each other", good)
 	case s.session:
-		return bawn.ForSession, nil
+		return bawnv1.Scope_SCOPE_SESSION, nil
 	case s.good:
-		return bawn.Always, nil
+		return bawnv1.Scope_SCOPE_ALWAYS, nil
 	}
-	return bawn.Once, nil
+	return bawnv1.Scope_SCOPE_ONCE, nil
 }
 
 func newAnswer(e *Env, s side) *cobra.Command {
@@ -78,7 +77,9 @@ func newAnswer(e *Env, s side) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return e.answer(contextOf(c), ids, bawn.Answer{Verdict: s.verdict, Scope: scope, By: "bawn " + s.verb, Why: why})
+			return e.answer(contextOf(c), ids, func(id string) *bawnv1.ApprovalServiceAnswerRequest {
+				return &bawnv1.ApprovalServiceAnswerRequest{Id: id, Verdict: s.verdict, Scope: scope, Why: why}
+			})
 		},
 		ValidArgsFunction: func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return e.pendingIDs(contextOf(c)), cobra.ShellCompDirectiveNoFileComp
@@ -94,28 +95,28 @@ func newAnswer(e *Env, s side) *cobra.Command {
 
 // pendingIDs completes IDs with what they are about.
 func (e *Env) pendingIDs(ctx context.Context) (out []string) {
-	desk, err := e.reach(ctx, false)
+	relay, err := e.reach(ctx, false)
 	if err != nil {
 		return nil
 	}
-	list, _ := desk.List(ctx) // there is nothing to complete then
+	list, _ := pending(ctx, relay) // there is nothing to complete then
 	for _, r := range list {
-		out = append(out, r.ID[:min(len(r.ID), 8)]+"\t"+what(r.Question))
+		out = append(out, short(r.GetId())+"\t"+what(r))
 	}
 	return out
 }
 
-// answer gives one answer to all that are named. All are looked up before the
+// answer gives the same answer to all that are named. All are looked up before the
 // first is given.
-func (e *Env) answer(ctx context.Context, ids []string, a bawn.Answer) error {
-	desk, err := e.reach(ctx, false)
+func (e *Env) answer(ctx context.Context, ids []string, to func(id string) *bawnv1.ApprovalServiceAnswerRequest) error {
+	relay, err := e.reach(ctx, false)
 	if errors.Is(err, ErrNoRelay) {
 		return verb.Usage("a session at a terminal asks there; \"bawn serve\" has all of them ask here too", "nothing is pending: no relay runs")
 	}
 	if err != nil {
 		return err
 	}
-	list, err := desk.List(ctx)
+	list, err := pending(ctx, relay)
 	if err != nil {
 		return err
 	}
@@ -128,28 +129,19 @@ func (e *Env) answer(ctx context.Context, ids []string, a bawn.Answer) error {
 			return verb.Usage("write more of it: "+full[i], "%q is too little of an ID: the question that you saw may be over, and another begin so", redact.Visible(id))
 		}
 	}
-	a.At = e.Now()
 	var late []error
 	for _, id := range full {
-		rec, err := desk.Answer(ctx, id, a)
-		if err != nil {
-			if code, _ := explain(err); code != verb.ExitTooLate {
-				return err
-			}
-			late = append(late, tooLate(id, err))
-			continue
+		m, err := relay.Answer(ctx, to(id))
+		switch said := answered(m) + ": " + what(m.GetApproval()); {
+		case err != nil:
+			return err
+		case !m.GetFirst():
+			late = append(late, &verb.Error{Code: verb.ExitTooLate, Err: errors.New(said)})
+		default:
+			fmt.Fprintln(e.Stdout, said)
 		}
-		fmt.Fprintf(e.Stdout, "%s: %s\n", outcomeAnd(rec), what(rec.Question))
 	}
 	return errors.Join(late...)
-}
-
-func tooLate(id string, err error) error {
-	var first *approval.AnsweredError
-	if errors.As(err, &first) {
-		return &verb.Error{Code: verb.ExitTooLate, Err: fmt.Errorf("too late, %s: %s", outcome(first.Record), what(first.Record.Question))}
-	}
-	return &verb.Error{Code: verb.ExitTooLate, Err: fmt.Errorf("%s: %w", id, err)}
 }
 
 // shortest is how much of an ID is enough for an answer.
@@ -159,11 +151,11 @@ const shortest = 4
 const idLength = 26
 
 // find returns the one ID that begins so.
-func find(list []approval.Record, prefix string) (string, error) {
+func find(list []*bawnv1.Approval, prefix string) (string, error) {
 	var found []string
 	for _, r := range list {
-		if prefix != "" && strings.HasPrefix(r.ID, prefix) {
-			found = append(found, r.ID)
+		if prefix != "" && strings.HasPrefix(r.GetId(), prefix) {
+			found = append(found, r.GetId())
 		}
 	}
 	switch {

@@ -6,8 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/approval"
+	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 )
 
 // maxWhy bounds the reason of a no, in characters.
@@ -66,8 +65,8 @@ func (m *screen) answer(key string) tea.Cmd {
 
 // confirmed takes the answer to "keep it?".
 func (m *screen) confirmed(key string) tea.Cmd {
-	a := *m.confirm
-	if key == "y" && a.Verdict == bawn.Allow {
+	a := m.confirm
+	if key == "y" && a.GetVerdict() == bawnv1.Verdict_VERDICT_ALLOW {
 		return m.allow(a)
 	}
 	if key == "y" {
@@ -77,22 +76,22 @@ func (m *screen) confirmed(key string) tea.Cmd {
 	return nil
 }
 
-func (m *screen) say(key string, r *approval.Record) tea.Cmd {
+func (m *screen) say(key string, r *bawnv1.Approval) tea.Cmd {
 	switch key {
 	case "y":
-		return m.allow(bawn.Answer{Verdict: bawn.Allow})
+		return m.allow(&reply{Verdict: bawnv1.Verdict_VERDICT_ALLOW})
 	case "s":
-		return m.allow(bawn.Answer{Verdict: bawn.Allow, Scope: bawn.ForSession})
+		return m.allow(&reply{Verdict: bawnv1.Verdict_VERDICT_ALLOW, Scope: bawnv1.Scope_SCOPE_SESSION})
 	case "n":
-		return m.send(bawn.Answer{Verdict: bawn.Deny})
+		return m.send(&reply{Verdict: bawnv1.Verdict_VERDICT_DENY})
 	case "a":
-		if len(r.Always) == 0 {
-			m.status = "there is no always: " + r.NoAlways
+		if len(r.GetAlways()) == 0 {
+			m.status = "there is no always: " + r.GetNoAlways()
 			return nil
 		}
-		m.ask(bawn.Answer{Verdict: bawn.Allow, Scope: bawn.Always})
+		m.ask(&reply{Verdict: bawnv1.Verdict_VERDICT_ALLOW, Scope: bawnv1.Scope_SCOPE_ALWAYS})
 	case "N":
-		m.ask(bawn.Answer{Verdict: bawn.Deny, Scope: bawn.Always})
+		m.ask(&reply{Verdict: bawnv1.Verdict_VERDICT_DENY, Scope: bawnv1.Scope_SCOPE_ALWAYS})
 	case "r":
 		m.why = new(string)
 	}
@@ -101,15 +100,15 @@ func (m *screen) say(key string, r *approval.Record) tea.Cmd {
 
 // ask shows what an answer for good would keep; it has to be read like the
 // question.
-func (m *screen) ask(a bawn.Answer) {
-	m.confirm, m.since, m.read, m.offset = &a, m.env.Now(), false, 0
+func (m *screen) ask(a *reply) {
+	m.confirm, m.since, m.read, m.offset = a, m.env.Now(), false, 0
 }
 
 // write takes a key of the reason of a no.
 func (m *screen) write(k tea.KeyPressMsg) tea.Cmd {
 	switch k.String() {
 	case "enter":
-		return m.send(bawn.Answer{Verdict: bawn.Deny, Why: *m.why})
+		return m.send(&reply{Verdict: bawnv1.Verdict_VERDICT_DENY, Why: *m.why})
 	case "esc":
 		m.why = nil
 	case "backspace":

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/verb"
+	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
 )
 
 func newApprovals(e *Env) *cobra.Command {
@@ -35,7 +35,7 @@ turns colours off.`,
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			screen := term.IsTerminal(int(e.Stdout.Fd())) && term.IsTerminal(int(e.Stdin.Fd())) && !asJSON && !plain && !watch
-			desk, err := e.reach(contextOf(c), screen || watch)
+			relay, err := e.reach(contextOf(c), screen || watch)
 			switch {
 			case errors.Is(err, ErrNoRelay):
 				_, err := fmt.Fprintln(e.Stderr, "bawn: note: nothing is pending: no relay runs; a session at a terminal asks there, and \"bawn serve\" has all of them ask here too")
@@ -43,11 +43,11 @@ turns colours off.`,
 			case err != nil:
 				return err
 			case screen:
-				return e.show(contextOf(c), desk)
+				return e.show(contextOf(c), relay)
 			case watch:
-				return e.watch(contextOf(c), desk, asJSON)
+				return e.watch(contextOf(c), relay, asJSON)
 			}
-			return e.list(contextOf(c), desk, asJSON)
+			return e.list(contextOf(c), relay, asJSON)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -57,8 +57,8 @@ turns colours off.`,
 	return c
 }
 
-func (e *Env) list(ctx context.Context, desk approval.Desk, asJSON bool) error {
-	list, err := desk.List(ctx)
+func (e *Env) list(ctx context.Context, relay bawnv1connect.ApprovalServiceClient, asJSON bool) error {
+	list, err := pending(ctx, relay)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (e *Env) list(ctx context.Context, desk approval.Desk, asJSON bool) error {
 	t := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ID\tLEFT\tAGENT\tWHAT")
 	for _, r := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.ID[:min(len(r.ID), 8)], left(r.Question, e.Now()), redact.Visible(r.Agent), summary(r))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", short(r.GetId()), left(r, e.Now()), redact.Visible(r.GetAgent()), summary(r))
 	}
 	return t.Flush()
 }
@@ -85,8 +85,8 @@ func (e *Env) list(ctx context.Context, desk approval.Desk, asJSON bool) error {
 // errGone says that the relay ended, or that it could not keep up.
 var errGone = errors.New("the relay has ended")
 
-func (e *Env) watch(ctx context.Context, desk approval.Desk, asJSON bool) error {
-	changes, err := desk.Watch(ctx)
+func (e *Env) watch(ctx context.Context, relay bawnv1connect.ApprovalServiceClient, asJSON bool) error {
+	changes, err := follow(ctx, relay)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (e *Env) watch(ctx context.Context, desk approval.Desk, asJSON bool) error 
 		if asJSON {
 			err = e.writeJSON(newRow(r))
 		} else {
-			_, err = fmt.Fprintf(e.Stdout, "%s  %s  %s  %s\n", r.ID[:min(len(r.ID), 8)], outcome(r), redact.Visible(r.Agent), what(r.Question))
+			_, err = fmt.Fprintf(e.Stdout, "%s  %s  %s  %s\n", short(r.GetId()), outcome(r), redact.Visible(r.GetAgent()), what(r))
 		}
 		if err != nil {
 			return err

@@ -7,14 +7,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
 	"strings"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
-	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/verb"
+	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
 )
 
@@ -24,8 +24,9 @@ var Verbs = []string{"serve", "approvals", "approve", "deny", "pair"}
 // An Env is what a verb may use of the world around it.
 type Env struct {
 	verb.World
-	// Desk reaches the relay; start starts one that does not run.
-	Desk func(ctx context.Context, start bool) (approval.Desk, error)
+	// Approvals reaches the relay; with start it starts one where none runs, and
+	// without it the error is ErrNoRelay there.
+	Approvals func(ctx context.Context, start bool) (bawnv1connect.ApprovalServiceClient, error)
 	// Devices reaches the relay that runs, for the devices of its web page.
 	Devices func(ctx context.Context) (bawnv1connect.DeviceServiceClient, error)
 	// Serve is the relay itself; it returns when that has ended.
@@ -55,15 +56,13 @@ func Main(args []string, e *Env) int {
 // explain returns the exit code of an error and what to do about it.
 func explain(err error) (code int, hint string) {
 	var mine *verb.Error
-	var first *approval.AnsweredError
-	switch {
-	case errors.As(err, &mine):
+	if errors.As(err, &mine) {
 		return mine.Code, mine.Hint
-	case errors.As(err, &first), errors.Is(err, approval.ErrExpired), errors.Is(err, approval.ErrWithdrawn):
-		return verb.ExitTooLate, ""
-	case errors.Is(err, approval.ErrUnknown):
+	}
+	switch connect.CodeOf(err) {
+	case connect.CodeNotFound, connect.CodeInvalidArgument:
 		return verb.ExitUsage, ""
-	case errors.Is(err, os.ErrPermission):
+	case connect.CodePermissionDenied:
 		return verb.ExitDenied, "only the human answers, from outside of every session"
 	}
 	return verb.ExitInternal, "\"bawn serve\" runs the relay; \"bawn doctor\" shows what is wrong"
@@ -72,12 +71,43 @@ func explain(err error) (code int, hint string) {
 // ErrNoRelay says that no relay runs, and none was to be started.
 var ErrNoRelay = errors.New("no relay runs")
 
-// reach returns the desk, unless a guest asks.
-func (e *Env) reach(ctx context.Context, start bool) (approval.Desk, error) {
+// reach returns a client of the relay, unless a guest asks.
+func (e *Env) reach(ctx context.Context, start bool) (bawnv1connect.ApprovalServiceClient, error) {
 	if e.Getenv("BAWN_SESSION") != "" {
 		return nil, errGuest
 	}
-	return e.Desk(ctx, start)
+	return e.Approvals(ctx, start)
+}
+
+// follow sends all that is pending and then each change, until ctx ends or the
+// relay does; then it closes the channel.
+func follow(ctx context.Context, relay bawnv1connect.ApprovalServiceClient) (<-chan *bawnv1.Approval, error) {
+	changes, err := relay.Watch(ctx, &bawnv1.ApprovalServiceWatchRequest{})
+	if err != nil {
+		return nil, err
+	}
+	out := make(chan *bawnv1.Approval)
+	go func() {
+		defer close(out)
+		defer changes.Close()
+		for changes.Receive() {
+			if changes.Msg().GetApproval() == nil { // it shows that the stream is alive
+				continue
+			}
+			select {
+			case out <- changes.Msg().GetApproval():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out, nil
+}
+
+// pending returns what waits for an answer, the oldest first.
+func pending(ctx context.Context, relay bawnv1connect.ApprovalServiceClient) ([]*bawnv1.Approval, error) {
+	list, err := relay.List(ctx, &bawnv1.ApprovalServiceListRequest{Pending: true})
+	return list.GetApprovals(), err
 }
 
 func (e *Env) writeJSON(v any) error {

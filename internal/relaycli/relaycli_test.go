@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,16 +18,25 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/relay/api"
 	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/verb"
+	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
+	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// A rig is a relay's queue with verbs in front of it.
+// unrecorded forgets what it is told to record.
+type unrecorded struct{}
+
+func (unrecorded) Record(context.Context, bawn.Event) error { return nil }
+
+// A rig is a relay's queue with its API and the verbs in front of it.
 type rig struct {
 	t     *testing.T
 	queue *approval.Queue
+	relay bawnv1connect.ApprovalServiceClient
 	env   *Env
 	ahead atomic.Int64 // of the machine's clock
 }
@@ -34,14 +45,26 @@ func (r *rig) now() time.Time { return time.Now().Add(time.Duration(r.ahead.Load
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	q, err := approval.NewQueue(t.Context(), approval.Options{})
+	store := &approval.Memory{}
+	q, err := approval.NewQueue(t.Context(), approval.Options{Store: store})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { q.Close() })
-	r := &rig{t: t, queue: q}
+	served, err := api.New(api.Options{Inbox: q, History: store.History, Recorder: unrecorded{}, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		served.ServeHTTP(w, req.WithContext(api.WithCaller(req.Context(), api.Caller{Name: "anna"})))
+	}))
+	t.Cleanup(func() {
+		server.CloseClientConnections() // a screen that is still there watches
+		server.Close()
+	})
+	r := &rig{t: t, queue: q, relay: bawnv1connect.NewApprovalServiceClient(server.Client(), server.URL)}
 	r.env = &Env{
-		Now: r.now, Desk: func(context.Context, bool) (approval.Desk, error) { return q, nil },
+		Now: r.now, Approvals: func(context.Context, bool) (bawnv1connect.ApprovalServiceClient, error) { return r.relay, nil },
 		Serve: func(context.Context, Serving) error { return errors.New("serves") },
 	}
 	return r
@@ -134,9 +157,9 @@ func TestAnswers(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"approve", "baaa"}, "allow once by bawn approve"}, {[]string{"approve", "baaaa", "--once"}, "allow once by bawn approve"},
-		{[]string{"approve", "--session", "BAAA"}, "allow for this session by bawn approve"}, {[]string{"approve", "baaa", "--always"}, "allow always by bawn approve"},
-		{[]string{"deny", "baaa", "--why", "use staging"}, "deny once by bawn deny use staging"}, {[]string{"deny", "baaa", "--never"}, "deny always by bawn deny"},
+		{[]string{"approve", "baaa"}, "allow once by anna"}, {[]string{"approve", "baaaa", "--once"}, "allow once by anna"},
+		{[]string{"approve", "--session", "BAAA"}, "allow for this session by anna"}, {[]string{"approve", "baaa", "--always"}, "allow always by anna"},
+		{[]string{"deny", "baaa", "--why", "use staging"}, "deny once by anna use staging"}, {[]string{"deny", "baaa", "--never"}, "deny always by anna"},
 	} {
 		r := newRig(t)
 		got := r.ask(question("b", "git push"))
@@ -149,7 +172,7 @@ func TestAnswers(t *testing.T) {
 		if code, _, errs := r.run("deny", "caaa"); code != 0 {
 			t.Errorf("the other: %d %q", code, errs)
 		}
-		gets(t, other, "deny once by bawn deny")
+		gets(t, other, "deny once by anna")
 	}
 }
 
@@ -213,7 +236,7 @@ func TestList(t *testing.T) {
 	}
 	code, out, _ = r.run("approvals", "--json")
 	var got row
-	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || got.ID != q.ID || got.Resource != q.Action.Resource || got.State != approval.Pending || len(got.Always) != 1 || got.Answer != nil {
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || got.ID != q.ID || got.Resource != "git push\\x1b[2J\nbawn: fine" || got.State != approval.Pending || len(got.Always) != 1 || got.Answer != nil {
 		t.Errorf("%d %+v %v", code, got, err)
 	}
 }
@@ -230,7 +253,7 @@ func TestOnceForOne(t *testing.T) {
 	if _, out, _ := r.run("approvals"); strings.Count(out, "\n") != 2 || !strings.Contains(out, "(3 ask for it) git push") {
 		t.Errorf("list: %q", out)
 	}
-	for _, step := range []struct{ name, want string }{{id("b"), "allowed once by bawn approve; 2 more wait (caaaaaaa): git push\n"}, {id("c"), "allowed once by bawn approve; 1 more waits (daaaaaaa): git push\n"}, {id("d"), "allowed once by bawn approve: git push\n"}} {
+	for _, step := range []struct{ name, want string }{{id("b"), "allowed once by anna; 2 more wait (caaaaaaa): git push\n"}, {id("c"), "allowed once by anna; 1 more waits (daaaaaaa): git push\n"}, {id("d"), "allowed once by anna: git push\n"}} {
 		if code, out, errs := r.run("approve", step.name); code != 0 || out != step.want {
 			t.Errorf("%d %q %q; want %q", code, out, errs, step.want)
 		}
@@ -291,18 +314,27 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
+// shown is what the API says of a question, as far as a list needs it.
+func shown(q approval.Question) *bawnv1.Approval {
+	out := &bawnv1.Approval{Action: &bawnv1.Action{Kind: q.Action.Kind.String()}}
+	for _, l := range approval.Render(q) {
+		out.Lines = append(out.Lines, &bawnv1.Line{Label: l.Label, Text: l.Text, Exact: l.Exact})
+	}
+	return out
+}
+
 // TestWhat: a list shows a command of several lines on one, and cuts the longest.
 func TestWhat(t *testing.T) {
 	q := approval.Question{Action: bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: "{\necho x\n}", Args: []string{"no", "part"}}}
-	if got := what(q); got != "{⏎echo x⏎}" {
+	if got := what(shown(q)); got != "{⏎echo x⏎}" {
 		t.Errorf("got %q", got)
 	}
 	tool := approval.Question{Action: bawn.Action{Kind: bawn.Tool, Operation: bawn.Read, Resource: "skill/claude", Args: []string{"new skill a", "new skill b"}}}
-	if got := what(tool); got != "skill/claude new skill a new skill b" {
+	if got := what(shown(tool)); got != "skill/claude new skill a new skill b" {
 		t.Errorf("got %q", got)
 	}
 	q.Canonical = strings.Repeat("é", 400)
-	if got := what(q); got != strings.Repeat("é", maxWhat)+" …" {
+	if got := what(shown(q)); got != strings.Repeat("é", maxWhat)+" …" {
 		t.Errorf("got %q", got)
 	}
 }

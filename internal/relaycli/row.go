@@ -7,6 +7,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/redact"
+	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 )
 
 // A row is a question as JSON has it.
@@ -16,8 +17,8 @@ type row struct {
 	Session       string         `json:"session"`
 	Parent        string         `json:"parent,omitempty"`
 	Agent         string         `json:"agent,omitempty"`
-	Kind          bawn.Kind      `json:"kind"`
-	Operation     bawn.Operation `json:"operation"`
+	Kind          string         `json:"kind"`
+	Operation     string         `json:"operation"`
 	Resource      string         `json:"resource"`
 	Args          []string       `json:"args,omitempty"`
 	Dir           string         `json:"dir,omitempty"`
@@ -33,65 +34,94 @@ type row struct {
 	Justification string         `json:"justification,omitempty"` // the agent's own words
 	Asked         time.Time      `json:"asked"`
 	Expires       time.Time      `json:"expires"`
-	Waiting       int            `json:"waiting"`
+	Waiting       int32          `json:"waiting"`
 	Answer        *answerRow     `json:"answer,omitempty"`
 }
 
 type answerRow struct {
-	Verdict bawn.Verdict `json:"verdict"`
-	Scope   string       `json:"scope"`
-	By      string       `json:"by"`
-	Why     string       `json:"why,omitempty"`
-	At      time.Time    `json:"at"`
+	Verdict string    `json:"verdict"`
+	Scope   string    `json:"scope"`
+	By      string    `json:"by"`
+	Why     string    `json:"why,omitempty"`
+	At      time.Time `json:"at"`
 }
 
-func newRow(r approval.Record) row {
-	a := r.Action
+func newRow(r *bawnv1.Approval) row {
+	a := r.GetAction()
 	out := row{
-		ID: r.ID, State: r.State, Session: r.Session, Parent: r.Parent, Agent: r.Agent, Kind: a.Kind, Operation: a.Operation, Resource: a.Resource, Args: a.Args,
-		Dir: a.Dir, Canonical: r.Canonical, Reason: r.Reason, Rule: r.Rule, Contains: r.Contains, Always: ruleTexts(r.Always), Never: ruleTexts(r.Never),
-		Covers: r.Covers, NoAlways: r.NoAlways, Justification: r.Justification, Asked: r.Asked, Expires: r.Expires, Waiting: r.Waiting,
+		ID: r.GetId(), State: states[r.GetState()], Session: r.GetSession(), Parent: r.GetParent(), Agent: r.GetAgent(), Kind: a.GetKind(), Operation: a.GetOperation(), Resource: a.GetResource(), Args: a.GetArgs(),
+		Dir: a.GetDir(), Canonical: r.GetCanonical(), Reason: r.GetReason(), Rule: r.GetRule(), Contains: r.GetContains(), Always: ruleTexts(r.GetAlways()), Never: ruleTexts(r.GetNever()),
+		Covers: r.GetCovers(), NoAlways: r.GetNoAlways(), Justification: r.GetJustification(), Asked: r.GetAsked().AsTime(), Expires: r.GetExpires().AsTime(), Waiting: r.GetWaiting(),
 	}
-	if r.SuggestedWhy != "" && r.Suggested != bawn.Ask {
-		out.Suggested = r.Suggested.String()
+	if r.GetSuggestedWhy() != "" && r.GetSuggested() != bawnv1.Verdict_VERDICT_ASK {
+		out.Suggested = verdictText(r.GetSuggested())
 	}
-	if r.State == approval.Answered {
-		out.Answer = &answerRow{r.Answer.Verdict, approval.ScopeName(r.Answer.Scope), r.Answer.By, r.Answer.Why, r.Answer.At}
+	if answer := r.GetAnswer(); answer != nil {
+		out.Answer = &answerRow{verdictText(answer.GetVerdict()), scopeText(answer.GetScope()), answer.GetBy(), answer.GetWhy(), answer.GetAt().AsTime()}
 	}
 	return out
 }
 
-func ruleTexts(rules []bawn.Rule) (out []string) {
+var states = map[bawnv1.ApprovalState]approval.State{
+	bawnv1.ApprovalState_APPROVAL_STATE_PENDING: approval.Pending, bawnv1.ApprovalState_APPROVAL_STATE_ANSWERED: approval.Answered,
+	bawnv1.ApprovalState_APPROVAL_STATE_EXPIRED: approval.Expired, bawnv1.ApprovalState_APPROVAL_STATE_WITHDRAWN: approval.Withdrawn,
+}
+
+// verdictText is the word for a verdict. An unknown verdict denies.
+func verdictText(v bawnv1.Verdict) string {
+	switch v {
+	case bawnv1.Verdict_VERDICT_ALLOW:
+		return bawn.Allow.String()
+	case bawnv1.Verdict_VERDICT_ASK:
+		return bawn.Ask.String()
+	}
+	return bawn.Deny.String()
+}
+
+func scopeText(s bawnv1.Scope) string {
+	switch s {
+	case bawnv1.Scope_SCOPE_SESSION:
+		return approval.ScopeName(bawn.ForSession)
+	case bawnv1.Scope_SCOPE_ALWAYS:
+		return approval.ScopeName(bawn.Always)
+	}
+	return approval.ScopeName(bawn.Once)
+}
+
+func ruleTexts(rules []*bawnv1.Rule) (out []string) {
 	for _, r := range rules {
 		out = append(out, ruleText(r))
 	}
 	return out
 }
 
-func ruleText(r bawn.Rule) string {
+func ruleText(r *bawnv1.Rule) string {
 	ops := ""
-	if len(r.Operations) > 0 {
-		ops = fmt.Sprintf("%v ", r.Operations)
+	if len(r.GetOperations()) > 0 {
+		ops = fmt.Sprintf("%v ", r.GetOperations())
 	}
-	return r.Verdict.String() + " " + r.Kind.String() + " " + ops + r.Pattern
+	return verdictText(r.GetVerdict()) + " " + r.GetKind() + " " + ops + r.GetPattern()
 }
+
+// short is the beginning of an ID that a list shows.
+func short(id string) string { return id[:min(len(id), 8)] }
 
 // maxWhat is how much of a question a list shows, in runes: all of most.
 const maxWhat = 300
 
 // what is a question on one line, as much of it as a list shows.
-func what(q approval.Question) string {
+func what(r *bawnv1.Approval) string {
 	text := ""
-	for _, l := range approval.Render(q) {
+	for _, l := range r.GetLines() {
 		switch {
-		case l.Exact && (text == "" || l.Label == ""): // a further line of the same
-			text += l.Text
-		case l.Exact && q.Action.Kind == bawn.Tool: // what it is called with
-			text += " " + l.Text
+		case l.GetExact() && (text == "" || l.GetLabel() == ""): // a further line of the same
+			text += l.GetText()
+		case l.GetExact() && r.GetAction().GetKind() == bawn.Tool.String(): // its arguments
+			text += " " + l.GetText()
 		}
 	}
 	if text == "" {
-		text = redact.Visible(q.Action.Resource)
+		text = redact.Visible(r.GetAction().GetResource())
 	}
 	if r := []rune(text); len(r) > maxWhat {
 		text = string(r[:maxWhat]) + " …"
@@ -99,41 +129,46 @@ func what(q approval.Question) string {
 	return text
 }
 
-// outcome is what has become of a question, in words.
-func outcome(r approval.Record) string {
-	if r.State != approval.Answered {
-		return string(r.State)
+// outcome says in words what became of a question.
+func outcome(r *bawnv1.Approval) string {
+	answer := r.GetAnswer()
+	if answer == nil {
+		return string(states[r.GetState()])
 	}
 	word := "denied"
-	if r.Answer.Verdict == bawn.Allow {
+	if answer.GetVerdict() == bawnv1.Verdict_VERDICT_ALLOW {
 		word = "allowed"
 	}
-	word += " " + approval.ScopeName(r.Answer.Scope) + " by " + redact.Visible(r.Answer.By)
-	if r.Answer.Why != "" {
-		word += " (" + redact.Visible(r.Answer.Why) + ")"
+	word += " " + scopeText(answer.GetScope()) + " by " + redact.Visible(answer.GetBy())
+	if answer.GetWhy() != "" {
+		word += " (" + redact.Visible(answer.GetWhy()) + ")"
 	}
 	return word
 }
 
-// outcomeAnd is outcome for who gave the answer: it says whom it is not for.
-func outcomeAnd(r approval.Record) string {
-	if r.More == 0 {
+// answered is outcome for the person who answered, with what still waits.
+func answered(m *bawnv1.ApprovalServiceAnswerResponse) string {
+	r := m.GetApproval()
+	switch {
+	case !m.GetFirst():
+		return "too late, " + outcome(r)
+	case r.GetMore() == 0:
 		return outcome(r)
 	}
-	return fmt.Sprintf("%s; %d more %s (%s)", outcome(r), r.More, map[bool]string{true: "waits", false: "wait"}[r.More == 1], r.Next[:min(len(r.Next), 8)])
+	return fmt.Sprintf("%s; %d more %s (%s)", outcome(r), r.GetMore(), map[bool]string{true: "waits", false: "wait"}[r.GetMore() == 1], short(r.GetNext()))
 }
 
 // summary is a question on one line, with how many ask it.
-func summary(r approval.Record) string {
-	if r.Waiting > 1 {
-		return fmt.Sprintf("(%d ask for it) %s", r.Waiting, what(r.Question))
+func summary(r *bawnv1.Approval) string {
+	if r.GetWaiting() > 1 {
+		return fmt.Sprintf("(%d ask for it) %s", r.GetWaiting(), what(r))
 	}
-	return what(r.Question)
+	return what(r)
 }
 
 // left is how long a question still stands.
-func left(q approval.Question, now time.Time) string {
-	d := q.Expires.Sub(now).Round(time.Second)
+func left(r *bawnv1.Approval, now time.Time) string {
+	d := r.GetExpires().AsTime().Sub(now).Round(time.Second)
 	switch {
 	case d <= 0:
 		return "0s"

@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"connectrpc.com/connect"
 
-	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/terminal/modes"
+	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
+	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
 )
 
 // reading is how long a question has to be on the screen before a key answers
@@ -31,17 +31,17 @@ const alone = 50 * time.Millisecond
 
 // A screen is the list of what is pending, as a model of Bubble Tea.
 type screen struct {
-	env  *Env
-	ctx  context.Context
-	desk approval.Desk
+	env   *Env
+	ctx   context.Context
+	relay bawnv1connect.ApprovalServiceClient
 
-	list     []approval.Record // pending, oldest first
-	selected string            // ID; "" where there is nothing
-	since    time.Time         // when it was selected
-	read     bool              // all of it has been on the screen
-	offset   int               // of the details, in lines
-	confirm  *bawn.Answer      // an answer for good that waits for a yes
-	why      *string           // the reason of a no that is being written
+	list     []*bawnv1.Approval // pending, oldest first
+	selected string             // ID; "" where there is nothing
+	since    time.Time          // when it was selected
+	read     bool               // all of it has been on the screen
+	offset   int                // of the details, in lines
+	confirm  *reply             // an answer for good that waits for a yes
+	why      *string            // the reason of a no that is being written
 	status   string
 	pressed  int       // keys that have come
 	typed    time.Time // when the last came
@@ -52,34 +52,37 @@ type screen struct {
 	height   int
 }
 
+// A reply is an answer of the human's on its way to the relay.
+type reply = bawnv1.ApprovalServiceAnswerRequest
+
 // Messages of the program itself.
 type (
 	changeMsg struct {
-		record  approval.Record
-		changes <-chan approval.Record
+		record  *bawnv1.Approval
+		changes <-chan *bawnv1.Approval
 	}
 	watchingMsg struct {
-		desk    approval.Desk
-		changes <-chan approval.Record
+		relay   bawnv1connect.ApprovalServiceClient
+		changes <-chan *bawnv1.Approval
 	}
 	goneMsg  struct{}
 	tickMsg  struct{}
 	aloneMsg struct { // no key has come shortly after an answer
-		answer bawn.Answer
+		answer *reply
 		keys   int
 		id     string
 	}
 	answeredMsg struct {
-		record approval.Record
-		err    error
+		m   *bawnv1.ApprovalServiceAnswerResponse
+		err error
 	}
 )
 
 // show runs the screen until the human leaves it.
-func (e *Env) show(ctx context.Context, desk approval.Desk) error {
+func (e *Env) show(ctx context.Context, relay bawnv1connect.ApprovalServiceClient) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	m := &screen{env: e, ctx: ctx, desk: desk}
+	m := &screen{env: e, ctx: ctx, relay: relay}
 	// A guest that was at this terminal before may have left it in any state.
 	fmt.Fprint(e.Stdout, modes.End+secondScreen+modes.Plain)
 	_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(e.Stdin), tea.WithOutput(e.Stdout), tea.WithEnvironment(e.Environ)).Run()
@@ -93,32 +96,32 @@ func (e *Env) show(ctx context.Context, desk approval.Desk) error {
 }
 
 // Init begins to watch, and to count the time.
-func (m *screen) Init() tea.Cmd { return tea.Batch(m.watch(m.desk), tick()) }
+func (m *screen) Init() tea.Cmd { return tea.Batch(m.watch(m.relay), tick()) }
 
 func tick() tea.Cmd { return tea.Tick(time.Second, func(time.Time) tea.Msg { return tickMsg{} }) }
 
-func (m *screen) watch(desk approval.Desk) tea.Cmd {
+func (m *screen) watch(relay bawnv1connect.ApprovalServiceClient) tea.Cmd {
 	return func() tea.Msg {
-		changes, err := desk.Watch(m.ctx)
+		changes, err := follow(m.ctx, relay)
 		if err != nil {
 			return goneMsg{}
 		}
-		return watchingMsg{desk, changes}
+		return watchingMsg{relay, changes}
 	}
 }
 
 // again looks for the relay until it is back.
 func (m *screen) again() tea.Cmd {
 	return tea.Tick(time.Second, func(time.Time) tea.Msg {
-		desk, err := m.env.reach(m.ctx, true)
+		relay, err := m.env.reach(m.ctx, true)
 		if err != nil {
 			return goneMsg{}
 		}
-		return m.watch(desk)()
+		return m.watch(relay)()
 	})
 }
 
-func next(changes <-chan approval.Record) tea.Cmd {
+func next(changes <-chan *bawnv1.Approval) tea.Cmd {
 	return func() tea.Msg {
 		r, ok := <-changes
 		if !ok {
@@ -140,7 +143,7 @@ func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case aloneMsg:
 		return m, m.settle(msg)
 	case watchingMsg:
-		m.desk, m.list, m.gone = msg.desk, nil, false
+		m.relay, m.list, m.gone = msg.relay, nil, false
 		m.choose("")
 		return m, next(msg.changes)
 	case changeMsg:
@@ -151,47 +154,44 @@ func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.again()
 	case answeredMsg:
 		m.busy = false
-		m.status = told(msg.record, msg.err)
+		m.status = told(msg.m, msg.err)
 	case tickMsg:
 		return m, tick()
 	}
 	return m, nil
 }
 
-// told is what an answer came to.
-func told(r approval.Record, err error) string {
-	var first *approval.AnsweredError
-	switch {
-	case errors.As(err, &first):
-		return "too late: " + outcome(first.Record)
-	case err != nil:
+// told says what came of an answer.
+func told(m *bawnv1.ApprovalServiceAnswerResponse, err error) string {
+	if err != nil {
 		return err.Error()
 	}
-	return outcomeAnd(r) + ": " + what(r.Question)
+	return answered(m) + ": " + what(m.GetApproval())
 }
 
 // change takes a record in, or out where it is over.
-func (m *screen) change(r approval.Record) {
-	i := slices.IndexFunc(m.list, func(o approval.Record) bool { return o.ID == r.ID })
+func (m *screen) change(r *bawnv1.Approval) {
+	pending := r.GetState() == bawnv1.ApprovalState_APPROVAL_STATE_PENDING
+	i := slices.IndexFunc(m.list, func(o *bawnv1.Approval) bool { return o.GetId() == r.GetId() })
 	switch {
-	case r.State == approval.Pending && i < 0:
+	case pending && i < 0:
 		m.list = append(m.list, r)
-	case r.State == approval.Pending:
+	case pending:
 		m.list[i] = r
 	case i >= 0:
 		m.list = slices.Delete(m.list, i, i+1)
-		if r.ID == m.selected && !m.busy {
-			m.status = outcome(r) + ": " + what(r.Question)
+		if r.GetId() == m.selected && !m.busy {
+			m.status = outcome(r) + ": " + what(r)
 		}
-		if r.ID == m.selected {
+		if r.GetId() == m.selected {
 			m.choose("")
 			if len(m.list) > 0 {
-				m.choose(m.list[min(i, len(m.list)-1)].ID)
+				m.choose(m.list[min(i, len(m.list)-1)].GetId())
 			}
 		}
 	}
 	if m.selected == "" && len(m.list) > 0 {
-		m.choose(m.list[0].ID)
+		m.choose(m.list[0].GetId())
 	}
 }
 
@@ -201,13 +201,13 @@ func (m *screen) choose(id string) {
 }
 
 func (m *screen) index() int {
-	return slices.IndexFunc(m.list, func(r approval.Record) bool { return r.ID == m.selected })
+	return slices.IndexFunc(m.list, func(r *bawnv1.Approval) bool { return r.GetId() == m.selected })
 }
 
 // current is the question that is selected, or nil if none is selected.
-func (m *screen) current() *approval.Record {
+func (m *screen) current() *bawnv1.Approval {
 	if i := m.index(); i >= 0 {
-		return &m.list[i]
+		return m.list[i]
 	}
 	return nil
 }
@@ -215,14 +215,14 @@ func (m *screen) current() *approval.Record {
 // move selects another question.
 func (m *screen) move(by int) {
 	if i := m.index() + by; i >= 0 && i < len(m.list) && by != 0 {
-		m.choose(m.list[i].ID)
+		m.choose(m.list[i].GetId())
 	}
 }
 
 const pasted = "what is pasted is no answer; press the key"
 
 // allow gives an answer that allows something, if it was pressed by itself.
-func (m *screen) allow(a bawn.Answer) tea.Cmd {
+func (m *screen) allow(a *reply) tea.Cmd {
 	if m.early {
 		m.status = pasted
 		return nil
@@ -243,15 +243,15 @@ func (m *screen) settle(msg aloneMsg) tea.Cmd {
 }
 
 // send gives an answer.
-func (m *screen) send(a bawn.Answer) tea.Cmd {
-	id, desk := m.selected, m.desk
-	a.By, a.At = "bawn approvals", m.env.Now()
+func (m *screen) send(a *reply) tea.Cmd {
+	relay := m.relay
+	a.Id = m.selected
 	m.busy, m.confirm, m.why = true, nil, nil
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(m.ctx, 10*time.Second)
 		defer cancel()
-		r, err := desk.Answer(ctx, id, a)
-		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+		r, err := relay.Answer(ctx, a)
+		if connect.CodeOf(err) == connect.CodeDeadlineExceeded {
 			err = errors.New("the relay did not take the answer in time; it may count or not, the list will show")
 		}
 		return answeredMsg{r, err}

@@ -19,6 +19,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/terminal/modes"
 	"github.com/bawn-dev/bawn/internal/testenv"
+	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
 )
 
 // A viewer is a human in front of bawn approvals, in a terminal of its own.
@@ -118,9 +119,9 @@ func TestScreenAnswers(t *testing.T) {
 	v := look(r, 100, 40)
 	v.sees("nothing is pending")
 	for i, tt := range []struct{ keys, shows, want string }{
-		{"y", "", "allow once by bawn approvals"}, {"s", "", "allow " + approval.ScopeName(bawn.ForSession) + " by bawn approvals"}, {"n", "", "deny once by bawn approvals"},
-		{"a", "allow command git push", "allow always by bawn approvals"}, {"N", "deny command git push", "deny always by bawn approvals"},
-		{"rnot on friday\r", "", "deny once by bawn approvals not on friday"},
+		{"y", "", "allow once by anna"}, {"s", "", "allow " + approval.ScopeName(bawn.ForSession) + " by anna"}, {"n", "", "deny once by anna"},
+		{"a", "allow command git push", "allow always by anna"}, {"N", "deny command git push", "deny always by anna"},
+		{"rnot on friday\r", "", "deny once by anna not on friday"},
 	} {
 		got := r.ask(question(string(rune('b'+i)), "git push"))
 		v.sees("| git push")
@@ -164,7 +165,7 @@ func TestScreenFollows(t *testing.T) {
 	v.sees("what is pasted is no answer")
 	time.Sleep(4 * alone)
 	v.types("y")
-	gets(t, first, "allow once by bawn approvals")
+	gets(t, first, "allow once by anna")
 }
 
 // In a narrow window nothing is lost, long texts are read to their end before
@@ -211,7 +212,7 @@ func TestScreenIsNarrow(t *testing.T) { // not beside others: all screens hear i
 	})
 	v.reads()
 	v.types("y")
-	gets(t, got, "allow once by bawn approvals")
+	gets(t, got, "allow once by anna")
 }
 
 // What a guest writes can't draw, and can't pass for Bawn's own words: it
@@ -243,7 +244,7 @@ func TestScreenOfAGuestThatLies(t *testing.T) {
 	}
 	v.reads()
 	v.types("n")
-	gets(t, got, "deny once by bawn approvals")
+	gets(t, got, "deny once by anna")
 }
 
 // When the relay goes the screen looks for it, and shows what is pending there
@@ -252,17 +253,17 @@ func TestScreenOutlivesTheRelay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	var mu sync.Mutex
-	desk := r.queue
-	r.env.Desk = func(context.Context, bool) (approval.Desk, error) {
+	relay := r.relay
+	r.env.Approvals = func(context.Context, bool) (bawnv1connect.ApprovalServiceClient, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		return desk, nil
+		return relay, nil
 	}
 	v := look(r, 80, 24)
 	v.sees("nothing is pending")
 	next := newRig(t)
 	mu.Lock()
-	desk = next.queue
+	relay = next.relay
 	mu.Unlock()
 	r.queue.Close()
 	v.sees("the relay is gone")
@@ -271,7 +272,7 @@ func TestScreenOutlivesTheRelay(t *testing.T) {
 	v.loses("is gone")
 	v.reads()
 	v.types("y")
-	gets(t, got, "allow once by bawn approvals")
+	gets(t, got, "allow once by anna")
 }
 
 // A hundred questions are one list; the one that is looked at stays.
@@ -322,7 +323,7 @@ func TestScreenTakesNoPaste(t *testing.T) {
 		v.types("y")
 		select {
 		case a := <-got:
-			return strings.TrimSpace(a) == "allow once by bawn approvals"
+			return strings.TrimSpace(a) == "allow once by anna"
 		case <-time.After(time.Second):
 			return false
 		}

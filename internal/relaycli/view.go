@@ -7,9 +7,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
-	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/redact"
+	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 )
 
 // Styles say nothing that the text does not.
@@ -62,11 +61,11 @@ func (m *screen) rows() (out []string) {
 	from := max(0, min(m.index()-n/2, len(m.list)-n))
 	for _, r := range m.list[from : from+n] {
 		mark := "  "
-		if r.ID == m.selected {
+		if r.GetId() == m.selected {
 			mark = "▸ "
 		}
-		line := m.cut(mark + fmt.Sprintf("%-6s ", left(r.Question, m.env.Now())) + redact.Visible(r.Agent) + "  " + summary(r))
-		if r.ID == m.selected {
+		line := m.cut(mark + fmt.Sprintf("%-6s ", left(r, m.env.Now())) + redact.Visible(r.GetAgent()) + "  " + summary(r))
+		if r.GetId() == m.selected {
 			line = bold.Render(line)
 		}
 		out = append(out, line)
@@ -113,12 +112,12 @@ func (m *screen) question() (out []string, need int) {
 		out = m.consequences(r)
 		return out, len(out)
 	}
-	if r.Waiting > 1 {
-		out = m.line(approval.Line{Label: "asked by", Text: fmt.Sprintf("%d; \"once\" is for one of them", r.Waiting)})
+	if r.GetWaiting() > 1 {
+		out = m.line(&bawnv1.Line{Label: "asked by", Text: fmt.Sprintf("%d; \"once\" is for one of them", r.GetWaiting())})
 	}
-	for _, l := range approval.Render(r.Question) {
+	for _, l := range r.GetLines() {
 		out = append(out, m.line(l)...)
-		if l.Exact {
+		if l.GetExact() {
 			need = len(out)
 		}
 	}
@@ -126,25 +125,25 @@ func (m *screen) question() (out []string, need int) {
 }
 
 // line is one line of a question, as many of the screen's as it takes.
-func (m *screen) line(l approval.Line) (out []string) {
+func (m *screen) line(l *bawnv1.Line) (out []string) {
 	style, mark := lipgloss.NewStyle(), "  "
 	switch {
-	case l.Exact:
+	case l.GetExact():
 		style, mark = exact, "| "
-	case l.Untrusted:
+	case l.GetUntrusted():
 		style, mark = words, "? "
 	}
 	lead := ""
 	if m.width >= 4*column {
 		lead = strings.Repeat(" ", column)
 	}
-	parts := m.wrap(l.Text, len(lead)+len(mark))
+	parts := m.wrap(redact.Visible(l.GetText()), len(lead)+len(mark))
 	switch {
-	case l.Label != "" && lipgloss.Width(l.Label) < len(lead):
-		out = append(out, faint.Render(l.Label+lead[lipgloss.Width(l.Label):])+mark+style.Render(parts[0]))
+	case l.GetLabel() != "" && lipgloss.Width(l.GetLabel()) < len(lead):
+		out = append(out, faint.Render(l.GetLabel()+lead[lipgloss.Width(l.GetLabel()):])+mark+style.Render(parts[0]))
 		parts = parts[1:]
-	case l.Label != "":
-		out = append(out, faint.Render(m.cut(l.Label+":")))
+	case l.GetLabel() != "":
+		out = append(out, faint.Render(m.cut(l.GetLabel()+":")))
 	}
 	for _, part := range parts {
 		out = append(out, lead+mark+style.Render(part))
@@ -153,16 +152,16 @@ func (m *screen) line(l approval.Line) (out []string) {
 }
 
 // consequences are what an answer for good keeps.
-func (m *screen) consequences(r *approval.Record) (out []string) {
+func (m *screen) consequences(r *bawnv1.Approval) (out []string) {
 	say := func(lead, text string) {
 		out = append(out, faint.Render(m.cut(lead)))
 		for _, part := range m.wrap(redact.Visible(text), 2) {
 			out = append(out, "| "+part)
 		}
 	}
-	rules := r.Always
-	if m.confirm.Verdict == bawn.Deny {
-		rules = r.Never
+	rules := r.GetAlways()
+	if m.confirm.GetVerdict() == bawnv1.Verdict_VERDICT_DENY {
+		rules = r.GetNever()
 	}
 	for _, rule := range rules {
 		say("this rule would be kept:", ruleText(rule))
@@ -170,8 +169,8 @@ func (m *screen) consequences(r *approval.Record) (out []string) {
 	if len(rules) == 0 {
 		say("no rule can say it:", "it would be denied for this session")
 	}
-	if m.confirm.Verdict == bawn.Allow {
-		for _, c := range r.Covers {
+	if m.confirm.GetVerdict() == bawnv1.Verdict_VERDICT_ALLOW {
+		for _, c := range r.GetCovers() {
 			say("it also covers:", c)
 		}
 	}
@@ -186,7 +185,7 @@ func (m *screen) keys() string {
 		return "keep it? y yes, any other key no"
 	case r == nil:
 		return "q quit"
-	case len(r.Always) == 0:
+	case len(r.GetAlways()) == 0:
 		return "y once  s session  n no  r no, with a reason  N never  ↑↓ move  space more  q quit"
 	}
 	return "y once  s session  a always  n no  r no, with a reason  N never  ↑↓ move  space more  q quit"

@@ -24,7 +24,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/egress/remote"
 	"github.com/bawn-dev/bawn/internal/executor"
 	"github.com/bawn-dev/bawn/internal/guard"
-	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/session"
 	"github.com/bawn-dev/bawn/internal/ticket"
@@ -114,7 +114,7 @@ func startExecution(ctx context.Context, s *Session, log *denials) (x *execution
 	if x.guest, err = s.Provider.Start(s.Split.Plan, log.add); err != nil {
 		return x, fmt.Errorf("make the zone in which commands run: %w", err)
 	}
-	ours, theirs, err := intent.Pair()
+	ours, theirs, err := ipc.Pair()
 	if err != nil {
 		return x, err
 	}

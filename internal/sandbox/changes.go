@@ -3,8 +3,8 @@ package sandbox
 // changesKept is how many changes wait to be fetched.
 const changesKept = 64
 
-// A ChangeList has the changes of one process, from where they are noticed to
-// where they are fetched, if they are. NewChangeList makes one.
+// A ChangeList buffers the changes of one process between the provider, which
+// notices them, and a reader, which need not fetch them. NewChangeList makes one.
 type ChangeList struct{ kept chan Change }
 
 // NewChangeList returns a list that is empty.

@@ -303,8 +303,8 @@ type Abilities struct {
 	Split bool
 }
 
-// An Able is a Provider that says what it can do besides isolating. A provider
-// without Abilities can do nothing.
+// An Able is a Provider that says what it can do besides isolating. A Provider that
+// is not Able can do nothing else.
 type Able interface {
 	Provider
 	Abilities() Abilities

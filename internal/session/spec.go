@@ -2,15 +2,13 @@ package session
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 
 	"github.com/bawn-dev/bawn/internal/config"
-	"github.com/bawn-dev/bawn/internal/strictjson"
+	"github.com/bawn-dev/bawn/internal/ipc"
 )
 
 // A Spec says everything about a session that is to be started, but for what the
@@ -82,34 +80,17 @@ const MaxSpec = 8 << 20
 // Encode writes the spec down for Receive. A path that isn't UTF-8 would be
 // another one to who reads it: that is an error.
 func (s *Spec) Encode() ([]byte, error) {
-	text, err := json.Marshal(s)
-	switch {
-	case err != nil:
-		return nil, err
-	case bytes.Contains(text, []byte(`\ufffd`)): // what encoding/json writes for bytes that are not UTF-8
-		return nil, errors.New("a path or name of the session is not UTF-8 and can't be handed on")
-	case len(text) > MaxSpec:
-		return nil, fmt.Errorf("the session's arguments and environment have %d bytes; want %d at most", len(text), MaxSpec)
+	text, err := ipc.Append(nil, s, MaxSpec)
+	if err == nil && bytes.Contains(text, []byte(`\ufffd`)) { // what encoding/json writes for bytes that are not UTF-8
+		err = errors.New("a path or name of the session is not UTF-8 and can't be handed on")
 	}
-	return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...), nil
+	return text, err
 }
 
 // Receive reads what Encode wrote, and nothing after it.
 func Receive(r io.Reader) (*Spec, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, err
-	}
-	size := binary.BigEndian.Uint32(head[:])
-	if size > MaxSpec {
-		return nil, fmt.Errorf("it has %d bytes; want %d at most", size, MaxSpec)
-	}
-	text := make([]byte, size)
-	if _, err := io.ReadFull(r, text); err != nil {
-		return nil, err
-	}
 	s := &Spec{}
-	if err := strictjson.Decode(text, s); err != nil {
+	if err := ipc.Read(r, s, MaxSpec); err != nil {
 		return nil, err
 	}
 	return s, s.check()

@@ -19,6 +19,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -114,7 +115,7 @@ func TestNoDoor(t *testing.T) {
 }
 
 // guest speaks to the door as a hostile shim may.
-func (r *rig) guest() *intent.Conn {
+func (r *rig) guest() *ipc.Conn {
 	r.t.Helper()
 	c, err := dial(r.door)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 )
 
 // BenchmarkCommand measures one `true`: by bash itself, through a fresh shim
@@ -32,7 +33,7 @@ func BenchmarkCommand(b *testing.B) {
 		})
 	}
 	x := intent.Exec{Argv: []string{"sh", "-c", "true"}, Dir: r.dir, Env: r.environ, Stdio: [3]bool{true, true, true}}
-	end := func(c *intent.Conn) {
+	end := func(c *ipc.Conn) {
 		for {
 			var reply intent.Reply
 			if _, err := c.Receive(&reply); err != nil || reply.Denied != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/executor"
 	"github.com/bawn-dev/bawn/internal/guard"
-	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/shell/invocation"
 	"github.com/bawn-dev/bawn/internal/shim/quick"
@@ -187,7 +187,7 @@ func (d decider) Decide(_ context.Context, a bawn.Action) (bawn.Decision, error)
 
 func (r *rig) executor(issuer *ticket.Issuer, plan [32]byte) *executor.Client {
 	r.t.Helper()
-	ours, theirs, err := intent.Pair()
+	ours, theirs, err := ipc.Pair()
 	if err != nil {
 		r.t.Fatal(err)
 	}

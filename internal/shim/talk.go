@@ -10,13 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/shim/quick"
 )
 
 // A talk is the conversation with the door. It survives the statements of one
 // shell.
 type talk struct {
-	conn    *intent.Conn
+	conn    *ipc.Conn
 	replies chan intent.Reply // closed when the door says no more
 }
 
@@ -27,7 +28,7 @@ type talk struct {
 // sandbox answers such a call at once, and hands one that might wait to a
 // thread of its own, which costs a quarter of a millisecond. Only a door with
 // too many guests before it is waited for.
-func dial(path string) (*intent.Conn, error) {
+func dial(path string) (*ipc.Conn, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func dial(path string) (*intent.Conn, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	return intent.New(os.NewFile(uintptr(fd), "door"))
+	return ipc.New(os.NewFile(uintptr(fd), "door"), intent.Limits)
 }
 
 // patiently connects fd, which does not block, and waits where it has to.
@@ -61,14 +62,14 @@ func (s *front) connect() error {
 	return err
 }
 
-func (s *front) begin(conn *intent.Conn) {
+func (s *front) begin(conn *ipc.Conn) {
 	s.talk = &talk{conn: conn, replies: make(chan intent.Reply)}
 	go s.talk.read()
 }
 
 // resume sees a command through for which package quick has asked.
 func (s *front) resume(t *quick.Talk) int {
-	conn, err := intent.Resume(t.Door, t.Ahead)
+	conn, err := ipc.Resume(t.Door, intent.Limits, t.Ahead)
 	if err != nil {
 		s.say("bawn: the door is no socket: " + err.Error())
 		return codeDenied

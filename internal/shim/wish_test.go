@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 )
 
 // TestWish asks doors that answer in every way. Only a clear yes grants.
@@ -67,7 +68,7 @@ func serveOnce(l net.Listener, reply *intent.Reply) {
 	if err != nil {
 		return
 	}
-	conn, err := intent.New(f)
+	conn, err := ipc.New(f, intent.Limits)
 	if err != nil {
 		return
 	}

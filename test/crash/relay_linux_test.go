@@ -17,11 +17,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/peercred"
 	"github.com/bawn-dev/bawn/internal/places"
+	"github.com/bawn-dev/bawn/internal/relay/api"
+	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
+	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
 )
 
 // kills is how often the relay is killed, and sessions how many ask it
@@ -78,7 +79,7 @@ func (r *room) ensure() {
 	defer cancel()
 	p := link.Program{
 		Path: filepath.Join(r.Bin, "bawnd"), Args: []string{"serve", "--on-demand"}, Environ: r.Env,
-		Socket: filepath.Join(r.runtime(), places.FacesSocket), Log: filepath.Join(r.state, "relay.log"),
+		Socket: filepath.Join(r.runtime(), places.APISocket), Log: filepath.Join(r.state, "relay.log"),
 	}
 	check(r.t, p.Ensure(ctx))
 }
@@ -117,34 +118,31 @@ func (r *room) killRelay(i int) {
 // human answers all that is asked, as long as ctx lasts.
 func (r *room) human(ctx context.Context) {
 	for ctx.Err() == nil {
-		c, err := link.Dial(ctx, link.Options{Path: filepath.Join(r.runtime(), places.FacesSocket)})
-		if err != nil {
-			time.Sleep(5 * time.Millisecond)
-			continue
-		}
-		r.answer(ctx, c)
-		_ = c.Close() // the relay is gone, or the test over
+		r.answer(ctx, bawnv1connect.NewApprovalServiceClient(api.Client(filepath.Join(r.runtime(), places.APISocket)), "http://relay"))
+		time.Sleep(5 * time.Millisecond) // the relay is gone, or the test over
 	}
 }
 
 // answer answers until the relay is gone.
-func (r *room) answer(ctx context.Context, c *link.Client) {
+func (r *room) answer(ctx context.Context, relay bawnv1connect.ApprovalServiceClient) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	records, err := c.Watch(ctx)
+	changes, err := relay.Watch(ctx, &bawnv1.ApprovalServiceWatchRequest{})
 	if err != nil {
 		return
 	}
-	for rec := range records {
-		_, id, ok := strings.Cut(rec.Action.Resource, " "+markWord+" ")
-		if rec.State != approval.Pending || !ok {
+	defer changes.Close()
+	for changes.Receive() {
+		rec := changes.Msg().GetApproval()
+		_, id, ok := strings.Cut(rec.GetAction().GetResource(), " "+markWord+" ")
+		if rec.GetState() != bawnv1.ApprovalState_APPROVAL_STATE_PENDING || !ok {
 			continue
 		}
-		a := bawn.Answer{Verdict: bawn.Deny, By: "human", At: time.Now()}
+		a := &bawnv1.ApprovalServiceAnswerRequest{Id: rec.GetId(), Verdict: bawnv1.Verdict_VERDICT_DENY}
 		if allowed(id) {
-			a.Verdict = bawn.Allow
+			a.Verdict = bawnv1.Verdict_VERDICT_ALLOW
 		}
-		_, _ = c.Answer(ctx, rec.ID, a) // lost, or answered already: what stands is in the log
+		_, _ = relay.Answer(ctx, a) // lost, or answered already: what stands is in the log
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/executor"
-	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 	"github.com/bawn-dev/bawn/internal/testenv"
@@ -72,7 +72,7 @@ func furnish(t testing.TB) *zone {
 // enter starts the executor.
 func (z *zone) enter(t testing.TB, program string) {
 	t.Helper()
-	ours, theirs, err := intent.Pair()
+	ours, theirs, err := ipc.Pair()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,9 +33,7 @@ func (r *room) attacks(v victim) []attack {
 	return []attack{
 		shown(nil, "list at the relay's API", "api", run+"relay.sock"),
 		shown([]string{"api", run + "relay.sock"}, "approve at the relay's API", "api", run+"relay.sock", v.question),
-		shown(nil, "list as a face", "face", run+"faces.sock"),
-		shown([]string{"face", run + "faces.sock"}, "approve as a face", "face", run+"faces.sock", v.question),
-		shown(nil, "list as a host", "host", run+"hosts.sock"),
+		shown(nil, "speak as a host", "host", run+"hosts.sock"),
 		shown([]string{"host", run + "hosts.sock"}, "approve as a host", "host", run+"hosts.sock", v.question),
 		shown(nil, "look at the terminal", "attach", v.place),
 		shown([]string{"exec", bawnd, "approvals", "--json"}, "approve by the program", "exec", bawnd, "approve", v.question, "--always"),
@@ -53,7 +51,7 @@ func (r *room) attacks(v victim) []attack {
 		self("change the relay's state", "put", state+"relay.db"),
 		self("free the relay's lock", "put", state+"relay.lock"),
 		self("read the page's authority", "read", state+"web-ca-localhost.pem"),
-		self("read a socket's key", "read", run+"faces.sock.key"),
+		self("read a socket's key", "read", run+"relay.sock.key"),
 		self("read the session's key", "read", v.place+"/attach.sock.key"),
 		self("read what was shown", "read", v.place+"/output.log"),
 		self("rewrite the registry", "put", v.place+"/session.json"),
@@ -192,17 +190,17 @@ func TestShownByMistake(t *testing.T) {
 	for _, zone := range zones {
 		said := r.from(zone, other, []string{"--net", "none", "--rw", r.places}, deedsOf(all, func(a attack) bool { return a.shown }))
 		r.refused(zone, said)
-		said = r.from(zone, other, []string{"--net", "none", "--rw", r.places}, []deed{{"read a key", []string{"read", r.places + "/run/bawn/faces.sock.key"}}})
+		said = r.from(zone, other, []string{"--net", "none", "--rw", r.places}, []deed{{"read a key", []string{"read", r.places + "/run/bawn/relay.sock.key"}}})
 		if !strings.HasPrefix(said["read a key"], "yes") {
 			t.Errorf("control: %s sees nothing: %q", zone, said)
 		}
 	}
-	for _, socket := range []string{"relay.sock", "faces.sock", "hosts.sock", "attach.sock"} {
+	for _, socket := range []string{"relay.sock", "hosts.sock", "attach.sock"} {
 		if n := r.recorded(other, "sockets:host", socket); n < len(zones) {
 			t.Errorf("%s: %d refusals are recorded, want one of each zone", socket, n)
 		}
 	}
-	r.unharmed(v, "face", r.places+"/run/bawn/faces.sock", v.question)
+	r.unharmed(v, "api", r.places+"/run/bawn/relay.sock", v.question)
 }
 
 // TestPageFromInside gives each zone the page's port, as somebody may who works

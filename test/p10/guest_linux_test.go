@@ -1,7 +1,6 @@
 package p10_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -55,7 +54,7 @@ func guest(file string) int {
 
 func do(words []string) (string, error) {
 	verbs := map[string]func([]string) (string, error){
-		"api": api, "face": face, "host": host, "attach": look, "read": read, "put": put, "open": open, "signal": signal, "fetch": fetch, "answer": answer,
+		"api": api, "host": host, "attach": look, "read": read, "put": put, "open": open, "signal": signal, "fetch": fetch, "answer": answer,
 		"exec": program, "door": door, "see": see, "crowd": crowd,
 	}
 	verb := verbs[words[0]]
@@ -68,7 +67,7 @@ func do(words []string) (string, error) {
 const short = 3 * time.Second
 
 // post asks a service of the relay.
-func post(c *http.Client, url, method, body string) (string, error) {
+func post(c *http.Client, url, key, method, body string) (string, error) {
 	c.Timeout = short
 	r, err := http.NewRequest(http.MethodPost, url+"/bawn.v1.ApprovalService/"+method, strings.NewReader(body))
 	if err != nil {
@@ -76,6 +75,9 @@ func post(c *http.Client, url, method, body string) (string, error) {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Origin", url)
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
 	return sent(c.Do(r))
 }
 
@@ -93,15 +95,23 @@ func sent(r *http.Response, err error) (string, error) {
 
 func yesTo(id string) string { return `{"id":"` + id + `","verdict":"VERDICT_ALLOW"}` }
 
+// keyOf is the key of a socket, where it can be read.
+func keyOf(socket string) string {
+	if key, err := os.ReadFile(socket + ".key"); err == nil {
+		return string(key)
+	}
+	return "none"
+}
+
 // api is the relay's socket: SOCKET lists, SOCKET ID answers.
 func api(words []string) (string, error) {
 	c := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return net.DialTimeout("unix", words[0], short)
 	}}}
 	if len(words) > 1 {
-		return post(c, "http://relay", "Answer", yesTo(words[1]))
+		return post(c, "http://relay", keyOf(words[0]), "Answer", yesTo(words[1]))
 	}
-	return post(c, "http://relay", "List", "{}")
+	return post(c, "http://relay", keyOf(words[0]), "List", "{}")
 }
 
 // browser reaches the page at a port of loopback, whatever its certificate.
@@ -120,16 +130,12 @@ func fetch(words []string) (string, error) {
 }
 
 func answer(words []string) (string, error) {
-	return post(browser(words[0]), "https://localhost:"+words[0], "Answer", yesTo(words[1]))
+	return post(browser(words[0]), "https://localhost:"+words[0], "", "Answer", yesTo(words[1]))
 }
 
-// face is a socket of package link with the key beside it, where it can be read:
-// SOCKET lists, SOCKET ID answers.
-func face(words []string) (string, error) {
-	key, err := os.ReadFile(words[0] + ".key")
-	if err != nil {
-		key = []byte("none")
-	}
+// host is a session's host at the relay: SOCKET answers a question that does not
+// exist and wants to hear that, SOCKET ID answers a question.
+func host(words []string) (string, error) {
 	c, err := net.DialTimeout("unix", words[0], short)
 	if err != nil {
 		return "", err
@@ -138,38 +144,51 @@ func face(words []string) (string, error) {
 	if err := c.SetDeadline(time.Now().Add(short)); err != nil {
 		return "", err
 	}
-	say := fmt.Sprintf("{\"key\":%q,\"secret\":\"a secret of its own\"}\n{\"list\":1}\n", key)
+	say := `{"answer":{"number":1,"id":"none","answer":{}}}`
 	if len(words) > 1 {
 		yes, err := json.Marshal(bawn.Answer{Verdict: bawn.Allow, Scope: bawn.Once, By: "me", At: time.Now()})
 		if err != nil {
 			return "", err
 		}
-		say = fmt.Sprintf("{\"key\":%q,\"secret\":\"a secret of its own\"}\n{\"answer\":{\"number\":1,\"id\":%q,\"answer\":%s}}\n", key, words[1], yes)
+		say = fmt.Sprintf(`{"answer":{"number":1,"id":%q,"answer":%s}}`, words[1], yes)
 	}
-	if _, err := io.WriteString(c, say); err != nil {
-		return "", err
+	hello := fmt.Sprintf(`{"key":%q,"secret":"a secret of its own"}`, keyOf(words[0]))
+	for _, text := range []string{hello, say} {
+		if _, err := c.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)); err != nil {
+			return "", err
+		}
 	}
-	for lines := bufio.NewScanner(c); lines.Scan(); {
+	for {
 		var r struct {
 			Refused string
-			Failed  json.RawMessage
+			Failed  *struct{ Code string }
 			Record  json.RawMessage
-			Done    bool
 		}
-		switch err := json.Unmarshal(lines.Bytes(), &r); {
-		case err != nil || r.Refused != "" || r.Failed != nil:
-			return "", fmt.Errorf("%w: %s", errRefused, lines.Text())
-		case r.Record != nil || r.Done:
-			return lines.Text(), nil
+		text, err := frame(c)
+		if err == nil {
+			err = json.Unmarshal(text, &r)
+		}
+		switch {
+		case err != nil || r.Refused != "" || r.Failed != nil && len(words) > 1:
+			return "", fmt.Errorf("%w: %s %v", errRefused, text, err)
+		case r.Failed != nil || r.Record != nil: // it was listened to
+			return string(text), nil
 		}
 	}
-	return "", fmt.Errorf("%w: it was closed", errRefused)
+}
+
+// frame reads one message of package ipc.
+func frame(r io.Reader) ([]byte, error) {
+	var n uint32
+	if err := binary.Read(r, binary.BigEndian, &n); err != nil {
+		return nil, err
+	}
+	text := make([]byte, n)
+	_, err := io.ReadFull(r, text)
+	return text, err
 }
 
 var errRefused = errors.New("refused")
-
-// host is face, as the host of a session that asks something.
-func host(words []string) (string, error) { return face(words) }
 
 // look views a session whose place in the registry is given, with its key where
 // that can be read.

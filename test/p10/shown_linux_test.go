@@ -29,7 +29,7 @@ func TestSocketsAreNotEnough(t *testing.T) {
 	v := r.victim()
 	sockets := map[string]string{"attach.sock": v.place + "/attach.sock"}
 	deeds := []deed{{"look at the terminal", []string{"attach", shownAt}}}
-	for name, verb := range map[string]string{"relay.sock": "api", "faces.sock": "face", "hosts.sock": "host"} {
+	for name, verb := range map[string]string{"relay.sock": "api", "hosts.sock": "host"} {
 		sockets[name] = filepath.Join(r.places, "run/bawn", name)
 		deeds = append(deeds, deed{"list at " + name, []string{verb, shownAt + name}}, deed{"approve at " + name, []string{verb, shownAt + name, v.question}})
 	}
@@ -39,7 +39,7 @@ func TestSocketsAreNotEnough(t *testing.T) {
 	}
 	said := r.shown(sockets, false, deeds)
 	r.refused("a guest that is shown sockets", said)
-	for name, want := range map[string]int{"relay.sock": 2, "faces.sock": 2, "hosts.sock": 2, "attach.sock": 1} {
+	for name, want := range map[string]int{"relay.sock": 2, "hosts.sock": 2, "attach.sock": 1} {
 		if n := r.recorded(r.places, "builtin:peer-refused", name) - before[name]; n != want {
 			t.Errorf("%s: %d refusals are recorded, want %d", name, n, want)
 		}
@@ -50,7 +50,7 @@ func TestSocketsAreNotEnough(t *testing.T) {
 	}
 	delete(said, "list at hosts.sock")
 	r.refused("a guest that is shown sockets and keys", said)
-	r.unharmed(v, "face", r.places+"/run/bawn/faces.sock", v.question)
+	r.unharmed(v, "api", r.places+"/run/bawn/relay.sock", v.question)
 }
 
 // showWord makes the test binary a host that shows its guest what none does.

@@ -110,7 +110,7 @@ func (d *desk) begin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	served, err = api.New(api.Options{Desk: queue, History: d.db.History, AuditDir: filepath.Join(d.dir, "audit"), Devices: d.page, Recorder: d.log, Now: time.Now})
+	served, err = api.New(api.Options{Inbox: queue, History: d.db.History, AuditDir: filepath.Join(d.dir, "audit"), Devices: d.page, Recorder: d.log, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

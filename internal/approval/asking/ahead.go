@@ -63,14 +63,6 @@ func (*Below) Answer(context.Context, string, bawn.Answer) (approval.Record, err
 // Retract does nothing: a question ends here with the connection of its asker.
 func (*Below) Retract(approval.Question) {}
 
-// List shows nothing.
-func (*Below) List(context.Context) ([]approval.Record, error) { return nil, nil }
-
-// Watch shows nothing.
-func (*Below) Watch(context.Context) (<-chan approval.Record, error) {
-	return nil, approval.ErrUnknown
-}
-
 // Register does nothing: what is asked here is of the tree of this session,
 // whatever it says of itself.
 func (*Below) Register(_, _, _ string) (forget func()) { return func() {} }

@@ -67,7 +67,7 @@ type Client struct {
 	next     uint64
 	asks     map[string]*ask
 	taken    []approval.Question   // back; a relay that has died since may not know
-	calls    map[uint64]chan reply // closed when the connection is lost
+	calls    map[uint64]chan reply // answers that are being taken; each has room for one reply, and is closed when the connection is lost
 }
 
 var _ approval.Desk = (*Client)(nil)
@@ -136,8 +136,11 @@ func (c *Client) connect(ctx context.Context) (*line, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach the relay: %w; \"bawn serve\" starts one", err)
 	}
-	l := newLine(conn)
-	if err := greet(l); err != nil {
+	l, err := newLine(conn)
+	if err == nil {
+		err = greet(l)
+	}
+	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	key, err := atomicfile.Read(KeyOf(c.opts.Path), 1024)
@@ -283,21 +286,13 @@ func (c *Client) hear(r reply) {
 	if a != nil {
 		delete(c.asks, r.ID)
 	}
-	if r.Done {
-		delete(c.calls, r.Number)
-	}
+	delete(c.calls, r.Number)
 	c.mu.Unlock()
 	if a != nil {
 		a.outcome <- r
 	}
 	if call != nil {
-		select {
-		case call <- r:
-		case <-c.ctx.Done():
-		}
-		if r.Done {
-			close(call)
-		}
+		call <- r
 	}
 }
 
@@ -399,122 +394,52 @@ func (c *Client) await(ctx context.Context) (*line, error) {
 	}
 }
 
-// begin sends a numbered request, as soon as there is a relay.
-func (c *Client) begin(ctx context.Context, r func(number uint64) request) (number uint64, replies chan reply, err error) {
-	l, err := c.await(ctx)
-	if err != nil {
-		return 0, nil, err
-	}
-	c.mu.Lock()
-	c.next++
-	number, replies = c.next, make(chan reply, 64)
-	if c.line == l {
-		c.calls[number] = replies
-	} else { // gone again
-		close(replies)
-	}
-	c.mu.Unlock()
-	if err := l.send(r(number)); err != nil {
-		c.mu.Lock()
-		delete(c.calls, number)
-		c.mu.Unlock()
-		return 0, nil, fmt.Errorf("tell the relay: %w", err)
-	}
-	return number, replies, nil
-}
-
-// drop lets go of replies that nobody reads any more.
-func (c *Client) drop(number uint64, replies chan reply) {
-	c.mu.Lock()
-	l := c.line
-	_, open := c.calls[number]
-	c.mu.Unlock()
-	if open && l != nil {
-		_ = l.send(request{Unwatch: number}) // else it is gone with all it watched
-	}
-	go func() {
-		for range replies {
-		}
-	}()
-}
-
 // Answer is approval.Desk's, for what this client asks itself; all else is
-// ErrUnknown. See ErrLost. Where the relay is away for longer than a moment it
-// errs: who answers does not wait for it, as a question does.
+// ErrUnknown. See ErrLost. An answer does not wait for the relay as a question
+// does: the error comes when it is away for longer than a moment.
 func (c *Client) Answer(ctx context.Context, id string, a bawn.Answer) (approval.Record, error) {
 	soon, cancel := context.WithTimeout(ctx, moment)
 	defer cancel()
-	if _, err := c.await(soon); err != nil {
-		return approval.Record{}, err
-	}
-	records, err := c.collect(ctx, func(n uint64) request { return request{Answer: &answer{n, id, a}} })
+	l, err := c.await(soon)
 	if err != nil {
 		return approval.Record{}, err
 	}
-	if len(records) != 1 {
+	number, replied := c.expect(l)
+	defer c.drop(number)
+	if err := l.send(request{Answer: &answer{number, id, a}}); err != nil {
+		return approval.Record{}, fmt.Errorf("tell the relay: %w", err)
+	}
+	select {
+	case r, open := <-replied:
+		switch {
+		case open && r.Failed != nil:
+			return approval.Record{}, r.Failed.err()
+		case open && r.Record != nil:
+			return *r.Record, nil
+		}
 		return approval.Record{}, ErrLost
-	}
-	return records[0], nil
-}
-
-// List is approval.Desk's.
-func (c *Client) List(ctx context.Context) ([]approval.Record, error) {
-	return c.collect(ctx, func(n uint64) request { return request{List: n} })
-}
-
-// collect returns all records that come in reply.
-func (c *Client) collect(ctx context.Context, r func(uint64) request) ([]approval.Record, error) {
-	number, replies, err := c.begin(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	var records []approval.Record
-	for {
-		select {
-		case r, open := <-replies:
-			switch {
-			case !open:
-				return nil, ErrLost
-			case r.Failed != nil:
-				return nil, r.Failed.err()
-			case r.Done:
-				return records, nil
-			case r.Record != nil:
-				records = append(records, *r.Record)
-			}
-		case <-ctx.Done():
-			c.drop(number, replies)
-			return nil, ctx.Err()
-		}
+	case <-ctx.Done():
+		return approval.Record{}, ctx.Err()
 	}
 }
 
-// Watch is approval.Desk's. The channel is also closed when the relay goes away:
-// watch anew then.
-func (c *Client) Watch(ctx context.Context) (<-chan approval.Record, error) {
-	number, replies, err := c.begin(ctx, func(n uint64) request { return request{Watch: n} })
-	if err != nil {
-		return nil, err
+// expect returns a number for an answer over l, and where the reply to it comes.
+// It is closed when the connection is lost.
+func (c *Client) expect(l *line) (number uint64, replied chan reply) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.next++
+	replied = make(chan reply, 1)
+	if c.line == l {
+		c.calls[c.next] = replied
+	} else { // gone again
+		close(replied)
 	}
-	out := make(chan approval.Record)
-	go func() {
-		defer close(out)
-		for {
-			select {
-			case r, open := <-replies:
-				if !open || r.Record == nil {
-					return
-				}
-				select {
-				case out <- *r.Record:
-					continue
-				case <-ctx.Done():
-				}
-			case <-ctx.Done():
-			}
-			c.drop(number, replies)
-			return
-		}
-	}()
-	return out, nil
+	return c.next, replied
+}
+
+func (c *Client) drop(number uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.calls, number)
 }

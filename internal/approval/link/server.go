@@ -22,7 +22,7 @@ import (
 // Bounds of one connection; beyond, it is closed.
 const (
 	maxAsks    = 2 * approval.MaxPerOwner // questions that wait
-	maxCalls   = 64                       // other requests that wait
+	maxAnswers = 64                       // answers that are being taken
 	maxSession = 4096                     // sessions of one host
 	minSecret  = 16                       // bytes of a secret
 )
@@ -41,7 +41,6 @@ type Server struct {
 	Admit func(net.Conn) error // refuses peers, and records whom; nil refuses all
 	// Keyless is told who was admitted and has not the key; nil tells nobody.
 	Keyless func(error)
-	Faces   bool         // peers are the human's: they see and answer whatever is pending, not only what they have asked
 	Log     *slog.Logger // nil for none
 
 	key   string // see KeyOf
@@ -124,7 +123,11 @@ func (s *Server) serve(conn net.Conn) {
 	if s.Admit != nil {
 		refused = s.Admit(conn)
 	}
-	p := newPeer(s, conn)
+	p, err := newPeer(s, conn)
+	if err != nil {
+		s.Log.Error("serve a connection", "error", err)
+		return
+	}
 	if refused != nil {
 		s.Log.Warn("refused a connection", "error", refused)
 		_ = p.send(reply{Refused: refused.Error()}) // it may have gone
@@ -134,7 +137,7 @@ func (s *Server) serve(conn net.Conn) {
 		return
 	}
 	defer s.untrack(p)
-	if err := p.send(reply{Ready: true}); err == nil {
+	if err = p.send(reply{Ready: true}); err == nil {
 		if err = p.unlock(); err == nil {
 			err = p.listen()
 		}
@@ -155,16 +158,17 @@ type peer struct {
 	// desk binds their IDs to it.
 	owner string
 
-	mu     sync.Mutex
-	asks   map[string]context.CancelFunc // that it waits for here, by ID
-	calls  map[uint64]context.CancelFunc
-	forget []func()
+	mu      sync.Mutex
+	asks    map[string]context.CancelFunc // that it waits for here, by ID
+	answers int                           // that are being taken
+	forget  []func()
 }
 
-func newPeer(s *Server, conn net.Conn) *peer {
-	p := &peer{line: newLine(conn), server: s, asks: map[string]context.CancelFunc{}, calls: map[uint64]context.CancelFunc{}}
+func newPeer(s *Server, conn net.Conn) (*peer, error) {
+	l, err := newLine(conn)
+	p := &peer{line: l, server: s, asks: map[string]context.CancelFunc{}}
 	p.ctx, p.gone = context.WithCancelCause(context.Background())
-	return p
+	return p, err
 }
 
 // leave lets go of what the host has asked; it may come back for it.
@@ -186,7 +190,7 @@ func (p *peer) unlock() error {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 		return err
 	}
-	if err == nil && r.check() == nil && subtle.ConstantTimeCompare([]byte(r.Key), []byte(p.server.key)) == 1 {
+	if err == nil && subtle.ConstantTimeCompare([]byte(r.Key), []byte(p.server.key)) == 1 {
 		if len(r.Secret) < minSecret {
 			return errors.New("a secret is too short to be one")
 		}
@@ -214,9 +218,6 @@ func (p *peer) listen() error {
 		if err := p.receive(&r); err != nil {
 			return err
 		}
-		if err := r.check(); err != nil {
-			return err
-		}
 		if err := p.take(&r); err != nil {
 			return err
 		}
@@ -236,13 +237,7 @@ func (p *peer) take(r *request) error {
 		r.Retract.Owner = p.owner // so that it is another's question to the desk, unless it is this peer's
 		p.server.Desk.Retract(*r.Retract)
 	case r.Answer != nil:
-		return p.call(r.Answer.Number, func(ctx context.Context) error { return p.answer(ctx, r.Answer) })
-	case r.List != 0:
-		return p.call(r.List, func(ctx context.Context) error { return p.list(ctx, r.List) })
-	case r.Watch != 0:
-		return p.call(r.Watch, func(ctx context.Context) error { return p.watch(ctx, r.Watch) })
-	case r.Unwatch != 0:
-		p.stop(r.Unwatch)
+		return p.answer(r.Answer)
 	}
 	return nil
 }
@@ -296,80 +291,33 @@ func (p *peer) withdraw(id string) {
 	}
 }
 
-// call runs a numbered request in the background.
-func (p *peer) call(number uint64, do func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(p.ctx)
+// answer takes an answer in the background. A host answers only what it has asked
+// itself, at the terminal of its session.
+func (p *peer) answer(a *answer) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if number == 0 || p.calls[number] != nil || len(p.calls) >= maxCalls {
-		cancel()
-		return errors.New("a request's number is used, or too many wait")
+	if a.Number == 0 || p.answers >= maxAnswers {
+		return errors.New("an answer has no number, or too many are being taken")
 	}
-	p.calls[number] = cancel
+	p.answers++
 	p.work.Go(func() {
-		r := reply{Number: number, Done: true}
-		if err := do(ctx); err != nil {
+		r := reply{Number: a.Number}
+		if rec, err := p.settle(a); err != nil {
 			r.Failed = failed(err)
+		} else {
+			r.Record = shown(rec)
 		}
-		p.stop(number)
+		p.mu.Lock()
+		p.answers--
+		p.mu.Unlock()
 		_ = p.send(r) // it has closed the connection then
 	})
 	return nil
 }
 
-func (p *peer) stop(number uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if cancel := p.calls[number]; cancel != nil {
-		cancel()
-		delete(p.calls, number)
+func (p *peer) settle(a *answer) (approval.Record, error) {
+	if !p.server.Desk.Owns(p.ctx, p.owner, a.ID) {
+		return approval.Record{}, approval.ErrUnknown
 	}
-}
-
-// answer is for the terminal of a session: a host answers nothing but what it
-// has asked itself.
-func (p *peer) answer(ctx context.Context, a *answer) error {
-	if !p.server.Faces && !p.server.Desk.Owns(ctx, p.owner, a.ID) {
-		return approval.ErrUnknown
-	}
-	rec, err := p.server.Desk.Answer(ctx, a.ID, a.Answer)
-	if err != nil {
-		return err
-	}
-	return p.send(reply{Number: a.Number, Record: shown(rec)})
-}
-
-// sees reports whether a peer may know of a question: a host of its own ones.
-func (p *peer) sees(r *approval.Record) bool { return p.server.Faces || r.Owner == p.owner }
-
-func (p *peer) list(ctx context.Context, number uint64) error {
-	all, err := p.server.Desk.List(ctx)
-	if err != nil {
-		return err
-	}
-	for _, rec := range all {
-		if !p.sees(&rec) {
-			continue
-		}
-		if err := p.send(reply{Number: number, Record: shown(rec)}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *peer) watch(ctx context.Context, number uint64) error {
-	changes, err := p.server.Desk.Watch(ctx)
-	if err != nil {
-		return err
-	}
-	for rec := range changes {
-		if !p.sees(&rec) {
-			continue
-		}
-		if err := p.send(reply{Number: number, Record: shown(rec)}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.server.Desk.Answer(p.ctx, a.ID, a.Answer)
 }

@@ -1,30 +1,28 @@
 // Package link carries approvals between the hosts of sessions and the relay,
-// over a unix socket, as lines of JSON. It stays lean: every bawn run links it.
+// over a unix socket, in frames of package ipc. It stays lean: every bawn run
+// links it.
 package link
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
-	"github.com/bawn-dev/bawn/internal/strictjson"
+	"github.com/bawn-dev/bawn/internal/ipc"
 )
-
-// maxLine bounds one message in bytes: a question's text, each byte of it
-// escaped in JSON, and what stands around it.
-const maxLine = 2 << 20
 
 // patience is how long the other side may leave a message unread.
 const patience = 10 * time.Second
 
-// A request is what a host says: one of the fields, of which Answer, List and
-// Watch carry the number under which the relay replies.
+// limits of one message: a question's text, each byte of it escaped in JSON, and
+// what stands around it.
+var limits = ipc.Limits{Bytes: 2 << 20, Patience: patience}
+
+// A request is a message of a host: one of the fields. Answer carries the number
+// under which the relay replies.
 type request struct {
 	Key      string             `json:"key,omitempty"`    // first of all, see KeyOf
 	Secret   string             `json:"secret,omitempty"` // beside it: who asks, see Options.Secret
@@ -33,9 +31,6 @@ type request struct {
 	Withdraw string             `json:"withdraw,omitempty"` // the ID of a question
 	Retract  *approval.Question `json:"retract,omitempty"`  // was withdrawn before this connection, perhaps unheard
 	Answer   *answer            `json:"answer,omitempty"`
-	List     uint64             `json:"list,omitempty"`
-	Watch    uint64             `json:"watch,omitempty"`
-	Unwatch  uint64             `json:"unwatch,omitempty"`
 }
 
 // A hello says that a session lives as long as the connection.
@@ -57,9 +52,8 @@ type reply struct {
 	Ready   bool             `json:"ready,omitempty"`
 	ID      string           `json:"id,omitempty"`     // of a question of which all is said now …
 	Answer  *bawn.Answer     `json:"answer,omitempty"` // … which has this answer, or Failed
-	Number  uint64           `json:"number,omitempty"`
-	Record  *approval.Record `json:"record,omitempty"` // one of those asked for
-	Done    bool             `json:"done,omitempty"`   // nothing more comes for Number
+	Number  uint64           `json:"number,omitempty"` // of an answer that the host gave …
+	Record  *approval.Record `json:"record,omitempty"` // … which counts, or Failed
 	Failed  *failure         `json:"failed,omitempty"`
 }
 
@@ -115,62 +109,37 @@ func (f *failure) err() error {
 
 // A line is one end of the connection. Many may send, one receives.
 type line struct {
+	*ipc.Conn
 	conn net.Conn
-	in   *bufio.Reader
-	mu   sync.Mutex
 }
 
-func newLine(conn net.Conn) *line { return &line{conn: conn, in: bufio.NewReaderSize(conn, 64<<10)} }
+func newLine(conn net.Conn) (*line, error) {
+	socket, ok := conn.(ipc.Socket)
+	if !ok {
+		return nil, fmt.Errorf("BUG(bawn): %T is not a UNIX socket", conn)
+	}
+	c, err := ipc.New(socket, limits)
+	return &line{c, conn}, err
+}
 
-// send writes one message. It fails if the peer does not read the message in time.
+// send writes one message. It fails, and closes the connection, if the peer does
+// not read the message in time.
 func (l *line) send(message any) error {
-	data, err := json.Marshal(message)
-	if err != nil {
-		return err
-	}
-	if len(data) >= maxLine {
-		return fmt.Errorf("a message of %d bytes is too long; want less than %d", len(data), maxLine)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
-		return err
-	}
-	if _, err := l.conn.Write(append(data, '\n')); err != nil {
+	if err := l.Send(message); err != nil {
 		return errors.Join(err, l.conn.Close()) // half a message may be out
 	}
 	return nil
 }
 
-// receive reads one message into m. A line without a line end is an error.
-func (l *line) receive(m any) error {
-	var whole []byte
-	for {
-		part, err := l.in.ReadSlice('\n')
-		whole = append(whole, part...)
-		switch {
-		case len(whole) > maxLine:
-			return fmt.Errorf("a message has more than %d bytes", maxLine)
-		case err == nil:
-			return decode(whole, m)
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return err
-		}
-	}
+func (l *line) receive(message any) error {
+	_, err := l.Receive(message)
+	return err
 }
 
-// decode reads exactly one message.
-func decode(data []byte, m any) error {
-	if err := strictjson.Decode(data, m); err != nil {
-		return fmt.Errorf("a message can't be read: %w", err)
-	}
-	return nil
-}
-
-// check wants exactly one field.
-func (r *request) check() error {
+// Valid wants exactly one field.
+func (r request) Valid() error {
 	set := 0
-	for _, is := range []bool{r.Key != "", r.Hello != nil, r.Ask != nil, r.Withdraw != "", r.Retract != nil, r.Answer != nil, r.List != 0, r.Watch != 0, r.Unwatch != 0} {
+	for _, is := range []bool{r.Key != "", r.Hello != nil, r.Ask != nil, r.Withdraw != "", r.Retract != nil, r.Answer != nil} {
 		if is {
 			set++
 		}

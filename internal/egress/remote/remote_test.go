@@ -45,7 +45,7 @@ func play() int {
 		c.Send(egress.Message{Serving: true})
 		return 5
 	case "babbles":
-		fmt.Fprintln(os.NewFile(3, "control"), "{")
+		fmt.Fprintln(os.NewFile(3, "control"), "{ no message")
 		time.Sleep(time.Minute)
 	case "dies":
 		return 6

@@ -42,10 +42,10 @@ func callerOf(ctx context.Context) (Caller, bool) {
 	return c, ok && c.Name != ""
 }
 
-// Options are what the services work on. Desk, Recorder and Now must be set;
+// Options are what the services work on. Inbox, Recorder and Now must be set;
 // calls for something else that is missing fail with "unavailable".
 type Options struct {
-	Desk approval.Desk
+	Inbox approval.Inbox
 	// History returns settled questions, the latest first (approval.Store).
 	History func(ctx context.Context, before time.Time, limit int) ([]approval.Record, error)
 	// Sessions are those of this user.
@@ -92,7 +92,7 @@ type API struct {
 
 // New returns the services.
 func New(o Options) (*API, error) {
-	if o.Desk == nil || o.Recorder == nil || o.Now == nil {
+	if o.Inbox == nil || o.Recorder == nil || o.Now == nil {
 		return nil, errors.New("BUG(bawn): the API lacks an option")
 	}
 	if o.Beat == 0 {

@@ -44,7 +44,7 @@ func (s *approvals) List(ctx context.Context, m *bawnv1.ApprovalServiceListReque
 // records returns what is pending and, unless only that is wanted, what was
 // settled lately, the oldest first.
 func (s *approvals) records(ctx context.Context, pending bool) ([]approval.Record, error) {
-	waiting, err := s.o.Desk.List(ctx)
+	waiting, err := s.o.Inbox.List(ctx)
 	if err != nil || pending || s.o.History == nil {
 		return waiting, err
 	}
@@ -84,7 +84,7 @@ func (s *approvals) Get(ctx context.Context, m *bawnv1.ApprovalServiceGetRequest
 
 // Watch is the service's.
 func (s *approvals) Watch(ctx context.Context, _ *bawnv1.ApprovalServiceWatchRequest, to *connect.ServerStream[bawnv1.ApprovalServiceWatchResponse]) error {
-	changes, err := s.o.Desk.Watch(ctx)
+	changes, err := s.o.Inbox.Watch(ctx)
 	if err != nil {
 		return inside(err)
 	}
@@ -117,7 +117,7 @@ func (s *approvals) Answer(ctx context.Context, m *bawnv1.ApprovalServiceAnswerR
 	}
 	c, _ := callerOf(ctx)
 	a.By, a.At = c.Name, s.o.Now()
-	r, err := s.o.Desk.Answer(ctx, m.GetId(), a)
+	r, err := s.o.Inbox.Answer(ctx, m.GetId(), a)
 	var other *approval.AnsweredError
 	switch {
 	case err == nil:

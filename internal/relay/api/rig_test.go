@@ -65,7 +65,7 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.queue.Close() })
-	o := Options{Desk: r.queue, History: store.History, Recorder: r.records, Now: time.Now, Beat: 50 * time.Millisecond}
+	o := Options{Inbox: r.queue, History: store.History, Recorder: r.records, Now: time.Now, Beat: 50 * time.Millisecond}
 	for _, f := range change {
 		f(&o)
 	}

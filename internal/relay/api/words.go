@@ -81,11 +81,20 @@ func approvalOf(r approval.Record) *bawnv1.Approval {
 		Action: actionOf(r.Action), Canonical: text(r.Canonical), Reason: line(r.Reason), Rule: line(r.Rule), Contains: line(r.Contains),
 		Suggested: verdictOf(r.Suggested), SuggestedWhy: line(r.SuggestedWhy), Always: rulesOf(r.Always), Never: rulesOf(r.Never), Covers: each(r.Covers), NoAlways: line(r.NoAlways),
 		Justification: text(r.Justification), Asked: at(r.Asked), Expires: at(r.Expires), Waiting: int32(min(r.Waiting, 1<<30)), Settled: at(r.Settled),
+		For: line(r.For), Next: line(r.Next), More: int32(min(r.More, 1<<30)), Lines: linesOf(r.Question),
 	}
 	if r.State == approval.Answered {
 		out.Answer = &bawnv1.Answer{
 			Verdict: verdictOf(r.Answer.Verdict), Scope: scopeOf(r.Answer.Scope), By: line(r.Answer.By), At: at(r.Answer.At), Why: line(r.Answer.Why),
 		}
+	}
+	return out
+}
+
+func linesOf(q approval.Question) []*bawnv1.Line {
+	var out []*bawnv1.Line
+	for _, l := range approval.Render(q) {
+		out = append(out, &bawnv1.Line{Label: l.Label, Text: l.Text, Untrusted: l.Untrusted, Exact: l.Exact})
 	}
 	return out
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
 	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
@@ -124,7 +124,7 @@ func (p *Provider) start(ctx context.Context, b *Plan, onDenial func(sandbox.Den
 	if err != nil {
 		return nil, err
 	}
-	ours, theirs, err := intent.Pair()
+	ours, theirs, err := ipc.Pair()
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func (e *EndedError) Error() string {
 }
 
 // accept waits for the container's first process, by its ID as the engine knows
-// it and a pidfd of it. Other connections are closed.
+// it and a pidfd of it. Other peers are refused.
 func (p *place) accept(ctx context.Context, pid, pidfd int) (*os.File, error) {
 	defer p.shut()
 	fds := []unix.PollFd{{Fd: int32(p.listen), Events: unix.POLLIN}, {Fd: int32(pidfd), Events: unix.POLLIN}}

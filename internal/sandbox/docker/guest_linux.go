@@ -319,8 +319,8 @@ func (g *guest) Close() error {
 	return g.closed
 }
 
-// end kills the container's first process, and with it all others, as the
-// kernel does for whoever may signal it; then what served it ends.
+// end kills the container's first process, with which the kernel ends all others;
+// then what served it ends.
 func (g *guest) end() error {
 	if g.super != nil {
 		g.super.Stop()

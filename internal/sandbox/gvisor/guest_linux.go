@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
@@ -26,7 +26,7 @@ type guest struct {
 	plan          *Plan
 	group         *cgroup.Group // or nil
 	network       *sandbox.GuestNetwork
-	conn          *intent.Conn // to the launcher
+	conn          *ipc.Conn // to the launcher
 	cmd           *exec.Cmd
 	ended         chan struct{} // closed once the launcher was reaped
 

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 )
 
 // Descriptors of the launcher besides its control socket, which is 0.
@@ -24,7 +25,7 @@ const (
 
 // A launcher is the first process of the namespaces of a sandbox.
 type launcher struct {
-	conn *intent.Conn
+	conn *ipc.Conn
 	wire *os.File
 	out  tail
 }
@@ -35,7 +36,7 @@ type launcher struct {
 func Main(control *os.File) int {
 	unix.CloseOnExec(int(control.Fd()))
 	unix.CloseOnExec(wireFD)
-	conn, err := intent.New(control)
+	conn, err := ipc.New(control, intent.Limits)
 	if err != nil {
 		return 1
 	}

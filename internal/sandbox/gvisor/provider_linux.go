@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside"
@@ -163,15 +164,15 @@ func grouped(l *layout.Plan) *layout.Plan {
 // launch starts the launcher and tells it what to make. It returns the socket of
 // the guest's first process.
 func (g *guest) launch(program, runsc string) (wire *os.File, err error) {
-	ours, theirs, err := intent.Pair()
+	ours, theirs, err := ipc.Pair()
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
-	if g.conn, err = intent.New(ours); err != nil {
+	if g.conn, err = ipc.New(ours, intent.Limits); err != nil {
 		return nil, errors.Join(err, ours.Close())
 	}
-	wire, inner, err := intent.Pair()
+	wire, inner, err := ipc.Pair()
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/executor"
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/testenv"
@@ -346,7 +347,7 @@ func FuzzOrder(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		ours, theirs, err := intent.Pair()
+		ours, theirs, err := ipc.Pair()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -356,7 +357,7 @@ func FuzzOrder(f *testing.F) {
 			frame := append([]byte{byte(len(body) >> 24), byte(len(body) >> 16), byte(len(body) >> 8), byte(len(body))}, body...)
 			_, _ = ours.Write(frame)
 		}()
-		conn, err := intent.New(theirs)
+		conn, err := ipc.New(theirs, intent.Limits)
 		if err != nil {
 			t.Fatal(err)
 		}

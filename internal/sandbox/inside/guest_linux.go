@@ -206,7 +206,7 @@ func (g *Guest) Close() error {
 		}
 		for _, f := range []*os.File{g.Root, g.Listener, g.Mounts} {
 			if f != nil {
-				f.Close() // the caller that took it may have closed it
+				f.Close() // its taker may have closed it
 			}
 		}
 	})

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/supervise"
@@ -114,7 +114,7 @@ func launch(t testing.TB, args ...string) *first {
 func launchAs(t testing.TB, attr *syscall.SysProcAttr, args ...string) *first {
 	t.Helper()
 	f := &first{said: new(bytes.Buffer)}
-	ours, theirs, err := intent.Pair()
+	ours, theirs, err := ipc.Pair()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/executor"
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/sandbox/inside/stream"
 )
 
@@ -41,7 +42,7 @@ func begin(args []string, control *os.File) (socket, null *os.File, limits []exe
 	if socket, err = connect(args, control); err != nil {
 		return nil, nil, nil, err
 	}
-	conn, err := intent.New(socket)
+	conn, err := ipc.New(socket, intent.Limits)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -94,7 +95,7 @@ func connect(args []string, control *os.File) (*os.File, error) {
 }
 
 // receive joins the groups that come, and returns the setup, which comes last.
-func receive(conn *intent.Conn) (*Setup, error) {
+func receive(conn *ipc.Conn) (*Setup, error) {
 	for {
 		var o order
 		files, err := conn.Receive(&o)
@@ -140,7 +141,7 @@ func stepError(err error) *StepError {
 
 // apply carries the setup out, in an order in which nothing needs what was given
 // up before, and hands out what the host needs.
-func (s *Setup) apply(conn *intent.Conn) error {
+func (s *Setup) apply(conn *ipc.Conn) error {
 	if err := s.check(); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ func Main(_ []string, control *os.File) int {
 	return 1
 }
 
-// Guest is the host's end of a first process; only Linux has them.
+// Guest is the host's end of a first process. Only Linux has one.
 type Guest struct{}
 
 // Start returns sandbox.ErrUnsupported and closes conn.

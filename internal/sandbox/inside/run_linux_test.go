@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
@@ -193,7 +193,7 @@ func TestSocketByPath(t *testing.T) {
 
 // TestNobodyAnswers: Start returns when its time is over.
 func TestNobodyAnswers(t *testing.T) {
-	ours, theirs, err := intent.Pair()
+	ours, theirs, err := ipc.Pair()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestNobodyAnswers(t *testing.T) {
 }
 
 func TestGoneWithinTheSetup(t *testing.T) {
-	ours, theirs, err := intent.Pair()
+	ours, theirs, err := ipc.Pair()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestGoneWithinTheSetup(t *testing.T) {
 // is kept.
 func TestOtherFilesThanAskedFor(t *testing.T) {
 	for _, s := range []string{`{"Sockets":1}`, `{"Handed":{}}`, `{"Handed":{"Root":true,"Listener":true}}`, `{"Failed":{"Step":"x","Why":"y"}}`, `{}`, `no JSON`} {
-		ours, theirs, err := intent.Pair()
+		ours, theirs, err := ipc.Pair()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -80,7 +80,7 @@ type Setup struct {
 type StepError struct {
 	Step  string // for example "network: create the packet filter"
 	Why   string
-	Errno syscall.Errno // 0 for success
+	Errno syscall.Errno // 0: no error
 }
 
 // Error writes the step and why.

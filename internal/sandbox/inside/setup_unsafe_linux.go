@@ -11,6 +11,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/executor"
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/linux/landlock"
 	"github.com/bawn-dev/bawn/internal/linux/seccomp"
 	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
@@ -18,7 +19,7 @@ import (
 )
 
 // network brings lo up, makes the network by name and hands its sockets out.
-func (s *Setup) network(conn *intent.Conn) error {
+func (s *Setup) network(conn *ipc.Conn) error {
 	if s.Loopback {
 		if err := kernel.BringUpLoopback(); err != nil {
 			return step("network", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/executor"
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
 	"github.com/bawn-dev/bawn/internal/ticket"
 )
@@ -72,7 +73,7 @@ func pollable(conn *os.File) (*os.File, error) {
 
 // setUp says what is to be done, and takes what comes of it.
 func (g *Guest) setUp(ctx context.Context, file *os.File) error {
-	conn, err := intent.New(file)
+	conn, err := ipc.New(file, intent.Limits)
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func (g *Guest) setUp(ctx context.Context, file *os.File) error {
 
 // instead returns what the other side says of itself, where it has ended before
 // it was told everything.
-func (g *Guest) instead(conn *intent.Conn, err error) error {
+func (g *Guest) instead(conn *ipc.Conn, err error) error {
 	var r report
 	files, rerr := conn.Receive(&r)
 	closeAll(files)
@@ -110,7 +111,7 @@ func (g *Guest) instead(conn *intent.Conn, err error) error {
 }
 
 // tell sends the groups, as many at a time as a frame carries, and the setup.
-func (g *Guest) tell(conn *intent.Conn) error {
+func (g *Guest) tell(conn *ipc.Conn) error {
 	for groups := g.setup.Groups; len(groups) > 0; {
 		n := min(len(groups), intent.MaxFiles)
 		if err := conn.Send(&order{Join: n}, groups[:n]...); err != nil {

@@ -102,6 +102,13 @@ type Approval struct {
 	Waiting       int32                  `protobuf:"varint,20,opt,name=waiting,proto3" json:"waiting,omitempty"` // how many ask the same
 	Never         []*Rule                `protobuf:"bytes,21,rep,name=never,proto3" json:"never,omitempty"`      // what deny with scope always would create; without any it holds for the session
 	Settled       *timestamppb.Timestamp `protobuf:"bytes,22,opt,name=settled,proto3" json:"settled,omitempty"`  // when state became final
+	// Where verdict is allow and scope once: the asker who got the answer, the
+	// question that the others are now, and how many they are. Only in the
+	// response to Answer.
+	For           string  `protobuf:"bytes,23,opt,name=for,proto3" json:"for,omitempty"`
+	Next          string  `protobuf:"bytes,24,opt,name=next,proto3" json:"next,omitempty"`
+	More          int32   `protobuf:"varint,25,opt,name=more,proto3" json:"more,omitempty"`
+	Lines         []*Line `protobuf:"bytes,26,rep,name=lines,proto3" json:"lines,omitempty"` // the whole question as a human is to be shown it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -290,6 +297,103 @@ func (x *Approval) GetSettled() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Approval) GetFor() string {
+	if x != nil {
+		return x.For
+	}
+	return ""
+}
+
+func (x *Approval) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
+}
+
+func (x *Approval) GetMore() int32 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
+func (x *Approval) GetLines() []*Line {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
+}
+
+// A Line is one line of a question. Its text has one line.
+type Line struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Label         string                 `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"` // "": continues the line before
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	Untrusted     bool                   `protobuf:"varint,3,opt,name=untrusted,proto3" json:"untrusted,omitempty"` // written by the guest
+	Exact         bool                   `protobuf:"varint,4,opt,name=exact,proto3" json:"exact,omitempty"`         // what would be executed, to the last character
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Line) Reset() {
+	*x = Line{}
+	mi := &file_bawn_v1_approval_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Line) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Line) ProtoMessage() {}
+
+func (x *Line) ProtoReflect() protoreflect.Message {
+	mi := &file_bawn_v1_approval_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Line.ProtoReflect.Descriptor instead.
+func (*Line) Descriptor() ([]byte, []int) {
+	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Line) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *Line) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Line) GetUntrusted() bool {
+	if x != nil {
+		return x.Untrusted
+	}
+	return false
+}
+
+func (x *Line) GetExact() bool {
+	if x != nil {
+		return x.Exact
+	}
+	return false
+}
+
 type ApprovalServiceListRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`  // only of this session
@@ -300,7 +404,7 @@ type ApprovalServiceListRequest struct {
 
 func (x *ApprovalServiceListRequest) Reset() {
 	*x = ApprovalServiceListRequest{}
-	mi := &file_bawn_v1_approval_proto_msgTypes[1]
+	mi := &file_bawn_v1_approval_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -312,7 +416,7 @@ func (x *ApprovalServiceListRequest) String() string {
 func (*ApprovalServiceListRequest) ProtoMessage() {}
 
 func (x *ApprovalServiceListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_approval_proto_msgTypes[1]
+	mi := &file_bawn_v1_approval_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -325,7 +429,7 @@ func (x *ApprovalServiceListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalServiceListRequest.ProtoReflect.Descriptor instead.
 func (*ApprovalServiceListRequest) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{1}
+	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ApprovalServiceListRequest) GetSession() string {
@@ -351,7 +455,7 @@ type ApprovalServiceListResponse struct {
 
 func (x *ApprovalServiceListResponse) Reset() {
 	*x = ApprovalServiceListResponse{}
-	mi := &file_bawn_v1_approval_proto_msgTypes[2]
+	mi := &file_bawn_v1_approval_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -363,7 +467,7 @@ func (x *ApprovalServiceListResponse) String() string {
 func (*ApprovalServiceListResponse) ProtoMessage() {}
 
 func (x *ApprovalServiceListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_approval_proto_msgTypes[2]
+	mi := &file_bawn_v1_approval_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -376,7 +480,7 @@ func (x *ApprovalServiceListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalServiceListResponse.ProtoReflect.Descriptor instead.
 func (*ApprovalServiceListResponse) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{2}
+	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ApprovalServiceListResponse) GetApprovals() []*Approval {
@@ -395,7 +499,7 @@ type ApprovalServiceGetRequest struct {
 
 func (x *ApprovalServiceGetRequest) Reset() {
 	*x = ApprovalServiceGetRequest{}
-	mi := &file_bawn_v1_approval_proto_msgTypes[3]
+	mi := &file_bawn_v1_approval_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -407,7 +511,7 @@ func (x *ApprovalServiceGetRequest) String() string {
 func (*ApprovalServiceGetRequest) ProtoMessage() {}
 
 func (x *ApprovalServiceGetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_approval_proto_msgTypes[3]
+	mi := &file_bawn_v1_approval_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -420,7 +524,7 @@ func (x *ApprovalServiceGetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalServiceGetRequest.ProtoReflect.Descriptor instead.
 func (*ApprovalServiceGetRequest) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{3}
+	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ApprovalServiceGetRequest) GetId() string {
@@ -439,7 +543,7 @@ type ApprovalServiceGetResponse struct {
 
 func (x *ApprovalServiceGetResponse) Reset() {
 	*x = ApprovalServiceGetResponse{}
-	mi := &file_bawn_v1_approval_proto_msgTypes[4]
+	mi := &file_bawn_v1_approval_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -451,7 +555,7 @@ func (x *ApprovalServiceGetResponse) String() string {
 func (*ApprovalServiceGetResponse) ProtoMessage() {}
 
 func (x *ApprovalServiceGetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_approval_proto_msgTypes[4]
+	mi := &file_bawn_v1_approval_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -464,7 +568,7 @@ func (x *ApprovalServiceGetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalServiceGetResponse.ProtoReflect.Descriptor instead.
 func (*ApprovalServiceGetResponse) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{4}
+	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ApprovalServiceGetResponse) GetApproval() *Approval {
@@ -482,7 +586,7 @@ type ApprovalServiceWatchRequest struct {
 
 func (x *ApprovalServiceWatchRequest) Reset() {
 	*x = ApprovalServiceWatchRequest{}
-	mi := &file_bawn_v1_approval_proto_msgTypes[5]
+	mi := &file_bawn_v1_approval_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -494,7 +598,7 @@ func (x *ApprovalServiceWatchRequest) String() string {
 func (*ApprovalServiceWatchRequest) ProtoMessage() {}
 
 func (x *ApprovalServiceWatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_approval_proto_msgTypes[5]
+	mi := &file_bawn_v1_approval_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -507,7 +611,7 @@ func (x *ApprovalServiceWatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalServiceWatchRequest.ProtoReflect.Descriptor instead.
 func (*ApprovalServiceWatchRequest) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{5}
+	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{6}
 }
 
 type ApprovalServiceWatchResponse struct {
@@ -521,7 +625,7 @@ type ApprovalServiceWatchResponse struct {
 
 func (x *ApprovalServiceWatchResponse) Reset() {
 	*x = ApprovalServiceWatchResponse{}
-	mi := &file_bawn_v1_approval_proto_msgTypes[6]
+	mi := &file_bawn_v1_approval_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -533,7 +637,7 @@ func (x *ApprovalServiceWatchResponse) String() string {
 func (*ApprovalServiceWatchResponse) ProtoMessage() {}
 
 func (x *ApprovalServiceWatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_approval_proto_msgTypes[6]
+	mi := &file_bawn_v1_approval_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -546,7 +650,7 @@ func (x *ApprovalServiceWatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalServiceWatchResponse.ProtoReflect.Descriptor instead.
 func (*ApprovalServiceWatchResponse) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{6}
+	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ApprovalServiceWatchResponse) GetApproval() *Approval {
@@ -568,7 +672,7 @@ type ApprovalServiceAnswerRequest struct {
 
 func (x *ApprovalServiceAnswerRequest) Reset() {
 	*x = ApprovalServiceAnswerRequest{}
-	mi := &file_bawn_v1_approval_proto_msgTypes[7]
+	mi := &file_bawn_v1_approval_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -580,7 +684,7 @@ func (x *ApprovalServiceAnswerRequest) String() string {
 func (*ApprovalServiceAnswerRequest) ProtoMessage() {}
 
 func (x *ApprovalServiceAnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_approval_proto_msgTypes[7]
+	mi := &file_bawn_v1_approval_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -593,7 +697,7 @@ func (x *ApprovalServiceAnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalServiceAnswerRequest.ProtoReflect.Descriptor instead.
 func (*ApprovalServiceAnswerRequest) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{7}
+	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ApprovalServiceAnswerRequest) GetId() string {
@@ -634,7 +738,7 @@ type ApprovalServiceAnswerResponse struct {
 
 func (x *ApprovalServiceAnswerResponse) Reset() {
 	*x = ApprovalServiceAnswerResponse{}
-	mi := &file_bawn_v1_approval_proto_msgTypes[8]
+	mi := &file_bawn_v1_approval_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -646,7 +750,7 @@ func (x *ApprovalServiceAnswerResponse) String() string {
 func (*ApprovalServiceAnswerResponse) ProtoMessage() {}
 
 func (x *ApprovalServiceAnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_approval_proto_msgTypes[8]
+	mi := &file_bawn_v1_approval_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -659,7 +763,7 @@ func (x *ApprovalServiceAnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalServiceAnswerResponse.ProtoReflect.Descriptor instead.
 func (*ApprovalServiceAnswerResponse) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{8}
+	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ApprovalServiceAnswerResponse) GetApproval() *Approval {
@@ -680,7 +784,7 @@ var File_bawn_v1_approval_proto protoreflect.FileDescriptor
 
 const file_bawn_v1_approval_proto_rawDesc = "" +
 	"\n" +
-	"\x16bawn/v1/approval.proto\x12\abawn.v1\x1a\x13bawn/v1/words.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfc\x05\n" +
+	"\x16bawn/v1/approval.proto\x12\abawn.v1\x1a\x13bawn/v1/words.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdb\x06\n" +
 	"\bApproval\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12,\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x16.bawn.v1.ApprovalStateR\x05state\x12\x18\n" +
@@ -704,7 +808,16 @@ const file_bawn_v1_approval_proto_rawDesc = "" +
 	"\x06answer\x18\x13 \x01(\v2\x0f.bawn.v1.AnswerR\x06answer\x12\x18\n" +
 	"\awaiting\x18\x14 \x01(\x05R\awaiting\x12#\n" +
 	"\x05never\x18\x15 \x03(\v2\r.bawn.v1.RuleR\x05never\x124\n" +
-	"\asettled\x18\x16 \x01(\v2\x1a.google.protobuf.TimestampR\asettled\"P\n" +
+	"\asettled\x18\x16 \x01(\v2\x1a.google.protobuf.TimestampR\asettled\x12\x10\n" +
+	"\x03for\x18\x17 \x01(\tR\x03for\x12\x12\n" +
+	"\x04next\x18\x18 \x01(\tR\x04next\x12\x12\n" +
+	"\x04more\x18\x19 \x01(\x05R\x04more\x12#\n" +
+	"\x05lines\x18\x1a \x03(\v2\r.bawn.v1.LineR\x05lines\"d\n" +
+	"\x04Line\x12\x14\n" +
+	"\x05label\x18\x01 \x01(\tR\x05label\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x1c\n" +
+	"\tuntrusted\x18\x03 \x01(\bR\tuntrusted\x12\x14\n" +
+	"\x05exact\x18\x04 \x01(\bR\x05exact\"P\n" +
 	"\x1aApprovalServiceListRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x18\n" +
 	"\apending\x18\x02 \x01(\bR\apending\"N\n" +
@@ -750,54 +863,56 @@ func file_bawn_v1_approval_proto_rawDescGZIP() []byte {
 }
 
 var file_bawn_v1_approval_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_bawn_v1_approval_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_bawn_v1_approval_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_bawn_v1_approval_proto_goTypes = []any{
 	(ApprovalState)(0),                    // 0: bawn.v1.ApprovalState
 	(*Approval)(nil),                      // 1: bawn.v1.Approval
-	(*ApprovalServiceListRequest)(nil),    // 2: bawn.v1.ApprovalServiceListRequest
-	(*ApprovalServiceListResponse)(nil),   // 3: bawn.v1.ApprovalServiceListResponse
-	(*ApprovalServiceGetRequest)(nil),     // 4: bawn.v1.ApprovalServiceGetRequest
-	(*ApprovalServiceGetResponse)(nil),    // 5: bawn.v1.ApprovalServiceGetResponse
-	(*ApprovalServiceWatchRequest)(nil),   // 6: bawn.v1.ApprovalServiceWatchRequest
-	(*ApprovalServiceWatchResponse)(nil),  // 7: bawn.v1.ApprovalServiceWatchResponse
-	(*ApprovalServiceAnswerRequest)(nil),  // 8: bawn.v1.ApprovalServiceAnswerRequest
-	(*ApprovalServiceAnswerResponse)(nil), // 9: bawn.v1.ApprovalServiceAnswerResponse
-	(*Action)(nil),                        // 10: bawn.v1.Action
-	(Verdict)(0),                          // 11: bawn.v1.Verdict
-	(*Rule)(nil),                          // 12: bawn.v1.Rule
-	(*timestamppb.Timestamp)(nil),         // 13: google.protobuf.Timestamp
-	(*Answer)(nil),                        // 14: bawn.v1.Answer
-	(Scope)(0),                            // 15: bawn.v1.Scope
+	(*Line)(nil),                          // 2: bawn.v1.Line
+	(*ApprovalServiceListRequest)(nil),    // 3: bawn.v1.ApprovalServiceListRequest
+	(*ApprovalServiceListResponse)(nil),   // 4: bawn.v1.ApprovalServiceListResponse
+	(*ApprovalServiceGetRequest)(nil),     // 5: bawn.v1.ApprovalServiceGetRequest
+	(*ApprovalServiceGetResponse)(nil),    // 6: bawn.v1.ApprovalServiceGetResponse
+	(*ApprovalServiceWatchRequest)(nil),   // 7: bawn.v1.ApprovalServiceWatchRequest
+	(*ApprovalServiceWatchResponse)(nil),  // 8: bawn.v1.ApprovalServiceWatchResponse
+	(*ApprovalServiceAnswerRequest)(nil),  // 9: bawn.v1.ApprovalServiceAnswerRequest
+	(*ApprovalServiceAnswerResponse)(nil), // 10: bawn.v1.ApprovalServiceAnswerResponse
+	(*Action)(nil),                        // 11: bawn.v1.Action
+	(Verdict)(0),                          // 12: bawn.v1.Verdict
+	(*Rule)(nil),                          // 13: bawn.v1.Rule
+	(*timestamppb.Timestamp)(nil),         // 14: google.protobuf.Timestamp
+	(*Answer)(nil),                        // 15: bawn.v1.Answer
+	(Scope)(0),                            // 16: bawn.v1.Scope
 }
 var file_bawn_v1_approval_proto_depIdxs = []int32{
 	0,  // 0: bawn.v1.Approval.state:type_name -> bawn.v1.ApprovalState
-	10, // 1: bawn.v1.Approval.action:type_name -> bawn.v1.Action
-	11, // 2: bawn.v1.Approval.suggested:type_name -> bawn.v1.Verdict
-	12, // 3: bawn.v1.Approval.always:type_name -> bawn.v1.Rule
-	13, // 4: bawn.v1.Approval.asked:type_name -> google.protobuf.Timestamp
-	13, // 5: bawn.v1.Approval.expires:type_name -> google.protobuf.Timestamp
-	14, // 6: bawn.v1.Approval.answer:type_name -> bawn.v1.Answer
-	12, // 7: bawn.v1.Approval.never:type_name -> bawn.v1.Rule
-	13, // 8: bawn.v1.Approval.settled:type_name -> google.protobuf.Timestamp
-	1,  // 9: bawn.v1.ApprovalServiceListResponse.approvals:type_name -> bawn.v1.Approval
-	1,  // 10: bawn.v1.ApprovalServiceGetResponse.approval:type_name -> bawn.v1.Approval
-	1,  // 11: bawn.v1.ApprovalServiceWatchResponse.approval:type_name -> bawn.v1.Approval
-	11, // 12: bawn.v1.ApprovalServiceAnswerRequest.verdict:type_name -> bawn.v1.Verdict
-	15, // 13: bawn.v1.ApprovalServiceAnswerRequest.scope:type_name -> bawn.v1.Scope
-	1,  // 14: bawn.v1.ApprovalServiceAnswerResponse.approval:type_name -> bawn.v1.Approval
-	2,  // 15: bawn.v1.ApprovalService.List:input_type -> bawn.v1.ApprovalServiceListRequest
-	4,  // 16: bawn.v1.ApprovalService.Get:input_type -> bawn.v1.ApprovalServiceGetRequest
-	6,  // 17: bawn.v1.ApprovalService.Watch:input_type -> bawn.v1.ApprovalServiceWatchRequest
-	8,  // 18: bawn.v1.ApprovalService.Answer:input_type -> bawn.v1.ApprovalServiceAnswerRequest
-	3,  // 19: bawn.v1.ApprovalService.List:output_type -> bawn.v1.ApprovalServiceListResponse
-	5,  // 20: bawn.v1.ApprovalService.Get:output_type -> bawn.v1.ApprovalServiceGetResponse
-	7,  // 21: bawn.v1.ApprovalService.Watch:output_type -> bawn.v1.ApprovalServiceWatchResponse
-	9,  // 22: bawn.v1.ApprovalService.Answer:output_type -> bawn.v1.ApprovalServiceAnswerResponse
-	19, // [19:23] is the sub-list for method output_type
-	15, // [15:19] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	11, // 1: bawn.v1.Approval.action:type_name -> bawn.v1.Action
+	12, // 2: bawn.v1.Approval.suggested:type_name -> bawn.v1.Verdict
+	13, // 3: bawn.v1.Approval.always:type_name -> bawn.v1.Rule
+	14, // 4: bawn.v1.Approval.asked:type_name -> google.protobuf.Timestamp
+	14, // 5: bawn.v1.Approval.expires:type_name -> google.protobuf.Timestamp
+	15, // 6: bawn.v1.Approval.answer:type_name -> bawn.v1.Answer
+	13, // 7: bawn.v1.Approval.never:type_name -> bawn.v1.Rule
+	14, // 8: bawn.v1.Approval.settled:type_name -> google.protobuf.Timestamp
+	2,  // 9: bawn.v1.Approval.lines:type_name -> bawn.v1.Line
+	1,  // 10: bawn.v1.ApprovalServiceListResponse.approvals:type_name -> bawn.v1.Approval
+	1,  // 11: bawn.v1.ApprovalServiceGetResponse.approval:type_name -> bawn.v1.Approval
+	1,  // 12: bawn.v1.ApprovalServiceWatchResponse.approval:type_name -> bawn.v1.Approval
+	12, // 13: bawn.v1.ApprovalServiceAnswerRequest.verdict:type_name -> bawn.v1.Verdict
+	16, // 14: bawn.v1.ApprovalServiceAnswerRequest.scope:type_name -> bawn.v1.Scope
+	1,  // 15: bawn.v1.ApprovalServiceAnswerResponse.approval:type_name -> bawn.v1.Approval
+	3,  // 16: bawn.v1.ApprovalService.List:input_type -> bawn.v1.ApprovalServiceListRequest
+	5,  // 17: bawn.v1.ApprovalService.Get:input_type -> bawn.v1.ApprovalServiceGetRequest
+	7,  // 18: bawn.v1.ApprovalService.Watch:input_type -> bawn.v1.ApprovalServiceWatchRequest
+	9,  // 19: bawn.v1.ApprovalService.Answer:input_type -> bawn.v1.ApprovalServiceAnswerRequest
+	4,  // 20: bawn.v1.ApprovalService.List:output_type -> bawn.v1.ApprovalServiceListResponse
+	6,  // 21: bawn.v1.ApprovalService.Get:output_type -> bawn.v1.ApprovalServiceGetResponse
+	8,  // 22: bawn.v1.ApprovalService.Watch:output_type -> bawn.v1.ApprovalServiceWatchResponse
+	10, // 23: bawn.v1.ApprovalService.Answer:output_type -> bawn.v1.ApprovalServiceAnswerResponse
+	20, // [20:24] is the sub-list for method output_type
+	16, // [16:20] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_bawn_v1_approval_proto_init() }
@@ -812,7 +927,7 @@ func file_bawn_v1_approval_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bawn_v1_approval_proto_rawDesc), len(file_bawn_v1_approval_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

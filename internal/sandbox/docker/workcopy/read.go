@@ -42,8 +42,8 @@ type Contents struct {
 	Order []string
 }
 
-// A StreamError says that a stream is not what an engine makes of a workspace.
-// Nothing of it is used.
+// A StreamError refuses a stream that no engine makes of a workspace. Nothing of
+// it is used.
 type StreamError struct{ Why string }
 
 // Error says it.

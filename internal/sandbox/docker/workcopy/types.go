@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// A Kind is what an entry is. The zero Kind is not copied.
+// A Kind is what an entry is. An entry of the zero Kind is not copied.
 type Kind uint8
 
 // What is copied.

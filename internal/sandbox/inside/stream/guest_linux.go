@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 )
 
 // A guest is the end of a tunnel at which commands run.
@@ -35,7 +35,7 @@ func Serve(wire *os.File, forward []string) (control *os.File, err error) {
 			return nil, errors.Join(err, own.Close())
 		}
 	}
-	local, control, err := intent.Pair()
+	local, control, err := ipc.Pair()
 	if err != nil {
 		return nil, errors.Join(err, own.Close())
 	}

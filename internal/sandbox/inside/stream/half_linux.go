@@ -11,7 +11,7 @@ import (
 // written (PIPE_BUF, pipe(7)).
 const maxWrite = 4096
 
-// A bell wakes the goroutine that waits for a descriptor (eventfd(2)).
+// A bell wakes a goroutine that waits for a descriptor (eventfd(2)).
 type bell struct{ fd int }
 
 func newBell() (bell, error) {

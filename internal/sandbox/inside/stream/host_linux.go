@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 )
 
 // A Host is the end of a tunnel at which commands are asked for. Its methods
@@ -47,7 +47,7 @@ func Open(wire *os.File) (*Host, error) {
 
 // open makes a host's end, and serve lets it work.
 func open(wire *os.File) (*Host, error) {
-	control, local, err := intent.Pair()
+	control, local, err := ipc.Pair()
 	if err == nil {
 		err = nonblocking(&local)
 	}
@@ -82,7 +82,7 @@ func nonblocking(f **os.File) error {
 	return nil
 }
 
-// Control returns the control socket, for intent.New. The caller closes
+// Control returns the control socket, for ipc.New. The caller owns
 // it.
 func (h *Host) Control() *os.File { return h.control }
 

@@ -10,10 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 )
 
 // wired returns a host's end, its control socket, and the other end of its wire.
-func wired(t *testing.T) (*Host, *intent.Conn, *os.File) {
+func wired(t *testing.T) (*Host, *ipc.Conn, *os.File) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -23,7 +24,7 @@ func wired(t *testing.T) (*Host, *intent.Conn, *os.File) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	control, err := intent.New(h.Control())
+	control, err := ipc.New(h.Control(), intent.Limits)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -138,8 +138,8 @@ func pipe(t testing.TB) (r, w *os.File) {
 	return r, w
 }
 
-// TestOutputPrecedesTheEnd: the caller that is told of the end finds all of the output
-// in a file, without waiting any more.
+// TestOutputPrecedesTheEnd: when the end is told, all of the output is in the
+// file already.
 func TestOutputPrecedesTheEnd(t *testing.T) {
 	l := start(t)
 	for i := range 30 {
@@ -200,7 +200,7 @@ func TestOrderOfTwoStreams(t *testing.T) {
 	last(t, p)
 }
 
-// TestBrokenPipes: a command that stops reading stops the process that writes to it, and
+// TestBrokenPipes: a command that stops reading stops its writer, and
 // one whose output nobody reads any more is told by SIGPIPE.
 func TestBrokenPipes(t *testing.T) {
 	l := start(t)
@@ -361,7 +361,7 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// TestTheEndOfTheOtherSide: the executor is killed; every waiting caller is told.
+// TestTheEndOfTheOtherSide: the executor is killed; a caller that waits is told.
 func TestTheEndOfTheOtherSide(t *testing.T) {
 	l := start(t)
 	r, w := pipe(t)

@@ -123,7 +123,7 @@ func (h *Host) terminal(st *unix.Stat_t) *terminal {
 	return h.opened[st.Rdev]
 }
 
-// use returns the channel of a terminal, and makes a missing one:
+// use returns the channel of a terminal, and makes one where it is missing:
 // then start begins to carry.
 func (t *terminal) use(h *Host) (id uint32, to *sink, start func(), err error) {
 	t.mu.Lock()

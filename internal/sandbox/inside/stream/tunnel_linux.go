@@ -15,12 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/ipc"
 )
 
 // A tunnel is what both ends have in common.
 type tunnel struct {
 	wire *os.File
-	conn *intent.Conn  // the local end of the control socket
+	conn *ipc.Conn     // the local end of the control socket
 	done chan struct{} // closed when the stream has ended and what came has been written
 
 	sending sync.Mutex
@@ -38,7 +39,7 @@ type tunnel struct {
 type settler interface{ settle() }
 
 func newTunnel(wire, local *os.File) (*tunnel, error) {
-	conn, err := intent.New(local)
+	conn, err := ipc.New(local, intent.Limits)
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +237,7 @@ func (p *peek) ended() uint64 {
 	return 0
 }
 
-// look peeks into a message. A message that can't be read is passed on.
+// look peeks into a message. A message that can't be read is passed on as it is.
 func look(message []byte) (p peek) {
 	_ = json.Unmarshal(message, &p)
 	return p

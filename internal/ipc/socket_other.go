@@ -1,6 +1,6 @@
 //go:build !linux
 
-package intent
+package ipc
 
 import (
 	"errors"

@@ -1,8 +1,9 @@
-package intent
+package ipc
 
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -13,6 +14,52 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+var limits = Limits{Bytes: 1 << 20, Files: 3}
+
+// A Hello is a message as those of package intent are.
+type Hello struct {
+	Exec    *Exec    `json:",omitempty"`
+	Run     *Run     `json:",omitempty"`
+	Request *Request `json:",omitempty"`
+}
+
+type Exec struct {
+	Argv       []string
+	Dir        string
+	Env        []string
+	Stdio      [3]bool
+	Terminal   bool
+	Rows, Cols uint16
+	Statement  bool
+}
+
+// Files is how many descriptors travel along.
+func (e *Exec) Files() (n int) {
+	for _, is := range e.Stdio {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+type Run struct{ Args []string }
+
+type Request struct{ Want []string }
+
+func (h *Hello) Valid() error {
+	n := 0
+	for _, is := range []bool{h.Exec != nil, h.Run != nil, h.Request != nil} {
+		if is {
+			n++
+		}
+	}
+	if n != 1 {
+		return fmt.Errorf("it says %d things", n)
+	}
+	return nil
+}
+
 // ends returns a connection and the raw descriptor of the other end.
 func ends(t testing.TB) (*Conn, *os.File) {
 	t.Helper()
@@ -20,7 +67,7 @@ func ends(t testing.TB) (*Conn, *os.File) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(ours)
+	c, err := New(ours, limits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +81,7 @@ func ends(t testing.TB) (*Conn, *os.File) {
 func two(t testing.TB) (*Conn, *Conn) {
 	t.Helper()
 	a, theirs := ends(t)
-	b, err := New(theirs)
+	b, err := New(theirs, limits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +153,7 @@ func TestDeadline(t *testing.T) {
 	if _, err := a.Receive(&Hello{}); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("Receive: got %v", err)
 	}
-	body := Hello{Run: &Run{Args: []string{strings.Repeat("x", MaxFrame/2)}}}
+	body := Hello{Run: &Run{Args: []string{strings.Repeat("x", limits.Bytes/2)}}}
 	for range 100 {
 		if err := a.Send(&body); errors.Is(err, os.ErrDeadlineExceeded) {
 			return
@@ -214,7 +261,7 @@ func TestWhatIsNotSent(t *testing.T) {
 	defer null.Close()
 	run := &Hello{Run: &Run{}}
 	if a.Send(run, null, null, null, null) == nil || a.Send(&Hello{}) == nil || a.Send(func() {}) == nil ||
-		a.Send(&Hello{Run: &Run{Args: []string{strings.Repeat("x", MaxFrame)}}}) == nil {
+		a.Send(&Hello{Run: &Run{Args: []string{strings.Repeat("x", limits.Bytes)}}}) == nil {
 		t.Error("a message without sense was sent")
 	}
 	if err := a.Send(run, null); err != nil {
@@ -229,21 +276,53 @@ func TestWhatIsNotSent(t *testing.T) {
 	}
 }
 
-func TestRepliesSayOneThing(t *testing.T) {
-	for name, m := range map[string]interface{ Valid() error }{
-		"an empty reply": &Reply{}, "two": &Reply{Started: true, Stopped: 20},
-		"a state alone": &Reply{State: &State{}}, "an empty update": &Update{}, "two updates": &Update{Signal: 2, Rows: 3},
-	} {
-		if m.Valid() == nil {
-			t.Errorf("%s is valid", name)
+// TestZeroLimits: a connection without limits takes and sends nothing.
+func TestZeroLimits(t *testing.T) {
+	a, b, err := Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	defer b.Close()
+	c, err := New(a, Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Send(&Hello{Run: &Run{}}); err == nil {
+		t.Error("it sends")
+	}
+	_, _ = b.Write(framed(`{"Run":{}}`))
+	if _, err := c.Receive(new(Hello)); err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("it receives: %v", err)
+	}
+	if _, err := New(a, Limits{Files: maxFiles + 1}); err == nil {
+		t.Error("more files than there is room for")
+	}
+}
+
+// TestPatience: Send does not wait longer for a peer that does not read.
+func TestPatience(t *testing.T) {
+	a, b, err := Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	defer b.Close()
+	c, err := New(a, Limits{Bytes: 1 << 20, Patience: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := Hello{Run: &Run{Args: []string{strings.Repeat("x", limits.Bytes/2)}}}
+	for range 100 {
+		if err = c.Send(&body); err != nil {
+			break
 		}
 	}
-	for _, m := range []interface{ Valid() error }{
-		&Reply{Exit: &Exit{}, State: &State{}}, &Reply{Denied: &Refusal{}}, &Update{Rows: 1, Cols: 2}, &Update{Signal: 15},
-	} {
-		if err := m.Valid(); err != nil {
-			t.Error(err)
-		}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("Send: %v", err)
+	}
+	if again := c.Send(&Hello{Run: &Run{}}); again == nil {
+		t.Error("the conversation goes on in the middle of a frame")
 	}
 }
 

@@ -1,4 +1,4 @@
-package faces
+package frontend
 
 import (
 	"context"
@@ -21,6 +21,8 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
+	"github.com/bawn-dev/bawn/internal/approval/link"
+	"github.com/bawn-dev/bawn/internal/relay/api"
 	"github.com/bawn-dev/bawn/internal/relay/store"
 	"github.com/bawn-dev/bawn/internal/testenv"
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
@@ -39,7 +41,7 @@ func (r *records) Record(_ context.Context, e bawn.Event) error {
 	return nil
 }
 
-// A rig is all faces over a real queue and a real store.
+// A rig is all frontends over a real queue and a real store.
 type rig struct {
 	Options
 	queue  *approval.Queue
@@ -90,9 +92,8 @@ func newRig(t *testing.T, wrong string, change ...func(*Options)) *rig {
 			t.Error(err)
 		}
 	})
-	r.client = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", path)
-	}}}
+	testenv.Until(t, "the socket's key", func() bool { _, err := os.Stat(link.KeyOf(path)); return err == nil })
+	r.client = api.Client(path)
 	return r
 }
 

@@ -12,11 +12,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"connectrpc.com/connect"
 
+	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/peercred"
 	"github.com/bawn-dev/bawn/internal/testenv"
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
@@ -29,7 +31,7 @@ const peerSocket = "BAWN_API_TEST_SOCKET"
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(peerSocket); path != "" {
-		answer, err := through(path).Post("http://relay"+bawnv1connect.ApprovalServiceAnswerProcedure, "application/json", strings.NewReader(`{"id":"`+os.Args[1]+`","verdict":"VERDICT_ALLOW"}`))
+		answer, err := Client(path).Post("http://relay"+bawnv1connect.ApprovalServiceAnswerProcedure, "application/json", strings.NewReader(`{"id":"`+os.Args[1]+`","verdict":"VERDICT_ALLOW"}`))
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(3)
@@ -63,15 +65,15 @@ func TestGuestsCannotAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			refused := make(chan error, 10)
-			door := &Door{API: r.API, Caller: human, Check: func(c net.Conn) error {
+			server := &Socket{API: r.API, Caller: human, Check: func(c net.Conn) error {
 				err := peercred.Admit(c, one.hosts)
 				refused <- err
 				return err
 			}}
-			client := socket(t, door)
+			client := socket(t, server)
 			id, _ := r.ask(t)
 			cmd := exec.Command(os.Args[0], id)
-			cmd.Env = append(os.Environ(), peerSocket+"="+pathOf(t, client))
+			cmd.Env = append(os.Environ(), peerSocket+"="+pathOf(client))
 			cmd.SysProcAttr = one.attr
 			out, err := cmd.Output()
 			if err != nil || !strings.HasPrefix(string(out), one.want+" ") {
@@ -85,35 +87,35 @@ func TestGuestsCannotAnswer(t *testing.T) {
 	}
 }
 
-// pathOf asks the client where it leads.
-func pathOf(t *testing.T, client *http.Client) string {
-	t.Helper()
-	conn, err := client.Transport.(*http.Transport).DialContext(t.Context(), "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	return conn.RemoteAddr().String()
-}
+func pathOf(client *http.Client) string { return client.Transport.(keyed).path }
 
-// TestDoor: a door without a check, or whose check fails, lets nobody in, over
-// HTTP/1.1 and HTTP/2, in Connect's and gRPC's protocol; an open one does.
-func TestDoor(t *testing.T) {
+// TestSocket: a socket without a check, or whose check fails, refuses every call,
+// over HTTP/1.1 and HTTP/2, in Connect's and gRPC's protocol. So does one whose
+// caller has another key. The control has the key and passes the check.
+func TestSocket(t *testing.T) {
 	for name, one := range map[string]struct {
 		check func(net.Conn) error
+		key   string // in place of the socket's
 		want  connect.Code
 	}{
-		"open":     {func(net.Conn) error { return nil }, 0},
-		"closed":   {func(net.Conn) error { return errors.New("no") }, connect.CodePermissionDenied},
-		"no check": {nil, connect.CodePermissionDenied},
+		"open":        {func(net.Conn) error { return nil }, "", 0},
+		"closed":      {func(net.Conn) error { return errors.New("no") }, "", connect.CodePermissionDenied},
+		"no check":    {nil, "", connect.CodePermissionDenied},
+		"another key": {func(net.Conn) error { return nil }, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", connect.CodePermissionDenied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			client := socket(t, &Door{API: r.API, Caller: human, Check: one.check})
-			two := through(pathOf(t, client))
+			var keyless atomic.Int32
+			client := socket(t, &Socket{API: r.API, Caller: human, Check: one.check, Keyless: func(error) { keyless.Add(1) }})
+			if one.key != "" {
+				if err := os.WriteFile(link.KeyOf(pathOf(client)), []byte(one.key), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			two := Client(pathOf(client))
 			var protocols http.Protocols
 			protocols.SetUnencryptedHTTP2(true)
-			two.Transport.(*http.Transport).Protocols = &protocols
+			two.Transport.(keyed).under.(*http.Transport).Protocols = &protocols
 			for protocol, c := range map[string]bawnv1connect.SystemServiceClient{
 				"HTTP/1.1": bawnv1connect.NewSystemServiceClient(client, "http://relay", connect.WithProtoJSON()),
 				"HTTP/2":   bawnv1connect.NewSystemServiceClient(two, "http://relay"),
@@ -124,12 +126,15 @@ func TestDoor(t *testing.T) {
 					t.Errorf("%s: %v %v; want %v", protocol, m, err, one.want)
 				}
 			}
+			if n := keyless.Load(); (n == 3) != (one.key != "") {
+				t.Errorf("%d requests without the key were told", n)
+			}
 		})
 	}
 }
 
-// socket serves a door on a unix socket and returns a client for it.
-func socket(t *testing.T, d *Door) *http.Client {
+// socket serves the API on a unix socket and returns a client for it.
+func socket(t *testing.T, s *Socket) *http.Client {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
@@ -138,20 +143,14 @@ func socket(t *testing.T, d *Door) *http.Client {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
-	d.Log = slog.New(slog.DiscardHandler)
-	go func() { done <- d.Serve(ctx, l) }()
+	s.Log = slog.New(slog.DiscardHandler)
+	go func() { done <- s.Serve(ctx, l) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
-	return through(path)
-}
-
-// through returns a client whose connections all lead to the socket.
-func through(path string) *http.Client {
-	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", path)
-	}}}
+	testenv.Until(t, "the socket's key", func() bool { _, err := os.Stat(link.KeyOf(path)); return err == nil })
+	return Client(path)
 }

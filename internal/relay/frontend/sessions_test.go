@@ -1,4 +1,4 @@
-package faces
+package frontend
 
 import (
 	"errors"

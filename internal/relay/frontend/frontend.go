@@ -1,7 +1,7 @@
-// Package faces is where humans meet the relay: the API on a unix socket and,
-// when asked for, the web page over HTTPS with its notices. It puts together
-// what packages api and webui need; it decides nothing.
-package faces
+// Package frontend serves humans: the API on a unix socket and, when asked for,
+// the web page over HTTPS with its notices. It puts together what packages api
+// and webui need; it decides nothing.
+package frontend
 
 import (
 	"cmp"
@@ -32,19 +32,20 @@ import (
 	"github.com/bawn-dev/bawn/web"
 )
 
-// Options are what the faces show. Queue, Items, Recorder, Log, Socket and Admit
+// Options are what the frontends work on. Queue, Items, Recorder, Log, Socket and Admit
 // must be set.
 type Options struct {
 	Runtime  string // directory of the registry of sessions
 	State    string // directory of the web page's authority
 	AuditDir string // directory of the audit log
-	Queue    approval.Desk
+	Queue    approval.Inbox
 	History  func(ctx context.Context, before time.Time, limit int) ([]approval.Record, error)
 	Items    webui.Items
 	Recorder bawn.Recorder
 	Log      *slog.Logger
 	Socket   net.Listener         // of the API
 	Admit    func(net.Conn) error // who may use it; records whom it refuses
+	Keyless  func(error)          // records a request without the key
 	Busy     func() (done func()) // told of each call, or nil
 	User     string               // who answers over the socket
 	Version  string
@@ -64,9 +65,9 @@ type Page struct {
 	Secret            func(ctx context.Context, name string) (bawn.Secret, error) // of the vault
 }
 
-// Serve serves until ctx ends or one of the faces breaks.
+// Serve serves until ctx ends or one of the frontends breaks.
 func Serve(ctx context.Context, o Options) error {
-	f := &faces{Options: o, started: time.Now()}
+	f := &frontends{Options: o, started: time.Now()}
 	f.sessions = newSessions(o.Runtime, o.AuditDir)
 	l, err := f.listen()
 	if err != nil {
@@ -80,14 +81,14 @@ func Serve(ctx context.Context, o Options) error {
 	defer stop()
 	var all sync.WaitGroup
 	failed := make(chan error, 2)
-	open := func(face func() error) {
+	open := func(frontend func() error) {
 		all.Go(func() {
-			failed <- face()
+			failed <- frontend()
 			stop()
 		})
 	}
-	door := &api.Door{API: f.busy(a), Check: o.Admit, Caller: api.Caller{Name: cmp.Or(o.User, "the user"), Peer: "relay.sock"}, Log: o.Log}
-	open(func() error { return door.Serve(ctx, o.Socket) })
+	socket := &api.Socket{API: f.busy(a), Check: o.Admit, Keyless: o.Keyless, Caller: api.Caller{Name: cmp.Or(o.User, "the user"), Peer: "relay.sock"}, Log: o.Log}
+	open(func() error { return socket.Serve(ctx, o.Socket) })
 	if f.page != nil {
 		open(func() error { return f.page.Serve(ctx, l) })
 		all.Go(func() { f.notify(ctx) })
@@ -101,7 +102,7 @@ func Serve(ctx context.Context, o Options) error {
 	return err
 }
 
-type faces struct {
+type frontends struct {
 	Options
 	started  time.Time
 	sessions *sessions
@@ -112,10 +113,10 @@ type faces struct {
 	mechanisms []*bawnv1.Mechanism
 }
 
-func (f *faces) name() string { return cmp.Or(f.Page.Name, "localhost") }
+func (f *frontends) name() string { return cmp.Or(f.Page.Name, "localhost") }
 
 // listen opens the page's port, where it is wanted.
-func (f *faces) listen() (net.Listener, error) {
+func (f *frontends) listen() (net.Listener, error) {
 	if f.Page.Listen == "" {
 		return nil, nil
 	}
@@ -139,9 +140,9 @@ func (f *faces) listen() (net.Listener, error) {
 }
 
 // newAPI makes the services, and the web page where there is a listener for it.
-func (f *faces) newAPI(ctx context.Context, l net.Listener) (*api.API, error) {
+func (f *frontends) newAPI(ctx context.Context, l net.Listener) (*api.API, error) {
 	o := api.Options{
-		Desk: f.Queue, History: f.History, Sessions: f.sessions, AuditDir: f.AuditDir, Explain: f.Explain, System: f.system, Recorder: f.Recorder, Now: time.Now,
+		Inbox: f.Queue, History: f.History, Sessions: f.sessions, AuditDir: f.AuditDir, Explain: f.Explain, System: f.system, Recorder: f.Recorder, Now: time.Now,
 	}
 	if l == nil {
 		return api.New(o)
@@ -165,7 +166,7 @@ func (f *faces) newAPI(ctx context.Context, l net.Listener) (*api.API, error) {
 	return served, err
 }
 
-func (f *faces) newPage(ctx context.Context, handler http.Handler) error {
+func (f *frontends) newPage(ctx context.Context, handler http.Handler) error {
 	machine, _ := os.Hostname() // "": the page names none
 	o := webui.Options{
 		Name: f.name(), Port: f.port, Machine: machine, Items: f.Items, Recorder: f.Recorder, API: handler, Files: web.Files(), Now: time.Now, Log: f.Log,
@@ -182,7 +183,7 @@ func (f *faces) newPage(ctx context.Context, handler http.Handler) error {
 }
 
 // certify chooses the certificate.
-func (f *faces) certify(o *webui.Options) (err error) {
+func (f *frontends) certify(o *webui.Options) (err error) {
 	p := f.Page
 	if (p.CertFile == "") != (p.KeyFile == "") {
 		return errors.New("a certificate needs its key, and a key its certificate: give both --tls-cert and --tls-key")
@@ -205,7 +206,7 @@ const maxNotices = 64 << 10
 
 // ways reads the file of notices. It holds secrets, so others must not be able
 // to read it.
-func (f *faces) ways(ctx context.Context) ([]webui.Notice, error) {
+func (f *frontends) ways(ctx context.Context) ([]webui.Notice, error) {
 	if f.Page.Notices == "" {
 		return nil, nil
 	}
@@ -238,7 +239,7 @@ func (f *faces) ways(ctx context.Context) ([]webui.Notice, error) {
 }
 
 // notify tells humans of questions that wait, as long as the queue says so.
-func (f *faces) notify(ctx context.Context) {
+func (f *frontends) notify(ctx context.Context) {
 	changes := make(chan webui.Change)
 	go func() {
 		defer close(changes)
@@ -257,7 +258,7 @@ func (f *faces) notify(ctx context.Context) {
 
 // relate passes changes of the queue on until it ends the channel. Nothing but
 // these fields reaches who sends notices.
-func (f *faces) relate(ctx context.Context, to chan<- webui.Change) error {
+func (f *frontends) relate(ctx context.Context, to chan<- webui.Change) error {
 	from, err := f.Queue.Watch(ctx)
 	if err != nil {
 		return err
@@ -274,7 +275,7 @@ func (f *faces) relate(ctx context.Context, to chan<- webui.Change) error {
 }
 
 // busy tells of each call, so that a relay that was started on demand stays.
-func (f *faces) busy(a *api.API) http.Handler {
+func (f *frontends) busy(a *api.API) http.Handler {
 	if f.Busy == nil {
 		return a
 	}
@@ -285,7 +286,7 @@ func (f *faces) busy(a *api.API) http.Handler {
 }
 
 // system describes machine and relay.
-func (f *faces) system() *bawnv1.SystemServiceGetResponse {
+func (f *frontends) system() *bawnv1.SystemServiceGetResponse {
 	f.once.Do(func() {
 		if f.Mechanisms != nil {
 			f.mechanisms = f.Mechanisms()

@@ -1,9 +1,15 @@
-package intent
+// Package ipc carries messages between processes of one machine, over a UNIX
+// stream socket. A frame is a length in 4 bytes, big-endian, and that many bytes
+// of JSON. Descriptors travel with the frame that names them (SCM_RIGHTS,
+// unix(7)).
+//
+// The peer may be hostile: an unknown member, data after the message, a frame or
+// a number of descriptors above the limits, and control data that was cut short
+// end the conversation.
+package ipc
 
 import (
 	"bytes"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,25 +19,26 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/bawn-dev/bawn/internal/strictjson"
 )
 
-const (
-	// MaxFrame is the largest message, in bytes.
-	MaxFrame = 1 << 20
-	// MaxFiles is how many descriptors travel with one message at most.
-	MaxFiles = 3
+// Limits bound what one message may have. Zero Limits allow no message.
+type Limits struct {
+	Bytes int // of JSON
+	Files int // that travel with it, at most maxFiles
+	// Patience is how long Send waits for a peer that does not read; 0 waits
+	// until the deadline.
+	Patience time.Duration
+}
 
-	header = 4 // bytes of a frame's length
-)
+const maxFiles = 32 // have room in Conn.oob
 
 // A Conn carries messages over a UNIX stream socket. Send may be called by
 // several goroutines, Receive by one. After an error a Conn is of no more use:
 // nobody knows where the next frame would begin.
 type Conn struct {
-	f   Socket
-	raw syscall.RawConn
+	f      Socket
+	raw    syscall.RawConn
+	limits Limits
 
 	sending sync.Mutex
 	out     []byte
@@ -47,22 +54,26 @@ type Conn struct {
 type Socket interface {
 	syscall.Conn
 	SetDeadline(t time.Time) error
+	SetWriteDeadline(t time.Time) error
 	Close() error
 }
 
 // New speaks over f, which Close closes. Deadlines work if f is in non-blocking
 // mode.
-func New(f Socket) (*Conn, error) {
+func New(f Socket, l Limits) (*Conn, error) {
+	if l.Files > maxFiles {
+		return nil, fmt.Errorf("BUG(bawn): %d files for one message; want at most %d", l.Files, maxFiles)
+	}
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return nil, fmt.Errorf("use it as a socket: %w", err)
 	}
-	return &Conn{f: f, raw: raw}, nil
+	return &Conn{f: f, raw: raw, limits: l}, nil
 }
 
-// Resume is New where somebody has read ahead, and no message to its end.
-func Resume(f Socket, ahead []byte) (*Conn, error) {
-	c, err := New(f)
+// Resume is New after some bytes were read, which are the beginning of a message.
+func Resume(f Socket, l Limits, ahead []byte) (*Conn, error) {
+	c, err := New(f, l)
 	if err == nil {
 		c.ahead = ahead
 	}
@@ -99,28 +110,27 @@ func (c *Conn) SetDeadline(t time.Time) error { return c.f.SetDeadline(t) }
 func (c *Conn) Close() error { return c.f.Close() }
 
 // Send writes msg with its files, of which the other side gets copies; the
-// caller still closes its own. A message that is not Valid, is longer than
-// MaxFrame or has more than MaxFiles files is not sent.
+// caller still closes its own. A message that is not Valid or is above the
+// limits is not sent.
 func (c *Conn) Send(msg any, files ...*os.File) error {
-	if err := valid(msg); err != nil {
-		return err
-	}
-	if len(files) > MaxFiles {
-		return fmt.Errorf("%d files for one message; want at most %d", len(files), MaxFiles)
-	}
-	body, err := json.Marshal(msg)
-	if err != nil {
-		return err
-	}
-	if len(body) > MaxFrame {
-		return fmt.Errorf("a message of %d bytes is too long; want at most %d", len(body), MaxFrame)
+	if len(files) > c.limits.Files {
+		return fmt.Errorf("%d files for one message; want at most %d", len(files), c.limits.Files)
 	}
 	c.sending.Lock()
 	defer c.sending.Unlock()
 	if c.sendErr != nil {
 		return c.sendErr
 	}
-	c.out = append(binary.BigEndian.AppendUint32(c.out[:0], uint32(len(body))), body...)
+	out, err := Append(c.out[:0], msg, c.limits.Bytes)
+	if err != nil {
+		return err
+	}
+	c.out = out
+	if c.limits.Patience > 0 {
+		if c.sendErr = c.f.SetWriteDeadline(time.Now().Add(c.limits.Patience)); c.sendErr != nil {
+			return c.sendErr
+		}
+	}
 	return withFDs(files, nil, c.write)
 }
 
@@ -175,9 +185,9 @@ func (c *Conn) Receive(msg any) ([]*os.File, error) {
 		return nil, c.recvErr
 	}
 	var fds []int
-	body, err := c.frame(&fds)
+	err := readFrame(incoming{c, &fds}, &c.in, c.limits.Bytes)
 	if err == nil {
-		err = decode(body, msg)
+		err = decode(c.in.Bytes(), msg)
 	}
 	if err != nil {
 		for _, fd := range fds {
@@ -193,47 +203,22 @@ func (c *Conn) Receive(msg any) ([]*os.File, error) {
 	return files, nil
 }
 
-// frame reads one frame. It never asks for more than the frame has, so that
-// what comes along belongs to it.
-func (c *Conn) frame(fds *[]int) ([]byte, error) {
-	var head [header]byte
-	if err := c.fill(head[:], fds, io.EOF); err != nil {
-		return nil, err
-	}
-	n := binary.BigEndian.Uint32(head[:])
-	if n > MaxFrame {
-		return nil, fmt.Errorf("a message of %d bytes is too long; want at most %d", n, MaxFrame)
-	}
-	c.in.Reset()
-	for got := 0; got < int(n); {
-		// What was promised is believed only as it arrives.
-		part := min(int(n)-got, 64<<10)
-		c.in.Grow(part)
-		b := c.in.AvailableBuffer()[:part]
-		if err := c.fill(b, fds, io.ErrUnexpectedEOF); err != nil {
-			return nil, err
-		}
-		c.in.Write(b)
-		got += part
-	}
-	return c.in.Bytes(), nil
+// incoming reads from a Conn's socket and takes the descriptors that arrive.
+type incoming struct {
+	c   *Conn
+	fds *[]int
 }
 
-// fill reads all of b; atStart is the error where there is nothing at all.
-func (c *Conn) fill(b []byte, fds *[]int, atStart error) error {
-	for got := 0; got < len(b); {
-		n, err := c.read(b[got:], fds)
-		switch {
-		case err != nil:
-			return err
-		case n == 0 && got == 0:
-			return atStart
-		case n == 0:
-			return io.ErrUnexpectedEOF
-		}
-		got += n
+// Read is io.Reader's.
+func (i incoming) Read(b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
 	}
-	return nil
+	n, err := i.c.read(b, i.fds)
+	if err == nil && n == 0 {
+		err = io.EOF
+	}
+	return n, err
 }
 
 // read reads some bytes and takes the descriptors that come with them.
@@ -259,8 +244,8 @@ func (c *Conn) read(b []byte, fds *[]int) (n int, err error) {
 	switch {
 	case flags&unix.MSG_CTRUNC != 0:
 		return 0, errors.New("some of the message's files were lost on the way")
-	case len(*fds) > MaxFiles:
-		return 0, fmt.Errorf("%d files came with one message; want at most %d", len(*fds), MaxFiles)
+	case len(*fds) > c.limits.Files:
+		return 0, fmt.Errorf("%d files came with one message; want at most %d", len(*fds), c.limits.Files)
 	}
 	return n, nil
 }
@@ -277,20 +262,4 @@ func takeFDs(oob []byte, fds *[]int) error {
 		}
 	}
 	return err
-}
-
-// decode reads exactly one message.
-func decode(body []byte, msg any) error {
-	if err := strictjson.Decode(body, msg); err != nil {
-		return fmt.Errorf("the message can't be read: %v", err)
-	}
-	return valid(msg)
-}
-
-// valid asks a message that knows whether it says anything.
-func valid(msg any) error {
-	if v, ok := msg.(interface{ Valid() error }); ok {
-		return v.Valid()
-	}
-	return nil
 }
