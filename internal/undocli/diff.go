@@ -233,8 +233,16 @@ func (p *printer) stat(c *undo.Change) {
 	p.files++
 	p.added, p.deleted = p.added+c.Added, p.deleted+c.Deleted
 	what := fmt.Sprintf("+%d -%d", c.Added, c.Deleted)
-	if c.Binary || c.Missing != nil || len(c.Hunks) == 0 {
+	switch {
+	case c.Binary || c.Missing != nil:
 		what = fmt.Sprintf("%s to %s", size(c.Old), size(c.New))
+	case len(c.Hunks) > 0:
+	case c.Old != nil && c.New != nil:
+		what = "mode"
+	case c.Old == nil:
+		what = kindWord(c.New)
+	default:
+		what = kindWord(c.Old)
 	}
 	p.line("", fmt.Sprintf("%-8s %-16s %s", status(c), what, p.w.show(c.Path)))
 }
