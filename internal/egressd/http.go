@@ -77,7 +77,11 @@ func (r *requests) decideCarrying(ctx context.Context, req mitm.Request, carries
 		}
 		e.Details["path"], path = path, operation(req.Method, path)
 	}
-	return r.told(req, g.Check(ctx, s.action(resource(req, path), append([]string{req.Method}, carries...)...), e))
+	d := g.Check(ctx, s.action(resource(req, path), append([]string{req.Method}, carries...)...), e)
+	if d.Verdict == bawn.Allow {
+		s.budgets.renew(req.Secrets)
+	}
+	return r.told(req, d)
 }
 
 // told tells the human of a refusal.
@@ -161,6 +165,7 @@ func (r *requests) remedy(req mitm.Request, d bawn.Decision) string {
 // done records what became of a request.
 func (r *requests) done(req mitm.Request, res mitm.Result) {
 	s := r.session
+	s.budgets.spend(res.Secrets, res.Out)
 	plain := !s.opened(req.Host, req.Port) && res.Err == nil // the connection's end says it all
 	denied := res.Decision.Rule != "" && res.Decision.Verdict == bawn.Deny
 	if plain || denied { // the guard has recorded a denial
