@@ -15,6 +15,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/egress/mitm"
 	"github.com/bawn-dev/bawn/internal/egress/relay"
+	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/netrule"
 	"github.com/bawn-dev/bawn/internal/policy"
 )
@@ -159,7 +160,11 @@ func (r *requests) remedy(req mitm.Request, d bawn.Decision) string {
 	case d.Source == bawn.Managed || d.Source == bawn.User || d.Source == bawn.Project:
 		return fmt.Sprintf("a rule of the %s's policy says so; \"bawn policy show\" has it", d.Source)
 	}
-	return fmt.Sprintf("whoever started the session can allow it: bawn run --http %q", strings.Join([]string{req.Host, req.Method, req.Readings[0]}, " "))
+	remedy := fmt.Sprintf("whoever started the session can allow it: bawn run --http %q", strings.Join([]string{req.Host, req.Method, req.Readings[0]}, " "))
+	if d.Rule == guard.RuleApproval {
+		remedy += relay.Meanwhile
+	}
+	return remedy
 }
 
 // done records what became of a request.
