@@ -162,7 +162,17 @@ type Egress struct {
 	Only      bool          `json:"only,omitempty"`            // what no entry names is refused, whatever other rules say, and nobody is asked
 	MaxConns  int64         `json:"max_connections,omitempty"` // to one host at a time; 0: no limit stated
 	MaxOutMB  int64         `json:"max_out_mb,omitempty"`      // sent to one host in the session, MiB; 0: no limit stated
+	// MaxUses and MaxLentMB are how many requests, and how much in their bodies, may go
+	// out with one secret before a human is asked again; 0: UsualUses and UsualLentMB.
+	MaxUses   int64 `json:"max_secret_requests,omitempty"`
+	MaxLentMB int64 `json:"max_secret_out_mb,omitempty"`
 }
+
+// The budget of one secret of a session that states none.
+const (
+	UsualUses   = 1000
+	UsualLentMB = 64
+)
 
 // MarshalJSON writes what is stated, by the names of the configuration; the
 // patience as it is written there, such as "30s".

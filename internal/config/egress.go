@@ -107,6 +107,7 @@ func (st *state) egress() bawn.Egress {
 		Hosts: st.list("hosts"), HTTP: texts(st.httpEntries()), Git: st.list("git"), HostPorts: st.list("host_ports"), Ports: st.list("ports"), Secrets: st.list("secrets"),
 		SSHAgent: st.scalars["isolation.ssh_agent"].value == true, Only: st.sealed, Closed: st.closedHosts(),
 		Proxy: st.text("isolation.upstream_proxy"), Ask: ask, MaxConns: limit[int64](st, "net_connections"), MaxOutMB: limit[int64](st, "net_out_mb"),
+		MaxUses: limit[int64](st, "secret_requests"), MaxLentMB: limit[int64](st, "secret_out_mb"),
 	}
 }
 

@@ -28,6 +28,8 @@ ssh_agent = true
 [isolation.resources]
 net_connections = 10
 net_out_mb = 20
+secret_requests = 30
+secret_out_mb = 40
 `)
 	in.Flags = Flags{Hosts: []string{"x.test"}, HTTP: []string{"y.test GET /"}, Git: []string{"z.test fetch"}, HostPorts: []string{"1:2"}, Ports: []string{"3"}, Secrets: []string{"*"}, AskTimeout: ptr("30s")}
 	c := mustLoad(t, in)
@@ -39,7 +41,7 @@ net_out_mb = 20
 	same(t, bawn.Egress{
 		Hosts: []string{"example.org", "db.corp:5432", "x.test"}, HTTP: []string{"api.example.org GET /v1/**", "y.test GET /"}, Git: []string{"git.test fetch", "z.test fetch"},
 		HostPorts: []string{"5432", "1:2"}, Ports: []string{"8080:3000", "3"}, Secrets: []string{"GH_token", "*"},
-		SSHAgent: true, Proxy: "http://proxy.corp:3128", Ask: 30 * time.Second, MaxConns: 10, MaxOutMB: 20,
+		SSHAgent: true, Proxy: "http://proxy.corp:3128", Ask: 30 * time.Second, MaxConns: 10, MaxOutMB: 20, MaxUses: 30, MaxLentMB: 40,
 	}, iso.Egress)
 	origins := map[string]string{}
 	for _, o := range c.Origins() {

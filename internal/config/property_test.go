@@ -97,7 +97,8 @@ func samples(isos ...bawn.Isolation) []string {
 // entries can tell apart.
 func widerEgress(x, y bawn.Egress) []string {
 	var out []string
-	if x.Proxy != y.Proxy || y.SSHAgent && !x.SSHAgent || y.Ask > x.Ask || x.MaxConns > 0 && (y.MaxConns == 0 || y.MaxConns > x.MaxConns) || x.MaxOutMB > 0 && (y.MaxOutMB == 0 || y.MaxOutMB > x.MaxOutMB) {
+	if x.Proxy != y.Proxy || y.SSHAgent && !x.SSHAgent || y.Ask > x.Ask || x.MaxConns > 0 && (y.MaxConns == 0 || y.MaxConns > x.MaxConns) || x.MaxOutMB > 0 && (y.MaxOutMB == 0 || y.MaxOutMB > x.MaxOutMB) ||
+		stated(y.MaxUses, bawn.UsualUses) > stated(x.MaxUses, bawn.UsualUses) || stated(y.MaxLentMB, bawn.UsualLentMB) > stated(x.MaxLentMB, bawn.UsualLentMB) {
 		out = append(out, "proxy, ask_timeout or limits of egress")
 	}
 	before, after := mustCompile(x), mustCompile(y)
@@ -340,4 +341,12 @@ func TestTheOracleSees(t *testing.T) {
 			t.Errorf("%s is not seen as wider", line)
 		}
 	}
+}
+
+// stated is a budget, or the usual one where none is stated.
+func stated(n, usual int64) int64 {
+	if n == 0 {
+		return usual
+	}
+	return n
 }

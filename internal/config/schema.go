@@ -104,5 +104,6 @@ func (st *state) example(k *key) string {
 		return show(s.value)
 	}
 	return map[string]string{"autonomy": show("moderate"), "isolation.resources.cpus": "1.5", "isolation.resources.cpu_shares": "1024",
-		"isolation.resources.net_connections": "256", "isolation.resources.net_out_mb": "1024"}[k.path]
+		"isolation.resources.net_connections": "256", "isolation.resources.net_out_mb": "1024",
+		"isolation.resources.secret_requests": "1000", "isolation.resources.secret_out_mb": "64"}[k.path]
 }

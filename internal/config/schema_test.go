@@ -92,7 +92,7 @@ func TestStarterIsValid(t *testing.T) {
 	after := mustLoad(t, in)
 	a := after.Isolation(in.Workspace)
 	a.Resources.CPUs, a.Resources.CPUShares = 0, 0 // these are unlimited without a line
-	a.Egress.MaxConns, a.Egress.MaxOutMB = 0, 0
+	a.Egress.MaxConns, a.Egress.MaxOutMB, a.Egress.MaxUses, a.Egress.MaxLentMB = 0, 0, 0, 0
 	same(t, before.Isolation(in.Workspace), a)
 	if before.Autonomy != after.Autonomy || before.Mode != after.Mode || before.Provider != after.Provider {
 		t.Errorf("uncommenting the starter changed %+v to %+v", before, after)

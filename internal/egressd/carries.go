@@ -21,7 +21,7 @@ func (s *session) carries(req mitm.Request) []string {
 		foreign = append(foreign, c.Where+"#"+s.digest(c.Value))
 	}
 	lent := slices.Sorted(slices.Values(req.Secrets))
-	return policy.Carries(lent, foreign, req.Found, nil)
+	return policy.Carries(lent, foreign, req.Found, s.budgets.over(lent))
 }
 
 // digest tells values apart without saying them.

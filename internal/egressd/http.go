@@ -15,6 +15,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/egress/mitm"
 	"github.com/bawn-dev/bawn/internal/egress/relay"
+	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/netrule"
 	"github.com/bawn-dev/bawn/internal/policy"
 )
@@ -77,7 +78,11 @@ func (r *requests) decideCarrying(ctx context.Context, req mitm.Request, carries
 		}
 		e.Details["path"], path = path, operation(req.Method, path)
 	}
-	return r.told(req, g.Check(ctx, s.action(resource(req, path), append([]string{req.Method}, carries...)...), e))
+	d := g.Check(ctx, s.action(resource(req, path), append([]string{req.Method}, carries...)...), e)
+	if d.Verdict == bawn.Allow {
+		s.budgets.renew(req.Secrets)
+	}
+	return r.told(req, d)
 }
 
 // told tells the human of a refusal.
@@ -155,12 +160,17 @@ func (r *requests) remedy(req mitm.Request, d bawn.Decision) string {
 	case d.Source == bawn.Managed || d.Source == bawn.User || d.Source == bawn.Project:
 		return fmt.Sprintf("a rule of the %s's policy says so; \"bawn policy show\" has it", d.Source)
 	}
-	return fmt.Sprintf("whoever started the session can allow it: bawn run --http %q", strings.Join([]string{req.Host, req.Method, req.Readings[0]}, " "))
+	remedy := fmt.Sprintf("whoever started the session can allow it: bawn run --http %q", strings.Join([]string{req.Host, req.Method, req.Readings[0]}, " "))
+	if d.Rule == guard.RuleApproval {
+		remedy += relay.Meanwhile
+	}
+	return remedy
 }
 
 // done records what became of a request.
 func (r *requests) done(req mitm.Request, res mitm.Result) {
 	s := r.session
+	s.budgets.spend(res.Secrets, res.Out)
 	plain := !s.opened(req.Host, req.Port) && res.Err == nil // the connection's end says it all
 	denied := res.Decision.Rule != "" && res.Decision.Verdict == bawn.Deny
 	if plain || denied { // the guard has recorded a denial

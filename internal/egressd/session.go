@@ -57,6 +57,7 @@ type session struct {
 	placed   bool           // config.Place is ours
 
 	vault    *secrets.Vault
+	budgets  budgets
 	bindings []bawn.Binding // with the placeholders that the guest holds
 	bound    []netrule.Host // the hosts of bindings
 	ca       *mitm.CA       // nil where no host is opened
@@ -152,6 +153,7 @@ func (s *session) readRules(context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.budgets.limit(s.config.Egress)
 	s.rules, s.ports = rules, map[uint16]uint16{}
 	if s.quiet, err = netrule.ParseHosts(s.config.Quiet); err != nil {
 		return err

@@ -118,7 +118,7 @@ func (e Egress) cross(q *Question, t *target, named bool, j *judgement) {
 	modes := boundary[q.Mode]
 	if e.Own != nil {
 		if _, own := e.Own.Match(t.host, t.port); own { // the agent logs in there by itself
-			t.lends, t.foreign = nil, nil
+			t.lends, t.foreign, t.over = nil, nil, nil
 		}
 	}
 	if v := modes[t.lent()]; len(t.lends) > 0 && v < allow && !named {

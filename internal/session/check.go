@@ -60,7 +60,7 @@ func checkEnv(iso bawn.Isolation) error {
 
 func checkLimits(iso bawn.Isolation) error {
 	r, e := iso.Resources, iso.Egress
-	if min(r.CPUShares, r.MemoryMB, r.TmpMB, r.PIDs, r.OpenFiles, r.FileSizeMB, int64(r.Timeout), e.MaxConns, e.MaxOutMB, int64(e.Ask)) < 0 {
+	if min(r.CPUShares, r.MemoryMB, r.TmpMB, r.PIDs, r.OpenFiles, r.FileSizeMB, int64(r.Timeout), e.MaxConns, e.MaxOutMB, e.MaxUses, e.MaxLentMB, int64(e.Ask)) < 0 {
 		return errors.New("a limit is below 0; want 0 for none")
 	}
 	if !(r.CPUs >= 0) || math.IsInf(r.CPUs, 0) {

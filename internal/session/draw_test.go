@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -72,6 +73,7 @@ func drawEgress(t *rapid.T) bawn.Egress {
 		SSHAgent: rapid.Bool().Draw(t, "ssh agent"), Only: rapid.Bool().Draw(t, "only"),
 		Proxy: rapid.SampledFrom(drawnProxies).Draw(t, "proxy"), Ask: time.Duration(rapid.IntRange(0, 2).Draw(t, "ask")) * time.Minute,
 		MaxConns: rapid.Int64Range(0, 2).Draw(t, "conns"), MaxOutMB: rapid.Int64Range(0, 2).Draw(t, "out"),
+		MaxUses: rapid.Int64Range(0, 2).Draw(t, "uses"), MaxLentMB: rapid.Int64Range(0, 2).Draw(t, "lent"),
 	}
 }
 
@@ -114,15 +116,15 @@ func meaningOf(s bawn.Session) meaning {
 	m.network = network(iso)
 	switch iso.Network {
 	case bawn.NetworkNone:
-		m.limits = append(m.limits, 0, 0, 0)
+		m.limits = append(m.limits, 0, 0, 0, 0, 0)
 	case bawn.NetworkFull:
-		m.limits = append(m.limits, math.Inf(1), math.Inf(1), math.Inf(1))
+		m.limits = append(m.limits, slices.Repeat([]float64{math.Inf(1)}, 5)...)
 		m.things["what no entry names"] = true
 		for _, p := range slices.Concat(drawnPairs, parent().Isolation.Egress.HostPorts, parent().Isolation.Egress.Ports) {
 			m.things["host port "+p], m.things["port "+p] = true, true
 		}
 	default:
-		m.limits = append(m.limits, float64(e.Ask), most(float64(e.MaxConns)), most(float64(e.MaxOutMB)))
+		m.limits = append(m.limits, float64(e.Ask), most(float64(e.MaxConns)), most(float64(e.MaxOutMB)), float64(cmp.Or(e.MaxUses, bawn.UsualUses)), float64(cmp.Or(e.MaxLentMB, bawn.UsualLentMB)))
 		m.things["ssh agent"] = e.SSHAgent
 		m.things["what no entry names"] = !e.Only
 		for _, n := range []string{"npm", "gh", "other"} {

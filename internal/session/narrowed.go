@@ -116,6 +116,8 @@ func (r *report) network(parent, asked, given bawn.Isolation) {
 	r.value("egress.ask", a.Ask, g.Ask)
 	r.value("egress.max_connections", a.MaxConns, g.MaxConns)
 	r.value("egress.max_out_mb", a.MaxOutMB, g.MaxOutMB)
+	r.value("egress.max_secret_requests", a.MaxUses, g.MaxUses)
+	r.value("egress.max_secret_out_mb", a.MaxLentMB, g.MaxLentMB)
 }
 
 // reach reports every cell of which less is given than asked.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/bawn-dev/bawn"
@@ -41,7 +42,17 @@ func meetEgress(a, b bawn.Egress) bawn.Egress {
 	out.Ask = min(a.Ask, b.Ask)
 	out.MaxConns = lower(a.MaxConns, b.MaxConns)
 	out.MaxOutMB = lower(a.MaxOutMB, b.MaxOutMB)
+	out.MaxUses = lowerBudget(a.MaxUses, b.MaxUses, bawn.UsualUses)
+	out.MaxLentMB = lowerBudget(a.MaxLentMB, b.MaxLentMB, bawn.UsualLentMB)
 	return out
+}
+
+// lowerBudget returns the lower of two budgets, of which 0 stands for what is usual.
+func lowerBudget(a, b, usual int64) int64 {
+	if a == b {
+		return a
+	}
+	return min(cmp.Or(a, usual), cmp.Or(b, usual))
 }
 
 // The entries below were read once by check, which refuses what can't be.

@@ -23,7 +23,7 @@ func parent() bawn.Session {
 			Network:   bawn.NetworkAllowlist,
 			Egress: bawn.Egress{
 				Hosts: []string{"*.npmjs.org", "db.corp:5432"}, HTTP: []string{"api.example.org GET /v1/**"}, Git: []string{"git.example.org push team/* refs/heads/x/*"},
-				HostPorts: []string{"5432"}, Ports: []string{"8080:3000"}, Secrets: []string{"npm"}, Ask: time.Minute, MaxConns: 8, MaxOutMB: 100,
+				HostPorts: []string{"5432"}, Ports: []string{"8080:3000"}, Secrets: []string{"npm"}, Ask: time.Minute, MaxConns: 8, MaxOutMB: 100, MaxUses: 50, MaxLentMB: 60,
 			},
 			Env: []string{"LANG", "LC_*"}, SetEnv: []string{"CI=1"}, Caches: bawn.CachePrivate, CacheDirs: []string{"/h/.cache"},
 			Resources: bawn.Resources{CPUShares: 512, CPUs: 2, MemoryMB: 1024, TmpMB: 64, PIDs: 100, OpenFiles: 1000, FileSizeMB: 10, Timeout: time.Hour},
@@ -169,6 +169,8 @@ func TestDefinitionCannotWiden(t *testing.T) {
 		"ask":           func(s *bawn.Session) { s.Isolation.Egress.Ask *= 2 },
 		"connections":   func(s *bawn.Session) { s.Isolation.Egress.MaxConns = 0 },
 		"out":           func(s *bawn.Session) { s.Isolation.Egress.MaxOutMB = 0 },
+		"secret uses":   func(s *bawn.Session) { s.Isolation.Egress.MaxUses = 0 },
+		"lent":          func(s *bawn.Session) { s.Isolation.Egress.MaxLentMB = 61 },
 		"env":           func(s *bawn.Session) { s.Isolation.Env[0] = "*" },
 		"set env":       func(s *bawn.Session) { s.Isolation.SetEnv = []string{"CI=0", "LC_ALL=C"} },
 		"caches":        func(s *bawn.Session) { s.Isolation.Caches = bawn.CacheShared },

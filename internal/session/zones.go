@@ -47,6 +47,7 @@ func (z Zones) Reasoning() (bawn.Isolation, error) {
 		iso.Network = bawn.NetworkAllowlist
 		iso.Egress = bawn.Egress{
 			Hosts: z.Models, HTTP: http, Closed: e.Closed, HostPorts: z.Ports, Secrets: e.Secrets, Proxy: e.Proxy, MaxConns: e.MaxConns, MaxOutMB: e.MaxOutMB, Only: e.Only,
+			MaxUses: e.MaxUses, MaxLentMB: e.MaxLentMB,
 		}
 	}
 	return iso, nil

@@ -60,6 +60,8 @@ var effects = map[string]effect{
 	"resources.file_size_mb":    {value: "2", script: "ulimit -f", with: "4096"},
 	"resources.timeout":         {value: `"1s"`, flag: []string{"--timeout", "1s"}, script: "sleep 3; echo late", code: 124},
 	"resources.net_connections": {value: "3", also: egress, plan: true, shown: "test/egress/limits_linux_test.go: net_connections"},
+	"resources.secret_requests": {value: "3", also: egress, plan: true, shown: "internal/egressd/budget_test.go: secret_requests"},
+	"resources.secret_out_mb":   {value: "3", also: egress, plan: true, shown: "internal/egressd/budget_test.go: secret_out_mb"},
 	"resources.net_out_mb":      {value: "3", also: egress, plan: true, shown: "test/egress/limits_linux_test.go: net_out_mb"},
 
 	"docker_options.image":          {shown: "internal/sandbox/docker/plan_test.go: Image"},

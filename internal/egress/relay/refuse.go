@@ -61,6 +61,10 @@ func (r *Relay) unreachable(t Target, err error) *refused {
 	return no
 }
 
+// Meanwhile tells an agent what to do where nobody has answered: to try again and
+// again would not help.
+const Meanwhile = "; meanwhile go on with what does not need it, and say at the end what is left to do"
+
 // remedyFor says what makes a connection allowed that the guard denied.
 func remedyFor(t Target, d bawn.Decision) string {
 	host := t.Host
@@ -73,7 +77,7 @@ func remedyFor(t Target, d bawn.Decision) string {
 	case strings.HasPrefix(d.Rule, "isolation:host_ports"):
 		return fmt.Sprintf("whoever started the session can open it: bawn run --host-port %d", t.Port)
 	case d.Rule == guard.RuleApproval:
-		return "whoever started the session can allow it: bawn run --allow " + host + "; a guest can ask ahead: bawn request --allow " + host
+		return "whoever started the session can allow it: bawn run --allow " + host + "; a guest can ask ahead: bawn request --allow " + host + Meanwhile
 	case d.Source == bawn.Managed || d.Source == bawn.User || d.Source == bawn.Project:
 		return fmt.Sprintf("a rule of the %s's policy says so; \"bawn policy show\" has it", d.Source)
 	}

@@ -1,0 +1,62 @@
+package egressd
+
+import (
+	"cmp"
+	"sync"
+
+	"github.com/bawn-dev/bawn"
+)
+
+// budgets count what goes out with each secret of a session. The zero budgets have
+// the usual limits.
+type budgets struct {
+	mu          sync.Mutex
+	uses, bytes int64 // of one secret; 0 is usual
+	spent       map[string]budget
+}
+
+type budget struct{ uses, bytes int64 }
+
+// limit takes the limits of a session.
+func (b *budgets) limit(e bawn.Egress) { b.uses, b.bytes = e.MaxUses, e.MaxLentMB<<20 }
+
+// spend counts one request that has ended.
+func (b *budgets) spend(secrets []string, bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, name := range secrets {
+		if b.spent == nil {
+			b.spent = map[string]budget{}
+		}
+		s := b.spent[name]
+		b.spent[name] = budget{s.uses + 1, s.bytes + bytes}
+	}
+}
+
+// over returns the secrets whose budget is used up.
+func (b *budgets) over(secrets []string) (out []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, name := range secrets {
+		if b.isOver(name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func (b *budgets) isOver(name string) bool {
+	s := b.spent[name]
+	return s.uses >= cmp.Or(b.uses, bawn.UsualUses) || s.bytes >= cmp.Or(b.bytes, bawn.UsualLentMB<<20)
+}
+
+// renew begins a budget anew that was used up, after a yes.
+func (b *budgets) renew(secrets []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, name := range secrets {
+		if b.isOver(name) {
+			delete(b.spent, name)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package egressd
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/egress/mitm"
+)
+
+// TestBudgets: secret_requests and secret_out_mb bound what goes out with one
+// secret, apart from others, until a human has said yes.
+func TestBudgets(t *testing.T) {
+	var b budgets
+	b.limit(bawn.Egress{MaxUses: 3, MaxLentMB: 2})
+	all := []string{"a", "b"}
+	for range 3 {
+		if over := b.over(all); len(over) > 0 {
+			t.Errorf("over too soon: %q", over)
+		}
+		b.spend([]string{"a"}, 10)
+	}
+	b.spend([]string{"b"}, 2<<20)
+	if over := b.over(all); !slices.Equal(over, all) {
+		t.Errorf("over are %q; want both", over)
+	}
+	b.renew([]string{"a"})
+	if over := b.over(all); !slices.Equal(over, []string{"b"}) {
+		t.Errorf("after a yes over are %q; want b", over)
+	}
+	var usual budgets
+	usual.spend([]string{"a"}, bawn.UsualLentMB<<20-1)
+	if usual.over(all) != nil {
+		t.Error("the usual limit is lower than it is")
+	}
+	if usual.spend([]string{"a"}, 1); usual.over(all) == nil {
+		t.Error("there is no usual limit")
+	}
+}
+
+// TestOverBudgetIsRefused: without a human to ask, what is more than the budget is
+// refused, also where it only reads.
+func TestOverBudgetIsRefused(t *testing.T) {
+	c := config(t, bawn.Egress{Hosts: []string{"api.example"}, MaxUses: 2})
+	c.Mode, c.Autonomy = bawn.ModeNormal, bawn.AutonomyModerate
+	s, _ := begin(t, c)
+	r := newRequests(s)
+	req := mitm.Request{Method: "GET", Scheme: "https", Host: "api.example", Port: 443, Path: "/x", Readings: []string{"/x"}, Secrets: []string{"token"}}
+	for i, want := range []bawn.Verdict{bawn.Allow, bawn.Allow, bawn.Deny} {
+		d := r.decide(t.Context(), req)
+		if d.Verdict != want {
+			t.Errorf("request %d: %v by %q; want %v", i+1, d.Verdict, d.Rule, want)
+		}
+		r.done(req, mitm.Result{Decision: d, Secrets: req.Secrets})
+	}
+}
