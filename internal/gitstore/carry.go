@@ -51,6 +51,7 @@ func (c *changes) carry(ctx context.Context) error {
 // locked moves the refs, HEAD and the index of the host, as one where they belong
 // together.
 func (c *changes) locked(ctx context.Context) error {
+	staged := c.index != nil
 	unlock, err := c.lock()
 	if err != nil {
 		return err
@@ -59,7 +60,13 @@ func (c *changes) locked(ctx context.Context) error {
 	if err := c.publish(ctx); err != nil {
 		return err
 	}
-	return c.headAndIndex(ctx)
+	if err := c.headAndIndex(ctx); err != nil {
+		return err
+	}
+	if c.finish && staged == (c.index != nil) {
+		return c.close()
+	}
+	return nil
 }
 
 // rest keeps beside what is neither a branch nor a tag, where nothing can be
@@ -88,7 +95,7 @@ func (c *changes) rest(ctx context.Context) error {
 func (c *changes) lock() (unlock func(), err error) {
 	s, u := c.store, c.unit
 	branch := branchOf(c.host.head)
-	needs := c.head == headOut || c.index.toHost() ||
+	needs := c.finish || c.head == headOut || c.index.toHost() ||
 		slices.ContainsFunc(c.out, func(m move) bool { return m.why == "" && m.name == branch })
 	if !needs {
 		return func() {}, nil

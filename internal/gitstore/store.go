@@ -60,6 +60,7 @@ type unit struct {
 	Base     refs              `json:"base"`           // as both sides had them last
 	Made     refs              `json:"made,omitempty"` // refs that the session has created here, and the human has not touched since
 	Head     string            `json:"head"`           // the same of HEAD
+	Open     string            `json:"open,omitempty"` // digest of the rebase or merge that the host had open, and the guest has too
 	Beside   refs              `json:"beside,omitempty"`
 	Stash    []string          `json:"stash,omitempty"`   // as the guest had it last
 	Stashed  []string          `json:"stashed,omitempty"` // IDs of those that are the human's

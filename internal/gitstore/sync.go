@@ -139,6 +139,9 @@ func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
 		return err
 	}
 	c := &changes{store: s, unit: u, host: host, private: private}
+	if c.finish = private.open == "" && u.mayFinish(host.open); c.finish {
+		host.open = ""
+	}
 	if open := cmp.Or(private.open, host.open); open != "" {
 		s.report.Held = open + " is open"
 		if !final {
@@ -152,7 +155,7 @@ func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
 			return fmt.Errorf("the index: %w", err)
 		}
 	}
-	if c.none() {
+	if c.none() { // also where the guest has removed MERGE_HEAD alone
 		return nil
 	}
 	if err := s.pin(ctx); err != nil {
@@ -196,6 +199,7 @@ type changes struct {
 	head          headMove
 	index         *indexes
 	besideOnly    string
+	finish        bool // what the host has open, the guest has finished
 }
 
 // headMove says which side has moved HEAD.
