@@ -116,3 +116,21 @@ func TestHostsGC(t *testing.T) {
 		})
 	}
 }
+
+// TestNoLitter: a session that has done nothing leaves no object.
+func TestNoLitter(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	objects := w.host("count-objects")
+	if err := w.store.Pin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if w.host("count-objects") == objects {
+		t.Fatal("control: no pin")
+	}
+	w.host("commit", "-q", "--allow-empty", "-m", "the human's") // which the session pins too
+	w.quiet()
+	w.close()
+	if out := w.host("fsck", "--no-progress"); out != "" {
+		t.Errorf("fsck: %s", out)
+	}
+}

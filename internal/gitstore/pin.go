@@ -74,7 +74,7 @@ func (s *Store) pinUnit(ctx context.Context, u *unit, index string) error {
 	if _, err := s.git.run(ctx, u, call{args: []string{"update-ref", s.pinRef(), id}}); err != nil {
 		return err
 	}
-	top.Pin = id
+	top.Pin, top.Pins = id, append(top.Pins, id)
 	return nil
 }
 
@@ -118,12 +118,16 @@ func (s *Store) unpin(ctx context.Context) error {
 		if u.Pin == "" {
 			continue
 		}
-		if s.loses(ctx, u) {
+		lost := s.loses(ctx, u)
+		if lost {
 			_, err := s.git.run(ctx, u, call{args: []string{"update-ref", s.own(undoName), u.Pin}})
 			errs = append(errs, err)
 		}
 		_, err := s.git.run(ctx, u, call{args: []string{"update-ref", "-d", s.pinRef()}})
 		errs = append(errs, err)
+		if err == nil && !lost {
+			u.dropPins()
+		}
 		for _, dir := range []string{s.pinRef(), ownRefs} { // git leaves empty directories
 			_ = os.Remove(filepath.Join(u.Host, filepath.Dir(dir)))
 		}
@@ -131,6 +135,17 @@ func (s *Store) unpin(ctx context.Context) error {
 	}
 	s.pinned = false
 	return errors.Join(errs...)
+}
+
+// dropPins removes the commits that were pins, to which nothing leads any more. One
+// that a gc has packed stays until the next.
+func (u *unit) dropPins() {
+	for _, id := range u.Pins {
+		dir := "objects/" + id[:2]
+		_ = u.host.Remove(dir + "/" + id[2:])
+		_ = u.host.Remove(dir) // if it is empty
+	}
+	u.Pins = nil
 }
 
 // undoName ends the name of the ref that keeps, after a session, what the host had

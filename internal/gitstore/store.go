@@ -67,6 +67,7 @@ type unit struct {
 	Dropped  []string          `json:"dropped,omitempty"` // of those, what the guest has dropped
 	Apart    map[string]string `json:"apart,omitempty"`   // paths at which the indexes differ, and what both had
 	Pin      string            `json:"pin,omitempty"`     // what the pin is at
+	Pins     []string          `json:"pins,omitempty"`    // and was at
 
 	n       int // which of the units
 	host    *os.Root

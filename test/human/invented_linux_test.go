@@ -9,6 +9,9 @@ land() { git $me update-ref HEAD $(git $me commit-tree -p HEAD -m "$1" $2) && gi
 with() { { git ls-tree HEAD; cat; } | git mktree; }
 `
 
+// worktree is one of the human's that lies in the project.
+const worktree = "git worktree add -q trees/wt fix"
+
 // invented are plants of a second kind: what is published, and what lies beside it.
 var invented = []plant{
 	// What the human's git reads beside refs and objects.
@@ -72,6 +75,11 @@ var invented = []plant{
 	{name: "a monitor of a repository of the human's", before: "printf '#!/bin/sh\\n' >vendor/lib/fsm; chmod +x vendor/lib/fsm; git -C vendor/lib config core.fsmonitor ./fsm", guest: "printf '#!/bin/sh\\ntouch \"%s\"\\n' \"$MARK\" >vendor/lib/fsm", human: []string{"cd vendor/lib; git status"}},
 	{name: "what an included file includes", before: "printf '[include]\\n\\tpath = more.cfg\\n' >dev.cfg; touch more.cfg; git config include.path ../dev.cfg", guest: `printf '%s' "$EVIL" >more.cfg`, human: []string{"git status"}},
 	{name: "hooks of the session's own repository", before: "mkdir .githooks; git config core.hooksPath .githooks", guest: "printf '#!/bin/sh\\ntouch \"%s\"\\n' \"$MARK\" >.githooks/post-commit; chmod +x .githooks/post-commit", human: []string{commit}},
+	{name: "what a worktree of the human's shares", before: worktree, guest: layout + `layout "$PWD/e"; echo "$PWD/e" >.git/worktrees/wt/commondir`, human: []string{"cd trees/wt && git status"}},
+	{name: "the configuration of a worktree of the human's", before: worktree + "; git config extensions.worktreeConfig true", guest: `printf '%s' "$EVIL" >.git/worktrees/wt/config.worktree`, human: []string{"cd trees/wt && git status"}},
+	{name: "a rebase half done in a worktree of the human's", before: worktree, guest: `d=.git/worktrees/wt/rebase-merge; mkdir $d; echo "exec touch $MARK" >$d/git-rebase-todo; : >$d/interactive; : >$d/done; git rev-parse fix >$d/onto; cp $d/onto $d/orig-head; echo refs/heads/fix >$d/head-name; echo 1 >$d/msgnum; echo 1 >$d/end; git -C trees/wt checkout -q --detach`, human: []string{"cd trees/wt; git checkout -q --detach; git rebase --continue"}},
+	{name: "a commit in a worktree of the human's", before: worktree, guest: lay + `cd trees/wt; land c $(printf '100644 blob %s\t.envrc\n' $(blob x) | with)`, human: []string{"cd trees/wt; git checkout -- .; test -e .envrc && touch $MARK"}},
+	{name: "a merge that the human has open", before: "git checkout -q -b l fix; echo l >f1; git commit -qam l; git checkout -q main; echo m >f1; git commit -qam m; git merge l", guest: lay + `git checkout -q --theirs f1; git add f1; git update-index --add --cacheinfo 100644,$(blob x),.envrc; git $me commit -qm merged`, human: []string{"git checkout -- .; test -e .envrc && touch $MARK"}},
 	{name: "a repository that the human keeps", guest: `git init -q sub; cd sub; git -c user.name=x -c user.email=x@y commit -q --allow-empty -m x; git remote add origin "ext::touch $MARK"; git config protocol.ext.allow always; git config remote.origin.vcs x; git config commit.gpgSign true; git config gpg.program "touch $MARK"; git config core.fsmonitor "touch $MARK; false"; git config core.hooksPath h; mkdir h; printf '#!/bin/sh\ntouch "%s"\n' "$MARK" >h/post-commit; chmod +x h/post-commit; git config branch.main.remote "ext::touch $MARK"`,
 		human: []string{"bawn git keep sub; cd sub && git status; git fetch; git commit --allow-empty -m x"}},
 }
