@@ -90,6 +90,9 @@ func (e Egress) decide(q *Question, t *target) bawn.Decision {
 	if say.rule == "" {
 		return e.unnamed(q, t)
 	}
+	if say.verdict == bawn.Ask {
+		say.verdict = boundary[q.Mode][t.unlisted()]
+	}
 	j := begin(t.String())
 	j.set(stageEntry, say.verdict, say.rule, bawn.SessionSource, say.why)
 	rules := e.Policy.rulesForHost(t.host, strconv.Itoa(int(t.port)))

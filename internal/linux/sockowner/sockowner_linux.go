@@ -27,7 +27,7 @@ func Find(root int, from netip.AddrPort) (Program, bool) {
 	if inode == "" {
 		return Program{}, false
 	}
-	s := search{socket: "socket:[" + inode + "]", end: time.Now().Add(maxTime)} //nolint:forbidigo // a bound of work
+	s := search{socket: "socket:[" + inode + "]", end: time.Now().Add(maxTime)}
 	return s.among(root)
 }
 
@@ -74,7 +74,7 @@ func (s *search) holds(pid int) bool {
 	for {
 		names, err := dir.Readdirnames(256)
 		for _, name := range names {
-			if s.links++; s.links > maxLinks || time.Now().After(s.end) { //nolint:forbidigo // a bound of work
+			if s.links++; s.links > maxLinks || time.Now().After(s.end) {
 				return false
 			}
 			if to, err := os.Readlink(dir.Name() + "/" + name); err == nil && to == s.socket {
