@@ -168,7 +168,7 @@ func still(fd int, name string, now *item) error {
 		return nil
 	case x.Size != now.Size || x.MTime != now.MTime:
 		return ErrChanged
-	case x.ctime != now.ctime && now.Link == 0: // a name less gives the others a new ctime
+	case x.ctime != now.ctime && x.Kind == File && now.Link == 0: // a name less gives the others a new ctime
 		return ErrChanged
 	}
 	return nil

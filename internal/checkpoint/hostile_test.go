@@ -179,7 +179,7 @@ func TestPreviewChangesNoMode(t *testing.T) {
 	u := &Undo{To: start}
 	w.must(taking.Plan(u))
 	taking.Close()
-	w.must(os.Chmod(w.path("a"), 0o700|0))
+	w.must(os.Chmod(w.path("a"), 0o700))
 	for name, want := range map[string]os.FileMode{"a/b": 0o100} {
 		if info, err := os.Stat(w.path(name)); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v; want %o", name, info, err, want)

@@ -67,7 +67,7 @@ func encodeIndex(root string, packs []packID, n *node) []byte {
 }
 
 func appendNode(b []byte, n *node) []byte {
-	for _, v := range []uint64{n.dev, n.ino, uint64(n.ctime), flag(n.racy, 1), uint64(len(n.items))} {
+	for _, v := range []uint64{n.dev, n.ino, uint64(n.ctime), bit(n.racy, 1), uint64(len(n.items))} {
 		b = binary.AppendUvarint(b, v)
 	}
 	b = append(b, n.object[:]...)
@@ -75,7 +75,7 @@ func appendNode(b []byte, n *node) []byte {
 		x := &n.items[i]
 		b = binary.AppendUvarint(b, uint64(len(x.Name)))
 		b = append(b, x.Name...)
-		flags := flag(x.racy || x.fresh, 1) | flag(x.Sparse, 2) | flag(!x.Attrs.zero(), 4) | flag(x.sub != nil, 8) | flag(!x.Object.zero(), 16)
+		flags := bit(x.racy || x.fresh, 1) | bit(x.Sparse, 2) | bit(!x.Attrs.zero(), 4) | bit(x.sub != nil, 8) | bit(!x.Object.zero(), 16)
 		b = append(b, byte(x.Kind), byte(flags), byte(x.why))
 		for _, v := range [...]uint64{uint64(x.Mode), uint64(x.UID), uint64(x.GID), uint64(x.Size), uint64(x.MTime), x.Link, x.ino, uint64(x.ctime)} {
 			b = binary.AppendUvarint(b, v)
@@ -93,9 +93,9 @@ func appendNode(b []byte, n *node) []byte {
 	return b
 }
 
-func flag(set bool, bit uint64) uint64 {
+func bit(set bool, value uint64) uint64 {
 	if set {
-		return bit
+		return value
 	}
 	return 0
 }

@@ -14,7 +14,6 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
-	"golang.org/x/sys/unix"
 )
 
 // The format of a pack: packMagic, frames, the table, the footer. A frame holds
@@ -326,7 +325,7 @@ func (p *pack) sync() error {
 	if p == nil {
 		return nil
 	}
-	return unix.Fsync(int(p.f.Fd()))
+	return fsync(int(p.f.Fd()))
 }
 
 func (p *pack) close() { _ = p.f.Close() }

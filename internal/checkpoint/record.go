@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/strictjson"
 )
@@ -63,7 +65,7 @@ const maxRecord = 64 << 20
 
 // newID returns a name that sorts by time.
 func newID(when time.Time) string {
-	return when.UTC().Format("20060102-150405.000") + "-" + strings.ToLower(rand.Text()[:4])
+	return when.UTC().Format("20060102-150405.000000") + "-" + strings.ToLower(rand.Text()[:4])
 }
 
 // List returns the checkpoints there are, the oldest first. What can't be read as
@@ -148,11 +150,14 @@ func replace(path string, b []byte) error {
 	return err
 }
 
-// syncFile has a file on the disk.
+// fsync is a variable for tests that take thousands of checkpoints.
+var fsync = unix.Fsync
+
+// syncFile writes a file or directory to the disk.
 func syncFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	return errors.Join(fsync(int(f.Fd())), f.Close())
 }
