@@ -162,6 +162,10 @@ func listGit(e *launch.Env, asJSON bool) error {
 	}
 	var text strings.Builder
 	for _, k := range l.Beside {
+		if k.Undo {
+			fmt.Fprintf(&text, "%s\n    what the repository had before a session, for bawn undo\n", redact.Visible(k.Beside))
+			continue
+		}
 		fmt.Fprintf(&text, "%s\n    what a session has made of %s\n    take it: git merge %s\n", redact.Visible(k.Beside), redact.Visible(k.Ref), redact.Visible(k.Beside))
 	}
 	for _, s := range l.Sessions {

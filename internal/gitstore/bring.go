@@ -86,7 +86,7 @@ func (c *changes) objects(ctx context.Context) error {
 // bad leaves out what has objects that the host does not take.
 func (c *changes) bad(key string, err error) {
 	s, u := c.store, c.unit
-	s.tell(u, &s.report.Problems, fmt.Sprintf("%s of the guest's can't be published: %v", key, err))
+	s.tell(u, &s.report.Problems, key+unpublishable+err.Error())
 	switch key {
 	case "HEAD":
 		c.head = headStays

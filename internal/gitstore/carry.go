@@ -2,6 +2,7 @@ package gitstore
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -50,6 +51,7 @@ func (c *changes) carry(ctx context.Context) error {
 // locked moves the refs, HEAD and the index of the host, as one where they belong
 // together.
 func (c *changes) locked(ctx context.Context) error {
+	staged := c.index != nil
 	unlock, err := c.lock()
 	if err != nil {
 		return err
@@ -58,7 +60,13 @@ func (c *changes) locked(ctx context.Context) error {
 	if err := c.publish(ctx); err != nil {
 		return err
 	}
-	return c.headAndIndex(ctx)
+	if err := c.headAndIndex(ctx); err != nil {
+		return err
+	}
+	if c.finish && staged == (c.index != nil) {
+		return c.close()
+	}
+	return nil
 }
 
 // rest keeps beside what is neither a branch nor a tag, where nothing can be
@@ -87,7 +95,7 @@ func (c *changes) rest(ctx context.Context) error {
 func (c *changes) lock() (unlock func(), err error) {
 	s, u := c.store, c.unit
 	branch := branchOf(c.host.head)
-	needs := c.head == headOut || c.index.toHost() ||
+	needs := c.finish || c.head == headOut || c.index.toHost() ||
 		slices.ContainsFunc(c.out, func(m move) bool { return m.why == "" && m.name == branch })
 	if !needs {
 		return func() {}, nil
@@ -110,6 +118,9 @@ func (c *changes) publish(ctx context.Context) error {
 	for _, m := range c.out {
 		why := m.why
 		if why == "" && m.ahead && !c.contains(ctx, m) {
+			if err := ctx.Err(); err != nil {
+				return err // nothing was compared
+			}
 			why = "it was changed on the host too"
 			u.told["parted "+m.name+m.old+m.new] = true
 		}
@@ -179,10 +190,14 @@ func (c *changes) contains(ctx context.Context, m move) bool {
 // beside keeps a value of the guest's under a name of the session's.
 func (s *Store) beside(ctx context.Context, u *unit, at, id, ref, why string) error {
 	name := s.own(at)
-	if !formatOK(name) {
-		name = s.own("refused/" + id[:12])
+	if !formatOK(name) || strings.HasPrefix(ref, "refs/") && nameOK(ref) != nil {
+		sum := sha256.Sum256([]byte(ref))
+		name = s.own(fmt.Sprintf("refused/%s-%x", id[:12], sum[:4]))
 	}
 	if _, err := s.git.run(ctx, u, call{args: []string{"update-ref", name, id}}); err != nil {
+		if ctx.Err() != nil {
+			return err // the next sync does it
+		}
 		s.tell(u, &s.report.Problems, fmt.Sprintf("%q of the guest's could not be kept: %v", ref, err))
 		return nil
 	}

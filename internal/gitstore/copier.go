@@ -221,6 +221,9 @@ func (c *copier) state() error {
 			return err
 		}
 	}
+	if open, err := c.unit.openState(c.from); err == nil { // else it stays the human's alone
+		c.unit.Open = digestOf(open)
+	}
 	left := &budget{files: maxFiles, bytes: maxStateSize}
 	for _, name := range stateDirs {
 		if c.unit.Rel == "." && strings.HasPrefix(name, "refs/") {

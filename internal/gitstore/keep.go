@@ -88,7 +88,7 @@ func Beside(r *Repository) ([]Kept, error) {
 	for name := range t.refs {
 		session, rest, ok := strings.Cut(strings.TrimPrefix(name, ownRefs), "/")
 		if strings.HasPrefix(name, ownRefs) && ok && rest != "pin" {
-			out = append(out, Kept{Ref: "refs/" + rest, Beside: name, Why: "session " + short(session)})
+			out = append(out, Kept{Ref: "refs/" + rest, Beside: name, Why: "session " + short(session), Undo: rest == undoName || strings.HasPrefix(session, "undo-")})
 		}
 	}
 	slices.SortFunc(out, func(a, b Kept) int { return strings.Compare(a.Beside, b.Beside) })

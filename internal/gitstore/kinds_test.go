@@ -71,6 +71,17 @@ func TestFind(t *testing.T) {
 	// A guest of the workspace can make all of this in it.
 	run(t, other, human(), "sh", "-c", `rm .git; git init -q sub; mkdir -p sub/.git/worktrees/x; echo "gitdir: $PWD/sub/.git/worktrees/x" >.git; echo "$PWD/.git" >sub/.git/worktrees/x/gitdir`)
 	none(other, "it lies in the workspace")
+	// A submodule: the git directory points back, from outside.
+	super := newHost(t)
+	run(t, super, human(), "git", "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", ws, "sub")
+	sub, module := filepath.Join(super, "sub"), filepath.Join(super, ".git/modules/sub")
+	if r, err := Find(sub); err != nil || r == nil || r.Common != module || r.Workspace != sub {
+		t.Errorf("control: %+v, %v", r, err)
+	}
+	run(t, super, human(), "git", "config", "-f", filepath.Join(module, "config"), "core.worktree", "../../../d")
+	none(sub, "it points elsewhere")
+	run(t, super, human(), "sh", "-c", "mkdir sub/modules; cp -r .git/modules/sub sub/modules/x; git config -f sub/modules/x/config core.worktree ../..; echo gitdir: modules/x >sub/.git")
+	none(sub, "it lies in the workspace")
 	none(filepath.Join(ws, "d"), "")
 	run(t, dir, human(), "git", "init", "-q", "--bare", "bare")
 	none(filepath.Join(dir, "bare"), "")

@@ -26,6 +26,9 @@ func (s *Store) pin(ctx context.Context) error {
 		return nil
 	}
 	for _, u := range s.Units {
+		if u.dropped() {
+			continue
+		}
 		if err := s.pinUnit(ctx, u, s.basePath(u)); err != nil {
 			return fmt.Errorf("pin what the session uses: %w", err)
 		}
@@ -46,8 +49,9 @@ func (s *Store) pinUnit(ctx context.Context, u *unit, index string) error {
 	if err != nil {
 		return err
 	}
-	if u.Pin != "" {
-		parents = append(parents, u.Pin)
+	top := s.top(u)
+	if top.Pin != "" {
+		parents = append(parents, top.Pin)
 	}
 	slices.Sort(parents)
 	parents = slices.Compact(parents)
@@ -61,7 +65,7 @@ func (s *Store) pinUnit(ctx context.Context, u *unit, index string) error {
 		fmt.Fprintf(&text, "parent %s\n", p)
 	}
 	who := fmt.Sprintf("bawn <bawn@localhost> %d +0000", s.Started.Unix())
-	fmt.Fprintf(&text, "author %s\ncommitter %s\n\nwhat session %s uses, kept from git gc until it ends\n", who, who, s.Session)
+	fmt.Fprintf(&text, "author %s\ncommitter %s\n\n%s\n", who, who, pinSubject(s.Session))
 	out, err := s.git.run(ctx, u, call{args: []string{"hash-object", "-t", "commit", "-w", "--stdin"}, in: strings.NewReader(text.String())})
 	if err != nil {
 		return err
@@ -70,7 +74,7 @@ func (s *Store) pinUnit(ctx context.Context, u *unit, index string) error {
 	if _, err := s.git.run(ctx, u, call{args: []string{"update-ref", s.pinRef(), id}}); err != nil {
 		return err
 	}
-	u.Pin = id
+	top.Pin, top.Pins = id, append(top.Pins, id)
 	return nil
 }
 
@@ -114,8 +118,16 @@ func (s *Store) unpin(ctx context.Context) error {
 		if u.Pin == "" {
 			continue
 		}
+		lost := s.loses(ctx, u)
+		if lost {
+			_, err := s.git.run(ctx, u, call{args: []string{"update-ref", s.own(undoName), u.Pin}})
+			errs = append(errs, err)
+		}
 		_, err := s.git.run(ctx, u, call{args: []string{"update-ref", "-d", s.pinRef()}})
 		errs = append(errs, err)
+		if err == nil && !lost {
+			u.dropPins()
+		}
 		for _, dir := range []string{s.pinRef(), ownRefs} { // git leaves empty directories
 			_ = os.Remove(filepath.Join(u.Host, filepath.Dir(dir)))
 		}
@@ -123,4 +135,46 @@ func (s *Store) unpin(ctx context.Context) error {
 	}
 	s.pinned = false
 	return errors.Join(errs...)
+}
+
+// dropPins removes the commits that were pins, to which nothing leads any more. One
+// that a gc has packed stays until the next.
+func (u *unit) dropPins() {
+	for _, id := range u.Pins {
+		dir := "objects/" + id[:2]
+		_ = u.host.Remove(dir + "/" + id[2:])
+		_ = u.host.Remove(dir) // if it is empty
+	}
+	u.Pins = nil
+}
+
+// undoName ends the name of the ref that keeps, after a session, what the host had
+// and no other ref leads to: what an undo needs.
+const undoName = "undo"
+
+// loses reports whether the pin has commits, or files that were staged, to which
+// nothing else of the host's leads. Without it they last until the human's gc.
+func (s *Store) loses(ctx context.Context, u *unit) bool {
+	if s.report.Published == 0 && !s.again {
+		return false
+	}
+	not := []string{u.Pin, "--not", "--exclude=" + ownRefs + "*", "--all"}
+	if u.Partial {
+		not = append(not, "--exclude-promisor-objects")
+	}
+	for _, args := range [][]string{
+		{"rev-list", "-n", "1", "--invert-grep", "--grep=^" + pinSubject(s.Session)},
+		{"rev-list", "--objects", "--filter=object:type=blob", "--filter-provided-objects"},
+	} {
+		out, err := s.git.run(ctx, u, call{args: append(append(args, not...), "--indexed-objects")})
+		if err == nil && len(out) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// pinSubject is what the commit says that pins a session's objects.
+func pinSubject(session string) string {
+	return "what session " + session + " uses, kept from git gc until it ends"
 }

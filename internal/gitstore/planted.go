@@ -189,6 +189,9 @@ func (c *changes) first(ctx context.Context, list []planted, holds func(commit, 
 		if why := c.entry(ctx, p, parts); why != "" && !c.has(ctx, p) && !c.had(ctx, p) {
 			return why, ctx.Err() // of a context that has ended, nothing was looked at
 		}
+		if why := c.part(ctx, p); why != "" && !c.had(ctx, p) {
+			return why, ctx.Err()
+		}
 		raw := strings.Split(p.path, "/")
 		for i := 1; i < len(raw); i++ { // the top is a repository anyway
 			dir := strings.Join(raw[:i], "/")
@@ -200,13 +203,48 @@ func (c *changes) first(ctx context.Context, list []planted, holds func(commit, 
 			if err != nil {
 				return "", err
 			}
+			whole := there["objects"] && there["refs"]
 			c.beneath(dir, there)
 			if there["head"] && (there["commondir"] || there["objects"] && there["refs"]) {
 				return fmt.Sprintf("git takes %q for a repository", dir), nil
 			}
+			if whole && !c.hadBoth(ctx, dir) {
+				return fmt.Sprintf("git takes %q for a repository once there is a HEAD", dir), nil
+			}
 		}
 	}
 	return "", nil
+}
+
+// part says why an entry must not be published that makes a repository of what a
+// guest may leave beside it later, or "".
+func (c *changes) part(ctx context.Context, p planted) string {
+	dir, name := path.Split(p.path)
+	if dir == "" || p.mode == "160000" {
+		return ""
+	}
+	switch protect.FoldName(name) {
+	case "commondir":
+	case "head":
+		text, err := c.store.git.run(ctx, c.unit, call{args: []string{"cat-file", "blob", p.id}, limit: maxLooked})
+		if line := strings.TrimSpace(string(text)); err == nil && p.mode != "120000" && !strings.HasPrefix(line, "ref:") && !isID(line, 40) && !isID(line, 64) {
+			return ""
+		}
+	default:
+		return ""
+	}
+	return fmt.Sprintf("git would take %q for a repository, if the rest of one were beside %q", path.Clean(dir), name)
+}
+
+// hadBoth reports whether the host's HEAD has both directories of a repository in dir.
+func (c *changes) hadBoth(ctx context.Context, dir string) bool {
+	id := c.host.value(c.host.head)
+	if id == "" {
+		return false
+	}
+	text, err := c.store.git.run(ctx, c.unit, call{args: []string{"ls-tree", "-z", "--name-only", "--full-tree", id + ":" + dir}})
+	names := strings.Split(protect.Fold(string(text)), "\x00")
+	return err == nil && slices.Contains(names, "objects") && slices.Contains(names, "refs")
 }
 
 // gitNames are the names, folded, by which git knows a repository.
@@ -227,6 +265,9 @@ func (c *changes) entry(ctx context.Context, p planted, parts []string) string {
 			return fmt.Sprintf("it has %q, which is protected (%s)", p.path, rule)
 		}
 	}
+	if p.mode != "160000" && c.covers(p.path) {
+		return fmt.Sprintf("its %q would replace a directory with a repository of yours", p.path)
+	}
 	if p.mode != "120000" {
 		return ""
 	}
@@ -238,6 +279,43 @@ func (c *changes) entry(ctx context.Context, p planted, parts []string) string {
 		return fmt.Sprintf("its symbolic link %q leads to %q", p.path, message(text))
 	}
 	return ""
+}
+
+// covers reports whether the workspace has a directory in the place of a file that
+// holds a repository, which a checkout would remove with all else if it is ignored.
+func (c *changes) covers(p string) bool {
+	if c.unit.WorkTree == "" {
+		return false
+	}
+	root, err := os.OpenRoot(c.unit.WorkTree)
+	if err != nil {
+		return true
+	}
+	defer root.Close()
+	for at := p; at != "."; at = path.Dir(at) {
+		if fi, err := root.Lstat(at); err != nil || !fi.IsDir() {
+			return false
+		}
+	}
+	left := maxCovered
+	return holdsRepository(root, p, &left)
+}
+
+// maxCovered bounds a look for repositories, in entries.
+const maxCovered = 100_000
+
+// holdsRepository also says so of a directory that can't be looked through.
+func holdsRepository(root *os.Root, dir string, left *int) bool {
+	list, err := readDir(root, dir)
+	if *left -= len(list); err != nil || *left < 0 {
+		return true
+	}
+	for _, e := range list {
+		if likeGit(e.Name()) || e.IsDir() && holdsRepository(root, path.Join(dir, e.Name()), left) {
+			return true
+		}
+	}
+	return false
 }
 
 // beneath adds what the workspace holds in a directory.

@@ -70,6 +70,9 @@ func (s *Store) copies(o Options) (err error) {
 	if err := m.unit(s.Repo.Common, ".", s.Repo.rel(), s.Repo.Workspace, false); err != nil {
 		return err
 	}
+	if err := m.worktrees(); err != nil {
+		return err
+	}
 	if err := m.modules("modules", 0); err != nil {
 		return err
 	}
@@ -85,7 +88,8 @@ func (s *Store) copies(o Options) (err error) {
 // maker makes the private directories of units.
 type maker struct {
 	store   *Store
-	objects int // object directories so far
+	format  format // of the repository
+	objects int    // object directories so far
 }
 
 // unit makes one private git directory.
@@ -94,7 +98,7 @@ func (m *maker) unit(host, private, rel, tree string, module bool) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
-	u := &unit{Host: host, Private: private, Rel: rel, WorkTree: tree, Beside: refs{}, n: len(m.store.Units)}
+	u := &unit{Host: host, Private: private, Rel: rel, WorkTree: tree, Beside: refs{}, Made: refs{}, n: len(m.store.Units)}
 	c := &copier{unit: u, module: module}
 	var err error
 	if c.from, err = os.OpenRoot(host); err != nil {
@@ -116,7 +120,9 @@ func (m *maker) unit(host, private, rel, tree string, module bool) error {
 	if err := c.base(m.store.basePath(u)); err != nil {
 		return err
 	}
-	m.store.Units = append(m.store.Units, u)
+	if m.store.Units = append(m.store.Units, u); u.n == 0 {
+		m.format = c.format
+	}
 	return nil
 }
 

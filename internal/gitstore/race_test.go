@@ -438,3 +438,38 @@ func TestGivenAfterAnError(t *testing.T) {
 		t.Errorf("the guest has staged %q", got)
 	}
 }
+
+// A reader that fails now and then, as on a machine that is busy: nothing is given up.
+type failing struct {
+	direct
+	left *int
+}
+
+func (f failing) Git(ctx context.Context, dir string, in io.Reader, out io.Writer, args ...string) error {
+	if args[0] == "pack-objects" && *f.left > 0 {
+		*f.left--
+		return errors.New("the machine is busy")
+	}
+	return f.direct.Git(ctx, dir, in, out, args...)
+}
+
+func TestReaderFailsForAWhile(t *testing.T) {
+	for _, left := range []int{2, 1 << 30} {
+		w := newWorld(t, newHost(t))
+		n := left
+		w.store.untrusted = func() (Untrusted, error) { return failing{direct{w.store.View()}, &n}, nil }
+		w.edit("f", "x\n")
+		w.guest("commit", "-qam", "one")
+		w.guest("branch", "other", "HEAD~1")
+		if r := w.sync(); len(r.Problems) == 0 {
+			t.Fatalf("control: %+v", r)
+		}
+		r := w.close()
+		if forever := left > 2; forever == r.Quiet() || forever != (r.Private != "") {
+			t.Errorf("%d failures: %+v", left, r)
+		}
+		if left == 2 && w.host("log", "-1", "--format=%s") != "one" {
+			t.Error("the commit is not published")
+		}
+	}
+}

@@ -182,6 +182,8 @@ func nameOK(name string) error {
 		why = "it holds characters that can't be seen"
 	case strings.HasPrefix(short, "-") || strings.Contains(short, "/-"):
 		why = "it looks like an option"
+	case strings.ContainsAny(name, "$`;|&<>()\"'!"):
+		why = "it holds characters that a shell, a prompt or a script may execute"
 	case isID(path.Base(short), 40) || isID(path.Base(short), 64) || abbreviated(short):
 		why = "it looks like an object ID"
 	case strings.HasPrefix(short, "refs/") || name != stashRef && (short == "stash" || pseudo(short)):

@@ -62,7 +62,10 @@ func linked(ws, file string) (*Repository, error) {
 		return nil, &UnsupportedError{file, err.Error()}
 	}
 	if filepath.Base(filepath.Dir(admin)) != "worktrees" {
-		return nil, &UnsupportedError{file, "its repository lies elsewhere, and is none of which this is a linked worktree"}
+		if r := submodule(ws, admin); r != nil {
+			return r, nil
+		}
+		return nil, &UnsupportedError{file, "its repository lies elsewhere, and this is neither a linked worktree of it nor a submodule"}
 	}
 	back, err := pointer(filepath.Join(admin, "gitdir"), "", admin)
 	real, err2 := filepath.EvalSymlinks(admin)
@@ -79,6 +82,38 @@ func linked(ws, file string) (*Repository, error) {
 		return nil, &UnsupportedError{file, "what it names is no repository"}
 	}
 	return &Repository{Workspace: ws, Common: common, Admin: real}, nil
+}
+
+// submodule finds the repository of a submodule, by the same rule: its git directory
+// lies among the modules of another, outside of the workspace, and points back.
+func submodule(ws, admin string) *Repository {
+	real, err := filepath.EvalSymlinks(admin)
+	if err != nil || !strings.Contains(real, "/modules/") || inside(real, ws) || !isGitDir(real) {
+		return nil
+	}
+	root, err := os.OpenRoot(real)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	text, err := plainFile(root, "config", maxConfig)
+	if err != nil {
+		return nil
+	}
+	list, err := parseConfig(string(text))
+	if err != nil {
+		return nil
+	}
+	back := ""
+	for _, s := range list {
+		if s.section == "core" && s.sub == "" && s.key == "worktree" {
+			back = fromDir(real, s.value)
+		}
+	}
+	if back, err = filepath.EvalSymlinks(back); err != nil || back != ws {
+		return nil
+	}
+	return &Repository{Workspace: ws, Common: real}
 }
 
 // pointer reads a file that holds one path, relative to base if it is not absolute.

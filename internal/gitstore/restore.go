@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ type Restore struct {
 	git       *hostGit
 	pins      string // begins the names of refs that keep what would be lost
 	units     []*restoring
+	heads     []string // of worktrees that are restored too
 	uncovered []string
 }
 
@@ -37,6 +39,7 @@ type Restore struct {
 type restoring struct {
 	unit    *unit
 	now     *unitState
+	tree    bool // a worktree: the refs are those of the repository, which moves them
 	changes []RefChange
 	refs    []move
 	head    string   // what HEAD is to be, or "" to leave it
@@ -52,17 +55,17 @@ const changedSince = "it was changed after the session"
 // PlanRestore compares the present state of a repository with a snapshot, which it is
 // to have again. after is the snapshot of the session's end: what has changed since is
 // the human's and stays. If after is nil, every difference is taken for the session's.
-// git is looked for in the directories of path (PATH) outside of the workspace.
+// git is looked for in the directories of programs (PATH) outside of the workspace.
 // Nothing is written. Files of the workspace are to be restored before Apply.
-func PlanRestore(gitDir, path string, to, after json.RawMessage) (*Restore, error) {
-	r, err := planRestore(gitDir, path, to, after)
+func PlanRestore(gitDir, programs string, to, after json.RawMessage) (*Restore, error) {
+	r, err := planRestore(gitDir, programs, to, after)
 	if err != nil {
 		return nil, fmt.Errorf("compare %q with a checkpoint: %w", gitDir, err)
 	}
 	return r, nil
 }
 
-func planRestore(gitDir, path string, to, after json.RawMessage) (*Restore, error) {
+func planRestore(gitDir, programs string, to, after json.RawMessage) (*Restore, error) {
 	then, err := readSnapshot(to)
 	if err != nil {
 		return nil, fmt.Errorf("the checkpoint: %w", err)
@@ -82,10 +85,18 @@ func planRestore(gitDir, path string, to, after json.RawMessage) (*Restore, erro
 		return nil, err
 	}
 	r := &Restore{gitDir: gitDir, pins: ownRefs + "undo-" + time.Now().UTC().Format("20060102T150405.000Z") + "/", uncovered: slices.Concat(then.Uncovered, now.Uncovered)}
-	if r.git, err = findGit(path, filepath.Dir(common)); err != nil {
+	if r.git, err = findGit(programs, filepath.Dir(common)); err != nil {
 		return nil, err
 	}
 	for _, t := range then.Units {
+		if n := now.unitOf(t); t.Tree && n != nil {
+			r.heads = append(r.heads, n.Head)
+		}
+	}
+	for _, t := range then.Units {
+		if t.Tree && len(r.units) > 0 && r.units[0].now != nil {
+			t.Refs = then.Units[0].Refs
+		}
 		if err := r.plan(common, t, end.unitOf(t), now.unitOf(t)); err != nil {
 			return nil, err
 		}
@@ -119,8 +130,8 @@ func (r *Restore) Uncovered() []string {
 
 // plan compares one git directory.
 func (r *Restore) plan(common string, to, after, now *unitState) error {
-	if now == nil {
-		r.units = append(r.units, &restoring{changes: []RefChange{{Name: to.Dir, Conflict: true, Why: "this git directory is missing now"}}})
+	if now == nil || to.Tree && r.units[0].now == nil {
+		r.units = append(r.units, &restoring{changes: []RefChange{{Name: path.Join(to.Dir, to.Rel), Conflict: true, Why: "this git directory is missing now"}}})
 		return nil
 	}
 	if after == nil {
@@ -138,16 +149,20 @@ func (r *Restore) plan(common string, to, after, now *unitState) error {
 	u := &unit{Host: filepath.Join(common, to.Dir), Rel: to.Rel, Size: to.Size, Partial: f.partial, Sparse: f.sparse, host: root}
 	p := &restoring{unit: u, now: now}
 	defer func() { u.host = nil }()
-	r.planRefs(p, to, after)
+	if to.Tree {
+		p.tree, p.refs, now.Refs = true, r.units[0].refs, r.units[0].now.Refs
+	} else {
+		r.planRefs(p, to, after)
+		p.planStash(to, after)
+	}
 	p.planHead(to, after)
-	p.planStash(to, after)
 	if err := r.planIndex(p, to, after); err != nil {
 		return fmt.Errorf("the index: %w", err)
 	}
 	p.planState(to, after)
-	if to.Dir != "." {
+	if at := path.Join(to.Dir, to.Rel); to.Dir != "." || to.Tree {
 		for i := range p.changes {
-			p.changes[i].Name = to.Dir + "/" + p.changes[i].Name
+			p.changes[i].Name = at + "/" + p.changes[i].Name
 		}
 	}
 	r.units = append(r.units, p)
@@ -164,6 +179,9 @@ func differs(to, after, now string) (change, conflict bool) {
 // planRefs compares the refs, but for the stack of stashes.
 func (r *Restore) planRefs(p *restoring, to, after *unitState) {
 	taken := p.unit.taken()
+	for _, head := range r.heads {
+		delete(taken, branchOf(head))
+	}
 	names := maps.Clone(to.Refs)
 	maps.Copy(names, p.now.Refs)
 	for _, name := range slices.Sorted(maps.Keys(names)) {

@@ -48,7 +48,7 @@ func (r *Restore) apply(p *restoring) (err error) {
 	}
 	defer l.unlock()
 	sn := &snapshot{}
-	if err := sn.unit(u.Host, p.now.Dir, u.Rel); err != nil {
+	if err := sn.unit(u.Host, p.now.Dir, u.Rel, p.tree); err != nil {
 		return err
 	}
 	if len(sn.Units) != 1 || !r.unchanged(p, sn.Units[0]) {
@@ -74,6 +74,9 @@ func (r *Restore) unchanged(p *restoring, now *unitState) bool {
 		}
 	}
 	was.Index, was.IndexTime = now.Index, now.IndexTime
+	if p.tree {
+		was.Refs = now.Refs
+	}
 	return reflect.DeepEqual(now, &was)
 }
 
@@ -104,10 +107,18 @@ func lockUndo(u *unit) (*hostLock, error) {
 	return l, nil
 }
 
+// moves are the refs that are moved here.
+func (p *restoring) moves() []move {
+	if p.tree {
+		return nil
+	}
+	return p.refs
+}
+
 // pinLost keeps what the refs and the index lead to now, and nothing else will.
 func (r *Restore) pinLost(p *restoring) error {
 	var lost []move
-	for _, m := range p.refs {
+	for _, m := range p.moves() {
 		lost = append(lost, move{name: strings.TrimPrefix(m.name, "refs/"), old: m.old})
 	}
 	if p.stashes {
@@ -206,7 +217,7 @@ func (r *Restore) putHead(p *restoring) error {
 // room first: refs/heads/a for refs/heads/a/b.
 func (r *Restore) putRefs(p *restoring) error {
 	var gone, come bytes.Buffer
-	for _, m := range p.refs {
+	for _, m := range p.moves() {
 		switch {
 		case m.new == "" && branchOf(m.old) == "":
 			fmt.Fprintf(&gone, "delete %s\x00%s\x00", m.name, m.old)

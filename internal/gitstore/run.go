@@ -142,7 +142,7 @@ func (s *Store) Close(ctx context.Context) (Report, error) {
 func (s *Store) unpublished() []string {
 	var list []string
 	for _, u := range s.Units {
-		if u.removed() {
+		if u.removed() || u.dropped() {
 			continue
 		}
 		private, err := look(u.private, u.Rel, u.Size)
@@ -159,7 +159,7 @@ func (s *Store) unpublished() []string {
 			known[id] = true
 		}
 		for name, id := range private.tree.refs {
-			if published(name) && !known[id] && u.Start[name] != id {
+			if !u.Tree && published(name) && !known[id] && u.Start[name] != id {
 				list = append(list, fmt.Sprintf("%q of the guest's is not published", name))
 			}
 		}

@@ -35,8 +35,9 @@ type snapshot struct {
 
 // A unitState is that of one git directory.
 type unitState struct {
-	Dir       string             `json:"dir"` // "." for the repository's, or a submodule's below the common git directory
-	Rel       string             `json:"rel"` // "." or the worktree's below Dir
+	Dir       string             `json:"dir"`            // "." for the repository's, or a submodule's below the common git directory
+	Rel       string             `json:"rel"`            // "." or the worktree's below Dir
+	Tree      bool               `json:"tree,omitempty"` // a linked worktree in the workspace: it has no refs of its own
 	Size      int                `json:"size"`
 	Head      string             `json:"head"` // as readHead returns it
 	Refs      refs               `json:"refs"` // object IDs, or "ref: " and a name; without names that JSON can't hold
@@ -99,7 +100,10 @@ func takeSnapshot(gitDir string) (*snapshot, error) {
 		return nil, err
 	}
 	sn := &snapshot{}
-	if err := sn.unit(common, ".", rel); err != nil {
+	if err := sn.unit(common, ".", rel, false); err != nil {
+		return nil, err
+	}
+	if err := sn.worktrees(common, rel); err != nil {
 		return nil, err
 	}
 	return sn, sn.modules(common, "modules", 0)
@@ -147,7 +151,7 @@ func (sn *snapshot) modules(common, dir string, depth int) error {
 			if len(sn.Units) > maxUnits {
 				return errTooMuch
 			}
-			if err := sn.unit(filepath.Join(common, at), at, "."); err != nil {
+			if err := sn.unit(filepath.Join(common, at), at, ".", false); err != nil {
 				return err
 			}
 			below = path.Join(at, "modules")
@@ -159,8 +163,38 @@ func (sn *snapshot) modules(common, dir string, depth int) error {
 	return nil
 }
 
-// unit adds one git directory.
-func (sn *snapshot) unit(host, dir, rel string) error {
+// worktrees adds the linked worktrees that lie in the workspace: work in them is
+// published too.
+func (sn *snapshot) worktrees(common, rel string) error {
+	r := &Repository{Workspace: filepath.Dir(common), Common: common}
+	if rel != "." {
+		file, err := pointer(filepath.Join(common, rel, "gitdir"), "", filepath.Join(common, rel))
+		if err != nil {
+			return err
+		}
+		r.Workspace = filepath.Dir(file)
+	} else if filepath.Base(common) != ".git" {
+		return nil
+	}
+	list, err := os.ReadDir(filepath.Join(common, "worktrees"))
+	if missing(err) {
+		return nil
+	}
+	for _, e := range list {
+		if at := path.Join("worktrees", e.Name()); at != rel && r.worktree(at) != "" {
+			if len(sn.Units) > maxUnits {
+				return errTooMuch
+			}
+			if err := sn.unit(common, ".", at, true); err != nil {
+				return err
+			}
+		}
+	}
+	return err
+}
+
+// unit adds one git directory, or one worktree's part of it.
+func (sn *snapshot) unit(host, dir, rel string, tree bool) error {
 	root, err := os.OpenRoot(host)
 	if err != nil {
 		return err
@@ -171,12 +205,14 @@ func (sn *snapshot) unit(host, dir, rel string) error {
 		sn.Uncovered = append(sn.Uncovered, fmt.Sprintf("%s: %v", dir, err))
 		return nil
 	}
-	u := &unitState{Dir: dir, Rel: rel, Size: f.size, Index: map[string]content{}, State: map[string]content{}}
+	u := &unitState{Dir: dir, Rel: rel, Tree: tree, Size: f.size, Index: map[string]content{}, State: map[string]content{}}
 	if u.Head, err = readHead(root, rel, f.size); err != nil {
 		return err
 	}
-	if err := u.readRefs(root); err != nil {
-		return err
+	if !tree {
+		if err := u.readRefs(root); err != nil {
+			return err
+		}
 	}
 	if err := u.readState(root); err != nil {
 		return err
@@ -343,12 +379,15 @@ func readSnapshot(text json.RawMessage) (*snapshot, error) {
 	if len(sn.Units) > maxUnits+1 {
 		return nil, errTooMuch
 	}
+	if len(sn.Units) > 0 && sn.Units[0] != nil && (sn.Units[0].Dir != "." || sn.Units[0].Tree) {
+		return nil, errors.New("the repository's own state is not the first")
+	}
 	dirs := map[string]bool{}
 	for _, u := range sn.Units {
-		if u == nil || dirs[u.Dir] {
+		if u == nil || dirs[path.Join(u.Dir, u.Rel)] {
 			return nil, errors.New("a git directory has no state, or has it twice")
 		}
-		dirs[u.Dir] = true
+		dirs[path.Join(u.Dir, u.Rel)] = true
 		if err := u.check(); err != nil {
 			return nil, fmt.Errorf("%q: %w", u.Dir, err)
 		}
@@ -364,6 +403,9 @@ func (u *unitState) check() error {
 	}
 	if tree, ok := strings.CutPrefix(u.Rel, "worktrees/"); u.Rel != "." && (!ok || !plainName(tree)) {
 		return fmt.Errorf("%q is no worktree", u.Rel)
+	}
+	if u.Tree && (u.Dir != "." || u.Rel == "." || len(u.Refs) > 0) {
+		return errors.New("it is no worktree of the repository")
 	}
 	if u.Size != 40 && u.Size != 64 {
 		return fmt.Errorf("object IDs of %d digits", u.Size)

@@ -46,10 +46,11 @@ type record struct {
 // A unit is one git directory and the private one over it: the repository's, or a
 // submodule's below it.
 type unit struct {
-	Host     string            `json:"host"`      // common git directory
-	Rel      string            `json:"rel"`       // "." or the worktree's, below Host
-	Private  string            `json:"private"`   // below the session's private directory, "." for itself
-	WorkTree string            `json:"work_tree"` // "" where the configuration says
+	Host     string            `json:"host"`           // common git directory
+	Rel      string            `json:"rel"`            // "." or the worktree's, below Host
+	Private  string            `json:"private"`        // below the session's private directory, "." for itself
+	WorkTree string            `json:"work_tree"`      // "" where the configuration says
+	Tree     bool              `json:"tree,omitempty"` // a linked worktree in the workspace: it has no refs of its own
 	Objects  []bawn.GitObjects `json:"objects"`
 	Size     int               `json:"size"` // digits of an object ID
 	Partial  bool              `json:"partial,omitempty"`
@@ -59,12 +60,14 @@ type unit struct {
 	Base     refs              `json:"base"`           // as both sides had them last
 	Made     refs              `json:"made,omitempty"` // refs that the session has created here, and the human has not touched since
 	Head     string            `json:"head"`           // the same of HEAD
+	Open     string            `json:"open,omitempty"` // digest of the rebase or merge that the host had open, and the guest has too
 	Beside   refs              `json:"beside,omitempty"`
 	Stash    []string          `json:"stash,omitempty"`   // as the guest had it last
 	Stashed  []string          `json:"stashed,omitempty"` // IDs of those that are the human's
 	Dropped  []string          `json:"dropped,omitempty"` // of those, what the guest has dropped
 	Apart    map[string]string `json:"apart,omitempty"`   // paths at which the indexes differ, and what both had
 	Pin      string            `json:"pin,omitempty"`     // what the pin is at
+	Pins     []string          `json:"pins,omitempty"`    // and was at
 
 	n       int // which of the units
 	host    *os.Root
@@ -96,6 +99,7 @@ type Store struct {
 	idle      time.Duration // idleTime
 	saved     []byte
 	pinned    bool
+	again     bool         // it was loaded: what an earlier bawn has published is not in the report
 	set       *protect.Set // of Names, once it was needed
 }
 
@@ -142,6 +146,9 @@ func (s *Store) open() error {
 	defer top.Close()
 	for i, u := range s.Units {
 		u.n, u.told = i, map[string]bool{}
+		if u.Tree {
+			u.shares(s.Units[0])
+		}
 		if u.host, err = os.OpenRoot(u.Host); err != nil {
 			return err
 		}
@@ -196,7 +203,7 @@ func load(dir string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, idle: idleTime}
+	s := &Store{dir: dir, idle: idleTime, again: true}
 	if err := json.Unmarshal(text, &s.record); err != nil {
 		return nil, fmt.Errorf("%q: %w", filepath.Join(dir, recordName), err)
 	}
@@ -250,6 +257,7 @@ type Kept struct {
 	Ref    string `json:"ref"`    // the one that the guest has set
 	Beside string `json:"beside"` // where its value is
 	Why    string `json:"why"`
+	Undo   bool   `json:"undo,omitempty"` // it is what the human had, not what the guest has made
 }
 
 // Quiet reports whether the human has nothing to do.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -30,10 +31,10 @@ type side struct {
 func look(root *os.Root, rel string, size int) (*side, error) {
 	var sd side
 	var err error
-	if sd.tree, err = readRefs(root, size); err != nil {
+	if sd.head, err = readHead(root, rel, size); err != nil { // first: a branch is made before HEAD is at it
 		return nil, err
 	}
-	if sd.head, err = readHead(root, rel, size); err != nil {
+	if sd.tree, err = readRefs(root, size); err != nil {
 		return nil, err
 	}
 	for _, name := range []string{"rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "sequencer"} {
@@ -72,6 +73,9 @@ func (s *Store) sync(ctx context.Context, final bool) error {
 	s.report.Held = ""
 	var errs []error
 	for _, u := range s.Units {
+		if final {
+			s.tryAgain(u)
+		}
 		err := s.syncUnit(ctx, u, final)
 		for try := 0; errors.Is(err, errBusy) && try < retries && ctx.Err() == nil; try++ {
 			sleep(ctx, retryAfter)
@@ -83,6 +87,26 @@ func (s *Store) sync(ctx context.Context, final bool) error {
 	}
 	return errors.Join(append(errs, s.save())...)
 }
+
+// tryAgain forgets what could not be published: the reason may have been a guest that
+// was at work, or a busy machine.
+func (s *Store) tryAgain(u *unit) {
+	for key := range u.told {
+		if key, bad := strings.CutPrefix(key, "bad "); bad {
+			name := key[:len(key)-u.Size]
+			delete(u.told, "bad "+key)
+			delete(u.Beside, name)
+			s.report.Problems = slices.DeleteFunc(s.report.Problems, func(p string) bool {
+				same := strings.HasPrefix(p, name+unpublishable)
+				delete(u.told, p)
+				return same
+			})
+		}
+	}
+}
+
+// unpublishable follows the name of what can't be published.
+const unpublishable = " of the guest's can't be published: "
 
 func sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
@@ -96,7 +120,14 @@ func sleep(ctx context.Context, d time.Duration) {
 // syncUnit compares both sides with what they had last.
 func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
 	if u.removed() {
-		s.tell(u, &s.report.Questions, "the guest has removed its git directory; yours is as it was")
+		what := "its git directory"
+		if u.Tree {
+			what = "the worktree " + strconv.Quote(u.WorkTree)
+		}
+		s.tell(u, &s.report.Questions, "the guest has removed "+what+"; yours is as it was")
+		return nil
+	}
+	if u.dropped() {
 		return nil
 	}
 	private, err := look(u.private, u.Rel, u.Size)
@@ -108,6 +139,9 @@ func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
 		return err
 	}
 	c := &changes{store: s, unit: u, host: host, private: private}
+	if c.finish = private.open == "" && u.mayFinish(host.open); c.finish {
+		host.open = ""
+	}
 	if open := cmp.Or(private.open, host.open); open != "" {
 		s.report.Held = open + " is open"
 		if !final {
@@ -121,7 +155,7 @@ func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
 			return fmt.Errorf("the index: %w", err)
 		}
 	}
-	if c.none() {
+	if c.none() { // also where the guest has removed MERGE_HEAD alone
 		return nil
 	}
 	if err := s.pin(ctx); err != nil {
@@ -132,6 +166,9 @@ func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
 
 // removed reports whether the guest has left nothing that could be published.
 func (u *unit) removed() bool {
+	if u.Tree {
+		return !exists(u.private, u.at("HEAD"))
+	}
 	for _, name := range []string{u.at("HEAD"), "refs", "packed-refs"} {
 		if exists(u.private, name) {
 			return false
@@ -139,6 +176,9 @@ func (u *unit) removed() bool {
 	}
 	return true
 }
+
+// dropped reports whether a unit is a worktree that the human has removed.
+func (u *unit) dropped() bool { return u.Tree && !exists(u.host, u.at("HEAD")) }
 
 // A move is a ref that one side has changed.
 type move struct {
@@ -159,6 +199,7 @@ type changes struct {
 	head          headMove
 	index         *indexes
 	besideOnly    string
+	finish        bool // what the host has open, the guest has finished
 }
 
 // headMove says which side has moved HEAD.
@@ -180,14 +221,17 @@ func (c *changes) collect() {
 			names[name] = ""
 		}
 	}
-	taken := c.unit.taken()
+	taken, owned := c.unit.taken(), c.owned()
 	c.coming = refs{}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if name != stashRef && !strings.HasPrefix(name, ownRefs) {
+		if name != stashRef && !strings.HasPrefix(name, ownRefs) && owned(name) {
 			c.ref(name, taken)
 		}
 	}
-	c.stack = u.stack(c.host, c.private)
+	c.stack = stack{now: u.Stash}
+	if !u.Tree {
+		c.stack = u.stack(c.host, c.private)
+	}
 	if c.besideOnly != "" {
 		c.in, c.gone = nil, nil
 		return
@@ -204,7 +248,7 @@ func (c *changes) collect() {
 		c.head = headIn
 	}
 	for _, name := range c.private.tree.broken {
-		if published(name) {
+		if published(name) && !u.Tree {
 			c.store.tell(u, &c.store.report.Problems, fmt.Sprintf("%q is no ref that can be published", name))
 		}
 	}

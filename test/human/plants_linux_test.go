@@ -3,6 +3,7 @@ package human_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,9 +12,10 @@ import (
 
 // A plant is what a guest leaves, and what the human does then.
 type plant struct {
-	name  string
-	guest string   // shell
-	human []string // shell, one after the other
+	name   string
+	before string   // what the human has set up, in shell
+	guest  string   // shell
+	human  []string // shell, one after the other
 	// there says that the effect is a file of the project's that a program of the
 	// human's obeys. Empty: something executes or the human's file changes.
 	there string
@@ -108,7 +110,7 @@ P`, human: []string{"cd sub/x && git status"}},
 // TestPlants has each plant left by a guest. The control leaves it without a
 // sandbox.
 func TestPlants(t *testing.T) {
-	for _, p := range plants {
+	for _, p := range slices.Concat(plants, invented) {
 		t.Run(p.name, func(t *testing.T) {
 			r := newRoom(t)
 			if got := p.reaches(t, r, r.bare); len(got) == 0 {
@@ -125,6 +127,9 @@ func TestPlants(t *testing.T) {
 // reaches plays a plant and says which effects it had.
 func (p plant) reaches(t *testing.T, r *room, leave func(*testing.T, string)) []string {
 	t.Helper()
+	if p.before != "" {
+		r.Run(t, "bash", "-c", p.before)
+	}
 	var before string
 	if p.same != "" {
 		before = r.Run(t, "bash", "-c", p.same).Out

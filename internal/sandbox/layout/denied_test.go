@@ -30,8 +30,8 @@ func denying(m machine, list func(string) ([]Listed, error), patterns ...string)
 		req.Session.Isolation.Mounts = append(req.Session.Isolation.Mounts, bawn.Mount{Path: p, Access: bawn.Hidden, Why: "--deny"})
 	}
 	facts := m.facts(1000)
-	if facts.List = list; list == nil {
-		facts.List = m.list
+	if list != nil {
+		facts.List = list
 	}
 	return Layout(req, facts)
 }

@@ -14,6 +14,9 @@ var inGit = []string{"hooks", "config", "config.worktree", "info", "commondir", 
 // maxFollowed bounds how many links and settings of a repository are followed.
 const maxFollowed = 256
 
+// maxIncluded bounds how deep files of configuration include one another, as in git.
+const maxIncluded = 10
+
 // maxTargets bounds where they lead: every place to hide may be one.
 const maxTargets = 1024
 
@@ -41,6 +44,7 @@ func (b *builder) present(byTarget map[string]Mount) []Mount {
 		for _, git := range b.gitDirs(base) {
 			list = append(list, b.presentIn(base, git)...)
 		}
+		b.nested(base)
 	}
 	b.followIn(list)
 	for _, target := range slices.Concat(b.targets, b.places) {
@@ -228,21 +232,33 @@ func from(dir, p string) string {
 // configured protects what the configuration of a git directory names for git
 // to execute or to obey: core.hooksPath, included files, and programs.
 func (b *builder) configured(base, git string) {
-	text, err := b.facts.ReadFile(path.Join(git, "config"))
-	if err != nil {
+	left := maxFollowed
+	for _, name := range []string{"config", "config.worktree"} {
+		b.configuredBy(base, path.Join(git, name), 0, &left)
+	}
+}
+
+// configuredBy is configured for one file, and for those that it includes.
+func (b *builder) configuredBy(base, file string, depth int, left *int) {
+	text, err := b.facts.ReadFile(file)
+	if err != nil || depth > maxIncluded {
 		return
 	}
-	words := 0
 	for _, s := range settings(text) {
 		switch {
 		case inertKeys[s.key] || strings.HasPrefix(s.key, "branch.") || strings.HasPrefix(s.key, "remote.") || strings.HasPrefix(s.key, "url."):
 		case s.key == "core.hookspath":
 			b.named(from(base, s.value), true)
 		case s.key == "include.path" || s.key == "includeif.*.path":
-			b.named(from(git, s.value), true)
+			included := from(path.Dir(file), s.value)
+			b.named(included, true)
+			if f, ok := b.facts.Lookup(included); ok && *left > 0 {
+				*left--
+				b.configuredBy(base, f.Real, depth+1, left)
+			}
 		default:
 			for _, word := range strings.FieldsFunc(s.value, func(r rune) bool { return strings.ContainsRune(" \t!'\";|&()<>=", r) }) {
-				if words++; words <= maxFollowed {
+				if *left--; *left >= 0 {
 					b.named(from(base, word), false)
 				}
 			}

@@ -34,7 +34,7 @@ func (m machine) find(p string) (File, bool) {
 
 func (m machine) facts(uid int) Facts {
 	return Facts{
-		UID: uid, GID: uid, NobodyUID: 65534, NobodyGID: 65534, LandlockABI: 7, IPv6: true, Lookup: m.find,
+		UID: uid, GID: uid, NobodyUID: 65534, NobodyGID: 65534, LandlockABI: 7, IPv6: true, Lookup: m.find, List: m.list,
 		Present: func(dir string, names []string) []Entry {
 			var list []Entry
 			for _, n := range names {

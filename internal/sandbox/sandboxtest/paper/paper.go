@@ -38,6 +38,7 @@ func (m Machine) Facts(uid int) layout.Facts {
 		},
 		Follow:   func(p string) ([]string, string) { return nil, p },
 		Links:    func(string) []string { return nil },
+		List:     func(string) ([]layout.Listed, error) { return nil, nil },
 		ReadFile: func(string) (string, error) { return "", os.ErrNotExist },
 	}
 }
