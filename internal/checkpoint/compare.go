@@ -150,3 +150,7 @@ func (s *Store) Forget(id string) error {
 	}
 	return err
 }
+
+// Sync has the record of a checkpoint on the disk, for one without Finish that found
+// nothing new.
+func (s *Store) Sync(id string) error { return syncFile(recordPath(s.dir, id)) }

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Limits say how much a store keeps. The two last checkpoints always stay.
+// Limits say how much a store keeps. The two last checkpoints always stay, and how the
+// last session began.
 type Limits struct {
 	Bytes int64         // on the disk; the oldest go first
 	Age   time.Duration // older ones go
@@ -20,9 +21,24 @@ type Limits struct {
 // DefaultLimits are 2 GiB, 30 days, and one day for what was taken within sessions.
 var DefaultLimits = Limits{Bytes: 2 << 30, Age: 30 * 24 * time.Hour, Fine: 24 * time.Hour}
 
-// keepLast is how many checkpoints stay whatever the limits say: how the last session
-// began and ended.
+// keepLast is how many checkpoints stay whatever the limits say. With them stays how
+// the last session began: what a guest writes can't push that out.
 const keepLast = 2
+
+// spared returns the checkpoints that stay.
+func spared(list []Checkpoint) map[string]bool {
+	stays := map[string]bool{}
+	for _, c := range list[max(0, len(list)-keepLast):] {
+		stays[c.ID] = true
+	}
+	for _, c := range slices.Backward(list) {
+		if c.Why == AtStart {
+			stays[c.ID] = true
+			break
+		}
+	}
+	return stays
+}
 
 // Prune removes what goes beyond the limits at this time, and returns the checkpoints
 // that are gone. While a checkpoint is taken it returns [ErrBusy].
@@ -36,10 +52,11 @@ func (s *Store) Prune(l Limits, now time.Time) (removed []Checkpoint, err error)
 		return nil, err
 	}
 	var stay []Checkpoint
-	for i, c := range list {
+	spared := spared(list)
+	for _, c := range list {
 		age := now.Sub(c.When)
 		within := c.Why == AtTime || c.Why == AtPrompt || c.Why == Destruction
-		if i < len(list)-keepLast && (age > l.Age || within && age > l.Fine) {
+		if !spared[c.ID] && (age > l.Age || within && age > l.Fine) {
 			removed = append(removed, c)
 		} else {
 			stay = append(stay, c)
@@ -57,17 +74,25 @@ func (s *Store) Prune(l Limits, now time.Time) (removed []Checkpoint, err error)
 	if err := s.remove(removed, stay); err != nil {
 		return nil, err
 	}
-	for len(stay) > keepLast {
+	for len(stay) > len(spared) {
 		size, err := Size(s.dir)
 		if err != nil || size <= l.Bytes {
 			return removed, err
 		}
 		// The oldest tenth goes at a time: each time the packs are written anew.
-		n := min(max(1, len(stay)/10), len(stay)-keepLast)
-		if err := s.remove(stay[:n], stay[n:]); err != nil {
+		n := max(1, len(stay)/10)
+		var gone []Checkpoint
+		stay = slices.DeleteFunc(slices.Clone(stay), func(c Checkpoint) bool {
+			goes := !spared[c.ID] && len(gone) < n
+			if goes {
+				gone = append(gone, c)
+			}
+			return goes
+		})
+		if err := s.remove(gone, stay); err != nil {
 			return removed, err
 		}
-		removed, stay = append(removed, stay[:n]...), stay[n:]
+		removed = append(removed, gone...)
 	}
 	return removed, nil
 }

@@ -23,6 +23,9 @@ const (
 	brief    = 8 * time.Second  // that a guest waits before it destroys
 )
 
+// lasting is how old a session is that will be there for longer.
+const lasting = 100 * time.Millisecond
+
 // room is how large a store may be for what is taken within a session. What is
 // beyond is left for how sessions begin and end.
 const room = 1 << 30
@@ -53,6 +56,7 @@ type Keeper struct {
 	noGit         error         // why the state of git is not in it
 	first         *checkpoint.Checkpoint
 	keeping       bool // Keep was called
+	settled       bool // it is on the disk
 
 	mu     sync.Mutex // held while a checkpoint is taken
 	store  *checkpoint.Store
@@ -183,18 +187,29 @@ func (k *Keeper) Run() {
 	k.stop = stop
 	k.runs.Store(true)
 	k.done.Go(func() {
-		k.settle()
+		k.settle(ctx)
 		k.watch(ctx)
 	})
 }
 
-// settle has the first checkpoint on the disk.
-func (k *Keeper) settle() {
+// settle has the first checkpoint on the disk. What is known already waits: a session
+// that ends at once and changes nothing leaves no checkpoint.
+func (k *Keeper) settle(ctx context.Context) {
 	defer k.mu.Unlock()
-	if k.taking != nil && k.failed == nil {
-		_ = k.taking.Finish() // the checkpoint is there; the next scan takes longer
+	defer k.release()
+	if k.taking == nil || k.failed != nil {
+		return
 	}
-	k.release()
+	if !k.taking.Changed() {
+		timer := time.NewTimer(lasting)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+	}
+	k.settled = k.taking.Finish() == nil // the checkpoint is there either way; the next scan takes longer
 }
 
 // watch takes a checkpoint now and then, and at each prompt.
@@ -353,7 +368,10 @@ func (k *Keeper) keepEnd() error {
 		return err
 	}
 	k.last = c
-	return errors.Join(k.taking.Finish(), k.noGit)
+	if !k.settled {
+		err = k.store.Sync(k.first.ID)
+	}
+	return errors.Join(err, k.taking.Finish(), k.noGit)
 }
 
 // ending compares how the session began and ended, and removes what is too old.
