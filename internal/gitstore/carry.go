@@ -57,6 +57,9 @@ func (c *changes) locked(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
+	if err := c.makeRoom(ctx); err != nil {
+		return err
+	}
 	if err := c.publish(ctx); err != nil {
 		return err
 	}
@@ -210,6 +213,23 @@ func (s *Store) beside(ctx context.Context, u *unit, at, id, ref, why string) er
 // beside stays: it costs nothing, and may be what the human looks for.
 func (s *Store) settled(ref string) {
 	s.report.Kept = slices.DeleteFunc(s.report.Kept, func(k Kept) bool { return k.Ref == ref && ref != stashRef })
+}
+
+// makeRoom deletes first what is in the way of a ref that is published: a/b of a, and
+// a of a/b.
+func (c *changes) makeRoom(ctx context.Context) error {
+	inTheWay := func(g move) bool {
+		return slices.ContainsFunc(c.out, func(m move) bool {
+			return m.why == "" && (strings.HasPrefix(m.name, g.name+"/") || strings.HasPrefix(g.name, m.name+"/"))
+		})
+	}
+	all := c.gone
+	c.gone = slices.DeleteFunc(slices.Clone(all), func(g move) bool { return !inTheWay(g) })
+	if err := c.remove(ctx); err != nil {
+		return err
+	}
+	c.gone = slices.DeleteFunc(all, inTheWay)
+	return nil
 }
 
 // remove deletes what the session has made and the guest has deleted.

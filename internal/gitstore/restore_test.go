@@ -98,8 +98,7 @@ var work = []struct {
 	}},
 	{"detaches", func(w *world) { w.guest("checkout", "-q", "--detach", "side~1") }},
 	{"stashes", func(w *world) { w.edit("f", "stashed\n"); w.guest("stash") }},
-	{"deletes", func(w *world) { w.guest("branch", "-D", "work/deep") }},
-	{"makes a branch where a directory was", func(w *world) { w.guest("branch", "work") }},
+	{"makes a branch where a directory was", func(w *world) { w.guest("branch", "-D", "work/deep"); w.guest("branch", "work") }},
 	{"removes files", func(w *world) { w.guest("rm", "-rq", "d"); w.guest("commit", "-qm", "gone") }},
 }
 
