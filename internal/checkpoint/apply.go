@@ -236,8 +236,8 @@ func (a *undoer) make(fd int, name string, c *Change) error {
 	return setTime(fd, name, c)
 }
 
-// link makes a further name of a file that this undo has put back; false where
-// there is none.
+// link makes a further name of a file that this undo has put back. It returns false if no
+// such file was put back.
 func (a *undoer) link(fd int, name string, c *Change) bool {
 	first := a.linked[c.entry.Link]
 	if c.entry.Link == 0 || first == "" {

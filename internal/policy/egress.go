@@ -76,10 +76,10 @@ func (e Egress) decide(q *Question, t *target) bawn.Decision {
 	}
 	j := begin(t.String())
 	j.set(stageEntry, say.verdict, say.rule, bawn.SessionSource, say.why)
-	rules := e.Policy.rulesForHost(t.host, strconv.Itoa(int(t.port)))
+	rules := e.Policy.rulesForHost(q, t.host, strconv.Itoa(int(t.port)))
 	rules.tighten(j)
 	if q.Mode > bawn.ModePermissive || q.Autonomy > bawn.AutonomyFull {
-		q.limits(part{class: RemoteAction, proven: true, sends: true}, j)
+		q.limits(part{effect: NewHost, sends: true}, j)
 	}
 	return combine([]*judgement{j})
 }
@@ -90,7 +90,7 @@ func (w *verdicts) tighten(j *judgement) {
 	if w.all != nil && w.all.Verdict == bawn.Deny {
 		j.lower(stageTighten, w.all.Verdict, w.all.ID, w.all.Source, w.all.why())
 	}
-	if w.managed != nil && w.managed.Source == bawn.Managed {
+	if w.managed != nil {
 		j.lower(stageTighten, w.managed.Verdict, w.managed.ID, w.managed.Source, w.managed.why())
 	}
 	if w.project != nil {
@@ -114,8 +114,8 @@ func (e Egress) unnamed(q *Question, t *target) bawn.Decision {
 	case strings.HasPrefix(t.host, "xn--") || strings.Contains(t.host, ".xn--"):
 		why = "an international name can look like another; it is reached only if an entry of isolation.hosts holds it as it is"
 	default:
-		e.Policy.judgeHost(q, j, t.host, t.class, strconv.Itoa(int(t.port)))
-		q.limits(part{class: RemoteAction, proven: true, sends: true}, j)
+		e.Policy.judgeHost(q, j, t.host, strconv.Itoa(int(t.port)))
+		q.limits(part{effect: NewHost, sends: true}, j)
 		return combine([]*judgement{j})
 	}
 	j.set(stageDefault, bawn.Deny, RuleAddress, bawn.Builtin, t.address()+": "+why)

@@ -230,7 +230,7 @@ func TestEgressAndThePolicy(t *testing.T) {
 func TestEgressByMode(t *testing.T) {
 	unknown := map[bawn.Mode][4]bawn.Verdict{ // by autonomy: none, limited, moderate, full
 		bawn.ModePlan: {deny, deny, deny, deny}, bawn.ModeStrict: {ask, deny, ask, ask}, bawn.ModeSafe: {deny, deny, ask, ask},
-		bawn.ModeNormal: {deny, deny, ask, ask}, bawn.ModeAuto: {deny, deny, ask, ask}, bawn.ModePermissive: {deny, deny, allow, allow},
+		bawn.ModeNormal: {deny, deny, ask, ask}, bawn.ModeAuto: {deny, deny, ask, ask}, bawn.ModePermissive: {deny, deny, ask, ask},
 	}
 	for mode, row := range unknown {
 		for autonomy, want := range row {

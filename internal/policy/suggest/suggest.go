@@ -33,8 +33,7 @@ type Advice struct {
 // changes.
 var asksAlways = map[string]string{
 	"opaque": "", "dangerous": "it is dangerous: ", "protected path": "the path is protected: ",
-	"written in the same line": "it asks as long as both stand in one line: ", "secret variable": "",
-	"variable": "", "loop": "", "input": "",
+	"secret variable": "", "variable": "", "loop": "",
 }
 
 // Allow looks for rules of the user's that would allow what the policy does
