@@ -42,6 +42,35 @@ type Rule struct {
 	Reason     string
 	Match      []string
 	NotMatch   []string
+	When       When // the rules of people count always
+}
+
+// When says where a built-in rule counts.
+type When uint8
+
+const (
+	WhenAlways      When = iota // everywhere
+	WhenUncontained             // where no sandbox holds files, processes and network
+)
+
+var whenNames = []string{"always", "uncontained"}
+
+// String returns the name; an unknown When reads "always".
+func (w When) String() string {
+	if w > WhenUncontained {
+		return "always"
+	}
+	return whenNames[w]
+}
+
+// MarshalText writes the name.
+func (w When) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
+// UnmarshalText accepts exactly the two names; otherwise w becomes WhenAlways.
+func (w *When) UnmarshalText(text []byte) error {
+	n, err := unmarshalName("when", whenNames, text)
+	*w = When(n)
+	return err
 }
 
 // A Step is one thing that was considered on the way to a decision.

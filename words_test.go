@@ -29,6 +29,8 @@ var zeroes = map[string]func() bool{
 	"Event":       func() bool { return Event{}.Requested == Deny && Event{}.Resolved == Deny },
 	"Rule":        func() bool { return Rule{}.Verdict == Deny && Rule{}.Source.String() == "invalid" },
 	"Step":        func() bool { return Step{}.Verdict == Deny },
+	"Contained":   func() bool { return len(Contained{}.Missing(ContainedFully)) == 3 },
+	"When":        func() bool { return When(0) == WhenAlways },
 	"Verdict":     func() bool { var v Verdict; return v == Deny && v.String() == "deny" },
 	"Kind":        func() bool { return Kind(0).String() == "invalid" },
 	"Operation":   func() bool { return Operation(0).String() == "invalid" },

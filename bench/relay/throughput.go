@@ -23,7 +23,7 @@ type decider struct{ policy *policy.Policy }
 
 func (d decider) Decide(_ context.Context, a bawn.Action) (bawn.Decision, error) {
 	return d.policy.Decide(&policy.Question{
-		Action: a, Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Contained: true, Workspace: "/w", Home: "/home/u", System: "linux",
+		Action: a, Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Contained: bawn.ContainedFully, Workspace: "/w", Home: "/home/u", System: "linux",
 	}), nil
 }
 

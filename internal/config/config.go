@@ -61,6 +61,15 @@ type Config struct {
 	st *state
 }
 
+// The key by which a sandbox counts for nothing in decisions, and its strict value.
+const (
+	containedKey = "policy.contained"
+	decides      = "decide"
+)
+
+// Decides reports whether commands in a sandbox are decided as without one.
+func (c *Config) Decides() bool { return c.st != nil && c.st.scalars[containedKey].value == decides }
+
 // An Origin is one effective value and where it came from. A list has one
 // Origin for each entry.
 type Origin struct {

@@ -86,6 +86,9 @@ var keys = []*key{
 	{path: "agent", kind: text, rule: trusted, entry: agentName,
 		doc: "the agent's name, as it appears in the audit log"},
 
+	{path: containedKey, kind: text, rule: lower, oneOf: []string{decides, "table"}, unset: 1,
+		doc: `how commands in a verified sandbox are decided: "table" asks about what leaves the sandbox, "decide" by every rule, as without one`},
+
 	{path: "isolation.enabled", kind: boolean, rule: never,
 		doc: `must be true; who wants no sandbox names the provider "host"`},
 	{path: "isolation.provider", kind: text, rule: never, oneOf: Providers(),
@@ -214,7 +217,7 @@ func find(path string) *key {
 }
 
 // tables are the tables that hold keys.
-var tables = []string{"isolation", "isolation.resources", "isolation.docker_options"}
+var tables = []string{"policy", "isolation", "isolation.resources", "isolation.docker_options"}
 
 // table reports whether path is a table that holds keys.
 func table(path string) bool {

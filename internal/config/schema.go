@@ -14,7 +14,7 @@ type object = map[string]any
 // Schema returns the JSON Schema (draft 2020-12) of a configuration file, made
 // from the table of keys. Editors read it through a "#:schema" line.
 func Schema() []byte {
-	top, isolation, inProfile := object{}, object{}, object{}
+	top, policy, isolation, inProfile := object{}, object{}, object{}, object{}
 	resources, docker := object{}, object{}
 	for _, k := range keys {
 		switch name := k.name(); {
@@ -22,6 +22,8 @@ func Schema() []byte {
 			resources[name] = k.schema()
 		case strings.HasPrefix(k.path, dockerTable):
 			docker[name] = k.schema()
+		case strings.HasPrefix(k.path, "policy."):
+			policy[name] = k.schema()
 		case strings.HasPrefix(k.path, "isolation."):
 			isolation[name] = k.schema()
 			if k.profile {
@@ -34,6 +36,7 @@ func Schema() []byte {
 	isolation["resources"], inProfile["resources"] = object{"$ref": "#/$defs/resources"}, object{"$ref": "#/$defs/resources"}
 	isolation["docker_options"] = closed(`what the provider "docker" starts, and how`, docker)
 	inProfile[extendsKey.path] = extendsKey.schema()
+	top["policy"] = closed("how actions are decided", policy)
 	top["isolation"] = closed("what a session may see and use", isolation)
 	top["profiles"] = object{"type": "object", "description": "named bundles of isolation keys", "maxProperties": maxProfiles,
 		"propertyNames":        object{"pattern": "^[a-z0-9][a-z0-9._-]{0,63}$", "not": object{"enum": builtinNames}},
@@ -103,7 +106,7 @@ func (st *state) example(k *key) string {
 	if s, ok := st.scalars[k.path]; ok {
 		return show(s.value)
 	}
-	return map[string]string{"autonomy": show("moderate"), "isolation.resources.cpus": "1.5", "isolation.resources.cpu_shares": "1024",
+	return map[string]string{"autonomy": show("moderate"), containedKey: show("table"), "isolation.resources.cpus": "1.5", "isolation.resources.cpu_shares": "1024",
 		"isolation.resources.net_connections": "256", "isolation.resources.net_out_mb": "1024",
 		"isolation.resources.secret_requests": "1000", "isolation.resources.secret_out_mb": "64"}[k.path]
 }

@@ -35,6 +35,8 @@ func TestSchemaKnowsEveryKey(t *testing.T) {
 			in = resources
 		case strings.HasPrefix(k.path, dockerTable):
 			in = docker
+		case strings.HasPrefix(k.path, "policy."):
+			in = properties(properties(root)["policy"].(object))
 		case strings.HasPrefix(k.path, "isolation."):
 			in = isolation
 			if _, ok := inProfile[k.name()]; ok != k.profile {

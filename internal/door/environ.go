@@ -38,9 +38,24 @@ type probe struct {
 // check has refused it.
 func probed(dir, kv string) [sha256.Size]byte { return sha256.Sum256([]byte(dir + "\x00" + kv)) }
 
-// free reports whether the policy lets a command line set the variable without
-// asking anybody.
+// steering are the beginnings of names that say which programs run, what they load or
+// where they look: the zone's own stay.
+var steering = []string{"PATH", "HOME", "SHELL", "PWD", "IFS", "ENV", "BASH", "LD_", "DYLD_", "GIT_", "SSH_", "NODE_", "NPM_", "PYTHON", "PERL", "RUBY", "JAVA", "JDK_", "MAVEN_", "CC", "CXX", "EDITOR", "VISUAL", "LESS", "PS4", "PROMPT_"}
+
+// plain reports whether a variable's value is a short text that names no program and no
+// path, and its name does not steer programs.
+func plain(kv string) bool {
+	name, value, _ := strings.Cut(kv, "=")
+	return len(value) <= 64 && !strings.ContainsAny(value, "/`$();|&<>\"'\n") && !strings.HasPrefix(value, "-") &&
+		!slices.ContainsFunc(steering, func(s string) bool { return strings.HasPrefix(strings.ToUpper(name), s) })
+}
+
+// free reports whether the variable is plain, and the policy lets a command line set it
+// without asking anybody.
 func (p *probe) free(ctx context.Context, decider bawn.Decider, a bawn.Action, kv string) bool {
+	if !plain(kv) {
+		return false
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := probed(a.Dir, kv)

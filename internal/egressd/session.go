@@ -184,7 +184,7 @@ func (s *session) makeGuard(context.Context) error {
 		return err
 	}
 	question := policy.Question{
-		Mode: s.config.Mode, Autonomy: s.config.Autonomy, Contained: true, Workspace: s.config.Workspace,
+		Mode: s.config.Mode, Autonomy: s.config.Autonomy, Contained: bawn.ContainedFully, Workspace: s.config.Workspace,
 		Home: s.config.Home, System: s.config.System,
 	}
 	var ask bawn.Approver

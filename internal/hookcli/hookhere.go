@@ -239,7 +239,7 @@ func (l *lone) judges(log bawn.Recorder, desk *asking.Desk) {
 	own := asking.Zone{Question: q, Contains: "nothing: the agent was started without bawn"}
 	commands := own
 	if l.moves {
-		commands.Question.Contained = true
+		commands.Question.Contained = bawn.ContainedFully
 		commands.Contains = "it runs in a sandbox of its own, as bawn run makes it"
 	}
 	if l.elsewhere != "" {

@@ -118,9 +118,6 @@ func (j *Judge) Verdict(ctx context.Context, m *intent.Judge, actions []bawn.Act
 // decide has one action judged by the guard.
 func (j *Judge) decide(ctx context.Context, m *intent.Judge, a bawn.Action) bawn.Decision {
 	zone, g := j.Zone(m, a), j.Guard
-	if m.Lenient && a.Kind == bawn.Command && zone.Decide == nil {
-		zone.Decide = overlay.Contained
-	}
 	g.Decider, g.Approver = j.Desk.Decider(zone), j.approver(m, zone)
 	whole, err := Canonical(a)
 	if err != nil {

@@ -76,7 +76,7 @@ func newTestJudge(t *testing.T, mode bawn.Mode) (*Judge, *kept) {
 	desk := asking.New(asking.Options{Session: "s", Agent: "a", Rules: func() ([]bawn.Rule, error) { return rules, nil }})
 	t.Cleanup(desk.Close)
 	log := &kept{}
-	zone := asking.Zone{Question: policy.Question{Mode: mode, Autonomy: policy.AutonomyOf(mode), Contained: true, Workspace: "/p", Home: "/home/u", System: "linux"}}
+	zone := asking.Zone{Question: policy.Question{Mode: mode, Autonomy: policy.AutonomyOf(mode), Contained: bawn.ContainedFully, Workspace: "/p", Home: "/home/u", System: "linux"}}
 	files, hosts := zone, zone
 	files.Decide = overlay.Places([]bawn.Mount{{Path: "/state/settings", Access: bawn.ReadOnly}, {Path: "/state", Access: bawn.ReadWrite}, {Path: "/p", Access: bawn.ReadWrite}, {Path: "/", Access: bawn.ReadOnly}})
 	hosts.Decide = overlay.Later
@@ -115,12 +115,12 @@ func TestJudge(t *testing.T) {
 	}{
 		"looks":                          {bawn.ModeNormal, command("ls   -l"), true, "builtin:default", "ls -l"},
 		"a comment":                      {bawn.ModeNormal, command("# nothing"), true, "builtin:default", ":"},
-		"unknown":                        {bawn.ModeNormal, command("no-such-program"), false, guard.RuleApproval, ""},
-		"unknown, left to the sandbox":   {bawn.ModeNormal, leniently(command("no-such-program")), true, overlay.RuleContained, "no-such-program"},
+		"unknown":                        {bawn.ModeNormal, command("no-such-program"), true, "builtin:default", "no-such-program"},
+		"unknown, left to the sandbox":   {bawn.ModeNormal, leniently(command("no-such-program")), true, "builtin:default", "no-such-program"},
 		"dangerous all the same":         {bawn.ModeNormal, leniently(command("git push --force")), false, guard.RuleApproval, ""},
-		"with a secret":                  {bawn.ModeNormal, leniently(command("no-such-program $AWS_SECRET_ACCESS_KEY")), false, guard.RuleApproval, ""},
+		"with a variable":                {bawn.ModeNormal, leniently(command("no-such-program $AWS_SECRET_ACCESS_KEY")), true, "builtin:default", "no-such-program $AWS_SECRET_ACCESS_KEY"},
 		"in another's words":             {bawn.ModeNormal, leniently(command("no-such-program; git push --force")), false, guard.RuleApproval, ""},
-		"opaque all the same":            {bawn.ModeNormal, leniently(command("$X")), false, guard.RuleApproval, ""},
+		"opaque, inside":                 {bawn.ModeNormal, leniently(command("$X")), true, "builtin:opaque", "$X"},
 		"denied all the same":            {bawn.ModeNormal, leniently(command("cat /home/u/.ssh/id_rsa")), false, "", ""},
 		"strict all the same":            {bawn.ModeStrict, leniently(command("no-such-program")), false, guard.RuleApproval, ""},
 		"not to be parsed":               {bawn.ModeNormal, command("echo 'x"), false, door.RuleText, ""},

@@ -47,6 +47,9 @@ func TestEveryQuestionSaysThatNothingContains(t *testing.T) {
 		{"", "the guest keeps to its sandbox", bawn.Allow},
 	} {
 		s := &runner.Session{Bare: c.bare, Session: bawn.Session{ID: "s", Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Isolation: bawn.Isolation{Workspace: "/w"}}}
+		if c.bare == "" {
+			s.Contained = bawn.ContainedFully
+		}
 		zone, err := networkZone(e, s)
 		if err != nil {
 			t.Fatal(err)

@@ -107,7 +107,7 @@ func networkZone(e *Env, s *runner.Session) (z asking.Zone, err error) {
 // SessionQuestion is what all questions of a session share.
 func SessionQuestion(e *Env, s *runner.Session) policy.Question {
 	return policy.Question{
-		Mode: s.Mode, Autonomy: s.Autonomy, Contained: s.Bare == "", Workspace: s.Isolation.Workspace, Home: e.Getenv("HOME"), System: runtime.GOOS,
+		Mode: s.Mode, Autonomy: s.Autonomy, Contained: s.Contained, Workspace: s.Isolation.Workspace, Home: e.Getenv("HOME"), System: runtime.GOOS,
 		Unprotected: s.Isolation.Unprotected,
 	}
 }

@@ -142,9 +142,14 @@ func (l *Launch) Session(e *Env, args []string) (*runner.Session, error) {
 		return l.bareSession(e, s, req, provider)
 	}
 	if split := cfg.Split(); split.On && l.Parent == nil {
-		return s, l.splitSession(e, s, req, split)
+		err = l.splitSession(e, s, req, split)
+	} else {
+		s, err = l.wholeSession(e, s, req)
 	}
-	return l.wholeSession(e, s, req)
+	if err == nil {
+		s.Contained = l.contained(s)
+	}
+	return s, err
 }
 
 // wholeSession makes s a session of one zone.
@@ -381,10 +386,7 @@ func starting(e *Env, s *runner.Session) (bawn.Decider, error) {
 	p, err := settings.StartPolicy(&e.World, s.Isolation.Workspace)
 	return policy.Launch{
 		InSession: e.Getenv(SessionVariable), Policy: p,
-		Session: policy.Question{
-			Mode: s.Mode, Autonomy: s.Autonomy, Contained: s.Bare == "", Workspace: s.Isolation.Workspace, Home: e.Getenv("HOME"), System: runtime.GOOS,
-			Unprotected: s.Isolation.Unprotected,
-		},
+		Session: SessionQuestion(e, s),
 	}, err
 }
 

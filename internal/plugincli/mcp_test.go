@@ -44,7 +44,7 @@ func TestManifestsAreRules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q := policy.Question{Action: bawn.Action{Kind: bawn.Tool, Operation: bawn.Call, Resource: tt.tool}, Mode: tt.mode, Autonomy: policy.AutonomyOf(tt.mode), Contained: true}
+		q := policy.Question{Action: bawn.Action{Kind: bawn.Tool, Operation: bawn.Call, Resource: tt.tool}, Mode: tt.mode, Autonomy: policy.AutonomyOf(tt.mode), Contained: bawn.ContainedFully}
 		if d := p.Decide(&q); d.Verdict != tt.want {
 			t.Errorf("%s in mode %v with %v: %v by %q, want %v", tt.tool, tt.mode, tt.more, d.Verdict, d.Rule, tt.want)
 		}

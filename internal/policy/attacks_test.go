@@ -9,10 +9,9 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// TestAttacks reads testdata/attacks.txt: "not-allow" lines are tried in a
-// contained session at permissive, where most is allowed; "not-bare" lines
-// where nothing contains them; "allow" lines are ordinary work in a contained
-// session at normal.
+// TestAttacks reads testdata/attacks.txt: "not-allow" lines are tried where nothing
+// contains them, at every mode; "allow" lines are ordinary work in a contained session at
+// normal, which a checkpoint covers.
 func TestAttacks(t *testing.T) {
 	f, err := os.Open("testdata/attacks.txt")
 	if err != nil {
@@ -28,18 +27,21 @@ func TestAttacks(t *testing.T) {
 		}
 		count[want]++
 		q := ask4(strings.NewReplacer("␤", "\n", "␍", "\r", "␉", "\t").Replace(line))
-		q.Mode, q.Contained = bawn.ModePermissive, true
-		switch want {
-		case "not-bare":
-			q.Contained = false
-		case "allow":
-			q.Mode = bawn.ModeNormal
+		if want == "allow" {
+			q.Contained, q.Covered = bawn.ContainedFully, true
+			if d := p.Decide(&q); d.Verdict != bawn.Allow {
+				t.Errorf("line %d: %q is %v by %q (%s), want allow", n, line, d.Verdict, d.Rule, d.Reason)
+			}
+			continue
 		}
-		if d := p.Decide(&q); (d.Verdict == bawn.Allow) != (want == "allow") {
-			t.Errorf("line %d: %q is %v by %q (%s), want %s", n, line, d.Verdict, d.Rule, d.Reason, want)
+		for m := bawn.ModePlan; m <= bawn.ModePermissive; m++ {
+			q.Mode, q.Autonomy = m, AutonomyOf(m)
+			if d := p.Decide(&q); d.Verdict == bawn.Allow {
+				t.Errorf("line %d: %q is allowed in %v by %q (%s)", n, line, m, d.Rule, d.Reason)
+			}
 		}
 	}
-	if count["not-allow"] < 200 || count["not-bare"] < 40 || count["allow"] < 150 {
+	if count["not-allow"] < 240 || count["allow"] < 150 {
 		t.Errorf("the file has %v lines, want more", count)
 	}
 }

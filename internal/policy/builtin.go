@@ -39,13 +39,13 @@ func Prepare() {
 	compiledBuiltins()
 }
 
-// parseRule reads ID | KIND | OPERATIONS | PATTERN | VERDICT | PRIORITY |
+// parseRule reads ID | KIND | OPERATIONS | PATTERN | VERDICT | PRIORITY | WHEN |
 // REASON | MATCH | NOMATCH and leaves the examples.
 func parseRule(e *entry) (r bawn.Rule, err error) {
 	r.Source = bawn.Builtin
-	var kind, ops, verdict, priority string
-	if !e.cut(&r.ID, &kind, &ops, &r.Pattern, &verdict, &priority, &r.Reason) || strings.Count(e.text, " | ") != 1 {
-		return r, e.errorf("want 9 fields")
+	var kind, ops, verdict, priority, when string
+	if !e.cut(&r.ID, &kind, &ops, &r.Pattern, &verdict, &priority, &when, &r.Reason) || strings.Count(e.text, " | ") != 1 {
+		return r, e.errorf("want 10 fields")
 	}
 	if err = r.Kind.UnmarshalText([]byte(kind)); err != nil {
 		return r, e.errorf("%v", err)
@@ -60,6 +60,9 @@ func parseRule(e *entry) (r bawn.Rule, err error) {
 		}
 	}
 	if err = r.Verdict.UnmarshalText([]byte(verdict)); err != nil {
+		return r, e.errorf("%v", err)
+	}
+	if err = r.When.UnmarshalText([]byte(when)); err != nil {
 		return r, e.errorf("%v", err)
 	}
 	if r.Priority, err = strconv.Atoi(priority); err != nil {

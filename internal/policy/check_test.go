@@ -45,18 +45,3 @@ func TestUnknownWordsAreNotLearned(t *testing.T) {
 		}
 	}
 }
-
-// TestWorkspaceAmongTemporaryFiles: a workspace below /tmp has neighbours there
-// that are not the session's to move away.
-func TestWorkspaceAmongTemporaryFiles(t *testing.T) {
-	p := corpusPolicy(t)
-	for line, want := range map[string]bawn.Verdict{
-		"cd .. && mv proj other": bawn.Ask, "mv ../x ../y": bawn.Ask, "mv a b": bawn.Allow, "tee /tmp/log.txt < a": bawn.Allow,
-	} {
-		q := ask4(line)
-		q.Workspace, q.Action.Dir, q.Contained = "/tmp/u/proj", "/tmp/u/proj", true
-		if d := p.Decide(&q); d.Verdict != want {
-			t.Errorf("%q is %v by %q, want %v", line, d.Verdict, d.Rule, want)
-		}
-	}
-}

@@ -8,12 +8,52 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/hostname"
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
-// A use is one thing that a part does to a resource.
+// A verb is what a part does to a path.
+type verb uint8
+
+const (
+	_          verb = iota
+	looks           // a path's name or metadata
+	reads           // a file's content
+	readsBelow      // the content of everything below a path
+	writes          // creates or changes a file
+	deletes         // removes a path
+	executes        // runs a file
+)
+
+var verbNames = []string{"", "look at", "read", "read below", "write", "delete", "execute"}
+
+// String returns the verb in words.
+func (v verb) String() string { return verbNames[v] }
+
+// UseIn reads the path or host that a step of a trace is about, and what is done to it.
+func UseIn(s bawn.Step) (target string, kind bawn.Kind, op bawn.Operation, ok bool) {
+	said, isUse := strings.CutPrefix(s.Why, "to ")
+	if !isUse || s.Stage != stageClaim {
+		return "", 0, 0, false
+	}
+	said, _, _ = strings.Cut(said, ": ")
+	if host, found := strings.CutPrefix(said, "connect to "); found {
+		return host, bawn.Network, bawn.Connect, true
+	}
+	for v := readsBelow; v <= executes; v++ {
+		if target, ok = strings.CutPrefix(said, v.String()+" "); ok {
+			return target, bawn.Filesystem, operationOf(v), true
+		}
+	}
+	for v := looks; v <= reads; v++ {
+		if target, ok = strings.CutPrefix(said, v.String()+" "); ok {
+			return target, bawn.Filesystem, bawn.Read, true
+		}
+	}
+	return "", 0, 0, false
+}
+
+// A use is one thing that a part does to a path.
 type use struct {
-	verb    grammar.Verb
+	verb    verb
 	path    string // clean and absolute, or a pattern of such paths
 	pattern bool
 }
@@ -43,22 +83,20 @@ func (p *Policy) usePathAs(q *Question, j *judgement, u use) {
 	op := operationOf(u.verb)
 	inner := begin(u.path)
 	v, why := q.pathDefault(u)
+	inside := q.Action.Kind == bawn.Command && Change.Contains(q.Contained)
+	if v == bawn.Ask && inside {
+		v, why = bawn.Allow, why+": the kernel decides"
+	}
 	inner.set(stageDefault, v, RulePath, bawn.Builtin, why)
-	if u.verb != grammar.Look {
+	if u.verb != looks {
 		rules := p.rulesFor(q, op, u)
 		rules.decide(inner)
 	}
-	if pr, ok := p.known().protectedBy(q, opFor(u.verb, op), u.path, u.pattern); ok && !harmlessLook(u.verb, pr) {
+	if pr, ok := p.known().protectedBy(q, opFor(u.verb, op), u.path, u.pattern); ok && !harmlessLook(u.verb, pr) && !(inside && pr.verdict(u) == bawn.Ask) {
 		inner.lower(stageProtected, pr.verdict(u), "builtin:protected:"+pr.pattern, bawn.Builtin, pr.remedy())
 		j.fixed = true
 	}
-	if u.verb == grammar.Use || u.verb == grammar.Enter {
-		if pr, ok := p.known().protectedBy(q, bawn.Write, u.path, u.pattern); ok {
-			inner.lower(stageProtected, bawn.Ask, "builtin:protected:"+pr.pattern, bawn.Builtin, "a tool may change it: "+pr.reason)
-			j.fixed = true
-		}
-	}
-	if reachesProtected(q, u) {
+	if reachesProtected(q, u) && !Read.Contains(q.Contained) {
 		inner.lower(stageProtected, bawn.Ask, "builtin:protected-below", bawn.Builtin, "it reaches protected paths below "+u.path)
 		j.fixed = true
 	}
@@ -68,8 +106,8 @@ func (p *Policy) usePathAs(q *Question, j *judgement, u use) {
 
 // opFor is the operation that a protection is asked about: looking at a name
 // counts as reading.
-func opFor(v grammar.Verb, op bawn.Operation) bawn.Operation {
-	if v == grammar.Look {
+func opFor(v verb, op bawn.Operation) bawn.Operation {
+	if v == looks {
 		return bawn.Read
 	}
 	return op
@@ -77,8 +115,8 @@ func opFor(v grammar.Verb, op bawn.Operation) bawn.Operation {
 
 // harmlessLook: what is protected against writing, or readable system
 // configuration, may be looked at.
-func harmlessLook(v grammar.Verb, pr *protection) bool {
-	return v == grammar.Look && !pr.reads
+func harmlessLook(v verb, pr *protection) bool {
+	return v == looks && !pr.reads
 }
 
 // rulesFor finds the rules about a path, or about what a pattern of paths
@@ -90,7 +128,7 @@ func (p *Policy) rulesFor(q *Question, op bawn.Operation, u use) verdicts {
 	for _, name := range slices.Compact([]string{u.path, lower}) {
 		p.table.paths.each(name, func(r *rule) bool {
 			folded := r.Source == bawn.Builtin && len(r.Operations) == 0
-			if r.speaksOf(op) && (name == u.path || folded) && r.matchesPath(q, name) {
+			if r.counts(q) && r.speaksOf(op) && (name == u.path || folded) && r.matchesPath(q, name) {
 				w.add(r)
 			}
 			return true
@@ -98,7 +136,7 @@ func (p *Policy) rulesFor(q *Question, op bawn.Operation, u use) verdicts {
 	}
 	if u.pattern {
 		for _, r := range p.table.paths.list {
-			if r.speaksOf(op) && r.couldMatch(u.path) {
+			if r.counts(q) && r.speaksOf(op) && r.couldMatch(u.path) {
 				w.add(r)
 			}
 		}
@@ -106,13 +144,13 @@ func (p *Policy) rulesFor(q *Question, op bawn.Operation, u use) verdicts {
 	return w
 }
 
-func operationOf(v grammar.Verb) bawn.Operation {
+func operationOf(v verb) bawn.Operation {
 	switch v {
-	case grammar.Look, grammar.Read, grammar.ReadTree, grammar.Enter, grammar.Use:
+	case looks, reads, readsBelow:
 		return bawn.Read
-	case grammar.Delete, grammar.Move:
+	case deletes:
 		return bawn.Delete
-	case grammar.Execute:
+	case executes:
 		return bawn.Exec
 	}
 	return bawn.Write
@@ -129,17 +167,13 @@ func (q *Question) pathDefault(u use) (bawn.Verdict, string) {
 	switch {
 	case devices[u.path] || u.path == "/dev/fd" || strings.HasPrefix(u.path, "/dev/fd/"):
 		return bawn.Allow, "a standard stream"
-	case device && u.verb != grammar.Look && u.path != "/dev":
+	case device && u.verb != looks && u.path != "/dev":
 		return bawn.Ask, "a device"
-	case u.verb == grammar.Look, u.verb == grammar.Read, u.verb == grammar.ReadTree:
+	case u.verb == looks, u.verb == reads, u.verb == readsBelow:
 		return bawn.Allow, "reading"
-	case (u.verb == grammar.Move || u.verb == grammar.Delete) && u.path == q.Workspace:
-		return bawn.Ask, "the workspace itself"
 	case q.inWorkspace(u.path):
 		return bawn.Allow, "in the workspace"
-	case (u.verb == grammar.Move || u.verb == grammar.Delete) && scratch(q.Workspace) && scratch(u.path):
-		return bawn.Ask, "outside the workspace, which lies beside it"
-	case scratch(u.path) && u.verb != grammar.Execute && u.verb != grammar.Use && u.verb != grammar.Enter:
+	case scratch(u.path) && u.verb != executes:
 		return bawn.Allow, "a place for temporary files"
 	}
 	return bawn.Ask, "outside the workspace"
@@ -160,7 +194,7 @@ func scratch(p string) bool {
 // reachesProtected reports whether reading everything below a path reads a
 // home directory or the system's configuration.
 func reachesProtected(q *Question, u use) bool {
-	if u.verb != grammar.ReadTree {
+	if u.verb != readsBelow {
 		return false
 	}
 	p := u.path
@@ -179,32 +213,32 @@ func reachesProtected(q *Question, u use) bool {
 // useHost judges a connection.
 func (p *Policy) useHost(q *Question, j *judgement, target string) {
 	inner := begin(target)
-	host, class, port, err := hostname.Split(target)
+	host, _, port, err := hostname.Split(target)
 	if err != nil {
 		j.lower(stageClaim, bawn.Ask, "builtin:host", bawn.Builtin, err.Error())
 		j.fixed = true
 		return
 	}
-	p.judgeHost(q, inner, host, class, port)
+	p.judgeHost(q, inner, host, port)
 	j.fixed = j.fixed || inner.verdict < bawn.Allow
 	j.lower(stageClaim, inner.verdict, inner.rule, inner.source, "to connect to "+host+": "+inner.reason)
 }
 
-// judgeHost judges a host in normal form by mode, autonomy and rules.
-func (p *Policy) judgeHost(q *Question, j *judgement, host string, class hostname.Class, port string) {
-	v, why := q.base(part{class: RemoteAction, proven: true, sends: true})
-	if q.Mode != bawn.ModePermissive || class != hostname.Name || q.Action.Kind == bawn.Command {
-		v, why = min(v, bawn.Ask), "no rule names the host "+host
+// judgeHost judges a host in normal form by the table and the rules.
+func (p *Policy) judgeHost(q *Question, j *judgement, host string, port string) {
+	v, why := q.base(part{effect: NewHost, sends: true})
+	if v > bawn.Deny || q.Autonomy > bawn.AutonomyNone {
+		why = "no rule names the host " + host
 	}
 	j.set(stageDefault, v, "builtin:host", bawn.Builtin, why)
-	rules := p.rulesForHost(host, port)
+	rules := p.rulesForHost(q, host, port)
 	rules.decide(j)
 }
 
 // rulesForHost finds the rules about a host in normal form.
-func (p *Policy) rulesForHost(host, port string) verdicts {
+func (p *Policy) rulesForHost(q *Question, host, port string) verdicts {
 	lists := [2][]*rule{p.table.hosts[domain(host)], p.table.hosts[""]}
-	return winner(lists, bawn.Connect, func(r *rule) bool {
+	return winner(q, lists, bawn.Connect, func(r *rule) bool {
 		return hostname.Match(r.host, host) && (r.port == "" || r.port == port)
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/shell"
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // environment is what a command line is executed with, and nothing else but what
@@ -43,8 +42,9 @@ func (r *reading) judge() (parts []*judgement) {
 	}
 	if len(parts) == 0 {
 		j := begin("nothing")
-		v, why := r.q.base(part{class: ReadOnly, proven: true})
+		v, why := r.q.base(part{effect: Read, reader: true})
 		j.set(stageDefault, v, "builtin:default", bawn.Builtin, why)
+		r.q.limits(part{effect: Read}, j)
 		parts = append(parts, j)
 	}
 	return parts
@@ -76,56 +76,110 @@ func combine(parts []*judgement) bawn.Decision {
 	return bawn.Decision{Verdict: worst.verdict, Reason: worst.reason, Rule: worst.rule, Source: worst.source, Trace: trace}
 }
 
-// A reading is one line on its way to a decision, with what its earlier
-// commands have done.
+// A reading is one line on its way to a decision.
 type reading struct {
-	p       *Policy
-	q       *Question
-	line    shell.Line
-	planted []string // paths written by the line that something could execute
-	data    []string // names of all files that it has written
-	linked  bool     // the line makes links or moves directories
-	leads   bool     // a link that it makes leads out of the workspace
-	git     bool     // a git command is among them, which relies on its pins
+	p    *Policy
+	q    *Question
+	line shell.Line
+	git  bool // a git command is among them that relies on its pins
 }
 
-// opaque is never allowed without a human, whatever rules say.
+// inside reports whether a sandbox holds what a program can do to files and processes.
+func (r *reading) inside() bool { return Change.Contains(r.q.Contained) }
+
+// opaque is what can't be read with certainty. Where nothing contains it no rule allows
+// it; inside it is a program like any other.
 func (r *reading) opaque(o shell.Opaque) *judgement {
 	j := begin(o.Text)
-	v, why := r.q.base(part{class: Destructive})
+	k := part{effect: Change}
+	v, why := r.q.base(k)
 	j.set(stageDefault, v, "builtin:opaque", bawn.Builtin, why)
-	j.lower(stageOpaque, bawn.Ask, "builtin:opaque", bawn.Builtin, "it can't be read with certainty: "+o.Reason)
-	j.fixed = true
-	r.limits(part{class: Destructive}, j)
+	if !r.inside() {
+		j.lower(stageOpaque, bawn.Ask, "builtin:opaque", bawn.Builtin, "it can't be read with certainty: "+o.Reason)
+		j.fixed = true
+	}
+	r.q.limits(k, j)
 	return j
 }
 
 // command judges one simple command.
 func (r *reading) command(c *shell.Command) *judgement {
 	j := begin(text(c))
-	kind := r.kindOf(c)
-	v, why := r.q.base(kind)
-	if c.Unproven != "" && !kind.proven {
-		why += ": " + c.Unproven
-	}
-	j.set(stageDefault, v, "builtin:default", bawn.Builtin, why)
-	ruled := false
+	var a *argv
 	if len(c.Words) > 0 && c.Words[0].Literal() {
-		a := newArgv(c.Words)
-		ruled = r.rules(&a, j)
-		r.danger(&a, c, j)
+		made := newArgv(c.Words)
+		a = &made
 	}
-	r.uses(c, j)
-	r.secrets(c, j)
-	r.settings(c, j)
-	r.sameLine(c, kind, j)
-	r.input(c, j)
+	found, k := r.partOf(c)
+	d, mayAllow := r.danger(a, c, k)
+	r.effect(d, &k)
+	j.effect, j.fixed = k.effect, d != nil
+	r.first(d, k, j)
+	ruled := a != nil && r.rules(a, j)
+	if d != nil && !mayAllow && (k.effect != Change || !r.inside()) {
+		j.lower(stageDangerous, bawn.Ask, d.name(), bawn.Builtin, d.why())
+	}
+	r.uses(c, found, k, j)
+	if !r.inside() {
+		r.bare(c, a, k, j)
+	}
 	if !ruled {
-		r.learned(c, kind, j)
+		r.learned(c, j)
 	}
-	r.limits(kind, j)
-	r.git = r.git || c.Unproven == "" && strings.HasPrefix(c.Meaning.Form, "git ")
+	r.q.limits(k, j)
+	r.git = r.git || k.reader && a != nil && a.program == "git"
 	return j
+}
+
+// first says what the table says.
+func (r *reading) first(d *danger, k part, j *judgement) {
+	v, why := r.q.base(k)
+	rule, stage := "builtin:default", stageDefault
+	if d != nil && k.effect != Change && v < bawn.Allow {
+		rule, why = d.name(), d.reason+"; "+why
+	}
+	j.set(stage, v, rule, bawn.Builtin, why)
+}
+
+// effect is the row of the table that a danger belongs to.
+func (r *reading) effect(d *danger, k *part) {
+	switch {
+	case d == nil:
+	case d.is.effect == Destroy:
+		k.effect = r.q.destroys()
+	case d.is.effect > k.effect:
+		k.effect = d.is.effect
+	}
+	if d != nil {
+		k.reader, k.sends = false, k.sends || k.effect > Destroy
+	}
+}
+
+// destroys is the row for what can't be had back: with a checkpoint it is a change.
+func (q *Question) destroys() Effect {
+	if q.Covered {
+		return Change
+	}
+	return Destroy
+}
+
+// danger finds what a command is among the dangers that count here, and whether a rule
+// may allow it. A reader has none.
+func (r *reading) danger(a *argv, c *shell.Command, k part) (*danger, bool) {
+	if a == nil || k.reader && !c.Builtin {
+		return nil, true
+	}
+	return r.p.known().dangers.find(a, func(d *danger) bool {
+		return d.is.when == bawn.WhenAlways || !d.is.effect.Contains(r.q.Contained)
+	})
+}
+
+// why is the reason, with where it counts.
+func (d *danger) why() string {
+	if d.is.when == bawn.WhenUncontained {
+		return d.reason + " (where nothing contains it)"
+	}
+	return d.reason
 }
 
 // text is a command as it is shown in a trace.
@@ -146,145 +200,149 @@ func text(c *shell.Command) string {
 	return b.String()
 }
 
-// kindOf sorts a command by its effect and by what it claims.
-func (r *reading) kindOf(c *shell.Command) part {
-	k := part{class: ReadOnly, proven: true} // bare assignments and redirections
-	if len(c.Words) > 0 {
-		k = partOf(c.Meaning.Effect)
-		if c.Unproven != "" || !k.proven {
-			return part{class: Destructive, changes: true, sends: true}
-		}
-	}
-	for _, cl := range c.Meaning.Claims {
-		switch {
-		case cl.Verb == grammar.Delete && !strings.HasPrefix(c.Meaning.Form, "git "), changes(cl.Verb) && cl.Value.Vague != "":
-			k.class = Destructive // also what is written to all files that something finds
-		case cl.Verb == grammar.WriteTree:
-			k.wild = writesTrees
-		}
-		if k.class == ReadOnly && changes(cl.Verb) && !devices[cl.Value.Text] {
-			k.class, k.changes = LocalMutation, true
-		}
-	}
+// partOf sorts a command: a reader's or not, with what it reads.
+func (r *reading) partOf(c *shell.Command) ([]finding, part) {
 	for _, rd := range c.Redirects {
-		switch {
-		case !rd.Writes() || devices[rd.Target.Text]:
-		case rd.Target.Vague != "":
-			k.class = Destructive
-		case k.class == ReadOnly:
-			k.class, k.changes = LocalMutation, true
+		if rd.Writes() && !devices[rd.Target.Text] {
+			return nil, part{effect: Change}
 		}
 	}
-	return k
+	for _, a := range c.Assigns {
+		if !r.harmless(a, len(c.Words) > 0) {
+			return nil, part{effect: Change}
+		}
+	}
+	reader := part{effect: Read, reader: true}
+	if c.Builtin {
+		reader.reader = c.Unclear == ""
+	} else if len(c.Words) > 0 {
+		m, ok := readerOf(c.Words)
+		if reader.reader = ok && (c.Runs || !m.runs); reader.reader {
+			return m.found, reader
+		}
+	}
+	if !reader.reader {
+		return nil, part{effect: Change}
+	}
+	return nil, reader
 }
 
-func changes(v grammar.Verb) bool {
-	return v == grammar.Write || v == grammar.WriteTree || v == grammar.Move
+// harmless reports whether an assignment changes nothing that a program heeds: a
+// variable of the shell's own in lower case, or one of a few that choose how text is
+// shown.
+func (r *reading) harmless(a shell.Assign, before bool) bool {
+	if plainVariables.Has(a.Name) {
+		return a.Value.Literal() && len(a.Value.Text) < 32 && plainValue(a.Value.Text)
+	}
+	return !a.Exported && !before && strings.ToLower(a.Name) == a.Name && !strings.HasSuffix(a.Name, "_proxy") && !slices.Contains(r.q.Names, a.Name)
+}
+
+// plainVariables are what may be set for a reader.
+var plainVariables = shell.NewWordSet("LC_ALL LC_COLLATE LANG TZ NO_COLOR CLICOLOR COLUMNS LINES CI FORCE_COLOR")
+
+func plainValue(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._,+-", c))
+	})
 }
 
 // rules applies the rules over commands. It reports whether one spoke.
 func (r *reading) rules(a *argv, j *judgement) bool {
 	lists := [2][]*rule{r.p.table.commands[a.program], r.p.table.commands[""]}
-	w := winner(lists, bawn.Exec, func(rl *rule) bool { return rl.matchesCommand(a) })
+	w := winner(r.q, lists, bawn.Exec, func(rl *rule) bool { return rl.matchesCommand(a) })
 	w.decide(j)
 	return w.all != nil || w.project != nil
 }
 
-// danger asks for what is dangerous, and for what could be: a word that is
-// not known, or stands for names of files, of a program that has dangers.
-func (r *reading) danger(a *argv, c *shell.Command, j *judgement) {
-	if c.Unproven == "" && c.Meaning.Informs {
-		return // a program that only prints its help is not dangerous
-	}
-	if d, ok := r.p.known().dangers.find(a); ok {
-		j.lower(stageDangerous, bawn.Ask, d.name(), bawn.Builtin, d.reason)
-		j.fixed = true
-		return
-	}
-	unknown := slices.ContainsFunc(c.Words[1:], func(w grammar.Word) bool { return w.Glob || w.Vague != "" && len(w.Below) == 0 })
-	if unknown && c.Unproven != "" && r.p.known().dangers.possible(a.program) {
+// bare asks about what only counts where nothing contains it: words that could be a
+// danger, secrets, variables and loops.
+func (r *reading) bare(c *shell.Command, a *argv, k part, j *judgement) {
+	unknown := len(c.Words) > 0 && slices.ContainsFunc(c.Words[1:], func(w shell.Word) bool { return w.Glob || w.Vague != "" && len(w.Below) == 0 })
+	if unknown && !k.reader && a != nil && r.p.known().dangers.possible(a.program) {
 		j.lower(stageDangerous, bawn.Ask, "builtin:unknown-words", bawn.Builtin, "words that are not known can make "+a.program+" dangerous")
 		j.fixed = true
 	}
-}
-
-// uses judges every path and host that the command names.
-func (r *reading) uses(c *shell.Command, j *judgement) {
-	for _, cl := range c.Meaning.Claims {
-		r.claim(c, cl, j)
-	}
-	r.movesAway(c, j)
-	for _, rd := range c.Redirects {
-		r.redirect(c, rd, j)
-	}
-	if c.Unproven == "" || len(c.Words) == 0 {
-		return
-	}
-	for _, w := range c.Words {
-		r.mentions(c, w.Text, j)
-	}
-}
-
-func (r *reading) claim(c *shell.Command, cl grammar.Claim, j *judgement) {
-	switch cl.Verb {
-	case grammar.Connect:
-		r.p.useHost(r.q, j, cl.Value.Text)
-	case grammar.Setenv:
-		name, value, _ := strings.Cut(cl.Value.Text, "=")
-		r.setting(name, value, cl.Value.Literal(), j)
-	case grammar.Enter:
-		if changesDirectory[c.Words[0].Text] {
-			cl.Verb = grammar.Look // what is used there is judged by itself
-		}
-		r.path(c, cl, j)
-	default:
-		r.path(c, cl, j)
-	}
-}
-
-var changesDirectory = map[string]bool{"cd": true, "pushd": true, "popd": true}
-
-func (r *reading) redirect(c *shell.Command, rd shell.Redirect, j *judgement) {
-	verb := grammar.Verb(0)
-	switch {
-	case rd.Writes():
-		verb = grammar.Write
-	case rd.Reads():
-		verb = grammar.Read
-	default:
-		return
-	}
-	r.path(c, grammar.Claim{Verb: verb, Value: rd.Target}, j)
-}
-
-// path puts a claim to the rules, in every directory where the command may
-// run.
-func (r *reading) path(c *shell.Command, cl grammar.Claim, j *judgement) {
-	if cl.Verb == grammar.Read && cl.Value.Vague != "" {
-		cl.Verb = grammar.ReadTree
-	}
-	for _, name := range r.places(c, cl) {
-		if name == "" && cl.Verb == grammar.Look {
-			continue // a name and no content, whichever it is
-		}
-		if name == "" {
-			j.lower(stageClaim, bawn.Ask, RulePath, bawn.Builtin, "which path it is about to "+cl.Verb.String()+" is not known")
+	for _, as := range c.Assigns {
+		if !r.harmless(as, len(c.Words) > 0) {
+			j.lower("variable", bawn.Ask, "builtin:variable", bawn.Builtin, as.Name+" may change what runs")
 			j.fixed = true
-			continue
 		}
-		r.p.usePath(r.q, j, use{verb: cl.Verb, path: name, pattern: cl.Value.Glob || cl.Value.Vague != "" && strings.ContainsAny(name, wildcards)})
+	}
+	if c.Loop && (c.Background || len(c.Words) == 1 && endless[c.Words[0].Text]) {
+		j.lower("loop", bawn.Ask, "builtin:loop", bawn.Builtin, "a loop may run without end, or start programs without waiting for them")
+		j.fixed = true
+	}
+	r.secrets(c, j)
+}
+
+// endless are conditions of loops that never change.
+var endless = map[string]bool{"true": true, ":": true, "false": true}
+
+// uses judges every path that the command names.
+func (r *reading) uses(c *shell.Command, found []finding, k part, j *judgement) {
+	for _, f := range found {
+		r.path(c, f.verb, f.word, j)
+	}
+	for _, rd := range c.Redirects {
+		switch {
+		case rd.Writes():
+			r.path(c, writes, rd.Target, j)
+		case rd.Reads():
+			r.path(c, reads, rd.Target, j)
+		}
+	}
+	if k.reader || len(c.Words) == 0 {
+		return
+	}
+	for i, w := range c.Words {
+		r.mentions(c, w.Text, j)
+		if writesWord(c.Words, i) && w.Vague == "" {
+			r.path(c, writes, w, j)
+		}
 	}
 }
 
-// places are the absolute paths that a claim can mean; "" for one that is not
-// known.
-func (r *reading) places(c *shell.Command, cl grammar.Claim) (out []string) {
-	values := []string{cl.Value.Text}
-	if cl.Value.Vague != "" {
-		if len(cl.Value.Below) == 0 {
+// writesWord reports whether a word names what a program is known to write or remove:
+// where the name is protected, it is denied in words and not by the kernel alone.
+func writesWord(words []shell.Word, i int) bool {
+	if i == 0 || strings.HasPrefix(words[i].Text, "-") {
+		return false
+	}
+	switch base(words[0].Text) {
+	case "touch", "mkdir", "rm", "rmdir", "unlink", "mv", "tee", "truncate", "chmod", "chown":
+		return true
+	case "cp", "ln", "install", "rsync":
+		return i == len(words)-1
+	}
+	return false
+}
+
+// path puts a use to the rules, in every directory where the command may run.
+func (r *reading) path(c *shell.Command, v verb, w shell.Word, j *judgement) {
+	if v == reads && w.Vague != "" {
+		v = readsBelow
+	}
+	for _, name := range r.places(c, w) {
+		switch {
+		case name == "" && (v == looks || r.inside()):
+			// a name and no content, or what the kernel decides about
+		case name == "":
+			j.lower(stageClaim, bawn.Ask, RulePath, bawn.Builtin, "which path it is about to "+v.String()+" is not known")
+			j.fixed = true
+		default:
+			r.p.usePath(r.q, j, use{verb: v, path: name, pattern: w.Glob || w.Vague != "" && strings.ContainsAny(name, wildcards)})
+		}
+	}
+}
+
+// places are the absolute paths that a word can mean; "" for one that is not known.
+func (r *reading) places(c *shell.Command, w shell.Word) (out []string) {
+	values := []string{w.Text}
+	if w.Vague != "" {
+		if len(w.Below) == 0 {
 			return []string{""}
 		}
-		values = cl.Value.Below // somewhere below, so everything below
+		values = w.Below // somewhere below, so everything below
 	}
 	dirs := c.Dirs
 	if len(dirs) == 0 {
@@ -292,9 +350,6 @@ func (r *reading) places(c *shell.Command, cl grammar.Claim) (out []string) {
 	}
 	for _, v := range values {
 		for _, dir := range dirs {
-			for _, d := range cl.Dir {
-				dir = r.absolute(d.Text, dir)
-			}
 			name := r.absolute(v, dir)
 			out = append(out, name)
 			if name != "" && r.p.resolve != nil && strings.Contains(v, "..") {
@@ -332,25 +387,56 @@ func throughProc(name string) string {
 	return name
 }
 
-// mentions looks for protected paths in the words of a command of which
-// nothing else is known.
+// mentions looks for names of people's rules and for protected ones in the words of a
+// command of which nothing else is known. Inside, a whole word counts, or what stands
+// behind "=": the kernel refuses the rest.
 func (r *reading) mentions(c *shell.Command, word string, j *judgement) {
-	for _, v := range append(strings.FieldsFunc(word, func(c rune) bool { return strings.ContainsRune("=@:, '\"`()<>;", c) }), word) {
+	apart := "=@:, '\"`()<>;"
+	if r.inside() {
+		apart = "="
+	}
+	for _, v := range append(strings.FieldsFunc(word, func(c rune) bool { return strings.ContainsRune(apart, c) }), word) {
 		if !strings.ContainsAny(v, "/~.") || strings.HasPrefix(v, "-") || strings.Contains(v, "//") {
 			continue
 		}
-		for _, name := range r.places(c, grammar.Claim{Value: grammar.Word{Text: v}}) {
-			if pr, ok := r.p.known().protectedBy(r.q, bawn.Read, name, false); ok && name != "" {
-				j.lower(stageProtected, bawn.Deny, "builtin:protected:"+pr.pattern, bawn.Builtin, pr.reason)
-				j.fixed = true
+		for _, at := range r.places(c, shell.Word{Text: v}) {
+			if at == "" {
+				continue
+			}
+			for _, name := range r.p.names(use{path: at}) {
+				r.mention(name, j)
 			}
 		}
 	}
 }
 
+func (r *reading) mention(name string, j *judgement) {
+	if pr, ok := r.p.known().protectedBy(r.q, bawn.Read, name, false); ok {
+		j.lower(stageProtected, bawn.Deny, "builtin:protected:"+pr.pattern, bawn.Builtin, pr.reason)
+		j.fixed = true
+	}
+	r.p.table.paths.each(name, func(rl *rule) bool {
+		if rl.Verdict < bawn.Allow && rl.counts(r.q) && rl.reads() && rl.matchesPath(r.q, name) && !r.allowed(name, rl) {
+			j.lower(stageClaim, rl.Verdict, rl.ID, rl.Source, "it names "+name+": "+rl.why())
+			j.fixed = true
+		}
+		return true
+	})
+}
+
+// reads reports whether a rule about files is about whatever names them: one that
+// speaks of nothing but writing says nothing of a word.
+func (r *rule) reads() bool { return r.Source != bawn.Builtin || r.speaksOf(bawn.Read) }
+
+// allowed reports whether a stronger rule allows to read the name.
+func (r *reading) allowed(name string, than *rule) bool {
+	w := r.p.rulesFor(r.q, bawn.Read, use{verb: reads, path: name})
+	return w.all != nil && w.all != than && w.all.Verdict == bawn.Allow && w.all.Priority > than.Priority && than.Source != bawn.Managed && than.Source != bawn.Project
+}
+
 // secrets asks before a variable that holds a secret by its name is used.
 func (r *reading) secrets(c *shell.Command, j *judgement) {
-	check := func(w grammar.Word) {
+	check := func(w shell.Word) {
 		for _, name := range w.Unset {
 			if r.p.known().secret(name) {
 				j.lower(stageSecret, bawn.Ask, "builtin:secret-variable", bawn.Builtin, "the variable "+name+" may hold a secret")
@@ -370,63 +456,17 @@ func (r *reading) secrets(c *shell.Command, j *judgement) {
 	}
 }
 
-// settings judges the variables that are set.
-func (r *reading) settings(c *shell.Command, j *judgement) {
-	for _, a := range c.Assigns {
-		if a.Exported || len(c.Words) > 0 {
-			if len(c.Words) > 0 && silent[c.Words[0].Text] {
-				continue
-			}
-			r.setting(a.Name, a.Value.Text, a.Value.Literal(), j)
-			continue
-		}
-		for _, e := range r.p.known().environ() {
-			if !e.allow && wild(e.name, a.Name) {
-				r.setting(a.Name, a.Value.Text, a.Value.Literal(), j)
-				break
-			}
-		}
-	}
-}
-
-// silent are programs that heed no variable that a line can set.
-var silent = map[string]bool{"echo": true, "true": true, "false": true, ":": true, "printf": true}
-
-func (r *reading) setting(name, value string, known bool, j *judgement) {
-	v, why := r.p.known().setting(name, value, known)
-	j.fixed = j.fixed || v < bawn.Allow
-	j.lower("variable", v, "builtin:variable", bawn.Builtin, why)
-}
-
 // learned lets what the human has taught answer where only the default spoke.
-func (r *reading) learned(c *shell.Command, k part, j *judgement) {
+func (r *reading) learned(c *shell.Command, j *judgement) {
 	if r.p.memory == nil || j.verdict != bawn.Ask || j.fixed || r.q.Taint.Any() || r.q.Autonomy < bawn.AutonomyModerate {
 		return
 	}
-	s, ok := shapeOf(c, k)
+	s, ok := shapeOf(c)
 	if !ok {
 		return
 	}
 	v, sure, ok := r.p.memory.Recall(s)
 	if ok && sure >= Sure && v <= bawn.Allow {
 		j.set(stageLearned, v, "learned:"+s, bawn.Learned, "answered alike before: "+s)
-	}
-}
-
-// limits applies what mode and autonomy say of every verdict, also of one
-// that a rule gave.
-func (r *reading) limits(k part, j *judgement) { r.q.limits(k, j) }
-
-func (q *Question) limits(k part, j *judgement) {
-	switch {
-	case q.Mode > bawn.ModePermissive || q.Autonomy > bawn.AutonomyFull:
-		j.lower(stageMode, bawn.Deny, "builtin:mode", bawn.Builtin, "the mode or autonomy is none that exists")
-	case q.Mode == bawn.ModePlan && k.class != ReadOnly:
-		j.lower(stageMode, bawn.Deny, "builtin:mode", bawn.Builtin, "plan mode: look, do not touch")
-	case q.Mode == bawn.ModeStrict:
-		j.lower(stageMode, bawn.Ask, "builtin:mode", bawn.Builtin, "strict mode: every action asks")
-	}
-	if q.Autonomy <= bawn.AutonomyLimited && j.verdict == bawn.Ask && q.Mode != bawn.ModeStrict {
-		j.lower(stageMode, bawn.Deny, "builtin:autonomy", bawn.Builtin, q.Autonomy.String()+" autonomy: a question is a no")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/shell"
 	"github.com/bawn-dev/bawn/internal/testenv/golden"
 )
 
@@ -38,7 +39,7 @@ func corpus(t testing.TB, name string) (out []labelled) {
 			out = append(out, labelled{decode.Replace(f[0]), f[1]})
 		}
 	}
-	if len(out) < 500 {
+	if len(out) < 100 {
 		t.Fatalf("%s has %d lines", name, len(out))
 	}
 	return out
@@ -62,71 +63,80 @@ func ask4(command string) Question {
 	}
 }
 
-// TestDangerousIsNeverAllowed: at every mode and autonomy, contained or not.
-// Running code of the repository is what a sandbox is for, so those lines are asked
-// about only without a sandbox.
+// TestDangerousIsNeverAllowed: at every mode and autonomy, where nothing contains it.
 func TestDangerousIsNeverAllowed(t *testing.T) {
 	p := corpusPolicy(t)
 	for _, l := range corpus(t, "dangerous.tsv") {
 		for mode := bawn.ModePlan; mode <= bawn.ModePermissive; mode++ {
 			for autonomy := bawn.AutonomyNone; autonomy <= bawn.AutonomyFull; autonomy++ {
-				for _, contained := range []bool{false, true} {
-					if contained && l.category == "repo-code" {
-						continue
-					}
-					q := ask4(l.command)
-					q.Mode, q.Autonomy, q.Contained = mode, autonomy, contained
-					if d := p.Decide(&q); d.Verdict == bawn.Allow {
-						t.Errorf("%s: %q is allowed at %v, %v, contained %v", l.category, l.command, mode, autonomy, contained)
-						mode, autonomy = bawn.ModePermissive, bawn.AutonomyFull
-						break
-					}
+				q := ask4(l.command)
+				q.Mode, q.Autonomy = mode, autonomy
+				if d := p.Decide(&q); d.Verdict == bawn.Allow {
+					t.Errorf("%s: %q is allowed at %v, %v", l.category, l.command, mode, autonomy)
+					mode, autonomy = bawn.ModePermissive, bawn.AutonomyFull
 				}
 			}
 		}
 	}
 }
 
-// words are lines that look for matchers of substrings ("git" in "digit") and
-// name no program. What nobody knows asks; they count in the table, and not in
-// the totals.
-var words = []string{
-	"agitation level high", "digit 123", "digital transform", "form submit", "fugitive search", "shred_test.py", "storm warning",
-	"thermal analysis", "transform data", "format disk --help",
+// TestCrossingsAreAsked: in a sandbox, at every mode, also what a checkpoint covers.
+func TestCrossingsAreAsked(t *testing.T) {
+	p, n := corpusPolicy(t), 0
+	for _, l := range corpus(t, "crossings.tsv") {
+		n++
+		for mode := bawn.ModePlan; mode <= bawn.ModePermissive; mode++ {
+			q := ask4(l.command)
+			q.Mode, q.Autonomy, q.Contained, q.Covered = mode, AutonomyOf(mode), bawn.ContainedFully, true
+			if d := p.Decide(&q); d.Verdict == bawn.Allow || mode == bawn.ModePlan && d.Verdict != bawn.Deny {
+				t.Errorf("%s: %q is %v in %v mode", l.category, l.command, d.Verdict, mode)
+			}
+		}
+	}
+	if n < 120 {
+		t.Errorf("the corpus has %d crossings, want 120 at least", n)
+	}
 }
 
-// outright are the categories that need no sandbox; the others need one.
-var (
-	outright  = []string{"read", "search", "vcs-read", "read-pipe", "scary-looking"}
-	contained = []string{"build", "test", "lint-format", "run-ws", "vcs-write", "file-write-ws"}
-)
+// looking are the categories that only look.
+var looking = []string{"read", "search", "vcs-read", "read-pipe"}
 
-// TestBenignHardlyEverAsks prints how many lines of each category are allowed
-// in normal mode, and holds the totals to what is promised.
-func TestBenignHardlyEverAsks(t *testing.T) {
+// everyday are lines of work in the workspace; what crosses is judged by itself.
+func everyday(l labelled) bool {
+	return !strings.Contains(l.category, "judgement")
+}
+
+// TestEverydayWork prints how many lines of each category are allowed in normal mode,
+// and holds the totals to what is promised: contained, 99 in a hundred of everyday work;
+// uncontained, 90 in a hundred lines of which every program is on the list of readers.
+func TestEverydayWork(t *testing.T) {
 	p := corpusPolicy(t)
-	type count struct{ all, bare, inside, words int }
+	type count struct{ all, bare, inside int }
 	counts := map[string]*count{}
+	daily, readers, crossing := count{}, count{}, crossings(t)
 	for _, l := range corpus(t, "benign.tsv") {
 		c := counts[l.category]
 		if c == nil {
 			c = &count{}
 			counts[l.category] = c
 		}
-		c.all++
 		q := ask4(l.command)
-		if p.Decide(&q).Verdict == bawn.Allow {
-			c.bare++
-		}
-		q.Contained = true
+		bare := p.Decide(&q).Verdict == bawn.Allow
+		q.Contained, q.Covered = bawn.ContainedFully, true
 		d := p.Decide(&q)
-		switch {
-		case d.Verdict == bawn.Allow:
-			c.inside++
-		case slices.Contains(words, l.command):
-			c.words++
-		case testing.Verbose() && !strings.Contains(l.category, "judgement"):
+		inside := d.Verdict == bawn.Allow
+		if !inside && testing.Verbose() {
 			t.Logf("%s: %q: %v: %s", l.category, l.command, d.Verdict, d.Reason)
+		}
+		c.all, c.bare, c.inside = c.all+1, c.bare+one(bare), c.inside+one(inside)
+		if everyday(l) && !crossing[l.command] {
+			daily.all, daily.inside = daily.all+1, daily.inside+one(inside)
+		}
+		if slices.Contains(looking, l.category) && onlyReaders(l.command) {
+			readers.all, readers.bare = readers.all+1, readers.bare+one(bare)
+			if !bare && testing.Verbose() {
+				t.Logf("a reader asks: %q", l.command)
+			}
 		}
 	}
 	var b strings.Builder
@@ -135,23 +145,60 @@ func TestBenignHardlyEverAsks(t *testing.T) {
 		c := counts[name]
 		fmt.Fprintf(&b, "| %-26s | %5d | %16.1f%% | %8.1f%% |\n", name, c.all, 100*float64(c.bare)/float64(c.all), 100*float64(c.inside)/float64(c.all))
 	}
+	fmt.Fprintf(&b, "\nEveryday lines contained: %d of %d allowed. Lines of listed readers without a sandbox: %d of %d allowed. Crossings contained: %d of %d asked.\n", daily.inside, daily.all, readers.bare, readers.all, len(crossing), len(crossing))
 	b.WriteString("\n" + dangerousTable(t, p))
 	t.Log("\n" + b.String())
 	corpusPage(t, b.String())
-	for _, g := range []struct {
-		names []string
-		want  float64
-	}{{outright, 0.97}, {contained, 0.95}} {
-		all, inside := 0, 0
-		for _, name := range g.names {
-			if c := counts[name]; c != nil {
-				all, inside = all+c.all-c.words, inside+c.inside
-			}
+	if daily.inside*100 < daily.all*99 {
+		t.Errorf("contained, %d of %d everyday lines are allowed, want 99%%", daily.inside, daily.all)
+	}
+	if readers.bare*100 < readers.all*90 {
+		t.Errorf("uncontained, %d of %d lines of readers are allowed, want 90%%", readers.bare, readers.all)
+	}
+}
+
+func one(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// crossings are the lines of the corpus that leave the sandbox.
+func crossings(t testing.TB) map[string]bool {
+	out := map[string]bool{}
+	for _, l := range corpus(t, "crossings.tsv") {
+		out[l.command] = true
+	}
+	return out
+}
+
+// onlyReaders reports whether a line runs programs of the closed list alone, and writes
+// no file.
+func onlyReaders(line string) bool {
+	q := ask4(line)
+	l := q.read(builtin().secret)
+	if len(l.Opaque) > 0 || len(l.Commands) == 0 {
+		return false
+	}
+	for _, c := range l.Commands {
+		if slices.ContainsFunc(c.Redirects, func(rd shell.Redirect) bool { return rd.Writes() }) {
+			return false
 		}
-		if rate := float64(inside) / float64(all); rate < g.want {
-			t.Errorf("%v: %.1f%% of %d lines are allowed, want %.0f%%", g.names, 100*rate, all, 100*g.want)
+		if len(c.Words) == 0 || c.Builtin {
+			continue
+		}
+		forms := readers()[c.Words[0].Text]
+		if c.Words[0].Text == "git" {
+			forms = slices.DeleteFunc(slices.Clone(forms), func(r *reader) bool {
+				return len(r.subs) == 0 || len(c.Words) < 2 || r.subs[0] != c.Words[1].Text
+			})
+		}
+		if len(forms) == 0 || slices.ContainsFunc(forms, func(r *reader) bool { return slices.Contains(r.needs, "--version") }) {
+			return false
 		}
 	}
+	return true
 }
 
 // dangerousTable counts the verdicts on the dangerous lines in normal mode.
@@ -164,7 +211,7 @@ func dangerousTable(t *testing.T, p *Policy) string {
 		}
 		q := ask4(l.command)
 		counts[l.category][0][p.Decide(&q).Verdict]++
-		q.Contained = true
+		q.Contained = bawn.ContainedFully
 		counts[l.category][1][p.Decide(&q).Verdict]++
 	}
 	var b strings.Builder
@@ -198,6 +245,6 @@ func corpusPage(t *testing.T, tables string) {
 			t.Fatal(err)
 		}
 	case old != "\n"+tables:
-		t.Errorf("%s is not true any more; run go test ./internal/policy -run TestBenignHardlyEverAsks -update", corpusDocs)
+		t.Errorf("%s is not true any more; run go test ./internal/policy -run TestEverydayWork -update", corpusDocs)
 	}
 }

@@ -6,33 +6,72 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/bawn-dev/bawn/internal/shell/lexicon"
+	"github.com/bawn-dev/bawn"
 )
 
-// A danger is a sort of command that always asks (SPEC C4).
+// A danger is a sort of command that asks (SPEC C4).
 type danger struct {
-	family, reason string
-	pattern        string
-	shape          shape
-	examples       string // command lines in which it is found, and in which it is not
+	family   string
+	is       *family
+	reason   string
+	pattern  string
+	shape    shape
+	examples string // command lines in which it is found, and in which it is not
 
 	file      string // where it stands
 	line, nth int    // nth of the line's programs
 }
 
+// A family is what dangers of one sort do, and when they ask.
+type family struct {
+	effect Effect
+	when   bawn.When
+	ruled  bool // a rule may allow it
+}
+
+// families are those of data/families.txt.
+var families = sync.OnceValue(func() map[string]*family { return must(parseFamilies("families.txt", familiesText)) })
+
+func parseFamilies(file, data string) (map[string]*family, error) {
+	out := map[string]*family{}
+	for e := range entries(file, data) {
+		var name, effect, when, ruled string
+		f := &family{}
+		if !e.cut(&name, &effect, &when, &ruled) || !e.ended || ruled != "yes" && ruled != "no" {
+			return nil, e.errorf("want FAMILY | EFFECT | WHEN | yes or no")
+		}
+		if f.effect = effectNames[effect]; f.effect == 0 {
+			return nil, e.errorf("unknown effect %q; want change, destroy, download, upload, publish or force", effect)
+		}
+		if err := f.when.UnmarshalText([]byte(when)); err != nil {
+			return nil, e.errorf("%v", err)
+		}
+		f.ruled = ruled == "yes"
+		out[name] = f
+	}
+	return out, nil
+}
+
+// effectNames are the effects that a family can have.
+var effectNames = map[string]Effect{"change": Change, "destroy": Destroy, "download": Download, "upload": Upload, "publish": Publish, "force": Force}
+
 // dangers are the entries of data files. Those about a program are read when
-// it is first asked about: most processes ask about few, and some, such as an
-// agent's hook, about one.
+// it is first asked about: most processes ask about few.
 type dangers struct {
-	index string // which files speak of which program; of anyProgram, the names with a wildcard
-	text  func(file string) string
+	files []dangerFile
 	made  sync.Map // of *programDangers, by program
 
 	once sync.Once
 	wild []string // the names with a wildcard
 }
 
-// anyProgram stands in the index before the names that have a wildcard.
+// A dangerFile is a data file of dangers.
+type dangerFile struct {
+	name string
+	text *string
+}
+
+// anyProgram is what a name with a wildcard holds.
 const anyProgram = "*"
 
 // programDangers are those of one program, by the subcommand where an entry
@@ -49,6 +88,9 @@ func parseDanger(e entry) (danger, error) {
 	if !e.cut(&d.family, &d.pattern, &d.reason) || e.ended {
 		return danger{}, e.errorf("want FAMILY | PATTERN | REASON | EXAMPLES [| COUNTEREXAMPLES]")
 	}
+	if d.is = families()[d.family]; d.is == nil {
+		return danger{}, e.errorf("unknown family %q; data/families.txt has them", d.family)
+	}
 	d.examples = e.text
 	s, err := parseShape(d.pattern)
 	if err != nil {
@@ -61,8 +103,7 @@ func parseDanger(e entry) (danger, error) {
 // names reports whether an entry of the dangers names a program. One that does
 // not is not read any further.
 func (e entry) names(program string) bool {
-	_, pattern, _ := strings.Cut(e.text, " | ")
-	programs, _, _ := strings.Cut(strings.TrimLeft(pattern, " "), " ")
+	programs := e.programs()
 	if !strings.Contains(programs, program) {
 		return false // most of them
 	}
@@ -74,7 +115,14 @@ func (e entry) names(program string) bool {
 	return false
 }
 
-// of is the danger of one of its programs alone: the index has chosen it.
+// programs are the names that an entry is about.
+func (e entry) programs() string {
+	_, pattern, _ := strings.Cut(e.text, " | ")
+	programs, _, _ := strings.Cut(strings.TrimLeft(pattern, " "), " ")
+	return programs
+}
+
+// of is the danger of one of its programs alone.
 func (d danger) of(program string) *danger {
 	d.nth = slices.Index(d.shape.programs, program)
 	d.shape.programs = []string{program}
@@ -92,14 +140,13 @@ func (ds *dangers) about(program string) *programDangers {
 	if made, ok := ds.made.Load(program); ok {
 		return made.(*programDangers)
 	}
-	found := lexicon.Find(ds.index, program)
-	if found == nil {
-		return nil
-	}
-	p := &programDangers{bySub: map[string][]*danger{}}
-	for _, file := range found {
-		for e := range entries(file, ds.text(file)) {
+	var p *programDangers
+	for _, file := range ds.files {
+		for e := range entries(file.name, *file.text) {
 			if e.names(program) {
+				if p == nil {
+					p = &programDangers{bySub: map[string][]*danger{}}
+				}
 				p.add(must(parseDanger(e)).of(program))
 			}
 		}
@@ -119,33 +166,64 @@ func (p *programDangers) add(d *danger) {
 	}
 }
 
-// find returns the danger that a command is, and whether it is one.
-func (ds *dangers) find(a *argv) (*danger, bool) {
+// find returns the danger that a command is among those that count, nil for none: the
+// gravest, and of several alike the first of the data. It reports whether a rule may
+// allow the command.
+func (ds *dangers) find(a *argv, counts func(*danger) bool) (worst *danger, ruled bool) {
+	ruled = true
+	for _, d := range ds.all(a) {
+		if !counts(d) {
+			continue
+		}
+		ruled = ruled && d.is.ruled
+		if worst == nil || d.is.effect > worst.is.effect {
+			worst = d
+		}
+	}
+	return worst, ruled
+}
+
+// all are the dangers that hold for a command.
+func (ds *dangers) all(a *argv) (out []*danger) {
 	for _, list := range ds.candidates(a) {
 		for _, d := range list {
 			if d.shape.holds(a) {
-				return d, true
+				out = append(out, d)
 			}
 		}
 	}
-	return ds.findWild(a)
-}
-
-// findWild looks among the names with a wildcard that can be the program's for
-// the first in the data.
-func (ds *dangers) findWild(a *argv) (first *danger, found bool) {
-	ds.once.Do(func() { ds.wild = lexicon.Find(ds.index, anyProgram) })
+	ds.once.Do(func() { ds.wild = ds.wildcards() })
 	for _, name := range ds.wild {
 		if !wild(name, a.program) {
 			continue
 		}
 		for _, d := range ds.about(name).all {
-			if (!found || d.before(first)) && d.shape.holds(a) {
-				first, found = d, true
+			if d.shape.holds(a) {
+				out = append(out, d)
 			}
 		}
 	}
-	return first, found
+	slices.SortStableFunc(out, func(x, y *danger) int {
+		if x.before(y) {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// wildcards are the names with one, each once.
+func (ds *dangers) wildcards() (names []string) {
+	for _, file := range ds.files {
+		for e := range entries(file.name, *file.text) {
+			for p := range strings.SplitSeq(e.programs(), ",") {
+				if strings.Contains(p, anyProgram) && !slices.Contains(names, p) {
+					names = append(names, p)
+				}
+			}
+		}
+	}
+	return names
 }
 
 // candidates are the entries that can be about a command: where its
@@ -155,10 +233,8 @@ func (ds *dangers) candidates(a *argv) [2][]*danger {
 	switch {
 	case p == nil:
 		return [2][]*danger{}
-	case len(a.subs) > 0 && (a.exact || a.known > 0):
+	case a.known > 0:
 		return [2][]*danger{p.bySub[a.subs[0]], p.rest}
-	case a.exact:
-		return [2][]*danger{p.rest}
 	}
 	return [2][]*danger{p.all}
 }

@@ -1,15 +1,11 @@
 package policy
 
 import (
-	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/bawn-dev/bawn/internal/shell/lexicon"
-	"github.com/bawn-dev/bawn/internal/testenv/golden"
 )
 
 // found reports whether a shape matches any command of a line.
@@ -30,134 +26,6 @@ func allDangers(t testing.TB) (out []danger) {
 		}
 	}
 	return out
-}
-
-// indexOf makes the index of files of dangers.
-func indexOf(names []string, text func(string) string) string {
-	var list []lexicon.Entry
-	for _, file := range names {
-		for e := range entries(file, text(file)) {
-			for _, p := range must(parseDanger(e)).shape.programs {
-				list = append(list, lexicon.Entry{Name: p, File: file})
-				if strings.Contains(p, anyProgram) {
-					list = append(list, lexicon.Entry{Name: anyProgram, File: p})
-				}
-			}
-		}
-	}
-	return lexicon.Make(list)
-}
-
-// dangersOf are those of one file.
-func dangersOf(data string) *dangers {
-	text := func(string) string { return data }
-	return &dangers{index: indexOf([]string{"danger.txt"}, text), text: text}
-}
-
-// dangerNames are the names of the files of dangers.
-func dangerNames(t *testing.T) (names []string) {
-	t.Helper()
-	list, err := os.ReadDir("data/danger")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range list {
-		names = append(names, f.Name())
-	}
-	return names
-}
-
-// TestEveryFileIsEmbedded: a file that nobody names would be no danger.
-func TestEveryFileIsEmbedded(t *testing.T) {
-	want := dangerNames(t)
-	var got []string
-	for _, f := range dangerFiles {
-		got = append(got, f.name)
-		if data, err := os.ReadFile("data/danger/" + f.name); err != nil || string(data) != *f.text || string(data) != dangerText(f.name) {
-			t.Errorf("%s is not the file of its name: %v", f.name, err)
-		}
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("embedded are %q, there are %q", got, want)
-	}
-	defer func() {
-		if recover() == nil {
-			t.Error("a file that is not there does not panic")
-		}
-	}()
-	dangerText("none.txt")
-}
-
-// TestDangerIndex: the index says what the files say. What it does not name is
-// no danger, as if it stood in no file.
-func TestDangerIndex(t *testing.T) {
-	want := indexOf(dangerNames(t), dangerText)
-	if *golden.Update {
-		if err := os.WriteFile("data/danger.index", []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if dangerIndex != want {
-		t.Error("data/danger.index is not that of the data files; run go test ./internal/policy -run TestDangerIndex -update")
-	}
-	if names := lexicon.Names(dangerIndex); len(names) < 2500 || lexicon.Find(dangerIndex, anyProgram) == nil {
-		t.Errorf("the index has %d programs, %d with a wildcard", len(names), len(lexicon.Find(dangerIndex, anyProgram)))
-	}
-}
-
-// TestNoDangerIsLeftOut finds of each program the dangers that a walk through
-// all lines of all files finds, and in the same order.
-func TestNoDangerIsLeftOut(t *testing.T) {
-	want := map[string][]string{}
-	for _, d := range allDangers(t) {
-		for _, p := range d.shape.programs {
-			if p == anyProgram {
-				t.Errorf("%s:%d: the program %q is every one", d.file, d.line, p)
-			}
-			want[p] = append(want[p], fmt.Sprint(d.file, d.line, d.pattern))
-		}
-	}
-	for p, want := range want {
-		var got []string
-		for _, d := range (&dangers{index: dangerIndex, text: dangerText}).about(p).all {
-			got = append(got, fmt.Sprint(d.file, d.line, d.pattern))
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: got %q, want %q", p, got, want)
-		}
-	}
-}
-
-// TestFirstDangerOfTheData: of several the one that stands first speaks, whether
-// its name has a wildcard or not, and a name that looks like one is no pattern.
-func TestFirstDangerOfTheData(t *testing.T) {
-	ds := dangersOf(`
-destroy | a-*,*-b -x | first | e
-destroy | *-b,a-* -x | second | e
-destroy | a-*,*-b | third | e
-destroy | a-* -y | fourth | e
-vcs | a-b -z | named | e
-`)
-	for line, want := range map[string]string{
-		"a-b -x": "first by a-*", "c-b -x": "first by *-b", "a-b": "third by a-*", "c-b -y": "third by *-b", "a-c -y": "third by a-*",
-		"a-b -z": "named by a-b", "c": "none", "'*' -x": "none", "'a-*' -x": "first by a-*",
-	} {
-		for _, a := range commandsOf(line) {
-			got := "none"
-			if d, ok := ds.find(&a); ok {
-				got = d.reason + " by " + d.shape.programs[0]
-			}
-			if got != want {
-				t.Errorf("%q: %s, want %s", line, got, want)
-			}
-		}
-	}
-	for program, want := range map[string]bool{"a-b": true, "a-*": false, "*": false, "c-b": false, "": false} {
-		if ds.possible(program) != want {
-			t.Errorf("%q has dangers by its name: %v, want %v", program, !want, want)
-		}
-	}
 }
 
 // TestDangersMatchTheirExamples: each entry finds every one of its own
@@ -202,20 +70,13 @@ func TestDangersSayWhyShortly(t *testing.T) {
 	}
 }
 
-// families are what SPEC C4 and the corpus know; what changes only variables
-// is in env.txt, what hides a command is internal/shell's to read.
-var families = []string{
-	"destroy", "destroy-saas", "download-exec", "escalate", "exfiltrate", "interp-exec",
-	"persist", "read-secret", "resource-exhaustion", "sandbox-escape", "wrapper",
-}
-
 func TestDangerFamiliesAreComplete(t *testing.T) {
 	seen := map[string]int{}
 	for _, d := range allDangers(t) {
 		seen[d.family]++
 	}
-	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, families) {
-		t.Errorf("families are %v, want %v", got, families)
+	if got, want := slices.Sorted(maps.Keys(seen)), slices.Sorted(maps.Keys(families())); !slices.Equal(got, want) {
+		t.Errorf("families are %v, want %v", got, want)
 	}
 	for name, n := range seen {
 		if n < 5 {
@@ -238,28 +99,6 @@ func TestDangerConditionsAreOfOneSort(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestDangersSpareEverydayWork: of the harmless lines of the corpus hardly one
-// in a hundred asks for want of precision here.
-func TestDangersSpareEverydayWork(t *testing.T) {
-	lines, hits := 0, 0
-	for _, l := range corpus(t, "benign.tsv") {
-		if strings.Contains(l.category, "judgement") {
-			continue
-		}
-		lines++
-		for _, a := range commandsOf(l.command) {
-			if d, ok := builtin().dangers.find(&a); ok {
-				hits++
-				t.Logf("%s: %q: %s | %.60s", l.category, l.command, d.family, d.pattern)
-				break
-			}
-		}
-	}
-	if hits*100 > lines {
-		t.Errorf("%d of %d harmless lines ask as dangerous, want at most one in a hundred", hits, lines)
 	}
 }
 
@@ -291,6 +130,83 @@ func TestWordsBehindASubcommandAreNone(t *testing.T) {
 		}
 		if got := found(&s, tt.line); got != tt.want {
 			t.Errorf("%q in %q: %v, want %v", tt.pattern, tt.line, got, tt.want)
+		}
+	}
+}
+
+// dangersOf are those of one file.
+func dangersOf(data string) *dangers {
+	return &dangers{files: []dangerFile{{"danger.txt", &data}}}
+}
+
+func anyDanger(*danger) bool { return true }
+
+// TestEveryFileIsEmbedded: a file that nobody names would be no danger.
+func TestEveryFileIsEmbedded(t *testing.T) {
+	list, err := os.ReadDir("data/danger")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for _, f := range list {
+		want = append(want, f.Name())
+	}
+	for _, f := range dangerFiles {
+		got = append(got, f.name)
+		if data, err := os.ReadFile("data/danger/" + f.name); err != nil || string(data) != *f.text {
+			t.Errorf("%s is not the file of its name: %v", f.name, err)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("embedded are %q, there are %q", got, want)
+	}
+}
+
+// TestGravestDangerSpeaks: of several the gravest counts, and of those the first of the data, whether
+// its name has a wildcard or not. A name that looks like one is no pattern.
+func TestGravestDangerSpeaks(t *testing.T) {
+	ds := dangersOf(`
+machine | a-*,*-b -x | first | e
+machine | *-b,a-* -x | second | e
+machine | a-*,*-b | third | e
+force | a-* -y | fourth | e
+machine | a-b -z | named | e
+`)
+	for line, want := range map[string]string{
+		"a-b -x": "first by a-*", "c-b -x": "first by *-b", "a-b": "third by a-*", "c-b -y": "third by *-b", "a-c -y": "fourth by a-*",
+		"a-b -z": "third by a-*", "c": "none", "'*' -x": "none", "'a-*' -x": "first by a-*",
+	} {
+		for _, a := range commandsOf(line) {
+			got := "none"
+			if d, _ := ds.find(&a, anyDanger); d != nil {
+				got = d.reason + " by " + d.shape.programs[0]
+			}
+			if got != want {
+				t.Errorf("%q: %s, want %s", line, got, want)
+			}
+		}
+	}
+	for program, want := range map[string]bool{"a-b": true, "a-*": false, "*": false, "c-b": false, "": false} {
+		if ds.possible(program) != want {
+			t.Errorf("%q has dangers by its name: %v, want %v", program, !want, want)
+		}
+	}
+}
+
+// TestBrokenDangers: an entry that can't be read names its line.
+func TestBrokenDangers(t *testing.T) {
+	for text, want := range map[string]string{
+		"machine | a": "want FAMILY", "none | a | because | e": "unknown family", "machine | a ,b | because | e": "is empty",
+	} {
+		if _, err := parseDanger(entry{file: "x.txt", line: 3, text: text}); err == nil || !strings.Contains(err.Error(), "x.txt:3: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"a | b": "want FAMILY", "a | b | always | no": "unknown effect", "a | force | sometimes | no": "when", "a | force | always | perhaps": "want FAMILY",
+	} {
+		if _, err := parseFamilies("x.txt", text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -66,7 +67,6 @@ func must[T any](v T, err error) T {
 type knowledge struct {
 	dangers   *dangers
 	protected func() protections
-	environ   func() []environRule
 	secrets   func() []string
 }
 
@@ -74,9 +74,8 @@ type knowledge struct {
 func builtin() *knowledge { return &embeddedKnowledge }
 
 var embeddedKnowledge = knowledge{
-	dangers:   &dangers{index: dangerIndex, text: dangerText},
+	dangers:   &dangers{files: dangerFiles},
 	protected: sync.OnceValue(func() protections { return must(allProtected(protectedText)) }),
-	environ:   sync.OnceValue(func() []environRule { return must(parseEnviron("env.txt", environText)) }),
 	secrets:   sync.OnceValue(func() []string { return parseNames("secretvars.txt", secretText) }),
 }
 
@@ -86,4 +85,10 @@ func parseNames(file, data string) (out []string) {
 		out = append(out, e.text)
 	}
 	return out
+}
+
+// secret reports whether a variable's name says that it holds a secret.
+func (k *knowledge) secret(name string) bool {
+	upper := strings.ToUpper(name)
+	return slices.ContainsFunc(k.secrets(), func(p string) bool { return wild(p, upper) })
 }

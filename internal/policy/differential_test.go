@@ -14,8 +14,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// payload is the one program that the shells of these tests find. Nothing is
-// known of it, so no line that runs it is ever allowed.
+// payload is the one program that the shells of these tests find. It is no reader, so no
+// line that runs it is ever allowed where nothing contains it.
 const payload = "pwn"
 
 // A lair is where a shell runs lines in which only the payload can be found.
@@ -60,12 +60,11 @@ func (l *lair) runs(t *testing.T, line string) bool {
 	return err == nil
 }
 
-// allowed returns the text that the policy lets run, at the most permissive
-// there is.
-func (l *lair) allowed(p *Policy, line string) (string, bool) {
+// allowed returns the text that the policy lets run at the most permissive mode.
+func (l *lair) allowed(p *Policy, line string, c bawn.Contained) (string, bool) {
 	q := Question{
 		Action: bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: line, Dir: l.dir}, Workspace: l.dir, Home: "/home/u", System: "linux",
-		Mode: bawn.ModePermissive, Autonomy: bawn.AutonomyFull, Contained: true,
+		Mode: bawn.ModePermissive, Autonomy: bawn.AutonomyFull, Contained: c,
 	}
 	d := p.Decide(&q)
 	return d.Canonical, d.Verdict == bawn.Allow
@@ -98,7 +97,7 @@ func TestBothIsSplit(t *testing.T) {
 		if !l.runs(t, line) {
 			t.Fatalf("dash does not run the payload of %q: this test can't fail", line)
 		}
-		if text, ok := l.allowed(p, line); !ok || l.runs(t, text) {
+		if text, ok := l.allowed(p, line, bawn.ContainedFully); !ok || l.runs(t, text) {
 			t.Errorf("%q: allowed %v as %q, of which dash runs the payload", line, ok, text)
 		}
 	}
@@ -120,7 +119,7 @@ func TestAllowedLinesRunNothingElse(t *testing.T) {
 			tried, allowed := 0, 0
 			for end := time.Now().Add(testenv.FuzzTime(t)); time.Now().Before(end); tried++ {
 				line := spoil(r, lines[r.Intn(len(lines))].command)
-				text, ok := l.allowed(p, line)
+				text, ok := l.allowed(p, line, bawn.Contained{})
 				if !ok {
 					continue
 				}

@@ -95,14 +95,14 @@ func (e Egress) decide(q *Question, t *target) bawn.Decision {
 	}
 	j := begin(t.String())
 	j.set(stageEntry, say.verdict, say.rule, bawn.SessionSource, say.why)
-	rules := e.Policy.rulesForHost(t.host, strconv.Itoa(int(t.port)))
+	rules := e.Policy.rulesForHost(q, t.host, strconv.Itoa(int(t.port)))
 	rules.tighten(j)
 	e.cross(q, t, say.named, j)
 	if j.verdict == bawn.Ask {
 		e.asks(t, j)
 	}
 	if j.verdict == bawn.Ask || q.Mode > bawn.ModePermissive || q.Autonomy > bawn.AutonomyFull {
-		q.limits(part{class: RemoteAction, proven: true, sends: true}, j)
+		q.limits(part{effect: NewHost, sends: true}, j)
 	}
 	return combine([]*judgement{j})
 }
@@ -125,7 +125,7 @@ func (w *verdicts) tighten(j *judgement) {
 	if w.all != nil && w.all.Verdict == bawn.Deny {
 		j.lower(stageTighten, w.all.Verdict, w.all.ID, w.all.Source, w.all.why())
 	}
-	if w.managed != nil && w.managed.Source == bawn.Managed {
+	if w.managed != nil {
 		j.lower(stageTighten, w.managed.Verdict, w.managed.ID, w.managed.Source, w.managed.why())
 	}
 	if w.project != nil {
@@ -149,11 +149,11 @@ func (e Egress) unnamed(q *Question, t *target) bawn.Decision {
 	case strings.HasPrefix(t.host, "xn--") || strings.Contains(t.host, ".xn--"):
 		why = "an international name can look like another; it is reached only if an entry of isolation.hosts holds it as it is"
 	default:
-		e.Policy.judgeHost(q, j, t.host, t.class, strconv.Itoa(int(t.port)))
+		e.Policy.judgeHost(q, j, t.host, strconv.Itoa(int(t.port)))
 		if j.rule == ruleUnknownHost {
 			j.lower(stageMode, boundary[q.Mode][readUnlisted], ruleUnknownHost, bawn.Builtin, "no rule names the host "+t.host)
 		}
-		q.limits(part{class: RemoteAction, proven: true, sends: true}, j)
+		q.limits(part{effect: NewHost, sends: true}, j)
 		return combine([]*judgement{j})
 	}
 	j.set(stageDefault, bawn.Deny, RuleAddress, bawn.Builtin, t.address()+": "+why)

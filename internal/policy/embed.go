@@ -9,17 +9,17 @@ var (
 	rulesText string
 	//go:embed data/protected.txt
 	protectedText string
-	//go:embed data/env.txt
-	environText string
+	//go:embed data/families.txt
+	familiesText string
+	//go:embed data/readers.txt
+	readersText string
+	//go:embed data/values.txt
+	valuesText string
 	//go:embed data/secretvars.txt
 	secretText string
 
-	// dangerIndex says which of the files of dangers speak of which program. It is
-	// made of them by "go test ./internal/policy -run TestDangerIndex -update".
-	//
-	//go:embed data/danger.index
-	dangerIndex string
-
+	//go:embed data/danger/crossing.txt
+	crossingText string
 	//go:embed data/danger/destroy.txt
 	destroyText string
 	//go:embed data/danger/download.txt
@@ -43,10 +43,8 @@ var (
 )
 
 // dangerFiles are the files of dangers, in order.
-var dangerFiles = []struct {
-	name string
-	text *string
-}{
+var dangerFiles = []dangerFile{
+	{"crossing.txt", &crossingText},
 	{"destroy.txt", &destroyText},
 	{"download.txt", &downloadText},
 	{"escalate.txt", &escalateText},
@@ -57,14 +55,4 @@ var dangerFiles = []struct {
 	{"saas.txt", &saasText},
 	{"sandbox.txt", &sandboxText},
 	{"secrets.txt", &secretsText},
-}
-
-// dangerText returns a file of dangers.
-func dangerText(name string) string {
-	for _, f := range dangerFiles {
-		if f.name == name {
-			return *f.text
-		}
-	}
-	panic("there is no " + name) // the index, which a test makes, names what is there
 }

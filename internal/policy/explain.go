@@ -10,6 +10,7 @@ import (
 type Part struct {
 	Text    string         // what it is, with what runs it
 	Command *shell.Command // nil for what is no command that could be read
+	Effect  Effect         // the row of the table
 	Verdict bawn.Verdict
 	Rule    string
 	Source  bawn.Source
@@ -30,7 +31,7 @@ func (p *Policy) Explain(q *Question) (bawn.Decision, []Part) {
 	r := reading{p: p, q: q, line: q.read(p.known().secret)}
 	var out []Part
 	for i, j := range r.judge() {
-		part := Part{Text: j.steps[0].Why, Verdict: j.verdict, Rule: j.rule, Source: j.source, Reason: j.reason, Steps: j.steps[1:]}
+		part := Part{Text: j.steps[0].Why, Effect: j.effect, Verdict: j.verdict, Rule: j.rule, Source: j.source, Reason: j.reason, Steps: j.steps[1:]}
 		if n := i - len(r.line.Opaque); n >= 0 && n < len(r.line.Commands) {
 			part.Command = &r.line.Commands[n]
 		}

@@ -20,18 +20,16 @@ all | write | /etc/** | system configuration
 linux | write | /usr/** | programs
 darwin | write | /System/** | programs
 all | write | **/.git/config | names programs that git runs`))
-	environ := must(parseEnviron("env.txt", "deny | PATH | which programs run\ndeny | LD_* | which code is loaded\nallow | GIT_PAGER=cat | only data\nallow | PAGER=cat | only data\ndeny | *PAGER | what runs\nallow | CI | only data\nallow | *_ENV | only data"))
 	return &knowledge{
 		dangers: dangersOf(`
 destroy | rm -r,-R,--recursive | removes whole trees | rm -r x | rm x
 destroy | mkfs* | formats a disk | mkfs.ext4 x
-vcs | git reset,clean | throws work away | git clean -fd ;; git reset --hard | git log
-vcs | git push -f,--force | rewrites published history | git push -f | git push
-vcs | git push +* | rewrites published history | git push o +main | git push o main
+destroy | git reset,clean | throws work away | git clean -fd ;; git reset --hard | git log
+force | git push -f,--force | rewrites published history | git push -f | git push
+force | git push +* | rewrites published history | git push o +main | git push o main
 destroy | dd of=* !if=safe | overwrites a file | dd of=x | dd if=x
 escalate | sudo | becomes root | sudo x`),
 		protected: func() protections { return protected },
-		environ:   func() []environRule { return environ },
 		secrets:   func() []string { return []string{"*TOKEN*"} },
 	}
 }
@@ -117,16 +115,12 @@ func TestPrecedence(t *testing.T) {
 		{"no rule silences a protected path", []string{"a user filesystem allow ||| ~/.ssh/**", "b user command allow ||| cat *"}, "cat ~/.ssh/id", bawn.Deny, "builtin:protected:~/.ssh/**"},
 		{"nor in a command of which nothing is known", []string{"b user command allow ||| frob *"}, "frob --key=~/.ssh/id", bawn.Deny, "builtin:protected:~/.ssh/**"},
 		{"nor a secret", []string{"b user command allow ||| frob *"}, `frob "$GH_TOKEN"`, bawn.Ask, "builtin:secret-variable"},
-		{"a secret in an assignment", nil, `A=$GH_TOKEN true`, bawn.Ask, "builtin:secret-variable"},
+		{"a secret in an assignment", []string{"b user command allow ||| true"}, `a=$GH_TOKEN; true`, bawn.Ask, ""},
 		{"a secret in a redirection", nil, `cat <<<"$GH_TOKEN"`, bawn.Ask, "builtin:secret-variable"},
 		{"nor a setting", []string{"b user command allow ||| frob *"}, "PATH=/x frob", bawn.Ask, "builtin:variable"},
 
 		{"a file rule for a command's path", []string{"f user filesystem deny | **/x"}, "cat d/x", bawn.Deny, "f"},
 		{"a file rule for a redirection", []string{"f user filesystem deny | out/**", "b user command allow | echo *"}, "echo a > out/x", bawn.Deny, "f"},
-		{"a host rule for a command", []string{"n user network deny | x.example", "b user command allow | git *"}, "git clone https://x.example/y", bawn.Deny, "n"},
-		{"a host rule allows", []string{"n user network allow | x.example:443", "b user command allow | git *"}, "git clone https://x.example/y", bawn.Allow, "b"},
-		{"but for another port", []string{"n user network allow | x.example:444", "b user command allow | git *"}, "git clone https://x.example/y", bawn.Ask, "builtin:host"},
-		{"a host that is none", []string{"b user command allow | git *", "n user network allow | *"}, "git clone https://a@x.example/y", bawn.Ask, "builtin:host"},
 		{"the shell connects", []string{"b user command allow | echo *"}, "echo x > /dev/tcp/x.example/80", bawn.Ask, "builtin:opaque"},
 		{"a loop in the background", []string{"b user command allow | frob *"}, "while true; do frob x & done", bawn.Ask, "builtin:loop"},
 		{"nothing at all", nil, "", bawn.Deny, "builtin:invalid-action"},
@@ -157,34 +151,6 @@ func TestLaunchHeedsDenials(t *testing.T) {
 	for line, want := range map[string]bawn.Verdict{"rm x": bawn.Deny, "mv x y": bawn.Allow} {
 		if d, err := l.Decide(t.Context(), ask4(line).Action); err != nil || d.Verdict != want {
 			t.Errorf("%q in mode plan: %v by %q, %v; want %v", line, d.Verdict, d.Rule, err, want)
-		}
-	}
-}
-
-// TestSameLine: what a line has just written is not run, and links that it
-// makes are not followed, without a question, also where a sandbox contains it.
-func TestSameLine(t *testing.T) {
-	for line, want := range map[string]bawn.Verdict{
-		"make":                            bawn.Allow,
-		"echo x > Makefile; make":         bawn.Ask,
-		"echo x > notes.txt; make":        bawn.Allow,
-		"cp a Makefile && make":           bawn.Ask,
-		"mv a b && make":                  bawn.Ask,
-		"mkdir -p out && make":            bawn.Allow,
-		"touch x; make":                   bawn.Allow,
-		"sed -i s/a/b/ Makefile && make":  bawn.Ask,
-		"echo x > /dev/null; make":        bawn.Allow,
-		"cat x > y; cat y":                bawn.Allow,
-		"ln -s src d":                     bawn.Allow,
-		"ln -s src d && touch d/passwd":   bawn.Ask,
-		"ln -s src d && cat d/passwd":     bawn.Allow,
-		"true; make":                      bawn.Allow,
-		"printf x > a.sh && sh -c 'make'": bawn.Ask,
-	} {
-		q := ask4(line)
-		q.Contained = true
-		if d := withRules(t, Options{}).Decide(&q); d.Verdict != want {
-			t.Errorf("%q is %v by %q (%s), want %v", line, d.Verdict, d.Rule, d.Reason, want)
 		}
 	}
 }
@@ -227,7 +193,7 @@ func TestKeysNeverCollide(t *testing.T) {
 				Resource: word.Draw(t, "resource"), Dir: word.Draw(t, "dir"), Args: rapid.SliceOfN(word, 0, 3).Draw(t, "args"),
 			},
 			Mode: bawn.Mode(rapid.IntRange(0, 1).Draw(t, "mode")), Autonomy: bawn.Autonomy(rapid.IntRange(0, 1).Draw(t, "autonomy")),
-			Contained: rapid.Bool().Draw(t, "contained"), Workspace: word.Draw(t, "workspace"), Home: word.Draw(t, "home"), System: word.Draw(t, "system"),
+			Contained: bawn.Contained{Files: rapid.Bool().Draw(t, "files"), Network: rapid.Bool().Draw(t, "network")}, Covered: rapid.Bool().Draw(t, "covered"), Workspace: word.Draw(t, "workspace"), Home: word.Draw(t, "home"), System: word.Draw(t, "system"),
 			Taint: Taint{rapid.Bool().Draw(t, "untrusted"), rapid.Bool().Draw(t, "private")},
 		}
 	})
@@ -251,7 +217,7 @@ func TestKeysNeverCollide(t *testing.T) {
 		case 6:
 			b.Autonomy = other.Autonomy
 		case 7:
-			b.Contained = other.Contained
+			b.Contained, b.Covered = other.Contained, other.Covered
 		case 8:
 			b.Workspace, b.Home = other.Workspace, other.Home
 		case 9:
@@ -265,7 +231,7 @@ func TestKeysNeverCollide(t *testing.T) {
 		x, y := a, b
 		x.Action.Args, y.Action.Args = nil, nil
 		same = same && x.Action.Kind == y.Action.Kind && x.Action.Operation == y.Action.Operation && x.Action.Resource == y.Action.Resource && x.Action.Dir == y.Action.Dir &&
-			x.Mode == y.Mode && x.Autonomy == y.Autonomy && x.Contained == y.Contained && x.Workspace == y.Workspace && x.Home == y.Home && x.System == y.System && x.Taint == y.Taint
+			x.Mode == y.Mode && x.Autonomy == y.Autonomy && x.Contained == y.Contained && x.Covered == y.Covered && x.Workspace == y.Workspace && x.Home == y.Home && x.System == y.System && x.Taint == y.Taint
 		if (a.key() == b.key()) != same {
 			t.Fatalf("%+v and %+v: same key %t, same question %t", a, b, a.key() == b.key(), same)
 		}

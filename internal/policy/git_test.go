@@ -159,33 +159,6 @@ var readingLines = []string{
 	"git var GIT_EDITOR", "git notes list", "git apply --check x", "git fast-export --all",
 }
 
-// TestGitRunsNoHooks: also where a sandbox lets git write, the hooks of the
-// repository do not run.
-func TestGitRunsNoHooks(t *testing.T) {
-	r := trap(t)
-	q := ask4("git commit -q --allow-empty -m x")
-	q.Workspace, q.Home, q.Action.Dir, q.Contained = r.repo, r.dir, r.repo, true
-	d := corpusPolicy(t).Decide(&q)
-	if d.Verdict != bawn.Allow {
-		t.Fatalf("%v by %q: %s", d.Verdict, d.Rule, d.Reason)
-	}
-	hooks := func(env []string) (ran []string) {
-		r.run(d.Canonical, env)
-		for _, name := range r.markers() {
-			if !configured[name] {
-				ran = append(ran, name)
-			}
-		}
-		return ran
-	}
-	if ran := hooks(append(r.environ(), d.Env...)); ran != nil {
-		t.Errorf("%q ran", ran)
-	}
-	if ran := hooks(r.environ()); !slices.Contains(ran, "pre-commit") || !slices.Contains(ran, "reference-transaction") {
-		t.Errorf("without the variables of the decision only %q ran: this test can't fail", ran)
-	}
-}
-
 // configured are programs that only the configuration of the repository can
 // name, by the names of drivers: git has no variable that turns them off. The
 // file is protected against writing.
@@ -245,22 +218,6 @@ func TestGitRunsNothingOfTheRepository(t *testing.T) {
 		}
 	}
 	t.Logf("without: %q", slices.Compact(without))
-}
-
-// TestOnlyUnknown: what asks for no other reason than that nothing is known of
-// it is told apart from what is dangerous, opaque or named by a rule.
-func TestOnlyUnknown(t *testing.T) {
-	p := mustPolicy(t, Options{}, bawn.Rule{Kind: bawn.Command, Pattern: "deploy *", Verdict: bawn.Ask, Source: bawn.User})
-	for command, want := range map[string]bool{
-		"frobnicate --all": true, "frobnicate; git status": true, "git status": false, "rm -rf build": false, "git push --force": false,
-		"frobnicate && rm -rf build": false, "deploy now": false, "$X now": false, "cat ~/.ssh/id": false,
-	} {
-		q := ask4(command)
-		q.Contained = true
-		if got := OnlyUnknown(p.Decide(&q)); got != want {
-			t.Errorf("%s: %t, want %t: %v", command, got, want, p.Decide(&q).Trace)
-		}
-	}
 }
 
 // TestGitPinsAreCopies: who changes them changes nobody else's.

@@ -2,12 +2,10 @@ package policy
 
 import (
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/shell"
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // How sure a learned answer must be to apply by itself, and to be suggested
@@ -19,9 +17,12 @@ const (
 
 // unlearnable are programs that run what they are given: an answer about one
 // line of them says nothing of the next.
-var unlearnable = grammar.NewWordSet(`sh bash dash zsh ksh fish csh tcsh busybox env nice nohup timeout xargs parallel sudo doas su ssh
+var unlearnable = shell.NewWordSet(`sh bash dash zsh ksh fish csh tcsh busybox env nice nohup timeout xargs parallel sudo doas su ssh
 	python python3 python2 node deno bun perl ruby php lua awk gawk mawk sed find git make npx docker podman kubectl
 	command exec eval time stdbuf setsid watch script strace gdb expect socat nc ncat curl wget`)
+
+// removers are programs about which each answer is about the names that it was given.
+var removers = shell.NewWordSet("rm rmdir unlink mv chmod chown")
 
 // RunsAnything reports whether a program, named without a directory, runs what
 // it is given: an interpreter, a shell, a wrapper, or a tool whose subcommands
@@ -29,33 +30,27 @@ var unlearnable = grammar.NewWordSet(`sh bash dash zsh ksh fish csh tcsh busybox
 func RunsAnything(program string) bool { return unlearnable.Has(program) }
 
 // shapeOf generalises a command to the shape under which answers are
-// remembered: its program and subcommand, the names of its flags, and the
-// directories its paths lie in. What is not a plain proven command of the
-// workspace has none.
-func shapeOf(c *shell.Command, k part) (string, bool) {
-	if len(c.Words) == 0 || len(c.Via) > 0 || len(c.Redirects) > 0 || len(c.Assigns) > 0 || k.class == Destructive || !k.proven {
+// remembered: its words, of which paths stand for their directory. What is not a
+// plain command has none.
+func shapeOf(c *shell.Command) (string, bool) {
+	if len(c.Words) == 0 || len(c.Via) > 0 || len(c.Redirects) > 0 || len(c.Assigns) > 0 || c.Runs || c.Builtin {
 		return "", false
 	}
-	a := newArgv(c.Words)
-	if unlearnable.Has(a.program) || strings.Contains(c.Words[0].Text, "/") {
+	if name := c.Words[0].Text; unlearnable.Has(base(name)) || removers.Has(base(name)) || strings.Contains(name, "/") {
 		return "", false
 	}
-	var flags, places []string
-	for _, w := range a.words {
-		if !w.Literal() {
+	shape := make([]string, 0, len(c.Words))
+	for i, w := range c.Words {
+		text := w.Text
+		switch {
+		case !w.Literal() || strings.ContainsAny(text, " \t\n*~") || strings.Contains(text, "..") || strings.HasPrefix(text, "/"):
 			return "", false
+		case i > 0 && !strings.HasPrefix(text, "-") && strings.ContainsAny(text, "/."):
+			text = path.Dir(path.Clean(text)) + "/*"
 		}
-		if strings.HasPrefix(w.Text, "-") {
-			name, _, _ := strings.Cut(w.Text, "=")
-			flags = append(flags, name)
-		}
+		shape = append(shape, text)
 	}
-	for _, cl := range c.Meaning.Claims {
-		places = append(places, cl.Verb.String()+":"+path.Dir(cl.Value.Text)+"/*")
-	}
-	slices.Sort(flags)
-	slices.Sort(places)
-	return strings.Join(slices.Concat([]string{c.Meaning.Form}, slices.Compact(flags), slices.Compact(places)), " "), true
+	return strings.Join(shape, " "), true
 }
 
 // Shapes returns the shapes under which the answer to a question could be
@@ -78,7 +73,7 @@ func (p *Policy) Shapes(q *Question) []string {
 		if j.verdict == bawn.Allow {
 			continue
 		}
-		s, ok := shapeOf(c, r.kindOf(c))
+		s, ok := shapeOf(c)
 		if !ok {
 			return nil
 		}

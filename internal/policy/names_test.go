@@ -14,8 +14,8 @@ func TestNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := Question{
-		Action: bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: "cat file $PLACE", Dir: "/w"},
-		Mode:   bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Contained: true, Workspace: "/w",
+		Action: bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: "echo a > $PLACE/dev/null", Dir: "/w"},
+		Mode:   bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Workspace: "/w",
 	}
 	for range 2 {
 		q.Names = nil

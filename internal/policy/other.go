@@ -5,7 +5,6 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/fspath"
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // decidePath judges what a file tool wants to do.
@@ -15,15 +14,15 @@ func (p *Policy) decidePath(q *Question) bawn.Decision {
 		return bawn.Denied(err.Error(), RulePath)
 	}
 	name = throughProc(name)
-	k, u := part{class: ReadOnly, proven: true}, use{verb: grammar.Read, path: name}
+	k, u := part{effect: Read, reader: true}, use{verb: reads, path: name}
 	switch q.Action.Operation {
 	case bawn.Read:
 	case bawn.Write, bawn.Create:
-		k.class, k.changes, u.verb = LocalMutation, true, grammar.Write
+		k, u.verb = part{effect: Change}, writes
 	case bawn.Delete:
-		k.class, u.verb = Destructive, grammar.Delete
+		k, u.verb = part{effect: q.destroys()}, deletes
 	case bawn.Exec:
-		k.class, k.changes, k.wild, u.verb = LocalMutation, true, runsRepository, grammar.Execute
+		k, u.verb = part{effect: Change}, executes
 	default:
 		return bawn.Denied("a file can only be read, written, created, deleted or executed", "builtin:operation")
 	}
@@ -32,7 +31,7 @@ func (p *Policy) decidePath(q *Question) bawn.Decision {
 	j.set(stageDefault, v, "builtin:default", bawn.Builtin, why)
 	rules := p.rulesFor(q, q.Action.Operation, use{path: name})
 	rules.decide(j)
-	if u.verb != grammar.Read && rules.all == nil && !q.inWorkspace(name) && !scratch(name) {
+	if u.verb != reads && rules.all == nil && !q.inWorkspace(name) && !scratch(name) {
 		j.lower(stageClaim, bawn.Ask, RulePath, bawn.Builtin, "outside the workspace")
 	}
 	for _, at := range p.names(u) {
@@ -52,22 +51,22 @@ func (p *Policy) decideHost(q *Question) bawn.Decision {
 	j := begin("connect " + q.Action.Resource)
 	j.set(stageDefault, bawn.Allow, "builtin:host", bawn.Builtin, "the host decides")
 	p.useHost(q, j, q.Action.Resource)
-	q.limits(part{class: RemoteAction, proven: true, sends: true}, j)
+	q.limits(part{effect: NewHost, sends: true}, j)
 	return combine([]*judgement{j})
 }
 
-// decideTool judges a call of a tool. Nothing is known of what a tool does, so
-// it counts as one that can destroy until a rule names it.
+// decideTool judges a call of a tool. Nothing is known of what a tool does, and it may
+// run outside of the sandbox, so it counts as one that publishes until a rule names it.
 func (p *Policy) decideTool(q *Question) bawn.Decision {
 	if q.Action.Operation != bawn.Call {
 		return bawn.Denied("a tool can only be called", "builtin:operation")
 	}
 	j := begin("call " + q.Action.Resource)
-	k := part{class: Destructive}
+	k := part{effect: Publish, sends: true}
 	v, why := q.base(k)
 	j.set(stageDefault, v, "builtin:tool", bawn.Builtin, why)
 	lists := [2][]*rule{p.table.tools[q.Action.Resource], p.table.tools[""]}
-	rules := winner(lists, bawn.Call, func(r *rule) bool { return wild(r.Pattern, q.Action.Resource) })
+	rules := winner(q, lists, bawn.Call, func(r *rule) bool { return wild(r.Pattern, q.Action.Resource) })
 	rules.decide(j)
 	if strings.ContainsFunc(q.Action.Resource, func(c rune) bool { return c < ' ' || c > '~' }) {
 		j.lower(stageOpaque, bawn.Deny, "builtin:tool", bawn.Builtin, "the tool's name has unusual characters")

@@ -50,7 +50,8 @@ func TestProtectedPaths(t *testing.T) {
 		{"cat /e*/?hadow", bawn.Deny},
 		{"cat /etc/passwd", bawn.Allow},
 		{"cat /etc/p*", bawn.Allow},
-		{"cat *.go", bawn.Allow},
+		{"cat *.go", bawn.Ask},
+		{"cat ./*.go", bawn.Allow},
 		{"head -c5 < ~/.ssh/id_rsa", bawn.Deny},
 		{"cd ~/.ssh && cat id_rsa", bawn.Deny},
 		{"cd ~ && cat .ssh/id_rsa", bawn.Deny},
@@ -70,7 +71,7 @@ func TestProtectedPaths(t *testing.T) {
 		{"cp x /System/y", bawn.Ask}, // another system
 		{"cat $(x)", bawn.Ask},
 		{"cat \"$(ls)\"", bawn.Ask},
-		{"ls $(ls)", bawn.Allow},
+		{"ls $(ls)", bawn.Ask},
 		{"grep -r x ~", bawn.Ask},
 		{"grep -r x /etc", bawn.Ask},
 		{"grep -r x /home/other", bawn.Ask},
@@ -148,7 +149,7 @@ func TestFileTools(t *testing.T) {
 		{bawn.Call, "main.go", true, bawn.Deny},
 	} {
 		q := fileAction(tt.op, tt.path)
-		q.Contained = tt.contained
+		q.Contained = within(tt.contained)
 		if d := p.Decide(&q); d.Verdict != tt.want {
 			t.Errorf("%v %q, contained %t: %v by %q (%s), want %v", tt.op, tt.path, tt.contained, d.Verdict, d.Rule, d.Reason, tt.want)
 		}
@@ -172,7 +173,7 @@ func TestHostsAndTools(t *testing.T) {
 		{bawn.Network, bawn.Connect, "a.good.example.evil.example:443", bawn.ModeNormal, bawn.Ask},
 		{bawn.Network, bawn.Connect, "evilgood.example:443", bawn.ModeNormal, bawn.Ask},
 		{bawn.Network, bawn.Connect, "localhost:3000", bawn.ModeNormal, bawn.Allow},
-		{bawn.Network, bawn.Connect, "x.example", bawn.ModePermissive, bawn.Allow},
+		{bawn.Network, bawn.Connect, "x.example", bawn.ModePermissive, bawn.Ask},
 		{bawn.Network, bawn.Connect, "169.254.169.254", bawn.ModePermissive, bawn.Ask},
 		{bawn.Network, bawn.Connect, "2130706433", bawn.ModePermissive, bawn.Ask},
 		{bawn.Network, bawn.Connect, "x.example", bawn.ModePlan, bawn.Deny},
@@ -201,24 +202,6 @@ func TestHostsAndTools(t *testing.T) {
 	}
 }
 
-func TestSettings(t *testing.T) {
-	for _, tt := range []struct {
-		line string
-		want bawn.Verdict
-	}{
-		{"CI=1 ls", bawn.Allow}, {"ci=1 ls", bawn.Allow}, {"NODE_ENV=test ls", bawn.Allow}, {"CI=/x ls", bawn.Ask}, {"CI='$x' ls", bawn.Ask}, {"CI=$(x) ls", bawn.Ask},
-		{"GIT_PAGER=cat git log", bawn.Allow}, {"PAGER=cat git log", bawn.Allow}, {"GIT_PAGER=less git log", bawn.Ask}, {"GIT_PAGER=./cat git log", bawn.Ask}, {"PAGER='cat x' git log", bawn.Ask},
-		{"PAGER= git log", bawn.Ask}, {"PAGER=$X git log", bawn.Ask}, {"MANPAGER=cat man ls", bawn.Ask},
-		{"PATH=x ls", bawn.Ask}, {"LD_PRELOAD=x ls", bawn.Ask}, {"ld_preload=x ls", bawn.Ask}, {"FOO=bar-1 ls", bawn.Allow}, {"FOO=./x ls", bawn.Ask}, {"FOO=" + strings.Repeat("x", 65) + " ls", bawn.Ask},
-		{"FOO='a;b' ls", bawn.Ask}, {"PATH=x", bawn.Ask}, {"LD_PRELOAD=x", bawn.Ask}, {"FOO=/x", bawn.Allow}, {"export FOO=/x", bawn.Ask}, {"export FOO=x", bawn.Allow}, {"PATH=x echo y", bawn.Allow}, {"env FOO=x ls", bawn.Allow}, {"env LD_PRELOAD=x ls", bawn.Ask},
-	} {
-		q := ask4(tt.line)
-		if d := withRules(t, Options{}).Decide(&q); d.Verdict != tt.want {
-			t.Errorf("%q is %v by %q (%s), want %v", tt.line, d.Verdict, d.Rule, d.Reason, tt.want)
-		}
-	}
-}
-
 // TestWorkspaceThatIsNone: one that holds the home directory, or is the root,
 // makes nothing harmless.
 func TestWorkspaceThatIsNone(t *testing.T) {
@@ -230,7 +213,7 @@ func TestWorkspaceThatIsNone(t *testing.T) {
 	}
 	q := Question{Home: "/home/u"}
 	for p, want := range map[string]bawn.Verdict{"/dev/null": bawn.Allow, "/dev/fd/3": bawn.Allow, "/dev/sda": bawn.Ask, "/tmp/x": bawn.Allow, "/tmp": bawn.Ask, "/var/tmp/x": bawn.Allow, "/var/tmp": bawn.Ask, "/x": bawn.Ask} {
-		if v, _ := q.pathDefault(use{verb: 4, path: p}); v != want {
+		if v, _ := q.pathDefault(use{verb: writes, path: p}); v != want {
 			t.Errorf("writing %s is %v, want %v", p, v, want)
 		}
 	}
@@ -280,7 +263,7 @@ func TestRiskGolden(t *testing.T) {
 		for _, contained := range []bool{false, true} {
 			for _, taint := range []Taint{{}, {Untrusted: true}, {Private: true}, {true, true}} {
 				q := ask4(line)
-				q.Mode, q.Contained, q.Taint = bawn.ModeAuto, contained, taint
+				q.Mode, q.Contained, q.Taint = bawn.ModeAuto, within(contained), taint
 				d := p.Decide(&q)
 				fmt.Fprintf(&b, "%s | contained %t, untrusted %t, private %t | %v | %s\n", line, contained, taint.Untrusted, taint.Private, d.Verdict, d.Trace[1].Why)
 			}
@@ -302,7 +285,7 @@ func TestFlowGolden(t *testing.T) {
 				row := fmt.Sprintf("  %d %-8v", a, a)
 				for m := bawn.ModePlan; m <= bawn.ModePermissive+1; m++ {
 					q := ask4(l.line)
-					q.Mode, q.Autonomy, q.Contained = m, a, contained
+					q.Mode, q.Autonomy, q.Contained = m, a, within(contained)
 					row += fmt.Sprintf(" %v:%-6v", m, p.Decide(&q).Verdict)
 				}
 				b.WriteString(strings.TrimRight(row, " ") + "\n")

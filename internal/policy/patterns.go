@@ -2,12 +2,9 @@ package policy
 
 import (
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/shell"
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // couldMatch reports whether a pattern of names that a command reads or writes
@@ -40,67 +37,3 @@ const wildcards = "*?["
 
 // alike reports whether one of two ends of names can be the end of the other.
 func alike(a, b string, ends func(s, end string) bool) bool { return ends(a, b) || ends(b, a) }
-
-// executes reports whether a command runs or reads as a script a file that the
-// same line has written, whatever its ending.
-func (r *reading) executes(a []string, k part) (string, bool) {
-	if k.wild != runsRepository {
-		return "", false
-	}
-	for _, w := range a {
-		for _, v := range strings.FieldsFunc(w, func(c rune) bool { return c == '=' || c == '@' }) {
-			if i := slices.Index(r.data, path.Base(v)); i >= 0 {
-				return r.data[i], true
-			}
-		}
-	}
-	return "", false
-}
-
-// texts are the words of a command.
-func texts(words []grammar.Word) []string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = w.Text
-	}
-	return out
-}
-
-// readsFiles reports whether a command reads what is in files.
-func readsFiles(c *shell.Command) bool {
-	return slices.ContainsFunc(c.Meaning.Claims, func(cl grammar.Claim) bool { return cl.Verb == grammar.Read || cl.Verb == grammar.ReadTree }) ||
-		slices.ContainsFunc(c.Redirects, func(rd shell.Redirect) bool { return rd.Reads() })
-}
-
-// leadsOut reports whether a link is made to what is not in the workspace.
-func (r *reading) leadsOut(c *shell.Command) bool {
-	for _, cl := range c.Meaning.Claims {
-		if cl.Verb == grammar.Write {
-			continue
-		}
-		if slices.ContainsFunc(r.places(c, cl), func(name string) bool { return !r.q.inWorkspace(name) }) {
-			return true
-		}
-	}
-	return false
-}
-
-// movesAway asks where files of the workspace are moved to a directory for
-// temporary files, which a sandbox throws away.
-func (r *reading) movesAway(c *shell.Command, j *judgement) {
-	moves, target := false, ""
-	for _, cl := range c.Meaning.Claims {
-		for _, name := range r.places(c, cl) {
-			switch {
-			case cl.Verb == grammar.Move:
-				moves = moves || r.q.inWorkspace(name)
-			case (cl.Verb == grammar.Write || cl.Verb == grammar.WriteTree) && !r.q.inWorkspace(name):
-				target = name
-			}
-		}
-	}
-	if moves && target != "" {
-		j.lower(stageClaim, bawn.Ask, "builtin:moves-away", bawn.Builtin, "it moves files of the workspace to "+target)
-		j.fixed = true
-	}
-}

@@ -2,6 +2,8 @@ package policy
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,7 +31,8 @@ func anyQuestion(lines *rapid.Generator[string]) *rapid.Generator[Question] {
 		q := ask4("")
 		q.Mode = bawn.Mode(rapid.IntRange(0, int(bawn.ModePermissive)).Draw(t, "mode"))
 		q.Autonomy = bawn.Autonomy(rapid.IntRange(0, int(bawn.AutonomyFull)).Draw(t, "autonomy"))
-		q.Contained = rapid.Bool().Draw(t, "contained")
+		q.Contained = rapid.SampledFrom([]bawn.Contained{{}, bawn.ContainedFully, {Files: true, Processes: true}, {Network: true}}).Draw(t, "contained")
+		q.Covered = rapid.Bool().Draw(t, "covered")
 		q.Taint = Taint{rapid.Bool().Draw(t, "untrusted"), rapid.Bool().Draw(t, "private")}
 		a := &q.Action
 		a.Kind = bawn.Kind(rapid.IntRange(1, 4).Draw(t, "kind"))
@@ -111,15 +114,16 @@ func TestLowerAutonomyNeverAllowsMore(t *testing.T) {
 	})
 }
 
-// TestNoSandboxNeverAllowsMore: what is allowed bare is allowed contained.
+// TestNoSandboxNeverAllowsMore: what is allowed without a sandbox, or with less of one, is
+// allowed contained.
 func TestNoSandboxNeverAllowsMore(t *testing.T) {
 	questions := anyQuestion(anyLine(t))
 	rapid.Check(t, func(t *rapid.T) {
 		p := mustPolicy(t, Options{}, rapid.SliceOfN(anyRule(), 0, 4).Draw(t, "rules")...)
 		q := questions.Draw(t, "question")
-		q.Contained = true
+		q.Contained = bawn.ContainedFully
 		bare := q
-		bare.Contained = false
+		bare.Contained = bawn.Contained{}
 		if a, b := p.Decide(&q), p.Decide(&bare); b.Verdict > a.Verdict {
 			t.Fatalf("%q: %v contained, %v bare", q.Action.Resource, a.Verdict, b.Verdict)
 		}
@@ -172,21 +176,20 @@ type always struct{}
 
 func (always) Recall(string) (bawn.Verdict, float64, bool) { return bawn.Allow, 1, true }
 
-// TestNothingLearnedAllowsWhatIsDangerous: a memory that says yes to every
-// shape allows no dangerous line, and rules that allow neither.
+// TestNothingLearnedAllowsWhatIsDangerous: a memory that says yes to every shape allows
+// no line of a program that is dangerous, without a sandbox.
 func TestNothingLearnedAllowsWhatIsDangerous(t *testing.T) {
 	p := mustPolicy(t, Options{Memory: always{}})
-	allowed := 0
-	for _, l := range corpus(t, "dangerous.tsv") {
-		if l.category == "repo-code" {
-			continue
-		}
-		q := ask4(l.command)
-		q.Contained = true
-		if p.Decide(&q).Verdict == bawn.Allow {
-			t.Errorf("%s: %q is allowed by what was learned", l.category, l.command)
+	for _, d := range allDangers(t) {
+		lines, _ := d.lines()
+		for _, line := range lines {
+			q := ask4(line)
+			if p.Decide(&q).Verdict == bawn.Allow {
+				t.Errorf("%s: %q is allowed by what was learned", d.family, line)
+			}
 		}
 	}
+	allowed := 0
 	for _, l := range corpus(t, "benign.tsv") {
 		q := ask4(l.command)
 		with, without := p.Decide(&q), corpusPolicy(t).Decide(&q)
@@ -197,4 +200,52 @@ func TestNothingLearnedAllowsWhatIsDangerous(t *testing.T) {
 	if allowed == 0 {
 		t.Error("the memory changed nothing: this test can't fail")
 	}
+}
+
+// TestStricterModeNeverAllowsMore: strict ≤ safe ≤ normal ≤ permissive, auto ≤ permissive
+// and plan ≤ normal, for any question and rules.
+func TestStricterModeNeverAllowsMore(t *testing.T) {
+	questions := anyQuestion(anyLine(t))
+	pairs := [][2]bawn.Mode{
+		{bawn.ModeStrict, bawn.ModeSafe}, {bawn.ModeSafe, bawn.ModeNormal}, {bawn.ModeNormal, bawn.ModePermissive}, {bawn.ModeAuto, bawn.ModePermissive}, {bawn.ModePlan, bawn.ModeNormal},
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		p := mustPolicy(t, Options{}, rapid.SliceOfN(anyRule(), 0, 4).Draw(t, "rules")...)
+		q := questions.Draw(t, "question")
+		for _, pair := range pairs {
+			a, b := q, q
+			a.Mode, b.Mode = pair[0], pair[1]
+			a.Autonomy, b.Autonomy = AutonomyOf(a.Mode), AutonomyOf(b.Mode)
+			if x, y := p.Decide(&a), p.Decide(&b); x.Verdict == bawn.Allow && y.Verdict < bawn.Allow {
+				t.Fatalf("%q: %v in %v by %s, %v in %v by %s", q.Action.Resource, x.Verdict, a.Mode, x.Rule, y.Verdict, b.Mode, y.Rule)
+			}
+		}
+	})
+}
+
+// TestNothingLiftsAPersonsNo: a denial of a manager or a project stands whatever else is
+// said, whatever contains the session and whatever a checkpoint covers.
+func TestNothingLiftsAPersonsNo(t *testing.T) {
+	lines := anyLine(t)
+	rapid.Check(t, func(t *rapid.T) {
+		q := ask4(lines.Draw(t, "line"))
+		q.Mode = bawn.Mode(rapid.IntRange(0, int(bawn.ModePermissive)).Draw(t, "mode"))
+		q.Autonomy, q.Contained, q.Covered = AutonomyOf(q.Mode), bawn.ContainedFully, true
+		rules := slices.DeleteFunc(rapid.SliceOfN(anyRule(), 0, 4).Draw(t, "rules"), func(r bawn.Rule) bool { return r.Source == bawn.Managed || r.Source == bawn.Project })
+		for _, c := range commandsOf(q.Action.Resource) {
+			if strings.ContainsAny(c.program, ",*! ") || c.program == "" || c.program[0] == '-' {
+				continue
+			}
+			sources := []bawn.Source{bawn.Managed, bawn.Project}
+			if len(rules) == 0 {
+				sources = append(sources, bawn.User) // against the built-in rules alone
+			}
+			for _, source := range sources {
+				no := bawn.Rule{ID: "no", Kind: bawn.Command, Pattern: c.program + " *", Verdict: bawn.Deny, Priority: -9, Source: source}
+				if d := mustPolicy(t, Options{}, append(slices.Clone(rules), no)...).Decide(&q); d.Verdict != bawn.Deny {
+					t.Fatalf("%q is %v by %q in %v mode, against %v of %v", q.Action.Resource, d.Verdict, d.Rule, q.Mode, no.Pattern, source)
+				}
+			}
+		}
+	})
 }

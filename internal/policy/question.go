@@ -12,11 +12,11 @@ type Question struct {
 	Action    bawn.Action
 	Mode      bawn.Mode
 	Autonomy  bawn.Autonomy
-	Contained bool   // the action happens in a sandbox that was verified
-	Covered   bool   // a checkpoint has what the action may destroy
-	Workspace string // absolute; "" means that nothing lies in one
-	Home      string // absolute; "" means that "~" is nobody's
-	System    string // "linux", "darwin" or "windows"; "" means all of them
+	Contained bawn.Contained // what verified providers enforce where the action happens
+	Covered   bool           // a checkpoint covers what may be destroyed
+	Workspace string         // absolute; "" means that nothing lies in one
+	Home      string         // absolute; "" means that "~" is nobody's
+	System    string         // "linux", "darwin" or "windows"; "" means all of them
 	Taint     Taint
 	// Names are variables that a command line is executed with besides those
 	// that every one has. Their values are taken for unknown, those of others
@@ -69,7 +69,8 @@ type key struct {
 	operation                                                        bawn.Operation
 	mode                                                             bawn.Mode
 	autonomy                                                         bawn.Autonomy
-	contained                                                        bool
+	contained                                                        bawn.Contained
+	covered                                                          bool
 	taint                                                            Taint
 }
 
@@ -77,7 +78,7 @@ func (q *Question) key() key {
 	k := key{
 		resource: q.Action.Resource, dir: q.Action.Dir, workspace: q.Workspace, home: q.Home, system: q.System,
 		kind: q.Action.Kind, operation: q.Action.Operation, mode: q.Mode, autonomy: q.Autonomy,
-		contained: q.Contained, taint: q.Taint,
+		contained: q.Contained, covered: q.Covered, taint: q.Taint,
 	}
 	if len(q.Action.Args) > 0 {
 		k.args = joined(q.Action.Args)

@@ -24,13 +24,11 @@ func (q *Question) risks(p part) (found []risk) {
 			found = append(found, risk{what, weight})
 		}
 	}
-	add(p.class == LocalMutation, "changes the project", 10)
-	add(p.class == RemoteAction, "reaches a service", 15)
-	add(p.class == Destructive, "can't be undone", 60)
-	add(p.class == OutsideProject, "is not the project's", 60)
-	add(!q.Contained && p.class != ReadOnly, "no sandbox contains it", 20)
-	add(p.wild != "" && !q.Contained, p.wild, 40)
-	add(q.Taint.Untrusted && p.class != ReadOnly, "the session has read untrusted content", 20)
+	add(p.effect == Change, "changes the project", 10)
+	add(p.effect > Destroy, "reaches a service", 15)
+	add(p.effect == Destroy || p.effect == Force, "can't be undone", 60)
+	add(!p.effect.Contains(q.Contained) && p.effect != Read, "no sandbox contains it", 20)
+	add(q.Taint.Untrusted && p.effect != Read, "the session has read untrusted content", 20)
 	add(q.Taint.Private && p.sends, "the session has read private data", 25)
 	add(q.Taint.Untrusted && p.sends, "it can send data out", 20)
 	return found

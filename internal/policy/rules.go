@@ -95,6 +95,11 @@ func (r *rule) matchesCommand(a *argv) bool {
 	return r.shape.matches(a) && (r.shape.open || r.shape.closed(a))
 }
 
+// counts reports whether the rule counts where the question is asked.
+func (r *rule) counts(q *Question) bool {
+	return r.When == bawn.WhenAlways || q.Contained != bawn.ContainedFully
+}
+
 // speaksOf reports whether the rule is about an operation.
 func (r *rule) speaksOf(op bawn.Operation) bool {
 	return len(r.Operations) == 0 || slices.Contains(r.Operations, op)
@@ -165,10 +170,10 @@ func domain(host string) string {
 }
 
 // winner is the rule that decides among those that match.
-func winner(lists [2][]*rule, op bawn.Operation, matches func(*rule) bool) (w verdicts) {
+func winner(q *Question, lists [2][]*rule, op bawn.Operation, matches func(*rule) bool) (w verdicts) {
 	for _, list := range lists {
 		for _, r := range list {
-			if r.speaksOf(op) && matches(r) {
+			if r.counts(q) && r.speaksOf(op) && matches(r) {
 				w.add(r)
 			}
 		}
@@ -178,7 +183,7 @@ func winner(lists [2][]*rule, op bawn.Operation, matches func(*rule) bool) (w ve
 
 // verdicts are the best rules so far, by how far their sources are trusted:
 // the less trusted may only tighten what the more trusted say.
-type verdicts struct{ managed, all, project, denial *rule }
+type verdicts struct{ managed, person, all, project, denial *rule }
 
 // Approved begins the identities of the rules that Bawn has made of a human's
 // answers. One that allows yields to every rule that denies, whatever the
@@ -193,8 +198,11 @@ func (w *verdicts) add(r *rule) {
 	case bawn.Project, bawn.Learned:
 		w.project = stronger(w.project, r)
 		return
-	case bawn.Builtin, bawn.Managed:
+	case bawn.Managed:
 		w.managed = stronger(w.managed, r)
+	}
+	if r.Source != bawn.Builtin {
+		w.person = stronger(w.person, r)
 	}
 	w.all = stronger(w.all, r)
 }
@@ -226,9 +234,16 @@ func stronger(a, b *rule) *rule {
 func (w *verdicts) decide(j *judgement) {
 	if w.all != nil {
 		defer w.yield(j)
-		j.set(stageRule, w.all.Verdict, w.all.ID, w.all.Source, w.all.why())
+		if w.all.Source == bawn.Builtin && w.all.Verdict == bawn.Ask && j.verdict == bawn.Deny {
+			j.lower(stageTighten, w.all.Verdict, w.all.ID, w.all.Source, w.all.why()) // a question of Bawn's own is no permission
+		} else {
+			j.set(stageRule, w.all.Verdict, w.all.ID, w.all.Source, w.all.why())
+		}
 	}
-	if w.managed != nil && w.managed != w.all && w.managed.Source == bawn.Managed {
+	if w.person != nil && w.all.Source == bawn.Builtin { // which lifts no person's no
+		j.lower(stageTighten, w.person.Verdict, w.person.ID, w.person.Source, w.person.why())
+	}
+	if w.managed != nil && w.managed != w.all {
 		j.lower(stageTighten, w.managed.Verdict, w.managed.ID, w.managed.Source, w.managed.why())
 	}
 	if w.project != nil {
@@ -244,7 +259,10 @@ func (w *verdicts) yield(j *judgement) {
 }
 
 func (r *rule) why() string {
-	if r.Reason != "" {
+	switch {
+	case r.When == bawn.WhenUncontained:
+		return r.ID + ": " + r.Reason + " (where nothing contains it)"
+	case r.Reason != "":
 		return r.ID + ": " + r.Reason
 	}
 	return r.ID + ": " + r.Kind.String() + " " + r.Pattern

@@ -252,18 +252,16 @@ func TestDataErrors(t *testing.T) {
 		want  string
 	}{
 		{dangerErr, "a | b | c", "d.txt:1: want FAMILY"},
-		{dangerErr, "# x\n\na | b x,, | c | d", `d.txt:3: the condition "x,," is empty`},
+		{dangerErr, "# x\n\nmachine | b x,, | c | d", `d.txt:3: the condition "x,," is empty`},
 		{protectedErr, "a | b | c", "d.txt:1: want SYSTEM"},
 		{protectedErr, "all | look | /x | r", `d.txt:1: unknown operations "look"`},
 		{protectedErr, "beos | write | /x | r", `d.txt:1: unknown system "beos"`},
-		{environErr, "deny | X", "d.txt:1: want allow"},
-		{environErr, "ask | X | r", "d.txt:1: want allow"},
-		{environErr, "deny | X=1 | r", "d.txt:1: only what is allowed can be for one value"},
-		{ruleErr, "a | b", "d.txt:1: want 9 fields"},
-		{ruleErr, "a | file | - | x | deny | 1 | r | - | -", "d.txt:1: unknown kind"},
-		{ruleErr, "a | tool | look | x | deny | 1 | r | - | -", "d.txt:1: unknown operation"},
-		{ruleErr, "a | tool | call | x | no | 1 | r | - | -", "d.txt:1: unknown verdict"},
-		{ruleErr, "a | tool | call,read | x | deny | many | r | - | -", "d.txt:1: strconv.Atoi"},
+		{ruleErr, "a | b", "d.txt:1: want 10 fields"},
+		{ruleErr, "a | file | - | x | deny | 1 | always | r | - | -", "d.txt:1: unknown kind"},
+		{ruleErr, "a | tool | look | x | deny | 1 | always | r | - | -", "d.txt:1: unknown operation"},
+		{ruleErr, "a | tool | call | x | no | 1 | always | r | - | -", "d.txt:1: unknown verdict"},
+		{ruleErr, "a | tool | call,read | x | deny | many | always | r | - | -", "d.txt:1: strconv.Atoi"},
+		{ruleErr, "a | tool | call | x | deny | 1 | never | r | - | -", "d.txt:1: unknown when"},
 	} {
 		if err := tt.parse("d.txt", tt.data); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%q: %v, want %q", tt.data, err, tt.want)
@@ -291,7 +289,6 @@ func protectedErr(file, data string) error {
 	}
 	return err
 }
-func environErr(file, data string) error { _, err := parseEnviron(file, data); return err }
 
 func ruleErr(file, data string) (err error) {
 	for e := range entries(file, data) {

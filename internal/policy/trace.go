@@ -19,8 +19,8 @@ const (
 	stageTighten   = "tighter rule"
 	stageOpaque    = "opaque"
 	stageDangerous = "dangerous"
+	stageCrossing  = "crossing"
 	stageProtected = "protected path"
-	stagePlanted   = "written in the same line"
 	stageSecret    = "secret variable"
 	stageEntry     = "isolation"
 	stageCarries   = "request"
@@ -52,13 +52,6 @@ func Replay(trace []bawn.Step) bawn.Verdict {
 	return min(whole, current)
 }
 
-// OnlyUnknown reports whether a decision asks for no other reason than that
-// nothing speaks for the action: nothing dangerous, opaque or secret is in it,
-// it uses nothing that asks, and no rule does.
-func OnlyUnknown(d bawn.Decision) bool {
-	return d.Verdict == bawn.Ask && Said(d) == bawn.Allow
-}
-
 // Said is the verdict that a decision would have if nothing came of the mode
 // where nobody has said anything: what rules, dangers and secrets say.
 func Said(d bawn.Decision) bawn.Verdict {
@@ -78,6 +71,7 @@ type judgement struct {
 	source  bawn.Source
 	reason  string
 	steps   []bawn.Step
+	effect  Effect
 	fixed   bool // dangerous, opaque, protected: no learned rule may speak
 }
 

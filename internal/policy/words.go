@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
+	"github.com/bawn-dev/bawn/internal/shell"
 )
 
 // A shape is a pattern of simple commands: of their parsed words, never of
@@ -74,33 +75,60 @@ func plainWord(s string) bool {
 
 // argv is a simple command as shapes see it.
 type argv struct {
-	name    string         // of the program, as it was written
-	program string         // the last part of it
-	words   []grammar.Word // after the program
-	subs    []string       // words that are no flags, known subcommands first
-	exact   bool           // the subcommands are known to be the first of subs
-	known   int            // so many of subs are subcommands for certain, also if exact is false
+	name    string       // of the program, as it was written
+	program string       // the last part of it
+	words   []shell.Word // after the program
+	subs    []string     // words that are no flags
+	known   int          // so many of subs stand first for certain
 }
 
-// newArgv looks at a command whose name is known.
-func newArgv(words []grammar.Word) argv {
+// newArgv looks at a command whose name is known. Where the flags before a
+// subcommand are known (data/values.txt), its words are certain up to the next flag.
+func newArgv(words []shell.Word) argv {
 	a := argv{name: words[0].Text, program: base(words[0].Text), words: words[1:]}
-	names, exact := grammar.Subcommand(words)
-	a.exact = exact
-	if exact && len(names) > 0 {
-		a.subs = names[1:]
-		return a
-	}
-	if len(names) > 1 {
-		a.subs, a.known = names[1:], len(names)-1
-	}
-	for _, w := range a.words {
-		if !strings.HasPrefix(w.Text, "-") {
-			a.subs = append(a.subs, w.Text)
+	at, certain := a.subcommand()
+	for i, w := range a.words[at:] {
+		if strings.HasPrefix(w.Text, "-") || !w.Literal() && w.Text == "" {
+			certain = false
+			continue
+		}
+		certain = certain && w.Literal()
+		if a.subs = append(a.subs, w.Text); certain && i == a.known {
+			a.known++
 		}
 	}
 	return a
 }
+
+// subcommand finds where the flags end that stand before a subcommand.
+func (a *argv) subcommand() (at int, certain bool) {
+	takes, ok := values()[a.program]
+	if !ok {
+		return 0, false
+	}
+	for at < len(a.words) && a.words[at].Literal() && strings.HasPrefix(a.words[at].Text, "-") {
+		if slices.Contains(takes, a.words[at].Text) {
+			at++
+		}
+		at++
+	}
+	return min(at, len(a.words)), true
+}
+
+// values are the flags that take the next word, by program.
+var values = sync.OnceValue(func() map[string][]string {
+	out := map[string][]string{}
+	for e := range entries("values.txt", valuesText) {
+		var programs, flags string
+		if !e.cut(&programs, &flags) {
+			panic(e.errorf("want PROGRAMS | FLAGS"))
+		}
+		for p := range strings.SplitSeq(programs, ",") {
+			out[p] = strings.Fields(flags)
+		}
+	}
+	return out
+})
 
 func base(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
@@ -114,11 +142,11 @@ func (s *shape) matches(a *argv) bool {
 // permits is matches for a rule that allows: what other spellings of a danger
 // are to be found would here let through what nobody named. The program is
 // named as it was written, and the words follow in the order of the pattern,
-// after flags of the program that are known at most.
+// after git's -C at most.
 func (s *shape) permits(a *argv) bool {
 	words := a.words
-	if a.exact && len(a.subs) > 0 {
-		words = words[slices.IndexFunc(words, func(w grammar.Word) bool { return w.Text == a.subs[0] }):]
+	for a.program == "git" && len(words) > 2 && words[0].Literal() && words[0].Text == "-C" && words[1].Literal() {
+		words = words[2:]
 	}
 	if !slices.Contains(s.programs, a.name) || len(words) < len(s.words) || !s.open && len(a.words) != len(s.words) {
 		return false
@@ -155,7 +183,7 @@ func (s *shape) subsHold(a *argv) bool {
 		i := slices.IndexFunc(rest, func(w string) bool {
 			return slices.ContainsFunc(alternatives, func(alt string) bool { return wild(alt, w) })
 		})
-		if i < 0 || (a.exact || n < a.known) && i > 0 {
+		if i < 0 || n < a.known && i > 0 {
 			return false
 		}
 		rest = rest[i+1:]
@@ -187,7 +215,7 @@ func (a *argv) hasFlag(flag string) bool {
 }
 
 func (a *argv) hasOperand(pattern string) bool {
-	return slices.ContainsFunc(a.words, func(w grammar.Word) bool { return wild(pattern, w.Text) })
+	return slices.ContainsFunc(a.words, func(w shell.Word) bool { return wild(pattern, w.Text) })
 }
 
 // closed reports whether every word is named by the pattern, as a rule

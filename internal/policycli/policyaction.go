@@ -34,7 +34,7 @@ type actionLine struct {
 // actionKeys are the keys of an action, as messages name them.
 var actionKeys = []string{
 	"kind", "operation", "command", "args", "path", "host", "url", "tool", "resource", "cwd", "workspace", "home", "system",
-	"mode", "autonomy", "contained", "untrusted", "private", "session", "agent", "id",
+	"mode", "autonomy", "contained", "covered", "untrusted", "private", "session", "agent", "id",
 }
 
 // parseAction reads one action. It is stricter than encoding/json: a key in
@@ -140,6 +140,8 @@ func (s *situation) field(key string) (text *string, truth *bool) {
 		return &s.Autonomy, nil
 	case "contained":
 		return nil, &s.Contained
+	case "covered":
+		return nil, &s.Covered
 	case "untrusted":
 		return nil, &s.Untrusted
 	case "private":

@@ -88,6 +88,7 @@ type situation struct {
 	Autonomy  string
 	System    string
 	Contained bool
+	Covered   bool
 	Untrusted bool
 	Private   bool
 }
@@ -101,6 +102,7 @@ func (s *situation) declare(c *cobra.Command) {
 	fl.StringVar(&s.Mode, "mode", "", "mode: "+strings.Join(bawn.ModeNames(), ", ")+" (default: normal)")
 	fl.StringVar(&s.Autonomy, "autonomy", "", "autonomy: "+strings.Join(autonomyNames, ", ")+" (default: the mode's)")
 	fl.BoolVar(&s.Contained, "contained", false, "the action happens in a verified sandbox")
+	fl.BoolVar(&s.Covered, "covered", false, "a checkpoint covers what the action may destroy")
 	fl.BoolVar(&s.Untrusted, "untrusted", false, "the session has read untrusted content")
 	fl.BoolVar(&s.Private, "private", false, "the session has read private data")
 	_ = c.MarkFlagDirname("cwd")
@@ -121,6 +123,14 @@ func (s *situation) check(e *launch.Env) error {
 		return verb.Usage("for example: --mode normal", "%v", err)
 	}
 	return nil
+}
+
+// within is what a verified sandbox enforces.
+func within(contained bool) bawn.Contained {
+	if contained {
+		return bawn.ContainedFully
+	}
+	return bawn.Contained{}
 }
 
 // A decider decides actions of one command.
@@ -162,7 +172,7 @@ func (d *decider) decide(a *actionLine) (bawn.Decision, error) {
 // command was started with.
 func (d *decider) question(a *actionLine) (*policy.Question, error) {
 	q := &policy.Question{
-		Contained: a.Contained, Home: a.Home, System: a.System, Workspace: a.Workspace,
+		Contained: within(a.Contained), Covered: a.Covered, Home: a.Home, System: a.System, Workspace: a.Workspace,
 		Taint: policy.Taint{Untrusted: a.Untrusted, Private: a.Private},
 	}
 	if q.Home == "" {

@@ -103,11 +103,23 @@ func (d *decider) explain(kind, operation string, args []string) (*explanation, 
 	return x, nil
 }
 
-func containment(is bool) string {
-	if is {
+func containment(c bawn.Contained) string {
+	missing := c.Missing(bawn.ContainedFully)
+	switch len(missing) {
+	case 0:
 		return "contained by a sandbox"
+	case 3:
+		return "without a sandbox"
 	}
-	return "without a sandbox"
+	return "contained by a sandbox but for its " + strings.Join(missing, " and ")
+}
+
+// other is the containment that is tried instead of one.
+func other(c bawn.Contained) bawn.Contained {
+	if c == bawn.ContainedFully {
+		return bawn.Contained{}
+	}
+	return bawn.ContainedFully
 }
 
 // alternatives lists what else would lead to another verdict: one change, or
@@ -120,14 +132,14 @@ func alternatives(p *policy.Policy, q *policy.Question, v bawn.Verdict) (out []a
 			out = append(out, alternative{d.Verdict, what})
 		}
 	}
-	try(containment(!q.Contained), func(o *policy.Question) { o.Contained = !q.Contained })
+	try(containment(other(q.Contained)), func(o *policy.Question) { o.Contained = other(q.Contained) })
 	modes(q, try, "", func(*policy.Question) {})
 	if q.Taint.Any() {
 		try("in a session that has read nothing untrusted or private", func(o *policy.Question) { o.Taint = policy.Taint{} })
 	}
-	if v < bawn.Allow && !q.Contained && !slices.ContainsFunc(out, func(a alternative) bool { return a.Verdict == bawn.Allow }) {
+	if v < bawn.Allow && q.Contained != bawn.ContainedFully && !slices.ContainsFunc(out, func(a alternative) bool { return a.Verdict == bawn.Allow }) {
 		before := len(out)
-		modes(q, try, ", "+containment(true), func(o *policy.Question) { o.Contained = true })
+		modes(q, try, ", "+containment(bawn.ContainedFully), func(o *policy.Question) { o.Contained = bawn.ContainedFully })
 		out = slices.Concat(out[:before], slices.DeleteFunc(out[before:], func(a alternative) bool { return a.Verdict < bawn.Allow }))
 	}
 	return out
@@ -160,31 +172,26 @@ type explanationLine struct {
 }
 
 type partLine struct {
-	Text     string       `json:"text"`
-	Via      []string     `json:"via,omitempty"`
-	Form     string       `json:"form,omitempty"`
-	Effect   string       `json:"effect,omitempty"`
-	Unproven string       `json:"unproven,omitempty"`
-	Verdict  bawn.Verdict `json:"verdict"`
-	Reason   string       `json:"reason"`
-	Rule     string       `json:"rule"`
-	Source   bawn.Source  `json:"source"`
-	Steps    []stepLine   `json:"steps"`
+	Text    string       `json:"text"`
+	Via     []string     `json:"via,omitempty"`
+	Effect  string       `json:"effect,omitempty"`
+	Verdict bawn.Verdict `json:"verdict"`
+	Reason  string       `json:"reason"`
+	Rule    string       `json:"rule"`
+	Source  bawn.Source  `json:"source"`
+	Steps   []stepLine   `json:"steps"`
 }
 
 func (x *explanation) json() explanationLine {
 	q := x.question
 	l := explanationLine{
-		decisionLine: newDecisionLine(nil, x.decision), Mode: q.Mode, Autonomy: q.Autonomy, Contained: q.Contained, Cwd: q.Action.Dir, Workspace: q.Workspace,
+		decisionLine: newDecisionLine(nil, x.decision), Mode: q.Mode, Autonomy: q.Autonomy, Contained: q.Contained == bawn.ContainedFully, Cwd: q.Action.Dir, Workspace: q.Workspace,
 		Parts: []partLine{}, Alternatives: append([]alternative{}, x.others...), Rules: []ruleLine{}, Advice: x.advice.text(),
 	}
 	for _, p := range x.parts {
 		pl := partLine{Text: suggest.Text(&p), Verdict: p.Verdict, Reason: p.Reason, Rule: p.Rule, Source: p.Source, Steps: stepLines(p.Steps)}
 		if c := p.Command; c != nil {
-			pl.Via, pl.Form, pl.Unproven = c.Via, c.Meaning.Form, c.Unproven
-			if c.Meaning.Form != "" {
-				pl.Effect = c.Meaning.Effect.String()
-			}
+			pl.Via, pl.Effect = c.Via, p.Effect.String()
 		}
 		l.Parts = append(l.Parts, pl)
 	}

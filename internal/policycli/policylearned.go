@@ -20,7 +20,6 @@ import (
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/policy/importer"
 	"github.com/bawn-dev/bawn/internal/settings"
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -250,19 +249,12 @@ func commented(rule string) string {
 	return b.String()
 }
 
-// commandPart is a shape without its places.
-func commandPart(shape string) string {
-	for v := grammar.Verb(1); v.String() != "invalid"; v++ {
-		shape, _, _ = strings.Cut(shape, " "+v.String()+":")
-	}
-	return shape
-}
-
 // learnedRule makes a rule of the command part of a shape. It is wider than
 // what was learned if it allows and the shape names places.
 func learnedRule(l LessonLine, n int) (r bawn.Rule, wider bool) {
-	command := commandPart(l.Shape)
-	placed := command != l.Shape
+	words := strings.Fields(l.Shape)
+	placed := slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(w, "/*") })
+	command := strings.Join(slices.DeleteFunc(words, func(w string) bool { return strings.HasSuffix(w, "/*") }), " ")
 	r = bawn.Rule{
 		ID: "learned:" + strconv.Itoa(n), Kind: bawn.Command, Operations: []bawn.Operation{bawn.Exec}, Pattern: strings.Join(strings.Fields(command), " "),
 		Verdict: l.Verdict, Priority: 1, Source: bawn.User, Reason: "answered so before",

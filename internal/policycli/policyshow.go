@@ -91,6 +91,7 @@ type ruleLine struct {
 	Reason     string           `json:"reason,omitempty"`
 	Match      []string         `json:"match,omitempty"`
 	NotMatch   []string         `json:"not_match,omitempty"`
+	When       bawn.When        `json:"when"`
 }
 
 func showRules(c *cobra.Command, e *launch.Env, rules []bawn.Rule, asJSON bool) error {
@@ -109,13 +110,13 @@ func showRules(c *cobra.Command, e *launch.Env, rules []bawn.Rule, asJSON bool) 
 		return err
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "PRIORITY\tVERDICT\tKIND\tSOURCE\tRULE\tREASON\tPATTERN")
+	fmt.Fprintln(t, "PRIORITY\tVERDICT\tKIND\tSOURCE\tWHEN\tRULE\tREASON\tPATTERN")
 	for _, r := range rules {
 		what := r.Kind.String()
 		for i, op := range r.Operations {
 			what += map[bool]string{true: " ", false: ","}[i == 0] + op.String()
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Priority, r.Verdict, what, r.Source, verb.Visible(r.ID), cmp.Or(verb.Visible(r.Reason), "-"), verb.Visible(r.Pattern))
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Priority, r.Verdict, what, r.Source, r.When, verb.Visible(r.ID), cmp.Or(verb.Visible(r.Reason), "-"), verb.Visible(r.Pattern))
 	}
 	return t.Flush()
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/policy/importer"
 	"github.com/bawn-dev/bawn/internal/policy/suggest"
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -136,11 +135,7 @@ func (p *page) part(indent string, part *policy.Part) {
 	p.line(fmt.Sprintf("%s%-5s  ", indent, part.Verdict), suggest.Text(part))
 	column := func(name, text string) { p.line(fmt.Sprintf("%s         %-*s  ", indent, p.stage, name), text) }
 	if c := part.Command; c != nil && len(c.Words) > 0 {
-		if c.Unproven == "" {
-			column("proven", fmt.Sprintf("by the form %q: %s", c.Meaning.Form, effects[c.Meaning.Effect]))
-		} else {
-			column("not proven", c.Unproven)
-		}
+		column("effect", part.Effect.String())
 	}
 	for _, s := range part.Steps {
 		p.line(fmt.Sprintf("%s  %-5s  %-*s  ", indent, s.Verdict, p.stage, s.Stage), s.Why)
@@ -148,13 +143,6 @@ func (p *page) part(indent string, part *policy.Part) {
 	if len(part.Steps) > 1 {
 		column("decided by", fmt.Sprintf("%s (%s)", part.Rule, part.Source))
 	}
-}
-
-// effects says in words what a form does.
-var effects = map[grammar.Effect]string{
-	grammar.Reads: "it only looks", grammar.Wraps: "it runs what stands below", grammar.Remote: "it reads from a service with your login",
-	grammar.Writes: "it changes the files that it names", grammar.Builds: "it runs code of the repository", grammar.Fetches: "it downloads",
-	grammar.Local: "it changes the machine", grammar.Publish: "it changes something at a remote service",
 }
 
 // canonical writes what would be executed, if that reads otherwise.

@@ -37,12 +37,14 @@ type Session struct {
 	bawn.Session
 	Provider sandbox.Provider
 	Plan     sandbox.Plan
-	Bare     string // why nothing contains the guest, in words for its human; "" where a sandbox does
-	Argv     []string
-	Dir      string
-	Stdio    [3]*os.File
-	Dumb     bool // the human's terminal understands no control sequences
-	Guard    guard.Guard
+	// Contained is what the provider enforces of the session, as its decisions count it.
+	Contained bawn.Contained
+	Bare      string // why nothing contains the guest, in words for its human; "" where a sandbox does
+	Argv      []string
+	Dir       string
+	Stdio     [3]*os.File
+	Dumb      bool // the human's terminal understands no control sequences
+	Guard     guard.Guard
 	// Network reaches the network by name for the guest; nil where the
 	// isolation has none.
 	Network Network

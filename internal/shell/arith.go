@@ -4,12 +4,10 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // numeric reports whether a word is certainly a number.
-func numeric(w grammar.Word) bool {
+func numeric(w Word) bool {
 	return w.Vague == number && w.Text == "" || w.Literal() && digits(strings.TrimPrefix(w.Text, "-"))
 }
 
@@ -52,7 +50,7 @@ func (r *reader) assignNumber(name string, st *state, n syntax.Node) {
 	if old := r.variable(st, name).word; numeric(old) || len(old.Unset) > 0 && old.Text == "" && old.Vague == "" {
 		why = number
 	}
-	r.fillVariable(st, name, grammar.Word{Vague: why}, n)
+	r.fillVariable(st, name, Word{Vague: why}, n)
 }
 
 // setsArithm reports whether an operator sets its left operand.

@@ -4,8 +4,6 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // steering are variables that change how the shell reads or runs what comes
@@ -20,7 +18,7 @@ var steering = map[string]bool{
 var locales = map[string]bool{"": true, "C": true, "POSIX": true, "C.UTF-8": true, "C.utf8": true, "en_US.UTF-8": true, "en_US.utf8": true}
 
 // steers says why setting a variable changes what the rest of the line means.
-func steers(name string, w grammar.Word) bool {
+func steers(name string, w Word) bool {
 	locale := name == "LANG" || strings.HasPrefix(name, "LC_")
 	return steering[name] || strings.HasPrefix(name, "BASH") || locale && !(w.Literal() && locales[w.Text])
 }
@@ -48,7 +46,7 @@ func (r *reader) assign(st *state, name string, v value, n syntax.Node) {
 
 // fillVariable sets a variable by other means than an assignment that the line
 // shows. Programs must not see it.
-func (r *reader) fillVariable(st *state, name string, w grammar.Word, n syntax.Node) {
+func (r *reader) fillVariable(st *state, name string, w Word, n syntax.Node) {
 	r.assign(st, name, value{word: w}, n)
 	if v, _ := st.lookup(name, false); v.exported || pinned(name) {
 		r.opaque("it sets "+name+", which programs see", n)
@@ -77,18 +75,18 @@ func (r *reader) assignment(a *syntax.Assign, st *state) (Assign, value) {
 	}
 	out.Value = v.word
 	if v.array {
-		out.Value = grammar.Word{Vague: "an array"}
+		out.Value = Word{Vague: "an array"}
 	}
 	return out, v
 }
 
 // appended is what NAME+=VALUE gives.
-func (r *reader) appended(a *syntax.Assign, v value, st *state) grammar.Word {
+func (r *reader) appended(a *syntax.Assign, v value, st *state) Word {
 	old := r.variable(st, a.Name.Value)
 	if !old.array && !v.array && v.word.Literal() && old.word.Vague == "" && !old.word.Glob {
-		return grammar.Word{Text: old.word.Text + v.word.Text}
+		return Word{Text: old.word.Text + v.word.Text}
 	}
-	return grammar.Word{Vague: "several values"}
+	return Word{Vague: "several values"}
 }
 
 func (r *reader) array(a *syntax.Assign, st *state) value {
@@ -103,7 +101,7 @@ func (r *reader) array(a *syntax.Assign, st *state) value {
 	for i, w := range v.elems {
 		if w.Split || w.Glob || len(w.Unset) > 0 {
 			// How many elements this is, is not known.
-			v.elems = append(v.elems[:i:i], grammar.Word{Vague: "elements of an array", Split: true})
+			v.elems = append(v.elems[:i:i], Word{Vague: "elements of an array", Split: true})
 			break
 		}
 	}
@@ -114,7 +112,7 @@ func (r *reader) array(a *syntax.Assign, st *state) value {
 // keywords.
 func (r *reader) declare(d *syntax.DeclClause, st *state) {
 	name := d.Variant.Value
-	cmd := Command{Offset: r.at(int(d.Pos().Offset())), Stdin: st.stdin, Words: []grammar.Word{{Text: name}}}
+	cmd := Command{Offset: r.at(int(d.Pos().Offset())), Stdin: st.stdin, Words: []Word{{Text: name}}}
 	kind := declaration{exported: name == "export", frozen: name == "readonly"}
 	before := *st
 	for _, a := range d.Args {
@@ -127,7 +125,7 @@ func (r *reader) declare(d *syntax.DeclClause, st *state) {
 			word := assign.Value
 			word.Text = a.Name.Value + "=" + word.Text
 			if a.Naked {
-				word = grammar.Word{Text: a.Name.Value}
+				word = Word{Text: a.Name.Value}
 				v = r.variable(st, a.Name.Value)
 				assign.Value = v.word
 			}
@@ -135,7 +133,7 @@ func (r *reader) declare(d *syntax.DeclClause, st *state) {
 			kind.apply(r, st, &cmd, assign, v, a)
 		}
 	}
-	cmd.Meaning, cmd.Unproven = kind.meaning(name, len(cmd.Assigns))
+	cmd.Builtin, cmd.Unclear = true, kind.unclear(name, len(cmd.Assigns))
 	if kind.strange {
 		r.opaque("a declaration that changes how values are read", d)
 	}
@@ -149,7 +147,7 @@ type declaration struct {
 	strange          bool // integers, references, case: values are read differently
 }
 
-func (k *declaration) flag(w grammar.Word) {
+func (k *declaration) flag(w Word) {
 	if !w.Literal() || len(w.Text) < 2 {
 		k.strange = true
 		return
@@ -181,9 +179,10 @@ func (k *declaration) apply(r *reader, st *state, cmd *Command, a Assign, v valu
 	cmd.Assigns = append(cmd.Assigns, a)
 }
 
-func (k *declaration) meaning(name string, assigns int) (grammar.Meaning, string) {
+// unclear says why the declaration may show what is secret.
+func (k *declaration) unclear(name string, assigns int) string {
 	if k.lists || assigns == 0 {
-		return grammar.Meaning{}, name + " prints variables, which may be secret, or functions"
+		return name + " prints variables, which may be secret, or functions"
 	}
-	return grammar.Meaning{Form: name, Effect: grammar.Reads}, ""
+	return ""
 }

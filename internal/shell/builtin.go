@@ -2,26 +2,22 @@ package shell
 
 import (
 	"strings"
-
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // An outcome is what a builtin does, besides what it changes in the state.
 type outcome struct {
-	claims   []grammar.Claim
-	effect   grammar.Effect // Reads unless stated
-	unproven string         // why it can't be allowed by what is known of it
-	opaque   string         // why nothing after it can be judged either
-	failed   *state         // what holds when it fails; nil: the same
-	runs     []grammar.Word // a command that it runs
-	mode     mode           // and what that command's name may stand for
-	script   string         // text that the shell runs
+	unclear  string // why it may do more than look
+	opaque   string // why nothing after it can be judged either
+	failed   *state // what holds when it fails; nil: the same
+	runs     []Word // a command that it runs
+	mode     mode   // and what that command's name may stand for
+	script   string // text that the shell runs
 	isScript bool
 }
 
 // A builtin reads its words and changes the state. bash(1), SHELL BUILTIN
 // COMMANDS.
-type builtin func(r *reader, args []grammar.Word, st *state) outcome
+type builtin func(r *reader, args []Word, st *state) outcome
 
 // builtinOf is the builtin of bash or dash with a name, or nil. Those that are
 // programs too, and change nothing in the shell, are left to the grammar: echo,
@@ -99,7 +95,7 @@ func plainerBuiltin(name string) builtin {
 }
 
 // bashOnly are no builtins of dash.
-var bashOnly = grammar.NewWordSet("source builtin declare typeset enable shopt mapfile readarray pushd popd dirs complete compgen compopt bind disown caller " +
+var bashOnly = NewWordSet("source builtin declare typeset enable shopt mapfile readarray pushd popd dirs complete compgen compopt bind disown caller " +
 	"suspend logout help")
 
 // builtin follows a builtin.
@@ -108,13 +104,7 @@ func (r *reader) builtin(b builtin, cmd Command, st *state) (yes, no state) {
 	name := cmd.Words[0].Text
 	o := b(r, cmd.Words[1:], st)
 	st.dead = st.dead && len(cmd.Redirects) == 0 // one that fails keeps it from running
-	cmd.Meaning = grammar.Meaning{Form: name, Effect: max(o.effect, grammar.Reads), Claims: o.claims}
-	switch {
-	case o.runs != nil, o.isScript:
-		cmd.Meaning.Effect = grammar.Wraps
-	case o.unproven != "" || o.opaque != "":
-		cmd.Meaning, cmd.Unproven = grammar.Meaning{}, o.unproven+o.opaque
-	}
+	cmd.Builtin, cmd.Runs, cmd.Unclear = true, o.runs != nil || o.isScript, o.unclear+o.opaque
 	if o.opaque != "" {
 		r.record(Opaque{Reason: o.opaque, Text: escape(name), Offset: cmd.Offset})
 	}
@@ -153,7 +143,7 @@ func (r *reader) wrapped(name string, o outcome, cmd Command, st state) (yes, no
 }
 
 // known reports whether all words are.
-func known(words []grammar.Word) bool {
+func known(words []Word) bool {
 	for _, w := range words {
 		if !w.Literal() {
 			return false
@@ -164,7 +154,7 @@ func known(words []grammar.Word) bool {
 
 // options takes leading flags that hold letters of allowed only, up to "--".
 // It reports whether nothing else looks like a flag.
-func options(args []grammar.Word, allowed string) (flags string, rest []grammar.Word, ok bool) {
+func options(args []Word, allowed string) (flags string, rest []Word, ok bool) {
 	for len(args) > 0 {
 		w := args[0]
 		switch {
@@ -183,34 +173,34 @@ func options(args []grammar.Word, allowed string) (flags string, rest []grammar.
 	return flags, args, true
 }
 
-func looks(_ *reader, _ []grammar.Word, _ *state) outcome { return outcome{} }
+func looks(_ *reader, _ []Word, _ *state) outcome { return outcome{} }
 
 // plainly takes at most a number.
-func plainly(_ *reader, args []grammar.Word, _ *state) outcome {
+func plainly(_ *reader, args []Word, _ *state) outcome {
 	if len(args) > 1 || len(args) == 1 && !numeric(args[0]) {
-		return outcome{unproven: "its number is not known"}
+		return outcome{unclear: "its number is not known"}
 	}
 	return outcome{}
 }
 
 // exit ends the shell. With words that are not known it does so, or it complains
 // about them and goes on.
-func exit(r *reader, args []grammar.Word, st *state) outcome {
-	st.dead = plainly(r, args, st).unproven == ""
+func exit(r *reader, args []Word, st *state) outcome {
+	st.dead = plainly(r, args, st).unclear == ""
 	return outcome{}
 }
 
-func unsafe(_ *reader, _ []grammar.Word, st *state) outcome {
+func unsafe(_ *reader, _ []Word, st *state) outcome {
 	st.dirs = nil
 	return outcome{opaque: "it changes what other words of the shell mean, or runs what it is given"}
 }
 
-func jobControl(_ *reader, _ []grammar.Word, _ *state) outcome {
-	return outcome{unproven: "it changes what runs in the background"}
+func jobControl(_ *reader, _ []Word, _ *state) outcome {
+	return outcome{unclear: "it changes what runs in the background"}
 }
 
 // trap lists, ignores or restores signals; text that runs later is opaque.
-func trap(_ *reader, args []grammar.Word, _ *state) outcome {
+func trap(_ *reader, args []Word, _ *state) outcome {
 	_, args, ok := options(args, "lp")
 	switch {
 	case ok && len(args) == 0:
@@ -222,7 +212,7 @@ func trap(_ *reader, args []grammar.Word, _ *state) outcome {
 }
 
 // eval runs its words, joined by blanks.
-func eval(_ *reader, args []grammar.Word, st *state) outcome {
+func eval(_ *reader, args []Word, st *state) outcome {
 	if !known(args) {
 		st.forget("changed by eval")
 		st.dirs = nil
@@ -238,9 +228,9 @@ func eval(_ *reader, args []grammar.Word, st *state) outcome {
 // source runs a file in this shell. The file is code of the repository: what
 // it does to the shell's directory and functions it could as well do itself,
 // under the same containment; so only variables are forgotten.
-func source(_ *reader, args []grammar.Word, st *state) outcome {
+func source(_ *reader, args []Word, st *state) outcome {
 	if len(args) == 0 {
-		return outcome{unproven: "it names no file"}
+		return outcome{unclear: "it names no file"}
 	}
 	file := args[0]
 	if file.Vague != "" || inputName(file) || strings.HasPrefix(file.Text, "-") || file.Glob {
@@ -250,11 +240,11 @@ func source(_ *reader, args []grammar.Word, st *state) outcome {
 		return outcome{opaque: "it is looked for in PATH; write ./" + file.Text}
 	}
 	st.forget("set by " + file.Text)
-	return outcome{effect: grammar.Builds, claims: []grammar.Claim{{Verb: grammar.Execute, Value: file}}}
+	return outcome{unclear: "it runs " + file.Text}
 }
 
 // execute replaces the shell by a command, or redirects what follows.
-func execute(_ *reader, args []grammar.Word, _ *state) outcome {
+func execute(_ *reader, args []Word, _ *state) outcome {
 	_, args, ok := options(args, "l")
 	if !ok {
 		return outcome{opaque: "exec gives a program another name or environment"}
@@ -266,20 +256,20 @@ func execute(_ *reader, args []grammar.Word, _ *state) outcome {
 }
 
 // command runs a program or builtin, or says where it is.
-func command(_ *reader, args []grammar.Word, _ *state) outcome {
+func command(_ *reader, args []Word, _ *state) outcome {
 	flags, args, ok := options(args, "pvV")
 	switch {
 	case !ok:
 		return outcome{opaque: "its flags are not known"}
 	case strings.ContainsAny(flags, "vV") && len(flags) > 1:
-		return outcome{unproven: "command is asked to look and to run"}
+		return outcome{unclear: "command is asked to look and to run"}
 	case strings.ContainsAny(flags, "vV"), len(args) == 0:
 		return outcome{}
 	}
 	return outcome{runs: args, mode: inShell}
 }
 
-func builtinWord(_ *reader, args []grammar.Word, _ *state) outcome {
+func builtinWord(_ *reader, args []Word, _ *state) outcome {
 	_, args, ok := options(args, "")
 	if !ok {
 		return outcome{opaque: "its flags are not known"}

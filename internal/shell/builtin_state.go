@@ -3,46 +3,44 @@ package shell
 import (
 	"strconv"
 	"strings"
-
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // cd changes the directory, or fails and leaves it.
-func cd(r *reader, args []grammar.Word, st *state) outcome {
+func cd(r *reader, args []Word, st *state) outcome {
 	before := *st
 	flags, args, ok := options(args, "LPe@")
-	to := grammar.Word{Vague: "the home directory"}
+	to := Word{Vague: "the home directory"}
 	switch home, isKnown := r.home(st); {
 	case !ok || len(args) > 1:
 		st.dirs = nil
-		return outcome{unproven: "where it leads is not known", failed: &before}
+		return outcome{unclear: "where it leads is not known", failed: &before}
 	case len(args) == 1 && args[0].Text == "-":
 		to.Vague = "the directory before"
 	case len(args) == 1:
 		to = args[0]
 	case isKnown:
-		to = grammar.Word{Text: home}
+		to = Word{Text: home}
 	}
 	if strings.Contains(flags, "P") && strings.Contains(to.Text, "..") {
-		to = grammar.Word{Vague: "a parent that links lead to"}
+		to = Word{Vague: "a parent that links lead to"}
 	}
 	st.dirs = enter(st.dirs, to)
-	return outcome{failed: &before, claims: []grammar.Claim{{Verb: grammar.Enter, Value: to}}}
+	return outcome{failed: &before}
 }
 
 // pushd is cd that remembers where it came from.
-func pushd(r *reader, args []grammar.Word, st *state) outcome {
+func pushd(r *reader, args []Word, st *state) outcome {
 	before := *st
 	if len(args) != 1 || !args[0].Literal() || strings.ContainsAny(args[0].Text[:min(1, len(args[0].Text))], "+-") {
 		st.dirs, st.stack = nil, nil
-		return outcome{failed: &before, unproven: "where it leads is not known"}
+		return outcome{failed: &before, unclear: "where it leads is not known"}
 	}
 	o := cd(r, args, st)
 	st.stack = append(st.stack[:len(st.stack):len(st.stack)], before.dirs)
 	return o
 }
 
-func popd(_ *reader, args []grammar.Word, st *state) outcome {
+func popd(_ *reader, args []Word, st *state) outcome {
 	before := *st
 	st.dirs = nil
 	if n := len(st.stack); n > 0 && len(args) == 0 {
@@ -50,20 +48,20 @@ func popd(_ *reader, args []grammar.Word, st *state) outcome {
 		return outcome{failed: &before}
 	}
 	st.stack = nil
-	return outcome{failed: &before, unproven: "where it leads is not known"}
+	return outcome{failed: &before, unclear: "where it leads is not known"}
 }
 
-func dirs(_ *reader, args []grammar.Word, st *state) outcome {
+func dirs(_ *reader, args []Word, st *state) outcome {
 	if _, rest, ok := options(args, "lpv"); !ok || len(rest) > 0 {
 		st.stack = nil
-		return outcome{unproven: "what it does to the stack of directories is not known"}
+		return outcome{unclear: "what it does to the stack of directories is not known"}
 	}
 	return outcome{}
 }
 
 // exports is export and its kin where the parser sees a plain command: in
 // dash, and behind command or a backslash.
-func exports(r *reader, args []grammar.Word, st *state) outcome {
+func exports(r *reader, args []Word, st *state) outcome {
 	if len(args) == 0 || !known(args) || strings.HasPrefix(args[0].Text, "-") {
 		return outcome{opaque: "which variables it changes or prints is not known"}
 	}
@@ -75,14 +73,11 @@ func exports(r *reader, args []grammar.Word, st *state) outcome {
 		}
 		v := r.variable(st, name)
 		if sets {
-			v = value{word: grammar.Word{Text: text}}
+			v = value{word: Word{Text: text}}
 		}
 		v.exported = true
-		if r.assign(st, name, v, r.node); v.word.Literal() {
-			o.claims = append(o.claims, grammar.Claim{Verb: grammar.Setenv, Value: grammar.Word{Text: name + "=" + v.word.Text}})
-		} else {
-			o.unproven = "the value of " + name + " is not known"
-		}
+		r.assign(st, name, v, r.node)
+		o.unclear = "programs see the variable " + name
 	}
 	return o
 }
@@ -91,18 +86,18 @@ func exports(r *reader, args []grammar.Word, st *state) outcome {
 // line is read nor what its words mean.
 const setFlags = "euxvCf"
 
-var setNames = grammar.NewWordSet("errexit nounset xtrace verbose noclobber noglob pipefail")
+var setNames = NewWordSet("errexit nounset xtrace verbose noclobber noglob pipefail")
 
 // sets changes options of the shell, or its parameters.
-func sets(_ *reader, args []grammar.Word, st *state) outcome {
+func sets(_ *reader, args []Word, st *state) outcome {
 	if len(args) == 0 {
-		return outcome{unproven: "set prints all variables, which may be secret"}
+		return outcome{unclear: "set prints all variables, which may be secret"}
 	}
 	for i := 0; i < len(args); i++ {
 		w := args[i]
 		switch flags := strings.TrimLeft(w.Text, "+-"); {
 		case w.Literal() && w.Text == "--":
-			st.setParams(grammar.Word{Vague: "the name of the shell"}, args[i+1:])
+			st.setParams(Word{Vague: "the name of the shell"}, args[i+1:])
 			return outcome{}
 		case !w.Literal() || len(flags) != len(w.Text)-1 || flags == "":
 			return outcome{opaque: "it sets parameters to what is not known"}
@@ -117,13 +112,13 @@ func sets(_ *reader, args []grammar.Word, st *state) outcome {
 	return outcome{}
 }
 
-var shoptNames = grammar.NewWordSet("nullglob globstar failglob nocaseglob inherit_errexit extglob")
+var shoptNames = NewWordSet("nullglob globstar failglob nocaseglob inherit_errexit extglob")
 
 // shoptOff may be switched off, which is what is taken for granted, or says
 // something of prompts only. Agents begin each line so.
-var shoptOff = grammar.NewWordSet("promptvars dotglob nocasematch")
+var shoptOff = NewWordSet("promptvars dotglob nocasematch")
 
-func shopts(_ *reader, args []grammar.Word, _ *state) outcome {
+func shopts(_ *reader, args []Word, _ *state) outcome {
 	flags, names, ok := options(args, "suqp")
 	for _, w := range names {
 		ok = ok && w.Literal() && (shoptNames.Has(w.Text) || flags == "u" && shoptOff.Has(w.Text))
@@ -134,27 +129,27 @@ func shopts(_ *reader, args []grammar.Word, _ *state) outcome {
 	return outcome{}
 }
 
-func shift(_ *reader, args []grammar.Word, st *state) outcome {
+func shift(_ *reader, args []Word, st *state) outcome {
 	n := 1
 	if len(args) == 1 && args[0].Literal() && digits(args[0].Text) {
 		n, _ = strconv.Atoi(args[0].Text) // too long a number is too many
 	} else if len(args) > 0 {
 		st.loseParams()
-		return outcome{unproven: "its number is not known"}
+		return outcome{unclear: "its number is not known"}
 	}
 	if st.given && n >= 0 && n < len(st.params) {
-		st.params = append([]grammar.Word{st.params[0]}, st.params[1+n:]...)
+		st.params = append([]Word{st.params[0]}, st.params[1+n:]...)
 	}
 	return outcome{}
 }
 
-func unset(_ *reader, args []grammar.Word, st *state) outcome {
+func unset(_ *reader, args []Word, st *state) outcome {
 	flags, names, ok := options(args, "v")
 	if !ok || !known(names) || flags != "" && strings.Trim(flags, "v") != "" {
 		return outcome{opaque: "what it removes is not known"}
 	}
 	for _, w := range names {
-		if !plainName(w.Text) || steers(w.Text, grammar.Word{}) {
+		if !plainName(w.Text) || steers(w.Text, Word{}) {
 			return outcome{opaque: "a subscript can run what the values in it say"}
 		}
 		if w.Text == "PATH" || pinned(w.Text) {
@@ -163,24 +158,24 @@ func unset(_ *reader, args []grammar.Word, st *state) outcome {
 		if v, isFunc := st.lookup(w.Text, true); isFunc {
 			st.bind(w.Text, value{isFunc: v.isFunc}) // which of the two goes is not certain
 		}
-		st.bind(w.Text, value{word: grammar.Word{Unset: []string{w.Text}}, exported: true})
+		st.bind(w.Text, value{word: Word{Unset: []string{w.Text}}, exported: true})
 	}
 	return outcome{}
 }
 
 // fill makes variables unknown that a builtin fills.
-func (r *reader) fill(st *state, names []grammar.Word, why string) outcome {
+func (r *reader) fill(st *state, names []Word, why string) outcome {
 	for _, w := range names {
 		if !w.Literal() || !plainName(w.Text) {
 			return outcome{opaque: "a subscript can run what the values in it say"}
 		}
-		r.fillVariable(st, w.Text, grammar.Word{Vague: why}, r.node)
+		r.fillVariable(st, w.Text, Word{Vague: why}, r.node)
 	}
 	return outcome{}
 }
 
 // valued takes flags that take a value, and flags that do not.
-func valued(args []grammar.Word, plain, values string) (rest, given []grammar.Word, ok bool) {
+func valued(args []Word, plain, values string) (rest, given []Word, ok bool) {
 	for len(args) > 0 {
 		w := args[0]
 		if !w.Literal() || len(w.Text) < 2 || w.Text[0] != '-' {
@@ -206,7 +201,7 @@ func valued(args []grammar.Word, plain, values string) (rest, given []grammar.Wo
 	return nil, given, true
 }
 
-func read(r *reader, args []grammar.Word, st *state) outcome {
+func read(r *reader, args []Word, st *state) outcome {
 	names, _, ok := valued(args, "res", "dinNptu")
 	if !ok {
 		return outcome{opaque: "which variables it sets is not known"}
@@ -214,7 +209,7 @@ func read(r *reader, args []grammar.Word, st *state) outcome {
 	return r.fill(st, names, "what it reads")
 }
 
-func mapfile(r *reader, args []grammar.Word, st *state) outcome {
+func mapfile(r *reader, args []Word, st *state) outcome {
 	names, values, ok := valued(args, "t", "dnOsu")
 	if !ok || !known(values) {
 		return outcome{opaque: "it can run what it is given"}
@@ -222,16 +217,16 @@ func mapfile(r *reader, args []grammar.Word, st *state) outcome {
 	return r.fill(st, names, "what it reads")
 }
 
-func getopts(r *reader, args []grammar.Word, st *state) outcome {
+func getopts(r *reader, args []Word, st *state) outcome {
 	if len(args) < 2 || !args[0].Literal() {
 		return outcome{opaque: "which variables it sets is not known"}
 	}
-	st.bind("OPTARG", value{word: grammar.Word{Vague: "an option's value"}})
+	st.bind("OPTARG", value{word: Word{Vague: "an option's value"}})
 	return r.fill(st, args[1:2], "an option")
 }
 
 // printf sets a variable by -v, and evaluates its subscript.
-func printf(r *reader, args []grammar.Word, st *state) outcome {
+func printf(r *reader, args []Word, st *state) outcome {
 	if len(args) > 1 && args[0].Literal() && args[0].Text == "-v" {
 		return r.fill(st, args[1:2], "what printf prints")
 	}
@@ -241,14 +236,14 @@ func printf(r *reader, args []grammar.Word, st *state) outcome {
 	return outcome{}
 }
 
-func hash(_ *reader, args []grammar.Word, _ *state) outcome {
+func hash(_ *reader, args []Word, _ *state) outcome {
 	if _, _, ok := options(args, "tlrd"); !ok {
 		return outcome{opaque: "it changes what names of programs mean"}
 	}
 	return outcome{}
 }
 
-func wait(_ *reader, args []grammar.Word, _ *state) outcome {
+func wait(_ *reader, args []Word, _ *state) outcome {
 	_, ids, ok := options(args, "nf")
 	for _, w := range ids {
 		ok = ok && (numeric(w) || w.Literal() && strings.HasPrefix(w.Text, "%"))
@@ -260,7 +255,7 @@ func wait(_ *reader, args []grammar.Word, _ *state) outcome {
 }
 
 // ulimit evaluates limits as arithmetic.
-func ulimit(_ *reader, args []grammar.Word, _ *state) outcome {
+func ulimit(_ *reader, args []Word, _ *state) outcome {
 	_, limits, ok := options(args, "abcdefiklmnpqrstuvxPRTHS")
 	for _, w := range limits {
 		ok = ok && w.Literal() && (digits(w.Text) || w.Text == "unlimited" || w.Text == "hard" || w.Text == "soft")
@@ -271,19 +266,19 @@ func ulimit(_ *reader, args []grammar.Word, _ *state) outcome {
 	return outcome{}
 }
 
-func umask(_ *reader, args []grammar.Word, _ *state) outcome {
+func umask(_ *reader, args []Word, _ *state) outcome {
 	if !known(args) {
-		return outcome{unproven: "the mask is not known"}
+		return outcome{unclear: "the mask is not known"}
 	}
 	return outcome{}
 }
 
-func history(_ *reader, args []grammar.Word, _ *state) outcome {
+func history(_ *reader, args []Word, _ *state) outcome {
 	if len(args) > 1 || len(args) == 1 && !numeric(args[0]) {
 		return outcome{opaque: "it changes or runs what was entered before"}
 	}
 	if len(args) == 0 {
-		return outcome{unproven: "all that was entered before may hold secrets"}
+		return outcome{unclear: "all that was entered before may hold secrets"}
 	}
 	return outcome{}
 }

@@ -1,17 +1,11 @@
 package shell
 
 import (
-	"path"
 	"strings"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
-
-// meaningOf asks the grammar. Tests have a smaller one.
-var meaningOf = grammar.Parse
 
 // A mode says what a command's name may stand for.
 type mode uint8
@@ -23,7 +17,7 @@ const (
 
 // reserved words are no names of commands where the parser and the shell
 // agree. Those that bash reads as keywords are refused in every shell.
-var reserved = grammar.NewWordSet("if then else elif fi do done case esac while until for select function coproc { } ! [[ ]] let nameref @test")
+var reserved = NewWordSet("if then else elif fi do done case esac while until for select function coproc { } ! [[ ]] let nameref @test")
 
 // badName says why a text can't be the name of a command.
 func badName(name string) string {
@@ -50,7 +44,7 @@ func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, st state) (yes, no sta
 			why = "the name of the command is not a plain word"
 			r.fields(nil, c.Args[0], &st)
 		}
-		cmd.Words = append(make([]grammar.Word, 0, len(c.Args)), grammar.Word{Text: name})
+		cmd.Words = append(make([]Word, 0, len(c.Args)), Word{Text: name})
 		for _, w := range c.Args[1:] {
 			cmd.Words = r.fields(cmd.Words, w, &st)
 		}
@@ -62,7 +56,6 @@ func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, st state) (yes, no sta
 	r.assigns(c.Assigns, &cmd, &st, sets, name == "read")
 	switch {
 	case len(c.Args) == 0:
-		cmd.Meaning = grammar.Meaning{Form: "assignment", Effect: grammar.Reads}
 		r.last = r.add(cmd, &st)
 		return st, st
 	case why != "":
@@ -83,7 +76,7 @@ func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, st state) (yes, no sta
 
 // special are the builtins of dash that keep the assignments before them.
 // POSIX.1-2024, XCU 2.15.
-var special = grammar.NewWordSet(": . break continue eval exec exit export readonly return set shift times trap unset")
+var special = NewWordSet(": . break continue eval exec exit export readonly return set shift times trap unset")
 
 // assigns evaluates the assignments before a command, and makes them where
 // they stay.
@@ -111,7 +104,7 @@ func (r *reader) assigns(list []*syntax.Assign, cmd *Command, st *state, stay, r
 func (r *reader) around(cmd Command, st state) state {
 	if len(cmd.Redirects) > 0 || len(cmd.Assigns) > 0 {
 		bare := cmd
-		bare.Words, bare.Meaning = nil, grammar.Meaning{Form: "redirection", Effect: grammar.Reads}
+		bare.Words = nil
 		r.add(bare, &st)
 		st.stdin = shared(cmd.Stdin)
 	}
@@ -124,53 +117,27 @@ func (r *reader) run(cmd Command, st *state, m mode) (yes, no state) {
 	if b := builtinOf(name); m == inShell && b != nil && (r.context.Shell == Bash || !bashOnly.Has(name)) {
 		return r.builtin(b, cmd, st)
 	}
-	words := proof(cmd.Words)
-	if subscripts(words) {
+	if subscripts(cmd.Words) {
 		r.record(Opaque{Reason: "a test can run what the values in it say", Text: escape(name), Offset: cmd.Offset})
 	}
-	if path.Base(name) == "git" && strings.HasSuffix(st.lost, "env") {
-		r.record(Opaque{Reason: "env can remove the variables that keep git from running what a repository names", Text: escape(name), Offset: cmd.Offset})
-	}
-	meaning, err := meaningOf(words)
-	cmd.Meaning = meaning
-	if err != nil {
-		cmd.Meaning, cmd.Unproven = grammar.Meaning{}, err.Error()
-	}
+	inner := wrapped(cmd.Words)
+	cmd.Runs = len(inner) > 0
 	i := r.add(cmd, st)
 	if i < 0 {
 		return *st, *st
 	}
 	r.printed(i, cmd)
 	r.interpreter(cmd, st)
-	for _, n := range cmd.Meaning.Nested {
+	for _, n := range inner {
 		r.nested(n, cmd, *st)
 	}
 	r.last = i
 	return *st, *st
 }
 
-// proof is what the grammar gets of the words. For test(1), any number is given as
-// 0. An unknown word after another unknown word is marked as split, since the first
-// could be an operator.
-func proof(words []grammar.Word) []grammar.Word {
-	if name := words[0].Text; name != "test" && name != "[" {
-		return words
-	}
-	out := append([]grammar.Word(nil), words...)
-	for i, w := range words {
-		if w.Vague == number && w.Text == "" {
-			out[i] = grammar.Word{Text: "0"}
-		}
-		if i > 1 && out[i].Vague != "" && out[i-1].Vague != "" {
-			out[i].Split = true // the first could be an operator on the second
-		}
-	}
-	return out
-}
-
 // subscripts reports whether a test(1) may look at a variable by its name,
 // which evaluates the subscript in it.
-func subscripts(words []grammar.Word) bool {
+func subscripts(words []Word) bool {
 	if name := words[0].Text; name != "test" && name != "[" {
 		return false
 	}
@@ -194,7 +161,7 @@ func (r *reader) printed(i int, cmd Command) {
 
 // output is what a command prints, if that is certain from its words: those of
 // echo without a backslash, or printf with %s and line feeds only.
-func output(words []grammar.Word) (string, bool) {
+func output(words []Word) (string, bool) {
 	name := words[0].Text
 	if name != "echo" && name != "printf" || len(words) == 1 {
 		return "", false

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -122,13 +121,13 @@ func announces(c Command, dir string, args []string) bool {
 
 // sources reports whether the first of words, less those that can become none,
 // is the payload.
-func sources(words []grammar.Word) bool {
+func sources(words []Word) bool {
 	w := words[0]
 	return w.Text == payload || (w.Split || w.Glob) && len(words) > 1 && sources(words[1:])
 }
 
 // fits reports whether args can be what words become.
-func fits(words []grammar.Word, args []string) bool {
+func fits(words []Word, args []string) bool {
 	if len(words) == 0 {
 		return len(args) == 0
 	}
@@ -142,7 +141,7 @@ func fits(words []grammar.Word, args []string) bool {
 	return fits(words[1:], args[1:]) || (w.Split || w.Glob) && fits(words, args[1:])
 }
 
-func fitsOne(w grammar.Word, arg string) bool {
+func fitsOne(w Word, arg string) bool {
 	switch {
 	case w.Vague != "":
 		return strings.HasPrefix(arg, w.Text) || w.Split
@@ -220,7 +219,7 @@ func (s *shellUnderTest) quiet(r *rand.Rand) string {
 		text := soup(r)
 		line := Read(text, s.context)
 		loud := slices.ContainsFunc(line.Commands, func(c Command) bool {
-			return slices.ContainsFunc(c.Words[:min(1, len(c.Words))], func(w grammar.Word) bool { return w.Text == payload })
+			return slices.ContainsFunc(c.Words[:min(1, len(c.Words))], func(w Word) bool { return w.Text == payload })
 		})
 		if len(line.Opaque) == 0 && !loud {
 			return text

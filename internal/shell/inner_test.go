@@ -5,49 +5,7 @@ import (
 	"testing"
 
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
-
-// TestOtherMeanings shows what is read of meanings that the data files give
-// rarely or not at all.
-func TestOtherMeanings(t *testing.T) {
-	word := func(s string) grammar.Word { return grammar.Word{Text: s} }
-	tests := []struct {
-		name    string
-		meaning grammar.Meaning
-		want    string
-	}{
-		{"no command", grammar.Meaning{Nested: []grammar.Nested{{}}}, ""},
-		{"xargs alone", grammar.Meaning{Nested: []grammar.Nested{{Stdin: true}}}, "    echo | <what standard input says>… | via x | reads file -1\n"},
-		{"replaced by something", grammar.Meaning{Nested: []grammar.Nested{{Args: []grammar.Word{word("a"), word("-{}")}, Replace: "{}"}}},
-			"    a | \"-\"<what it is replaced by> | via x\n"},
-		{"elsewhere", grammar.Meaning{
-			Claims: []grammar.Claim{{Verb: grammar.Enter, Value: word("c"), Dir: []grammar.Word{word("b")}}},
-			Nested: []grammar.Nested{{Args: []grammar.Word{word("a")}}},
-		}, "    a | via x | in [\"/w/b/c\"]\n"},
-		{"unknown environment", grammar.Meaning{Nested: []grammar.Nested{{IsScript: true, Script: word("echo $HOME $TMPDIR $A")}}},
-			"    echo | <set or removed by x>… | <set or removed by x>… | <set or removed by x>… | via x -c\n"},
-		{"another shell", grammar.Meaning{Nested: []grammar.Nested{{Args: []grammar.Word{{Text: "a", Vague: "b"}}}}}, ""},
-	}
-	defer func() { meaningOf = grammar.Parse }()
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			meaningOf = func(words []grammar.Word) (grammar.Meaning, error) {
-				if words[0].Text == "x" {
-					return tt.meaning, nil
-				}
-				return grammar.Meaning{}, nil
-			}
-			l := Read("x y", testContext)
-			l.Commands = l.Commands[1:]
-			l.Opaque = nil
-			if got := describe(l); got != tt.want {
-				t.Errorf("got\n%swant\n%s", got, tt.want)
-			}
-		})
-	}
-}
 
 // TestOtherShells shows that what only trees of other shells hold is refused.
 func TestOtherShells(t *testing.T) {

@@ -3,8 +3,6 @@ package shell
 import (
 	"path"
 	"strings"
-
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // An interpreter runs what it reads when its words name no program.
@@ -58,7 +56,7 @@ func (r *reader) interpreter(cmd Command, st *state) {
 	}
 	if it.shell && cmd.Stdin.From == Text && len(cmd.Via) <= MaxDepth && rest != nil {
 		r.into(name, cmd, func() {
-			inner := r.environment(cmd, *st)
+			inner := r.environment(nested{}, cmd, *st)
 			inner.stdin = Stdin{From: File, Command: -1}
 			inner.setParams(rest[0], rest[1:])
 			r.scripts(name, cmd.Stdin.Text.Text, cmd, inner)
@@ -70,8 +68,8 @@ func (r *reader) interpreter(cmd Command, st *state) {
 
 // reads reports whether words make it run what it reads, and with which
 // parameters: nil when that is not certain.
-func (it interpreter) reads(words []grammar.Word) (params []grammar.Word, reads bool) {
-	params = []grammar.Word{{Vague: "the name of the shell"}}
+func (it interpreter) reads(words []Word) (params []Word, reads bool) {
+	params = []Word{{Vague: "the name of the shell"}}
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		switch {
@@ -102,14 +100,14 @@ func (it interpreter) reads(words []grammar.Word) (params []grammar.Word, reads 
 }
 
 // inputName reports whether a word names standard input, or a descriptor.
-func inputName(w grammar.Word) bool {
+func inputName(w Word) bool {
 	return w.Literal() && (w.Text == "-" || strings.HasPrefix(w.Text, "/dev/stdin") || strings.HasPrefix(w.Text, "/dev/fd/") ||
 		strings.HasPrefix(w.Text, "/proc/self/fd/"))
 }
 
 // programFromInput reports whether a program reads its program by -f from
 // standard input.
-func programFromInput(words []grammar.Word) bool {
+func programFromInput(words []Word) bool {
 	switch path.Base(words[0].Text) {
 	case "awk", "gawk", "mawk", "nawk", "sed", "gsed", "make", "gmake", "bc", "dc", "jq":
 	default:
@@ -119,7 +117,7 @@ func programFromInput(words []grammar.Word) bool {
 		if inputName(w) && (words[i].Text == "-f" || strings.HasPrefix(words[i].Text, "--f")) {
 			return true
 		}
-		if flag, value, ok := strings.Cut(w.Text, "="); ok && strings.HasPrefix(flag, "--f") && inputName(grammar.Word{Text: value}) || w.Text == "-f-" {
+		if flag, value, ok := strings.Cut(w.Text, "="); ok && strings.HasPrefix(flag, "--f") && inputName(Word{Text: value}) || w.Text == "-f-" {
 			return true
 		}
 	}

@@ -2,8 +2,6 @@ package shell
 
 import (
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // number is why a value is vague that is a number all the same.
@@ -187,7 +185,7 @@ func (r *reader) forClause(c *syntax.ForClause, st state) (yes, no state) {
 // forWords follows a loop over words: round by round when they are few and
 // known, else once.
 func (r *reader) forWords(c *syntax.ForClause, loop *syntax.WordIter, st *state) {
-	items := []grammar.Word{{Vague: "a parameter of the script", Split: true}}
+	items := []Word{{Vague: "a parameter of the script", Split: true}}
 	if loop.InPos.IsValid() {
 		items = items[:0]
 		for _, w := range loop.Items {
@@ -197,7 +195,7 @@ func (r *reader) forWords(c *syntax.ForClause, loop *syntax.WordIter, st *state)
 		items = st.params[1:]
 	}
 	if len(items) > maxRounds || c.Select {
-		items = []grammar.Word{{Vague: "one of many words"}}
+		items = []Word{{Vague: "one of many words"}}
 	}
 	change := assigned(c)
 	st.blur(change)

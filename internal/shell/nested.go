@@ -7,22 +7,20 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // nested follows a command or script that cmd runs.
-func (r *reader) nested(n grammar.Nested, cmd Command, st state) {
+func (r *reader) nested(n nested, cmd Command, st state) {
 	via := path.Base(cmd.Words[0].Text)
 	switch {
-	case n.IsScript:
+	case n.script:
 		via += " -c"
 	case via == "find":
 		via += " -exec"
 	}
 	r.into(via, cmd, func() {
-		inner := r.environment(cmd, st)
-		if n.IsScript {
+		inner := r.environment(n, cmd, st)
+		if n.script {
 			r.shellText(n, cmd, inner)
 			return
 		}
@@ -45,12 +43,12 @@ func (r *reader) into(via string, cmd Command, f func()) {
 	r.depth--
 }
 
-func (r *reader) nestedArgs(words []grammar.Word, n grammar.Nested, cmd Command, st state) {
-	if len(words) == 0 {
+func (r *reader) nestedArgs(words []Word, n nested, cmd Command, st state) {
+	if len(words) == 0 { // of "xargs -i" alone
 		return
 	}
 	inner := Command{Words: words, Offset: cmd.Offset, Stdin: cmd.Stdin}
-	if n.Stdin {
+	if n.stdin {
 		inner.Stdin = Stdin{From: File, Command: -1} // xargs has read it
 	}
 	if why := badName(words[0].Text); !words[0].Literal() || why != "" {
@@ -61,11 +59,11 @@ func (r *reader) nestedArgs(words []grammar.Word, n grammar.Nested, cmd Command,
 }
 
 // keepers hand their environment on as it is, but for what they claim to set.
-var keepers = grammar.NewWordSet("sh bash dash timeout nice nohup time xargs find stdbuf setsid ionice chrt env command exec fd")
+var keepers = NewWordSet("sh bash dash timeout nice nohup time xargs find stdbuf setsid ionice chrt env command exec fd")
 
 // environment is what a program that cmd runs knows of the shell's state.
-func (r *reader) environment(cmd Command, st state) state {
-	inner := state{dirs: nestedDirs(cmd, st.dirs), stdin: cmd.Stdin, lost: st.lost}
+func (r *reader) environment(n nested, cmd Command, st state) state {
+	inner := state{dirs: st.dirs, stdin: cmd.Stdin, lost: st.lost}
 	for _, k := range names(st.vars) {
 		if v, _ := st.lookup(k.name, false); !k.isFunc && v.exported {
 			inner.bind(k.name, value{word: v.word, exported: true})
@@ -74,67 +72,53 @@ func (r *reader) environment(cmd Command, st state) state {
 	for _, a := range cmd.Assigns {
 		inner.bind(a.Name, value{word: a.Value, exported: true})
 	}
-	for _, c := range cmd.Meaning.Claims {
-		if name, text, ok := strings.Cut(c.Value.Text, "="); ok && c.Verb == grammar.Setenv {
-			w := c.Value
-			w.Text = text
-			inner.bind(name, value{word: w, exported: true})
-			if steers(name, w) {
-				r.record(Opaque{Reason: "setting " + name + " changes how a shell reads", Text: escape(c.Value.Text), Offset: cmd.Offset})
-			}
+	for _, w := range n.env {
+		name, text, _ := strings.Cut(w.Text, "=")
+		set := w
+		set.Text = text
+		inner.bind(name, value{word: set, exported: true})
+		if steers(name, set) {
+			r.record(Opaque{Reason: "setting " + name + " changes how a shell reads", Text: escape(w.Text), Offset: cmd.Offset})
 		}
+	}
+	if n.moves {
+		inner.dirs = nil
 	}
 	if name := path.Base(cmd.Words[0].Text); !keepers.Has(name) || name == "env" && len(cmd.Words) > 1 && strings.HasPrefix(cmd.Words[1].Text, "-") {
 		inner.forget("set or removed by " + name)
 		for v := range r.context.Env {
-			inner.bind(v, value{word: grammar.Word{Vague: inner.lost}, exported: true})
+			inner.bind(v, value{word: Word{Vague: inner.lost}, exported: true})
 		}
-		inner.bind("HOME", value{word: grammar.Word{Vague: inner.lost}, exported: true})
+		inner.bind("HOME", value{word: Word{Vague: inner.lost}, exported: true})
 	}
 	return inner
 }
 
-// nestedDirs are the directories in which cmd runs others: its own, unless it
-// enters one.
-func nestedDirs(cmd Command, dirs []string) []string {
-	for _, c := range cmd.Meaning.Claims {
-		if c.Verb == grammar.Enter {
-			for _, d := range c.Dir {
-				dirs = enter(dirs, d)
-			}
-			dirs = enter(dirs, c.Value)
-		}
-	}
-	return dirs
-}
-
 // supplied lists the commands that come of a nested one: its own words, with
 // those that standard input or find adds.
-func (r *reader) supplied(n grammar.Nested, cmd Command) [][]grammar.Word {
-	var items []grammar.Word
+func (r *reader) supplied(n nested, cmd Command) [][]Word {
+	var items []Word
 	switch {
-	case n.Below != nil:
-		items = []grammar.Word{{Vague: "a path that find finds", Below: n.Below}}
-	case n.Stdin:
-		items = r.items(cmd, n.Replace != "")
-	case n.Replace != "":
-		items = []grammar.Word{{Vague: "what it is replaced by"}}
+	case n.stdin:
+		items = r.items(cmd, n.replace != "")
+	case n.replace != "":
+		items = []Word{{Vague: "a path that " + path.Base(cmd.Words[0].Text) + " finds"}}
 	default:
-		return [][]grammar.Word{n.Args}
+		return [][]Word{n.args}
 	}
-	if n.Replace == "" {
-		args := n.Args
+	if n.replace == "" {
+		args := n.args
 		if len(args) == 0 {
-			args = []grammar.Word{{Text: "echo"}} // xargs alone
+			args = []Word{{Text: "echo"}} // xargs alone
 		}
-		return [][]grammar.Word{append(args[:len(args):len(args)], items...)}
+		return [][]Word{append(args[:len(args):len(args)], items...)}
 	}
-	var out [][]grammar.Word
+	var out [][]Word
 	for _, item := range items {
 		item.Split = false
-		words := make([]grammar.Word, len(n.Args))
-		for i, w := range n.Args {
-			words[i] = replaced(w, n.Replace, item)
+		words := make([]Word, len(n.args))
+		for i, w := range n.args {
+			words[i] = replaced(w, n.replace, item)
 		}
 		out = append(out, words)
 	}
@@ -142,7 +126,7 @@ func (r *reader) supplied(n grammar.Nested, cmd Command) [][]grammar.Word {
 }
 
 // replaced is w with every place that holds what replaced by item.
-func replaced(w grammar.Word, what string, item grammar.Word) grammar.Word {
+func replaced(w Word, what string, item Word) Word {
 	before, after, found := strings.Cut(w.Text, what)
 	switch {
 	case !found:
@@ -151,7 +135,7 @@ func replaced(w grammar.Word, what string, item grammar.Word) grammar.Word {
 		w.Text = strings.ReplaceAll(w.Text, what, item.Text)
 		return w
 	}
-	out := grammar.Word{Text: before, Vague: item.Vague}
+	out := Word{Text: before, Vague: item.Vague}
 	if before == "" && w.Literal() && !strings.Contains(after, "..") && !strings.Contains(after, what) {
 		out.Below = item.Below
 	}
@@ -160,8 +144,8 @@ func replaced(w grammar.Word, what string, item grammar.Word) grammar.Word {
 
 // items are the words that xargs reads: known when its input is, and nothing
 // in it is quoted.
-func (r *reader) items(cmd Command, lines bool) []grammar.Word {
-	unknown := []grammar.Word{{Vague: "what standard input says", Split: true}}
+func (r *reader) items(cmd Command, lines bool) []Word {
+	unknown := []Word{{Vague: "what standard input says", Split: true}}
 	for _, w := range cmd.Words[1:] {
 		if !w.Literal() || strings.HasPrefix(w.Text, "-a") || strings.HasPrefix(w.Text, "--arg-file") {
 			return unknown
@@ -169,11 +153,6 @@ func (r *reader) items(cmd Command, lines bool) []grammar.Word {
 	}
 	text := cmd.Stdin.Text.Text
 	switch {
-	case cmd.Stdin.From == Pipe && cmd.Stdin.Command >= 0:
-		if below := r.below(cmd.Stdin.Command); below != nil {
-			return []grammar.Word{{Vague: "paths that a search finds", Split: true, Below: below}}
-		}
-		return unknown
 	case cmd.Stdin.From != Text, strings.ContainsAny(text, `'"\`), delimited(cmd.Words[1:]):
 		return unknown
 	}
@@ -184,7 +163,7 @@ func (r *reader) items(cmd Command, lines bool) []grammar.Word {
 	if len(list) > maxRounds && lines || len(list) > maxWords {
 		return unknown
 	}
-	words := make([]grammar.Word, len(list))
+	words := make([]Word, len(list))
 	for i, s := range list {
 		words[i].Text = strings.TrimLeft(s, " \t")
 	}
@@ -194,7 +173,7 @@ func (r *reader) items(cmd Command, lines bool) []grammar.Word {
 // delimited reports whether xargs may separate its items by something other
 // than white space: -0, -d, -E and the like. Any flag is taken for one but
 // those that are known not to.
-func delimited(words []grammar.Word) bool {
+func delimited(words []Word) bool {
 	for len(words) > 0 && len(words[0].Text) > 1 && words[0].Text[0] == '-' {
 		flag := words[0].Text
 		words = words[1:]
@@ -208,93 +187,18 @@ func delimited(words []grammar.Word) bool {
 	return false
 }
 
-// finders print paths, one a line, when they have one of these flags. An
-// empty list means always.
-var finders = map[string]string{"find": "", "fd": "", "rg": "lL", "grep": "lL", "ls": ""}
-
-// filters pass lines on as they are.
-var filters = grammar.NewWordSet("grep egrep fgrep sort head tail uniq tac shuf")
-
-// below are the directories in which the paths lie that a command prints, nil
-// when that is not known.
-func (r *reader) below(i int) []string {
-	c := r.line.Commands[i]
-	if len(c.Words) == 0 { // assignments or redirections, which print nothing
-		return nil
-	}
-	name := c.Words[0].Text
-	for _, w := range c.Words {
-		if !w.Literal() {
-			return nil
-		}
-	}
-	if filters.Has(name) && c.Stdin.From == Pipe && c.Stdin.Command >= 0 && c.Stdin.Command < i && !shows(c.Words, "oncbH") {
-		return r.below(c.Stdin.Command)
-	}
-	flags, ok := finders[name]
-	switch {
-	case name == "git":
-		if len(c.Words) < 2 || c.Words[1].Text != "ls-files" {
-			return nil
-		}
-	case !ok, flags != "" && !shows(c.Words, flags) && !files(c.Words), c.Unproven != "", len(c.Meaning.Nested) > 0:
-		return nil
-	case name == "ls" && shows(c.Words, "lsigon"), name == "find" && printing(c.Words):
-		return nil
-	}
-	out := slices.Clone(c.Meaning.Finds)
-	for _, claim := range c.Meaning.Claims {
-		if claim.Verb == grammar.Look || claim.Verb == grammar.Read || claim.Verb == grammar.ReadTree {
-			out = append(out, claim.Value.Text)
-		}
-	}
-	if len(out) == len(c.Meaning.Finds) || name == "ls" || name == "git" {
-		out = append(out, ".")
-	}
-	return out
-}
-
-// shows reports whether a bundle of one-letter flags holds one of letters.
-func shows(words []grammar.Word, letters string) bool {
-	for _, w := range words[1:] {
-		if len(w.Text) > 1 && w.Text[0] == '-' && w.Text[1] != '-' && strings.ContainsAny(w.Text[1:], letters) {
-			return true
-		}
-	}
-	return false
-}
-
-func files(words []grammar.Word) bool {
-	for _, w := range words {
-		if w.Text == "--files" || strings.HasPrefix(w.Text, "--files-with") {
-			return true
-		}
-	}
-	return false
-}
-
-// printing reports whether find prints more than paths.
-func printing(words []grammar.Word) bool {
-	for _, w := range words {
-		if w.Text == "-printf" || w.Text == "-ls" {
-			return true
-		}
-	}
-	return false
-}
-
 // shellText follows the script of sh -c and the like.
-func (r *reader) shellText(n grammar.Nested, cmd Command, st state) {
-	if !n.Script.Literal() {
-		r.record(Opaque{Reason: "a script that is not known", Text: escape(n.Script.Text), Offset: cmd.Offset})
+func (r *reader) shellText(n nested, cmd Command, st state) {
+	if !n.text.Literal() {
+		r.record(Opaque{Reason: "a script that is not known", Text: escape(n.text.Text), Offset: cmd.Offset})
 		return
 	}
-	zero, params := grammar.Word{Vague: "the name of the shell"}, n.Params
+	zero, params := Word{Vague: "the name of the shell"}, n.params
 	if len(params) > 0 && !params[0].Split && !params[0].Glob {
 		zero, params = params[0], params[1:]
 	}
 	st.setParams(zero, params)
-	r.scripts(path.Base(cmd.Words[0].Text), n.Script.Text, cmd, st)
+	r.scripts(path.Base(cmd.Words[0].Text), n.text.Text, cmd, st)
 }
 
 // dialects are the shells that a program's name may stand for. What sh is

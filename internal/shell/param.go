@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // shellSets are variables that the shell itself sets, so that they are neither
@@ -34,26 +32,26 @@ func (r *reader) variable(st *state, name string) value {
 	}
 	c := &r.context
 	if text, ok := c.Env[name]; ok {
-		return value{word: grammar.Word{Text: text}, exported: true}
+		return value{word: Word{Text: text}, exported: true}
 	}
 	switch {
 	case name == "HOME" && c.Home != "":
-		return value{word: grammar.Word{Text: c.Home}, exported: true}
+		return value{word: Word{Text: c.Home}, exported: true}
 	case name == "HOME", name == "PWD" && len(st.dirs) != 1, contains(c.Names, name), strings.HasPrefix(name, "BASH"):
-		return value{word: grammar.Word{Vague: "the value of " + name}, exported: true}
+		return value{word: Word{Vague: "the value of " + name}, exported: true}
 	case name == "PWD":
-		return value{word: grammar.Word{Text: st.dirs[0]}, exported: true}
+		return value{word: Word{Text: st.dirs[0]}, exported: true}
 	}
 	if isNumber, ok := shellSets[name]; ok {
 		if isNumber {
-			return value{word: grammar.Word{Vague: number}}
+			return value{word: Word{Vague: number}}
 		}
-		return value{word: grammar.Word{Vague: "the value of " + name}}
+		return value{word: Word{Vague: "the value of " + name}}
 	}
 	if st.lost != "" {
-		return value{word: grammar.Word{Vague: st.lost}}
+		return value{word: Word{Vague: st.lost}}
 	}
-	return value{word: grammar.Word{Unset: []string{name}}}
+	return value{word: Word{Unset: []string{name}}}
 }
 
 func contains(list []string, s string) bool {
@@ -114,7 +112,7 @@ func (r *reader) treacherous(p *syntax.ParamExp) string {
 func subscript(s string) bool { return s == "@" || s == "*" || digits(s) }
 
 // parameter lists the values of a parameter: of "$@" and arrays any number.
-func (r *reader) parameter(p *syntax.ParamExp, st *state) []grammar.Word {
+func (r *reader) parameter(p *syntax.ParamExp, st *state) []Word {
 	name := p.Param.Value
 	switch {
 	case name == "@" || name == "*":
@@ -124,13 +122,13 @@ func (r *reader) parameter(p *syntax.ParamExp, st *state) []grammar.Word {
 	case digits(name) && st.given:
 		n, err := strconv.Atoi(name)
 		if err != nil || n >= len(st.params) {
-			return []grammar.Word{{}} // it is empty
+			return []Word{{}} // it is empty
 		}
 		return st.params[n : n+1]
 	}
 	v := r.variable(st, name)
 	if !v.array {
-		return []grammar.Word{v.word}
+		return []Word{v.word}
 	}
 	index := "0"
 	if w, ok := p.Index.(*syntax.Word); ok {
@@ -141,13 +139,13 @@ func (r *reader) parameter(p *syntax.ParamExp, st *state) []grammar.Word {
 	}
 	n, err := strconv.Atoi(index)
 	if err != nil || n >= len(v.elems) {
-		return []grammar.Word{{}}
+		return []Word{{}}
 	}
 	return v.elems[n : n+1]
 }
 
 // addAll adds values, each a word of its own unless they are joined to one.
-func (b *builder) addAll(values []grammar.Word, quoted, joined bool) {
+func (b *builder) addAll(values []Word, quoted, joined bool) {
 	for _, v := range values {
 		if v.Split && !joined {
 			b.unknown(v.Vague, true, nil) // how many they are is not known
@@ -170,7 +168,7 @@ func (b *builder) addAll(values []grammar.Word, quoted, joined bool) {
 
 // derived adds something that is made of values: not known unless they are
 // empty.
-func (b *builder) derived(values []grammar.Word, quoted bool) {
+func (b *builder) derived(values []Word, quoted bool) {
 	for _, v := range values {
 		if len(v.Unset) > 0 && v.Text == "" && v.Vague == "" {
 			b.add(v, quoted)
@@ -199,16 +197,16 @@ func (b *builder) slice(p *syntax.ParamExp, quoted bool) {
 }
 
 // operator adds what ${NAME:-WORD} and its kin expand to.
-func (b *builder) operator(p *syntax.ParamExp, values []grammar.Word, quoted bool) {
-	var other grammar.Word
+func (b *builder) operator(p *syntax.ParamExp, values []Word, quoted bool) {
+	var other Word
 	if p.Exp.Word != nil {
 		other = b.r.single(p.Exp.Word, b.st)
 	}
 	op := p.Exp.Op
-	v := grammar.Word{}
+	v := Word{}
 	for i, one := range values {
 		if v = one; i > 0 {
-			v = grammar.Word{Vague: "several values"}
+			v = Word{Vague: "several values"}
 			break
 		}
 	}
@@ -229,7 +227,7 @@ func (b *builder) operator(p *syntax.ParamExp, values []grammar.Word, quoted boo
 }
 
 // orDefault adds v, or other where v is absent.
-func (b *builder) orDefault(p *syntax.ParamExp, v, other grammar.Word, absent, quoted bool) {
+func (b *builder) orDefault(p *syntax.ParamExp, v, other Word, absent, quoted bool) {
 	assigns := p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull
 	switch {
 	case v.Vague != "":
@@ -243,19 +241,19 @@ func (b *builder) orDefault(p *syntax.ParamExp, v, other grammar.Word, absent, q
 	}
 	if assigns {
 		if v.Vague != "" {
-			other = grammar.Word{Vague: v.Vague}
+			other = Word{Vague: v.Vague}
 		}
 		b.r.fillVariable(b.st, p.Param.Value, other, p)
 	}
 }
 
 // alternate adds other unless v is absent.
-func (b *builder) alternate(v, other grammar.Word, absent, quoted bool) {
+func (b *builder) alternate(v, other Word, absent, quoted bool) {
 	switch {
 	case v.Vague != "":
 		b.unknown(v.Vague, !quoted, nil)
 	case absent:
-		b.add(grammar.Word{Unset: v.Unset}, quoted)
+		b.add(Word{Unset: v.Unset}, quoted)
 	default:
 		b.add(other, quoted)
 	}

@@ -4,8 +4,6 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // redirects reads the redirections of a statement.
@@ -22,7 +20,7 @@ func (r *reader) redirect(x *syntax.Redirect, st *state) Redirect {
 	if x.N != nil {
 		out.Fd = x.N.Value
 		if name, ok := strings.CutPrefix(out.Fd, "{"); ok {
-			r.fillVariable(st, strings.TrimSuffix(name, "}"), grammar.Word{Vague: number}, x)
+			r.fillVariable(st, strings.TrimSuffix(name, "}"), Word{Vague: number}, x)
 		}
 	}
 	switch x.Op {
@@ -38,11 +36,11 @@ func (r *reader) redirect(x *syntax.Redirect, st *state) Redirect {
 }
 
 // target is the file or descriptor of a redirection.
-func (r *reader) target(x *syntax.Redirect, st *state) grammar.Word {
+func (r *reader) target(x *syntax.Redirect, st *state) Word {
 	words := r.fields(nil, x.Word, st)
 	if len(words) != 1 {
 		r.opaque("a redirection to more or less than one file", x)
-		return grammar.Word{Vague: "several files", Split: true}
+		return Word{Vague: "several files", Split: true}
 	}
 	if t := words[0].Text; strings.HasPrefix(t, "/dev/tcp") || strings.HasPrefix(t, "/dev/udp") {
 		r.opaque("a redirection to the network", x)
@@ -51,13 +49,13 @@ func (r *reader) target(x *syntax.Redirect, st *state) grammar.Word {
 }
 
 // hereDoc is the text of a here-document.
-func (r *reader) hereDoc(x *syntax.Redirect, st *state) grammar.Word {
+func (r *reader) hereDoc(x *syntax.Redirect, st *state) Word {
 	if _, ok := pureName(x.Word); !ok {
 		r.opaque("the end of a here-document is not plain", x)
-		return grammar.Word{Vague: "a here-document"}
+		return Word{Vague: "a here-document"}
 	}
 	if x.Hdoc == nil {
-		return grammar.Word{}
+		return Word{}
 	}
 	b := builder{r: r, st: st}
 	for _, p := range x.Hdoc.Parts {

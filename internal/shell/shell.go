@@ -13,8 +13,6 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // Limits of a line. What exceeds one is opaque.
@@ -52,6 +50,22 @@ type Context struct {
 	Names []string          // variables that are set to values that are not known here
 }
 
+// A Word is one word of a command, as far as it is known when the line is
+// read.
+type Word struct {
+	Text  string   // after quote removal and expansion of what is known; of a pattern, the pattern
+	Glob  bool     // Text holds unquoted *, ? or [: the word stands for names that exist
+	Unset []string // variables in it that nothing in the line sets: empty in a clean environment
+	Vague string   // why the value is not known, for example "output of a command"; "" when it is
+	Split bool     // what is vague is not quoted: it can be any number of words
+	Below []string // a vague word that is a path: the directories it lies below
+}
+
+// Literal reports whether the word is exactly its Text.
+func (w Word) Literal() bool {
+	return !w.Glob && w.Vague == "" && len(w.Unset) == 0
+}
+
 // A Line is what a command line would run.
 type Line struct {
 	Source    string    // as it was given
@@ -69,32 +83,33 @@ type Opaque struct {
 
 // A Command is one simple command, or the assignments and redirections of one.
 type Command struct {
-	Words      []grammar.Word  `json:",omitempty"` // name and arguments; none for bare assignments and redirections
-	Assigns    []Assign        `json:",omitempty"` // NAME=VALUE before it, bare, or by export and its kin
-	Redirects  []Redirect      `json:",omitempty"`
-	Dirs       []string        `json:",omitempty"` // every absolute directory in which it may run; nil when unknown
-	Stdin      Stdin           // what it reads
-	Via        []string        `json:",omitempty"` // what runs it, outermost first: timeout, sh -c, $(…), function f
-	Meaning    grammar.Meaning // what it does
-	Unproven   string          `json:",omitempty"` // why there is no meaning
-	Background bool            `json:",omitempty"` // runs beside what follows
-	Loop       bool            `json:",omitempty"` // may run any number of times
-	Offset     int             // of the text that runs it, in bytes of the source
+	Words      []Word     `json:",omitempty"` // name and arguments; none for bare assignments and redirections
+	Assigns    []Assign   `json:",omitempty"` // NAME=VALUE before it, bare, or by export and its kin
+	Redirects  []Redirect `json:",omitempty"`
+	Dirs       []string   `json:",omitempty"` // every absolute directory in which it may run; nil when unknown
+	Stdin      Stdin      // what it reads
+	Via        []string   `json:",omitempty"` // what runs it, outermost first: timeout, sh -c, $(…), function f
+	Builtin    bool       `json:",omitempty"` // the shell itself does it
+	Unclear    string     `json:",omitempty"` // why a builtin may do more than look
+	Runs       bool       `json:",omitempty"` // what it runs follows as commands of their own
+	Background bool       `json:",omitempty"` // runs beside what follows
+	Loop       bool       `json:",omitempty"` // may run any number of times
+	Offset     int        // of the text that runs it, in bytes of the source
 }
 
 // An Assign sets a variable.
 type Assign struct {
 	Name     string
-	Value    grammar.Word
+	Value    Word
 	Exported bool // programs that are run see it
 }
 
 // A Redirect connects a descriptor.
 type Redirect struct {
-	Op     string       // < > >> <> >| >& <& << <<- <<<
-	Fd     string       // as written: "2", "{name}", or "" for the operator's own
-	Target grammar.Word // a path; of >& and <& maybe a number or "-"
-	Text   grammar.Word // of << and <<<: what is read
+	Op     string // < > >> <> >| >& <& << <<- <<<
+	Fd     string // as written: "2", "{name}", or "" for the operator's own
+	Target Word   // a path; of >& and <& maybe a number or "-"
+	Text   Word   // of << and <<<: what is read
 }
 
 // Writes reports whether it creates or changes the file Target.
@@ -127,9 +142,9 @@ const (
 
 // A Stdin is the standard input of a command.
 type Stdin struct {
-	From    Source       `json:",omitempty"`
-	Command int          // of a pipe: the index of the command that writes it, -1 when it is no single one
-	Text    grammar.Word // of a text
+	From    Source `json:",omitempty"`
+	Command int    // of a pipe: the index of the command that writes it, -1 when it is no single one
+	Text    Word   // of a text
 }
 
 // Read reads a command line for the shell that will run it. It never fails:
@@ -167,7 +182,7 @@ func ReadArgs(argv []string, c Context) Line {
 		r.reject("there is no command", 0)
 		return r.line
 	}
-	words := make([]grammar.Word, len(argv))
+	words := make([]Word, len(argv))
 	quoted := make([]string, len(argv))
 	for i, arg := range argv {
 		words[i].Text = arg

@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // A state is what is known of a shell at one point of the line. It is copied
@@ -15,7 +13,7 @@ type state struct {
 	vars   *binding
 	dirs   []string   // nil: unknown
 	stack  [][]string // of pushd, the innermost last
-	params []grammar.Word
+	params []Word
 	given  bool   // params are known; else nothing sets them
 	lost   string // why variables that nothing in the line sets may be set
 	dead   bool   // it has ended by exit
@@ -32,8 +30,8 @@ type binding struct {
 
 // A value is a variable's or a function's.
 type value struct {
-	word     grammar.Word
-	elems    []grammar.Word // of an array
+	word     Word
+	elems    []Word // of an array
 	array    bool
 	exported bool
 	frozen   bool // read-only
@@ -57,7 +55,7 @@ func (st *state) bind(name string, v value) {
 // vague makes a variable unknown.
 func (st *state) vague(name, why string) {
 	old, _ := st.lookup(name, false)
-	st.bind(name, value{word: grammar.Word{Vague: why}, exported: old.exported, frozen: old.frozen})
+	st.bind(name, value{word: Word{Vague: why}, exported: old.exported, frozen: old.frozen})
 }
 
 // forget makes every variable unknown; functions stay.
@@ -72,14 +70,14 @@ func (st *state) forget(why string) {
 }
 
 // setParams sets $0 and the parameters, unless words hide how many there are.
-func (st *state) setParams(zero grammar.Word, params []grammar.Word) {
+func (st *state) setParams(zero Word, params []Word) {
 	for _, w := range params {
 		if w.Split || w.Glob {
 			st.loseParams()
 			return
 		}
 	}
-	st.params, st.given = append([]grammar.Word{zero}, params...), true
+	st.params, st.given = append([]Word{zero}, params...), true
 }
 
 func (st *state) loseParams() {
@@ -156,7 +154,7 @@ func uncertain(a, b value) value {
 		why = number
 	}
 	return value{
-		word: grammar.Word{Vague: why}, isFunc: a.isFunc || b.isFunc,
+		word: Word{Vague: why}, isFunc: a.isFunc || b.isFunc,
 		exported: a.exported || b.exported, frozen: a.frozen || b.frozen,
 	}
 }
@@ -166,9 +164,9 @@ func (v value) equal(w value) bool {
 		v.exported == w.exported && v.frozen == w.frozen && v.isFunc == w.isFunc && v.body == w.body
 }
 
-func equalWords(a, b []grammar.Word) bool { return slices.EqualFunc(a, b, equalWord) }
+func equalWords(a, b []Word) bool { return slices.EqualFunc(a, b, equalWord) }
 
-func equalWord(a, b grammar.Word) bool {
+func equalWord(a, b Word) bool {
 	return a.Text == b.Text && a.Glob == b.Glob && a.Vague == b.Vague && a.Split == b.Split &&
 		slices.Equal(a.Unset, b.Unset) && slices.Equal(a.Below, b.Below)
 }
@@ -191,7 +189,7 @@ func union(a, b []string) []string {
 }
 
 // enter returns where cd(1) leads from dirs: nil when that is not known.
-func enter(dirs []string, to grammar.Word) []string {
+func enter(dirs []string, to Word) []string {
 	if !to.Literal() || to.Text == "" {
 		return nil
 	}

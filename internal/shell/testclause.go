@@ -1,17 +1,13 @@
 package shell
 
 import (
-	"strings"
-
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // testClause follows [[ … ]].
 func (r *reader) testClause(c *syntax.TestClause, st *state) {
-	cmd := Command{Offset: r.at(int(c.Pos().Offset())), Stdin: st.stdin, Words: []grammar.Word{{Text: "[["}}}
-	cmd.Meaning = grammar.Meaning{Form: "[[", Effect: grammar.Reads}
+	cmd := Command{Offset: r.at(int(c.Pos().Offset())), Stdin: st.stdin, Words: []Word{{Text: "[["}}}
+	cmd.Builtin = true
 	if severalElsewhere(c) {
 		r.opaque("a test that is several commands, or writes a file, where [[ is none of the shell's own words", c)
 	}
@@ -51,18 +47,14 @@ func (r *reader) condition(x syntax.TestExpr, cmd *Command, st *state) bool {
 	case *syntax.ParenTest:
 		return r.condition(x.X, cmd, st)
 	case *syntax.UnaryTest:
-		cmd.Words = append(cmd.Words, grammar.Word{Text: x.Op.String()})
-		at := len(cmd.Words)
+		cmd.Words = append(cmd.Words, Word{Text: x.Op.String()})
 		ok := r.condition(x.X, cmd, st)
-		if strings.Contains("-e -f -d -c -b -p -S -L -k -g -u -G -O -N -r -w -x -s -h -a", x.Op.String()) {
-			cmd.Meaning.Claims = append(cmd.Meaning.Claims, grammar.Claim{Verb: grammar.Look, Value: cmd.Words[at]})
-		}
 		return ok && x.Op != syntax.TsVarSet && x.Op != syntax.TsRefVar
 	}
 	b := x.(*syntax.BinaryTest) // there is no other
 	at := len(cmd.Words)
 	ok := r.condition(b.X, cmd, st)
-	cmd.Words = append(cmd.Words, grammar.Word{Text: b.Op.String()})
+	cmd.Words = append(cmd.Words, Word{Text: b.Op.String()})
 	right := len(cmd.Words)
 	ok = r.condition(b.Y, cmd, st) && ok
 	return ok && r.compared(b.Op, cmd, at, right)
@@ -74,9 +66,6 @@ func (r *reader) compared(op syntax.BinTestOperator, cmd *Command, left, right i
 	switch op {
 	case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
 		return numeric(cmd.Words[left]) && numeric(cmd.Words[right])
-	case syntax.TsNewer, syntax.TsOlder, syntax.TsDevIno:
-		cmd.Meaning.Claims = append(cmd.Meaning.Claims,
-			grammar.Claim{Verb: grammar.Look, Value: cmd.Words[left]}, grammar.Claim{Verb: grammar.Look, Value: cmd.Words[right]})
 	}
 	return true
 }

@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // A reader walks the tree of a line, or of a script in it.
@@ -133,7 +131,6 @@ func (r *reader) plain(s *syntax.Stmt, st state) (yes, no state) {
 	if s.Cmd == nil {
 		cmd := Command{Offset: r.at(int(s.Pos().Offset()))}
 		cmd.Redirects = r.redirects(s.Redirs, &st)
-		cmd.Meaning = grammar.Meaning{Form: "redirection", Effect: grammar.Reads}
 		cmd.Stdin = st.stdin
 		r.add(cmd, &st)
 		return st, st
@@ -145,7 +142,6 @@ func (r *reader) plain(s *syntax.Stmt, st state) (yes, no state) {
 	if len(s.Redirs) > 0 {
 		cmd := Command{Offset: r.at(int(s.Pos().Offset())), Stdin: st.stdin}
 		cmd.Redirects = r.redirects(s.Redirs, &st)
-		cmd.Meaning = grammar.Meaning{Form: "redirection", Effect: grammar.Reads}
 		r.add(cmd, &st)
 		st.stdin = shared(input(cmd.Redirects, st.stdin))
 	}
@@ -255,7 +251,7 @@ func (r *reader) written(s *syntax.Stmt) Stdin {
 		return Stdin{From: Pipe, Command: -1}
 	}
 	if text, ok := r.outputs[r.last]; ok && len(s.Redirs) == 0 {
-		return Stdin{From: Text, Command: r.last, Text: grammar.Word{Text: text}}
+		return Stdin{From: Text, Command: r.last, Text: Word{Text: text}}
 	}
 	return Stdin{From: Pipe, Command: r.last}
 }
@@ -327,7 +323,7 @@ func compound(body *syntax.Stmt) bool {
 }
 
 // callFunction follows the body of a function in place of its call.
-func (r *reader) callFunction(name string, body *syntax.Stmt, args []grammar.Word, n syntax.Node, st state) (yes, no state) {
+func (r *reader) callFunction(name string, body *syntax.Stmt, args []Word, n syntax.Node, st state) (yes, no state) {
 	if body == nil || slices.Contains(r.inline, body) {
 		r.opaque("what the function "+name+" does is not certain", n)
 		st.forget("set by a function")
@@ -336,7 +332,7 @@ func (r *reader) callFunction(name string, body *syntax.Stmt, args []grammar.Wor
 	}
 	before := st
 	r.inline = append(r.inline, body)
-	st.setParams(grammar.Word{Vague: "the name of the shell"}, args)
+	st.setParams(Word{Vague: "the name of the shell"}, args)
 	r.within("function "+name, n, func() { yes, no = r.stmt(body, st) })
 	r.inline = r.inline[:len(r.inline)-1]
 	yes = join(yes, no)

@@ -5,16 +5,14 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 )
 
 // fields expands a word to the words that it becomes, in the order of bash(1),
 // EXPANSION, and appends them to dst.
-func (r *reader) fields(dst []grammar.Word, w *syntax.Word, st *state) []grammar.Word {
+func (r *reader) fields(dst []Word, w *syntax.Word, st *state) []Word {
 	if len(w.Parts) == 1 {
 		if lit, ok := w.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(lit.Value, "\\*?[~{") {
-			return r.checked(append(dst, grammar.Word{Text: lit.Value}), len(dst), w)
+			return r.checked(append(dst, Word{Text: lit.Value}), len(dst), w)
 		}
 	}
 	first := len(dst)
@@ -31,7 +29,7 @@ func (r *reader) fields(dst []grammar.Word, w *syntax.Word, st *state) []grammar
 }
 
 // checked refuses words that look like another host.
-func (r *reader) checked(words []grammar.Word, first int, w *syntax.Word) []grammar.Word {
+func (r *reader) checked(words []Word, first int, w *syntax.Word) []Word {
 	for _, word := range words[first:] {
 		if homoglyph(word.Text) {
 			r.opaque("letters of another script in an address", w)
@@ -42,7 +40,7 @@ func (r *reader) checked(words []grammar.Word, first int, w *syntax.Word) []gram
 
 // split expands a word without braces; assigns says that ~ after = is a home
 // directory.
-func (r *reader) split(dst []grammar.Word, w *syntax.Word, st *state, assigns bool) []grammar.Word {
+func (r *reader) split(dst []Word, w *syntax.Word, st *state, assigns bool) []Word {
 	b := builder{r: r, st: st, fields: dst, splits: true}
 	b.tilde(w, assigns)
 	b.parts(w.Parts, false)
@@ -52,18 +50,18 @@ func (r *reader) split(dst []grammar.Word, w *syntax.Word, st *state, assigns bo
 
 // single expands a word that is not split, and in which no pattern finds
 // names: of an assignment, a here-string, a case.
-func (r *reader) single(w *syntax.Word, st *state) grammar.Word {
+func (r *reader) single(w *syntax.Word, st *state) Word {
 	b := builder{r: r, st: st}
 	b.tilde(w, false)
 	b.parts(w.Parts, false)
-	return r.checked([]grammar.Word{b.word()}, 0, w)[0]
+	return r.checked([]Word{b.word()}, 0, w)[0]
 }
 
 // A builder puts the words together that one word becomes.
 type builder struct {
 	r      *reader
 	st     *state
-	fields []grammar.Word
+	fields []Word
 	splits bool // unquoted values are split, and patterns find names
 
 	text    []byte
@@ -73,7 +71,7 @@ type builder struct {
 	quoted  bool   // it is a word even when it is empty
 	homes   int    // bytes of the first literal that a tilde took
 	tail    string // text behind something that is not known
-	partial grammar.Word
+	partial Word
 }
 
 func (b *builder) parts(parts []syntax.WordPart, quoted bool) {
@@ -214,7 +212,7 @@ func (b *builder) unset(name string, quoted bool) {
 }
 
 // add adds the value of a variable.
-func (b *builder) add(w grammar.Word, quoted bool) {
+func (b *builder) add(w Word, quoted bool) {
 	for _, name := range w.Unset {
 		b.unset(name, quoted)
 	}
@@ -264,7 +262,7 @@ func (b *builder) finish() {
 	}
 }
 
-func (b *builder) word() grammar.Word {
+func (b *builder) word() Word {
 	w := b.partial
 	switch {
 	case w.Vague != "" && (b.glob || b.bracket || w.Split):

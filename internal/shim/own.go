@@ -8,14 +8,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/bawn-dev/bawn/internal/shell"
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
 	"github.com/bawn-dev/bawn/internal/shell/invocation"
 )
 
 // own are the verbs that a guest calls for its session: they speak to the door
 // of the zone that their caller is in, which no command of the other zone
 // reaches.
-var own = grammar.NewWordSet("request run")
+var own = shell.NewWordSet("request run")
 
 // Own returns the arguments of bawn where all that a shell is called for is one
 // plain `bawn request …` or `bawn run …`. Such a line is no command to be

@@ -159,7 +159,7 @@ func newRig(t testing.TB, rules ...bawn.Rule) *rig {
 		Session: session, Issuer: issuer, Plan: plan, Executor: r.executor(issuer, plan), Terminal: pty.Open,
 		Guard: guard.Guard{
 			Decider: decider{policy: p, session: policy.Question{
-				Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Contained: true, Workspace: dir, Home: dir, System: "linux",
+				Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Contained: bawn.ContainedFully, Workspace: dir, Home: dir, System: "linux",
 			}},
 			Approver: r.human, Recorder: r.log,
 		},
@@ -170,6 +170,15 @@ func newRig(t testing.TB, rules ...bawn.Rule) *rig {
 		Ask: func(a bawn.Action, _ bawn.Decision) string { return "bawn request --command " + a.Resource },
 	}
 	r.serve()
+	return r
+}
+
+// uncontained has the rig decide as where nothing contains the commands, so that more is
+// asked about.
+func (r *rig) uncontained() *rig {
+	d := r.intents.Guard.Decider.(decider)
+	d.session.Contained = bawn.Contained{}
+	r.intents.Guard.Decider = d
 	return r
 }
 

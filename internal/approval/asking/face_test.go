@@ -112,7 +112,7 @@ func asks(state string) int {
 
 // normal is a zone in normal mode.
 var normal = Zone{Question: policy.Question{
-	Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Contained: true, Workspace: "/srv/app", Home: "/home/u", System: "linux",
+	Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Workspace: "/srv/app", Home: "/home/u", System: "linux",
 }}
 
 // A desk is a human in front of a process that asks.

@@ -71,7 +71,7 @@ func decide(t *testing.T, rules []bawn.Rule, kind bawn.Kind, op bawn.Operation, 
 	}
 	return p.Decide(&policy.Question{
 		Action:    bawn.Action{Kind: kind, Operation: op, Resource: resource, Dir: "/proj"},
-		Workspace: "/proj", Home: "/home/user", Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Contained: true,
+		Workspace: "/proj", Home: "/home/user", Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate,
 	})
 }
 

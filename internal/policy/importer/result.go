@@ -122,7 +122,7 @@ func outcome(p *policy.Policy, r bawn.Rule) string {
 	// Only a rule over paths may name no operation.
 	q := policy.Question{
 		Action:    bawn.Action{Kind: r.Kind, Operation: append(r.Operations, bawn.Read)[0], Resource: r.Match[0], Dir: "/proj"},
-		Workspace: "/proj", Home: "/home/user", Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Contained: true,
+		Workspace: "/proj", Home: "/home/user", Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate,
 	}
 	d := p.Decide(&q)
 	switch {

@@ -15,7 +15,6 @@ import (
 // Rules that overlays decide by.
 const (
 	RuleLater     = "builtin:asked-later"      // it is asked about where it happens: a command where it is executed, a connection where it is made
-	RuleContained = "builtin:contained"        // an unknown command that the sandbox holds
 	RuleElsewhere = "builtin:elsewhere"        // a command that would run outside of the workspace
 	RuleContainer = "builtin:docker-contained" // a container that may do no more than its session
 )
@@ -39,17 +38,6 @@ func Gateway(p *policy.Policy, q *policy.Question) bawn.Decision {
 	d := p.Decide(q)
 	if d.Verdict != bawn.Allow && policy.Said(d) != bawn.Deny {
 		d.Verdict, d.Rule, d.Reason = bawn.Allow, RuleLater, "it is decided at the gateway: "+d.Reason
-	}
-	return d
-}
-
-// Contained allows, in mode normal and wider, what would be asked about only
-// because nothing is known of it, if a sandbox holds it. What is dangerous,
-// opaque, secret or named by a rule is still asked about.
-func Contained(p *policy.Policy, q *policy.Question) bawn.Decision {
-	d := p.Decide(q)
-	if policy.OnlyUnknown(d) && q.Contained && q.Mode >= bawn.ModeNormal {
-		d.Verdict, d.Rule, d.Reason = bawn.Allow, RuleContained, "the session's sandbox holds it: "+d.Reason
 	}
 	return d
 }

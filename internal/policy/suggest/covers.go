@@ -54,8 +54,8 @@ func (s *suggester) neighbours() (out []neighbour) {
 	add("the same in another project", func(q *policy.Question) {
 		q.Workspace, q.Action.Dir = elsewhere, elsewhere
 	})
-	if s.in.Question.Contained {
-		add("the same where no sandbox contains it", func(q *policy.Question) { q.Contained = false })
+	if s.in.Question.Contained != (bawn.Contained{}) {
+		add("the same where no sandbox contains it", func(q *policy.Question) { q.Contained = bawn.Contained{} })
 	}
 	for m := bawn.ModePlan; m <= bawn.ModePermissive; m++ {
 		if m < s.in.Question.Mode {

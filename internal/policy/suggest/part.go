@@ -8,7 +8,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/hostname"
 	"github.com/bawn-dev/bawn/internal/policy"
-	"github.com/bawn-dev/bawn/internal/shell/grammar"
+	"github.com/bawn-dev/bawn/internal/shell"
 )
 
 // part adds rules about one part: about what it is, and about what it uses.
@@ -19,8 +19,8 @@ func (s *suggester) part(part *policy.Part) {
 	}
 	s.command(part)
 	for _, step := range part.Steps {
-		if to, ok := strings.CutPrefix(step.Why, "to "); ok && step.Stage == "uses" && step.Verdict < bawn.Allow {
-			s.use(to, step.Why)
+		if target, kind, op, ok := policy.UseIn(step); ok && step.Verdict < bawn.Allow {
+			s.use(target, kind, op, step.Why)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func (s *suggester) command(part *policy.Part) {
 
 // patternOf is the pattern that permits exactly these words. It returns false if a
 // word is not known, or reads as something else in a pattern.
-func patternOf(words []grammar.Word) (string, bool) {
+func patternOf(words []shell.Word) (string, bool) {
 	var out []string
 	for _, w := range words {
 		if !w.Literal() || w.Text == "" || strings.ContainsAny(w.Text, ",*! \t\n") {
@@ -57,34 +57,13 @@ func patternOf(words []grammar.Word) (string, bool) {
 	return strings.Join(out, " "), true
 }
 
-// use adds a rule about a path or a host that a part of a trace names, as in
-// "read /a/b: outside the workspace".
-func (s *suggester) use(to, why string) {
-	for v := grammar.Look; v <= grammar.Use; v++ {
-		target, ok := strings.CutPrefix(to, v.String()+" ")
-		if target, _, _ = strings.Cut(target, ": "); !ok {
-			continue
-		}
-		switch {
-		case v == grammar.Connect:
-			s.host(target, why)
-		case path.IsAbs(target):
-			s.path(target, useOperation(v), why)
-		}
+// use adds a rule about a path or a host that a part of a trace names.
+func (s *suggester) use(target string, kind bawn.Kind, op bawn.Operation, why string) {
+	if kind == bawn.Network {
+		s.host(target, why)
+	} else if path.IsAbs(target) {
+		s.path(target, op, why)
 	}
-}
-
-// useOperation is what a rule calls a use.
-func useOperation(v grammar.Verb) bawn.Operation {
-	switch v {
-	case grammar.Write, grammar.WriteTree:
-		return bawn.Write
-	case grammar.Delete, grammar.Move:
-		return bawn.Delete
-	case grammar.Execute:
-		return bawn.Exec
-	}
-	return bawn.Read
 }
 
 func (s *suggester) path(name string, op bawn.Operation, why string) {
@@ -161,7 +140,7 @@ func Text(part *policy.Part) string {
 
 // word is a word as a shell would need it; of one that is not known it says
 // why.
-func word(w grammar.Word) string {
+func word(w shell.Word) string {
 	switch {
 	case w.Vague != "":
 		return "‹" + w.Vague + "›"

@@ -33,8 +33,7 @@ type Advice struct {
 // changes.
 var asksAlways = map[string]string{
 	"opaque": "", "dangerous": "it is dangerous: ", "protected path": "the path is protected: ",
-	"written in the same line": "it asks as long as both stand in one line: ", "secret variable": "",
-	"variable": "", "loop": "", "input": "", "request": "",
+	"secret variable": "", "variable": "", "loop": "", "request": "",
 	"isolation": "entries of isolation.http and isolation.git are about this host: ",
 }
 
