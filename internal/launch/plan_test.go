@@ -13,6 +13,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/session"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -35,7 +36,7 @@ func TestPlanShowsEgress(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &runner.Session{Session: bawn.Session{Isolation: bawn.Isolation{Network: network, Egress: egress}}, Plan: namedPlan{}}
-		if err := new(Launch).printPlan(&Env{World: verb.World{Stdout: out}}, s); err != nil {
+		if err := (&Launch{Spec: session.Spec{JSON: true}}).printPlan(&Env{World: verb.World{Stdout: out}}, s); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(out.Name())
