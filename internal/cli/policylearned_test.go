@@ -83,7 +83,7 @@ func TestLearnedForget(t *testing.T) {
 }
 
 func TestLearnedExport(t *testing.T) {
-	const placed = "cp -r read below:src/* write below:dst/*"
+	const placed = "cp -r src/* dst/*"
 	h := taught(t, bawn.Allow, 5, "cargo test", placed, "bash x", "make test", "a,b c", "rsync !x")
 	out := h.must(policycli.NewPolicyLearned, "export")
 	if got := h.must(policycli.NewPolicyCheck, h.put("ws/out/policy.toml", out)); !strings.Contains(got, "1 rule") || !strings.Contains(out, `# pattern = "cp -r *"`) {
@@ -111,14 +111,14 @@ func TestLearnedExport(t *testing.T) {
 func TestLearnedDecides(t *testing.T) {
 	const line = "touch sub/x"
 	decide := func(h configHome, line string) string { return h.must(policycli.NewPolicyDecide, "--", line) }
-	shape := "touch write:sub/*"
+	shape := "touch sub/*"
 	if got := decide(newConfigHome(t), line); !strings.HasPrefix(got, "ask") {
 		t.Fatalf("control: %s", got)
 	}
 	if got := decide(taught(t, bawn.Allow, 4, shape), line); !strings.HasPrefix(got, "ask") {
 		t.Errorf("after four answers: %s", got)
 	}
-	h := taught(t, bawn.Allow, 5, shape, "rm -rf delete:sub/*", "bash")
+	h := taught(t, bawn.Allow, 5, shape, "rm -rf sub/*", "bash")
 	if got := decide(h, line); !strings.HasPrefix(got, "allow") {
 		t.Errorf("after five answers: %s", got)
 	}

@@ -50,12 +50,9 @@ func plain(kv string) bool {
 		!slices.ContainsFunc(steering, func(s string) bool { return strings.HasPrefix(strings.ToUpper(name), s) })
 }
 
-// free reports whether the variable is plain, and the policy lets a command line set it
-// without asking anybody.
+// free reports whether the policy lets a command line set the variable without
+// asking anybody.
 func (p *probe) free(ctx context.Context, decider bawn.Decider, a bawn.Action, kv string) bool {
-	if !plain(kv) {
-		return false
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := probed(a.Dir, kv)

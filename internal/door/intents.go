@@ -140,7 +140,7 @@ func (t *task) carry(ctx context.Context, x *intent.Exec, text string) carried {
 	used, a := names(text), t.action(bawn.Action{}, x)
 	return t.Environ.carry(x.Env, func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return used[name] || t.Guard.Decider != nil && t.probe.free(ctx, t.Guard.Decider, a, kv)
+		return used[name] || t.Guard.Decider != nil && plain(kv) && t.probe.free(ctx, t.Guard.Decider, a, kv)
 	})
 }
 
@@ -264,7 +264,7 @@ func (t *task) judged(ctx context.Context, x *intent.Exec, text string) func(kv 
 	set, a := assigned(text), t.action(bawn.Action{}, x)
 	return func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return set[name] || t.Guard.Decider != nil && t.probe.free(ctx, t.Guard.Decider, a, kv)
+		return set[name] || t.Guard.Decider != nil && plain(kv) && t.probe.free(ctx, t.Guard.Decider, a, kv)
 	}
 }
 
