@@ -21,11 +21,14 @@ func Bytes(n int64) string {
 }
 
 // Files writes a number of files.
-func Files(n int) string {
+func Files(n int) string { return Count(n, "file") }
+
+// Count writes a number of things.
+func Count(n int, thing string) string {
 	if n == 1 {
-		return "1 file"
+		return "1 " + thing
 	}
-	return fmt.Sprintf("%d files", n)
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // Progress returns what shows progress on a terminal, once it has taken a second.

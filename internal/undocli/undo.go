@@ -90,7 +90,7 @@ func (f *undoFlags) run(e *launch.Env, args []string, dash int) error {
 	}
 	done, err := p.Apply()
 	if done > 0 || err == nil {
-		fmt.Fprintf(e.Stderr, "bawn: %d changes taken back; \"bawn undo %s\" undoes that\n", done+gitDone(p, err), p.Before.ID)
+		fmt.Fprintf(e.Stderr, "bawn: %s taken back; \"bawn undo %s\" undoes that\n", undo.Count(done+gitDone(p, err), "change"), p.Before.ID)
 	}
 	if err != nil {
 		return internal(err)
