@@ -1,6 +1,7 @@
 package mitm
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -35,7 +36,7 @@ const (
 
 // prepare runs once, with the first connection.
 func (s *Server) prepare() {
-	s.requests = make(chan struct{}, maxRequests)
+	s.requests = make(chan struct{}, cmp.Or(s.most, maxRequests))
 	s.holding = make(chan struct{}, maxFiles)
 	s.placeholders = &needles{}
 	if s.unusable = s.Check(); s.unusable != nil {

@@ -81,6 +81,7 @@ type Server struct {
 
 	once         sync.Once
 	holding      chan struct{} // one for each body that is held in a file
+	most         int           // requests at a time; 0 is maxRequests
 	requests     chan struct{} // one for each that is going on: what a guest can make us hold has a bound
 	placeholders *needles      // of all bindings, in the forms in which they are sought
 	lowered      [][]string    // of each binding, as the names of headers are compared
