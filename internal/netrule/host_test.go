@@ -330,3 +330,20 @@ func BenchmarkHosts(b *testing.B) {
 		})
 	}
 }
+
+// TestParseHosts names every entry that can't be read, and matches the others.
+func TestParseHosts(t *testing.T) {
+	hosts, err := ParseHosts([]string{"a.test:443", "*.b.test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"a.test": true, "x.b.test": true, "b.test": false, "c.test": false} {
+		if _, ok := hosts.Match(name, 443); ok != want {
+			t.Errorf("%s: %v, want %v", name, ok, want)
+		}
+	}
+	hosts, err = ParseHosts([]string{"a.test", "b_.test/", "c.test:0"})
+	if hosts != nil || err == nil || !strings.Contains(err.Error(), "b_.test/") || !strings.Contains(err.Error(), "c.test:0") {
+		t.Errorf("%v, %v; want both bad entries named", hosts, err)
+	}
+}

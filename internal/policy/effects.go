@@ -152,10 +152,9 @@ func Lookup(mode bawn.Mode, e Effect, c bawn.Contained) Cell {
 func (q *Question) why(e Effect, c Cell) string {
 	text := q.Mode.String() + " mode: " + e.String()
 	switch r := e.row(); {
-	case r == nil || e == Protected:
-	case !q.Contained.Has(r.Needs):
+	case r != nil && e != Protected && !q.Contained.Has(r.Needs):
 		text += ", not contained (" + strings.Join(q.Contained.Missing(r.Needs), ", ") + ")"
-	case c.Verdict == allow && e == Change:
+	case r != nil && c.Verdict == allow && e == Change:
 		text += ", contained by a verified sandbox"
 	}
 	if c.Note != "" {

@@ -42,3 +42,24 @@ func TestEgressSealed(t *testing.T) {
 		t.Errorf("an entry: %v, %s", d.Verdict, d.Rule)
 	}
 }
+
+// TestUnlistedRequestsWithoutHuman: a request that no entry of its host lists is
+// denied, and not asked about, in a session that asks nobody.
+func TestUnlistedRequestsWithoutHuman(t *testing.T) {
+	unlisted := reach("https://api.test/v1/x", "PUT")
+	e := egressOf(t)
+	if d := e.says(t, unlisted); d.Verdict != ask {
+		t.Fatalf("control: %v, %s", d.Verdict, d.Rule)
+	}
+	for rule, e := range map[string]Egress{
+		RuleZone:   {Policy: e.Policy, Session: e.Session, Rules: e.Rules, Only: true},
+		RuleSealed: {Policy: e.Policy, Session: e.Session, Rules: e.Rules, Sealed: true},
+	} {
+		if d := e.says(t, unlisted); d.Verdict != deny || d.Rule != rule {
+			t.Errorf("%v by %q; want a denial by %q", d.Verdict, d.Rule, rule)
+		}
+		if d := e.says(t, reach("https://api.test/v1/x", "GET")); d.Verdict != allow {
+			t.Errorf("%s: a request that is listed: %v by %q", rule, d.Verdict, d.Rule)
+		}
+	}
+}

@@ -115,14 +115,13 @@ func (a *argv) subcommand() (at int, certain bool) {
 	return min(at, len(a.words)), true
 }
 
-// values are the flags that take the next word, by program.
+// values are the flags that take the next word, by program. A line without flags
+// names programs that have none.
 var values = sync.OnceValue(func() map[string][]string {
 	out := map[string][]string{}
 	for e := range entries("values.txt", valuesText) {
 		var programs, flags string
-		if !e.cut(&programs, &flags) {
-			panic(e.errorf("want PROGRAMS | FLAGS"))
-		}
+		e.cut(&programs, &flags)
 		for p := range strings.SplitSeq(programs, ",") {
 			out[p] = strings.Fields(flags)
 		}
