@@ -54,6 +54,10 @@ func newMCPCalls(f *launch.Launch, e *launch.Env, s *mcpSession) (*mcpCalls, err
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
+	run.Contained = bawn.ContainedFully // each server has a sandbox of its own
+	if f.Config != nil && f.Config.Decides() {
+		run.Contained = bawn.Contained{}
+	}
 	z := asking.Zone{Name: "mcp", Question: launch.SessionQuestion(e, run), Contains: "the server keeps to a sandbox with what its manifest says; what it sends to its hosts leaves it"}
 	c := &mcpCalls{env: e, session: s.Session, desk: desk, log: log, events: events, calls: z, meant: z}
 	c.meant.Question.Taint.Untrusted = true

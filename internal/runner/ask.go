@@ -61,8 +61,12 @@ func (a *asker) put(ctx context.Context, q egress.Question) {
 	}
 }
 
-// maxProgram is how much a question says of a command line, in characters.
-const maxProgram = 80
+// How much a question says of a program's name and of a command line, in characters:
+// no line of a terminal breaks within them, so that none begins with a guest's text.
+const (
+	maxProgram = 16
+	maxFrom    = 36
+)
 
 // program says which of the guest's programs has made a connection, and by which
 // command; "" where it can't be found. It is looked for when somebody is asked, and
@@ -77,17 +81,17 @@ func (a *asker) program(from string) string {
 	if !ok {
 		return ""
 	}
-	text := clipped(p.Name)
+	text := clipped(p.Name, maxProgram)
 	if p.From != "" {
-		text += " (from " + clipped(p.From) + ")"
+		text += " (from " + clipped(p.From, maxFrom) + ")"
 	}
 	return text
 }
 
 // clipped quotes the beginning of a guest's text.
-func clipped(s string) string {
-	if r := []rune(s); len(r) > maxProgram {
-		s = string(r[:maxProgram]) + "\u2026"
+func clipped(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most]) + "\u2026"
 	}
 	return strconv.QuoteToGraphic(s)
 }

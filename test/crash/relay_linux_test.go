@@ -38,6 +38,7 @@ const (
 // the log does not allow.
 func TestRelayKilled(t *testing.T) {
 	r := newRoom(t)
+	r.Decide(t) // so that each command is asked about
 	t.Cleanup(func() {
 		if pid := r.relay(); pid > 0 {
 			_ = syscall.Kill(pid, syscall.SIGTERM) // or it ends by itself

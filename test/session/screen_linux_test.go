@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -171,7 +172,9 @@ func TestQuestionIsNotHidden(t *testing.T) {
 			m := h.mux()
 			m.types("bawn run -q --net allowlist "+kind+` -- sh -c 'printf "`+output+`"; curl -s ask.test:81; printf over'`, "Enter")
 			m.asked("ask.test:81")
-			if s := m.tmux("capture-pane", "-p"); strings.Contains(s, "Agent") || strings.Contains(s, "good.test") {
+			if s := m.tmux("capture-pane", "-p"); slices.ContainsFunc(strings.Split(s, "\n"), func(line string) bool {
+				return strings.HasPrefix(line, "Agent") || strings.Contains(line, "good.test")
+			}) {
 				t.Errorf("%s %q: beside the question stands\n%s", kind, output, s)
 			}
 			m.types("C-c")

@@ -116,6 +116,7 @@ func TestDoorFromInside(t *testing.T) {
 // TestPocketCoderWildcard: a rule for "git *" lets nothing ride along.
 func TestPocketCoderWildcard(t *testing.T) {
 	r := newRoom(t)
+	r.Decide(t)
 	r.Rule(t, "allow", "command", "git *")
 	if res := r.agent(t, "normal", "sh", "-c", "git --version"); !strings.HasPrefix(res.Out, "git version") {
 		t.Errorf("control: %+v", res)

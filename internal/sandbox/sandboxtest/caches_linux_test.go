@@ -22,7 +22,7 @@ func TestPrivateCaches(t *testing.T) {
 }
 
 func (c contender) privateCache(t *testing.T, f *sandboxtest.Fixtures) {
-	cache := filepath.Join(f.Home, ".npm/_cacache")
+	cache := filepath.Join(f.Home, ".npm")
 	host := func(argv ...string) sandboxtest.Result { return sandboxtest.NoSandbox(t, f, argv...) }
 	guest := func(text string) string {
 		r := c.run()(t, f, "sh", "-c", text, "sh", cache)
@@ -31,11 +31,14 @@ func (c contender) privateCache(t *testing.T, f *sandboxtest.Fixtures) {
 		}
 		return strings.TrimSpace(r.Stdout)
 	}
+	if r := host("rm", "-f", cache); r.Code != 0 { // see Fixtures.withoutCaches
+		t.Fatal(r.Stderr)
+	}
 	if r := host("mkdir", "-p", cache); r.Code != 0 {
 		t.Fatal(r.Stderr)
 	}
 	source := guest(`echo planted >"$1/x" && while read -r a b c from at rest; do if [ "$at" = "$1" ]; then echo "$from"; fi; done </proc/self/mountinfo`)
-	seals, err := filepath.Glob(filepath.Join(f.Home, ".cache/bawn/private/*/*_cacache"))
+	seals, err := filepath.Glob(filepath.Join(f.Home, ".cache/bawn/private/*/*.npm"))
 	if err != nil || len(seals) != 1 || !strings.HasSuffix(sealed.Inside(seals[0]), source) { // the host may have mounts of its own on the way
 		t.Fatalf("the guest says %q, and there is %q, %v", source, seals, err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/probe"
 )
@@ -61,7 +62,7 @@ func New(t testing.TB, victim string, owner Owner) *Fixtures {
 	f := &Fixtures{Base: newBase(t), UID: owner.UID, GID: owner.GID}
 	f.Token = token(t)
 	f.layOut()
-	for _, step := range []func(t testing.TB){f.makeHome, f.makeOutside, f.makeWorkspaces} {
+	for _, step := range []func(t testing.TB){f.makeHome, f.withoutCaches, f.makeOutside, f.makeWorkspaces} {
 		step(t)
 	}
 	f.installVictim(t, victim)
@@ -74,6 +75,19 @@ func New(t testing.TB, victim string, owner Owner) *Fixtures {
 	f.Environ = f.environ()
 	f.snapshot = takeSnapshot(t, f.Base)
 	return f
+}
+
+// withoutCaches puts files where Bawn would make the caches of programs that this
+// machine happens to have: sessions of the suite get none, and change nothing outside.
+func (f *Fixtures) withoutCaches(t testing.TB) {
+	t.Helper()
+	for _, c := range config.Caches() {
+		p := filepath.Join(f.Home, c.Name[len("~"):])
+		if _, err := os.Lstat(p); err == nil || os.MkdirAll(filepath.Dir(p), 0o755) != nil {
+			continue
+		}
+		check(t, os.WriteFile(p, nil, 0o644))
+	}
 }
 
 // newBase makes the directory below which everything lies.

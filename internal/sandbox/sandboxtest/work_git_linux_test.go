@@ -57,6 +57,10 @@ func leftBy(dir string, git []string) (notes string) {
 		return fmt.Sprintf("%slist: %d: %v: %s%s\n", gitNote, code, err, out, errs)
 	}
 	for _, b := range left.Beside {
+		var entry struct{ Undo bool }
+		if json.Unmarshal(b, &entry) == nil && entry.Undo {
+			continue // what the session has thrown away of the human's, for "bawn undo"
+		}
 		notes += fmt.Sprintf("%sleft beside: %s\n", gitNote, compact(b))
 	}
 	for _, s := range left.Sessions {

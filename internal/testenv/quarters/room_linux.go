@@ -97,6 +97,18 @@ func (r *Room) Put(t testing.TB, name, text string, mode os.FileMode) {
 	Check(t, os.WriteFile(name, []byte(text), mode))
 }
 
+// Decide has each command of a session decided by its text, as outside of a sandbox.
+func (r *Room) Decide(t testing.TB) {
+	t.Helper()
+	dir := filepath.Join(r.Home, ".config/bawn")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte("[policy]\ncontained = \"decide\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Rule adds a rule to the owner's policy.
 func (r *Room) Rule(t testing.TB, verdict, kind, pattern string) {
 	t.Helper()
