@@ -79,7 +79,7 @@ func wantRecords(t *testing.T, events []bawn.Event) {
 		"connect allowed.test:443 [] allow " + splice,
 		"end allowed.test:443 [] allow " + splice + " from allowed.test:443 in >100000 out >0",
 		"connect api.test:443 [] allow " + opened,
-		"connect https://api.test/use/it [GET lends=model] allow " + opened,
+		"connect https://api.test/ [GET lends=model] allow " + opened, // the operation; the path is in the details
 		"end https://api.test/use/it [GET] allow " + opened + " from api.test:443 in 30 out 0 status 200 lent model",
 		"end api.test:443 [] allow " + opened + " in >0 out >0",
 		"connect api.test:443 [] allow " + opened,
