@@ -79,7 +79,7 @@ func TestAWS(t *testing.T) {
 	if r := d.sh(t, fmt.Sprintf("'%s' secret set cloud --aws --store file --identity '%s' <<'END'\n%s:%s:%s\nEND\n'%[1]s' secret bind cloud --aws=eu-central-1/sqs", bawn, filepath.Join(d.home, "identity"), id, secret, token)); r.code != 0 {
 		t.Fatalf("%s%s", r.out, r.err)
 	}
-	flags := append(allow("other.test"), "--secret", "cloud", "--http", cloud+" * /**", "--http", "other.test * /**")
+	flags := append(allow("other.test"), "--secret", "cloud", "--http", cloud+" GET,POST /**", "--http", "other.test * /**")
 	key := "for n in aws_access_key_id aws_secret_access_key aws_session_token; do eval $n=$(sed -n \"s/^$n = //p\" ~/.aws/credentials); done\n" +
 		"call() { curl -sS -i -m 30 --aws-sigv4 aws:amz:eu-central-1:sqs --user \"$aws_access_key_id:$aws_secret_access_key\" -H \"X-Amz-Security-Token: $aws_session_token\" \"$@\"; }\n"
 	to := "https://" + cloud
