@@ -275,12 +275,17 @@ func (r *Relay) Serve(listeners []*os.File, h Handlers) error {
 	if err != nil {
 		return fmt.Errorf("hand the sockets to the relay: %w", err)
 	}
-	m, err := r.next(patience)
-	if err != nil {
-		return err
-	}
-	if !m.Serving {
-		return errors.New("the relay did not take the sockets")
+	for { // it serves before it says so: a guest that runs already may be refused something first
+		m, err := r.next(patience)
+		if err != nil {
+			return err
+		}
+		if m.Serving {
+			break
+		}
+		if !pass(m, h) {
+			return errors.New("the relay did not take the sockets")
+		}
 	}
 	r.serving = true
 	go r.handle(h)
@@ -303,15 +308,24 @@ func (r *Relay) send(fds []int) error {
 func (r *Relay) handle(h Handlers) {
 	defer close(r.heard)
 	for m := range r.messages {
-		switch {
-		case m.Ask != nil:
-			h.Ask(*m.Ask)
-		case m.Withdraw != 0:
-			h.Withdraw(m.Withdraw)
-		case m.Denial != nil:
-			h.Denied(*m.Denial)
-		}
+		pass(m, h)
 	}
+}
+
+// pass hands on what the relay says of the guest. It reports whether m is such a
+// message.
+func pass(m egress.Message, h Handlers) bool {
+	switch {
+	case m.Ask != nil:
+		h.Ask(*m.Ask)
+	case m.Withdraw != 0:
+		h.Withdraw(m.Withdraw)
+	case m.Denial != nil:
+		h.Denied(*m.Denial)
+	default:
+		return false
+	}
+	return true
 }
 
 // Answer passes on what the human said. An answer that can't be passed on is lost,
