@@ -42,6 +42,13 @@ export const answer = message({
 });
 export type Answer = Shape<typeof answer>;
 
+export const line = message({
+  label: text,
+  text: text,
+  untrusted: flag,
+  exact: flag,
+});
+
 export const approval = message({
   id: text,
   state: approvalState,
@@ -65,6 +72,10 @@ export const approval = message({
   waiting: number,
   never: list(rule),
   settled: time,
+  for: text,
+  next: text,
+  more: number,
+  lines: list(line),
 });
 export type Approval = Shape<typeof approval>;
 
