@@ -102,7 +102,7 @@ func (l *Launch) coverRest(e *Env, req *sandbox.Request, split bool) error {
 	if split {
 		l.consent.Last = l.keeper.Uncovered()
 	}
-	l.plain = req.Session.Isolation.Mounts
+	l.plain, l.own = req.Session.Isolation.Mounts, realDirs(ownDirs(e))
 	req.Session.Isolation.Mounts = l.shut(l.consent.Last)
 	return nil
 }
@@ -111,11 +111,24 @@ func (l *Launch) coverRest(e *Env, req *sandbox.Request, split bool) error {
 func (l *Launch) shut(list []checkpoint.Uncovering) []bawn.Mount {
 	mounts := slices.Clip(l.plain)
 	for _, u := range l.consent.ReadOnly(list) {
+		if slices.ContainsFunc(l.own, func(dir string) bool { return fspath.Below(u.Path, dir) }) {
+			continue // hidden as a whole: a mount below would make an empty place of it
+		}
 		if _, err := os.Lstat(u.Path); err == nil {
 			mounts = append(mounts, bawn.Mount{Path: u.Path, Access: bawn.ReadOnly, Why: WhyUncovered + ": " + u.Why})
 		}
 	}
 	return mounts
+}
+
+// realDirs resolves links in the names of directories that are there.
+func realDirs(dirs []string) (list []string) {
+	for _, d := range dirs {
+		if real, err := filepath.EvalSymlinks(d); err == nil {
+			list = append(list, real)
+		}
+	}
+	return list
 }
 
 // replan waits for the scan. If it has found other places that are not covered than the
