@@ -172,7 +172,7 @@ func TestTools(t *testing.T) {
 func TestAskedAndAnswered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
-	c := r.serve("mcp", "--tools", "--", "--net", "none")
+	c := r.serve("mcp", "--tools", "--", "--net", "none", "--mode", "strict")
 	for _, tt := range []struct {
 		verb   string
 		failed bool

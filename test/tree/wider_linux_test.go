@@ -130,6 +130,7 @@ func TestNamesAreNotTold(t *testing.T) {
 	ssh := filepath.Join(r.Home, ".ssh")
 	check(t, os.Symlink(ssh+"/id", r.Work+"/to-a"))
 	check(t, os.Symlink(ssh+"/no", r.Work+"/to-b"))
+	r.sh(t, []string{"--net", "none"}, filepath.Join(r.Bin, "bawn")+" run -- true") // what is said once to a user is said
 	check(t, os.Symlink("/a/place/of/the/host", ssh+"/link"))
 	bawn := filepath.Join(r.Bin, "bawn") + " run "
 	for what, lines := range map[string][2]string{
