@@ -95,7 +95,7 @@ type scanner struct {
 	racer   racer
 	force   bool // opens what its owner can't read: see unlock
 	uid     uint32
-	skip    unix.Stat_t // the store's own directory
+	skip    []unix.Stat_t // directories that are left alone
 	names   atomic.Int64
 	free    chan struct{} // a token for each further goroutine
 	wait    sync.WaitGroup
@@ -227,7 +227,7 @@ func (s *scanner) item(fd int, n *node, x, old *item) {
 	}
 	x.set(&st)
 	switch {
-	case isGit(x.Name) || x.Kind == Directory && x.ino == s.skip.Ino && st.Dev == s.skip.Dev:
+	case isGit(x.Name) || x.Kind == Directory && s.skips(&st):
 		x.cut(Skipped, 0)
 		return
 	case x.Kind == Special:
@@ -277,6 +277,11 @@ func (x *item) set(st *unix.Stat_t) {
 // isGit reports a git directory, or the file that stands for one. A guest has its
 // own in that place, and the human's is read-only for it.
 func isGit(name string) bool { return name == ".git" }
+
+// skips reports whether a directory is one that is left alone.
+func (s *scanner) skips(st *unix.Stat_t) bool {
+	return slices.ContainsFunc(s.skip, func(k unix.Stat_t) bool { return k.Ino == st.Ino && k.Dev == st.Dev })
+}
 
 // below scans a directory that is an item of n, here or in another goroutine.
 func (s *scanner) below(fd int, n *node, x, old *item, rel string, depth int) {

@@ -104,6 +104,31 @@ func TestStoreInWorkspace(t *testing.T) {
 	}
 }
 
+// TestWithout leaves directories alone that are named, also where nobody can read them,
+// and neither has what is in them nor takes it back.
+func TestWithout(t *testing.T) {
+	w := newWorld(t)
+	w.file("f", "f")
+	w.file("own/state/key", "secret")
+	w.must(os.Mkdir(w.path("own/state/sealed"), 0))
+	take := func(without ...string) *Checkpoint {
+		t.Helper()
+		s, taking := w.scan(Options{Without: without})
+		defer s.Close()
+		defer taking.Close()
+		c, err := taking.Keep(nil)
+		w.must(err)
+		w.must(taking.Finish())
+		return c
+	}
+	if c := take(w.path("own/state"), w.path("missing")); c.Roots[0].Files != 1 || len(c.Roots[0].Uncovered) > 0 {
+		t.Errorf("%d files, uncovered %v; want 1 and none", c.Roots[0].Files, c.Roots[0].Uncovered)
+	}
+	if c := take(); c.Roots[0].Files != 2 {
+		t.Errorf("control: %d files, want 2", c.Roots[0].Files)
+	}
+}
+
 // TestManyUncovered plants more places than a session can make read-only one by one.
 func TestManyUncovered(t *testing.T) {
 	list := make([]Uncovering, maxUncovered+10)

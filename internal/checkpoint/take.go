@@ -20,6 +20,9 @@ type Options struct {
 	Session, Agent string
 	Why            Why
 	Roots          []string // absolute, without links; the workspace first
+	// Without are directories that are left alone with all below them, as the store
+	// is. Those that are missing don't count.
+	Without []string
 	// Tracked reports whether git's index lists files below a directory. It may be
 	// nil, and is called from several goroutines.
 	Tracked func(dir string) bool
@@ -86,7 +89,7 @@ func (t *Taking) scan(r *rooted) (err error) {
 	if r.top, err = r.open(force); err != nil {
 		return fmt.Errorf("open %q: %w", r.path, err)
 	}
-	sc := &scanner{top: r.top, force: force, skip: t.s.self}
+	sc := &scanner{top: r.top, force: force, skip: t.without()}
 	if t.o.Tracked != nil {
 		sc.tracked = func(rel string) bool { return t.o.Tracked(filepath.Join(r.path, rel)) }
 	}
@@ -102,6 +105,18 @@ func (t *Taking) scan(r *rooted) (err error) {
 	limit(r.now, r.old, MaxTotal)
 	r.uncovered = atMost(r.now.uncovered(r.path, nil), r.path)
 	return nil
+}
+
+// without identifies the directories that are left alone.
+func (t *Taking) without() []unix.Stat_t {
+	list := []unix.Stat_t{t.s.self}
+	for _, dir := range t.o.Without {
+		var st unix.Stat_t
+		if unix.Stat(dir, &st) == nil {
+			list = append(list, st)
+		}
+	}
+	return list
 }
 
 // open opens the root; with force also one that its owner can't read.

@@ -32,13 +32,14 @@ const WhyUncovered = "no checkpoint covers it"
 // has the checkpoints of the one above it.
 func (l *Launch) beginKeeping(e *Env, s bawn.Session) {
 	state, err := settings.StateDir(&e.World)
-	roots := destroyable(s.Isolation, ownDirs(e))
+	own := OwnDirs(e)
+	roots := destroyable(s.Isolation, own)
 	if err != nil || l.Parent != nil || l.Plan || len(roots) == 0 {
 		return
 	}
 	dir := settings.RuntimeDir(&e.World, state)
 	l.keeper = undo.Begin(undo.Options{
-		State: state, Workspace: s.Isolation.Workspace, Roots: roots, Session: s.ID, Agent: s.Agent,
+		State: state, Workspace: s.Isolation.Workspace, Roots: roots, Own: own, Session: s.ID, Agent: s.Agent,
 		Others: func() bool { return len(Writing(dir, s.ID, roots)) > 0 }, Progress: l.progress(e),
 	})
 }
@@ -102,7 +103,7 @@ func (l *Launch) coverRest(e *Env, req *sandbox.Request, split bool) error {
 	if split {
 		l.consent.Last = l.keeper.Uncovered()
 	}
-	l.plain, l.own = req.Session.Isolation.Mounts, realDirs(ownDirs(e))
+	l.plain = req.Session.Isolation.Mounts
 	req.Session.Isolation.Mounts = l.shut(l.consent.Last)
 	return nil
 }
@@ -111,24 +112,11 @@ func (l *Launch) coverRest(e *Env, req *sandbox.Request, split bool) error {
 func (l *Launch) shut(list []checkpoint.Uncovering) []bawn.Mount {
 	mounts := slices.Clip(l.plain)
 	for _, u := range l.consent.ReadOnly(list) {
-		if slices.ContainsFunc(l.own, func(dir string) bool { return fspath.Below(u.Path, dir) }) {
-			continue // hidden as a whole: a mount below would make an empty place of it
-		}
 		if _, err := os.Lstat(u.Path); err == nil {
 			mounts = append(mounts, bawn.Mount{Path: u.Path, Access: bawn.ReadOnly, Why: WhyUncovered + ": " + u.Why})
 		}
 	}
 	return mounts
-}
-
-// realDirs resolves links in the names of directories that are there.
-func realDirs(dirs []string) (list []string) {
-	for _, d := range dirs {
-		if real, err := filepath.EvalSymlinks(d); err == nil {
-			list = append(list, real)
-		}
-	}
-	return list
 }
 
 // replan waits for the scan. If it has found other places that are not covered than the

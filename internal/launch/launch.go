@@ -40,7 +40,6 @@ type Launch struct {
 	gitPool                        string
 	keeper                         *undo.Keeper // nil where the session has no checkpoints of its own
 	consent                        *undo.Consent
-	own                            []string        // Bawn's own directories, links resolved
 	plain                          []bawn.Mount    // without what is read-only because no checkpoint covers it
 	planned                        sandbox.Request // that the plan of a session of one zone was made from
 }

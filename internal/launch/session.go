@@ -184,7 +184,7 @@ func (l *Launch) request(e *Env, session bawn.Session, args []string, dir, cache
 	cfg := l.Config
 	req := sandbox.Request{
 		Session: session, Argv: args, Dir: dir, Environ: l.environ(e), Home: e.Getenv("HOME"), Open: cfg.Open, Protected: cfg.Protected,
-		Hidden: ownDirs(e), CacheDir: cache, Guarded: cfg.Guarded(), Owned: cfg.Owned(), GuestWrote: guestWrote(e),
+		Hidden: OwnDirs(e), CacheDir: cache, Guarded: cfg.Guarded(), Owned: cfg.Owned(), GuestWrote: guestWrote(e),
 	}
 	if l.PinGit {
 		req.SetEnv = policy.GitPins()
@@ -234,8 +234,8 @@ func MakeStateDir(e *Env) error {
 	return nil
 }
 
-// ownDirs are Bawn's own places, which no guest sees.
-func ownDirs(e *Env) []string {
+// OwnDirs are Bawn's own places, which no guest sees.
+func OwnDirs(e *Env) []string {
 	var dirs []string
 	if d, err := settings.StateDir(&e.World); err == nil {
 		dirs = append(dirs, d)

@@ -27,8 +27,9 @@ type Diff struct {
 }
 
 // Compare compares how a session began with how it ended. If it has not ended, or if
-// the target is a checkpoint of its own, the end is the present.
-func Compare(dir string, t *Target, paths []string) (_ *Diff, err error) {
+// the target is a checkpoint of its own, the end is the present. own are Bawn's own
+// directories, which no checkpoint has.
+func Compare(dir string, t *Target, paths, own []string) (_ *Diff, err error) {
 	d := &Diff{}
 	defer func() {
 		if err != nil {
@@ -40,7 +41,7 @@ func Compare(dir string, t *Target, paths []string) (_ *Diff, err error) {
 	}
 	after := t.After
 	if after == nil || t.To.Why != checkpoint.AtStart {
-		if after, err = d.present(t.To); err != nil {
+		if after, err = d.present(t.To, own); err != nil {
 			return nil, err
 		}
 	}
@@ -49,8 +50,8 @@ func Compare(dir string, t *Target, paths []string) (_ *Diff, err error) {
 }
 
 // present looks at the roots of a checkpoint as they are now.
-func (d *Diff) present(c *checkpoint.Checkpoint) (_ *checkpoint.Checkpoint, err error) {
-	if d.taking, err = d.store.Scan(checkpoint.Options{Why: checkpoint.AtTime, Roots: roots(c), Running: true}); err != nil {
+func (d *Diff) present(c *checkpoint.Checkpoint, own []string) (_ *checkpoint.Checkpoint, err error) {
+	if d.taking, err = d.store.Scan(checkpoint.Options{Why: checkpoint.AtTime, Roots: roots(c), Without: own, Running: true}); err != nil {
 		return nil, err
 	}
 	return d.taking.Present()

@@ -35,6 +35,7 @@ type Options struct {
 	State          string // Bawn's state directory
 	Workspace      string
 	Roots          []string // directories that the session writes, links resolved
+	Own            []string // Bawn's own directories, which no checkpoint has
 	Session, Agent string
 	// Others reports whether another session's guest writes in one of the roots.
 	Others func() bool
@@ -90,7 +91,7 @@ func (k *Keeper) scan(why checkpoint.Why, wait time.Duration) (err error) {
 		return err
 	}
 	running := why != checkpoint.AtStart || k.o.Others != nil && k.o.Others()
-	o := checkpoint.Options{Session: k.o.Session, Agent: k.o.Agent, Why: why, Roots: k.o.Roots, Running: running}
+	o := checkpoint.Options{Session: k.o.Session, Agent: k.o.Agent, Why: why, Roots: k.o.Roots, Without: k.o.Own, Running: running}
 	if k.git != "" {
 		o.Tracked = gitstore.Tracked(k.git, k.o.Workspace)
 	}

@@ -31,6 +31,7 @@ type Plan struct {
 type Request struct {
 	State, Workspace string
 	Target           Target
+	Own              []string // Bawn's own directories, which no checkpoint has
 	Paths            []string // absolute; none for all, with the state of git
 	Path             string   // where git is looked for (PATH)
 	// Override takes back also what the human has changed since.
@@ -52,7 +53,7 @@ func Prepare(r Request) (_ *Plan, err error) {
 	if p.store, err = checkpoint.Open(checkpoint.Place(r.State, r.Workspace), patience); err != nil {
 		return nil, err
 	}
-	if p.taking, err = p.store.Scan(checkpoint.Options{Why: checkpoint.BeforeUndo, Roots: roots(p.To), Running: true}); err != nil {
+	if p.taking, err = p.store.Scan(checkpoint.Options{Why: checkpoint.BeforeUndo, Roots: roots(p.To), Without: r.Own, Running: true}); err != nil {
 		return nil, err
 	}
 	p.git = gitDirOf(r.Workspace)

@@ -61,7 +61,7 @@ func (f *diffFlags) run(e *launch.Env, args []string, dash int) error {
 	if err != nil {
 		return err
 	}
-	d, err := undo.Compare(w.place(), t, paths)
+	d, err := undo.Compare(w.place(), t, paths, launch.OwnDirs(e))
 	if err != nil {
 		return internal(err)
 	}

@@ -72,7 +72,7 @@ func (f *undoFlags) run(e *launch.Env, args []string, dash int) error {
 		return verb.Usage("\"bawn kill "+short(running[0].ID)+"\" ends it", "session %s still runs in %q", short(running[0].ID), running[0].Workspace)
 	}
 	w.publish(e)
-	p, err := undo.Prepare(undo.Request{State: w.state, Workspace: w.path, Target: *t, Paths: paths, Path: e.Getenv("PATH"), Override: f.override})
+	p, err := undo.Prepare(undo.Request{State: w.state, Workspace: w.path, Target: *t, Own: launch.OwnDirs(e), Paths: paths, Path: e.Getenv("PATH"), Override: f.override})
 	if err != nil {
 		return internal(err)
 	}
