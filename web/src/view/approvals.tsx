@@ -1,5 +1,5 @@
 // The queue of questions.
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { approvals, forget, link, me } from '../live.ts';
 import { use } from '../store.ts';
 import type { Approval } from '../wire/messages.ts';
@@ -56,7 +56,7 @@ function Empty({ up }: { up: boolean }) {
 // list has changed, answers are refused for a moment.
 function useSteady(list: string): () => boolean {
   const changed = useRef(0);
-  useEffect(() => {
+  useLayoutEffect(() => {
     changed.current = performance.now();
   }, [list]);
   return () => performance.now() - changed.current > 400;
