@@ -91,7 +91,7 @@ func (k *Keeper) scan(why checkpoint.Why, wait time.Duration) (err error) {
 		return err
 	}
 	running := why != checkpoint.AtStart || k.o.Others != nil && k.o.Others()
-	o := checkpoint.Options{Session: k.o.Session, Agent: k.o.Agent, Why: why, Roots: k.o.Roots, Without: k.o.Own, Running: running}
+	o := checkpoint.Options{Session: k.o.Session, Agent: k.o.Agent, Workspace: k.o.Workspace, Why: why, Roots: k.o.Roots, Without: k.o.Own, Running: running}
 	if k.git != "" {
 		o.Tracked = gitstore.Tracked(k.git, k.o.Workspace)
 	}

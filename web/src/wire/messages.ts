@@ -208,6 +208,50 @@ export const mechanism = message({
 });
 export type Mechanism = Shape<typeof mechanism>;
 
+export const past = message({
+  session: text,
+  agent: text,
+  dir: text,
+  began: time,
+  runs: flag,
+  killed: flag,
+});
+export type Past = Shape<typeof past>;
+
+export const changeKind = choice('CHANGE_KIND_', ['unspecified', 'added', 'deleted', 'modified']);
+export type ChangeKind = Shape<typeof changeKind>;
+
+export const changedFile = message({
+  id: text,
+  name: text,
+  kind: changeKind,
+  oldMode: text,
+  newMode: text,
+  oldSize: number,
+  newSize: number,
+  counted: flag,
+  added: number,
+  deleted: number,
+  binary: flag,
+});
+export type ChangedFile = Shape<typeof changedFile>;
+
+export const hunk = message({
+  oldStart: number,
+  oldLines: number,
+  newStart: number,
+  newLines: number,
+  lines: list(text),
+});
+export type Hunk = Shape<typeof hunk>;
+
+export const step = message({
+  what: text,
+  name: text,
+  detail: text,
+});
+export type Step = Shape<typeof step>;
+
 export const approvalServiceListResponse = message({
   approvals: list(approval),
 });
@@ -324,3 +368,38 @@ export const systemServiceGetResponse = message({
   mechanisms: list(mechanism),
 });
 export type System = Shape<typeof systemServiceGetResponse>;
+
+export const undoServiceListResponse = message({
+  sessions: list(past),
+});
+
+export const undoServiceDiffResponse = message({
+  files: list(changedFile),
+  more: number,
+});
+export type Diff = Shape<typeof undoServiceDiffResponse>;
+
+export const undoServiceLinesResponse = message({
+  hunks: list(hunk),
+  cut: flag,
+  missing: text,
+});
+export type Lines = Shape<typeof undoServiceLinesResponse>;
+
+export const undoServicePreviewResponse = message({
+  steps: list(step),
+  kept: list(step),
+  more: number,
+  killed: flag,
+  plan: text,
+  ceremony: text,
+  options: text,
+});
+export type Preview = Shape<typeof undoServicePreviewResponse>;
+
+export const undoServiceUndoResponse = message({
+  done: number,
+  before: text,
+  failed: text,
+});
+export type Undone = Shape<typeof undoServiceUndoResponse>;
