@@ -388,8 +388,7 @@ func (k *Keeper) ending() (*Ending, error) {
 		}
 	}
 	k.taking.Close()
-	_, err = Prune(k.store, k.dir, time.Now())
-	return e, err
+	return e, Prune(k.store, k.o.State, k.dir, time.Now())
 }
 
 // quit ends a session that has not begun.
