@@ -87,6 +87,8 @@ type Question struct {
 	Reason string      `json:"reason"`
 	Rule   string      `json:"rule"`
 	Until  time.Time   `json:"until"` // then it is denied
+	Holds  string      `json:"holds,omitempty"`
+	Single bool        `json:"single,omitempty"` // this and Holds as in bawn.Decision
 	// From is the address of the guest's end of the connection, as netip.AddrPort
 	// writes it; "" where it is not known.
 	From string `json:"from,omitempty"`

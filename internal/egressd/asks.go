@@ -33,7 +33,7 @@ func (a *asks) Approve(ctx context.Context, action bawn.Action, d bawn.Decision)
 	}
 	id, answer := a.enter()
 	defer a.leave(id)
-	err := a.send(egress.Message{Ask: &egress.Question{ID: id, Action: action, Reason: d.Reason, Rule: d.Rule, Until: until, From: egress.ClientOf(ctx)}})
+	err := a.send(egress.Message{Ask: &egress.Question{ID: id, Action: action, Reason: d.Reason, Rule: d.Rule, Holds: d.Holds, Single: d.Single, Until: until, From: egress.ClientOf(ctx)}})
 	if err != nil {
 		return bawn.Answer{}, err
 	}

@@ -143,6 +143,17 @@ func (t *target) lent() crossing {
 	return lentRead
 }
 
+// onlyLends reports whether a request changes something with lent secrets, and carries
+// nothing else that asks.
+func (t *target) onlyLends() bool {
+	return t.mutates() && len(t.lends) > 0 && len(t.foreign)+len(t.found)+len(t.over) == 0
+}
+
+// lending is what a yes to a lent secret holds for: the secret and the operation.
+func (t *target) lending() string {
+	return fmt.Sprintf("%s %q at %s with the secret %s", strings.Join(append([]string{t.verb}, t.refs...), " "), t.path, t.address(), quoted(t.lends))
+}
+
 // deed says what a request does, in words.
 func (t *target) deed() string {
 	if t.mutates() {

@@ -73,7 +73,17 @@ func combine(parts []*judgement) bawn.Decision {
 		}
 		trace = append(trace, j.steps...)
 	}
-	return bawn.Decision{Verdict: worst.verdict, Reason: worst.reason, Rule: worst.rule, Source: worst.source, Trace: trace}
+	d := bawn.Decision{Verdict: worst.verdict, Reason: worst.reason, Rule: worst.rule, Source: worst.source, Trace: trace, Holds: worst.holds}
+	for _, j := range parts {
+		d.Single = d.Single || j.single
+		if j.verdict == bawn.Ask && j.holds != d.Holds {
+			d.Holds = "" // one yes can't be for both
+		}
+	}
+	if d.Verdict != bawn.Ask || d.Single {
+		d.Holds, d.Single = "", d.Verdict == bawn.Ask
+	}
+	return d
 }
 
 // A reading is one line on its way to a decision.
@@ -127,6 +137,7 @@ func (r *reading) command(c *shell.Command) *judgement {
 		r.learned(c, j)
 	}
 	r.q.limits(k, j)
+	j.reach(Lookup(r.q.Mode, k.effect, r.q.Contained), r.q.destroying(), stageDefault, stageDangerous)
 	r.git = r.git || k.reader && a != nil && a.program == "git"
 	return j
 }

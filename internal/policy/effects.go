@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bawn-dev/bawn"
@@ -142,10 +144,32 @@ func Lookup(mode bawn.Mode, e Effect, c bawn.Contained) Cell {
 	if cell == kernel { // no kernel refuses anything there
 		return no
 	}
-	if r.Uncontained.Verdict < cell.Verdict {
+	if r.Uncontained.Verdict < cell.Verdict || cell.Verdict == ask && r.Uncontained.Verdict == ask {
 		return r.Uncontained
 	}
 	return cell
+}
+
+// reach says what a yes to a question is for, where the cell says so and nothing but the
+// stages named has asked.
+func (j *judgement) reach(c Cell, what string, stages ...string) {
+	switch {
+	case j.verdict != ask:
+	case c == single:
+		j.single = true
+	case (c == workspace || c == binding) && j.askedOnly(stages):
+		j.holds = what
+	}
+}
+
+// askedOnly reports whether no stage but those named has asked.
+func (j *judgement) askedOnly(stages []string) bool {
+	return !slices.ContainsFunc(j.steps[1:], func(s bawn.Step) bool { return s.Verdict == ask && !slices.Contains(stages, s.Stage) })
+}
+
+// destroying is what a yes holds for where something is destroyed in a workspace.
+func (q *Question) destroying() string {
+	return "destroying what no checkpoint covers in " + strconv.Quote(q.Workspace)
 }
 
 // why says how the table came to a cell.

@@ -73,6 +73,8 @@ type judgement struct {
 	steps   []bawn.Step
 	effect  Effect
 	fixed   bool // dangerous, opaque, protected: no learned rule may speak
+	holds   string
+	single  bool
 }
 
 // begin opens a part. Until something speaks, it denies.

@@ -54,7 +54,7 @@ func (a *asker) ask(q egress.Question) {
 
 func (a *asker) put(ctx context.Context, q egress.Question) {
 	defer a.withdraw(q.ID)
-	d := bawn.Decision{Verdict: bawn.Ask, Reason: q.Reason, Rule: q.Rule}
+	d := bawn.Decision{Verdict: bawn.Ask, Reason: q.Reason, Rule: q.Rule, Holds: q.Holds, Single: q.Single}
 	ctx = asking.WithProgram(ctx, a.program(q.From))
 	if answer, err := a.approver.Approve(ctx, q.Action, d); err == nil {
 		_ = a.answer(egress.Answer{ID: q.ID, Answer: answer}) // the relay is gone: then nothing waits

@@ -187,7 +187,7 @@ func (d decider) Decide(ctx context.Context, a bawn.Action) (bawn.Decision, erro
 func (p approver) Approve(ctx context.Context, a bawn.Action, dec bawn.Decision) (bawn.Answer, error) {
 	d := p.desk
 	about := p.zone.digest(a, dec)
-	if answer, ok := d.known(p.zone, a, dec.Rule, about); ok {
+	if answer, ok := d.known(p.zone, a, dec, about); ok {
 		return answer, nil
 	}
 	if answer, ok := d.said.Spend(about, d.opts.Now()); ok {

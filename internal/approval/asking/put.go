@@ -17,6 +17,7 @@ import (
 type open struct {
 	approval.Question
 	input *suggest.Input // nil where it is nothing of the policy's
+	zone  string         // in which it was asked
 	once  sync.Once
 	done  chan struct{}
 	// answer and err are what it came to, once done is closed.
