@@ -105,7 +105,7 @@ func (e Egress) decide(q *Question, t *target) bawn.Decision {
 		q.limits(part{effect: NewHost, sends: true}, j)
 	}
 	if t.onlyLends() {
-		j.reach(Lookup(q.Mode, SecretWrite, q.Contained), t.lending(), stageCarries)
+		j.reach(Lookup(q.Mode, SecretWrite, q.Contained), t.lending, stageCarries)
 	}
 	return combine([]*judgement{j})
 }
