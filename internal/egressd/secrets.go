@@ -2,6 +2,7 @@ package egressd
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -20,17 +21,7 @@ func (s *session) openVault(ctx context.Context) error {
 	if len(s.config.Egress.Secrets) == 0 {
 		return nil
 	}
-	if err := secrets.Harden(); err != nil {
-		return err
-	}
-	o, err := secrets.Standard(withoutDescriptor(s.env), "")
-	if err != nil {
-		return err
-	}
-	if !s.config.Prompt {
-		o.Passphrase = secrets.Unattended
-	}
-	v, err := secrets.Open(o)
+	v, err := s.open()
 	if err != nil {
 		return err
 	}
@@ -54,6 +45,24 @@ func (s *session) openVault(ctx context.Context) error {
 	}
 	return nil
 }
+
+// open opens the vault of the user.
+func (s *session) open() (*secrets.Vault, error) {
+	if err := secrets.Harden(); err != nil {
+		return nil, err
+	}
+	o, err := secrets.Standard(withoutDescriptor(s.env), "")
+	if err != nil {
+		return nil, err
+	}
+	if !s.config.Prompt {
+		o.Passphrase = secrets.Unattended
+	}
+	return secrets.Open(o)
+}
+
+// errNoVault says that a secret was to be lent, and there is no vault.
+var errNoVault = errors.New("the vault can't be opened")
 
 // withoutDescriptor takes out the number of a descriptor that bawn run has and
 // this process has not: here it may be the one over which bawn run speaks.

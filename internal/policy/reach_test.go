@@ -58,7 +58,7 @@ func TestReachOfALentSecret(t *testing.T) {
 		return d.Holds
 	}
 	lent := func(lent, foreign, found, over []string) []string {
-		return append([]string{"POST"}, Carries(lent, foreign, found, over)...)
+		return append([]string{"POST"}, Carries(Carried{Lent: lent, Foreign: foreign, Found: found, Over: over})...)
 	}
 	one := []string{"gh"}
 	if got, want := holds(bawn.ModeNormal, lent(one, nil, nil, nil)...), `POST "/issues/*" at api.example:443 with the secret "gh"`; got != want {
@@ -72,6 +72,39 @@ func TestReachOfALentSecret(t *testing.T) {
 	for _, mode := range []bawn.Mode{bawn.ModeSafe, bawn.ModeStrict} {
 		if got := holds(mode, lent(one, nil, nil, nil)...); got != "" {
 			t.Errorf("in %v it holds for %q", mode, got)
+		}
+	}
+}
+
+// TestOfferedSecret: a secret that the session was not lent asks in every mode but plan,
+// also where an entry names the operation, and says which it is.
+func TestOfferedSecret(t *testing.T) {
+	h, err := netrule.Compile(bawn.Egress{Git: []string{"forge.example push team/* refs/heads/**"}, HTTP: []string{"api.example POST /**"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	offered := Carries(Carried{Offered: []string{"tok"}})
+	for mode := bawn.ModePlan; mode <= bawn.ModePermissive; mode++ {
+		for _, a := range []bawn.Action{
+			{Resource: "https://forge.example/team/app.git", Args: append([]string{"push", "refs/*"}, offered...)},
+			{Resource: "https://forge.example/team/app.git", Args: append([]string{"push", "refs/heads/x"}, offered...)},
+			{Resource: "https://api.example/x", Args: append([]string{"POST"}, offered...)}, {Resource: "https://api.example/x", Args: append([]string{"GET"}, offered...)},
+		} {
+			a.Kind, a.Operation = bawn.Network, bawn.Connect
+			e := Egress{Policy: corpusPolicy(t), Rules: h, Session: Question{Mode: mode, Autonomy: AutonomyOf(mode), Contained: bawn.ContainedFully}}
+			d, err := e.Decide(t.Context(), a)
+			want, once := ask, mode == bawn.ModeNormal || mode == bawn.ModeAuto || mode == bawn.ModePermissive
+			if mode == bawn.ModePlan {
+				want = deny
+			}
+			if err != nil || d.Verdict != want || once != (d.Holds != "") || want == ask && d.Rule != RuleOffer && mode != bawn.ModeStrict {
+				t.Errorf("%v %q in %v: %v by %q, holds for %q, %v", a.Args, a.Resource, mode, d.Verdict, d.Rule, d.Holds, err)
+			}
+			if e.Unattended = true; err == nil {
+				if d, _ := e.Decide(t.Context(), a); d.Verdict != deny {
+					t.Errorf("%v %q in %v, with nobody to ask: %v", a.Args, a.Resource, mode, d.Verdict)
+				}
+			}
 		}
 	}
 }
