@@ -151,6 +151,8 @@ var keys = []*key{
 		doc: "keep files that the host executes later (.git/hooks, .envrc, …) from being written"},
 	{path: "isolation.protected", kind: list, rule: adds, profile: true, entry: protectedEntry,
 		doc: "further names in the workspace that are protected so"},
+	{path: "isolation.mask_env", kind: text, rule: lower, profile: true, oneOf: []string{"on", "strict", "off"},
+		doc: `show placeholders in place of the secrets that .env files of the workspace keep: always, in mode "strict", or never`},
 	{path: "isolation.unprotect", kind: list, rule: covered, profile: true, entry: unprotectEntry,
 		doc: `names of docs/protected-names.md that a session may write in the workspace, for example "rust-toolchain.toml"`},
 
