@@ -39,6 +39,13 @@ func (c *Config) Isolation(workspace string) bawn.Isolation {
 	}
 }
 
+// WhileAway is what a question does where nobody could answer: "deny", "commands" or
+// "wait".
+func (c *Config) WhileAway() string {
+	text, _ := c.st.scalars["isolation.while_away"].value.(string)
+	return text
+}
+
 // maskEnv reports whether the secrets of the workspace's files are masked.
 func (c *Config) maskEnv() bool {
 	switch c.st.scalars["isolation.mask_env"].value {

@@ -39,6 +39,9 @@ func (a *asks) Approve(ctx context.Context, action bawn.Action, d bawn.Decision)
 	}
 	select {
 	case got := <-answer:
+		if got.By == "" {
+			return bawn.Answer{}, errNobody
+		}
 		return got, nil
 	case <-ctx.Done():
 		_ = a.send(egress.Message{Withdraw: id}) // bawn is gone, or will see that its time is up

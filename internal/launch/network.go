@@ -197,12 +197,21 @@ func (l *Launch) ownHosts(z zone) []string {
 	return l.Config.Split().Hosts
 }
 
-// canAsk reports whether there is a terminal at which somebody could answer.
+// canAsk reports whether there is a terminal at which somebody could answer, or questions
+// wait until there is one.
 func (l *Launch) canAsk(e *Env) bool {
 	if l.Parent != nil {
 		return l.Parent.CanAsk
 	}
-	return terminal.Present([3]*os.File{e.Stdin, e.Stdout, e.Stderr})
+	return terminal.Present([3]*os.File{e.Stdin, e.Stdout, e.Stderr}) || l.whileAway() == "wait"
+}
+
+// whileAway is what a question of the session does where nobody could answer.
+func (l *Launch) whileAway() string {
+	if l.Config == nil {
+		return "commands"
+	}
+	return l.Config.WhileAway()
 }
 
 // hostPorts are the ports of the guest's loopback behind which the host's are.
