@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // dotenvParser is what programs do with the file, in a few lines: names, quotes, comments.
@@ -82,5 +84,32 @@ func TestEnvIsNamedOnce(t *testing.T) {
 	}
 	if r := d.inside(t, []string{"--mask-env", "--docker"}, "true"); r.code == 0 {
 		t.Errorf("containers would read it: %q", r.err)
+	}
+}
+
+// TestMaskedFileIsReplaced: a program of the host that writes a masked file anew, as editors
+// do, does not show it to the guest, but for the moment until it is covered.
+func TestMaskedFileIsReplaced(t *testing.T) {
+	d := newDesk(t, "bwrap")
+	const before, after = "sk_live_0123456789abcdef", "sk_live_fedcba9876543210"
+	for _, provider := range []string{"native", "bwrap"} {
+		put(t, "API_TOKEN="+before+"\n", d.work, ".env")
+		_ = os.Remove(filepath.Join(d.work, "go"))
+		_ = os.Remove(filepath.Join(d.work, "started"))
+		out := make(chan result, 1)
+		go func() {
+			out <- d.inside(t, []string{"--provider", provider, "--mask-env"}, `cat .env; touch started; while [ ! -e go ]; do sleep 0.05; done
+n=0; while grep -q sk_live .env 2>/dev/null && [ $n -lt 100 ]; do n=$((n+1)); sleep 0.05; done; for i in 1 2 3 4 5 6 7 8 9 10; do cat .env; sleep 0.05; done; echo looked`)
+		}()
+		testenv.Until(t, "the guest", func() bool { return exists(filepath.Join(d.work, "started")) })
+		check(t, os.Rename(put(t, "API_TOKEN="+after+"\n", d.work, "new"), filepath.Join(d.work, ".env")))
+		put(t, "", d.work, "go")
+		r := testenv.Receive(t, "the guest's end", out)
+		if strings.Contains(r.out, "sk_live") || !strings.Contains(r.out, "masked-by-bawn-") || !strings.Contains(r.out, "looked") {
+			t.Errorf("%s: the guest reads %q %q", provider, r.out, r.err)
+		}
+		if r = d.inside(t, nil, "cat .env"); !strings.Contains(r.out, after) { // the control
+			t.Errorf("control: %q %q", r.out, r.err)
+		}
 	}
 }
