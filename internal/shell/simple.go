@@ -7,7 +7,7 @@ import (
 )
 
 // maxSimple bounds the words of a line that is read without the parser.
-const maxSimple = 16
+const maxSimple = 8
 
 // leaders are first words that make a line more than a command and its words, in any
 // dialect.
@@ -20,20 +20,10 @@ func simple(source string) []*syntax.Stmt {
 	if !simpleText(source) {
 		return nil
 	}
-	count := strings.Count(source, " ") + 1
-	if count > maxSimple {
+	if strings.Count(source, " ") >= maxSimple {
 		return nil
 	}
-	c := &struct {
-		stmt syntax.Stmt
-		expr syntax.CallExpr
-	}{}
-	words := make([]struct {
-		word syntax.Word
-		lit  syntax.Lit
-		part [1]syntax.WordPart
-	}, count)
-	c.expr.Args = make([]*syntax.Word, count)
+	c := &simpleLine{}
 	n := 0
 	for from := 0; from <= len(source); n++ {
 		end := len(source)
@@ -44,15 +34,30 @@ func simple(source string) []*syntax.Stmt {
 		if text == "" || n == 0 && (leaders.Has(text) || strings.IndexByte(text, '=') >= 0) {
 			return nil
 		}
-		w := &words[n]
+		w := &c.words[n]
 		w.lit = syntax.Lit{ValuePos: at(from), ValueEnd: at(end), Value: text}
 		w.part[0] = &w.lit
 		w.word.Parts = w.part[:]
-		c.expr.Args[n] = &w.word
+		c.args[n] = &w.word
 		from = end + 1
 	}
+	c.expr.Args = c.args[:n:n]
 	c.stmt.Position, c.stmt.Cmd = at(0), &c.expr
-	return []*syntax.Stmt{&c.stmt}
+	c.stmts[0] = &c.stmt
+	return c.stmts[:]
+}
+
+// A simpleLine holds the nodes of a tree together.
+type simpleLine struct {
+	stmts [1]*syntax.Stmt
+	stmt  syntax.Stmt
+	expr  syntax.CallExpr
+	args  [maxSimple]*syntax.Word
+	words [maxSimple]struct {
+		word syntax.Word
+		lit  syntax.Lit
+		part [1]syntax.WordPart
+	}
 }
 
 func at(offset int) syntax.Pos { return syntax.NewPos(uint(offset), 1, uint(offset)+1) }
