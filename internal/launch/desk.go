@@ -34,6 +34,7 @@ func (l *Launch) Desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
 		Rules: func() ([]bawn.Rule, error) { return l.allRules(e, s.Isolation.Workspace) }, Policy: policy.Options{Resolve: settings.ResolveLinks},
 		Note: func(text string) { l.note(e, text) }, Waiting: l.waiting(e),
 	}
+	o.DenyAway = l.whileAway() == "deny"
 	if share, ok := s.Guard.Recorder.(*audit.Share); ok {
 		o.Room = share.Room
 	}

@@ -151,6 +151,7 @@ func (l *Launch) startGit() {
 // EndGit publishes what the guest did last, and says what a human has to do. The
 // guest has ended. It may be called more than once.
 func (l *Launch) EndGit(e *Env) {
+	l.endMasks()
 	g := l.git
 	if g == nil {
 		return

@@ -15,6 +15,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/dotenv"
 	"github.com/bawn-dev/bawn/internal/egress/remote"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/session"
@@ -36,6 +37,9 @@ type Launch struct {
 	Rules                          []bawn.Rule    // besides those of the policy's files
 	credentials, protected, models []string       // of the session, for those below it
 	guarded                        []string
+	masks                          []dotenv.Mask // of the workspace's files
+	maskedFiles                    []sandbox.File
+	maskPlace                      string // directory of those; "" where none was made
 	gitDirs                        []bawn.GitDir
 	gitPool                        string
 	keeper                         *undo.Keeper // nil where the session has no checkpoints of its own

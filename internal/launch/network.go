@@ -176,7 +176,7 @@ func (l *Launch) relayConfig(e *Env, req *sandbox.Request, z zone) (egress.Confi
 		Session: s.ID, Parent: s.Parent, Agent: s.Agent, Provider: s.Provider, Mode: s.Mode, Autonomy: s.Autonomy,
 		Workspace: s.Isolation.Workspace, Dir: req.Dir, Home: e.Getenv("HOME"), System: runtime.GOOS,
 		Egress: s.Isolation.Egress, Ask: s.Isolation.Egress.Ask, CanAsk: (l.canAsk(e) || l.Hosted || l.Asks != "" || relayRuns(e, state)) && z.name != egress.Reasoning, Rules: rules,
-		AuditDir: log, Prompt: l.Parent == nil, Place: filepath.Join(settings.RuntimeDir(&e.World, state), s.ID+z.suffix()), Zone: z.name, Models: z.models, Own: l.ownHosts(z), Quiet: l.quietHosts(),
+		AuditDir: log, Prompt: l.Parent == nil, Place: filepath.Join(settings.RuntimeDir(&e.World, state), s.ID+z.suffix()), Zone: z.name, Models: z.models, Masks: l.masks, Own: l.ownHosts(z), Quiet: l.quietHosts(),
 	}, nil
 }
 
@@ -197,12 +197,21 @@ func (l *Launch) ownHosts(z zone) []string {
 	return l.Config.Split().Hosts
 }
 
-// canAsk reports whether there is a terminal at which somebody could answer.
+// canAsk reports whether there is a terminal at which somebody could answer, or questions
+// wait until there is one.
 func (l *Launch) canAsk(e *Env) bool {
 	if l.Parent != nil {
 		return l.Parent.CanAsk
 	}
-	return terminal.Present([3]*os.File{e.Stdin, e.Stdout, e.Stderr})
+	return terminal.Present([3]*os.File{e.Stdin, e.Stdout, e.Stderr}) || l.whileAway() == "wait"
+}
+
+// whileAway is what a question of the session does where nobody could answer.
+func (l *Launch) whileAway() string {
+	if l.Config == nil {
+		return "commands"
+	}
+	return l.Config.WhileAway()
 }
 
 // hostPorts are the ports of the guest's loopback behind which the host's are.

@@ -134,6 +134,9 @@ func (l *Launch) Session(e *Env, args []string) (*runner.Session, error) {
 		if err := l.coverRest(e, &req, cfg.Split().On); err != nil {
 			return nil, err
 		}
+		if err := l.workspaceSecrets(e, &req); err != nil {
+			return nil, err
+		}
 	}
 	l.protected, l.guarded = req.Protected, req.Guarded
 	s.Session, s.Remedy = req.Session, remedies(e, cfg, session.Isolation)

@@ -84,7 +84,7 @@ func (l *Launch) execution(e *Env, s *runner.Session, req sandbox.Request, z ses
 	req.Open = append(z.Opened(req.Open), z.Shells()...)
 	req.Environ = session.WithoutModels(req.Environ)
 	req.Argv = []string{ProgramInside}
-	req.Files = []sandbox.File{{Source: self, Target: ProgramInside}}
+	req.Files = append([]sandbox.File{{Source: self, Target: ProgramInside}}, l.maskedFiles...)
 	relay, err := l.network(e, &req, zone{name: egress.Execution, models: z.Models})
 	if err != nil {
 		return err

@@ -1,13 +1,13 @@
 // Written from proto/bawn/v1; test/web holds it to that.
-import { bytes, choice, flag, list, message, number, optional, text, texts, time, type Shape } from './schema.ts';
+import { bytes, choice as names, flag, list, message, number, optional, text, texts, time, type Shape } from './schema.ts';
 
-export const verdict = choice('VERDICT_', ['unspecified', 'deny', 'ask', 'allow']);
+export const verdict = names('VERDICT_', ['unspecified', 'deny', 'ask', 'allow']);
 export type Verdict = Shape<typeof verdict>;
 
-export const scope = choice('SCOPE_', ['unspecified', 'once', 'session', 'always']);
+export const scope = names('SCOPE_', ['unspecified', 'once', 'session', 'always']);
 export type Scope = Shape<typeof scope>;
 
-export const approvalState = choice('APPROVAL_STATE_', ['unspecified', 'pending', 'answered', 'expired', 'withdrawn']);
+export const approvalState = names('APPROVAL_STATE_', ['unspecified', 'pending', 'answered', 'expired', 'withdrawn']);
 export type ApprovalState = Shape<typeof approvalState>;
 
 export const action = message({
@@ -49,6 +49,14 @@ export const line = message({
   exact: flag,
 });
 
+export const choice = message({
+  key: text,
+  words: text,
+  verdict: verdict,
+  scope: scope,
+});
+export type Choice = Shape<typeof choice>;
+
 export const approval = message({
   id: text,
   state: approvalState,
@@ -76,6 +84,9 @@ export const approval = message({
   next: text,
   more: number,
   lines: list(line),
+  program: text,
+  reach: text,
+  choices: list(choice),
 });
 export type Approval = Shape<typeof approval>;
 
