@@ -16,8 +16,8 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/agents"
 	"github.com/bawn-dev/bawn/internal/testenv"
+	"github.com/bawn-dev/bawn/internal/testenv/clients"
 	"github.com/bawn-dev/bawn/internal/testenv/quarters"
-	"github.com/bawn-dev/bawn/test/agent/clients"
 )
 
 // mark is what the agent adds to its settings.

@@ -58,12 +58,18 @@ func (c Client) Manifest() string {
 
 // Command is the agent with a task, without a human. It asks nobody about what
 // it does if free; otherwise it does what it does where nobody answers.
-func (c Client) Command(free bool) []string {
+func (c Client) Command(free bool) []string { return c.CommandFor(task, free) }
+
+// CommandFor is [Client.Command] with a prompt.
+func (c Client) CommandFor(prompt string, free bool) []string {
 	argv := []string{c.Program()}
 	for _, a := range c.args {
-		if a == "" && free {
+		switch {
+		case a == "" && free:
 			argv = append(argv, c.free...)
-		} else if a != "" {
+		case a == task:
+			argv = append(argv, prompt)
+		case a != "":
 			argv = append(argv, a)
 		}
 	}
