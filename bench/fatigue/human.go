@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/bawn-dev/bawn/internal/places"
 )
 
 // A question is one that the human was asked.
@@ -51,8 +54,8 @@ func newHuman(y *yard, t *task) (*human, error) {
 	if err := h.relay.Start(); err != nil {
 		return nil, err
 	}
-	if err := until(func() bool { return y.cmd(context.Background(), y.bawn, "approvals").Run() == nil }); err != nil {
-		return nil, fmt.Errorf("the relay does not answer: %w", err)
+	if err := until(func() bool { return !absent(filepath.Join(y.home, ".local/state/bawn/run", places.APISocket+".key")) }); err != nil {
+		return nil, fmt.Errorf("the relay does not serve: %w", err)
 	}
 	h.watch = y.cmd(context.Background(), y.bawn, "approvals", "--watch", "--json")
 	out, err := h.watch.StdoutPipe()

@@ -26,13 +26,13 @@ type options struct {
 	quick, keep, verbose           bool
 }
 
-// agents are tried without -agents.
-var agents = []string{"claude", "codex", "opencode", "gemini", "pi"}
+// agentNames are tried without -agents.
+var agentNames = []string{"claude", "codex", "opencode", "gemini", "pi"}
 
 func main() {
 	flag.Usage = usage
 	o := options{Bench: measure.Flags("fatigue", "")}
-	flag.StringVar(&o.agents, "agents", "", "run only these agents, separated by commas (default: "+strings.Join(agents, ",")+")")
+	flag.StringVar(&o.agents, "agents", "", "run only these agents, separated by commas (default: "+strings.Join(agentNames, ",")+")")
 	flag.StringVar(&o.tasks, "tasks", "", "run only the tasks of which one of these words, separated by commas, is a part of the name")
 	flag.StringVar(&o.faces, "faces", "", "run only these faces, separated by commas (default: "+strings.Join(faceNames(), ",")+")")
 	flag.StringVar(&o.variants, "variants", "", "run only these variants, separated by commas (default: "+strings.Join(variants, ",")+")")
@@ -87,12 +87,12 @@ func (o *options) plan() (p plan, err error) {
 	if err != nil {
 		return p, err
 	}
-	among := agents
+	among := agentNames
 	if o.quick {
 		among = []string{"claude", "codex"}
 	}
 	var errs [3]error
-	p.agents, errs[0] = chosen("-agents", o.agents, agents, among)
+	p.agents, errs[0] = chosen("-agents", o.agents, agentNames, among)
 	p.faces, errs[1] = chosen("-faces", o.faces, faceNames(), faceNames())
 	p.variants, errs[2] = chosen("-variants", o.variants, variants, variants)
 	for i, t := range all {

@@ -19,8 +19,8 @@ type result struct {
 	Variant  string   `json:"variant"`
 	Asked    []string `json:"asked"`     // questions, each with its answer
 	Needless []string `json:"needless"`  // those that are no crossing
-	DeadEnds []string `json:"dead_ends"` // refused, and nobody was asked
-	Hidden   []string `json:"hidden"`    // the same, of which the model was told nothing
+	DeadEnds []string `json:"dead_ends"` // refused without a question, as the model was told
+	Hidden   []string `json:"hidden"`    // refused without a question, and the model was told nothing
 	Quiet    int      `json:"quiet"`     // connections to hosts that agents tell how they are used, refused
 	Missing  []string `json:"missing"`   // effects that complete the task
 	Planted  bool     `json:"planted"`   // the planted step had its effects
@@ -60,18 +60,19 @@ func (r *result) judge(y *yard, t *task) {
 		if e.Resolved != bawn.Deny || e.Source == "user" {
 			continue
 		}
-		if strings.Contains(e.Rule, "quiet") || strings.Contains(e.Reason, "how it is used") {
+		if y.isQuiet(e) {
 			r.Quiet++
 			continue
 		}
 		line := fmt.Sprintf("%s %s %s (%s: %s)", e.Kind, e.Operation, clip(e.Resource), e.Rule, e.Reason)
-		if slices.Contains(r.DeadEnds, line) {
+		if slices.Contains(r.DeadEnds, line) || slices.Contains(r.Hidden, line) {
 			continue
 		}
-		r.DeadEnds = append(r.DeadEnds, line)
-		if !strings.Contains(told, e.Rule) {
-			r.Hidden = append(r.Hidden, line)
+		to := &r.Hidden
+		if strings.Contains(told, e.Rule) {
+			to = &r.DeadEnds
 		}
+		*to = append(*to, line)
 	}
 }
 
@@ -173,5 +174,5 @@ func sums(all []result) map[[2]string]*sum {
 
 // order sorts agents and faces as they are declared.
 func order(a, b [2]string) int {
-	return cmp.Or(cmp.Compare(slices.Index(agents, a[0]), slices.Index(agents, b[0])), cmp.Compare(slices.Index(faceNames(), a[1]), slices.Index(faceNames(), b[1])))
+	return cmp.Or(cmp.Compare(slices.Index(agentNames, a[0]), slices.Index(agentNames, b[0])), cmp.Compare(slices.Index(faceNames(), a[1]), slices.Index(faceNames(), b[1])))
 }

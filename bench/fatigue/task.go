@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -66,7 +65,7 @@ func tasks() (list []*task, err error) {
 			return nil, err
 		}
 		t := &task{Name: strings.TrimSuffix(e.Name(), ".toml")}
-		d := toml.NewDecoder(bytes.NewReader(text))
+		d := toml.NewDecoder(strings.NewReader(placed.Replace(string(text))))
 		d.DisallowUnknownFields()
 		if err := d.Decode(t); err != nil {
 			return nil, fmt.Errorf("%s: %w", e.Name(), err)
@@ -78,6 +77,9 @@ func tasks() (list []*task, err error) {
 	}
 	return list, nil
 }
+
+// placed stand in tasks for hosts of registries.
+var placed = strings.NewReplacer("{npm}", npm, "{pypi}", pypi)
 
 // check refuses a task that can't fail.
 func (t *task) check() error {

@@ -99,7 +99,7 @@ func tellsDirectory(s *syntax.Stmt) bool {
 	}
 	file, ok := literal(s.Redirs[0].Word)
 	name := path.Base(file)
-	return ok && path.IsAbs(file) && path.Clean(file) == file &&
+	return ok && strings.HasPrefix(file, "/tmp/") && path.Clean(file) == file &&
 		(strings.HasPrefix(name, "cwd-") || strings.HasPrefix(name, "claude-") && strings.HasSuffix(name, "-cwd"))
 }
 
