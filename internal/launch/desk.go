@@ -44,6 +44,10 @@ func (l *Launch) Desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
 		o.Relay = relayOf(e, dir, s.ID, s.Parent)
 		if l.Parent != nil {
 			o.Relay = deskAbove(l.Parent, s.ID)
+		} else if l.For != "" {
+			if err := l.asksFor(e, dir, &o); err != nil {
+				return nil, err
+			}
 		} else if l.Asks != "" {
 			o.Relay = func(ctx context.Context, _ bool) (approval.Desk, error) {
 				return link.Dial(ctx, link.Options{Path: l.Asks, Session: s.ID})

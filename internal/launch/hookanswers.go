@@ -1,17 +1,23 @@
-package hookcli
+package launch
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval/asking"
+	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 )
 
@@ -23,18 +29,55 @@ const (
 	maxAnswer   = 4 << 10
 )
 
-// hookAnswers keeps answers "for this session" of agents whose hooks are a
+// HookAnswers keeps answers "for this session" of agents whose hooks are a
 // process for each call: a file for each, which its owner alone may read, in a
 // directory that holds nothing else.
-type hookAnswers struct {
+type HookAnswers struct {
 	dir string
 	now func() time.Time
 }
 
-var _ asking.Kept = hookAnswers{}
+var _ asking.Kept = HookAnswers{}
 
-// answersName is the directory's name, below that of Bawn's state.
-const answersName = "hook-answers"
+// NewHookAnswers keeps answers below the directory of Bawn's state.
+func NewHookAnswers(state string) HookAnswers {
+	return HookAnswers{filepath.Join(state, "hook-answers"), func() time.Time { return time.Now().UTC() }}
+}
+
+// HookSession is Bawn's own name for a session of a bare agent's, the same in each of
+// its calls.
+func HookSession(agent, session string) string {
+	sum := sha256.Sum256([]byte(agent + "\x00" + session))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:len(NewSessionID())])
+}
+
+// hookKeyName is the file of which the secrets of bare agents' sessions are made.
+const hookKeyName = "hook-key"
+
+// HookSecret shows the relay that questions are of one session of a bare agent's,
+// though each call of its hook and each command that a hook has moved is a process of
+// its own: what several ask the same at once is one question.
+func HookSecret(state, session string) (string, error) {
+	key, err := OwnSecret(filepath.Join(state, hookKeyName))
+	if err != nil {
+		return "", err
+	}
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write([]byte(session))
+	return hex.EncodeToString(mac.Sum(nil)), nil
+}
+
+// asksFor has the session's questions put as those of a bare agent's session, whose
+// hook has moved a command here: the human's answers for it hold for all of them.
+func (l *Launch) asksFor(e *Env, dir string, o *asking.Options) error {
+	secret, err := HookSecret(dir, l.For)
+	if err != nil {
+		return err
+	}
+	o.Session, o.Kept = l.For, NewHookAnswers(dir)
+	o.Relay = RelayAs(e, dir, link.Options{Session: l.For, Secret: secret})
+	return nil
+}
 
 // keptAnswer is what such a file holds.
 type keptAnswer struct {
@@ -47,7 +90,7 @@ type keptAnswer struct {
 
 // Recall reads an answer. An answer that is too old, in the future, open to others
 // or unreadable does not count: the human is asked again.
-func (h hookAnswers) Recall(key string) (bawn.Answer, bool) {
+func (h HookAnswers) Recall(key string) (bawn.Answer, bool) {
 	name := filepath.Join(h.dir, key)
 	for _, path := range []string{h.dir, name} {
 		if info, err := os.Lstat(path); err != nil || info.Mode().Perm()&0o077 != 0 || !ownedByUs(info) {
@@ -69,7 +112,7 @@ func (h hookAnswers) Recall(key string) (bawn.Answer, bool) {
 }
 
 // Keep writes an answer, and removes those that hold no more.
-func (h hookAnswers) Keep(key string, a bawn.Answer) error {
+func (h HookAnswers) Keep(key string, a bawn.Answer) error {
 	if err := os.Mkdir(h.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
@@ -89,7 +132,7 @@ func (h hookAnswers) Keep(key string, a bawn.Answer) error {
 
 // forget removes what holds no more, by the times of the files, and says how
 // many are left.
-func (h hookAnswers) forget() (left int, err error) {
+func (h HookAnswers) forget() (left int, err error) {
 	root, err := os.OpenRoot(h.dir)
 	if err != nil {
 		return 0, err

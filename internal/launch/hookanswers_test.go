@@ -1,4 +1,4 @@
-package hookcli
+package launch
 
 import (
 	"os"
@@ -15,7 +15,7 @@ import (
 // TestHookAnswers keeps answers for a while, for their owner, under their key.
 func TestHookAnswers(t *testing.T) {
 	now := time.Now()
-	h := hookAnswers{filepath.Join(t.TempDir(), "answers"), func() time.Time { return now }}
+	h := HookAnswers{filepath.Join(t.TempDir(), "answers"), func() time.Time { return now }}
 	key, other := strings.Repeat("0a", 32), strings.Repeat("0b", 32)
 	recall := func(what string, key string, want bool) {
 		t.Helper()
@@ -85,7 +85,7 @@ func TestHookAnswers(t *testing.T) {
 // may be.
 func TestHookAnswersForget(t *testing.T) {
 	now := time.Now()
-	h := hookAnswers{filepath.Join(t.TempDir(), "answers"), func() time.Time { return now }}
+	h := HookAnswers{filepath.Join(t.TempDir(), "answers"), func() time.Time { return now }}
 	keep := func(key string) error { return h.Keep(key, bawn.Answer{Verdict: bawn.Allow, Scope: bawn.ForSession}) }
 	for i := range maxAnswers {
 		if err := os.MkdirAll(h.dir, 0o700); err != nil {
