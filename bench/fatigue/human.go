@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/places"
 )
 
@@ -82,6 +83,9 @@ func (h *human) answers(out io.Reader) {
 		words := []string{h.y.bawn, "deny", q.ID, "--why", "that is no part of the task"}
 		if q.yes {
 			words = []string{h.y.bawn, "approve", q.ID}
+		}
+		if q.Kind == bawn.Network.String() && len(q.Args) == 0 { // as a plain y at a terminal is
+			words = append(words, "--session")
 		}
 		said, err := h.y.cmd(context.Background(), words...).CombinedOutput()
 		h.mu.Lock()

@@ -198,6 +198,7 @@ func (l *lone) desk() (*asking.Desk, error) {
 	}
 	o := asking.Options{
 		Session: id, Agent: l.agent, Rules: func() ([]bawn.Rule, error) { return rules, nil }, Policy: policy.Options{Resolve: settings.ResolveLinks},
+		Opens: launch.Opens(l.workspace),
 	}
 	dir, err := settings.StateDir(&e.World)
 	if err != nil {

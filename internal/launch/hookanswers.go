@@ -33,11 +33,11 @@ const (
 // process for each call: a file for each, which its owner alone may read, in a
 // directory that holds nothing else.
 type HookAnswers struct {
-	dir string
-	now func() time.Time
+	Dir string
+	Now func() time.Time
 }
 
-var _ asking.Kept = HookAnswers{}
+var _ asking.KeptOnce = HookAnswers{}
 
 // NewHookAnswers keeps answers below the directory of Bawn's state.
 func NewHookAnswers(state string) HookAnswers {
@@ -91,8 +91,8 @@ type keptAnswer struct {
 // Recall reads an answer. An answer that is too old, in the future, open to others
 // or unreadable does not count: the human is asked again.
 func (h HookAnswers) Recall(key string) (bawn.Answer, bool) {
-	name := filepath.Join(h.dir, key)
-	for _, path := range []string{h.dir, name} {
+	name := filepath.Join(h.Dir, key)
+	for _, path := range []string{h.Dir, name} {
 		if info, err := os.Lstat(path); err != nil || info.Mode().Perm()&0o077 != 0 || !ownedByUs(info) {
 			return bawn.Answer{}, false
 		}
@@ -105,7 +105,7 @@ func (h HookAnswers) Recall(key string) (bawn.Answer, bool) {
 	if json.Unmarshal(text, &k) != nil || k.Key != key || k.Verdict == bawn.Ask {
 		return bawn.Answer{}, false
 	}
-	if age := h.now().Sub(k.At); age < 0 || age >= answerHolds {
+	if age := h.Now().Sub(k.At); age < 0 || age >= answerHolds {
 		return bawn.Answer{}, false
 	}
 	return bawn.Answer{Verdict: k.Verdict, Scope: bawn.ForSession, By: k.By, Why: k.Why, At: k.At}, true
@@ -113,7 +113,7 @@ func (h HookAnswers) Recall(key string) (bawn.Answer, bool) {
 
 // Keep writes an answer, and removes those that hold no more.
 func (h HookAnswers) Keep(key string, a bawn.Answer) error {
-	if err := os.Mkdir(h.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(h.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	left, err := h.forget()
@@ -123,17 +123,36 @@ func (h HookAnswers) Keep(key string, a bawn.Answer) error {
 	if left >= maxAnswers {
 		return fmt.Errorf("%d answers are kept already; they are forgotten after %v", left, answerHolds)
 	}
-	text, err := json.Marshal(keptAnswer{key, a.Verdict, a.By, a.Why, h.now()})
+	text, err := json.Marshal(keptAnswer{key, a.Verdict, a.By, a.Why, h.Now()})
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(h.dir, key), text, 0o600)
+	return atomicfile.Write(filepath.Join(h.Dir, key), text, 0o600)
+}
+
+// onceHolds is how long an answer waits for its one use.
+const onceHolds = 2 * time.Minute
+
+// once is the key of an answer for one use.
+func once(key string) string { return key + ".once" }
+
+// KeepOnce keeps an answer for one use.
+func (h HookAnswers) KeepOnce(key string, a bawn.Answer) error { return h.Keep(once(key), a) }
+
+// Spend takes an answer that was kept for one use: of several processes one has it.
+func (h HookAnswers) Spend(key string) (bawn.Answer, bool) {
+	a, ok := h.Recall(once(key))
+	if !ok || os.Remove(filepath.Join(h.Dir, once(key))) != nil || h.Now().Sub(a.At) >= onceHolds {
+		return bawn.Answer{}, false
+	}
+	a.Scope = bawn.Once
+	return a, true
 }
 
 // forget removes what holds no more, by the times of the files, and says how
 // many are left.
 func (h HookAnswers) forget() (left int, err error) {
-	root, err := os.OpenRoot(h.dir)
+	root, err := os.OpenRoot(h.Dir)
 	if err != nil {
 		return 0, err
 	}
@@ -141,7 +160,7 @@ func (h HookAnswers) forget() (left int, err error) {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || h.now().Sub(info.ModTime()) < answerHolds {
+		if err != nil || !info.Mode().IsRegular() || h.Now().Sub(info.ModTime()) < answerHolds {
 			left++
 			continue
 		}

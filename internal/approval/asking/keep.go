@@ -165,6 +165,7 @@ func (d *Desk) keep(o *open, about approval.Digest, a bawn.Answer) bawn.Answer {
 	if a.Scope != bawn.Once {
 		d.said.Say(about, a)
 	}
+	d.opens(o, a)
 	return a
 }
 
