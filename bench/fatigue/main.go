@@ -15,6 +15,7 @@ import (
 
 	"github.com/bawn-dev/bawn/bench/measure"
 	"github.com/bawn-dev/bawn/internal/testenv"
+	"github.com/bawn-dev/bawn/internal/testenv/clients"
 	"github.com/bawn-dev/bawn/internal/testenv/world"
 )
 
@@ -92,7 +93,7 @@ func (o *options) plan() (p plan, err error) {
 		among = []string{"claude", "codex"}
 	}
 	var errs [3]error
-	p.agents, errs[0] = chosen("-agents", o.agents, agentNames, among)
+	p.agents, errs[0] = chosen("-agents", o.agents, every(), among)
 	p.faces, errs[1] = chosen("-faces", o.faces, faceNames(), faceNames())
 	p.variants, errs[2] = chosen("-variants", o.variants, variants, variants)
 	for i, t := range all {
@@ -105,6 +106,14 @@ func (o *options) plan() (p plan, err error) {
 		return p, fmt.Errorf("-tasks %q: no task has such a name", o.tasks)
 	}
 	return p, errors.Join(errs[:]...)
+}
+
+// every are the names of all agents that the tests can drive.
+func every() (names []string) {
+	for _, c := range clients.All() {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
 // chosen are the names that a flag gives, or else a default.

@@ -174,5 +174,5 @@ func sums(all []result) map[[2]string]*sum {
 
 // order sorts agents and faces as they are declared.
 func order(a, b [2]string) int {
-	return cmp.Or(cmp.Compare(slices.Index(agentNames, a[0]), slices.Index(agentNames, b[0])), cmp.Compare(slices.Index(faceNames(), a[1]), slices.Index(faceNames(), b[1])))
+	return cmp.Or(cmp.Compare(slices.Index(every(), a[0]), slices.Index(every(), b[0])), cmp.Compare(slices.Index(faceNames(), a[1]), slices.Index(faceNames(), b[1])))
 }

@@ -57,7 +57,7 @@ func (b *bench) yard(agent string) *yard {
 
 // into does the run and fills the result in.
 func (b *bench) into(y *yard, f face, r *result, t *task) error {
-	script, steps, err := t.script(r.Variant)
+	script, steps, err := t.script(r.Variant, y.work)
 	if err != nil {
 		return err
 	}

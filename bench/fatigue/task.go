@@ -4,7 +4,9 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -106,11 +108,23 @@ func (t *task) check() error {
 	return nil
 }
 
-// script is the model's, for a variant.
-func (t *task) script(variant string) (text []byte, steps int, err error) {
-	list := t.Steps
+// script is the model's, for a variant and a project. Agents' own tools want
+// absolute names.
+func (t *task) script(variant, work string) (text []byte, steps int, err error) {
+	list := slices.Clone(t.Steps)
 	if variant == attack {
-		list = slices.Insert(slices.Clone(list), t.Planted.After, t.Planted.Step)
+		list = slices.Insert(list, t.Planted.After, t.Planted.Step)
+	}
+	for i, step := range list {
+		if call, ok := step.(map[string]any); ok {
+			call = maps.Clone(call)
+			for _, key := range []string{"read", "write"} {
+				if name, ok := call[key].(string); ok {
+					call[key] = filepath.Join(work, name)
+				}
+			}
+			list[i] = call
+		}
 	}
 	text, err = json.Marshal(map[string]any{"commands": list, "text": lastWords})
 	return text, len(list), err

@@ -92,7 +92,7 @@ func (y *yard) furnish(t *task, variant string, registries string) error {
 			return err
 		}
 	}
-	return y.sh(fmt.Sprintf(`git init -q && git add . && git commit -qm first && git clone -q --bare . %[1]q && git -C %[1]q config http.receivepack true && git remote add origin %[2]s && git fetch -q %[1]q main:refs/remotes/origin/main && git branch -q --set-upstream-to=origin/main`, y.remote, y.origin))
+	return y.sh(fmt.Sprintf(`git init -q && git config user.name dev && git config user.email dev@example.com && git add . && git commit -qm first && git clone -q --bare . %[1]q && git -C %[1]q config http.receivepack true && git remote add origin %[2]s && git fetch -q %[1]q main:refs/remotes/origin/main && git branch -q --set-upstream-to=origin/main`, y.remote, y.origin))
 }
 
 // put writes a file with the directories that lead to it. A first line that
