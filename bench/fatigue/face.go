@@ -13,6 +13,7 @@ type face struct {
 	hooks   bool // "bawn init" was called
 	words   func(y *yard) []string
 	free    bool // the agent itself is told to ask nothing
+	stay    bool // its commands are moved into no sandbox
 }
 
 // control is the face without Bawn.
@@ -25,6 +26,10 @@ var faces = []face{
 	{name: "init", guarded: true, hooks: true, free: true, words: func(*yard) []string { return nil }},
 }
 
+// asking is a face that asks by design, and is run only where it is named: hooks
+// whose commands stay where they are.
+var asking = face{name: "hooks", guarded: true, hooks: true, free: true, stay: true, words: func(*yard) []string { return nil }}
+
 func faceNames() (names []string) {
 	for _, f := range faces {
 		names = append(names, f.name)
@@ -33,6 +38,9 @@ func faceNames() (names []string) {
 }
 
 func faceOf(name string) face {
+	if name == asking.name {
+		return asking
+	}
 	return faces[slices.IndexFunc(faces, func(f face) bool { return f.name == name })]
 }
 

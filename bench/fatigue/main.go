@@ -23,7 +23,7 @@ import (
 type options struct {
 	*measure.Bench
 	agents, tasks, faces, variants string
-	installed                      string
+	installed, with                string
 	quick, keep, verbose           bool
 }
 
@@ -35,9 +35,10 @@ func main() {
 	o := options{Bench: measure.Flags("fatigue", "")}
 	flag.StringVar(&o.agents, "agents", "", "run only these agents, separated by commas (default: "+strings.Join(agentNames, ",")+")")
 	flag.StringVar(&o.tasks, "tasks", "", "run only the tasks of which one of these words, separated by commas, is a part of the name")
-	flag.StringVar(&o.faces, "faces", "", "run only these faces, separated by commas (default: "+strings.Join(faceNames(), ",")+")")
+	flag.StringVar(&o.faces, "faces", "", "run only these faces, separated by commas (default: "+strings.Join(faceNames(), ",")+"; also "+asking.name+")")
 	flag.StringVar(&o.variants, "variants", "", "run only these variants, separated by commas (default: "+strings.Join(variants, ",")+")")
 	flag.StringVar(&o.installed, "installed", os.Getenv(testenv.AgentsVariable), "`directory` where test/agent/install has put the agents (default: $"+testenv.AgentsVariable+")")
+	flag.StringVar(&o.with, "with", "", "count the results of this `file` of JSON, too: of an earlier run, with other agents or tasks")
 	flag.BoolVar(&o.quick, "quick", false, "run Claude Code and Codex only, each with a third of the tasks")
 	flag.BoolVar(&o.keep, "v", false, "print of each run what was asked, denied and missing")
 	o.Main(o.main)
@@ -94,7 +95,7 @@ func (o *options) plan() (p plan, err error) {
 	}
 	var errs [3]error
 	p.agents, errs[0] = chosen("-agents", o.agents, every(), among)
-	p.faces, errs[1] = chosen("-faces", o.faces, faceNames(), faceNames())
+	p.faces, errs[1] = chosen("-faces", o.faces, append(faceNames(), asking.name), faceNames())
 	p.variants, errs[2] = chosen("-variants", o.variants, variants, variants)
 	for i, t := range all {
 		named := o.tasks == "" || slices.ContainsFunc(strings.Split(o.tasks, ","), func(word string) bool { return strings.Contains(t.Name, word) })
@@ -167,6 +168,11 @@ func (o *options) write(all []result) error {
 		}
 		o.Out = filepath.Join(root, "bench", "results")
 	}
+	earlier, err := readJSON(o.with)
+	if err != nil {
+		return err
+	}
+	all = append(earlier, all...)
 	r := measure.NewReport("fatigue: what a human is asked in whole tasks", os.Stdout)
 	tables(r, all)
 	r.Load("after")

@@ -126,6 +126,18 @@ func clip(text string) string {
 	return string(line[:min(len(line), 300)])
 }
 
+// readJSON reads what writeJSON has written; nothing without a name.
+func readJSON(file string) (all []result, err error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	return all, err
+}
+
 func writeJSON(file string, all []result) error {
 	text, err := json.MarshalIndent(all, "", "\t")
 	if err != nil {

@@ -73,7 +73,11 @@ func (b *bench) into(y *yard, f face, r *result, t *task) error {
 		y.from = info.Size()
 	}
 	if f.hooks {
-		if err := y.sh(fmt.Sprintf("%q init --user --yes --agent %s", y.bawn, y.agent.Name)); err != nil {
+		words := fmt.Sprintf("%q init --user --yes --agent %s", y.bawn, y.agent.Name)
+		if f.stay {
+			words += " --no-sandbox"
+		}
+		if err := y.sh(words); err != nil {
 			return err
 		}
 	}

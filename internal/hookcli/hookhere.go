@@ -96,7 +96,7 @@ func (l *lone) prepare() error {
 	if l.config, err = settings.LoadConfig(&e.World, l.workspace, config.Flags{}); err != nil {
 		return err
 	}
-	l.sandboxed = hook.Supports(c.Agent).Rewrite && l.config.Provider != bare.Name && !l.config.FallbackToHost()
+	l.sandboxed = !l.stay && hook.Supports(c.Agent).Rewrite && l.config.Provider != bare.Name && !l.config.FallbackToHost()
 	l.moves = l.sandboxed && (c.Command != "" || l.moved != nil)
 	return nil
 }
