@@ -35,6 +35,6 @@ var registryHosts = registry
 func hosts() []string {
 	return slices.Concat(registry, []string{
 		forge, "docs.test", "api.test", "files.test", "collect.test",
-		"statsig.anthropic.com", "downloads.claude.ai", "play.googleapis.com", "api.github.com", "chatgpt.com",
+		"statsig.anthropic.com", "downloads.claude.ai", "play.googleapis.com", "api.github.com", "chatgpt.com", "api.anthropic.com",
 	})
 }

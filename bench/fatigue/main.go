@@ -24,7 +24,7 @@ type options struct {
 	*measure.Bench
 	agents, tasks, faces, variants string
 	installed, with                string
-	quick, keep, verbose           bool
+	quick, keep, noisy             bool
 }
 
 // agentNames are tried without -agents.
@@ -40,6 +40,7 @@ func main() {
 	flag.StringVar(&o.installed, "installed", os.Getenv(testenv.AgentsVariable), "`directory` where test/agent/install has put the agents (default: $"+testenv.AgentsVariable+")")
 	flag.StringVar(&o.with, "with", "", "count the results of this `file` of JSON, too: of an earlier run, with other agents or tasks")
 	flag.BoolVar(&o.quick, "quick", false, "run Claude Code and Codex only, each with a third of the tasks")
+	flag.BoolVar(&o.noisy, "noisy", false, "leave the agents' telemetry and updates on, which the tests' variables switch off")
 	flag.BoolVar(&o.keep, "v", false, "print of each run what was asked, denied and missing")
 	o.Main(o.main)
 }
@@ -141,6 +142,7 @@ func (o *options) measure() error {
 	if err != nil {
 		return err
 	}
+	b.noisy = o.noisy
 	var all []result
 	for _, t := range p.tasks {
 		for _, agent := range p.agents {

@@ -14,8 +14,9 @@ import (
 
 // A bench has what all runs share.
 type bench struct {
-	dir  string // of the world
-	runs int
+	dir   string // of the world
+	runs  int
+	noisy bool
 }
 
 // newBench builds the programs.
@@ -51,7 +52,7 @@ func (b *bench) yard(agent string) *yard {
 	dir := filepath.Join(b.dir, name)
 	return &yard{
 		agent: clientOf(agent), dir: dir, home: filepath.Join(dir, "h"), work: filepath.Join(dir, "h/app"), bawn: filepath.Join(b.bin(), "bawn"),
-		remote: filepath.Join(b.dir, "repos", name, "app.git"), origin: "https://" + forge + "/" + name + "/app.git", events: filepath.Join(b.dir, eventsName),
+		remote: filepath.Join(b.dir, "repos", name, "app.git"), origin: "https://" + forge + "/" + name + "/app.git", events: filepath.Join(b.dir, eventsName), noisy: b.noisy,
 	}
 }
 

@@ -33,6 +33,12 @@ type yard struct {
 	from   int64  // where this run's begin
 	url    string // of the model
 	env    []string
+	noisy  bool // the agent tells how it is used, and looks for updates
+}
+
+// quietens reports whether a variable keeps an agent from calling its makers.
+func quietens(kv string) bool {
+	return slices.ContainsFunc([]string{"DISABLE_", "CLAUDE_CODE_DISABLE_", "OPENCODE_DISABLE_", "COPILOT_AUTO_", "PI_"}, func(p string) bool { return strings.HasPrefix(kv, p) })
 }
 
 // sources are what a task is made of in one variant.
@@ -128,6 +134,9 @@ func (y *yard) serve(ctx context.Context, program string, script []byte) error {
 		return fmt.Errorf("the model does not listen: %w; %s", err, text)
 	}
 	y.env = append(slices.Clone(y.agent.Environment(y.url)), y.agent.Key+"=none", "NODE_EXTRA_CA_CERTS="+bundle, "PIP_CERT="+bundle)
+	if y.noisy {
+		y.env = slices.DeleteFunc(y.env, quietens)
+	}
 	return y.agent.Prepare(y.home, y.url)
 }
 

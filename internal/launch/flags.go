@@ -98,6 +98,9 @@ func (f *Flags) Spec(fl *pflag.FlagSet, e *Env, args []string) (*session.Spec, e
 	if err := f.given(fl, e); err != nil {
 		return nil, err
 	}
+	if strings.Trim(f.forSession, "abcdefghijklmnopqrstuvwxyz234567") != "" || len(f.forSession) > len(NewSessionID()) {
+		return nil, verb.Usage("leave it out; \"bawn hook\" writes it", "--for-session %.40q is no ID of a session", f.forSession)
+	}
 	s := &session.Spec{Flags: f.Flags, Argv: args, PinGit: f.pinGit, Covered: f.covered, For: f.forSession, JSON: f.asJSON, Quiet: f.quiet}
 	if f.cwd != "" {
 		s.Dir = settings.Absolute(&e.World, f.cwd)
