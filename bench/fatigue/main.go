@@ -37,7 +37,7 @@ func main() {
 	flag.StringVar(&o.tasks, "tasks", "", "run only the tasks of which one of these words, separated by commas, is a part of the name")
 	flag.StringVar(&o.faces, "faces", "", "run only these faces, separated by commas (default: "+strings.Join(faceNames(), ",")+"; also "+asking.name+")")
 	flag.StringVar(&o.variants, "variants", "", "run only these variants, separated by commas (default: "+strings.Join(variants, ",")+")")
-	flag.StringVar(&o.installed, "installed", os.Getenv(testenv.AgentsVariable), "`directory` where test/agent/install has put the agents (default: $"+testenv.AgentsVariable+")")
+	flag.StringVar(&o.installed, "installed", clients.Installed(), "`directory` where test/agent/install has put the agents (default: $"+testenv.AgentsVariable+")")
 	flag.StringVar(&o.with, "with", "", "count the results of this `file` of JSON, too: of an earlier run, with other agents or tasks")
 	flag.BoolVar(&o.quick, "quick", false, "run Claude Code and Codex only, each with a third of the tasks")
 	flag.BoolVar(&o.noisy, "noisy", false, "leave the agents' telemetry and updates on, which the tests' variables switch off")

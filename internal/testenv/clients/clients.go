@@ -46,14 +46,17 @@ func All() []Client {
 	return []Client{claude, codex, opencode, gemini, qwen, copilot, pi}
 }
 
+// Installed is the directory where test/agent/install has put them, or "".
+func Installed() string { return os.Getenv(testenv.AgentsVariable) }
+
 // Program is the agent's own.
 func (c Client) Program() string {
-	return filepath.Join(os.Getenv(testenv.AgentsVariable), c.Name, "node_modules/.bin", c.Name)
+	return filepath.Join(Installed(), c.Name, "node_modules/.bin", c.Name)
 }
 
 // Manifest is the package.json of the package that is installed.
 func (c Client) Manifest() string {
-	return filepath.Join(os.Getenv(testenv.AgentsVariable), c.Name, "node_modules", c.Package, "package.json")
+	return filepath.Join(Installed(), c.Name, "node_modules", c.Package, "package.json")
 }
 
 // Command is the agent with a task, without a human. It asks nobody about what
@@ -81,7 +84,7 @@ func (c Client) CommandFor(prompt string, free bool) []string {
 func (c Client) Editor() []string {
 	switch {
 	case c.front != "":
-		return append([]string{filepath.Join(os.Getenv(testenv.AgentsVariable), "acp-"+c.Name, "node_modules/.bin", c.front)}, c.editor...)
+		return append([]string{filepath.Join(Installed(), "acp-"+c.Name, "node_modules/.bin", c.front)}, c.editor...)
 	case c.editor == nil:
 		return nil
 	}
