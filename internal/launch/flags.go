@@ -21,11 +21,12 @@ import (
 type Flags struct {
 	config.Flags
 	profile, provider, net, mode, agent, caches, memory, timeout, cwd string
-	image, as, askTimeout, splitWorkspace, DetachKeys, forSession     string
+	image, as, askTimeout, splitWorkspace, DetachKeys                 string
 	cpus                                                              float64
 	pids                                                              int64
 	Plan, asJSON, quiet, Splits, pinGit, covered                      bool
 	Detach, Attachable                                                bool
+	forSession                                                        string
 }
 
 // Declare declares the flags, with their help.
