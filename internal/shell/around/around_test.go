@@ -26,6 +26,7 @@ func TestWithout(t *testing.T) {
 		claude(`'echo x; cd /'`):    "{\necho x; cd /\n} < /dev/null && pwd -P >| /tmp/claude-1-cwd",
 		claude(`'echo '"'"'it'"'"`): "{\necho 'it'\n} < /dev/null && pwd -P >| /tmp/claude-1-cwd",
 		"source /h/.claude/shell-snapshots/snapshot-bash-1-x.sh 2>/dev/null || true && eval 'a'": "a",
+		"SNAPSHOT_FILE=/h/.claude/shell-snapshots/snapshot-bash-1-x.sh\necho evil":               ":", // nothing of it is executed
 		gemini("echo x"):        "echo x",
 		gemini("cat <<E\nx\nE"): "cat <<E\nx\nE",
 		gemini("exit 3 # )"):    "exit 3 # )",
@@ -46,6 +47,7 @@ func TestWithout(t *testing.T) {
 		"more behind":           claude("'x'") + " && evil",
 		"an expansion":          claude(`"$(evil)"`),
 		"its output elsewhere":  claude("'x' > evil"),
+		"another's snapshot":    "SNAPSHOT_FILE=/h/.bashrc\necho x",
 		"a file elsewhere":      strings.Replace(claude("'x'"), "/tmp/", "/home/u/.ssh/", 1),
 		"not a clean name":      strings.Replace(claude("'x'"), "/tmp/", "/tmp/../etc/", 1),
 		"a pipe":                claude("'x'") + " | evil",

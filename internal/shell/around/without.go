@@ -35,12 +35,15 @@ func (l Line) Around(command string) string {
 // the background; the rest is in the Line. It differs each time, so nothing that is
 // remembered of a command may hold it.
 func Without(text string) (Line, bool) {
-	if !strings.Contains(text, "eval ") && !strings.Contains(text, "_bgpids_file=") {
+	if !strings.Contains(text, "eval ") && !strings.Contains(text, "_bgpids_file=") && !strings.HasPrefix(text, snapshotVariable) {
 		return Line{}, false
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		return Line{}, false
+	}
+	if takesSnapshot(file) {
+		return Line{Command: ":"}, true
 	}
 	if command, ok := ofGemini(file, text); ok {
 		return Line{Command: command}, true
@@ -65,6 +68,20 @@ func ofClaude(file *syntax.File, text string) (l Line, ok bool) {
 		}
 	}
 	return l, true
+}
+
+// snapshotVariable begins the script by which Claude Code keeps its user's shell.
+const snapshotVariable = "SNAPSHOT_FILE="
+
+// takesSnapshot reports whether a text is that script. It is for the agent's own
+// shell, which has the user's; nothing of it is executed, and Claude Code goes on
+// without a snapshot.
+func takesSnapshot(file *syntax.File) bool {
+	if len(file.Stmts) < 2 || !assigns(file.Stmts[0], strings.TrimSuffix(snapshotVariable, "=")) {
+		return false
+	}
+	name, ok := literal(file.Stmts[0].Cmd.(*syntax.CallExpr).Assigns[0].Value)
+	return ok && isSnapshot(name)
 }
 
 // ofGemini finds the command in
