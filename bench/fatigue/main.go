@@ -175,6 +175,9 @@ func (o *options) write(all []result) error {
 		return err
 	}
 	all = append(earlier, all...)
+	for i := range all {
+		all[i] = all[i].plain()
+	}
 	r := measure.NewReport("fatigue: what a human is asked in whole tasks", os.Stdout)
 	tables(r, all)
 	r.Load("after")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -124,6 +125,27 @@ func (r *result) text() string {
 func clip(text string) string {
 	line := []rune(strings.Join(strings.Fields(text), " "))
 	return string(line[:min(len(line), 300)])
+}
+
+// place is a run's directory, another one each time.
+var place = regexp.MustCompile(`[\w/.-]*/bawn-fatigue-\d+/r\d+/`)
+
+// unplaced exchanges in a text what differs from run to run, and hosts that tasks
+// name by a word.
+func unplaced(text string) string {
+	return strings.NewReplacer(npm, "{npm}", pypi, "{pypi}", pyFiles, "{files}", goProxy, "{go}", goSums, "{sums}").Replace(place.ReplaceAllString(text, "RUN/"))
+}
+
+// plain is a result as it is kept.
+func (r result) plain() result {
+	for _, list := range []*[]string{&r.Asked, &r.Needless, &r.DeadEnds, &r.Hidden, &r.Missing, &r.Errors} {
+		*list = slices.Clone(*list)
+		for i, text := range *list {
+			(*list)[i] = unplaced(text)
+		}
+	}
+	r.Failure = unplaced(r.Failure)
+	return r
 }
 
 // readJSON reads what writeJSON has written; nothing without a name.

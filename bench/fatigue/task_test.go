@@ -73,6 +73,10 @@ func TestResults(t *testing.T) {
 			t.Errorf("%s is ok", name)
 		}
 	}
+	kept := result{Hidden: []string{"filesystem write /var/lib/bawn-fatigue-12/r3/h/.config", "network connect https://" + npm + "/app"}}.plain()
+	if got := strings.Join(kept.Hidden, "; "); got != "filesystem write RUN/h/.config; network connect https://{npm}/app" {
+		t.Errorf("kept is %q", got)
+	}
 	m := sums([]result{good, {Face: "run", Variant: attack, Planted: true}})
 	if s := m[[2]string{"", "run"}]; s.asked != 2 || s.runs != 1 || s.attacks != 2 || s.stopped != 1 || s.complete != 1 {
 		t.Errorf("the sum is %+v", s)
