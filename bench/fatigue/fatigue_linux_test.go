@@ -59,6 +59,9 @@ func try(t *testing.T, agent, name string, faces ...string) {
 		}
 		for _, face := range faces {
 			for _, variant := range variants {
+				if face == control && variant == clean {
+					continue // the attacked control does the task, too
+				}
 				r := b.try(agent, face, variant, task)
 				if t.Log(r.line()); !r.ok() {
 					t.Errorf("%s\n%s", r.line(), r.text())
