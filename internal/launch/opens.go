@@ -82,17 +82,20 @@ func pushed(words []string) (remote string, refs []string) {
 	return rest[0], refs
 }
 
-// remoteURL is where a push goes; "" where that is not sure, or by another way than
-// HTTPS.
+// remoteURL is where a push goes, as the proxy names it; "" where that is not sure. Of
+// SSH it is the short form, git@HOST:PATH.
 func remoteURL(workspace, remote string) string {
 	url := remote
 	if !strings.Contains(remote, ":") && remote != "" {
 		url = gitstore.RemoteURL(workspace, remote)
 	}
+	if at, path, ok := strings.Cut(url, ":"); ok && strings.HasPrefix(at, "git@") && path != "" && !strings.ContainsAny(path[:1], "/~") {
+		return "ssh://" + strings.TrimPrefix(at, "git@") + "/" + strings.TrimSuffix(path, ".git") + ".git"
+	}
 	if !strings.HasPrefix(url, "https://") || strings.ContainsAny(url, "@?#") {
 		return ""
 	}
-	return strings.TrimSuffix(url, "/")
+	return strings.TrimSuffix(strings.TrimSuffix(url, "/"), ".git") + ".git" // as the proxy names a repository
 }
 
 // pushes are the connections of a push: what a short name means, the server's side

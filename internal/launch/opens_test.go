@@ -30,6 +30,7 @@ func TestOpens(t *testing.T) {
 	for line, want := range map[string]string{
 		"git push -u origin fix":                              app + "refs/heads/fix|" + app + "refs/tags/fix",
 		"make && git push origin HEAD:refs/heads/fix":         app + "refs/heads/fix",
+		"git push https://git.test/other/ main:dev":           "https://git.test/other.git push refs/heads/dev|https://git.test/other.git push refs/tags/dev",
 		"git push https://git.test/other.git main:dev":        "https://git.test/other.git push refs/heads/dev|https://git.test/other.git push refs/tags/dev",
 		"git push origin a refs/tags/v1":                      app + "refs/heads/a refs/tags/v1|" + app + "refs/tags/a refs/tags/v1",
 		"git push origin":                                     "", // which refs, the words don't say
@@ -39,7 +40,8 @@ func TestOpens(t *testing.T) {
 		"git push origin :fix":                                "",
 		"git push --mirror origin fix":                        "",
 		"git push origin HEAD":                                "",
-		"git push ssh fix":                                    "",
+		"git push ssh fix":                                    "ssh://git.test/team/app.git push refs/heads/fix|ssh://git.test/team/app.git push refs/tags/fix",
+		"git push git@git.test:/srv/app fix":                  "",
 		"git push nothing fix":                                "",
 		"git push https://user:word@git.test/other.git fix":   "",
 		"git push origin $BRANCH":                             "",
