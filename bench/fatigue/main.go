@@ -143,7 +143,10 @@ func (o *options) measure() error {
 		return err
 	}
 	b.noisy = o.noisy
-	var all []result
+	all, err := readJSON(o.with)
+	if err != nil {
+		return err
+	}
 	for _, t := range p.tasks {
 		for _, agent := range p.agents {
 			for _, face := range p.faces {
@@ -170,11 +173,6 @@ func (o *options) write(all []result) error {
 		}
 		o.Out = filepath.Join(root, "bench", "results")
 	}
-	earlier, err := readJSON(o.with)
-	if err != nil {
-		return err
-	}
-	all = append(earlier, all...)
 	for i := range all {
 		all[i] = all[i].plain()
 	}
