@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -173,15 +174,29 @@ func uncoveredWords(ws string, list []checkpoint.Uncovering) string {
 func (l *Launch) keep(e *Env, s *runner.Session) {
 	s.Covered = func() bool { return l.Parent != nil && l.Parent.Covered }
 	if l.keeper == nil {
+		if l.Covered && l.Parent == nil {
+			s.Kept = func() error { return withoutCheckpoint(errors.New("this session takes none")) }
+		}
 		return
 	}
 	l.keeper.Keep()
 	s.Covered = l.keeper.Covered
-	s.Kept = func() {
-		if err := l.keeper.Ready(); err != nil {
+	s.Kept = func() error {
+		err := l.keeper.Ready()
+		if err != nil && l.Covered {
+			return withoutCheckpoint(err)
+		}
+		if err != nil {
 			l.uncovered(e, s, err)
 		}
+		return nil
 	}
+}
+
+// withoutCheckpoint refuses a command that was allowed because a checkpoint would
+// take back what it does.
+func withoutCheckpoint(why error) error {
+	return &runner.DeniedError{Decision: bawn.Denied("the command may destroy what no checkpoint holds: "+why.Error()+"; have your human run it", ruleNotCovered)}
 }
 
 // uncovered tells that a session goes without a checkpoint.

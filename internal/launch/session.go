@@ -119,7 +119,7 @@ func (l *Launch) Session(e *Env, args []string) (*runner.Session, error) {
 		l.beginKeeping(e, session)
 	}
 	if !provider.bare() {
-		args = l.Known.Contain(args)
+		args = l.Known.Contain(args, l.holds(cfg, session, provider))
 	}
 	s := &runner.Session{Provider: provider.Provider, Argv: args, Dir: dir, Stdio: [3]*os.File{e.Stdin, e.Stdout, e.Stderr}, Dumb: !terminal.Emulates(e.Getenv("TERM"))}
 	req := l.request(e, session, args, dir, cache)
