@@ -33,6 +33,7 @@ var effects = map[string]effect{
 	"ssh_agent":      {value: "true", flag: []string{"--ssh-agent"}, also: egress, plan: true, shown: "test/egress/agent_linux_test.go: --ssh-agent"},
 	"upstream_proxy": {value: `"http://127.0.0.1:3128"`, also: egress, plan: true, shown: "test/egress/upstream_linux_test.go: upstream_proxy"},
 	"ask_timeout":    {value: `"9s"`, flag: []string{"--ask-timeout", "9s"}, also: egress, plan: true, shown: "test/tree/life_linux_test.go: --ask-timeout"},
+	"while_away":     {value: `"wait"`, flag: []string{"--while-away", "wait"}, shown: "test/approvals/away_linux_test.go: --while-away"},
 	"docker_api":     {value: "true", flag: []string{"--docker"}, shown: "test/containers/containers_linux_test.go: --docker"},
 
 	"split":           {value: "true", flag: []string{"--split"}, plan: true, shown: "test/split/zones_linux_test.go: split"},
@@ -44,6 +45,7 @@ var effects = map[string]effect{
 	"deny":       {value: `["*.pem"]`, flag: []string{"--deny", "*.pem"}, script: "cat x.pem 2>/dev/null || echo denied; " + write("y.pem"), with: "denied\nrefused"},
 	"open":       {value: `["aws"]`, flag: []string{"--open", "aws"}, script: "cat ~/.aws/credentials 2>/dev/null || echo hidden", with: "of the host"},
 	"env":        {value: `["SPECIAL"]`, flag: []string{"--env", "SPECIAL"}, script: "echo $SPECIAL", with: "yes"},
+	"mask_env":   {value: `"on"`, flag: []string{"--mask-env"}, script: "grep -q 4f9c2d7e8b1a6035c7e2f1d0 .env && echo read || echo masked", with: "masked"},
 	"caches":     {value: `"read-only"`, flag: []string{"--caches", "read-only"}, script: "cat ~/.npm/_cacache/file 2>/dev/null || echo empty; " + write("~/.npm/_cacache/new"), with: "of the host\nrefused"},
 	"cache_dirs": {value: `["~/.mycache"]`, script: "test -e ~/.mycache/file || echo its own; " + write("~/.mycache/new"), with: "its own\nwrote"},
 	"devices":    {value: `["fuse"]`, flag: []string{"--device", "fuse"}, script: "test -e /dev/fuse && echo there", with: "there"},

@@ -127,6 +127,7 @@ func newRoom(t *testing.T) *quarters.Room {
 	for _, f := range []string{"aside/file", ".aws/credentials", ".mycache/file", ".npm/_cacache/file", "src/project/x.pem", "src/project/kept/file", "src/project/sub/file"} {
 		r.Put(t, f, "of the host\n", 0o644)
 	}
+	r.Put(t, "src/project/.env", "API_TOKEN=4f9c2d7e8b1a6035c7e2f1d0\n", 0o644)
 	return r
 }
 
