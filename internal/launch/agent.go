@@ -201,11 +201,14 @@ func (k *Known) Contain(args []string, holds bool) []string {
 	return slices.Concat(args[:1], k.off, args[1:])
 }
 
-// holds reports whether a session's sandbox will hold what its agent does: only then
-// the agent need not ask.
+// holds reports whether a session's sandbox will hold what its agent does, all of it:
+// only then the agent need not ask.
 func (l *Launch) holds(cfg *config.Config, s bawn.Session, c choice) bool {
-	return s.Mode >= bawn.ModeNormal && s.Autonomy >= bawn.AutonomyModerate && !cfg.Decides() && l.Parent == nil &&
-		sandbox.AbilitiesOf(c.Provider).Door && s.Isolation.Network != bawn.NetworkFull && s.Isolation.Caches != bawn.CacheShared
+	if l.Known == nil || l.Parent != nil || s.Mode < bawn.ModeNormal || s.Autonomy < bawn.AutonomyModerate || cfg.Decides() || !sandbox.AbilitiesOf(c.Provider).Door {
+		return false
+	}
+	partly, err := sandbox.Negotiate(s.Isolation, c.Provider)
+	return err == nil && holding(partly, s.Isolation) == bawn.ContainedFully
 }
 
 // name is the agent's, for the log.

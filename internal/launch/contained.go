@@ -13,8 +13,17 @@ func (l *Launch) contained(s *runner.Session) bawn.Contained {
 	if s.Bare != "" || l.Config != nil && l.Config.Decides() {
 		return bawn.Contained{}
 	}
+	isolations := []bawn.Isolation{s.Isolation}
+	if s.Split != nil {
+		isolations = append(isolations, s.Split.Isolation)
+	}
+	return holding(partly(s), isolations...)
+}
+
+// holding is what sandboxes contain of which these capabilities hold in part only.
+func holding(partly []bawn.Capability, isolations ...bawn.Isolation) bawn.Contained {
 	c := bawn.ContainedFully
-	for _, part := range partly(s) {
+	for _, part := range partly {
 		switch part.Attribute {
 		case sandbox.FSWrite, sandbox.FSProtect:
 			c.Files = false
@@ -23,10 +32,6 @@ func (l *Launch) contained(s *runner.Session) bawn.Contained {
 		case sandbox.NetNone, sandbox.NetAllow, sandbox.NetFull:
 			c.Network = false
 		}
-	}
-	isolations := []bawn.Isolation{s.Isolation}
-	if s.Split != nil {
-		isolations = append(isolations, s.Split.Isolation)
 	}
 	for i := range isolations {
 		c.Files = c.Files && isolations[i].Caches != bawn.CacheShared

@@ -1,11 +1,14 @@
 package launch
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/session"
 )
 
 // inPart is a plan that enforces some attributes in part.
@@ -41,6 +44,54 @@ func TestContainedIsWhatIsEnforced(t *testing.T) {
 	} {
 		if got := (&Launch{}).contained(&tt.session); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+	}
+}
+
+// A provider that has a door and enforces some attributes in part.
+type doored struct {
+	sandbox.Provider
+	partly []string
+	closed bool
+}
+
+func (p doored) Abilities() sandbox.Abilities { return sandbox.Abilities{Door: !p.closed} }
+
+func (p doored) Capabilities() (out []bawn.Capability) {
+	for _, a := range sandbox.Attributes() {
+		strength := bawn.Enforced
+		if slices.Contains(p.partly, a) {
+			strength = bawn.Partly
+		}
+		out = append(out, bawn.Capability{Attribute: a, Strength: strength})
+	}
+	return out
+}
+
+// TestPromptsStayWhereTheSandboxDoesNotHold: an agent asks nothing itself only where the
+// sandbox holds all of what it does. Each row takes one thing away from the first.
+func TestPromptsStayWhereTheSandboxDoesNotHold(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(l *Launch, s *bawn.Session, p *doored)
+		want   bool
+	}{
+		"a full sandbox":      {func(*Launch, *bawn.Session, *doored) {}, true},
+		"protection in part":  {func(_ *Launch, _ *bawn.Session, p *doored) { p.partly = []string{sandbox.FSProtect} }, false},
+		"processes in part":   {func(_ *Launch, _ *bawn.Session, p *doored) { p.partly = []string{sandbox.Processes} }, false},
+		"the network in part": {func(_ *Launch, _ *bawn.Session, p *doored) { p.partly = []string{sandbox.NetAllow} }, false},
+		"no door":             {func(_ *Launch, _ *bawn.Session, p *doored) { p.closed = true }, false},
+		"the whole network":   {func(_ *Launch, s *bawn.Session, _ *doored) { s.Isolation.Network = bawn.NetworkFull }, false},
+		"shared caches":       {func(_ *Launch, s *bawn.Session, _ *doored) { s.Isolation.Caches = bawn.CacheShared }, false},
+		"mode safe":           {func(_ *Launch, s *bawn.Session, _ *doored) { s.Mode = bawn.ModeSafe }, false},
+		"little autonomy":     {func(_ *Launch, s *bawn.Session, _ *doored) { s.Autonomy = bawn.AutonomyModerate - 1 }, false},
+		"a guest's session":   {func(l *Launch, _ *bawn.Session, _ *doored) { l.Parent = &session.Parent{} }, false},
+		"no agent":            {func(l *Launch, _ *bawn.Session, _ *doored) { l.Known = nil }, false},
+	} {
+		l, p := &Launch{Known: &Known{}}, doored{}
+		s := bawn.Session{Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Isolation: bawn.Isolation{Protect: true, Network: bawn.NetworkAllowlist}}
+		tt.change(l, &s, &p)
+		if got := l.holds(&config.Config{}, s, choice{Provider: p}); got != tt.want {
+			t.Errorf("%s: %t, want %t", name, got, tt.want)
 		}
 	}
 }
