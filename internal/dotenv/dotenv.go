@@ -3,9 +3,7 @@
 package dotenv
 
 import (
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net/url"
@@ -48,40 +46,12 @@ func Workspace(dir string) []Kept {
 	return w.found
 }
 
-// A Masked file is shown with a placeholder in place of each secret.
-type Masked struct {
-	Path  string // in the workspace
-	Text  []byte
-	Masks []Mask
-}
-
-// A Mask is one placeholder.
-type Mask struct{ Name, Placeholder string }
-
-// ErrTooMuch says that a workspace has more than is looked at.
-var ErrTooMuch = fmt.Errorf("the workspace has more than %d files of variables, or one above %d KiB", maxKeptFiles, maxKeptSize>>10)
-
-// MaskAll reads the files that Workspace reads, each as it is to be shown. It errs where one
-// can't be read as a whole.
-func MaskAll(dir string) ([]Masked, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	w := walk{root: root, masking: true}
-	w.directory(".", 0)
-	return w.masked, w.failed
-}
-
 // A walk is through one workspace.
 type walk struct {
 	root           *os.Root
 	entries, files int
 	found          []Kept
-	masking        bool
-	masked         []Masked
-	failed         error
+	mask           *masking // nil where values are only looked for
 }
 
 // elsewhere are directories whose files are not the project's own.
@@ -90,26 +60,56 @@ var elsewhere = []string{".git", "node_modules", "vendor", "target", "dist", "bu
 func (w *walk) directory(name string, depth int) {
 	d, err := w.root.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
+		w.mask.unread(w.root, name, err)
 		return
 	}
-	list, _ := d.ReadDir(max(1, maxKeptEntries-w.entries)) // as much as could be read
+	most, deepest, skipped := w.bounds()
+	list, err := d.ReadDir(max(1, most-w.entries)) // as much as could be read
 	_ = d.Close()
-	w.entries += len(list)
-	for _, e := range list {
-		if !isDotenv(e.Name()) || !plainName(path.Join(name, e.Name())) || !e.Type().IsRegular() {
-			continue
-		}
-		if w.files++; w.files > maxKeptFiles {
-			w.fail(ErrTooMuch)
-			break
-		}
-		w.file(path.Join(name, e.Name()))
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.mask.unread(w.root, name, err)
+	}
+	if w.entries += len(list); w.entries >= most {
+		w.mask.fail(ErrTooMuch)
 	}
 	for _, e := range list {
-		if e.IsDir() && depth < maxKeptDepth && w.entries < maxKeptEntries && !slices.Contains(elsewhere, e.Name()) {
+		if isDotenv(e.Name()) && !w.entry(path.Join(name, e.Name()), e.Type()) {
+			break
+		}
+	}
+	for _, e := range list {
+		switch {
+		case !e.IsDir() || w.entries >= most || slices.Contains(skipped, e.Name()):
+		case depth >= deepest:
+			w.mask.fail(ErrTooMuch)
+		default:
 			w.directory(path.Join(name, e.Name()), depth+1)
 		}
 	}
+}
+
+// bounds are how many names are looked at, how deep, and in which directories none.
+func (w *walk) bounds() (most, deepest int, skipped []string) {
+	if w.mask != nil {
+		return maxMaskEntries, maxMaskDepth, others
+	}
+	return maxKeptEntries, maxKeptDepth, elsewhere
+}
+
+// entry looks at something that has the name of such a file, and reports whether there may
+// be more of them.
+func (w *walk) entry(name string, t fs.FileMode) bool {
+	switch {
+	case t&fs.ModeSymlink != 0:
+		w.mask.link(w.root, name)
+	case t.IsRegular() && (w.mask != nil || plainName(name)):
+		if w.files++; w.files > maxKeptFiles {
+			w.mask.fail(ErrTooMuch)
+			return false
+		}
+		w.file(name)
+	}
+	return true
 }
 
 // isDotenv reports whether a file of this name holds variables of a project, and
@@ -127,11 +127,10 @@ func isDotenv(name string) bool {
 	return true
 }
 
-func (w *walk) fail(err error) { w.failed = errors.Join(w.failed, err) }
-
 func (w *walk) file(name string) {
 	f, err := w.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
+		w.mask.unread(w.root, name, err)
 		return
 	}
 	defer f.Close()
@@ -139,16 +138,16 @@ func (w *walk) file(name string) {
 		return
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxKeptSize+1))
-	switch {
-	case err != nil && !errors.Is(err, fs.ErrClosed):
-		w.fail(err)
+	if err != nil {
+		w.mask.unread(w.root, name, err)
 		return
-	case len(text) > maxKeptSize:
-		w.fail(ErrTooMuch)
+	}
+	if len(text) > maxKeptSize {
+		w.mask.fail(ErrTooMuch)
 	}
 	defer clear(text)
-	if w.masking {
-		w.mask(name, string(text))
+	if w.mask != nil {
+		w.mask.file(name, string(text))
 		return
 	}
 	for a := range assignments(string(text)) {
@@ -159,30 +158,6 @@ func (w *walk) file(name string) {
 			w.found = append(w.found, Kept{Name: name + ":" + a.key, Value: []byte(v)})
 		}
 	}
-}
-
-// mask keeps a file with placeholders, where it has a secret.
-func (w *walk) mask(name, text string) {
-	m := Masked{Path: name}
-	done := 0
-	for a := range assignments(text) {
-		v := secretIn(a.key, a.value)
-		if v == "" {
-			continue
-		}
-		if !strings.Contains(a.value, v) { // it is written with escapes: then the whole value is masked
-			v = a.value
-		}
-		stand := "masked-by-bawn-" + strings.ToLower(rand.Text()[:16])
-		m.Text = append(append(m.Text, text[done:a.at]...), strings.ReplaceAll(a.value, v, stand)...)
-		m.Masks = append(m.Masks, Mask{Name: name + ":" + a.key, Placeholder: stand})
-		done = a.at + len(a.value)
-	}
-	if m.Masks == nil {
-		return
-	}
-	m.Text = append(m.Text, text[done:]...)
-	w.masked = append(w.masked, m)
 }
 
 // An assignment is one value, or a line of one, and where it stands in the text.

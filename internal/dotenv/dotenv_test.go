@@ -2,9 +2,11 @@ package dotenv
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -120,13 +122,105 @@ func TestMaskAll(t *testing.T) {
 	}
 }
 
+// TestMaskEverywhere: a file is masked wherever it lies, and what would be read past the
+// masks is an error that names it.
+func TestMaskEverywhere(t *testing.T) {
+	const secret = "API_TOKEN=sk_live_0123456789abcdef\n"
+	outside := filepath.Join(t.TempDir(), ".env")
+	if err := os.WriteFile(outside, []byte(secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		files  []string
+		links  [][2]string // name, target
+		masked int
+		fails  string
+	}{
+		"deep and oddly named":       {files: []string{"a/b/c/d/e/f/.env", "my app (1)/.env", "dist/.env", "vendor/.env.local"}, masked: 4},
+		"what others have":           {files: []string{"node_modules/x/.env"}},
+		"a link to a masked file":    {files: []string{".env"}, links: [][2]string{{"a/.env", "../.env"}}, masked: 1},
+		"a link that leads nowhere":  {links: [][2]string{{".env", "gone"}}},
+		"a link to a directory":      {links: [][2]string{{".env", "a"}}, files: []string{"a/.env"}, masked: 1},
+		"a link to another name":     {files: []string{"real.txt"}, links: [][2]string{{".env", "real.txt"}}, fails: "is a link to"},
+		"a link out":                 {links: [][2]string{{"a/.env", outside}}, fails: "is a link to"},
+		"a link to what others have": {files: []string{"node_modules/x/.env"}, links: [][2]string{{".env", "node_modules/x/.env"}}, fails: "is a link to"},
+		"deeper than is looked":      {files: []string{strings.Repeat("d/", maxMaskDepth+1) + ".env"}, fails: ErrTooMuch.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, f := range tt.files {
+				f = filepath.Join(dir, f)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(f), 0o700), os.WriteFile(f, []byte(secret), 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, l := range tt.links {
+				name := filepath.Join(dir, l[0])
+				if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.Symlink(l[1], name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			all, err := MaskAll(dir)
+			if tt.fails == "" && err != nil || tt.fails != "" && (err == nil || !strings.Contains(err.Error(), tt.fails)) {
+				t.Errorf("it says %v, want %q", err, tt.fails)
+			}
+			if tt.fails == "" && len(all) != tt.masked {
+				t.Errorf("%d files are masked, want %d", len(all), tt.masked)
+			}
+		})
+	}
+}
+
+// TestUnread: what can't be read is an error where the guest, who is the same user, could
+// open it by chmod.
+func TestUnread(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"own", "foreign"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	foreign := filepath.Join(dir, "foreign")
+	if os.Geteuid() != 0 {
+		dir, foreign = "/", "/etc/passwd"
+	} else if err := os.Chown(foreign, 12345, 12345); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		name  string
+		err   error
+		fails bool
+	}{
+		"of another user": {strings.TrimPrefix(foreign, dir), fs.ErrPermission, false},
+		"not there":       {"gone", fs.ErrNotExist, false},
+		"broken":          {strings.TrimPrefix(foreign, dir), syscall.EIO, true},
+	} {
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &masking{}
+		if m.unread(root, strings.TrimPrefix(c.name, "/"), c.err); (m.failed != nil) != c.fails {
+			t.Errorf("%s: %v", name, m.failed)
+		}
+	}
+	own, err := os.OpenRoot(filepath.Dir(t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &masking{}
+	if m.unread(own, ".", fs.ErrPermission); m.failed == nil {
+		t.Error("of our own: no error")
+	}
+}
+
 // FuzzMask: what is recognised is not left where it stood.
 func FuzzMask(f *testing.F) {
 	f.Add("TOKEN=abcdef0123456789\n")
 	f.Add("URL=https://a:bbbbbbbbbb1@h/\nURL=x")
 	f.Fuzz(func(t *testing.T, text string) {
-		w := walk{masking: true}
-		w.mask(".env", text)
+		w := walk{mask: &masking{}}
+		w.mask.file(".env", text)
 		n := 0
 		for a := range assignments(text) {
 			if secretIn(a.key, a.value) != "" {
@@ -134,13 +228,13 @@ func FuzzMask(f *testing.F) {
 			}
 		}
 		if masks := 0; n > 0 {
-			for a := range assignments(string(w.masked[0].Text)) {
+			for a := range assignments(string(w.mask.masked[0].Text)) {
 				if strings.Contains(a.value, "masked-by-bawn-") {
 					masks++
 				}
 			}
-			if masks != n || len(w.masked[0].Masks) != n {
-				t.Errorf("%d secrets, %d masks, %d are read", n, len(w.masked[0].Masks), masks)
+			if masks != n || len(w.mask.masked[0].Masks) != n {
+				t.Errorf("%d secrets, %d masks, %d are read", n, len(w.mask.masked[0].Masks), masks)
 			}
 		}
 	})
