@@ -10,7 +10,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv/world"
 )
 
-// errNoWorld says why there is none, in a process that runs tests without one.
+// errNoWorld is why this process could not make a world; nil where it runs in one.
 var errNoWorld error
 
 // TestMain runs the tests at the desk of a world.

@@ -209,7 +209,7 @@ func FuzzPut(f *testing.F) {
 }
 
 // TestNoSandbox: the line says where commands run, one takes the other's place, and
-// both are Bawn's own to whoever takes them out.
+// "bawn init --undo" removes both.
 func TestNoSandbox(t *testing.T) {
 	var events []event
 	for _, e := range twoEvents {

@@ -99,7 +99,9 @@ func (s *undos) compare(id string, f func(*undo.Session, *undo.Diff) error) erro
 	return f(one, d)
 }
 
-// later tells that a store is in use; other errors only the log may know.
+// later tells the human why nothing can be compared or taken back now: a store is in use,
+// a session still runs, or what undo itself says. Undo's errors name files of the human's,
+// who may see them.
 func later(err error) error {
 	var runs *undo.RunningError
 	switch {

@@ -20,7 +20,7 @@ const (
 	Desk    = "desk"    // where a user sits
 )
 
-// Role says which process of a world this is; "" is none.
+// Role names what this process does in a world; it is "" in a process outside of one.
 func Role() string { return os.Getenv(roleVariable) }
 
 // Dir is the directory of the world that this process is in.
