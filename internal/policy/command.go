@@ -415,9 +415,9 @@ func (r *reading) mentions(c *shell.Command, word string, j *judgement) {
 	if r.inside() {
 		apart = "="
 	}
-	for v := range around(word, apart) {
+	around(word, apart, func(v string) {
 		if !strings.ContainsAny(v, "/~.") || strings.HasPrefix(v, "-") || strings.Contains(v, "//") {
-			continue
+			return
 		}
 		for _, at := range r.places(c, shell.Word{Text: v}) {
 			if at == "" {
@@ -427,27 +427,25 @@ func (r *reading) mentions(c *shell.Command, word string, j *judgement) {
 				r.mention(name, j)
 			}
 		}
-	}
+	})
 }
 
-// around yields the fields of a word between separators, and the word itself.
-func around(word, apart string) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for rest := word; rest != ""; {
-			i := strings.IndexAny(rest, apart)
-			if i < 0 {
-				if len(rest) < len(word) && !yield(rest) {
-					return
-				}
-				break
+// around calls f with the fields of a word between separators, and with the word itself.
+func around(word, apart string, f func(string)) {
+	for rest := word; rest != ""; {
+		i := strings.IndexAny(rest, apart)
+		if i < 0 {
+			if len(rest) < len(word) {
+				f(rest)
 			}
-			if i > 0 && !yield(rest[:i]) {
-				return
-			}
-			rest = rest[i+1:]
+			break
 		}
-		yield(word)
+		if i > 0 {
+			f(rest[:i])
+		}
+		rest = rest[i+1:]
 	}
+	f(word)
 }
 
 func (r *reading) mention(name string, j *judgement) {

@@ -108,3 +108,31 @@ func TestOfferedSecret(t *testing.T) {
 		}
 	}
 }
+
+// TestOperation: what tells one thing from another of its kind is left out, words are not.
+func TestOperation(t *testing.T) {
+	for _, tt := range []struct{ method, path, want string }{
+		{"GET", "/repos/team/app/issues/7", "/"}, {"HEAD", "/x", "/"}, {"OPTIONS", "/x", "/"},
+		{"POST", "/repos/team/app/issues", "/repos/team/app/issues"}, {"POST", "/issues/7/comments", "/issues/*/comments"},
+		{"DELETE", "/commits/0a1b2c3", "/commits/*"}, {"DELETE", "/commits/feedbee", "/commits/feedbee"}, {"PUT", "/users/3f2504e0-4f89-11d3-9a0c-0305e82c3301", "/users/*"},
+		{"PATCH", "/v1/messages", "/v1/messages"}, {"PATCH", "/abc12/x", "/abc12/x"}, {"PATCH", "/a-very-long-name-with-1-digit/x", "/*/x"},
+	} {
+		if got := Operation(tt.method, tt.path); got != tt.want {
+			t.Errorf("%s %s is %q, want %q", tt.method, tt.path, got, tt.want)
+		}
+	}
+}
+
+// TestOffers tells what is offered from what is lent, and from what a guest names so.
+func TestOffers(t *testing.T) {
+	for _, tt := range []struct {
+		c    Carried
+		want bool
+	}{{Carried{Offered: []string{"tok"}}, true}, {Carried{Lent: []string{"lend=tok"}}, false}, {Carried{Foreign: []string{"lend=tok"}}, false}} {
+		for _, arg := range Carries(tt.c) {
+			if Offers(arg) != tt.want {
+				t.Errorf("%q: %t", arg, !tt.want)
+			}
+		}
+	}
+}
