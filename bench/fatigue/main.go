@@ -147,6 +147,7 @@ func (o *options) measure() error {
 	if err != nil {
 		return err
 	}
+	earlier := len(all)
 	for _, t := range p.tasks {
 		for _, agent := range p.agents {
 			for _, face := range p.faces {
@@ -161,11 +162,12 @@ func (o *options) measure() error {
 			}
 		}
 	}
-	return o.write(all)
+	return o.write(all, earlier)
 }
 
-// write prints the tables and keeps them, beside the results as JSON.
-func (o *options) write(all []result) error {
+// write prints the tables and keeps them, beside the results as JSON. The first
+// ones are of earlier runs.
+func (o *options) write(all []result, earlier int) error {
 	if o.Out == "" {
 		root, err := measure.Root()
 		if err != nil {
@@ -177,7 +179,9 @@ func (o *options) write(all []result) error {
 		all[i] = all[i].plain()
 	}
 	r := measure.NewReport("fatigue: what a human is asked in whole tasks", os.Stdout)
+	if earlier > 0 {
+		r.Line("# %d of %d results are of earlier runs (-with), perhaps with another build", earlier, len(all))
+	}
 	tables(r, all)
-	r.Load("after")
 	return errors.Join(o.Write(r), writeJSON(filepath.Join(o.Out, "fatigue-"+measure.Kernel()+".json"), all))
 }
