@@ -22,8 +22,17 @@ type Target struct {
 // ErrNothing says that a workspace has no session to undo.
 var ErrNothing = errors.New("no session has changed anything here")
 
+// minShort is how much of an ID is written at least: of less, the name of a file that is
+// gone could be one.
+const minShort = 4
+
+// Whole reports whether a name is the ID of a session or checkpoint, not only its begin.
+func Whole(list []checkpoint.Checkpoint, name string) bool {
+	return name != "" && slices.ContainsFunc(list, func(c checkpoint.Checkpoint) bool { return name == c.ID || name == c.Session })
+}
+
 // Choose returns what a name stands for: a session, a checkpoint, or as much of its ID
-// as only it has. "" stands for the last session that has changed anything. list are
+// as only it has, of at least four characters. "" stands for the last session that has changed anything. list are
 // all checkpoints of the workspace, the oldest first.
 func Choose(list []checkpoint.Checkpoint, name string) (*Target, error) {
 	if name == "" {
@@ -32,7 +41,7 @@ func Choose(list []checkpoint.Checkpoint, name string) (*Target, error) {
 	var ids []string
 	for i := range list {
 		for _, id := range []string{list[i].ID, list[i].Session} {
-			if id != "" && strings.HasPrefix(id, name) && !slices.Contains(ids, id) {
+			if begins(id, name) && !slices.Contains(ids, id) {
 				ids = append(ids, id)
 			}
 		}
@@ -56,6 +65,10 @@ func Choose(list []checkpoint.Checkpoint, name string) (*Target, error) {
 		t.After, t.Session, t.Killed = s.After, s.Session, s.Killed
 	}
 	return t, nil
+}
+
+func begins(id, name string) bool {
+	return id != "" && strings.HasPrefix(id, name) && (len(name) >= minShort || name == id)
 }
 
 // lastChange is the last session whose end differs from its begin.

@@ -164,17 +164,18 @@ func TestNotKept(t *testing.T) {
 func TestChoose(t *testing.T) {
 	root := func(n byte) []checkpoint.Root { return []checkpoint.Root{{Path: "/w", Tree: checkpoint.Digest{n}}} }
 	list := []checkpoint.Checkpoint{
-		{ID: "1", Session: "aaa", Why: checkpoint.AtStart, Roots: root(1)},
-		{ID: "2", Session: "aaa", Why: checkpoint.AtTime, Roots: root(2)},
-		{ID: "3", Session: "aaa", Why: checkpoint.AtEnd, Roots: root(3)},
-		{ID: "4", Session: "abb", Why: checkpoint.AtStart, Roots: root(3)}, // killed
+		{ID: "1", Session: "aaaaa", Why: checkpoint.AtStart, Roots: root(1)},
+		{ID: "2", Session: "aaaaa", Why: checkpoint.AtTime, Roots: root(2)},
+		{ID: "3", Session: "aaaaa", Why: checkpoint.AtEnd, Roots: root(3)},
+		{ID: "4", Session: "abbbb", Why: checkpoint.AtStart, Roots: root(3)}, // killed
 		{ID: "5", Why: checkpoint.BeforeUndo, Roots: root(4)},
-		{ID: "6", Session: "acc", Why: checkpoint.AtStart, Roots: root(5)},
-		{ID: "7", Session: "acc", Why: checkpoint.AtEnd, Roots: root(5)},
+		{ID: "6", Session: "acccc", Why: checkpoint.AtStart, Roots: root(5)},
+		{ID: "7", Session: "acccc", Why: checkpoint.AtEnd, Roots: root(5)},
+		{ID: "20aab", Roots: root(5)}, {ID: "20aac", Roots: root(5)},
 	}
 	for name, want := range map[string]string{
-		"": "4 to 5 of abb, killed", "aaa": "1 to 3 of aaa", "aa": "1 to 3 of aaa", "2": "2 to 3 of aaa", "5": "5 to ? of ", "ab": "4 to 5 of abb, killed",
-		"a": "error", "9": "error", "acc": "6 to 7 of acc",
+		"": "4 to 5 of abbbb, killed", "aaaaa": "1 to 3 of aaaaa", "aaaa": "1 to 3 of aaaaa", "2": "2 to 3 of aaaaa", "5": "5 to ? of ", "abbb": "4 to 5 of abbbb, killed",
+		"a": "error", "aaa": "error", "abb": "error", "20aa": "error", "20aab": "20aab to ? of ", "9": "error", "acccc": "6 to 7 of acccc",
 	} {
 		got := "error"
 		if x, err := Choose(list, name); err == nil {

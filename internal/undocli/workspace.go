@@ -74,12 +74,13 @@ func internal(err error) error {
 }
 
 // choose reads [SESSION|CHECKPOINT] [PATH...]. dash is how many arguments stand before
-// "--", or -1. known reports whether the first argument was an ID.
+// "--", or -1. A file that is there counts before the begin of an ID.
 func (w *workspace) choose(args []string, dash int) (t *undo.Target, paths []string, err error) {
 	name := ""
 	if len(args) > 0 && dash != 0 {
 		_, none := undo.Choose(w.list, args[0])
-		if none == nil && args[0] != "" || !w.isPath(args[0]) {
+		there := w.exists(args[0])
+		if none == nil && (!there || undo.Whole(w.list, args[0])) || !there && !strings.ContainsAny(args[0], "/.") {
 			name, args = args[0], args[1:]
 			if name == "" {
 				return nil, nil, verb.Usage("\"bawn checkpoints\" lists them", "%q names no session", name)
@@ -99,10 +100,9 @@ func (w *workspace) choose(args []string, dash int) (t *undo.Target, paths []str
 	return t, paths, nil
 }
 
-// isPath reports whether an argument is meant as a path.
-func (w *workspace) isPath(arg string) bool {
-	_, err := os.Lstat(w.absolute(arg))
-	return err == nil || strings.ContainsAny(arg, "/.")
+func (w *workspace) exists(path string) bool {
+	_, err := os.Lstat(w.absolute(path))
+	return err == nil
 }
 
 func (w *workspace) absolute(path string) string {
