@@ -95,29 +95,20 @@ func runACP(f *launch.Flags, c *cobra.Command, e *launch.Env, args []string) err
 		return err
 	}
 	l := &launch.Launch{Spec: *spec, Plan: true} // nothing is started
-	s, err := acpSession(l, e)
+	planned, err := l.Prepare(e)
 	if err != nil {
-		return err
+		return e.Elsewhere(err)
 	}
+	s := planned.Session // in its name the agent's wishes are decided
+	planned.Discard()
+	s.Close()
 	end, err := acpGuard(l, e, s)
 	if err != nil {
 		return err
 	}
 	defer end()
-	a := &acpServer{env: e, spec: spec, session: s, self: self, flags: c.Flags(), ownReads: l.Known != nil && l.Known.Agent.OwnReads}
+	a := &acpServer{env: e, spec: spec, session: s, self: self, flags: c.Flags(), ownReads: planned.Known != nil && planned.Known.Agent.OwnReads}
 	return a.run()
-}
-
-// acpSession is the session that the agent will have, as "bawn run --plan"
-// finds it: in its name the agent's wishes are decided.
-func acpSession(f *launch.Launch, e *launch.Env) (*runner.Session, error) {
-	s, err := f.Session(e, f.Argv)
-	f.EndGit(e)
-	if err != nil {
-		return nil, e.Elsewhere(err)
-	}
-	s.Close()
-	return s, nil
 }
 
 // acpGuard gives the session a policy and a log.

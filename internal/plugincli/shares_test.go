@@ -31,7 +31,7 @@ func TestGatewaysHaveShares(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		calls, err := newMCPCalls(f, e, &mcpSession{Session: s.Session})
+		calls, err := newMCPCalls(f, e, &mcpSession{Session: s.Session}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
