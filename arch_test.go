@@ -51,6 +51,7 @@ var ladder = map[string]place{
 	"internal/redact":     here(1),
 	"internal/shell":      here(1),
 	"internal/sigv4":      here(1),
+	"internal/dotenv":     here(1),
 	"internal/stack":      here(0),
 	"internal/strictjson": here(0),
 	"internal/symlink":    here(1),

@@ -227,7 +227,10 @@ type Isolation struct {
 	// Unprotected are names of those files that the user has opened for the project,
 	// as internal/protect writes them.
 	Unprotected []string
-	DockerAPI   bool // a filtered Docker socket of the session's own (SPEC P5)
+	// MaskEnv shows the guest placeholders in place of the secrets that files of the
+	// workspace keep (.env and its kin).
+	MaskEnv   bool
+	DockerAPI bool // a filtered Docker socket of the session's own (SPEC P5)
 }
 
 // Strength says how well a provider enforces one attribute. The zero Strength

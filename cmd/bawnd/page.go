@@ -17,6 +17,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/relay/frontend"
 	"github.com/bawn-dev/bawn/internal/relaycli"
 	"github.com/bawn-dev/bawn/internal/secrets"
+	"github.com/bawn-dev/bawn/internal/undocli"
 	"github.com/bawn-dev/bawn/internal/verb"
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 )
@@ -24,13 +25,17 @@ import (
 // page is the API and, where it is wanted, the web page.
 func page(s relaycli.Serving, state string) relay.Door {
 	return func(ctx context.Context, r *relay.Relay) error {
+		past, err := undocli.Past(homeEnv())
+		if err != nil {
+			return err
+		}
 		l, err := r.Listen(places.APISocket)
 		if err != nil {
 			return err
 		}
 		return frontend.Serve(ctx, frontend.Options{
 			Runtime: r.Runtime, State: state, AuditDir: r.AuditDir, Queue: r.Queue, History: r.Store.History, Items: r.Store, Recorder: r.Audit, Log: r.Log,
-			Socket: l, Admit: r.AdmitHuman, Keyless: r.Keyless(places.APISocket), Busy: r.Busy, User: userName(), Version: launch.Version, Explain: explain, Mechanisms: mechanisms,
+			Socket: l, Admit: r.AdmitHuman, Keyless: r.Keyless(places.APISocket), Busy: r.Busy, User: userName(), Version: launch.Version, Explain: explain, Mechanisms: mechanisms, Past: past,
 			Page: frontend.Page{
 				Listen: s.Listen, Name: s.Name, CertFile: s.Cert, KeyFile: s.Key,
 				Notices: filepath.Join(configDir(), "notices"), Secret: secret,
@@ -59,10 +64,14 @@ func configDir() string {
 // explain is "bawn policy explain --json". Where no directory is named it is the
 // home directory: the relay's own says nothing.
 func explain(_ context.Context, m *bawnv1.PolicyServiceExplainRequest) ([]byte, error) {
-	e := &launch.Env{World: verb.World{Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: os.Getenv("HOME")}}
-	return policycli.Explain(e, policycli.Explained{
+	return policycli.Explain(homeEnv(), policycli.Explained{
 		Action: m.GetAction(), Kind: m.GetKind(), Operation: m.GetOperation(), Dir: m.GetDir(), Workspace: m.GetWorkspace(), Mode: m.GetMode(), Contained: m.GetContained(),
 	})
+}
+
+// homeEnv is that of a verb which is called in the home directory.
+func homeEnv() *launch.Env {
+	return &launch.Env{World: verb.World{Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: os.Getenv("HOME")}}
 }
 
 // mechanisms is what "bawn doctor" finds.

@@ -102,7 +102,7 @@ func runACP(f *launch.Flags, c *cobra.Command, e *launch.Env, args []string) err
 	s := planned.Session // in its name the agent's wishes are decided
 	planned.Discard()
 	s.Close()
-	end, err := acpGuard(l, e, s)
+	end, err := acpGuard(planned, e)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,8 @@ func runACP(f *launch.Flags, c *cobra.Command, e *launch.Env, args []string) err
 }
 
 // acpGuard gives the session a policy and a log.
-func acpGuard(f *launch.Launch, e *launch.Env, s *runner.Session) (end func(), err error) {
+func acpGuard(p *launch.Planned, e *launch.Env) (end func(), err error) {
+	s := p.Session
 	if err := launch.MakeStateDir(e); err != nil {
 		return nil, err
 	}
@@ -125,7 +126,7 @@ func acpGuard(f *launch.Launch, e *launch.Env, s *runner.Session) (end func(), e
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
 	}
 	s.Guard = guard.Guard{Recorder: e.Share(log, "the session")}
-	if s.Desk, err = f.Desk(e, s); err != nil {
+	if s.Desk, err = p.NewDesk(); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
 	return func() {

@@ -34,6 +34,15 @@ func DigestOf(zone string, a *bawn.Action, canonical string, more ...[]string) (
 	return d
 }
 
+// DigestOfKind returns the digest of all actions in a zone to which the same answer
+// holds (bawn.Decision.Holds).
+func DigestOfKind(zone, holds string) (d Digest) {
+	h := sha256.New()
+	put(h, "kind", zone, holds)
+	h.Sum(d[:0])
+	return d
+}
+
 // topic is the resource of an action on the network, where a connection to port
 // 80 is the same as one to port 443.
 func topic(a *bawn.Action) string {

@@ -43,6 +43,8 @@ type Question struct {
 	Never          []bawn.Rule  `json:"never,omitempty"`         // the same for "never", a denial for good
 	Covers         []string     `json:"covers,omitempty"`        // what else they would cover, examples
 	NoAlways       string       `json:"noAlways,omitempty"`      // why there is no such rule
+	Holds          string       `json:"holds,omitempty"`         // what a yes for the session counts for; "" is the action alone
+	Single         bool         `json:"single,omitempty"`        // a yes counts once and is not remembered
 	Justification  string       `json:"justification,omitempty"` // the agent's own words: untrusted
 	Program        string       `json:"program,omitempty"`       // of a connection, and the command that started it: the guest's words
 	Asked, Expires time.Time

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"slices"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -103,7 +104,7 @@ func (q *Question) size() (n int) {
 func (q *Question) texts() func(yield func(string) bool) {
 	all := []string{
 		q.Session, q.Parent, q.Top, q.Agent, q.Action.Resource, q.Action.Session, q.Action.Agent, q.Action.Dir,
-		q.Canonical, q.Reason, q.Rule, q.Contains, q.SuggestedWhy, q.NoAlways, q.Justification, q.Program,
+		q.Canonical, q.Reason, q.Rule, q.Contains, q.SuggestedWhy, q.NoAlways, q.Holds, q.Justification, q.Program,
 	}
 	all = append(append(all, q.Action.Args...), q.Covers...)
 	for _, r := range slices.Concat(q.Always, q.Never) {
@@ -139,6 +140,8 @@ func checkAnswer(q *Question, a bawn.Answer) error {
 		return fmt.Errorf("%v is no answer; want allow or deny", a.Verdict)
 	case a.Scope > bawn.Always:
 		return fmt.Errorf("scope %d is none; want once, for the session or always", a.Scope)
+	case q.Single && a.Verdict == bawn.Allow && a.Scope != bawn.Once:
+		return errors.New("a yes to this counts once; answer it once")
 	case a.Scope == bawn.Always && a.Verdict == bawn.Allow && len(q.Always) == 0:
 		return fmt.Errorf("there is no rule for it that would hold always (%s); answer it once or for the session", q.NoAlways)
 	case a.By == "" || len(a.By)+len(a.Why) > MaxWhy || !utf8.ValidString(a.By+a.Why):
@@ -175,7 +178,7 @@ func sum(of string, q *Question) (d [32]byte) {
 		put(h, "owner", q.Owner)
 	}
 	about := DigestOf("", &q.Action, q.Canonical)
-	put(h, of, string(about[:]), q.Action.Dir, q.Contains)
+	put(h, of, string(about[:]), q.Action.Dir, q.Contains, q.Holds, strconv.FormatBool(q.Single))
 	putRules(h, q.Always)
 	putRules(h, q.Never)
 	h.Sum(d[:0])

@@ -32,6 +32,7 @@ const (
 	LabelRule      = "rule"
 	LabelContains  = "contained"
 	LabelSuggested = "suggestion"
+	LabelHolds     = "a yes is for"
 	LabelAlways    = "always would"
 	LabelNever     = "never would"
 	LabelCovers    = "also covers"
@@ -61,6 +62,7 @@ func Render(q Question) []Line {
 	if q.Suggested != bawn.Ask {
 		p.add(LabelSuggested, strings.TrimSuffix(q.Suggested.String()+": "+q.SuggestedWhy, ": "))
 	}
+	p.add(LabelHolds, q.Reach())
 	p.always(&q)
 	p.put(Line{Label: LabelSays, Untrusted: true}, q.Justification)
 	if p.escaped > 0 {
@@ -68,6 +70,18 @@ func Render(q Question) []Line {
 	}
 	p.add(LabelExpires, q.Expires.UTC().Format(time.DateTime)+" UTC, unless it is answered")
 	return p.lines
+}
+
+// Reach says what a yes is for, "" where it is the action alone for as long as the human
+// says.
+func (q *Question) Reach() string {
+	switch {
+	case q.Single:
+		return "this one time, whatever comes again"
+	case q.Holds != "":
+		return q.Holds + ", in this session"
+	}
+	return ""
 }
 
 func (p *page) who(q *Question) {

@@ -20,12 +20,14 @@ import (
 
 // A Checkpoint is one moment of a workspace.
 type Checkpoint struct {
-	ID      string    `json:"id"` // sorts by time
-	Session string    `json:"session,omitempty"`
-	Agent   string    `json:"agent,omitempty"`
-	When    time.Time `json:"when"`
-	Why     Why       `json:"why"`
-	Roots   []Root    `json:"roots"` // the workspace first
+	ID      string `json:"id"` // sorts by time
+	Session string `json:"session,omitempty"`
+	Agent   string `json:"agent,omitempty"`
+	// Workspace is the directory whose store it is in.
+	Workspace string    `json:"workspace,omitempty"`
+	When      time.Time `json:"when"`
+	Why       Why       `json:"why"`
+	Roots     []Root    `json:"roots"` // the workspace first
 	// Git is the state of the workspace's repository, as gitstore has written it.
 	Git json.RawMessage `json:"git,omitempty"`
 }

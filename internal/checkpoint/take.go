@@ -18,6 +18,7 @@ import (
 // Options say what a checkpoint is taken of, and on which occasion.
 type Options struct {
 	Session, Agent string
+	Workspace      string // whose store it is
 	Why            Why
 	Roots          []string // absolute, without links; the workspace first
 	// Without are directories that are left alone with all below them, as the store
@@ -202,7 +203,7 @@ func (t *Taking) Keep(git json.RawMessage) (*Checkpoint, error) {
 	if err := t.store(); err != nil {
 		return nil, err
 	}
-	c := &Checkpoint{ID: newID(t.when), Session: t.o.Session, Agent: t.o.Agent, When: t.when, Why: t.o.Why, Git: git}
+	c := &Checkpoint{ID: newID(t.when), Session: t.o.Session, Agent: t.o.Agent, Workspace: t.o.Workspace, When: t.when, Why: t.o.Why, Git: git}
 	for _, r := range t.roots {
 		r.uncovered = atMost(r.now.uncovered(r.path, nil), r.path) // some could not be read
 		root := Root{Path: r.path, Mode: r.now.mode, Tree: r.now.object, Uncovered: r.uncovered}

@@ -262,3 +262,9 @@ func (r *reader) take(n uint64) []byte {
 	r.b = r.b[n:]
 	return p
 }
+
+// GitMode writes kind and permissions as git does.
+func (e *Entry) GitMode() string {
+	kind := map[Kind]uint32{File: 0o100000, Large: 0o100000, Directory: 0o040000, Symlink: 0o120000, Pipe: 0o010000}[e.Kind]
+	return fmt.Sprintf("%06o", kind|e.Mode)
+}

@@ -81,7 +81,7 @@ func (p *dockerProxy) run() error {
 	if err := launch.MakeStateDir(e); err != nil {
 		return err
 	}
-	check, end, err := launch.ContainerGuard(&launch.Launch{}, e, s)
+	check, end, err := launch.ContainerGuard(&launch.Launch{}, e, cfg, s)
 	if err != nil {
 		return err
 	}

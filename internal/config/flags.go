@@ -21,6 +21,7 @@ type Flags struct {
 	// Env has NAME, PREFIX* or NAME=value.
 	Env, Devices, Protected []string
 	Unprotected             []string
+	MaskEnv, WhileAway      *string
 	CacheDirs               []string // directories of downloads
 	// Entries of the keys about the network, in the forms of package netrule.
 	// Where Net is nil any of them but Ports makes the network "allowlist".
@@ -59,6 +60,8 @@ func (f Flags) settings(p paths) (*file, error) {
 	b.text("--autonomy", "autonomy", f.Autonomy)
 	b.text("--agent", "agent", f.Agent)
 	b.text("--net", "isolation.network", f.Net)
+	b.text("--while-away", "isolation.while_away", f.WhileAway)
+	b.text("--mask-env", "isolation.mask_env", f.MaskEnv)
 	b.text("--caches", "isolation.caches", f.Caches)
 	b.text("--timeout", "isolation.resources.timeout", f.Timeout)
 	b.text("--ask-timeout", "isolation.ask_timeout", f.AskTimeout)

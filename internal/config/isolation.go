@@ -34,8 +34,27 @@ func (c *Config) Isolation(workspace string) bawn.Isolation {
 		Devices:     devices.Expand(devices.Dir, c.st.list("devices")),
 		Protect:     c.st.scalars["isolation.protect"].value == true,
 		Unprotected: c.st.list("unprotect"),
+		MaskEnv:     c.maskEnv(),
 		DockerAPI:   c.st.scalars["isolation.docker_api"].value == true,
 	}
+}
+
+// WhileAway is what a question does where nobody could answer: "deny", "commands" or
+// "wait".
+func (c *Config) WhileAway() string {
+	text, _ := c.st.scalars["isolation.while_away"].value.(string)
+	return text
+}
+
+// maskEnv reports whether the secrets of the workspace's files are masked.
+func (c *Config) maskEnv() bool {
+	switch c.st.scalars["isolation.mask_env"].value {
+	case "on":
+		return true
+	case "off":
+		return false
+	}
+	return c.Mode == bawn.ModeStrict
 }
 
 // Workspace is the one that the configuration was loaded for.

@@ -129,6 +129,8 @@ var keys = []*key{
 		doc: "give a session a Docker socket of its own that lets through what makes containers no wider than the session"},
 	{path: "isolation.upstream_proxy", kind: text, rule: never, entry: proxyEntry,
 		doc: `the proxy through which everything goes that a session reaches: SCHEME://HOST:PORT, the scheme http, https or socks5; that of the variable HTTPS_PROXY or ALL_PROXY when it is not set; "none" for none`},
+	{path: "isolation.while_away", kind: text, rule: lower, profile: true, oneOf: []string{"deny", "commands", "wait"},
+		doc: `what a question does where no terminal and no relay could answer: it is denied at once, waits for an answer, or waits unless it is about the network ("commands")`},
 	{path: "isolation.ask_timeout", kind: duration, rule: lower, profile: true, min: 0, max: 600,
 		doc: `how long a connection to an unknown host waits for your answer; "0s": nobody is asked, and it is refused`},
 	{path: "isolation.rw", kind: list, rule: covered, profile: true, entry: pathEntry,
@@ -151,6 +153,8 @@ var keys = []*key{
 		doc: "keep files that the host executes later (.git/hooks, .envrc, …) from being written"},
 	{path: "isolation.protected", kind: list, rule: adds, profile: true, entry: protectedEntry,
 		doc: "further names in the workspace that are protected so"},
+	{path: "isolation.mask_env", kind: text, rule: lower, profile: true, oneOf: []string{"on", "strict", "off"},
+		doc: `show placeholders in place of the secrets that .env files of the workspace keep: always, in mode "strict", or never`},
 	{path: "isolation.unprotect", kind: list, rule: covered, profile: true, entry: unprotectEntry,
 		doc: `names of docs/protected-names.md that a session may write in the workspace, for example "rust-toolchain.toml"`},
 

@@ -222,7 +222,10 @@ func (d decided) Decide(context.Context, bawn.Action) (bawn.Decision, error) {
 
 // deny says what the guard has refused.
 func (t *task) deny(a bawn.Action, d bawn.Decision) {
-	r := intent.Refusal{Rule: d.Rule, Reason: d.Reason, Remedy: "do it another way, or ask the human for it"}
+	r := intent.Refusal{Rule: d.Rule, Reason: d.Reason, Remedy: intent.AnotherWay}
+	if d.Rule == guard.RuleApproval {
+		r.Remedy = intent.Meanwhile
+	}
 	if t.Ask != nil {
 		r.Ask = t.Ask(a, d)
 	}

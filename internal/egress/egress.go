@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/dotenv"
 )
 
 // The zones of a split session.
@@ -55,6 +56,8 @@ type Config struct {
 	// others, and reaches nothing that Egress does not name; every other zone is
 	// lent all but those.
 	Models []string `json:"models,omitempty"`
+	// Masks are the placeholders that the guest sees in files of the workspace.
+	Masks []dotenv.Mask `json:"masks,omitempty"`
 	// Own are the hosts at which the session's agent logs in by itself, in the forms
 	// of isolation.hosts.
 	Own []string `json:"own,omitempty"`
@@ -87,6 +90,8 @@ type Question struct {
 	Reason string      `json:"reason"`
 	Rule   string      `json:"rule"`
 	Until  time.Time   `json:"until"` // then it is denied
+	Holds  string      `json:"holds,omitempty"`
+	Single bool        `json:"single,omitempty"` // this and Holds as in bawn.Decision
 	// From is the address of the guest's end of the connection, as netip.AddrPort
 	// writes it; "" where it is not known.
 	From string `json:"from,omitempty"`

@@ -33,12 +33,15 @@ func (a *asks) Approve(ctx context.Context, action bawn.Action, d bawn.Decision)
 	}
 	id, answer := a.enter()
 	defer a.leave(id)
-	err := a.send(egress.Message{Ask: &egress.Question{ID: id, Action: action, Reason: d.Reason, Rule: d.Rule, Until: until, From: egress.ClientOf(ctx)}})
+	err := a.send(egress.Message{Ask: &egress.Question{ID: id, Action: action, Reason: d.Reason, Rule: d.Rule, Holds: d.Holds, Single: d.Single, Until: until, From: egress.ClientOf(ctx)}})
 	if err != nil {
 		return bawn.Answer{}, err
 	}
 	select {
 	case got := <-answer:
+		if got.By == "" {
+			return bawn.Answer{}, errNobody
+		}
 		return got, nil
 	case <-ctx.Done():
 		_ = a.send(egress.Message{Withdraw: id}) // bawn is gone, or will see that its time is up

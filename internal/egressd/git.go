@@ -82,9 +82,15 @@ func (s *session) checkGit(ctx context.Context, resource string, op git.Operatio
 		}
 		return s.decideGit(ctx, a, op, rules, carries)
 	})
+	if op.Discovery && op.Kind == git.Push && slices.ContainsFunc(carries, policy.Offers) {
+		op.Updates = anyRef // a yes is for the push that begins here
+	}
 	args := slices.Concat(gitArgs(op), policy.SSHPlace(op.User, op.Rooted, op.Repo), carries)
 	return g.Check(ctx, s.action(resource, args...), s.event)
 }
+
+// anyRef stands for the refs of a push that are known only later.
+var anyRef = []git.Update{{Ref: "refs/*"}}
 
 // decideGit has rules decide, and the policy, which may ask about what they do not
 // list. It asks about no store of large files, and not as another user or from
@@ -103,7 +109,7 @@ func (s *session) decideGit(ctx context.Context, a bawn.Action, op git.Operation
 		a.Args = slices.Concat([]string{"fetch"}, policy.SSHPlace(op.User, op.Rooted, op.Repo), carries)
 	}
 	d, err := s.inside().Decide(ctx, a)
-	if !ok && !reads && d.Verdict == bawn.Allow {
+	if !ok && !reads && d.Verdict == bawn.Allow && !op.Discovery {
 		return bawn.Denied(why, policy.RuleGit), err
 	}
 	return d, err

@@ -30,7 +30,7 @@ func newRequests(s *session) *requests {
 	r := &requests{session: s}
 	r.server = &mitm.Server{
 		CA: s.ca, Dial: s.dial, Decide: r.decide, Limited: r.limited, Done: r.done, Remedy: r.remedy, Session: s.config.Session,
-		Bindings: s.bindings, Matches: matches, Secrets: s.vault,
+		Bindings: s.bindings, Matches: matches, Secrets: s, Offer: r.offer,
 		Watched: s.workspace.watched, Leak: r.leak,
 	}
 	return r
@@ -76,7 +76,7 @@ func (r *requests) decideCarrying(ctx context.Context, req mitm.Request, carries
 		if e.Details == nil {
 			e.Details = map[string]string{}
 		}
-		e.Details["path"], path = path, operation(req.Method, path)
+		e.Details["path"], path = path, policy.Operation(req.Method, path)
 	}
 	d := g.Check(ctx, s.action(resource(req, path), append([]string{req.Method}, carries...)...), e)
 	if d.Verdict == bawn.Allow {
@@ -155,7 +155,7 @@ func (r *requests) remedy(req mitm.Request, d bawn.Decision) string {
 		return fmt.Sprintf("whoever started the session can allow operations of git: bawn run --git \"%s fetch\" or --git \"%[1]s push REPOSITORY REF\"; nothing allows to force or to delete", req.Host)
 	case d.Rule == policy.RuleForeign:
 		return "the guest brings no credential of its own to a host that is opened: whoever started the session can keep it in the vault (bawn secret set, bawn secret bind) and lend it (bawn run --secret)"
-	case d.Rule == policy.RuleLent || d.Rule == policy.RuleFound || d.Rule == policy.RuleBudget:
+	case d.Rule == policy.RuleLent || d.Rule == policy.RuleOffer || d.Rule == policy.RuleFound || d.Rule == policy.RuleBudget:
 		return "it takes the yes of the human who runs this session; go on with what does not need it, and say what is left to do"
 	case d.Source == bawn.Managed || d.Source == bawn.User || d.Source == bawn.Project:
 		return fmt.Sprintf("a rule of the %s's policy says so; \"bawn policy show\" has it", d.Source)

@@ -1,11 +1,14 @@
 package egressd
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/dotenv"
 	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/netrule"
 	"github.com/bawn-dev/bawn/internal/secrets"
@@ -20,17 +23,7 @@ func (s *session) openVault(ctx context.Context) error {
 	if len(s.config.Egress.Secrets) == 0 {
 		return nil
 	}
-	if err := secrets.Harden(); err != nil {
-		return err
-	}
-	o, err := secrets.Standard(withoutDescriptor(s.env), "")
-	if err != nil {
-		return err
-	}
-	if !s.config.Prompt {
-		o.Passphrase = secrets.Unattended
-	}
-	v, err := secrets.Open(o)
+	v, err := s.open()
 	if err != nil {
 		return err
 	}
@@ -45,6 +38,9 @@ func (s *session) openVault(ctx context.Context) error {
 	if s.bindings, err = ofZone(s.bindings, s.config.Zone, s.config.Models); err != nil {
 		return err
 	}
+	if err := s.bindMasks(ctx); err != nil {
+		return err
+	}
 	for _, b := range s.bindings {
 		h, err := netrule.ParseHost(b.Host)
 		if err != nil {
@@ -54,6 +50,50 @@ func (s *session) openVault(ctx context.Context) error {
 	}
 	return nil
 }
+
+// bindMasks has a placeholder that stands in a masked file of the workspace do what that
+// of the vault does, where the file keeps the value of a secret that was lent.
+func (s *session) bindMasks(ctx context.Context) error {
+	if len(s.config.Masks) == 0 {
+		return nil
+	}
+	stands := map[string]string{}
+	for _, m := range s.config.Masks {
+		stands[m.Name] = m.Placeholder
+	}
+	kept := dotenv.Workspace(s.config.Workspace)
+	for _, b := range slices.Clone(s.bindings) {
+		value, err := s.vault.Get(ctx, b.Secret)
+		if err != nil {
+			return err
+		}
+		for _, k := range kept {
+			if stand := stands[k.Name]; stand != "" && b.Place != bawn.Signed && bytes.Equal(k.Value, value.Reveal()) {
+				b.Placeholder, b.File, b.Env = stand, "", ""
+				s.bindings = append(s.bindings, b)
+			}
+		}
+	}
+	return nil
+}
+
+// open opens the vault of the user.
+func (s *session) open() (*secrets.Vault, error) {
+	if err := secrets.Harden(); err != nil {
+		return nil, err
+	}
+	o, err := secrets.Standard(withoutDescriptor(s.env), "")
+	if err != nil {
+		return nil, err
+	}
+	if !s.config.Prompt {
+		o.Passphrase = secrets.Unattended
+	}
+	return secrets.Open(o)
+}
+
+// errNoVault says that a secret was to be lent, and there is no vault.
+var errNoVault = errors.New("the vault can't be opened")
 
 // withoutDescriptor takes out the number of a descriptor that bawn run has and
 // this process has not: here it may be the one over which bawn run speaks.

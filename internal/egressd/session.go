@@ -57,6 +57,8 @@ type session struct {
 	placed   bool           // config.Place is ours
 
 	vault    *secrets.Vault
+	offers   offers
+	own      *netrule.Hosts // at which the agent logs in by itself
 	budgets  budgets
 	bindings []bawn.Binding // with the placeholders that the guest holds
 	bound    []netrule.Host // the hosts of bindings
@@ -195,6 +197,7 @@ func (s *session) makeGuard(context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.own = own
 	approver := newPending(ask, s.config.Ask)
 	decider := policy.Egress{
 		Policy: p, Session: question, Rules: s.rules, Only: s.config.Zone == egress.Reasoning, Sealed: s.config.Egress.Only,
@@ -396,6 +399,7 @@ func (s *session) close() error {
 		s.relay.Close()
 	}
 	var errs []error
+	s.offers.close()
 	if s.vault != nil {
 		s.vault.Close()
 	}

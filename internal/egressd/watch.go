@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/bawn-dev/bawn/internal/dotenv"
 	"github.com/bawn-dev/bawn/internal/egress/mitm"
-	"github.com/bawn-dev/bawn/internal/secrets"
 )
 
 // A workspace knows the secrets that lie in the session's workspace, for its
@@ -45,7 +45,7 @@ func newWorkspace(dir string) *workspace {
 // look reads the files and adds what is new.
 func (w *workspace) look() {
 	defer w.busy.Store(false)
-	found := secrets.Workspace(w.dir)
+	found := dotenv.Workspace(w.dir)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last = now()

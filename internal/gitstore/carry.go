@@ -11,21 +11,23 @@ import (
 
 // carry does what collect has found.
 func (c *changes) carry(ctx context.Context) error {
+	s, u := c.store, c.unit
+	built := c.beginIndex(ctx)
+	defer func() {
+		_ = built()
+		s.dropIndex(u)
+	}()
 	if err := c.objects(ctx); err != nil {
 		return err
 	}
 	if err := c.inspect(ctx); err != nil {
 		return err
 	}
-	s, u := c.store, c.unit
 	if c.besideOnly != "" {
 		return errors.Join(c.publish(ctx), c.rest(ctx))
 	}
-	if c.index.toHost() { // before the lock: no git of the human's waits for it
-		if err := s.buildIndex(ctx, u, c.index); err != nil {
-			return fmt.Errorf("write the index: %w", err)
-		}
-		defer s.dropIndex(u)
+	if err := built(); err != nil && c.index.toHost() {
+		return fmt.Errorf("write the index: %w", err)
 	}
 	if err := c.pull(ctx); err != nil {
 		return err

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A hostLock is the one that git has while it writes an index.
@@ -71,6 +71,18 @@ func (s *Store) installIndex(u *unit, x *indexes) (err error) {
 // toHost reports whether the host's index is to change.
 func (x *indexes) toHost() bool { return x != nil && !x.merged.same(x.host) }
 
+// beginIndex begins to make the merged index, while the objects are carried over and
+// looked at: it names them, and is put in place once they have passed. Nothing of the
+// human's waits for it, as no lock is held. The function that it returns waits.
+func (c *changes) beginIndex(ctx context.Context) (built func() error) {
+	if !c.index.toHost() {
+		return func() error { return nil }
+	}
+	x, done := c.index, make(chan error, 1)
+	go func() { done <- c.store.buildIndex(ctx, c.unit, x) }()
+	return sync.OnceValue(func() error { return <-done })
+}
+
 // buildIndex makes the merged index beside the host's.
 func (s *Store) buildIndex(ctx context.Context, u *unit, x *indexes) error {
 	name := s.newIndex(u)
@@ -86,9 +98,34 @@ func (s *Store) buildIndex(ctx context.Context, u *unit, x *indexes) error {
 	if err := s.git.skip(ctx, u, x.host, x.merged, env); err != nil {
 		return err
 	}
-	refresh := append(s.noFilters(ctx, u), "update-index", "-q", "--ignore-submodules", "--refresh")
-	_, _ = s.git.run(ctx, u, call{args: refresh, env: env}) // what has changed since is no error
+	s.refresh(ctx, u, x, env)
 	return nil
+}
+
+// fewPaths are compared one by one with all of an index; of more, all files are looked
+// at.
+const fewPaths = 100
+
+// refresh has git look at the files that are new in an index: of all others it has what
+// it needs, and looking at each would take longer than all else. What has changed since
+// is no error.
+func (s *Store) refresh(ctx context.Context, u *unit, x *indexes, env []string) {
+	var list bytes.Buffer
+	n := 0
+	for p, now := range x.merged {
+		if len(now) == 1 && now[0].mode != "160000" && !now[0].skip && !slices.Equal(now, x.host[p]) {
+			list.WriteString(p + "\x00")
+			n++
+		}
+	}
+	if n == 0 || u.WorkTree == "" {
+		return
+	}
+	args := append(s.noFilters(ctx, u), "--literal-pathspecs", "add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul")
+	if n > fewPaths {
+		args = append(s.noFilters(ctx, u), "update-index", "-q", "--ignore-submodules", "--refresh")
+	}
+	_, _ = s.git.run(ctx, u, call{args: args, env: env, in: &list})
 }
 
 // skip marks what a sparse work tree does not have, in an index that was from.
@@ -156,15 +193,18 @@ func (s *Store) installed(u *unit, x *indexes) error {
 // common keeps the host's index as what both sides have, but for the paths at which
 // the private one differs: there it is what both had before.
 func (s *Store) common(u *unit, x *indexes, private index) error {
-	u.seen, u.last, u.Apart = [2]stamp{x.now, x.stamps[1]}, maps.Clone(x.merged), map[string]string{}
-	for _, side := range []index{x.merged, private} {
+	u.seen, u.Apart = [2]stamp{x.now, x.stamps[1]}, map[string]string{}
+	change := map[string]string{}
+	for _, side := range []index{x.base, x.host, x.merged, private} {
 		for p := range side {
+			change[p] = lines(p, x.merged[p])
 			if !slices.Equal(x.merged[p], private[p]) {
-				u.last.set(p, x.base[p])
 				u.Apart[p] = lines(p, x.base[p])
+				change[p] = u.Apart[p]
 			}
 		}
 	}
+	u.last = patchListing(x.listed[0], change)
 	if len(u.Apart) > 0 { // without which the index would be taken for the guest's
 		if err := s.save(); err != nil {
 			return err
@@ -188,11 +228,18 @@ func (s *Store) agreed(ctx context.Context, u *unit, x *indexes) error {
 	return s.common(u, x, x.inner)
 }
 
-// lines are entries as parseIndex reads them.
+// lines are entries as git lists them.
 func lines(p string, list []entry) string {
 	var b strings.Builder
 	for _, e := range list {
-		fmt.Fprintf(&b, "H %s %s %c\t%s\x00", e.mode, e.id, e.stage, p)
+		tag := "H"
+		switch {
+		case e.skip:
+			tag = "S"
+		case e.stage != '0':
+			tag = "M"
+		}
+		fmt.Fprintf(&b, "%s %s %s %c\t%s\x00", tag, e.mode, e.id, e.stage, p)
 	}
 	return b.String()
 }

@@ -164,37 +164,35 @@ func (x index) blobs(than index) []string {
 var listArgs = []string{"ls-files", "-s", "-t", "-z"}
 
 // hostIndex lists an index of the host's: its own for "".
-func (s *Store) hostIndex(ctx context.Context, u *unit, file string) (index, error) {
+func (s *Store) hostIndex(ctx context.Context, u *unit, file string) ([]byte, error) {
 	c := call{args: listArgs}
 	if file != "" {
 		if _, err := os.Lstat(file); missing(err) {
-			return index{}, nil
+			return []byte{}, nil
 		}
 		c.env = []string{"GIT_INDEX_FILE=" + file}
 	}
-	text, err := s.git.run(ctx, u, c)
-	if err != nil {
-		return nil, err
-	}
-	return parseIndex(text, u.Size)
+	return s.git.run(ctx, u, c)
 }
 
 // privateIndex lists the guest's.
-func (s *Store) privateIndex(ctx context.Context, u *unit) (index, error) {
+func (s *Store) privateIndex(ctx context.Context, u *unit) ([]byte, error) {
 	out := &bounded{}
 	if err := s.read(ctx, u, nil, out, listArgs...); err != nil {
 		return nil, err
 	}
-	return parseIndex(out.Bytes(), u.Size)
+	return out.Bytes(), nil
 }
 
-// indexes are those of one unit.
+// indexes are those of one unit, as far as they differ: paths at which all three are
+// the same are in none of the maps.
 type indexes struct {
 	base, host, private index
-	merged, inner       index    // what the host and the guest are to have
-	apart               []string // paths at which they differ
-	stamps              [2]stamp // of host and private, before they were read
-	text                []byte   // the host's in the end, and its stamp
+	merged, inner       index     // what the host and the guest are to have
+	listed              [2][]byte // all of base and private, as git lists them
+	apart               []string  // paths at which they differ
+	stamps              [2]stamp  // of host and private, before they were read
+	text                []byte    // the host's in the end, and its stamp
 	now                 stamp
 }
 
@@ -205,30 +203,24 @@ func (s *Store) lists(ctx context.Context, u *unit) (*indexes, error) {
 	if x.stamps == u.seen {
 		return nil, nil
 	}
-	var err error
-	if x.base = u.last; x.base == nil {
-		if x.base, err = s.hostIndex(ctx, u, s.basePath(u)); err != nil {
-			return nil, err
-		}
-		for _, p := range slices.Sorted(maps.Keys(u.Apart)) {
-			was, err := parseIndex([]byte(u.Apart[p]), u.Size)
-			if err != nil {
-				return nil, err
-			}
-			x.base.set(p, was[p])
-		}
-		u.last = x.base
+	base, err := s.baseListing(ctx, u)
+	if err != nil {
+		return nil, err
 	}
-	x.host, x.private = x.base, x.base
+	host, private := base, base
 	if x.stamps[0] != u.seen[0] || len(u.Apart) > 0 {
-		if x.host, err = s.hostIndex(ctx, u, ""); err != nil {
+		if host, err = s.hostIndex(ctx, u, ""); err != nil {
 			return nil, err
 		}
 	}
 	if x.stamps[1] != u.seen[1] || len(u.Apart) > 0 {
-		if x.private, err = s.privateIndex(ctx, u); err != nil {
+		if private, err = s.privateIndex(ctx, u); err != nil {
 			return nil, err
 		}
+	}
+	x.listed = [2][]byte{base, private}
+	if x.base, x.host, x.private, err = parseChanged(base, host, private, u.Size); err != nil {
+		return nil, err
 	}
 	if x.base.same(x.host) && x.base.same(x.private) {
 		u.seen = x.stamps
@@ -239,6 +231,32 @@ func (s *Store) lists(ctx context.Context, u *unit) (*indexes, error) {
 		s.tell(u, &s.report.Questions, fmt.Sprintf("%q was staged on both sides: each keeps its own", x.apart[0]))
 	}
 	return x, nil
+}
+
+// baseListing lists what both sides had last.
+func (s *Store) baseListing(ctx context.Context, u *unit) ([]byte, error) {
+	if u.last != nil {
+		return u.last, nil
+	}
+	text, err := s.hostIndex(ctx, u, s.basePath(u))
+	if err != nil {
+		return nil, err
+	}
+	was := map[string]string{}
+	for p, text := range u.Apart {
+		list, err := parseIndex([]byte(text), u.Size)
+		if err != nil {
+			return nil, err
+		}
+		was[p] = lines(p, list[p])
+	}
+	if _, err := parseIndex(text, u.Size); err != nil { // once: later only what differs is parsed
+		return nil, err
+	}
+	if u.last = patchListing(text, was); u.last == nil {
+		return nil, errUnordered
+	}
+	return u.last, nil
 }
 
 // at is a file of the unit's git directory, from the common one on.

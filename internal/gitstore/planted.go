@@ -89,11 +89,8 @@ func (c *changes) inspectIndex(ctx context.Context) error {
 	}
 	why, err := c.first(ctx, list, func(_, dir string) (map[string]bool, error) {
 		names := map[string]bool{}
-		for p := range c.index.private {
-			if rest, ok := strings.CutPrefix(p, dir+"/"); ok {
-				name, _, _ := strings.Cut(rest, "/")
-				names[protect.FoldName(name)] = true
-			}
+		for _, name := range namesBelow(c.index.listed[1], dir) {
+			names[protect.FoldName(name)] = true
 		}
 		return names, nil
 	})
@@ -109,10 +106,18 @@ var trusted = []string{"--exclude=" + ownRefs + "*", "--all"}
 // why says why an object must not be published, or "".
 func (c *changes) why(ctx context.Context, id string) (string, error) {
 	s, u := c.store, c.unit
-	var text []byte
-	if commits, err := s.commits(ctx, u, []string{id}); err != nil {
+	args := append([]string{"rev-list", id, "--not"}, trusted...)
+	if u.Partial {
+		args = append(args, "--exclude-promisor-objects")
+	}
+	text, err := s.git.run(ctx, u, call{args: args})
+	if err != nil {
 		return "", err
-	} else if len(commits) == 0 {
+	}
+	if len(text) == 0 { // nothing is new, or it is a tree
+		if commits, err := s.commits(ctx, u, []string{id}); err != nil || len(commits) > 0 {
+			return "", err
+		}
 		kind, err := s.git.run(ctx, u, call{args: []string{"cat-file", "-t", id + "^{}"}})
 		if err != nil || strings.TrimSpace(string(kind)) == "blob" { // which a checkout makes nothing of
 			return "", err
@@ -121,15 +126,7 @@ func (c *changes) why(ctx context.Context, id string) (string, error) {
 			return "", err
 		}
 	} else {
-		args := append([]string{"rev-list", id, "--not"}, trusted...)
-		if u.Partial {
-			args = append(args, "--exclude-promisor-objects")
-		}
-		fresh, err := s.git.run(ctx, u, call{args: args})
-		if err != nil || len(fresh) == 0 {
-			return "", err
-		}
-		text, err = s.git.run(ctx, u, call{args: []string{"diff-tree", "--stdin", "-r", "-z", "-c", "--root", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff"}, in: bytes.NewReader(fresh)})
+		text, err = s.git.run(ctx, u, call{args: []string{"diff-tree", "--stdin", "-r", "-z", "-c", "--root", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff"}, in: bytes.NewReader(text)})
 		if err != nil {
 			return "", err
 		}

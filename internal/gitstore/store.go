@@ -75,7 +75,7 @@ type unit struct {
 	seen    [2]stamp // of the indexes of both sides when they were the same as the base
 	told    map[string]bool
 	large   map[string]bool // objects of git-lfs that were looked at
-	last    index           // that both sides had, or nil
+	last    []byte          // the index that both sides had, as git lists it, or nil
 	deleted int
 	filters []string // of the host's configuration
 	config  stamp    // of the configuration that filters were read from

@@ -99,6 +99,13 @@ type Act struct {
 	Args                      []string `json:",omitempty"`
 }
 
+// Remedies of a denial: what an agent may do about it, and what it does where nobody has
+// answered, since to try again and again would not help.
+const (
+	AnotherWay = "do it another way, or ask the human for it"
+	Meanwhile  = "go on with what does not need it, and say at the end what is left to do"
+)
+
 // A Verdict is what becomes of a Judge: "allow" or "deny". What was denied has
 // a remedy. Where the one action was a command line that is allowed, only
 // Canonical may be executed, with Env set.

@@ -102,7 +102,11 @@ func (j *Judge) Verdict(ctx context.Context, m *intent.Judge, actions []bawn.Act
 	for _, a := range actions {
 		d := j.decide(ctx, m, a)
 		if d.Verdict != bawn.Allow {
-			return intent.Verdict{Verdict: bawn.Deny.String(), Rule: d.Rule, Reason: d.Reason, Remedy: "do it another way, or ask the human for it"}
+			v = intent.Verdict{Verdict: bawn.Deny.String(), Rule: d.Rule, Reason: d.Reason, Remedy: intent.AnotherWay}
+			if d.Rule == guard.RuleApproval {
+				v.Remedy = intent.Meanwhile
+			}
+			return v
 		}
 		v.Rule, v.Reason = cmp.Or(v.Rule, d.Rule), cmp.Or(v.Reason, d.Reason)
 		if len(actions) == 1 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval/asking"
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/guard"
@@ -29,15 +30,20 @@ type Planned struct {
 	below       session.Parent  // what no session that the guest starts exceeds
 	steering    *steering       // nil where nothing steers the agent
 	git         *privateGit     // nil where the guest has none
+	masked      *maskedFiles    // nil where no file is masked
 	checkpoints *checkpoints    // nil where the session has none of its own
 }
 
 // Discard ends what was made beside the sandbox, which ends with Close. It may be
 // called more than once.
 func (p *Planned) Discard() {
+	p.masked.end()
 	p.git.end()
 	p.checkpoints.end()
 }
+
+// NewDesk makes where the session's questions go, which the caller closes.
+func (p *Planned) NewDesk() (*asking.Desk, error) { return p.Desk(p.env, p.Session, p.config) }
 
 // run opens the log and runs the session.
 func (p *Planned) run() error {
@@ -57,7 +63,7 @@ func (p *Planned) run() error {
 	if err := p.prepare(log, abandon); err != nil {
 		return err
 	}
-	if s.Desk, err = p.Desk(e, s); err != nil {
+	if s.Desk, err = p.NewDesk(); err != nil {
 		return err
 	}
 	defer s.Desk.Close()

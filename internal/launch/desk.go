@@ -16,6 +16,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/approval/learn"
 	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/audit"
+	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
@@ -28,13 +29,14 @@ func (e *Env) Share(log *audit.Log, what string) *audit.Share {
 }
 
 // Desk makes where the questions of a session go, which the caller closes. Rules count
-// besides those of the policy's files.
-func (l *Launch) Desk(e *Env, s *runner.Session, rules ...bawn.Rule) (_ *asking.Desk, err error) {
+// besides those of the policy's files. cfg may be nil.
+func (l *Launch) Desk(e *Env, s *runner.Session, cfg *config.Config, rules ...bawn.Rule) (_ *asking.Desk, err error) {
 	o := asking.Options{
 		Session: s.ID, Parent: s.Parent, Agent: s.Agent,
 		Rules: func() ([]bawn.Rule, error) { return allRules(e, s.Isolation.Workspace, rules) }, Policy: policy.Options{Resolve: settings.ResolveLinks},
 		Note: func(text string) { l.note(e, text) }, Waiting: l.waiting(e),
 	}
+	o.DenyAway = cfg != nil && cfg.WhileAway() == "deny"
 	if share, ok := s.Guard.Recorder.(*audit.Share); ok {
 		o.Room = share.Room
 	}

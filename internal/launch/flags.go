@@ -21,7 +21,8 @@ import (
 type Flags struct {
 	config.Flags
 	profile, provider, net, mode, agent, caches, memory, timeout, cwd string
-	image, as, askTimeout, splitWorkspace, DetachKeys                 string
+	image, as, askTimeout, splitWorkspace, maskEnv, whileAway         string
+	DetachKeys                                                        string
 	cpus                                                              float64
 	pids                                                              int64
 	Plan, asJSON, quiet, Splits, pinGit                               bool
@@ -44,6 +45,7 @@ func (f *Flags) Declare(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.SSHAgent, "ssh-agent", false, "have your ssh-agent sign logins to the hosts that are allowed with port 22, such as --allow build.example:22")
 	fl.BoolVar(&f.DockerAPI, "docker", false, "give the guest a Docker socket of its own, for containers that are no wider than the session")
 	fl.StringVar(&f.askTimeout, "ask-timeout", "", "how long a connection to an unknown host waits for your answer, for example 30s (default 2m); 0s refuses it unasked")
+	fl.StringVar(&f.whileAway, "while-away", "", "what a question does where no terminal and no relay could answer it: deny, wait, or commands (wait unless it is about the network, the default)")
 	fl.StringArrayVar(&f.RW, "rw", nil, "`path` the guest may also write (repeatable)")
 	fl.StringArrayVar(&f.RO, "ro", nil, "`path` the guest may only read (repeatable)")
 	fl.StringArrayVar(&f.Deny, "deny", nil, "`path` the guest may not even read, or a pattern such as '**/.env' or '*.pem' (repeatable)")
@@ -55,6 +57,8 @@ func (f *Flags) Declare(fl *pflag.FlagSet) {
 	fl.StringVar(&f.as, "as", "", "definition `file` of what the session asks for, with the keys of the configuration; it gets no more than it would without")
 	fl.BoolVar(&f.Only, "only", false, "give the guest nothing but what flags give: no hosts, secrets, variables or places of the configuration, and nobody is asked about others")
 	fl.StringVar(&f.caches, "caches", "", "package caches: private (default), read-only or shared")
+	fl.StringVar(&f.maskEnv, "mask-env", "", "show placeholders in place of the secrets that .env files of the workspace keep: on, strict (in that mode, the default) or off")
+	fl.Lookup("mask-env").NoOptDefVal = "on"
 	fl.StringVar(&f.cwd, "cwd", "", "directory to start in (default: the current one)")
 	fl.StringVar(&f.memory, "memory", "", "limit of memory, for example 512m or 4g")
 	fl.Int64Var(&f.pids, "pids", 0, "limit of processes and threads")
@@ -114,7 +118,7 @@ func (f *Flags) given(fl *pflag.FlagSet, e *Env) error {
 		from *string
 	}{
 		"profile": {&f.Profile, &f.profile}, "provider": {&f.Provider, &f.provider}, "image": {&f.Image, &f.image}, "net": {&f.Net, &f.net}, "mode": {&f.Mode, &f.mode},
-		"agent": {&f.Agent, &f.agent}, "caches": {&f.Caches, &f.caches}, "timeout": {&f.Timeout, &f.timeout},
+		"agent": {&f.Agent, &f.agent}, "caches": {&f.Caches, &f.caches}, "mask-env": {&f.MaskEnv, &f.maskEnv}, "while-away": {&f.WhileAway, &f.whileAway}, "timeout": {&f.Timeout, &f.timeout},
 		"ask-timeout": {&f.AskTimeout, &f.askTimeout}, "split-workspace": {&f.SplitWorkspace, &f.splitWorkspace},
 	}
 	if word, ok := splitWords[f.splitWorkspace]; ok {

@@ -110,7 +110,7 @@ func (p *Planned) answerGuests() (end func(), err error) {
 // which commands run.
 func (p *Planned) above() session.Parent {
 	s, above := p.Session, p.below
-	above.Session, above.Places, above.CanAsk, above.Plugin = s.Session, s.Plan.Places(), p.canAsk(p.env), p.Only
+	above.Session, above.Places, above.CanAsk, above.Plugin = s.Session, s.Plan.Places(), p.canAsk(), p.Only
 	if s.Split != nil {
 		above.Session.Isolation, above.Places, above.Zone = s.Split.Isolation, s.Split.Plan.Places(), egress.Execution
 	}

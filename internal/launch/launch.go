@@ -22,7 +22,6 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 	"github.com/bawn-dev/bawn/internal/session"
 	"github.com/bawn-dev/bawn/internal/settings"
-	"github.com/bawn-dev/bawn/internal/terminal"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -115,14 +114,6 @@ func (l *Launch) environ(e *Env) []string {
 		return l.Parent.Environ
 	}
 	return e.Environ
-}
-
-// canAsk reports whether there is a terminal at which somebody could answer.
-func (l *Launch) canAsk(e *Env) bool {
-	if l.Parent != nil {
-		return l.Parent.CanAsk
-	}
-	return terminal.Present([3]*os.File{e.Stdin, e.Stdout, e.Stderr})
 }
 
 // NewSessionID returns 26 characters that nobody guesses.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/dotenv"
 	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/egress/remote"
 	"github.com/bawn-dev/bawn/internal/netrule"
@@ -74,27 +75,30 @@ type zone struct {
 	models []string // of both
 	own    []string // hosts at which the session's agent logs in by itself
 	quiet  []string // hosts to which the agent tells how it is used
+	canAsk bool     // at a terminal
+	masks  []dotenv.Mask
 	inner  bool     // it is that of the containers that the zone makes
 }
 
 // ownZone is that of a session which is not split itself; a child of one that is
 // belongs to a part of it.
-func (u *setup) ownZone() zone {
-	if u.Parent != nil {
-		return u.zone(u.Parent.Zone, u.Parent.Models)
+func (p *planner) ownZone() zone {
+	if p.Parent != nil {
+		return p.zone(p.Parent.Zone, p.Parent.Models)
 	}
-	return u.zone("", nil)
+	return p.zone("", nil)
 }
 
 // zone is the part of the session of that name. The agent does not run in the zone of
 // its commands.
-func (u *setup) zone(name string, models []string) zone {
-	z := zone{name: name, models: models}
+func (p *planner) zone(name string, models []string) zone {
+	z := zone{name: name, models: models, canAsk: p.canAsk()}
+	_, z.masks = p.masked.list()
 	if name != egress.Execution {
-		z.own = u.config.Split().Hosts
+		z.own = p.config.Split().Hosts
 	}
-	if u.Known != nil && u.Known.profile != nil {
-		z.quiet = u.Known.profile.Closed
+	if p.Known != nil && p.Known.profile != nil {
+		z.quiet = p.Known.profile.Closed
 	}
 	return z
 }
@@ -189,8 +193,8 @@ func (n *relays) config(req *sandbox.Request, z zone) (egress.Config, error) {
 	return egress.Config{
 		Session: s.ID, Parent: s.Parent, Agent: s.Agent, Provider: s.Provider, Mode: s.Mode, Autonomy: s.Autonomy,
 		Workspace: s.Isolation.Workspace, Dir: req.Dir, Home: e.Getenv("HOME"), System: runtime.GOOS,
-		Egress: s.Isolation.Egress, Ask: s.Isolation.Egress.Ask, CanAsk: (l.canAsk(e) || l.Hosted || l.Asks != "" || relayRuns(e, state)) && z.name != egress.Reasoning, Rules: rules,
-		AuditDir: log, Prompt: l.Parent == nil, Place: filepath.Join(settings.RuntimeDir(&e.World, state), s.ID+z.suffix()), Zone: z.name, Models: z.models, Own: z.own, Quiet: z.quiet,
+		Egress: s.Isolation.Egress, Ask: s.Isolation.Egress.Ask, CanAsk: (z.canAsk || l.Hosted || l.Asks != "" || relayRuns(e, state)) && z.name != egress.Reasoning, Rules: rules,
+		AuditDir: log, Prompt: l.Parent == nil, Place: filepath.Join(settings.RuntimeDir(&e.World, state), s.ID+z.suffix()), Zone: z.name, Models: z.models, Masks: z.masks, Own: z.own, Quiet: z.quiet,
 	}, nil
 }
 

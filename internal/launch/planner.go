@@ -51,6 +51,9 @@ func (p *planner) plan() (err error) {
 		if err := p.checkpoints.close(&req, p.config.Split().On); err != nil {
 			return err
 		}
+		if err := p.workspaceSecrets(&req); err != nil {
+			return err
+		}
 	}
 	p.below.Protected, p.below.Guarded = req.Protected, req.Guarded
 	p.Session.Session, p.Session.Remedy = req.Session, remedies(p.env, p.config, s.Isolation)

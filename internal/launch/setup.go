@@ -2,6 +2,7 @@ package launch
 
 import (
 	"cmp"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/settings"
+	"github.com/bawn-dev/bawn/internal/terminal"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -52,6 +54,15 @@ func (l *Launch) setUp(e *Env) (*setup, error) {
 		u.asked.Agent = u.Known.name(filepath.Base(l.Argv[0]))
 	}
 	return u, u.define()
+}
+
+// canAsk reports whether there is a terminal at which somebody could answer, or questions
+// wait until there is one.
+func (u *setup) canAsk() bool {
+	if u.Parent != nil {
+		return u.Parent.CanAsk
+	}
+	return terminal.Present([3]*os.File{u.env.Stdin, u.env.Stdout, u.env.Stderr}) || u.config.WhileAway() == "wait"
 }
 
 func (l *Launch) directory(e *Env) (string, error) {

@@ -93,7 +93,8 @@ func (p *zonePlanner) execution() error {
 	req.Open = append(p.zones.Opened(req.Open), p.zones.Shells()...)
 	req.Environ = session.WithoutModels(req.Environ)
 	req.Argv = []string{ProgramInside}
-	req.Files = []sandbox.File{{Source: p.program, Target: ProgramInside}}
+	masked, _ := p.masked.list()
+	req.Files = append([]sandbox.File{{Source: p.program, Target: ProgramInside}}, masked...)
 	z := p.zone(egress.Execution, p.zones.Models)
 	relay, err := p.relays.open(&req, z)
 	if err != nil {

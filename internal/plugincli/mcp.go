@@ -134,13 +134,13 @@ func (m *Serving) session() (*mcpSession, *launch.Launch, error) {
 		return nil, nil, err
 	}
 	s := bawn.Session{ID: launch.NewSessionID(), Agent: "mcp", Mode: cfg.Mode, Autonomy: cfg.Autonomy, Isolation: cfg.Isolation(ws), Provider: launch.NoProvider}
-	return &mcpSession{Session: s, decides: cfg.Decides()}, f, nil
+	return &mcpSession{Session: s, config: cfg}, f, nil
 }
 
 // An mcpSession is the session that calls count as.
 type mcpSession struct {
 	bawn.Session
-	decides bool // the configuration says that no sandbox counts (policy.contained)
+	config *config.Config // nil where a guest asks
 }
 
 // plugins are those of the names, or all, and what their manifests say as rules.

@@ -52,12 +52,12 @@ func newMCPCalls(f *launch.Launch, e *launch.Env, s *mcpSession, rules []bawn.Ru
 	}
 	events := e.Share(log, "the gateway")
 	run := &runner.Session{Session: s.Session, Guard: guard.Guard{Recorder: events}}
-	desk, err := f.Desk(e, run, rules...)
+	desk, err := f.Desk(e, run, s.config, rules...)
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
 	run.Contained = bawn.ContainedFully // each server has a sandbox of its own
-	if s.decides {
+	if s.config != nil && s.config.Decides() {
 		run.Contained = bawn.Contained{}
 	}
 	z := asking.Zone{Name: "mcp", Question: launch.SessionQuestion(e, run), Contains: "the server keeps to a sandbox with what its manifest says; what it sends to its hosts leaves it"}

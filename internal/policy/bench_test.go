@@ -62,3 +62,20 @@ func manyRules(n int) (out []bawn.Rule) {
 	}
 	return out
 }
+
+// BenchmarkContained decides typical commands in a session that contains what they do.
+func BenchmarkContained(b *testing.B) {
+	for _, line := range []string{
+		"ls", "git status --short", "git push origin fix", "npm test", "npm install", "go build ./...", "go test ./internal/... -run TestX", "rm -rf build", "make -j4",
+		"python3 -m pytest tests", "grep -rn 'func main' src", "cat src/main.go", "curl -s https://example.com", "cd web && npm run build", "echo hi > out.txt",
+	} {
+		b.Run(line, func(b *testing.B) {
+			p, q := corpusPolicy(b), ask4(line)
+			q.Contained, q.Covered = bawn.ContainedFully, true
+			b.ReportAllocs()
+			for b.Loop() {
+				sink = p.decide(&q)
+			}
+		})
+	}
+}

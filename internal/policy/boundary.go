@@ -15,6 +15,7 @@ const (
 	RuleForeign = "builtin:foreign-credential"
 	RuleFound   = "builtin:workspace-secret"
 	RuleBudget  = "builtin:secret-budget"
+	RuleOffer   = "builtin:lend-secret"
 )
 
 // A crossing sorts what leaves the sandbox in a request (SPEC §2a).
@@ -39,12 +40,14 @@ var boundary = map[bawn.Mode][4]bawn.Verdict{
 	bawn.ModePermissive: {ask, ask, allow, ask},
 }
 
-// carries is what a request has in it besides what it asks for.
-type carries struct {
-	lends   []string // secrets of the session's
-	foreign []string // credentials of the guest's own
-	found   []string // values of the workspace's secrets
-	over    []string // secrets of which the session has used up its budget
+// Carried is what a request has in it besides what it asks for: secrets by their names,
+// credentials by where they stand.
+type Carried struct {
+	Lent    []string // secrets of the session's
+	Foreign []string // credentials that the guest has added by itself
+	Found   []string // values of the workspace's secrets
+	Over    []string // secrets of which the session has used up its budget
+	Offered []string // secrets that a yes would lend
 }
 
 // The beginnings of the arguments that say what a request carries.
@@ -53,16 +56,13 @@ const (
 	carriesForeign = "credential="
 	carriesFound   = "holds="
 	carriesOver    = "over-budget="
+	carriesOffered = "lend="
 )
 
-// Carries returns what the arguments of a request end with: the secrets that are
-// put in, the credentials that the guest has added by itself, the values of the
-// workspace's secrets, and the secrets of which too much was used.
-func Carries(lent, foreign, found, over []string) []string {
-	return (&carries{lends: lent, foreign: foreign, found: found, over: over}).args()
-}
+// Carries returns what the arguments of a request end with.
+func Carries(c Carried) []string { return c.args() }
 
-func (c *carries) args() (args []string) {
+func (c *Carried) args() (args []string) {
 	for _, k := range c.kinds() {
 		for _, v := range *k.list {
 			args = append(args, k.prefix+v)
@@ -76,19 +76,22 @@ type kind struct {
 	list   *[]string
 }
 
-func (c *carries) kinds() [4]kind {
-	return [...]kind{{carriesLent, &c.lends}, {carriesForeign, &c.foreign}, {carriesFound, &c.found}, {carriesOver, &c.over}}
+func (c *Carried) kinds() [5]kind {
+	return [...]kind{{carriesLent, &c.Lent}, {carriesForeign, &c.Foreign}, {carriesFound, &c.Found}, {carriesOver, &c.Over}, {carriesOffered, &c.Offered}}
 }
 
+// Offers reports whether an argument names a secret that a yes would lend.
+func Offers(arg string) bool { return strings.HasPrefix(arg, carriesOffered) }
+
 // readCarries takes what Carries returned from the end of arguments.
-func readCarries(args []string) (c carries, rest []string) {
+func readCarries(args []string) (c Carried, rest []string) {
 	for last := len(args) - 1; last > 0 && c.read(args[last]); last-- {
 		args = args[:last]
 	}
 	return c, args
 }
 
-func (c *carries) read(arg string) bool {
+func (c *Carried) read(arg string) bool {
 	for _, k := range c.kinds() {
 		if v, ok := strings.CutPrefix(arg, k.prefix); ok {
 			*k.list = slices.Insert(*k.list, 0, v)
@@ -118,20 +121,33 @@ func (e Egress) cross(q *Question, t *target, named bool, j *judgement) {
 	modes := boundary[q.Mode]
 	if e.Own != nil {
 		if _, own := e.Own.Match(t.host, t.port); own { // the agent logs in there by itself
-			t.lends, t.foreign, t.over = nil, nil, nil
+			t.Lent, t.Foreign, t.Over = nil, nil, nil
 		}
 	}
-	if v := modes[t.lent()]; len(t.lends) > 0 && v < allow && !named {
-		j.lower(stageCarries, v, RuleLent, bawn.Builtin, fmt.Sprintf("%s with the secret %s, lent by this session", t.deed(), quoted(t.lends)))
+	if v := modes[t.lent()]; len(t.Lent) > 0 && v < allow && !named {
+		j.lower(stageCarries, v, RuleLent, bawn.Builtin, fmt.Sprintf("%s with the secret %s, lent by this session", t.deed(), quoted(t.Lent)))
 	}
-	if len(t.over) > 0 {
-		j.lower(stageCarries, modes[upload], RuleBudget, bawn.Builtin, "the session has used up its budget of the secret "+quoted(t.over))
+	if len(t.Offered) > 0 {
+		t.offered(modes[upload], j)
 	}
-	if len(t.foreign) > 0 {
-		j.lower(stageCarries, modes[upload], RuleForeign, bawn.Builtin, fmt.Sprintf("the request to %s carries a credential that this session was not given (%s)", t.address(), quoted(t.foreign)))
+	if len(t.Over) > 0 {
+		j.lower(stageCarries, modes[upload], RuleBudget, bawn.Builtin, "the session has used up its budget of the secret "+quoted(t.Over))
 	}
-	if len(t.found) > 0 {
-		j.lower(stageCarries, modes[upload], RuleFound, bawn.Builtin, fmt.Sprintf("the request to %s carries a secret of the workspace (%s)", t.address(), quoted(t.found)))
+	if len(t.Foreign) > 0 {
+		j.lower(stageCarries, modes[upload], RuleForeign, bawn.Builtin, fmt.Sprintf("the request to %s carries a credential that this session was not given (%s)", t.address(), quoted(t.Foreign)))
+	}
+	if len(t.Found) > 0 {
+		j.lower(stageCarries, modes[upload], RuleFound, bawn.Builtin, fmt.Sprintf("the request to %s carries a secret of the workspace (%s)", t.address(), quoted(t.Found)))
+	}
+}
+
+// offered asks for a secret that the session was not lent. Where an entry asks anyway,
+// the secret is what the human has to know.
+func (t *target) offered(v bawn.Verdict, j *judgement) {
+	why := fmt.Sprintf("%s, which takes your secret %s: this session was not lent it, and a yes lends it for this", t.deed(), quoted(t.Offered))
+	entry := j.source == bawn.SessionSource && j.verdict == v
+	if j.lower(stageCarries, v, RuleOffer, bawn.Builtin, why); entry {
+		j.rule, j.source, j.reason = RuleOffer, bawn.Builtin, why
 	}
 }
 
@@ -141,6 +157,27 @@ func (t *target) lent() crossing {
 		return lentWrite
 	}
 	return lentRead
+}
+
+// onlyLends reports whether a request changes something with lent secrets, and carries
+// nothing else that asks.
+func (t *target) onlyLends() bool {
+	return t.mutates() && len(t.Lent) > 0 && len(t.Offered)+len(t.Foreign)+len(t.Found)+len(t.Over) == 0
+}
+
+// onlyOffers is onlyLends for a secret that a yes would lend.
+func (t *target) onlyOffers() bool {
+	return len(t.Offered) > 0 && len(t.Lent)+len(t.Foreign)+len(t.Found)+len(t.Over) == 0
+}
+
+// lending is what a yes to a secret holds for: the secret and the operation. A push of
+// which the refs are known only later is the same as with them.
+func (t *target) lending() string {
+	secrets := quoted(slices.Concat(t.Lent, t.Offered))
+	if t.verb == gitPush && len(t.Offered) > 0 {
+		return fmt.Sprintf("pushing to %q at %s with the secret %s, not by force", t.path, t.address(), secrets)
+	}
+	return fmt.Sprintf("%s %q at %s with the secret %s", strings.Join(append([]string{t.verb}, t.refs...), " "), Operation(t.verb, t.path), t.address(), secrets)
 }
 
 // deed says what a request does, in words.

@@ -94,9 +94,9 @@ func TestAdmitted(t *testing.T) {
 // TestCarries: what a request carries is read as it was written, and a method
 // can't be taken for it.
 func TestCarries(t *testing.T) {
-	args := append([]string{"POST"}, Carries([]string{"a", "b"}, []string{"cookie#1"}, []string{".env:K"}, []string{"a"})...)
+	args := append([]string{"POST"}, Carries(Carried{Lent: []string{"a", "b"}, Foreign: []string{"cookie#1"}, Found: []string{".env:K"}, Over: []string{"a"}, Offered: []string{"o"}})...)
 	c, rest := readCarries(args)
-	if !slices.Equal(rest, []string{"POST"}) || !slices.Equal(c.lends, []string{"a", "b"}) || len(c.foreign)+len(c.found)+len(c.over) != 3 {
+	if !slices.Equal(rest, []string{"POST"}) || !slices.Equal(c.Lent, []string{"a", "b"}) || len(c.Foreign)+len(c.Found)+len(c.Over)+len(c.Offered) != 4 {
 		t.Errorf("%q reads as %+v, %q", args, c, rest)
 	}
 	if _, rest := readCarries([]string{"lends=a"}); len(rest) != 1 {

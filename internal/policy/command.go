@@ -65,15 +65,29 @@ func (q *Question) read(secret func(string) bool) shell.Line {
 
 // combine makes one decision of many judgements.
 func combine(parts []*judgement) bawn.Decision {
-	worst := parts[0]
-	var trace []bawn.Step
+	worst, trace := parts[0], parts[0].steps
+	if len(parts) > 1 {
+		trace = nil
+	}
 	for _, j := range parts {
 		if j.verdict < worst.verdict || j.verdict == worst.verdict && worst.source == bawn.Builtin && j.source != bawn.Builtin {
 			worst = j // of two alike, the one that somebody wrote says more
 		}
-		trace = append(trace, j.steps...)
+		if len(parts) > 1 {
+			trace = append(trace, j.steps...)
+		}
 	}
-	return bawn.Decision{Verdict: worst.verdict, Reason: worst.reason, Rule: worst.rule, Source: worst.source, Trace: trace}
+	d := bawn.Decision{Verdict: worst.verdict, Reason: worst.reason, Rule: worst.rule, Source: worst.source, Trace: trace, Holds: worst.holds}
+	for _, j := range parts {
+		d.Single = d.Single || j.single
+		if j.verdict == bawn.Ask && j.holds != d.Holds {
+			d.Holds = "" // one yes can't be for both
+		}
+	}
+	if d.Verdict != bawn.Ask || d.Single {
+		d.Holds, d.Single = "", d.Verdict == bawn.Ask
+	}
+	return d
 }
 
 // A reading is one line on its way to a decision.
@@ -127,6 +141,7 @@ func (r *reading) command(c *shell.Command) *judgement {
 		r.learned(c, j)
 	}
 	r.q.limits(k, j)
+	j.reach(Lookup(r.q.Mode, k.effect, r.q.Contained), r.q.destroying, stageDefault, stageDangerous)
 	r.git = r.git || k.reader && a != nil && a.program == "git"
 	return j
 }
@@ -185,6 +200,11 @@ func (d *danger) why() string {
 // text is a command as it is shown in a trace.
 func text(c *shell.Command) string {
 	var b strings.Builder
+	n := 0
+	for i := range c.Words {
+		n += len(c.Words[i].Text) + 1
+	}
+	b.Grow(n)
 	for _, v := range c.Via {
 		b.WriteString(v + " → ")
 	}
@@ -395,7 +415,7 @@ func (r *reading) mentions(c *shell.Command, word string, j *judgement) {
 	if r.inside() {
 		apart = "="
 	}
-	for _, v := range append(strings.FieldsFunc(word, func(c rune) bool { return strings.ContainsRune(apart, c) }), word) {
+	for v := range around(word, apart) {
 		if !strings.ContainsAny(v, "/~.") || strings.HasPrefix(v, "-") || strings.Contains(v, "//") {
 			continue
 		}
@@ -407,6 +427,26 @@ func (r *reading) mentions(c *shell.Command, word string, j *judgement) {
 				r.mention(name, j)
 			}
 		}
+	}
+}
+
+// around yields the fields of a word between separators, and the word itself.
+func around(word, apart string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for rest := word; rest != ""; {
+			i := strings.IndexAny(rest, apart)
+			if i < 0 {
+				if len(rest) < len(word) && !yield(rest) {
+					return
+				}
+				break
+			}
+			if i > 0 && !yield(rest[:i]) {
+				return
+			}
+			rest = rest[i+1:]
+		}
+		yield(word)
 	}
 }
 

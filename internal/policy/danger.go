@@ -62,7 +62,7 @@ type dangers struct {
 	made  sync.Map // of *programDangers, by program
 
 	once sync.Once
-	wild []string // the names with a wildcard
+	wild []wildName
 }
 
 // A dangerFile is a data file of dangers.
@@ -171,54 +171,43 @@ func (p *programDangers) add(d *danger) {
 // allow the command.
 func (ds *dangers) find(a *argv, counts func(*danger) bool) (worst *danger, ruled bool) {
 	ruled = true
-	for _, d := range ds.all(a) {
-		if !counts(d) {
-			continue
+	look := func(list []*danger) {
+		for _, d := range list {
+			if !counts(d) || !d.shape.holds(a) {
+				continue
+			}
+			ruled = ruled && d.is.ruled
+			if worst == nil || d.is.effect > worst.is.effect || d.is.effect == worst.is.effect && d.before(worst) {
+				worst = d
+			}
 		}
-		ruled = ruled && d.is.ruled
-		if worst == nil || d.is.effect > worst.is.effect {
-			worst = d
+	}
+	for _, list := range ds.candidates(a) {
+		look(list)
+	}
+	ds.once.Do(func() { ds.wild = ds.wildcards() })
+	for _, w := range ds.wild {
+		if wild(w.name, a.program) {
+			look(w.all())
 		}
 	}
 	return worst, ruled
 }
 
-// all are the dangers that hold for a command.
-func (ds *dangers) all(a *argv) (out []*danger) {
-	for _, list := range ds.candidates(a) {
-		for _, d := range list {
-			if d.shape.holds(a) {
-				out = append(out, d)
-			}
-		}
-	}
-	ds.once.Do(func() { ds.wild = ds.wildcards() })
-	for _, name := range ds.wild {
-		if !wild(name, a.program) {
-			continue
-		}
-		for _, d := range ds.about(name).all {
-			if d.shape.holds(a) {
-				out = append(out, d)
-			}
-		}
-	}
-	slices.SortStableFunc(out, func(x, y *danger) int {
-		if x.before(y) {
-			return -1
-		}
-		return 1
-	})
-	return out
+// A wildName is a name with a wildcard, and the dangers of its programs, which are read
+// when a program of that name is first asked about.
+type wildName struct {
+	name string
+	all  func() []*danger
 }
 
 // wildcards are the names with one, each once.
-func (ds *dangers) wildcards() (names []string) {
+func (ds *dangers) wildcards() (names []wildName) {
 	for _, file := range ds.files {
 		for e := range entries(file.name, *file.text) {
 			for p := range strings.SplitSeq(e.programs(), ",") {
-				if strings.Contains(p, anyProgram) && !slices.Contains(names, p) {
-					names = append(names, p)
+				if strings.Contains(p, anyProgram) && !slices.ContainsFunc(names, func(w wildName) bool { return w.name == p }) {
+					names = append(names, wildName{p, sync.OnceValue(func() []*danger { return ds.about(p).all })})
 				}
 			}
 		}

@@ -1,7 +1,10 @@
 package policy
 
 import (
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/bawn-dev/bawn"
 )
@@ -142,14 +145,68 @@ func Lookup(mode bawn.Mode, e Effect, c bawn.Contained) Cell {
 	if cell == kernel { // no kernel refuses anything there
 		return no
 	}
-	if r.Uncontained.Verdict < cell.Verdict {
+	if r.Uncontained.Verdict < cell.Verdict || cell.Verdict == ask && r.Uncontained.Verdict == ask {
 		return r.Uncontained
 	}
 	return cell
 }
 
+// reach says what a yes to a question is for, where the cell says so and nothing but the
+// stages named has asked.
+func (j *judgement) reach(c Cell, what func() string, stages ...string) {
+	switch {
+	case j.verdict != ask:
+	case c == single:
+		j.single = true
+	case (c == workspace || c == binding) && j.askedOnly(stages):
+		j.holds = what()
+	}
+}
+
+// askedOnly reports whether no stage but those named has asked.
+func (j *judgement) askedOnly(stages []string) bool {
+	return !slices.ContainsFunc(j.steps[1:], func(s bawn.Step) bool { return s.Verdict == ask && !slices.Contains(stages, s.Stage) })
+}
+
+// destroying is what a yes holds for where something is destroyed in a workspace.
+func (q *Question) destroying() string {
+	return "destroying what no checkpoint covers in " + strconv.Quote(q.Workspace)
+}
+
+// A reasonKey is what a reason of the table depends on.
+type reasonKey struct {
+	mode      bawn.Mode
+	effect    Effect
+	contained bawn.Contained
+	note      string
+	allows    bool
+}
+
+// reasons holds those of the table that were given: there are some hundred in all.
+var reasons = struct {
+	sync.RWMutex
+	texts map[reasonKey]string
+}{texts: map[reasonKey]string{}}
+
 // why says how the table came to a cell.
 func (q *Question) why(e Effect, c Cell) string {
+	k := reasonKey{q.Mode, e, q.Contained, c.Note, c.Verdict == allow}
+	reasons.RLock()
+	text := reasons.texts[k]
+	reasons.RUnlock()
+	if text != "" {
+		return text
+	}
+	if text = q.reason(e, c); q.Mode > bawn.ModePermissive || e > Protected {
+		return text
+	}
+	reasons.Lock()
+	defer reasons.Unlock()
+	reasons.texts[k] = text
+	return text
+}
+
+func (q *Question) reason(e Effect, c Cell) string {
 	text := q.Mode.String() + " mode: " + e.String()
 	switch r := e.row(); {
 	case r != nil && e != Protected && !q.Contained.Has(r.Needs):

@@ -104,6 +104,12 @@ func (e Egress) decide(q *Question, t *target) bawn.Decision {
 	if j.verdict == bawn.Ask || q.Mode > bawn.ModePermissive || q.Autonomy > bawn.AutonomyFull {
 		q.limits(part{effect: NewHost, sends: true}, j)
 	}
+	if t.onlyOffers() {
+		j.reach(Lookup(q.Mode, SecretWrite, q.Contained), t.lending, stageEntry, stageCarries)
+	}
+	if t.onlyLends() {
+		j.reach(Lookup(q.Mode, SecretWrite, q.Contained), t.lending, stageCarries)
+	}
 	return combine([]*judgement{j})
 }
 

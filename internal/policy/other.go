@@ -40,6 +40,7 @@ func (p *Policy) decidePath(q *Question) bawn.Decision {
 		}
 	}
 	q.limits(k, j)
+	j.reach(Lookup(q.Mode, k.effect, q.Contained), q.destroying, stageDefault)
 	return combine([]*judgement{j})
 }
 

@@ -19,7 +19,7 @@ type target struct {
 	path  string   // of a request or a repository; "" for a connection
 	verb  string   // a method, or one of gitVerbs
 	refs  []string // of a push
-	carries
+	Carried
 }
 
 // The verbs of git, which no method is: those are in upper case.
@@ -104,7 +104,7 @@ func (t *target) wants(scheme string, args []string) error {
 	if scheme == "ssh" {
 		args = withoutPlace(args)
 	} else {
-		t.carries, args = readCarries(args)
+		t.Carried, args = readCarries(args)
 	}
 	switch {
 	case len(args) > 1 && args[0] == gitPush && !slices.ContainsFunc(args[1:], notRef):

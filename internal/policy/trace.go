@@ -73,14 +73,16 @@ type judgement struct {
 	steps   []bawn.Step
 	effect  Effect
 	fixed   bool // dangerous, opaque, protected: no learned rule may speak
+	holds   string
+	single  bool
+	room    [4]bawn.Step // of steps, mostly
 }
 
 // begin opens a part. Until something speaks, it denies.
 func begin(what string) *judgement {
-	return &judgement{
-		reason: "nothing speaks for it", rule: "builtin:default", source: bawn.Builtin,
-		steps: append(make([]bawn.Step, 0, 8), bawn.Step{Stage: stagePart, Verdict: bawn.Deny, Why: what}),
-	}
+	j := &judgement{reason: "nothing speaks for it", rule: "builtin:default", source: bawn.Builtin}
+	j.steps = append(j.room[:0], bawn.Step{Stage: stagePart, Verdict: bawn.Deny, Why: what})
+	return j
 }
 
 // set replaces the verdict.

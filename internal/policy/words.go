@@ -86,6 +86,7 @@ type argv struct {
 // subcommand are known (data/values.txt), its words are certain up to the next flag.
 func newArgv(words []shell.Word) argv {
 	a := argv{name: words[0].Text, program: base(words[0].Text), words: words[1:]}
+	a.subs = make([]string, 0, len(a.words))
 	at, certain := a.subcommand()
 	for i, w := range a.words[at:] {
 		if strings.HasPrefix(w.Text, "-") || !w.Literal() && w.Text == "" {

@@ -1,6 +1,6 @@
 // Package relay is the life of `bawnd serve`: the one process of a user that
 // carries questions from the hosts of sessions to humans, and answers back. It
-// executes nothing and decides nothing.
+// decides nothing and runs nothing of a guest's.
 package relay
 
 import (

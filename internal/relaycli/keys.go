@@ -1,6 +1,7 @@
 package relaycli
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -76,24 +77,30 @@ func (m *screen) confirmed(key string) tea.Cmd {
 	return nil
 }
 
+// say gives the answer of a key, as the question offers it.
 func (m *screen) say(key string, r *bawnv1.Approval) tea.Cmd {
-	switch key {
-	case "y":
-		return m.allow(&reply{Verdict: bawnv1.Verdict_VERDICT_ALLOW})
-	case "s":
-		return m.allow(&reply{Verdict: bawnv1.Verdict_VERDICT_ALLOW, Scope: bawnv1.Scope_SCOPE_SESSION})
-	case "n":
-		return m.send(&reply{Verdict: bawnv1.Verdict_VERDICT_DENY})
-	case "a":
-		if len(r.GetAlways()) == 0 {
-			m.status = "there is no always: " + r.GetNoAlways()
-			return nil
-		}
-		m.ask(&reply{Verdict: bawnv1.Verdict_VERDICT_ALLOW, Scope: bawnv1.Scope_SCOPE_ALWAYS})
-	case "N":
-		m.ask(&reply{Verdict: bawnv1.Verdict_VERDICT_DENY, Scope: bawnv1.Scope_SCOPE_ALWAYS})
-	case "r":
+	if key == "r" {
 		m.why = new(string)
+		return nil
+	}
+	all := r.GetChoices()
+	i := slices.IndexFunc(all, func(c *bawnv1.Choice) bool { return c.GetKey() == key })
+	switch {
+	case i < 0 && key == "a":
+		m.status = "there is no always: " + r.GetNoAlways()
+		return nil
+	case i < 0:
+		m.status = "it is not offered: " + r.GetReach()
+		return nil
+	}
+	a := &reply{Verdict: all[i].GetVerdict(), Scope: all[i].GetScope()}
+	switch {
+	case a.GetScope() == bawnv1.Scope_SCOPE_ALWAYS:
+		m.ask(a)
+	case a.GetVerdict() == bawnv1.Verdict_VERDICT_ALLOW:
+		return m.allow(a)
+	default:
+		return m.send(a)
 	}
 	return nil
 }

@@ -31,6 +31,8 @@ type row struct {
 	Never         []string       `json:"never,omitempty"`
 	Covers        []string       `json:"covers,omitempty"`
 	NoAlways      string         `json:"no_always,omitempty"`
+	Reach         string         `json:"a_yes_is_for,omitempty"`
+	Program       string         `json:"program,omitempty"`       // the guest's words, as the next
 	Justification string         `json:"justification,omitempty"` // the agent's own words
 	Asked         time.Time      `json:"asked"`
 	Expires       time.Time      `json:"expires"`
@@ -51,7 +53,7 @@ func newRow(r *bawnv1.Approval) row {
 	out := row{
 		ID: r.GetId(), State: states[r.GetState()], Session: r.GetSession(), Parent: r.GetParent(), Agent: r.GetAgent(), Kind: a.GetKind(), Operation: a.GetOperation(), Resource: a.GetResource(), Args: a.GetArgs(),
 		Dir: a.GetDir(), Canonical: r.GetCanonical(), Reason: r.GetReason(), Rule: r.GetRule(), Contains: r.GetContains(), Always: ruleTexts(r.GetAlways()), Never: ruleTexts(r.GetNever()),
-		Covers: r.GetCovers(), NoAlways: r.GetNoAlways(), Justification: r.GetJustification(), Asked: r.GetAsked().AsTime(), Expires: r.GetExpires().AsTime(), Waiting: r.GetWaiting(),
+		Covers: r.GetCovers(), NoAlways: r.GetNoAlways(), Reach: r.GetReach(), Program: r.GetProgram(), Justification: r.GetJustification(), Asked: r.GetAsked().AsTime(), Expires: r.GetExpires().AsTime(), Waiting: r.GetWaiting(),
 	}
 	if r.GetSuggestedWhy() != "" && r.GetSuggested() != bawnv1.Verdict_VERDICT_ASK {
 		out.Suggested = verdictText(r.GetSuggested())

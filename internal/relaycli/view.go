@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
+	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/redact"
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 )
@@ -185,10 +186,16 @@ func (m *screen) keys() string {
 		return "keep it? y yes, any other key no"
 	case r == nil:
 		return "q quit"
-	case len(r.GetAlways()) == 0:
-		return "y once  s session  n no  r no, with a reason  N never  ↑↓ move  space more  q quit"
+	default:
+		return approval.Legend(choices(r), "r no, with a reason", "↑↓ move", "space more", "q quit")
 	}
-	return "y once  s session  a always  n no  r no, with a reason  N never  ↑↓ move  space more  q quit"
+}
+
+func choices(r *bawnv1.Approval) (out []approval.Choice) {
+	for _, c := range r.GetChoices() {
+		out = append(out, approval.Choice{Key: redact.Visible(c.GetKey()), Words: redact.Visible(c.GetWords())})
+	}
+	return out
 }
 
 func (m *screen) foot() []string {

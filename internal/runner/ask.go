@@ -4,6 +4,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"strconv"
 	"sync"
@@ -18,7 +19,7 @@ import (
 
 // An asker puts the questions of a zone's network to the session's human. It sends
 // no answer for an unanswered question: the egress proxy denies the question when
-// its time is up.
+// its time is up. Where nobody could answer it sends a denial at once, by nobody.
 type asker struct {
 	approver bawn.Approver
 	answer   func(egress.Answer) error
@@ -54,9 +55,10 @@ func (a *asker) ask(q egress.Question) {
 
 func (a *asker) put(ctx context.Context, q egress.Question) {
 	defer a.withdraw(q.ID)
-	d := bawn.Decision{Verdict: bawn.Ask, Reason: q.Reason, Rule: q.Rule}
+	d := bawn.Decision{Verdict: bawn.Ask, Reason: q.Reason, Rule: q.Rule, Holds: q.Holds, Single: q.Single}
 	ctx = asking.WithProgram(ctx, a.program(q.From))
-	if answer, err := a.approver.Approve(ctx, q.Action, d); err == nil {
+	answer, err := a.approver.Approve(ctx, q.Action, d)
+	if err == nil || errors.Is(err, asking.ErrNobody) { // then answer denies, by nobody
 		_ = a.answer(egress.Answer{ID: q.ID, Answer: answer}) // the relay is gone: then nothing waits
 	}
 }

@@ -62,6 +62,7 @@ func narrowed(parent, asked, given bawn.Session) []Narrowed {
 	r.list("devices", a.Devices, g.Devices, equal, equal)
 	r.value("protect", a.Protect, g.Protect)
 	r.list("unprotect", a.Unprotected, g.Unprotected, equal, equal)
+	r.value("mask_env", a.MaskEnv, g.MaskEnv)
 	r.value("docker_api", a.DockerAPI, g.DockerAPI)
 	return r
 }

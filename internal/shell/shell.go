@@ -155,18 +155,29 @@ func Read(source string, c Context) Line {
 		r.reject(reason, offset)
 		return r.line
 	}
-	file, err := parse(source, c.Shell)
-	if err != nil {
-		r.reject("it can't be parsed: "+err.Error(), 0)
-		return r.line
-	}
-	if r.line.Canonical, err = canonical(file, source, c.Shell); err != nil {
-		r.reject(err.Error(), 0)
-		return r.line
+	stmts := simple(source)
+	if r.line.Canonical = source; stmts == nil {
+		if stmts = r.parse(source, c.Shell); stmts == nil && len(r.line.Opaque) > 0 {
+			return r.line
+		}
 	}
 	st := r.start()
-	r.list(file.Stmts, st)
+	r.list(stmts, st)
 	return r.line
+}
+
+// parse reads the source as a tree, and prints that as what is executed.
+func (r *reader) parse(source string, d Dialect) []*syntax.Stmt {
+	file, err := parse(source, d)
+	if err != nil {
+		r.reject("it can't be parsed: "+err.Error(), 0)
+		return nil
+	}
+	if r.line.Canonical, err = canonical(file, source, d); err != nil {
+		r.reject(err.Error(), 0)
+		return nil
+	}
+	return file.Stmts
 }
 
 // ReadArgs reads the arguments of a program that is executed without a shell:

@@ -65,19 +65,22 @@ func (d *Diff) Close() {
 	}
 }
 
+// List returns what differs, by path, without a look at the contents.
+func (d *Diff) List() []checkpoint.Difference { return d.list }
+
 // All returns the changes by path.
 func (d *Diff) All() iter.Seq[*Change] {
 	return func(yield func(*Change) bool) {
 		for _, x := range d.list {
-			if !yield(d.change(x)) {
+			if !yield(d.Change(x)) {
 				return
 			}
 		}
 	}
 }
 
-// change compares the lines of a file.
-func (d *Diff) change(x checkpoint.Difference) *Change {
+// Change compares the lines of a file.
+func (d *Diff) Change(x checkpoint.Difference) *Change {
 	c := &Change{Difference: x}
 	if x.Old != nil && x.New != nil && x.Old.Object == x.New.Object && x.Old.Kind == x.New.Kind {
 		return c // only the mode differs

@@ -91,7 +91,7 @@ func (k *Keeper) scan(why checkpoint.Why, wait time.Duration) (err error) {
 		return err
 	}
 	running := why != checkpoint.AtStart || k.o.Others != nil && k.o.Others()
-	o := checkpoint.Options{Session: k.o.Session, Agent: k.o.Agent, Why: why, Roots: k.o.Roots, Without: k.o.Own, Running: running}
+	o := checkpoint.Options{Session: k.o.Session, Agent: k.o.Agent, Workspace: k.o.Workspace, Why: why, Roots: k.o.Roots, Without: k.o.Own, Running: running}
 	if k.git != "" {
 		o.Tracked = gitstore.Tracked(k.git, k.o.Workspace)
 	}
@@ -388,8 +388,7 @@ func (k *Keeper) ending() (*Ending, error) {
 		}
 	}
 	k.taking.Close()
-	_, err = Prune(k.store, k.dir, time.Now())
-	return e, err
+	return e, Prune(k.store, k.o.State, k.dir, time.Now())
 }
 
 // quit ends a session that has not begun.

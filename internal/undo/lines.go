@@ -73,37 +73,42 @@ func edits(a, b []string) (all []Edit) {
 	return all
 }
 
-// A point is a place in both texts, with the way that leads there.
-type point struct {
+// A match is a line that stays, with the way that leads there.
+type match struct {
 	x, y int
-	from *point
+	from *match
+}
+
+// A reach is how far a diagonal has been followed: to x, past the matches.
+type reach struct {
+	x    int
+	from *match
 }
 
 // common returns pairs of lines that stay, as many as there can be (Myers, 1986). It
 // returns none if the texts differ too much.
 func common(a, b []string) (pairs [][2]int) {
 	most := min(len(a)+len(b), maxEdits)
-	reached := map[int]*point{1: {x: 0, y: -1}}
+	reached := make([]reach, 2*most+3) // by diagonal, which is most+1 in the middle
 	for d := 0; d <= most; d++ {
 		for k := -d; k <= d; k += 2 {
-			right, down := reached[k-1], reached[k+1]
-			var p point
-			if k == -d || k != d && right.x < down.x {
-				p = point{down.x, down.x - k, down.from}
-			} else {
-				p = point{right.x + 1, right.x + 1 - k, right.from}
+			at := k + most + 1
+			p := reached[at+1]
+			if k != -d && (k == d || reached[at-1].x >= reached[at+1].x) {
+				p = reached[at-1]
+				p.x++
 			}
-			for p.x < len(a) && p.y < len(b) && a[p.x] == b[p.y] {
-				p = point{p.x + 1, p.y + 1, &point{p.x, p.y, p.from}}
+			for p.x < len(a) && p.x-k < len(b) && a[p.x] == b[p.x-k] {
+				p = reach{p.x + 1, &match{p.x, p.x - k, p.from}}
 			}
-			if p.x >= len(a) && p.y >= len(b) {
+			if p.x >= len(a) && p.x-k >= len(b) {
 				for m := p.from; m != nil; m = m.from {
 					pairs = append(pairs, [2]int{m.x, m.y})
 				}
 				slices.Reverse(pairs)
 				return pairs
 			}
-			reached[k] = &p
+			reached[at] = p
 		}
 	}
 	return nil

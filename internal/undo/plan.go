@@ -53,7 +53,7 @@ func Prepare(r Request) (_ *Plan, err error) {
 	if p.store, err = checkpoint.Open(checkpoint.Place(r.State, r.Workspace), patience); err != nil {
 		return nil, err
 	}
-	if p.taking, err = p.store.Scan(checkpoint.Options{Why: checkpoint.BeforeUndo, Roots: roots(p.To), Without: r.Own, Running: true}); err != nil {
+	if p.taking, err = p.store.Scan(checkpoint.Options{Workspace: r.Workspace, Why: checkpoint.BeforeUndo, Roots: roots(p.To), Without: r.Own, Running: true}); err != nil {
 		return nil, err
 	}
 	p.git = gitDirOf(r.Workspace)

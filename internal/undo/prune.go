@@ -1,6 +1,8 @@
 package undo
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,21 +16,50 @@ const (
 	pruneEvery = 6 * time.Hour
 )
 
-// Prune removes what is too old or too much, now and then: it reads every record.
-func Prune(s *checkpoint.Store, dir string, now time.Time) ([]checkpoint.Checkpoint, error) {
+// Prune removes what is too old or too much, now and then: it reads every record. Of
+// other workspaces it removes what pruneGone does.
+func Prune(s *checkpoint.Store, state, dir string, now time.Time) error {
 	mark := filepath.Join(dir, prunedName)
 	size, err := checkpoint.Size(dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if info, err := os.Stat(mark); err == nil && now.Sub(info.ModTime()) < pruneEvery && size <= checkpoint.DefaultLimits.Bytes {
-		return nil, nil
+		return nil
 	}
 	if err := os.WriteFile(mark, nil, 0o600); err != nil {
-		return nil, err
+		return err
 	}
 	if err := os.Chtimes(mark, now, now); err != nil {
-		return nil, err
+		return err
 	}
-	return s.Prune(checkpoint.DefaultLimits, now)
+	_, err = s.Prune(checkpoint.DefaultLimits, now)
+	return errors.Join(err, pruneGone(state, now))
+}
+
+// goneAfter is how long the checkpoints of a workspace stay that is not there any more:
+// it may be on a disk that is mounted now and then.
+const goneAfter = 30 * 24 * time.Hour
+
+// pruneGone removes the stores of workspaces that are gone, once their last checkpoint
+// is old. A store that is in use stays.
+func pruneGone(state string, now time.Time) error {
+	var errs []error
+	err := (&Past{State: state}).each(func(dir string, list []checkpoint.Checkpoint) {
+		if len(list) == 0 || now.Sub(list[len(list)-1].When) < goneAfter {
+			return
+		}
+		if _, err := os.Lstat(list[0].Workspace); !errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		s, err := checkpoint.Open(dir, 0)
+		if errors.Is(err, checkpoint.ErrBusy) {
+			return
+		}
+		if err == nil {
+			err = errors.Join(os.RemoveAll(dir), s.Close())
+		}
+		errs = append(errs, err)
+	})
+	return errors.Join(append(errs, err)...)
 }

@@ -108,10 +108,10 @@ type change struct {
 func changeOf(c *undo.Change) change {
 	out := change{Path: c.Path, Status: status(c), Binary: c.Binary, Added: c.Added, Deleted: c.Deleted}
 	if c.Old != nil {
-		out.OldMode, out.OldSize = mode(c.Old), c.Old.Size
+		out.OldMode, out.OldSize = c.Old.GitMode(), c.Old.Size
 	}
 	if c.New != nil {
-		out.NewMode, out.NewSize = mode(c.New), c.New.Size
+		out.NewMode, out.NewSize = c.New.GitMode(), c.New.Size
 	}
 	return out
 }
@@ -124,12 +124,6 @@ func status(c *undo.Change) string {
 		return "deleted"
 	}
 	return "modified"
-}
-
-// mode writes kind and permissions as git does.
-func mode(e *checkpoint.Entry) string {
-	kind := map[checkpoint.Kind]uint32{checkpoint.File: 0o100000, checkpoint.Large: 0o100000, checkpoint.Directory: 0o040000, checkpoint.Symlink: 0o120000, checkpoint.Pipe: 0o010000}[e.Kind]
-	return fmt.Sprintf("%06o", kind|e.Mode)
 }
 
 // A printer writes differences for people. The first error ends it.
@@ -165,11 +159,11 @@ func (p *printer) change(c *undo.Change) {
 	p.line(bold, "diff "+name)
 	switch {
 	case c.Old == nil:
-		p.line(bold, "new "+kindWord(c.New)+", mode "+mode(c.New))
+		p.line(bold, "new "+kindWord(c.New)+", mode "+c.New.GitMode())
 	case c.New == nil:
-		p.line(bold, "deleted "+kindWord(c.Old)+", mode "+mode(c.Old))
-	case mode(c.Old) != mode(c.New):
-		p.line(bold, "mode "+mode(c.Old)+" to "+mode(c.New))
+		p.line(bold, "deleted "+kindWord(c.Old)+", mode "+c.Old.GitMode())
+	case c.Old.GitMode() != c.New.GitMode():
+		p.line(bold, "mode "+c.Old.GitMode()+" to "+c.New.GitMode())
 	}
 	switch {
 	case c.Missing != nil:

@@ -71,7 +71,9 @@ func (f *undoFlags) run(e *launch.Env, args []string, dash int) error {
 	if running := launch.Writing(w.registry, "", roots); len(running) > 0 {
 		return verb.Usage("\"bawn kill "+short(running[0].ID)+"\" ends it", "session %s still runs in %q", short(running[0].ID), running[0].Workspace)
 	}
-	w.publish(e)
+	if err := publish(e, w.path); err != nil {
+		fmt.Fprintf(e.Stderr, "bawn: note: what an earlier session did in git is not published: %s\n", redact.Visible(err.Error()))
+	}
 	p, err := undo.Prepare(undo.Request{State: w.state, Workspace: w.path, Target: *t, Own: launch.OwnDirs(e), Paths: paths, Path: e.Getenv("PATH"), Override: f.override})
 	if err != nil {
 		return internal(err)
@@ -90,7 +92,7 @@ func (f *undoFlags) run(e *launch.Env, args []string, dash int) error {
 	}
 	done, err := p.Apply()
 	if done > 0 || err == nil {
-		fmt.Fprintf(e.Stderr, "bawn: %s taken back; \"bawn undo %s\" undoes that\n", undo.Count(done+gitDone(p, err), "change"), p.Before.ID)
+		fmt.Fprintf(e.Stderr, "bawn: %s taken back; \"bawn undo %s\" undoes that\n", undo.Count(p.Done(done, err), "change"), p.Before.ID)
 	}
 	if err != nil {
 		return internal(err)
@@ -98,29 +100,18 @@ func (f *undoFlags) run(e *launch.Env, args []string, dash int) error {
 	return nil
 }
 
-// publish brings into the repository what a killed session has left, so that it is
+// publish brings into a repository what a killed session has left, so that it is
 // undone as well.
-func (w *workspace) publish(e *launch.Env) {
-	repo, err := gitstore.Find(w.path)
+func publish(e *launch.Env, workspace string) error {
+	repo, err := gitstore.Find(workspace)
 	if err != nil || repo == nil {
-		return
+		return nil // a session writes in none
 	}
 	o, err := launch.GitOptions(e, launch.SettingOf(e, nil).Native(), "")
 	if err == nil {
 		_, err = gitstore.Recover(context.Background(), repo, o)
 	}
-	if err != nil {
-		fmt.Fprintf(e.Stderr, "bawn: note: what an earlier session did in git is not published: %s\n", redact.Visible(err.Error()))
-	}
-}
-
-func gitDone(p *undo.Plan, err error) (n int) {
-	for _, c := range p.Git {
-		if !c.Conflict && err == nil {
-			n++
-		}
-	}
-	return n
+	return err
 }
 
 // confirm asks at the terminal.
@@ -139,10 +130,6 @@ func confirm(e *launch.Env) error {
 	return nil
 }
 
-var opWords = map[checkpoint.Op]string{
-	checkpoint.Create: "put back", checkpoint.Replace: "restore", checkpoint.Remove: "remove", checkpoint.Mode: "set the mode of", checkpoint.Kept: "keep", checkpoint.Aside: "rename",
-}
-
 // preview lists what would be done.
 func (w *workspace) preview(out io.Writer, p *undo.Plan) error {
 	var b strings.Builder
@@ -150,46 +137,29 @@ func (w *workspace) preview(out io.Writer, p *undo.Plan) error {
 	if p.Killed && p.After == nil {
 		b.WriteString("it was killed: whatever differs from its start counts as its own\n")
 	}
-	for _, c := range p.Files.Changes {
-		op := opWords[c.Op]
-		if op == "" {
-			op = string(c.Op)
-		}
-		name := w.show(c.Path)
-		if c.Op == checkpoint.Aside {
-			name += " to " + redact.Visible(c.Why)
-		}
-		fmt.Fprintf(&b, "  %-9s %s\n", op, name)
-	}
-	for _, c := range p.Git {
-		if !c.Conflict {
-			fmt.Fprintf(&b, "  %-9s %s: %s to %s\n", "git", redact.Visible(c.Name), value(c.From), value(c.To))
+	do, keep := p.Steps()
+	for _, s := range do {
+		switch {
+		case s.Path == "":
+			fmt.Fprintf(&b, "  %-9s %s: %s\n", s.What, redact.Visible(s.Ref), redact.Visible(s.Detail))
+		case s.Detail != "":
+			fmt.Fprintf(&b, "  %-9s %s %s\n", s.What, w.show(s.Path), redact.Visible(s.Detail))
+		default:
+			fmt.Fprintf(&b, "  %-9s %s\n", s.What, w.show(s.Path))
 		}
 	}
 	if p.Empty() {
 		b.WriteString("  there is nothing to undo\n")
 	}
-	for _, c := range p.Files.Kept {
-		fmt.Fprintf(&b, "  %-9s %s: %s\n", "keep", w.show(c.Path), c.Why)
-	}
-	for _, c := range p.Git {
-		if c.Conflict {
-			fmt.Fprintf(&b, "  %-9s git %s: %s\n", "keep", redact.Visible(c.Name), redact.Visible(c.Why))
+	for _, s := range keep {
+		name := w.show(s.Path)
+		if s.Path == "" {
+			name = "git " + redact.Visible(s.Ref)
 		}
+		fmt.Fprintf(&b, "  %-9s %s: %s\n", s.What, name, redact.Visible(s.Detail))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
-}
-
-// value is that of a ref, short.
-func value(s string) string {
-	switch {
-	case s == "":
-		return "nothing"
-	case len(s) >= 40 && !strings.Contains(s, " "):
-		return s[:10]
-	}
-	return redact.Visible(s)
 }
 
 // json prints the plan, and does it with --yes.
@@ -208,7 +178,7 @@ func (f *undoFlags) json(e *launch.Env, p *undo.Plan) error {
 	var failed error
 	if f.yes && !p.Empty() {
 		done, err := p.Apply()
-		out.Done = done + gitDone(p, err)
+		out.Done = p.Done(done, err)
 		out.Before = p.Before.ID
 		if err != nil {
 			out.Error, failed = err.Error(), internal(err)

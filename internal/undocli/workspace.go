@@ -135,12 +135,7 @@ func (w *workspace) resolve(t *undo.Target, arg string) (string, error) {
 }
 
 // show writes a path as it is shortest from the workspace.
-func (w *workspace) show(path string) string {
-	if rel, err := filepath.Rel(w.path, path); err == nil && !strings.HasPrefix(rel, "..") {
-		path = rel
-	}
-	return redact.Visible(path)
-}
+func (w *workspace) show(path string) string { return undo.Show(w.path, path) }
 
 // short is as much of an ID as is shown.
 func short(id string) string { return id[:min(len(id), 8)] }

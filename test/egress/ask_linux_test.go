@@ -224,12 +224,14 @@ func TestAskTooSoon(t *testing.T) {
 // TestAskNamesTheProgram: a question names the program behind the connection, as
 // its file is called and with nothing of it in control of the terminal.
 func TestAskNamesTheProgram(t *testing.T) {
-	d := newDesk(t)
-	s := d.sit(t, []string{"--ask-timeout", "30s"}, `N=$(printf 'inno\033[2Jcent'); cp "$(command -v curl)" "./$N" && sh -c "exec './$N' -sS -m 30 http://askable.test/"; echo done`)
-	s.see(prompt)
-	if screen := s.screen(); !strings.Contains(screen, `inno\x1b[2Jcent" (from "`) || strings.Contains(screen, "inno\x1b[2Jcent") {
-		t.Errorf("the question names no program, or as the guest wants it:\n%q", screen)
+	d := newDesk(t, "bwrap")
+	for _, provider := range []string{"native", "bwrap"} {
+		s := d.sit(t, []string{"--provider", provider, "--ask-timeout", "30s"}, `N=$(printf 'inno\033[2Jcent'); cp "$(command -v curl)" "./$N" && sh -c "exec './$N' -sS -m 30 http://askable.test/"; echo done`)
+		s.see(prompt)
+		if screen := s.screen(); !strings.Contains(screen, `inno\x1b[2Jcent" (from "`) || strings.Contains(screen, "inno\x1b[2Jcent") {
+			t.Errorf("%s: the question names no program, or as the guest wants it:\n%q", provider, screen)
+		}
+		s.say("n")
+		s.end()
 	}
-	s.say("n")
-	s.end()
 }

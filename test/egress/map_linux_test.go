@@ -114,6 +114,7 @@ func dnsmasqConfig(dir string) string {
 var registries = map[string]string{
 	at("registry", "*.npmjs.org"): "npm", at("pypi", ".org"): "pip", at("files", "*.pythonhosted.org"): "pip",
 	at("proxy", "*.golang.org"): "go", at("sum", "*.golang.org"): "go", at("deb", "*.debian.org"): "apt",
+	at("registry", "*.yarnpkg.com"): "yarn", at("index", "*.crates.io"): "cargo", at("static", "*.crates.io"): "cargo", at("repo", "*.maven.apache.org"): "maven",
 }
 
 // at puts a name together: host, and what a pattern leaves open.

@@ -32,6 +32,7 @@ type fixture struct {
 	answers  []*v1.ApprovalServiceAnswerRequest
 	sessions []*v1.Session
 	killed   []string
+	undone   []string // sessions for which an undo was asked
 	typed    []byte
 	devices  []*v1.Device
 	logins   map[string]string // cookie → device
@@ -46,6 +47,7 @@ func newFixture(t *testing.T) *fixture {
 	mux.Handle(bawnv1connect.NewSessionServiceHandler(sessions{f}))
 	mux.Handle(bawnv1connect.NewAuditServiceHandler(log{f: f}))
 	mux.Handle(bawnv1connect.NewPolicyServiceHandler(judge{}))
+	mux.Handle(bawnv1connect.NewUndoServiceHandler(past{f: f}))
 	mux.Handle(bawnv1connect.NewDeviceServiceHandler(devices{f: f}))
 	mux.Handle(bawnv1connect.NewAuthServiceHandler(entry{f: f}))
 	mux.Handle("/", page())

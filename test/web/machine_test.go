@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -139,7 +140,7 @@ func (m *machine) run(name string, args ...string) {
 func (m *machine) tell(verb string, w http.ResponseWriter, r *http.Request) bool {
 	switch verb {
 	case "pair":
-		out, err := m.command("pair", "--json").Output()
+		out, err := m.command("pair", "--json", "--read-only="+strconv.FormatBool(r.FormValue("readonly") != "")).Output()
 		var code struct{ URL string }
 		if err == nil {
 			err = json.Unmarshal(out, &code)
@@ -151,6 +152,15 @@ func (m *machine) tell(verb string, w http.ResponseWriter, r *http.Request) bool
 		fmt.Fprint(w, code.URL)
 	case "run":
 		m.run(r.FormValue("name"), r.Form["arg"]...)
+	case "write":
+		m.write(filepath.Join("project", filepath.Base(r.FormValue("name"))), r.FormValue("text"))
+	case "read":
+		text, err := os.ReadFile(filepath.Join(m.project, filepath.Base(r.FormValue("name"))))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return true
+		}
+		fmt.Fprintf(w, "%s", text)
 	case "state":
 		m.mu.Lock()
 		defer m.mu.Unlock()

@@ -17,7 +17,7 @@ var notRead = []string{"deviceServicePairResponse"}
 var (
 	tsMessage = regexp.MustCompile(`(?s)export const (\w+) = message\(\{\n(.*?)\}\);`)
 	tsField   = regexp.MustCompile(`(?m)^  (\w+): (.*),$`)
-	tsChoice  = regexp.MustCompile(`export const (\w+) = choice\('(\w+_)', \[(.*)\]\);`)
+	tsChoice  = regexp.MustCompile(`export const (\w+) = names\('(\w+_)', \[(.*)\]\);`)
 )
 
 // TestPageReadsTheProtocol holds web/src/wire/messages.ts to proto/bawn/v1:

@@ -6,6 +6,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/approval"
 	v1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 )
 
@@ -21,6 +23,16 @@ func question(name string) *v1.Approval {
 		Justification: "The branch has a secret in it that must go.\nIt is urgent.",
 		Asked:         timestamppb.Now(), Expires: timestamppb.New(time.Now().Add(5 * time.Minute))}
 	questions[name](q)
+	about := approval.Question{Always: make([]bawn.Rule, len(q.GetAlways()))}
+	_ = about.Action.Kind.UnmarshalText([]byte(q.GetAction().GetKind()))
+	scopes := map[bawn.Scope]v1.Scope{bawn.Once: v1.Scope_SCOPE_ONCE, bawn.ForSession: v1.Scope_SCOPE_SESSION, bawn.Always: v1.Scope_SCOPE_ALWAYS}
+	for _, c := range about.Choices() {
+		verdict := v1.Verdict_VERDICT_DENY
+		if c.Verdict == bawn.Allow {
+			verdict = v1.Verdict_VERDICT_ALLOW
+		}
+		q.Choices = append(q.Choices, &v1.Choice{Key: c.Key, Words: c.Words, Verdict: verdict, Scope: scopes[c.Scope]})
+	}
 	return q
 }
 

@@ -162,5 +162,5 @@ func state(f *fixture, w http.ResponseWriter, _ *http.Request) {
 	for _, q := range f.queries {
 		queries = append(queries, raw(q))
 	}
-	json.NewEncoder(w).Encode(map[string]any{"answers": answers, "queries": queries, "killed": slices.Clone(f.killed), "typed": string(f.typed), "devices": len(f.devices)})
+	json.NewEncoder(w).Encode(map[string]any{"answers": answers, "queries": queries, "killed": slices.Clone(f.killed), "undone": len(f.undone), "typed": string(f.typed), "devices": len(f.devices)})
 }

@@ -2,9 +2,9 @@
 // whether it still hears of changes.
 import { plain } from './reveal.ts';
 import { Store } from './store.ts';
-import { approvals as api, auth, sessions as sessionApi, type Reply } from './wire/api.ts';
+import { approvals as api, auth, sessions as sessionApi, undo, type Reply } from './wire/api.ts';
 import { Failure } from './wire/connect.ts';
-import type { Approval, Me, Session } from './wire/messages.ts';
+import type { Approval, Me, Past, Session } from './wire/messages.ts';
 
 /** A Link is how things stand with the server. */
 export interface Link {
@@ -20,6 +20,8 @@ export const code = new Store('');
 export const link = new Store<Link>({ up: false, next: 0, why: '' });
 export const approvals = new Store<ReadonlyMap<string, Approval>>(new Map());
 export const sessions = new Store<readonly Session[] | undefined>(undefined);
+/** The sessions that have left checkpoints, the newest first. */
+export const pasts = new Store<readonly Past[]>([]);
 /** The last thing that a screen reader is told. */
 export const spoken = new Store('');
 
@@ -227,6 +229,11 @@ export function watchSessions(): () => void {
     begun: () => {},
     lost: () => {},
   });
+}
+
+/** readPasts looks which sessions have left checkpoints. */
+export function readPasts(): void {
+  undo.list().then((list) => pasts.set(list), signedOut); // without it the page shows what runs
 }
 
 let hidden = 0;

@@ -30,6 +30,12 @@ export async function login(): Promise<Me | undefined> {
   return auth.finishLogin(begun.ceremony, await credential(navigator.credentials.get({ publicKey })));
 }
 
+/** touch shows with the passkey of this device that its human is there. */
+export async function touch(options: string): Promise<string> {
+  const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(fromJSON(options));
+  return credential(navigator.credentials.get({ publicKey }));
+}
+
 /** codeOf returns the pairing code of an address's fragment, or ''. */
 export function codeOf(fragment: string): string {
   return /^#pair=(.+)$/.exec(fragment)?.[1] ?? '';

@@ -23,7 +23,7 @@ type ahead struct {
 func (p ahead) Approve(ctx context.Context, a bawn.Action, dec bawn.Decision) (bawn.Answer, error) {
 	d := p.desk
 	about := p.zone.digest(a, dec)
-	if answer, ok := d.known(p.zone, a, dec.Rule, about); ok {
+	if answer, ok := d.known(p.zone, a, dec, about); ok {
 		return answer, nil
 	}
 	o := d.question(ctx, p.zone, a, dec)

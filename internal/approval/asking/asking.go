@@ -49,6 +49,9 @@ type Options struct {
 	// then, since what is asked is written down as well, here and at the relay: a
 	// guest could go on without end. Nil: there is always room.
 	Room func(bawn.Event) error
+	// DenyAway denies a question at once that neither a terminal of the session nor a relay
+	// that runs could answer; otherwise a relay is started, and it waits.
+	DenyAway bool
 	// Kept keeps answers "for this session" where the session outlives the desk;
 	// nil: they end with it.
 	Kept Kept
@@ -187,7 +190,7 @@ func (d decider) Decide(ctx context.Context, a bawn.Action) (bawn.Decision, erro
 func (p approver) Approve(ctx context.Context, a bawn.Action, dec bawn.Decision) (bawn.Answer, error) {
 	d := p.desk
 	about := p.zone.digest(a, dec)
-	if answer, ok := d.known(p.zone, a, dec.Rule, about); ok {
+	if answer, ok := d.known(p.zone, a, dec, about); ok {
 		return answer, nil
 	}
 	if answer, ok := d.said.Spend(about, d.opts.Now()); ok {

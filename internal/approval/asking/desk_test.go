@@ -336,16 +336,16 @@ func TestScopes(t *testing.T) {
 	comes(t, puts(t, d, "git push n"), "deny by web <nil>")
 	other := command("git push s")
 	other.Dir = "/srv/app/sub"
-	if _, ok := d.known(&normal, other, "", normal.digest(other, decision(t, "git push s"))); ok {
+	if _, ok := d.known(&normal, other, bawn.Decision{}, normal.digest(other, decision(t, "git push s"))); ok {
 		t.Error("an answer for the session holds in another directory")
 	}
 	pins := decision(t, "git push s")
 	pins.Env = append(pins.Env, "A=b")
-	if _, ok := d.known(&normal, command("git push s"), "", normal.digest(command("git push s"), pins)); ok {
+	if _, ok := d.known(&normal, command("git push s"), bawn.Decision{}, normal.digest(command("git push s"), pins)); ok {
 		t.Error("an answer for the session holds with another environment")
 	}
 	elsewhere := Zone{Name: "other", Question: normal.Question}
-	if _, ok := d.known(&elsewhere, command("git push s"), "", elsewhere.digest(command("git push s"), decision(t, "git push s"))); ok {
+	if _, ok := d.known(&elsewhere, command("git push s"), bawn.Decision{}, elsewhere.digest(command("git push s"), decision(t, "git push s"))); ok {
 		t.Error("an answer for the session holds in another zone")
 	}
 	answered(d, "git push a", says1(bawn.Allow, bawn.Always))

@@ -19,6 +19,9 @@ func (d *Desk) tighten(ctx context.Context, z *Zone, a bawn.Action, dec bawn.Dec
 		return dec
 	}
 	t.Verdict = bawn.Strictest(dec.Verdict, t.Verdict)
+	if t.Single = t.Single || dec.Single; byHook(t.Rule) { // a plugin asks about this action
+		t.Holds = ""
+	}
 	return t
 }
 

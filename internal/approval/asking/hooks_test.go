@@ -73,12 +73,12 @@ func TestHooksAreAnsweredByThemselves(t *testing.T) {
 	}
 	asked := decision(t, line)
 	about := normal.digest(command(line), asked)
-	if _, ok := d.known(&normal, command(line), asked.Rule, about); !ok {
+	if _, ok := d.known(&normal, command(line), asked, about); !ok {
 		t.Error("control: the answer does not answer the policy")
 	}
 	asked.Rule = "plugin:guard"
 	theirs := normal.digest(command(line), asked)
-	if a, ok := d.known(&normal, command(line), asked.Rule, theirs); ok {
+	if a, ok := d.known(&normal, command(line), asked, theirs); ok {
 		t.Errorf("an answer to the policy answers a plugin: %+v", a)
 	}
 	q := d.question(t.Context(), &normal, command(line), asked)
@@ -86,7 +86,7 @@ func TestHooksAreAnsweredByThemselves(t *testing.T) {
 		t.Errorf("a rule is offered that would not be heeded, or it is learned: %+v", q)
 	}
 	d.keep(q, theirs, says1(bawn.Allow, bawn.ForSession))
-	if _, ok := d.known(&normal, command(line), asked.Rule, theirs); !ok {
+	if _, ok := d.known(&normal, command(line), asked, theirs); !ok {
 		t.Error("a yes for the session does not hold")
 	}
 }

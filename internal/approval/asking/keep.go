@@ -27,7 +27,7 @@ func (z *Zone) digest(a bawn.Action, d bawn.Decision) approval.Digest {
 
 // known is what the human has said already: for this session, or by a rule
 // that was made of an answer since the session began.
-func (d *Desk) known(z *Zone, a bawn.Action, rule string, about approval.Digest) (bawn.Answer, bool) {
+func (d *Desk) known(z *Zone, a bawn.Action, asked bawn.Decision, about approval.Digest) (bawn.Answer, bool) {
 	p, err := d.policy()
 	if err != nil {
 		return bawn.Answer{}, false // then the human is asked again
@@ -38,9 +38,22 @@ func (d *Desk) known(z *Zone, a bawn.Action, rule string, about approval.Digest)
 	if dec.Verdict == bawn.Deny && ruled {
 		return bawn.Answer{Verdict: bawn.Deny, Scope: bawn.ForSession, By: "rule " + dec.Rule, At: d.opts.Now(), Why: clean(dec.Reason)}, true
 	}
-	said, ok := d.said.Said(about)
-	if !ok && dec.Verdict == bawn.Allow && ruled && !byHook(rule) {
+	said, ok := d.saidOf(z, asked, about)
+	if !ok && dec.Verdict == bawn.Allow && ruled && !asked.Single && !byHook(asked.Rule) {
 		return bawn.Answer{Verdict: bawn.Allow, Scope: bawn.ForSession, By: "rule " + dec.Rule, At: d.opts.Now()}, true
+	}
+	return said, ok
+}
+
+// saidOf is what was answered for this session to the question itself, or a yes to all
+// questions for which the same holds. A yes to what is asked each time is not there.
+func (d *Desk) saidOf(z *Zone, asked bawn.Decision, about approval.Digest) (bawn.Answer, bool) {
+	said, ok := d.said.Said(about)
+	if !ok && asked.Holds != "" {
+		said, ok = d.said.Said(approval.DigestOfKind(z.Name, asked.Holds))
+	}
+	if asked.Single && said.Verdict == bawn.Allow {
+		return bawn.Answer{}, false
 	}
 	return said, ok
 }
@@ -80,7 +93,10 @@ func equal(a, b bawn.Rule) bool {
 
 // question is what a human is asked about an action.
 func (d *Desk) question(ctx context.Context, z *Zone, a bawn.Action, dec bawn.Decision) *open {
-	q := approval.Question{Action: a, Reason: dec.Reason, Rule: dec.Rule, Contains: z.Contains, Agent: a.Agent, Program: programOf(ctx)}
+	q := approval.Question{
+		Action: a, Reason: dec.Reason, Rule: dec.Rule, Contains: z.Contains, Agent: a.Agent, Program: programOf(ctx),
+		Holds: dec.Holds, Single: dec.Single,
+	}
 	if dec.Canonical != a.Resource {
 		q.Canonical = dec.Canonical
 	}
@@ -95,11 +111,14 @@ func (d *Desk) question(ctx context.Context, z *Zone, a bawn.Action, dec bawn.De
 	if byHook(dec.Rule) {
 		q.Always, q.Covers, q.NoAlways = nil, nil, "a plugin asks about it, whatever the rules say"
 	}
+	if q.Single {
+		q.Always, q.Covers, q.NoAlways = nil, nil, "a yes to it counts once"
+	}
 	if len(q.Always) == 0 && q.NoAlways == "" {
 		q.NoAlways = "no rule asks about it"
 	}
 	o := newOpen(q)
-	o.input = in
+	o.input, o.zone = in, z.Name
 	d.recall(o)
 	return o
 }
@@ -162,17 +181,36 @@ func (d *Desk) keep(o *open, about approval.Digest, a bawn.Answer) bawn.Answer {
 			a.Scope = scopeWithoutRule(a.Verdict)
 		}
 	}
-	if a.Scope != bawn.Once {
+	if o.Single && a.Verdict == bawn.Allow {
+		a.Scope = bawn.Once
+	}
+	switch {
+	case a.Scope == bawn.Once:
+	case a.Verdict == bawn.Allow && o.Holds != "":
+		d.said.Say(approval.DigestOfKind(o.zone, o.Holds), a)
+		d.release(o, a)
+	default:
 		d.said.Say(about, a)
 	}
 	return a
+}
+
+// release answers the open questions for which the yes to o holds too.
+func (d *Desk) release(o *open, a bawn.Answer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, other := range d.open {
+		if other != o && other.zone == o.zone && other.Holds == o.Holds && other.Session == o.Session {
+			other.settle(a, nil)
+		}
+	}
 }
 
 // learn tells what has been answered. An answer "always" counts as one of many
 // there: a shape is wider than the rule that the human has seen.
 func (d *Desk) learn(o *open, a bawn.Answer) {
 	learned := d.learned()
-	if learned == nil {
+	if learned == nil || o.Single {
 		return
 	}
 	if a.Scope == bawn.Always {

@@ -29,7 +29,7 @@ func (d *Desk) key(about approval.Digest, dec bawn.Decision) string {
 
 // recalled is what was answered before this desk was.
 func (d *Desk) recalled(about approval.Digest, dec bawn.Decision) (bawn.Answer, bool) {
-	if d.opts.Kept == nil {
+	if d.opts.Kept == nil || dec.Single {
 		return bawn.Answer{}, false
 	}
 	a, ok := d.opts.Kept.Recall(d.key(about, dec))
@@ -46,7 +46,7 @@ func (d *Desk) recalled(about approval.Digest, dec bawn.Decision) (bawn.Answer, 
 // remember keeps an answer for the session. One that can't be kept holds for as
 // long as the desk.
 func (d *Desk) remember(about approval.Digest, dec bawn.Decision, a bawn.Answer) {
-	if d.opts.Kept == nil || a.Scope != bawn.ForSession {
+	if d.opts.Kept == nil || dec.Single || a.Scope != bawn.ForSession {
 		return
 	}
 	if err := d.opts.Kept.Keep(d.key(about, dec), a); err != nil {

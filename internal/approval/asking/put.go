@@ -17,6 +17,7 @@ import (
 type open struct {
 	approval.Question
 	input *suggest.Input // nil where it is nothing of the policy's
+	zone  string         // in which it was asked
 	once  sync.Once
 	done  chan struct{}
 	// answer and err are what it came to, once done is closed.
@@ -45,6 +46,9 @@ func (d *Desk) put(ctx context.Context, o *open) (bawn.Answer, error) {
 	a := &o.Action
 	if err := d.opts.Room(bawn.Event{Kind: a.Kind.String(), Resource: a.Resource, Args: a.Args, Dir: a.Dir, Rule: o.Rule, Reason: o.Reason}); err != nil {
 		return bawn.Answer{}, fmt.Errorf("nobody is asked: %w", err)
+	}
+	if d.opts.DenyAway && !d.attended(ctx) {
+		return bawn.Answer{}, ErrNobody
 	}
 	if err := d.enter(o); err != nil {
 		return bawn.Answer{}, err
@@ -190,6 +194,14 @@ func (d *Desk) lookOut(ctx context.Context, moved context.CancelCauseFunc) {
 			return
 		}
 	}
+}
+
+// attended reports whether a frontend could answer now.
+func (d *Desk) attended(ctx context.Context) bool {
+	d.mu.Lock()
+	faces := len(d.faces)
+	d.mu.Unlock()
+	return faces > 0 || d.connect(ctx, false) != nil
 }
 
 // where returns the desk to ask at: the relay's, the session's own where a

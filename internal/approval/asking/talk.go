@@ -80,7 +80,7 @@ func (t *talk) read(from *term.Terminal, keys *typed) (string, error) {
 // over ends the conversation, and says why.
 func (t *talk) over(rw terminal.Conversation, err error) error {
 	if errors.Is(err, errNo) {
-		t.say(bawn.Deny, t.scope(), "")
+		t.no("")
 		t.note(rw, "your answer: "+outcome(*t.answer))
 		return nil
 	}
@@ -113,43 +113,57 @@ func (t *talk) say(v bawn.Verdict, s bawn.Scope, why string) {
 	t.answer = &bawn.Answer{Verdict: v, Scope: s, By: "terminal", At: t.face.desk.opts.Now(), Why: why}
 }
 
-// scope is what a plain y or n means: on the network the session, since a
-// program connects again and again.
-func (t *talk) scope() bawn.Scope {
-	if t.open.Action.Kind == bawn.Network {
-		return bawn.ForSession
-	}
-	return bawn.Once
-}
-
 // take understands a line.
 func (t *talk) take(out *term.Terminal, keys *typed, line string) {
 	word, rest, _ := strings.Cut(line, " ")
-	lower := strings.ToLower(word)
+	c, ok := t.choice(word)
 	why := strings.TrimSpace(rest)
 	switch {
-	case word == "N" || lower == "never":
-		t.rule(out, keys, bawn.Deny, t.open.Never, why)
-	case lower == "n" || lower == "no":
-		t.say(bawn.Deny, t.scope(), why)
-	case rest != "": // only a no has a reason
-	case lower == "y" || lower == "yes":
-		t.say(bawn.Allow, t.scope(), "")
-	case lower == "s" || lower == "session":
-		t.say(bawn.Allow, bawn.ForSession, "")
-	case lower == "a" || lower == "always":
-		t.rule(out, keys, bawn.Allow, t.open.Always, "")
 	case line == "?":
 		fmt.Fprint(out, t.details())
+	case !ok && rest == "" && strings.EqualFold(word, "a"):
+		fmt.Fprintf(out, "bawn: there is no \"always\": %s\n", shown(t.open.NoAlways))
+	case !ok, c.Verdict == bawn.Allow && rest != "": // only a no has a reason
+	case c.Scope == bawn.Always:
+		t.rule(out, keys, c, why)
+	default:
+		t.say(c.Verdict, c.Scope, why)
 	}
+}
+
+// words are what may be typed in place of a key.
+var words = map[string]string{"yes": "y", "session": "s", "always": "a", "no": "n", "never": "N"}
+
+// choice is the answer of a key, whose case counts for "N" alone.
+func (t *talk) choice(word string) (approval.Choice, bool) {
+	key := word
+	if k, ok := words[strings.ToLower(word)]; ok {
+		key = k
+	} else if word != "N" {
+		key = strings.ToLower(word)
+	}
+	all := t.open.Choices()
+	if key == "s" && all[0].Scope == bawn.ForSession {
+		key = "y"
+	}
+	if i := slices.IndexFunc(all, func(c approval.Choice) bool { return c.Key == key }); i >= 0 {
+		return all[i], true
+	}
+	return approval.Choice{}, false
+}
+
+// no is the answer of somebody who leaves.
+func (t *talk) no(why string) {
+	c, _ := t.choice("n")
+	t.say(bawn.Deny, c.Scope, why)
 }
 
 // rule shows what an answer "always" or "never" would keep, and wants a yes to
 // exactly that.
-func (t *talk) rule(out *term.Terminal, keys *typed, v bawn.Verdict, rules []bawn.Rule, why string) {
-	if len(rules) == 0 && v == bawn.Allow {
-		fmt.Fprintf(out, "bawn: there is no \"always\": %s\n", shown(t.open.NoAlways))
-		return
+func (t *talk) rule(out *term.Terminal, keys *typed, c approval.Choice, why string) {
+	v, rules := c.Verdict, t.open.Always
+	if v == bawn.Deny {
+		rules = t.open.Never
 	}
 	var b strings.Builder
 	if len(rules) == 0 {
@@ -190,14 +204,14 @@ func ruleText(r bawn.Rule) string {
 func shown(s string) string { return redact.Visible(s) }
 
 func (t *talk) prompt() string {
-	always := ""
-	if len(t.open.Always) > 0 {
-		always = "a/"
+	keys, how := []string{}, "once"
+	for _, c := range t.open.Choices() {
+		keys = append(keys, c.Key)
+		if c.Key == "y" && c.Scope == bawn.ForSession {
+			how = "for this session"
+		}
 	}
-	if t.scope() == bawn.ForSession {
-		return "bawn: allow it for this session? [y/" + always + "n/N/?] "
-	}
-	return "bawn: allow it once? [y/s/" + always + "n/N/?] "
+	return "bawn: allow it " + how + "? [" + strings.Join(append(keys, "?"), "/") + "] "
 }
 
 // text is the question in short.
@@ -213,29 +227,20 @@ func (t *talk) text() string {
 	}
 	if t.asked > 1 {
 		fmt.Fprintf(&b, "bawn: %d ask for it", t.asked)
-		if t.scope() == bawn.Once {
+		if c, _ := t.choice("y"); c.Scope == bawn.Once {
 			b.WriteString("; \"once\" is for one of them")
 		}
 		b.WriteString("\n")
 	}
 	left := q.Expires.Sub(t.face.desk.opts.Now()).Round(time.Second)
 	fmt.Fprintf(&b, "bawn: %s (%s); without an answer it is denied in %v\n", begins(shown(q.Reason)), begins(shown(q.Rule)), left)
+	if reach := q.Reach(); reach != "" {
+		fmt.Fprintf(&b, "bawn: a yes is for %s\n", begins(shown(reach)))
+	}
 	if q.SuggestedWhy != "" && q.Suggested != bawn.Ask {
 		fmt.Fprintf(&b, "bawn: suggested: %s, %s\n", q.Suggested, shown(q.SuggestedWhy))
 	}
-	return b.String() + t.legend()
-}
-
-// legend says what each key means, those alone that answer this question.
-func (t *talk) legend() string {
-	keys := []string{"y yes, once", "s for this session"}
-	if t.scope() == bawn.ForSession {
-		keys = []string{"y yes, for this session"}
-	}
-	if len(t.open.Always) > 0 {
-		keys = append(keys, "a always")
-	}
-	return "bawn: " + strings.Join(append(keys, "n no", "N never", "? more"), "; ") + "\n"
+	return b.String() + "bawn: " + approval.Legend(q.Choices(), "? more") + "\n"
 }
 
 // The terminal that is assumed where it does not tell, and the rows that what
@@ -268,8 +273,7 @@ func fits(rw terminal.Conversation, text string) bool {
 // details is all that is known of the question, and what can be answered.
 func (t *talk) details() string {
 	return lines(approval.Render(t.open.Question), func(approval.Line) bool { return true }) +
-		"bawn: y: yes, once (on the network: for this session); s: yes, for this session; a: yes, always, by a rule that is shown first\n" +
-		"bawn: n [WHY]: no; N [WHY]: never, by a rule that is shown first; WHY is told to the guest\n"
+		"bawn: " + approval.Legend(t.open.Choices()) + "; always and never keep a rule that is shown first; n WHY and N WHY tell the guest why\n"
 }
 
 // lines writes lines behind a margin of Bawn's own, so that none of a guest's
@@ -337,7 +341,7 @@ func (t *talk) tooLong(rw terminal.Conversation) {
 		return
 	}
 	t.note(rw, "denied, since it is too long to be shown")
-	t.say(bawn.Deny, t.scope(), "it is too long to be shown to a human")
+	t.no("it is too long to be shown to a human")
 }
 
 // describe is an action as the human reads it: on one line, without what could

@@ -91,6 +91,7 @@ func (x *exchange) admit() *Refusal {
 	if refusal := x.placeholders(); refusal != nil {
 		return refusal
 	}
+	x.offer()
 	x.watch()
 	if refusal := x.wrapBody(); refusal != nil {
 		return refusal
@@ -149,6 +150,17 @@ func (x *exchange) placeholders() *Refusal {
 	x.request.Secrets = names(x.uses)
 	x.request.Foreign = x.foreign(header, query)
 	return nil
+}
+
+// offer adds a secret to a request that brings no credential along. What is upgraded has
+// no end at which a secret that comes back is looked for.
+func (x *exchange) offer() {
+	if x.Offer == nil || !x.target.TLS || x.request.Upgrade != "" || len(x.uses)+len(x.request.Foreign) > 0 {
+		return
+	}
+	if b, ok := x.Offer(x.in.Context(), x.request); ok {
+		x.uses, x.request.Offered = []use{{binding: b, added: true}}, b.Secret
+	}
 }
 
 func (x *exchange) whyMisplaced(otherwise string) string {

@@ -61,6 +61,10 @@ type Server struct {
 	Secrets  bawn.SecretSource
 	Session  string
 
+	// Offer returns a binding for a request without any credential whose secret is put in
+	// if Decide allows the request with it (Request.Offered). Nil offers nothing.
+	Offer func(context.Context, Request) (bawn.Binding, bool)
+
 	// Watched returns values that the guest has and that leave only where they were
 	// decided on; nil, or a nil WatchSet, watches nothing. Those that stand before
 	// the body are in the Request of Decide; Leak decides on others while the body is
@@ -118,6 +122,7 @@ type Request struct {
 	Header   http.Header  // the guest's; it must not be changed
 	Upgrade  string       // "websocket" or ""
 	Secrets  []string     // names of the secrets that would be put in
+	Offered  string       // name of a secret that the guest has no placeholder of, and that would be put in
 	Foreign  []Credential // of the guest's own
 	Found    []string     // names of watched values
 

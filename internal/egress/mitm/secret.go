@@ -1,6 +1,7 @@
 package mitm
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -45,6 +46,7 @@ func usable(b bawn.Binding) error {
 type use struct {
 	binding bawn.Binding
 	value   []byte // lent; not ours to overwrite
+	added   bool   // the guest has no placeholder: see Server.Offer
 }
 
 // find returns how the placeholders of bindings are used in a request, and the
@@ -71,6 +73,11 @@ func find(bindings []bawn.Binding, header http.Header, query string) (uses []use
 // put replaces the placeholder of a use by its value, except where it is
 // signed with.
 func (u use) put(header http.Header, query string) (http.Header, string) {
+	if u.added {
+		header = header.Clone()
+		header.Set(u.line())
+		return header, query
+	}
 	if u.binding.Place == bawn.Signed {
 		return header, query
 	}
@@ -80,6 +87,19 @@ func (u use) put(header http.Header, query string) (http.Header, string) {
 	}
 	header, _ = inHeader(u.binding, header, string(u.value))
 	return header, query
+}
+
+// line is the header in which a binding's value goes, with the value.
+func (u use) line() (name, value string) {
+	switch b := u.binding; b.Place {
+	case bawn.Header:
+		return b.Name, string(u.value)
+	case bawn.Basic:
+		user := cmp.Or(b.Name, "x-access-token")
+		return "Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+string(u.value)))
+	default:
+		return "Authorization", "Bearer " + string(u.value)
+	}
 }
 
 // inHeader returns a header in which value stands for b's placeholder in the

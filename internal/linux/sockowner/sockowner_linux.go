@@ -54,7 +54,9 @@ func (s *search) among(root int) (Program, bool) {
 		}
 		var chain [][]string
 		for at := pid; at != root && at != 0; at = parents[at] {
-			chain = append(chain, command(at))
+			if c := command(at); at == pid || len(c) > 0 { // Bawn's own processes in the sandbox can't be read
+				chain = append(chain, c)
+			}
 		}
 		if len(chain) == 0 {
 			return Program{}, false

@@ -57,6 +57,10 @@ type Options struct {
 	Explain func(ctx context.Context, m *bawnv1.PolicyServiceExplainRequest) ([]byte, error)
 	// Devices are those that are paired with the web page.
 	Devices Devices
+	// Past is what sessions have changed. *undo.Past is one.
+	Past Past
+	// Touches ask for the touch of a device's passkey. It is the web page's.
+	Touches Touches
 	// System describes machine and relay; now is put in here.
 	System   func() *bawnv1.SystemServiceGetResponse
 	Recorder bawn.Recorder
@@ -87,6 +91,7 @@ type API struct {
 	o       Options
 	views   views
 	verify  sync.Mutex // one check of the whole log at a time
+	undoing sync.Mutex // one look at a session's changes at a time
 	handler http.Handler
 }
 
@@ -107,6 +112,7 @@ func New(o Options) (*API, error) {
 	mux.Handle(bawnv1connect.NewPolicyServiceHandler(&policies{a}, with...))
 	mux.Handle(bawnv1connect.NewDeviceServiceHandler(&devices{a}, with...))
 	mux.Handle(bawnv1connect.NewSystemServiceHandler(&systems{a}, with...))
+	mux.Handle(bawnv1connect.NewUndoServiceHandler(&undos{a}, with...))
 	a.handler = mux
 	return a, nil
 }
@@ -129,6 +135,7 @@ const (
 	change       // not a device that may only look
 	local        // a program of the user's on this machine
 	remote       // a paired device, also one that may only look
+	hand         // a paired device that may change, whose passkey can be touched
 )
 
 // rights has a row for every method.
@@ -154,6 +161,11 @@ var rights = map[string]right{
 	bawnv1connect.DeviceServiceSubscribeProcedure:   remote,
 	bawnv1connect.DeviceServiceUnsubscribeProcedure: remote,
 	bawnv1connect.SystemServiceGetProcedure:         look,
+	bawnv1connect.UndoServiceListProcedure:          look,
+	bawnv1connect.UndoServiceDiffProcedure:          look,
+	bawnv1connect.UndoServiceLinesProcedure:         look,
+	bawnv1connect.UndoServicePreviewProcedure:       hand, // it keeps the present meanwhile
+	bawnv1connect.UndoServiceUndoProcedure:          hand, // with the touch: see Undo
 }
 
 // has reports whether the caller has the right.
@@ -167,6 +179,8 @@ func (c Caller) has(r right) bool {
 		return c.Device == "" && !c.ReadOnly
 	case remote:
 		return c.Device != ""
+	case hand:
+		return c.Device != "" && !c.ReadOnly
 	}
 	return false
 }

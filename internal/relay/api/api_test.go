@@ -24,7 +24,7 @@ func methods(t *testing.T) []protoreflect.MethodDescriptor {
 	var out []protoreflect.MethodDescriptor
 	for _, f := range []protoreflect.FileDescriptor{
 		bawnv1.File_bawn_v1_approval_proto, bawnv1.File_bawn_v1_session_proto, bawnv1.File_bawn_v1_audit_proto,
-		bawnv1.File_bawn_v1_policy_proto, bawnv1.File_bawn_v1_device_proto, bawnv1.File_bawn_v1_system_proto,
+		bawnv1.File_bawn_v1_policy_proto, bawnv1.File_bawn_v1_device_proto, bawnv1.File_bawn_v1_system_proto, bawnv1.File_bawn_v1_undo_proto,
 	} {
 		for i := range f.Services().Len() {
 			s := f.Services().Get(i)
@@ -99,7 +99,7 @@ func TestRights(t *testing.T) {
 			caller Caller
 			may    bool
 		}{
-			{human, rights[p] != remote},
+			{human, rights[p] != remote && rights[p] != hand},
 			{phone, rights[p] != local},
 			{viewer, rights[p] == look && p != bawnv1connect.SessionServiceAttachProcedure || rights[p] == remote},
 		} {

@@ -82,11 +82,20 @@ func approvalOf(r approval.Record) *bawnv1.Approval {
 		Suggested: verdictOf(r.Suggested), SuggestedWhy: line(r.SuggestedWhy), Always: rulesOf(r.Always), Never: rulesOf(r.Never), Covers: each(r.Covers), NoAlways: line(r.NoAlways),
 		Justification: text(r.Justification), Asked: at(r.Asked), Expires: at(r.Expires), Waiting: int32(min(r.Waiting, 1<<30)), Settled: at(r.Settled),
 		For: line(r.For), Next: line(r.Next), More: int32(min(r.More, 1<<30)), Lines: linesOf(r.Question),
+		Program: line(r.Program), Reach: line(r.Reach()), Choices: choicesOf(r.Question),
 	}
 	if r.State == approval.Answered {
 		out.Answer = &bawnv1.Answer{
 			Verdict: verdictOf(r.Answer.Verdict), Scope: scopeOf(r.Answer.Scope), By: line(r.Answer.By), At: at(r.Answer.At), Why: line(r.Answer.Why),
 		}
+	}
+	return out
+}
+
+func choicesOf(q approval.Question) []*bawnv1.Choice {
+	var out []*bawnv1.Choice
+	for _, c := range q.Choices() {
+		out = append(out, &bawnv1.Choice{Key: c.Key, Words: c.Words, Verdict: verdictOf(c.Verdict), Scope: scopeOf(c.Scope)})
 	}
 	return out
 }

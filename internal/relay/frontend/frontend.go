@@ -52,6 +52,7 @@ type Options struct {
 	Explain  func(ctx context.Context, m *bawnv1.PolicyServiceExplainRequest) ([]byte, error)
 	// Mechanisms finds out what this machine can enforce. It is called once.
 	Mechanisms func() []*bawnv1.Mechanism
+	Past       api.Past // what sessions have changed
 	Page       Page
 }
 
@@ -142,7 +143,7 @@ func (f *frontends) listen() (net.Listener, error) {
 // newAPI makes the services, and the web page where there is a listener for it.
 func (f *frontends) newAPI(ctx context.Context, l net.Listener) (*api.API, error) {
 	o := api.Options{
-		Inbox: f.Queue, History: f.History, Sessions: f.sessions, AuditDir: f.AuditDir, Explain: f.Explain, System: f.system, Recorder: f.Recorder, Now: time.Now,
+		Inbox: f.Queue, History: f.History, Sessions: f.sessions, AuditDir: f.AuditDir, Explain: f.Explain, System: f.system, Past: f.Past, Recorder: f.Recorder, Now: time.Now,
 	}
 	if l == nil {
 		return api.New(o)
@@ -161,7 +162,7 @@ func (f *frontends) newAPI(ctx context.Context, l net.Listener) (*api.API, error
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	o.Devices = f.page
+	o.Devices, o.Touches = f.page, f.page
 	served, err = api.New(o)
 	return served, err
 }

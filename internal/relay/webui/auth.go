@@ -41,8 +41,9 @@ const (
 // A rite is a ceremony of WebAuthn that has begun.
 type rite struct {
 	session webauthn.SessionData
-	device  Device // that is being paired
-	codes   uint64 // of the pairing; 0 for a login
+	device  Device // that is being paired, or that touches its passkey
+	codes   uint64 // of the pairing; 0 for a login or a touch
+	purpose string // of a touch; "" for a pairing or a login
 	peer    netip.Prefix
 	number  uint64
 	expires time.Time
@@ -112,6 +113,7 @@ var (
 	errCode    = connect.NewError(connect.CodePermissionDenied, errors.New("this code is not good (any more); \"bawn pair\" makes a new one"))
 	errPasskey = connect.NewError(connect.CodePermissionDenied, errors.New("this passkey is not known here; pair the device with \"bawn pair\""))
 	errBusy    = connect.NewError(connect.CodeResourceExhausted, errors.New("too many are logging in; wait a few minutes"))
+	errCopied  = errors.New("its counter went back: there may be a copy of it")
 	errInside  = connect.NewError(connect.CodeInternal, errors.New("the relay could not do this; see its log"))
 )
 
@@ -287,7 +289,7 @@ func (a *authService) BeginLogin(ctx context.Context, _ *bawnv1.AuthServiceBegin
 // FinishLogin is the service's.
 func (a *authService) FinishLogin(ctx context.Context, m *bawnv1.AuthServiceFinishLoginRequest) (*bawnv1.AuthServiceFinishLoginResponse, error) {
 	one, ok := a.s.rites.take(m.GetCeremony(), a.s.o.Now())
-	if !ok || one.codes != 0 {
+	if !ok || one.codes != 0 || one.purpose != "" {
 		return nil, a.denied(ctx, opLogin, "a ceremony is unknown, used or too old", errPasskey)
 	}
 	credential, d, err := a.checkPasskey(one.session, m.GetCredential())
@@ -325,7 +327,7 @@ func (a *authService) checkPasskey(session webauthn.SessionData, text string) (*
 		return nil, Device{}, err
 	}
 	if credential.Authenticator.CloneWarning {
-		return nil, Device{}, errors.New("its counter went back: there may be a copy of it")
+		return nil, Device{}, errCopied
 	}
 	return credential, d, nil
 }

@@ -227,6 +227,7 @@ func (s *Server) withDevice(next http.Handler) http.Handler {
 			s.refuse(w, r, &fault{http.StatusUnauthorized, connect.CodeUnauthenticated, "log in first"})
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, deviceKey{}, device)))
+		ctx = context.WithValue(context.WithValue(ctx, deviceKey{}, device), requestKey{}, r)
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }

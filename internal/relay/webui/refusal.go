@@ -19,6 +19,7 @@ const eventKind = "relay"
 const (
 	opPair   = "pair"
 	opLogin  = "login"
+	opTouch  = "touch" // of a passkey, for one thing
 	opLogout = "logout"
 	opRevoke = "revoke"
 	opRefuse = "refuse"

@@ -44,9 +44,12 @@ func (p *Plan) setup() (inside.Setup, error) {
 // supervise serves the calls that the guest's filter holds, and keeps hidden
 // places hidden.
 func (g *guest) supervise(onDenial func(sandbox.Denial)) {
-	g.super = supervise.Supervise(g.Root, g.Listener, g.plan.Plan, onDenial)
+	g.super = supervise.Supervise(g.Guest.Root, g.Listener, g.plan.Plan, onDenial)
 	g.super.Keep(g.Mounts, g.plan.Plan, g)
 }
+
+// Root returns the PID of the sandbox's first process (sandbox.Rooted).
+func (g *guest) Root() int { return g.process.pid }
 
 // End ends every process of the guest, and does not wait for it.
 func (g *guest) End() { g.process.kill() }

@@ -29,6 +29,7 @@ import (
 type process struct {
 	cmd   *exec.Cmd
 	first *os.File      // pidfd of the sandbox's first process
+	pid   int           // of that, while first holds it
 	done  chan struct{} // closed when bwrap has ended
 	said  tail          // what it and the first process wrote to descriptors 1 and 2
 	once  sync.Once
@@ -65,7 +66,7 @@ func launch(ctx context.Context, program string, p *Plan, control *os.File) (*pr
 	if err != nil {
 		return nil, err
 	}
-	if r.first, err = firstProcess(ctx, info, r.cmd.Process.Pid); err != nil {
+	if r.first, r.pid, err = firstProcess(ctx, info, r.cmd.Process.Pid); err != nil {
 		return nil, errors.Join(r.why(err), r.end())
 	}
 	return r, nil
@@ -103,24 +104,25 @@ func (r *process) why(err error) error {
 	return err
 }
 
-// firstProcess reads which process bwrap has made and returns a pidfd of it.
-func firstProcess(ctx context.Context, info *os.File, parent int) (*os.File, error) {
+// firstProcess reads which process bwrap has made and returns a pidfd of it
+// and its PID.
+func firstProcess(ctx context.Context, info *os.File, parent int) (*os.File, int, error) {
 	stop := context.AfterFunc(ctx, func() { _ = info.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	var said struct {
 		PID int `json:"child-pid"`
 	}
 	if err := json.NewDecoder(io.LimitReader(info, 4096)).Decode(&said); err != nil {
-		return nil, fmt.Errorf("bwrap does not say which process it has made: %w", err)
+		return nil, 0, fmt.Errorf("bwrap does not say which process it has made: %w", err)
 	}
 	fd, err := unix.PidfdOpen(said.PID, 0)
 	if err != nil {
-		return nil, fmt.Errorf("the sandbox's first process: %w", err)
+		return nil, 0, fmt.Errorf("the sandbox's first process: %w", err)
 	}
 	if of, err := parentOf(said.PID); err != nil || of != parent {
-		return nil, errors.Join(fmt.Errorf("process %d is not the one that bwrap has made: its parent is %d", said.PID, of), err, unix.Close(fd))
+		return nil, 0, errors.Join(fmt.Errorf("process %d is not the one that bwrap has made: its parent is %d", said.PID, of), err, unix.Close(fd))
 	}
-	return os.NewFile(uintptr(fd), "first process"), nil
+	return os.NewFile(uintptr(fd), "first process"), said.PID, nil
 }
 
 // parentOf reads the parent of a process (proc_pid_stat(5)).

@@ -105,10 +105,13 @@ type Approval struct {
 	// Where verdict is allow and scope once: the asker who got the answer, the
 	// question that the others are now, and how many they are. Only in the
 	// response to Answer.
-	For           string  `protobuf:"bytes,23,opt,name=for,proto3" json:"for,omitempty"`
-	Next          string  `protobuf:"bytes,24,opt,name=next,proto3" json:"next,omitempty"`
-	More          int32   `protobuf:"varint,25,opt,name=more,proto3" json:"more,omitempty"`
-	Lines         []*Line `protobuf:"bytes,26,rep,name=lines,proto3" json:"lines,omitempty"` // the whole question as a human is to be shown it
+	For           string    `protobuf:"bytes,23,opt,name=for,proto3" json:"for,omitempty"`
+	Next          string    `protobuf:"bytes,24,opt,name=next,proto3" json:"next,omitempty"`
+	More          int32     `protobuf:"varint,25,opt,name=more,proto3" json:"more,omitempty"`
+	Lines         []*Line   `protobuf:"bytes,26,rep,name=lines,proto3" json:"lines,omitempty"`     // the whole question as a human is to be shown it
+	Program       string    `protobuf:"bytes,27,opt,name=program,proto3" json:"program,omitempty"` // of a connection, and the command that started it: written by the guest
+	Reach         string    `protobuf:"bytes,28,opt,name=reach,proto3" json:"reach,omitempty"`     // what a yes is for; "" is the action alone, for as long as the answer says
+	Choices       []*Choice `protobuf:"bytes,29,rep,name=choices,proto3" json:"choices,omitempty"` // the answers that the question offers, as every frontend shows them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -325,6 +328,96 @@ func (x *Approval) GetLines() []*Line {
 	return nil
 }
 
+func (x *Approval) GetProgram() string {
+	if x != nil {
+		return x.Program
+	}
+	return ""
+}
+
+func (x *Approval) GetReach() string {
+	if x != nil {
+		return x.Reach
+	}
+	return ""
+}
+
+func (x *Approval) GetChoices() []*Choice {
+	if x != nil {
+		return x.Choices
+	}
+	return nil
+}
+
+// A Choice is one answer. Its key is the same at every frontend.
+type Choice struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Words         string                 `protobuf:"bytes,2,opt,name=words,proto3" json:"words,omitempty"`
+	Verdict       Verdict                `protobuf:"varint,3,opt,name=verdict,proto3,enum=bawn.v1.Verdict" json:"verdict,omitempty"`
+	Scope         Scope                  `protobuf:"varint,4,opt,name=scope,proto3,enum=bawn.v1.Scope" json:"scope,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Choice) Reset() {
+	*x = Choice{}
+	mi := &file_bawn_v1_approval_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Choice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Choice) ProtoMessage() {}
+
+func (x *Choice) ProtoReflect() protoreflect.Message {
+	mi := &file_bawn_v1_approval_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Choice.ProtoReflect.Descriptor instead.
+func (*Choice) Descriptor() ([]byte, []int) {
+	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Choice) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Choice) GetWords() string {
+	if x != nil {
+		return x.Words
+	}
+	return ""
+}
+
+func (x *Choice) GetVerdict() Verdict {
+	if x != nil {
+		return x.Verdict
+	}
+	return Verdict_VERDICT_UNSPECIFIED
+}
+
+func (x *Choice) GetScope() Scope {
+	if x != nil {
+		return x.Scope
+	}
+	return Scope_SCOPE_UNSPECIFIED
+}
+
 // A Line is one line of a question. Its text has one line.
 type Line struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -338,7 +431,7 @@ type Line struct {
 
 func (x *Line) Reset() {
 	*x = Line{}
-	mi := &file_bawn_v1_approval_proto_msgTypes[1]
+	mi := &file_bawn_v1_approval_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -350,7 +443,7 @@ func (x *Line) String() string {
 func (*Line) ProtoMessage() {}
 
 func (x *Line) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_approval_proto_msgTypes[1]
+	mi := &file_bawn_v1_approval_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -363,7 +456,7 @@ func (x *Line) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Line.ProtoReflect.Descriptor instead.
 func (*Line) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{1}
+	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Line) GetLabel() string {
@@ -404,7 +497,7 @@ type ApprovalServiceListRequest struct {
 
 func (x *ApprovalServiceListRequest) Reset() {
 	*x = ApprovalServiceListRequest{}
-	mi := &file_bawn_v1_approval_proto_msgTypes[2]
+	mi := &file_bawn_v1_approval_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -416,7 +509,7 @@ func (x *ApprovalServiceListRequest) String() string {
 func (*ApprovalServiceListRequest) ProtoMessage() {}
 
 func (x *ApprovalServiceListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_approval_proto_msgTypes[2]
+	mi := &file_bawn_v1_approval_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -429,7 +522,7 @@ func (x *ApprovalServiceListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalServiceListRequest.ProtoReflect.Descriptor instead.
 func (*ApprovalServiceListRequest) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{2}
+	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ApprovalServiceListRequest) GetSession() string {
@@ -455,7 +548,7 @@ type ApprovalServiceListResponse struct {
 
 func (x *ApprovalServiceListResponse) Reset() {
 	*x = ApprovalServiceListResponse{}
-	mi := &file_bawn_v1_approval_proto_msgTypes[3]
+	mi := &file_bawn_v1_approval_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -467,7 +560,7 @@ func (x *ApprovalServiceListResponse) String() string {
 func (*ApprovalServiceListResponse) ProtoMessage() {}
 
 func (x *ApprovalServiceListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_approval_proto_msgTypes[3]
+	mi := &file_bawn_v1_approval_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -480,7 +573,7 @@ func (x *ApprovalServiceListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalServiceListResponse.ProtoReflect.Descriptor instead.
 func (*ApprovalServiceListResponse) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{3}
+	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ApprovalServiceListResponse) GetApprovals() []*Approval {
@@ -499,7 +592,7 @@ type ApprovalServiceGetRequest struct {
 
 func (x *ApprovalServiceGetRequest) Reset() {
 	*x = ApprovalServiceGetRequest{}
-	mi := &file_bawn_v1_approval_proto_msgTypes[4]
+	mi := &file_bawn_v1_approval_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -511,7 +604,7 @@ func (x *ApprovalServiceGetRequest) String() string {
 func (*ApprovalServiceGetRequest) ProtoMessage() {}
 
 func (x *ApprovalServiceGetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_approval_proto_msgTypes[4]
+	mi := &file_bawn_v1_approval_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -524,7 +617,7 @@ func (x *ApprovalServiceGetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalServiceGetRequest.ProtoReflect.Descriptor instead.
 func (*ApprovalServiceGetRequest) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{4}
+	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ApprovalServiceGetRequest) GetId() string {
@@ -543,7 +636,7 @@ type ApprovalServiceGetResponse struct {
 
 func (x *ApprovalServiceGetResponse) Reset() {
 	*x = ApprovalServiceGetResponse{}
-	mi := &file_bawn_v1_approval_proto_msgTypes[5]
+	mi := &file_bawn_v1_approval_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -555,7 +648,7 @@ func (x *ApprovalServiceGetResponse) String() string {
 func (*ApprovalServiceGetResponse) ProtoMessage() {}
 
 func (x *ApprovalServiceGetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_approval_proto_msgTypes[5]
+	mi := &file_bawn_v1_approval_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -568,7 +661,7 @@ func (x *ApprovalServiceGetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalServiceGetResponse.ProtoReflect.Descriptor instead.
 func (*ApprovalServiceGetResponse) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{5}
+	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ApprovalServiceGetResponse) GetApproval() *Approval {
@@ -586,7 +679,7 @@ type ApprovalServiceWatchRequest struct {
 
 func (x *ApprovalServiceWatchRequest) Reset() {
 	*x = ApprovalServiceWatchRequest{}
-	mi := &file_bawn_v1_approval_proto_msgTypes[6]
+	mi := &file_bawn_v1_approval_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -598,7 +691,7 @@ func (x *ApprovalServiceWatchRequest) String() string {
 func (*ApprovalServiceWatchRequest) ProtoMessage() {}
 
 func (x *ApprovalServiceWatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_approval_proto_msgTypes[6]
+	mi := &file_bawn_v1_approval_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -611,7 +704,7 @@ func (x *ApprovalServiceWatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalServiceWatchRequest.ProtoReflect.Descriptor instead.
 func (*ApprovalServiceWatchRequest) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{6}
+	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{7}
 }
 
 type ApprovalServiceWatchResponse struct {
@@ -625,7 +718,7 @@ type ApprovalServiceWatchResponse struct {
 
 func (x *ApprovalServiceWatchResponse) Reset() {
 	*x = ApprovalServiceWatchResponse{}
-	mi := &file_bawn_v1_approval_proto_msgTypes[7]
+	mi := &file_bawn_v1_approval_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -637,7 +730,7 @@ func (x *ApprovalServiceWatchResponse) String() string {
 func (*ApprovalServiceWatchResponse) ProtoMessage() {}
 
 func (x *ApprovalServiceWatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_approval_proto_msgTypes[7]
+	mi := &file_bawn_v1_approval_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -650,7 +743,7 @@ func (x *ApprovalServiceWatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalServiceWatchResponse.ProtoReflect.Descriptor instead.
 func (*ApprovalServiceWatchResponse) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{7}
+	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ApprovalServiceWatchResponse) GetApproval() *Approval {
@@ -672,7 +765,7 @@ type ApprovalServiceAnswerRequest struct {
 
 func (x *ApprovalServiceAnswerRequest) Reset() {
 	*x = ApprovalServiceAnswerRequest{}
-	mi := &file_bawn_v1_approval_proto_msgTypes[8]
+	mi := &file_bawn_v1_approval_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -684,7 +777,7 @@ func (x *ApprovalServiceAnswerRequest) String() string {
 func (*ApprovalServiceAnswerRequest) ProtoMessage() {}
 
 func (x *ApprovalServiceAnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_approval_proto_msgTypes[8]
+	mi := &file_bawn_v1_approval_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -697,7 +790,7 @@ func (x *ApprovalServiceAnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalServiceAnswerRequest.ProtoReflect.Descriptor instead.
 func (*ApprovalServiceAnswerRequest) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{8}
+	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ApprovalServiceAnswerRequest) GetId() string {
@@ -738,7 +831,7 @@ type ApprovalServiceAnswerResponse struct {
 
 func (x *ApprovalServiceAnswerResponse) Reset() {
 	*x = ApprovalServiceAnswerResponse{}
-	mi := &file_bawn_v1_approval_proto_msgTypes[9]
+	mi := &file_bawn_v1_approval_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -750,7 +843,7 @@ func (x *ApprovalServiceAnswerResponse) String() string {
 func (*ApprovalServiceAnswerResponse) ProtoMessage() {}
 
 func (x *ApprovalServiceAnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_approval_proto_msgTypes[9]
+	mi := &file_bawn_v1_approval_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -763,7 +856,7 @@ func (x *ApprovalServiceAnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalServiceAnswerResponse.ProtoReflect.Descriptor instead.
 func (*ApprovalServiceAnswerResponse) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{9}
+	return file_bawn_v1_approval_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ApprovalServiceAnswerResponse) GetApproval() *Approval {
@@ -784,7 +877,7 @@ var File_bawn_v1_approval_proto protoreflect.FileDescriptor
 
 const file_bawn_v1_approval_proto_rawDesc = "" +
 	"\n" +
-	"\x16bawn/v1/approval.proto\x12\abawn.v1\x1a\x13bawn/v1/words.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdb\x06\n" +
+	"\x16bawn/v1/approval.proto\x12\abawn.v1\x1a\x13bawn/v1/words.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb6\a\n" +
 	"\bApproval\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12,\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x16.bawn.v1.ApprovalStateR\x05state\x12\x18\n" +
@@ -812,7 +905,15 @@ const file_bawn_v1_approval_proto_rawDesc = "" +
 	"\x03for\x18\x17 \x01(\tR\x03for\x12\x12\n" +
 	"\x04next\x18\x18 \x01(\tR\x04next\x12\x12\n" +
 	"\x04more\x18\x19 \x01(\x05R\x04more\x12#\n" +
-	"\x05lines\x18\x1a \x03(\v2\r.bawn.v1.LineR\x05lines\"d\n" +
+	"\x05lines\x18\x1a \x03(\v2\r.bawn.v1.LineR\x05lines\x12\x18\n" +
+	"\aprogram\x18\x1b \x01(\tR\aprogram\x12\x14\n" +
+	"\x05reach\x18\x1c \x01(\tR\x05reach\x12)\n" +
+	"\achoices\x18\x1d \x03(\v2\x0f.bawn.v1.ChoiceR\achoices\"\x82\x01\n" +
+	"\x06Choice\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05words\x18\x02 \x01(\tR\x05words\x12*\n" +
+	"\averdict\x18\x03 \x01(\x0e2\x10.bawn.v1.VerdictR\averdict\x12$\n" +
+	"\x05scope\x18\x04 \x01(\x0e2\x0e.bawn.v1.ScopeR\x05scope\"d\n" +
 	"\x04Line\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x1c\n" +
@@ -863,56 +964,60 @@ func file_bawn_v1_approval_proto_rawDescGZIP() []byte {
 }
 
 var file_bawn_v1_approval_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_bawn_v1_approval_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_bawn_v1_approval_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_bawn_v1_approval_proto_goTypes = []any{
 	(ApprovalState)(0),                    // 0: bawn.v1.ApprovalState
 	(*Approval)(nil),                      // 1: bawn.v1.Approval
-	(*Line)(nil),                          // 2: bawn.v1.Line
-	(*ApprovalServiceListRequest)(nil),    // 3: bawn.v1.ApprovalServiceListRequest
-	(*ApprovalServiceListResponse)(nil),   // 4: bawn.v1.ApprovalServiceListResponse
-	(*ApprovalServiceGetRequest)(nil),     // 5: bawn.v1.ApprovalServiceGetRequest
-	(*ApprovalServiceGetResponse)(nil),    // 6: bawn.v1.ApprovalServiceGetResponse
-	(*ApprovalServiceWatchRequest)(nil),   // 7: bawn.v1.ApprovalServiceWatchRequest
-	(*ApprovalServiceWatchResponse)(nil),  // 8: bawn.v1.ApprovalServiceWatchResponse
-	(*ApprovalServiceAnswerRequest)(nil),  // 9: bawn.v1.ApprovalServiceAnswerRequest
-	(*ApprovalServiceAnswerResponse)(nil), // 10: bawn.v1.ApprovalServiceAnswerResponse
-	(*Action)(nil),                        // 11: bawn.v1.Action
-	(Verdict)(0),                          // 12: bawn.v1.Verdict
-	(*Rule)(nil),                          // 13: bawn.v1.Rule
-	(*timestamppb.Timestamp)(nil),         // 14: google.protobuf.Timestamp
-	(*Answer)(nil),                        // 15: bawn.v1.Answer
-	(Scope)(0),                            // 16: bawn.v1.Scope
+	(*Choice)(nil),                        // 2: bawn.v1.Choice
+	(*Line)(nil),                          // 3: bawn.v1.Line
+	(*ApprovalServiceListRequest)(nil),    // 4: bawn.v1.ApprovalServiceListRequest
+	(*ApprovalServiceListResponse)(nil),   // 5: bawn.v1.ApprovalServiceListResponse
+	(*ApprovalServiceGetRequest)(nil),     // 6: bawn.v1.ApprovalServiceGetRequest
+	(*ApprovalServiceGetResponse)(nil),    // 7: bawn.v1.ApprovalServiceGetResponse
+	(*ApprovalServiceWatchRequest)(nil),   // 8: bawn.v1.ApprovalServiceWatchRequest
+	(*ApprovalServiceWatchResponse)(nil),  // 9: bawn.v1.ApprovalServiceWatchResponse
+	(*ApprovalServiceAnswerRequest)(nil),  // 10: bawn.v1.ApprovalServiceAnswerRequest
+	(*ApprovalServiceAnswerResponse)(nil), // 11: bawn.v1.ApprovalServiceAnswerResponse
+	(*Action)(nil),                        // 12: bawn.v1.Action
+	(Verdict)(0),                          // 13: bawn.v1.Verdict
+	(*Rule)(nil),                          // 14: bawn.v1.Rule
+	(*timestamppb.Timestamp)(nil),         // 15: google.protobuf.Timestamp
+	(*Answer)(nil),                        // 16: bawn.v1.Answer
+	(Scope)(0),                            // 17: bawn.v1.Scope
 }
 var file_bawn_v1_approval_proto_depIdxs = []int32{
 	0,  // 0: bawn.v1.Approval.state:type_name -> bawn.v1.ApprovalState
-	11, // 1: bawn.v1.Approval.action:type_name -> bawn.v1.Action
-	12, // 2: bawn.v1.Approval.suggested:type_name -> bawn.v1.Verdict
-	13, // 3: bawn.v1.Approval.always:type_name -> bawn.v1.Rule
-	14, // 4: bawn.v1.Approval.asked:type_name -> google.protobuf.Timestamp
-	14, // 5: bawn.v1.Approval.expires:type_name -> google.protobuf.Timestamp
-	15, // 6: bawn.v1.Approval.answer:type_name -> bawn.v1.Answer
-	13, // 7: bawn.v1.Approval.never:type_name -> bawn.v1.Rule
-	14, // 8: bawn.v1.Approval.settled:type_name -> google.protobuf.Timestamp
-	2,  // 9: bawn.v1.Approval.lines:type_name -> bawn.v1.Line
-	1,  // 10: bawn.v1.ApprovalServiceListResponse.approvals:type_name -> bawn.v1.Approval
-	1,  // 11: bawn.v1.ApprovalServiceGetResponse.approval:type_name -> bawn.v1.Approval
-	1,  // 12: bawn.v1.ApprovalServiceWatchResponse.approval:type_name -> bawn.v1.Approval
-	12, // 13: bawn.v1.ApprovalServiceAnswerRequest.verdict:type_name -> bawn.v1.Verdict
-	16, // 14: bawn.v1.ApprovalServiceAnswerRequest.scope:type_name -> bawn.v1.Scope
-	1,  // 15: bawn.v1.ApprovalServiceAnswerResponse.approval:type_name -> bawn.v1.Approval
-	3,  // 16: bawn.v1.ApprovalService.List:input_type -> bawn.v1.ApprovalServiceListRequest
-	5,  // 17: bawn.v1.ApprovalService.Get:input_type -> bawn.v1.ApprovalServiceGetRequest
-	7,  // 18: bawn.v1.ApprovalService.Watch:input_type -> bawn.v1.ApprovalServiceWatchRequest
-	9,  // 19: bawn.v1.ApprovalService.Answer:input_type -> bawn.v1.ApprovalServiceAnswerRequest
-	4,  // 20: bawn.v1.ApprovalService.List:output_type -> bawn.v1.ApprovalServiceListResponse
-	6,  // 21: bawn.v1.ApprovalService.Get:output_type -> bawn.v1.ApprovalServiceGetResponse
-	8,  // 22: bawn.v1.ApprovalService.Watch:output_type -> bawn.v1.ApprovalServiceWatchResponse
-	10, // 23: bawn.v1.ApprovalService.Answer:output_type -> bawn.v1.ApprovalServiceAnswerResponse
-	20, // [20:24] is the sub-list for method output_type
-	16, // [16:20] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	12, // 1: bawn.v1.Approval.action:type_name -> bawn.v1.Action
+	13, // 2: bawn.v1.Approval.suggested:type_name -> bawn.v1.Verdict
+	14, // 3: bawn.v1.Approval.always:type_name -> bawn.v1.Rule
+	15, // 4: bawn.v1.Approval.asked:type_name -> google.protobuf.Timestamp
+	15, // 5: bawn.v1.Approval.expires:type_name -> google.protobuf.Timestamp
+	16, // 6: bawn.v1.Approval.answer:type_name -> bawn.v1.Answer
+	14, // 7: bawn.v1.Approval.never:type_name -> bawn.v1.Rule
+	15, // 8: bawn.v1.Approval.settled:type_name -> google.protobuf.Timestamp
+	3,  // 9: bawn.v1.Approval.lines:type_name -> bawn.v1.Line
+	2,  // 10: bawn.v1.Approval.choices:type_name -> bawn.v1.Choice
+	13, // 11: bawn.v1.Choice.verdict:type_name -> bawn.v1.Verdict
+	17, // 12: bawn.v1.Choice.scope:type_name -> bawn.v1.Scope
+	1,  // 13: bawn.v1.ApprovalServiceListResponse.approvals:type_name -> bawn.v1.Approval
+	1,  // 14: bawn.v1.ApprovalServiceGetResponse.approval:type_name -> bawn.v1.Approval
+	1,  // 15: bawn.v1.ApprovalServiceWatchResponse.approval:type_name -> bawn.v1.Approval
+	13, // 16: bawn.v1.ApprovalServiceAnswerRequest.verdict:type_name -> bawn.v1.Verdict
+	17, // 17: bawn.v1.ApprovalServiceAnswerRequest.scope:type_name -> bawn.v1.Scope
+	1,  // 18: bawn.v1.ApprovalServiceAnswerResponse.approval:type_name -> bawn.v1.Approval
+	4,  // 19: bawn.v1.ApprovalService.List:input_type -> bawn.v1.ApprovalServiceListRequest
+	6,  // 20: bawn.v1.ApprovalService.Get:input_type -> bawn.v1.ApprovalServiceGetRequest
+	8,  // 21: bawn.v1.ApprovalService.Watch:input_type -> bawn.v1.ApprovalServiceWatchRequest
+	10, // 22: bawn.v1.ApprovalService.Answer:input_type -> bawn.v1.ApprovalServiceAnswerRequest
+	5,  // 23: bawn.v1.ApprovalService.List:output_type -> bawn.v1.ApprovalServiceListResponse
+	7,  // 24: bawn.v1.ApprovalService.Get:output_type -> bawn.v1.ApprovalServiceGetResponse
+	9,  // 25: bawn.v1.ApprovalService.Watch:output_type -> bawn.v1.ApprovalServiceWatchResponse
+	11, // 26: bawn.v1.ApprovalService.Answer:output_type -> bawn.v1.ApprovalServiceAnswerResponse
+	23, // [23:27] is the sub-list for method output_type
+	19, // [19:23] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_bawn_v1_approval_proto_init() }
@@ -927,7 +1032,7 @@ func file_bawn_v1_approval_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bawn_v1_approval_proto_rawDesc), len(file_bawn_v1_approval_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

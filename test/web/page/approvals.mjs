@@ -35,11 +35,12 @@ export async function phoneAnswers(s) {
   assert.ok((await host.textContent()).includes('the host resolves to a private address'));
   assert.ok((await host.textContent()).includes('3 ask for it'));
   await settle(page);
-  await host.getByRole('button', { name: 'Allow once' }).tap();
-  await host.getByText('Allowed once').waitFor();
+  assert.equal(await host.getByRole('button', { name: 'Allow once' }).count(), 0, 'a program connects again and again');
+  await host.getByRole('button', { name: 'For this session' }).tap();
+  await host.getByText('Allowed for this session').waitFor();
   assert.deepEqual(await answers(s), [
     { id: 'qpush', verdict: 'VERDICT_DENY', scope: 'SCOPE_ONCE', why: 'not on main' },
-    { id: 'qhost', verdict: 'VERDICT_ALLOW', scope: 'SCOPE_ONCE' },
+    { id: 'qhost', verdict: 'VERDICT_ALLOW', scope: 'SCOPE_SESSION' },
   ]);
   await page.getByText('Nothing waits for you.').waitFor();
 }
@@ -160,8 +161,8 @@ export async function keyboardOnly(s) {
   assert.match(await focused(), /^Allowed for this session/, 'the focus is at what became of it');
   await settle(page);
   await tabTo('Deny');
-  await press('Enter');
-  await card(page, 'qhost').getByText('Denied by').waitFor();
+  await press('n');
+  await card(page, 'qhost').getByText('Denied for this session by').waitFor();
   await snapshot(page);
 }
 
@@ -214,7 +215,7 @@ export async function movedButton(s) {
   await settle(page); // longer than an answer takes
   assert.equal((await answers(s)).length, 1);
   await card(page, 'qhost').getByRole('button', { name: 'Deny' }).click();
-  await card(page, 'qhost').getByText('Denied by').waitFor();
+  await card(page, 'qhost').getByText('Denied for this session by').waitFor();
 }
 
 /** A device that may only look has no way to answer. */

@@ -46,3 +46,47 @@ async function watchAndKill(s, page) {
   await page.getByRole('dialog').getByRole('button', { name: 'Kill it' }).tap();
   await page.getByText('ended', { exact: true }).waitFor();
 }
+
+/** What a session has destroyed comes back from a phone, with a touch; a device that only looks, and a page without the touch, take nothing back. */
+export async function realUndo(s) {
+  s.expected.push(/status of 4(00|03)/);
+  await s.world.tell('run', { name: 'before', arg: ['--', 'true'] });
+  await until(async () => (await s.world.state()).runs.before, 'the first session ends');
+  await s.world.tell('write', { name: 'plan', text: 'the plan\n' });
+  await s.world.tell('write', { name: 'mine', text: 'old\n' });
+  await s.world.tell('run', { name: 'destroys', arg: ['--', 'sh', '-c', 'rm plan; echo "<b>guest</b>" >made; echo guest >mine; sleep 0.5'] });
+  await until(async () => (await s.world.state()).runs.destroys, 'the session ends');
+  await s.world.tell('write', { name: 'mine', text: 'mine\n' });
+  const page = await enter(s, phone);
+  await page.evaluate(() => { location.hash = '#sessions'; });
+  await page.locator('.row').first().tap();
+  await page.locator('summary', { hasText: 'made' }).tap();
+  await page.locator('.diff').getByText('+<b>guest</b>').waitFor();
+  const session = await page.evaluate(() => location.hash.split('/')[1]);
+  const call = (p, method, body) => p.evaluate(async ([m, b]) => {
+    const r = await fetch('/bawn.v1.UndoService/' + m, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(b) });
+    return [r.status, await r.json()];
+  }, [method, body]);
+  const looker = await enter(s, phone, { readonly: '1' });
+  const [, seen] = await call(page, 'Preview', { session });
+  for (const [p, m, body] of [
+    [looker, 'Preview', { session }],
+    [looker, 'Undo', { session, plan: seen.plan, ceremony: seen.ceremony, credential: '{}' }],
+    [page, 'Undo', { session, plan: seen.plan }],
+    [page, 'Undo', { session, plan: seen.plan, ceremony: seen.ceremony, credential: '{}' }],
+  ]) {
+    const [status, answer] = await call(p, m, body);
+    assert.deepEqual([status, answer.code], [403, 'permission_denied']);
+  }
+  assert.deepEqual((await s.world.state()).files, ['made', 'mine']);
+  await page.getByRole('button', { name: 'Undo what it has changed…' }).tap();
+  await page.getByRole('dialog').getByText('you have changed it since the session').waitFor();
+  await s.shot('preview');
+  await page.getByRole('dialog').getByRole('button', { name: 'Undo with your passkey' }).tap();
+  await page.getByText('2 changes taken back').waitFor();
+  assert.deepEqual((await s.world.state()).files, ['mine', 'plan']);
+  assert.equal(await s.world.tell('read', { name: 'mine' }), 'mine\n');
+  await page.evaluate(() => { location.hash = '#audit'; });
+  await page.getByText(/^In order: \d+ records/).waitFor();
+  await page.getByText(session).first().waitFor();
+}

@@ -21,7 +21,7 @@ export async function reconnects(s) {
   await page.getByText('Not connected.').waitFor({ state: 'detached' });
   await settle(page);
   await page.locator('article[data-id="qhost"]').getByRole('button', { name: 'Deny' }).tap();
-  await page.locator('article[data-id="qhost"]').getByText('Denied by').waitFor();
+  await page.locator('article[data-id="qhost"]').getByText('Denied for this session by').waitFor();
 }
 
 /** Without the machine the page itself still opens, and says so. */

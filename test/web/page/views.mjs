@@ -34,8 +34,51 @@ export async function sessions(s) {
   assert.equal((await s.world.state()).killed, null);
   await page.getByRole('button', { name: 'Kill this session…' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Kill it' }).click();
-  await page.getByText('is not there any more').waitFor();
+  await page.locator('.head').getByText('ended').waitFor(); // what it has changed is still there
+  await page.getByRole('heading', { name: 'What it has changed' }).waitFor();
   assert.deepEqual((await s.world.state()).killed, ['s1aaaaaaaaaaaaaaaaaaaaaaaa']);
+}
+
+/** Changes of a session: its files, their lines as text, the preview of an undo, and the touch. */
+export async function changes(s) {
+  s.expected.push(/status of 400/);
+  const page = await s.inside(phone, '#sessions');
+  await page.getByRole('link', { name: /codex/ }).tap();
+  await page.getByText('6 files, +3 −1 lines').waitFor();
+  await s.accessible(page);
+  await page.locator('summary', { hasText: 'onerror' }).tap();
+  const diff = page.locator('.diff');
+  await diff.getByText('<script>alert(1)</script>').waitFor();
+  const text = await diff.textContent();
+  assert.ok(text.includes('⟨U+202E⟩⟨U+200B⟩hidden⟨U+001B⟩[2J') && text.includes('+</pre><a href=//evil.invalid>') && text.includes(' \tif err'), text);
+  assert.equal(await page.locator('main img, main a[href*=evil], main script').count(), 0);
+  const name = await page.locator('.file .name').first().textContent();
+  assert.ok(name.includes('⟨U+202E⟩.go') && !name.includes('\u202e'), name);
+  await page.getByText('There is more than is shown here').waitFor();
+  await page.getByText('Mode 100644 to 100755').waitFor();
+  await s.fits(page);
+  await s.accessible(page);
+  await s.shot('diff', true);
+  const undo = page.getByRole('button', { name: 'Undo what it has changed…' });
+  const dialog = page.getByRole('dialog');
+  await undo.tap();
+  await dialog.getByText('you have changed it since the session').waitFor();
+  await dialog.getByText('nothing to 4f1c09aa21').waitFor();
+  await dialog.getByText('whatever differs from its start').waitFor();
+  await s.accessible(page);
+  await s.shot('preview');
+  await dialog.getByRole('button', { name: 'Back' }).tap();
+  assert.equal((await s.world.state()).undone, 0);
+  await undo.tap();
+  await dialog.getByRole('button', { name: 'Undo with your passkey' }).tap();
+  await page.getByRole('alert').getByText('look again').waitFor();
+  await undo.tap();
+  await dialog.getByRole('button', { name: 'Undo with your passkey' }).tap();
+  await page.getByText('3 changes taken back').waitFor();
+  assert.equal((await s.world.state()).undone, 2);
+  await page.evaluate(() => { location.hash = '#sessions/s1aaaaaaaaaaaaaaaaaaaaaaaa'; });
+  await page.getByText('A session still runs there').waitFor();
+  assert.equal(await undo.count(), 0);
 }
 
 /** Audit: filters, pages, the timeline, the state of the log. */
@@ -98,7 +141,7 @@ export async function devices(s) {
 export async function narrow(s) {
   await s.world.tell('ask', { name: ['hostile', 'push'] });
   const page = await s.inside({ ...phone, viewport: { width: 320, height: 640 } });
-  for (const place of ['approvals', 'sessions', 'sessions/s1aaaaaaaaaaaaaaaaaaaaaaaa', 'audit', 'policy', 'devices']) {
+  for (const place of ['approvals', 'sessions', 'sessions/s1aaaaaaaaaaaaaaaaaaaaaaaa', 'sessions/s3cccccccccccccccccccccccc', 'audit', 'policy', 'devices']) {
     await page.evaluate((p) => { location.hash = p; }, place);
     await page.getByRole('heading', { level: 1 }).waitFor();
     await page.waitForTimeout(250);

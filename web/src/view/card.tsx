@@ -62,7 +62,9 @@ function Open({ of: a, able, steady }: { of: Approval; able: boolean; steady: ()
       <dl class="facts">
         <Fact name="In">{a.action?.dir && <Line of={a.action.dir} mono />}</Fact>
         <Fact name="Asks because">{a.reason && <Prose of={a.reason} />}{a.rule && <> <Line of={`(${a.rule})`} mono /></>}</Fact>
+        <Fact name="Program">{a.program && <Line of={a.program} mono />}</Fact>
         <Fact name="If allowed">{a.contains && <Prose of={a.contains} />}</Fact>
+        <Fact name="A yes is for">{a.reach && <Prose of={a.reach} />}</Fact>
         <Fact name="Suggestion">{suggestion(a)}</Fact>
       </dl>
       {a.justification && (
@@ -118,15 +120,22 @@ function Answers({ of: a, able, whole, steady }: { of: Approval; able: boolean; 
     ask(verdict);
   };
   const no = !able || busy;
-  const ruled = a.always.length > 0;
+  const offers = new Map(a.choices.map((c) => [c.key, c]));
+  const press = (key: string) => {
+    const c = offers.get(key);
+    if (!c || no || (c.verdict === 'allow' && !whole) || (c.verdict !== 'allow' && c.verdict !== 'deny') || c.scope === 'unspecified') return;
+    if (c.scope === 'always') confirm(c.verdict);
+    else void send(c.verdict, c.scope);
+  };
+  const ruled = offers.has('a');
   return (
     <>
-      <div class="answers" role="group" aria-label="Answer">
-        <button type="button" class={a.suggested === 'deny' ? 'allow against' : 'allow'} disabled={no || !whole} onClick={() => send('allow', 'once')}>Allow once</button>
-        <button type="button" class={a.suggested === 'deny' ? 'deny advised' : 'deny'} disabled={no} onClick={() => send('deny', 'once')}>Deny</button>
-        <button type="button" disabled={no || !whole} onClick={() => send('allow', 'session')}>For this session</button>
-        <button type="button" disabled={no || !whole || !ruled} onClick={() => confirm('allow')}>Always…</button>
-        <button type="button" disabled={no} onClick={() => confirm('deny')}>Never…</button>
+      <div class="answers" role="group" aria-label="Answer" onKeyDown={(e) => { if (!e.ctrlKey && !e.metaKey && !e.altKey && !asks) press(e.key); }}>
+        <button type="button" class={a.suggested === 'deny' ? 'allow against' : 'allow'} disabled={no || !whole || !offers.has('y')} data-key="y" onClick={() => press('y')}>{offers.get('y')?.scope === 'session' ? 'For this session' : 'Allow once'}</button>
+        <button type="button" class={a.suggested === 'deny' ? 'deny advised' : 'deny'} disabled={no} data-key="n" onClick={() => press('n')}>Deny</button>
+        {offers.has('s') && <button type="button" disabled={no || !whole} data-key="s" onClick={() => press('s')}>For this session</button>}
+        <button type="button" disabled={no || !whole || !ruled} data-key="a" onClick={() => press('a')}>Always…</button>
+        <button type="button" disabled={no} data-key="N" onClick={() => press('N')}>Never…</button>
       </div>
       {!ruled && a.noAlways && <p class="note">No “always”: <Prose of={a.noAlways} /></p>}
       <details>

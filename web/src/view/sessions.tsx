@@ -1,10 +1,11 @@
 // The tree of sessions, and one of them.
-import { useState } from 'preact/hooks';
-import { me, sessions, words } from '../live.ts';
+import { useEffect, useState } from 'preact/hooks';
+import { me, pasts, readPasts, sessions, words } from '../live.ts';
 import { to } from '../route.ts';
 import { use } from '../store.ts';
 import { sessions as api } from '../wire/api.ts';
-import type { Connection, Session } from '../wire/messages.ts';
+import type { Connection, Past, Session } from '../wire/messages.ts';
+import { Changes } from './changes.tsx';
 import { Console } from './console.tsx';
 import { At, Dialog, Fact, Failed, Line, span, Title, useClock } from './text.tsx';
 
@@ -29,8 +30,13 @@ export function tree(all: readonly Session[]): Branch[] {
 /** Sessions is the tree, or the chosen session. */
 export function Sessions({ chosen }: { chosen: string }) {
   const all = use(sessions);
+  const past = use(pasts);
+  const ended = all?.filter((s) => !s.alive).length;
+  useEffect(readPasts, [all?.length, ended]); // a session has begun or ended
   const one = all?.find((s) => s.id === chosen);
-  if (chosen && one) return <One key={one.id} of={one} />;
+  const gone = past.find((p) => p.session === chosen);
+  if (chosen && one) return <One key={one.id} of={one} past={gone} />;
+  if (chosen && gone) return <Gone key={gone.session} of={gone} />;
   return (
     <>
       <div class="head">
@@ -40,6 +46,7 @@ export function Sessions({ chosen }: { chosen: string }) {
       {chosen && all && <p class="note">The session <Line of={chosen} mono /> is not there any more.</p>}
       {all?.length === 0 && <div class="empty"><p>No session runs. Start one with <code>bawn run -- AGENT</code>.</p></div>}
       {all && <Tree of={tree(all)} />}
+      <Before of={past.filter((p) => !all?.some((s) => s.id === p.session))} />
     </>
   );
 }
@@ -63,7 +70,48 @@ function Row({ of: s }: { of: Session }) {
   );
 }
 
-function One({ of: s }: { of: Session }) {
+// Before lists the sessions that are over, and what they have left.
+function Before({ of }: { of: readonly Past[] }) {
+  const now = useClock(10_000);
+  if (of.length === 0) return null;
+  return (
+    <section aria-labelledby="before">
+      <h2 id="before">What earlier sessions have changed</h2>
+      <ul class="tree">
+        {of.map((p) => (
+          <li key={p.session}>
+            <a class="row ended" href={to('sessions', p.session)}>
+              <span class="name"><Line of={p.agent || 'session'} /></span>
+              <span class="meta">{p.killed ? 'killed' : 'ended'} · begun {p.began && span(now - p.began.getTime())} ago</span>
+              <span class="meta mono"><Line of={p.session.slice(0, 8)} /> <Line of={p.dir} /></span>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+// Gone is a session of which only its changes are left.
+function Gone({ of: p }: { of: Past }) {
+  return (
+    <>
+      <p><a href={to('sessions')}>← All sessions</a></p>
+      <div class="head">
+        <Title><Line of={p.agent || 'session'} /></Title>
+        <p class="sub">{p.killed ? 'killed' : 'ended'}</p>
+      </div>
+      <dl class="facts">
+        <Fact name="Session"><Line of={p.session} mono /></Fact>
+        <Fact name="In"><Line of={p.dir} mono /></Fact>
+        <Fact name="Since"><At time={p.began} /></Fact>
+      </dl>
+      <Changes of={p} />
+    </>
+  );
+}
+
+function One({ of: s, past }: { of: Session; past: Past | undefined }) {
   const readOnly = use(me)?.readOnly ?? true;
   return (
     <>
@@ -82,6 +130,7 @@ function One({ of: s }: { of: Session }) {
         <Fact name="Viewers">{s.viewers > 0 && s.viewers}</Fact>
       </dl>
       {s.alive && s.terminal && <Console session={s.id} readOnly={readOnly} />}
+      {past && <Changes of={past} />}
       {s.alive && <Holds of={s} />}
       {s.alive && <Open of={s.connections} />}
       {s.alive && !readOnly && <Kill of={s} />}

@@ -76,6 +76,15 @@ export const devices = {
   unsubscribe: () => call('DeviceService/Unsubscribe', {}),
 };
 
+export const undo = {
+  list: async (): Promise<m.Past[]> => m.undoServiceListResponse(await call('UndoService/List', {})).sessions,
+  diff: async (session: string): Promise<m.Diff> => m.undoServiceDiffResponse(await call('UndoService/Diff', { session })),
+  lines: async (session: string, file: string): Promise<m.Lines> => m.undoServiceLinesResponse(await call('UndoService/Lines', { session, file })),
+  preview: async (session: string): Promise<m.Preview> => m.undoServicePreviewResponse(await call('UndoService/Preview', { session })),
+  undo: async (session: string, p: m.Preview, credential: string): Promise<m.Undone> =>
+    m.undoServiceUndoResponse(await call('UndoService/Undo', { session, plan: p.plan, ceremony: p.ceremony, credential })),
+};
+
 export const auth = {
   me: async (): Promise<m.Me> => m.authServiceMeResponse(await call('AuthService/Me', {})),
   beginPair: async (code: string) => m.authServiceBeginPairResponse(await call('AuthService/BeginPair', { code })),

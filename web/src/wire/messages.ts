@@ -1,13 +1,13 @@
 // Written from proto/bawn/v1; test/web holds it to that.
-import { bytes, choice, flag, list, message, number, optional, text, texts, time, type Shape } from './schema.ts';
+import { bytes, choice as names, flag, list, message, number, optional, text, texts, time, type Shape } from './schema.ts';
 
-export const verdict = choice('VERDICT_', ['unspecified', 'deny', 'ask', 'allow']);
+export const verdict = names('VERDICT_', ['unspecified', 'deny', 'ask', 'allow']);
 export type Verdict = Shape<typeof verdict>;
 
-export const scope = choice('SCOPE_', ['unspecified', 'once', 'session', 'always']);
+export const scope = names('SCOPE_', ['unspecified', 'once', 'session', 'always']);
 export type Scope = Shape<typeof scope>;
 
-export const approvalState = choice('APPROVAL_STATE_', ['unspecified', 'pending', 'answered', 'expired', 'withdrawn']);
+export const approvalState = names('APPROVAL_STATE_', ['unspecified', 'pending', 'answered', 'expired', 'withdrawn']);
 export type ApprovalState = Shape<typeof approvalState>;
 
 export const action = message({
@@ -49,6 +49,14 @@ export const line = message({
   exact: flag,
 });
 
+export const choice = message({
+  key: text,
+  words: text,
+  verdict: verdict,
+  scope: scope,
+});
+export type Choice = Shape<typeof choice>;
+
 export const approval = message({
   id: text,
   state: approvalState,
@@ -76,6 +84,9 @@ export const approval = message({
   next: text,
   more: number,
   lines: list(line),
+  program: text,
+  reach: text,
+  choices: list(choice),
 });
 export type Approval = Shape<typeof approval>;
 
@@ -208,6 +219,50 @@ export const mechanism = message({
 });
 export type Mechanism = Shape<typeof mechanism>;
 
+export const past = message({
+  session: text,
+  agent: text,
+  dir: text,
+  began: time,
+  runs: flag,
+  killed: flag,
+});
+export type Past = Shape<typeof past>;
+
+export const changeKind = choice('CHANGE_KIND_', ['unspecified', 'added', 'deleted', 'modified']);
+export type ChangeKind = Shape<typeof changeKind>;
+
+export const changedFile = message({
+  id: text,
+  name: text,
+  kind: changeKind,
+  oldMode: text,
+  newMode: text,
+  oldSize: number,
+  newSize: number,
+  counted: flag,
+  added: number,
+  deleted: number,
+  binary: flag,
+});
+export type ChangedFile = Shape<typeof changedFile>;
+
+export const hunk = message({
+  oldStart: number,
+  oldLines: number,
+  newStart: number,
+  newLines: number,
+  lines: list(text),
+});
+export type Hunk = Shape<typeof hunk>;
+
+export const step = message({
+  what: text,
+  name: text,
+  detail: text,
+});
+export type Step = Shape<typeof step>;
+
 export const approvalServiceListResponse = message({
   approvals: list(approval),
 });
@@ -324,3 +379,38 @@ export const systemServiceGetResponse = message({
   mechanisms: list(mechanism),
 });
 export type System = Shape<typeof systemServiceGetResponse>;
+
+export const undoServiceListResponse = message({
+  sessions: list(past),
+});
+
+export const undoServiceDiffResponse = message({
+  files: list(changedFile),
+  more: number,
+});
+export type Diff = Shape<typeof undoServiceDiffResponse>;
+
+export const undoServiceLinesResponse = message({
+  hunks: list(hunk),
+  cut: flag,
+  missing: text,
+});
+export type Lines = Shape<typeof undoServiceLinesResponse>;
+
+export const undoServicePreviewResponse = message({
+  steps: list(step),
+  kept: list(step),
+  more: number,
+  killed: flag,
+  plan: text,
+  ceremony: text,
+  options: text,
+});
+export type Preview = Shape<typeof undoServicePreviewResponse>;
+
+export const undoServiceUndoResponse = message({
+  done: number,
+  before: text,
+  failed: text,
+});
+export type Undone = Shape<typeof undoServiceUndoResponse>;

@@ -1,6 +1,7 @@
-package secrets
+package dotenv
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,9 +70,77 @@ func TestWorkspace(t *testing.T) {
 func FuzzAssignments(f *testing.F) {
 	f.Add("A=b\nexport C='d\ne'\nF=\"g")
 	f.Fuzz(func(t *testing.T, text string) {
-		for key, value := range assignments(text) {
+		for a := range assignments(text) {
+			key, value := a.key, a.value
+			if at := a.at; at < 0 || !strings.HasPrefix(text[at:], value) {
+				t.Fatalf("%q stands not at %d of %q", value, at, text)
+			}
 			if v := secretIn(key, value); v != "" && (!strings.Contains(text, v) && !strings.Contains(text, "%") || len(v) > maxKeptValue) {
 				t.Errorf("%q is not in the file", v)
+			}
+		}
+	})
+}
+
+// TestMaskAll: each secret has a placeholder, and all else is as it was; what can't be
+// looked through as a whole is an error.
+func TestMaskAll(t *testing.T) {
+	dir := t.TempDir()
+	const text = "# mine\nexport STRIPE_KEY=sk_live_0123456789abcdef # live\r\nPORT=3000\nURL=postgres://hunter2hunter2:hunter2hunter2@db/app?x=hunter2hunter2y\nESC=postgres://app:hunter%402hunter2@db/app\n" +
+		"KEY=\"-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END KEY-----\"\nSAME_TOKEN='Zx81Zx81Zx81'\nNODE_ENV=production"
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(".env", text)
+	put(".env.plain", "PORT=3000\n")
+	all, err := MaskAll(dir)
+	if err != nil || len(all) != 1 || all[0].Path != ".env" || len(all[0].Masks) != 5 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	got := string(all[0].Text)
+	for _, secret := range []string{"sk_live", "hunter", "MIIE", "Zx81"} {
+		if strings.Contains(got, secret) {
+			t.Errorf("%q is left in\n%s", secret, got)
+		}
+	}
+	for _, m := range all[0].Masks {
+		got = strings.ReplaceAll(got, m.Placeholder, "<"+m.Name+">")
+	}
+	want := "# mine\nexport STRIPE_KEY=<.env:STRIPE_KEY> # live\r\nPORT=3000\nURL=postgres://<.env:URL>:<.env:URL>@db/app?x=<.env:URL>y\nESC=<.env:ESC>\n" +
+		"KEY=\"-----BEGIN KEY-----\n<.env:KEY>\n-----END KEY-----\"\nSAME_TOKEN='<.env:SAME_TOKEN>'\nNODE_ENV=production"
+	if got != want {
+		t.Errorf("masked:\n%s\nwant\n%s", got, want)
+	}
+	put(".env.big", strings.Repeat("#", maxKeptSize+1))
+	if _, err := MaskAll(dir); !errors.Is(err, ErrTooMuch) {
+		t.Errorf("a file too large: %v", err)
+	}
+}
+
+// FuzzMask: what is recognised is not left where it stood.
+func FuzzMask(f *testing.F) {
+	f.Add("TOKEN=abcdef0123456789\n")
+	f.Add("URL=https://a:bbbbbbbbbb1@h/\nURL=x")
+	f.Fuzz(func(t *testing.T, text string) {
+		w := walk{masking: true}
+		w.mask(".env", text)
+		n := 0
+		for a := range assignments(text) {
+			if secretIn(a.key, a.value) != "" {
+				n++
+			}
+		}
+		if masks := 0; n > 0 {
+			for a := range assignments(string(w.masked[0].Text)) {
+				if strings.Contains(a.value, "masked-by-bawn-") {
+					masks++
+				}
+			}
+			if masks != n || len(w.masked[0].Masks) != n {
+				t.Errorf("%d secrets, %d masks, %d are read", n, len(w.masked[0].Masks), masks)
 			}
 		}
 	})

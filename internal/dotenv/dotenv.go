@@ -1,7 +1,11 @@
-package secrets
+// Package dotenv finds the secrets that files of a workspace keep for its programs: .env
+// and its kin.
+package dotenv
 
 import (
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/url"
@@ -44,11 +48,40 @@ func Workspace(dir string) []Kept {
 	return w.found
 }
 
+// A Masked file is shown with a placeholder in place of each secret.
+type Masked struct {
+	Path  string // in the workspace
+	Text  []byte
+	Masks []Mask
+}
+
+// A Mask is one placeholder.
+type Mask struct{ Name, Placeholder string }
+
+// ErrTooMuch says that a workspace has more than is looked at.
+var ErrTooMuch = fmt.Errorf("the workspace has more than %d files of variables, or one above %d KiB", maxKeptFiles, maxKeptSize>>10)
+
+// MaskAll reads the files that Workspace reads, each as it is to be shown. It errs where one
+// can't be read as a whole.
+func MaskAll(dir string) ([]Masked, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	w := walk{root: root, masking: true}
+	w.directory(".", 0)
+	return w.masked, w.failed
+}
+
 // A walk is through one workspace.
 type walk struct {
 	root           *os.Root
 	entries, files int
 	found          []Kept
+	masking        bool
+	masked         []Masked
+	failed         error
 }
 
 // elsewhere are directories whose files are not the project's own.
@@ -63,10 +96,14 @@ func (w *walk) directory(name string, depth int) {
 	_ = d.Close()
 	w.entries += len(list)
 	for _, e := range list {
-		if isDotenv(e.Name()) && plainName(path.Join(name, e.Name())) && e.Type().IsRegular() && w.files < maxKeptFiles {
-			w.files++
-			w.file(path.Join(name, e.Name()))
+		if !isDotenv(e.Name()) || !plainName(path.Join(name, e.Name())) || !e.Type().IsRegular() {
+			continue
 		}
+		if w.files++; w.files > maxKeptFiles {
+			w.fail(ErrTooMuch)
+			break
+		}
+		w.file(path.Join(name, e.Name()))
 	}
 	for _, e := range list {
 		if e.IsDir() && depth < maxKeptDepth && w.entries < maxKeptEntries && !slices.Contains(elsewhere, e.Name()) {
@@ -90,6 +127,8 @@ func isDotenv(name string) bool {
 	return true
 }
 
+func (w *walk) fail(err error) { w.failed = errors.Join(w.failed, err) }
+
 func (w *walk) file(name string) {
 	f, err := w.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -99,35 +138,76 @@ func (w *walk) file(name string) {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxKeptSize))
-	if err != nil && !errors.Is(err, fs.ErrClosed) {
+	text, err := io.ReadAll(io.LimitReader(f, maxKeptSize+1))
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrClosed):
+		w.fail(err)
 		return
+	case len(text) > maxKeptSize:
+		w.fail(ErrTooMuch)
 	}
 	defer clear(text)
-	for key, value := range assignments(string(text)) {
+	if w.masking {
+		w.mask(name, string(text))
+		return
+	}
+	for a := range assignments(string(text)) {
 		if len(w.found) >= maxKeptValues {
 			return
 		}
-		if v := secretIn(key, value); v != "" {
-			w.found = append(w.found, Kept{Name: name + ":" + key, Value: []byte(v)})
+		if v := secretIn(a.key, a.value); v != "" {
+			w.found = append(w.found, Kept{Name: name + ":" + a.key, Value: []byte(v)})
 		}
 	}
 }
 
+// mask keeps a file with placeholders, where it has a secret.
+func (w *walk) mask(name, text string) {
+	m := Masked{Path: name}
+	done := 0
+	for a := range assignments(text) {
+		v := secretIn(a.key, a.value)
+		if v == "" {
+			continue
+		}
+		if !strings.Contains(a.value, v) { // it is written with escapes: then the whole value is masked
+			v = a.value
+		}
+		stand := "masked-by-bawn-" + strings.ToLower(rand.Text()[:16])
+		m.Text = append(append(m.Text, text[done:a.at]...), strings.ReplaceAll(a.value, v, stand)...)
+		m.Masks = append(m.Masks, Mask{Name: name + ":" + a.key, Placeholder: stand})
+		done = a.at + len(a.value)
+	}
+	if m.Masks == nil {
+		return
+	}
+	m.Text = append(m.Text, text[done:]...)
+	w.masked = append(w.masked, m)
+}
+
+// An assignment is one value, or a line of one, and where it stands in the text.
+type assignment struct {
+	key, value string
+	at         int
+}
+
 // assignments yields NAME=value lines as dotenv files have them: with or without
 // "export", quotes and comments. Of a value over several lines it yields each.
-func assignments(text string) func(func(key, value string) bool) {
-	return func(yield func(string, string) bool) {
-		key, quote := "", byte(0)
-		for line := range strings.Lines(text) {
-			line = strings.TrimSpace(line)
-			value := line
+func assignments(text string) func(func(assignment) bool) {
+	return func(yield func(assignment) bool) {
+		key, quote, at := "", byte(0), 0
+		for whole := range strings.Lines(text) {
+			begins := at
+			at += len(whole)
+			line := strings.TrimSpace(whole)
+			value, from := line, 0
 			if quote == 0 {
 				var ok bool
 				key, value, ok = strings.Cut(strings.TrimPrefix(line, "export "), "=")
 				if key = strings.TrimSpace(key); !ok || !plainName(key) {
 					continue
 				}
+				from = strings.IndexByte(whole, '=') + 1
 				if value = strings.TrimSpace(value); value != "" && strings.IndexByte("\"'`", value[0]) >= 0 {
 					quote, value = value[0], value[1:]
 				} else if bare, _, comment := strings.Cut(value, " #"); comment {
@@ -139,11 +219,15 @@ func assignments(text string) func(func(key, value string) bool) {
 					value, quote = value[:end], 0
 				}
 			}
-			if !yield(key, value) {
+			if !yield(assignment{key, value, begins + from + strings.Index(whole[from:], value)}) {
 				return
 			}
 		}
 	}
+}
+
+func alnum(c rune) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
 // plainName reports whether a text can be the name of a variable, or of a file that

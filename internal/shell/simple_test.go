@@ -1,0 +1,74 @@
+package shell
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// same compares what simple makes of a line with what the parser makes of it. It reports
+// whether simple reads the line at all.
+func same(t interface{ Errorf(string, ...any) }, source string, d Dialect) bool {
+	stmts := simple(source)
+	if stmts == nil {
+		return false
+	}
+	c := Context{Dir: "/w", Home: "/home/u", Shell: d, Names: []string{"PATH"}}
+	quick, slow := newReader(source, c), newReader(source, c)
+	quick.line.Canonical = source
+	quick.list(stmts, quick.start())
+	slow.list(slow.parse(source, d), slow.start())
+	if !reflect.DeepEqual(quick.line, slow.line) {
+		t.Errorf("%q reads\n%+v, and parsed\n%+v", source, quick.line, slow.line)
+	}
+	return true
+}
+
+// TestSimpleLines: a line that is read without the parser reads as with it: those of the
+// policy's corpus, and any words.
+func TestSimpleLines(t *testing.T) {
+	read, of := 0, 0
+	files, err := filepath.Glob("../policy/testdata/corpus/*")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			for _, part := range append(strings.Split(strings.TrimSpace(line), "\t"), strings.TrimSpace(line)) {
+				of++
+				for _, d := range []Dialect{Bash, POSIX} {
+					if same(t, part, d) {
+						read++
+					}
+				}
+			}
+		}
+	}
+	if t.Logf("%d of %d", read, of); read < 1000 {
+		t.Errorf("%d lines were compared; want a thousand", read)
+	}
+	words := append(strings.Fields(leaders.text), "cd", "env", "sudo", "xargs", "sh", "-c", "eval", "ls", "a=b", "FOO=", "1", "2", "-", "--", "x@y", ":", ".", "source", "test", "exec", "trap", "command", "%1", "a+=b", "@", "+", "0", "git", "time", "coproc", "nohup", "!", "{", "}", "[", "[[", "~", "a:~", "~+")
+	rapid.Check(t, func(t *rapid.T) {
+		line := strings.Join(rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(words), rapid.StringMatching(`[-a-z0-9_./=:,+@%]{1,6}`)), 1, 6).Draw(t, "words"), " ")
+		for _, d := range []Dialect{Bash, POSIX} {
+			same(t, line, d)
+		}
+	})
+}
+
+// TestNotSimple are lines that only the parser reads.
+func TestNotSimple(t *testing.T) {
+	for _, line := range []string{"", " ls", "ls ", "ls  -l", "a=b ls", "if x", "ls|x", "ls >x", "ls $x", "ls *", "ls ~", "ls 'a'", "export A=b", "time ls", "ls\n", "ls é", "x\ty", "! ls", "{ ls", strings.Repeat("a ", 20) + "b"} {
+		if simple(line) != nil {
+			t.Errorf("%q is read without the parser", line)
+		}
+	}
+}
