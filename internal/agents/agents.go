@@ -48,6 +48,7 @@ type Agent struct {
 	// the strongest first: a variable's name, or a word of docs/agents.md.
 	Moves   []string `toml:"moves" json:"moves,omitempty"`
 	Sandbox Sandbox  `toml:"sandbox" json:"sandbox"`
+	Prompts Prompts  `toml:"prompts" json:"prompts"`
 	Login   string   `toml:"login" json:"login,omitempty"` // where its login is kept, in words
 	// Uncovered says, in words, what stays uncovered in a session.
 	Uncovered []string `toml:"uncovered" json:"uncovered,omitempty"`
@@ -137,8 +138,22 @@ func (h Hooks) Timeout() time.Duration { return time.Duration(h.Seconds) * time.
 type Sandbox struct {
 	Has  bool   `toml:"has" json:"has"`
 	Note string `toml:"note" json:"note,omitempty"` // in words
-	// Off are arguments that switch it off, put behind the name of the agent's own
-	// program unless an argument of the human's is, or begins with, one of Unless.
+	Switch
+}
+
+// Prompts say how the agent is kept from asking about each thing that it does: where
+// the sandbox holds that, Bawn asks about what leaves it, and nobody asks twice.
+type Prompts struct{ Switch }
+
+// Said reports whether an argument of the human's is one with which nothing is switched.
+func (s Switch) Said(arg string) bool {
+	name, _, _ := strings.Cut(arg, "=")
+	return slices.Contains(s.Unless, name)
+}
+
+// A Switch is put behind the name of the agent's own program, unless an argument of
+// the human's is, or begins with, one of Unless.
+type Switch struct {
 	Off    []string `toml:"off" json:"off,omitempty"`
 	Unless []string `toml:"unless" json:"unless,omitempty"`
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -115,7 +116,7 @@ func writeAgent(w io.Writer, a foundAgent) error {
 		{"writes", f.State}, {"has its own copy of", f.Cache}, {"has empty ones of the session's own of", f.Private}, {"reads", f.Read}, {"can't change", f.Guard}, {"can't change in a project", f.ProjectGuard},
 		{"gets the variables", a.Variables()}, {"its keys", env.Keys}, {"its authorities come from", env.CA}, {"its models", a.Models},
 		{"its login", one(a.Login)}, {"its hooks can", a.Hooks.Can()}, {"its hooks are in", one(a.Hooks.User, a.Hooks.Project, a.Hooks.Managed)},
-		{"commands are moved by", a.Moves}, {"its own sandbox", one(a.Sandbox.Note)}, {"started with", a.Sandbox.Off},
+		{"commands are moved by", a.Moves}, {"its own sandbox", one(a.Sandbox.Note)}, {"started with", slices.Concat(a.Sandbox.Off, a.Prompts.Off)},
 		{"skills", f.Skills}, {"definitions", f.Definitions}, {"instructions", f.Instructions}, {"not covered", a.Uncovered},
 	} {
 		for i, text := range l.list {

@@ -104,22 +104,37 @@ func TestAgentPlans(t *testing.T) {
 }
 
 // TestAgentSandboxArguments: what switches the agent's own sandbox off comes
-// first, unless the human speaks of it.
+// first, and what switches its prompts off where the sandbox holds what it does;
+// unless the human speaks of it.
 func TestAgentSandboxArguments(t *testing.T) {
-	codex, _ := agents.ByName("codex")
-	for _, c := range []struct{ args, want []string }{
-		{[]string{"codex", "exec", "x"}, []string{"codex", "--sandbox", "danger-full-access", "exec", "x"}},
-		{[]string{"codex"}, []string{"codex", "--sandbox", "danger-full-access"}},
-		{[]string{"codex", "exec", "--sandbox=read-only", "x"}, []string{"codex", "exec", "--sandbox=read-only", "x"}},
-		{[]string{"codex", "-s", "read-only"}, []string{"codex", "-s", "read-only"}},
+	for _, c := range []struct {
+		args, want string
+		loose      bool // the sandbox does not hold it
+	}{
+		{"codex exec x", "codex --sandbox danger-full-access exec x", false},
+		{"codex", "codex --sandbox danger-full-access", true},
+		{"codex exec --sandbox=read-only x", "codex exec --sandbox=read-only x", false},
+		{"codex -s read-only", "codex -s read-only", false},
+		{"claude -p x", "claude --permission-mode bypassPermissions -p x", false},
+		{"claude -p x", "claude -p x", true},
+		{"claude --permission-mode plan", "claude --permission-mode plan", false},
+		{"claude --allowedTools=Read", "claude --allowedTools=Read", false},
+		{"gemini mcp list", "gemini mcp list", false},
+		{"gemini -p x", "gemini --approval-mode yolo -p x", false},
+		{"claude-agent-acp", "claude-agent-acp", false},
 	} {
-		k := &launch.Known{Agent: codex}
-		if got := k.Contain(c.args); !slices.Equal(got, c.want) {
+		name, _, _ := strings.Cut(c.args, " ")
+		a, ok := agents.ByProgram(name)
+		if !ok {
+			t.Fatal(name)
+		}
+		k := &launch.Known{Agent: a}
+		if got := strings.Join(k.Contain(strings.Fields(c.args), !c.loose), " "); got != c.want {
 			t.Errorf("%q becomes %q, want %q", c.args, got, c.want)
 		}
 	}
 	var nobody *launch.Known
-	if got := nobody.Contain([]string{"sh", "-c", "x"}); !slices.Equal(got, []string{"sh", "-c", "x"}) {
+	if got := nobody.Contain([]string{"sh", "-c", "x"}, true); !slices.Equal(got, []string{"sh", "-c", "x"}) {
 		t.Errorf("a program that is not known gets %q", got)
 	}
 }

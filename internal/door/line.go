@@ -27,6 +27,7 @@ type line struct {
 	text      string      // canonical, of a text that is judged by itself; "" where argv is
 	action    bawn.Action // Kind, Operation, Resource, Args
 	asked     string      // the guest's own text, where that is another
+	around    around.Line // what its agent has put around the text
 	shell     string      // the program
 	ticket    string      // name of the ticket that it gets where it is allowed
 }
@@ -36,7 +37,7 @@ type line struct {
 // A text without parameters is judged as a command line, and what is executed
 // is its canonical form under a shell that reads it as it was judged. All else
 // is judged, and executed, as an argv, in which a text is canonical too. Words
-// that agents put around their commands are left away before.
+// that agents put around their commands are left away before a text is judged.
 func readLine(x *intent.Exec, vars func(text string) variables) (*line, *refusal) {
 	call, err := invocation.Parse(x.Argv)
 	if err != nil {
@@ -47,7 +48,7 @@ func readLine(x *intent.Exec, vars func(text string) variables) (*line, *refusal
 	text := call.Text
 	if call.Source == invocation.Text {
 		if own, some := around.Without(text); some {
-			text = own
+			l.around, text = own, own.Command
 		}
 		if text, err = shell.Canonical(text, shell.Bash); err != nil {
 			return nil, &refusal{RuleText, err.Error(), "write it so that bash reads it, and long texts to a file in several commands"}
@@ -63,7 +64,7 @@ func readLine(x *intent.Exec, vars func(text string) variables) (*line, *refusal
 	case call.Source == invocation.Text && (l.statement || l.plain()):
 		l.asText(head + l.prefix() + text)
 	default:
-		l.asArgs(call.Argv(l.shell, head+text))
+		l.asArgs(call.Argv(l.shell, head+l.around.Around(text)))
 	}
 	if call.Source == invocation.Text && call.Text != l.text {
 		l.asked = call.Text
@@ -119,6 +120,7 @@ func (l *line) argv(d bawn.Decision) []string {
 	if text == "" {
 		text = l.text // a human has allowed it, who saw this
 	}
+	text = l.around.Around(text)
 	if l.statement {
 		return executor.StatementArgv(l.shell, text)
 	}

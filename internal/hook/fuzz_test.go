@@ -63,21 +63,21 @@ func replaced(t *testing.T, agent string, c *Call) {
 
 // FuzzMoved writes moves of anything, and reads what is no move.
 func FuzzMoved(f *testing.F) {
-	f.Add("/bawn", "/p", "/p/it's", "A=b", "ls 'x'\ny", true)
-	f.Add("/bin/x run", "", "", "", "", false)
-	f.Add("/bawn", "/p", "/p", "", "cd -- /q || exit\nls", false)
-	f.Add("/bawn", "/p", "/p/a || exit\nb", "", "cd -- 'c || exit\nd' || exit\nls", false)
-	f.Fuzz(func(t *testing.T, program, workspace, dir, kv, text string, pin bool) {
-		m := Move{Program: program, Agent: "claude", Workspace: workspace, Dir: dir, Env: []string{kv}, Shell: "/bin/bash", Text: text, PinGit: pin}
+	f.Add("/bawn", "/p", "/p/it's", "A=b", "ls 'x'\ny", "s", true)
+	f.Add("/bin/x run", "", "", "", "", "", false)
+	f.Add("/bawn", "/p", "/p", "", "cd -- /q || exit\nls", "--covered", false)
+	f.Add("/bawn", "/p", "/p/a || exit\nb", "", "cd -- 'c || exit\nd' || exit\nls", "", true)
+	f.Fuzz(func(t *testing.T, program, workspace, dir, kv, text, session string, pin bool) {
+		m := Move{Program: program, Agent: "claude", Workspace: workspace, Dir: dir, Env: []string{kv}, Shell: "/bin/bash", Text: text, Session: session, PinGit: pin, Covered: pin}
 		line := m.String()
-		if strings.Contains(program+workspace+dir+kv+text, "\x00") {
+		if strings.Contains(program+workspace+dir+kv+text+session, "\x00") {
 			if line != "" {
 				t.Fatal("a NUL was written")
 			}
 			return
 		}
 		got, ok := Moved(line)
-		if !ok || got.Text != text || got.Dir != dir || got.Workspace != workspace || got.Program != program || !slices.Equal(got.Env, m.Env) || got.PinGit != pin {
+		if !ok || got.Text != text || got.Dir != dir || got.Workspace != workspace || got.Program != program || !slices.Equal(got.Env, m.Env) || got.PinGit != pin || got.Covered != pin || got.Session != session {
 			t.Fatalf("%q: got %+v, %v", line, got, ok)
 		}
 		if m, ok := Moved(text); ok && m.String() != text {

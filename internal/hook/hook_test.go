@@ -166,10 +166,11 @@ func TestUnsayable(t *testing.T) {
 
 // TestMoved writes moves and reads them back, and takes nothing else for one.
 func TestMoved(t *testing.T) {
-	m := Move{Program: "/opt/my bawn/bawn", Agent: "claude", Workspace: "/p", Dir: "/p/it's", PinGit: true, Env: []string{"A=b c", "X="}, Shell: "/bin/bash", Text: "echo \"it's\"\nls ~ $HOME `id` \\ ! # *"}
+	m := Move{Program: "/opt/my bawn/bawn", Agent: "claude", Session: "s", Workspace: "/p", Dir: "/p/it's", Covered: true, PinGit: true, Env: []string{"A=b c", "X="}, Shell: "/bin/bash", Text: "echo \"it's\"\nls ~ $HOME `id` \\ ! # *"}
 	for _, m := range []Move{
 		m,
 		{Program: "/b", Agent: "a", Workspace: "/", Dir: "/", Shell: "/s", Text: ":"},
+		{Program: "/b", Agent: "a", Session: "--covered", Workspace: "/p", Dir: "/p", Shell: "/s", Text: "ls"},
 		{Program: "/b", Agent: "a", Workspace: "/p", Dir: "/p", Shell: "/s", Text: "cd -- /q || exit\nls"},
 		{Program: "/b", Agent: "a", Workspace: "/p", Dir: "/p/a || exit\nid", Shell: "/s", Text: "ls"},
 	} {
@@ -185,7 +186,7 @@ func TestMoved(t *testing.T) {
 	for _, line := range []string{
 		"", "ls", plain + " ", plain + ";id", plain + " x", strings.Replace(plain, " ls", "  ls", 1), strings.Replace(plain, "--quiet", "--rw / --quiet", 1),
 		strings.Replace(plain, "ls", "l's'", 1), strings.Replace(plain, "ls", "$(id)", 1), strings.Replace(plain, "ls", "ls>x", 1), strings.Replace(plain, "/b/bawn", `/b/ba\wn`, 1),
-		strings.Replace(plain, "-- ", "--provider host -- ", 1), strings.Replace(plain, "--quiet ", "", 1), plain + "\n", "a='b' " + plain,
+		strings.Replace(plain, "-- ", "--provider host -- ", 1), strings.Replace(plain, "--quiet ", "", 1), plain + "\n", strings.Replace(plain, "-- ", "--pin-git --covered -- ", 1), strings.Replace(plain, "-- ", "--for-session '' -- ", 1), "a='b' " + plain,
 		strings.Replace(plain, " ls", " 'cd -- /p || exit\nls'", 1), // Dir is the workspace: it is not written so
 	} {
 		if m, ok := Moved(line); ok {

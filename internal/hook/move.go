@@ -10,21 +10,33 @@ import (
 type Move struct {
 	Program   string   // bawn, absolute
 	Agent     string   // for the log
+	Session   string   // of the agent, for which its human's answers hold, or ""
 	Workspace string   // the agent's own, absolute: the sandbox is made for it
 	Dir       string   // where the text was judged, absolute; it is entered inside of the sandbox
+	Covered   bool     // it may not start without a checkpoint of what it may destroy
 	PinGit    bool     // git has to run nothing that a repository names
 	Env       []string // NAME=VALUE that the judgement relies on besides
 	Shell     string   // which reads it as it was judged, absolute
 	Text      string   // canonical
 }
 
-// pinGit is the flag of bawn run that says so.
-const pinGit = "--pin-git"
+// Flags of bawn run that say so.
+const (
+	forSession = "--for-session"
+	covered    = "--covered"
+	pinGit     = "--pin-git"
+)
 
 // String writes the move so that any POSIX shell and zsh read exactly these
 // words. It is "" where a word can't be written.
 func (m Move) String() string {
 	words := []string{m.Program, "run", "--quiet", "--agent", m.Agent, "--cwd", m.Workspace}
+	if m.Session != "" {
+		words = append(words, forSession, m.Session)
+	}
+	if m.Covered {
+		words = append(words, covered)
+	}
 	if m.PinGit {
 		words = append(words, pinGit)
 	}
@@ -86,6 +98,12 @@ func Moved(line string) (m Move, ok bool) {
 	}
 	m = Move{Program: words[0], Agent: words[4], Workspace: words[6], Dir: words[6]}
 	rest := words[7:]
+	if rest[0] == forSession && len(rest) > 5 {
+		m.Session, rest = rest[1], rest[2:]
+	}
+	if m.Covered = rest[0] == covered; m.Covered {
+		rest = rest[1:]
+	}
 	if m.PinGit = rest[0] == pinGit; m.PinGit {
 		rest = rest[1:]
 	}

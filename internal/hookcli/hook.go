@@ -31,6 +31,7 @@ import (
 // NewHook makes "bawn hook".
 func NewHook(e *launch.Env) *cobra.Command {
 	var timeout time.Duration
+	var stay bool
 	c := &cobra.Command{
 		Use:   "hook AGENT",
 		Short: "Answer an agent's hook: it is called by agents",
@@ -51,7 +52,7 @@ answered before the agent stops waiting.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			lean()
 			signal.Ignore(syscall.SIGPIPE) // it would end the hook with a code that means "go on"
-			h := &hooking{env: e, began: time.Now(), timeout: timeout}
+			h := &hooking{env: e, began: time.Now(), timeout: timeout, stay: stay}
 			if len(args) != 1 {
 				return h.write(hook.Broken(agentAmong(e.Args), fmt.Errorf("%d agents are named; want one of %q", len(args), hook.Agents())))
 			}
@@ -60,6 +61,7 @@ answered before the agent stops waiting.`,
 		},
 	}
 	c.Flags().DurationVar(&timeout, "timeout", 0, "how long the agent waits, as its settings say (default: what is known of the agent)")
+	c.Flags().BoolVar(&stay, "no-sandbox", false, "outside of a session, leave allowed commands where they are: most are asked about then")
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { // no error may pass for "allow"
 		return (&hooking{env: e}).write(hook.Broken(agentAmong(e.Args), err))
 	})
@@ -92,6 +94,7 @@ type hooking struct {
 	agent   string
 	began   time.Time
 	timeout time.Duration // of the agent, or 0
+	stay    bool          // commands stay where they are
 }
 
 // write answers. Where nothing can be written, the exit code says no.

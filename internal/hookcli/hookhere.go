@@ -3,10 +3,6 @@ package hookcli
 import (
 	"cmp"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base32"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -41,6 +37,7 @@ type lone struct {
 	config    *config.Config
 	workspace string
 	elsewhere string     // where a command would run outside of it, or ""
+	sandboxed bool       // commands of the agent run in sandboxes
 	moves     bool       // an allowed command runs in a sandbox
 	moved     *hook.Move // what the command already is, or nil
 	judge     *judge.Judge
@@ -99,8 +96,8 @@ func (l *lone) prepare() error {
 	if l.config, err = settings.LoadConfig(&e.World, l.workspace, config.Flags{}); err != nil {
 		return err
 	}
-	sandboxed := l.config.Provider != bare.Name && !l.config.FallbackToHost()
-	l.moves = sandboxed && (c.Command != "" || l.moved != nil)
+	l.sandboxed = !l.stay && hook.Supports(c.Agent).Rewrite && l.config.Provider != bare.Name && !l.config.FallbackToHost()
+	l.moves = l.sandboxed && (c.Command != "" || l.moved != nil)
 	return nil
 }
 
@@ -151,7 +148,7 @@ func (l *lone) recognize() {
 	}
 	m, ok := hook.Moved(c.Actions[0].Resource)
 	self, err := os.Executable()
-	if !ok || err != nil || m.Program != self || m.Agent != c.Agent || m.Shell != bash {
+	if !ok || err != nil || m.Program != self || m.Agent != c.Agent || m.Shell != bash || m.Session != l.kept() {
 		return
 	}
 	l.moved = &m
@@ -178,26 +175,16 @@ func (l *lone) session() string {
 	if l.call.Session == "" {
 		return launch.NewSessionID()
 	}
-	sum := sha256.Sum256([]byte(l.agent + "\x00" + l.call.Session))
-	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:len(launch.NewSessionID())])
+	return launch.HookSession(l.agent, l.call.Session)
 }
 
-// hookKeyName is the file of which the secrets of agents' sessions are made.
-const hookKeyName = "hook-key"
-
-// secret shows the relay that calls are of one session of the agent's: what
-// several ask the same at once is one question. "" is a call's own.
-func (l *lone) secret(state string) (string, error) {
+// kept is the session for which the human's answers hold; "" where the agent has
+// named none.
+func (l *lone) kept() string {
 	if l.call.Session == "" {
-		return "", nil
+		return ""
 	}
-	key, err := launch.OwnSecret(filepath.Join(state, hookKeyName))
-	if err != nil {
-		return "", err
-	}
-	mac := hmac.New(sha256.New, []byte(key))
-	mac.Write([]byte(l.session()))
-	return hex.EncodeToString(mac.Sum(nil)), nil
+	return l.session()
 }
 
 // desk is where the questions of a bare agent go: to the relay, which is
@@ -211,19 +198,20 @@ func (l *lone) desk() (*asking.Desk, error) {
 	}
 	o := asking.Options{
 		Session: id, Agent: l.agent, Rules: func() ([]bawn.Rule, error) { return rules, nil }, Policy: policy.Options{Resolve: settings.ResolveLinks},
+		Opens: launch.Opens(l.workspace),
 	}
 	dir, err := settings.StateDir(&e.World)
 	if err != nil {
 		return nil, err
 	}
+	at := link.Options{Session: id}
 	if l.call.Session != "" {
-		o.Kept = hookAnswers{filepath.Join(dir, answersName), utc}
+		o.Kept = launch.NewHookAnswers(dir)
+		if at.Secret, err = launch.HookSecret(dir, id); err != nil {
+			return nil, err
+		}
 	}
-	secret, err := l.secret(dir)
-	if err != nil {
-		return nil, err
-	}
-	o.Relay = launch.RelayAs(e, dir, link.Options{Session: id, Secret: secret})
+	o.Relay = launch.RelayAs(e, dir, at)
 	if o.Grants, err = settings.GrantsFile(&e.World); err != nil {
 		return nil, err
 	}
@@ -237,10 +225,14 @@ func (l *lone) judges(log bawn.Recorder, desk *asking.Desk) {
 		Unprotected: l.config.Isolation(l.workspace).Unprotected,
 	}
 	own := asking.Zone{Question: q, Contains: "nothing: the agent was started without bawn"}
-	commands := own
+	commands, files := own, own
+	if l.sandboxed {
+		files.Decide, files.Contains = overlay.Within(l.within), "the agent's own program writes it; its commands run in sandboxes"
+	}
 	if l.moves {
 		commands.Question.Contained = bawn.ContainedFully
 		commands.Contains = "it runs in a sandbox of its own, as bawn run makes it"
+		commands.Covered = func() bool { return true } // it does not start without a checkpoint
 	}
 	if l.elsewhere != "" {
 		commands.Decide = overlay.Elsewhere(l.elsewhere, l.workspace)
@@ -248,8 +240,21 @@ func (l *lone) judges(log bawn.Recorder, desk *asking.Desk) {
 	l.judge = &judge.Judge{
 		Session: bawn.Session{ID: l.session(), Agent: l.agent, Mode: q.Mode, Autonomy: q.Autonomy, Provider: bare.Name},
 		Guard:   guard.Guard{Recorder: log}, Desk: desk, Now: utc,
-		Zones: map[bawn.Kind]asking.Zone{bawn.Command: commands, bawn.Filesystem: own, bawn.Network: own, bawn.Tool: own},
+		Zones: map[bawn.Kind]asking.Zone{bawn.Command: commands, bawn.Filesystem: files, bawn.Network: own, bawn.Tool: own},
 	}
+}
+
+// within reports whether a path is one of the workspace, without a link on the way:
+// what the agent's own program writes there can be nothing else, as no command of its
+// sandboxes makes a link that leads out of the workspace.
+func (l *lone) within(name string) bool {
+	for d := name; d != l.workspace; d = filepath.Dir(d) {
+		info, err := os.Lstat(d)
+		if !fspath.Below(d, l.workspace) || err == nil && info.Mode()&os.ModeSymlink != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // utc is the time as the log has it where nobody says otherwise. In the local
@@ -273,7 +278,7 @@ func (l *lone) output(ctx context.Context) hook.Output {
 	o := hook.Outcome{Reason: reasonOf(&v)}
 	if v.Verdict == bawn.Allow.String() {
 		o.Verdict = bawn.Allow
-		err = l.move(&o, v.Canonical, v.Env)
+		err = l.move(ctx, &o, v.Canonical, v.Env)
 	}
 	if err != nil {
 		return l.failed(l.call, err)
@@ -327,7 +332,7 @@ func (l *lone) prompt(ctx context.Context, m *intent.Judge, list []asked) hook.O
 		if a.Kind != bawn.Command {
 			continue
 		}
-		if err := l.move(&o, cmp.Or(a.decision.Canonical, a.Resource), a.decision.Env); err != nil {
+		if err := l.move(ctx, &o, cmp.Or(a.decision.Canonical, a.Resource), a.decision.Env); err != nil {
 			return l.failed(l.call, err)
 		}
 	}
@@ -349,7 +354,7 @@ const bash = "/bin/bash"
 
 // move replaces the command by one that runs it in a sandbox, exactly as it was
 // judged. What is there already stays, if it is just that.
-func (l *lone) move(o *hook.Outcome, canonical string, env []string) error {
+func (l *lone) move(ctx context.Context, o *hook.Outcome, canonical string, env []string) error {
 	if !l.moves {
 		return nil
 	}
@@ -357,7 +362,8 @@ func (l *lone) move(o *hook.Outcome, canonical string, env []string) error {
 	if err != nil {
 		return fmt.Errorf("find bawn's own program: %w", err)
 	}
-	m := hook.Move{Program: self, Agent: l.agent, Workspace: l.workspace, Dir: l.call.Actions[0].Dir, Shell: bash, Text: canonical, Env: env}
+	m := hook.Move{Program: self, Agent: l.agent, Session: l.kept(), Workspace: l.workspace, Dir: l.call.Actions[0].Dir, Shell: bash, Text: canonical, Env: env}
+	m.Covered = l.relies(ctx)
 	if slices.Equal(env, policy.GitPins()) {
 		m.PinGit, m.Env = true, nil
 	}
@@ -370,4 +376,25 @@ func (l *lone) move(o *hook.Outcome, canonical string, env []string) error {
 	}
 	o.Rewritten = line
 	return nil
+}
+
+// relies reports whether the command is allowed only because a checkpoint takes back
+// what it does: the sandbox does not start it without one then.
+func (l *lone) relies(ctx context.Context) bool {
+	with := l.judge.Zones[bawn.Command]
+	without := with
+	without.Covered = nil
+	a, err := judge.Canonical(l.call.Actions[0])
+	if err != nil || with.Covered == nil {
+		return false
+	}
+	a.Session, a.Agent, a.At = l.judge.Session.ID, l.agent, l.judge.Now()
+	verdict := func(z asking.Zone) bawn.Verdict {
+		d, err := l.judge.Desk.Decider(z).Decide(ctx, a)
+		if err != nil {
+			return bawn.Deny
+		}
+		return d.Verdict
+	}
+	return verdict(with) == bawn.Allow && verdict(without) != bawn.Allow
 }

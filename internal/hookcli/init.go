@@ -22,6 +22,7 @@ type initFlags struct {
 	agents                     []string
 	user, managed, undo        bool
 	check, dryRun, yes, asJSON bool
+	stay                       bool
 }
 
 // NewInit makes "bawn init".
@@ -52,6 +53,7 @@ With --check the exit code is 0 if all is in place, and 1 if not.`,
 	flags.StringArrayVar(&f.agents, "agent", nil, "only this one, installed or not; may be given again")
 	flags.BoolVar(&f.user, "user", false, "for all projects of this user")
 	flags.BoolVar(&f.managed, "managed", false, "for everybody on this machine (root)")
+	flags.BoolVar(&f.stay, "no-sandbox", false, "let their commands run where they are, and be asked about most; without it an allowed one runs in a sandbox of its own")
 	flags.BoolVar(&f.undo, "undo", false, "take back what was written")
 	flags.BoolVar(&f.check, "check", false, "write nothing; say whether all is in place")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "write nothing; show what would be written")
@@ -117,7 +119,7 @@ func runInit(e *launch.Env, f initFlags) error {
 
 // newSetup gathers what the edits depend on.
 func newSetup(e *launch.Env, f initFlags) (hooksetup.Setup, error) {
-	s := hooksetup.Setup{Root: "/", Getenv: e.Getenv}
+	s := hooksetup.Setup{Root: "/", Getenv: e.Getenv, Stay: f.stay}
 	dir, err := settings.RealDir(e.Dir)
 	if err != nil {
 		return s, err

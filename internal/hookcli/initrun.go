@@ -205,6 +205,13 @@ func (i *initiation) heeds(s initiated) []string {
 	if !h.Rewrite {
 		all = append(all, "its hooks can't exchange a command, so that outside of \"bawn run\" only what the policy allows without a sandbox runs")
 	}
+	switch {
+	case !h.Rewrite:
+	case i.setup.Stay:
+		all = append(all, "an allowed command runs as it stands, so that all but those which only read are asked about")
+	default:
+		all = append(all, "an allowed command runs in a sandbox of its own, and what it leaves running ends with it; --no-sandbox leaves commands where they are, and most are asked about then")
+	}
 	if h.FailsOpen {
 		all = append(all, "it goes on where a hook comes too late, or is killed with its shell: run it as \"bawn run -- "+s.agent.Programs[0]+"\"")
 	}

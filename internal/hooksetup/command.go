@@ -7,10 +7,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/hook"
 )
 
-// command is the line by which an agent's hook asks bawn. Where the event can
-// veto, a failure of bawn is a denial.
-func command(bawn, agent string, veto bool) string {
-	line := quote(bawn) + " hook " + agent
+// command is the line by which an agent's hook asks bawn, with flags. Where the
+// event can veto, a failure of bawn is a denial.
+func command(bawn, agent string, veto bool, flags ...string) string {
+	line := strings.Join(append([]string{quote(bawn), "hook", agent}, flags...), " ")
 	if veto {
 		line += hook.OrDeny
 	}
@@ -20,7 +20,7 @@ func command(bawn, agent string, veto bool) string {
 // isCommand reports whether a line is one that command has made, for whatever
 // place of bawn's.
 func isCommand(line, agent string) bool {
-	line = strings.TrimSuffix(line, hook.OrDeny)
+	line = strings.TrimSuffix(strings.TrimSuffix(line, hook.OrDeny), " "+noSandbox)
 	program, ok := strings.CutSuffix(line, " hook "+agent)
 	return ok && filepath.Base(unquote(program)) == "bawn"
 }

@@ -103,7 +103,7 @@ var vetoes = []string{"PreToolUse", "PermissionRequest", "ConfigChange", "Before
 func (s Setup) events(a *agents.Agent) []event {
 	var all []event
 	for _, name := range a.Hooks.Events {
-		all = append(all, event{name, command(s.Bawn, a.Name, slices.Contains(vetoes, name))})
+		all = append(all, event{name, command(s.Bawn, a.Name, slices.Contains(vetoes, name), s.flags()...)})
 	}
 	return all
 }
@@ -123,9 +123,9 @@ func (s Setup) settings(p part, sh shape, a *agents.Agent) part {
 // text is a file that is wholly ours, in the directory that p names.
 func (s Setup) text(p part, t text, a *agents.Agent, name string) ([]part, []string, error) {
 	p.path = filepath.Join(p.path, name)
-	p.put = func(old []byte) ([]byte, error) { return t.put(old, s.Bawn, a.Name) }
+	p.put = func(old []byte) ([]byte, error) { return t.put(old, s.Bawn, a.Name, s.flags()...) }
 	p.take = func(old, _ []byte) ([]byte, error) {
-		if want, err := t.is(s.Bawn, a.Name); err != nil || bytes.Equal(old, want) {
+		if want, err := t.is(s.Bawn, a.Name, s.flags()...); err != nil || bytes.Equal(old, want) {
 			return nil, err
 		}
 		return t.take(old)

@@ -207,3 +207,31 @@ func FuzzPut(f *testing.F) {
 		}
 	})
 }
+
+// TestNoSandbox: the line says where commands run, one takes the other's place, and
+// both are Bawn's own to whoever takes them out.
+func TestNoSandbox(t *testing.T) {
+	var events []event
+	for _, e := range twoEvents {
+		events = append(events, event{e.name, command("/opt/bawn", "claude", e.name == "PreToolUse", Setup{Stay: true}.flags()...)})
+	}
+	first := mustPut(t, "{}")
+	staying, err := shapes["claude"].put([]byte(first), "claude", events, 60)
+	if err != nil || strings.Count(string(staying), "bawn hook claude --no-sandbox") != 2 || strings.Count(string(staying), "bawn hook claude") != 2 {
+		t.Errorf("%v\n%s", err, staying)
+	}
+	if back := mustPut(t, string(staying)); back != first {
+		t.Errorf("got\n%s\nwant\n%s", back, first)
+	}
+	left, err := shapes["claude"].take(staying, []byte("{}"), "claude")
+	if err != nil || strings.Contains(string(left), "bawn") {
+		t.Errorf("%v\n%s", err, left)
+	}
+	for name, text := range map[string]text{"opencode": plugin, "pi": extension, "cline": script} {
+		with, err := text.is("/opt/bawn", name, Setup{Stay: true}.flags()...)
+		without, other := text.is("/opt/bawn", name)
+		if err != nil || other != nil || !strings.Contains(string(with), "--no-sandbox") || strings.Contains(string(without), "sandbox") || strings.Contains(string(without), "@FLAGS@") {
+			t.Errorf("%s: %v %v\n%s", name, err, other, with)
+		}
+	}
+}

@@ -31,7 +31,19 @@ type Setup struct {
 	Root    string // below it lie the places of level Managed; "/" but in tests
 	State   string // Bawn's own directory, for what undoes edits
 	Getenv  func(string) string
+	Stay    bool // commands that are allowed run where they are, in no sandbox
 }
+
+// flags are those of "bawn hook".
+func (s Setup) flags() []string {
+	if s.Stay {
+		return []string{noSandbox}
+	}
+	return nil
+}
+
+// noSandbox is the flag of "bawn hook" that leaves commands where they are.
+const noSandbox = "--no-sandbox"
 
 // A Plan is what would be written for one agent, or what would be taken back.
 type Plan struct {

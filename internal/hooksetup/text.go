@@ -32,7 +32,7 @@ var (
 const patience = 3600
 
 // is returns the file.
-func (t text) is(bawn, agent string) ([]byte, error) {
+func (t text) is(bawn, agent string, flags ...string) ([]byte, error) {
 	var b bytes.Buffer
 	for _, p := range t.parts {
 		part, err := texts.ReadFile("texts/" + p)
@@ -41,7 +41,10 @@ func (t text) is(bawn, agent string) ([]byte, error) {
 		}
 		b.Write(part)
 	}
-	place := quote(bawn)
+	place, more := quote(bawn), ""
+	for _, f := range flags {
+		more += map[bool]string{true: " " + f, false: `, "` + f + `"`}[t.shell]
+	}
 	if !t.shell {
 		s, err := json.Marshal(bawn)
 		if err != nil {
@@ -49,7 +52,7 @@ func (t text) is(bawn, agent string) ([]byte, error) {
 		}
 		place = string(s[1 : len(s)-1]) // the quotes stand there
 	}
-	return []byte(strings.NewReplacer("@BAWN@", place, "@AGENT@", agent, "@SECONDS@", strconv.Itoa(patience)).Replace(b.String())), nil
+	return []byte(strings.NewReplacer("@BAWN@", place, "@AGENT@", agent, "@FLAGS@", more, "@SECONDS@", strconv.Itoa(patience)).Replace(b.String())), nil
 }
 
 var (
@@ -58,11 +61,11 @@ var (
 )
 
 // put is the file, unless another stands in its place.
-func (t text) put(old []byte, bawn, agent string) ([]byte, error) {
+func (t text) put(old []byte, bawn, agent string, flags ...string) ([]byte, error) {
 	if old != nil && !bytes.Contains(old, []byte(mark)) {
 		return nil, errTheirs
 	}
-	return t.is(bawn, agent)
+	return t.is(bawn, agent, flags...)
 }
 
 // take is no file, unless it is not what put made, for whatever place of bawn's.

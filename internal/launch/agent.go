@@ -26,7 +26,8 @@ type Known struct {
 	Agent   *agents.Agent
 	program string // where it is, links resolved
 	profile *config.AgentProfile
-	off     []string // arguments that switch its own sandbox off
+	off     []string // arguments that switch its own sandbox and prompts off
+	silent  bool     // it asks nothing itself
 }
 
 // configure loads the configuration of the session, with what is known of the agent
@@ -180,20 +181,32 @@ func (k *Known) keepApart(w agents.World, plan bool) error {
 	return nil
 }
 
-// Contain switches the agent's own sandbox off, which can't work in one of Bawn's.
-func (k *Known) Contain(args []string) []string {
-	if k == nil || len(k.Agent.Sandbox.Off) == 0 {
+// Contain switches the agent's own sandbox off, which can't work in one of Bawn's,
+// and its own prompts where the sandbox holds what they are about: Bawn asks about
+// what leaves it, and nobody is asked twice.
+func (k *Known) Contain(args []string, holds bool) []string {
+	if k == nil || filepath.Base(args[0]) != k.Agent.Programs[0] {
 		return args
 	}
-	said := func(arg string) bool {
-		name, _, _ := strings.Cut(arg, "=")
-		return slices.Contains(k.Agent.Sandbox.Unless, name)
+	switches := []agents.Switch{k.Agent.Sandbox.Switch}
+	if holds {
+		switches = append(switches, k.Agent.Prompts.Switch)
 	}
-	if filepath.Base(args[0]) != k.Agent.Programs[0] || slices.ContainsFunc(args[1:], said) {
-		return args
+	for i, s := range switches {
+		if len(s.Off) == 0 || slices.ContainsFunc(args[1:], s.Said) {
+			continue
+		}
+		k.off = append(k.off, s.Off...)
+		k.silent = k.silent || i > 0
 	}
-	k.off = k.Agent.Sandbox.Off
 	return slices.Concat(args[:1], k.off, args[1:])
+}
+
+// holds reports whether a session's sandbox will hold what its agent does: only then
+// the agent need not ask.
+func (p *planner) holds(s bawn.Session) bool {
+	return s.Mode >= bawn.ModeNormal && s.Autonomy >= bawn.AutonomyModerate && !p.config.Decides() && p.Parent == nil &&
+		sandbox.AbilitiesOf(p.choice.Provider).Door && s.Isolation.Network != bawn.NetworkFull && s.Isolation.Caches != bawn.CacheShared
 }
 
 // name is the agent's, for the log.
@@ -224,8 +237,11 @@ func (u *setup) sayAgent(environ []string) {
 	if len(u.config.Guarded()) > 0 {
 		b.WriteString(", but not its settings, hooks and extensions there")
 	}
-	if len(k.off) > 0 {
+	if len(k.Agent.Sandbox.Off) > 0 && len(k.off) > 0 {
 		b.WriteString("; its own sandbox is off, in favour of this one")
+	}
+	if k.silent {
+		b.WriteString("; it asks nothing itself: Bawn asks about what leaves the sandbox")
 	}
 	if keys := k.readable(e, environ); len(keys) > 0 {
 		fmt.Fprintf(&b, "; what it runs can read %s (bawn secret keeps keys out)", strings.Join(keys, ", "))

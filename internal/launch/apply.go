@@ -104,6 +104,9 @@ func (p *Planned) prepare(log *audit.Log, abandon func()) error {
 		return err
 	}
 	s.Covered = func() bool { return p.Parent != nil && p.Parent.Covered }
+	if p.checkpoints == nil && p.Covered && p.Parent == nil {
+		s.Kept = func() error { return withoutCheckpoint(errors.New("this session takes none")) }
+	}
 	p.checkpoints.keep(s)
 	return nil
 }

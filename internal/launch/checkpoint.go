@@ -166,18 +166,30 @@ func uncoveredWords(ws string, list []checkpoint.Uncovering) string {
 	return strings.Join(words, ", ")
 }
 
-// keep begins to keep, and has the session wait for it.
+// keep begins to keep, and has the session wait for it. With --covered it does not start
+// without a checkpoint.
 func (c *checkpoints) keep(s *runner.Session) {
 	if c == nil {
 		return
 	}
 	c.keeper.Keep()
 	s.Covered = c.keeper.Covered
-	s.Kept = func() {
-		if err := c.keeper.Ready(); err != nil {
+	s.Kept = func() error {
+		err := c.keeper.Ready()
+		if err != nil && c.launch.Covered {
+			return withoutCheckpoint(err)
+		}
+		if err != nil {
 			c.failed(s, err)
 		}
+		return nil
 	}
+}
+
+// withoutCheckpoint refuses a command that was allowed because a checkpoint would
+// take back what it does.
+func withoutCheckpoint(why error) error {
+	return &runner.DeniedError{Decision: bawn.Denied("the command may destroy what no checkpoint holds: "+why.Error()+"; have your human run it", ruleNotCovered)}
 }
 
 // failed tells that a session goes without a checkpoint.

@@ -40,6 +40,7 @@ func (l *Launch) Desk(e *Env, s *runner.Session, cfg *config.Config, rules ...ba
 	if share, ok := s.Guard.Recorder.(*audit.Share); ok {
 		o.Room = share.Room
 	}
+	o.Opens = Opens(s.Isolation.Workspace)
 	if hooks := l.hookPlugins(e, s.Isolation.Workspace); hooks != nil {
 		o.Hooks = hooks
 	}
@@ -47,6 +48,10 @@ func (l *Launch) Desk(e *Env, s *runner.Session, cfg *config.Config, rules ...ba
 		o.Relay = relayOf(e, dir, s.ID, s.Parent)
 		if l.Parent != nil {
 			o.Relay = deskAbove(l.Parent, s.ID)
+		} else if l.For != "" {
+			if err := l.asksFor(e, dir, &o); err != nil {
+				return nil, err
+			}
 		} else if l.Asks != "" {
 			o.Relay = func(ctx context.Context, _ bool) (approval.Desk, error) {
 				return link.Dial(ctx, link.Options{Path: l.Asks, Session: s.ID})
@@ -98,7 +103,7 @@ func WrittenRules(e *Env, workspace string) ([]bawn.Rule, error) {
 
 // networkZone is what the questions of a session's network share.
 func networkZone(e *Env, s *runner.Session) (z asking.Zone, err error) {
-	z = asking.Zone{Name: "network", Question: SessionQuestion(e, s), Covered: s.Covered, Contains: contains(s, "the guest keeps to its sandbox; what it sends there leaves it")}
+	z = asking.Zone{Name: asking.NetworkZone, Question: SessionQuestion(e, s), Covered: s.Covered, Contains: contains(s, "the guest keeps to its sandbox; what it sends there leaves it")}
 	entries := s.Isolation.Egress
 	if s.Split != nil { // only what commands reach is asked about
 		entries = s.Split.Isolation.Egress

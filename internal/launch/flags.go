@@ -25,8 +25,9 @@ type Flags struct {
 	DetachKeys                                                        string
 	cpus                                                              float64
 	pids                                                              int64
-	Plan, asJSON, quiet, Splits, pinGit                               bool
+	Plan, asJSON, quiet, Splits, pinGit, covered                      bool
 	Detach, Attachable                                                bool
+	forSession                                                        string
 }
 
 // Declare declares the flags, with their help.
@@ -73,6 +74,8 @@ func (f *Flags) Declare(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.Plan, "plan", false, "print what would be enforced, and run nothing; with --json in every detail")
 	fl.BoolVar(&f.asJSON, "json", false, "print how it ended, whatever happens, as one last line of JSON on standard error")
 	fl.BoolVar(&f.pinGit, "pin-git", false, "have git run no hook, monitor, pager or signing program that a repository names")
+	fl.BoolVar(&f.covered, "covered", false, "don't start unless a checkpoint of what the command may destroy can be taken")
+	fl.StringVar(&f.forSession, "for-session", "", "`ID` of an agent's session, whose answers hold here, too; \"bawn hook\" writes it")
 	f.declareHost(fl)
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "don't say what is enforced in part, nor list refusals")
 }
@@ -100,7 +103,10 @@ func (f *Flags) Spec(fl *pflag.FlagSet, e *Env, args []string) (*session.Spec, e
 	if err := f.given(fl, e); err != nil {
 		return nil, err
 	}
-	s := &session.Spec{Flags: f.Flags, Argv: args, PinGit: f.pinGit, JSON: f.asJSON, Quiet: f.quiet}
+	if strings.Trim(f.forSession, "abcdefghijklmnopqrstuvwxyz234567") != "" || len(f.forSession) > len(NewSessionID()) {
+		return nil, verb.Usage("leave it out; \"bawn hook\" writes it", "--for-session %.40q is no ID of a session", f.forSession)
+	}
+	s := &session.Spec{Flags: f.Flags, Argv: args, PinGit: f.pinGit, Covered: f.covered, For: f.forSession, JSON: f.asJSON, Quiet: f.quiet}
 	if f.cwd != "" {
 		s.Dir = settings.Absolute(&e.World, f.cwd)
 	}

@@ -80,8 +80,8 @@ func (p *planner) gatherGit(req *sandbox.Request) error {
 	return nil
 }
 
-// gitStore prepares the private git directory: of the workspace's repository, or, where
-// there is none or it can't be had, of none.
+// gitStore prepares the private git directory. A workspace without a repository that can
+// be had gets an empty one.
 func (p *planner) gitStore(workspace string, o gitstore.Options) (*gitstore.Store, error) {
 	repo, err := gitstore.Find(workspace)
 	if repo != nil && !p.Plan {

@@ -77,7 +77,7 @@ type zone struct {
 	quiet  []string // hosts to which the agent tells how it is used
 	canAsk bool     // at a terminal
 	masks  []dotenv.Mask
-	inner  bool     // it is that of the containers that the zone makes
+	inner  bool // it is that of the containers that the zone makes
 }
 
 // ownZone is that of a session which is not split itself; a child of one that is

@@ -34,7 +34,7 @@ func (p *planner) plan() (err error) {
 	args := p.Argv
 	if !bare {
 		p.checkpoints = scan(p.Launch, p.env, s)
-		args = p.Known.Contain(args)
+		args = p.Known.Contain(args, p.holds(s))
 	}
 	req := p.newRequest(s, args, cache)
 	p.Session = &runner.Session{

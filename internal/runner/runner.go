@@ -73,9 +73,10 @@ type Session struct {
 	// that has the guest judged by further guards wraps them with Refusals.Of.
 	Refusals *Refusals
 	// Kept waits until what the guest may destroy is kept: the command starts
-	// after it has returned. nil is for a session without checkpoints. Covered
+	// after it has returned, and not where it errs. nil is for a session without
+	// checkpoints. Covered
 	// reports whether there is a checkpoint now; nil means no.
-	Kept    func()
+	Kept    func() error
 	Covered func() bool
 	// OnStart is called once the command has been started; nil for nobody.
 	OnStart func()
@@ -232,7 +233,9 @@ func (w *watch) start(log *denials) (err error) {
 	l, ok := s.Provider.(sandbox.Launcher)
 	if ok && !terminal.Among(s.Stdio) {
 		if w.tty, err = terminal.New(s.Stdio, nil); err == nil {
-			s.awaitKept()
+			if err = s.awaitKept(); err != nil {
+				return err
+			}
 			w.guest, w.proc, err = l.Launch(s.Plan, sandbox.Command{Argv: s.Argv, Stdio: s.Stdio, Last: true}, log.add)
 		}
 		if err != nil {
@@ -258,17 +261,20 @@ func (w *watch) start(log *denials) (err error) {
 	if err != nil {
 		return fmt.Errorf("take the terminal: %w", err)
 	}
-	s.awaitKept()
+	if err = s.awaitKept(); err != nil {
+		return err
+	}
 	w.proc, err = w.guest.Exec(sandbox.Command{
 		Argv: s.Argv, Stdio: w.tty.Guest(), Terminal: w.tty.Slave(), Foreground: mode == terminal.Foreground, Last: true,
 	})
 	return err
 }
 
-func (s *Session) awaitKept() {
-	if s.Kept != nil {
-		s.Kept()
+func (s *Session) awaitKept() error {
+	if s.Kept == nil {
+		return nil
 	}
+	return s.Kept()
 }
 
 // end closes the guest and then the terminal, which what the guest still

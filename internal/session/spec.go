@@ -23,8 +23,12 @@ type Spec struct {
 	Given []string
 
 	PinGit bool // git runs no program that a repository names
-	JSON   bool // how it ended is printed as one line of JSON
-	Quiet  bool // nothing is printed that isn't an error
+	// Covered does not start without a checkpoint: what judged the command relied on one.
+	Covered bool
+	// For is the session of a bare agent whose hook has moved the command here, or "".
+	For   string
+	JSON  bool // how it ended is printed as one line of JSON
+	Quiet bool // nothing is printed that isn't an error
 
 	// Hosted is a session in the background: its process inherits the end of its
 	// first viewer and its terminal.

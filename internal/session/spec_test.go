@@ -23,7 +23,7 @@ func drawSpec(t *rapid.T) *Spec {
 	s := &Spec{
 		Flags: config.Flags{Net: &text, Memory: &n, RW: words.Draw(t, "rw"), Hosts: words.Draw(t, "hosts"), Only: rapid.Bool().Draw(t, "only")},
 		Argv:  rapid.SliceOfN(bytes, 1, 4).Draw(t, "argv"), Dir: text, As: text, Given: words.Draw(t, "given"),
-		PinGit: rapid.Bool().Draw(t, "pin"), JSON: rapid.Bool().Draw(t, "json"), Quiet: rapid.Bool().Draw(t, "quiet"),
+		PinGit: rapid.Bool().Draw(t, "pin"), Covered: rapid.Bool().Draw(t, "covered"), For: rapid.String().Draw(t, "for"), JSON: rapid.Bool().Draw(t, "json"), Quiet: rapid.Bool().Draw(t, "quiet"),
 	}
 	switch rapid.SampledFrom([]string{"own", "hosted", "plugin", "editor", "child"}).Draw(t, "whose") {
 	case "hosted":

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/bawn-dev/bawn/test/agent/clients"
+	"github.com/bawn-dev/bawn/internal/testenv/clients"
 )
 
 // wishes are what the script makes an agent do for an editor.

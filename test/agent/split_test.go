@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bawn-dev/bawn/test/agent/clients"
+	"github.com/bawn-dev/bawn/internal/testenv/clients"
 )
 
 // tasks are what the script makes an agent do in two zones: ordinary work, and

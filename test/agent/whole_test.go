@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/test/agent/clients"
+	"github.com/bawn-dev/bawn/internal/testenv/clients"
 )
 
 // What somebody is asked about, what is denied without a question, and what

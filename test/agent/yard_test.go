@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/test/agent/clients"
+	"github.com/bawn-dev/bawn/internal/testenv/clients"
 )
 
 // lastWords is what the script says in the end.

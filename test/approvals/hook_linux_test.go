@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/hook"
+	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -74,7 +75,7 @@ func (h *hooked) answers(allow bool) string {
 func TestHookAsks(t *testing.T) {
 	r := newRoom(t)
 	kill := r.relay()
-	file := filepath.Join(r.Work, "a.go")
+	file := filepath.Join(r.Home, "a.go")
 	write := r.told("Write", fmt.Sprintf(`{"file_path":%q,"content":"x"}`, file))
 
 	h := r.hook("60s", strings.NewReader(write))
@@ -99,7 +100,7 @@ func TestHookAsks(t *testing.T) {
 func TestHooksAskAsOne(t *testing.T) {
 	r := newRoom(t)
 	r.relay()
-	file := filepath.Join(r.Work, "a.go")
+	file := filepath.Join(r.Home, "a.go")
 	write := r.told("Write", fmt.Sprintf(`{"file_path":%q,"content":"x"}`, file))
 	one, two := r.hook("60s", strings.NewReader(write)), r.hook("60s", strings.NewReader(write))
 	both := r.asked(file, 2)
@@ -192,7 +193,7 @@ func TestHookKeepsToItsWorkspace(t *testing.T) {
 	other := r.elsewhere()
 	const text = "echo evil >f"
 	own := func(workspace, dir string) string {
-		m := hook.Move{Program: filepath.Join(r.Bin, "bawn"), Agent: "claude", Workspace: workspace, Dir: dir, Shell: "/bin/bash", Text: text}
+		m := hook.Move{Program: filepath.Join(r.Bin, "bawn"), Agent: "claude", Session: launch.HookSession("claude", "s"), Workspace: workspace, Dir: dir, Shell: "/bin/bash", Text: text}
 		return r.told("Bash", fmt.Sprintf(`{"command":%q}`, m.String()))
 	}
 	opencode := func(dir string) string {

@@ -14,7 +14,7 @@ import (
 func TestHookAnswersForTheSession(t *testing.T) {
 	r := newRoom(t)
 	r.relay()
-	file := filepath.Join(r.Work, "a.go")
+	file := filepath.Join(r.Home, "a.go")
 	write := r.told("Write", fmt.Sprintf(`{"file_path":%q,"content":"x"}`, file))
 	r.answered("approve", "claude", write, file, "--session")
 	kept := filepath.Join(r.Home, ".local/state/bawn/hook-answers")
@@ -39,7 +39,7 @@ func TestHookAnswersForTheSession(t *testing.T) {
 
 	// The control: another session, another file, another agent.
 	r.answered("approve", "claude", strings.Replace(write, `"session_id":"s"`, `"session_id":"t"`, 1), file)
-	r.answered("approve", "claude", strings.Replace(write, "a.go", "b.go", 1), filepath.Join(r.Work, "b.go"))
+	r.answered("approve", "claude", strings.Replace(write, "a.go", "b.go", 1), filepath.Join(r.Home, "b.go"))
 	r.answered("approve", "codex", write, file)
 
 	// A copy under another name, and one that others could have written.
@@ -62,7 +62,7 @@ func TestHookAnswersForTheSession(t *testing.T) {
 
 	// A no holds as well.
 	other := strings.Replace(write, "a.go", "c.go", 1)
-	r.answered("deny", "claude", other, filepath.Join(r.Work, "c.go"), "--session")
+	r.answered("deny", "claude", other, filepath.Join(r.Home, "c.go"), "--session")
 	r.hook("60s", strings.NewReader(other)).answers(false)
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
+	"github.com/bawn-dev/bawn/internal/testenv/world"
 )
 
 // keyring is a desk whose owner has an ssh-agent, and servers outside into
@@ -79,7 +80,7 @@ func (k *keyring) serve(t *testing.T, key string, hosts ...string) {
 		lines = append(lines, "ListenAddress "+addresses(h)[0]+":22")
 	}
 	config := put(t, strings.Join(lines, "\n")+"\n", k.dir, key+".config")
-	r := k.outside(t, order{Argv: []string{sbin("sshd"), "-D", "-f", config}})
+	r := k.outside(t, order{Argv: []string{world.Sbin("sshd"), "-D", "-f", config}})
 	t.Cleanup(func() { k.outside(t, order{Argv: []string{"kill", fmt.Sprint(r.PID)}, Wait: true}) })
 	check(t, listening(addresses(hosts[0])[0]+":22"))
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
+	"github.com/bawn-dev/bawn/internal/testenv/world"
 )
 
 // patience ends a command that hangs.
@@ -42,7 +43,7 @@ func newDesk(t *testing.T, features ...string) *desk {
 	if errNoLab != nil {
 		t.Fatalf("there is no lab: %v", errNoLab)
 	}
-	lab := os.Getenv(dirVariable)
+	lab := world.Dir()
 	home, err := os.MkdirTemp(lab, "home-")
 	check(t, err)
 	t.Cleanup(func() { check(t, testenv.RemoveAll(home)) })

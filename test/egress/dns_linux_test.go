@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/bawn-dev/bawn/internal/testenv/world"
 )
 
 // rebindFirst is the address of rebind.test when it is first asked for.
@@ -33,7 +35,7 @@ func (o *outsider) serveNames() error {
 			return err
 		}
 	}
-	cmd := exec.Command(sbin("dnsmasq"), "--conf-file="+conf)
+	cmd := exec.Command(world.Sbin("dnsmasq"), "--conf-file="+conf)
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {

@@ -6,7 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/bawn-dev/bawn/test/agent/clients"
+	"github.com/bawn-dev/bawn/internal/testenv/clients"
+	"github.com/bawn-dev/bawn/internal/testenv/world"
 )
 
 // The desk has four addresses of its own, public ones and private ones, and
@@ -81,7 +82,7 @@ func furnish(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "events"), nil, 0o666); err != nil {
 		return err
 	}
-	return makeCA(dir)
+	return world.MakeAuthority(dir)
 }
 
 // dnsmasqConfig is the resolver's.

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
+	"github.com/bawn-dev/bawn/internal/testenv/clients"
 	"github.com/bawn-dev/bawn/internal/testenv/quarters"
-	"github.com/bawn-dev/bawn/test/agent/clients"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bawn-dev/bawn/test/agent/clients"
+	"github.com/bawn-dev/bawn/internal/testenv/clients"
 )
 
 // Files of a model in the lab, in its directory.

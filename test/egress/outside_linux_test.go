@@ -1,7 +1,6 @@
 package egress_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/bawn-dev/bawn/internal/testenv/world"
 )
 
 // An event is something that a server outside has seen.
@@ -32,7 +33,7 @@ type event struct {
 // outsider is the process with all servers in it.
 type outsider struct {
 	dir string
-	ca  authority
+	ca  world.Authority
 	mu  sync.Mutex
 	log *os.File
 }
@@ -50,12 +51,8 @@ func (o *outsider) saw(e event) {
 	}
 }
 
-// outside waits for the wire, takes every address, serves, and ends with the
-// world.
+// outside takes every address and serves.
 func outside(dir string) error {
-	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
-		return err
-	}
 	if err := outsideNetwork(); err != nil {
 		return err
 	}
@@ -63,16 +60,12 @@ func outside(dir string) error {
 	if err != nil {
 		return err
 	}
-	ca, err := readCA(dir)
+	ca, err := world.ReadAuthority(dir)
 	if err != nil {
 		return err
 	}
 	o := &outsider{dir: dir, ca: ca, log: log}
-	if err := errors.Join(o.serveNames(), o.serveStreams(), o.servePackets(), o.serveOrders()); err != nil {
-		return err
-	}
-	fmt.Println("ready")
-	select {}
+	return errors.Join(o.serveNames(), o.serveStreams(), o.servePackets(), o.serveOrders())
 }
 
 // outsideNetwork gives this namespace every address that a name or an attack
@@ -99,19 +92,9 @@ func outsideNetwork() error {
 		}
 	}
 	fmt.Fprintf(&batch, "route add default via %s\n-6 route add default via %s\n", deskV4, deskV6)
-	return errors.Join(ipBatch(batch.String()),
+	return errors.Join(world.IPs(batch.String()),
 		os.WriteFile("/proc/sys/net/ipv4/ip_unprivileged_port_start", []byte("0"), 0),
 		os.WriteFile("/proc/sys/net/ipv4/ping_group_range", fmt.Appendf(nil, "%d %d", os.Getgid(), os.Getgid()), 0))
-}
-
-// ipBatch runs a line after the other.
-func ipBatch(lines string) error {
-	for line := range strings.Lines(lines) {
-		if err := ip("%s", strings.TrimSpace(line)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // An order is a program that a test wants to be started outside.

@@ -34,7 +34,7 @@ const (
 
 // serveStreams opens everything that is TCP.
 func (o *outsider) serveStreams() error {
-	conf := &tls.Config{GetCertificate: o.ca.forHello, NextProtos: []string{"h2", "http/1.1"}, EncryptedClientHelloKeys: echKeys()}
+	conf := &tls.Config{GetCertificate: o.ca.ForHello, NextProtos: []string{"h2", "http/1.1"}, EncryptedClientHelloKeys: echKeys()}
 	var errs []error
 	for _, s := range []struct {
 		port  int

@@ -79,6 +79,7 @@ var flagEffects = map[string]effect{
 	"cwd":     {flag: []string{"--cwd", "sub"}, script: `basename "$PWD"`, with: "sub"},
 	"only":    {flag: []string{"--only"}, also: "rw = [\"~/aside\"]\n", script: write("~/aside/file"), with: "refused"},
 	"pin-git": {flag: []string{"--pin-git"}, script: "env | grep -q ^GIT_CONFIG_COUNT= && echo pinned", with: "pinned"},
+	"covered": {shown: "cmd/bawn/testdata/script/run-covered.txtar: --covered"},
 	"as":      {shown: "cmd/bawn/testdata/script/run-as.txtar: --as"},
 	"image":   {shown: "internal/config/only_test.go: --image"},
 }
@@ -86,5 +87,5 @@ var flagEffects = map[string]effect{
 // others shape no isolation: they say how the session is spoken of, decided about,
 // shown or reached.
 var others = []string{
-	"mode", "agent", "plan", "json", "quiet", "detach", "attachable", "detach-keys",
+	"mode", "agent", "plan", "json", "quiet", "detach", "attachable", "detach-keys", "for-session",
 }

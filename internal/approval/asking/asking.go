@@ -55,6 +55,9 @@ type Options struct {
 	// Kept keeps answers "for this session" where the session outlives the desk;
 	// nil: they end with it.
 	Kept Kept
+	// Opens says which connections a yes to a command opens, since it names them; nil:
+	// none.
+	Opens func(bawn.Action) []bawn.Action
 	// Hooks are what may object besides the policy; nil: nothing does. Close of
 	// the desk closes it.
 	Hooks Hooks
@@ -193,7 +196,7 @@ func (p approver) Approve(ctx context.Context, a bawn.Action, dec bawn.Decision)
 	if answer, ok := d.known(p.zone, a, dec, about); ok {
 		return answer, nil
 	}
-	if answer, ok := d.said.Spend(about, d.opts.Now()); ok {
+	if answer, ok := d.spend(about); ok {
 		return answer, nil
 	}
 	if answer, ok := d.recalled(about, dec); ok {

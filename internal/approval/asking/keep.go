@@ -192,6 +192,7 @@ func (d *Desk) keep(o *open, about approval.Digest, a bawn.Answer) bawn.Answer {
 	default:
 		d.said.Say(about, a)
 	}
+	d.opens(o, a)
 	return a
 }
 

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -314,6 +316,27 @@ func TestRefused(t *testing.T) {
 	}
 	if _, err := Dial(t.Context(), Options{Path: r.path + "nothing", Start: func(context.Context) error { return errors.New("broken") }}); err == nil {
 		t.Error("dialed nothing")
+	}
+}
+
+// TestLookedAt: who only looks whether somebody listens, and goes before it reads
+// the greeting, has not been refused.
+func TestLookedAt(t *testing.T) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	must(t, err)
+	defer l.Close()
+	looks, err := net.Dial("unix", l.Addr().String())
+	must(t, err)
+	conn, err := l.Accept()
+	must(t, err)
+	defer conn.Close()
+	refusals := 0
+	p, err := newPeer(&Server{key: "a key", Log: slog.New(slog.DiscardHandler), Keyless: func(error) { refusals++ }}, conn)
+	must(t, err)
+	must(t, p.send(reply{Ready: true}))
+	must(t, looks.Close())
+	if err := p.unlock(); !errors.Is(err, syscall.ECONNRESET) || refusals != 0 {
+		t.Errorf("got %v and %d refusals, want a reset connection and none", err, refusals)
 	}
 }
 

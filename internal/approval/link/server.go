@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/atomicfile"
@@ -187,7 +188,7 @@ func (p *peer) leave() {
 func (p *peer) unlock() error {
 	var r request
 	err := p.receive(&r)
-	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) { // it has not read that the relay is ready
 		return err
 	}
 	if err == nil && subtle.ConstantTimeCompare([]byte(r.Key), []byte(p.server.key)) == 1 {

@@ -15,7 +15,7 @@ function ask(message) {
   return new Promise((resolve) => {
     let child;
     try {
-      child = spawn(bawn, ["hook", agent], { stdio: ["pipe", "pipe", "pipe"] });
+      child = spawn(bawn, ["hook", agent@FLAGS@], { stdio: ["pipe", "pipe", "pipe"] });
     } catch (error) {
       return resolve(no(`bawn can't be started: ${error.message}`));
     }

@@ -60,6 +60,21 @@ func Places(places []bawn.Mount) Decide {
 	}
 }
 
+// Within decides about files that within accepts as a sandbox would contain it: the
+// program writes those places and no others. Removing a file stays as it is, since
+// no checkpoint takes it back.
+func Within(within func(name string) bool) Decide {
+	return func(p *policy.Policy, q *policy.Question) bawn.Decision {
+		name, err := fspath.Clean(q.Action.Resource, q.Action.Dir, q.Home)
+		if err != nil || q.Action.Operation == bawn.Delete || !within(name) {
+			return p.Decide(q)
+		}
+		inside := *q
+		inside.Contained = bawn.ContainedFully
+		return p.Decide(&inside)
+	}
+}
+
 // writable reports whether the deepest place around a path may be written.
 func writable(places []bawn.Mount, name string) bool {
 	deepest := bawn.Mount{}

@@ -43,6 +43,7 @@ func plain(p *policy.Policy, q *policy.Question) bawn.Decision { return p.Decide
 // overlays are all of them, by name.
 var overlays = map[string]Decide{
 	"Later": Later, "Gateway": Gateway, "Places": Places(places), "Elsewhere": Elsewhere("/q", "/p"),
+	"Within":    Within(func(name string) bool { return name == "/p/a" || name == "/p/.git/hooks/pre-commit" }),
 	"Container": Container(plain, false), "Container of a split session": Container(plain, true),
 }
 
@@ -103,6 +104,10 @@ func TestOverlays(t *testing.T) {
 		{"Places", "/opt/x", bawn.ModeStrict, true, ask, ask, ""},
 		{"Places", "/p/a", bawn.ModeNormal, true, allow, allow, ""},
 		{"Elsewhere", "ls", bawn.ModePermissive, true, allow, deny, RuleElsewhere},
+		{"Within", "/p/a", bawn.ModeNormal, false, ask, allow, ""},
+		{"Within", "/p/a", bawn.ModeStrict, false, ask, ask, ""},
+		{"Within", "/opt/x", bawn.ModeNormal, false, ask, ask, ""},
+		{"Within", "/p/.git/hooks/pre-commit", bawn.ModeNormal, false, deny, deny, ""},
 		{"Container", "no-such-program x", bawn.ModeNormal, false, ask, allow, RuleContainer},
 		{"Container", "example.org:443", bawn.ModeNormal, true, ask, ask, ""},
 		{"Container of a split session", "no-such-program x", bawn.ModeNormal, false, ask, ask, ""},

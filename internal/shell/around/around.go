@@ -66,12 +66,17 @@ func agentsOwn(s *syntax.Stmt, words []string) bool {
 	case settles(words):
 		return redirected(s, "", "2>/dev/null")
 	case len(words) == 2 && words[0] == "source":
-		dir, name := path.Split(words[1])
-		return redirected(s, "", "2>/dev/null") && path.Clean(dir)+"/" == dir && path.Base(dir) == "shell-snapshots" && strings.HasPrefix(name, "snapshot-")
+		return redirected(s, "", "2>/dev/null") && isSnapshot(words[1])
 	case len(words) == 1 && words[0] == "true":
 		return redirected(s, "")
 	}
 	return slices.Equal(words, []string{"pwd", "-P"}) && (redirected(s, "") || tellsDirectory(s))
+}
+
+// isSnapshot reports whether a file is one in which Claude Code keeps a shell.
+func isSnapshot(file string) bool {
+	dir, name := path.Split(file)
+	return path.Clean(dir)+"/" == dir && path.Base(dir) == "shell-snapshots" && strings.HasPrefix(name, "snapshot-")
 }
 
 // settles reports whether words only take a shell's options, aliases and
@@ -99,7 +104,7 @@ func tellsDirectory(s *syntax.Stmt) bool {
 	}
 	file, ok := literal(s.Redirs[0].Word)
 	name := path.Base(file)
-	return ok && path.IsAbs(file) && path.Clean(file) == file &&
+	return ok && strings.HasPrefix(file, "/tmp/") && path.Clean(file) == file &&
 		(strings.HasPrefix(name, "cwd-") || strings.HasPrefix(name, "claude-") && strings.HasSuffix(name, "-cwd"))
 }
 

@@ -25,14 +25,19 @@ func TestWithout(t *testing.T) {
 	for text, want := range map[string]string{
 		claude(`'echo x; cd /'`):    "{\necho x; cd /\n} < /dev/null && pwd -P >| /tmp/claude-1-cwd",
 		claude(`'echo '"'"'it'"'"`): "{\necho 'it'\n} < /dev/null && pwd -P >| /tmp/claude-1-cwd",
-		"source /h/.claude/shell-snapshots/snapshot-bash-1-x.sh 2>/dev/null || true && eval 'a'": "{\na\n}",
+		"source /h/.claude/shell-snapshots/snapshot-bash-1-x.sh 2>/dev/null || true && eval 'a'": "a",
+		"SNAPSHOT_FILE=/h/.claude/shell-snapshots/snapshot-bash-1-x.sh\necho evil":               ":", // nothing of it is executed
 		gemini("echo x"):        "echo x",
 		gemini("cat <<E\nx\nE"): "cat <<E\nx\nE",
 		gemini("exit 3 # )"):    "exit 3 # )",
 		gemini("echo x")[len("shopt -u promptvars nullglob extglob nocaseglob dotglob; "):]: "echo x",
 	} {
-		if got, ok := Without(text); !ok || got != want {
+		l, ok := Without(text)
+		if got := l.Around(l.Command); !ok || got != want {
 			t.Errorf("%s\ngot %q, %v; want %q", text, got, ok, want)
+		}
+		if strings.Contains(l.Command, "pwd -P") || strings.Contains(l.Command, "eval") || strings.HasPrefix(l.Command, "{") {
+			t.Errorf("%s\nwhat is judged is %q", text, l.Command)
 		}
 	}
 	for name, text := range map[string]string{
@@ -42,6 +47,9 @@ func TestWithout(t *testing.T) {
 		"more behind":           claude("'x'") + " && evil",
 		"an expansion":          claude(`"$(evil)"`),
 		"its output elsewhere":  claude("'x' > evil"),
+		"another's snapshot":    "SNAPSHOT_FILE=/h/.bashrc\necho x",
+		"a file elsewhere":      strings.Replace(claude("'x'"), "/tmp/", "/home/u/.ssh/", 1),
+		"not a clean name":      strings.Replace(claude("'x'"), "/tmp/", "/tmp/../etc/", 1),
 		"a pipe":                claude("'x'") + " | evil",
 		"not read":              claude("'x'") + " '",
 		"an option set":         strings.Replace(claude("'x'"), "shopt -u extglob 2>/dev/null", "evil -u extglob 2>/dev/null", 1),
@@ -57,7 +65,7 @@ func TestWithout(t *testing.T) {
 		"no group":              "_bgpids_file=x; true; __code=$?; exit $__code",
 	} {
 		if got, ok := Without(text); ok {
-			t.Errorf("%s: got %q", name, got)
+			t.Errorf("%s: got %+v", name, got)
 		}
 	}
 }
@@ -72,12 +80,14 @@ func TestSame(t *testing.T) {
 		out, _ := c.Output() // the code says it
 		return string(out), c.ProcessState.ExitCode()
 	}
+	t.Setenv("TMPDIR", "/tmp")
+	cwd := t.TempDir() + "/claude-1-cwd"
 	for _, command := range []string{"echo x", "exit 3", "false", "cat; echo read", "cd / && pwd", "cat <<E\nhere\nE", "echo a &\nwait", "echo 'it'\"'\"'s'", "f() { return 4; }; f", "echo x # comment"} {
 		quoted := "'" + strings.ReplaceAll(command, "'", `'"'"'`) + "'"
-		for _, text := range []string{strings.ReplaceAll(claude(quoted), "/tmp/claude-1-cwd", t.TempDir()+"/claude-1-cwd"), strings.ReplaceAll(gemini(command), "/tmp/bgpids-1", t.TempDir()+"/pids")} {
-			without, ok := Without(text)
+		for _, text := range []string{strings.ReplaceAll(claude(quoted), "/tmp/claude-1-cwd", cwd), strings.ReplaceAll(gemini(command), "/tmp/bgpids-1", t.TempDir()+"/pids")} {
+			l, ok := Without(text)
 			out, code := run(text)
-			if got, gotCode := run(without); !ok || got != out || gotCode != code {
+			if got, gotCode := run(l.Around(l.Command)); !ok || got != out || gotCode != code {
 				t.Errorf("%s\ngot %v %q %d, want %q %d", text, ok, got, gotCode, out, code)
 			}
 		}
@@ -91,10 +101,11 @@ func FuzzWithout(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got, ok := Without(text)
+		l, ok := Without(text)
 		if !ok {
 			return
 		}
+		got := l.Around(l.Command)
 		for _, word := range strings.FieldsFunc(got, func(c rune) bool { return c < 'a' || c > 'z' }) {
 			if word != "dev" && word != "null" && !strings.Contains(text, word) && !strings.ContainsAny(text, `'"\`) {
 				t.Errorf("%q is not of %q", word, text)

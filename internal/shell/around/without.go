@@ -6,47 +6,82 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Without returns a line that does what text does, without words of an agent's
-// own that a policy can't read (Claude Code, Gemini CLI), and whether it has any.
-// What is left is for the policy to judge, all of it: of Claude Code's line the
-// command and where its shell's directory is written to, of Gemini CLI's the
-// command. What goes is what those words would have done: an earlier shell's
-// functions and options, and the numbers of processes in the background.
-func Without(text string) (string, bool) {
-	if !strings.Contains(text, "eval ") && !strings.Contains(text, "_bgpids_file=") {
-		return "", false
+// A Line is a command, and what an agent has put around it that is not judged: it
+// only has the command read nothing and writes down where its shell is in the end.
+type Line struct {
+	Command string
+	null    bool     // it reads /dev/null
+	after   []string // statements that follow if it succeeds
+}
+
+// Around puts the agent's words around a command again.
+func (l Line) Around(command string) string {
+	if !l.null && len(l.after) == 0 {
+		return command
+	}
+	out := "{\n" + command + "\n}"
+	if l.null {
+		out += " < /dev/null"
+	}
+	for _, s := range l.after {
+		out += " && " + s
+	}
+	return out
+}
+
+// Without takes words of an agent's own (Claude Code, Gemini CLI) away from a line,
+// and says whether it has any. The command is for the policy to judge. What goes for
+// good is an earlier shell's functions and options, and the numbers of processes in
+// the background; the rest is in the Line. It differs each time, so nothing that is
+// remembered of a command may hold it.
+func Without(text string) (Line, bool) {
+	if !strings.Contains(text, "eval ") && !strings.Contains(text, "_bgpids_file=") && !strings.HasPrefix(text, snapshotVariable) {
+		return Line{}, false
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
-		return "", false
+		return Line{}, false
+	}
+	if takesSnapshot(file) {
+		return Line{Command: ":"}, true
 	}
 	if command, ok := ofGemini(file, text); ok {
-		return command, true
+		return Line{Command: command}, true
 	}
 	return ofClaude(file, text)
 }
 
-// ofClaude writes the command as a group, which has the same input and the same
-// effects on the shell as the text that is evaluated.
-func ofClaude(file *syntax.File, text string) (string, bool) {
-	_, command, ok := Evaluated(file)
-	if !ok {
-		return "", false
+// ofClaude finds the command as the text that is evaluated. As a group it has the
+// same input and the same effects on the shell.
+func ofClaude(file *syntax.File, text string) (l Line, ok bool) {
+	if _, l.Command, ok = Evaluated(file); !ok {
+		return Line{}, false
 	}
-	out, after := "", false
+	after := false
 	for _, p := range chain(file.Stmts[0]) {
 		s := p.Stmt
 		switch words := Words(s); {
 		case len(words) == 2 && words[0] == "eval":
-			out, after = "{\n"+command+"\n}", true
-			if len(s.Redirs) > 0 {
-				out += " < /dev/null"
-			}
+			after, l.null = true, len(s.Redirs) > 0
 		case after:
-			out += " && " + source(s, text)
+			l.after = append(l.after, source(s, text))
 		}
 	}
-	return out, true
+	return l, true
+}
+
+// snapshotVariable begins the script by which Claude Code keeps its user's shell.
+const snapshotVariable = "SNAPSHOT_FILE="
+
+// takesSnapshot reports whether a text is that script. It is for the agent's own
+// shell, which has the user's; nothing of it is executed, and Claude Code goes on
+// without a snapshot.
+func takesSnapshot(file *syntax.File) bool {
+	if len(file.Stmts) < 2 || !assigns(file.Stmts[0], strings.TrimSuffix(snapshotVariable, "=")) {
+		return false
+	}
+	name, ok := literal(file.Stmts[0].Cmd.(*syntax.CallExpr).Assigns[0].Value)
+	return ok && isSnapshot(name)
 }
 
 // ofGemini finds the command in

@@ -229,7 +229,7 @@ export const past = message({
 });
 export type Past = Shape<typeof past>;
 
-export const changeKind = choice('CHANGE_KIND_', ['unspecified', 'added', 'deleted', 'modified']);
+export const changeKind = names('CHANGE_KIND_', ['unspecified', 'added', 'deleted', 'modified']);
 export type ChangeKind = Shape<typeof changeKind>;
 
 export const changedFile = message({

@@ -1,13 +1,10 @@
-package hookcli
+package launch
 
 import (
 	"errors"
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/bawn-dev/bawn/internal/hook"
-	"github.com/bawn-dev/bawn/internal/launch"
 )
 
 // TestHookSecret: the calls of one session of an agent's have one secret, which
@@ -15,26 +12,20 @@ import (
 func TestHookSecret(t *testing.T) {
 	state := t.TempDir()
 	name := filepath.Join(state, hookKeyName)
-	of := func(dir, agent, session string) string {
+	of := func(dir, session string) string {
 		t.Helper()
-		s, err := (&lone{hooking: &hooking{agent: agent}, call: hook.Call{Session: session}}).secret(dir)
+		s, err := HookSecret(dir, session)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
-	if got := of(state, "claude", ""); got != "" {
-		t.Errorf("of no session: %q", got)
-	}
-	if _, err := os.Lstat(name); err == nil {
-		t.Error("a key is made in vain")
-	}
-	first := of(state, "claude", "s")
-	if len(first) < launch.MinSecret || first != of(state, "claude", "s") {
-		t.Errorf("%q, then %q", first, of(state, "claude", "s"))
+	first := of(state, "s")
+	if len(first) < MinSecret || first != of(state, "s") {
+		t.Errorf("%q, then %q", first, of(state, "s"))
 	}
 	for what, other := range map[string]string{
-		"session": of(state, "claude", "t"), "agent": of(state, "codex", "s"), "user": of(t.TempDir(), "claude", "s"),
+		"session": of(state, "t"), "user": of(t.TempDir(), "s"),
 	} {
 		if other == first {
 			t.Errorf("another %s has the same", what)
@@ -62,7 +53,7 @@ func TestHookSecret(t *testing.T) {
 		if err := spoil(); err != nil {
 			t.Fatal(err)
 		}
-		if s, err := (&lone{hooking: &hooking{agent: "claude"}, call: hook.Call{Session: "s"}}).secret(state); err == nil {
+		if s, err := HookSecret(state, "s"); err == nil {
 			t.Errorf("a key that %s is used: %q", what, s)
 		}
 	}

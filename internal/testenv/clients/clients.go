@@ -46,24 +46,33 @@ func All() []Client {
 	return []Client{claude, codex, opencode, gemini, qwen, copilot, pi}
 }
 
+// Installed is the directory where test/agent/install has put them, or "".
+func Installed() string { return os.Getenv(testenv.AgentsVariable) }
+
 // Program is the agent's own.
 func (c Client) Program() string {
-	return filepath.Join(os.Getenv(testenv.AgentsVariable), c.Name, "node_modules/.bin", c.Name)
+	return filepath.Join(Installed(), c.Name, "node_modules/.bin", c.Name)
 }
 
 // Manifest is the package.json of the package that is installed.
 func (c Client) Manifest() string {
-	return filepath.Join(os.Getenv(testenv.AgentsVariable), c.Name, "node_modules", c.Package, "package.json")
+	return filepath.Join(Installed(), c.Name, "node_modules", c.Package, "package.json")
 }
 
 // Command is the agent with a task, without a human. It asks nobody about what
 // it does if free; otherwise it does what it does where nobody answers.
-func (c Client) Command(free bool) []string {
+func (c Client) Command(free bool) []string { return c.CommandFor(task, free) }
+
+// CommandFor is [Client.Command] with a prompt.
+func (c Client) CommandFor(prompt string, free bool) []string {
 	argv := []string{c.Program()}
 	for _, a := range c.args {
-		if a == "" && free {
+		switch {
+		case a == "" && free:
 			argv = append(argv, c.free...)
-		} else if a != "" {
+		case a == task:
+			argv = append(argv, prompt)
+		case a != "":
 			argv = append(argv, a)
 		}
 	}
@@ -75,7 +84,7 @@ func (c Client) Command(free bool) []string {
 func (c Client) Editor() []string {
 	switch {
 	case c.front != "":
-		return append([]string{filepath.Join(os.Getenv(testenv.AgentsVariable), "acp-"+c.Name, "node_modules/.bin", c.front)}, c.editor...)
+		return append([]string{filepath.Join(Installed(), "acp-"+c.Name, "node_modules/.bin", c.front)}, c.editor...)
 	case c.editor == nil:
 		return nil
 	}

@@ -1,4 +1,4 @@
-package egress_test
+package world
 
 import (
 	"crypto/ecdsa"
@@ -17,22 +17,22 @@ import (
 	"time"
 )
 
-// An authority is the one that this Internet trusts. Its certificate is the
-// desk's bundle.
-type authority struct {
+// An Authority is the one that a world trusts. Its certificate is the desk's
+// bundle, etc/ca.pem.
+type Authority struct {
 	cert   *x509.Certificate
 	key    *ecdsa.PrivateKey
 	leaves *sync.Map // by name
 }
 
-// makeCA writes a new authority's certificate and key.
-func makeCA(dir string) error {
+// MakeAuthority writes a new authority's certificate and key.
+func MakeAuthority(dir string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
 	}
 	form := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Authority of the lab"}, IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Authority of the world"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
@@ -48,21 +48,21 @@ func makeCA(dir string) error {
 		os.WriteFile(filepath.Join(dir, "ca.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
 }
 
-// readCA reads what makeCA wrote.
-func readCA(dir string) (authority, error) {
+// ReadAuthority reads what MakeAuthority wrote.
+func ReadAuthority(dir string) (Authority, error) {
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "etc/ca.pem"), filepath.Join(dir, "ca.key"))
 	if err != nil {
-		return authority{}, err
+		return Authority{}, err
 	}
 	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
 	if !ok {
-		return authority{}, errors.New("the key is of another kind")
+		return Authority{}, errors.New("the key is of another kind")
 	}
-	return authority{cert: pair.Leaf, key: key, leaves: &sync.Map{}}, nil
+	return Authority{cert: pair.Leaf, key: key, leaves: &sync.Map{}}, nil
 }
 
 // leaf returns a certificate for a name or an address, the same each time.
-func (a authority) leaf(name string) (*tls.Certificate, error) {
+func (a Authority) leaf(name string) (*tls.Certificate, error) {
 	if c, ok := a.leaves.Load(name); ok {
 		return c.(*tls.Certificate), nil
 	}
@@ -92,9 +92,9 @@ func (a authority) leaf(name string) (*tls.Certificate, error) {
 	return c, nil
 }
 
-// forHello makes the certificate of the name that a client asks for, or of the
+// ForHello makes the certificate of the name that a client asks for, or of the
 // address that it has reached.
-func (a authority) forHello(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (a Authority) ForHello(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	name := h.ServerName
 	if name == "" {
 		host, _, err := net.SplitHostPort(h.Conn.LocalAddr().String())

@@ -1,4 +1,4 @@
-package hookcli
+package launch
 
 import (
 	"os"
@@ -15,7 +15,7 @@ import (
 // TestHookAnswers keeps answers for a while, for their owner, under their key.
 func TestHookAnswers(t *testing.T) {
 	now := time.Now()
-	h := hookAnswers{filepath.Join(t.TempDir(), "answers"), func() time.Time { return now }}
+	h := HookAnswers{filepath.Join(t.TempDir(), "answers"), func() time.Time { return now }}
 	key, other := strings.Repeat("0a", 32), strings.Repeat("0b", 32)
 	recall := func(what string, key string, want bool) {
 		t.Helper()
@@ -29,7 +29,7 @@ func TestHookAnswers(t *testing.T) {
 	}
 	recall("after", key, true)
 	recall("another", other, false)
-	file := filepath.Join(h.dir, key)
+	file := filepath.Join(h.Dir, key)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestHookAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rewrite(filepath.Join(h.dir, other), string(text), 0o600)
+	rewrite(filepath.Join(h.Dir, other), string(text), 0o600)
 	recall("a copy under another key", other, false)
 	for what, bad := range map[string]string{
 		"cut off": string(text[:len(text)/2]), "nothing": "", "a question": strings.Replace(string(text), "allow", "ask", 1), "too long": string(text) + strings.Repeat(" ", maxAnswer),
@@ -55,17 +55,17 @@ func TestHookAnswers(t *testing.T) {
 	recall("open to a group", key, false)
 	rewrite(file, string(text), 0o600)
 	recall("as it was", key, true)
-	if err := os.Chmod(h.dir, 0o755); err != nil {
+	if err := os.Chmod(h.Dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	recall("in an open directory", key, false)
-	if err := os.Chmod(h.dir, 0o700); err != nil {
+	if err := os.Chmod(h.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(filepath.Join(h.dir, other), file); err != nil {
+	if err := os.Symlink(filepath.Join(h.Dir, other), file); err != nil {
 		t.Fatal(err)
 	}
 	recall("a link", key, false)
@@ -85,13 +85,13 @@ func TestHookAnswers(t *testing.T) {
 // may be.
 func TestHookAnswersForget(t *testing.T) {
 	now := time.Now()
-	h := hookAnswers{filepath.Join(t.TempDir(), "answers"), func() time.Time { return now }}
+	h := HookAnswers{filepath.Join(t.TempDir(), "answers"), func() time.Time { return now }}
 	keep := func(key string) error { return h.Keep(key, bawn.Answer{Verdict: bawn.Allow, Scope: bawn.ForSession}) }
 	for i := range maxAnswers {
-		if err := os.MkdirAll(h.dir, 0o700); err != nil {
+		if err := os.MkdirAll(h.Dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(h.dir, strings.Repeat("a", i%60+1)+strings.Repeat("b", i/60)), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(h.Dir, strings.Repeat("a", i%60+1)+strings.Repeat("b", i/60)), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -103,7 +103,7 @@ func TestHookAnswersForget(t *testing.T) {
 		t.Errorf("later: %v", err)
 	}
 	var names []string
-	files, _ := os.ReadDir(h.dir)
+	files, _ := os.ReadDir(h.Dir)
 	for _, f := range files {
 		names = append(names, f.Name())
 	}
