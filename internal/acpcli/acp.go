@@ -95,33 +95,25 @@ func runACP(f *launch.Flags, c *cobra.Command, e *launch.Env, args []string) err
 		return err
 	}
 	l := &launch.Launch{Spec: *spec, Plan: true} // nothing is started
-	s, err := acpSession(l, e)
+	planned, err := l.Prepare(e)
 	if err != nil {
-		return err
+		return e.Elsewhere(err)
 	}
-	end, err := acpGuard(l, e, s)
+	s := planned.Session // in its name the agent's wishes are decided
+	planned.Discard()
+	s.Close()
+	end, err := acpGuard(planned, e)
 	if err != nil {
 		return err
 	}
 	defer end()
-	a := &acpServer{env: e, spec: spec, session: s, self: self, flags: c.Flags(), ownReads: l.Known != nil && l.Known.Agent.OwnReads}
+	a := &acpServer{env: e, spec: spec, session: s, self: self, flags: c.Flags(), ownReads: planned.Known != nil && planned.Known.Agent.OwnReads}
 	return a.run()
 }
 
-// acpSession is the session that the agent will have, as "bawn run --plan"
-// finds it: in its name the agent's wishes are decided.
-func acpSession(f *launch.Launch, e *launch.Env) (*runner.Session, error) {
-	s, err := f.Session(e, f.Argv)
-	f.EndGit(e)
-	if err != nil {
-		return nil, e.Elsewhere(err)
-	}
-	s.Close()
-	return s, nil
-}
-
 // acpGuard gives the session a policy and a log.
-func acpGuard(f *launch.Launch, e *launch.Env, s *runner.Session) (end func(), err error) {
+func acpGuard(p *launch.Planned, e *launch.Env) (end func(), err error) {
+	s := p.Session
 	if err := launch.MakeStateDir(e); err != nil {
 		return nil, err
 	}
@@ -134,7 +126,7 @@ func acpGuard(f *launch.Launch, e *launch.Env, s *runner.Session) (end func(), e
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
 	}
 	s.Guard = guard.Guard{Recorder: e.Share(log, "the session")}
-	if s.Desk, err = f.Desk(e, s); err != nil {
+	if s.Desk, err = p.NewDesk(); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
 	return func() {

@@ -57,30 +57,31 @@ type dockerProxy struct {
 }
 
 func (p *dockerProxy) run() error {
-	e, f := p.env, &launch.Launch{}
+	e := p.env
 	ws, err := filepath.EvalSymlinks(p.workspace)
 	if err != nil {
 		return verb.Usage("name a directory that exists", "--workspace: %v", err)
 	}
-	if f.Config, err = settings.LoadConfig(&e.World, ws, config.Flags{}); err != nil {
+	cfg, err := settings.LoadConfig(&e.World, ws, config.Flags{})
+	if err != nil {
 		return err
 	}
-	iso := f.Config.Isolation(ws)
+	iso := cfg.Isolation(ws)
 	iso.DockerAPI, iso.Network = true, bawn.NetworkNone
-	if err := f.DockerHere(e, iso); err != nil {
+	if err := launch.DockerHere(e, iso); err != nil {
 		return err
 	}
 	s := &runner.Session{Session: bawn.Session{
-		ID: launch.NewSessionID(), Agent: "dockerd-proxy", Mode: f.Config.Mode, Autonomy: f.Config.Autonomy, Isolation: iso, Started: time.Now(), Provider: launch.NoProvider,
+		ID: launch.NewSessionID(), Agent: "dockerd-proxy", Mode: cfg.Mode, Autonomy: cfg.Autonomy, Isolation: iso, Started: time.Now(), Provider: launch.NoProvider,
 	}}
-	serve, err := f.Docker(e, s.Session, nil)
+	serve, err := launch.Docker(e, cfg, s.Session, nil)
 	if err != nil {
 		return err
 	}
 	if err := launch.MakeStateDir(e); err != nil {
 		return err
 	}
-	check, end, err := launch.ContainerGuard(f, e, s)
+	check, end, err := launch.ContainerGuard(&launch.Launch{}, e, cfg, s)
 	if err != nil {
 		return err
 	}

@@ -30,35 +30,36 @@ type Known struct {
 	silent  bool     // it asks nothing itself
 }
 
-// configure loads the configuration of a session in the workspace, with what is
-// known of the agent that it starts.
-func (l *Launch) configure(e *Env, ws, dir string, args []string) (*config.Config, error) {
-	cfg, err := settings.LoadConfig(&e.World, ws, l.Flags)
-	if err != nil || l.Parent != nil || l.Only || !cfg.AgentProfile() { // of a child, its parent has decided
-		return cfg, err
+// configure loads the configuration of the session, with what is known of the agent
+// that it starts.
+func (u *setup) configure() (err error) {
+	e, l := u.env, u.Launch
+	u.config, err = settings.LoadConfig(&e.World, u.workspace, l.Flags)
+	if err != nil || l.Parent != nil || l.Only || !u.config.AgentProfile() { // of a child, its parent has decided
+		return err
 	}
-	k := l.recognise(e, cfg, dir, args[0])
+	k := l.recognise(e, u.config, u.dir, l.Argv[0])
 	if k == nil {
-		return cfg, nil
+		return nil
 	}
-	if err := k.fill(e, ws, l.Plan); err != nil {
-		return nil, err
+	if err := k.fill(e, u.workspace, l.Plan); err != nil {
+		return err
 	}
-	in, err := settings.ConfigInputs(&e.World, ws, l.Flags)
+	in, err := settings.ConfigInputs(&e.World, u.workspace, l.Flags)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	in.Agent = k.profile
 	with, err := config.Load(in)
 	if err != nil {
-		return nil, settings.ConfigError(err)
+		return settings.ConfigError(err)
 	}
 	if guests(k.program, with) && !slices.ContainsFunc(k.profile.Guard, func(g string) bool { return fspath.Below(k.program, g) }) {
 		l.note(e, fmt.Sprintf("%s is not known as %s: a session could exchange it", k.program, k.Agent.Title))
-		return cfg, nil
+		return nil
 	}
-	l.Known = k
-	return with, nil
+	u.Known, u.config = k, with
+	return nil
 }
 
 // recognise returns the agent that a program is. Its name alone does not make it
@@ -203,11 +204,11 @@ func (k *Known) Contain(args []string, holds bool) []string {
 
 // holds reports whether a session's sandbox will hold what its agent does, all of it:
 // only then the agent need not ask.
-func (l *Launch) holds(cfg *config.Config, s bawn.Session, c choice) bool {
-	if l.Known == nil || l.Parent != nil || s.Mode < bawn.ModeNormal || s.Autonomy < bawn.AutonomyModerate || cfg.Decides() || !sandbox.AbilitiesOf(c.Provider).Door {
+func (p *planner) holds(s bawn.Session) bool {
+	if p.Known == nil || p.Parent != nil || s.Mode < bawn.ModeNormal || s.Autonomy < bawn.AutonomyModerate || p.config.Decides() || !sandbox.AbilitiesOf(p.choice.Provider).Door {
 		return false
 	}
-	partly, err := sandbox.Negotiate(s.Isolation, c.Provider)
+	partly, err := sandbox.Negotiate(s.Isolation, p.choice.Provider)
 	return err == nil && holding(partly, s.Isolation) == bawn.ContainedFully
 }
 
@@ -229,14 +230,14 @@ func (k *Known) profileOf() *config.AgentProfile {
 
 // sayAgent says in one line what was recognised and what stays uncovered: once, and
 // again when that has changed.
-func (l *Launch) sayAgent(e *Env, cfg *config.Config, environ []string) {
-	k := l.Known
-	if k == nil || l.Quiet || l.JSON {
+func (u *setup) sayAgent(environ []string) {
+	k, e := u.Known, u.env
+	if k == nil || u.Quiet || u.JSON {
 		return
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: writes %s", k.Agent.Title, orNothing(inHome(e, cfg.AgentWrites())))
-	if len(cfg.Guarded()) > 0 {
+	fmt.Fprintf(&b, "%s: writes %s", k.Agent.Title, orNothing(inHome(e, u.config.AgentWrites())))
+	if len(u.config.Guarded()) > 0 {
 		b.WriteString(", but not its settings, hooks and extensions there")
 	}
 	if len(k.Agent.Sandbox.Off) > 0 && len(k.off) > 0 {
@@ -253,7 +254,7 @@ func (l *Launch) sayAgent(e *Env, cfg *config.Config, environ []string) {
 	}
 	fmt.Fprintf(&b, " (more: bawn agents %s)", k.Agent.Name)
 	if news(e, "agent-"+k.Agent.Name, b.String()) {
-		l.note(e, b.String())
+		u.note(e, b.String())
 	}
 }
 
@@ -326,13 +327,13 @@ type agentPlan struct {
 	Uncovered []string `json:"uncovered,omitempty"`
 }
 
-func (l *Launch) agentPlan() *agentPlan {
-	k := l.Known
+func (u *setup) agentPlan() *agentPlan {
+	k := u.Known
 	if k == nil {
 		return nil
 	}
 	return &agentPlan{
-		Name: k.Agent.Name, Program: k.program, Verified: k.Agent.Version, Writes: l.Config.AgentWrites(), Reads: k.profile.Open, Guarded: l.Config.Guarded(), Private: k.profile.Private,
+		Name: k.Agent.Name, Program: k.program, Verified: k.Agent.Version, Writes: u.config.AgentWrites(), Reads: k.profile.Open, Guarded: u.config.Guarded(), Private: k.profile.Private,
 		Protected: k.Agent.Files.ProjectGuard, Env: k.profile.Env, Models: k.profile.Models, Arguments: k.off, Sandbox: k.Agent.Sandbox.Note, Uncovered: k.Agent.Uncovered,
 	}
 }

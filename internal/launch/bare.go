@@ -12,6 +12,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/session"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -26,14 +27,17 @@ const (
 )
 
 // provide gives a session its provider, and nothing that its parent has not.
-func (l *Launch) provide(e *Env, cfg *config.Config, s *bawn.Session) (choice, error) {
-	c, err := l.choose(e, cfg, s.Isolation)
+func provide(l *Launch, e *Env, cfg *config.Config, s *bawn.Session) (choice, error) {
+	c, err := choose(&l.Spec, e, cfg, s.Isolation)
 	if err != nil {
 		return c, err
 	}
 	s.Provider = c.Name()
 	if l.Parent == nil {
-		return c, l.DockerHere(e, s.Isolation)
+		if l.Plan {
+			return c, nil
+		}
+		return c, DockerHere(e, s.Isolation)
 	}
 	if *s, c, err = l.clamp(e, *s, c); err != nil {
 		return c, err
@@ -48,22 +52,23 @@ func (l *Launch) provide(e *Env, cfg *config.Config, s *bawn.Session) (choice, e
 // bare reports whether the provider isolates nothing.
 func (c choice) bare() bool { return sandbox.AbilitiesOf(c.Provider).Bare }
 
-// bareSession completes a session that has no sandbox.
-func (l *Launch) bareSession(e *Env, s *runner.Session, req sandbox.Request, c choice) (_ *runner.Session, err error) {
+// planBare completes a session that has no sandbox.
+func (p *planner) planBare(req sandbox.Request) (err error) {
+	s, c := p.Session, p.choice
 	s.Bare = bareNamed
 	if c.Fallback != nil {
 		s.Bare = bareFallback
-	} else if err := l.impossible(); err != nil {
-		return nil, err
+	} else if err := impossible(&p.Spec); err != nil {
+		return err
 	}
 	req.Session.Isolation.Caches = bawn.CacheShared
 	if s.Plan, err = c.Plan(req); err != nil {
-		return nil, planError(err)
+		return planError(err)
 	}
 	s.Isolation = bareIsolation(req.Session.Isolation)
-	l.uncontained(e, &s.Session)
-	l.warn(e, s, c)
-	return s, nil
+	p.uncontained(p.env, &s.Session)
+	p.warn(p.env, s.Bare, c.Fallback)
+	return nil
 }
 
 // bareIsolation is what is left of an isolation.
@@ -89,9 +94,9 @@ var needsSandbox = []string{"net", "allow", "http", "git", "host-port", "publish
 
 // impossible refuses flags that a human gives together with the host. What only
 // the configuration says is listed as not enforced.
-func (l *Launch) impossible() error {
+func impossible(spec *session.Spec) error {
 	for _, name := range needsSandbox {
-		if l.Has(name) && !(name == "net" && is(l.Net, bawn.NetworkFull.String())) {
+		if spec.Has(name) && !(name == "net" && is(spec.Net, bawn.NetworkFull.String())) {
 			return verb.Usage("leave it out, or use another provider; \"bawn doctor\" shows which there are", "--%s asks for what provider \"host\" can't give: it is no sandbox", name)
 		}
 	}
@@ -100,13 +105,13 @@ func (l *Launch) impossible() error {
 
 // warn says before the start that nothing contains the session. Nobody can turn
 // the warning about a fallback off.
-func (l *Launch) warn(e *Env, s *runner.Session, c choice) {
-	if c.Fallback == nil && (l.Quiet || l.JSON) || l.Plan {
+func (l *Launch) warn(e *Env, bare string, fallback error) {
+	if fallback == nil && (l.Quiet || l.JSON) || l.Plan {
 		return
 	}
-	fmt.Fprintf(e.Stderr, "bawn: warning: %s: this session has your rights, your files and your network\n", s.Bare)
-	if c.Fallback != nil {
-		fmt.Fprintf(e.Stderr, "bawn: warning: %s\n", redact.Visible(oneLine(c.Fallback)))
+	fmt.Fprintf(e.Stderr, "bawn: warning: %s: this session has your rights, your files and your network\n", bare)
+	if fallback != nil {
+		fmt.Fprintf(e.Stderr, "bawn: warning: %s\n", redact.Visible(oneLine(fallback)))
 	}
 }
 

@@ -26,31 +26,31 @@ func TestCachesOfInstalledPrograms(t *testing.T) {
 	for _, c := range config.Caches() {
 		iso.CacheDirs = append(iso.CacheDirs, filepath.Join(home, c.Name[1:]))
 	}
-	want := func(l *Launch, iso bawn.Isolation, names ...string) {
+	want := func(plan bool, iso bawn.Isolation, names ...string) {
 		t.Helper()
 		list := []string{"/somewhere/else"}
 		for _, n := range names {
 			list = append(list, filepath.Join(home, n))
 		}
-		if got := l.cacheDirs(e, iso); !slices.Equal(got, list) {
+		if got := cacheDirs(e, iso, plan); !slices.Equal(got, list) {
 			t.Errorf("the caches are %q; want %q", got, list)
 		}
 	}
-	want(&Launch{Plan: true}, iso)
+	want(true, iso)
 	if made, _ := os.ReadDir(home); len(made) > 0 {
 		t.Errorf("showing the plan has made %q", made)
 	}
-	want(&Launch{}, iso, ".cargo")
-	want(&Launch{}, iso, ".cargo") // it is there now, and empty
+	want(false, iso, ".cargo")
+	want(false, iso, ".cargo") // it is there now, and empty
 	if made, _ := os.ReadDir(home); len(made) != 1 {
 		t.Errorf("%q are made; want .cargo", made)
 	}
 	if err := os.WriteFile(filepath.Join(home, ".cargo/config.toml"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	want(&Launch{}, iso, ".cargo/registry", ".cargo/git")
+	want(false, iso, ".cargo/registry", ".cargo/git")
 	iso.Caches = bawn.CacheShared
-	if got := (&Launch{}).cacheDirs(e, iso); slices.Contains(got, filepath.Join(home, ".cargo")) {
+	if got := cacheDirs(e, iso, false); slices.Contains(got, filepath.Join(home, ".cargo")) {
 		t.Error("the settings of cargo are shared as a cache")
 	}
 }

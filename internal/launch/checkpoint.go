@@ -2,7 +2,6 @@ package launch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,20 +28,32 @@ const ruleNotCovered = "builtin:not-covered"
 // WhyUncovered begins the reason why a place is read-only that no checkpoint covers.
 const WhyUncovered = "no checkpoint covers it"
 
-// beginKeeping begins to look at what the session may destroy. A guest's own session
-// has the checkpoints of the one above it.
-func (l *Launch) beginKeeping(e *Env, s bawn.Session) {
+// checkpoints are those of a session. All of its methods do nothing without them.
+type checkpoints struct {
+	launch  *Launch
+	env     *Env
+	state   string // Bawn's state directory
+	keeper  *undo.Keeper
+	consent *undo.Consent
+	plain   []bawn.Mount // of the session, without what is read-only because no checkpoint covers it
+}
+
+// scan begins to look at what the session may destroy. It returns nil where no
+// checkpoint is needed: a guest's own session has those of the one above it.
+func scan(l *Launch, e *Env, s bawn.Session) *checkpoints {
 	state, err := settings.StateDir(&e.World)
 	own := OwnDirs(e)
 	roots := destroyable(s.Isolation, own)
 	if err != nil || l.Parent != nil || l.Plan || len(roots) == 0 {
-		return
+		return nil
 	}
+	c := &checkpoints{launch: l, env: e, state: state}
 	dir := settings.RuntimeDir(&e.World, state)
-	l.keeper = undo.Begin(undo.Options{
+	c.keeper = undo.Begin(undo.Options{
 		State: state, Workspace: s.Isolation.Workspace, Roots: roots, Own: own, Session: s.ID, Agent: s.Agent,
-		Others: func() bool { return len(Writing(dir, s.ID, roots)) > 0 }, Progress: l.progress(e),
+		Others: func() bool { return len(Writing(dir, s.ID, roots)) > 0 }, Progress: c.progress(),
 	})
+	return c
 }
 
 // destroyable are the directories of the host that a session writes, without Bawn's own,
@@ -87,32 +98,28 @@ func Writing(registry, except string, roots []string) (list []attach.Entry) {
 	return list
 }
 
-// coverRest makes read-only what no checkpoint will have, unless the human has said
+// close makes read-only what no checkpoint will have, unless the human has said
 // that sessions write it. It does not wait for the scan: the sandbox is planned with
-// what was not covered last, and again if that is not true any more (recover).
-func (l *Launch) coverRest(e *Env, req *sandbox.Request, split bool) error {
-	if l.keeper == nil {
+// what was not covered last, and again if that is not true any more (settle).
+func (c *checkpoints) close(req *sandbox.Request, split bool) (err error) {
+	if c == nil {
 		return nil
 	}
-	state, err := settings.StateDir(&e.World)
-	if err != nil {
-		return err
-	}
-	if l.consent, err = undo.ReadConsent(state, req.Session.Isolation.Workspace); err != nil {
-		l.note(e, err.Error())
+	if c.consent, err = undo.ReadConsent(c.state, req.Session.Isolation.Workspace); err != nil {
+		c.launch.note(c.env, err.Error())
 	}
 	if split {
-		l.consent.Last = l.keeper.Uncovered()
+		c.consent.Last = c.keeper.Uncovered()
 	}
-	l.plain = req.Session.Isolation.Mounts
-	req.Session.Isolation.Mounts = l.shut(l.consent.Last)
+	c.plain = req.Session.Isolation.Mounts
+	req.Session.Isolation.Mounts = c.mounts(c.consent.Last)
 	return nil
 }
 
-// shut adds read-only places to the mounts of the session.
-func (l *Launch) shut(list []checkpoint.Uncovering) []bawn.Mount {
-	mounts := slices.Clip(l.plain)
-	for _, u := range l.consent.ReadOnly(list) {
+// mounts are those of the session, with read-only places for what is not covered.
+func (c *checkpoints) mounts(uncovered []checkpoint.Uncovering) []bawn.Mount {
+	mounts := slices.Clip(c.plain)
+	for _, u := range c.consent.ReadOnly(uncovered) {
 		if _, err := os.Lstat(u.Path); err == nil {
 			mounts = append(mounts, bawn.Mount{Path: u.Path, Access: bawn.ReadOnly, Why: WhyUncovered + ": " + u.Why})
 		}
@@ -120,36 +127,25 @@ func (l *Launch) shut(list []checkpoint.Uncovering) []bawn.Mount {
 	return mounts
 }
 
-// replan waits for the scan. If it has found other places that are not covered than the
-// sandbox was planned with, the sandbox is planned anew.
-func (l *Launch) replan(e *Env, s *runner.Session, abandon func()) error {
-	if l.keeper == nil {
-		return nil
+// settle waits for the scan. It returns the session's mounts, and whether they differ
+// from those that it was planned with.
+func (c *checkpoints) settle() (mounts []bawn.Mount, changed bool) {
+	if c == nil {
+		return nil, false
 	}
-	found := l.keeper.Uncovered()
-	rest := l.consent.ReadOnly(found)
-	news := l.consent.Untold(rest)
+	found := c.keeper.Uncovered()
+	news := c.consent.Untold(c.consent.ReadOnly(found))
 	if len(news) > 0 {
-		l.note(e, "read-only, since no checkpoint can hold them: "+uncoveredWords(s.Isolation.Workspace, news)+`; "bawn checkpoints allow PATH" lets sessions write there`)
+		c.launch.note(c.env, "read-only, since no checkpoint can hold them: "+uncoveredWords(c.consent.Workspace, news)+`; "bawn checkpoints allow PATH" lets sessions write there`)
 	}
-	if slices.Equal(found, l.consent.Last) && len(news) == 0 {
-		return nil
+	if slices.Equal(found, c.consent.Last) && len(news) == 0 {
+		return nil, false
 	}
-	l.consent.Last = found
-	if state, err := settings.StateDir(&e.World); err != nil || l.consent.Write(state) != nil {
-		l.note(e, "what no checkpoint covers is named again next time")
+	c.consent.Last = found
+	if c.consent.Write(c.state) != nil {
+		c.launch.note(c.env, "what no checkpoint covers is named again next time")
 	}
-	if s.Split != nil {
-		return nil // planned after the scan
-	}
-	abandon()
-	l.planned.Session.Isolation.Mounts = l.shut(found)
-	s.Isolation.Mounts = l.planned.Session.Isolation.Mounts
-	var err error
-	if s.Plan, err = s.Provider.Plan(l.planned); err != nil {
-		return planError(err)
-	}
-	return nil
+	return c.mounts(found), true
 }
 
 // uncoveredWords names places with their sizes.
@@ -170,24 +166,21 @@ func uncoveredWords(ws string, list []checkpoint.Uncovering) string {
 	return strings.Join(words, ", ")
 }
 
-// keep begins to keep, and has the session wait for it.
-func (l *Launch) keep(e *Env, s *runner.Session) {
-	s.Covered = func() bool { return l.Parent != nil && l.Parent.Covered }
-	if l.keeper == nil {
-		if l.Covered && l.Parent == nil {
-			s.Kept = func() error { return withoutCheckpoint(errors.New("this session takes none")) }
-		}
+// keep begins to keep, and has the session wait for it. With --covered it does not start
+// without a checkpoint.
+func (c *checkpoints) keep(s *runner.Session) {
+	if c == nil {
 		return
 	}
-	l.keeper.Keep()
-	s.Covered = l.keeper.Covered
+	c.keeper.Keep()
+	s.Covered = c.keeper.Covered
 	s.Kept = func() error {
-		err := l.keeper.Ready()
-		if err != nil && l.Covered {
+		err := c.keeper.Ready()
+		if err != nil && c.launch.Covered {
 			return withoutCheckpoint(err)
 		}
 		if err != nil {
-			l.uncovered(e, s, err)
+			c.failed(s, err)
 		}
 		return nil
 	}
@@ -199,32 +192,43 @@ func withoutCheckpoint(why error) error {
 	return &runner.DeniedError{Decision: bawn.Denied("the command may destroy what no checkpoint holds: "+why.Error()+"; have your human run it", ruleNotCovered)}
 }
 
-// uncovered tells that a session goes without a checkpoint.
-func (l *Launch) uncovered(e *Env, s *runner.Session, why error) {
-	l.note(e, "no checkpoint, so that \"bawn undo\" can't take back what this session does: "+why.Error())
+// failed tells that a session goes without a checkpoint.
+func (c *checkpoints) failed(s *runner.Session, why error) {
+	c.launch.note(c.env, "no checkpoint, so that \"bawn undo\" can't take back what this session does: "+why.Error())
 	_ = s.Guard.Recorder.Record(context.Background(), bawn.Event{ // the session goes on either way
 		Time: time.Now(), Session: s.ID, Agent: s.Agent, Kind: "session", Operation: "checkpoint", Resource: s.Isolation.Workspace, Dir: s.Dir,
 		Requested: bawn.Allow, Resolved: bawn.Allow, Source: "auto", Rule: ruleNotCovered, Reason: why.Error(),
 	})
 }
 
-// keepOn has checkpoints taken while the guest runs.
-func (l *Launch) keepOn(s *runner.Session) {
-	if l.keeper == nil {
+// runWith has checkpoints taken while the guest runs.
+func (c *checkpoints) runWith(s *runner.Session) {
+	if c == nil {
 		return
 	}
 	started := s.OnStart
 	s.OnStart = func() {
-		l.keeper.Run()
+		c.keeper.Run()
 		if started != nil {
 			started()
 		}
 	}
 }
 
-// endKeeping keeps what the session has left, and says how to have it back.
-func (l *Launch) endKeeping(e *Env) {
-	end, err := l.keeper.End()
+// guestEnded says that nothing of the guest runs any more.
+func (c *checkpoints) guestEnded() {
+	if c != nil {
+		c.keeper.Ended()
+	}
+}
+
+// end keeps what the session has left, and says how to have it back.
+func (c *checkpoints) end() {
+	if c == nil {
+		return
+	}
+	l, e := c.launch, c.env
+	end, err := c.keeper.End()
 	switch {
 	case err != nil:
 		l.note(e, err.Error())
@@ -234,11 +238,19 @@ func (l *Launch) endKeeping(e *Env) {
 }
 
 // progress shows on a terminal how far the first checkpoint is, when that takes long.
-func (l *Launch) progress(e *Env) func(done, all int64) {
-	if l.JSON || l.Quiet || e.host != nil || !verb.IsTerminal(e.Stderr) {
+func (c *checkpoints) progress() func(done, all int64) {
+	if c.launch.JSON || c.launch.Quiet || c.env.host != nil || !verb.IsTerminal(c.env.Stderr) {
 		return nil
 	}
-	return undo.Progress(e.Stderr, time.Now)
+	return undo.Progress(c.env.Stderr, time.Now)
+}
+
+// watch returns a recorder that has things kept before they are destroyed.
+func (c *checkpoints) watch(r bawn.Recorder) bawn.Recorder {
+	if c == nil {
+		return r
+	}
+	return watching{r, c.keeper}
 }
 
 // watching is a recorder that has things kept before they are destroyed: what is

@@ -27,14 +27,6 @@ func refused(err error) error {
 	return err
 }
 
-// environ is the environment from which the isolation chooses.
-func (l *Launch) environ(e *Env) []string {
-	if l.Parent != nil {
-		return l.Parent.Environ
-	}
-	return e.Environ
-}
-
 // clamp makes a session no freer than its parent, says what was asked for and
 // is not given, and returns the provider that is to be taken then.
 func (l *Launch) clamp(e *Env, s bawn.Session, asked choice) (bawn.Session, choice, error) {
@@ -57,8 +49,7 @@ func (l *Launch) clamp(e *Env, s bawn.Session, asked choice) (bawn.Session, choi
 func all(string) bool { return true }
 
 // narrow applies to a request what an isolation does not say.
-func (l *Launch) narrow(req *sandbox.Request) {
-	k := l.Parent
+func narrow(k *session.Parent, req *sandbox.Request) {
 	if k == nil {
 		return
 	}
@@ -68,9 +59,9 @@ func (l *Launch) narrow(req *sandbox.Request) {
 
 // told is what a guest is told of the end of a session of its own: why a program
 // was not found says what the host has that it does not see.
-func (l *Launch) told(err error) error {
+func told(above *session.Parent, err error) error {
 	var absent *sandbox.NotFoundError
-	if l.Parent == nil || !errors.As(err, &absent) {
+	if above == nil || !errors.As(err, &absent) {
 		return err
 	}
 	code := verb.ExitDenied
@@ -78,14 +69,6 @@ func (l *Launch) told(err error) error {
 		code = verb.ExitNotFound
 	}
 	return &verb.Error{Code: code, Err: fmt.Errorf("%s: %w", redact.Visible(absent.Name), absent.Err), Hint: "name a program that this session sees"}
-}
-
-// zone is the part of a split session that a child of it belongs to.
-func (l *Launch) zone() zone {
-	if l.Parent == nil {
-		return zone{}
-	}
-	return zone{name: l.Parent.Zone, models: l.Parent.Models}
 }
 
 // deskAbove reaches the humans of the parent: nobody is asked at a terminal that a

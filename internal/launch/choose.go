@@ -12,6 +12,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
 	"github.com/bawn-dev/bawn/internal/sandbox/seatbelt"
+	"github.com/bawn-dev/bawn/internal/session"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -69,14 +70,14 @@ type chooser struct {
 // choose finds the provider of a session: the one that is named, or else the
 // strongest that enforces all that the isolation asks for (SPEC D3, D5). It
 // looks at no other where the first one does, so that a start takes no longer.
-func (l *Launch) choose(e *Env, cfg *config.Config, iso bawn.Isolation) (choice, error) {
+func choose(spec *session.Spec, e *Env, cfg *config.Config, iso bawn.Isolation) (choice, error) {
 	c := &chooser{
-		env: e, setting: SettingOf(e, cfg), iso: iso, split: cfg.Split().On && l.Parent == nil, child: l.Parent != nil,
-		fallback: cfg.FallbackToHost() && l.Parent == nil, made: map[string]sandbox.Provider{}, renewed: map[string]bool{},
+		env: e, setting: SettingOf(e, cfg), iso: iso, split: cfg.Split().On && spec.Parent == nil, child: spec.Parent != nil,
+		fallback: cfg.FallbackToHost() && spec.Parent == nil, made: map[string]sandbox.Provider{}, renewed: map[string]bool{},
 	}
 	name := cfg.Provider
-	if l.Parent != nil && (name == "" || name != l.Parent.Session.Provider && !l.Has("provider")) {
-		name = l.Parent.Session.Provider
+	if spec.Parent != nil && (name == "" || name != spec.Parent.Session.Provider && !spec.Has("provider")) {
+		name = spec.Parent.Session.Provider
 	}
 	got, err := c.find(name)
 	return got, withheld(cfg, err)

@@ -119,7 +119,7 @@ func TestChoose(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			e, asked := machine(t, c.fakes...)
 			cfg := configured(t, c.text, config.Flags{})
-			got, err := (&Launch{}).choose(e, cfg, cfg.Isolation(t.TempDir()))
+			got, err := choose(&session.Spec{}, e, cfg, cfg.Isolation(t.TempDir()))
 			name := fmt.Sprint(err)
 			if err == nil {
 				name = got.Name()
@@ -141,7 +141,7 @@ func TestChoose(t *testing.T) {
 func TestRefusalNamesAll(t *testing.T) {
 	e, _ := machine(t, fake{name: "native", none: []string{sandbox.FSRead, sandbox.NetAllow, sandbox.LimitCPU}}, fake{name: "bwrap", none: []string{sandbox.FSRead}}, fake{name: "gvisor", none: []string{sandbox.NetAllow}})
 	cfg := configured(t, "", config.Flags{})
-	_, err := (&Launch{}).choose(e, cfg, cfg.Isolation(t.TempDir()))
+	_, err := choose(&session.Spec{}, e, cfg, cfg.Isolation(t.TempDir()))
 	var mismatch *sandbox.MismatchError
 	if !errors.As(err, &mismatch) {
 		t.Fatalf("%v; want a mismatch", err)
@@ -158,7 +158,7 @@ func TestRefusalNamesAll(t *testing.T) {
 func TestCandidates(t *testing.T) {
 	e, _ := machine(t, fake{name: "native", none: []string{sandbox.NetAllow}}, fake{name: "bwrap", partly: []string{sandbox.IPC}}, fake{name: "gvisor"})
 	cfg := configured(t, "", config.Flags{})
-	got, err := (&Launch{}).choose(e, cfg, cfg.Isolation(t.TempDir()))
+	got, err := choose(&session.Spec{}, e, cfg, cfg.Isolation(t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestChildGetsNoHost(t *testing.T) {
 		if flags.Provider != nil {
 			f.Given = []string{"provider"}
 		}
-		c, err := f.provide(e, cfg, &s)
+		c, err := provide(f, e, cfg, &s)
 		return s, c, err
 	}
 	name := "host"
@@ -212,7 +212,7 @@ func TestChildGetsNoHost(t *testing.T) {
 	// the control: the human's own session gets the host in the same place
 	e, _ := machine(t, fake{name: "native", none: []string{sandbox.NetNone}})
 	cfg := configured(t, permit, config.Flags{})
-	if c, err := (&Launch{}).choose(e, cfg, bawn.Isolation{Workspace: "/w"}); err != nil || c.Name() != "host" {
+	if c, err := choose(&session.Spec{}, e, cfg, bawn.Isolation{Workspace: "/w"}); err != nil || c.Name() != "host" {
 		t.Errorf("%v; want the host", err)
 	}
 }

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
@@ -9,8 +10,8 @@ import (
 // contained says which parts of a session its decisions may rely on: what the provider
 // has verified in full, and what no flag has opened. With policy.contained = "decide"
 // none counts.
-func (l *Launch) contained(s *runner.Session) bawn.Contained {
-	if s.Bare != "" || l.Config != nil && l.Config.Decides() {
+func contained(cfg *config.Config, s *runner.Session) bawn.Contained {
+	if s.Bare != "" || cfg != nil && cfg.Decides() {
 		return bawn.Contained{}
 	}
 	isolations := []bawn.Isolation{s.Isolation}

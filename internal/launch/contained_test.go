@@ -42,7 +42,7 @@ func TestContainedIsWhatIsEnforced(t *testing.T) {
 		"shared caches":         {runner.Session{Plan: inPart{}, Session: bawn.Session{Isolation: bawn.Isolation{Caches: bawn.CacheShared}}}, bawn.Contained{Processes: true, Network: true}},
 		"the commands' network": {runner.Session{Plan: inPart{}, Split: &runner.Split{Plan: inPart{}, Isolation: bawn.Isolation{Network: bawn.NetworkFull}}}, bawn.Contained{Files: true, Processes: true}},
 	} {
-		if got := (&Launch{}).contained(&tt.session); got != tt.want {
+		if got := contained(nil, &tt.session); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
 		}
 	}
@@ -72,25 +72,25 @@ func (p doored) Capabilities() (out []bawn.Capability) {
 // sandbox holds all of what it does. Each row takes one thing away from the first.
 func TestPromptsStayWhereTheSandboxDoesNotHold(t *testing.T) {
 	for name, tt := range map[string]struct {
-		change func(l *Launch, s *bawn.Session, p *doored)
+		change func(u *setup, s *bawn.Session, p *doored)
 		want   bool
 	}{
-		"a full sandbox":      {func(*Launch, *bawn.Session, *doored) {}, true},
-		"protection in part":  {func(_ *Launch, _ *bawn.Session, p *doored) { p.partly = []string{sandbox.FSProtect} }, false},
-		"processes in part":   {func(_ *Launch, _ *bawn.Session, p *doored) { p.partly = []string{sandbox.Processes} }, false},
-		"the network in part": {func(_ *Launch, _ *bawn.Session, p *doored) { p.partly = []string{sandbox.NetAllow} }, false},
-		"no door":             {func(_ *Launch, _ *bawn.Session, p *doored) { p.closed = true }, false},
-		"the whole network":   {func(_ *Launch, s *bawn.Session, _ *doored) { s.Isolation.Network = bawn.NetworkFull }, false},
-		"shared caches":       {func(_ *Launch, s *bawn.Session, _ *doored) { s.Isolation.Caches = bawn.CacheShared }, false},
-		"mode safe":           {func(_ *Launch, s *bawn.Session, _ *doored) { s.Mode = bawn.ModeSafe }, false},
-		"little autonomy":     {func(_ *Launch, s *bawn.Session, _ *doored) { s.Autonomy = bawn.AutonomyModerate - 1 }, false},
-		"a guest's session":   {func(l *Launch, _ *bawn.Session, _ *doored) { l.Parent = &session.Parent{} }, false},
-		"no agent":            {func(l *Launch, _ *bawn.Session, _ *doored) { l.Known = nil }, false},
+		"a full sandbox":      {func(*setup, *bawn.Session, *doored) {}, true},
+		"protection in part":  {func(_ *setup, _ *bawn.Session, p *doored) { p.partly = []string{sandbox.FSProtect} }, false},
+		"processes in part":   {func(_ *setup, _ *bawn.Session, p *doored) { p.partly = []string{sandbox.Processes} }, false},
+		"the network in part": {func(_ *setup, _ *bawn.Session, p *doored) { p.partly = []string{sandbox.NetAllow} }, false},
+		"no door":             {func(_ *setup, _ *bawn.Session, p *doored) { p.closed = true }, false},
+		"the whole network":   {func(_ *setup, s *bawn.Session, _ *doored) { s.Isolation.Network = bawn.NetworkFull }, false},
+		"shared caches":       {func(_ *setup, s *bawn.Session, _ *doored) { s.Isolation.Caches = bawn.CacheShared }, false},
+		"mode safe":           {func(_ *setup, s *bawn.Session, _ *doored) { s.Mode = bawn.ModeSafe }, false},
+		"little autonomy":     {func(_ *setup, s *bawn.Session, _ *doored) { s.Autonomy = bawn.AutonomyModerate - 1 }, false},
+		"a guest's session":   {func(u *setup, _ *bawn.Session, _ *doored) { u.Parent = &session.Parent{} }, false},
+		"no agent":            {func(u *setup, _ *bawn.Session, _ *doored) { u.Known = nil }, false},
 	} {
-		l, p := &Launch{Known: &Known{}}, doored{}
+		u, p := &setup{Launch: &Launch{}, config: &config.Config{}, Known: &Known{}}, doored{}
 		s := bawn.Session{Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Isolation: bawn.Isolation{Protect: true, Network: bawn.NetworkAllowlist}}
-		tt.change(l, &s, &p)
-		if got := l.holds(&config.Config{}, s, choice{Provider: p}); got != tt.want {
+		tt.change(u, &s, &p)
+		if got := (&planner{Planned: &Planned{setup: u, choice: choice{Provider: p}}}).holds(s); got != tt.want {
 			t.Errorf("%s: %t, want %t", name, got, tt.want)
 		}
 	}

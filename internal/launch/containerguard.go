@@ -7,6 +7,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/audit"
+	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/settings"
@@ -14,7 +15,7 @@ import (
 )
 
 // ContainerGuard decides, asks and records what containers do.
-func ContainerGuard(f *Launch, e *Env, s *runner.Session) (check func(context.Context, bawn.Action) bawn.Decision, end func(), err error) {
+func ContainerGuard(f *Launch, e *Env, cfg *config.Config, s *runner.Session) (check func(context.Context, bawn.Action) bawn.Decision, end func(), err error) {
 	dir, err := settings.AuditDir(&e.World)
 	if err != nil {
 		return nil, nil, err
@@ -24,7 +25,7 @@ func ContainerGuard(f *Launch, e *Env, s *runner.Session) (check func(context.Co
 		return nil, nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run"}
 	}
 	s.Guard.Recorder = e.Share(log, "the proxy")
-	desk, err := f.Desk(e, s)
+	desk, err := f.Desk(e, s, cfg)
 	if err != nil {
 		return nil, nil, errors.Join(err, log.Close())
 	}

@@ -39,9 +39,9 @@ func (e *UnsafeEngineError) Error() string { return e.Why }
 const acceptEscapes = "or accept it in your own configuration: accept_escapes = true under [isolation.docker_options]"
 
 // Docker makes a session's Docker API.
-func (l *Launch) Docker(e *Env, s bawn.Session, hostPorts []uint16) (func(runner.ContainerHost) (func() error, error), error) {
+func Docker(e *Env, cfg *config.Config, s bawn.Session, hostPorts []uint16) (func(runner.ContainerHost) (func() error, error), error) {
 	serve, err := e.Docker(ContainerSetting{
-		Environ: engineEnviron(e.Environ, l.Config), Config: l.Config, Session: s, HostPorts: hostPorts, Cache: SettingOf(e, l.Config).Cache(TrialName),
+		Environ: engineEnviron(e.Environ, cfg), Config: cfg, Session: s, HostPorts: hostPorts, Cache: SettingOf(e, cfg).Cache(TrialName),
 		Warn: func(text string) { fmt.Fprintf(e.Stderr, "bawn: warning: %s\n", redact.Visible(text)) },
 	})
 	var unsafe *UnsafeEngineError
@@ -65,9 +65,9 @@ const containersInside = "/run/bawn/docker.sock"
 
 // DockerHere says whether this program can serve the Docker API that a session
 // asks for.
-func (l *Launch) DockerHere(e *Env, iso bawn.Isolation) error {
+func DockerHere(e *Env, iso bawn.Isolation) error {
 	switch {
-	case !iso.DockerAPI || e.Docker != nil || l.Plan:
+	case !iso.DockerAPI || e.Docker != nil:
 		return nil
 	case e.Providers != nil:
 		return &verb.Error{Code: verb.ExitInternal, Err: errors.New("a Docker API of the session's own is not served on " + runtime.GOOS), Hint: "leave out --docker"}
@@ -80,19 +80,20 @@ func (l *Launch) DockerHere(e *Env, iso bawn.Isolation) error {
 
 // openContainers gives the zone of req a Docker API, where its isolation says
 // so.
-func (l *Launch) openContainers(e *Env, s *runner.Session, req *sandbox.Request, z zone) (err error) {
+func (p *planner) openContainers(req *sandbox.Request, z zone) (err error) {
+	e, s := p.env, p.Session
 	iso := req.Session.Isolation
 	if iso.DockerAPI && !sandbox.AbilitiesOf(s.Provider).Door {
 		return doorless(s.Provider)
 	}
-	if !iso.DockerAPI || l.Plan {
+	if !iso.DockerAPI || p.Plan {
 		return nil
 	}
 	if e.Docker == nil { // a child of a session: its bawn can't become another program
 		return &verb.Error{Code: verb.ExitInternal, Err: errors.New("the session's Docker API is part of bawnd, which a session below another does not start"), Hint: "leave out --docker"}
 	}
 	c := &runner.Containers{}
-	if c.Serve, err = l.Docker(e, req.Session, req.HostPorts); err != nil {
+	if c.Serve, err = Docker(e, p.config, req.Session, req.HostPorts); err != nil {
 		return err
 	}
 	if c.Zone, err = containerZone(e, s, iso); err != nil {
@@ -113,7 +114,7 @@ func (l *Launch) openContainers(e *Env, s *runner.Session, req *sandbox.Request,
 	inner := *req
 	inner.Files, inner.Sockets, inner.SetEnv = slices.Clip(inner.Files), slices.Clip(inner.Sockets), slices.Clip(inner.SetEnv)
 	z.inner = true
-	relay, err := l.network(e, &inner, z)
+	relay, err := p.relays.open(&inner, z)
 	if relay != nil {
 		c.Network = relay
 	}

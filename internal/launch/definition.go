@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/config"
 	sessions "github.com/bawn-dev/bawn/internal/session"
@@ -22,52 +21,52 @@ const maxDefinition = 1 << 20
 // define gives a session the meet of what its definition file (--as) asks for and
 // what the session has without the file (SPEC K7). So the file's author need not be
 // trusted.
-func (l *Launch) define(e *Env, workspace string, s bawn.Session) (bawn.Session, error) {
+func (u *setup) define() error {
+	e, l, s := u.env, u.Launch, u.asked
 	if l.As == "" {
-		return s, nil
+		return nil
 	}
-	path := l.As
-	text, err := l.readDefinition(path, workspace)
+	text, err := l.readDefinition(u.workspace)
 	if err != nil {
-		return s, verb.Usage("name a file in TOML, with the keys of the configuration", "--as %q: %v", l.As, err)
+		return verb.Usage("name a file in TOML, with the keys of the configuration", "--as %q: %v", l.As, err)
 	}
-	in, err := settings.ConfigInputs(&e.World, workspace, l.Flags)
+	in, err := settings.ConfigInputs(&e.World, u.workspace, l.Flags)
 	if err != nil {
-		return s, err
+		return err
 	}
-	in.Agent, in.Definition = l.Known.profileOf(), &config.Definition{File: path, Text: text}
+	in.Agent, in.Definition = u.Known.profileOf(), &config.Definition{File: l.As, Text: text}
 	c, err := config.Load(in)
 	if err != nil {
-		return s, settings.ConfigError(err)
+		return settings.ConfigError(err)
 	}
 	sees := all
 	if l.Parent != nil {
 		sees = l.Parent.Sees
 	}
-	asked := s
-	asked.ID, asked.Mode, asked.Autonomy, asked.Isolation = NewSessionID(), c.Mode, c.Autonomy, sessions.Led(c.Isolation(workspace), sees)
+	wanted := s
+	wanted.ID, wanted.Mode, wanted.Autonomy, wanted.Isolation = NewSessionID(), c.Mode, c.Autonomy, sessions.Led(c.Isolation(u.workspace), sees)
 	if c.Agent != "" {
-		asked.Agent = c.Agent
+		wanted.Agent = c.Agent
 	}
 	base := s
 	base.Isolation = sessions.Led(base.Isolation, sees)
-	given, narrowed, err := sessions.Meet(base, asked)
+	given, narrowed, err := sessions.Meet(base, wanted)
 	if err != nil {
-		return s, verb.Usage("mend the definition", "--as %q: %v", l.As, err)
+		return verb.Usage("mend the definition", "--as %q: %v", l.As, err)
 	}
 	l.sayNarrowed(e, narrowed)
 	given.ID, given.Parent = s.ID, s.Parent
-	l.defined = c
-	return given, nil
+	u.defined, u.asked = c, given
+	return nil
 }
 
 // readDefinition reads a definition file. A guest's lies in the workspace, where
 // the guest sees it, and no link leads out of it.
-func (l *Launch) readDefinition(path, workspace string) ([]byte, error) {
+func (l *Launch) readDefinition(workspace string) ([]byte, error) {
 	if l.Parent == nil {
-		return readRegular(os.OpenFile(path, os.O_RDONLY|atomicfile.NonBlock, 0))
+		return readRegular(os.OpenFile(l.As, os.O_RDONLY|atomicfile.NonBlock, 0))
 	}
-	rel, err := filepath.Rel(workspace, path)
+	rel, err := filepath.Rel(workspace, l.As)
 	if err != nil || !filepath.IsLocal(rel) {
 		return nil, errors.New("it is outside of the workspace")
 	}
@@ -106,13 +105,13 @@ func readRegular(f *os.File, err error) ([]byte, error) {
 }
 
 // narrower applies to lists what a definition says of them beside the isolation.
-func (l *Launch) narrower(open, protected []string) (opened, kept []string) {
-	if l.defined == nil {
+func (u *setup) narrower(open, protected []string) (opened, kept []string) {
+	if u.defined == nil {
 		return open, protected
 	}
-	opened = slices.DeleteFunc(slices.Clone(open), func(name string) bool { return !slices.Contains(l.defined.Open, name) })
+	opened = slices.DeleteFunc(slices.Clone(open), func(name string) bool { return !slices.Contains(u.defined.Open, name) })
 	kept = slices.Clone(protected)
-	for _, name := range l.defined.Protected {
+	for _, name := range u.defined.Protected {
 		if !slices.Contains(kept, name) {
 			kept = append(kept, name)
 		}

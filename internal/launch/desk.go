@@ -16,6 +16,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/approval/learn"
 	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/audit"
+	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
@@ -27,14 +28,15 @@ func (e *Env) Share(log *audit.Log, what string) *audit.Share {
 	return audit.NewShare(log, cmp.Or(e.LogShare, audit.MaxShare), what)
 }
 
-// Desk makes where the questions of a session go, which the caller closes.
-func (l *Launch) Desk(e *Env, s *runner.Session) (_ *asking.Desk, err error) {
+// Desk makes where the questions of a session go, which the caller closes. Rules count
+// besides those of the policy's files. cfg may be nil.
+func (l *Launch) Desk(e *Env, s *runner.Session, cfg *config.Config, rules ...bawn.Rule) (_ *asking.Desk, err error) {
 	o := asking.Options{
 		Session: s.ID, Parent: s.Parent, Agent: s.Agent,
-		Rules: func() ([]bawn.Rule, error) { return l.allRules(e, s.Isolation.Workspace) }, Policy: policy.Options{Resolve: settings.ResolveLinks},
+		Rules: func() ([]bawn.Rule, error) { return allRules(e, s.Isolation.Workspace, rules) }, Policy: policy.Options{Resolve: settings.ResolveLinks},
 		Note: func(text string) { l.note(e, text) }, Waiting: l.waiting(e),
 	}
-	o.DenyAway = l.whileAway() == "deny"
+	o.DenyAway = cfg != nil && cfg.WhileAway() == "deny"
 	if share, ok := s.Guard.Recorder.(*audit.Share); ok {
 		o.Room = share.Room
 	}
@@ -88,9 +90,9 @@ func (l *Launch) waiting(e *Env) func(approval.Question) {
 }
 
 // allRules are those that somebody has written, also in manifests of plugins.
-func (l *Launch) allRules(e *Env, workspace string) ([]bawn.Rule, error) {
+func allRules(e *Env, workspace string, more []bawn.Rule) ([]bawn.Rule, error) {
 	rules, err := WrittenRules(e, workspace)
-	return slices.Concat(rules, l.Rules), err
+	return slices.Concat(rules, more), err
 }
 
 // WrittenRules are all that nobody's answer has made.

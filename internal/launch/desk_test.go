@@ -31,7 +31,7 @@ func TestDeskHasTheShare(t *testing.T) {
 		s := &runner.Session{Guard: guard.Guard{Recorder: audit.NewShare(log, bytes, "the session")}}
 		s.ID = "s"
 		f := &Launch{Spec: session.Spec{Quiet: true, Asks: home + "/nobody.sock"}}
-		desk, err := f.Desk(e, s)
+		desk, err := f.Desk(e, s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,12 +18,14 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// A gitSession is the private git directory of a session, while it lives.
-type gitSession struct {
+// A privateGit is the private git directory of a session, while it lives.
+type privateGit struct {
+	say   func(gitstore.Report)
 	store *gitstore.Store
 	plan  string // a directory for a plan that is only shown, or ""
 	stop  context.CancelFunc
 	done  chan struct{}
+	ended bool
 }
 
 // GitOptions are what private git directories are made with.
@@ -37,59 +39,66 @@ func GitOptions(e *Env, cachedProbe, session string) (gitstore.Options, error) {
 	}, err
 }
 
-// privateGit gives the session a git directory of its own. Where that can't be,
-// the repository's is read-only for it.
-func (l *Launch) privateGit(e *Env, req *sandbox.Request) error {
+// gatherGit gives the session a git directory of its own. Where that can't be, the
+// repository's is read-only for it.
+func (p *planner) gatherGit(req *sandbox.Request) error {
 	iso := req.Session.Isolation
 	if req.Session.Provider == layout.LandlockName {
 		return nil
 	}
 	writable := slices.ContainsFunc(iso.Mounts, func(m bawn.Mount) bool { return m.Path == iso.Workspace && m.Access == bawn.ReadWrite })
-	if l.Parent != nil {
-		l.gitDirs, l.gitPool = gitAbove(l.Parent, req, writable)
+	if p.Parent != nil {
+		p.below.Git, p.below.GitPool = gitAbove(p.Parent, req, writable)
 		return nil
 	}
 	if !writable {
 		return nil
 	}
-	if req.Session.Provider != layout.NativeName && !confines(native.New(SettingOf(e, l.Config).Native())) {
-		l.note(e, "git directory read-only: what a guest writes in one is read in a sandbox of provider \"native\", which can't be made here")
+	cached := SettingOf(p.env, p.config).Native()
+	if req.Session.Provider != layout.NativeName && !confines(native.New(cached)) {
+		p.note(p.env, "git directory read-only: what a guest writes in one is read in a sandbox of provider \"native\", which can't be made here")
 		return nil
 	}
-	defer func() { l.gitDirs, l.gitPool = req.Git, req.GitPool }()
-	o, err := GitOptions(e, SettingOf(e, l.Config).Native(), req.Session.ID)
+	o, err := GitOptions(p.env, cached, req.Session.ID)
 	if err != nil {
 		return err
 	}
 	o.Names = gitstore.Names{Extra: req.Protected, Opened: iso.Unprotected, None: !iso.Protect}
-	g := &gitSession{}
-	if l.Plan {
-		if g.plan, err = os.MkdirTemp("", "bawn-plan-"); err != nil {
+	p.git = &privateGit{say: p.sayGit}
+	if p.Plan {
+		if p.git.plan, err = os.MkdirTemp("", "bawn-plan-"); err != nil {
 			return &verb.Error{Code: verb.ExitInternal, Err: err}
 		}
-		o.State = g.plan
+		o.State = p.git.plan
 	}
-	l.git = g
-	repo, err := gitstore.Find(iso.Workspace)
-	if repo != nil && !l.Plan {
-		l.recoverGit(e, repo, o)
+	if p.git.store, err = p.gitStore(iso.Workspace, o); err != nil {
+		return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "mend Bawn's state directory"}
+	}
+	req.Git, req.GitPool = p.git.store.Dirs(), p.git.store.MadePool()
+	req.Git = append(req.Git, gitstore.Again(o.State, iso.Workspace)...)
+	p.below.Git, p.below.GitPool = req.Git, req.GitPool
+	return nil
+}
+
+// gitStore prepares the private git directory. A workspace without a repository that can
+// be had gets an empty one.
+func (p *planner) gitStore(workspace string, o gitstore.Options) (*gitstore.Store, error) {
+	repo, err := gitstore.Find(workspace)
+	if repo != nil && !p.Plan {
+		p.recoverGit(repo, o)
 	}
 	if repo == nil {
 		if err != nil {
-			l.note(e, "git directory read-only: "+err.Error())
+			p.note(p.env, "git directory read-only: "+err.Error())
 		}
-		repo = &gitstore.Repository{Workspace: iso.Workspace}
+		repo = &gitstore.Repository{Workspace: workspace}
 	}
-	if g.store, err = gitstore.Prepare(repo, o); err != nil && repo.Common != "" {
-		l.note(e, "git directory read-only: "+err.Error())
-		g.store, err = gitstore.Prepare(&gitstore.Repository{Workspace: repo.Workspace}, o)
+	store, err := gitstore.Prepare(repo, o)
+	if err != nil && repo.Common != "" {
+		p.note(p.env, "git directory read-only: "+err.Error())
+		store, err = gitstore.Prepare(&gitstore.Repository{Workspace: repo.Workspace}, o)
 	}
-	if err != nil {
-		return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "mend Bawn's state directory"}
-	}
-	req.Git, req.GitPool = g.store.Dirs(), g.store.MadePool()
-	req.Git = append(req.Git, gitstore.Again(o.State, iso.Workspace)...)
-	return nil
+	return store, err
 }
 
 // confines reports whether a sandbox can be made in which git reads what a guest
@@ -124,23 +133,22 @@ func gitAbove(k *session.Parent, req *sandbox.Request, writable bool) (dirs []ba
 }
 
 // recoverGit publishes what a killed bawn has left behind.
-func (l *Launch) recoverGit(e *Env, repo *gitstore.Repository, o gitstore.Options) {
+func (p *planner) recoverGit(repo *gitstore.Repository, o gitstore.Options) {
 	reports, err := gitstore.Recover(context.Background(), repo, o)
 	for _, r := range reports {
-		l.sayGit(e, r)
+		p.sayGit(r)
 	}
 	if err != nil {
-		l.note(e, "what an earlier session did in git is not published: "+err.Error())
+		p.note(p.env, "what an earlier session did in git is not published: "+err.Error())
 	}
 }
 
-// startGit begins to publish what the guest does. The guest is about to start.
-func (l *Launch) startGit() {
-	if l.git == nil || l.git.store == nil {
+// start begins to publish what the guest does. The guest is about to start.
+func (g *privateGit) start() {
+	if g == nil || g.store == nil {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	g := l.git
 	g.stop, g.done = stop, make(chan struct{})
 	go func() {
 		defer close(g.done)
@@ -148,15 +156,13 @@ func (l *Launch) startGit() {
 	}()
 }
 
-// EndGit publishes what the guest did last, and says what a human has to do. The
-// guest has ended. It may be called more than once.
-func (l *Launch) EndGit(e *Env) {
-	l.endMasks()
-	g := l.git
-	if g == nil {
+// end publishes what the guest did last, and says what a human has to do. The guest
+// has ended. It may be called more than once.
+func (g *privateGit) end() {
+	if g == nil || g.ended {
 		return
 	}
-	l.git = nil
+	g.ended = true
 	if g.stop != nil {
 		g.stop()
 		<-g.done
@@ -166,7 +172,7 @@ func (l *Launch) EndGit(e *Env) {
 		if err != nil && !slices.Contains(r.Problems, err.Error()) {
 			r.Problems = append(r.Problems, err.Error())
 		}
-		l.sayGit(e, r)
+		g.say(r)
 	}
 	if g.plan != "" {
 		_ = os.RemoveAll(g.plan) // what the system sweeps, too
@@ -174,10 +180,10 @@ func (l *Launch) EndGit(e *Env) {
 }
 
 // sayGit tells what needs a human, on one line.
-func (l *Launch) sayGit(e *Env, r gitstore.Report) {
+func (u *setup) sayGit(r gitstore.Report) {
 	text := GitWords(r)
-	if text != "" && !l.JSON && !l.Plan {
-		fmt.Fprintf(e.Stderr, "bawn: git: %s\n", redact.Visible(text))
+	if text != "" && !u.JSON && !u.Plan {
+		fmt.Fprintf(u.env.Stderr, "bawn: git: %s\n", redact.Visible(text))
 	}
 }
 

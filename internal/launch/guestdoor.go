@@ -29,22 +29,23 @@ func (e *Env) Guest() bool {
 
 // openDoor makes the door of a session with one zone. Without one a guest can't
 // ask for anything, which is no reason not to run.
-func (l *Launch) openDoor(e *Env, s *runner.Session, req *sandbox.Request) {
-	if l.Plan || !sandbox.AbilitiesOf(s.Provider).Door {
+func (p *planner) openDoor(req *sandbox.Request) {
+	s := p.Session
+	if p.Plan || !sandbox.AbilitiesOf(s.Provider).Door {
 		return
 	}
-	dir, err := l.doorDir(e)
+	dir, err := doorDir(p.env)
 	if err == nil {
 		d := &runner.Door{Path: filepath.Join(dir, s.ID)}
 		if d.Listener, err = door.Listen(d.Path); err == nil {
 			s.Door = d
 			req.Files = append(req.Files, sandbox.File{Source: d.Path, Target: doorInside})
 			req.Sockets = append(req.Sockets, doorInside)
-			l.Known.prefixed(req)
+			p.Known.prefixed(req)
 			return
 		}
 	}
-	l.note(e, "the guest can't ask for anything: "+err.Error())
+	p.note(p.env, "the guest can't ask for anything: "+err.Error())
 }
 
 // prefixed has an agent that can put a program in front of its commands put
@@ -62,7 +63,7 @@ func (k *Known) prefixed(req *sandbox.Request) {
 }
 
 // doorDir makes the directory of the doors of all sessions.
-func (l *Launch) doorDir(e *Env) (string, error) {
+func doorDir(e *Env) (string, error) {
 	state, err := settings.StateDir(&e.World)
 	if err != nil {
 		return "", err
@@ -72,21 +73,22 @@ func (l *Launch) doorDir(e *Env) (string, error) {
 }
 
 // answerGuests says who serves the doors of the session.
-func (l *Launch) answerGuests(e *Env, s *runner.Session) (end func(), err error) {
-	s.Apart = l.Parent != nil
+func (p *Planned) answerGuests() (end func(), err error) {
+	e, s := p.env, p.Session
+	s.Apart = p.Parent != nil
 	if s.Door == nil && s.Split == nil {
 		return func() {}, nil
 	}
 	s.Refusals = &runner.Refusals{}
 	judged := newJudge(e, s, s.Refusals.Of(s.Guard)).Serve
 	r := &requests{session: s.Session, desk: s.Desk, network: s.Zone, guard: s.Guard, reach: s.Isolation}
-	dir, err := l.doorDir(e)
+	dir, err := doorDir(e)
 	if err != nil {
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
-	k := &children{env: e, guard: s.Refusals.Of(s.Guard), parent: l.above(e, s), desk: s.Desk, covered: s.Covered, refused: refusedAt(s, "asks")}
+	k := &children{env: e, guard: s.Refusals.Of(s.Guard), parent: p.above(), desk: s.Desk, covered: s.Covered, refused: refusedAt(s, "asks")}
 	k.parent.Asks = filepath.Join(dir, s.ID[:AsksName]+".a")
-	if l.Parent == nil {
+	if p.Parent == nil {
 		k.parent.Tree = filepath.Join(dir, s.ID+".child")
 	}
 	tools := k.Tools
@@ -106,19 +108,18 @@ func (l *Launch) answerGuests(e *Env, s *runner.Session) (end func(), err error)
 
 // above is what no child of the session exceeds: of two zones, that in
 // which commands run.
-func (l *Launch) above(e *Env, s *runner.Session) session.Parent {
-	p := session.Parent{Session: s.Session, Open: l.credentials, Protected: l.protected, Guarded: l.guarded, Places: s.Plan.Places(), CanAsk: l.canAsk(e), Plugin: l.Only}
+func (p *Planned) above() session.Parent {
+	s, above := p.Session, p.below
+	above.Session, above.Places, above.CanAsk, above.Plugin = s.Session, s.Plan.Places(), p.canAsk(), p.Only
 	if s.Split != nil {
-		p.Session.Isolation, p.Places = s.Split.Isolation, s.Split.Plan.Places()
-		p.Zone, p.Models = egress.Execution, l.models
+		above.Session.Isolation, above.Places, above.Zone = s.Split.Isolation, s.Split.Plan.Places(), egress.Execution
 	}
-	p.Session.Isolation = session.Led(p.Session.Isolation, all)
-	p.Session.Provider = s.Plan.Provider()
-	p.Git, p.GitPool = l.gitDirs, l.gitPool
-	if l.Parent != nil {
-		p.Plugin = p.Plugin || l.Parent.Plugin
-		p.Depth, p.CanAsk, p.Tree = l.Parent.Depth, l.Parent.CanAsk, l.Parent.Tree
-		p.Zone, p.Models = l.Parent.Zone, l.Parent.Models
+	above.Session.Isolation = session.Led(above.Session.Isolation, all)
+	above.Session.Provider = s.Plan.Provider()
+	if k := p.Parent; k != nil {
+		above.Plugin = above.Plugin || k.Plugin
+		above.Depth, above.CanAsk, above.Tree = k.Depth, k.CanAsk, k.Tree
+		above.Zone, above.Models = k.Zone, k.Models
 	}
-	return p
+	return above
 }

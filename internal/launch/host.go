@@ -77,14 +77,14 @@ func LaunchHost(spec *session.Spec, e *Env, detach bool) (ours *os.File, err err
 // host says.
 func hostProgram(spec *session.Spec, e *Env) (string, error) {
 	var absent AbsentProvider
-	if errors.As((&Launch{Spec: *spec}).chosen(e), &absent) {
+	if errors.As(chosen(&Launch{Spec: *spec}, e), &absent) {
 		return remote.Find()
 	}
 	return os.Executable()
 }
 
 // chosen says what stands in the way of a provider for the session.
-func (l *Launch) chosen(e *Env) error {
+func chosen(l *Launch, e *Env) error {
 	dir, err := l.directory(e)
 	if err != nil {
 		return err
@@ -92,10 +92,10 @@ func (l *Launch) chosen(e *Env) error {
 	ws := settings.WorkspaceOf(dir, e.Getenv("HOME"))
 	cfg, err := settings.LoadConfig(&e.World, ws, l.Flags)
 	if err == nil {
-		_, err = l.choose(e, cfg, cfg.Isolation(ws))
+		_, err = choose(&l.Spec, e, cfg, cfg.Isolation(ws))
 	}
 	if err == nil {
-		err = l.DockerHere(e, cfg.Isolation(ws))
+		err = DockerHere(e, cfg.Isolation(ws))
 	}
 	return err
 }
@@ -164,7 +164,7 @@ func (e *Env) Hosted(code int) int {
 // register enters the session into the registry for as long as it runs. leave
 // is called at its end. One that nobody can attach to is entered once it runs: it
 // has nobody waiting for it there, and its command runs meanwhile.
-func (l *Launch) register(e *Env, s *runner.Session) (leave func(), err error) {
+func register(l *Launch, e *Env, s *runner.Session) (leave func(), err error) {
 	state, err := settings.StateDir(&e.World)
 	if err != nil {
 		return nil, err

@@ -1,141 +1,149 @@
 // Package launch puts a session together from its spec and starts it: configuration,
 // agent, provider, places, git, network, door, and the sessions that its guest starts.
+//
+// Launch is what is asked for. Launch.setUp finds out what is known before anything is
+// planned (setup). The planner makes a Planned of it, and Planned.run starts that.
 package launch
 
 import (
-	"context"
-	"errors"
+	"crypto/rand"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/config"
-	"github.com/bawn-dev/bawn/internal/dotenv"
-	"github.com/bawn-dev/bawn/internal/egress/remote"
-	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/fspath"
+	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
+	"github.com/bawn-dev/bawn/internal/sandbox/native"
 	"github.com/bawn-dev/bawn/internal/session"
-	"github.com/bawn-dev/bawn/internal/undo"
+	"github.com/bawn-dev/bawn/internal/settings"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// A Launch is a session that is being put together, from its spec.
+// A Launch is the session that is asked for.
 type Launch struct {
 	session.Spec
 	Plan bool // it is only shown
-
-	Config                         *config.Config // of the session
-	defined                        *config.Config // what the definition asks for
-	choice                         choice         // of the provider
-	Known                          *Known         // the agent, where it is one
-	steered                        *steering      // what steers the agent; nil where nothing is found
-	early                          *remote.Relay  // started before it was known what it is to do
-	git                            *gitSession    // nil where the guest has none
-	Rules                          []bawn.Rule    // besides those of the policy's files
-	credentials, protected, models []string       // of the session, for those below it
-	guarded                        []string
-	masks                          []dotenv.Mask // of the workspace's files
-	maskedFiles                    []sandbox.File
-	maskPlace                      string // directory of those; "" where none was made
-	gitDirs                        []bawn.GitDir
-	gitPool                        string
-	keeper                         *undo.Keeper // nil where the session has no checkpoints of its own
-	consent                        *undo.Consent
-	plain                          []bawn.Mount    // without what is read-only because no checkpoint covers it
-	planned                        sandbox.Request // that the plan of a session of one zone was made from
 }
 
-// Verb is the command by which Bawn's processes start a session in another
-// one: it reads the session's spec from specEnd. No person needs it.
-const Verb = "launch"
+// SessionVariable tells a program inside which session it is in.
+const SessionVariable = "BAWN_SESSION"
 
-// specEnd is the descriptor that such a process inherits. A guest's session
-// ends when the other end is closed.
-const specEnd = 3
+// lasting is how old a session is that will be there for longer.
+const lasting = 30 * time.Millisecond
 
-// Receive takes over what this process has inherited.
-func (e *Env) Receive() (*session.Spec, error) {
-	unix.CloseOnExec(specEnd)
-	f := os.NewFile(specEnd, "spec")
-	if f == nil {
-		return nil, errors.New("it inherits no spec")
+// Run starts the session, or shows it, and returns when it has ended.
+func (l *Launch) Run(e *Env) error {
+	// Bawn waits, mostly. With more processors the runtime would wake another
+	// thread for each goroutine that could run, which costs more than it runs:
+	// supervised calls take a quarter longer. At the start and in sessions that
+	// end at once, two processors are of use, and the change stops all threads.
+	defer time.AfterFunc(lasting, func() { runtime.GOMAXPROCS(1) }).Stop()
+	if l.ordinary() {
+		e.embryo = native.Expect()
+		defer e.embryo.Abandon()
 	}
-	spec, err := session.Receive(f)
+	p, err := l.Prepare(e)
+	if err != nil {
+		return nested(e, e.Elsewhere(err))
+	}
+	defer p.Discard()
+	if !l.Plan {
+		return nested(e, p.run())
+	}
+	defer p.Session.Close()
+	if err := p.show(); err != nil || !l.JSON {
+		return err
+	}
+	End{}.Write(e)
+	return nil
+}
+
+// Prepare puts everything together that the session needs, and starts nothing of the
+// guest. The caller ends what was made with Discard.
+func (l *Launch) Prepare(e *Env) (*Planned, error) {
+	relays := &relays{launch: l, env: e}
+	relays.begin()
+	defer relays.abandon()
+	u, err := l.setUp(e)
 	if err != nil {
 		return nil, err
 	}
-	e.spec, e.inherited = spec, f
-	switch {
-	case spec.Parent != nil:
-		e.Dir = spec.Parent.Dir
-	case spec.Hosted:
-		err = e.becomeHost()
-	}
-	return spec, err
-}
-
-// Launcher returns the command that starts a session in another process, and the
-// file that it inherits for it: to be closed once it runs.
-func Launcher(program string, spec *session.Spec) (*exec.Cmd, *os.File, error) {
-	f, err := specFile(spec)
-	if err != nil {
-		return nil, nil, err
-	}
-	cmd := exec.Command(program, Verb)
-	cmd.Args[0] = filepath.Base(program)
-	cmd.ExtraFiles = []*os.File{specEnd - 3: f}
-	return cmd, f, nil
-}
-
-// specFile returns a file with a spec, at its begin.
-func specFile(spec *session.Spec) (*os.File, error) {
-	text, err := spec.Encode()
-	if err != nil {
+	p := &planner{Planned: &Planned{setup: u}, relays: relays}
+	if err := p.plan(); err != nil {
+		p.Discard()
 		return nil, err
 	}
-	f, err := nameless()
-	if err != nil {
-		return nil, err
-	}
-	if _, err = f.Write(text); err == nil {
-		_, err = f.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
+	return p.Planned, nil
 }
 
-// Life returns a context that ends with the session above, if there is one.
-func (e *Env) Life() context.Context {
-	ctx := context.Background()
-	if e.spec == nil || e.spec.Parent == nil {
-		return ctx
-	}
-	ctx, end := context.WithCancelCause(ctx)
-	go func() {
-		_, err := io.Copy(io.Discard, e.inherited)
-		end(errors.Join(errors.New("the session that started this one has ended"), err))
-	}()
-	return ctx
+// ordinary reports whether the session will probably be one in a native sandbox
+// with a network of its own.
+func (l *Launch) ordinary() bool {
+	return !l.Plan && l.Parent == nil && (l.Provider == nil || is(l.Provider, layout.NativeName)) && !is(l.Net, bawn.NetworkFull.String())
 }
 
-// again has this process's spec, if it has one, inherited by the program that it
-// becomes.
-func (e *Env) again() error {
-	if e.spec == nil {
-		return nil
+// is reports whether a flag was given with this value.
+func is(flag *string, value string) bool { return flag != nil && *flag == value }
+
+// note tells the human something before the start.
+func (l *Launch) note(e *Env, text string) {
+	if !l.Quiet && !l.JSON {
+		fmt.Fprintf(e.Stderr, "bawn: note: %s\n", redact.Visible(text))
 	}
-	f, err := specFile(e.spec)
+}
+
+// noteUnset reports variables that --env names and that are not set.
+func (l *Launch) noteUnset(e *Env) {
+	for _, name := range l.Env {
+		if strings.ContainsAny(name, "=*") || slices.ContainsFunc(l.environ(e), func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
+			continue
+		}
+		l.note(e, "--env "+name+" passes nothing on: the variable is not set here")
+	}
+}
+
+// environ is the environment from which the isolation chooses.
+func (l *Launch) environ(e *Env) []string {
+	if l.Parent != nil {
+		return l.Parent.Environ
+	}
+	return e.Environ
+}
+
+// NewSessionID returns 26 characters that nobody guesses.
+func NewSessionID() string { return strings.ToLower(rand.Text()) }
+
+// MakeStateDir makes the directories of the log and of what runs before the plan
+// is made, so that there is something to hide.
+func MakeStateDir(e *Env) error {
+	dir, err := settings.AuditDir(&e.World)
 	if err == nil {
-		defer f.Close()
-		err = unix.Dup2(int(f.Fd()), specEnd)
+		err = os.MkdirAll(dir, 0o700)
 	}
 	if err != nil {
-		return fmt.Errorf("hand the session's spec on: %w", err)
+		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make the directory of the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
+	}
+	if err := os.MkdirAll(settings.RuntimeDir(&e.World, filepath.Dir(dir)), 0o700); err != nil {
+		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make the directory of sessions: %w", err), Hint: "mend the directory or unset XDG_RUNTIME_DIR"}
 	}
 	return nil
+}
+
+// OwnDirs are Bawn's own places, which no guest sees.
+func OwnDirs(e *Env) []string {
+	var dirs []string
+	if d, err := settings.StateDir(&e.World); err == nil {
+		dirs = append(dirs, d)
+		if run := settings.RuntimeDir(&e.World, d); !fspath.Below(run, d) { // a place that is covered within another opens that
+			dirs = append(dirs, run)
+		}
+	}
+	return append(dirs, filepath.Join(settings.BaseDir(&e.World, "XDG_CONFIG_HOME", ".config"), "bawn"), filepath.Join(settings.BaseDir(&e.World, "XDG_CACHE_HOME", ".cache"), "bawn"),
+		filepath.Join(settings.BaseDir(&e.World, "XDG_DATA_HOME", ".local/share"), "bawn"))
 }

@@ -16,8 +16,8 @@ import (
 // sayLoopback says which variables of a known agent name a port of this
 // machine's loopback that the guest does not have: a model that runs here, which
 // the agent would try again and again in silence.
-func (l *Launch) sayLoopback(e *Env, s *runner.Session) {
-	if l.Known == nil || s.Bare != "" || s.Isolation.Network == bawn.NetworkFull {
+func sayLoopback(l *Launch, e *Env, k *Known, s *runner.Session) {
+	if k == nil || s.Bare != "" || s.Isolation.Network == bawn.NetworkFull {
 		return
 	}
 	flag := "--host-port"
@@ -27,7 +27,7 @@ func (l *Launch) sayLoopback(e *Env, s *runner.Session) {
 	for _, kv := range s.Plan.Environ() {
 		name, value, _ := strings.Cut(kv, "=")
 		port, ok := loopbackPort(value)
-		if !ok || !slices.ContainsFunc(l.Known.Agent.Environment.Pass, func(p string) bool { return sameName(p, name) }) {
+		if !ok || !slices.ContainsFunc(k.Agent.Environment.Pass, func(p string) bool { return sameName(p, name) }) {
 			continue
 		}
 		if !slices.ContainsFunc(s.Isolation.Egress.HostPorts, func(p string) bool { h, err := netrule.ParseHostPort(p); return err == nil && h.Guest == port }) {

@@ -14,14 +14,21 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
+// maskedFiles are the workspace's files of which the guest sees copies without secrets.
+type maskedFiles struct {
+	masks []dotenv.Mask
+	files []sandbox.File
+	place string // directory of the copies
+}
+
 // workspaceSecrets says once which secrets of the workspace's files the guest reads, or
 // shows it placeholders in their place (isolation.mask_env).
-func (l *Launch) workspaceSecrets(e *Env, req *sandbox.Request) error {
+func (p *planner) workspaceSecrets(req *sandbox.Request) error {
 	ws := req.Session.Isolation.Workspace
 	if req.Session.Isolation.MaskEnv {
-		return l.maskFiles(e, req, ws)
+		return p.maskFiles(req, ws)
 	}
-	if l.Parent != nil || l.Plan {
+	if p.Parent != nil || p.Plan {
 		return nil
 	}
 	var names []string
@@ -33,8 +40,8 @@ func (l *Launch) workspaceSecrets(e *Env, req *sandbox.Request) error {
 	}
 	text := "the guest can read the secrets of " + listed(names) + "; --mask-env shows it placeholders"
 	sum := sha256.Sum256([]byte(ws))
-	if news(e, "env-"+hex.EncodeToString(sum[:8]), text) {
-		l.note(e, text)
+	if news(p.env, "env-"+hex.EncodeToString(sum[:8]), text) {
+		p.note(p.env, text)
 	}
 	return nil
 }
@@ -50,7 +57,7 @@ func listed(names []string) string {
 }
 
 // maskFiles shows each file with placeholders, which can't be written then.
-func (l *Launch) maskFiles(e *Env, req *sandbox.Request, ws string) error {
+func (p *planner) maskFiles(req *sandbox.Request, ws string) error {
 	if req.Session.Isolation.DockerAPI {
 		return verb.Usage("leave one of them out", "containers (--docker) would read the secrets that --mask-env hides from this session")
 	}
@@ -61,39 +68,48 @@ func (l *Launch) maskFiles(e *Env, req *sandbox.Request, ws string) error {
 	if len(files) == 0 {
 		return nil
 	}
-	dir, err := l.maskDir(e, req.Session.ID)
+	place, err := p.maskPlace(req.Session.ID)
+	m := &maskedFiles{place: place}
+	p.masked = m
 	if err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make a place for masked files: %w", err)}
 	}
 	for i, f := range files {
-		source := filepath.Join(dir, fmt.Sprint(i)+"-"+filepath.Base(f.Path))
+		source := filepath.Join(place, fmt.Sprint(i)+"-"+filepath.Base(f.Path))
 		if err := os.WriteFile(source, f.Text, 0o400); err != nil {
 			return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("write a masked file: %w", err)}
 		}
-		l.masks = append(l.masks, f.Masks...)
-		l.maskedFiles = append(l.maskedFiles, sandbox.File{Source: source, Target: filepath.Join(ws, f.Path)})
+		m.masks = append(m.masks, f.Masks...)
+		m.files = append(m.files, sandbox.File{Source: source, Target: filepath.Join(ws, f.Path)})
 	}
-	req.Files = append(req.Files, l.maskedFiles...)
+	req.Files = append(req.Files, m.files...)
 	return nil
 }
 
-// maskDir makes the place of the session's masked files, or of those of a plan.
-func (l *Launch) maskDir(e *Env, id string) (_ string, err error) {
-	if l.Plan {
-		l.maskPlace, err = os.MkdirTemp("", "bawn-plan-env-")
-		return l.maskPlace, err
+// maskPlace makes the place of the session's masked files, or of those of a plan.
+func (p *planner) maskPlace(id string) (string, error) {
+	if p.Plan {
+		return os.MkdirTemp("", "bawn-plan-env-")
 	}
-	state, err := settings.StateDir(&e.World)
+	state, err := settings.StateDir(&p.env.World)
 	if err != nil {
 		return "", err
 	}
-	l.maskPlace = filepath.Join(settings.RuntimeDir(&e.World, state), id+"-env")
-	return l.maskPlace, os.Mkdir(l.maskPlace, 0o700)
+	place := filepath.Join(settings.RuntimeDir(&p.env.World, state), id+"-env")
+	return place, os.Mkdir(place, 0o700)
 }
 
-// endMasks removes the masked files, which hold placeholders and what is no secret.
-func (l *Launch) endMasks() {
-	if l.maskPlace != "" {
-		_ = os.RemoveAll(l.maskPlace) // nothing secret is left there
+// list returns the files, and what is masked in them.
+func (m *maskedFiles) list() ([]sandbox.File, []dotenv.Mask) {
+	if m == nil {
+		return nil, nil
+	}
+	return m.files, m.masks
+}
+
+// end removes the masked files, which hold placeholders and what is no secret.
+func (m *maskedFiles) end() {
+	if m != nil && m.place != "" {
+		_ = os.RemoveAll(m.place) // nothing secret is left there
 	}
 }

@@ -2,8 +2,6 @@ package launch
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -11,20 +9,26 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/dotenv"
 	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/egress/remote"
 	"github.com/bawn-dev/bawn/internal/netrule"
-	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/settings"
-	"github.com/bawn-dev/bawn/internal/terminal"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// network starts the relay of a session that reaches the network by name, and
-// puts into req what the relay needs in the guest. It returns nil for a session
-// that has no such network.
-func (l *Launch) network(e *Env, req *sandbox.Request, z zone) (*remote.Relay, error) {
+// relays starts the network processes of a session, one for each zone that reaches the
+// network by name.
+type relays struct {
+	launch *Launch
+	env    *Env
+	early  *remote.Relay // started before it was known what it is to do; nil once it is taken
+}
+
+// open starts the relay of a zone, and puts into req what the relay needs in the
+// guest. It returns nil for a zone that has no such network.
+func (n *relays) open(req *sandbox.Request, z zone) (*remote.Relay, error) {
 	iso := &req.Session.Isolation
 	if iso.Network != bawn.NetworkAllowlist {
 		return nil, nil
@@ -34,14 +38,14 @@ func (l *Launch) network(e *Env, req *sandbox.Request, z zone) (*remote.Relay, e
 		return nil, verb.Usage("write it as 5432, or as GUEST:HOST", "%v", err)
 	}
 	req.HostPorts, req.Relay = ports, true
-	if l.Plan {
+	if n.launch.Plan {
 		return nil, nil
 	}
-	c, err := l.relayConfig(e, req, z)
+	c, err := n.config(req, z)
 	if err != nil {
 		return nil, err
 	}
-	relay, err := l.launched(e)
+	relay, err := n.take()
 	if err != nil {
 		return nil, relayError(err)
 	}
@@ -59,7 +63,7 @@ func (l *Launch) network(e *Env, req *sandbox.Request, z zone) (*remote.Relay, e
 	req.Environ = withoutProxies(req.Environ)
 	req.Sockets, req.SetEnv = append(req.Sockets, ready.Sockets...), append(req.SetEnv, ready.Env...)
 	for _, note := range ready.Notes {
-		l.note(e, note)
+		n.launch.note(n.env, note)
 	}
 	return relay, nil
 }
@@ -69,7 +73,34 @@ func (l *Launch) network(e *Env, req *sandbox.Request, z zone) (*remote.Relay, e
 type zone struct {
 	name   string   // egress.Reasoning, egress.Execution or ""
 	models []string // of both
-	inner  bool     // it is that of the containers that the zone makes
+	own    []string // hosts at which the session's agent logs in by itself
+	quiet  []string // hosts to which the agent tells how it is used
+	canAsk bool     // at a terminal
+	masks  []dotenv.Mask
+	inner  bool // it is that of the containers that the zone makes
+}
+
+// ownZone is that of a session which is not split itself; a child of one that is
+// belongs to a part of it.
+func (p *planner) ownZone() zone {
+	if p.Parent != nil {
+		return p.zone(p.Parent.Zone, p.Parent.Models)
+	}
+	return p.zone("", nil)
+}
+
+// zone is the part of the session of that name. The agent does not run in the zone of
+// its commands.
+func (p *planner) zone(name string, models []string) zone {
+	z := zone{name: name, models: models, canAsk: p.canAsk()}
+	_, z.masks = p.masked.list()
+	if name != egress.Execution {
+		z.own = p.config.Split().Hosts
+	}
+	if p.Known != nil && p.Known.profile != nil {
+		z.quiet = p.Known.profile.Closed
+	}
+	return z
 }
 
 // suffix tells the places of a session's relays apart.
@@ -83,34 +114,38 @@ func (z zone) suffix() string {
 	return ""
 }
 
-// launchEarly starts the relay of a session that will probably have one, so
-// that it comes to life while the configuration is read.
-func (l *Launch) launchEarly(e *Env) {
-	if l.Plan || l.Net != nil && !is(l.Net, bawn.NetworkAllowlist.String()) {
+// begin starts the relay of a session that will probably have one, so that it comes
+// to life while the configuration is read.
+func (n *relays) begin() {
+	if n.launch.Plan || n.launch.Net != nil && !is(n.launch.Net, bawn.NetworkAllowlist.String()) {
 		return
 	}
 	if path, err := remote.FindEgress(); err == nil {
-		l.early, _ = remote.Launch(path, e.Environ, e.Stderr, l.Parent != nil) // launched says why not
+		n.early, _ = n.start(path) // take says why not
 	}
 }
 
-// launched returns the relay, which is the caller's from now on.
-func (l *Launch) launched(e *Env) (*remote.Relay, error) {
-	if relay := l.early; relay != nil {
-		l.early = nil
+// take returns a relay, which is the caller's from now on.
+func (n *relays) take() (*remote.Relay, error) {
+	if relay := n.early; relay != nil {
+		n.early = nil
 		return relay, nil
 	}
 	path, err := remote.FindEgress()
 	if err != nil {
 		return nil, err
 	}
-	return remote.Launch(path, e.Environ, e.Stderr, l.Parent != nil)
+	return n.start(path)
+}
+
+func (n *relays) start(path string) (*remote.Relay, error) {
+	return remote.Launch(path, n.env.Environ, n.env.Stderr, n.launch.Parent != nil)
 }
 
 // abandon lets a relay go that turned out not to be needed.
-func (l *Launch) abandon() {
-	if l.early != nil {
-		l.early.Abandon()
+func (n *relays) abandon() {
+	if n.early != nil {
+		n.early.Abandon()
 	}
 }
 
@@ -140,26 +175,9 @@ func withoutProxies(environ []string) []string {
 	})
 }
 
-// note tells the human something before the start.
-func (l *Launch) note(e *Env, text string) {
-	if !l.Quiet && !l.JSON {
-		fmt.Fprintf(e.Stderr, "bawn: note: %s\n", redact.Visible(text))
-	}
-}
-
-// noteUnset reports variables that --env names and that are not set.
-func (l *Launch) noteUnset(e *Env) {
-	for _, name := range l.Env {
-		if strings.ContainsAny(name, "=*") || slices.ContainsFunc(l.environ(e), func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
-			continue
-		}
-		l.note(e, "--env "+name+" passes nothing on: the variable is not set here")
-	}
-}
-
-// relayConfig is what the relay of this session is told.
-func (l *Launch) relayConfig(e *Env, req *sandbox.Request, z zone) (egress.Config, error) {
-	s := req.Session
+// config is what the relay of a zone is told.
+func (n *relays) config(req *sandbox.Request, z zone) (egress.Config, error) {
+	l, e, s := n.launch, n.env, req.Session
 	state, err := settings.StateDir(&e.World)
 	if err != nil {
 		return egress.Config{}, err
@@ -175,43 +193,9 @@ func (l *Launch) relayConfig(e *Env, req *sandbox.Request, z zone) (egress.Confi
 	return egress.Config{
 		Session: s.ID, Parent: s.Parent, Agent: s.Agent, Provider: s.Provider, Mode: s.Mode, Autonomy: s.Autonomy,
 		Workspace: s.Isolation.Workspace, Dir: req.Dir, Home: e.Getenv("HOME"), System: runtime.GOOS,
-		Egress: s.Isolation.Egress, Ask: s.Isolation.Egress.Ask, CanAsk: (l.canAsk(e) || l.Hosted || l.Asks != "" || relayRuns(e, state)) && z.name != egress.Reasoning, Rules: rules,
-		AuditDir: log, Prompt: l.Parent == nil, Place: filepath.Join(settings.RuntimeDir(&e.World, state), s.ID+z.suffix()), Zone: z.name, Models: z.models, Masks: l.masks, Own: l.ownHosts(z), Quiet: l.quietHosts(),
+		Egress: s.Isolation.Egress, Ask: s.Isolation.Egress.Ask, CanAsk: (z.canAsk || l.Hosted || l.Asks != "" || relayRuns(e, state)) && z.name != egress.Reasoning, Rules: rules,
+		AuditDir: log, Prompt: l.Parent == nil, Place: filepath.Join(settings.RuntimeDir(&e.World, state), s.ID+z.suffix()), Zone: z.name, Models: z.models, Masks: z.masks, Own: z.own, Quiet: z.quiet,
 	}, nil
-}
-
-// quietHosts are those to which the session's agent tells how it is used.
-func (l *Launch) quietHosts() []string {
-	if l.Known == nil || l.Known.profile == nil {
-		return nil
-	}
-	return l.Known.profile.Closed
-}
-
-// ownHosts are the hosts at which the session's agent logs in by itself. It does
-// not run in the zone of its commands.
-func (l *Launch) ownHosts(z zone) []string {
-	if l.Config == nil || z.name == egress.Execution {
-		return nil
-	}
-	return l.Config.Split().Hosts
-}
-
-// canAsk reports whether there is a terminal at which somebody could answer, or questions
-// wait until there is one.
-func (l *Launch) canAsk(e *Env) bool {
-	if l.Parent != nil {
-		return l.Parent.CanAsk
-	}
-	return terminal.Present([3]*os.File{e.Stdin, e.Stdout, e.Stderr}) || l.whileAway() == "wait"
-}
-
-// whileAway is what a question of the session does where nobody could answer.
-func (l *Launch) whileAway() string {
-	if l.Config == nil {
-		return "commands"
-	}
-	return l.Config.WhileAway()
 }
 
 // hostPorts are the ports of the guest's loopback behind which the host's are.

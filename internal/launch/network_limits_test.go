@@ -35,7 +35,7 @@ func TestRelayIsToldTheLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 		req := &sandbox.Request{Session: bawn.Session{ID: "s", Isolation: cfg.Isolation(ws)}, Dir: ws}
-		c, err := new(Launch).relayConfig(e, req, zone{})
+		c, err := (&relays{launch: &Launch{}, env: e}).config(req, zone{})
 		if got := [2]int64{c.Egress.MaxConns, c.Egress.MaxOutMB}; err != nil || got != want {
 			t.Errorf("%q: the relay is told %v, %v; want %v", text, got, err, want)
 		}

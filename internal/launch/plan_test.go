@@ -36,7 +36,7 @@ func TestPlanShowsEgress(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &runner.Session{Session: bawn.Session{Isolation: bawn.Isolation{Network: network, Egress: egress}}, Plan: namedPlan{}}
-		if err := (&Launch{Spec: session.Spec{JSON: true}}).printPlan(&Env{World: verb.World{Stdout: out}}, s); err != nil {
+		if err := (&Planned{setup: &setup{Launch: &Launch{Spec: session.Spec{JSON: true}}, env: &Env{World: verb.World{Stdout: out}}}, Session: s}).show(); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(out.Name())

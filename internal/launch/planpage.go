@@ -2,6 +2,7 @@ package launch
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -10,36 +11,75 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/redact"
-	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
 // planWidth is where lists of the page are folded.
 const planWidth = 78
 
-// writePlan writes what would be enforced, for a person to read.
-func (l *Launch) writePlan(w io.Writer, e *Env, s *runner.Session) error {
-	var p page
-	p.line("command", strings.Join(s.Argv, " "))
-	p.line("provider", s.Plan.Provider())
-	p.line("workspace", s.Isolation.Workspace)
-	p.line("mode", s.Mode.String()+", profile "+cmp.Or(s.Isolation.Profile, "default"))
-	if a := l.agentPlan(); a != nil {
-		p.line("agent", s.Agent)
+// show prints the plan.
+func (p *Planned) show() error {
+	if !p.JSON {
+		return p.writePage(p.env.Stdout)
+	}
+	s := p.Session
+	enc := json.NewEncoder(p.env.Stdout)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(struct {
+		Provider  string       `json:"provider"`
+		Choice    []candidate  `json:"provider_chosen_from"`
+		Mode      bawn.Mode    `json:"mode"`
+		Agent     string       `json:"agent"`
+		Known     *agentPlan   `json:"agent_profile,omitempty"`
+		Profile   string       `json:"policy_profile"`
+		Workspace string       `json:"workspace"`
+		Network   string       `json:"network"`
+		Egress    *egressPlan  `json:"egress,omitempty"`
+		Plan      sandbox.Plan `json:"plan"`
+		Execution *zonePlan    `json:"execution,omitempty"`
+	}{s.Plan.Provider(), p.choice.Candidates, s.Mode, s.Agent, p.agentPlan(), s.Isolation.Profile, s.Isolation.Workspace, s.Isolation.Network.String(), egressOf(s.Isolation), s.Plan, executionOf(s)})
+}
+
+// egressPlan is what a session reaches, by the names of the configuration.
+type egressPlan struct {
+	bawn.Egress
+	Ask string `json:"ask_timeout"`
+}
+
+// egressOf returns nil for a network that names do not open.
+func egressOf(iso bawn.Isolation) *egressPlan {
+	if iso.Network != bawn.NetworkAllowlist {
+		return nil
+	}
+	return &egressPlan{iso.Egress, iso.Egress.Ask.String()}
+}
+
+// writePage writes what would be enforced, for a person to read.
+func (p *Planned) writePage(w io.Writer) error {
+	var out page
+	s := p.Session
+	out.line("command", strings.Join(s.Argv, " "))
+	out.line("provider", s.Plan.Provider())
+	out.line("workspace", s.Isolation.Workspace)
+	out.line("mode", s.Mode.String()+", profile "+cmp.Or(s.Isolation.Profile, "default"))
+	if p.Known != nil {
+		out.line("agent", s.Agent)
 	}
 	if s.Split != nil {
-		p.line("split", "the agent and what it executes have a sandbox each")
+		out.line("split", "the agent and what it executes have a sandbox each")
 	}
-	p.places(s.Plan.Places(), e.Getenv("HOME"))
-	p.network(s.Isolation)
-	p.list("variables", names(s.Plan.Environ()))
-	p.line("limits", limits(s.Isolation.Resources))
+	out.places(s.Plan.Places(), p.env.Getenv("HOME"))
+	out.network(s.Isolation)
+	out.list("variables", names(s.Plan.Environ()))
+	out.line("limits", limits(s.Isolation.Resources))
 	var part []string
 	for _, c := range partly(s) {
 		part = append(part, c.Attribute)
 	}
-	p.list("in part", part)
-	p.line("", "nothing was started; --plan --json has every detail")
-	_, err := io.WriteString(w, p.b.String())
+	out.list("in part", part)
+	out.line("", "nothing was started; --plan --json has every detail")
+	_, err := io.WriteString(w, out.b.String())
 	return err
 }
 

@@ -29,9 +29,17 @@ const (
 	splitDirectory = "split" // of Bawn's own cache
 )
 
-// splitSession makes s a session of two zones. req is the request of one that
-// is not split.
-func (l *Launch) splitSession(e *Env, s *runner.Session, req sandbox.Request, split config.Split) (err error) {
+// A zonePlanner plans the two zones of a split session.
+type zonePlanner struct {
+	*planner
+	zones   session.Zones
+	program string          // Bawn's own
+	request sandbox.Request // of a session that is not split
+}
+
+// planZones plans a session of two zones.
+func (p *planner) planZones(req sandbox.Request, split config.Split) (err error) {
+	e, s := p.env, p.Session
 	if !sandbox.AbilitiesOf(s.Provider).Split {
 		return splitError(s.Provider, nil)
 	}
@@ -39,7 +47,7 @@ func (l *Launch) splitSession(e *Env, s *runner.Session, req sandbox.Request, sp
 	if err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("find bawn's own program: %w", err)}
 	}
-	shells, err := l.shells(e, req)
+	shells, err := shells(e, req)
 	if err != nil {
 		return err
 	}
@@ -53,12 +61,12 @@ func (l *Launch) splitSession(e *Env, s *runner.Session, req sandbox.Request, sp
 		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	req.Tmp = s.Split.Place.Tmp()
-	zones := zonesOf(e, req, split)
-	l.models = zones.Models
-	if err := l.execution(e, s, req, zones, self); err != nil {
+	z := &zonePlanner{planner: p, zones: zonesOf(e, req, split), program: self, request: req}
+	p.below.Models = z.zones.Models
+	if err := z.execution(); err != nil {
 		return err
 	}
-	return l.reasoning(e, s, req, zones, append(shimmed(shells, self), sandbox.File{Source: self, Target: ProgramInside}))
+	return z.reasoning(shells)
 }
 
 // zonesOf says how the session's isolation is split.
@@ -76,23 +84,26 @@ func zonesOf(e *Env, req sandbox.Request, split config.Split) session.Zones {
 var agentPlaces = []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "QWEN_HOME", "GEMINI_CLI_HOME", "OPENCODE_CONFIG_DIR", "PI_CODING_AGENT_DIR", "CLINE_DIR"}
 
 // execution plans the zone in which commands run, and starts its relay.
-func (l *Launch) execution(e *Env, s *runner.Session, req sandbox.Request, z session.Zones, self string) error {
-	if err := makeShellPlaces(z, l.Plan); err != nil {
+func (p *zonePlanner) execution() error {
+	if err := makeShellPlaces(p.zones, p.Plan); err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
-	req.Session.Isolation, req.Zone = there(z), "-x"
-	req.Open = append(z.Opened(req.Open), z.Shells()...)
+	s, req := p.Session, p.request
+	req.Session.Isolation, req.Zone = there(p.zones), "-x"
+	req.Open = append(p.zones.Opened(req.Open), p.zones.Shells()...)
 	req.Environ = session.WithoutModels(req.Environ)
 	req.Argv = []string{ProgramInside}
-	req.Files = append([]sandbox.File{{Source: self, Target: ProgramInside}}, l.maskedFiles...)
-	relay, err := l.network(e, &req, zone{name: egress.Execution, models: z.Models})
+	masked, _ := p.masked.list()
+	req.Files = append([]sandbox.File{{Source: p.program, Target: ProgramInside}}, masked...)
+	z := p.zone(egress.Execution, p.zones.Models)
+	relay, err := p.relays.open(&req, z)
 	if err != nil {
 		return err
 	}
 	if relay != nil {
 		s.Split.Network = relay
 	}
-	if err := l.openContainers(e, s, &req, zone{name: egress.Execution, models: z.Models}); err != nil {
+	if err := p.openContainers(&req, z); err != nil {
 		return err
 	}
 	s.Split.Isolation = req.Session.Isolation
@@ -124,27 +135,29 @@ func makeShellPlaces(z session.Zones, plan bool) error {
 	return nil
 }
 
-// reasoning opens the door, plans the zone of the agent and starts its relay.
-func (l *Launch) reasoning(e *Env, s *runner.Session, req sandbox.Request, z session.Zones, files []sandbox.File) error {
-	iso, err := z.Reasoning()
+// reasoning opens the door, plans the zone of the agent and starts its relay. There
+// Bawn is in the place of the shells.
+func (p *zonePlanner) reasoning(shells []string) error {
+	iso, err := p.zones.Reasoning()
 	if err != nil {
 		return verb.Usage("see \"bawn run --help\"", "%w", err)
 	}
+	s, req := p.Session, p.request
 	at := s.Split.Place.Door()
 	if s.Split.Door, err = door.Listen(at); err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	req.Session.Isolation = iso
-	relay, err := l.network(e, &req, zone{name: egress.Reasoning, models: z.Models})
+	relay, err := p.relays.open(&req, p.zone(egress.Reasoning, p.zones.Models))
 	if err != nil {
 		return err
 	}
 	if relay != nil {
 		s.Network = relay
 	}
-	req.Files = slices.Concat(req.Files, files, []sandbox.File{{Source: at, Target: doorInside}})
+	req.Files = slices.Concat(req.Files, shimmed(shells, p.program), []sandbox.File{{Source: p.program, Target: ProgramInside}, {Source: at, Target: doorInside}})
 	req.Sockets = append(req.Sockets, doorInside)
-	if shell := e.Getenv("SHELL"); shell != "" && !understood(shell) {
+	if shell := p.env.Getenv("SHELL"); shell != "" && !understood(shell) {
 		req.SetEnv = append(req.SetEnv, "SHELL=/bin/sh")
 	}
 	s.Session = req.Session
@@ -156,25 +169,25 @@ func (l *Launch) reasoning(e *Env, s *runner.Session, req sandbox.Request, z ses
 
 // shells finds what is to be covered, and refuses an agent that one of them
 // would interpret.
-func (l *Launch) shells(e *Env, req sandbox.Request) ([]string, error) {
+func shells(e *Env, req sandbox.Request) ([]string, error) {
 	path := e.Getenv("PATH")
-	shells, err := runner.Shells(path, req.Session.Isolation.CacheDirs, e.Getenv("SHELL"))
+	list, err := runner.Shells(path, req.Session.Isolation.CacheDirs, e.Getenv("SHELL"))
 	if err != nil {
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "leave out --split on this machine"}
 	}
 	program, err := runner.LookAgent(req.Argv[0], req.Dir, path)
 	if err != nil {
-		return shells, nil //nolint:nilerr // the start says so, with what to do
+		return list, nil //nolint:nilerr // the start says so, with what to do
 	}
 	var script *runner.ScriptError
-	if err := runner.CheckAgent(program, path, shells); errors.As(err, &script) {
+	if err := runner.CheckAgent(program, path, list); errors.As(err, &script) {
 		hint := "name the program that it starts: bawn run --split -- PROGRAM ARG..."
 		if script.Starts != "" {
 			hint += "; the script says: " + redact.Visible(script.Starts)
 		}
 		return nil, &verb.Error{Code: verb.ExitUsage, Err: errors.New(redact.Visible(err.Error())), Hint: hint}
 	}
-	return shells, nil
+	return list, nil
 }
 
 // shimmed covers every shell with Bawn itself.

@@ -40,7 +40,7 @@ const (
 
 // A steering is what steers the agent of one session.
 type steering struct {
-	flags   *Launch
+	launch  *Launch
 	env     *Env
 	session *runner.Session
 	found   []skill.Item
@@ -55,23 +55,22 @@ type steering struct {
 // asked about, and what is refused, or not allowed, is hidden. None of it can be
 // written. A session whose agent is not known, or finds nothing, pays for
 // looking.
-func (l *Launch) steer(e *Env, s *runner.Session, req *sandbox.Request, bare bool) error {
-	if l.Known == nil {
-		return nil
+func (u *setup) steer(s *runner.Session, req *sandbox.Request, bare bool) (*steering, error) {
+	if u.Known == nil {
+		return nil, nil
 	}
-	places := SkillPlaces(e, []*agents.Agent{l.Known.Agent}, req.Session.Isolation.Workspace, req.Dir)
-	t := &steering{flags: l, env: e, session: s, found: skill.Find(places), hidden: map[string]string{}, details: map[string]string{}}
+	places := SkillPlaces(u.env, []*agents.Agent{u.Known.Agent}, req.Session.Isolation.Workspace, req.Dir)
+	t := &steering{launch: u.Launch, env: u.env, session: s, found: skill.Find(places), hidden: map[string]string{}, details: map[string]string{}}
 	if len(t.found) == 0 {
-		return nil
+		return nil, nil
 	}
-	if err := t.judge(l.Plan); err != nil {
-		return err
+	if err := t.judge(u.Plan); err != nil {
+		return nil, err
 	}
-	l.steered = t
 	if bare && len(t.hidden) > 0 {
-		return &verb.Error{Code: verb.ExitDenied, Err: errors.New(t.first()), Hint: "without a sandbox it can't be hidden: pin it (bawn skill pin), mend it or move it away"}
+		return nil, &verb.Error{Code: verb.ExitDenied, Err: errors.New(t.first()), Hint: "without a sandbox it can't be hidden: pin it (bawn skill pin), mend it or move it away"}
 	}
-	return t.enforce(req, places)
+	return t, t.enforce(req, places)
 }
 
 // judge finds out what is to be hidden. A plan asks nobody.
@@ -82,7 +81,7 @@ func (t *steering) judge(plan bool) error {
 	}
 	pins, err := skill.LoadPins(file)
 	if err != nil {
-		t.flags.note(t.env, err.Error()+"; until then nothing is pinned")
+		t.launch.note(t.env, err.Error()+"; until then nothing is pinned")
 	}
 	states := map[string]skill.State{}
 	var open []skill.Item
@@ -153,7 +152,7 @@ func (t *steering) decide(pins string, open []skill.Item, states map[string]skil
 	t.guard = guard.Guard{Recorder: log}
 	reports, err := Examine(t.env.Life(), t.env, open)
 	if err != nil {
-		t.flags.note(t.env, err.Error())
+		t.launch.note(t.env, err.Error())
 		for _, i := range open {
 			t.hide(i, "it could not be read")
 		}
@@ -161,7 +160,7 @@ func (t *steering) decide(pins string, open []skill.Item, states map[string]skil
 	fine := t.sound(open, reports)
 	for _, p := range t.paths() {
 		t.refuse(RuleSkillRefused, p, t.hidden[p])
-		t.flags.note(t.env, t.hidden[p])
+		t.launch.note(t.env, t.hidden[p])
 	}
 	for part := range slices.Chunk(fine, maxSkillsAsked) {
 		if err := t.ask(pins, part, states); err != nil {
@@ -245,7 +244,7 @@ func (t *steering) ask(pins string, part []skill.Report, states map[string]skill
 	if d := g.Check(ctx, t.action(t.session.Agent, args), t.event()); d.Verdict != bawn.Allow {
 		for i := range part {
 			t.hide(part[i].Item, d.Reason+"; \"bawn skill check\" shows it, \"bawn skill pin\" lets it be used")
-			t.flags.note(t.env, t.hidden[part[i].Path])
+			t.launch.note(t.env, t.hidden[part[i].Path])
 		}
 		return nil
 	}
@@ -299,7 +298,7 @@ func (f approverFunc) Approve(ctx context.Context, a bawn.Action, d bawn.Decisio
 // desk is where the question goes before there is a session: to the terminal,
 // and to a relay that runs. It is nil where nobody is there.
 func (t *steering) desk() (desk *asking.Desk, leave func()) {
-	e, f := t.env, t.flags
+	e, l := t.env, t.launch
 	state, err := settings.StateDir(&e.World)
 	here := terminal.Present([3]*os.File{e.Stdin, e.Stdout, e.Stderr})
 	if err != nil || !here && !relayRuns(e, state) {
@@ -307,8 +306,8 @@ func (t *steering) desk() (desk *asking.Desk, leave func()) {
 	}
 	s := t.session
 	desk = asking.New(asking.Options{
-		Session: s.ID, Agent: s.Agent, Relay: relayOf(e, state, s.ID, s.Parent), Waiting: f.waiting(e),
-		Note: func(text string) { f.note(e, text) },
+		Session: s.ID, Agent: s.Agent, Relay: relayOf(e, state, s.ID, s.Parent), Waiting: l.waiting(e),
+		Note: func(text string) { l.note(e, text) },
 	})
 	if !here {
 		return desk, desk.Close

@@ -24,16 +24,17 @@ const maxListed = 10
 
 // summary tells the human what Bawn refused during the session. Only refusals that Bawn pronounced itself are listed: an error
 // that a guest got from the kernel may have many reasons.
-func (l *Launch) summary(e *Env, s *runner.Session, r runner.Result) {
+func (p *Planned) summary(r runner.Result) {
+	e, s := p.env, p.Session
 	for _, h := range r.Limits {
-		if h.Killed || !l.Quiet {
+		if h.Killed || !p.Quiet {
 			fmt.Fprintf(e.Stderr, "bawn: %s (%s); %s\n", h.Reason, h.Rule, h.Remedy)
 		}
 	}
-	if l.Quiet {
+	if p.Quiet {
 		return
 	}
-	told := l.Known.withoutTries(e, withoutHistories(r.Denials, e.Getenv("HOME")))
+	told := p.Known.withoutTries(e, withoutHistories(r.Denials, e.Getenv("HOME")))
 	for i, d := range told {
 		if i == maxListed {
 			fmt.Fprintf(e.Stderr, "bawn: denied %d more; see \"bawn audit query --session %s\"\n", len(told)+r.Missed-maxListed, s.ID)
@@ -119,16 +120,16 @@ func partly(s *runner.Session) []bawn.Capability {
 
 // sayPartly names what the session asked for and gets in part only: once, and again
 // when that has changed. The line of --json has it at every end.
-func (l *Launch) sayPartly(e *Env, provider string, partly []bawn.Capability) {
-	if l.Quiet || l.JSON || len(partly) == 0 {
+func (u *setup) sayPartly(provider string, partly []bawn.Capability) {
+	if u.Quiet || u.JSON || len(partly) == 0 {
 		return
 	}
 	var names, all []string
 	for _, c := range partly {
 		names, all = append(names, c.Attribute), append(all, c.Attribute, How(c))
 	}
-	if news(e, "partly-"+provider, strings.Join(all, "\n")) {
-		l.note(e, "enforced in part on this machine: "+strings.Join(names, ", ")+" (said once; \"bawn doctor\" says how, and what would mend it)")
+	if news(u.env, "partly-"+provider, strings.Join(all, "\n")) {
+		u.note(u.env, "enforced in part on this machine: "+strings.Join(names, ", ")+" (said once; \"bawn doctor\" says how, and what would mend it)")
 	}
 }
 

@@ -89,7 +89,8 @@ func (m *Serving) Run(names []string) error {
 		return err
 	}
 	set := launch.GatewaySetting{Dir: e.Dir, In: e.Stdin, Out: e.Stdout, HTTP: m.http}
-	if set.Servers, f.Rules, err = m.plugins(names, s.Isolation.Workspace); err != nil {
+	var rules []bawn.Rule
+	if set.Servers, rules, err = m.plugins(names, s.Isolation.Workspace); err != nil {
 		return err
 	}
 	if m.http != "" {
@@ -97,7 +98,7 @@ func (m *Serving) Run(names []string) error {
 			return err
 		}
 	}
-	calls, err := newMCPCalls(f, e, s)
+	calls, err := newMCPCalls(f, e, s, rules)
 	if err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func (m *Serving) session() (*mcpSession, *launch.Launch, error) {
 		f.Parent = k
 		s := k.Session
 		s.ID, s.Parent = launch.NewSessionID(), s.ID
-		return &mcpSession{s}, f, nil
+		return &mcpSession{Session: s}, f, nil
 	}
 	dir, err := settings.RealDir(e.Dir)
 	if err != nil {
@@ -132,11 +133,15 @@ func (m *Serving) session() (*mcpSession, *launch.Launch, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &mcpSession{bawn.Session{ID: launch.NewSessionID(), Agent: "mcp", Mode: cfg.Mode, Autonomy: cfg.Autonomy, Isolation: cfg.Isolation(ws), Provider: launch.NoProvider}}, f, nil
+	s := bawn.Session{ID: launch.NewSessionID(), Agent: "mcp", Mode: cfg.Mode, Autonomy: cfg.Autonomy, Isolation: cfg.Isolation(ws), Provider: launch.NoProvider}
+	return &mcpSession{Session: s, config: cfg}, f, nil
 }
 
 // An mcpSession is the session that calls count as.
-type mcpSession struct{ bawn.Session }
+type mcpSession struct {
+	bawn.Session
+	config *config.Config // nil where a guest asks
+}
 
 // plugins are those of the names, or all, and what their manifests say as rules.
 func (m *Serving) plugins(names []string, workspace string) (list []launch.GatewayServer, rules []bawn.Rule, err error) {

@@ -39,7 +39,9 @@ type mcpCalls struct {
 	meant asking.Zone
 }
 
-func newMCPCalls(f *launch.Launch, e *launch.Env, s *mcpSession) (*mcpCalls, error) {
+// newMCPCalls has the calls of a session decided, with more rules than the policy's files
+// have.
+func newMCPCalls(f *launch.Launch, e *launch.Env, s *mcpSession, rules []bawn.Rule) (*mcpCalls, error) {
 	dir, err := settings.AuditDir(&e.World)
 	if err != nil {
 		return nil, err
@@ -50,12 +52,12 @@ func newMCPCalls(f *launch.Launch, e *launch.Env, s *mcpSession) (*mcpCalls, err
 	}
 	events := e.Share(log, "the gateway")
 	run := &runner.Session{Session: s.Session, Guard: guard.Guard{Recorder: events}}
-	desk, err := f.Desk(e, run)
+	desk, err := f.Desk(e, run, s.config, rules...)
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
 	run.Contained = bawn.ContainedFully // each server has a sandbox of its own
-	if f.Config != nil && f.Config.Decides() {
+	if s.config != nil && s.config.Decides() {
 		run.Contained = bawn.Contained{}
 	}
 	z := asking.Zone{Name: "mcp", Question: launch.SessionQuestion(e, run), Contains: "the server keeps to a sandbox with what its manifest says; what it sends to its hosts leaves it"}

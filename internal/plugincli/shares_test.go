@@ -27,11 +27,11 @@ func TestGatewaysHaveShares(t *testing.T) {
 		f := &launch.Launch{Spec: session.Spec{Quiet: true, Asks: home + "/nobody.sock"}}
 		s := &runner.Session{}
 		s.ID, s.Mode, s.Autonomy, s.Isolation.Workspace = "s", bawn.ModePermissive, bawn.AutonomyFull, home
-		check, end, err := launch.ContainerGuard(f, e, s)
+		check, end, err := launch.ContainerGuard(f, e, nil, s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		calls, err := newMCPCalls(f, e, &mcpSession{Session: s.Session})
+		calls, err := newMCPCalls(f, e, &mcpSession{Session: s.Session}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
