@@ -31,13 +31,13 @@ const MaxWords = 600
 // A Judge decides about the actions of one session, or of one call of a bare agent's
 // hook. Its methods may be called from any goroutine.
 type Judge struct {
-	Session bawn.Session
-	Guard   guard.Guard
-	Desk    *asking.Desk
-	Zones   map[bawn.Kind]asking.Zone // where actions of each kind are decided
-	Now     func() time.Time
-	Twice   bool // what is judged ahead is judged again when it is executed
-	waiting atomic.Int32
+	Session  bawn.Session
+	Guard    guard.Guard
+	Prompter *asking.Prompter
+	Zones    map[bawn.Kind]asking.Zone // where actions of each kind are decided
+	Now      func() time.Time
+	Twice    bool // what is judged ahead is judged again when it is executed
+	waiting  atomic.Int32
 }
 
 // Zone is where an action of a message is decided about. A tool of the gateway's
@@ -122,7 +122,7 @@ func (j *Judge) Verdict(ctx context.Context, m *intent.Judge, actions []bawn.Act
 // decide has one action judged by the guard.
 func (j *Judge) decide(ctx context.Context, m *intent.Judge, a bawn.Action) bawn.Decision {
 	zone, g := j.Zone(m, a), j.Guard
-	g.Decider, g.Approver = j.Desk.Decider(zone), j.approver(m, zone)
+	g.Decider, g.Approver = j.Prompter.Decider(zone), j.approver(m, zone)
 	whole, err := Canonical(a)
 	if err != nil {
 		g.Decider = settled(bawn.Denied(err.Error(), door.RuleText))
@@ -154,9 +154,9 @@ func (j *Judge) approver(m *intent.Judge, zone asking.Zone) bawn.Approver {
 	case !m.Mayask:
 		return nobody{}
 	case m.Ahead && j.Twice:
-		return j.Desk.Ahead(zone, named(m.Why, MaxWords))
+		return j.Prompter.Ahead(zone, named(m.Why, MaxWords))
 	}
-	return j.Desk.Approver(zone)
+	return j.Prompter.Approver(zone)
 }
 
 // Event is what every event of an agent's own doing says.

@@ -52,10 +52,10 @@ const RuleChild = "builtin:child"
 
 // children starts the sessions that a guest wants below its own.
 type children struct {
-	env    *Env
-	parent session.Parent
-	guard  guard.Guard
-	desk   *asking.Desk
+	env      *Env
+	parent   session.Parent
+	guard    guard.Guard
+	prompter *asking.Prompter
 	// covered reports whether a checkpoint has what the children destroy; nil for no.
 	covered func() bool
 	// refused records who may not put questions at the socket of the children.
@@ -322,7 +322,7 @@ func (k *children) prepare() error {
 	if err != nil {
 		return fmt.Errorf("make the socket for the questions of child sessions: %w", err)
 	}
-	server := &link.Server{Desk: k.desk.Below(), Admit: k.admit, Keyless: k.refused}
+	server := &link.Server{Prompter: k.prompter.Below(), Admit: k.admit, Keyless: k.refused}
 	go func() { _ = server.Serve(l) }() // until this process ends, or close
 	k.listener = l
 	return nil

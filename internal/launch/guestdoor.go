@@ -81,12 +81,12 @@ func (p *Planned) answerGuests() (end func(), err error) {
 	}
 	s.Refusals = &runner.Refusals{}
 	judged := newJudge(e, s, s.Refusals.Of(s.Guard)).Serve
-	r := &requests{session: s.Session, desk: s.Desk, network: s.Zone, guard: s.Guard, reach: s.Isolation}
+	r := &requests{session: s.Session, prompter: s.Prompter, network: s.Zone, guard: s.Guard, reach: s.Isolation}
 	dir, err := doorDir(e)
 	if err != nil {
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
-	k := &children{env: e, guard: s.Refusals.Of(s.Guard), parent: p.above(), desk: s.Desk, covered: s.Covered, refused: refusedAt(s, "asks")}
+	k := &children{env: e, guard: s.Refusals.Of(s.Guard), parent: p.above(), prompter: s.Prompter, covered: s.Covered, refused: refusedAt(s, "asks")}
 	k.parent.Asks = filepath.Join(dir, s.ID[:AsksName]+".a")
 	if p.Parent == nil {
 		k.parent.Tree = filepath.Join(dir, s.ID+".child")
@@ -101,7 +101,7 @@ func (p *Planned) answerGuests() (end func(), err error) {
 	}
 	r.command, r.reach = &s.Split.Zone, s.Split.Isolation
 	k.split = append([]string{}, s.Split.Plan.Environ()...)
-	k.guard.Approver, k.guard.Decider = s.Desk.Approver(s.Split.Zone), s.Desk.Decider(s.Split.Zone)
+	k.guard.Approver, k.guard.Decider = s.Prompter.Approver(s.Split.Zone), s.Prompter.Decider(s.Split.Zone)
 	s.Split.Requests = door.Handlers{Run: k.Run, Request: r.Request, Judge: judged, Tools: tools}
 	return k.close, nil
 }

@@ -32,7 +32,7 @@ func newJudge(e *Env, s *runner.Session, g guard.Guard) *judge.Judge {
 		commands.Decide, commands.Later = overlay.Later, true
 	}
 	return &judge.Judge{
-		Session: s.Session, Guard: g, Desk: s.Desk, Now: time.Now, Twice: hasPrefix(s.Plan.Environ()),
+		Session: s.Session, Guard: g, Prompter: s.Prompter, Now: time.Now, Twice: hasPrefix(s.Plan.Environ()),
 		Zones: map[bawn.Kind]asking.Zone{bawn.Command: commands, bawn.Network: hosts, bawn.Filesystem: files, bawn.Tool: inside},
 	}
 }

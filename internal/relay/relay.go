@@ -135,7 +135,7 @@ func (r *Relay) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.hosts = link.Server{Desk: r.Queue, Admit: r.AdmitHost, Keyless: r.Keyless(places.HostsSocket), Log: r.Log}
+	r.hosts = link.Server{Prompter: r.Queue, Admit: r.AdmitHost, Keyless: r.Keyless(places.HostsSocket), Log: r.Log}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var doors sync.WaitGroup

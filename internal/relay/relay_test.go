@@ -21,7 +21,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/places"
 )
 
-// answered asks, and answers over the same desk.
+// answered asks, and answers over the same prompter.
 func answered(t *testing.T, c *link.Client, q approval.Question) error {
 	t.Helper()
 	asked := make(chan struct{})

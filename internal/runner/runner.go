@@ -48,10 +48,10 @@ type Session struct {
 	// Network reaches the network by name for the guest; nil where the
 	// isolation has none.
 	Network Network
-	// Desk puts questions to the human; nil means the session's terminal alone.
+	// Prompter puts questions to the human; nil means the session's terminal alone.
 	// Its owner closes it. Zone is what the questions of Network share.
-	Desk *asking.Desk
-	Zone asking.Zone
+	Prompter *asking.Prompter
+	Zone     asking.Zone
 	// Apart says that the terminal is a guest's, at which nobody is asked, and
 	// which does not control this process.
 	Apart bool

@@ -186,7 +186,7 @@ func (x *execution) rotate() {
 
 // serve opens the zone's network, about which a asks, and the door of the agent,
 // whose refusals go to agent.
-func (x *execution) serve(a *asker, desk *asking.Desk, agent *denials) error {
+func (x *execution) serve(a *asker, prompter *asking.Prompter, agent *denials) error {
 	s := x.session
 	if s.Split.Network != nil {
 		sockets := x.guest.Network()
@@ -198,7 +198,7 @@ func (x *execution) serve(a *asker, desk *asking.Desk, agent *denials) error {
 		}
 	}
 	h := s.Split.Requests
-	h.Session, h.Exec, h.Refused = s.ID, x.intents(desk).Exec, agent.atDoor
+	h.Session, h.Exec, h.Refused = s.ID, x.intents(prompter).Exec, agent.atDoor
 	x.done.Go(func() {
 		_ = door.Serve(x.ctx, s.Split.Door, h) // ends with ctx; until then it goes on
 	})
@@ -248,11 +248,11 @@ func (x *execution) lost() {
 }
 
 // intents serve what the agent wants executed.
-func (x *execution) intents(desk *asking.Desk) *door.Intents {
+func (x *execution) intents(prompter *asking.Prompter) *door.Intents {
 	s := x.session
 	reasoning, commands := s.Plan.Environ(), s.Split.Plan.Environ()
 	return &door.Intents{
-		Session: s.Session, Guard: x.guard(desk), Event: s.event(nil), Issuer: x.issuer, Executor: x.client, Plan: x.plan,
+		Session: s.Session, Guard: x.guard(prompter), Event: s.event(nil), Issuer: x.issuer, Executor: x.client, Plan: x.plan,
 		Environ:  door.Environ{Reasoning: reasoning, Execution: commands, Never: withheld(reasoning, commands)},
 		Terminal: x.guest.OpenTerminal, Ask: askAhead,
 	}
@@ -291,9 +291,9 @@ func withheld(reasoning, commands []string) func(name, value string) bool {
 }
 
 // guard decides, asks and records what the agent wants executed.
-func (x *execution) guard(desk *asking.Desk) guard.Guard {
+func (x *execution) guard(prompter *asking.Prompter) guard.Guard {
 	s := x.session
-	return s.Refusals.Of(guard.Guard{Decider: desk.Decider(s.Split.Zone), Approver: desk.Approver(s.Split.Zone), Recorder: s.Guard.Recorder, Now: s.Guard.Now})
+	return s.Refusals.Of(guard.Guard{Decider: prompter.Decider(s.Split.Zone), Approver: prompter.Approver(s.Split.Zone), Recorder: s.Guard.Recorder, Now: s.Guard.Now})
 }
 
 // inZone adds to an event's details which zone it is about.

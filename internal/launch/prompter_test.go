@@ -17,9 +17,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// TestDeskHasTheShare: where a session's share of the log is used up its desk
+// TestPrompterHasTheShare: where a session's share of the log is used up its prompter
 // asks nobody.
-func TestDeskHasTheShare(t *testing.T) {
+func TestPrompterHasTheShare(t *testing.T) {
 	home := t.TempDir()
 	e := &Env{World: verb.World{Environ: []string{"HOME=" + home, "XDG_STATE_HOME=" + home}, Dir: home, Stderr: os.Stderr}}
 	log, err := audit.Open(filepath.Join(home, "audit"), audit.Options{})
@@ -31,7 +31,7 @@ func TestDeskHasTheShare(t *testing.T) {
 		s := &runner.Session{Guard: guard.Guard{Recorder: audit.NewShare(log, bytes, "the session")}}
 		s.ID = "s"
 		f := &Launch{Spec: session.Spec{Quiet: true, Asks: home + "/nobody.sock"}}
-		desk, err := f.Desk(e, s, nil)
+		prompter, err := f.Prompter(e, s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,9 +40,9 @@ func TestDeskHasTheShare(t *testing.T) {
 			limit = 20 * time.Second
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		_, err = desk.Request(ctx, approval.Question{Action: bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: "ls"}})
+		_, err = prompter.Request(ctx, approval.Question{Action: bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: "ls"}})
 		cancel()
-		desk.Close()
+		prompter.Close()
 		if err == nil || strings.Contains(err.Error(), "nobody is asked: the session has taken its share") != full {
 			t.Errorf("with a share of %d bytes: %v", bytes, err)
 		}

@@ -115,8 +115,8 @@ var normal = Zone{Question: policy.Question{
 	Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Workspace: "/srv/app", Home: "/home/u", System: "linux",
 }}
 
-// A desk is a human in front of a process that asks.
-type desk struct {
+// A person is a human in front of a process that asks.
+type person struct {
 	t       *testing.T
 	master  *os.File
 	state   string
@@ -126,7 +126,7 @@ type desk struct {
 	screen  bytes.Buffer
 }
 
-func sitDown(t *testing.T) *desk {
+func sitDown(t *testing.T) *person {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -139,7 +139,7 @@ func sitDown(t *testing.T) *desk {
 	if err := pty.Setsize(master, &pty.Winsize{Rows: 30, Cols: 200}); err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{t: t, master: master, state: t.TempDir(), answers: make(chan result, 99)}
+	d := &person{t: t, master: master, state: t.TempDir(), answers: make(chan result, 99)}
 	cmd := exec.Command(self, "asks", d.state)
 	cmd.ExtraFiles, cmd.Stderr = []*os.File{tty}, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
@@ -174,33 +174,33 @@ func sitDown(t *testing.T) *desk {
 	return d
 }
 
-func (d *desk) Write(b []byte) (int, error) {
+func (d *person) Write(b []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.screen.Write(b)
 }
 
-func (d *desk) shown() string {
+func (d *person) shown() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.screen.String()
 }
 
-func (d *desk) sees(text string, times int) {
+func (d *person) sees(text string, times int) {
 	d.t.Helper()
 	defer d.told()
 	testenv.Until(d.t, fmt.Sprintf("%q %d times", text, times), func() bool { return strings.Count(d.shown(), text) >= times })
 }
 
 // told says what the screen shows, where the test has failed.
-func (d *desk) told() {
+func (d *person) told() {
 	if d.t.Failed() {
 		d.t.Logf("the screen shows %q", d.shown())
 	}
 }
 
 // opened waits until that many questions are open.
-func (d *desk) opened(n int) {
+func (d *person) opened(n int) {
 	d.t.Helper()
 	d.order(order{Open: n})
 	if got := d.answer(); got != "0 are open" {
@@ -210,25 +210,25 @@ func (d *desk) opened(n int) {
 
 const prompt = "allow it for this session? [y/a/n/N/?] "
 
-func (d *desk) order(o order) {
+func (d *person) order(o order) {
 	d.t.Helper()
 	if err := d.orders.Encode(o); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-func (d *desk) ask(id uint64, resource string, args ...string) {
+func (d *person) ask(id uint64, resource string, args ...string) {
 	d.t.Helper()
 	d.order(order{ID: id, Action: &bawn.Action{Kind: bawn.Network, Operation: bawn.Connect, Resource: resource, Args: args, Dir: "/srv/app"}})
 }
 
-func (d *desk) run(id uint64, line string) {
+func (d *person) run(id uint64, line string) {
 	d.t.Helper()
 	d.order(order{ID: id, Action: &bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: line, Dir: "/srv/app"}})
 }
 
 // types presses keys, Enter after a moment.
-func (d *desk) types(keys string) {
+func (d *person) types(keys string) {
 	d.t.Helper()
 	if line, ok := strings.CutSuffix(keys, "\r"); ok && line != "" {
 		from := len(d.shown())
@@ -241,7 +241,7 @@ func (d *desk) types(keys string) {
 }
 
 // sends has keys come at once.
-func (d *desk) sends(keys string) {
+func (d *person) sends(keys string) {
 	d.t.Helper()
 	if _, err := io.WriteString(d.master, keys); err != nil {
 		d.t.Fatal(err)
@@ -251,7 +251,7 @@ func (d *desk) sends(keys string) {
 var scopes = map[bawn.Scope]string{bawn.Once: "once", bawn.ForSession: "session", bawn.Always: "always"}
 
 // answer is the next one.
-func (d *desk) answer() string {
+func (d *person) answer() string {
 	d.t.Helper()
 	defer d.told()
 	switch r := testenv.Receive(d.t, "an answer", d.answers); {
@@ -361,7 +361,7 @@ func TestOnceForOne(t *testing.T) {
 
 // seesAfter waits for text behind a place of the screen, and returns where it
 // ends.
-func (d *desk) seesAfter(text string, from int) int {
+func (d *person) seesAfter(text string, from int) int {
 	d.t.Helper()
 	defer d.told()
 	var end int

@@ -28,9 +28,9 @@ func (e *Env) Share(log *audit.Log, what string) *audit.Share {
 	return audit.NewShare(log, cmp.Or(e.LogShare, audit.MaxShare), what)
 }
 
-// Desk makes where the questions of a session go, which the caller closes. Rules count
+// Prompter makes where the questions of a session go, which the caller closes. Rules count
 // besides those of the policy's files. cfg may be nil.
-func (l *Launch) Desk(e *Env, s *runner.Session, cfg *config.Config, rules ...bawn.Rule) (_ *asking.Desk, err error) {
+func (l *Launch) Prompter(e *Env, s *runner.Session, cfg *config.Config, rules ...bawn.Rule) (_ *asking.Prompter, err error) {
 	o := asking.Options{
 		Session: s.ID, Parent: s.Parent, Agent: s.Agent,
 		Rules: func() ([]bawn.Rule, error) { return allRules(e, s.Isolation.Workspace, rules) }, Policy: policy.Options{Resolve: settings.ResolveLinks},
@@ -47,13 +47,13 @@ func (l *Launch) Desk(e *Env, s *runner.Session, cfg *config.Config, rules ...ba
 	if dir, err := settings.StateDir(&e.World); err == nil {
 		o.Relay = relayOf(e, dir, s.ID, s.Parent)
 		if l.Parent != nil {
-			o.Relay = deskAbove(l.Parent, s.ID)
+			o.Relay = prompterAbove(l.Parent, s.ID)
 		} else if l.For != "" {
 			if err := l.asksFor(e, dir, &o); err != nil {
 				return nil, err
 			}
 		} else if l.Asks != "" {
-			o.Relay = func(ctx context.Context, _ bool) (approval.Desk, error) {
+			o.Relay = func(ctx context.Context, _ bool) (approval.Prompter, error) {
 				return link.Dial(ctx, link.Options{Path: l.Asks, Session: s.ID})
 			}
 		}

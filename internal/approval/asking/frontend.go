@@ -17,59 +17,59 @@ type Console interface {
 	Converse(ctx context.Context, f func(terminal.Conversation) error) error
 }
 
-// A face puts questions to the human at one terminal, one after the other.
-type face struct {
-	desk *Desk
-	tty  Console
-	ctx  context.Context
-	end  context.CancelFunc
-	done sync.WaitGroup
+// A frontend puts questions to the human at one terminal, one after the other.
+type frontend struct {
+	prompter *Prompter
+	tty      Console
+	ctx      context.Context
+	end      context.CancelFunc
+	done     sync.WaitGroup
 	// queue holds what waits for its turn. More is not shown here: a guest must
 	// not be able to make Bawn keep what it likes.
 	queue chan *open
 }
 
-// maxShownAtOnce bounds a face's queue.
+// maxShownAtOnce bounds a frontend's queue.
 const maxShownAtOnce = 64
 
 // Sit lets a human answer at a terminal, until leave is called. Questions that
 // are open already are shown there too.
-func (d *Desk) Sit(tty Console) (leave func()) {
-	f := &face{desk: d, tty: tty, queue: make(chan *open, maxShownAtOnce)}
+func (d *Prompter) Sit(tty Console) (leave func()) {
+	f := &frontend{prompter: d, tty: tty, queue: make(chan *open, maxShownAtOnce)}
 	f.ctx, f.end = context.WithCancel(context.Background())
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
 		return f.end
 	}
-	d.faces[f] = struct{}{}
+	d.frontends[f] = struct{}{}
 	for _, o := range d.open {
 		f.show(o)
 	}
 	f.done.Go(f.work)
 	return func() {
 		d.mu.Lock()
-		delete(d.faces, f)
+		delete(d.frontends, f)
 		d.mu.Unlock()
 		f.close()
 	}
 }
 
 // close ends the conversation that may be going on, and waits for that.
-func (f *face) close() {
+func (f *frontend) close() {
 	f.end()
 	f.done.Wait()
 }
 
 // show queues a question. It does not wait.
-func (f *face) show(o *open) {
+func (f *frontend) show(o *open) {
 	select {
 	case f.queue <- o:
 	default:
 	}
 }
 
-func (f *face) work() {
+func (f *frontend) work() {
 	for {
 		select {
 		case o := <-f.queue:
@@ -119,7 +119,7 @@ func outcome(a bawn.Answer) string {
 }
 
 // put asks until the question is settled.
-func (f *face) put(o *open) {
+func (f *frontend) put(o *open) {
 	ctx, cancel := context.WithCancelCause(f.ctx)
 	defer cancel(nil)
 	stop := make(chan struct{})
@@ -132,7 +132,7 @@ func (f *face) put(o *open) {
 		}
 	}()
 	for ctx.Err() == nil && !isDone(o) {
-		t := &talk{face: f, open: o, asked: f.desk.alike(o)}
+		t := &talk{frontend: f, open: o, asked: f.prompter.alike(o)}
 		err := f.tty.Converse(ctx, t.run)
 		switch {
 		case t.answer != nil:
@@ -149,8 +149,8 @@ func (f *face) put(o *open) {
 }
 
 // submit hands in an answer, and says so where it came too late.
-func (f *face) submit(ctx context.Context, o *open, a bawn.Answer) {
-	stands, mine, err := f.desk.submit(context.WithoutCancel(ctx), o, a)
+func (f *frontend) submit(ctx context.Context, o *open, a bawn.Answer) {
+	stands, mine, err := f.prompter.submit(context.WithoutCancel(ctx), o, a)
 	if mine || f.ctx.Err() != nil {
 		return
 	}
