@@ -14,11 +14,11 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval/asking"
-	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/hook"
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/policy/overlay"
+	"github.com/bawn-dev/bawn/internal/sessionsocket"
 	"github.com/bawn-dev/bawn/internal/shell"
 )
 
@@ -50,16 +50,16 @@ func (j *Judge) Zone(m *intent.Judge, a bawn.Action) asking.Zone {
 	return z
 }
 
-// Serve answers an agent's hooks and Bawn's own tools: a handler of a door.
-func (j *Judge) Serve(ctx context.Context, c *door.Conn, m intent.Judge) {
+// Serve answers an agent's hooks and Bawn's own tools: a handler of a session socket.
+func (j *Judge) Serve(ctx context.Context, c *sessionsocket.Conn, m intent.Judge) {
 	actions, err := j.Read(&m)
 	if err != nil {
-		c.Refuse(door.RuleMessage, err.Error(), "speak the protocol of this version")
+		c.Refuse(sessionsocket.RuleMessage, err.Error(), "speak the protocol of this version")
 		return
 	}
-	if j.waiting.Add(1) > door.MaxWaiting {
+	if j.waiting.Add(1) > sessionsocket.MaxWaiting {
 		j.waiting.Add(-1)
-		c.Refuse(door.RuleWaiting, fmt.Sprintf("%d actions of this session wait for a decision", door.MaxWaiting), "wait for an answer to some of them")
+		c.Refuse(sessionsocket.RuleWaiting, fmt.Sprintf("%d actions of this session wait for a decision", sessionsocket.MaxWaiting), "wait for an answer to some of them")
 		return
 	}
 	defer j.waiting.Add(-1)
@@ -125,7 +125,7 @@ func (j *Judge) decide(ctx context.Context, m *intent.Judge, a bawn.Action) bawn
 	g.Decider, g.Approver = j.Prompter.Decider(zone), j.approver(m, zone)
 	whole, err := Canonical(a)
 	if err != nil {
-		g.Decider = settled(bawn.Denied(err.Error(), door.RuleText))
+		g.Decider = settled(bawn.Denied(err.Error(), sessionsocket.RuleText))
 	}
 	a = whole
 	d := g.Check(ctx, a, j.Event(m))

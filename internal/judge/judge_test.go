@@ -10,11 +10,11 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/approval/asking"
-	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/policy/overlay"
+	"github.com/bawn-dev/bawn/internal/sessionsocket"
 )
 
 // kept is a log in memory, which may fail.
@@ -123,7 +123,7 @@ func TestJudge(t *testing.T) {
 		"opaque, inside":                 {bawn.ModeNormal, leniently(command("$X")), true, "builtin:opaque", "$X"},
 		"denied all the same":            {bawn.ModeNormal, leniently(command("cat /home/u/.ssh/id_rsa")), false, "", ""},
 		"strict all the same":            {bawn.ModeStrict, leniently(command("no-such-program")), false, guard.RuleApproval, ""},
-		"not to be parsed":               {bawn.ModeNormal, command("echo 'x"), false, door.RuleText, ""},
+		"not to be parsed":               {bawn.ModeNormal, command("echo 'x"), false, sessionsocket.RuleText, ""},
 		"writes the workspace":           {bawn.ModeNormal, file(bawn.Write, "a"), true, "builtin:default", ""},
 		"writes what is open to it":      {bawn.ModeNormal, file(bawn.Write, "/state/x"), true, "builtin:path", ""},
 		"writes what is not":             {bawn.ModeNormal, file(bawn.Write, "/opt/x"), false, "builtin:path", ""},

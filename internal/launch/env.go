@@ -102,7 +102,7 @@ type ToolsSetting struct {
 	Workspace string
 	Environ   []string
 	Shell     string // that runs commands; "" for none
-	Handed    bool   // it hands them to the session's door
+	Handed    bool   // it hands them to the session socket
 	Judge     func(context.Context, intent.Judge) (intent.Verdict, error)
 	Request   func(ctx context.Context, want []string, why string) (granted bool, answer string, err error)
 	In, Out   *os.File // of the one client

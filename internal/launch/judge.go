@@ -14,7 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/shim"
 )
 
-// newJudge is that of a session's door.
+// newJudge is that of a session socket.
 func newJudge(e *Env, s *runner.Session, g guard.Guard) *judge.Judge {
 	q := SessionQuestion(e, s)
 	for _, kv := range s.Plan.Environ() {
@@ -37,7 +37,7 @@ func newJudge(e *Env, s *runner.Session, g guard.Guard) *judge.Judge {
 	}
 }
 
-// hasPrefix reports whether the guest's commands come to the door once more
+// hasPrefix reports whether the guest's commands come to the session socket once more
 // when they are executed.
 func hasPrefix(environ []string) bool {
 	return slices.Contains(environ, prefixVariable+"="+prefixInside)

@@ -1,5 +1,5 @@
 // Package launch puts a session together from its spec and starts it: configuration,
-// agent, provider, places, git, network, door, and the sessions that its guest starts.
+// agent, provider, places, git, network, session socket, and the sessions that its guest starts.
 //
 // Launch is what is asked for. Launch.setUp finds out what is known before anything is
 // planned (setup). The planner makes a Planned of it, and Planned.run starts that.

@@ -15,11 +15,11 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval/asking"
-	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/hostname"
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/judge"
+	"github.com/bawn-dev/bawn/internal/sessionsocket"
 	"github.com/bawn-dev/bawn/internal/shell"
 )
 
@@ -84,8 +84,8 @@ func (p *patience) end(key string, allowed bool, now time.Time) {
 	p.refused[key] = now
 }
 
-// Request serves `bawn request`: a handler of a door.
-func (q *requests) Request(ctx context.Context, c *door.Conn, r intent.Request) {
+// Request serves `bawn request`: a handler of a session socket.
+func (q *requests) Request(ctx context.Context, c *sessionsocket.Conn, r intent.Request) {
 	a, zone, err := q.read(&r)
 	if err != nil {
 		_ = c.Send(intent.Reply{Answer: &intent.RequestAnswer{Why: err.Error()}}) // a guest that is gone asks for nothing

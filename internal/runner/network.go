@@ -34,7 +34,7 @@ func (w *watch) serve(log *denials) error {
 		return w.serveSplit(log)
 	}
 	w.ports.serve(w.guest.Dial)
-	w.openDoor(log)
+	w.openSocket(log)
 	if err := w.serveContainers(w.guest, log); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (w *watch) connect(log *denials, h remote.Handlers) error {
 	return nil
 }
 
-// serveSplit opens the door, and lets each zone reach its network. Only what
+// serveSplit opens the session socket, and lets each zone reach its network. Only what
 // commands reach is asked about.
 func (w *watch) serveSplit(log *denials) error {
 	x := w.execution

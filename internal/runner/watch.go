@@ -28,7 +28,7 @@ type watch struct {
 	tty         *terminal.Terminal
 	signals     *signals
 	asker       *asker
-	shut        func() // the door
+	shut        func() // the session socket
 	ownPrompter *asking.Prompter
 	leave       func() // the prompter
 	ports       *publisher

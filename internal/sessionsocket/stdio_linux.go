@@ -1,4 +1,4 @@
-package door
+package sessionsocket
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ func isNull(device uint64) bool { return device == unix.Mkdev(1, 3) }
 
 // slave reports whether a terminal is one of the kernel's list of devices that
 // stands for the guest's side of a pseudo-terminal. To open another anew, such
-// as /dev/tty, would open the door's own.
+// as /dev/tty, would open the session socket's own.
 func slave(device uint64) bool { return unix.Major(device) >= 136 && unix.Major(device) <= 143 }
 
 // reopen opens what a descriptor leads to once more, without blocking, so that
@@ -43,7 +43,7 @@ func reopen(f *os.File, flags int) (*os.File, error) {
 }
 
 // pipe makes a pipe of which the command's side blocks, as programs expect,
-// and the door's side does not.
+// and the session socket's side does not.
 func pipe() (r, w int, err error) {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package door
+package sessionsocket
 
 import (
 	"maps"

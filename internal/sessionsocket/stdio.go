@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package door
+package sessionsocket
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ const (
 	passed                // it can carry nothing but bytes: the command gets it
 	null                  // /dev/null: the command gets one of its own
 	terminal              // the command gets a terminal of its own zone
-	pumped                // the command gets a pipe of its own, which the door fills or empties
+	pumped                // the command gets a pipe of its own, which the session socket fills or empties
 )
 
 // A stdio is one of the guest's three descriptors, sorted.
@@ -107,7 +107,7 @@ func (s *stdio) device(fd int, st *unix.Stat_t) class {
 	return pumped
 }
 
-// open returns a stream for the door's own use of the descriptor. Terminals
+// open returns a stream for the session socket's own use of the descriptor. Terminals
 // and named pipes are opened anew, so that no read waits for bytes that
 // somebody else has taken.
 func (s *stdio) open(write bool) (*stream, error) {

@@ -8,20 +8,20 @@ import (
 	"os"
 	"sync"
 
-	"github.com/bawn-dev/bawn/internal/door"
+	"github.com/bawn-dev/bawn/internal/sessionsocket"
 )
 
-// A Door is the socket at which a guest asks for a session below its own, or
+// A Socket is that at which a guest asks for a session below its own, or
 // for what a human has to allow.
-type Door struct {
+type Socket struct {
 	Listener *net.UnixListener
 	Path     string // of the host, removed by Close
-	Handlers door.Handlers
+	Handlers sessionsocket.Handlers
 }
 
-// Close closes the door and removes it. It may be called for nil, and more than
+// Close closes the session socket and removes it. It may be called for nil, and more than
 // once.
-func (d *Door) Close() error {
+func (d *Socket) Close() error {
 	if d == nil || d.Listener == nil {
 		return nil
 	}
@@ -31,19 +31,19 @@ func (d *Door) Close() error {
 	return err
 }
 
-// openDoor serves the door until shut is called, which waits for what was
+// openSocket serves the session socket until shut is called, which waits for what was
 // started through it. What it refuses goes to log.
-func (w *watch) openDoor(log *denials) {
-	d := w.session.Door
+func (w *watch) openSocket(log *denials) {
+	d := w.session.Socket
 	if d == nil || d.Listener == nil {
 		return
 	}
 	ctx, end := context.WithCancel(context.Background())
 	var served sync.WaitGroup
 	h := d.Handlers
-	h.Refused = log.atDoor
+	h.Refused = log.atSocket
 	served.Go(func() {
-		_ = door.Serve(ctx, d.Listener, h) // ends with ctx; until then it goes on
+		_ = sessionsocket.Serve(ctx, d.Listener, h) // ends with ctx; until then it goes on
 	})
 	w.shut = func() {
 		end()

@@ -1,4 +1,4 @@
-package door
+package sessionsocket
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/ipc"
 )
 
-// A Conn is one guest at the door, after its first message. Send and Refuse
+// A Conn is one guest at the session socket, after its first message. Send and Refuse
 // may be called by several goroutines.
 type Conn struct {
 	wire    *ipc.Conn
@@ -31,7 +31,7 @@ func newConn(ctx context.Context, wire *ipc.Conn, h Handlers) *Conn {
 // handler's context ends with the guest.
 func (c *Conn) Updates() <-chan intent.Update { return c.updates }
 
-// Ending is closed when the door closes. What a command left behind may go on
+// Ending is closed when the session socket closes. What a command left behind may go on
 // until then, also when the guest is gone.
 func (c *Conn) Ending() <-chan struct{} { return c.ending }
 

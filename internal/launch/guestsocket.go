@@ -5,42 +5,42 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/sessionsocket"
 	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// DoorsName is the directory of the doors of all sessions, below that of
+// SocketsName is the directory of the session sockets, below that of
 // sessions.
-const DoorsName = "doors"
+const SocketsName = "sockets"
 
-// Guest reports whether this bawn runs in a session that has a door.
+// Guest reports whether this bawn runs in a session that has a socket.
 func (e *Env) Guest() bool {
 	if e.spec != nil || Inside(e) == "" {
 		return false
 	}
-	info, err := os.Stat(doorInside)
+	info, err := os.Stat(socketInside)
 	return err == nil && info.Mode().Type() == os.ModeSocket
 }
 
-// openDoor makes the door of a session with one zone. Without one a guest can't
+// openSocket makes the session socket with one zone. Without one a guest can't
 // ask for anything, which is no reason not to run.
-func (p *planner) openDoor(req *sandbox.Request) {
+func (p *planner) openSocket(req *sandbox.Request) {
 	s := p.Session
-	if p.Plan || !sandbox.AbilitiesOf(s.Provider).Door {
+	if p.Plan || !sandbox.AbilitiesOf(s.Provider).Socket {
 		return
 	}
-	dir, err := doorDir(p.env)
+	dir, err := socketDir(p.env)
 	if err == nil {
-		d := &runner.Door{Path: filepath.Join(dir, s.ID)}
-		if d.Listener, err = door.Listen(d.Path); err == nil {
-			s.Door = d
-			req.Files = append(req.Files, sandbox.File{Source: d.Path, Target: doorInside})
-			req.Sockets = append(req.Sockets, doorInside)
+		d := &runner.Socket{Path: filepath.Join(dir, s.ID)}
+		if d.Listener, err = sessionsocket.Listen(d.Path); err == nil {
+			s.Socket = d
+			req.Files = append(req.Files, sandbox.File{Source: d.Path, Target: socketInside})
+			req.Sockets = append(req.Sockets, socketInside)
 			p.Known.prefixed(req)
 			return
 		}
@@ -49,7 +49,7 @@ func (p *planner) openDoor(req *sandbox.Request) {
 }
 
 // prefixed has an agent that can put a program in front of its commands put
-// Bawn there, which has each judged at the door.
+// Bawn there, which has each judged at the session socket.
 func (k *Known) prefixed(req *sandbox.Request) {
 	if k == nil || !slices.Contains(k.Agent.Moves, prefixVariable) {
 		return
@@ -62,27 +62,27 @@ func (k *Known) prefixed(req *sandbox.Request) {
 	req.SetEnv = append(req.SetEnv, prefixVariable+"="+prefixInside)
 }
 
-// doorDir makes the directory of the doors of all sessions.
-func doorDir(e *Env) (string, error) {
+// socketDir makes the directory of the session sockets.
+func socketDir(e *Env) (string, error) {
 	state, err := settings.StateDir(&e.World)
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(settings.RuntimeDir(&e.World, state), DoorsName)
+	dir := filepath.Join(settings.RuntimeDir(&e.World, state), SocketsName)
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-// answerGuests says who serves the doors of the session.
+// answerGuests says who serves the session sockets.
 func (p *Planned) answerGuests() (end func(), err error) {
 	e, s := p.env, p.Session
 	s.Apart = p.Parent != nil
-	if s.Door == nil && s.Split == nil {
+	if s.Socket == nil && s.Split == nil {
 		return func() {}, nil
 	}
 	s.Refusals = &runner.Refusals{}
 	judged := newJudge(e, s, s.Refusals.Of(s.Guard)).Serve
 	r := &requests{session: s.Session, prompter: s.Prompter, network: s.Zone, guard: s.Guard, reach: s.Isolation}
-	dir, err := doorDir(e)
+	dir, err := socketDir(e)
 	if err != nil {
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
@@ -96,13 +96,13 @@ func (p *Planned) answerGuests() (end func(), err error) {
 		tools = nil
 	}
 	if s.Split == nil {
-		s.Door.Handlers = door.Handlers{Session: s.ID, Run: k.Run, Request: r.Request, Judge: judged, Tools: tools}
+		s.Socket.Handlers = sessionsocket.Handlers{Session: s.ID, Run: k.Run, Request: r.Request, Judge: judged, Tools: tools}
 		return k.close, nil
 	}
 	r.command, r.reach = &s.Split.Zone, s.Split.Isolation
 	k.split = append([]string{}, s.Split.Plan.Environ()...)
 	k.guard.Approver, k.guard.Decider = s.Prompter.Approver(s.Split.Zone), s.Prompter.Decider(s.Split.Zone)
-	s.Split.Requests = door.Handlers{Run: k.Run, Request: r.Request, Judge: judged, Tools: tools}
+	s.Split.Requests = sessionsocket.Handlers{Run: k.Run, Request: r.Request, Judge: judged, Tools: tools}
 	return k.close, nil
 }
 

@@ -1,4 +1,4 @@
-package door
+package sessionsocket
 
 import (
 	"context"
@@ -20,15 +20,15 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// serve opens a door for h and returns its path.
+// serve opens a session socket for h and returns its path.
 func serve(t *testing.T, h Handlers) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "door") // a socket's path is short
+	dir, err := os.MkdirTemp("", "socket") // a socket's path is short
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	path := filepath.Join(dir, "door")
+	path := filepath.Join(dir, "socket")
 	l, err := Listen(path)
 	if err != nil {
 		t.Fatal(err)
@@ -38,14 +38,14 @@ func serve(t *testing.T, h Handlers) string {
 	go func() { done <- Serve(ctx, l, h) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := testenv.Receive(t, "the end of the door", done); err != nil {
+		if err := testenv.Receive(t, "the end of the session socket", done); err != nil {
 			t.Error(err)
 		}
 	})
 	return path
 }
 
-// knock dials the door as a guest that may say anything.
+// knock dials the session socket as a guest that may say anything.
 func knock(t *testing.T, path string) *net.UnixConn {
 	t.Helper()
 	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
@@ -80,7 +80,7 @@ func speak(t *testing.T, path string) *ipc.Conn {
 func ask(t *testing.T, path string, h *intent.Hello, files ...*os.File) string {
 	t.Helper()
 	c := speak(t, path)
-	if err := c.Send(h, files...); err != nil && !errors.Is(err, syscall.EPIPE) { // the door may have answered already
+	if err := c.Send(h, files...); err != nil && !errors.Is(err, syscall.EPIPE) { // the session socket may have answered already
 		t.Fatal(err)
 	}
 	var r intent.Reply
@@ -105,7 +105,7 @@ func TestZeroHandlersRefuse(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreTold: what the door refuses by itself is told, whatever the
+// TestRefusalsAreTold: what the session socket refuses by itself is told, whatever the
 // guest does with the answer.
 func TestRefusalsAreTold(t *testing.T) {
 	told := make(chan string, 8)
@@ -157,7 +157,7 @@ func TestDispatch(t *testing.T) {
 }
 
 func TestListenTakesNoPlaceThatIsThere(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "door")
+	name := filepath.Join(t.TempDir(), "socket")
 	if err := os.Symlink("elsewhere", name); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestListenBelowDeepDirectories(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, "door")
+	path := filepath.Join(dir, "socket")
 	if l, err := net.Listen("unix", path); err == nil {
 		l.Close()
 		t.Fatal("control: the address is short enough")
@@ -186,7 +186,7 @@ func TestListenBelowDeepDirectories(t *testing.T) {
 	defer l.Close()
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode() != os.ModeSocket|0o600 {
-		t.Errorf("the door is %v, %v", info, err)
+		t.Errorf("the session socket is %v, %v", info, err)
 	}
 	err = short(path, func(name string) error {
 		c, err := net.Dial("unix", name)
@@ -285,8 +285,8 @@ func TestStatementsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestCrowd lets 10,000 guests stand at the door and say nothing, or stay for
-// good. The door holds no more than its limit of them, says so to the others,
+// TestCrowd lets 10,000 guests stand at the session socket and say nothing, or stay for
+// good. The session socket holds no more than its limit of them, says so to the others,
 // and serves again when they are gone.
 func TestCrowd(t *testing.T) {
 	path := serve(t, Handlers{Session: "s1", Request: func(ctx context.Context, c *Conn, _ intent.Request) {
@@ -316,7 +316,7 @@ func TestCrowd(t *testing.T) {
 		c.Close()
 	}
 	if busy != 10_000-MaxPeers {
-		t.Errorf("%d were told that the door is busy, want %d", busy, 10_000-MaxPeers)
+		t.Errorf("%d were told that the session socket is busy, want %d", busy, 10_000-MaxPeers)
 	}
 	if now := descriptors(t); now > before+3*MaxPeers+100 {
 		t.Errorf("%d descriptors before and %d after", before, now)
@@ -415,7 +415,7 @@ func TestSort(t *testing.T) {
 }
 
 // TestGuestsDescriptorStaysAsItIs shows that a guest's descriptor, which it
-// shares with the door, blocks afterwards as it did before.
+// shares with the session socket, blocks afterwards as it did before.
 func TestGuestsDescriptorStaysAsItIs(t *testing.T) {
 	for _, blocks := range []bool{true, false} {
 		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

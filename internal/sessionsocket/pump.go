@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package door
+package sessionsocket
 
 import (
 	"io"
@@ -103,9 +103,9 @@ func (p *pump) giveBack() {
 	})
 }
 
-// newPipe makes a pipe: the command's side blocks, the door's is a stream.
+// newPipe makes a pipe: the command's side blocks, ours is a stream.
 // Output says that the command writes to it.
-func newPipe(output bool) (command *os.File, door *stream, err error) {
+func newPipe(output bool) (command *os.File, host *stream, err error) {
 	r, w, err := pipe()
 	if err != nil {
 		return nil, nil, err
@@ -115,10 +115,10 @@ func newPipe(output bool) (command *os.File, door *stream, err error) {
 		theirs, ours = ours, theirs
 	}
 	_ = control(ours, func(fd int) error { return unix.SetNonblock(fd, true) }) // else poll(2) sees to it
-	if door, err = newStream(ours, false, true); err != nil {
+	if host, err = newStream(ours, false, true); err != nil {
 		theirs.Close()
 		return nil, nil, err
 	}
-	door.pipe = true
-	return theirs, door, nil
+	host.pipe = true
+	return theirs, host, nil
 }

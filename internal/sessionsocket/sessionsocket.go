@@ -1,4 +1,4 @@
-// Package door serves the one socket through which a guest speaks to its
+// Package sessionsocket serves the socket through which a guest speaks to its
 // session: a command to run in the execution zone, a session below its own, a
 // change that a human is to be asked for.
 //
@@ -6,7 +6,7 @@
 // is used, its descriptors are sorted before they go anywhere, and a guest
 // that neither speaks nor listens costs others nothing. The zero Handlers
 // refuse everything.
-package door
+package sessionsocket
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/ipc"
 )
 
-// Limits of one door.
+// Limits of one session socket.
 const (
 	HelloWait  = 5 * time.Second  // for the first message
 	SendWait   = 10 * time.Second // for the guest to take a reply
@@ -33,23 +33,23 @@ const (
 	MaxWaiting = 64               // of them that wait for a human
 )
 
-// Rules that the door itself refuses by.
+// Rules that the session socket itself refuses by.
 const (
-	RuleClosed     = "builtin:door-closed"     // there is no handler
-	RuleBusy       = "builtin:door-busy"       // MaxPeers
-	RuleMessage    = "builtin:door-message"    // what can't be read, or contradicts itself
-	RuleWaiting    = "builtin:door-waiting"    // MaxWaiting
-	RuleDescriptor = "builtin:door-descriptor" // a descriptor that may not come along
-	RuleShell      = "builtin:door-shell"      // no command line of a shell
-	RuleText       = "builtin:door-text"       // a text without a form that can be executed
-	RuleTicket     = "builtin:door-ticket"     // no ticket could be had
-	RuleExecutor   = "builtin:door-executor"   // the execution zone did not start it
+	RuleClosed     = "builtin:socket-closed"     // there is no handler
+	RuleBusy       = "builtin:socket-busy"       // MaxPeers
+	RuleMessage    = "builtin:socket-message"    // what can't be read, or contradicts itself
+	RuleWaiting    = "builtin:socket-waiting"    // MaxWaiting
+	RuleDescriptor = "builtin:socket-descriptor" // a descriptor that may not come along
+	RuleShell      = "builtin:socket-shell"      // no command line of a shell
+	RuleText       = "builtin:socket-text"       // a text without a form that can be executed
+	RuleTicket     = "builtin:socket-ticket"     // no ticket could be had
+	RuleExecutor   = "builtin:socket-executor"   // the execution zone did not start it
 )
 
 // Handlers say who serves what. A handler that is nil refuses. The files of a
 // message are the guest's descriptors 0, 1 and 2, nil where one is closed; they
 // are closed when the handler returns, and so is the connection. ctx ends when
-// the guest goes away or the door is closed.
+// the guest goes away or the session socket is closed.
 type Handlers struct {
 	Session string // its name, for refusals
 	Exec    func(ctx context.Context, c *Conn, x intent.Exec, files [3]*os.File)
@@ -65,12 +65,12 @@ type Handlers struct {
 	Patience time.Duration
 }
 
-// Listen makes the door's socket at path, which only the own user may use. It errs
+// Listen makes the session socket at path, which only the own user may use. It errs
 // where path exists or can't be made. If the path is too long for a socket's
 // address, Close does not remove the socket: the caller removes it.
 func Listen(path string) (*net.UnixListener, error) {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("door %q is there already; want a place of this session's own", path)
+		return nil, fmt.Errorf("session socket %q is there already; want a place of this session's own", path)
 	}
 	var l *net.UnixListener
 	err := short(path, func(name string) (err error) {
@@ -80,10 +80,10 @@ func Listen(path string) (*net.UnixListener, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open the door %q: %w", path, err)
+		return nil, fmt.Errorf("open the session socket %q: %w", path, err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("open the door: %w", err), l.Close())
+		return nil, errors.Join(fmt.Errorf("open the session socket: %w", err), l.Close())
 	}
 	return l, nil
 }
@@ -104,7 +104,7 @@ func Serve(ctx context.Context, l *net.UnixListener, h Handlers) error {
 		case ctx.Err() != nil || errors.Is(err, net.ErrClosed):
 			return nil
 		case !passes(err):
-			return fmt.Errorf("accept at the door: %w", err)
+			return fmt.Errorf("accept at the session socket: %w", err)
 		default:
 			pause(ctx, 20*time.Millisecond)
 		}
@@ -149,7 +149,7 @@ func (s *server) admit(ctx context.Context, u *net.UnixConn) {
 	default:
 		// Nothing waits for a guest that is one too many.
 		_ = wire.SetDeadline(time.Now().Add(busyWait))
-		c.Refuse(RuleBusy, fmt.Sprintf("this session has %d commands at its door", MaxPeers), "wait for some of them to end")
+		c.Refuse(RuleBusy, fmt.Sprintf("this session has %d commands at its session socket", MaxPeers), "wait for some of them to end")
 		c.Close()
 		return
 	}

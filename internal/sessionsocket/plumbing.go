@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package door
+package sessionsocket
 
 import (
 	"errors"
@@ -83,31 +83,31 @@ func (p *plumbing) pumped(i int) error {
 	if err != nil {
 		return err
 	}
-	command, door, err := newPipe(i > 0)
+	command, host, err := newPipe(i > 0)
 	if err != nil {
 		guest.close()
 		return err
 	}
 	p.files[i] = command
 	if i == 0 {
-		p.feed(guest, door)
+		p.feed(guest, host)
 		return nil
 	}
 	p.ours = append(p.ours, command)
-	p.output = append(p.output, startPump(door, guest))
+	p.output = append(p.output, startPump(host, guest))
 	return nil
 }
 
 // feed pumps the guest's input to the command. Of a file, which others read
-// on after the command, the door keeps the pipe to see what was not read.
-func (p *plumbing) feed(guest, door *stream) {
+// on after the command, the session keeps the pipe to see what was not read.
+func (p *plumbing) feed(guest, host *stream) {
 	var rest *os.File
 	if p.stdio[0].kind == unix.S_IFREG {
 		rest = p.files[0]
 	} else {
 		p.ours = append(p.ours, p.files[0])
 	}
-	p.input = startPump(guest, door)
+	p.input = startPump(guest, host)
 	p.input.rest = rest
 }
 
@@ -140,12 +140,12 @@ func (p *plumbing) screen(i int) error {
 	if err != nil {
 		return err
 	}
-	door, err := newStream(p.master, false, false)
+	host, err := newStream(p.master, false, false)
 	if err != nil {
 		guest.close()
 		return err
 	}
-	out := newPump(door, guest)
+	out := newPump(host, guest)
 	out.late = lateScreen
 	p.output = append(p.output, out.start())
 	return nil
@@ -161,12 +161,12 @@ func (p *plumbing) resume() error {
 	if err != nil {
 		return err
 	}
-	door, err := newStream(p.master, false, false)
+	host, err := newStream(p.master, false, false)
 	if err != nil {
 		guest.close()
 		return err
 	}
-	p.keys = startPump(guest, door)
+	p.keys = startPump(guest, host)
 	return nil
 }
 
