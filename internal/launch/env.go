@@ -55,7 +55,7 @@ type Env struct {
 	Args []string // the command line's
 	host *host    // where this is the host of a session that others attach to
 
-	embryo *native.Embryo // of the sandbox of a session that is being planned, or nil
+	preforked *native.Preforked // of the sandbox of a session that is being planned, or nil
 
 	spec      *session.Spec // what this process was started with (launchVerb), or nil
 	inherited *os.File      // what it was read from; of a guest's session it ends when that does

@@ -45,8 +45,8 @@ func (l *Launch) Run(e *Env) error {
 	// end at once, two processors are of use, and the change stops all threads.
 	defer time.AfterFunc(lasting, func() { runtime.GOMAXPROCS(1) }).Stop()
 	if l.ordinary() {
-		e.embryo = native.Expect()
-		defer e.embryo.Abandon()
+		e.preforked = native.Prefork()
+		defer e.preforked.Abandon()
 	}
 	p, err := l.Prepare(e)
 	if err != nil {

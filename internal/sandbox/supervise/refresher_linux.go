@@ -19,11 +19,11 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
-// A keeper keeps hidden places hidden while a session runs. A mount lies on a
+// A refresher covers hidden places anew while a session runs. A mount lies on a
 // file, not on a name: when a program of the host removes a covered file, or
 // renames another one over it, as most programs do when they write a file, the
 // kernel takes the mount away in every other mount namespace (since Linux
-// 3.18), and the guest would see the new file. So the keeper watches the
+// 3.18), and the guest would see the new file. So the refresher watches the
 // directories on the way to each place, enters the guest's namespaces and
 // covers what has become visible. A file that is shown in another form is
 // hidden then.
@@ -33,7 +33,7 @@ import (
 // pause succeeds in that time again and again; one that merely looks later
 // does not. Changes that another machine makes on a network file system are
 // not told at all (inotify(7)).
-type keeper struct {
+type refresher struct {
 	root    int      // O_PATH of the guest's root
 	mount   *os.File // the guest's mount namespace
 	user    int      // the user namespace that owns it
@@ -65,7 +65,7 @@ const RuleHidden = "isolation:hidden"
 
 // run looks at every place once and then whenever something on the way to one
 // has changed. It ends the guest if that fails.
-func (k *keeper) run() {
+func (k *refresher) run() {
 	defer close(k.done)
 	defer k.leave()
 	defer func() { k.nudges.end() }()
@@ -90,8 +90,8 @@ func (k *keeper) run() {
 	}
 }
 
-// close ends the keeper. It may not be called twice.
-func (k *keeper) close() {
+// close ends the refresher. It may not be called twice.
+func (k *refresher) close() {
 	k.stop.Store(true)
 	close(k.wake)
 	k.lock.Lock()
@@ -103,7 +103,7 @@ func (k *keeper) close() {
 }
 
 // end ends the guest for err, unless it is ending anyway.
-func (k *keeper) end(err error) {
+func (k *refresher) end(err error) {
 	select {
 	case <-k.guest.Done():
 		return
@@ -122,8 +122,8 @@ func (k *keeper) end(err error) {
 	k.guest.End()
 }
 
-// hits returns why the keeper has ended the guest, if it has.
-func (k *keeper) hits() []sandbox.Hit {
+// hits returns why the refresher has ended the guest, if it has.
+func (k *refresher) hits() []sandbox.Hit {
 	k.lock.Lock()
 	defer k.lock.Unlock()
 	return slices.Clone(k.hit)
@@ -136,7 +136,7 @@ func (k *keeper) hits() []sandbox.Hit {
 var UntilInotify = time.Second // another in tests
 
 // leave is forget at the end, for which nothing of the session waits.
-func (k *keeper) leave() {
+func (k *refresher) leave() {
 	k.lock.Lock()
 	if k.events != nil {
 		go k.events.Close()
@@ -147,7 +147,7 @@ func (k *keeper) leave() {
 }
 
 // forget closes what the last look has opened.
-func (k *keeper) forget() {
+func (k *refresher) forget() {
 	k.lock.Lock()
 	if k.events != nil {
 		k.events.Close()
@@ -164,7 +164,7 @@ func (k *keeper) forget() {
 
 // open starts with no watches: of signals for a while, and where inotify's
 // instances are used up.
-func (k *keeper) open() error {
+func (k *refresher) open() error {
 	k.forget()
 	if k.nudges != nil && !k.lasts {
 		return nil
@@ -191,7 +191,7 @@ func (k *keeper) open() error {
 
 // look watches the way to every place and covers what is visible. What changes
 // meanwhile is told by a watch that is there already.
-func (k *keeper) look() error {
+func (k *refresher) look() error {
 	err := k.lookOnce()
 	if errors.Is(err, errUsedUp) {
 		if k.nudges, err = newNudges(); err == nil {
@@ -204,7 +204,7 @@ func (k *keeper) look() error {
 // errUsedUp says that this user may watch no more by inotify.
 var errUsedUp = errors.New("no watch of inotify is left; raise fs.inotify.max_user_watches")
 
-func (k *keeper) lookOnce() error {
+func (k *refresher) lookOnce() error {
 	if err := k.open(); err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ const maxTurns = 16
 
 // place covers what p leads to. Few places have a link on the way, so that is
 // asked only where the plain way ends at something else than a directory.
-func (k *keeper) place(p string) error {
+func (k *refresher) place(p string) error {
 	k.ends[p] = true
 	dir, err := k.approach(p)
 	if err == nil {
@@ -235,7 +235,7 @@ func (k *keeper) place(p string) error {
 }
 
 // follow is place by way of links, which are watched as well.
-func (k *keeper) follow(p string) error {
+func (k *refresher) follow(p string) error {
 	links, end := layout.Follow(p)
 	for range maxTurns {
 		k.ends[end] = true
@@ -276,7 +276,7 @@ func ended(err error) error {
 
 // approach watches every directory on the way to p and returns the last one,
 // as the guest sees it. It errs with the errno by which the way ends earlier.
-func (k *keeper) approach(p string) (dir int, err error) {
+func (k *refresher) approach(p string) (dir int, err error) {
 	at := "/"
 	for rest := strings.TrimPrefix(p, "/"); ; {
 		name, more, deeper := strings.Cut(rest, "/")
@@ -294,7 +294,7 @@ func (k *keeper) approach(p string) (dir int, err error) {
 
 // dir opens a directory of the guest, following no link; its parent has been
 // opened before.
-func (k *keeper) dir(p string) (int, error) {
+func (k *refresher) dir(p string) (int, error) {
 	if fd, ok := k.dirs[p]; ok {
 		return fd, nil
 	}
@@ -311,11 +311,11 @@ func (k *keeper) dir(p string) (int, error) {
 	return fd, nil
 }
 
-const keeperEvents = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
+const refresherEvents = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 
 // watch has changes of name in a directory told. In the session's own file
 // systems no program of the host changes anything.
-func (k *keeper) watch(p string, fd int, name string) error {
+func (k *refresher) watch(p string, fd int, name string) error {
 	if slices.Contains(k.names[p], name) {
 		return nil
 	}
@@ -327,7 +327,7 @@ func (k *keeper) watch(p string, fd int, name string) error {
 	if k.nudges != nil {
 		return k.nudges.watch(p, link)
 	}
-	wd, err := unix.InotifyAddWatch(k.inotify, link, keeperEvents)
+	wd, err := unix.InotifyAddWatch(k.inotify, link, refresherEvents)
 	if err == unix.EACCES && unix.Access(link, unix.W_OK) != nil {
 		return nil // this user's programs can rename nothing here
 	}
@@ -342,14 +342,14 @@ func (k *keeper) watch(p string, fd int, name string) error {
 }
 
 // isPrivate reports whether a directory lies in a file system of the session.
-func (k *keeper) isPrivate(fd int) bool {
+func (k *refresher) isPrivate(fd int) bool {
 	var st unix.Stat_t
 	return unix.Fstat(fd, &st) == nil && k.private[st.Dev]
 }
 
 // cover hides a place in the guest's directory dir, if something is there that
 // no mount lies on. It errs with errLink where that is a link.
-func (k *keeper) cover(dir int, p string) error {
+func (k *refresher) cover(dir int, p string) error {
 	for range maxTurns {
 		var st unix.Statx_t
 		err := unix.Statx(dir, path.Base(p), unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE, &st)
@@ -375,7 +375,7 @@ func (k *keeper) cover(dir int, p string) error {
 // opened before, as its name may be another's a moment later: a cover on a link
 // would leave what the link leads to as it is. No path of the host's is followed
 // there: the directory is open, and name is its entry, link or not.
-func (k *keeper) attach(dir int, name string, kind uint32) error {
+func (k *refresher) attach(dir int, name string, kind uint32) error {
 	place, err := unix.Openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err

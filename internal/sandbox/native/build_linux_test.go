@@ -47,7 +47,7 @@ func TestEarlySandboxIsAsAnyOther(t *testing.T) {
 	outcome := func(early, prepared bool) string {
 		p := New("")
 		if early {
-			p.Adopt(Expect())
+			p.Adopt(Prefork())
 		}
 		plan := must(layout.Layout(request(ws), p.facts))(t)
 		if prepared {
@@ -57,8 +57,8 @@ func TestEarlySandboxIsAsAnyOther(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if early && p.embryo != nil {
-			t.Error("the embryo was not used")
+		if early && p.preforked != nil {
+			t.Error("the preforked process was not used")
 		}
 		return out
 	}
@@ -74,9 +74,9 @@ func TestEarlySandboxIsAsAnyOther(t *testing.T) {
 }
 
 // TestDeadEmbryoIsNotMissed: a session does not depend on what was begun early.
-func TestDeadEmbryoIsNotMissed(t *testing.T) {
+func TestDeadPreforkedIsNotMissed(t *testing.T) {
 	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
-	p, e := New(""), Expect()
+	p, e := New(""), Prefork()
 	if e == nil {
 		t.Fatal("there is none")
 	}
@@ -90,11 +90,11 @@ func TestDeadEmbryoIsNotMissed(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotTakenEnds: neither an embryo nor a sandbox that was prepared
+// TestWhatIsNotTakenEnds: neither a preforked process nor a sandbox that was prepared
 // outlives who lets it go, nor does a plan get that of another.
 func TestWhatIsNotTakenEnds(t *testing.T) {
 	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
-	e := Expect()
+	e := Prefork()
 	if e == nil {
 		t.Fatal("there is none")
 	}
@@ -102,7 +102,7 @@ func TestWhatIsNotTakenEnds(t *testing.T) {
 	e.Abandon()
 	e.Abandon()
 	if err := unix.Kill(pid, 0); err != unix.ESRCH {
-		t.Errorf("the embryo is there: %v", err)
+		t.Errorf("the preforked process is there: %v", err)
 	}
 	p := New("")
 	one, other := must(layout.Layout(request(workspace(t)), p.facts))(t), must(layout.Layout(request(workspace(t)), p.facts))(t)
@@ -135,7 +135,7 @@ func TestPreparedSandboxErrsAtTheStart(t *testing.T) {
 	for i, early := range []bool{false, true} {
 		p := New("")
 		if early {
-			p.Adopt(Expect())
+			p.Adopt(Prefork())
 		}
 		plan := must(layout.Layout(request(workspace(t)), p.facts))(t)
 		plan.Mounts = append(plan.Mounts, layout.Mount{Kind: layout.KindBind, Source: "/nonexistent-source", Target: "/mnt"})

@@ -14,15 +14,15 @@ import (
 // maxGroups is how many control groups a session has: one for each controller.
 const maxGroups = 3
 
-// A birth is a sandbox that is being made. Its first process makes namespaces
+// A build is a sandbox that is being made. Its first process makes namespaces
 // and mounts while this one makes the control group and the rest of the program.
 // No program of the guest's runs in it.
-type birth struct {
+type build struct {
 	plan  *layout.Plan
 	prog  *program
 	init  *rawproc.Init
 	group *cgroup.Group
-	early bool  // it began as an Embryo
+	early bool  // it began as a Preforked
 	err   error // why it could not be made, as Start returns it
 }
 
@@ -34,7 +34,7 @@ func (p *Provider) Prepare(plan sandbox.Plan) (abandon func()) {
 	if err != nil || n.Rung == layout.RungLandlock {
 		return func() {}
 	}
-	b := p.conceive(n)
+	b := p.begin(n)
 	select {
 	case p.early <- b:
 	default:
@@ -49,8 +49,8 @@ func (p *Provider) Prepare(plan sandbox.Plan) (abandon func()) {
 	}
 }
 
-// birth is the one that was prepared for the plan, or a new one.
-func (p *Provider) birth(n *layout.Plan) *birth {
+// build is the one that was prepared for the plan, or a new one.
+func (p *Provider) build(n *layout.Plan) *build {
 	select {
 	case b := <-p.early:
 		if b.plan == n {
@@ -59,12 +59,12 @@ func (p *Provider) birth(n *layout.Plan) *birth {
 		b.abandon()
 	default:
 	}
-	return p.conceive(n)
+	return p.begin(n)
 }
 
-// conceive begins to make what the plan says. Where it fails with what was begun
+// begin starts to make what the plan says. Where it fails with what was begun
 // without the plan, it begins anew: the error is that of an ordinary start.
-func (p *Provider) conceive(n *layout.Plan) *birth {
+func (p *Provider) begin(n *layout.Plan) *build {
 	b := p.attempt(n)
 	if b.err != nil && b.early {
 		return p.attempt(n)
@@ -72,12 +72,12 @@ func (p *Provider) conceive(n *layout.Plan) *birth {
 	return b
 }
 
-func (p *Provider) attempt(n *layout.Plan) *birth {
-	b := &birth{plan: n}
+func (p *Provider) attempt(n *layout.Plan) *build {
+	b := &build{plan: n}
 	if n.Rung == layout.RungLandlock {
-		b.err = p.conceiveLandlock(b)
+		b.err = p.beginLandlock(b)
 	} else {
-		b.err = p.conceiveNamespaces(b)
+		b.err = p.beginNamespaces(b)
 	}
 	if b.err != nil {
 		b.abandon()
@@ -87,10 +87,10 @@ func (p *Provider) attempt(n *layout.Plan) *birth {
 
 // first has the first process make the guest's tree, and wait at the gate that it
 // returns.
-func (p *Provider) first(b *birth, slots []rawproc.Slot) (gate rawproc.Gate, err error) {
-	embryo := p.embryo
-	p.embryo = nil
-	if !embryo.become(b) {
+func (p *Provider) first(b *build, slots []rawproc.Slot) (gate rawproc.Gate, err error) {
+	preforked := p.preforked
+	p.preforked = nil
+	if !preforked.become(b) {
 		b.prog = newProgram()
 		b.prog.enter(everyNamespace, b.plan.Namespaces, b.plan.Loopback)
 	}
@@ -100,15 +100,15 @@ func (p *Provider) first(b *birth, slots []rawproc.Slot) (gate rawproc.Gate, err
 	}
 	gate = b.prog.Await("wait for the control group", slots...)
 	if b.early {
-		return gate, b.init.Open(embryo.gate, nil)
+		return gate, b.init.Open(preforked.gate, nil)
 	}
 	b.init, err = rawproc.Begin(rawproc.Config{Namespaces: b.prog.namespaces, Program: &b.prog.Program, Alone: true})
 	return gate, err
 }
 
-// conceiveNamespaces forks first: making the control group takes as long as the
+// beginNamespaces forks first: making the control group takes as long as the
 // mounts do, and neither needs the other.
-func (p *Provider) conceiveNamespaces(b *birth) error {
+func (p *Provider) beginNamespaces(b *build) error {
 	var groups [maxGroups]rawproc.Slot
 	gate, err := p.first(b, groups[:])
 	if err != nil {
@@ -130,7 +130,7 @@ func (p *Provider) conceiveNamespaces(b *birth) error {
 }
 
 // why is err, or the step at which the first process has ended before.
-func (b *birth) why(err error) error {
+func (b *build) why(err error) error {
 	var step *rawproc.StepError
 	if failed := b.init.Wait(); errors.As(failed, &step) {
 		return failed
@@ -138,9 +138,9 @@ func (b *birth) why(err error) error {
 	return err
 }
 
-// conceiveLandlock makes the sandbox of a plan without namespaces, whose first
+// beginLandlock makes the sandbox of a plan without namespaces, whose first
 // process is like any of ours until it has joined its group.
-func (p *Provider) conceiveLandlock(b *birth) error {
+func (p *Provider) beginLandlock(b *build) error {
 	if err := p.limit(b); err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (p *Provider) conceiveLandlock(b *birth) error {
 }
 
 // limit makes the control group.
-func (p *Provider) limit(b *birth) (err error) {
+func (p *Provider) limit(b *build) (err error) {
 	if b.group, err = p.Group(b.plan); err != nil {
 		p.Forget()
 		return &kernel.StartError{Err: err, Remedy: "try again; \"bawn doctor\" shows what this machine can limit"}
@@ -172,7 +172,7 @@ func (p *Provider) explained(n *layout.Plan, err error) error {
 }
 
 // abandon ends a sandbox that nobody wants.
-func (b *birth) abandon() {
+func (b *build) abandon() {
 	if b.init != nil {
 		b.init.Kill()
 	}
@@ -183,16 +183,16 @@ func (b *birth) abandon() {
 
 // start makes what the plan says, and has first started in it if there is one.
 func (p *Provider) start(n *layout.Plan, first *rawproc.Command, onDenial func(sandbox.Denial)) (*guest, error) {
-	b := p.birth(n)
-	g, err := p.deliver(b, first, onDenial)
+	b := p.build(n)
+	g, err := p.finish(b, first, onDenial)
 	if err != nil && b.early {
-		return p.deliver(p.conceive(n), first, onDenial)
+		return p.finish(p.begin(n), first, onDenial)
 	}
 	return g, err
 }
 
-// deliver waits until the sandbox is made.
-func (p *Provider) deliver(b *birth, first *rawproc.Command, onDenial func(sandbox.Denial)) (*guest, error) {
+// finish waits until the sandbox is made.
+func (p *Provider) finish(b *build, first *rawproc.Command, onDenial func(sandbox.Denial)) (*guest, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
@@ -214,8 +214,8 @@ func (p *Provider) deliver(b *birth, first *rawproc.Command, onDenial func(sandb
 	return g, nil
 }
 
-// guest is what has been born.
-func (b *birth) guest(onDenial func(sandbox.Denial)) *guest {
+// guest is the sandbox that is made.
+func (b *build) guest(onDenial func(sandbox.Denial)) *guest {
 	handed := b.init.Ready()[2:]
 	g := &guest{plan: b.plan, init: b.init, group: b.group, network: kernel.GuestNetwork(b.plan.Network, handed[:len(b.prog.Sockets)])}
 	g.Supervision = supervise.Supervise(b.init.Ready()[0], b.init.Ready()[1], b.plan, onDenial)

@@ -50,7 +50,7 @@ func replace(t *testing.T, file, text string) {
 	}
 }
 
-// keptGuest is a running session, unkept without its keeper.
+// keptGuest is a running session, unkept without its refresher.
 func keptGuest(t *testing.T, req sandbox.Request, unkept bool) *guest {
 	t.Helper()
 	p := New("")
@@ -103,7 +103,7 @@ func whenCovered(g *guest, file string, patience time.Duration) (time.Duration, 
 
 // TestReplacedFileStaysHidden renames new files over hidden ones, as a login on
 // the host does, while the guest reads all the time. The control is the same
-// session without its keeper.
+// session without its refresher.
 func TestReplacedFileStaysHidden(t *testing.T) {
 	testenv.Need(t, "userns", "notify")
 	dir, req := home(t, ".npmrc")
@@ -187,7 +187,7 @@ func TestChangedPlacesStayHidden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, unkept := range []bool{true, false} {
 				if got := readAfter(t, c.before, c.read, c.change, unkept); strings.Contains(got, "new") != unkept {
-					t.Errorf("without the keeper %v: the guest reads %q", unkept, got)
+					t.Errorf("without the refresher %v: the guest reads %q", unkept, got)
 				}
 			}
 		})
@@ -210,7 +210,7 @@ func readAfter(t *testing.T, before []string, file string, change func(*testing.
 	return soon(t, g, filepath.Join(dir, file), unkept)
 }
 
-// soon is what a guest can read of a changed file once the keeper, if there is
+// soon is what a guest can read of a changed file once the refresher, if there is
 // one, has had its time: more of it where the machine is busy. What is hidden has
 // to stay so for a while.
 func soon(t *testing.T, g *guest, file string, unkept bool) (got string) {
@@ -262,12 +262,12 @@ func TestShownFileIsHiddenWhenReplaced(t *testing.T) {
 		}
 		replace(t, file, "new")
 		if got := soon(t, g, file, unkept); strings.Contains(got, "new") != unkept {
-			t.Errorf("without the keeper %v: the guest reads %q", unkept, got)
+			t.Errorf("without the refresher %v: the guest reads %q", unkept, got)
 		}
 	}
 }
 
-// TestPlaceThatCannotBeCoveredEndsTheSession takes the keeper's way into the
+// TestPlaceThatCannotBeCoveredEndsTheSession takes the refresher's way into the
 // guest away.
 func TestPlaceThatCannotBeCoveredEndsTheSession(t *testing.T) {
 	testenv.Need(t, "userns", "notify")

@@ -14,7 +14,7 @@ import (
 
 // await covers what is put at a place, and returns once something has changed
 // for which the whole way to every place has to be looked at again.
-func (k *keeper) await() error {
+func (k *refresher) await() error {
 	if k.nudges != nil {
 		return k.awaitNudge()
 	}
@@ -35,7 +35,7 @@ func (k *keeper) await() error {
 
 // react deals with a batch of events (inotify(7)). It reports whether more may
 // have changed than what lies at a place.
-func (k *keeper) react(events []byte) (again bool, err error) {
+func (k *refresher) react(events []byte) (again bool, err error) {
 	for len(events) >= unix.SizeofInotifyEvent {
 		wd := int32(binary.NativeEndian.Uint32(events))
 		size := int(binary.NativeEndian.Uint32(events[12:]))
@@ -56,7 +56,7 @@ func (k *keeper) react(events []byte) (again bool, err error) {
 
 // changed deals with one name in a directory. No name stands for the directory
 // itself.
-func (k *keeper) changed(dir, name string) (again bool, err error) {
+func (k *refresher) changed(dir, name string) (again bool, err error) {
 	p := path.Join(dir, name)
 	switch {
 	case name == "":

@@ -16,24 +16,24 @@ const (
 	ChangeRemove               // remove a file, a link or an empty directory
 )
 
-// A Warden rules on names as the supervisor of a session does while it lives.
+// An ApplyFilter rules on names as the supervisor of a session does while it lives.
 // Nothing below a git directory is changed.
-type Warden struct {
+type ApplyFilter struct {
 	names *layout.Protector
 	dirs  map[string]gitHolds // by folded path
 }
 
-// NewWarden is the warden of a plan's places, by the paths that the plan has.
-func NewWarden(plan *layout.Plan) *Warden {
+// NewApplyFilter is the filter of a plan's places, by the paths that the plan has.
+func NewApplyFilter(plan *layout.Plan) *ApplyFilter {
 	names := layout.NewProtector(plan.Protected, plan.ExtraNames, plan.OpenNames)
 	names.Absent, names.Targets, names.Guarded, names.Places, names.Owned = plan.Absent, plan.Targets, plan.Guarded, plan.InHome, plan.Owned
 	names.Denied, names.Open = layout.Patterns(plan.Denied), plan.Unprotected
-	return &Warden{names, map[string]gitHolds{}}
+	return &ApplyFilter{names, map[string]gitHolds{}}
 }
 
 // Refuses returns the name of the rule that refuses a change of abs, an absolute
 // and clean path, which is or becomes a directory or not; "" for none.
-func (w *Warden) Refuses(c Change, abs string, isDir bool) string {
+func (w *ApplyFilter) Refuses(c Change, abs string, isDir bool) string {
 	for _, op := range operationsOf[c] {
 		if r, rule := w.names.Rule(op, abs, isDir); r != layout.RulingAllow {
 			return rule

@@ -23,10 +23,10 @@ func (h gitHolds) whole() bool {
 	return h&holdsHead != 0 && (h&holdsCommon != 0 || h&(holdsObjects|holdsRefs) == holdsObjects|holdsRefs)
 }
 
-// Holds tells the warden of a name that was there already, or that comes, before
+// Holds tells the filter of a name that was there already, or that comes, before
 // it is asked about any: git takes a directory for its own by what lies in it,
 // whatever it is called, and one may become that by the sum of old and new.
-func (w *Warden) Holds(abs string, isDir bool) {
+func (w *ApplyFilter) Holds(abs string, isDir bool) {
 	base, parts := w.split(abs)
 	n := len(parts) - 1
 	if n < 0 {
@@ -39,7 +39,7 @@ func (w *Warden) Holds(abs string, isDir bool) {
 
 // split returns the innermost root that holds abs, and the folded parts below it;
 // none where nothing is protected.
-func (w *Warden) split(abs string) (base string, parts []string) {
+func (w *ApplyFilter) split(abs string) (base string, parts []string) {
 	abs = path.Clean(abs)
 	rel, ok := w.names.Relative(abs)
 	if !ok {
@@ -50,7 +50,7 @@ func (w *Warden) split(abs string) (base string, parts []string) {
 
 // inGit reports whether git would take a directory around a name for a git
 // directory. In those nothing is changed.
-func (w *Warden) inGit(abs string) bool {
+func (w *ApplyFilter) inGit(abs string) bool {
 	base, parts := w.split(abs)
 	for i := range parts {
 		if w.dirs[base+strings.Join(parts[:i], "/")].whole() {

@@ -15,7 +15,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// inotifyAfter is set in a process whose keepers turn to inotify after that time,
+// inotifyAfter is set in a process whose refreshers turn to inotify after that time,
 // inotifyLeft to the instances and watches that its user may have.
 const (
 	inotifyAfter = "BAWN_TEST_INOTIFY_AFTER"
@@ -30,7 +30,7 @@ func init() {
 	}
 }
 
-// TestWhoeverTells runs the keeper's tests again where inotify tells of changes,
+// TestWhoeverTells runs the refresher's tests again where inotify tells of changes,
 // where it takes over meanwhile, and where none of its instances is left, as with
 // more than 128 sessions of one user: in a user namespace whose limit is 0. By
 // themselves, they are told by signals.
@@ -59,7 +59,7 @@ func TestWhoeverTells(t *testing.T) {
 			out, err := cmd.CombinedOutput()
 			t.Logf("%s", out)
 			if err != nil || strings.Count(string(out), "\n--- PASS") != 3 {
-				t.Errorf("the keeper does not keep: %v", err)
+				t.Errorf("the refresher does not keep: %v", err)
 			}
 		})
 	}
@@ -74,5 +74,5 @@ func TestWhoTells(t *testing.T) {
 		t.Error("the guest reads nothing")
 	}
 	want := os.Getenv(inotifyAfter) != "" && os.Getenv(inotifyLeft) == enoughLeft
-	testenv.Until(t, fmt.Sprint("the keeper to be told by inotify: ", want), func() bool { return g.ToldByInotify() == want })
+	testenv.Until(t, fmt.Sprint("the refresher to be told by inotify: ", want), func() bool { return g.ToldByInotify() == want })
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nudges tell a keeper that something has changed in a directory, by a signal:
+// nudges tell a refresher that something has changed in a directory, by a signal:
 // F_NOTIFY of fcntl(2). Unlike inotify it costs nothing to end and has no limit
 // of instances (fs.inotify.max_user_instances, often 128, of which each session
 // that lasts takes one), but does not say what has changed, so each name that
@@ -61,7 +61,7 @@ func (n *nudges) watch(p, link string) error {
 
 // awaitNudge is await for nudges. Most of them are about names that do not
 // count, of which a home directory has many, and each is told to every session.
-func (k *keeper) awaitNudge() error {
+func (k *refresher) awaitNudge() error {
 	for {
 		select {
 		case <-k.nudges.signals:
@@ -80,7 +80,7 @@ func (k *keeper) awaitNudge() error {
 
 // review covers what lies at a place, and reports whether something on the way
 // to one is not what it was.
-func (k *keeper) review() (again bool, err error) {
+func (k *refresher) review() (again bool, err error) {
 	for dir, names := range k.names {
 		for _, name := range names {
 			p := path.Join(dir, name)
@@ -105,7 +105,7 @@ func (k *keeper) review() (again bool, err error) {
 // number nothing else has as long as it is open, or still to nothing. A
 // directory that was made while the places were looked at, one after the other,
 // is not the same for those that came first.
-func (k *keeper) same(dir int, name, p string) bool {
+func (k *refresher) same(dir int, name, p string) bool {
 	var now, was unix.Stat_t
 	err := unix.Fstatat(dir, name, &now, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
 	fd, open := k.dirs[p]

@@ -7,10 +7,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
-// TestWarden rules as a supervisor does, and refuses what a supervisor would do
+// TestApplyFilter rules as a supervisor does, and refuses what a supervisor would do
 // itself.
-func TestWarden(t *testing.T) {
-	w := NewWarden(&layout.Plan{
+func TestApplyFilter(t *testing.T) {
+	w := NewApplyFilter(&layout.Plan{
 		Protected: []string{"/w"}, ExtraNames: []string{"extra"}, Absent: []string{"/w/hidden"}, Guarded: []string{"/w/guarded"}, Owned: []string{"/w/.vscode/own"},
 		Targets: []string{"/w/target"},
 	})
@@ -36,9 +36,9 @@ func TestWarden(t *testing.T) {
 	}
 }
 
-// TestWardenOfLayouts: git knows a git directory by what it holds, be that old or
+// TestApplyFilterOfLayouts: git knows a git directory by what it holds, be that old or
 // new. A slash is behind a directory.
-func TestWardenOfLayouts(t *testing.T) {
+func TestApplyFilterOfLayouts(t *testing.T) {
 	const bare = "b/HEAD b/objects/ b/refs/"
 	for _, tt := range []struct {
 		holds string
@@ -53,7 +53,7 @@ func TestWardenOfLayouts(t *testing.T) {
 		{"", ChangePut, "b/config", true}, {"b/objects/ b/refs/", ChangePut, "b/config", true}, {"b/HEAD/ b/objects/ b/refs/", ChangePut, "b/config", true}, {bare, ChangePut, "c/config", true},
 		{"b/HEAD", ChangePut, "b/config", true}, {"b/HEAD b/objects/", ChangeMake, "b/x", true},
 	} {
-		w := NewWarden(&layout.Plan{Protected: []string{"/w"}})
+		w := NewApplyFilter(&layout.Plan{Protected: []string{"/w"}})
 		for name := range strings.FieldsSeq(tt.holds) {
 			name, dir := strings.CutSuffix(name, "/")
 			w.Holds("/w/"+name, dir)

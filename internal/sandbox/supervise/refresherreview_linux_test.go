@@ -29,7 +29,7 @@ func TestReview(t *testing.T) {
 			if err := os.Mkdir(filepath.Join(dir, "there"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			k := &keeper{dirs: map[string]int{}, names: map[string][]string{dir: {"there", "absent"}}, ends: map[string]bool{}, through: map[string]bool{}}
+			k := &refresher{dirs: map[string]int{}, names: map[string][]string{dir: {"there", "absent"}}, ends: map[string]bool{}, through: map[string]bool{}}
 			for _, p := range []string{dir, filepath.Join(dir, "there")} {
 				fd, err := unix.Open(p, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 				if err != nil {
@@ -62,7 +62,7 @@ func TestReviewSeesWhatOnePlaceMissed(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer unix.Close(fd)
-		k := &keeper{dirs: map[string]int{dir: fd}, absent: map[string]bool{way: missed}, names: map[string][]string{dir: {"way"}}, ends: map[string]bool{}, through: map[string]bool{way: true}}
+		k := &refresher{dirs: map[string]int{dir: fd}, absent: map[string]bool{way: missed}, names: map[string][]string{dir: {"way"}}, ends: map[string]bool{}, through: map[string]bool{way: true}}
 		if k.dirs[way], err = unix.Open(way, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
 			t.Fatal(err)
 		}
