@@ -90,7 +90,7 @@ func TestPromptsStayWhereTheSandboxDoesNotHold(t *testing.T) {
 		u, p := &setup{Launch: &Launch{}, config: &config.Config{}, Known: &Known{}}, socketed{}
 		s := bawn.Session{Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Isolation: bawn.Isolation{Protect: true, Network: bawn.NetworkAllowlist}}
 		tt.change(u, &s, &p)
-		if got := (&planner{Planned: &Planned{setup: u, choice: choice{Provider: p}}}).holds(s); got != tt.want {
+		if got := (&gatherer{&Planned{setup: u, choice: choice{Provider: p}}}).holds(s); got != tt.want {
 			t.Errorf("%s: %t, want %t", name, got, tt.want)
 		}
 	}

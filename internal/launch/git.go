@@ -41,7 +41,7 @@ func GitOptions(e *Env, cachedProbe, session string) (gitstore.Options, error) {
 
 // gatherGit gives the session a git directory of its own. Where that can't be, the
 // repository's is read-only for it.
-func (p *planner) gatherGit(req *sandbox.Request) error {
+func (p *gatherer) gatherGit(req *sandbox.Request) error {
 	iso := req.Session.Isolation
 	if req.Session.Provider == layout.LandlockName {
 		return nil
@@ -82,7 +82,7 @@ func (p *planner) gatherGit(req *sandbox.Request) error {
 
 // gitStore prepares the private git directory. A workspace without a repository that can
 // be had gets an empty one.
-func (p *planner) gitStore(workspace string, o gitstore.Options) (*gitstore.Store, error) {
+func (p *gatherer) gitStore(workspace string, o gitstore.Options) (*gitstore.Store, error) {
 	repo, err := gitstore.Find(workspace)
 	if repo != nil && !p.Plan {
 		p.recoverGit(repo, o)
@@ -133,7 +133,7 @@ func gitAbove(k *session.Parent, req *sandbox.Request, writable bool) (dirs []ba
 }
 
 // recoverGit publishes what a killed bawn has left behind.
-func (p *planner) recoverGit(repo *gitstore.Repository, o gitstore.Options) {
+func (p *gatherer) recoverGit(repo *gitstore.Repository, o gitstore.Options) {
 	reports, err := gitstore.Recover(context.Background(), repo, o)
 	for _, r := range reports {
 		p.sayGit(r)

@@ -23,7 +23,7 @@ type maskedFiles struct {
 
 // workspaceSecrets says once which secrets of the workspace's files the guest reads, or
 // shows it placeholders in their place (isolation.mask_env).
-func (p *planner) workspaceSecrets(req *sandbox.Request) error {
+func (p *gatherer) workspaceSecrets(req *sandbox.Request) error {
 	ws := req.Session.Isolation.Workspace
 	if req.Session.Isolation.MaskEnv {
 		return p.maskFiles(req, ws)
@@ -57,7 +57,7 @@ func listed(names []string) string {
 }
 
 // maskFiles shows each file with placeholders, which can't be written then.
-func (p *planner) maskFiles(req *sandbox.Request, ws string) error {
+func (p *gatherer) maskFiles(req *sandbox.Request, ws string) error {
 	if req.Session.Isolation.DockerAPI {
 		return verb.Usage("leave one of them out", "containers (--docker) would read the secrets that --mask-env hides from this session")
 	}
@@ -87,7 +87,7 @@ func (p *planner) maskFiles(req *sandbox.Request, ws string) error {
 }
 
 // maskPlace makes the place of the session's masked files, or of those of a plan.
-func (p *planner) maskPlace(id string) (string, error) {
+func (p *gatherer) maskPlace(id string) (string, error) {
 	if p.Plan {
 		return os.MkdirTemp("", "bawn-plan-env-")
 	}

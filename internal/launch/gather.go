@@ -1,0 +1,82 @@
+package launch
+
+import (
+	"os"
+
+	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/runner"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/terminal"
+)
+
+// A gatherer collects what a session needs beside its sandbox: directories,
+// git, checkpoints, masked files, what steers the agent.
+type gatherer struct{ *Planned }
+
+// gather finds a provider and makes the request from which it plans.
+func (p *gatherer) gather() (req sandbox.Request, err error) {
+	s := p.asked
+	if p.choice, err = provide(p.Launch, p.env, p.config, &s); err != nil {
+		return req, err
+	}
+	s.Isolation.CacheDirs = cacheDirs(p.env, s.Isolation, p.Plan)
+	cache, err := p.places(s.Isolation)
+	if err != nil {
+		return req, err
+	}
+	bare := p.choice.bare()
+	args := p.Argv
+	if !bare {
+		p.checkpoints = scan(p.Launch, p.env, s)
+		args = p.Known.Contain(args, p.holds(s))
+	}
+	req = p.newRequest(s, args, cache)
+	p.Session = &runner.Session{
+		Provider: p.choice.Provider, Argv: args, Dir: p.dir, Stdio: [3]*os.File{p.env.Stdin, p.env.Stdout, p.env.Stderr},
+		Dumb: !terminal.Emulates(p.env.Getenv("TERM")), Session: req.Session,
+	}
+	if p.steering, err = p.steer(p.Session, &req, bare); err != nil {
+		return req, err
+	}
+	if !bare {
+		if err := p.gatherGit(&req); err != nil {
+			return req, err
+		}
+		if err := p.checkpoints.close(&req, p.config.Split().On); err != nil {
+			return req, err
+		}
+		if err := p.workspaceSecrets(&req); err != nil {
+			return req, err
+		}
+	}
+	p.below.Protected, p.below.Guarded = req.Protected, req.Guarded
+	p.Session.Session, p.Session.Remedy = req.Session, remedies(p.env, p.config, s.Isolation)
+	return req, nil
+}
+
+// newRequest is what a provider makes the session's plan from.
+func (p *gatherer) newRequest(s bawn.Session, args []string, cache string) sandbox.Request {
+	cfg, e := p.config, p.env
+	req := sandbox.Request{
+		Session: s, Argv: args, Dir: p.dir, Environ: p.environ(e), Home: e.Getenv("HOME"), Open: cfg.Open, Protected: cfg.Protected,
+		Hidden: OwnDirs(e), CacheDir: cache, Guarded: cfg.Guarded(), Owned: cfg.Owned(), GuestWrote: guestWrote(e),
+	}
+	if p.PinGit {
+		req.SetEnv = policy.GitPins()
+	}
+	req.Open, req.Protected = p.narrower(req.Open, req.Protected)
+	narrow(p.Parent, &req)
+	return req
+}
+
+// places makes Bawn's own directories for a session, and returns that of its
+// private caches.
+func (p *gatherer) places(iso bawn.Isolation) (cache string, err error) {
+	if !p.Plan {
+		if err := MakeStateDir(p.env); err != nil {
+			return "", err
+		}
+	}
+	return privateCaches(p.env, iso)
+}
