@@ -22,23 +22,16 @@ const module = "github.com/bawn-dev/bawn"
 // A place is where a member of the house stands. A member is a package with
 // everything below it: internal/sandbox and internal/sandbox/native are one.
 // It may import members of lower floors only.
-type place struct {
-	floor   int
-	planned bool // has its floor, is not built yet
-}
+type place struct{ floor int }
 
-var (
-	here    = func(floor int) place { return place{floor: floor} }
-	planned = func(floor int) place { return place{floor: floor, planned: true} }
-)
+func here(floor int) place { return place{floor} }
 
-// ladder is the house. ARCHITECTURE.md draws it. A new package gets a row, and
-// a planned one loses its mark, in the change that adds it.
+// ladder is the house. ARCHITECTURE.md draws it. A new package gets a row in the
+// change that adds it.
 var ladder = map[string]place{
 	".": here(0),
 
 	"internal/atomicfile": here(1),
-	"internal/childproc":  planned(1),
 	"internal/devices":    here(1),
 	"internal/fspath":     here(1),
 	"internal/hostname":   here(0), // netrule is made of names
@@ -97,7 +90,6 @@ var ladder = map[string]place{
 	"internal/runner":     here(6),
 
 	"internal/acp":       here(7),
-	"internal/client":    planned(7),
 	"internal/mcpserver": here(7),
 	"internal/shim":      here(7),
 	"internal/undo":      here(7),
@@ -272,12 +264,9 @@ func violations(ladder map[string]place, bans []ban, f family, graph []node) []s
 			found[v] = true
 		}
 	}
-	for m, p := range ladder {
-		if !p.planned && !built[m] {
+	for m := range ladder {
+		if !built[m] {
 			found[m+" has a floor but is no package"] = true
-		}
-		if p.planned && built[m] {
-			found[m+" is marked as planned but is there: use here(…)"] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(found))
@@ -403,7 +392,7 @@ func TestViolationsAreFound(t *testing.T) {
 	const m = module + "/"
 	house := map[string]place{
 		".": here(0), "internal/a": here(1), "internal/b": here(1), "internal/testenv": here(1),
-		"internal/top": here(2), "cmd/x": here(3), "internal/later": planned(2),
+		"internal/top": here(2), "cmd/x": here(3),
 	}
 	rules := []ban{
 		{"internal/a", "os", direct, "pure"},
@@ -453,7 +442,6 @@ func TestViolationsAreFound(t *testing.T) {
 		{"the family imports a provider", func(g map[string]*node) { add(g["internal/top"], m+"internal/top/one") }, "internal/top imports provider internal/top/one"},
 		{"a new package", func(g map[string]*node) { g["u"] = &node{ImportPath: m + "internal/util"} }, "internal/util has no floor"},
 		{"a package is gone", func(g map[string]*node) { delete(g, "internal/b") }, "internal/b has a floor but is no package"},
-		{"a planned one is there", func(g map[string]*node) { g["l"] = &node{ImportPath: m + "internal/later"} }, "internal/later is marked as planned"},
 	}
 	check := func(g map[string]*node) []string {
 		var graph []node

@@ -1,0 +1,169 @@
+package bawn_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
+)
+
+var update = flag.Bool("update", false, "write the table of rooms in ARCHITECTURE.md anew")
+
+// A room is a member of the house with the lines of its product code, and the
+// members that it imports.
+type room struct {
+	lines   int
+	imports map[string]bool
+}
+
+// The marks around the table in ARCHITECTURE.md.
+const roomsBegin, roomsEnd = "<!-- rooms -->\n```\n", "```\n<!-- /rooms -->"
+
+// limits are the rooms that may not grow, with their lines and imports.
+var limits = map[string][2]int{"internal/cli": {6000, 25}}
+
+// TestRooms holds the table in ARCHITECTURE.md against the code: a room may be a
+// fifth larger or smaller than the table says, and import two rooms more or fewer,
+// before it has to be written anew.
+func TestRooms(t *testing.T) {
+	testenv.Need(t, "go")
+	rooms := measured(t)
+	for name, most := range limits {
+		if r := rooms[name]; r == nil || r.lines > most[0] || len(r.imports) > most[1] {
+			t.Errorf("%s has %+v; want at most %d lines and %d imports", name, r, most[0], most[1])
+		}
+	}
+	text, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok1 := bytes.Cut(text, []byte(roomsBegin))
+	table, after, ok2 := bytes.Cut(rest, []byte(roomsEnd))
+	if !ok1 || !ok2 {
+		t.Fatalf("ARCHITECTURE.md has no table between %q and %q", roomsBegin, roomsEnd)
+	}
+	if *update {
+		text = slices.Concat(before, []byte(roomsBegin), drawn(rooms), []byte(roomsEnd), after)
+		if err := os.WriteFile("ARCHITECTURE.md", text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	for _, stale := range stale(rooms, string(table)) {
+		t.Errorf("%s: run go test . -run TestRooms -update", stale)
+	}
+}
+
+// measured counts what go list knows for Linux and for macOS, without tests and
+// what is generated.
+func measured(t *testing.T) map[string]*room {
+	rooms, seen := map[string]*room{}, map[string]bool{}
+	for _, goos := range []string{"linux", "darwin"} {
+		for _, n := range list(t, goos) {
+			name, ok := member(ladder, relative(n.ImportPath))
+			if !ok || !strings.HasPrefix(name, "internal/") || name == "internal/testenv" || strings.Contains(n.ImportPath, "sandboxtest") {
+				continue
+			}
+			if rooms[name] == nil {
+				rooms[name] = &room{imports: map[string]bool{}}
+			}
+			for _, i := range n.Imports {
+				if to, ok := member(ladder, relative(i)); ok && inModule(i) && to != name && strings.HasPrefix(to, "internal/") {
+					rooms[name].imports[to] = true
+				}
+			}
+			if dir := relative(n.ImportPath); !seen[dir] {
+				seen[dir] = true
+				rooms[name].lines += linesBelow(t, dir)
+			}
+		}
+	}
+	return rooms
+}
+
+// linesBelow counts the lines of a directory's own files.
+func linesBelow(t *testing.T, dir string) (n int) {
+	files, err := fs.Glob(os.DirFS("."), path.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(filepath.FromSlash(f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(f, "_test.go") && !bytes.HasPrefix(text, []byte("// Code generated")) {
+			n += bytes.Count(text, []byte("\n"))
+		}
+	}
+	return n
+}
+
+// drawn is the table: the largest rooms first, three beside each other.
+func drawn(rooms map[string]*room) []byte {
+	names := slices.SortedFunc(maps.Keys(rooms), func(a, b string) int {
+		if d := rooms[b].lines - rooms[a].lines; d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	var b bytes.Buffer
+	const columns = 3
+	rows := (len(names) + columns - 1) / columns
+	for i := range rows {
+		line := ""
+		for at := i; at < len(names); at += rows {
+			r := rooms[names[at]]
+			line += fmt.Sprintf("%-15s %5d %2d    ", strings.TrimPrefix(names[at], "internal/"), r.lines, len(r.imports))
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.Bytes()
+}
+
+// stale returns what the table says wrong.
+func stale(rooms map[string]*room, table string) (wrong []string) {
+	said := map[string][2]int{}
+	fields := strings.Fields(table)
+	for i := 0; i+2 < len(fields); i += 3 {
+		var n [2]int
+		_, _ = fmt.Sscan(fields[i+1]+" "+fields[i+2], &n[0], &n[1])
+		said["internal/"+fields[i]] = n
+	}
+	for name, r := range rooms {
+		n, ok := said[name]
+		lines, imports := max(r.lines-n[0], n[0]-r.lines), max(len(r.imports)-n[1], n[1]-len(r.imports))
+		if !ok || lines > max(100, r.lines/5) || imports > 2 {
+			wrong = append(wrong, fmt.Sprintf("%s has %d lines and imports %d rooms; the table says %v", name, r.lines, len(r.imports), n))
+		}
+		delete(said, name)
+	}
+	for name := range said {
+		wrong = append(wrong, name+" is in the table and not there")
+	}
+	slices.Sort(wrong)
+	return wrong
+}
+
+// TestRoomsAreStale: the check sees a room that is new, gone, grown, or that
+// imports one more.
+func TestRoomsAreStale(t *testing.T) {
+	r := map[string]*room{"internal/a": {lines: 1000, imports: map[string]bool{"internal/b": true}}, "internal/b": {lines: 20}}
+	for table, want := range map[string]int{
+		"a 1000 1 b 20 0": 0, "a 1190 3 b 120 2": 0, string(drawn(r)): 0,
+		"a 1201 1 b 20 0": 1, "a 799 1 b 20 0": 1, "a 1000 4 b 20 0": 1, "a 1000 1 b 121 0": 1, "a 1000 1": 1, "a 1000 1 b 20 0 c 1 0": 1, "": 2,
+	} {
+		if got := stale(r, table); len(got) != want {
+			t.Errorf("%q: %q; want %d", table, got, want)
+		}
+	}
+}
