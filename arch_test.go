@@ -82,11 +82,11 @@ var ladder = map[string]place{
 	"internal/executor": here(4),
 	"internal/guard":    here(4),
 
-	"internal/approval": here(5),
-	"internal/door":     here(5),
-	"internal/egress":   here(5),
-	"internal/gateway":  here(5),
-	"internal/sandbox":  here(5),
+	"internal/approval":      here(5),
+	"internal/sessionsocket": here(5),
+	"internal/egress":        here(5),
+	"internal/gateway":       here(5),
+	"internal/sandbox":       here(5),
 
 	"internal/dockerapi":  here(6),
 	"internal/checkpoint": here(2),

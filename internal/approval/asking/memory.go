@@ -7,7 +7,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/approval"
 )
 
-// Kept is what a human has answered for a session, for longer than a desk lives. It
+// Kept is what a human has answered for a session, for longer than a prompter lives. It
 // may forget at any time.
 type Kept interface {
 	// Recall returns the answer that was kept under a key, if it still holds.
@@ -19,7 +19,7 @@ type Kept interface {
 // key is what a kept answer holds for: the session, the action, and all that was
 // considered before the human was asked. A policy, a mode or a sandbox that
 // changes what is considered has the human asked again.
-func (d *Desk) key(about approval.Digest, dec bawn.Decision) string {
+func (d *Prompter) key(about approval.Digest, dec bawn.Decision) string {
 	words := []string{d.opts.Session, d.opts.Agent, dec.Rule, dec.Reason, dec.Verdict.String()}
 	for _, s := range dec.Trace {
 		words = append(words, s.Stage, s.Verdict.String(), s.Why)
@@ -27,8 +27,8 @@ func (d *Desk) key(about approval.Digest, dec bawn.Decision) string {
 	return about.Also(words...).String()
 }
 
-// recalled is what was answered before this desk was.
-func (d *Desk) recalled(about approval.Digest, dec bawn.Decision) (bawn.Answer, bool) {
+// recalled is what was answered before this prompter was.
+func (d *Prompter) recalled(about approval.Digest, dec bawn.Decision) (bawn.Answer, bool) {
 	if d.opts.Kept == nil || dec.Single {
 		return bawn.Answer{}, false
 	}
@@ -44,8 +44,8 @@ func (d *Desk) recalled(about approval.Digest, dec bawn.Decision) (bawn.Answer, 
 }
 
 // remember keeps an answer for the session. One that can't be kept holds for as
-// long as the desk.
-func (d *Desk) remember(about approval.Digest, dec bawn.Decision, a bawn.Answer) {
+// long as the prompter.
+func (d *Prompter) remember(about approval.Digest, dec bawn.Decision, a bawn.Answer) {
 	if d.opts.Kept == nil || dec.Single || a.Scope != bawn.ForSession {
 		return
 	}
