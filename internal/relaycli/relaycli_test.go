@@ -176,6 +176,25 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestPlainAnswerToAConnection: a plain answer holds as its key does at every other
+// frontend, for the session, unless a flag says otherwise.
+func TestPlainAnswerToAConnection(t *testing.T) {
+	session := approval.ScopeName(bawn.ForSession)
+	for words, want := range map[string]string{
+		"approve": "allow " + session + " by anna", "deny": "deny " + session + " by anna",
+		"approve --once": "allow once by anna", "deny --once": "deny once by anna",
+	} {
+		r := newRig(t)
+		q := question("b", "api.test:443")
+		q.Action.Kind, q.Action.Operation, q.Action.Dir = bawn.Network, bawn.Connect, ""
+		got := r.ask(q)
+		if code, _, errs := r.run(append(strings.Fields(words), "baaa")...); code != 0 {
+			t.Errorf("%s: %d %q", words, code, errs)
+		}
+		gets(t, got, want)
+	}
+}
+
 // What can't be done has its exit code, and says why.
 func TestRefusals(t *testing.T) {
 	r := newRig(t)

@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bawn-dev/bawn"
@@ -88,6 +89,8 @@ type Prompter struct {
 	ruled     *policy.Policy   // made of all rules
 
 	said approval.Answers
+	// through says that the human has let a host through, into which nobody looks.
+	through atomic.Bool
 }
 
 // New returns a prompter. Close ends it.
@@ -156,6 +159,13 @@ func (z *Zone) question(a bawn.Action) policy.Question {
 	return q
 }
 
+// about is a zone's question about an action, now.
+func (d *Prompter) about(z *Zone, a bawn.Action) policy.Question {
+	q := z.question(a)
+	q.ConnectionAsks = q.ConnectionAsks && !d.letThrough()
+	return q
+}
+
 func (z *Zone) decide(p *policy.Policy, q *policy.Question) bawn.Decision {
 	if z.Decide == nil {
 		return p.Decide(q)
@@ -184,7 +194,7 @@ func (d decider) Decide(ctx context.Context, a bawn.Action) (bawn.Decision, erro
 	if err != nil {
 		return bawn.Decision{}, err
 	}
-	q := d.zone.question(a)
+	q := d.prompter.about(d.zone, a)
 	return d.prompter.tighten(ctx, d.zone, a, d.zone.decide(p, &q)), nil
 }
 
