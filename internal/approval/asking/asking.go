@@ -19,6 +19,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/approval/grants"
 	"github.com/bawn-dev/bawn/internal/approval/learn"
+	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/policy"
 )
 
@@ -81,6 +82,7 @@ type Desk struct {
 	mu     sync.Mutex
 	closed bool
 	relay  approval.Desk   // nil: not connected
+	why    error           // no relay could be reached when it was last tried, or nil
 	local  *approval.Queue // nil: not needed so far
 	faces  map[*face]struct{}
 	open   map[string]*open // by ID
@@ -240,3 +242,18 @@ func (d *Desk) fill(ctx context.Context, q *approval.Question) {
 
 // ErrNobody says that there is no one to ask.
 var ErrNobody = errors.New("nobody is there to be asked: the session has no terminal, and no relay could be reached")
+
+// nobody is ErrNobody, and tells the user where no relay starts because of them.
+func (d *Desk) nobody() error {
+	if d.stopped() && d.opts.Note != nil {
+		d.opts.Note("nobody is asked: " + link.ErrStopped.Error())
+	}
+	return ErrNobody
+}
+
+// stopped reports whether the user wants no relay.
+func (d *Desk) stopped() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return errors.Is(d.why, link.ErrStopped)
+}
