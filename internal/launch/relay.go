@@ -52,6 +52,6 @@ func startRelay(ctx context.Context, e *Env, state, socket string) error {
 	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
 		return err
 	}
-	p := link.Program{Path: path, Args: []string{"serve", "--on-demand"}, Environ: e.Environ, Socket: socket, Log: filepath.Join(state, "relay.log")}
+	p := link.Program{Path: path, Args: []string{"serve", "--on-demand"}, Environ: e.Environ, Socket: socket, Log: filepath.Join(state, "relay.log"), Stopped: filepath.Join(state, places.RelayStopped)}
 	return p.Ensure(ctx)
 }

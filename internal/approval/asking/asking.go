@@ -20,6 +20,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/approval/grants"
 	"github.com/bawn-dev/bawn/internal/approval/learn"
+	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/policy"
 )
 
@@ -82,6 +83,7 @@ type Prompter struct {
 	mu        sync.Mutex
 	closed    bool
 	relay     approval.Prompter // nil: not connected
+	why       error             // no relay could be reached when it was last tried, or nil
 	local     *approval.Queue   // nil: not needed so far
 	frontends map[*frontend]struct{}
 	open      map[string]*open // by ID
@@ -250,3 +252,18 @@ func (d *Prompter) fill(ctx context.Context, q *approval.Question) {
 
 // ErrNobody says that there is no one to ask.
 var ErrNobody = errors.New("nobody is there to be asked: the session has no terminal, and no relay could be reached")
+
+// nobody is ErrNobody, and tells the user where no relay starts because of them.
+func (d *Prompter) nobody() error {
+	if d.stopped() && d.opts.Note != nil {
+		d.opts.Note("nobody is asked: " + link.ErrStopped.Error())
+	}
+	return ErrNobody
+}
+
+// stopped reports whether the user wants no relay.
+func (d *Prompter) stopped() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return errors.Is(d.why, link.ErrStopped)
+}
