@@ -54,6 +54,7 @@ var ladder = map[string]place{
 	"internal/dotenv":     here(1),
 	"internal/stack":      here(0),
 	"internal/strictjson": here(0),
+	"internal/stricttoml": here(0),
 	"internal/symlink":    here(1),
 	"internal/terminal":   here(1),
 	"internal/testenv":    here(1),
