@@ -180,11 +180,15 @@ func (r *rooted) changed() bool { return r.old == nil || r.now.changed(r.old) }
 
 // changed reports whether a tree is not the one that the index has.
 func (n *node) changed(old *node) bool {
-	if old == nil || len(n.items) != len(old.items) {
+	if n.raw != nil {
+		return false
+	}
+	was := old.list()
+	if old == nil || len(n.items) != len(was) {
 		return true
 	}
 	for i := range n.items {
-		x, o := &n.items[i], &old.items[i]
+		x, o := &n.items[i], &was[i]
 		if x.fresh && !o.racy || x.Name != o.Name || x.Kind != o.Kind || x.Mode != o.Mode || x.Size != o.Size || x.sub == nil && x.MTime != o.MTime || x.sub != nil && x.sub.changed(o.sub) {
 			return true
 		}
@@ -206,9 +210,8 @@ func (t *Taking) Keep(git json.RawMessage) (*Checkpoint, error) {
 	c := &Checkpoint{ID: newID(t.when), Session: t.o.Session, Agent: t.o.Agent, Workspace: t.o.Workspace, When: t.when, Why: t.o.Why, Git: git}
 	for _, r := range t.roots {
 		r.uncovered = atMost(r.now.uncovered(r.path, nil), r.path) // some could not be read
-		root := Root{Path: r.path, Mode: r.now.mode, Tree: r.now.object, Uncovered: r.uncovered}
-		r.now.count(&root)
-		c.Roots = append(c.Roots, root)
+		all := r.now.total()
+		c.Roots = append(c.Roots, Root{Path: r.path, Mode: r.now.mode, Tree: r.now.object, Files: int(all.files), Bytes: all.bytes, Uncovered: r.uncovered})
 	}
 	if err := t.s.writeRecord(c); err != nil {
 		if t.pack != nil { // nothing refers to it
@@ -268,23 +271,41 @@ func (t *Taking) Close() {
 	}
 }
 
-// count adds up what the node covers.
-func (n *node) count(r *Root) {
+// total adds up what is below a directory.
+func (n *node) total() sum {
+	if n.raw != nil {
+		return n.sum
+	}
+	var all sum
 	for i := range n.items {
-		switch x := &n.items[i]; {
-		case x.sub != nil:
-			x.sub.count(r)
-		case x.Kind.covered():
-			r.Files++
-			r.Bytes += x.Size
+		if x := &n.items[i]; x.sub != nil {
+			all.add(x.sub.total())
+		} else {
+			all.add(x.sum())
 		}
 	}
+	return all
+}
+
+// sum is what a name adds that is not a directory with names below it.
+func (x *item) sum() sum {
+	switch {
+	case x.Kind == Uncovered:
+		return sum{uncovered: 1}
+	case x.Kind.covered():
+		return sum{files: 1, bytes: x.Size}
+	}
+	return sum{}
 }
 
 // uncovered lists what is not covered below a directory.
 func (n *node) uncovered(at string, list []Uncovering) []Uncovering {
-	for i := range n.items {
-		x := &n.items[i]
+	items := n.items
+	if n.raw != nil && n.sum.uncovered > 0 {
+		items, _ = n.unpack(nil) // it stays as the index has it
+	}
+	for i := range items {
+		x := &items[i]
 		switch {
 		case x.sub != nil:
 			list = x.sub.uncovered(path.Join(at, x.Name), list)
