@@ -151,11 +151,12 @@ func TestLoad(t *testing.T) {
 	s.see("warm")
 	r := relay(t)
 	var before int
+	var since time.Time
 	testenv.Until(t, "the relay rests", func() bool {
-		was := before
-		before = descriptors(t, r.pid)
-		time.Sleep(100 * time.Millisecond)
-		return before == was
+		if n := descriptors(t, r.pid); n != before {
+			before, since = n, time.Now()
+		}
+		return time.Since(since) > 100*time.Millisecond
 	})
 	sockets, begin := kinds(t, r.pid)["socket"], time.Now()
 	s.say("")
