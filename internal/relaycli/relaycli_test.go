@@ -270,9 +270,10 @@ func TestOnceForOne(t *testing.T) {
 	r := newRig(t)
 	for n, name := range []string{"b", "c", "d"} {
 		go r.queue.Ask(t.Context(), question(name, "git push"))
-		for list, _ := r.queue.List(t.Context()); len(list) == 0 || list[0].Waiting != n+1; list, _ = r.queue.List(t.Context()) {
-			time.Sleep(time.Millisecond)
-		}
+		testenv.Until(t, "the question of "+name, func() bool {
+			list, _ := r.queue.List(t.Context())
+			return len(list) > 0 && list[0].Waiting == n+1
+		})
 	}
 	if _, out, _ := r.run("approvals"); strings.Count(out, "\n") != 2 || !strings.Contains(out, "(3 ask for it) git push") {
 		t.Errorf("list: %q", out)

@@ -65,13 +65,17 @@ func newRoom(t *testing.T) *room {
 		if got := r.Run(t, "bash", "-c", project); got.Code != 0 {
 			t.Fatalf("the project: %+v", got)
 		}
-		r.Run(t, "cp", "-a", r.Home+"/src", template())
+		quarters.Check(t, os.Rename(r.Home+"/src", template()))
+		quarters.Check(t, os.MkdirAll(r.Work, 0o755))
 	})
-	if got := r.Run(t, "cp", "-aT", template(), r.Home+"/src"); got.Code != 0 {
+	if got := r.Run(t, "sh", "-ec", copied, "copied", template()); got.Code != 0 {
 		t.Fatalf("the copy of the project: %+v", got)
 	}
 	return r
 }
+
+// copied copies the project; the index knows files by their inodes.
+const copied = `cp -aT "$1" ~/src; cd ~/src/project; git update-index -q --refresh; git -C vendor/lib update-index -q --refresh`
 
 // made is done once the project has been made in [template], of which each room
 // gets a copy. No path in it is absolute.
