@@ -61,7 +61,7 @@ type Undo struct {
 func (t *Taking) Plan(u *Undo) error {
 	u.taking, u.Changes, u.Kept, u.linked = t, nil, nil, map[fileName]string{}
 	for _, root := range u.To.Roots {
-		k := slices.IndexFunc(t.roots, func(r *rooted) bool { return r.path == root.Path })
+		k := slices.IndexFunc(t.roots, func(r *rooted) bool { return r.key() == root.Top() })
 		if k < 0 {
 			continue
 		}
@@ -74,7 +74,7 @@ func (t *Taking) Plan(u *Undo) error {
 		if u.After != nil {
 			after = &level{}
 			for _, r := range u.After.Roots {
-				if r.Path == root.Path {
+				if r.Top() == root.Top() {
 					after, err = p.level(r.Tree)
 					p.top(root, &r)
 				}

@@ -127,7 +127,7 @@ func (s *Store) remove(gone, stay []Checkpoint) error {
 			if err := s.mark(r.Tree, live); err != nil {
 				return err
 			}
-			roots[r.Path] = nil
+			roots[r.Top()] = nil
 		}
 	}
 	for path := range roots { // an index may be ahead of all records

@@ -94,7 +94,8 @@ const (
 
 // A scanner looks at every name below a root.
 type scanner struct {
-	top     int // descriptor of the root
+	top     int    // descriptor of the root
+	only    string // the one name of the root that counts; "" for all
 	tracked func(rel string) bool
 	racer   racer
 	force   bool // opens what its owner can't read: see unlock
@@ -161,7 +162,9 @@ func (s *scanner) scan(old *node) (*node, error) {
 		return nil, err
 	}
 	n := s.node(&st)
-	n.mode = uint32(st.Mode) & 0o7777
+	if s.only == "" {
+		n.mode = uint32(st.Mode) & 0o7777
+	}
 	s.free <- &worker{scanner: s}
 	(&worker{scanner: s}).dir(fd, n, old, "", 0)
 	s.wait.Wait()
@@ -226,6 +229,9 @@ func (w *worker) dir(fd int, n, old *node, rel string, depth int) {
 		old = nil // the index is damaged
 	}
 	now, err := w.named(fd, n, old, was)
+	if rel == "" && w.only != "" {
+		now, err = append(now[:0], item{Entry: Entry{Name: w.only}}), nil
+	}
 	defer func() { w.done(was, now) }()
 	if err != nil {
 		w.stop(fmt.Errorf("read the directory %q: %w", path.Join(".", rel), err))
