@@ -75,7 +75,7 @@ var notForACP = []string{"plan", "json", "detach", "attachable", "detach-keys"}
 var forFiles = []string{"provider", "profile", "rw", "ro", "deny", "open", "protect", "unprotect", "as"}
 
 // forAgent are the flags that the sandbox of a terminal has no use for.
-var forAgent = []string{"publish", "split", "split-workspace", "model-host", "agent", "cwd"}
+var forAgent = []string{"publish", "split", "split-workspace", "model", "agent", "cwd"}
 
 func runACP(f *launch.Flags, c *cobra.Command, e *launch.Env, args []string) error {
 	for _, name := range notForACP {

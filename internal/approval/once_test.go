@@ -309,15 +309,11 @@ func TestOnceWhileTheyCome(t *testing.T) {
 func TestOnceBeforeTheyAreKept(t *testing.T) {
 	q := queue(t, Options{})
 	first := begin(q, ask("s", "x"))
-	for list := []Record(nil); len(list) == 0; list, _ = q.List(t.Context()) {
-		time.Sleep(time.Millisecond)
-	}
+	testenv.Until(t, "the first question", func() bool { list, _ := q.List(t.Context()); return len(list) > 0 })
 	ap := q.pending[first.ID]
 	ap.gate.Lock() // as an answer holds it
 	others := []*waiter{begin(q, ask("s", "x")), begin(q, ask("s", "x"))}
-	for n := 0; n != 3; n = q.snapshot(ap).Waiting {
-		time.Sleep(time.Millisecond)
-	}
+	testenv.Until(t, "the others", func() bool { return q.snapshot(ap).Waiting == 3 })
 	o := Outcome{State: Answered, Answer: yes, At: time.Now()}
 	o.Answer.At = o.At
 	rest := q.share(ap, &o)
@@ -331,10 +327,10 @@ func TestOnceBeforeTheyAreKept(t *testing.T) {
 	first.gets(t, "yes", nil)
 	for n := range others {
 		var list []Record
-		for len(list) != 1 || list[0].Waiting != 2-n {
-			time.Sleep(time.Millisecond)
+		testenv.Until(t, "one question less", func() bool {
 			list, _ = q.List(t.Context())
-		}
+			return len(list) == 1 && list[0].Waiting == 2-n
+		})
 		if _, err := q.Answer(t.Context(), list[0].ID, yes); err != nil {
 			t.Error(err)
 		}

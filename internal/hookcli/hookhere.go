@@ -230,7 +230,9 @@ func (l *lone) judges(log bawn.Recorder, prompter *asking.Prompter) {
 		files.Decide, files.Contains = overlay.Within(l.within), "the agent's own program writes it; its commands run in sandboxes"
 	}
 	if l.moves {
+		iso := l.config.Isolation(l.workspace)
 		commands.Question.Contained = bawn.ContainedFully
+		commands.Question.ConnectionAsks = launch.ConnectionAsks(&iso, l.config.Split().Hosts) && launch.RelayRuns(l.env)
 		commands.Contains = "it runs in a sandbox of its own, as bawn run makes it"
 		commands.Covered = func() bool { return true } // it does not start without a checkpoint
 	}

@@ -127,7 +127,7 @@ func (k *children) decide(ctx context.Context, w *wish) bawn.Decision {
 }
 
 // refusedFlags are those that no guest may give.
-var refusedFlags = []string{"plan", "detach", "attachable", "detach-keys", "split", "split-workspace", "model-host"}
+var refusedFlags = []string{"plan", "detach", "attachable", "detach-keys", "split", "split-workspace", "model"}
 
 // check refuses what no guest may ask for.
 func (k *children) check(r *intent.Run) (*wish, error) {

@@ -3,6 +3,7 @@ package launch
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
@@ -91,6 +92,36 @@ func TestPromptsStayWhereTheSandboxDoesNotHold(t *testing.T) {
 		s := bawn.Session{Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Isolation: bawn.Isolation{Protect: true, Network: bawn.NetworkAllowlist}}
 		tt.change(u, &s, &p)
 		if got := (&gatherer{&Planned{setup: u, choice: choice{Provider: p}}}).holds(s); got != tt.want {
+			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		}
+	}
+}
+
+// TestConnectionAsks: a command may leave the question to its connection only where every
+// host that the session reaches without one is looked into.
+func TestConnectionAsks(t *testing.T) {
+	models := []string{"model.test:443"}
+	read := []string{"*.npmjs.org:443 GET,HEAD /**", "pypi.org:443 GET,HEAD /**"}
+	for name, tt := range map[string]struct {
+		change func(*bawn.Isolation)
+		want   bool
+	}{
+		"registries and forges, to be read": {func(*bawn.Isolation) {}, true},
+		"a push that is listed": {func(i *bawn.Isolation) {
+			i.Egress.Git = append(i.Egress.Git, "git.test push team/* refs/heads/agent/*")
+		}, true},
+		"no network":                      {func(i *bawn.Isolation) { *i = bawn.Isolation{} }, true},
+		"a host that is not looked into":  {func(i *bawn.Isolation) { i.Egress.Hosts = append(i.Egress.Hosts, "git.corp:443") }, false},
+		"every method":                    {func(i *bawn.Isolation) { i.Egress.HTTP = append(i.Egress.HTTP, "api.test * /**") }, false},
+		"a port of the host":              {func(i *bawn.Isolation) { i.Egress.HostPorts = []string{"3000"} }, false},
+		"a host port without a network":   {func(i *bawn.Isolation) { *i = bawn.Isolation{Egress: bawn.Egress{HostPorts: []string{"3000"}}} }, false},
+		"the whole network":               {func(i *bawn.Isolation) { i.Network = bawn.NetworkFull }, false},
+		"nobody is asked":                 {func(i *bawn.Isolation) { i.Egress.Ask = 0 }, false},
+		"a registry by the built-in rule": {func(i *bawn.Isolation) { i.Egress.HTTP = read[:1] }, false},
+	} {
+		iso := bawn.Isolation{Network: bawn.NetworkAllowlist, Egress: bawn.Egress{Hosts: models, HTTP: slices.Clone(read), Git: []string{"git.test fetch"}, Ask: time.Minute}}
+		tt.change(&iso)
+		if got := ConnectionAsks(&iso, models); got != tt.want {
 			t.Errorf("%s: %t, want %t", name, got, tt.want)
 		}
 	}

@@ -66,6 +66,7 @@ type Relay struct {
 	hosts  link.Server
 	socks  map[string]net.Listener // that systemd has made, by name
 	mu     sync.Mutex
+	end    context.CancelFunc // ends serve
 	busy   int
 	seen   time.Time // when there was something to do
 	closed []func() error
@@ -101,6 +102,9 @@ func (r *Relay) open(ctx context.Context) error {
 		return err
 	}
 	r.later(unlock)
+	if err := r.wanted(); err != nil {
+		return err
+	}
 	if r.Store, err = store.Open(ctx, filepath.Join(r.State, databaseName), time.Now()); err != nil {
 		return err
 	}
@@ -138,6 +142,7 @@ func (r *Relay) serve(ctx context.Context) error {
 	r.hosts = link.Server{Prompter: r.Queue, Admit: r.AdmitHost, Keyless: r.Keyless(places.HostsSocket), Log: r.Log}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	r.end = stop
 	var frontends sync.WaitGroup
 	failed := make(chan error, 2+len(r.Frontends))
 	open := func(frontend func() error) {
@@ -169,6 +174,12 @@ func (r *Relay) serve(ctx context.Context) error {
 	}
 	return err
 }
+
+// Stop ends the relay. Doors may call it.
+func (r *Relay) Stop() { r.end() }
+
+// Unit reports whether the system has made our sockets.
+func (r *Relay) Unit() bool { return len(r.socks) > 0 }
 
 var errIdle = errors.New("nothing to do")
 

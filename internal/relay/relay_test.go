@@ -19,6 +19,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/places"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // answered asks, and answers over the same prompter.
@@ -138,7 +139,7 @@ func TestEnsure(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, "state"), 0o700))
 	p := link.Program{
-		Path: os.Args[0], Environ: append(os.Environ(), "BAWN_TEST_RELAY="+dir, "BAWN_TEST_IDLE=200ms"),
+		Path: os.Args[0], Environ: append(os.Environ(), "BAWN_TEST_RELAY="+dir, "BAWN_TEST_IDLE=1s"),
 		Socket: filepath.Join(dir, "run", places.HostsSocket), Log: filepath.Join(dir, "state", LogName),
 	}
 	var all sync.WaitGroup
@@ -157,11 +158,10 @@ func TestEnsure(t *testing.T) {
 	}
 	all.Wait()
 	alone := &Relay{Options: optionsIn(dir)}
-	unlock, err := alone.lock()
-	for ; err != nil; unlock, err = alone.lock() { // it ends by itself
-		time.Sleep(10 * time.Millisecond)
-	}
-	must(t, unlock())
+	testenv.Until(t, "the relay's end, which comes by itself", func() bool {
+		unlock, err := alone.lock()
+		return err == nil && unlock() == nil
+	})
 	must(t, os.WriteFile(filepath.Join(dir, "state", databaseName), []byte(strings.Repeat("broken", 999)), 0o600))
 	if err := p.Ensure(t.Context()); err == nil || !strings.Contains(err.Error(), "move it") {
 		t.Errorf("a relay that can't start: %v; want what it says", err)

@@ -39,12 +39,14 @@ type Session struct {
 	Plan     sandbox.Plan
 	// Contained is what the provider enforces of the session, as its decisions count it.
 	Contained bawn.Contained
-	Bare      string // why nothing contains the guest, in words for its human; "" where a sandbox does
-	Argv      []string
-	Dir       string
-	Stdio     [3]*os.File
-	Dumb      bool // the human's terminal understands no control sequences
-	Guard     guard.Guard
+	// ConnectionAsks says that what leaves the session asks where it connects.
+	ConnectionAsks bool
+	Bare           string // why nothing contains the guest, in words for its human; "" where a sandbox does
+	Argv           []string
+	Dir            string
+	Stdio          [3]*os.File
+	Dumb           bool // the human's terminal understands no control sequences
+	Guard          guard.Guard
 	// Network reaches the network by name for the guest; nil where the
 	// isolation has none.
 	Network Network

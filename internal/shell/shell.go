@@ -153,8 +153,8 @@ func Read(source string, c Context) Line {
 		r.reject(reason)
 		return r.line
 	}
-	stmts := simple(source)
-	if r.line.Canonical = source; stmts == nil {
+	stmts, text := simple(source)
+	if r.line.Canonical = text; stmts == nil {
 		if stmts = r.parse(source, c.Shell); stmts == nil && len(r.line.Opaque) > 0 {
 			return r.line
 		}

@@ -20,7 +20,7 @@ func TestFlagsOfNoGuest(t *testing.T) {
 	r := newRoom(t)
 	for _, flags := range []string{
 		"--detach", "-d", "--attachable", "--split", "--split=false", "--split-workspace ro",
-		"--model-host 80", "--detach-keys none", "-qd", "--net none -d",
+		"--model 80", "--detach-keys none", "-qd", "--net none -d",
 	} {
 		got := r.sh(t, []string{"--net", "none"}, fmt.Sprintf("%s run %s -- echo yes", filepath.Join(r.Bin, "bawn"), flags))
 		if got.Code == 0 || got.Out != "" || !strings.Contains(got.Err, "builtin:child") {

@@ -13,12 +13,14 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/approval/grants"
 	"github.com/bawn-dev/bawn/internal/approval/learn"
+	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/policy"
 )
 
@@ -81,6 +83,7 @@ type Prompter struct {
 	mu        sync.Mutex
 	closed    bool
 	relay     approval.Prompter // nil: not connected
+	why       error             // no relay could be reached when it was last tried, or nil
 	local     *approval.Queue   // nil: not needed so far
 	frontends map[*frontend]struct{}
 	open      map[string]*open // by ID
@@ -88,6 +91,8 @@ type Prompter struct {
 	ruled     *policy.Policy   // made of all rules
 
 	said approval.Answers
+	// through says that the human has let a host through, into which nobody looks.
+	through atomic.Bool
 }
 
 // New returns a prompter. Close ends it.
@@ -156,6 +161,13 @@ func (z *Zone) question(a bawn.Action) policy.Question {
 	return q
 }
 
+// about is a zone's question about an action, now.
+func (d *Prompter) about(z *Zone, a bawn.Action) policy.Question {
+	q := z.question(a)
+	q.ConnectionAsks = q.ConnectionAsks && !d.letThrough()
+	return q
+}
+
 func (z *Zone) decide(p *policy.Policy, q *policy.Question) bawn.Decision {
 	if z.Decide == nil {
 		return p.Decide(q)
@@ -184,7 +196,7 @@ func (d decider) Decide(ctx context.Context, a bawn.Action) (bawn.Decision, erro
 	if err != nil {
 		return bawn.Decision{}, err
 	}
-	q := d.zone.question(a)
+	q := d.prompter.about(d.zone, a)
 	return d.prompter.tighten(ctx, d.zone, a, d.zone.decide(p, &q)), nil
 }
 
@@ -240,3 +252,18 @@ func (d *Prompter) fill(ctx context.Context, q *approval.Question) {
 
 // ErrNobody says that there is no one to ask.
 var ErrNobody = errors.New("nobody is there to be asked: the session has no terminal, and no relay could be reached")
+
+// nobody is ErrNobody, and tells the user where no relay starts because of them.
+func (d *Prompter) nobody() error {
+	if d.stopped() && d.opts.Note != nil {
+		d.opts.Note("nobody is asked: " + link.ErrStopped.Error())
+	}
+	return ErrNobody
+}
+
+// stopped reports whether the user wants no relay.
+func (d *Prompter) stopped() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return errors.Is(d.why, link.ErrStopped)
+}

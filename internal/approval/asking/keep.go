@@ -32,7 +32,7 @@ func (d *Prompter) known(z *Zone, a bawn.Action, asked bawn.Decision, about appr
 	if err != nil {
 		return bawn.Answer{}, false // then the human is asked again
 	}
-	q := z.question(a)
+	q := d.about(z, a)
 	dec := z.decide(p, &q)
 	ruled := strings.HasPrefix(dec.Rule, policy.Approved)
 	if dec.Verdict == bawn.Deny && ruled {
@@ -124,7 +124,7 @@ func (d *Prompter) question(ctx context.Context, z *Zone, a bawn.Action, dec baw
 }
 
 func (d *Prompter) input(z *Zone, a bawn.Action) *suggest.Input {
-	return &suggest.Input{Question: z.question(a), Rules: d.rulesNow(), Options: d.opts.Policy, Decide: z.decide}
+	return &suggest.Input{Question: d.about(z, a), Rules: d.rulesNow(), Options: d.opts.Policy, Decide: z.decide}
 }
 
 func (d *Prompter) openLearned() *learn.Store {
@@ -193,6 +193,9 @@ func (d *Prompter) keep(o *open, about approval.Digest, a bawn.Answer) bawn.Answ
 		d.said.Say(about, a)
 	}
 	d.opens(o, a)
+	if o.zone == NetworkZone && len(o.Action.Args) == 0 && a.Verdict == bawn.Allow {
+		d.letsThrough(a)
+	}
 	return a
 }
 

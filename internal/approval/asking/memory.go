@@ -53,3 +53,32 @@ func (d *Prompter) remember(about approval.Digest, dec bawn.Decision, a bawn.Ans
 		d.opts.Note(fmt.Sprintf("the answer is not kept for the session: %v", err))
 	}
 }
+
+// letsThrough remembers that a connection was allowed by itself: into what is sent
+// there nobody looks, so that commands that send something ask again.
+func (d *Prompter) letsThrough(a bawn.Answer) {
+	d.through.Store(true)
+	if d.opts.Kept == nil {
+		return
+	}
+	a.Scope = bawn.ForSession
+	if err := d.opts.Kept.Keep(d.throughKey(), a); err != nil {
+		d.opts.Note(fmt.Sprintf("a command of which the connection does not ask may not ask either: %v", err))
+	}
+}
+
+// letThrough reports whether a connection was allowed by itself, here or by a process
+// before.
+func (d *Prompter) letThrough() bool {
+	if !d.through.Load() && d.opts.Kept != nil {
+		if _, ok := d.opts.Kept.Recall(d.throughKey()); ok {
+			d.through.Store(true)
+		}
+	}
+	return d.through.Load()
+}
+
+// throughKey is the key of the answer that let a host through.
+func (d *Prompter) throughKey() string {
+	return approval.DigestOfKind(NetworkZone, "a host was let through").Also(d.opts.Session, d.opts.Agent).String()
+}

@@ -48,7 +48,7 @@ func (d *Prompter) put(ctx context.Context, o *open) (bawn.Answer, error) {
 		return bawn.Answer{}, fmt.Errorf("nobody is asked: %w", err)
 	}
 	if d.opts.DenyAway && !d.attended(ctx) {
-		return bawn.Answer{}, ErrNobody
+		return bawn.Answer{}, d.nobody()
 	}
 	if err := d.enter(o); err != nil {
 		return bawn.Answer{}, err
@@ -77,10 +77,16 @@ func (d *Prompter) enter(o *open) error {
 	for f := range d.frontends {
 		f.show(o)
 	}
-	if len(d.frontends) == 0 && d.opts.Waiting != nil {
-		go d.opts.Waiting(o.Question)
-	}
 	return nil
+}
+
+// announce tells of a question that waits where no frontend shows it.
+func (d *Prompter) announce(q approval.Question) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.frontends) == 0 && d.opts.Waiting != nil {
+		go d.opts.Waiting(q)
+	}
 }
 
 func (d *Prompter) leave(o *open) {
@@ -96,17 +102,19 @@ const maxFailures = 3
 // carry asks at the relay, or at the session's own queue if no relay runs. It asks
 // again with the same ID whenever the relay has stopped or started.
 func (d *Prompter) carry(ctx context.Context, o *open) {
+	announce := sync.OnceFunc(func() { d.announce(o.Question) })
 	for failures := 0; ; {
 		prompter := d.where(ctx, failures < maxFailures)
 		if prompter == nil { // there is no frontend, and no relay could be started
-			if failures++; failures > maxFailures {
-				o.settle(bawn.Answer{}, ErrNobody)
+			if failures++; failures > maxFailures || d.stopped() {
+				o.settle(bawn.Answer{}, d.nobody())
 			}
 			if !pause(ctx, o) {
 				return
 			}
 			continue
 		}
+		announce()
 		began := time.Now()
 		answer, err := d.askAt(ctx, prompter, o)
 		if time.Since(began) > retry {
@@ -233,11 +241,12 @@ func (d *Prompter) connect(ctx context.Context, start bool) approval.Prompter {
 		return relay
 	}
 	relay, err := d.opts.Relay(ctx, start)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.why = err
 	if err != nil {
 		return nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if d.relay == nil {
 		d.relay = relay
 	}

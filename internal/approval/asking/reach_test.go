@@ -177,3 +177,40 @@ func TestYesReleasesTheOthers(t *testing.T) {
 		t.Errorf("same: %t %+v, else: %t", isDone(same), same.answer, isDone(another))
 	}
 }
+
+// TestHostLetThrough: once a host is let through, into which nobody looks, commands that
+// send something ask again. A yes to one request leaves it as it is.
+func TestHostLetThrough(t *testing.T) {
+	t.Parallel()
+	kept := notes{}
+	zone, network := contained, Zone{Name: NetworkZone}
+	zone.Question.ConnectionAsks = true
+	d := New(Options{Session: "s", Kept: kept})
+	defer d.Close()
+	asks := func(d *Prompter) bool {
+		dec, err := d.Decider(zone).Decide(t.Context(), command("git push"))
+		return err != nil || dec.Verdict == bawn.Ask
+	}
+	for _, step := range []struct {
+		what   string
+		args   []string
+		answer bawn.Answer
+		asks   bool
+	}{
+		{"a request", []string{"PUT"}, says1(bawn.Allow, bawn.ForSession), false},
+		{"a no", nil, says1(bawn.Deny, bawn.ForSession), false},
+		{"a yes once", nil, says1(bawn.Allow, bawn.Once), true},
+	} {
+		a := bawn.Action{Kind: bawn.Network, Operation: bawn.Connect, Resource: "git.corp:443", Args: step.args}
+		o := newOpen(approval.Question{Action: a})
+		o.zone = network.Name
+		if d.keep(o, network.digest(a, bawn.Decision{}), step.answer); asks(d) != step.asks {
+			t.Errorf("after %s to a host, git push asks: %t; want %t", step.what, !step.asks, step.asks)
+		}
+	}
+	later := New(Options{Session: "s", Kept: kept})
+	defer later.Close()
+	if !asks(later) {
+		t.Error("a desk of the same session, later, does not know of the host")
+	}
+}

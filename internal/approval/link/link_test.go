@@ -221,9 +221,7 @@ func TestRelayComesBack(t *testing.T) {
 	c.Register("t", "p")
 	before, child := about("s", "before"), about("t", "before") // the same in p's tree
 	first, second := begin(t.Context(), c, before), begin(t.Context(), c, child)
-	for r.pending(1)[0].Waiting != 2 {
-		time.Sleep(time.Millisecond)
-	}
+	testenv.Until(t, "both of them", func() bool { return r.pending(1)[0].Waiting == 2 })
 	r.down()
 	between := about("s", "between")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -239,9 +237,7 @@ func TestRelayComesBack(t *testing.T) {
 	r.up(func(net.Conn) error { return nil })
 	r.pending(2)
 	for _, q := range []approval.Question{child, between} {
-		for _, err := r.queue.Answer(t.Context(), q.ID, no); err != nil; _, err = r.queue.Answer(t.Context(), q.ID, no) {
-			time.Sleep(time.Millisecond)
-		}
+		testenv.Until(t, "an answer", func() bool { _, err := r.queue.Answer(t.Context(), q.ID, no); return err == nil })
 	}
 	for _, got := range []<-chan result{first, second, third} {
 		if a := testenv.Receive(t, "an answer", got); a.By != "no" || a.err != nil {

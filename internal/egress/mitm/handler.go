@@ -262,13 +262,15 @@ func isOverride(name string) bool {
 // buffers are for copying bodies.
 var buffers httputil.BufferPool = &bufferPool{}
 
+const bufferSize = 32 << 10 // bytes
+
 type bufferPool struct{ sync.Pool }
 
 func (p *bufferPool) Get() []byte {
 	if b, ok := p.Pool.Get().(*[]byte); ok {
 		return *b
 	}
-	return make([]byte, 32<<10)
+	return make([]byte, bufferSize)
 }
 
 func (p *bufferPool) Put(b []byte) { p.Pool.Put(&b) }

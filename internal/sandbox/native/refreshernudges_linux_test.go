@@ -35,6 +35,7 @@ func init() {
 // more than 128 sessions of one user: in a user namespace whose limit is 0. By
 // themselves, they are told by signals.
 func TestWhoeverTells(t *testing.T) {
+	testenv.ByUser(t)
 	testenv.Need(t, "userns", "notify")
 	for name, env := range map[string][]string{
 		"inotify":              {inotifyAfter + "=0s", inotifyLeft + "=" + enoughLeft},
