@@ -211,6 +211,6 @@ func TestHostLetThrough(t *testing.T) {
 	later := New(Options{Session: "s", Kept: kept})
 	defer later.Close()
 	if !asks(later) {
-		t.Error("a desk of the same session, later, does not know of the host")
+		t.Error("a prompter of the same session, later, does not know of the host")
 	}
 }
