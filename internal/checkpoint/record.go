@@ -49,7 +49,7 @@ const (
 type Root struct {
 	Path      string       `json:"path"`
 	File      string       `json:"file,omitempty"` // the name of the one file that counts
-	Mode      uint32       `json:"mode"` // of the directory itself
+	Mode      uint32       `json:"mode"`           // of the directory itself
 	Tree      Digest       `json:"tree"`
 	Files     int          `json:"files"`
 	Bytes     int64        `json:"bytes"` // of their contents
