@@ -63,6 +63,17 @@ func FuzzAttrs(f *testing.F) {
 	})
 }
 
+// TestRecordsWorkspace: a record that names no workspace is of its first root's.
+func TestRecordsWorkspace(t *testing.T) {
+	root := `{"path":"/w","mode":493,"tree":"` + strings.Repeat("0", 64) + `","files":1,"bytes":1}`
+	for workspace, want := range map[string]string{"": "/w", `"workspace":"/other",`: "/other"} {
+		c, err := decodeRecord([]byte(`{"id":"x",`+workspace+`"when":"2026-01-01T00:00:00Z","why":"start","roots":[`+root+`]}`), "x")
+		if err != nil || c.Workspace != want {
+			t.Errorf("%q: %+v, %v", workspace, c, err)
+		}
+	}
+}
+
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{"id":"x","when":"2026-01-01T00:00:00Z","why":"start","roots":[{"path":"/w","mode":493,"tree":"` + strings.Repeat("0", 64) + `","files":1,"bytes":1}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -23,7 +24,8 @@ type Checkpoint struct {
 	ID      string `json:"id"` // sorts by time
 	Session string `json:"session,omitempty"`
 	Agent   string `json:"agent,omitempty"`
-	// Workspace is the directory whose store it is in.
+	// Workspace is the directory whose store it is in: the first root where a record
+	// does not say.
 	Workspace string    `json:"workspace,omitempty"`
 	When      time.Time `json:"when"`
 	Why       Why       `json:"why"`
@@ -49,7 +51,7 @@ const (
 type Root struct {
 	Path      string       `json:"path"`
 	File      string       `json:"file,omitempty"` // the name of the one file that counts
-	Mode      uint32       `json:"mode"` // of the directory itself
+	Mode      uint32       `json:"mode"`           // of the directory itself
 	Tree      Digest       `json:"tree"`
 	Files     int          `json:"files"`
 	Bytes     int64        `json:"bytes"` // of their contents
@@ -120,6 +122,7 @@ func decodeRecord(b []byte, id string) (*Checkpoint, error) {
 	if c.ID != id || len(c.Roots) == 0 {
 		return nil, errRecord
 	}
+	c.Workspace = cmp.Or(c.Workspace, c.Roots[0].Path)
 	for _, r := range c.Roots {
 		if !filepath.IsAbs(r.Path) || filepath.Clean(r.Path) != r.Path || r.File != "" && !nameOK(r.File) {
 			return nil, errRecord

@@ -136,21 +136,23 @@ func TestHostileAlternates(t *testing.T) {
 }
 
 // badIndex is an index with one entry.
-func badIndex(mode uint32, id, path string) []byte {
+func badIndex(mode uint32, id string, paths ...string) []byte {
 	raw, _ := hex.DecodeString(id)
-	var e bytes.Buffer
-	for range 6 {
-		e.Write(make([]byte, 4))
-	}
-	binary.Write(&e, binary.BigEndian, []uint32{mode, 0, 0, 0})
-	e.Write(raw)
-	binary.Write(&e, binary.BigEndian, uint16(len(path)))
-	e.WriteString(path)
-	e.Write(make([]byte, 8-e.Len()%8))
 	var b bytes.Buffer
 	b.WriteString("DIRC")
-	binary.Write(&b, binary.BigEndian, []uint32{2, 1})
-	b.Write(e.Bytes())
+	binary.Write(&b, binary.BigEndian, []uint32{2, uint32(len(paths))})
+	for _, path := range paths {
+		var e bytes.Buffer
+		for range 6 {
+			e.Write(make([]byte, 4))
+		}
+		binary.Write(&e, binary.BigEndian, []uint32{mode, 0, 0, 0})
+		e.Write(raw)
+		binary.Write(&e, binary.BigEndian, uint16(len(path)))
+		e.WriteString(path)
+		e.Write(make([]byte, 8-e.Len()%8))
+		b.Write(e.Bytes())
+	}
 	sum := sha1.Sum(b.Bytes())
 	b.Write(sum[:])
 	return b.Bytes()
@@ -179,6 +181,34 @@ func TestHostileIndex(t *testing.T) {
 		if out, err := tryRun(w.ws, human(), "git", "ls-files"); err != nil || out == "" {
 			t.Logf("control: %q: %s, %v", p, out, err)
 		}
+	}
+}
+
+// A guest's index that is not in order keeps nothing from being published. The one path
+// that it names twice does.
+func TestUnorderedIndex(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	w.guest("commit", "-q", "--allow-empty", "-m", "of the guest")
+	id := w.host("rev-parse", "HEAD:f")
+	unordered := badIndex(0o100644, id, "z", "a", "m")
+	if err := os.WriteFile(w.private("index"), unordered, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.quiet()
+	if got := w.host("log", "-1", "--format=%s"); got != "of the guest" {
+		t.Errorf("the host's commit is %q", got)
+	}
+	if got := w.host("ls-files"); got != "a\nm\nz" {
+		t.Errorf("the host's index has %q", got)
+	}
+	if err := os.WriteFile(w.private("index"), badIndex(0o100644, id, "b", "a", "b"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), "twice") {
+		t.Errorf("a path that is there twice: %v", err)
+	}
+	if got := w.host("ls-files"); got != "a\nm\nz" {
+		t.Errorf("the host's index has %q", got)
 	}
 }
 

@@ -121,9 +121,8 @@ func (c *changes) bring(ctx context.Context, ids []string) error {
 		ask.WriteString("^" + id + "\n")
 	}
 	args := []string{"pack-objects", "--revs", "--thin", "--delta-base-offset", "--stdout", "-q"}
-	check := []string{"rev-list", "--objects", "--stdin", "--not", "--all", "--quiet"}
 	if u.Partial {
-		args, check = append(args, "--missing=allow-promisor"), append(check, "--exclude-promisor-objects")
+		args = append(args, "--missing=allow-promisor")
 	}
 	r, w := io.Pipe()
 	reading, stop := context.WithCancel(ctx)
@@ -145,8 +144,78 @@ func (c *changes) bring(ctx context.Context, ids []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.git.run(ctx, u, call{args: check, in: strings.NewReader(strings.Join(ids, "\n") + "\n"), out: io.Discard})
-	return err
+	return c.complete(ctx, ids)
+}
+
+// complete checks that nothing is missing of what ids reach. Where one of them alone
+// may be a commit, why finds in ahead what is new in its commits.
+func (c *changes) complete(ctx context.Context, ids []string) error {
+	s, u := c.store, c.unit
+	args := append([]string{"rev-list", "--objects", "--stdin", "--not"}, trusted...)
+	if u.Partial {
+		args = append(args, "--exclude-promisor-objects")
+	}
+	commits := &commitLines{to: io.Discard}
+	check := func() error {
+		_, err := s.git.run(ctx, u, call{args: args, in: strings.NewReader(strings.Join(ids, "\n") + "\n"), out: commits})
+		return err
+	}
+	staged := c.wants()["index"]
+	heads := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return slices.Contains(staged, id) })
+	if len(heads) != 1 {
+		return check()
+	}
+	r, w := io.Pipe()
+	commits.to = w
+	checked := make(chan error, 1)
+	go func() {
+		err := check()
+		w.CloseWithError(err)
+		checked <- err
+	}()
+	trees, err := s.git.run(ctx, u, call{args: newTrees, in: r})
+	r.CloseWithError(io.ErrClosedPipe)
+	if failed := <-checked; failed != nil {
+		return failed
+	}
+	if err == nil {
+		c.ahead = lookahead{id: heads[0], some: commits.n > 0, trees: trees}
+	}
+	return nil
+}
+
+// A lookahead is what newTrees says of the commits that an object reaches and the host
+// does not have.
+type lookahead struct {
+	id    string
+	some  bool // there are such commits
+	trees []byte
+}
+
+// commitLines passes on, of what rev-list --objects writes, the commits: all else has
+// a name behind its ID.
+type commitLines struct {
+	to   io.Writer
+	n    int
+	rest []byte
+}
+
+func (l *commitLines) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	for {
+		line, rest, whole := bytes.Cut(l.rest, []byte{'\n'})
+		if !whole {
+			return len(p), nil
+		}
+		l.rest = rest
+		if bytes.IndexByte(line, ' ') >= 0 {
+			continue
+		}
+		l.n++
+		if _, err := l.to.Write(append(slices.Clone(line), '\n')); err != nil {
+			l.to = io.Discard // the check goes on
+		}
+	}
 }
 
 // haves are objects that both sides have.

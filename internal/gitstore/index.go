@@ -181,7 +181,7 @@ func (s *Store) privateIndex(ctx context.Context, u *unit) ([]byte, error) {
 	if err := s.read(ctx, u, nil, out, listArgs...); err != nil {
 		return nil, err
 	}
-	return out.Bytes(), nil
+	return inOrder(out.Bytes()), nil
 }
 
 // indexes are those of one unit, as far as they differ: paths at which all three are

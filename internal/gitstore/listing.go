@@ -43,6 +43,29 @@ func (l *listing) next() error {
 	return nil
 }
 
+// inOrder sorts a listing that is not sorted by path: a guest may write such an index,
+// which its git reads. A listing that can't be read stays as it is.
+func inOrder(text []byte) []byte {
+	l := listing{rest: text}
+	err := l.next()
+	for err == nil && l.path != nil {
+		err = l.next()
+	}
+	if !errors.Is(err, errUnordered) {
+		return text
+	}
+	list := bytes.SplitAfter(text, []byte{0})
+	if last := len(list) - 1; len(list[last]) == 0 {
+		list = list[:last]
+	}
+	slices.SortStableFunc(list, func(a, b []byte) int {
+		_, p, _ := bytes.Cut(a, []byte{'\t'})
+		_, q, _ := bytes.Cut(b, []byte{'\t'})
+		return bytes.Compare(p, q)
+	})
+	return bytes.Join(list, nil)
+}
+
 // A pair is what two listings have of one path.
 type pair struct{ a, b []byte }
 

@@ -106,15 +106,11 @@ var trusted = []string{"--exclude=" + ownRefs + "*", "--all"}
 // why says why an object must not be published, or "".
 func (c *changes) why(ctx context.Context, id string) (string, error) {
 	s, u := c.store, c.unit
-	args := append([]string{"rev-list", id, "--not"}, trusted...)
-	if u.Partial {
-		args = append(args, "--exclude-promisor-objects")
-	}
-	text, err := s.git.run(ctx, u, call{args: args})
+	text, some, err := c.fresh(ctx, id)
 	if err != nil {
 		return "", err
 	}
-	if len(text) == 0 { // nothing is new, or it is a tree
+	if !some { // nothing is new, or it is a tree
 		if commits, err := s.commits(ctx, u, []string{id}); err != nil || len(commits) > 0 {
 			return "", err
 		}
@@ -123,11 +119,6 @@ func (c *changes) why(ctx context.Context, id string) (string, error) {
 			return "", err
 		}
 		if text, err = s.git.run(ctx, u, call{args: []string{"ls-tree", "-r", "-z", "--full-tree", id}}); err != nil {
-			return "", err
-		}
-	} else {
-		text, err = s.git.run(ctx, u, call{args: []string{"diff-tree", "--stdin", "-r", "-z", "-c", "--root", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff"}, in: bytes.NewReader(text)})
-		if err != nil {
 			return "", err
 		}
 	}
@@ -143,6 +134,28 @@ func (c *changes) why(ctx context.Context, id string) (string, error) {
 		}
 		return names, err
 	})
+}
+
+// newTrees is a git that says what is new in the commits that it reads.
+var newTrees = []string{"diff-tree", "--stdin", "-r", "-z", "-c", "--root", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff"}
+
+// fresh is what newTrees says of the commits that an object reaches and the host does
+// not have, and whether there are some.
+func (c *changes) fresh(ctx context.Context, id string) (trees []byte, some bool, err error) {
+	if c.ahead.id == id {
+		return c.ahead.trees, c.ahead.some, nil
+	}
+	s, u := c.store, c.unit
+	args := append([]string{"rev-list", id, "--not"}, trusted...)
+	if u.Partial {
+		args = append(args, "--exclude-promisor-objects")
+	}
+	commits, err := s.git.run(ctx, u, call{args: args})
+	if err != nil || len(commits) == 0 {
+		return nil, false, err
+	}
+	trees, err = s.git.run(ctx, u, call{args: newTrees, in: bytes.NewReader(commits)})
+	return trees, true, err
 }
 
 // parseTrees reads what diff-tree and ls-tree write with -z: the entries that are

@@ -193,7 +193,8 @@ type changes struct {
 	unit          *unit
 	host, private *side
 	out, in       []move
-	coming        refs   // of out, what is published
+	coming        refs // of out, what is published
+	ahead         lookahead
 	gone          []move // made by the session alone and deleted by the guest
 	stack         stack
 	head          headMove

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -201,7 +202,13 @@ func withoutCheckpoint(why error) error {
 
 // failed tells that a session goes without a checkpoint.
 func (c *checkpoints) failed(s *runner.Session, why error) {
-	c.launch.note(c.env, "no checkpoint, so that \"bawn undo\" can't take back what this session does: "+why.Error())
+	var noGit *undo.NoGitError
+	switch ws := s.Isolation.Workspace; {
+	case !errors.As(why, &noGit):
+		c.launch.note(c.env, "no checkpoint, so that \"bawn undo\" can't take back what this session does: "+why.Error())
+	case news(c.env, "nogit-"+filepath.Base(checkpoint.Place(c.state, ws)), why.Error()): // it is so each time
+		c.launch.note(c.env, "the checkpoint is without the repository, so that \"bawn undo\" takes back files alone: "+why.Error())
+	}
 	_ = s.Guard.Recorder.Record(context.Background(), bawn.Event{ // the session goes on either way
 		Time: time.Now(), Session: s.ID, Agent: s.Agent, Kind: "session", Operation: "checkpoint", Resource: s.Isolation.Workspace, Dir: s.Dir,
 		Requested: bawn.Allow, Resolved: bawn.Allow, Source: "auto", Rule: ruleNotCovered, Reason: why.Error(),

@@ -53,12 +53,12 @@ type Keeper struct {
 	covers atomic.Bool
 	runs   atomic.Bool // the guest
 
-	scanned, kept chan struct{} // closed when the first checkpoint is so far
-	failed        error         // of the first checkpoint
-	noGit         error         // why the state of git is not in it
-	first         *checkpoint.Checkpoint
-	keeping       bool // Keep was called
-	settled       bool // it is on the disk
+	scanned, kept  chan struct{} // closed when the first checkpoint is so far
+	failed         error         // of the first checkpoint
+	noGit, atFirst error         // why the state of git is not in the last checkpoint and the first
+	first          *checkpoint.Checkpoint
+	keeping        bool // Keep was called
+	settled        bool // it is on the disk
 
 	mu     sync.Mutex // held while a checkpoint is taken
 	store  *checkpoint.Store
@@ -147,7 +147,7 @@ func (k *Keeper) Keep() {
 		if k.failed == nil {
 			k.first, k.failed = k.keep()
 		}
-		k.last = k.first
+		k.last, k.atFirst = k.first, k.noGit
 		k.covers.Store(k.failed == nil && k.noGit == nil)
 	}()
 }
@@ -155,9 +155,19 @@ func (k *Keeper) Keep() {
 // keep keeps what was scanned. The caller holds the lock.
 func (k *Keeper) keep() (*checkpoint.Checkpoint, error) {
 	git, err := snapshot(k.git)
-	k.noGit = err
+	k.noGit = nil
+	if err != nil {
+		k.noGit = &NoGitError{err}
+	}
 	return k.taking.Keep(git)
 }
+
+// A NoGitError says why a checkpoint is without the state of the repository. It has
+// the files.
+type NoGitError struct{ err error }
+
+func (e *NoGitError) Error() string { return e.err.Error() }
+func (e *NoGitError) Unwrap() error { return e.err }
 
 // snapshot is the state of a repository; nil without one.
 func snapshot(git string) (json.RawMessage, error) {
@@ -361,7 +371,8 @@ func (k *Keeper) End() (*Ending, error) {
 // checkpoint.
 func (k *Keeper) keepEnd() error {
 	if k.last == k.first && !k.taking.Changed() {
-		if git, err := snapshot(k.git); err == nil && string(git) == string(k.first.Git) {
+		git, err := snapshot(k.git)
+		if k.told(err) || err == nil && string(git) == string(k.first.Git) {
 			return k.store.Forget(k.first.ID)
 		}
 	}
@@ -373,7 +384,15 @@ func (k *Keeper) keepEnd() error {
 	if !k.settled {
 		err = k.store.Sync(k.first.ID)
 	}
+	if k.told(k.noGit) {
+		k.noGit = nil
+	}
 	return errors.Join(err, k.taking.Finish(), k.noGit)
+}
+
+// told reports whether the human knows from the start why the state of git is not kept.
+func (k *Keeper) told(noGit error) bool {
+	return noGit != nil && k.atFirst != nil && noGit.Error() == k.atFirst.Error()
 }
 
 // ending compares how the session began and ended, and removes what is too old.

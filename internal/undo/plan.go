@@ -59,7 +59,7 @@ func Prepare(r Request) (_ *Plan, err error) {
 	}
 	p.git = gitDirOf(r.Workspace)
 	git, err := snapshot(p.git)
-	if err != nil {
+	if err != nil && p.To.Git != nil { // or the files alone come back
 		return nil, err
 	}
 	if p.Before, err = p.taking.Keep(git); err != nil {

@@ -368,6 +368,27 @@ func TestSingleFile(t *testing.T) {
 	}
 }
 
+// TestNoGit: of a repository whose state can't be kept the human is told once, and the
+// files come back.
+func TestNoGit(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.must(t, "sh", "-c", "echo . >.git/commondir")
+	for i := range 2 {
+		got := r.Run(t, "bawn", "run", "--net", "none", "--", "rm", fmt.Sprint("f", i+1))
+		if told := strings.Count(got.Err, "neither a repository's git directory"); got.Code != 0 || told != 1-i {
+			t.Errorf("run %d: it is told %d times: %+v", i, told, got)
+		}
+	}
+	if got := r.Run(t, "bawn", "run", "--net", "none", "--covered", "--", "rm", "f3"); got.Code != 126 {
+		t.Errorf("--covered: %+v", got)
+	}
+	r.must(t, "bawn", "undo", "--yes")
+	if got := r.Run(t, "sh", "-c", "cat f2; test -e f1"); got.Out != "2\nchanged\n" || got.Code != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestTooLarge: what no checkpoint holds is read-only until the human allows it.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
