@@ -343,7 +343,7 @@ func TestOnceBeforeTheyAreKept(t *testing.T) {
 // TestOnceInACrowd has many ask few questions, and answers them from many
 // sides: each yes that counts is for exactly one.
 func TestOnceInACrowd(t *testing.T) {
-	const questions, askers, faces = 10, 50, 8
+	const questions, askers, frontends = 10, 50, 8
 	q := queue(t, Options{})
 	var mu sync.Mutex
 	told := map[string]int{} // by answer
@@ -361,7 +361,7 @@ func TestOnceInACrowd(t *testing.T) {
 		})
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	for f := range faces {
+	for f := range frontends {
 		answering.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				list, _ := q.List(ctx)

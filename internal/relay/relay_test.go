@@ -22,7 +22,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// answered asks, and answers over the same desk.
+// answered asks, and answers over the same prompter.
 func answered(t *testing.T, c *link.Client, q approval.Question) error {
 	t.Helper()
 	asked := make(chan struct{})
@@ -193,8 +193,8 @@ func TestPlacesOfOthersAreRefused(t *testing.T) {
 	}
 }
 
-// TestDoors serves one that waits, one that fails, and tells systemd.
-func TestDoors(t *testing.T) {
+// TestFrontends serves one that waits, one that fails, and tells systemd.
+func TestFrontends(t *testing.T) {
 	dir := t.TempDir()
 	said, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
 	must(t, err)
@@ -203,7 +203,7 @@ func TestDoors(t *testing.T) {
 	o.Stderr, o.Environ = &bytes.Buffer{}, []string{"NOTIFY_SOCKET=" + filepath.Join(dir, "notify")}
 	o.OnDemand, o.Idle = true, time.Hour
 	broken, waited := errors.New("broken"), false
-	o.Doors = []Door{
+	o.Frontends = []Frontend{
 		func(ctx context.Context, r *Relay) error { <-ctx.Done(); waited = true; return nil },
 		func(_ context.Context, r *Relay) error {
 			release := r.Busy()
@@ -221,7 +221,7 @@ func TestDoors(t *testing.T) {
 		},
 	}
 	if err := Serve(t.Context(), o); !errors.Is(err, broken) || !waited {
-		t.Errorf("err = %v, waited %v; want the error of the door", err, waited)
+		t.Errorf("err = %v, waited %v; want the error of the frontend", err, waited)
 	}
 	buf := make([]byte, 99)
 	n, err := said.Read(buf)

@@ -38,6 +38,7 @@ type rig struct {
 	queue *approval.Queue
 	relay bawnv1connect.ApprovalServiceClient
 	env   *Env
+	state string       // the directory of the relay's lock
 	ahead atomic.Int64 // of the machine's clock
 }
 
@@ -62,10 +63,14 @@ func newRig(t *testing.T) *rig {
 		server.CloseClientConnections() // a screen that is still there watches
 		server.Close()
 	})
-	r := &rig{t: t, queue: q, relay: bawnv1connect.NewApprovalServiceClient(server.Client(), server.URL)}
+	r := &rig{t: t, queue: q, state: t.TempDir(), relay: bawnv1connect.NewApprovalServiceClient(server.Client(), server.URL)}
 	r.env = &Env{
 		Now: r.now, Approvals: func(context.Context, bool) (bawnv1connect.ApprovalServiceClient, error) { return r.relay, nil },
 		Serve: func(context.Context, Serving) error { return errors.New("serves") },
+		State: func() (string, error) { return r.state, nil },
+		System: func(context.Context) (bawnv1connect.SystemServiceClient, error) {
+			return bawnv1connect.NewSystemServiceClient(server.Client(), server.URL), nil
+		},
 	}
 	return r
 }
@@ -173,6 +178,25 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("the other: %d %q", code, errs)
 		}
 		gets(t, other, "deny once by anna")
+	}
+}
+
+// TestPlainAnswerToAConnection: a plain answer holds as its key does at every other
+// frontend, for the session, unless a flag says otherwise.
+func TestPlainAnswerToAConnection(t *testing.T) {
+	session := approval.ScopeName(bawn.ForSession)
+	for words, want := range map[string]string{
+		"approve": "allow " + session + " by anna", "deny": "deny " + session + " by anna",
+		"approve --once": "allow once by anna", "deny --once": "deny once by anna",
+	} {
+		r := newRig(t)
+		q := question("b", "api.test:443")
+		q.Action.Kind, q.Action.Operation, q.Action.Dir = bawn.Network, bawn.Connect, ""
+		got := r.ask(q)
+		if code, _, errs := r.run(append(strings.Fields(words), "baaa")...); code != 0 {
+			t.Errorf("%s: %d %q", words, code, errs)
+		}
+		gets(t, got, want)
 	}
 }
 
@@ -345,7 +369,7 @@ func TestWhat(t *testing.T) {
 func TestServeRefuses(t *testing.T) {
 	for _, tt := range []struct{ flag, value, want string }{
 		{"--listen", "127.0.0.1", "want ADDRESS:PORT"}, {"--listen", "localhost:7443", "want an IP address"}, {"--listen", "127.0.0.1:x-y", "is no port"},
-		{"--listen", "127.0.0.1:77777", "is no port"}, {"--name", "127.0.0.1", "passkey"}, {"--name", "[::1]", "passkey"}, {"--name", "::1", "passkey"}, {"--name", "Box.example", "passkey"},
+		{"--listen", "127.0.0.1:77777", "is no port"}, {"--listen", "0.0.0.0:7443", "--name is missing"}, {"--listen", "[::]:7443", "--name is missing"}, {"--name", "127.0.0.1", "passkey"}, {"--name", "[::1]", "passkey"}, {"--name", "::1", "passkey"}, {"--name", "Box.example", "passkey"},
 	} {
 		code, _, errs := newRig(t).run("serve", tt.flag, tt.value)
 		if code != verb.ExitUsage || !strings.Contains(errs, tt.want) || !strings.Contains(errs, "bawn: hint: for example: ") {

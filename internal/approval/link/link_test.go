@@ -68,7 +68,7 @@ func (r *rig) up(admit func(net.Conn) error) {
 	must(r.T, err)
 	r.l, err = net.Listen("unix", r.path)
 	must(r.T, err)
-	s := &Server{Desk: r.queue, Admit: admit, Keyless: func(error) { r.keyless.Add(1) }}
+	s := &Server{Prompter: r.queue, Admit: admit, Keyless: func(error) { r.keyless.Add(1) }}
 	done := make(chan struct{})
 	r.done = done
 	l := r.l
@@ -136,7 +136,7 @@ type result struct {
 	err error
 }
 
-func begin(ctx context.Context, d approval.Desk, q approval.Question) <-chan result {
+func begin(ctx context.Context, d approval.Prompter, q approval.Question) <-chan result {
 	out := make(chan result, 1)
 	go func() {
 		a, err := d.Ask(ctx, q)
@@ -395,7 +395,7 @@ func TestRace(t *testing.T) {
 		racing.Go(func() {
 			for i := range questions {
 				n := (i*7 + racer*31) % questions
-				var d approval.Desk = r.queue
+				var d approval.Prompter = r.queue
 				if racer%2 == 0 {
 					d = clients[n%hosts]
 				}
