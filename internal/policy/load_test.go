@@ -19,6 +19,7 @@ func TestParseFileNamesTheMistake(t *testing.T) {
 		{"[[rules]]\nx = 1", `f:1:3: unknown key "rules"; want [[rule]]`},
 		{"[[rule]]\nx = 1", `f:2:1: unknown key "x" in "[[rule]]"; want id, kind,`},
 		{"[[rule]]\nkind = \"network\"\npattern = \"http://x/\"\nverdict = \"deny\"", `f:1: rule 1: rule "user:1": the port "//x/" of the host "http"; want NAME`},
+		{"# \x00", `f:1:3: the file has a NUL byte; want TOML text`},
 		{"[[rule]\n", `f:1:7: expected ']]' to close array table name`},
 		{"[[rule]]\nkind = \"comand\"", `f:2:8: unknown kind "comand"; want one of ["filesystem" "network" "command" "tool"]`},
 		{"[[rule]]\nkind = \"tool\"\noperations = [\"exec\"]\npattern = \"x\"\nverdict = \"deny\"", `f:1: rule 1: the operation "exec" is none of the kind tool; want one of [call]`},

@@ -159,6 +159,7 @@ func dangerous(t *testing.T) (lines []string) {
 // changes, and an undo gives back every byte that a checkpoint covers. Each line runs in
 // one of the forms; the representative takes one line in fifty.
 func TestDangerousByEffect(t *testing.T) {
+	testenv.ByUser(t)
 	lines := dangerous(t)
 	step := testenv.Some(1, 50)
 	for n, f := range forms {
@@ -181,6 +182,7 @@ func TestDangerousByEffect(t *testing.T) {
 // TestEffectIsSeen is the control: what lines do where nothing holds them is seen, outside
 // and inside.
 func TestEffectIsSeen(t *testing.T) {
+	testenv.ByUser(t)
 	s := newStage(t, forms[0])
 	for _, line := range []string{"echo evil >>~/.bashrc", "rm -rf ~/other/src", "chmod 644 ~/.ssh/id_ed25519", "ln -s /etc ~/planted"} {
 		before := s.rest(t)

@@ -213,6 +213,9 @@ func TestUndo(t *testing.T) {
 	for provider, needs := range providers {
 		t.Run(provider, func(t *testing.T) {
 			testenv.Need(t, needs...)
+			if !slices.Contains(needs, "root") {
+				testenv.ByUser(t)
+			}
 			if provider == "gvisor" {
 				testenv.Whole(t)
 			}
@@ -234,6 +237,7 @@ func TestUndo(t *testing.T) {
 
 // TestControl: each attack destroys something where nothing holds it.
 func TestControl(t *testing.T) {
+	testenv.ByUser(t)
 	for name, line := range attacks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -265,6 +269,9 @@ func TestKilled(t *testing.T) {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
 			testenv.Need(t, needs...)
+			if !slices.Contains(needs, "root") {
+				testenv.ByUser(t)
+			}
 			if provider == "gvisor" || provider == "landlock" {
 				testenv.Whole(t)
 			}
@@ -288,6 +295,7 @@ func TestKilled(t *testing.T) {
 // TestNextSession: what one session has planted does not shrink the checkpoint of the
 // next.
 func TestNextSession(t *testing.T) {
+	testenv.ByUser(t)
 	t.Parallel()
 	r := newRoom(t)
 	r.must(t, "bawn", "run", "-q", "--net", "none", "--", "sh", "-c", `printf '*\n' >.gitignore; echo /src >.git/info/exclude; echo 'Signature: 8a477f597d28d172789f06886806bc55' >build/CACHEDIR.TAG; touch src/Cargo.toml package.json Cargo.toml`)
@@ -298,6 +306,7 @@ func TestNextSession(t *testing.T) {
 
 // TestHumansWork: what the human has changed since stays.
 func TestHumansWork(t *testing.T) {
+	testenv.ByUser(t)
 	t.Parallel()
 	r := newRoom(t)
 	r.must(t, "bawn", "run", "-q", "--net", "none", "--", "sh", "-c", `echo guest >f1; echo guest >f2; rm f3; echo new >guests`)
@@ -344,6 +353,7 @@ func TestFullDisk(t *testing.T) {
 // TestSingleFile: a file that --rw names comes back, and nothing else of its directory
 // is looked at.
 func TestSingleFile(t *testing.T) {
+	testenv.ByUser(t)
 	t.Parallel()
 	r := newRoom(t)
 	r.Put(t, "etc/app.conf", "the human's\n", 0o640)
@@ -391,6 +401,7 @@ func TestNoGit(t *testing.T) {
 
 // TestTooLarge: what no checkpoint holds is read-only until the human allows it.
 func TestTooLarge(t *testing.T) {
+	testenv.ByUser(t)
 	t.Parallel()
 	r := newRoom(t)
 	r.must(t, "sh", "-c", "truncate -s 70M src/large")
@@ -409,6 +420,7 @@ func TestTooLarge(t *testing.T) {
 
 // TestInside: a guest has no part in it.
 func TestInside(t *testing.T) {
+	testenv.ByUser(t)
 	t.Parallel()
 	r := newRoom(t)
 	for _, words := range []string{"undo --yes", "diff", "checkpoints", "checkpoints prune", "checkpoints allow ."} {

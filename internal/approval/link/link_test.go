@@ -374,9 +374,10 @@ func TestWithoutKey(t *testing.T) {
 }
 
 // TestRace is approval.TestRace over sockets: 1,000 questions, 50 who answer
-// each, over the askers' connections.
+// each, over the askers' connections. Where testenv.Short says so, 10 do.
 func TestRace(t *testing.T) {
-	const questions, racers, hosts = 1000, 50, 20
+	const questions, hosts = 1000, 20
+	racers := testenv.Some(50, 10)
 	r := newRig(t)
 	var clients [hosts]*Client
 	for h := range hosts {

@@ -29,6 +29,7 @@ stop.append(1); print("opened", n>0)`
 // TestDescriptorsOfTheHost writes to a file of the host's, outside the
 // workspace, that the guest was given for reading.
 func TestDescriptorsOfTheHost(t *testing.T) {
+	testenv.ByUser(t)
 	testenv.Need(t, "userns", "notify", "python3")
 	attacks := map[string]string{
 		"by /dev/stdin":     `echo evil >>/dev/stdin`,

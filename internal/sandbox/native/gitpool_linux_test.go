@@ -27,6 +27,7 @@ func pooled(t *testing.T, ws string) sandbox.Request {
 // TestGuestsRepositories makes repositories in the workspace, works in them, moves
 // and removes them. The host sees files, and an empty .git.
 func TestGuestsRepositories(t *testing.T) {
+	testenv.ByUser(t)
 	testenv.Need(t, "userns", "notify", "git", "python3")
 	ws := workspace(t)
 	req := pooled(t, ws)

@@ -155,6 +155,7 @@ func TestLinksLeadNowhere(t *testing.T) {
 // TestLinksGoOnWorking: what package managers, builds and archives do with links is
 // as it was.
 func TestLinksGoOnWorking(t *testing.T) {
+	testenv.ByUser(t)
 	testenv.Need(t, "userns", "notify")
 	for name, text := range map[string]string{
 		"npm":           "mkdir -p node_modules/x node_modules/.bin pkg; ln -s ../x/cli.js node_modules/.bin/x; ln -s ../pkg node_modules/pkg; ln -s .. node_modules/self; mv node_modules n2; mkdir deep; mv n2 deep/node_modules; mv deep/node_modules node_modules",
@@ -217,6 +218,7 @@ func TestLinksBackToFront(t *testing.T) {
 // TestLinkAndMoveRace: two sessions in one workspace, of which one makes links in a
 // directory that the other one moves up, leave none that leads out.
 func TestLinkAndMoveRace(t *testing.T) {
+	testenv.ByUser(t)
 	testenv.Need(t, "userns", "notify", "python3")
 	y := newYard(t)
 	const loop = `import os,sys,time

@@ -90,6 +90,7 @@ func TestTable(t *testing.T) {
 // TestTableOfTheHome makes every place of the table that lies below the home
 // directory, where all of that can be written. What lies beside is the control.
 func TestTableOfTheHome(t *testing.T) {
+	testenv.ByUser(t)
 	testenv.Need(t, "userns", "notify")
 	home, ws := workspace(t), workspace(t)
 	var files []string

@@ -109,6 +109,7 @@ func yard(f *sandboxtest.Fixtures) []string {
 // that checks which share a process don't keep each other from working;
 // TestControl has each of them alone.
 func TestNoSandboxFails(t *testing.T) {
+	testenv.ByRoot(t) // an ordinary user has TestControl
 	f := sandboxtest.New(t, victim, sandboxtest.Self())
 	failed := map[string]bool{}
 	for _, failure := range sandboxtest.Failures(t, sandboxtest.NoSandbox, f, sandboxtest.Options{Once: true}) {
