@@ -22,7 +22,7 @@ const control = "bare"
 var faces = []face{
 	{name: control, free: true, words: func(*yard) []string { return nil }},
 	{name: "run", guarded: true, words: func(y *yard) []string { return []string{y.bawn, "run", "--host-port", y.port(), "--"} }},
-	{name: "split", guarded: true, free: true, words: func(y *yard) []string { return []string{y.bawn, "run", "--split", "--model-host", y.port(), "--"} }},
+	{name: "split", guarded: true, free: true, words: func(y *yard) []string { return []string{y.bawn, "run", "--split", "--model", y.port(), "--"} }},
 	{name: "init", guarded: true, hooks: true, free: true, words: func(*yard) []string { return nil }},
 }
 

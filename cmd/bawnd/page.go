@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -23,19 +24,16 @@ import (
 )
 
 // page is the API and, where it is wanted, the web page.
-func page(s relaycli.Serving, state string) relay.Door {
+func page(s relaycli.Serving, state string) relay.Frontend {
 	return func(ctx context.Context, r *relay.Relay) error {
 		past, err := undocli.Past(homeEnv())
 		if err != nil {
 			return err
 		}
-		l, err := r.Listen(places.APISocket)
-		if err != nil {
-			return err
-		}
 		return frontend.Serve(ctx, frontend.Options{
 			Runtime: r.Runtime, State: state, AuditDir: r.AuditDir, Queue: r.Queue, History: r.Store.History, Items: r.Store, Recorder: r.Audit, Log: r.Log,
-			Socket: l, Admit: r.AdmitHuman, Keyless: r.Keyless(places.APISocket), Busy: r.Busy, User: userName(), Version: launch.Version, Explain: explain, Mechanisms: mechanisms, Past: past,
+			Socket: func() (net.Listener, error) { return r.Listen(places.APISocket) }, Admit: r.AdmitHuman, Keyless: r.Keyless(places.APISocket), Busy: r.Busy, User: userName(), Version: launch.Version, Explain: explain, Mechanisms: mechanisms, Past: past,
+			OnDemand: r.OnDemand, Unit: r.Unit(), Stop: r.Stop, Ready: s.Ready,
 			Page: frontend.Page{
 				Listen: s.Listen, Name: s.Name, CertFile: s.Cert, KeyFile: s.Key,
 				Notices: filepath.Join(configDir(), "notices"), Secret: secret,

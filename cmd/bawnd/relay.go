@@ -1,12 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/places"
@@ -22,7 +27,7 @@ func isRelay(args []string) bool { return len(args) > 0 && slices.Contains(relay
 
 // runRelay runs such a verb.
 func runRelay(args []string) int {
-	return relaycli.Main(args, &relaycli.Env{World: verb.World{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ()}, Approvals: approvals, Devices: devices, Serve: serve, Now: time.Now})
+	return relaycli.Main(args, &relaycli.Env{World: verb.World{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ()}, Approvals: approvals, Devices: devices, System: system, State: relayState, Serve: serve, Background: background, StopUnits: stopUnits, Now: time.Now})
 }
 
 // socket returns the path of the relay's API and the directory of its log.
@@ -52,6 +57,19 @@ func approvals(ctx context.Context, start bool) (bawnv1connect.ApprovalServiceCl
 
 // startRelay starts a relay on demand where none runs.
 func startRelay(ctx context.Context, path, state string) error {
+	return start(ctx, link.Program{Args: []string{"serve", "--on-demand"}, Socket: path, Stopped: filepath.Join(state, places.RelayStopped)}, state)
+}
+
+// background starts this program with these words, and returns when it serves.
+func background(ctx context.Context, words []string) error {
+	path, state, err := socket()
+	if err != nil {
+		return err
+	}
+	return start(ctx, link.Program{Args: words, Socket: path}, state)
+}
+
+func start(ctx context.Context, p link.Program, state string) error {
 	self, err := os.Executable()
 	if err == nil {
 		err = os.MkdirAll(state, 0o700)
@@ -59,8 +77,26 @@ func startRelay(ctx context.Context, path, state string) error {
 	if err != nil {
 		return err
 	}
-	p := link.Program{Path: self, Args: []string{"serve", "--on-demand"}, Environ: os.Environ(), Socket: path, Log: filepath.Join(state, relay.LogName)}
+	p.Path, p.Environ, p.Log = self, os.Environ(), filepath.Join(state, relay.LogName)
 	return p.Ensure(ctx)
+}
+
+// system reaches the relay that runs.
+func system(context.Context) (bawnv1connect.SystemServiceClient, error) {
+	path, _, err := socket()
+	return bawnv1connect.NewSystemServiceClient(api.Client(path), "http://relay"), err
+}
+
+func relayState() (string, error) { return places.State(os.Getenv) }
+
+// stopUnits stops what "bawn serve --unit" prints: with its socket there the system
+// would start the relay again.
+func stopUnits(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, "systemctl", "--user", "stop", "bawn.socket", "bawn.service")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("stop the units that run the relay (%q): %w: %s", cmd.Args, err, bytes.TrimSpace(out))
+	}
+	return nil
 }
 
 // devices reaches the devices of the relay's web page.
@@ -78,9 +114,16 @@ func serve(ctx context.Context, s relaycli.Serving) error {
 	if err != nil {
 		return err
 	}
+	log := os.Stderr
+	if s.Log {
+		if log, err = os.OpenFile(filepath.Join(state, relay.LogName), os.O_WRONLY|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600); err != nil {
+			return err
+		}
+		defer log.Close()
+	}
 	return relay.Serve(ctx, relay.Options{
 		Runtime: places.Runtime(os.Getenv, state), State: state, AuditDir: filepath.Join(state, "audit"),
-		OnDemand: s.OnDemand, Environ: os.Environ(), Stderr: os.Stderr, Doors: []relay.Door{page(s, state)},
+		OnDemand: s.OnDemand, Environ: os.Environ(), Stderr: log, Frontends: []relay.Frontend{page(s, state)},
 	})
 }
 

@@ -46,8 +46,8 @@ func (st *state) agent(a *AgentProfile) error {
 	if a == nil || st.scalars[agentProfileKey].value != true {
 		return nil
 	}
-	if len(a.Models) > 0 && !st.isPinned("isolation.model_hosts") {
-		st.lists["isolation.model_hosts"] = slices.DeleteFunc(st.lists["isolation.model_hosts"], func(e entry) bool { return e.at == Place{} })
+	if len(a.Models) > 0 && !st.isPinned("isolation.models") {
+		st.lists["isolation.models"] = slices.DeleteFunc(st.lists["isolation.models"], func(e entry) bool { return e.at == Place{} })
 	}
 	var errs Errors
 	for _, l := range []struct {
@@ -55,7 +55,7 @@ func (st *state) agent(a *AgentProfile) error {
 		entries []string
 	}{
 		{"isolation.rw", a.RW}, {"isolation.open", a.Open}, {"isolation.env", a.Env}, {"isolation.cache_dirs", a.Caches},
-		{"isolation.hosts", a.Models}, {"isolation.model_hosts", a.Models},
+		{"isolation.hosts", a.Models}, {"isolation.models", a.Models},
 	} {
 		if st.isPinned(l.path) {
 			continue

@@ -292,7 +292,7 @@ func (st *state) covers(k *key, text string) bool {
 // coversBy returns whether an entry of the key gives what text would.
 func coversBy(k *key, text string) func(entry string) bool {
 	switch k.path {
-	case "isolation.hosts", "isolation.model_hosts":
+	case "isolation.hosts", "isolation.models":
 		return ruleCovers(netrule.ParseHost, text)
 	case "isolation.git":
 		return ruleCovers(netrule.ParseGit, text)

@@ -103,12 +103,23 @@ func (st *state) httpEntries() []entry {
 // egress is what a session reaches when its network is "allowlist".
 func (st *state) egress() bawn.Egress {
 	ask, _ := st.scalars["isolation.ask_timeout"].value.(time.Duration)
+	hosts, ports := st.wholeModels()
 	return bawn.Egress{
-		Hosts: st.list("hosts"), HTTP: texts(st.httpEntries()), Git: st.list("git"), HostPorts: st.list("host_ports"), Ports: st.list("ports"), Secrets: st.list("secrets"),
+		Hosts: joined(st.list("hosts"), hosts), HTTP: texts(st.httpEntries()), Git: st.list("git"), HostPorts: joined(st.list("host_ports"), ports), Ports: st.list("ports"), Secrets: st.list("secrets"),
 		SSHAgent: st.scalars["isolation.ssh_agent"].value == true, Only: st.sealed, Closed: st.closedHosts(),
 		Proxy: st.text("isolation.upstream_proxy"), Ask: ask, MaxConns: limit[int64](st, "net_connections"), MaxOutMB: limit[int64](st, "net_out_mb"),
 		MaxUses: limit[int64](st, "secret_requests"), MaxLentMB: limit[int64](st, "secret_out_mb"),
 	}
+}
+
+// joined are entries and those of more that are not among them.
+func joined(entries, more []string) []string {
+	for _, m := range more {
+		if !slices.Contains(entries, m) {
+			entries = append(slices.Clip(entries), m)
+		}
+	}
+	return entries
 }
 
 // unheard finds flags about the network that the session's network makes

@@ -31,10 +31,10 @@ type Flags struct {
 	// Only takes away what no flag gives: places that are written, credentials,
 	// hosts, secrets, variables, devices and ports of files and profiles.
 	Only bool
-	// Of a split session. ModelHosts alone do not split one.
+	// Of a split session. Models alone do not split one.
 	Split          *bool
 	SplitWorkspace *string
-	ModelHosts     []string
+	Models         []string
 }
 
 // An egressFlag is a flag about what the network "allowlist" reaches.
@@ -89,7 +89,7 @@ func (f Flags) settings(p paths) (*file, error) {
 		b.keep(setting{key: find("isolation.split"), value: *f.Split, at: flagPlace("--split")})
 	}
 	b.text("--split-workspace", "isolation.split_workspace", f.SplitWorkspace)
-	b.list("--model-host", "isolation.model_hosts", f.ModelHosts)
+	b.list("--model", "isolation.models", f.Models)
 	b.list("--device", "isolation.devices", f.Devices)
 	b.list("the plugin's caches", "isolation.cache_dirs", f.CacheDirs)
 	b.list("--protect", "isolation.protected", f.Protected)

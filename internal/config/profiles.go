@@ -58,7 +58,7 @@ const modelsMark = "[models]"
 // network returns the settings of defaultNetwork. Its lines are as their
 // entries are written, which a test sees to, so they are not read again.
 func (b builder) network() []setting {
-	hosts, git, models := setting{key: find("isolation.hosts")}, setting{key: find("isolation.git")}, setting{key: find("isolation.model_hosts")}
+	hosts, git, models := setting{key: find("isolation.hosts")}, setting{key: find("isolation.git")}, setting{key: find("isolation.models")}
 	http := setting{key: find("isolation.http")}
 	inModels := false
 	for line := range strings.Lines(defaultNetwork) {

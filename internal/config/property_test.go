@@ -176,7 +176,7 @@ var drawn = map[string][]string{
 	"isolation.http":       {"a.org GET /", "a.org * /**", "b.a.org GET,POST /x/**", "*.a.org GET /x/*", "a.org:443 GET /x", "h GET /", "a.org:1 * /", "*.b.a.org GET /"},
 	"isolation.git":        {"a.org fetch", "a.org fetch x", "b.a.org push x refs/heads/*", "b.a.org push x refs/heads/y", "h fetch"},
 	"isolation.host_ports": {"1", "2:1"}, "isolation.ports": {"1", "2:1"}, "isolation.secrets": {"*", "A", "b"},
-	"isolation.model_hosts":          {"a.org", "*.a.org", "b.a.org:443", "1", "2:1"},
+	"isolation.models":               {"a.org", "*.a.org", "b.a.org:443", "1", "2:1"},
 	"isolation.open":                 {"gh", "/a", "/a/b", "~/x"},
 	"isolation.env":                  {"A", "A*", "AB", "AB*", "A=1", "A=2", "LC_ALL", "LC_ALL=C", "PATH"},
 	"isolation.docker_options.image": {"a", "b", "a@" + digest}, "isolation.docker_options.workspace": {"/workspace", "/src"},
@@ -331,7 +331,7 @@ func TestTheOracleSees(t *testing.T) {
 		"isolation.http=['x.org GET /']", "isolation.git=['x.org fetch']", "isolation.host_ports=['1']", "isolation.ports=['1']", "isolation.secrets=['x']",
 		"isolation.docker_api=true", "isolation.allow_fallback_to_host=true", "isolation.runsc='/x'", "isolation.docker_options.image='x'", "isolation.docker_options.extra_args=['--init']",
 		"isolation.docker_options.allow_args=['--privileged']", "isolation.docker_options.host='/x'", "isolation.docker_options.accept_escapes=true", "isolation.docker_options.runtime='x'", "isolation.docker_options.workspace='/x'",
-		"isolation.model_hosts=['x.org']", "isolation.model_hosts=['1']",
+		"isolation.models=['x.org']", "isolation.models=['1']",
 		"isolation.ask_timeout='5m'", "isolation.upstream_proxy='http://p:1'", "isolation.resources.timeout='48h'", "isolation.resources.tmp_mb=9999", "isolation.resources.open_files=20000",
 	} {
 		in := world(t)

@@ -2,6 +2,10 @@ package config
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/netrule"
@@ -31,16 +35,40 @@ func (c *Config) Split() Split {
 		s.Workspace = bawn.ReadWrite
 	}
 	none := c.st.text("isolation.network") == bawn.NetworkNone.String()
-	for _, e := range c.st.lists["isolation.model_hosts"] {
+	s.Hosts, s.HostPorts = c.st.models(func(l Layer) bool { return !none || l != Builtin })
+	return s
+}
+
+// models are the hosts and the ports of the host's loopback that entries of some layers
+// name.
+func (st *state) models(of func(Layer) bool) (hosts, ports []string) {
+	for _, e := range st.lists["isolation.models"] {
 		switch {
-		case none && e.at.Layer == Builtin:
+		case !of(e.at.Layer):
 		case isHostPort(e.text):
-			s.HostPorts = append(s.HostPorts, e.text)
+			ports = append(ports, e.text)
 		default:
-			s.Hosts = append(s.Hosts, e.text)
+			hosts = append(hosts, e.text)
 		}
 	}
-	return s
+	return hosts, ports
+}
+
+// wholeModels are the models that a session which is not split reaches besides its
+// hosts and ports: those that its user has named. The built-in ones are among the
+// hosts of the built-in profile, and a project names none.
+func (st *state) wholeModels() (hosts, ports []string) {
+	if st.scalars["isolation.split"].value == true {
+		return nil, nil
+	}
+	hosts, ports = st.models(func(l Layer) bool { return l != Builtin && l != Project })
+	if st.isPinned("isolation.hosts") {
+		hosts = nil
+	}
+	if st.isPinned("isolation.host_ports") {
+		ports = nil
+	}
+	return hosts, ports
 }
 
 func isHostPort(text string) bool {
@@ -48,17 +76,44 @@ func isHostPort(text string) bool {
 	return err == nil
 }
 
-// modelEntry accepts a host, or a port of the host's loopback: models run there
-// too.
+// modelEntry accepts the address of a model: a URL, a host, or a port of the host's
+// loopback.
 func modelEntry(s string, _ paths) (string, error) {
-	if p, err := netrule.ParseHostPort(s); err == nil {
+	at := s
+	if strings.Contains(s, "://") {
+		var err error
+		if at, err = addressOf(s); err != nil {
+			return "", err
+		}
+	}
+	if p, err := netrule.ParseHostPort(at); err == nil {
 		return p.String(), nil
 	}
-	h, err := netrule.ParseHost(s)
+	h, err := netrule.ParseHost(at)
 	if err != nil {
-		return "", fmt.Errorf("%w; a model on this machine is named by its port, such as 11434", err)
+		return "", fmt.Errorf("%w; a model on this machine is http://127.0.0.1:11434, or its port", err)
 	}
 	return h.String(), nil
+}
+
+// addressOf is what a model's URL leads to: a port of the host's loopback, or HOST:PORT.
+// Its path does not count.
+func addressOf(s string) (string, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.User != nil || u.RawQuery != "" || u.Hostname() == "" {
+		return "", fmt.Errorf("%q: want the address of a model, such as http://127.0.0.1:11434", s)
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	if port == "" {
+		return "", fmt.Errorf("%q: want http or https, such as http://127.0.0.1:11434", s)
+	}
+	if a, err := netip.ParseAddr(u.Hostname()); u.Hostname() == "localhost" || err == nil && a.IsLoopback() {
+		return port, nil
+	}
+	return net.JoinHostPort(u.Hostname(), port), nil
 }
 
 // unsplit reports flags about a split session if the session is not split. The user
@@ -68,10 +123,32 @@ func (st *state) unsplit(f Flags) error {
 		return nil
 	}
 	var errs Errors
-	for flag, given := range map[string]bool{"--split-workspace": f.SplitWorkspace != nil, "--model-host": len(f.ModelHosts) > 0} {
-		if given {
-			errs.add(&Error{Place: flagPlace(flag), Problem: "it would not count, since the session is not split; want --split",
-				Hint: "leave " + flag + " out, or say --split"})
+	if f.SplitWorkspace != nil {
+		const flag = "--split-workspace"
+		errs.add(&Error{Place: flagPlace(flag), Problem: "it would not count, since the session is not split; want --split",
+			Hint: "leave " + flag + " out, or say --split"})
+	}
+	network := st.text("isolation.network")
+	for _, text := range f.Models {
+		text, err := modelEntry(text, st.paths)
+		if err != nil {
+			continue // it has been reported
+		}
+		k := find("isolation.hosts")
+		if isHostPort(text) {
+			k = find("isolation.host_ports")
+		}
+		at, pinned := st.pinned(k.path)
+		switch {
+		case network == bawn.NetworkNone.String():
+			errs.add(&Error{Place: flagPlace("--model"), Problem: "it would not count, since the session has no network; want --net allowlist, or --split",
+				Hint: "with --split the agent reaches its model, and its commands have no network"})
+		case network == bawn.NetworkFull.String() && !isHostPort(text): // it is reached
+		case network == bawn.NetworkFull.String():
+			errs.add(&Error{Place: flagPlace("--model"), Problem: fmt.Sprintf("it would not count, since the network is %q; want --net allowlist", network),
+				Hint: "leave --net full out"})
+		case pinned:
+			errs.take(flagPlace("--model"), pinnedError(flagPlace("--model"), k.path, at))
 		}
 	}
 	return errs.err()
@@ -85,7 +162,7 @@ func (st *state) closedNetwork() error {
 		return nil
 	}
 	var errs Errors
-	for _, e := range st.lists["isolation.model_hosts"] {
+	for _, e := range st.lists["isolation.models"] {
 		if e.at.Layer > Managed {
 			errs.take(e.at, pinnedError(e.at, "isolation.network", at))
 		}

@@ -23,6 +23,7 @@ type initFlags struct {
 	user, managed, undo        bool
 	check, dryRun, yes, asJSON bool
 	stay                       bool
+	skip                       []string // steps of the guide
 }
 
 // NewInit makes "bawn init".
@@ -30,11 +31,13 @@ func NewInit(e *launch.Env) *cobra.Command {
 	var f initFlags
 	c := &cobra.Command{
 		Use:   "init",
-		Short: "Have the coding agents that are installed ask Bawn before they act",
-		Long: `Find the coding agents that are installed, show what would be written into the
-settings of each, ask, and write it: hooks that have Bawn decide on every call.
+		Short: "Set Bawn up: agents that start in it, and that ask before they act",
+		Long: `Find the coding agents that are installed and what is enforced here, and set up
+step by step what you want: your shell starts agents in Bawn; hooks in their
+settings have Bawn decide on every call. Each step shows what it would write and
+asks; --skip leaves one out. With --agent, --user or --managed it is hooks only.
 
-It is written for this project: the git repository around the working directory,
+Hooks are written for this project: the git repository around the working directory,
 or else that directory. --user writes it for all projects of yours, --managed for
 everybody on this machine, where the agent has such settings and nobody but root
 can take them out. What is your own is left as it is, to the byte, and --undo
@@ -47,7 +50,12 @@ With --check the exit code is 0 if all is in place, and 1 if not.`,
 		Args: verb.NoArgs,
 		Example: "  bawn init\n  bawn init --agent claude --user\n  sudo bawn init --managed\n" +
 			"  bawn init --check\n  bawn init --undo",
-		RunE: func(*cobra.Command, []string) error { return runInit(e, f) },
+		RunE: func(*cobra.Command, []string) error {
+			if f.guides() {
+				return runGuide(e, f)
+			}
+			return runInit(e, f)
+		},
 	}
 	flags := c.Flags()
 	flags.StringArrayVar(&f.agents, "agent", nil, "only this one, installed or not; may be given again")
@@ -58,6 +66,7 @@ With --check the exit code is 0 if all is in place, and 1 if not.`,
 	flags.BoolVar(&f.check, "check", false, "write nothing; say whether all is in place")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "write nothing; show what would be written")
 	flags.BoolVar(&f.yes, "yes", false, "write without asking")
+	flags.StringSliceVar(&f.skip, "skip", nil, "leave out these `steps`: shell, hooks")
 	flags.BoolVar(&f.asJSON, "json", false, "write JSON; asks nothing, so with --yes, --dry-run or --check")
 	_ = c.RegisterFlagCompletionFunc("agent", cobra.FixedCompletions(hookable(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	return c
@@ -91,15 +100,20 @@ func (f initFlags) fit(e *launch.Env) error {
 	return nil
 }
 
-func runInit(e *launch.Env, f initFlags) error {
+// refused is the error of a guest, and of flags that contradict each other.
+func (f initFlags) refused(e *launch.Env) error {
 	if where := launch.Inside(e); where != "" {
 		return &verb.Error{Code: verb.ExitDenied, Err: fmt.Errorf("this is a guest, in %s: agents' settings are changed from outside", where), Hint: "ask the human to run \"bawn init\""}
 	}
+	return f.fit(e)
+}
+
+func runInit(e *launch.Env, f initFlags) error {
 	named, err := f.named()
 	if err != nil {
 		return err
 	}
-	if err := f.fit(e); err != nil {
+	if err := f.refused(e); err != nil {
 		return err
 	}
 	s, err := newSetup(e, f)
@@ -110,7 +124,7 @@ func runInit(e *launch.Env, f initFlags) error {
 	if err != nil {
 		return err
 	}
-	i := initiation{env: e, flags: f, setup: s}
+	i := newInitiation(e, f, s)
 	for _, a := range who {
 		i.look(a)
 	}

@@ -20,6 +20,12 @@ type initiation struct {
 	flags initFlags
 	setup hooksetup.Setup
 	seen  []initiated
+	in    *bufio.Reader // of the human's answers
+	quiet bool          // about how to take it back: the guide says it once
+}
+
+func newInitiation(e *launch.Env, f initFlags, s hooksetup.Setup) initiation {
+	return initiation{env: e, flags: f, setup: s, in: bufio.NewReader(e.Stdin)}
 }
 
 // initiated is one agent in it.
@@ -134,7 +140,7 @@ func (i *initiation) apply() error {
 
 func (i *initiation) ask() (bool, error) {
 	fmt.Fprintf(i.env.Stdout, "\nwrite %s? [y/N] ", files(i.changes()))
-	line, err := bufio.NewReader(i.env.Stdin).ReadString('\n')
+	line, err := i.in.ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
@@ -183,6 +189,9 @@ func (i *initiation) edit(e hooksetup.Edit) {
 // remarks are what hooks don't do: all of it where something is written, and
 // otherwise what is amiss here.
 func (i *initiation) remarks(s initiated) {
+	if s.plan.Agent == hooksetup.ShellName {
+		return
+	}
 	if !s.plan.Changes() {
 		for _, r := range append(s.plan.Remarks, i.setup.Off(s.agent)...) {
 			i.say("  note: ", r)
@@ -290,6 +299,10 @@ func (s initiated) missing() (paths []string) {
 func (i *initiation) done() {
 	if i.flags.undo {
 		fmt.Fprintln(i.env.Stdout, "taken back")
+		return
+	}
+	if i.quiet {
+		fmt.Fprintln(i.env.Stdout, "written")
 		return
 	}
 	fmt.Fprintln(i.env.Stdout, "written; agents that run already see it when they start again\n\"bawn init --undo\" takes it back, \"bawn init --check\" says whether it still stands")

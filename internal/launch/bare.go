@@ -90,7 +90,7 @@ func (l *Launch) uncontained(e *Env, s *bawn.Session) {
 }
 
 // needsSandbox are the flags that ask for what only a sandbox gives.
-var needsSandbox = []string{"net", "allow", "http", "git", "host-port", "publish", "secret", "ssh-agent", "ask-timeout", "ro", "deny", "protect", "caches", "split", "model-host", "split-workspace", "docker"}
+var needsSandbox = []string{"net", "allow", "http", "git", "host-port", "publish", "secret", "ssh-agent", "ask-timeout", "ro", "deny", "protect", "caches", "split", "model", "split-workspace", "docker"}
 
 // impossible refuses flags that a human gives together with the host. What only
 // the configuration says is listed as not enforced.

@@ -60,6 +60,6 @@ func CompleteRun(c *cobra.Command, e *Env) {
 		"provider": ProviderNames, "profile": func() []string { return profileNames(e) },
 		"open": layout.CredentialNames, "unprotect": protect.Keys, "device": config.Devices,
 		"allow": verb.Fixed(), "http": verb.Fixed(), "git": verb.Fixed(), "host-port": verb.Fixed(), "publish": verb.Fixed(), "secret": verb.Fixed("*"), "ask-timeout": verb.Fixed("0s", "30s", "2m"),
-		"split-workspace": verb.Fixed("rw", "ro"), "model-host": verb.Fixed(),
+		"split-workspace": verb.Fixed("rw", "ro"), "model": verb.Fixed(),
 	})
 }

@@ -70,7 +70,7 @@ func (f *Flags) Declare(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.NoAgentProfile, "no-agent-profile", false, "treat the command as one that nothing is known of, also where it is an agent (see \"bawn agents\")")
 	fl.BoolVar(&f.Splits, "split", false, "keep the agent and what it executes apart: the agent reaches its model only, its shells run in a second sandbox")
 	fl.StringVar(&f.splitWorkspace, "split-workspace", "", "what the agent itself may do with the workspace under --split: rw (default) or ro")
-	fl.StringArrayVar(&f.ModelHosts, "model-host", nil, "further `host` that the agent reaches under --split, as in --allow, or the PORT of a model on this machine (repeatable)")
+	fl.StringArrayVar(&f.Models, "model", nil, "`address` of a model that the agent reaches, for example http://127.0.0.1:11434 or models.example.org (repeatable)")
 	fl.BoolVar(&f.Plan, "plan", false, "print what would be enforced, and run nothing; with --json in every detail")
 	fl.BoolVar(&f.asJSON, "json", false, "print how it ended, whatever happens, as one last line of JSON on standard error")
 	fl.BoolVar(&f.pinGit, "pin-git", false, "have git run no hook, monitor, pager or signing program that a repository names")
@@ -200,13 +200,4 @@ func megabytes(s string) (int64, error) {
 		return 0, verb.Usage(fmt.Sprintf("did you mean --memory %sg", number), "--memory %q is %d MiB; want %dm or more", s, n, config.MinMemoryMB)
 	}
 	return n, nil
-}
-
-// FlagNames lists the flags of "bawn run".
-func FlagNames() []string {
-	var names []string
-	fl := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	(&Flags{}).Declare(fl)
-	fl.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	return names
 }

@@ -20,10 +20,6 @@ func sayLoopback(l *Launch, e *Env, k *Known, s *runner.Session) {
 	if k == nil || s.Bare != "" || s.Isolation.Network == bawn.NetworkFull {
 		return
 	}
-	flag := "--host-port"
-	if s.Split != nil {
-		flag = "--model-host"
-	}
 	for _, kv := range s.Plan.Environ() {
 		name, value, _ := strings.Cut(kv, "=")
 		port, ok := loopbackPort(value)
@@ -31,7 +27,7 @@ func sayLoopback(l *Launch, e *Env, k *Known, s *runner.Session) {
 			continue
 		}
 		if !slices.ContainsFunc(s.Isolation.Egress.HostPorts, func(p string) bool { h, err := netrule.ParseHostPort(p); return err == nil && h.Guest == port }) {
-			l.note(e, fmt.Sprintf("%s names port %d of this machine's loopback, which a guest does not have; %s %[2]d opens it", name, port, flag))
+			l.note(e, fmt.Sprintf("%s names port %d of this machine's loopback, which a guest does not have; --model http://127.0.0.1:%[2]d opens it", name, port))
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (p *planner) planWhole(req sandbox.Request) (err error) {
 			s.Close()
 		}
 	}()
-	p.openDoor(&req)
+	p.openSocket(&req)
 	z := p.ownZone()
 	relay, err := p.relays.open(&req, z)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 )
 
 // relayOf returns how a session reaches the relay of the user's approvals.
-func relayOf(e *Env, state, session, parent string) func(ctx context.Context, start bool) (approval.Desk, error) {
+func relayOf(e *Env, state, session, parent string) func(ctx context.Context, start bool) (approval.Prompter, error) {
 	return RelayAs(e, state, link.Options{Session: session, Parent: parent})
 }
 
 // RelayAs is relayOf for who says more of itself.
-func RelayAs(e *Env, state string, o link.Options) func(ctx context.Context, start bool) (approval.Desk, error) {
+func RelayAs(e *Env, state string, o link.Options) func(ctx context.Context, start bool) (approval.Prompter, error) {
 	o.Path = filepath.Join(settings.RuntimeDir(&e.World, state), places.HostsSocket)
-	return func(ctx context.Context, start bool) (approval.Desk, error) {
+	return func(ctx context.Context, start bool) (approval.Prompter, error) {
 		o := o
 		if start {
 			o.Start = func(ctx context.Context) error { return startRelay(ctx, e, state, o.Path) }
@@ -52,6 +52,6 @@ func startRelay(ctx context.Context, e *Env, state, socket string) error {
 	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
 		return err
 	}
-	p := link.Program{Path: path, Args: []string{"serve", "--on-demand"}, Environ: e.Environ, Socket: socket, Log: filepath.Join(state, "relay.log")}
+	p := link.Program{Path: path, Args: []string{"serve", "--on-demand"}, Environ: e.Environ, Socket: socket, Log: filepath.Join(state, "relay.log"), Stopped: filepath.Join(state, places.RelayStopped)}
 	return p.Ensure(ctx)
 }

@@ -19,6 +19,10 @@ const (
 	APISocket   = "relay.sock" // where the API is served, also to bawn approvals, approve and deny
 )
 
+// RelayStopped is the file in State that says that the user has stopped the relay:
+// while it is there a relay starts only when the user asks for one.
+const RelayStopped = "relay.stopped"
+
 // State is the directory of what outlives a session: $XDG_STATE_HOME/bawn,
 // else ~/.local/state/bawn.
 func State(getenv func(string) string) (string, error) {

@@ -20,7 +20,7 @@ const (
 	RuleClosed  = "isolation:closed"
 	RuleAddress = "builtin:address"
 	RuleTarget  = "builtin:host"
-	RuleZone    = "isolation:model_hosts"
+	RuleZone    = "isolation:models"
 	RuleSealed  = "isolation:only"
 
 	ruleUnknownHost = "builtin:host"

@@ -12,6 +12,9 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn/internal/approval/link"
+	"github.com/bawn-dev/bawn/internal/places"
 )
 
 // A RunningError says that this user has a relay already.
@@ -36,12 +39,7 @@ func (r *Relay) lock() (unlock func() error, err error) {
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		defer f.Close()
-		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("lock %q: %w", path, err)
-		}
-		pid := make([]byte, 20)
-		n, _ := f.Read(pid) // it may not have written it yet
-		return nil, &RunningError{strings.TrimSpace(string(pid[:n])), path}
+		return nil, held(f, err)
 	}
 	if err := f.Truncate(0); err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -50,6 +48,51 @@ func (r *Relay) lock() (unlock func() error, err error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f.Close, nil
+}
+
+// wanted refuses to serve where the user has stopped the relay and nobody but a
+// session asks for one. Who asks for one himself takes the mark away.
+func (r *Relay) wanted() error {
+	mark := filepath.Join(r.State, places.RelayStopped)
+	if r.OnDemand {
+		stopped, err := link.ReadMark(mark)
+		if stopped {
+			return link.ErrStopped
+		}
+		return err
+	}
+	if err := os.Remove(mark); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Running returns a *RunningError while a relay with that state directory runs,
+// and nil where none does.
+func Running(state string) error {
+	path := filepath.Join(state, lockName)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		return held(f, err)
+	}
+	return nil
+}
+
+// held is the error of a lock that could not be had.
+func held(f *os.File, err error) error {
+	if !errors.Is(err, unix.EWOULDBLOCK) {
+		return fmt.Errorf("lock %q: %w", f.Name(), err)
+	}
+	pid := make([]byte, 20)
+	n, _ := f.Read(pid) // it may not have written it yet
+	return &RunningError{strings.TrimSpace(string(pid[:n])), f.Name()}
 }
 
 // own makes a directory that is the user's alone, or refuses one that is not.

@@ -39,23 +39,23 @@ const (
 // anything to do.
 const IdleTime = 10 * time.Minute
 
-// A Door is a further way in. It serves until ctx ends; its error ends the
+// A Frontend is a further way in. It serves until ctx ends; its error ends the
 // relay.
-type Door func(ctx context.Context, r *Relay) error
+type Frontend func(ctx context.Context, r *Relay) error
 
 // Options say what a relay serves.
 type Options struct {
-	Runtime  string        // directory of the sockets and of the sessions' registry, absolute
-	State    string        // directory of the database, absolute
-	AuditDir string        // directory of the audit log, absolute
-	OnDemand bool          // end after Idle without anything to do
-	Idle     time.Duration // 0 is IdleTime
-	Environ  []string      // of the process: what systemd says is in it
-	Stderr   io.Writer     // for the log
-	Doors    []Door
+	Runtime   string        // directory of the sockets and of the sessions' registry, absolute
+	State     string        // directory of the database, absolute
+	AuditDir  string        // directory of the audit log, absolute
+	OnDemand  bool          // end after Idle without anything to do
+	Idle      time.Duration // 0 is IdleTime
+	Environ   []string      // of the process: what systemd says is in it
+	Stderr    io.Writer     // for the log
+	Frontends []Frontend
 }
 
-// A Relay is what doors lead to.
+// A Relay is what frontends lead to.
 type Relay struct {
 	Options
 	Queue *approval.Queue
@@ -66,6 +66,7 @@ type Relay struct {
 	hosts  link.Server
 	socks  map[string]net.Listener // that systemd has made, by name
 	mu     sync.Mutex
+	end    context.CancelFunc // ends serve
 	busy   int
 	seen   time.Time // when there was something to do
 	closed []func() error
@@ -101,6 +102,9 @@ func (r *Relay) open(ctx context.Context) error {
 		return err
 	}
 	r.later(unlock)
+	if err := r.wanted(); err != nil {
+		return err
+	}
 	if r.Store, err = store.Open(ctx, filepath.Join(r.State, databaseName), time.Now()); err != nil {
 		return err
 	}
@@ -129,28 +133,29 @@ func (r *Relay) close() error {
 	return errors.Join(errs...)
 }
 
-// serve opens all doors, and closes them all when one fails or ctx ends.
+// serve opens all frontends, and closes them all when one fails or ctx ends.
 func (r *Relay) serve(ctx context.Context) error {
 	l, err := r.Listen(places.HostsSocket)
 	if err != nil {
 		return err
 	}
-	r.hosts = link.Server{Desk: r.Queue, Admit: r.AdmitHost, Keyless: r.Keyless(places.HostsSocket), Log: r.Log}
+	r.hosts = link.Server{Prompter: r.Queue, Admit: r.AdmitHost, Keyless: r.Keyless(places.HostsSocket), Log: r.Log}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	var doors sync.WaitGroup
-	failed := make(chan error, 2+len(r.Doors))
-	open := func(door func() error) {
-		doors.Go(func() {
-			if err := door(); err != nil {
+	r.end = stop
+	var frontends sync.WaitGroup
+	failed := make(chan error, 2+len(r.Frontends))
+	open := func(frontend func() error) {
+		frontends.Go(func() {
+			if err := frontend(); err != nil {
 				failed <- err
 				stop()
 			}
 		})
 	}
 	open(func() error { return r.hosts.Serve(l) })
-	for _, door := range r.Doors {
-		open(func() error { return door(ctx, r) })
+	for _, frontend := range r.Frontends {
+		open(func() error { return frontend(ctx, r) })
 	}
 	if r.OnDemand {
 		open(func() error { return r.idle(ctx) })
@@ -160,7 +165,7 @@ func (r *Relay) serve(ctx context.Context) error {
 	<-ctx.Done()
 	notify(r.Environ, "STOPPING=1")
 	err = l.Close()
-	doors.Wait()
+	frontends.Wait()
 	close(failed)
 	for why := range failed {
 		if !errors.Is(why, errIdle) {
@@ -169,6 +174,12 @@ func (r *Relay) serve(ctx context.Context) error {
 	}
 	return err
 }
+
+// Stop ends the relay. Doors may call it.
+func (r *Relay) Stop() { r.end() }
+
+// Unit reports whether the system has made our sockets.
+func (r *Relay) Unit() bool { return len(r.socks) > 0 }
 
 var errIdle = errors.New("nothing to do")
 

@@ -115,10 +115,13 @@ func unreached(err error) error {
 // print shows a code to a human.
 func (p pairing) print(e *Env, m *bawnv1.DeviceServicePairResponse) error {
 	address, _, _ := strings.Cut(m.GetUrl(), "#")
-	if term.IsTerminal(int(e.Stdout.Fd())) {
-		if err := drawQR(e.Stdout, m.GetUrl()); err != nil {
+	if m.GetFingerprint() != "" {
+		if err := p.printTrust(e, address, m.GetFingerprint()); err != nil {
 			return err
 		}
+	}
+	if err := p.draw(e, m.GetUrl()); err != nil {
+		return err
 	}
 	what := "the device may answer and reach into terminals"
 	if p.readOnly {
@@ -126,10 +129,27 @@ func (p pairing) print(e *Env, m *bawnv1.DeviceServicePairResponse) error {
 	}
 	fmt.Fprintf(e.Stdout, "Scan this, or open\n\n  %s\n\nor open %s and type the code\n\n  %s\n\nIt is good once, for %.0f minutes; %s.\n",
 		m.GetUrl(), address, m.GetCode(), m.GetExpires().AsTime().Sub(e.Now()).Minutes(), what)
-	if m.GetFingerprint() != "" {
-		fmt.Fprintf(e.Stdout, "The page's certificate is of an authority of Bawn's own, which the device has to trust first\n(%sbawn-ca.crt, see docs/relay.md). Compare its SHA-256:\n\n  %s\n", address, m.GetFingerprint())
-	}
 	return nil
+}
+
+// printTrust shows where the device gets the authority that it has to trust before
+// its browser makes a passkey.
+func (p pairing) printTrust(e *Env, address, fingerprint string) error {
+	ca := address + "bawn-ca.crt"
+	fmt.Fprintf(e.Stdout, "First the device has to trust the page's authority, which is Bawn's own (docs/relay.md).\nOpen, past the browser's warning,\n\n  %s\n\nand compare the SHA-256 before you install it:\n\n  %s\n\n", ca, fingerprint)
+	if err := p.draw(e, ca); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(e.Stdout, "Then pair it.\n\n")
+	return err
+}
+
+// draw draws a QR code where a person looks on.
+func (p pairing) draw(e *Env, text string) error {
+	if !term.IsTerminal(int(e.Stdout.Fd())) {
+		return nil
+	}
+	return drawQR(e.Stdout, text)
 }
 
 // quiet is the margin of a QR code, in modules.

@@ -5,7 +5,6 @@ package relaycli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
+	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/verb"
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
@@ -29,9 +29,17 @@ type Env struct {
 	Approvals func(ctx context.Context, start bool) (bawnv1connect.ApprovalServiceClient, error)
 	// Devices reaches the relay that runs, for the devices of its web page.
 	Devices func(ctx context.Context) (bawnv1connect.DeviceServiceClient, error)
+	// System reaches the relay that runs, to look at it or end it.
+	System func(ctx context.Context) (bawnv1connect.SystemServiceClient, error)
+	// State is the directory of the relay's lock and of the mark that it was stopped.
+	State func() (string, error)
 	// Serve is the relay itself; it returns when that has ended.
 	Serve func(ctx context.Context, o Serving) error
-	Now   func() time.Time
+	// Background starts this program with these words, and returns when it serves.
+	Background func(ctx context.Context, words []string) error
+	// StopUnits tells the system to start the relay no more.
+	StopUnits func(ctx context.Context) error
+	Now       func() time.Time
 }
 
 // errGuest refuses a caller that runs in a session. The relay refuses it as well,
@@ -58,6 +66,9 @@ func explain(err error) (code int, hint string) {
 	var mine *verb.Error
 	if errors.As(err, &mine) {
 		return mine.Code, mine.Hint
+	}
+	if errors.Is(err, link.ErrStopped) {
+		return verb.ExitUsage, ""
 	}
 	switch connect.CodeOf(err) {
 	case connect.CodeNotFound, connect.CodeInvalidArgument:
@@ -111,7 +122,5 @@ func pending(ctx context.Context, relay bawnv1connect.ApprovalServiceClient) ([]
 }
 
 func (e *Env) writeJSON(v any) error {
-	enc := json.NewEncoder(e.Stdout)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	return verb.JSONLines(e.Stdout).Encode(v)
 }

@@ -38,6 +38,7 @@ type rig struct {
 	queue *approval.Queue
 	relay bawnv1connect.ApprovalServiceClient
 	env   *Env
+	state string       // the directory of the relay's lock
 	ahead atomic.Int64 // of the machine's clock
 }
 
@@ -62,10 +63,14 @@ func newRig(t *testing.T) *rig {
 		server.CloseClientConnections() // a screen that is still there watches
 		server.Close()
 	})
-	r := &rig{t: t, queue: q, relay: bawnv1connect.NewApprovalServiceClient(server.Client(), server.URL)}
+	r := &rig{t: t, queue: q, state: t.TempDir(), relay: bawnv1connect.NewApprovalServiceClient(server.Client(), server.URL)}
 	r.env = &Env{
 		Now: r.now, Approvals: func(context.Context, bool) (bawnv1connect.ApprovalServiceClient, error) { return r.relay, nil },
 		Serve: func(context.Context, Serving) error { return errors.New("serves") },
+		State: func() (string, error) { return r.state, nil },
+		System: func(context.Context) (bawnv1connect.SystemServiceClient, error) {
+			return bawnv1connect.NewSystemServiceClient(server.Client(), server.URL), nil
+		},
 	}
 	return r
 }
@@ -265,9 +270,10 @@ func TestOnceForOne(t *testing.T) {
 	r := newRig(t)
 	for n, name := range []string{"b", "c", "d"} {
 		go r.queue.Ask(t.Context(), question(name, "git push"))
-		for list, _ := r.queue.List(t.Context()); len(list) == 0 || list[0].Waiting != n+1; list, _ = r.queue.List(t.Context()) {
-			time.Sleep(time.Millisecond)
-		}
+		testenv.Until(t, "the question of "+name, func() bool {
+			list, _ := r.queue.List(t.Context())
+			return len(list) > 0 && list[0].Waiting == n+1
+		})
 	}
 	if _, out, _ := r.run("approvals"); strings.Count(out, "\n") != 2 || !strings.Contains(out, "(3 ask for it) git push") {
 		t.Errorf("list: %q", out)
@@ -363,7 +369,7 @@ func TestWhat(t *testing.T) {
 func TestServeRefuses(t *testing.T) {
 	for _, tt := range []struct{ flag, value, want string }{
 		{"--listen", "127.0.0.1", "want ADDRESS:PORT"}, {"--listen", "localhost:7443", "want an IP address"}, {"--listen", "127.0.0.1:x-y", "is no port"},
-		{"--listen", "127.0.0.1:77777", "is no port"}, {"--name", "127.0.0.1", "passkey"}, {"--name", "[::1]", "passkey"}, {"--name", "::1", "passkey"}, {"--name", "Box.example", "passkey"},
+		{"--listen", "127.0.0.1:77777", "is no port"}, {"--listen", "0.0.0.0:7443", "--name is missing"}, {"--listen", "[::]:7443", "--name is missing"}, {"--name", "127.0.0.1", "passkey"}, {"--name", "[::1]", "passkey"}, {"--name", "::1", "passkey"}, {"--name", "Box.example", "passkey"},
 	} {
 		code, _, errs := newRig(t).run("serve", tt.flag, tt.value)
 		if code != verb.ExitUsage || !strings.Contains(errs, tt.want) || !strings.Contains(errs, "bawn: hint: for example: ") {

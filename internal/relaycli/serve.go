@@ -2,8 +2,10 @@ package relaycli
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -20,6 +22,12 @@ type Serving struct {
 	Name     string // of the host in the page's address
 	Cert     string // PEM file, "" for a certificate of Bawn's own
 	Key      string // PEM file
+	Detach   bool   // serve in the background
+	Stop     bool   // end the relay that runs, in place of starting one
+	Status   bool   // describe the relay that runs, in place of starting one
+	JSON     bool   // of the status
+	Log      bool   // write what is logged to the file that relays in the background have, not to stderr
+	Ready    func() // called when all is served, or nil
 	// Unit says to write the files by which the system starts the relay, in place
 	// of starting it.
 	Unit bool
@@ -64,7 +72,7 @@ func (o *Serving) check() error {
 		}
 	}
 	if o.Name == "" {
-		return nil
+		return o.checkNameless()
 	}
 	name, _, err := hostname.NormalASCII(o.Name)
 	if _, ip := netip.ParseAddr(strings.Trim(name, "[]")); err != nil || name != o.Name || ip == nil {
@@ -73,16 +81,36 @@ func (o *Serving) check() error {
 	return nil
 }
 
+// checkNameless refuses a page that other machines can reach but under no name
+// of theirs: passkeys are bound to the name in its address.
+func (o *Serving) checkNameless() error {
+	if o.Listen == "" {
+		return nil
+	}
+	if at, err := netip.ParseAddrPort(o.Listen); err == nil && at.Addr().IsLoopback() {
+		return nil
+	}
+	machine, err := os.Hostname()
+	if err != nil {
+		machine = "box"
+	}
+	machine, _, _ = strings.Cut(strings.ToLower(machine), ".")
+	return verb.Usage(fmt.Sprintf("for example: --name %s.local in a network with mDNS; docs/relay.md has a recipe for it and for a tailnet", machine),
+		"--listen %q: other devices reach the page by a name, and --name is missing", o.Listen)
+}
+
 func newServe(e *Env) *cobra.Command {
 	var o Serving
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the relay: what guests ask, on your other screens",
 		Long: `Run the relay, which carries what guests ask to you and your answers back. It
-decides nothing and runs nothing. There is one a user; a session that has to ask
-and has no terminal starts one by itself. What is pending outlives its end.`,
-		Example: "  bawn serve\n  bawn serve --listen 127.0.0.1:7443                    # the page at https://localhost:7443\n" +
-			"  bawn serve --listen 0.0.0.0:7443 --name box.example.org --tls-cert box.pem --tls-key box.key\n" +
+decides nothing and runs nothing. There is one a user: this one takes over from
+the one that runs. A session that has to ask and has no terminal starts one by
+itself, but not after "bawn serve --stop". What is pending outlives its end.`,
+		Example: "  bawn serve -d --listen 127.0.0.1:7443                 # the page at https://localhost:7443\n" +
+			"  bawn serve -d --listen 0.0.0.0:7443 --name box.local  # and for your phone\n" +
+			"  bawn serve --status\n  bawn serve --stop                                     # no relay runs until you start one\n" +
 			"  bawn serve --unit --listen 127.0.0.1:7443             # how the system runs it",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -92,7 +120,7 @@ and has no terminal starts one by itself. What is pending outlives its end.`,
 			if err := o.check(); err != nil {
 				return err
 			}
-			return e.Serve(contextOf(c), o)
+			return e.serve(contextOf(c), o)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -103,7 +131,14 @@ and has no terminal starts one by itself. What is pending outlives its end.`,
 	f.StringVar(&o.Cert, "tls-cert", "", "PEM `file` of the page's certificate (default: one of an authority of Bawn's own)")
 	f.StringVar(&o.Key, "tls-key", "", "PEM `file` of its key")
 	f.BoolVar(&o.Unit, "unit", false, "print the files by which systemd or launchd runs the relay with these flags, and where they belong")
-	c.MarkFlagsMutuallyExclusive("unit", "on-demand")
+	f.BoolVarP(&o.Detach, "detach", "d", false, "serve in the background")
+	f.BoolVar(&o.Stop, "stop", false, "end the relay; sessions start none until you do")
+	f.BoolVar(&o.Status, "status", false, "say whether a relay runs, and how")
+	f.BoolVar(&o.JSON, "json", false, "write the status as JSON")
+	c.MarkFlagsMutuallyExclusive("unit", "on-demand", "detach", "stop", "status")
+	for _, other := range []string{"stop", "status"} {
+		c.MarkFlagsMutuallyExclusive("listen", other)
+	}
 	c.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	return c
 }

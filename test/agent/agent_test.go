@@ -141,7 +141,7 @@ func newGround(t *testing.T, a clients.Client, model string) *yard {
 
 // inside is the agent as a guest.
 func (y *yard) inside(bawn string) []string {
-	return append([]string{bawn, "run", "--host-port", y.port(), "--"}, y.agent.Command(true)...)
+	return append([]string{bawn, "run", "--model", "http://127.0.0.1:" + y.port(), "--"}, y.agent.Command(true)...)
 }
 
 // TestVersions wants what is installed to be what internal/agents was verified

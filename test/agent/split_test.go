@@ -45,7 +45,7 @@ func TestSplit(t *testing.T) {
 		y := newYard(t, a, model)
 		write(t, y, y.tasks())
 		y.serve(t)
-		words := []string{bawn, "run", "--split", "--net", "none", "--mode", "permissive", "--model-host", y.port()}
+		words := []string{bawn, "run", "--split", "--net", "none", "--mode", "permissive", "--model", y.port()}
 		y.finish(t, append(append(words, "--"), a.Command(true)...)...)
 		y.want(t, workspace, removed) // there is nothing to be removed
 		y.worked(t)

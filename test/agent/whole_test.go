@@ -133,7 +133,7 @@ func (y *yard) whole(t *testing.T, bawn string) {
 	answered := y.phone(t, bawn, port)
 	y.serve(t)
 	y.at(t, "http://host.bawn.internal:"+y.port())
-	words := []string{bawn, "run", "--split", "--net", "none", "--model-host", y.port()}
+	words := []string{bawn, "run", "--split", "--net", "none", "--model", y.port()}
 	y.finish(t, append(append(words, "--"), y.agent.Command(true)...)...)
 	if err := answered(); err != nil {
 		t.Errorf("the phone: %v", err)

@@ -38,7 +38,7 @@ var effects = map[string]effect{
 
 	"split":           {value: "true", flag: []string{"--split"}, plan: true, shown: "test/split/zones_linux_test.go: split"},
 	"split_workspace": {value: `"read-only"`, flag: []string{"--split-workspace", "ro"}, also: "split = true\n", plan: true, shown: "test/split/zones_linux_test.go: --split-workspace"},
-	"model_hosts":     {value: `["example.org"]`, flag: []string{"--model-host", "example.org"}, also: egress + "split = true\n", plan: true, shown: "test/split/zones_linux_test.go: --model-host"},
+	"models":          {value: `["example.org"]`, flag: []string{"--model", "example.org"}, also: egress + "split = true\n", plan: true, shown: "test/split/zones_linux_test.go: --model"},
 
 	"rw":         {value: `["~/aside"]`, flag: []string{"--rw", "../../aside"}, script: write("~/aside/file"), with: "wrote"},
 	"ro":         {value: `["kept"]`, flag: []string{"--ro", "kept"}, script: write("kept/file"), with: "refused"},

@@ -211,7 +211,7 @@ func TestPageFromInside(t *testing.T) {
 	r.serve()
 	v := r.victim()
 	deeds := []deed{{"reach", []string{"fetch", r.port}}, {"approve", []string{"answer", r.port, v.question}}}
-	flag := map[string]string{"agent": "--model-host", "command": "--host-port", "plain": "--host-port"}
+	flag := map[string]string{"agent": "--model", "command": "--host-port", "plain": "--host-port"}
 	for i, zone := range zones {
 		said := r.from(zone, r.places, []string{flag[zone], r.port}, deeds)
 		if !strings.HasPrefix(said["reach"], "yes") || !strings.HasPrefix(said["approve"], "no") || !strings.Contains(said["approve"], "401") {

@@ -43,7 +43,7 @@ func TestNetworks(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	model, service := host(t, "the model"), host(t, "the service")
-	flags := []string{"--model-host", model, "--host-port", service}
+	flags := []string{"--model", "http://127.0.0.1:" + model + "/v1", "--host-port", service}
 	const at = "http://host.bawn.internal:"
 	said(t, "control: the model from this machine", r.Run(t, r.Guest("get", "http://127.0.0.1:"+model)...), true, "the model")
 	said(t, "the agent, its model", r.split(t, flags, "get", at+model), true, "the model")
@@ -52,8 +52,10 @@ func TestNetworks(t *testing.T) {
 	said(t, "the agent, elsewhere", r.split(t, flags, "dial", "tcp", "192.0.2.1:443"), false)
 	said(t, "a command, the service", r.inShell(t, flags, "get", at+service), true, "the service")
 	said(t, "a command, the model", r.inShell(t, flags, "get", at+model), false)
-	said(t, "control: without --split the guest reaches the service",
-		r.Run(t, append([]string{filepath.Join(r.Bin, "bawn"), "run", "--host-port", service, "--"}, r.Guest("get", at+service)...)...), true)
+	whole := append([]string{filepath.Join(r.Bin, "bawn"), "run"}, flags...)
+	for name, port := range map[string]string{"service": service, "model": model} {
+		said(t, "without --split the guest reaches the "+name, r.Run(t, append(append(whole, "--"), r.Guest("get", at+port)...)...), true)
+	}
 }
 
 // TestNothingIsAsked: a rule that allows a host, and the freest mode, open
@@ -69,7 +71,7 @@ func TestNothingIsAsked(t *testing.T) {
 		t.Errorf("control: without --split it is refused too: %s%s", control.Out, control.Err)
 	}
 	log := r.Run(t, filepath.Join(r.Bin, "bawn"), "audit", "query", "--json", "--limit", "0")
-	if !strings.Contains(log.Out, "isolation:model_hosts") {
+	if !strings.Contains(log.Out, "isolation:models") {
 		t.Errorf("the log does not say why:\n%s", log.Out)
 	}
 	if !strings.Contains(log.Out, `"zone":"reasoning"`) {
@@ -126,13 +128,13 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// TestDoorAndState: what executes has no door; neither zone has anything of
+// TestSocketAndState: what executes has no session socket; neither zone has anything of
 // Bawn's own.
-func TestDoorAndState(t *testing.T) {
+func TestSocketAndState(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
-	said(t, "control: the agent has a door", r.split(t, nil, "socket", "/run/bawn/door"), true)
-	said(t, "a command, the door", r.inShell(t, nil, "socket", "/run/bawn/door"), false)
+	said(t, "control: the agent has a session socket", r.split(t, nil, "socket", "/run/bawn/session.sock"), true)
+	said(t, "a command, the session socket", r.inShell(t, nil, "socket", "/run/bawn/session.sock"), false)
 	state, cache, config := filepath.Join(r.Home, ".local/state/bawn"), filepath.Join(r.Home, ".cache/bawn"), filepath.Join(r.Home, ".config/bawn")
 	for what, run := range map[string]func(testing.TB, []string, ...string) result{"the agent": r.split, "a command": r.inShell} {
 		for _, dir := range []string{state, cache, config} {

@@ -89,7 +89,7 @@ func TestSecretsBelowAnAgent(t *testing.T) {
 	r.keep(t, byIdentity, "forge", "TOK", "api.forge.test")
 	r.Rule(t, "allow", "command", filepath.Join(r.Bin, "guest")+" *")
 	lend := []string{"--secret", "model", "--secret", "forge"}
-	flags := append([]string{"--model-host", "api.model.test", "--mode", "permissive"}, lend...)
+	flags := append([]string{"--model", "api.model.test", "--mode", "permissive"}, lend...)
 	key, tok := r.Guest("variable", "KEY"), r.Guest("variable", "TOK")
 	said(t, "control: the agent has its key", r.agent(t, flags, key...), true)
 	asked := append([]string{"-q"}, lend...)

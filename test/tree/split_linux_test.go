@@ -57,7 +57,7 @@ func TestChildOfAnAgent(t *testing.T) {
 	r := newRoom(t)
 	port := host(t)
 	r.Rule(t, "allow", "command", filepath.Join(r.Bin, "guest")+" *")
-	flags := []string{"--model-host", port, "--mode", "permissive"}
+	flags := []string{"--model", port, "--mode", "permissive"}
 	get := r.Guest("get", "http://host.bawn.internal:"+port)
 	said(t, "control: the agent", r.agent(t, flags, get...), true)
 	said(t, "its child", r.agent(t, flags, r.bawn([]string{"--host-port", port}, get...)...), false)

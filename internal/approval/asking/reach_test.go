@@ -18,7 +18,7 @@ var contained = Zone{Name: "z", Question: policy.Question{
 
 // answersOf puts a question of a zone as it comes from the guard, answered at the relay unless
 // what was said before answers it.
-func answersOf(t *testing.T, d *Desk, r *relay, z Zone, a bawn.Action, say bawn.Answer) (got bawn.Answer, asked bool) {
+func answersOf(t *testing.T, d *Prompter, r *relay, z Zone, a bawn.Action, say bawn.Answer) (got bawn.Answer, asked bool) {
 	t.Helper()
 	q := z.question(a)
 	dec := z.decide(policyOf(t), &q)
@@ -45,7 +45,7 @@ func answersOf(t *testing.T, d *Desk, r *relay, z Zone, a bawn.Action, say bawn.
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := queue.(kept).Desk.(*approval.Queue).List(t.Context())
+		list, err := queue.(kept).Prompter.(*approval.Queue).List(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func answersOf(t *testing.T, d *Desk, r *relay, z Zone, a bawn.Action, say bawn.
 func TestSingleUse(t *testing.T) {
 	t.Parallel()
 	r := startRelay(t)
-	d := newDesk(t, t.TempDir(), r)
+	d := newPrompter(t, t.TempDir(), r)
 	for _, line := range []string{"git push --force origin fix", "git push origin --delete fix", "kubectl delete pod x --context production"} {
 		for round := range 2 {
 			if a, asked := answersOf(t, d, r, contained, command(line), says1(bawn.Allow, bawn.Once)); !asked || a.Verdict != bawn.Allow || a.Scope != bawn.Once {
@@ -117,7 +117,7 @@ func policyOf(t *testing.T) *policy.Policy {
 func TestOneYesForTheWorkspace(t *testing.T) {
 	t.Parallel()
 	r := startRelay(t)
-	d := newDesk(t, t.TempDir(), r)
+	d := newPrompter(t, t.TempDir(), r)
 	yes := says1(bawn.Allow, bawn.ForSession)
 	for _, tt := range []struct {
 		line  string
@@ -145,7 +145,7 @@ func TestOneYesForTheWorkspace(t *testing.T) {
 			t.Errorf("the yes holds in another %s", name)
 		}
 	}
-	once := newDesk(t, t.TempDir(), r) // a yes once is no yes for the workspace, and a no is for its line
+	once := newPrompter(t, t.TempDir(), r) // a yes once is no yes for the workspace, and a no is for its line
 	for _, say := range []bawn.Answer{says1(bawn.Allow, bawn.Once), says1(bawn.Deny, bawn.ForSession)} {
 		if a, asked := answersOf(t, once, r, contained, command("rm -rf a"), say); !asked || a.Verdict != say.Verdict {
 			t.Errorf("%+v, asked %t", a, asked)
@@ -160,7 +160,7 @@ func TestOneYesForTheWorkspace(t *testing.T) {
 func TestYesReleasesTheOthers(t *testing.T) {
 	t.Parallel()
 	r := startRelay(t)
-	d := newDesk(t, t.TempDir(), r)
+	d := newPrompter(t, t.TempDir(), r)
 	q := contained.question(command("rm -rf a"))
 	dec := policyOf(t).Decide(&q)
 	about := contained.digest(command("rm -rf a"), dec)
@@ -187,7 +187,7 @@ func TestHostLetThrough(t *testing.T) {
 	zone.Question.ConnectionAsks = true
 	d := New(Options{Session: "s", Kept: kept})
 	defer d.Close()
-	asks := func(d *Desk) bool {
+	asks := func(d *Prompter) bool {
 		dec, err := d.Decider(zone).Decide(t.Context(), command("git push"))
 		return err != nil || dec.Verdict == bawn.Ask
 	}

@@ -2,9 +2,12 @@ package link
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -21,6 +24,19 @@ type Program struct {
 	Environ []string
 	Socket  string // where it listens when it is up
 	Log     string // a file to which what it logs is appended
+	Stopped string // while this file is there Ensure starts nothing; "" is no such file
+}
+
+// ErrStopped says that the user has stopped the relay, and wants none.
+var ErrStopped = errors.New(`the relay was stopped with "bawn serve --stop"; "bawn serve" starts it`)
+
+// ReadMark reports whether the file that says so is there.
+func ReadMark(path string) (stopped bool, err error) {
+	_, err = os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // How long a relay may take to listen, and how long it is looked for after the
@@ -37,6 +53,11 @@ const (
 func (p *Program) Ensure(ctx context.Context) error {
 	if p.listens() {
 		return nil
+	}
+	if p.Stopped != "" {
+		if stopped, err := ReadMark(p.Stopped); stopped || err != nil {
+			return cmp.Or(err, ErrStopped)
+		}
 	}
 	log, err := os.OpenFile(p.Log, os.O_WRONLY|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // stand somewhere by chance.
 const minPlaceholder = 12
 
-// longestValue is how long a value may be: every form of it fits a buffer.
+// longestValue is how long a value may be, in bytes: its forms are kept in memory.
 const longestValue = 4 << 10
 
 // usable says what is wrong with a binding, or nil.

@@ -62,7 +62,10 @@ type Options struct {
 	// Touches ask for the touch of a device's passkey. It is the web page's.
 	Touches Touches
 	// System describes machine and relay; now is put in here.
-	System   func() *bawnv1.SystemServiceGetResponse
+	System func() *bawnv1.SystemServiceGetResponse
+	// Status describes how the relay runs, and Stop ends it.
+	Status   func(ctx context.Context) (*bawnv1.SystemServiceStatusResponse, error)
+	Stop     func()
 	Recorder bawn.Recorder
 	Now      func() time.Time
 	// Beat is how often a stream shows that it is alive; 0 is 20 s.
@@ -161,6 +164,8 @@ var rights = map[string]right{
 	bawnv1connect.DeviceServiceSubscribeProcedure:   remote,
 	bawnv1connect.DeviceServiceUnsubscribeProcedure: remote,
 	bawnv1connect.SystemServiceGetProcedure:         look,
+	bawnv1connect.SystemServiceStatusProcedure:      local,
+	bawnv1connect.SystemServiceStopProcedure:        local,
 	bawnv1connect.UndoServiceListProcedure:          look,
 	bawnv1connect.UndoServiceDiffProcedure:          look,
 	bawnv1connect.UndoServiceLinesProcedure:         look,

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/bawn-dev/bawn"
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
 )
@@ -152,4 +153,26 @@ func (s *systems) Get(context.Context, *bawnv1.SystemServiceGetRequest) (*bawnv1
 	}
 	out.Now = at(s.o.Now())
 	return out, nil
+}
+
+// Status is the service's.
+func (s *systems) Status(ctx context.Context, _ *bawnv1.SystemServiceStatusRequest) (*bawnv1.SystemServiceStatusResponse, error) {
+	if s.o.Status == nil {
+		return nil, missing("status")
+	}
+	out, err := s.o.Status(ctx)
+	return out, inside(err)
+}
+
+// Stop is the service's. The relay may end before the caller has the answer.
+func (s *systems) Stop(ctx context.Context, _ *bawnv1.SystemServiceStopRequest) (*bawnv1.SystemServiceStopResponse, error) {
+	if s.o.Stop == nil {
+		return nil, missing("end")
+	}
+	c, _ := callerOf(ctx)
+	if err := s.record(ctx, c, "stop", "relay", bawn.Allow, ""); err != nil {
+		return nil, err
+	}
+	s.o.Stop()
+	return &bawnv1.SystemServiceStopResponse{}, nil
 }

@@ -43,16 +43,22 @@ type Options struct {
 	Items    webui.Items
 	Recorder bawn.Recorder
 	Log      *slog.Logger
-	Socket   net.Listener         // of the API
-	Admit    func(net.Conn) error // who may use it; records whom it refuses
-	Keyless  func(error)          // records a request without the key
-	Busy     func() (done func()) // told of each call, or nil
-	User     string               // who answers over the socket
-	Version  string
-	Explain  func(ctx context.Context, m *bawnv1.PolicyServiceExplainRequest) ([]byte, error)
+	// Socket opens the API's socket, after all else that may fail: who finds it
+	// finds the page as well.
+	Socket  func() (net.Listener, error)
+	Admit   func(net.Conn) error // who may use it; records whom it refuses
+	Keyless func(error)          // records a request without the key
+	Busy    func() (done func()) // told of each call, or nil
+	User    string               // who answers over the socket
+	Version string
+	Explain func(ctx context.Context, m *bawnv1.PolicyServiceExplainRequest) ([]byte, error)
 	// Mechanisms finds out what this machine can enforce. It is called once.
 	Mechanisms func() []*bawnv1.Mechanism
 	Past       api.Past // what sessions have changed
+	OnDemand   bool     // the relay ends when there has been nothing to do for a while
+	Unit       bool     // the system has made the relay's sockets
+	Stop       func()   // ends the relay
+	Ready      func()   // called once all is served, or nil
 	Page       Page
 }
 
@@ -72,11 +78,18 @@ func Serve(ctx context.Context, o Options) error {
 	f.sessions = newSessions(o.Runtime, o.AuditDir)
 	l, err := f.listen()
 	if err != nil {
-		return errors.Join(err, o.Socket.Close())
+		return err
 	}
 	a, err := f.newAPI(ctx, l)
 	if err != nil {
-		return errors.Join(err, o.Socket.Close())
+		return err
+	}
+	unix, err := o.Socket()
+	if err != nil {
+		if l != nil {
+			err = errors.Join(err, l.Close())
+		}
+		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -89,7 +102,10 @@ func Serve(ctx context.Context, o Options) error {
 		})
 	}
 	socket := &api.Socket{API: f.busy(a), Check: o.Admit, Keyless: o.Keyless, Caller: api.Caller{Name: cmp.Or(o.User, "the user"), Peer: "relay.sock"}, Log: o.Log}
-	open(func() error { return socket.Serve(ctx, o.Socket) })
+	open(func() error { return socket.Serve(ctx, unix) })
+	if o.Ready != nil {
+		all.Go(o.Ready)
+	}
 	if f.page != nil {
 		open(func() error { return f.page.Serve(ctx, l) })
 		all.Go(func() { f.notify(ctx) })
@@ -143,7 +159,7 @@ func (f *frontends) listen() (net.Listener, error) {
 // newAPI makes the services, and the web page where there is a listener for it.
 func (f *frontends) newAPI(ctx context.Context, l net.Listener) (*api.API, error) {
 	o := api.Options{
-		Inbox: f.Queue, History: f.History, Sessions: f.sessions, AuditDir: f.AuditDir, Explain: f.Explain, System: f.system, Past: f.Past, Recorder: f.Recorder, Now: time.Now,
+		Inbox: f.Queue, History: f.History, Sessions: f.sessions, AuditDir: f.AuditDir, Explain: f.Explain, System: f.system, Status: f.status, Stop: f.Stop, Past: f.Past, Recorder: f.Recorder, Now: time.Now,
 	}
 	if l == nil {
 		return api.New(o)
@@ -298,4 +314,21 @@ func (f *frontends) system() *bawnv1.SystemServiceGetResponse {
 		Version: f.Version, Machine: api.Line(strings.ToValidUTF8(machine, "?")), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Started: timestamppb.New(f.started), Mechanisms: f.mechanisms,
 	}
+}
+
+// status describes how the relay runs.
+func (f *frontends) status(ctx context.Context) (*bawnv1.SystemServiceStatusResponse, error) {
+	pending, err := f.Queue.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &bawnv1.SystemServiceStatusResponse{
+		Pid: int64(os.Getpid()), Started: timestamppb.New(f.started), Version: f.Version, Pending: int32(len(pending)), OnDemand: f.OnDemand, Unit: f.Unit,
+	}
+	if f.page == nil {
+		return out, nil
+	}
+	devices, err := f.page.Devices(ctx)
+	out.Page, out.Devices = webui.Origin(f.name(), f.port), int32(len(devices))
+	return out, err
 }

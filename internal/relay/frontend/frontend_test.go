@@ -71,7 +71,7 @@ func newRig(t *testing.T, wrong string, change ...func(*Options)) *rig {
 	}
 	r.Options = Options{
 		Runtime: dir, State: dir, Queue: r.queue, History: db.History, Items: db, Recorder: &records{}, Log: slog.New(slog.DiscardHandler),
-		Socket: socket, Admit: func(net.Conn) error { return nil }, User: "anna", Page: Page{Listen: "127.0.0.1:0", NoticeAfter: time.Millisecond},
+		Socket: func() (net.Listener, error) { return socket, nil }, Admit: func(net.Conn) error { return nil }, User: "anna", Page: Page{Listen: "127.0.0.1:0", NoticeAfter: time.Millisecond},
 	}
 	for _, f := range change {
 		f(&r.Options)

@@ -92,6 +92,7 @@ func (y yard) leadsOut(t *testing.T) (out []string) {
 // TestLinksLeadNowhere: whatever a guest does, no link of the guest's leads the
 // human's programs into the home. Each script does so where nothing stops it.
 func TestLinksLeadNowhere(t *testing.T) {
+	testenv.ByUser(t)
 	testenv.Need(t, "userns", "notify", "landlock")
 	for name, text := range map[string]string{
 		"absolute":                "ln -s $HOME/.bashrc x",
@@ -105,6 +106,10 @@ func TestLinksLeadNowhere(t *testing.T) {
 		"another name":            "ln -s $HOME/src/alias/.bashrc x",
 		"up again":                "mkdir d; ln -s d/../../../.bashrc x",
 		"up out of what comes":    "ln -s d/../../../.bashrc x; mkdir d",
+		"up again out of a link":  "ln -s ../a/b a/l; ln -s a/l/../../../../.bashrc x",
+		"through a link, moved":   "mkdir -p 1/2/3; ln -s ../../../x 1/2/3/l; ln -s 1/2/3/l/y m; mv 1/2/3 1/3; mv 1/3 3; ln -s 3/l/y n",
+		"another link's place":    "mkdir k; ln -s ../a k/l; ln -s k/l/.bashrc x; ln -sfn ../../.. k/l",
+		"up, then another's":      "mkdir k; ln -s ../a k/l; ln -s k/l/b/.. x; ln -sfn ../own/config k/l",
 		"as a directory":          "ln -s ../other x",
 		"moved up":                "ln -s ../../../../../.bashrc a/b/c/x || { mkdir -p a/b/c/d/e; ln -s ../../../../../src a/b/c/d/e/x; mv a/b/c/d/e a/b/top; }",
 		"moved up as a directory": "mkdir -p 1/2/3; ln -s ../../../x 1/2/3/l; mv 1/2/3 3",
@@ -153,6 +158,7 @@ func TestLinksGoOnWorking(t *testing.T) {
 	testenv.Need(t, "userns", "notify")
 	for name, text := range map[string]string{
 		"npm":           "mkdir -p node_modules/x node_modules/.bin pkg; ln -s ../x/cli.js node_modules/.bin/x; ln -s ../pkg node_modules/pkg; ln -s .. node_modules/self; mv node_modules n2; mkdir deep; mv n2 deep/node_modules; mv deep/node_modules node_modules",
+		"workspaces":    "mkdir -p packages/x node_modules/.bin; echo >packages/x/cli.js; ln -s ../packages/x node_modules/x; ln -s ../x/cli.js node_modules/.bin/x; test -f node_modules/.bin/x; mv node_modules n2; mkdir deep; mv packages deep/; ln -sfn ../deep/packages/x n2/x; test -f n2/.bin/x",
 		"pnpm":          "mkdir -p node_modules/.pnpm/{a,b}@1/node_modules/{a,b}; ln -s ../../b@1/node_modules/b node_modules/.pnpm/a@1/node_modules/c; ln -s .pnpm/a@1/node_modules/a node_modules/a; mkdir apps; mv node_modules apps/",
 		"pnpm's store":  "ln -s $HOME/.cache/pnpm/v10/x x; ln -s ../../.cache/pnpm/v10/y y",
 		"bazel":         "ln -s $HOME/.cache/bazel/out bazel-out; ln -s $HOME/.cache/bazel/later bazel-bin; ln -sfn $HOME/.cache/bazel/out bazel-bin",

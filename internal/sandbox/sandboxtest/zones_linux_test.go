@@ -84,7 +84,7 @@ func (c contender) zones(t *testing.T) {
 	permit(t, f, f.Victim, f.Install(t, program))
 	model, other := service(t, "MODEL"), service(t, "SERVICE")
 	ops := []string{"tcp 127.0.0.1:" + model, "tcp 127.0.0.1:" + other, fmt.Sprintf("tcp 127.0.0.1:%d", f.TCP4)}
-	flags := []string{"--split", "--mode", "permissive", "--net", "allowlist", "--env", modelKey, "--model-host", model, "--host-port", other}
+	flags := []string{"--split", "--mode", "permissive", "--net", "allowlist", "--env", modelKey, "--model", model, "--host-port", other}
 	run := c.run(flags...)
 	agent := run(t, f, slices.Concat([]string{f.Victim, "attempt"}, ops)...)
 	if !slices.Contains([]string{"native", "bwrap"}, c.name) {

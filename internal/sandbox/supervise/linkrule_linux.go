@@ -159,18 +159,29 @@ type walker struct {
 	at      string
 	loose   bool // a guest may put something else in the place of a part of the way
 	proc    bool // it ends in /proc
+	outer   []bool // what loose was before each link whose text is being followed
 	links   int
 	there   bool
 	status  unix.Stat_t // of what is there
 	blocked bool        // the user can't look there
 }
 
-// walk follows target from w.at. It returns what is wrong with the way.
+// linkEnd stands in a walker's way where the text of a link ends. No name has a slash.
+const linkEnd = "/"
+
+// walk follows target from w.at. It returns what is wrong with the way. The text of a
+// link on the way begins anew with what is loose: ".." leads from where that link lies,
+// and a link that takes its place is judged when it is made. After that text the way is
+// as loose as the link was.
 func (w *walker) walk(target string) string {
 	for rest := strings.Split(target, "/"); len(rest) > 0; {
 		name := rest[0]
 		rest = rest[1:]
 		switch {
+		case name == linkEnd:
+			last := len(w.outer) - 1
+			w.loose, w.outer = w.loose || w.outer[last], w.outer[:last]
+			continue
 		case name == "" || name == ".":
 			continue
 		case name == ".." && w.loose:
@@ -196,7 +207,8 @@ func (w *walker) walk(target string) string {
 		if w.at = path.Dir(w.at); path.IsAbs(to) {
 			w.at = "/"
 		}
-		rest = append(strings.Split(to, "/"), rest...)
+		rest = append(append(strings.Split(to, "/"), linkEnd), rest...)
+		w.outer, w.loose = append(w.outer, w.loose), false
 	}
 	return ""
 }

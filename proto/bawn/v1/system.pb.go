@@ -22,6 +22,214 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type SystemServiceStatusRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SystemServiceStatusRequest) Reset() {
+	*x = SystemServiceStatusRequest{}
+	mi := &file_bawn_v1_system_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SystemServiceStatusRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SystemServiceStatusRequest) ProtoMessage() {}
+
+func (x *SystemServiceStatusRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bawn_v1_system_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SystemServiceStatusRequest.ProtoReflect.Descriptor instead.
+func (*SystemServiceStatusRequest) Descriptor() ([]byte, []int) {
+	return file_bawn_v1_system_proto_rawDescGZIP(), []int{0}
+}
+
+type SystemServiceStatusResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pid           int64                  `protobuf:"varint,1,opt,name=pid,proto3" json:"pid,omitempty"`
+	Started       *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=started,proto3" json:"started,omitempty"`
+	Version       string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	Page          string                 `protobuf:"bytes,4,opt,name=page,proto3" json:"page,omitempty"`                          // address of the web page; empty without a page
+	Devices       int32                  `protobuf:"varint,5,opt,name=devices,proto3" json:"devices,omitempty"`                   // paired with the page
+	Pending       int32                  `protobuf:"varint,6,opt,name=pending,proto3" json:"pending,omitempty"`                   // questions that wait for an answer
+	OnDemand      bool                   `protobuf:"varint,7,opt,name=on_demand,json=onDemand,proto3" json:"on_demand,omitempty"` // it ends when there has been nothing to do for a while
+	Unit          bool                   `protobuf:"varint,8,opt,name=unit,proto3" json:"unit,omitempty"`                         // the system holds its sockets, and starts it when somebody connects
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SystemServiceStatusResponse) Reset() {
+	*x = SystemServiceStatusResponse{}
+	mi := &file_bawn_v1_system_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SystemServiceStatusResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SystemServiceStatusResponse) ProtoMessage() {}
+
+func (x *SystemServiceStatusResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bawn_v1_system_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SystemServiceStatusResponse.ProtoReflect.Descriptor instead.
+func (*SystemServiceStatusResponse) Descriptor() ([]byte, []int) {
+	return file_bawn_v1_system_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *SystemServiceStatusResponse) GetPid() int64 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *SystemServiceStatusResponse) GetStarted() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Started
+	}
+	return nil
+}
+
+func (x *SystemServiceStatusResponse) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *SystemServiceStatusResponse) GetPage() string {
+	if x != nil {
+		return x.Page
+	}
+	return ""
+}
+
+func (x *SystemServiceStatusResponse) GetDevices() int32 {
+	if x != nil {
+		return x.Devices
+	}
+	return 0
+}
+
+func (x *SystemServiceStatusResponse) GetPending() int32 {
+	if x != nil {
+		return x.Pending
+	}
+	return 0
+}
+
+func (x *SystemServiceStatusResponse) GetOnDemand() bool {
+	if x != nil {
+		return x.OnDemand
+	}
+	return false
+}
+
+func (x *SystemServiceStatusResponse) GetUnit() bool {
+	if x != nil {
+		return x.Unit
+	}
+	return false
+}
+
+type SystemServiceStopRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SystemServiceStopRequest) Reset() {
+	*x = SystemServiceStopRequest{}
+	mi := &file_bawn_v1_system_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SystemServiceStopRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SystemServiceStopRequest) ProtoMessage() {}
+
+func (x *SystemServiceStopRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bawn_v1_system_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SystemServiceStopRequest.ProtoReflect.Descriptor instead.
+func (*SystemServiceStopRequest) Descriptor() ([]byte, []int) {
+	return file_bawn_v1_system_proto_rawDescGZIP(), []int{2}
+}
+
+type SystemServiceStopResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SystemServiceStopResponse) Reset() {
+	*x = SystemServiceStopResponse{}
+	mi := &file_bawn_v1_system_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SystemServiceStopResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SystemServiceStopResponse) ProtoMessage() {}
+
+func (x *SystemServiceStopResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bawn_v1_system_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SystemServiceStopResponse.ProtoReflect.Descriptor instead.
+func (*SystemServiceStopResponse) Descriptor() ([]byte, []int) {
+	return file_bawn_v1_system_proto_rawDescGZIP(), []int{3}
+}
+
 type SystemServiceGetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -30,7 +238,7 @@ type SystemServiceGetRequest struct {
 
 func (x *SystemServiceGetRequest) Reset() {
 	*x = SystemServiceGetRequest{}
-	mi := &file_bawn_v1_system_proto_msgTypes[0]
+	mi := &file_bawn_v1_system_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -42,7 +250,7 @@ func (x *SystemServiceGetRequest) String() string {
 func (*SystemServiceGetRequest) ProtoMessage() {}
 
 func (x *SystemServiceGetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_system_proto_msgTypes[0]
+	mi := &file_bawn_v1_system_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -55,7 +263,7 @@ func (x *SystemServiceGetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SystemServiceGetRequest.ProtoReflect.Descriptor instead.
 func (*SystemServiceGetRequest) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_system_proto_rawDescGZIP(), []int{0}
+	return file_bawn_v1_system_proto_rawDescGZIP(), []int{4}
 }
 
 type SystemServiceGetResponse struct {
@@ -72,7 +280,7 @@ type SystemServiceGetResponse struct {
 
 func (x *SystemServiceGetResponse) Reset() {
 	*x = SystemServiceGetResponse{}
-	mi := &file_bawn_v1_system_proto_msgTypes[1]
+	mi := &file_bawn_v1_system_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -84,7 +292,7 @@ func (x *SystemServiceGetResponse) String() string {
 func (*SystemServiceGetResponse) ProtoMessage() {}
 
 func (x *SystemServiceGetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_system_proto_msgTypes[1]
+	mi := &file_bawn_v1_system_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -97,7 +305,7 @@ func (x *SystemServiceGetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SystemServiceGetResponse.ProtoReflect.Descriptor instead.
 func (*SystemServiceGetResponse) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_system_proto_rawDescGZIP(), []int{1}
+	return file_bawn_v1_system_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SystemServiceGetResponse) GetVersion() string {
@@ -154,7 +362,7 @@ type Mechanism struct {
 
 func (x *Mechanism) Reset() {
 	*x = Mechanism{}
-	mi := &file_bawn_v1_system_proto_msgTypes[2]
+	mi := &file_bawn_v1_system_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -166,7 +374,7 @@ func (x *Mechanism) String() string {
 func (*Mechanism) ProtoMessage() {}
 
 func (x *Mechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_bawn_v1_system_proto_msgTypes[2]
+	mi := &file_bawn_v1_system_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -179,7 +387,7 @@ func (x *Mechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mechanism.ProtoReflect.Descriptor instead.
 func (*Mechanism) Descriptor() ([]byte, []int) {
-	return file_bawn_v1_system_proto_rawDescGZIP(), []int{2}
+	return file_bawn_v1_system_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Mechanism) GetName() string {
@@ -207,7 +415,19 @@ var File_bawn_v1_system_proto protoreflect.FileDescriptor
 
 const file_bawn_v1_system_proto_rawDesc = "" +
 	"\n" +
-	"\x14bawn/v1/system.proto\x12\abawn.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x19\n" +
+	"\x14bawn/v1/system.proto\x12\abawn.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x1c\n" +
+	"\x1aSystemServiceStatusRequest\"\xf8\x01\n" +
+	"\x1bSystemServiceStatusResponse\x12\x10\n" +
+	"\x03pid\x18\x01 \x01(\x03R\x03pid\x124\n" +
+	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x12\x12\n" +
+	"\x04page\x18\x04 \x01(\tR\x04page\x12\x18\n" +
+	"\adevices\x18\x05 \x01(\x05R\adevices\x12\x18\n" +
+	"\apending\x18\x06 \x01(\x05R\apending\x12\x1b\n" +
+	"\ton_demand\x18\a \x01(\bR\bonDemand\x12\x12\n" +
+	"\x04unit\x18\b \x01(\bR\x04unit\"\x1a\n" +
+	"\x18SystemServiceStopRequest\"\x1b\n" +
+	"\x19SystemServiceStopResponse\"\x19\n" +
 	"\x17SystemServiceGetRequest\"\x82\x02\n" +
 	"\x18SystemServiceGetResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x18\n" +
@@ -221,9 +441,11 @@ const file_bawn_v1_system_proto_rawDesc = "" +
 	"\tMechanism\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05works\x18\x02 \x01(\bR\x05works\x12\x16\n" +
-	"\x06detail\x18\x03 \x01(\tR\x06detail2[\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail2\xff\x01\n" +
 	"\rSystemService\x12J\n" +
-	"\x03Get\x12 .bawn.v1.SystemServiceGetRequest\x1a!.bawn.v1.SystemServiceGetResponseB/Z-github.com/bawn-dev/bawn/proto/bawn/v1;bawnv1b\x06proto3"
+	"\x03Get\x12 .bawn.v1.SystemServiceGetRequest\x1a!.bawn.v1.SystemServiceGetResponse\x12S\n" +
+	"\x06Status\x12#.bawn.v1.SystemServiceStatusRequest\x1a$.bawn.v1.SystemServiceStatusResponse\x12M\n" +
+	"\x04Stop\x12!.bawn.v1.SystemServiceStopRequest\x1a\".bawn.v1.SystemServiceStopResponseB/Z-github.com/bawn-dev/bawn/proto/bawn/v1;bawnv1b\x06proto3"
 
 var (
 	file_bawn_v1_system_proto_rawDescOnce sync.Once
@@ -237,24 +459,33 @@ func file_bawn_v1_system_proto_rawDescGZIP() []byte {
 	return file_bawn_v1_system_proto_rawDescData
 }
 
-var file_bawn_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_bawn_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_bawn_v1_system_proto_goTypes = []any{
-	(*SystemServiceGetRequest)(nil),  // 0: bawn.v1.SystemServiceGetRequest
-	(*SystemServiceGetResponse)(nil), // 1: bawn.v1.SystemServiceGetResponse
-	(*Mechanism)(nil),                // 2: bawn.v1.Mechanism
-	(*timestamppb.Timestamp)(nil),    // 3: google.protobuf.Timestamp
+	(*SystemServiceStatusRequest)(nil),  // 0: bawn.v1.SystemServiceStatusRequest
+	(*SystemServiceStatusResponse)(nil), // 1: bawn.v1.SystemServiceStatusResponse
+	(*SystemServiceStopRequest)(nil),    // 2: bawn.v1.SystemServiceStopRequest
+	(*SystemServiceStopResponse)(nil),   // 3: bawn.v1.SystemServiceStopResponse
+	(*SystemServiceGetRequest)(nil),     // 4: bawn.v1.SystemServiceGetRequest
+	(*SystemServiceGetResponse)(nil),    // 5: bawn.v1.SystemServiceGetResponse
+	(*Mechanism)(nil),                   // 6: bawn.v1.Mechanism
+	(*timestamppb.Timestamp)(nil),       // 7: google.protobuf.Timestamp
 }
 var file_bawn_v1_system_proto_depIdxs = []int32{
-	3, // 0: bawn.v1.SystemServiceGetResponse.started:type_name -> google.protobuf.Timestamp
-	3, // 1: bawn.v1.SystemServiceGetResponse.now:type_name -> google.protobuf.Timestamp
-	2, // 2: bawn.v1.SystemServiceGetResponse.mechanisms:type_name -> bawn.v1.Mechanism
-	0, // 3: bawn.v1.SystemService.Get:input_type -> bawn.v1.SystemServiceGetRequest
-	1, // 4: bawn.v1.SystemService.Get:output_type -> bawn.v1.SystemServiceGetResponse
-	4, // [4:5] is the sub-list for method output_type
-	3, // [3:4] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	7, // 0: bawn.v1.SystemServiceStatusResponse.started:type_name -> google.protobuf.Timestamp
+	7, // 1: bawn.v1.SystemServiceGetResponse.started:type_name -> google.protobuf.Timestamp
+	7, // 2: bawn.v1.SystemServiceGetResponse.now:type_name -> google.protobuf.Timestamp
+	6, // 3: bawn.v1.SystemServiceGetResponse.mechanisms:type_name -> bawn.v1.Mechanism
+	4, // 4: bawn.v1.SystemService.Get:input_type -> bawn.v1.SystemServiceGetRequest
+	0, // 5: bawn.v1.SystemService.Status:input_type -> bawn.v1.SystemServiceStatusRequest
+	2, // 6: bawn.v1.SystemService.Stop:input_type -> bawn.v1.SystemServiceStopRequest
+	5, // 7: bawn.v1.SystemService.Get:output_type -> bawn.v1.SystemServiceGetResponse
+	1, // 8: bawn.v1.SystemService.Status:output_type -> bawn.v1.SystemServiceStatusResponse
+	3, // 9: bawn.v1.SystemService.Stop:output_type -> bawn.v1.SystemServiceStopResponse
+	7, // [7:10] is the sub-list for method output_type
+	4, // [4:7] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_bawn_v1_system_proto_init() }
@@ -268,7 +499,7 @@ func file_bawn_v1_system_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bawn_v1_system_proto_rawDesc), len(file_bawn_v1_system_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -35,12 +35,20 @@ const (
 const (
 	// SystemServiceGetProcedure is the fully-qualified name of the SystemService's Get RPC.
 	SystemServiceGetProcedure = "/bawn.v1.SystemService/Get"
+	// SystemServiceStatusProcedure is the fully-qualified name of the SystemService's Status RPC.
+	SystemServiceStatusProcedure = "/bawn.v1.SystemService/Status"
+	// SystemServiceStopProcedure is the fully-qualified name of the SystemService's Stop RPC.
+	SystemServiceStopProcedure = "/bawn.v1.SystemService/Stop"
 )
 
 // SystemServiceClient is a client for the bawn.v1.SystemService service.
 type SystemServiceClient interface {
 	// Get returns what is known of the machine.
 	Get(context.Context, *v1.SystemServiceGetRequest) (*v1.SystemServiceGetResponse, error)
+	// Status returns how this relay runs. Programs on this machine may call it.
+	Status(context.Context, *v1.SystemServiceStatusRequest) (*v1.SystemServiceStatusResponse, error)
+	// Stop ends this relay. Programs on this machine may call it.
+	Stop(context.Context, *v1.SystemServiceStopRequest) (*v1.SystemServiceStopResponse, error)
 }
 
 // NewSystemServiceClient constructs a client for the bawn.v1.SystemService service. By default, it
@@ -60,12 +68,26 @@ func NewSystemServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(systemServiceMethods.ByName("Get")),
 			connect.WithClientOptions(opts...),
 		),
+		status: connect.NewClient[v1.SystemServiceStatusRequest, v1.SystemServiceStatusResponse](
+			httpClient,
+			baseURL+SystemServiceStatusProcedure,
+			connect.WithSchema(systemServiceMethods.ByName("Status")),
+			connect.WithClientOptions(opts...),
+		),
+		stop: connect.NewClient[v1.SystemServiceStopRequest, v1.SystemServiceStopResponse](
+			httpClient,
+			baseURL+SystemServiceStopProcedure,
+			connect.WithSchema(systemServiceMethods.ByName("Stop")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // systemServiceClient implements SystemServiceClient.
 type systemServiceClient struct {
-	get *connect.Client[v1.SystemServiceGetRequest, v1.SystemServiceGetResponse]
+	get    *connect.Client[v1.SystemServiceGetRequest, v1.SystemServiceGetResponse]
+	status *connect.Client[v1.SystemServiceStatusRequest, v1.SystemServiceStatusResponse]
+	stop   *connect.Client[v1.SystemServiceStopRequest, v1.SystemServiceStopResponse]
 }
 
 // Get calls bawn.v1.SystemService.Get.
@@ -77,10 +99,32 @@ func (c *systemServiceClient) Get(ctx context.Context, req *v1.SystemServiceGetR
 	return nil, err
 }
 
+// Status calls bawn.v1.SystemService.Status.
+func (c *systemServiceClient) Status(ctx context.Context, req *v1.SystemServiceStatusRequest) (*v1.SystemServiceStatusResponse, error) {
+	response, err := c.status.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Stop calls bawn.v1.SystemService.Stop.
+func (c *systemServiceClient) Stop(ctx context.Context, req *v1.SystemServiceStopRequest) (*v1.SystemServiceStopResponse, error) {
+	response, err := c.stop.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // SystemServiceHandler is an implementation of the bawn.v1.SystemService service.
 type SystemServiceHandler interface {
 	// Get returns what is known of the machine.
 	Get(context.Context, *v1.SystemServiceGetRequest) (*v1.SystemServiceGetResponse, error)
+	// Status returns how this relay runs. Programs on this machine may call it.
+	Status(context.Context, *v1.SystemServiceStatusRequest) (*v1.SystemServiceStatusResponse, error)
+	// Stop ends this relay. Programs on this machine may call it.
+	Stop(context.Context, *v1.SystemServiceStopRequest) (*v1.SystemServiceStopResponse, error)
 }
 
 // NewSystemServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -96,10 +140,26 @@ func NewSystemServiceHandler(svc SystemServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(systemServiceMethods.ByName("Get")),
 		connect.WithHandlerOptions(opts...),
 	)
+	systemServiceStatusHandler := connect.NewUnaryHandlerSimple(
+		SystemServiceStatusProcedure,
+		svc.Status,
+		connect.WithSchema(systemServiceMethods.ByName("Status")),
+		connect.WithHandlerOptions(opts...),
+	)
+	systemServiceStopHandler := connect.NewUnaryHandlerSimple(
+		SystemServiceStopProcedure,
+		svc.Stop,
+		connect.WithSchema(systemServiceMethods.ByName("Stop")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/bawn.v1.SystemService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case SystemServiceGetProcedure:
 			systemServiceGetHandler.ServeHTTP(w, r)
+		case SystemServiceStatusProcedure:
+			systemServiceStatusHandler.ServeHTTP(w, r)
+		case SystemServiceStopProcedure:
+			systemServiceStopHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -111,4 +171,12 @@ type UnimplementedSystemServiceHandler struct{}
 
 func (UnimplementedSystemServiceHandler) Get(context.Context, *v1.SystemServiceGetRequest) (*v1.SystemServiceGetResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("bawn.v1.SystemService.Get is not implemented"))
+}
+
+func (UnimplementedSystemServiceHandler) Status(context.Context, *v1.SystemServiceStatusRequest) (*v1.SystemServiceStatusResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("bawn.v1.SystemService.Status is not implemented"))
+}
+
+func (UnimplementedSystemServiceHandler) Stop(context.Context, *v1.SystemServiceStopRequest) (*v1.SystemServiceStopResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("bawn.v1.SystemService.Stop is not implemented"))
 }
