@@ -99,7 +99,7 @@ func remoteURL(workspace, remote string) string {
 }
 
 // pushes are the connections of a push: what a short name means, the server's side
-// decides.
+// decides. At a host that is not looked into, it is the host that is asked about.
 func pushes(url string, refs []string) (list []bawn.Action) {
 	for _, prefix := range []string{"refs/heads/", "refs/tags/"} {
 		args := []string{"push"}
@@ -113,5 +113,18 @@ func pushes(url string, refs []string) (list []bawn.Action) {
 			list = append(list, bawn.Action{Kind: bawn.Network, Operation: bawn.Connect, Resource: url, Args: args})
 		}
 	}
-	return list
+	return append(list, bawn.Action{Kind: bawn.Network, Operation: bawn.Connect, Resource: hostOf(url)})
+}
+
+// hostOf is the host and port of what remoteURL has returned.
+func hostOf(url string) string {
+	scheme, rest, _ := strings.Cut(url, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	switch {
+	case strings.Contains(host, ":"):
+		return host
+	case scheme == "ssh":
+		return host + ":22"
+	}
+	return host + ":443"
 }

@@ -14,7 +14,7 @@ import (
 // whether simple reads the line at all.
 func same(t interface{ Errorf(string, ...any) }, source string, d Dialect) bool {
 	stmts, text := simple(source)
-	if reason := suspicious(source); stmts == nil || reason != "" {
+	if stmts == nil || suspicious(source) != "" {
 		return false
 	}
 	c := Context{Dir: "/w", Home: "/home/u", Shell: d, Names: []string{"PATH"}}

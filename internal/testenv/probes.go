@@ -38,8 +38,8 @@ var known = once(map[string]probe{
 	"curl":       runs("curl", "--version"),
 	"cargo":      runs("cargo", "--version"),
 	"maven":      runs("mvn", "--version"),
-	"pnpm":       runs("pnpm", "--version"),
-	"yarn":       runs("yarn", "--version"),
+	"pnpm":       runs(Manager("pnpm"), "--version"),
+	"yarn":       runs(Manager("yarn"), "--version"),
 	"java":       runs("java", "-version"),
 	"tmux":       runs("tmux", "-V"),
 	"vim":        runs("vim", "--version"),
@@ -65,6 +65,16 @@ var known = once(map[string]probe{
 	"dnsmasq":    runs("/usr/sbin/dnsmasq", "--version"),
 	"iproute2":   runs("/bin/ip", "-V"),
 })
+
+// Manager is the program of a manager of packages that test/agent/install has put beside
+// the agents, or its name where it has not.
+func Manager(name string) string {
+	p := filepath.Join(os.Getenv(AgentsVariable), name, "node_modules/.bin", name)
+	if _, err := os.Stat(p); err != nil {
+		return name
+	}
+	return p
+}
 
 // character looks for a character device.
 func character(name string) probe {

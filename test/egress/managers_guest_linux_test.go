@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // tinyPackage publishes a package of npm's at a host, with its document.
@@ -26,7 +28,7 @@ func (d *desk) tinyPackage(t *testing.T, host string) {
 // installed is the file of a program, links resolved.
 func installed(t *testing.T, name string) string {
 	t.Helper()
-	p, err := exec.LookPath(name)
+	p, err := exec.LookPath(testenv.Manager(name))
 	check(t, err)
 	p, err = filepath.EvalSymlinks(p)
 	check(t, err)

@@ -98,11 +98,14 @@ func (s *stage) rest(t *testing.T) string {
 		quarters.Check(t, err)
 		text, _ := os.ReadFile(at) // of a file
 		list = append(list, fmt.Sprintf("%s %v %q", e.Name(), info.Mode(), text))
+		if e.Name() == ".local" { // its state has Bawn's own, some of it sealed
+			at = filepath.Join(at, "bin")
+		}
 		if e.IsDir() {
 			list = append(list, files(t, at)...)
 		}
 	}
-	return strings.Join(slices.DeleteFunc(list, func(l string) bool { return strings.Contains(l, "state/bawn") || strings.HasPrefix(l, "state ") }), "\n")
+	return strings.Join(list, "\n")
 }
 
 // session is how a session of the form is started.

@@ -91,7 +91,10 @@ func files(t *testing.T, dir string) []string {
 			return err
 		}
 		if d.Name() == ".git" {
-			return fs.SkipDir
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
 		}
 		var st unix.Stat_t
 		if err := unix.Lstat(p, &st); err != nil {
