@@ -51,13 +51,14 @@ type When uint8
 const (
 	WhenAlways      When = iota // everywhere
 	WhenUncontained             // where no sandbox holds files, processes and network
+	WhenUnasked                 // where a connection could leave the session without a question
 )
 
-var whenNames = []string{"always", "uncontained"}
+var whenNames = []string{"always", "uncontained", "unasked"}
 
 // String returns the name; an unknown When reads "always".
 func (w When) String() string {
-	if w > WhenUncontained {
+	if w > WhenUnasked {
 		return "always"
 	}
 	return whenNames[w]
@@ -66,7 +67,7 @@ func (w When) String() string {
 // MarshalText writes the name.
 func (w When) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
 
-// UnmarshalText accepts exactly the two names; otherwise w becomes WhenAlways.
+// UnmarshalText accepts exactly these names; otherwise w becomes WhenAlways.
 func (w *When) UnmarshalText(text []byte) error {
 	n, err := unmarshalName("when", whenNames, text)
 	*w = When(n)

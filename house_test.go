@@ -245,6 +245,48 @@ func TestRiddles(t *testing.T) {
 	}
 }
 
+// maxSleeps is how many calls of time.Sleep tests have outside of synctest's bubbles.
+// It may only fall. Wait with testenv.Until or a channel for what happens, and show
+// with a bubble, or with an event that comes later, what does not. What may sleep is a
+// fake that is to be slow, and a test of the real kernel that has nothing to wait for.
+const maxSleeps = 100
+
+// TestSleeps counts them.
+func TestSleeps(t *testing.T) {
+	var found []string
+	for path, f := range goFiles(t) {
+		if !strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if ok && callee(call) == "time.Sleep" {
+				found = append(found, f.fset.Position(n.Pos()).String())
+			}
+			return !ok || callee(call) != "synctest.Test"
+		})
+	}
+	slices.Sort(found)
+	if len(found) > maxSleeps {
+		t.Errorf("%d calls of time.Sleep in tests, want at most %d:\n%s", len(found), maxSleeps, strings.Join(found, "\n"))
+	}
+	if len(found) < maxSleeps {
+		t.Errorf("%d calls of time.Sleep in tests: lower maxSleeps from %d", len(found), maxSleeps)
+	}
+}
+
+// callee is the qualified name of a function that is called, or "".
+func callee(call *ast.CallExpr) string {
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	if x, ok := sel.X.(*ast.Ident); ok {
+		return x.Name + "." + sel.Sel.Name
+	}
+	return ""
+}
+
 // licences are those we accept, by words that stand in their texts. They allow
 // static linking into an Apache-2.0 program.
 var licences = map[string][]string{

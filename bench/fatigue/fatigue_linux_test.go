@@ -72,9 +72,9 @@ func try(t *testing.T, agent, name string, faces ...string) {
 }
 
 // TestFatigue is the representative: an agent does two tasks in a split session,
-// and a control does them without Bawn.
+// and a control does them without Bawn. Where testenv.Short says so, it is one.
 func TestFatigue(t *testing.T) {
-	for _, name := range []string{"docs-fetch", "release"} {
+	for _, name := range []string{"docs-fetch", "release"}[:testenv.Some(2, 1)] {
 		t.Run(name, func(t *testing.T) { try(t, "claude", name, control, "split") })
 	}
 }

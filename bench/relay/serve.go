@@ -22,15 +22,15 @@ var argv = []string{"/bin/sh", "-c", ":"}
 func serve(in io.Reader, out io.Writer) error {
 	return measure.Serve(in, out, func(variant string) (any, error) {
 		if variant == connected {
-			return atDoor()
+			return atSocket()
 		}
 		return measure.Run(exec.Command(argv[0], argv[1:]...))
 	})
 }
 
-// atDoor hands the command to the door, as the shim does, without a process of
+// atSocket hands the command to the session socket, as the shim does, without a process of
 // its own.
-func atDoor() (measure.Sample, error) {
+func atSocket() (measure.Sample, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return measure.Sample{}, err
@@ -41,9 +41,9 @@ func atDoor() (measure.Sample, error) {
 	}
 	defer null.Close()
 	began := time.Now()
-	conn, err := dial(shim.Door)
+	conn, err := dial(shim.Socket)
 	if err != nil {
-		return measure.Sample{}, fmt.Errorf("connect to the door: %w", err)
+		return measure.Sample{}, fmt.Errorf("connect to the session socket: %w", err)
 	}
 	defer conn.Close()
 	x := &intent.Exec{Argv: argv, Dir: dir, Env: exec.Command(argv[0]).Environ(), Stdio: [3]bool{true, true, true}}
@@ -78,5 +78,5 @@ func dial(path string) (*ipc.Conn, error) {
 	if err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
-	return ipc.New(os.NewFile(uintptr(fd), "door"), intent.Limits)
+	return ipc.New(os.NewFile(uintptr(fd), "socket"), intent.Limits)
 }

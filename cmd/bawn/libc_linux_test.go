@@ -15,10 +15,18 @@ import (
 
 // TestWithLibc runs a bawn that is linked with a C library, as "go build" makes
 // it where there is a C compiler: its threads are not as Go alone makes them,
-// and the guest's first process is forked from one.
+// and the guest's first process is forked from one. All of it is compiled anew for
+// that, so that root alone does where testenv.Short says so.
 func TestWithLibc(t *testing.T) {
-	testenv.Need(t, "go", "cc", "userns", "landlock", "seccomp", "notify")
+	testenv.Need(t, "go", "cc", "userns", "landlock", "seccomp", "notify", "bwrap")
+	testenv.ByRoot(t)
 	bawn := buildWithLibc(t)
+	t.Run("codes", func(t *testing.T) { libcCodes(t, bawn) })
+	t.Run("says so", func(t *testing.T) { libcSaysSo(t, bawn) })
+	t.Run("nothing outlives bawn", func(t *testing.T) { libcNothingOutlives(t, bawn) })
+}
+
+func libcCodes(t *testing.T, bawn string) {
 	for script, want := range map[string]struct {
 		code int
 		out  string
@@ -39,21 +47,19 @@ func TestWithLibc(t *testing.T) {
 	}
 }
 
-// TestWithLibcSaysSo: the providers that need a static program name the remedy.
-func TestWithLibcSaysSo(t *testing.T) {
-	testenv.Need(t, "go", "cc", "userns", "bwrap")
-	cmd := exec.Command(buildWithLibc(t), "run", "-q", "--net", "none", "--provider", "bwrap", "--", "true")
+// libcSaysSo: the providers that need a static program name the remedy.
+func libcSaysSo(t *testing.T, bawn string) {
+	cmd := exec.Command(bawn, "run", "-q", "--net", "none", "--provider", "bwrap", "--", "true")
 	cmd.Dir = t.TempDir()
 	if said, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(said), "CGO_ENABLED=0") {
 		t.Errorf("%v: %s", err, said)
 	}
 }
 
-// TestWithLibcNothingOutlivesBawn kills such a bawn; a guest that ignores
+// libcNothingOutlives kills such a bawn; a guest that ignores
 // signals holds the pipe as long as it lives.
-func TestWithLibcNothingOutlivesBawn(t *testing.T) {
-	testenv.Need(t, "go", "cc", "userns", "landlock", "seccomp", "notify")
-	cmd := exec.Command(buildWithLibc(t), "run", "-q", "--", "sh", "-c", "trap '' TERM HUP INT; (sleep 1000 &); echo ready; sleep 1000")
+func libcNothingOutlives(t *testing.T, bawn string) {
+	cmd := exec.Command(bawn, "run", "-q", "--", "sh", "-c", "trap '' TERM HUP INT; (sleep 1000 &); echo ready; sleep 1000")
 	cmd.Dir = t.TempDir()
 	r, w, err := os.Pipe()
 	if err != nil {

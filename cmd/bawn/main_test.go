@@ -56,6 +56,7 @@ func dockerOptions(o config.DockerOptions) docker.Options {
 // TestScripts are the command line's behaviour that needs nothing of the
 // machine.
 func TestScripts(t *testing.T) {
+	testenv.ByUser(t)
 	runScripts(t, "", func(name string) bool { return !strings.HasPrefix(name, "run-") && !strings.HasPrefix(name, "home-") })
 }
 
@@ -68,6 +69,7 @@ func TestRunScripts(t *testing.T) {
 // TestHomeScripts are what needs a place of the host that a session sees: the
 // temporary directory, where other scripts are, is private in it.
 func TestHomeScripts(t *testing.T) {
+	testenv.ByUser(t)
 	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
 	home, err := os.UserHomeDir()
 	if err != nil {

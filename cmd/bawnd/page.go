@@ -24,7 +24,7 @@ import (
 )
 
 // page is the API and, where it is wanted, the web page.
-func page(s relaycli.Serving, state string) relay.Door {
+func page(s relaycli.Serving, state string) relay.Frontend {
 	return func(ctx context.Context, r *relay.Relay) error {
 		past, err := undocli.Past(homeEnv())
 		if err != nil {

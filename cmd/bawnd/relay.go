@@ -123,7 +123,7 @@ func serve(ctx context.Context, s relaycli.Serving) error {
 	}
 	return relay.Serve(ctx, relay.Options{
 		Runtime: places.Runtime(os.Getenv, state), State: state, AuditDir: filepath.Join(state, "audit"),
-		OnDemand: s.OnDemand, Environ: os.Environ(), Stderr: log, Doors: []relay.Door{page(s, state)},
+		OnDemand: s.OnDemand, Environ: os.Environ(), Stderr: log, Frontends: []relay.Frontend{page(s, state)},
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/mcpserver"
 )
 
-// serveTools serves Bawn's own tools, each call decided at the session's door.
+// serveTools serves Bawn's own tools, each call decided at the session socket.
 func serveTools(ctx context.Context, s launch.ToolsSetting) error {
 	return mcpserver.Serve(ctx, mcpserver.Options{
 		Workspace: s.Workspace, Environ: s.Environ, Shell: s.Shell, Handed: s.Handed, Version: launch.Version, Request: s.Request,
@@ -21,7 +21,7 @@ func serveTools(ctx context.Context, s launch.ToolsSetting) error {
 	}, s.In, s.Out)
 }
 
-// question is a call in the words of the door.
+// question is a call in the words of the session socket.
 func question(c mcpserver.Call) intent.Judge {
 	j := intent.Judge{Agent: "bawn", Tool: c.Tool, Mayask: c.MayAsk}
 	for _, a := range c.Actions {

@@ -126,11 +126,11 @@ func acpGuard(p *launch.Planned, e *launch.Env) (end func(), err error) {
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run; mend the directory or set XDG_STATE_HOME"}
 	}
 	s.Guard = guard.Guard{Recorder: e.Share(log, "the session")}
-	if s.Desk, err = p.NewDesk(); err != nil {
+	if s.Prompter, err = p.NewPrompter(); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
 	return func() {
-		s.Desk.Close()
+		s.Prompter.Close()
 		_ = log.Close() // each event has been written
 	}, nil
 }
@@ -306,9 +306,9 @@ func (a *acpServer) check(ctx context.Context, action bawn.Action, vague bool, h
 	action.Session, action.Agent, action.At = s.ID, s.Agent, time.Now()
 	zone := asking.Zone{Question: launch.SessionQuestion(a.env, s)}
 	g := s.Guard
-	g.Approver, g.Decider = human, s.Desk.Decider(zone)
+	g.Approver, g.Decider = human, s.Prompter.Decider(zone)
 	if action.Kind == bawn.Network {
-		g.Decider = s.Desk.Decider(s.Zone)
+		g.Decider = s.Prompter.Decider(s.Zone)
 	}
 	if vague {
 		g.Decider = overlay.Insist(g.Decider, RuleVague, "the agent does not say exactly what it will do")

@@ -53,7 +53,7 @@ func (a *acpServer) asks() (*acpAsks, error) {
 		return nil, err
 	}
 	dir := settings.RuntimeDir(&a.env.World, state)
-	q := &acpAsks{Below: a.session.Desk.Below(), socket: filepath.Join(dir, "acp-"+rand.Text()[:launch.AsksName]+".sock"), started: make(chan struct{})}
+	q := &acpAsks{Below: a.session.Prompter.Below(), socket: filepath.Join(dir, "acp-"+rand.Text()[:launch.AsksName]+".sock"), started: make(chan struct{})}
 	err = os.MkdirAll(dir, 0o700)
 	if err == nil {
 		q.listener, err = net.Listen("unix", q.socket)
@@ -64,7 +64,7 @@ func (a *acpServer) asks() (*acpAsks, error) {
 	if err != nil {
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make the socket for the questions of the agent's session: %w", err)}
 	}
-	server := &link.Server{Desk: q, Admit: q.admit}
+	server := &link.Server{Prompter: q, Admit: q.admit}
 	go func() { _ = server.Serve(q.listener) }() // until close
 	return q, nil
 }

@@ -64,7 +64,7 @@ func (s tired) Ask(ctx context.Context, _ bawn.Action, _ string) (bawn.Answer, e
 }
 
 type tiredRelay struct {
-	approval.Desk
+	approval.Prompter
 	tired
 }
 
@@ -100,14 +100,14 @@ func TestEditorCantOverrule(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			desk := asking.New(asking.Options{Session: "s", Room: func(bawn.Event) error { return c.room }, Relay: func(context.Context, bool) (approval.Desk, error) {
+			prompter := asking.New(asking.Options{Session: "s", Room: func(bawn.Event) error { return c.room }, Relay: func(context.Context, bool) (approval.Prompter, error) {
 				if c.none {
 					return nil, away
 				}
 				return tiredRelay{tired: c.relay}, nil
 			}})
-			t.Cleanup(desk.Close)
-			q := &acpAsks{Below: desk.Below(), editor: c.editor}
+			t.Cleanup(prompter.Close)
+			q := &acpAsks{Below: prompter.Below(), editor: c.editor}
 			a := bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: "make deploy", Dir: "/w", Session: "child"}
 			question := approval.Question{ID: approval.NewID(), Session: "child", Action: a, Expires: time.Now().Add(time.Minute)}
 			answer, err := q.Ask(t.Context(), question)

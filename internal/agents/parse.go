@@ -1,29 +1,22 @@
 package agents
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2"
-
 	"github.com/bawn-dev/bawn/internal/netrule"
 	"github.com/bawn-dev/bawn/internal/protect"
+	"github.com/bawn-dev/bawn/internal/stricttoml"
 )
 
 // Parse reads the data file of the agent name. It takes nothing that it does
 // not know, and no path that leads out of where it begins.
 func Parse(name string, text []byte) (*Agent, error) {
 	var a Agent
-	d := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
-	if err := d.Decode(&a); err != nil {
-		var strict *toml.StrictMissingError
-		if errors.As(err, &strict) {
-			return nil, fmt.Errorf("unknown keys:\n%s", strict.String())
-		}
+	if err := stricttoml.Decode(name+".toml", text, &a); err != nil {
 		return nil, err
 	}
 	if a.Name != name {

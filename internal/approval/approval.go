@@ -80,9 +80,9 @@ func (r *Record) Once() bool {
 	return r.State == Answered && r.Answer.Verdict == bawn.Allow && r.Answer.Scope == bawn.Once
 }
 
-// A Desk puts questions to humans. *Queue (in the relay or in process) and
-// *link.Client are Desks.
-type Desk interface {
+// A Prompter puts questions to humans. *Queue (in the relay or in process) and
+// *link.Client are Prompters.
+type Prompter interface {
 	// Ask puts q and waits for its answer. The end of ctx withdraws it. Every
 	// error denies.
 	Ask(ctx context.Context, q Question) (bawn.Answer, error)
@@ -95,7 +95,7 @@ type Desk interface {
 
 // An Inbox is where humans see what is asked, and answer. *Queue is one.
 type Inbox interface {
-	// Answer is Desk's.
+	// Answer is Prompter's.
 	Answer(ctx context.Context, id string, a bawn.Answer) (Record, error)
 	// List returns all that is pending, oldest first.
 	List(ctx context.Context) ([]Record, error)

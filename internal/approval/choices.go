@@ -18,7 +18,7 @@ type Choice struct {
 func (q *Question) Choices() []Choice {
 	yes := Choice{"y", "yes, once", bawn.Allow, bawn.Once}
 	no := Choice{"n", "no", bawn.Deny, bawn.Once}
-	if q.Action.Kind == bawn.Network { // a program connects again and again
+	if q.Action.Kind == bawn.Network && !q.pushes() { // a program connects again and again
 		no.Scope = bawn.ForSession
 	}
 	session := Choice{"s", "for this session", bawn.Allow, bawn.ForSession}
@@ -26,7 +26,7 @@ func (q *Question) Choices() []Choice {
 	switch {
 	case q.Single:
 		out = append(out, yes)
-	case q.Holds != "" || q.Action.Kind == bawn.Network:
+	case q.Holds != "" || q.Action.Kind == bawn.Network && !q.pushes():
 		yes.Words, yes.Scope = "yes, for this session", bawn.ForSession
 		out = append(out, yes)
 	default:
@@ -45,4 +45,10 @@ func Legend(choices []Choice, more ...string) string {
 		words = append(words, c.Key+" "+c.Words)
 	}
 	return strings.Join(append(words, more...), "; ")
+}
+
+// pushes reports whether a connection is asked about because it moves refs: the next push
+// of the same refs has other commits.
+func (q *Question) pushes() bool {
+	return q.Action.Kind == bawn.Network && len(q.Action.Args) > 1 && q.Action.Args[0] == "push"
 }

@@ -17,12 +17,14 @@ func TestChoices(t *testing.T) {
 		legend string
 		reach  string
 	}{
-		"a command":        {Question{Action: bawn.Action{Kind: bawn.Command}, Always: rule}, "y yes, once; s for this session; a always; n no; N never", ""},
-		"without a rule":   {Question{Action: bawn.Action{Kind: bawn.Command}}, "y yes, once; s for this session; n no; N never", ""},
-		"a single use":     {Question{Action: bawn.Action{Kind: bawn.Command}, Single: true}, "y yes, once; n no; N never", "this one time, whatever comes again"},
-		"for a workspace":  {Question{Action: bawn.Action{Kind: bawn.Command}, Holds: "destroying"}, "y yes, for this session; n no; N never", "destroying, in this session"},
-		"a connection":     {Question{Action: bawn.Action{Kind: bawn.Network}, Always: rule}, "y yes, for this session; a always; n no; N never", ""},
-		"a single request": {Question{Action: bawn.Action{Kind: bawn.Network}, Single: true}, "y yes, once; n no; N never", "this one time, whatever comes again"},
+		"a command":         {Question{Action: bawn.Action{Kind: bawn.Command}, Always: rule}, "y yes, once; s for this session; a always; n no; N never", ""},
+		"without a rule":    {Question{Action: bawn.Action{Kind: bawn.Command}}, "y yes, once; s for this session; n no; N never", ""},
+		"a single use":      {Question{Action: bawn.Action{Kind: bawn.Command}, Single: true}, "y yes, once; n no; N never", "this one time, whatever comes again"},
+		"for a workspace":   {Question{Action: bawn.Action{Kind: bawn.Command}, Holds: "destroying"}, "y yes, for this session; n no; N never", "destroying, in this session"},
+		"a connection":      {Question{Action: bawn.Action{Kind: bawn.Network}, Always: rule}, "y yes, for this session; a always; n no; N never", ""},
+		"a push":            {Question{Action: bawn.Action{Kind: bawn.Network, Args: []string{"push", "refs/heads/fix"}}}, "y yes, once; s for this session; n no; N never", ""},
+		"a push that lends": {Question{Action: bawn.Action{Kind: bawn.Network, Args: []string{"push", "refs/*"}}, Holds: "pushing"}, "y yes, for this session; n no; N never", "pushing, in this session"},
+		"a single request":  {Question{Action: bawn.Action{Kind: bawn.Network}, Single: true}, "y yes, once; n no; N never", "this one time, whatever comes again"},
 	} {
 		choices := tt.q.Choices()
 		if got := Legend(choices, "? help"); got != tt.legend+"; ? help" {

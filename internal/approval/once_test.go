@@ -309,15 +309,11 @@ func TestOnceWhileTheyCome(t *testing.T) {
 func TestOnceBeforeTheyAreKept(t *testing.T) {
 	q := queue(t, Options{})
 	first := begin(q, ask("s", "x"))
-	for list := []Record(nil); len(list) == 0; list, _ = q.List(t.Context()) {
-		time.Sleep(time.Millisecond)
-	}
+	testenv.Until(t, "the first question", func() bool { list, _ := q.List(t.Context()); return len(list) > 0 })
 	ap := q.pending[first.ID]
 	ap.gate.Lock() // as an answer holds it
 	others := []*waiter{begin(q, ask("s", "x")), begin(q, ask("s", "x"))}
-	for n := 0; n != 3; n = q.snapshot(ap).Waiting {
-		time.Sleep(time.Millisecond)
-	}
+	testenv.Until(t, "the others", func() bool { return q.snapshot(ap).Waiting == 3 })
 	o := Outcome{State: Answered, Answer: yes, At: time.Now()}
 	o.Answer.At = o.At
 	rest := q.share(ap, &o)
@@ -331,10 +327,10 @@ func TestOnceBeforeTheyAreKept(t *testing.T) {
 	first.gets(t, "yes", nil)
 	for n := range others {
 		var list []Record
-		for len(list) != 1 || list[0].Waiting != 2-n {
-			time.Sleep(time.Millisecond)
+		testenv.Until(t, "one question less", func() bool {
 			list, _ = q.List(t.Context())
-		}
+			return len(list) == 1 && list[0].Waiting == 2-n
+		})
 		if _, err := q.Answer(t.Context(), list[0].ID, yes); err != nil {
 			t.Error(err)
 		}
@@ -347,7 +343,7 @@ func TestOnceBeforeTheyAreKept(t *testing.T) {
 // TestOnceInACrowd has many ask few questions, and answers them from many
 // sides: each yes that counts is for exactly one.
 func TestOnceInACrowd(t *testing.T) {
-	const questions, askers, faces = 10, 50, 8
+	const questions, askers, frontends = 10, 50, 8
 	q := queue(t, Options{})
 	var mu sync.Mutex
 	told := map[string]int{} // by answer
@@ -365,7 +361,7 @@ func TestOnceInACrowd(t *testing.T) {
 		})
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	for f := range faces {
+	for f := range frontends {
 		answering.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				list, _ := q.List(ctx)

@@ -25,7 +25,7 @@ type Options struct {
 	Now      func() time.Time          // nil is the machine's clock
 }
 
-// A Queue is a Desk: it holds what is pending, gives each question's one answer
+// A Queue is a Prompter: it holds what is pending, gives each question's one answer
 // to all who ask it, and lets no time pass unnoticed. Whatever it tells is in
 // its Store before.
 type Queue struct {
@@ -52,7 +52,7 @@ type Queue struct {
 	watchers map[*watcher]struct{}
 }
 
-var _ Desk = (*Queue)(nil)
+var _ Prompter = (*Queue)(nil)
 
 // An approval is one question that is pending, of one asker or several.
 type approval struct {
@@ -64,7 +64,7 @@ type approval struct {
 	order   uint64
 	askers  map[string]*asker
 	timer   *time.Timer
-	told    bool          // faces know of it
+	told    bool          // frontends know of it
 	gate    sync.RWMutex  // held to put an asker into the store; whole to share a yes out. Before Queue.mu
 	ready   chan struct{} // closed when the first question is kept, or refused
 	done    chan struct{} // closed when it is settled
@@ -205,7 +205,7 @@ func (q *Queue) tree(question *Question) string {
 // by is whose questions of a session are counted as one.
 func (q *Question) by() registered { return registered{q.Owner, q.Session} }
 
-// Ask is Desk's. Where ctx ends with the cause ErrDetached the question stays,
+// Ask is Prompter's. Where ctx ends with the cause ErrDetached the question stays,
 // for Grace at least, and the same ID may be asked again.
 func (q *Queue) Ask(ctx context.Context, question Question) (bawn.Answer, error) {
 	question, err := Tidy(question, q.opts.Now())
@@ -381,7 +381,7 @@ func add[K comparable](m map[K]int, k K, n int) {
 	}
 }
 
-// keep puts an asker into the store and the log; then the faces are told.
+// keep puts an asker into the store and the log; then the frontends are told.
 func (q *Queue) keep(a *asker) error {
 	ap := q.hold(a)
 	defer ap.gate.RUnlock()

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 const (
@@ -33,9 +33,7 @@ func TestRace(t *testing.T) {
 			}
 		})
 	}
-	for list := []Record(nil); len(list) < raceQuestions; list, _ = q.List(t.Context()) {
-		time.Sleep(time.Millisecond)
-	}
+	testenv.Until(t, "all questions", func() bool { list, _ := q.List(t.Context()); return len(list) == raceQuestions })
 	var wins [raceQuestions]atomic.Int32
 	var by [raceQuestions]atomic.Value
 	var racing sync.WaitGroup

@@ -11,7 +11,7 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// Answer is Desk's. By whom the answer is the caller says; when, the queue.
+// Answer is Prompter's. By whom the answer is the caller says; when, the queue.
 func (q *Queue) Answer(ctx context.Context, id string, a bawn.Answer) (Record, error) {
 	ap, err := q.find(ctx, id)
 	if err != nil {
@@ -263,7 +263,7 @@ func (q *Queue) sweep(a *asker) {
 	}
 }
 
-// List is Desk's.
+// List is Prompter's.
 func (q *Queue) List(context.Context) ([]Record, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -36,7 +36,7 @@ func (q *Queue) Watch(ctx context.Context) (<-chan Record, error) {
 	return w.out, nil
 }
 
-// tell shows an approval to the faces, once it is kept.
+// tell shows an approval to the frontends, once it is kept.
 func (q *Queue) tell(ap *approval) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

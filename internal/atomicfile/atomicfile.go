@@ -3,6 +3,7 @@
 package atomicfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -69,14 +70,15 @@ func ReadOpen(f *os.File, limit int64) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%q is %s; want a regular file", f.Name(), whatIs(info.Mode()))
 	}
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
+	var data bytes.Buffer
+	data.Grow(int(min(info.Size(), limit)) + bytes.MinRead) // once, for a file that does not grow meanwhile
+	if _, err := data.ReadFrom(io.LimitReader(f, limit+1)); err != nil {
 		return nil, err
 	}
-	if int64(len(data)) > limit {
+	if int64(data.Len()) > limit {
 		return nil, fmt.Errorf("%q has more than %d bytes", f.Name(), limit)
 	}
-	return data, nil
+	return data.Bytes(), nil
 }
 
 func whatIs(m fs.FileMode) string {

@@ -49,22 +49,6 @@ func parseKey(word string) (byte, bool) {
 	return 0, false
 }
 
-// String returns the keys as they are written, or "none".
-func (d DetachKeys) String() string {
-	var words []string
-	for _, k := range d {
-		if k < ' ' {
-			words = append(words, "ctrl-"+strings.ToLower(string(k|0x40)))
-		} else {
-			words = append(words, string(k))
-		}
-	}
-	if len(words) == 0 {
-		return "none"
-	}
-	return strings.Join(words, ",")
-}
-
 // holdKeys is how long the beginning of the detach keys is held back from the
 // guest, who may be meant.
 const holdKeys = time.Second

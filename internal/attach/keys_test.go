@@ -21,9 +21,6 @@ func TestParseDetachKeys(t *testing.T) {
 			t.Errorf("%q is %q", in, got)
 		}
 	}
-	if got := (DetachKeys{0x1d, 'd'}).String(); got != DefaultDetachKeys {
-		t.Errorf("written as %q", got)
-	}
 }
 
 func TestDetach(t *testing.T) {

@@ -406,11 +406,7 @@ func TestFiftyAttaches(t *testing.T) {
 		once()
 	}
 	alone()
-	for end := time.Now().Add(testPatience); runtime.NumGoroutine() > goroutines || openFiles(t) > files; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d goroutines and %d files; were %d and %d", runtime.NumGoroutine(), openFiles(t), goroutines, files)
-		}
-	}
+	testenv.Until(t, fmt.Sprintf("%d goroutines and %d files, as before", goroutines, files), func() bool { return runtime.NumGoroutine() <= goroutines && openFiles(t) <= files })
 }
 
 func openFiles(t *testing.T) int {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
@@ -47,24 +48,26 @@ func became(t *testing.T, dir string, n int) {
 
 // What waits is written before what comes after it, and by the same write.
 func TestLaterKeepsTheOrder(t *testing.T) {
-	dir := t.TempDir() + "/audit"
-	l := openLog(t, dir, Options{})
-	put(t, l, event("/1"))
-	later(t, l, "/2", "/3")
-	put(t, l, event("/4"))
-	later(t, l, "/5")
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if got := resources(Query(dir, Filter{})); got != "/1 /2 /3 /4 /5" {
-		t.Errorf("the log holds %q", got)
-	}
-	wantClean(t, dir, 5)
-	if err := l.Later(event("/6")); err == nil {
-		t.Error("a closed log took an event")
-	}
-	time.Sleep(laterWait + 50*time.Millisecond) // what was to be written after a while has been
-	wantClean(t, dir, 5)
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir() + "/audit"
+		l := openLog(t, dir, Options{})
+		put(t, l, event("/1"))
+		later(t, l, "/2", "/3")
+		put(t, l, event("/4"))
+		later(t, l, "/5")
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := resources(Query(dir, Filter{})); got != "/1 /2 /3 /4 /5" {
+			t.Errorf("the log holds %q", got)
+		}
+		wantClean(t, dir, 5)
+		if err := l.Later(event("/6")); err == nil {
+			t.Error("a closed log took an event")
+		}
+		time.Sleep(2 * laterWait) // what was to be written after a while has been
+		wantClean(t, dir, 5)
+	})
 }
 
 // What waits is written after a while, and when too much does, whatever follows;
@@ -88,41 +91,43 @@ func TestLaterIsWrittenSoon(t *testing.T) {
 // A log that can't write the waiting events refuses decisions too. It loses no
 // event while it has room, and reports once that it has no more room.
 func TestLaterFails(t *testing.T) {
-	dir := newLog(t, 1)
-	head := filepath.Join(dir, headName)
-	whole := readFile(t, head)
-	l := openLog(t, dir, Options{})
-	writeFile(t, head, []byte("spoiled"))
-	later(t, l, "/1", "/2")
-	time.Sleep(laterWait + 50*time.Millisecond) // one attempt fails unseen
-	if err := l.Record(context.Background(), event("/denied")); err == nil {
-		t.Error("an event was recorded, though what waits could not be")
-	}
-	writeFile(t, head, whole)
-	put(t, l, event("/3"))
-	if got := resources(Query(dir, Filter{})); !strings.HasSuffix(got, "/1 /2 /3") {
-		t.Errorf("the log holds %q", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		dir := newLog(t, 1)
+		head := filepath.Join(dir, headName)
+		whole := readFile(t, head)
+		l := openLog(t, dir, Options{})
+		writeFile(t, head, []byte("spoiled"))
+		later(t, l, "/1", "/2")
+		time.Sleep(2 * laterWait) // one attempt fails unseen
+		if err := l.Record(context.Background(), event("/denied")); err == nil {
+			t.Error("an event was recorded, though what waits could not be")
+		}
+		writeFile(t, head, whole)
+		put(t, l, event("/3"))
+		if got := resources(Query(dir, Filter{})); !strings.HasSuffix(got, "/1 /2 /3") {
+			t.Errorf("the log holds %q", got)
+		}
 
-	path := filepath.Join(dir, logName)
-	text := readFile(t, path)
-	writeFile(t, path, append(text[:len(text):len(text)], "x\n"...))
-	var err error
-	for i := 0; err == nil && i < 2*maxLater; i++ {
-		err = l.Later(event("/many"))
-	}
-	if err == nil || len(l.later) > maxLater {
-		t.Fatalf("%v, and %d events wait; want at most %d", err, len(l.later), maxLater)
-	}
-	writeFile(t, path, text)
-	if err := l.Record(context.Background(), event("/denied")); err == nil || !strings.Contains(err.Error(), "lost") {
-		t.Errorf("after an event was lost: %v", err)
-	}
-	put(t, l, event("/4"))
-	wantClean(t, dir, 1+3+maxLater+1)
-	if ops := resources(Query(dir, Filter{})); strings.Contains(ops, "denied") {
-		t.Error("an event that was refused is in the log")
-	}
+		path := filepath.Join(dir, logName)
+		text := readFile(t, path)
+		writeFile(t, path, append(text[:len(text):len(text)], "x\n"...))
+		var err error
+		for i := 0; err == nil && i < 2*maxLater; i++ {
+			err = l.Later(event("/many"))
+		}
+		if err == nil || len(l.later) > maxLater {
+			t.Fatalf("%v, and %d events wait; want at most %d", err, len(l.later), maxLater)
+		}
+		writeFile(t, path, text)
+		if err := l.Record(context.Background(), event("/denied")); err == nil || !strings.Contains(err.Error(), "lost") {
+			t.Errorf("after an event was lost: %v", err)
+		}
+		put(t, l, event("/4"))
+		wantClean(t, dir, 1+3+maxLater+1)
+		if ops := resources(Query(dir, Filter{})); strings.Contains(ops, "denied") {
+			t.Error("an event that was refused is in the log")
+		}
+	})
 }
 
 // A crash in the middle of several records at once leaves whole ones, which

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/bawn-dev/bawn"
@@ -247,29 +248,31 @@ func (tl *tailer) want(want ...string) {
 }
 
 func TestTailBeforeThereIsALog(t *testing.T) {
-	dir := t.TempDir() + "/later/audit"
-	tl := startTail(t, dir, Filter{})
-	time.Sleep(2*pollEvery + time.Second) // for it to have begun
-	l := openLog(t, dir, Options{})
-	put(t, l, event("/1"), event("/2"))
-	tl.want("/1", "/2")
-	put(t, l, event("/3"))
-	tl.want("/3")
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir() + "/later/audit"
+		tl := startTail(t, dir, Filter{})
+		time.Sleep(3 * pollEvery) // for it to have begun
+		l := openLog(t, dir, Options{})
+		put(t, l, event("/1"), event("/2"))
+		tl.want("/1", "/2")
+		put(t, l, event("/3"))
+		tl.want("/3")
 
-	if err := os.Rename(dir, dir+".old"); err != nil {
-		t.Fatal(err)
-	}
-	put(t, openLog(t, dir, Options{}), event("/new"))
-	tl.want("/new")
+		if err := os.Rename(dir, dir+".old"); err != nil {
+			t.Fatal(err)
+		}
+		put(t, openLog(t, dir, Options{}), event("/new"))
+		tl.want("/new")
 
-	if err := os.Truncate(filepath.Join(dir, logName), 3); err != nil {
-		t.Fatal(err)
-	}
-	tl.want("truncated")
-	tl.stop()
-	if extra := len(tl.got); extra > 0 {
-		t.Errorf("%d more entries; want none", extra)
-	}
+		if err := os.Truncate(filepath.Join(dir, logName), 3); err != nil {
+			t.Fatal(err)
+		}
+		tl.want("truncated")
+		tl.stop()
+		if extra := len(tl.got); extra > 0 {
+			t.Errorf("%d more entries; want none", extra)
+		}
+	})
 }
 
 func TestTailBeginsAtTheEnd(t *testing.T) {
@@ -278,7 +281,7 @@ func TestTailBeginsAtTheEnd(t *testing.T) {
 	writeFile(t, path, append(readFile(t, path), "half a record"...))
 	end, since := startTail(t, dir, Filter{}), startTail(t, dir, Filter{Since: testTime})
 	since.want("/file/0", "/file/1", "/file/2")
-	time.Sleep(2*pollEvery + time.Second)           // for it to have begun
+	time.Sleep(2*pollEvery + time.Second)           // in real time, as the file has it: for it to have begun
 	put(t, openLog(t, dir, Options{}), event("/x")) // seals first
 	end.want(".torn-4", "/x")
 	since.want(".torn-4", "/x")

@@ -2,6 +2,9 @@ package checkpoint
 
 import "golang.org/x/sys/unix"
 
+// lookOnly opens a directory in which names are only looked at.
+const lookOnly = unix.O_RDONLY
+
 // mkfifo is not to be had below an open directory.
 func mkfifo(int, string) error { return unix.ENOTSUP }
 

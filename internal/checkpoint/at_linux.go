@@ -7,6 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// lookOnly opens a directory in which names are only looked at: that takes half the time.
+const lookOnly = unix.O_PATH
+
 func mkfifo(fd int, name string) error { return unix.Mkfifoat(fd, name, 0o600) }
 
 // chmodAt changes the mode of a name in an open directory. A symbolic link there is

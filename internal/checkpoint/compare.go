@@ -22,7 +22,7 @@ type Difference struct {
 func (s *Store) Compare(a, b *Checkpoint, paths []string) ([]Difference, error) {
 	c := comparing{s: s, paths: paths}
 	for _, old := range a.Roots {
-		k := slices.IndexFunc(b.Roots, func(r Root) bool { return r.Path == old.Path })
+		k := slices.IndexFunc(b.Roots, func(r Root) bool { return r.Top() == old.Top() })
 		if k < 0 || old.Tree == b.Roots[k].Tree {
 			continue
 		}
@@ -137,7 +137,7 @@ func (t *Taking) Present() (*Checkpoint, error) {
 	}
 	c := &Checkpoint{When: t.when, Why: t.o.Why}
 	for _, r := range t.roots {
-		c.Roots = append(c.Roots, Root{Path: r.path, Mode: r.now.mode, Tree: r.now.object, Uncovered: r.uncovered})
+		c.Roots = append(c.Roots, Root{Path: r.path, File: r.file, Mode: r.now.mode, Tree: r.now.object, Uncovered: r.uncovered})
 	}
 	return c, nil
 }

@@ -45,9 +45,9 @@ func FuzzIndex(f *testing.F) {
 }
 
 func names(n *node) (all int) {
-	for i := range n.items {
-		if all++; n.items[i].sub != nil {
-			all += names(n.items[i].sub)
+	for _, x := range n.list() {
+		if all++; x.sub != nil {
+			all += names(x.sub)
 		}
 	}
 	return all

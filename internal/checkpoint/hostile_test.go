@@ -107,13 +107,13 @@ func TestChangeWhileRead(t *testing.T) {
 	w.file("file", "one")
 	settle(t)
 	_, taking := w.scan(Options{})
-	if taking.roots[0].now.items[0].racy {
+	if taking.roots[0].now.list()[0].racy {
 		t.Fatal("control: the file is old, and racy")
 	}
 	w.file("file", "two")
 	_, err := taking.Keep(nil)
 	w.must(err)
-	if !taking.roots[0].now.items[0].racy {
+	if !taking.roots[0].now.list()[0].racy {
 		t.Error("a file that has changed meanwhile is not racy")
 	}
 }

@@ -15,7 +15,7 @@ import (
 // The format of an index: indexMagic, the packs that hold what it names (number,
 // then name and size of each), the root's path, the root node, CRC-32C of all that.
 const (
-	indexMagic = "BAWNIDX1"
+	indexMagic = "BAWNIDX2"
 	maxIndex   = 512 << 20
 )
 
@@ -62,35 +62,74 @@ func encodeIndex(root string, packs []packID, n *node) []byte {
 		b = binary.AppendUvarint(append(b, p.name...), uint64(p.size))
 	}
 	b = binary.AppendUvarint(b, uint64(len(root)))
-	b = appendNode(append(b, root...), n)
+	b, _ = appendNode(append(b, root...), n)
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-func appendNode(b []byte, n *node) []byte {
-	for _, v := range []uint64{n.dev, n.ino, uint64(n.ctime), bit(n.racy, 1), uint64(len(n.items))} {
-		b = binary.AppendUvarint(b, v)
+// A sum is what all files below a directory come to.
+type sum struct {
+	files, bytes, uncovered int64
+}
+
+func (s *sum) add(o sum) {
+	s.files, s.bytes, s.uncovered = s.files+o.files, s.bytes+o.bytes, s.uncovered+o.uncovered
+}
+
+// nodeHead is how many bytes come before the items of a node, all numbers fixed.
+const nodeHead = 3*8 + 1 + sha256.Size + 3*8 + 2*4
+
+// appendNode appends a node with all below it, whose sum it returns.
+func appendNode(b []byte, n *node) ([]byte, sum) {
+	at := len(b)
+	b = append(b, make([]byte, nodeHead)...)
+	all, count := n.sum, n.count
+	if n.raw != nil {
+		b = append(b, n.raw...)
+	} else {
+		all, count = sum{}, len(n.items)
+		for i := range n.items {
+			var below sum
+			b, below = appendItem(b, &n.items[i])
+			all.add(below)
+		}
 	}
-	b = append(b, n.object[:]...)
-	for i := range n.items {
-		x := &n.items[i]
-		b = binary.AppendUvarint(b, uint64(len(x.Name)))
-		b = append(b, x.Name...)
-		flags := bit(x.racy || x.fresh, 1) | bit(x.Sparse, 2) | bit(!x.Attrs.zero(), 4) | bit(x.sub != nil, 8) | bit(!x.Object.zero(), 16)
-		b = append(b, byte(x.Kind), byte(flags), byte(x.why))
-		for _, v := range [...]uint64{uint64(x.Mode), uint64(x.UID), uint64(x.GID), uint64(x.Size), uint64(x.MTime), x.Link, x.ino, uint64(x.ctime)} {
-			b = binary.AppendUvarint(b, v)
-		}
-		if !x.Object.zero() {
-			b = append(b, x.Object[:]...)
-		}
-		if !x.Attrs.zero() {
-			b = append(b, x.Attrs[:]...)
-		}
-		if x.sub != nil {
-			b = appendNode(b, x.sub)
-		}
+	h := b[at:at]
+	for _, v := range [...]uint64{n.dev, n.ino, uint64(n.ctime)} {
+		h = binary.LittleEndian.AppendUint64(h, v)
 	}
-	return b
+	h = append(append(h, byte(bit(n.racy, 1))), n.object[:]...)
+	for _, v := range [...]int64{all.files, all.bytes, all.uncovered} {
+		h = binary.LittleEndian.AppendUint64(h, uint64(v))
+	}
+	h = binary.LittleEndian.AppendUint32(h, uint32(count))
+	_ = binary.LittleEndian.AppendUint32(h, uint32(len(b)-at-nodeHead))
+	return b, all
+}
+
+// itemHead is how many bytes come before the name of an item: its length, kind, flags
+// and reason, then numbers.
+const itemHead = 4 + 3*4 + 5*8
+
+func appendItem(b []byte, x *item) ([]byte, sum) {
+	flags := bit(x.racy || x.fresh, 1) | bit(x.Sparse, 2) | bit(!x.Attrs.zero(), 4) | bit(x.sub != nil, 8) | bit(!x.Object.zero(), 16)
+	b = append(b, byte(len(x.Name)), byte(x.Kind), byte(flags), byte(x.why))
+	for _, v := range [...]uint32{x.Mode, x.UID, x.GID} {
+		b = binary.LittleEndian.AppendUint32(b, v)
+	}
+	for _, v := range [...]uint64{uint64(x.Size), uint64(x.MTime), x.Link, x.ino, uint64(x.ctime)} {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	b = append(b, x.Name...)
+	if !x.Object.zero() {
+		b = append(b, x.Object[:]...)
+	}
+	if !x.Attrs.zero() {
+		b = append(b, x.Attrs[:]...)
+	}
+	if x.sub != nil {
+		return appendNode(b, x.sub)
+	}
+	return b, x.sum()
 }
 
 func bit(set bool, value uint64) uint64 {
@@ -100,13 +139,14 @@ func bit(set bool, value uint64) uint64 {
 	return 0
 }
 
-// decodeIndex reads an index of root, and says which packs it needs.
+// decodeIndex reads an index of root, and says which packs it needs. What is below the
+// root is read when it is asked for (unpack); b is not changed any more.
 func decodeIndex(b []byte, root string) (*node, []packID, error) {
 	end := len(b) - 4
 	if end < len(indexMagic) || string(b[:len(indexMagic)]) != indexMagic || crc32.Checksum(b[:end], castagnoli) != binary.LittleEndian.Uint32(b[end:]) {
 		return nil, nil, errIndex
 	}
-	r := indexReader{reader: reader{b: b[len(indexMagic):end]}, left: maxNames}
+	r := indexReader{reader{b: b[len(indexMagic):end]}}
 	var packs []packID
 	for n := r.uvarint(); n > 0 && !r.bad; n-- {
 		packs = append(packs, packID{string(r.take(r.uvarint())), int64(r.uvarint())})
@@ -114,52 +154,80 @@ func decodeIndex(b []byte, root string) (*node, []packID, error) {
 	if string(r.take(r.uvarint())) != root || r.bad {
 		return nil, nil, errIndex
 	}
-	n := r.node(0)
+	n := r.node()
 	if r.bad || len(r.b) > 0 {
 		return nil, nil, errIndex
 	}
 	return n, packs, nil
 }
 
-// An indexReader reads nodes, in all no more than left names.
-type indexReader struct {
-	reader
-	left int
-}
+// An indexReader reads numbers of fixed length.
+type indexReader struct{ reader }
 
-func (r *indexReader) node(depth int) *node {
-	n := &node{dev: r.uvarint(), ino: r.uvarint(), ctime: int64(r.uvarint()), racy: r.uvarint()&1 != 0}
-	count := r.uvarint()
-	copy(n.object[:], r.take(uint64(len(n.object))))
-	if r.bad || depth > maxDepth || count > uint64(len(r.b)) || int(count) > r.left {
-		r.bad = true
-		return n
+func (r *indexReader) node() *node {
+	h := r.take(nodeHead)
+	if r.bad {
+		return nil
 	}
-	r.left -= int(count)
-	n.items = make([]item, count)
-	for i := range n.items {
-		r.item(&n.items[i], depth)
-		if r.bad || i > 0 && n.items[i].Name <= n.items[i-1].Name {
-			r.bad = true
-			return n
-		}
+	number := func() uint64 {
+		v := binary.LittleEndian.Uint64(h)
+		h = h[8:]
+		return v
+	}
+	n := &node{dev: number(), ino: number(), ctime: int64(number()), racy: h[0]&1 != 0}
+	h = h[1+copy(n.object[:], h[1:]):]
+	n.sum = sum{int64(number()), int64(number()), int64(number())}
+	n.count = int(binary.LittleEndian.Uint32(h))
+	n.raw = r.take(uint64(binary.LittleEndian.Uint32(h[4:])))
+	if r.bad = r.bad || n.count > len(n.raw)/itemHead; r.bad {
+		return nil
 	}
 	return n
 }
 
-func (r *indexReader) item(x *item, depth int) {
-	x.Name = string(r.take(r.uvarint()))
-	head := r.take(3)
-	if r.bad || !nameOK(x.Name) || !Kind(head[0]).valid() {
+// list returns the items of a node; of a damaged index none.
+func (n *node) list() []item {
+	if n == nil {
+		return nil
+	}
+	if n.raw != nil {
+		n.items, _ = n.unpack(nil)
+		n.raw = nil
+	}
+	return n.items
+}
+
+// unpack appends the items of a node that is as the index has it, or says that the
+// index is damaged.
+func (n *node) unpack(list []item) ([]item, bool) {
+	r := indexReader{reader{b: n.raw}}
+	list = slices.Grow(list, n.count)
+	for i := range n.count {
+		list = append(list, item{})
+		r.item(&list[len(list)-1])
+		if r.bad || i > 0 && list[len(list)-1].Name <= list[len(list)-2].Name {
+			return nil, false
+		}
+	}
+	return list, len(r.b) == 0
+}
+
+func (r *indexReader) item(x *item) {
+	h := r.take(itemHead)
+	if r.bad || !Kind(h[1]).valid() {
 		r.bad = true
 		return
 	}
-	flags := head[1]
-	x.Kind, x.why = Kind(head[0]), reason(head[2])
-	x.racy, x.Sparse = flags&1 != 0, flags&2 != 0
-	x.Mode, x.UID, x.GID = r.uint32(), r.uint32(), r.uint32()
-	x.Size, x.MTime = int64(r.uvarint()), int64(r.uvarint())
-	x.Link, x.ino, x.ctime = r.uvarint(), r.uvarint(), int64(r.uvarint())
+	flags := h[2]
+	x.Kind, x.why, x.racy, x.Sparse = Kind(h[1]), reason(h[3]), flags&1 != 0, flags&2 != 0
+	name := r.take(uint64(h[0]))
+	if x.Name = text(name); !nameOK(x.Name) {
+		r.bad = true
+		return
+	}
+	x.Mode, x.UID, x.GID = binary.LittleEndian.Uint32(h[4:]), binary.LittleEndian.Uint32(h[8:]), binary.LittleEndian.Uint32(h[12:])
+	x.Size, x.MTime = int64(binary.LittleEndian.Uint64(h[16:])), int64(binary.LittleEndian.Uint64(h[24:]))
+	x.Link, x.ino, x.ctime = binary.LittleEndian.Uint64(h[32:]), binary.LittleEndian.Uint64(h[40:]), int64(binary.LittleEndian.Uint64(h[48:]))
 	if flags&16 != 0 {
 		copy(x.Object[:], r.take(uint64(len(x.Object))))
 	}
@@ -167,6 +235,6 @@ func (r *indexReader) item(x *item, depth int) {
 		copy(x.Attrs[:], r.take(uint64(len(x.Attrs))))
 	}
 	if r.bad = r.bad || x.Size < 0 || (flags&8 != 0) != (x.Kind == Directory); !r.bad && x.Kind == Directory {
-		x.sub = r.node(depth + 1)
+		x.sub = r.node()
 	}
 }

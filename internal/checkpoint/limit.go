@@ -10,10 +10,11 @@ const maxScattered = 16
 // before and hasn't grown, then what was covered before, then what is new: each time
 // the smaller before the larger. The root itself stays.
 func limit(n, old *node, most int64) {
-	l := limiter{sizes: map[*node]int64{}, left: most}
-	if n.measure(l.sizes) <= most {
+	if n.total().bytes <= most {
 		return
 	}
+	l := limiter{sizes: map[*node]int64{}, left: most}
+	n.measure(l.sizes)
 	var grown []*item
 	l.known(n, old, &grown)
 	slices.SortStableFunc(grown, func(a, b *item) int { return compareSizes(a.Size, b.Size) })
@@ -36,7 +37,7 @@ func compareSizes(a, b int64) int { return int(min(max(a-b, -1), 1)) }
 
 // measure adds up what is below a directory.
 func (n *node) measure(sizes map[*node]int64) (all int64) {
-	for i := range n.items {
+	for i := range n.list() {
 		if x := &n.items[i]; x.sub != nil {
 			all += x.sub.measure(sizes)
 		} else if x.Kind.covered() {
@@ -50,7 +51,7 @@ func (n *node) measure(sizes map[*node]int64) (all int64) {
 // known takes what was covered before, and lists of it what has grown since. What is
 // taken does not count in sizes any more. It returns by how much.
 func (l *limiter) known(n, old *node, grown *[]*item) (less int64) {
-	for i := range n.items {
+	for i := range n.list() {
 		x := &n.items[i]
 		was := old.at(i, x.Name)
 		switch {
@@ -77,7 +78,7 @@ func (l *limiter) fit(n, old *node) {
 		all int64
 	}
 	var list []choice
-	for i := range n.items {
+	for i := range n.list() {
 		x := &n.items[i]
 		was := old.at(i, x.Name)
 		switch {
@@ -114,7 +115,7 @@ func (l *limiter) fresh(x *item, all int64) {
 
 // scattered counts what is left out directly in a directory.
 func (n *node) scattered() (count int) {
-	for i := range n.items {
+	for i := range n.list() {
 		if n.items[i].why == tooMuch {
 			count++
 		}

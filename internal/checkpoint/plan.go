@@ -61,7 +61,7 @@ type Undo struct {
 func (t *Taking) Plan(u *Undo) error {
 	u.taking, u.Changes, u.Kept, u.linked = t, nil, nil, map[fileName]string{}
 	for _, root := range u.To.Roots {
-		k := slices.IndexFunc(t.roots, func(r *rooted) bool { return r.path == root.Path })
+		k := slices.IndexFunc(t.roots, func(r *rooted) bool { return r.key() == root.Top() })
 		if k < 0 {
 			continue
 		}
@@ -74,7 +74,7 @@ func (t *Taking) Plan(u *Undo) error {
 		if u.After != nil {
 			after = &level{}
 			for _, r := range u.After.Roots {
-				if r.Path == root.Path {
+				if r.Top() == root.Top() {
 					after, err = p.level(r.Tree)
 					p.top(root, &r)
 				}
@@ -159,7 +159,7 @@ func (p *planner) dir(rel string, before, after *level, now *node) error {
 		names = append(names, before.list[i].Name)
 	}
 	if now != nil {
-		for i := range now.items {
+		for i := range now.list() {
 			names = append(names, now.items[i].Name)
 		}
 	}
@@ -319,7 +319,7 @@ func (p *planner) removed(rel string, b *Entry, after *level, a *Entry, n *item)
 // that is all there is, and otherwise whether some of the rest is the human's.
 func (p *planner) clear(rel string, after *level, n *node) (all, human bool, err error) {
 	all = true
-	for i := range n.items {
+	for i := range n.list() {
 		x := &n.items[i]
 		at, a := path.Join(rel, x.Name), after.at(x.Name)
 		switch {

@@ -127,13 +127,15 @@ func (s *Store) remove(gone, stay []Checkpoint) error {
 			if err := s.mark(r.Tree, live); err != nil {
 				return err
 			}
-			roots[r.Path] = nil
+			roots[r.Top()] = nil
 		}
 	}
 	for path := range roots { // an index may be ahead of all records
-		if n := s.readIndex(path); n != nil {
+		n := s.readIndex(path)
+		if n != nil && n.mark(live.objects) {
 			roots[path] = n
-			n.mark(live.objects)
+		} else if err := os.Remove(s.indexPath(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
 	if err := s.sweep(live.objects); err != nil {
@@ -195,14 +197,15 @@ func (s *Store) markPieces(d Digest, list func([]byte) ([]Digest, error), live m
 	return nil
 }
 
-func (n *node) mark(live map[Digest]bool) {
+// mark notes what an index needs, unless it is damaged.
+func (n *node) mark(live map[Digest]bool) bool {
 	live[n.object] = true
-	for i := range n.items {
-		live[n.items[i].Object], live[n.items[i].Attrs] = true, true
-		if n.items[i].sub != nil {
-			n.items[i].sub.mark(live)
-		}
+	list, ok := n.unpack(nil)
+	for i := range list {
+		live[list[i].Object], live[list[i].Attrs] = true, true
+		ok = ok && (list[i].sub == nil || list[i].sub.mark(live))
 	}
+	return ok
 }
 
 // Packs that are merged: of more than manyPacks those that are small. An open pack

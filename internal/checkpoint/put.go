@@ -58,6 +58,9 @@ func (t *Taking) loadFor(jobs []job) error {
 
 // jobs lists the directories in which something is to be read.
 func (n *node) jobs(r *rooted, rel string, list []job, all *int64) []job {
+	if n.raw != nil {
+		return list
+	}
 	some := false
 	for i := range n.items {
 		x := &n.items[i]
@@ -300,7 +303,10 @@ func (t *Taking) trees(w *packer) error {
 
 // tree stores the node's tree after those below it, and returns its digest.
 func (n *node) tree(b *block, old *node) Digest {
-	same := old != nil && len(old.items) == len(n.items) && !old.object.zero()
+	if n.raw != nil {
+		return n.object
+	}
+	same := old != nil && len(old.list()) == len(n.items) && !old.object.zero()
 	list := make([]Entry, 0, len(n.items))
 	for i := range n.items {
 		x := &n.items[i]

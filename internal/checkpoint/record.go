@@ -45,15 +45,19 @@ const (
 	BeforeUndo  Why = "undo"
 )
 
-// A Root is one directory of a checkpoint, with all below it.
+// A Root is one directory of a checkpoint, with all below it, or a single file in it.
 type Root struct {
 	Path      string       `json:"path"`
+	File      string       `json:"file,omitempty"` // the name of the one file that counts
 	Mode      uint32       `json:"mode"` // of the directory itself
 	Tree      Digest       `json:"tree"`
 	Files     int          `json:"files"`
 	Bytes     int64        `json:"bytes"` // of their contents
 	Uncovered []Uncovering `json:"uncovered,omitempty"`
 }
+
+// Top is the directory, or the one file.
+func (r *Root) Top() string { return filepath.Join(r.Path, r.File) }
 
 // An Uncovering is a place that a checkpoint does not have, and why.
 type Uncovering struct {
@@ -117,7 +121,7 @@ func decodeRecord(b []byte, id string) (*Checkpoint, error) {
 		return nil, errRecord
 	}
 	for _, r := range c.Roots {
-		if !filepath.IsAbs(r.Path) || filepath.Clean(r.Path) != r.Path {
+		if !filepath.IsAbs(r.Path) || filepath.Clean(r.Path) != r.Path || r.File != "" && !nameOK(r.File) {
 			return nil, errRecord
 		}
 	}

@@ -20,8 +20,12 @@ const (
 	maxDepth = 256 // directories within each other
 )
 
-// A node is a directory as the scan saw it.
+// A node is a directory as the scan saw it. One below which everything is as the
+// index has it keeps the index's bytes: list makes items of them.
 type node struct {
+	raw    []byte // count items as in an index; nil once items has them
+	count  int
+	sum    sum    // of raw
 	items  []item // sorted by name
 	dev    uint64
 	ino    uint64
@@ -90,14 +94,15 @@ const (
 
 // A scanner looks at every name below a root.
 type scanner struct {
-	top     int // descriptor of the root
+	top     int    // descriptor of the root
+	only    string // the one name of the root that counts; "" for all
 	tracked func(rel string) bool
 	racer   racer
 	force   bool // opens what its owner can't read: see unlock
 	uid     uint32
 	skip    []unix.Stat_t // directories that are left alone
 	names   atomic.Int64
-	free    chan struct{} // a token for each further goroutine
+	free    chan *worker // what a further goroutine works with
 	wait    sync.WaitGroup
 	fail    atomic.Pointer[error]
 
@@ -122,9 +127,32 @@ func (r racer) racy(ctime int64) bool {
 	return ctime >= r.recent || ctime%int64(time.Second) == 0 && ctime >= r.coarse
 }
 
+// A worker is what one goroutine of a scan works with.
+type worker struct {
+	*scanner
+	name  nameBuffer
+	lists [][]item // that are free
+}
+
+// list returns an empty list, which done takes back.
+func (w *worker) list() []item {
+	if n := len(w.lists); n > 0 {
+		l := w.lists[n-1]
+		w.lists = w.lists[:n-1]
+		return l
+	}
+	return nil
+}
+
+func (w *worker) done(lists ...[]item) {
+	for _, l := range lists {
+		w.lists = append(w.lists, l[:0])
+	}
+}
+
 // scan scans the root. old is what the index has of it, or nil.
 func (s *scanner) scan(old *node) (*node, error) {
-	s.racer, s.free, s.uid = newRacer(s.top, time.Now()), make(chan struct{}, 1), uint32(os.Geteuid())
+	s.racer, s.free, s.uid = newRacer(s.top, time.Now()), make(chan *worker, 1), uint32(os.Geteuid())
 	var st unix.Stat_t
 	if err := unix.Fstat(s.top, &st); err != nil {
 		return nil, err
@@ -134,13 +162,16 @@ func (s *scanner) scan(old *node) (*node, error) {
 		return nil, err
 	}
 	n := s.node(&st)
-	n.mode = uint32(st.Mode) & 0o7777
-	s.free <- struct{}{}
-	s.dir(fd, n, old, "", 0)
+	if s.only == "" {
+		n.mode = uint32(st.Mode) & 0o7777
+	}
+	s.free <- &worker{scanner: s}
+	(&worker{scanner: s}).dir(fd, n, old, "", 0)
 	s.wait.Wait()
 	if p := s.fail.Load(); p != nil {
 		return nil, *p
 	}
+	n.fold(old)
 	return n, nil
 }
 
@@ -155,42 +186,109 @@ func (n *node) same(old *node) bool {
 	return old != nil && old.ino == n.ino && old.dev == n.dev && old.ctime == n.ctime && !old.racy
 }
 
-// dir reads one directory, which it closes, and those below it.
-func (s *scanner) dir(fd int, n, old *node, rel string, depth int) {
-	defer unix.Close(fd)
-	if !n.same(old) {
-		names, err := readNames(fd)
-		if gone(err) {
-			n.racy = true // it was removed meanwhile, and is empty
-		} else if err != nil {
-			s.stop(fmt.Errorf("read the directory %q: %w", path.Join(".", rel), err))
-			return
-		}
-		n.items = make([]item, len(names))
-		for i, name := range names {
-			n.items[i].Name = name
-		}
-		n.attrs = listAttrs(fd)
-	} else {
-		n.items = make([]item, len(old.items))
-		for i := range old.items {
-			n.items[i].Name = old.items[i].Name
-		}
-	}
-	if s.names.Add(int64(len(n.items))) > maxNames {
-		s.stop(fmt.Errorf("it has more than %d files", maxNames))
+// adopt has a directory be as the index has it, with all below.
+func (n *node) adopt(old *node) {
+	n.raw, n.count, n.sum, n.object, n.items = old.raw, old.count, old.sum, old.object, nil
+}
+
+// fold adopts the directories below which nothing has changed: dir has seen to those
+// without others in them.
+func (n *node) fold(old *node) {
+	if n.raw != nil || old == nil || old.raw == nil {
 		return
 	}
+	was, ok := old.unpack(nil)
+	same := ok && n.same(old) && n.racy == old.racy && len(n.items) == len(was) && !old.object.zero()
 	for i := range n.items {
-		s.item(fd, n, &n.items[i], old.at(i, n.items[i].Name))
+		x := &n.items[i]
+		o := at(was, i, x.Name)
+		if x.sub != nil && o != nil && o.sub != nil {
+			x.sub.fold(o.sub)
+			if x.sub.raw != nil {
+				x.Object = o.Object
+			}
+		}
+		same = same && o != nil && x.same(o)
 	}
+	if same {
+		n.adopt(old)
+	}
+}
+
+// same reports whether a name and all below it is as the index has it.
+func (x *item) same(o *item) bool {
+	return !x.fresh && !x.racy && !o.racy && x.why == o.why && x.ino == o.ino && x.ctime == o.ctime && x.Entry == o.Entry &&
+		(x.sub == nil) == (o.sub == nil) && (x.sub == nil || x.sub.raw != nil)
+}
+
+// dir reads one directory, which it closes, and those below it.
+func (w *worker) dir(fd int, n, old *node, rel string, depth int) {
+	defer unix.Close(fd)
+	was, ok := old.known(w.list())
+	if !ok {
+		old = nil // the index is damaged
+	}
+	now, err := w.named(fd, n, old, was)
+	if rel == "" && w.only != "" {
+		now, err = append(now[:0], item{Entry: Entry{Name: w.only}}), nil
+	}
+	defer func() { w.done(was, now) }()
+	if err != nil {
+		w.stop(fmt.Errorf("read the directory %q: %w", path.Join(".", rel), err))
+		return
+	}
+	if w.names.Add(int64(len(now))) > maxNames {
+		w.stop(fmt.Errorf("it has more than %d files", maxNames))
+		return
+	}
+	same, leaf := n.same(old) && n.racy == old.racy && !old.object.zero(), true
+	for i := range now {
+		x, o := &now[i], at(was, i, now[i].Name)
+		w.item(fd, n, x, o)
+		leaf = leaf && x.Kind != Directory
+		same = same && leaf && x.same(o)
+	}
+	if same {
+		n.adopt(old)
+		return
+	}
+	n.items = slices.Clone(now)
 	n.forget()
 	for i := range n.items {
 		if x := &n.items[i]; x.Kind == Directory {
-			s.below(fd, n, x, old.at(i, x.Name), path.Join(rel, x.Name), depth+1)
+			w.below(fd, n, x, at(was, i, x.Name), path.Join(rel, x.Name), depth+1)
 		}
 	}
 	n.forget()
+}
+
+// known appends what the index has of a directory.
+func (n *node) known(list []item) ([]item, bool) {
+	if n == nil {
+		return list, true
+	}
+	return n.unpack(list)
+}
+
+// named returns the names of a directory, without more: those that the index has,
+// where it has not changed since.
+func (w *worker) named(fd int, n, old *node, was []item) ([]item, error) {
+	now := w.list()
+	if n.same(old) {
+		for i := range was {
+			now = append(now, item{Entry: Entry{Name: was[i].Name}})
+		}
+		return now, nil
+	}
+	names, err := readNames(fd)
+	if gone(err) {
+		n.racy, err = true, nil // it was removed meanwhile, and is empty
+	}
+	for _, name := range names {
+		now = append(now, item{Entry: Entry{Name: name}})
+	}
+	n.attrs = listAttrs(fd)
+	return now, err
 }
 
 // forget removes the names of Kind 0: they are gone. The next scan reads the
@@ -202,24 +300,23 @@ func (n *node) forget() {
 }
 
 // at returns the item of a name, which probably is the i-th.
-func (n *node) at(i int, name string) *item {
-	if n == nil {
-		return nil
+func (n *node) at(i int, name string) *item { return at(n.list(), i, name) }
+
+func at(list []item, i int, name string) *item {
+	if i < len(list) && list[i].Name == name {
+		return &list[i]
 	}
-	if i < len(n.items) && n.items[i].Name == name {
-		return &n.items[i]
-	}
-	i, ok := slices.BinarySearchFunc(n.items, name, func(x item, name string) int { return strings.Compare(x.Name, name) })
+	i, ok := slices.BinarySearchFunc(list, name, func(x item, name string) int { return strings.Compare(x.Name, name) })
 	if !ok {
 		return nil
 	}
-	return &n.items[i]
+	return &list[i]
 }
 
 // item looks at one name. One that is gone keeps Kind 0.
-func (s *scanner) item(fd int, n *node, x, old *item) {
+func (s *worker) item(fd int, n *node, x, old *item) {
 	var st unix.Stat_t
-	if err := unix.Fstatat(fd, x.Name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if err := s.name.stat(fd, x.Name, &st); err != nil {
 		if !gone(err) {
 			x.leave(unreadable, 0) // the directory may be read but not entered
 		}
@@ -284,12 +381,16 @@ func (s *scanner) skips(st *unix.Stat_t) bool {
 }
 
 // below scans a directory that is an item of n, here or in another goroutine.
-func (s *scanner) below(fd int, n *node, x, old *item, rel string, depth int) {
+func (s *worker) below(fd int, n *node, x, old *item, rel string, depth int) {
 	if depth > maxDepth {
 		x.leave(tooDeep, 0)
 		return
 	}
-	sub, st, err := s.open(fd, x, rel)
+	var was *node
+	if old != nil {
+		was = old.sub
+	}
+	sub, st, err := s.open(fd, x, was, rel)
 	switch {
 	case gone(err):
 		n.racy = true // it becomes another thing just now
@@ -302,10 +403,6 @@ func (s *scanner) below(fd int, n *node, x, old *item, rel string, depth int) {
 		x.leave(unreadable, 0)
 		return
 	}
-	var was *node
-	if old != nil {
-		was = old.sub
-	}
 	if was == nil && remade(n, x.Name, sub) && (s.tracked == nil || !s.tracked(rel)) {
 		unix.Close(sub)
 		x.cut(Remade, 0)
@@ -317,19 +414,29 @@ func (s *scanner) below(fd int, n *node, x, old *item, rel string, depth int) {
 	}
 	next := x.sub
 	select {
-	case <-s.free:
+	case w := <-s.free:
 		s.wait.Go(func() {
-			s.dir(sub, next, was, rel, depth)
-			s.free <- struct{}{}
+			w.dir(sub, next, was, rel, depth)
+			s.free <- w
 		})
 	default:
 		s.dir(sub, next, was, rel, depth)
 	}
 }
 
-// open opens a directory that is an item. What is opened may be another one than
-// stat has seen: the stat result returned is that of the open one.
-func (s *scanner) open(fd int, x *item, rel string) (sub int, st unix.Stat_t, err error) {
+// open opens a directory that is an item, so that its names can be read unless the
+// index has them. What is opened may be another one than stat has seen: the stat result
+// returned is that of the open one.
+func (s *scanner) open(fd int, x *item, was *node, rel string) (sub int, st unix.Stat_t, err error) {
+	if !s.force && was != nil && was.ino == x.ino && was.ctime == x.ctime && !was.racy {
+		sub, st, err = openStat(fd, x.Name, lookOnly)
+		if err == nil && s.node(&st).same(was) {
+			return sub, st, nil
+		}
+		if err == nil {
+			unix.Close(sub)
+		}
+	}
 	if s.force && x.UID == s.uid && s.uid != 0 && x.Mode&0o500 != 0o500 {
 		if chmodAt(fd, x.Name, x.Mode|0o700) == nil {
 			s.mu.Lock()
@@ -337,17 +444,21 @@ func (s *scanner) open(fd int, x *item, rel string) (sub int, st unix.Stat_t, er
 			s.mu.Unlock()
 		}
 	}
-	sub, err = unix.Openat(fd, x.Name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return -1, st, err
-	}
-	if err = unix.Fstat(sub, &st); err == nil && st.Ino != x.ino {
+	if sub, st, err = openStat(fd, x.Name, unix.O_RDONLY); err == nil && st.Ino != x.ino {
+		unix.Close(sub)
 		err = unix.ENOENT
 	}
-	if err != nil {
-		unix.Close(sub)
-	}
 	return sub, st, err
+}
+
+func openStat(dir int, name string, how int) (fd int, st unix.Stat_t, err error) {
+	if fd, err = unix.Openat(dir, name, how|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err != nil {
+		return -1, st, err
+	}
+	if err = unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+	}
+	return fd, st, err
 }
 
 // exhausted reports that the process, not the file, is the reason of an error.

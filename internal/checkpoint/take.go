@@ -20,7 +20,8 @@ type Options struct {
 	Session, Agent string
 	Workspace      string // whose store it is
 	Why            Why
-	Roots          []string // absolute, without links; the workspace first
+	Roots          []string // directories: absolute, without links; the workspace first
+	Files          []string // single files, likewise
 	// Without are directories that are left alone with all below them, as the store
 	// is. Those that are missing don't count.
 	Without []string
@@ -54,6 +55,7 @@ type Taking struct {
 
 type rooted struct {
 	path      string
+	file      string // as of a Root
 	top       int
 	old, now  *node
 	racer     racer
@@ -72,11 +74,17 @@ func (s *Store) Scan(o Options) (_ *Taking, err error) {
 			t.Close()
 		}
 	}()
-	for _, root := range o.Roots {
-		if !utf8.ValidString(root) {
-			return nil, fmt.Errorf("%q is not UTF-8", root)
+	var roots []*rooted
+	for _, dir := range o.Roots {
+		roots = append(roots, &rooted{path: dir, top: -1})
+	}
+	for _, file := range o.Files {
+		roots = append(roots, &rooted{path: filepath.Dir(file), file: filepath.Base(file), top: -1})
+	}
+	for _, r := range roots {
+		if !utf8.ValidString(r.key()) {
+			return nil, fmt.Errorf("%q is not UTF-8", r.key())
 		}
-		r := &rooted{path: root, top: -1}
 		t.roots = append(t.roots, r)
 		if err := t.scan(r); err != nil {
 			return nil, err
@@ -85,16 +93,19 @@ func (s *Store) Scan(o Options) (_ *Taking, err error) {
 	return t, nil
 }
 
+// key tells a root from all others.
+func (r *rooted) key() string { return filepath.Join(r.path, r.file) }
+
 func (t *Taking) scan(r *rooted) (err error) {
 	force := t.o.Why == BeforeUndo
 	if r.top, err = r.open(force); err != nil {
 		return fmt.Errorf("open %q: %w", r.path, err)
 	}
-	sc := &scanner{top: r.top, force: force, skip: t.without()}
+	sc := &scanner{top: r.top, only: r.file, force: force, skip: t.without()}
 	if t.o.Tracked != nil {
 		sc.tracked = func(rel string) bool { return t.o.Tracked(filepath.Join(r.path, rel)) }
 	}
-	r.old = t.s.readIndex(r.path)
+	r.old = t.s.readIndex(r.key())
 	r.now, err = sc.scan(r.old)
 	r.racer, r.unlocked = sc.racer, append(r.unlocked, sc.unlocked...)
 	if err != nil {
@@ -104,7 +115,7 @@ func (t *Taking) scan(r *rooted) (err error) {
 		r.now.mode = r.unlocked[0].mode
 	}
 	limit(r.now, r.old, MaxTotal)
-	r.uncovered = atMost(r.now.uncovered(r.path, nil), r.path)
+	r.uncovered = atMost(r.now.uncovered(r.path, nil), r.key())
 	return nil
 }
 
@@ -180,11 +191,15 @@ func (r *rooted) changed() bool { return r.old == nil || r.now.changed(r.old) }
 
 // changed reports whether a tree is not the one that the index has.
 func (n *node) changed(old *node) bool {
-	if old == nil || len(n.items) != len(old.items) {
+	if n.raw != nil {
+		return false
+	}
+	was := old.list()
+	if old == nil || len(n.items) != len(was) {
 		return true
 	}
 	for i := range n.items {
-		x, o := &n.items[i], &old.items[i]
+		x, o := &n.items[i], &was[i]
 		if x.fresh && !o.racy || x.Name != o.Name || x.Kind != o.Kind || x.Mode != o.Mode || x.Size != o.Size || x.sub == nil && x.MTime != o.MTime || x.sub != nil && x.sub.changed(o.sub) {
 			return true
 		}
@@ -205,10 +220,9 @@ func (t *Taking) Keep(git json.RawMessage) (*Checkpoint, error) {
 	}
 	c := &Checkpoint{ID: newID(t.when), Session: t.o.Session, Agent: t.o.Agent, Workspace: t.o.Workspace, When: t.when, Why: t.o.Why, Git: git}
 	for _, r := range t.roots {
-		r.uncovered = atMost(r.now.uncovered(r.path, nil), r.path) // some could not be read
-		root := Root{Path: r.path, Mode: r.now.mode, Tree: r.now.object, Uncovered: r.uncovered}
-		r.now.count(&root)
-		c.Roots = append(c.Roots, root)
+		r.uncovered = atMost(r.now.uncovered(r.path, nil), r.key()) // some could not be read
+		all := r.now.total()
+		c.Roots = append(c.Roots, Root{Path: r.path, File: r.file, Mode: r.now.mode, Tree: r.now.object, Files: int(all.files), Bytes: all.bytes, Uncovered: r.uncovered})
 	}
 	if err := t.s.writeRecord(c); err != nil {
 		if t.pack != nil { // nothing refers to it
@@ -236,7 +250,7 @@ func (t *Taking) Finish() error {
 		if !t.fresh && !r.changed() {
 			continue // the index holds
 		}
-		if err := t.s.writeIndex(r.path, r.now); err != nil {
+		if err := t.s.writeIndex(r.key(), r.now); err != nil {
 			return fmt.Errorf("write the index of a checkpoint: %w", err)
 		}
 	}
@@ -268,23 +282,41 @@ func (t *Taking) Close() {
 	}
 }
 
-// count adds up what the node covers.
-func (n *node) count(r *Root) {
+// total adds up what is below a directory.
+func (n *node) total() sum {
+	if n.raw != nil {
+		return n.sum
+	}
+	var all sum
 	for i := range n.items {
-		switch x := &n.items[i]; {
-		case x.sub != nil:
-			x.sub.count(r)
-		case x.Kind.covered():
-			r.Files++
-			r.Bytes += x.Size
+		if x := &n.items[i]; x.sub != nil {
+			all.add(x.sub.total())
+		} else {
+			all.add(x.sum())
 		}
 	}
+	return all
+}
+
+// sum is what a name adds that is not a directory with names below it.
+func (x *item) sum() sum {
+	switch {
+	case x.Kind == Uncovered:
+		return sum{uncovered: 1}
+	case x.Kind.covered():
+		return sum{files: 1, bytes: x.Size}
+	}
+	return sum{}
 }
 
 // uncovered lists what is not covered below a directory.
 func (n *node) uncovered(at string, list []Uncovering) []Uncovering {
-	for i := range n.items {
-		x := &n.items[i]
+	items := n.items
+	if n.raw != nil && n.sum.uncovered > 0 {
+		items, _ = n.unpack(nil) // it stays as the index has it
+	}
+	for i := range items {
+		x := &items[i]
 		switch {
 		case x.sub != nil:
 			list = x.sub.uncovered(path.Join(at, x.Name), list)

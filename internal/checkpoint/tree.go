@@ -218,7 +218,7 @@ func decodeTree(b []byte) ([]Entry, error) {
 
 // nameOK accepts what a directory can hold.
 func nameOK(s string) bool {
-	return s != "" && s != "." && s != ".." && len(s) <= 255 && !strings.ContainsAny(s, "/\x00")
+	return s != "" && s != "." && s != ".." && len(s) <= 255 && strings.IndexByte(s, '/') < 0 && strings.IndexByte(s, 0) < 0
 }
 
 // A reader takes numbers and bytes from the front. Once bad it gives zeros.

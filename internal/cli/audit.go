@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -253,7 +252,7 @@ func auditVerify(e *launch.Env, asJSON bool) error {
 		return &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("audit log can't be read: %w", err), Hint: ""}
 	}
 	if asJSON {
-		err = json.NewEncoder(e.Stdout).Encode(r)
+		err = verb.JSONLines(e.Stdout).Encode(r)
 	} else {
 		_, err = io.WriteString(e.Stdout, describeReport(r))
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -190,10 +189,7 @@ func progress(e *launch.Env) func([]string) {
 }
 
 func (d *diagnosis) json(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(d)
+	return verb.WriteJSON(w, d)
 }
 
 // print writes the whole report.

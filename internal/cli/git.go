@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -155,10 +154,7 @@ func listGit(e *launch.Env, asJSON bool) error {
 		return err
 	}
 	if asJSON {
-		enc := json.NewEncoder(e.Stdout)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(l)
+		return verb.WriteJSON(e.Stdout, l)
 	}
 	var text strings.Builder
 	for _, k := range l.Beside {

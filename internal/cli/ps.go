@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -67,10 +66,7 @@ func (f *psFlags) print(e *launch.Env, sessions []attach.Entry) error {
 	}
 	switch {
 	case f.asJSON:
-		enc := json.NewEncoder(e.Stdout)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(append([]attach.Entry{}, entries(rows)...))
+		return verb.WriteJSON(e.Stdout, append([]attach.Entry{}, entries(rows)...))
 	case f.quiet:
 		for _, r := range rows {
 			if _, err := fmt.Fprintln(e.Stdout, r.ID); err != nil {

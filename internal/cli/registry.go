@@ -34,16 +34,16 @@ func openRegistry(e *launch.Env) (registry, error) {
 	if err != nil {
 		return registry{}, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
-	sweepDoors(filepath.Join(dir, launch.DoorsName), sessions)
+	sweepSockets(filepath.Join(dir, launch.SocketsName), sessions)
 	return registry{dir, sessions}, nil
 }
 
 // justMade is how old a file there is when its session is in the registry.
 const justMade = time.Minute
 
-// sweepDoors removes the sockets of sessions that were killed: files that begin
+// sweepSockets removes the sockets of sessions that were killed: files that begin
 // as no session's ID does.
-func sweepDoors(dir string, sessions []attach.Entry) {
+func sweepSockets(dir string, sessions []attach.Entry) {
 	files, _ := os.ReadDir(dir) // there is nothing to sweep then
 	for _, f := range files {
 		id, _, _ := strings.Cut(f.Name(), ".")

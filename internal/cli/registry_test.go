@@ -12,9 +12,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/launch"
 )
 
-// TestSweepDoors: the sweep removes only sockets of dead sessions. It leaves those
+// TestSweepSockets: the sweep removes only sockets of dead sessions. It leaves those
 // of living sessions, those just made, and files that Bawn did not make.
-func TestSweepDoors(t *testing.T) {
+func TestSweepSockets(t *testing.T) {
 	dir := t.TempDir()
 	const lives, dead, young = "aaaaaaaaaaaaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbbbbbbbbbbbb", "cccccccccccccccccccccccccc"
 	old := time.Now().Add(-2 * justMade)
@@ -37,7 +37,7 @@ func TestSweepDoors(t *testing.T) {
 			want = append(want, name)
 		}
 	}
-	sweepDoors(dir, []attach.Entry{{ID: lives, State: attach.Running}, {ID: dead, State: attach.Dead}})
+	sweepSockets(dir, []attach.Entry{{ID: lives, State: attach.Running}, {ID: dead, State: attach.Dead}})
 	left, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestSweepDoors(t *testing.T) {
 	if slices.Sort(want); !slices.Equal(got, want) {
 		t.Errorf("left are %q, want %q", got, want)
 	}
-	sweepDoors(filepath.Join(dir, "none"), nil) // a directory that is not there is no error
+	sweepSockets(filepath.Join(dir, "none"), nil) // a directory that is not there is no error
 }
 
 // TestSeveralSessions: without an ID, it is said what the sessions that are

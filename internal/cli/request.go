@@ -34,7 +34,7 @@ directories and limits are not given to a session that runs already.`,
 				return err
 			}
 			if !e.Guest() {
-				return &verb.Error{Code: verb.ExitDenied, Err: fmt.Errorf("this is no guest of a session with a door, so there is nobody to ask"), Hint: "a human decides with \"bawn approve\", or with the flags of \"bawn run\""}
+				return &verb.Error{Code: verb.ExitDenied, Err: fmt.Errorf("this is no guest of a session with a socket, so there is nobody to ask"), Hint: "a human decides with \"bawn approve\", or with the flags of \"bawn run\""}
 			}
 			_, code := shim.Request(want, why)
 			if code != 0 {
@@ -50,7 +50,7 @@ directories and limits are not given to a session that runs already.`,
 	return c
 }
 
-// wanted is what is asked for in the words of the door.
+// wanted is what is asked for in the words of the session socket.
 func wanted(c *cobra.Command, allow string, args []string) ([]string, error) {
 	switch {
 	case allow != "" && len(args) > 0:

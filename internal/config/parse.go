@@ -1,16 +1,14 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/bawn-dev/bawn/internal/stricttoml"
 )
 
 // Limits of one file: far above what people write, and low enough that
@@ -61,8 +59,7 @@ type part struct {
 }
 
 type parser struct {
-	toml  unstable.Parser
-	lines []int // offsets of the line starts
+	doc   *stricttoml.Document
 	file  Place // the layer and the name
 	paths paths
 	out   *file
@@ -76,94 +73,38 @@ type parser struct {
 // grows with the square of their number, so it only gets to see files whose
 // keys are all known.
 func parse(data []byte, in Place, p paths) (*file, error) {
-	ps := &parser{file: in, paths: p, out: &file{}, lines: lineStarts(data)}
-	if e := ps.plainText(data); e != nil {
-		return nil, Errors{e}
+	ps := &parser{file: in, paths: p, out: &file{}}
+	var err error
+	if ps.doc, err = stricttoml.Read(in.File, data); err != nil {
+		ps.invalid(err)
+		return nil, ps.errs
 	}
-	ps.toml.Reset(data)
 	var prefix []part
-	for len(ps.errs) < maxErrors && ps.toml.NextExpression() {
-		prefix = ps.expression(ps.toml.Expression(), prefix)
-	}
-	ps.syntax(ps.toml.Error())
+	ps.invalid(ps.doc.Each(func(n *unstable.Node) bool {
+		prefix = ps.expression(n, prefix)
+		return len(ps.errs) < maxErrors
+	}))
 	if len(ps.errs) == 0 {
-		ps.duplicates(toml.Unmarshal(data, new(map[string]any)))
+		ps.invalid(ps.doc.Decode(new(map[string]any)))
 	}
 	return ps.out, ps.errs.err()
 }
 
-func lineStarts(data []byte) []int {
-	starts := []int{0}
-	for i, c := range data {
-		if c == '\n' {
-			starts = append(starts, i+1)
-		}
-	}
-	return starts
-}
-
 // at returns the place of an offset.
 func (ps *parser) at(offset int) Place {
-	line := sort.SearchInts(ps.lines, offset+1)
 	p := ps.file
-	p.Line, p.Column = line, offset-ps.lines[line-1]+1
+	p.Line, p.Column = ps.doc.Position(offset)
 	return p
 }
 
-// plainText finds what is wrong with the file as text.
-func (ps *parser) plainText(data []byte) *Error {
-	if bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) {
-		return &Error{Place: ps.at(0), Problem: "the file begins with a byte order mark; want plain UTF-8", Hint: "save it as UTF-8 without BOM"}
+// invalid notes what is not TOML, or states a key or table twice.
+func (ps *parser) invalid(err error) {
+	var e *stricttoml.Error
+	if errors.As(err, &e) {
+		at := ps.file
+		at.Line, at.Column = e.Line, e.Column
+		ps.errs.add(&Error{Place: at, Problem: e.Problem, Hint: e.Hint})
 	}
-	if i := bytes.IndexByte(data, 0); i >= 0 {
-		return &Error{Place: ps.at(i), Problem: "the file has a NUL byte; want TOML text"}
-	}
-	if i := invalidUTF8(data); i >= 0 {
-		return &Error{Place: ps.at(i), Problem: "the file is not UTF-8 here; want TOML text in UTF-8"}
-	}
-	return nil
-}
-
-func invalidUTF8(data []byte) int {
-	for i := 0; i < len(data); {
-		r, n := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && n == 1 {
-			return i
-		}
-		i += n
-	}
-	return -1
-}
-
-// syntax notes where the text stops being TOML.
-func (ps *parser) syntax(err error) {
-	at := ps.file
-	var pe *unstable.ParserError
-	if errors.As(err, &pe) && len(pe.Highlight) > 0 {
-		at = ps.at(int(ps.toml.Range(pe.Highlight).Offset))
-	}
-	ps.invalid(at, err)
-}
-
-// duplicates notes a key or table that is stated twice.
-func (ps *parser) duplicates(err error) {
-	at := ps.file
-	var de *toml.DecodeError
-	if errors.As(err, &de) {
-		at.Line, at.Column = de.Position()
-	}
-	ps.invalid(at, err)
-}
-
-// invalid puts the TOML library's error into our form. A control character in
-// it, which may come from a key, is shown as an escape.
-func (ps *parser) invalid(at Place, err error) {
-	if err == nil {
-		return
-	}
-	quoted := fmt.Sprintf("%q", strings.TrimPrefix(err.Error(), "toml: "))
-	problem := strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
-	ps.errs.add(&Error{Place: at, Problem: problem, Hint: "the format is TOML 1.0 (https://toml.io)"})
 }
 
 // expression reads one line or header and returns the table that is open

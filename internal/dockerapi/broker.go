@@ -59,9 +59,6 @@ type Options struct {
 	Dir     string
 	Network Network // nil: containers have an empty network, and publish no port
 	Guard   Guard
-	// Images are the names that may be used, with * for anything; nil for every
-	// image that is present.
-	Images []string
 	// Pull lets images be fetched, which the engine does, outside of the
 	// session's network: each is put to the guard as a connection to its registry.
 	Pull bool

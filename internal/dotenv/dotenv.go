@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Kept value is one that a file of a workspace keeps for its programs.
@@ -64,7 +66,7 @@ func (w *walk) directory(name string, depth int) {
 		return
 	}
 	most, deepest, skipped := w.bounds()
-	list, err := d.ReadDir(max(1, most-w.entries)) // as much as could be read
+	list, err := readDir(d, max(1, most-w.entries)) // as much as could be read
 	_ = d.Close()
 	if err != nil && !errors.Is(err, io.EOF) {
 		w.mask.unread(w.root, name, err)
@@ -86,6 +88,17 @@ func (w *walk) directory(name string, depth int) {
 			w.directory(path.Join(name, e.Name()), depth+1)
 		}
 	}
+}
+
+// readDir is d.ReadDir without a stat of each name, which that of a Root's directory makes.
+func readDir(d *os.File, most int) ([]fs.DirEntry, error) {
+	fd, err := unix.FcntlInt(d.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	plain := os.NewFile(uintptr(fd), d.Name())
+	defer plain.Close()
+	return plain.ReadDir(most)
 }
 
 // bounds are how many names are looked at, how deep, and in which directories none.

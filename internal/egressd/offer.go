@@ -76,8 +76,7 @@ func (s *session) unlent(ctx context.Context, req mitm.Request) (bawn.Binding, b
 	v, all := s.wholeVault()
 	var fit []bawn.Binding
 	for _, b := range all {
-		header := b.Place == bawn.Header || b.Place == bawn.Bearer || b.Place == bawn.Basic
-		if header && matches(b, req.Host, req.Port) && !slices.Contains(s.config.Egress.Secrets, b.Secret) {
+		if b.Place != bawn.Signed && (b.Place != bawn.InQuery || !pushes(req)) && matches(b, req.Host, req.Port) && !slices.Contains(s.config.Egress.Secrets, b.Secret) {
 			fit = append(fit, b)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // A pending joins equal questions while one of them is open, so that fifty
 // connections to one host are one question. It keeps no answer: what a human has
-// said is kept by the session's desk in bawn run, which is asked each time. It is
+// said is kept by the session's prompter in bawn run, which is asked each time. It is
 // a bawn.Approver.
 type pending struct {
 	ask     bawn.Approver

@@ -62,7 +62,7 @@ func TestOneQuestionForMany(t *testing.T) {
 	}
 }
 
-// Nothing is remembered here, whatever the answer was: the desk of the session
+// Nothing is remembered here, whatever the answer was: the prompter of the session
 // does that, and one of it is enough.
 func TestNotRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

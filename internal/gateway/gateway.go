@@ -33,9 +33,6 @@ type Options struct {
 	// Deny. Where must says something, a human is asked whatever the rules
 	// allow. Nil denies.
 	Judge func(ctx context.Context, a bawn.Action, must string) bawn.Decision
-	// Redact takes credentials out of what servers say; nil takes out what has
-	// the shape of one.
-	Redact func(string) string
 	// Report is told of what happens to servers; nil drops it. It must not wait.
 	Report  func(Event)
 	Dir     string           // from which relative paths in arguments lead, absolute

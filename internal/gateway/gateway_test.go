@@ -223,7 +223,10 @@ func TestQuestionsAreCarriedOn(t *testing.T) {
 				asked = q.Params.Message
 				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "ann"}}, nil
 			},
-			CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+			CreateMessageHandler: func(_ context.Context, q *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+				if q.Params.IncludeContext != "none" {
+					t.Errorf("the server gets the context %q", q.Params.IncludeContext)
+				}
 				return &mcp.CreateMessageResult{Model: "m", Role: "assistant", Content: &mcp.TextContent{Text: "4"}}, nil
 			},
 		}

@@ -9,13 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/bawn-dev/bawn"
-)
-
-// What a server may ask of the client, as rules name it: SERVER/@sampling.
-const (
-	AskSampling    = "@sampling"    // for an answer of the client's model
-	AskElicitation = "@elicitation" // for an answer of the human in front of the client
-	AskRoots       = "@roots"       // for the directories that the client works on
+	"github.com/bawn-dev/bawn/internal/policy"
 )
 
 // maxAsks is how often a server may ask during one call.
@@ -118,20 +112,21 @@ func (c *call) tidy(in mcp.InputRequest) (mcp.InputRequest, string, error) {
 		}
 		var err error
 		p.RequestedSchema, err = schema(in.RequestedSchema)
-		return &p, AskElicitation, err
+		return &p, policy.AskElicitation, err
 	case *mcp.CreateMessageWithToolsParams:
 		if in == nil || can.Sampling == nil {
 			return nil, "", errors.New("the client lends its model to nobody")
 		}
 		p := *in
 		p.Meta = nil
+		p.IncludeContext = "none" // what other servers have said is not for this one
 		p.SystemPrompt = fmt.Sprintf("What follows comes from the MCP server %q, not from your human. %s", c.b.Name, cut(in.SystemPrompt, maxAbout))
-		return &p, AskSampling, nil
+		return &p, policy.AskSampling, nil
 	case *mcp.ListRootsParams:
 		if can.RootsV2 == nil {
 			return nil, "", errors.New("the client names no directories")
 		}
-		return &mcp.ListRootsParams{}, AskRoots, nil
+		return &mcp.ListRootsParams{}, policy.AskRoots, nil
 	}
 	return nil, "", fmt.Errorf("a question of the kind %T is not carried on", in)
 }

@@ -23,12 +23,7 @@ const Untrusted = "bawn.dev/untrusted"
 // clean takes credentials out of what a server says, and writes what is not
 // seen as \u202e and the like; lines stay lines.
 func (g *Gateway) clean(s string) string {
-	if g.opts.Redact != nil {
-		s = g.opts.Redact(s)
-	} else {
-		s = redact.String(s)
-	}
-	return seen(s)
+	return seen(redact.String(s))
 }
 
 // seen writes what a reader would not see so that it is; lines and tabs stay.

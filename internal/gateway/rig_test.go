@@ -284,7 +284,7 @@ func askTool(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, 
 }
 
 func sampleTool(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	a, more, err := asker(ctx, r, &mcp.CreateMessageWithToolsParams{MaxTokens: 5, Messages: []*mcp.SamplingMessageV2{{Role: "user", Content: []mcp.Content{&mcp.TextContent{Text: "2+2?"}}}}})
+	a, more, err := asker(ctx, r, &mcp.CreateMessageWithToolsParams{IncludeContext: "allServers", MaxTokens: 5, Messages: []*mcp.SamplingMessageV2{{Role: "user", Content: []mcp.Content{&mcp.TextContent{Text: "2+2?"}}}}})
 	if e, ok := a.(*mcp.CreateMessageWithToolsResult); ok && err == nil {
 		return say("%s", e.Content[0].(*mcp.TextContent).Text), nil
 	}

@@ -177,7 +177,7 @@ func (h *hooking) decide(ctx context.Context) hook.Output {
 	return h.outside(ctx, c)
 }
 
-// message is the call as a door is asked about it.
+// message is the call as a session socket is asked about it.
 func message(c *hook.Call) intent.Judge {
 	m := intent.Judge{Agent: c.Agent, Tool: c.Tool, Dir: c.Cwd, Why: c.Why, Mayask: true, Ahead: true}
 	if c.Phase == hook.Seen {
@@ -214,7 +214,7 @@ func (h *hooking) inside(ctx context.Context, c hook.Call) hook.Output {
 // is over only the human's log would have told.
 func (h *hooking) failed(c hook.Call, err error) hook.Output {
 	if launch.Inside(h.env) != "" {
-		err = fmt.Errorf("this session has no door at which a hook could ask; use another provider, or none of bawn's hooks in it: %w", err)
+		err = fmt.Errorf("this session has no socket at which a hook could ask; use another provider, or none of bawn's hooks in it: %w", err)
 	}
 	if c.Phase != hook.Seen {
 		return hook.Broken(h.agent, err)

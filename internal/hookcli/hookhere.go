@@ -57,12 +57,12 @@ func (h *hooking) outside(ctx context.Context, c hook.Call) hook.Output {
 		return h.failed(c, err)
 	}
 	defer log.Close()
-	desk, err := l.desk()
+	prompter, err := l.prompter()
 	if err != nil {
 		return h.failed(c, err)
 	}
-	defer desk.Close()
-	l.judges(log, desk)
+	defer prompter.Close()
+	l.judges(log, prompter)
 	return l.output(ctx)
 }
 
@@ -187,9 +187,9 @@ func (l *lone) kept() string {
 	return l.session()
 }
 
-// desk is where the questions of a bare agent go: to the relay, which is
+// prompter is where the questions of a bare agent go: to the relay, which is
 // started for them.
-func (l *lone) desk() (*asking.Desk, error) {
+func (l *lone) prompter() (*asking.Prompter, error) {
 	e := l.env
 	id := l.session()
 	rules, err := launch.WrittenRules(e, l.workspace)
@@ -219,7 +219,7 @@ func (l *lone) desk() (*asking.Desk, error) {
 }
 
 // judges makes who decides.
-func (l *lone) judges(log bawn.Recorder, desk *asking.Desk) {
+func (l *lone) judges(log bawn.Recorder, prompter *asking.Prompter) {
 	q := policy.Question{
 		Mode: l.config.Mode, Autonomy: l.config.Autonomy, Workspace: l.workspace, Home: l.env.Getenv("HOME"), System: runtime.GOOS,
 		Unprotected: l.config.Isolation(l.workspace).Unprotected,
@@ -230,7 +230,9 @@ func (l *lone) judges(log bawn.Recorder, desk *asking.Desk) {
 		files.Decide, files.Contains = overlay.Within(l.within), "the agent's own program writes it; its commands run in sandboxes"
 	}
 	if l.moves {
+		iso := l.config.Isolation(l.workspace)
 		commands.Question.Contained = bawn.ContainedFully
+		commands.Question.ConnectionAsks = launch.ConnectionAsks(&iso, l.config.Split().Hosts) && launch.RelayRuns(l.env)
 		commands.Contains = "it runs in a sandbox of its own, as bawn run makes it"
 		commands.Covered = func() bool { return true } // it does not start without a checkpoint
 	}
@@ -239,7 +241,7 @@ func (l *lone) judges(log bawn.Recorder, desk *asking.Desk) {
 	}
 	l.judge = &judge.Judge{
 		Session: bawn.Session{ID: l.session(), Agent: l.agent, Mode: q.Mode, Autonomy: q.Autonomy, Provider: bare.Name},
-		Guard:   guard.Guard{Recorder: log}, Desk: desk, Now: utc,
+		Guard:   guard.Guard{Recorder: log}, Prompter: prompter, Now: utc,
 		Zones: map[bawn.Kind]asking.Zone{bawn.Command: commands, bawn.Filesystem: files, bawn.Network: own, bawn.Tool: own},
 	}
 }
@@ -303,7 +305,7 @@ func (l *lone) asksItself(ctx context.Context, m *intent.Judge, actions []bawn.A
 		a, err := judge.Canonical(a)
 		d := bawn.Decision{}
 		if err == nil {
-			d, err = l.judge.Desk.Decider(l.judge.Zone(m, a)).Decide(ctx, a)
+			d, err = l.judge.Prompter.Decider(l.judge.Zone(m, a)).Decide(ctx, a)
 		}
 		if err != nil {
 			return nil // the guard denies it, and says why
@@ -390,7 +392,7 @@ func (l *lone) relies(ctx context.Context) bool {
 	}
 	a.Session, a.Agent, a.At = l.judge.Session.ID, l.agent, l.judge.Now()
 	verdict := func(z asking.Zone) bawn.Verdict {
-		d, err := l.judge.Desk.Decider(z).Decide(ctx, a)
+		d, err := l.judge.Prompter.Decider(z).Decide(ctx, a)
 		if err != nil {
 			return bawn.Deny
 		}

@@ -127,7 +127,7 @@ func (u *Update) Valid() error {
 	return one("the update", u.Signal != 0, u.Rows != 0 || u.Cols != 0, u.Exec != nil)
 }
 
-// A Reply is what the door says. Exactly one member is set, but for a State,
+// A Reply is what the session socket says. Exactly one member is set, but for a State,
 // which comes along with the Exit of its statement.
 type Reply struct {
 	Started bool           `json:",omitempty"`

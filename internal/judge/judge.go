@@ -14,11 +14,11 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval/asking"
-	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/hook"
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/policy/overlay"
+	"github.com/bawn-dev/bawn/internal/sessionsocket"
 	"github.com/bawn-dev/bawn/internal/shell"
 )
 
@@ -31,13 +31,13 @@ const MaxWords = 600
 // A Judge decides about the actions of one session, or of one call of a bare agent's
 // hook. Its methods may be called from any goroutine.
 type Judge struct {
-	Session bawn.Session
-	Guard   guard.Guard
-	Desk    *asking.Desk
-	Zones   map[bawn.Kind]asking.Zone // where actions of each kind are decided
-	Now     func() time.Time
-	Twice   bool // what is judged ahead is judged again when it is executed
-	waiting atomic.Int32
+	Session  bawn.Session
+	Guard    guard.Guard
+	Prompter *asking.Prompter
+	Zones    map[bawn.Kind]asking.Zone // where actions of each kind are decided
+	Now      func() time.Time
+	Twice    bool // what is judged ahead is judged again when it is executed
+	waiting  atomic.Int32
 }
 
 // Zone is where an action of a message is decided about. A tool of the gateway's
@@ -50,16 +50,16 @@ func (j *Judge) Zone(m *intent.Judge, a bawn.Action) asking.Zone {
 	return z
 }
 
-// Serve answers an agent's hooks and Bawn's own tools: a handler of a door.
-func (j *Judge) Serve(ctx context.Context, c *door.Conn, m intent.Judge) {
+// Serve answers an agent's hooks and Bawn's own tools: a handler of a session socket.
+func (j *Judge) Serve(ctx context.Context, c *sessionsocket.Conn, m intent.Judge) {
 	actions, err := j.Read(&m)
 	if err != nil {
-		c.Refuse(door.RuleMessage, err.Error(), "speak the protocol of this version")
+		c.Refuse(sessionsocket.RuleMessage, err.Error(), "speak the protocol of this version")
 		return
 	}
-	if j.waiting.Add(1) > door.MaxWaiting {
+	if j.waiting.Add(1) > sessionsocket.MaxWaiting {
 		j.waiting.Add(-1)
-		c.Refuse(door.RuleWaiting, fmt.Sprintf("%d actions of this session wait for a decision", door.MaxWaiting), "wait for an answer to some of them")
+		c.Refuse(sessionsocket.RuleWaiting, fmt.Sprintf("%d actions of this session wait for a decision", sessionsocket.MaxWaiting), "wait for an answer to some of them")
 		return
 	}
 	defer j.waiting.Add(-1)
@@ -122,10 +122,10 @@ func (j *Judge) Verdict(ctx context.Context, m *intent.Judge, actions []bawn.Act
 // decide has one action judged by the guard.
 func (j *Judge) decide(ctx context.Context, m *intent.Judge, a bawn.Action) bawn.Decision {
 	zone, g := j.Zone(m, a), j.Guard
-	g.Decider, g.Approver = j.Desk.Decider(zone), j.approver(m, zone)
+	g.Decider, g.Approver = j.Prompter.Decider(zone), j.approver(m, zone)
 	whole, err := Canonical(a)
 	if err != nil {
-		g.Decider = settled(bawn.Denied(err.Error(), door.RuleText))
+		g.Decider = settled(bawn.Denied(err.Error(), sessionsocket.RuleText))
 	}
 	a = whole
 	d := g.Check(ctx, a, j.Event(m))
@@ -154,9 +154,9 @@ func (j *Judge) approver(m *intent.Judge, zone asking.Zone) bawn.Approver {
 	case !m.Mayask:
 		return nobody{}
 	case m.Ahead && j.Twice:
-		return j.Desk.Ahead(zone, named(m.Why, MaxWords))
+		return j.Prompter.Ahead(zone, named(m.Why, MaxWords))
 	}
-	return j.Desk.Approver(zone)
+	return j.Prompter.Approver(zone)
 }
 
 // Event is what every event of an agent's own doing says.

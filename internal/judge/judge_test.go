@@ -10,11 +10,11 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval"
 	"github.com/bawn-dev/bawn/internal/approval/asking"
-	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/policy/overlay"
+	"github.com/bawn-dev/bawn/internal/sessionsocket"
 )
 
 // kept is a log in memory, which may fail.
@@ -30,7 +30,7 @@ func (k *kept) Record(_ context.Context, e bawn.Event) error {
 
 // yes is a relay at which the human says yes to everything, once.
 type yes struct {
-	approval.Desk
+	approval.Prompter
 	asked int
 }
 
@@ -49,8 +49,8 @@ func TestJudgeAhead(t *testing.T) {
 		human := &yes{}
 		j, _ := newTestJudge(t, bawn.ModeNormal)
 		j.Twice = twice
-		j.Desk = asking.New(asking.Options{Session: "s", Relay: func(context.Context, bool) (approval.Desk, error) { return human, nil }})
-		t.Cleanup(j.Desk.Close)
+		j.Prompter = asking.New(asking.Options{Session: "s", Relay: func(context.Context, bool) (approval.Prompter, error) { return human, nil }})
+		t.Cleanup(j.Prompter.Close)
 		want := []int{1, 1, 2}
 		if !twice {
 			want = []int{1, 2, 3}
@@ -73,15 +73,15 @@ func newTestJudge(t *testing.T, mode bawn.Mode) (*Judge, *kept) {
 	t.Helper()
 	rules := []bawn.Rule{{ID: "test:1", Kind: bawn.Network, Pattern: "evil.example", Verdict: bawn.Deny, Source: bawn.User, Reason: "no"},
 		{ID: "test:2", Kind: bawn.Tool, Pattern: "x/evil", Verdict: bawn.Deny, Source: bawn.User, Reason: "no"}}
-	desk := asking.New(asking.Options{Session: "s", Agent: "a", Rules: func() ([]bawn.Rule, error) { return rules, nil }})
-	t.Cleanup(desk.Close)
+	prompter := asking.New(asking.Options{Session: "s", Agent: "a", Rules: func() ([]bawn.Rule, error) { return rules, nil }})
+	t.Cleanup(prompter.Close)
 	log := &kept{}
 	zone := asking.Zone{Question: policy.Question{Mode: mode, Autonomy: policy.AutonomyOf(mode), Contained: bawn.ContainedFully, Workspace: "/p", Home: "/home/u", System: "linux"}}
 	files, hosts := zone, zone
 	files.Decide = overlay.Places([]bawn.Mount{{Path: "/state/settings", Access: bawn.ReadOnly}, {Path: "/state", Access: bawn.ReadWrite}, {Path: "/p", Access: bawn.ReadWrite}, {Path: "/", Access: bawn.ReadOnly}})
 	hosts.Decide = overlay.Later
 	return &Judge{
-		Session: bawn.Session{ID: "s", Agent: "a"}, Guard: guard.Guard{Recorder: log}, Desk: desk, Now: time.Now,
+		Session: bawn.Session{ID: "s", Agent: "a"}, Guard: guard.Guard{Recorder: log}, Prompter: prompter, Now: time.Now,
 		Zones: map[bawn.Kind]asking.Zone{bawn.Command: zone, bawn.Filesystem: files, bawn.Network: hosts, bawn.Tool: zone},
 	}, log
 }
@@ -123,7 +123,7 @@ func TestJudge(t *testing.T) {
 		"opaque, inside":                 {bawn.ModeNormal, leniently(command("$X")), true, "builtin:opaque", "$X"},
 		"denied all the same":            {bawn.ModeNormal, leniently(command("cat /home/u/.ssh/id_rsa")), false, "", ""},
 		"strict all the same":            {bawn.ModeStrict, leniently(command("no-such-program")), false, guard.RuleApproval, ""},
-		"not to be parsed":               {bawn.ModeNormal, command("echo 'x"), false, door.RuleText, ""},
+		"not to be parsed":               {bawn.ModeNormal, command("echo 'x"), false, sessionsocket.RuleText, ""},
 		"writes the workspace":           {bawn.ModeNormal, file(bawn.Write, "a"), true, "builtin:default", ""},
 		"writes what is open to it":      {bawn.ModeNormal, file(bawn.Write, "/state/x"), true, "builtin:path", ""},
 		"writes what is not":             {bawn.ModeNormal, file(bawn.Write, "/opt/x"), false, "builtin:path", ""},

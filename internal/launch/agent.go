@@ -205,7 +205,7 @@ func (k *Known) Contain(args []string, holds bool) []string {
 // holds reports whether a session's sandbox will hold what its agent does, all of it:
 // only then the agent need not ask.
 func (p *planner) holds(s bawn.Session) bool {
-	if p.Known == nil || p.Parent != nil || s.Mode < bawn.ModeNormal || s.Autonomy < bawn.AutonomyModerate || p.config.Decides() || !sandbox.AbilitiesOf(p.choice.Provider).Door {
+	if p.Known == nil || p.Parent != nil || s.Mode < bawn.ModeNormal || s.Autonomy < bawn.AutonomyModerate || p.config.Decides() || !sandbox.AbilitiesOf(p.choice.Provider).Socket {
 		return false
 	}
 	partly, err := sandbox.Negotiate(s.Isolation, p.choice.Provider)

@@ -42,8 +42,10 @@ func (p *Planned) Discard() {
 	p.checkpoints.end()
 }
 
-// NewDesk makes where the session's questions go, which the caller closes.
-func (p *Planned) NewDesk() (*asking.Desk, error) { return p.Desk(p.env, p.Session, p.config) }
+// NewPrompter makes where the session's questions go, which the caller closes.
+func (p *Planned) NewPrompter() (*asking.Prompter, error) {
+	return p.Prompter(p.env, p.Session, p.config)
+}
 
 // run opens the log and runs the session.
 func (p *Planned) run() error {
@@ -63,10 +65,10 @@ func (p *Planned) run() error {
 	if err := p.prepare(log, abandon); err != nil {
 		return err
 	}
-	if s.Desk, err = p.NewDesk(); err != nil {
+	if s.Prompter, err = p.NewPrompter(); err != nil {
 		return err
 	}
-	defer s.Desk.Close()
+	defer s.Prompter.Close()
 	s.Guard.Recorder = p.checkpoints.watch(s.Guard.Recorder)
 	end, err := p.answerGuests()
 	if err != nil {

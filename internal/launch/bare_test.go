@@ -23,7 +23,7 @@ import (
 
 // A hearer answers no question and keeps what was asked.
 type hearer struct {
-	approval.Desk
+	approval.Prompter
 	asked []approval.Question
 }
 
@@ -55,9 +55,9 @@ func TestEveryQuestionSaysThatNothingContains(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := &hearer{}
-		desk := asking.New(asking.Options{Session: "s", Relay: func(context.Context, bool) (approval.Desk, error) { return h, nil }})
+		prompter := asking.New(asking.Options{Session: "s", Relay: func(context.Context, bool) (approval.Prompter, error) { return h, nil }})
 		a := bawn.Action{Kind: bawn.Network, Operation: bawn.Connect, Resource: "a.test:443", Session: "s", At: time.Now()}
-		_, err = desk.Approver(zone).Approve(t.Context(), a, bawn.Decision{Verdict: bawn.Ask, Reason: "unknown"})
+		_, err = prompter.Approver(zone).Approve(t.Context(), a, bawn.Decision{Verdict: bawn.Ask, Reason: "unknown"})
 		if !errors.Is(err, approval.ErrExpired) || len(h.asked) != 1 {
 			t.Fatalf("%v, asked %d times; want once", err, len(h.asked))
 		}
@@ -67,7 +67,7 @@ func TestEveryQuestionSaysThatNothingContains(t *testing.T) {
 		if !shown {
 			t.Errorf("%q: %v; want %q to be shown", c.bare, approval.Render(h.asked[0]), c.want)
 		}
-		desk.Close()
+		prompter.Close()
 
 		p, err := policy.New(nil, policy.Options{})
 		if err != nil {

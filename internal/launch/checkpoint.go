@@ -43,32 +43,36 @@ type checkpoints struct {
 func scan(l *Launch, e *Env, s bawn.Session) *checkpoints {
 	state, err := settings.StateDir(&e.World)
 	own := OwnDirs(e)
-	roots := destroyable(s.Isolation, own)
-	if err != nil || l.Parent != nil || l.Plan || len(roots) == 0 {
+	roots, files := destroyable(s.Isolation, own)
+	if err != nil || l.Parent != nil || l.Plan || len(roots)+len(files) == 0 {
 		return nil
 	}
 	c := &checkpoints{launch: l, env: e, state: state}
 	dir := settings.RuntimeDir(&e.World, state)
 	c.keeper = undo.Begin(undo.Options{
-		State: state, Workspace: s.Isolation.Workspace, Roots: roots, Own: own, Session: s.ID, Agent: s.Agent,
-		Others: func() bool { return len(Writing(dir, s.ID, roots)) > 0 }, Progress: c.progress(),
+		State: state, Workspace: s.Isolation.Workspace, Roots: roots, Files: files, Own: own, Session: s.ID, Agent: s.Agent,
+		Others: func() bool { return len(Writing(dir, s.ID, slices.Concat(roots, files))) > 0 }, Progress: c.progress(),
 	})
 	return c
 }
 
-// destroyable are the directories of the host that a session writes, without Bawn's own,
-// caches and what agents keep for themselves. The workspace comes first.
-func destroyable(iso bawn.Isolation, own []string) []string {
-	var roots []string
+// destroyable are the directories and single files of the host that a session writes,
+// without Bawn's own, caches and what agents keep for themselves. The workspace comes first.
+func destroyable(iso bawn.Isolation, own []string) (roots, files []string) {
 	for _, m := range iso.Mounts {
 		real, err := filepath.EvalSymlinks(m.Path)
 		inside := func(dir string) bool {
 			return fspath.Below(real, dir) || fspath.Below(dir, real) && real != iso.Workspace
 		}
-		if err != nil || m.Access != bawn.ReadWrite || strings.HasPrefix(m.Why, config.AgentState) || !isDir(real) || slices.ContainsFunc(slices.Concat(own, iso.CacheDirs), inside) {
+		if err != nil || m.Access != bawn.ReadWrite || strings.HasPrefix(m.Why, config.AgentState) || slices.ContainsFunc(slices.Concat(own, iso.CacheDirs), inside) {
 			continue
 		}
-		roots = append(roots, real)
+		switch info, err := os.Lstat(real); {
+		case err == nil && info.IsDir():
+			roots = append(roots, real)
+		case err == nil && info.Mode().IsRegular():
+			files = append(files, real)
+		}
 	}
 	slices.SortFunc(roots, func(a, b string) int {
 		if (a == iso.Workspace) != (b == iso.Workspace) {
@@ -76,9 +80,12 @@ func destroyable(iso bawn.Isolation, own []string) []string {
 		}
 		return strings.Compare(a, b)
 	})
-	return slices.DeleteFunc(slices.Compact(roots), func(r string) bool {
+	roots = slices.Compact(roots)
+	within := func(r string) bool {
 		return slices.ContainsFunc(roots, func(o string) bool { return o != r && fspath.Below(r, o) })
-	})
+	}
+	slices.Sort(files)
+	return slices.DeleteFunc(slices.Clone(roots), within), slices.DeleteFunc(slices.Compact(files), within)
 }
 
 // Writing returns the sessions that run and whose workspace is, holds or lies in one

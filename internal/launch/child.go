@@ -71,10 +71,10 @@ func told(above *session.Parent, err error) error {
 	return &verb.Error{Code: code, Err: fmt.Errorf("%s: %w", redact.Visible(absent.Name), absent.Err), Hint: "name a program that this session sees"}
 }
 
-// deskAbove reaches the humans of the parent: nobody is asked at a terminal that a
+// prompterAbove reaches the humans of the parent: nobody is asked at a terminal that a
 // guest holds.
-func deskAbove(k *session.Parent, id string) func(context.Context, bool) (approval.Desk, error) {
-	return func(ctx context.Context, _ bool) (approval.Desk, error) {
+func prompterAbove(k *session.Parent, id string) func(context.Context, bool) (approval.Prompter, error) {
+	return func(ctx context.Context, _ bool) (approval.Prompter, error) {
 		if k.Asks == "" {
 			return nil, errors.New("the session above can't be asked")
 		}

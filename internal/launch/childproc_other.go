@@ -4,5 +4,5 @@ package launch
 
 import "syscall"
 
-// DieWithParent does nothing: no session has a door here.
+// DieWithParent does nothing: no session has a socket here.
 func DieWithParent(*syscall.SysProcAttr) {}

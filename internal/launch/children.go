@@ -22,13 +22,13 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval/asking"
 	"github.com/bawn-dev/bawn/internal/approval/link"
-	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/executor"
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/peercred"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/sessionsocket"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -52,10 +52,10 @@ const RuleChild = "builtin:child"
 
 // children starts the sessions that a guest wants below its own.
 type children struct {
-	env    *Env
-	parent session.Parent
-	guard  guard.Guard
-	desk   *asking.Desk
+	env      *Env
+	parent   session.Parent
+	guard    guard.Guard
+	prompter *asking.Prompter
 	// covered reports whether a checkpoint has what the children destroy; nil for no.
 	covered func() bool
 	// refused records who may not put questions at the socket of the children.
@@ -80,8 +80,8 @@ type wish struct {
 	setEnv  []string // that the command was judged with
 }
 
-// Run serves a guest's `bawn run`: a handler of its door.
-func (k *children) Run(ctx context.Context, c *door.Conn, r intent.Run, files [3]*os.File) {
+// Run serves a guest's `bawn run`: a handler of its session socket.
+func (k *children) Run(ctx context.Context, c *sessionsocket.Conn, r intent.Run, files [3]*os.File) {
 	w, err := k.check(&r)
 	if err != nil {
 		c.Refuse(RuleChild, err.Error(), "see \"bawn run --help\"")
@@ -97,8 +97,8 @@ func (k *children) Run(ctx context.Context, c *door.Conn, r intent.Run, files [3
 		c.Deny(d.Rule, d.Reason, "do it another way, or ask the human for it")
 		return
 	}
-	win := door.Window{Terminal: r.Terminal, Rows: r.Rows, Cols: r.Cols}
-	_ = door.Attend(ctx, c, files, win, pty.Open, func(files [3]*os.File, _ bool) (door.Program, error) {
+	win := sessionsocket.Window{Terminal: r.Terminal, Rows: r.Rows, Cols: r.Cols}
+	_ = sessionsocket.Attend(ctx, c, files, win, pty.Open, func(files [3]*os.File, _ bool) (sessionsocket.Program, error) {
 		return k.start(w, files)
 	}) // the guest has been told
 }
@@ -156,7 +156,7 @@ func (k *children) check(r *intent.Run) (*wish, error) {
 // start starts bawn once more, outside of every sandbox: it makes the child's
 // sandbox, from the flags that the guest has given and from what the parent
 // has. Of its environment nothing is the guest's.
-func (k *children) start(w *wish, files [3]*os.File) (door.Program, error) {
+func (k *children) start(w *wish, files [3]*os.File) (sessionsocket.Program, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (k *children) start(w *wish, files [3]*os.File) (door.Program, error) {
 }
 
 // launch starts one of Bawn's programs as a child.
-func (k *children) launch(program string, w *wish, files [3]*os.File) (door.Program, error) {
+func (k *children) launch(program string, w *wish, files [3]*os.File) (sessionsocket.Program, error) {
 	k.once.Do(func() { k.failed = k.prepare() })
 	if k.failed != nil {
 		return nil, k.failed
@@ -322,7 +322,7 @@ func (k *children) prepare() error {
 	if err != nil {
 		return fmt.Errorf("make the socket for the questions of child sessions: %w", err)
 	}
-	server := &link.Server{Desk: k.desk.Below(), Admit: k.admit, Keyless: k.refused}
+	server := &link.Server{Prompter: k.prompter.Below(), Admit: k.admit, Keyless: k.refused}
 	go func() { _ = server.Serve(l) }() // until this process ends, or close
 	k.listener = l
 	return nil

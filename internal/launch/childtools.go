@@ -8,19 +8,19 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/egress/remote"
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/sessionsocket"
 )
 
 // maxToolNames is how many servers a guest may name.
 const maxToolNames = 64
 
-// Tools serves a guest's `bawn mcp`: a handler of its door. The gateway is no
+// Tools serves a guest's `bawn mcp`: a handler of its session socket. The gateway is no
 // session of its own: its calls are the guest's, and are decided one by one.
-func (k *children) Tools(ctx context.Context, c *door.Conn, t intent.Tools, files [3]*os.File) {
+func (k *children) Tools(ctx context.Context, c *sessionsocket.Conn, t intent.Tools, files [3]*os.File) {
 	w := &wish{spec: session.Spec{Gateway: &session.Gateway{Servers: t.Servers}}, from: t.Dir}
 	switch {
 	case len(t.Servers) > maxToolNames:
@@ -36,7 +36,7 @@ func (k *children) Tools(ctx context.Context, c *door.Conn, t intent.Tools, file
 		return
 	}
 	defer k.running.Add(-1)
-	_ = door.Attend(ctx, c, files, door.Window{}, pty.Open, func(files [3]*os.File, _ bool) (door.Program, error) {
+	_ = sessionsocket.Attend(ctx, c, files, sessionsocket.Window{}, pty.Open, func(files [3]*os.File, _ bool) (sessionsocket.Program, error) {
 		program, err := remote.Find()
 		if err != nil {
 			return nil, err

@@ -3,6 +3,7 @@ package launch
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
@@ -48,16 +49,16 @@ func TestContainedIsWhatIsEnforced(t *testing.T) {
 	}
 }
 
-// A provider that has a door and enforces some attributes in part.
-type doored struct {
+// A provider that has a session socket and enforces some attributes in part.
+type socketed struct {
 	sandbox.Provider
 	partly []string
 	closed bool
 }
 
-func (p doored) Abilities() sandbox.Abilities { return sandbox.Abilities{Door: !p.closed} }
+func (p socketed) Abilities() sandbox.Abilities { return sandbox.Abilities{Socket: !p.closed} }
 
-func (p doored) Capabilities() (out []bawn.Capability) {
+func (p socketed) Capabilities() (out []bawn.Capability) {
 	for _, a := range sandbox.Attributes() {
 		strength := bawn.Enforced
 		if slices.Contains(p.partly, a) {
@@ -72,25 +73,55 @@ func (p doored) Capabilities() (out []bawn.Capability) {
 // sandbox holds all of what it does. Each row takes one thing away from the first.
 func TestPromptsStayWhereTheSandboxDoesNotHold(t *testing.T) {
 	for name, tt := range map[string]struct {
-		change func(u *setup, s *bawn.Session, p *doored)
+		change func(u *setup, s *bawn.Session, p *socketed)
 		want   bool
 	}{
-		"a full sandbox":      {func(*setup, *bawn.Session, *doored) {}, true},
-		"protection in part":  {func(_ *setup, _ *bawn.Session, p *doored) { p.partly = []string{sandbox.FSProtect} }, false},
-		"processes in part":   {func(_ *setup, _ *bawn.Session, p *doored) { p.partly = []string{sandbox.Processes} }, false},
-		"the network in part": {func(_ *setup, _ *bawn.Session, p *doored) { p.partly = []string{sandbox.NetAllow} }, false},
-		"no door":             {func(_ *setup, _ *bawn.Session, p *doored) { p.closed = true }, false},
-		"the whole network":   {func(_ *setup, s *bawn.Session, _ *doored) { s.Isolation.Network = bawn.NetworkFull }, false},
-		"shared caches":       {func(_ *setup, s *bawn.Session, _ *doored) { s.Isolation.Caches = bawn.CacheShared }, false},
-		"mode safe":           {func(_ *setup, s *bawn.Session, _ *doored) { s.Mode = bawn.ModeSafe }, false},
-		"little autonomy":     {func(_ *setup, s *bawn.Session, _ *doored) { s.Autonomy = bawn.AutonomyModerate - 1 }, false},
-		"a guest's session":   {func(u *setup, _ *bawn.Session, _ *doored) { u.Parent = &session.Parent{} }, false},
-		"no agent":            {func(u *setup, _ *bawn.Session, _ *doored) { u.Known = nil }, false},
+		"a full sandbox":      {func(*setup, *bawn.Session, *socketed) {}, true},
+		"protection in part":  {func(_ *setup, _ *bawn.Session, p *socketed) { p.partly = []string{sandbox.FSProtect} }, false},
+		"processes in part":   {func(_ *setup, _ *bawn.Session, p *socketed) { p.partly = []string{sandbox.Processes} }, false},
+		"the network in part": {func(_ *setup, _ *bawn.Session, p *socketed) { p.partly = []string{sandbox.NetAllow} }, false},
+		"no session socket":   {func(_ *setup, _ *bawn.Session, p *socketed) { p.closed = true }, false},
+		"the whole network":   {func(_ *setup, s *bawn.Session, _ *socketed) { s.Isolation.Network = bawn.NetworkFull }, false},
+		"shared caches":       {func(_ *setup, s *bawn.Session, _ *socketed) { s.Isolation.Caches = bawn.CacheShared }, false},
+		"mode safe":           {func(_ *setup, s *bawn.Session, _ *socketed) { s.Mode = bawn.ModeSafe }, false},
+		"little autonomy":     {func(_ *setup, s *bawn.Session, _ *socketed) { s.Autonomy = bawn.AutonomyModerate - 1 }, false},
+		"a guest's session":   {func(u *setup, _ *bawn.Session, _ *socketed) { u.Parent = &session.Parent{} }, false},
+		"no agent":            {func(u *setup, _ *bawn.Session, _ *socketed) { u.Known = nil }, false},
 	} {
-		u, p := &setup{Launch: &Launch{}, config: &config.Config{}, Known: &Known{}}, doored{}
+		u, p := &setup{Launch: &Launch{}, config: &config.Config{}, Known: &Known{}}, socketed{}
 		s := bawn.Session{Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Isolation: bawn.Isolation{Protect: true, Network: bawn.NetworkAllowlist}}
 		tt.change(u, &s, &p)
 		if got := (&planner{Planned: &Planned{setup: u, choice: choice{Provider: p}}}).holds(s); got != tt.want {
+			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		}
+	}
+}
+
+// TestConnectionAsks: a command may leave the question to its connection only where every
+// host that the session reaches without one is looked into.
+func TestConnectionAsks(t *testing.T) {
+	models := []string{"model.test:443"}
+	read := []string{"*.npmjs.org:443 GET,HEAD /**", "pypi.org:443 GET,HEAD /**"}
+	for name, tt := range map[string]struct {
+		change func(*bawn.Isolation)
+		want   bool
+	}{
+		"registries and forges, to be read": {func(*bawn.Isolation) {}, true},
+		"a push that is listed": {func(i *bawn.Isolation) {
+			i.Egress.Git = append(i.Egress.Git, "git.test push team/* refs/heads/agent/*")
+		}, true},
+		"no network":                      {func(i *bawn.Isolation) { *i = bawn.Isolation{} }, true},
+		"a host that is not looked into":  {func(i *bawn.Isolation) { i.Egress.Hosts = append(i.Egress.Hosts, "git.corp:443") }, false},
+		"every method":                    {func(i *bawn.Isolation) { i.Egress.HTTP = append(i.Egress.HTTP, "api.test * /**") }, false},
+		"a port of the host":              {func(i *bawn.Isolation) { i.Egress.HostPorts = []string{"3000"} }, false},
+		"a host port without a network":   {func(i *bawn.Isolation) { *i = bawn.Isolation{Egress: bawn.Egress{HostPorts: []string{"3000"}}} }, false},
+		"the whole network":               {func(i *bawn.Isolation) { i.Network = bawn.NetworkFull }, false},
+		"nobody is asked":                 {func(i *bawn.Isolation) { i.Egress.Ask = 0 }, false},
+		"a registry by the built-in rule": {func(i *bawn.Isolation) { i.Egress.HTTP = read[:1] }, false},
+	} {
+		iso := bawn.Isolation{Network: bawn.NetworkAllowlist, Egress: bawn.Egress{Hosts: models, HTTP: slices.Clone(read), Git: []string{"git.test fetch"}, Ask: time.Minute}}
+		tt.change(&iso)
+		if got := ConnectionAsks(&iso, models); got != tt.want {
 			t.Errorf("%s: %t, want %t", name, got, tt.want)
 		}
 	}

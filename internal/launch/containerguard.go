@@ -25,17 +25,17 @@ func ContainerGuard(f *Launch, e *Env, cfg *config.Config, s *runner.Session) (c
 		return nil, nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("open the audit log: %w", err), Hint: "what can't be recorded does not run"}
 	}
 	s.Guard.Recorder = e.Share(log, "the proxy")
-	desk, err := f.Desk(e, s, cfg)
+	prompter, err := f.Prompter(e, s, cfg)
 	if err != nil {
 		return nil, nil, errors.Join(err, log.Close())
 	}
 	zone, err := containerZone(e, s, s.Isolation)
 	if err != nil {
-		desk.Close()
+		prompter.Close()
 		return nil, nil, errors.Join(err, log.Close())
 	}
-	g := guard.Guard{Decider: desk.Decider(zone), Approver: desk.Approver(zone), Recorder: s.Guard.Recorder}
+	g := guard.Guard{Decider: prompter.Decider(zone), Approver: prompter.Approver(zone), Recorder: s.Guard.Recorder}
 	event := bawn.Event{Provider: s.Session.Provider, Mode: s.Mode}
 	check = func(ctx context.Context, a bawn.Action) bawn.Decision { return g.Check(ctx, a, event) }
-	return check, func() { desk.Close(); log.Close() }, nil
+	return check, func() { prompter.Close(); log.Close() }, nil
 }

@@ -83,8 +83,8 @@ func DockerHere(e *Env, iso bawn.Isolation) error {
 func (p *planner) openContainers(req *sandbox.Request, z zone) (err error) {
 	e, s := p.env, p.Session
 	iso := req.Session.Isolation
-	if iso.DockerAPI && !sandbox.AbilitiesOf(s.Provider).Door {
-		return doorless(s.Provider)
+	if iso.DockerAPI && !sandbox.AbilitiesOf(s.Provider).Socket {
+		return withoutSocket(s.Provider)
 	}
 	if !iso.DockerAPI || p.Plan {
 		return nil
@@ -121,9 +121,9 @@ func (p *planner) openContainers(req *sandbox.Request, z zone) (err error) {
 	return err
 }
 
-// doorless refuses a Docker API to guests of a provider that can't show them a
+// withoutSocket refuses a Docker API to guests of a provider that can't show them a
 // socket.
-func doorless(p sandbox.Provider) error {
+func withoutSocket(p sandbox.Provider) error {
 	return &verb.Error{
 		Code: verb.ExitInternal, Err: fmt.Errorf("provider %q can't show its guest a socket, so there is no Docker API for it", p.Name()),
 		Hint: "use --provider native, bwrap or docker, or leave out --docker",

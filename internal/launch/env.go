@@ -55,7 +55,7 @@ type Env struct {
 	Args []string // the command line's
 	host *host    // where this is the host of a session that others attach to
 
-	embryo *native.Embryo // of the sandbox of a session that is being planned, or nil
+	preforked *native.Preforked // of the sandbox of a session that is being planned, or nil
 
 	spec      *session.Spec // what this process was started with (launchVerb), or nil
 	inherited *os.File      // what it was read from; of a guest's session it ends when that does
@@ -102,7 +102,7 @@ type ToolsSetting struct {
 	Workspace string
 	Environ   []string
 	Shell     string // that runs commands; "" for none
-	Handed    bool   // it hands them to the session's door
+	Handed    bool   // it hands them to the session socket
 	Judge     func(context.Context, intent.Judge) (intent.Verdict, error)
 	Request   func(ctx context.Context, want []string, why string) (granted bool, answer string, err error)
 	In, Out   *os.File // of the one client

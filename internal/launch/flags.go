@@ -201,12 +201,3 @@ func megabytes(s string) (int64, error) {
 	}
 	return n, nil
 }
-
-// FlagNames lists the flags of "bawn run".
-func FlagNames() []string {
-	var names []string
-	fl := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	(&Flags{}).Declare(fl)
-	fl.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	return names
-}

@@ -14,7 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/shim"
 )
 
-// newJudge is that of a session's door.
+// newJudge is that of a session socket.
 func newJudge(e *Env, s *runner.Session, g guard.Guard) *judge.Judge {
 	q := SessionQuestion(e, s)
 	for _, kv := range s.Plan.Environ() {
@@ -32,12 +32,12 @@ func newJudge(e *Env, s *runner.Session, g guard.Guard) *judge.Judge {
 		commands.Decide, commands.Later = overlay.Later, true
 	}
 	return &judge.Judge{
-		Session: s.Session, Guard: g, Desk: s.Desk, Now: time.Now, Twice: hasPrefix(s.Plan.Environ()),
+		Session: s.Session, Guard: g, Prompter: s.Prompter, Now: time.Now, Twice: hasPrefix(s.Plan.Environ()),
 		Zones: map[bawn.Kind]asking.Zone{bawn.Command: commands, bawn.Network: hosts, bawn.Filesystem: files, bawn.Tool: inside},
 	}
 }
 
-// hasPrefix reports whether the guest's commands come to the door once more
+// hasPrefix reports whether the guest's commands come to the session socket once more
 // when they are executed.
 func hasPrefix(environ []string) bool {
 	return slices.Contains(environ, prefixVariable+"="+prefixInside)

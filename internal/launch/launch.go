@@ -1,5 +1,5 @@
 // Package launch puts a session together from its spec and starts it: configuration,
-// agent, provider, places, git, network, door, and the sessions that its guest starts.
+// agent, provider, places, git, network, session socket, and the sessions that its guest starts.
 //
 // Launch is what is asked for. Launch.setUp finds out what is known before anything is
 // planned (setup). The planner makes a Planned of it, and Planned.run starts that.
@@ -45,8 +45,8 @@ func (l *Launch) Run(e *Env) error {
 	// end at once, two processors are of use, and the change stops all threads.
 	defer time.AfterFunc(lasting, func() { runtime.GOMAXPROCS(1) }).Stop()
 	if l.ordinary() {
-		e.embryo = native.Expect()
-		defer e.embryo.Abandon()
+		e.preforked = native.Prefork()
+		defer e.preforked.Abandon()
 	}
 	p, err := l.Prepare(e)
 	if err != nil {

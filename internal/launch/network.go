@@ -24,6 +24,7 @@ type relays struct {
 	launch *Launch
 	env    *Env
 	early  *remote.Relay // started before it was known what it is to do; nil once it is taken
+	asks   bool          // somebody is there to be asked about connections
 }
 
 // open starts the relay of a zone, and puts into req what the relay needs in the
@@ -190,10 +191,12 @@ func (n *relays) config(req *sandbox.Request, z zone) (egress.Config, error) {
 	if err != nil {
 		return egress.Config{}, err
 	}
+	asks := (z.canAsk || l.Hosted || l.Asks != "" || relayRuns(e, state)) && z.name != egress.Reasoning
+	n.asks = n.asks || asks
 	return egress.Config{
 		Session: s.ID, Parent: s.Parent, Agent: s.Agent, Provider: s.Provider, Mode: s.Mode, Autonomy: s.Autonomy,
 		Workspace: s.Isolation.Workspace, Dir: req.Dir, Home: e.Getenv("HOME"), System: runtime.GOOS,
-		Egress: s.Isolation.Egress, Ask: s.Isolation.Egress.Ask, CanAsk: (z.canAsk || l.Hosted || l.Asks != "" || relayRuns(e, state)) && z.name != egress.Reasoning, Rules: rules,
+		Egress: s.Isolation.Egress, Ask: s.Isolation.Egress.Ask, CanAsk: asks, Rules: rules,
 		AuditDir: log, Prompt: l.Parent == nil, Place: filepath.Join(settings.RuntimeDir(&e.World, state), s.ID+z.suffix()), Zone: z.name, Models: z.models, Masks: z.masks, Own: z.own, Quiet: z.quiet,
 	}, nil
 }

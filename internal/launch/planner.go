@@ -72,8 +72,18 @@ func (p *planner) sandboxes(req sandbox.Request) (err error) {
 	}
 	if err == nil {
 		p.Session.Contained = contained(p.config, p.Session)
+		p.Session.ConnectionAsks = p.connectionAsks()
 	}
 	return err
+}
+
+// connectionAsks is ConnectionAsks of the zone in which commands run.
+func (p *planner) connectionAsks() bool {
+	iso := &p.Session.Isolation
+	if p.Session.Split != nil {
+		iso = &p.Session.Split.Isolation
+	}
+	return ConnectionAsks(iso, p.config.Split().Hosts) && (p.relays.asks || iso.Network == bawn.NetworkNone)
 }
 
 // planWhole plans a session of one zone.
@@ -84,7 +94,7 @@ func (p *planner) planWhole(req sandbox.Request) (err error) {
 			s.Close()
 		}
 	}()
-	p.openDoor(&req)
+	p.openSocket(&req)
 	z := p.ownZone()
 	relay, err := p.relays.open(&req, z)
 	if err != nil {

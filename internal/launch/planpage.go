@@ -2,7 +2,6 @@ package launch
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // planWidth is where lists of the page are folded.
@@ -23,10 +23,7 @@ func (p *Planned) show() error {
 		return p.writePage(p.env.Stdout)
 	}
 	s := p.Session
-	enc := json.NewEncoder(p.env.Stdout)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(struct {
+	return verb.WriteJSON(p.env.Stdout, struct {
 		Provider  string       `json:"provider"`
 		Choice    []candidate  `json:"provider_chosen_from"`
 		Mode      bawn.Mode    `json:"mode"`

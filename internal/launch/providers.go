@@ -26,10 +26,10 @@ import (
 
 // A Setting is what a provider may be made of.
 type Setting struct {
-	Probes  string         // directory for the outcomes of probes, absolute; "" keeps none
-	Config  *config.Config // what the provider's own keys say; nil stands for the defaults
-	environ []string
-	embryo  *native.Embryo
+	Probes    string         // directory for the outcomes of probes, absolute; "" keeps none
+	Config    *config.Config // what the provider's own keys say; nil stands for the defaults
+	environ   []string
+	preforked *native.Preforked
 }
 
 // Environ is the environment in which a container engine is found: PATH,
@@ -82,7 +82,7 @@ var Roll = []Listed{
 // nativeProvider makes the sandbox of what has been begun, if anything has.
 func nativeProvider(s Setting) sandbox.Provider {
 	p := native.New(s.Native())
-	p.Adopt(s.embryo)
+	p.Adopt(s.preforked)
 	return p
 }
 
@@ -139,7 +139,7 @@ func probesDir(e *Env) string {
 
 // SettingOf is what providers are made of here.
 func SettingOf(e *Env, cfg *config.Config) Setting {
-	return Setting{Probes: probesDir(e), Config: cfg, environ: e.Environ, embryo: e.embryo}
+	return Setting{Probes: probesDir(e), Config: cfg, environ: e.Environ, preforked: e.preforked}
 }
 
 // ProviderNames lists what --provider takes.
@@ -203,7 +203,7 @@ const becameVariable = "BAWN_BECAME"
 // becomeWhole makes this process bawnd's, which has every provider, with the
 // same words; it returns with an error only.
 func (e *Env) becomeWhole(why AbsentProvider) error {
-	e.embryo.Abandon() // what executes another program keeps its children
+	e.preforked.Abandon() // what executes another program keeps its children
 	path, err := remote.Find()
 	if err == nil && e.Getenv(becameVariable) != "" {
 		err = fmt.Errorf("%q is no %s: it is without %s as well", path, remote.Program, why.what())

@@ -13,14 +13,14 @@ import (
 )
 
 // relayOf returns how a session reaches the relay of the user's approvals.
-func relayOf(e *Env, state, session, parent string) func(ctx context.Context, start bool) (approval.Desk, error) {
+func relayOf(e *Env, state, session, parent string) func(ctx context.Context, start bool) (approval.Prompter, error) {
 	return RelayAs(e, state, link.Options{Session: session, Parent: parent})
 }
 
 // RelayAs is relayOf for who says more of itself.
-func RelayAs(e *Env, state string, o link.Options) func(ctx context.Context, start bool) (approval.Desk, error) {
+func RelayAs(e *Env, state string, o link.Options) func(ctx context.Context, start bool) (approval.Prompter, error) {
 	o.Path = filepath.Join(settings.RuntimeDir(&e.World, state), places.HostsSocket)
-	return func(ctx context.Context, start bool) (approval.Desk, error) {
+	return func(ctx context.Context, start bool) (approval.Prompter, error) {
 		o := o
 		if start {
 			o.Start = func(ctx context.Context) error { return startRelay(ctx, e, state, o.Path) }
@@ -33,6 +33,13 @@ func RelayAs(e *Env, state string, o link.Options) func(ctx context.Context, sta
 // asked, also where the session has no terminal.
 func relayRuns(e *Env, state string) bool {
 	return link.Listens(filepath.Join(settings.RuntimeDir(&e.World, state), places.HostsSocket))
+}
+
+// RelayRuns reports whether a relay runs, so that connections of a session without a
+// terminal can be asked about.
+func RelayRuns(e *Env) bool {
+	state, err := settings.StateDir(&e.World)
+	return err == nil && relayRuns(e, state)
 }
 
 // startRelay starts the relay on demand: it ends by itself when nothing needs

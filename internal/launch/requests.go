@@ -15,22 +15,22 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval/asking"
-	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/hostname"
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/judge"
+	"github.com/bawn-dev/bawn/internal/sessionsocket"
 	"github.com/bawn-dev/bawn/internal/shell"
 )
 
 // requests puts to the human what a guest asks for ahead of doing it.
 type requests struct {
-	session bawn.Session
-	desk    *asking.Desk
-	network asking.Zone
-	command *asking.Zone   // nil where commands are not decided one by one
-	guard   guard.Guard    // its recorder and clock are used
-	reach   bawn.Isolation // that network is about
+	session  bawn.Session
+	prompter *asking.Prompter
+	network  asking.Zone
+	command  *asking.Zone   // nil where commands are not decided one by one
+	guard    guard.Guard    // its recorder and clock are used
+	reach    bawn.Isolation // that network is about
 	patience
 }
 
@@ -84,8 +84,8 @@ func (p *patience) end(key string, allowed bool, now time.Time) {
 	p.refused[key] = now
 }
 
-// Request serves `bawn request`: a handler of a door.
-func (q *requests) Request(ctx context.Context, c *door.Conn, r intent.Request) {
+// Request serves `bawn request`: a handler of a session socket.
+func (q *requests) Request(ctx context.Context, c *sessionsocket.Conn, r intent.Request) {
 	a, zone, err := q.read(&r)
 	if err != nil {
 		_ = c.Send(intent.Reply{Answer: &intent.RequestAnswer{Why: err.Error()}}) // a guest that is gone asks for nothing
@@ -101,7 +101,7 @@ func (q *requests) Request(ctx context.Context, c *door.Conn, r intent.Request) 
 		return
 	}
 	g := q.guard
-	g.Decider, g.Approver = q.desk.Decider(*zone), q.desk.Ahead(*zone, r.Why)
+	g.Decider, g.Approver = q.prompter.Decider(*zone), q.prompter.Ahead(*zone, r.Why)
 	d := g.Check(ctx, a, bawn.Event{Parent: q.session.Parent, Provider: q.session.Provider, Mode: q.session.Mode, Details: map[string]string{"request": "ahead of the action"}})
 	q.end(key, d.Verdict == bawn.Allow, time.Now())
 	if d.Verdict != bawn.Allow {

@@ -11,12 +11,12 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval/asking"
 	"github.com/bawn-dev/bawn/internal/config"
-	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/sessionsocket"
 	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/shell/invocation"
 	"github.com/bawn-dev/bawn/internal/verb"
@@ -24,7 +24,7 @@ import (
 
 // Where the zones of a split session find what is Bawn's.
 const (
-	doorInside     = "/run/bawn/door"
+	socketInside   = "/run/bawn/session.sock"
 	ProgramInside  = "/run/bawn/bawn"
 	splitDirectory = "split" // of Bawn's own cache
 )
@@ -135,7 +135,7 @@ func makeShellPlaces(z session.Zones, plan bool) error {
 	return nil
 }
 
-// reasoning opens the door, plans the zone of the agent and starts its relay. There
+// reasoning opens the session socket, plans the zone of the agent and starts its relay. There
 // Bawn is in the place of the shells.
 func (p *zonePlanner) reasoning(shells []string) error {
 	iso, err := p.zones.Reasoning()
@@ -143,8 +143,8 @@ func (p *zonePlanner) reasoning(shells []string) error {
 		return verb.Usage("see \"bawn run --help\"", "%w", err)
 	}
 	s, req := p.Session, p.request
-	at := s.Split.Place.Door()
-	if s.Split.Door, err = door.Listen(at); err != nil {
+	at := s.Split.Place.Socket()
+	if s.Split.Socket, err = sessionsocket.Listen(at); err != nil {
 		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	req.Session.Isolation = iso
@@ -155,8 +155,8 @@ func (p *zonePlanner) reasoning(shells []string) error {
 	if relay != nil {
 		s.Network = relay
 	}
-	req.Files = slices.Concat(req.Files, shimmed(shells, p.program), []sandbox.File{{Source: p.program, Target: ProgramInside}, {Source: at, Target: doorInside}})
-	req.Sockets = append(req.Sockets, doorInside)
+	req.Files = slices.Concat(req.Files, shimmed(shells, p.program), []sandbox.File{{Source: p.program, Target: ProgramInside}, {Source: at, Target: socketInside}})
+	req.Sockets = append(req.Sockets, socketInside)
 	if shell := p.env.Getenv("SHELL"); shell != "" && !understood(shell) {
 		req.SetEnv = append(req.SetEnv, "SHELL=/bin/sh")
 	}

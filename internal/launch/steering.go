@@ -227,13 +227,13 @@ func (t *steering) ask(pins string, part []skill.Report, states map[string]skill
 	}
 	g := t.guard
 	g.Decider = already{Verdict: bawn.Ask, Rule: RuleSkillNew, Source: bawn.Builtin, Reason: why}
-	desk, leave := t.desk()
+	prompter, leave := t.prompter()
 	defer leave()
 	g.Approver = approverFunc(func(ctx context.Context, a bawn.Action, d bawn.Decision) (answer bawn.Answer, err error) {
-		if desk == nil {
+		if prompter == nil {
 			return bawn.Answer{}, errors.New("nobody is there to be asked")
 		}
-		t.answer, err = desk.Request(ctx, approval.Question{
+		t.answer, err = prompter.Request(ctx, approval.Question{
 			Action: a, Reason: d.Reason, Rule: d.Rule, Always: always,
 			Contains: "the agent follows it as far as the session lets it; it can't change it",
 		})
@@ -295,9 +295,9 @@ func (f approverFunc) Approve(ctx context.Context, a bawn.Action, d bawn.Decisio
 	return f(ctx, a, d)
 }
 
-// desk is where the question goes before there is a session: to the terminal,
+// prompter is where the question goes before there is a session: to the terminal,
 // and to a relay that runs. It is nil where nobody is there.
-func (t *steering) desk() (desk *asking.Desk, leave func()) {
+func (t *steering) prompter() (prompter *asking.Prompter, leave func()) {
 	e, l := t.env, t.launch
 	state, err := settings.StateDir(&e.World)
 	here := terminal.Present([3]*os.File{e.Stdin, e.Stdout, e.Stderr})
@@ -305,22 +305,22 @@ func (t *steering) desk() (desk *asking.Desk, leave func()) {
 		return nil, func() {}
 	}
 	s := t.session
-	desk = asking.New(asking.Options{
+	prompter = asking.New(asking.Options{
 		Session: s.ID, Agent: s.Agent, Relay: relayOf(e, state, s.ID, s.Parent), Waiting: l.waiting(e),
 		Note: func(text string) { l.note(e, text) },
 	})
 	if !here {
-		return desk, desk.Close
+		return prompter, prompter.Close
 	}
 	tty, err := terminal.New([3]*os.File{}, nil) // it speaks over the controlling terminal
 	if err != nil {
-		return desk, desk.Close
+		return prompter, prompter.Close
 	}
 	if s.Dumb {
 		tty.Plain()
 	}
-	stand := desk.Sit(tty)
-	return desk, func() { stand(); desk.Close(); tty.Close() }
+	stand := prompter.Sit(tty)
+	return prompter, func() { stand(); prompter.Close(); tty.Close() }
 }
 
 // enforce hides what is to be hidden, and lets nothing be written where agents

@@ -179,7 +179,7 @@ func TestOnlyTheJudgedTextRuns(t *testing.T) {
 	none.bad("exec", args{"command": "echo asked"}, "no form")
 	noShell := newRig(t, func(o *Options) { o.Shell = "" })
 	noShell.bad("exec", args{"command": "echo asked"}, "no shell")
-	handed := newRig(t, func(o *Options) { o.Judge, o.Handed = nil, true }) // the shell's door judges
+	handed := newRig(t, func(o *Options) { o.Judge, o.Handed = nil, true }) // the shell's session socket judges
 	handed.good("exec", args{"command": "echo asked"}, "asked\n")
 }
 

@@ -62,7 +62,7 @@ type Options struct {
 	// Shell runs a command with "-c"; the program that starts this server finds it.
 	// "" runs nothing.
 	Shell string
-	// Handed says that Shell hands what it is told to the session's door, which
+	// Handed says that Shell hands what it is told to the session socket, which
 	// judges and executes it elsewhere: no second Judge is asked.
 	Handed bool
 	// Request puts a wish to the human, in the words of `bawn request`; nil, and

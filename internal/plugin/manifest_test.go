@@ -80,11 +80,11 @@ func TestParse(t *testing.T) {
 // manifest is read without the change.
 func TestParseRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ old, with, want string }{
-		"unknown key":            {`version =`, `versoin =`, `m.toml:3: unknown key "versoin"`},
-		"unknown key in a table": {`pids = 64`, `pid = 64`, `m.toml:16: unknown key "limits.pid"`},
-		"type":                   {`pids = 64`, `pids = "64"`, `m.toml:16: `},
+		"unknown key":            {`version =`, `versoin =`, `m.toml:3:1: unknown key "versoin"; want name, kind,`},
+		"unknown key in a table": {`pids = 64`, `pid = 64`, `m.toml:16:1: unknown key "pid" in "[limits]"; want memory, pids`},
+		"type":                   {`pids = 64`, `pids = "64"`, `m.toml:16:8: `},
 		"key twice":              {`pids = 64`, "pids = 64\npids = 65", `m.toml:`},
-		"no TOML":                {`[files]`, `[files`, `m.toml:10: `},
+		"no TOML":                {`[files]`, `[files`, `m.toml:10:7: expected`},
 		"another name":           {`"github"`, `"gitlab"`, `m.toml:2: name: it is "gitlab"; want "github"`},
 		"kind":                   {`version =`, "kind = \"wasm\"\nversion =", `m.toml:3: kind: `},
 		"package without":        {`github@1.2.3"`, `github"`, `m.toml:8: run.npx: `},
@@ -301,12 +301,12 @@ func FuzzParse(f *testing.F) {
 // TestTypes says in words what a key takes.
 func TestTypes(t *testing.T) {
 	for text, want := range map[string]string{
-		"[run]\ncommand = 'ls'": "x.toml:2: \"run.command\" has a value of another type; want a list of strings",
-		"run = 3":               "x.toml:1: \"run\" has a value of another type; want a table",
-		"[limits]\npids = 'a'":  "x.toml:2: \"limits.pids\" has a value of another type; want a whole number",
-		"[limits]\ncpu = 'a'":   "x.toml:2: \"limits.cpu\" has a value of another type; want a number with a point, such as 1.5",
-		"name = ['x']":          "x.toml:1: \"name\" has a value of another type; want a string",
-		"[files]\nread = [1]":   "x.toml:2: \"files.read\" has a value of another type; want a list of strings",
+		"[run]\ncommand = 'ls'": "x.toml:2:11: \"run.command\" has a value of another type; want a list of strings",
+		"run = 3":               "x.toml:1:7: \"run\" has a value of another type; want a table",
+		"[limits]\npids = 'a'":  "x.toml:2:8: \"limits.pids\" has a value of another type; want a whole number",
+		"[limits]\ncpu = 'a'":   "x.toml:2:7: \"limits.cpu\" has a value of another type; want a number with a point, such as 1.5",
+		"name = ['x']":          "x.toml:1:8: \"name\" has a value of another type; want a string",
+		"[files]\nread = [1]":   "x.toml:2:9: \"files.read\" has a value of another type; want a list of strings",
 	} {
 		if _, err := Parse("x.toml", "x", []byte(text)); err == nil || err.Error() != want {
 			t.Errorf("%q\ngot %v\nwant %s", text, err, want)

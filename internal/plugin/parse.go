@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pelletier/go-toml/v2"
-
 	"github.com/bawn-dev/bawn/internal/atomicfile"
+	"github.com/bawn-dev/bawn/internal/stricttoml"
 )
 
 // Bounds of manifests.
@@ -57,59 +55,25 @@ func Parse(file, name string, text []byte) (*Manifest, error) {
 	if len(text) > maxManifest {
 		return nil, fmt.Errorf("%s: the manifest has %d bytes; want at most %d", file, len(text), maxManifest)
 	}
+	doc, err := stricttoml.Read(file, text)
+	if err != nil {
+		return nil, err
+	}
 	var d document
-	dec := toml.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&d); err != nil {
-		return nil, placed(file, err)
+	if err := doc.Decode(&d); err != nil {
+		return nil, err
 	}
 	m := &Manifest{Name: name, Kind: d.Kind, Version: d.Version, About: d.About, Run: d.Run, Files: d.Files,
 		Hosts: d.Hosts, Secrets: d.Secrets, Env: d.Env, Tools: d.Tools, Arguments: d.Arguments}
 	if m.Kind == "" {
 		m.Kind = Server
 	}
-	c := &checker{file: file, lines: linesOf(text), m: m}
+	c := &checker{file: file, lines: doc.Lines(), m: m}
 	c.named(d.Name)
 	c.limits(d.Limits)
 	c.hook(d.Hook)
 	c.check()
 	return m, c.err()
-}
-
-// placed gives an error of the TOML library its line.
-func placed(file string, err error) error {
-	var missing *toml.StrictMissingError
-	if errors.As(err, &missing) && len(missing.Errors) > 0 {
-		e := missing.Errors[0]
-		line, _ := e.Position()
-		return fmt.Errorf("%s:%d: unknown key %q; \"bawn plugin add --help\" lists those that there are", file, line, strings.Join(e.Key(), "."))
-	}
-	var de *toml.DecodeError
-	if errors.As(err, &de) {
-		line, _ := de.Position()
-		what := strings.TrimPrefix(de.Error(), "toml: ")
-		if strings.HasPrefix(what, "cannot decode TOML ") { // and then Go's types
-			key := strings.Join(de.Key(), ".")
-			return fmt.Errorf("%s:%d: %q has a value of another type; want %s", file, line, key, wanted(key))
-		}
-		return fmt.Errorf("%s:%d: %q; the format is TOML 1.0", file, line, what)
-	}
-	return fmt.Errorf("%s: %q", file, err.Error())
-}
-
-// wanted says what a key takes.
-func wanted(key string) string {
-	switch table, name, _ := strings.Cut(key, "."); {
-	case key == "run.command", key == "run.args", table == "files", table == "tools", key == "hosts", key == "secrets", key == "hook.kinds":
-		return "a list of strings"
-	case name == "" && (table == "run" || table == "env" || table == "limits" || table == "arguments" || table == "hook"):
-		return "a table"
-	case key == "limits.pids", key == "limits.calls_at_once", key == "hook.seconds":
-		return "a whole number"
-	case key == "limits.cpu":
-		return "a number with a point, such as 1.5"
-	}
-	return "a string"
 }
 
 // Load reads the manifests of a directory, by name. A directory that is not

@@ -71,7 +71,7 @@ func (m *Serving) start(names []string) error {
 	case e.Guest():
 		return verb.Status(shim.Tools(names))
 	case launch.Inside(e) != "":
-		return &verb.Error{Code: verb.ExitDenied, Err: errors.New("this session has no door, and its plugins are outside"), Hint: "start the session with a provider that \"bawn doctor --matrix\" shows with a door"}
+		return &verb.Error{Code: verb.ExitDenied, Err: errors.New("this session has no socket, and its plugins are outside"), Hint: "start the session with a provider that \"bawn doctor --matrix\" shows with a session socket"}
 	}
 	if e.Gateway == nil {
 		return launch.Become(e, "mcp", e.Args[1:])

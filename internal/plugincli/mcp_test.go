@@ -38,6 +38,10 @@ func TestManifestsAreRules(t *testing.T) {
 		{"files/read_x", bawn.ModeNormal, []bawn.Rule{mine(bawn.Ask, "*/read_x")}, bawn.Ask},
 		{"files/other", bawn.ModeNormal, []bawn.Rule{mine(bawn.Allow, "files/other")}, bawn.Allow},
 		{"files/read_secret", bawn.ModeNormal, []bawn.Rule{mine(bawn.Allow, "files/*")}, bawn.Deny},
+		{"files/@roots", bawn.ModeNormal, []bawn.Rule{mine(bawn.Allow, "files/*"), mine(bawn.Allow, "*")}, bawn.Ask}, // tools by a wildcard
+		{"files/@roots", bawn.ModeNormal, []bawn.Rule{mine(bawn.Allow, "files/@roots")}, bawn.Allow},
+		{"files/@roots", bawn.ModeNormal, []bawn.Rule{mine(bawn.Allow, "*@roots")}, bawn.Allow},
+		{"files/@resource", bawn.ModeNormal, []bawn.Rule{mine(bawn.Allow, "files/*")}, bawn.Allow},
 		{"fil/read_x", bawn.ModeNormal, nil, bawn.Ask}, // another plugin's: the mode's
 	} {
 		p, err := policy.New(append(manifestRules(m), tt.more...), policy.Options{})
@@ -47,6 +51,34 @@ func TestManifestsAreRules(t *testing.T) {
 		q := policy.Question{Action: bawn.Action{Kind: bawn.Tool, Operation: bawn.Call, Resource: tt.tool}, Mode: tt.mode, Autonomy: policy.AutonomyOf(tt.mode), Contained: bawn.ContainedFully}
 		if d := p.Decide(&q); d.Verdict != tt.want {
 			t.Errorf("%s in mode %v with %v: %v by %q, want %v", tt.tool, tt.mode, tt.more, d.Verdict, d.Rule, tt.want)
+		}
+	}
+}
+
+// TestAllToolsLendNothing: a manifest that allows all tools lets the server neither use
+// the agent's model nor learn its directories; one that names it does.
+func TestAllToolsLendNothing(t *testing.T) {
+	for _, tt := range []struct {
+		allow []string
+		tool  string
+		want  bawn.Verdict
+	}{
+		{[]string{"*"}, "files/anything", bawn.Allow},
+		{[]string{"*"}, "files/@prompt", bawn.Allow},
+		{[]string{"*"}, "files/@sampling", bawn.Ask},
+		{[]string{"*", "?sampling"}, "files/@sampling", bawn.Ask},
+		{[]string{"*"}, "files/@roots", bawn.Ask},
+		{[]string{"*"}, "files/@elicitation", bawn.Allow}, // by a rule of its own: the human answers
+		{[]string{"*", "@sampling"}, "files/@sampling", bawn.Allow},
+	} {
+		m := &plugin.Manifest{Name: "files", Tools: plugin.Tools{Allow: tt.allow}}
+		p, err := policy.New(manifestRules(m), policy.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := policy.Question{Action: bawn.Action{Kind: bawn.Tool, Operation: bawn.Call, Resource: tt.tool}, Mode: bawn.ModeNormal, Autonomy: policy.AutonomyOf(bawn.ModeNormal), Contained: bawn.ContainedFully}
+		if d := p.Decide(&q); d.Verdict != tt.want {
+			t.Errorf("%s with allow = %q: %v by %q, want %v", tt.tool, tt.allow, d.Verdict, d.Rule, tt.want)
 		}
 	}
 }

@@ -28,12 +28,12 @@ const ruleServer = "builtin:mcp-server"
 // newMCPCalls decides, asks and records what clients of the gateway and its
 // servers want.
 type mcpCalls struct {
-	env     *launch.Env
-	session bawn.Session
-	desk    *asking.Desk
-	log     *audit.Log
-	events  *audit.Share // how it is written to
-	calls   asking.Zone
+	env      *launch.Env
+	session  bawn.Session
+	prompter *asking.Prompter
+	log      *audit.Log
+	events   *audit.Share // how it is written to
+	calls    asking.Zone
 	// meant is for what the arguments of calls mean: who says it has read what
 	// strangers wrote.
 	meant asking.Zone
@@ -52,7 +52,7 @@ func newMCPCalls(f *launch.Launch, e *launch.Env, s *mcpSession, rules []bawn.Ru
 	}
 	events := e.Share(log, "the gateway")
 	run := &runner.Session{Session: s.Session, Guard: guard.Guard{Recorder: events}}
-	desk, err := f.Desk(e, run, s.config, rules...)
+	prompter, err := f.Prompter(e, run, s.config, rules...)
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
@@ -61,13 +61,13 @@ func newMCPCalls(f *launch.Launch, e *launch.Env, s *mcpSession, rules []bawn.Ru
 		run.Contained = bawn.Contained{}
 	}
 	z := asking.Zone{Name: "mcp", Question: launch.SessionQuestion(e, run), Contains: "the server keeps to a sandbox with what its manifest says; what it sends to its hosts leaves it"}
-	c := &mcpCalls{env: e, session: s.Session, desk: desk, log: log, events: events, calls: z, meant: z}
+	c := &mcpCalls{env: e, session: s.Session, prompter: prompter, log: log, events: events, calls: z, meant: z}
 	c.meant.Question.Taint.Untrusted = true
 	return c, nil
 }
 
 func (c *mcpCalls) close() {
-	c.desk.Close()
+	c.prompter.Close()
 	c.log.Close()
 }
 
@@ -78,7 +78,7 @@ func (c *mcpCalls) judge(ctx context.Context, a bawn.Action, must string) bawn.D
 	if a.Kind != bawn.Tool {
 		z = c.meant
 	}
-	g := guard.Guard{Decider: overlay.Insist(c.desk.Decider(z), RulePin, must), Approver: c.desk.Approver(z), Recorder: c.events}
+	g := guard.Guard{Decider: overlay.Insist(c.prompter.Decider(z), RulePin, must), Approver: c.prompter.Approver(z), Recorder: c.events}
 	return g.Check(ctx, a, bawn.Event{Parent: c.session.Parent, Provider: c.session.Provider, Mode: c.session.Mode, Details: map[string]string{"gateway": "mcp"}})
 }
 

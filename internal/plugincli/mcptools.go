@@ -26,7 +26,7 @@ func (m *Serving) startTools(flags []string) error {
 	case len(flags) > 0:
 		return verb.Usage("leave them out", "flags of bawn run are not for a session that runs")
 	case !e.Guest():
-		return &verb.Error{Code: verb.ExitDenied, Err: errors.New("this session has no door, where calls would be decided"), Hint: "start it with a provider that \"bawn doctor --matrix\" shows with a door"}
+		return &verb.Error{Code: verb.ExitDenied, Err: errors.New("this session has no socket, where calls would be decided"), Hint: "start it with a provider that \"bawn doctor --matrix\" shows with a session socket"}
 	case e.Tools == nil:
 		return launch.Become(e, "mcp", e.Args[1:])
 	}

@@ -96,6 +96,8 @@ type reading struct {
 	q    *Question
 	line shell.Line
 	git  bool // a git command is among them that relies on its pins
+	// outward is the danger of the last command that is asked about where it connects.
+	outward *danger
 }
 
 // inside reports whether a sandbox holds what a program can do to files and processes.
@@ -150,6 +152,9 @@ func (r *reading) command(c *shell.Command) *judgement {
 func (r *reading) first(d *danger, k part, j *judgement) {
 	v, why := r.q.base(k)
 	rule, stage := "builtin:default", stageDefault
+	if r.outward != nil && d == nil && v == bawn.Allow {
+		why += "; it " + r.outward.reason + ", which its connection asks about"
+	}
 	if d != nil && k.effect != Change && v < bawn.Allow {
 		rule, why = d.name(), d.reason+"; "+why
 	}
@@ -184,10 +189,24 @@ func (r *reading) danger(a *argv, c *shell.Command, k part) (*danger, bool) {
 	if a == nil || k.reader && !c.Builtin {
 		return nil, true
 	}
+	r.outward = nil
 	return r.p.known().dangers.find(a, func(d *danger) bool {
-		return d.is.when == bawn.WhenAlways || !d.is.effect.Contains(r.q.Contained)
+		switch {
+		case !d.is.effect.Contains(r.q.Contained) || d.is.when == bawn.WhenAlways:
+			return true
+		case d.is.when != bawn.WhenUnasked:
+			return false
+		case r.connectionAsks():
+			r.outward = d
+			return false
+		}
+		return true
 	})
 }
+
+// connectionAsks reports whether what leaves the session is asked about where it
+// connects. A rule by which a person lets a host through opens a way without a question.
+func (r *reading) connectionAsks() bool { return r.q.ConnectionAsks && !r.p.opensHosts }
 
 // why is the reason, with where it counts.
 func (d *danger) why() string {

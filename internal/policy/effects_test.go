@@ -99,6 +99,48 @@ func TestComponents(t *testing.T) {
 	}
 }
 
+// TestConnectionAsks: what leaves the session is asked about once. Where its connection
+// asks, the command does not; where a host could be reached without a question, it does.
+func TestConnectionAsks(t *testing.T) {
+	host := bawn.Rule{ID: "git", Kind: bawn.Network, Pattern: "git.corp", Verdict: allow, Source: bawn.User}
+	open, err := New([]bawn.Rule{host}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := corpusPolicy(t)
+	for _, line := range []string{
+		"git push", "git push origin fix", "git push -f", "make && git push", "npm publish", "cargo publish", "gem push x.gem", "twine upload dist/*",
+		"docker push x", "gh pr create --fill", "gh release create v1", "ssh h ls", "rsync a h:b", "./gradlew publish", "hg push",
+	} {
+		for name, tt := range map[string]struct {
+			p    *Policy
+			set  func(*Question)
+			want bawn.Verdict
+		}{
+			"a session":          {p, func(*Question) {}, allow},
+			"unasked":            {p, func(q *Question) { q.ConnectionAsks = false }, ask},
+			"a host let through": {open, func(*Question) {}, ask},
+			"its network":        {p, func(q *Question) { q.Contained.Network = false }, ask},
+			"no sandbox":         {p, func(q *Question) { q.Contained = bawn.Contained{} }, ask},
+			"strict":             {p, func(q *Question) { q.Mode = bawn.ModeStrict }, ask},
+		} {
+			q := ask4(line)
+			q.Contained, q.ConnectionAsks = bawn.ContainedFully, true
+			tt.set(&q)
+			if d := tt.p.Decide(&q); d.Verdict != tt.want || tt.want == allow && !strings.Contains(d.Reason, "its connection asks about") && !strings.Contains(line, "make") {
+				t.Errorf("%q, %s: %v by %q (%s); want %v", line, name, d.Verdict, d.Rule, d.Reason, tt.want)
+			}
+		}
+	}
+	for _, line := range []string{"kubectl delete pod x", "terraform apply", "npm unpublish x", "make deploy", "gh repo delete x", "aws ec2 terminate-instances --instance-ids i"} {
+		q := ask4(line)
+		q.Contained, q.ConnectionAsks = bawn.ContainedFully, true
+		if d := p.Decide(&q); d.Verdict != ask || !d.Single {
+			t.Errorf("%q: %v; what a connection can't tell asks each time", line, d.Verdict)
+		}
+	}
+}
+
 // TestCheckpoint: what a checkpoint covers is a change like any other; without one it
 // asks, and plan denies it.
 func TestCheckpoint(t *testing.T) {

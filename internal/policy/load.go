@@ -1,16 +1,13 @@
 package policy
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-
-	"github.com/pelletier/go-toml/v2"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/stricttoml"
 )
 
 // MaxFile is the largest policy file that is read, in bytes.
@@ -38,18 +35,21 @@ func ParseFile(file string, data []byte, source bawn.Source) ([]bawn.Rule, error
 	if len(data) > MaxFile {
 		return nil, fmt.Errorf("%s: it has %d bytes; want at most %d", file, len(data), MaxFile)
 	}
-	var d document
-	dec := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields()
-	if err := dec.Decode(&d); err != nil {
-		return nil, positioned(file, err)
+	doc, err := stricttoml.Read(file, data)
+	if err != nil {
+		return nil, err
 	}
-	at := ruleLines(data)
+	var d document
+	if err := doc.Decode(&d); err != nil {
+		return nil, err
+	}
+	lines := doc.Lines()
 	seen := map[string]int{}
 	var out []bawn.Rule
 	var wrong []error
 	for i, r := range d.Rule {
 		fail := func(format string, args ...any) {
-			wrong = append(wrong, fmt.Errorf("%s:%d: rule %d: %s", file, at(i), i+1, fmt.Sprintf(format, args...)))
+			wrong = append(wrong, fmt.Errorf("%s:%d: rule %d: %s", file, lines[fmt.Sprintf("rule[%d]", i)], i+1, fmt.Sprintf(format, args...)))
 		}
 		id := cmp.Or(r.ID, fmt.Sprintf("%s:%d", source, i+1))
 		rule := bawn.Rule{
@@ -97,60 +97,4 @@ func suits(k bawn.Kind, ops []bawn.Operation) error {
 		}
 	}
 	return nil
-}
-
-// ruleLines returns the line on which the i-th [[rule]] stands.
-func ruleLines(data []byte) func(int) int {
-	var lines []int
-	n := 0
-	for text := range bytes.Lines(data) {
-		n++
-		if strings.Join(strings.Fields(string(text)), "") == "[[rule]]" {
-			lines = append(lines, n)
-		}
-	}
-	return func(i int) int {
-		if i < len(lines) {
-			return lines[i]
-		}
-		return 1
-	}
-}
-
-// positioned writes a decoder's error as file:line:column.
-func positioned(file string, err error) error {
-	var strict *toml.StrictMissingError
-	if errors.As(err, &strict) && len(strict.Errors) > 0 {
-		row, column := strict.Errors[0].Position()
-		key := strict.Errors[0].Key()
-		if len(key) > 0 && key[0] != "rule" {
-			return fmt.Errorf("%s:%d:%d: unknown key %q; a policy is a list of [[rule]] tables", file, row, column, strings.Join(key, "."))
-		}
-		return fmt.Errorf("%s:%d:%d: unknown key %q; want id, kind, operations, pattern, verdict, priority, reason, match or not_match in [[rule]]",
-			file, row, column, strings.Join(key[min(1, len(key)):], "."))
-	}
-	var decode *toml.DecodeError
-	if errors.As(err, &decode) {
-		row, column := decode.Position()
-		what := strings.TrimPrefix(decode.Error(), "toml: ")
-		if strings.HasPrefix(what, "cannot decode TOML ") { // and then Go's types
-			what = valueWanted(strings.Join(decode.Key(), "."))
-		}
-		return fmt.Errorf("%s:%d:%d: %s", file, row, column, what)
-	}
-	return fmt.Errorf("%s: %w", file, err)
-}
-
-// wanted says what a key takes.
-var wanted = map[string]string{
-	"rule": "tables [[rule]]", "rule.priority": "a whole number", "rule.operations": "a list of operations", "rule.match": "a list of strings", "rule.not_match": "a list of strings",
-}
-
-// valueWanted says that a key has a value of the wrong type.
-func valueWanted(key string) string {
-	want, ok := wanted[key]
-	if !ok {
-		want = "a string"
-	}
-	return fmt.Sprintf("%s has a value of another type; want %s", strings.TrimPrefix(key, "rule."), want)
 }

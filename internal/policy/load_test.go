@@ -11,13 +11,13 @@ import (
 // and what would be right.
 func TestParseFileNamesTheMistake(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
-		{"[[rule]]\npriority = \"x\"", `f:2:12: priority has a value of another type; want a whole number`},
-		{"[[rule]]\npriority = 1.5", `f:2:12: priority has a value of another type; want a whole number`},
-		{"[[rule]]\nmatch = \"x\"", `f:2:9: match has a value of another type; want a list of strings`},
-		{"[[rule]]\nid = 3", `f:2:6: id has a value of another type; want a string`},
-		{"rule = 3", `f:1:8: rule has a value of another type; want tables [[rule]]`},
-		{"[[rules]]\nx = 1", `f:1:3: unknown key "rules"; a policy is a list of [[rule]] tables`},
-		{"[[rule]]\nx = 1", `f:2:1: unknown key "x"; want id, kind,`},
+		{"[[rule]]\npriority = \"x\"", `f:2:12: "rule.priority" has a value of another type; want a whole number`},
+		{"[[rule]]\npriority = 1.5", `f:2:12: "rule.priority" has a value of another type; want a whole number`},
+		{"[[rule]]\nmatch = \"x\"", `f:2:9: "rule.match" has a value of another type; want a list of strings`},
+		{"[[rule]]\nid = 3", `f:2:6: "rule.id" has a value of another type; want a string`},
+		{"rule = 3", `f:1:8: "rule" has a value of another type; want tables [[rule]]`},
+		{"[[rules]]\nx = 1", `f:1:3: unknown key "rules"; want [[rule]]`},
+		{"[[rule]]\nx = 1", `f:2:1: unknown key "x" in "[[rule]]"; want id, kind,`},
 		{"[[rule]]\nkind = \"network\"\npattern = \"http://x/\"\nverdict = \"deny\"", `f:1: rule 1: rule "user:1": the port "//x/" of the host "http"; want NAME`},
 		{"[[rule]\n", `f:1:7: expected ']]' to close array table name`},
 		{"[[rule]]\nkind = \"comand\"", `f:2:8: unknown kind "comand"; want one of ["filesystem" "network" "command" "tool"]`},

@@ -67,11 +67,28 @@ func (p *Policy) decideTool(q *Question) bawn.Decision {
 	v, why := q.base(k)
 	j.set(stageDefault, v, "builtin:tool", bawn.Builtin, why)
 	lists := [2][]*rule{p.table.tools[q.Action.Resource], p.table.tools[""]}
-	rules := winner(q, lists, bawn.Call, func(r *rule) bool { return wild(r.Pattern, q.Action.Resource) })
+	rules := winner(q, lists, bawn.Call, func(r *rule) bool { return r.matchesTool(q.Action.Resource) })
 	rules.decide(j)
 	if strings.ContainsFunc(q.Action.Resource, func(c rune) bool { return c < ' ' || c > '~' }) {
 		j.lower(stageOpaque, bawn.Deny, "builtin:tool", bawn.Builtin, "the tool's name has unusual characters")
 	}
 	q.limits(k, j)
 	return combine([]*judgement{j})
+}
+
+// What a server asks of the agent or its human, as rules name it: SERVER/@sampling.
+const (
+	AskSampling    = "@sampling"    // for an answer of the agent's model
+	AskElicitation = "@elicitation" // for an answer of the human in front of the agent
+	AskRoots       = "@roots"       // for the directories that the agent works on
+)
+
+// matchesTool reports whether a rule is about a tool, SERVER/TOOL. A permission for tools
+// by a wildcard is none to ask the agent or its human: it must name that.
+func (r *rule) matchesTool(tool string) bool {
+	_, name, _ := strings.Cut(tool, "/")
+	if r.Verdict == bawn.Allow && (name == AskSampling || name == AskElicitation || name == AskRoots) && !strings.HasSuffix(r.Pattern, name) {
+		return false
+	}
+	return wild(r.Pattern, tool)
 }

@@ -12,12 +12,14 @@ import (
 // A Policy decides. It is safe for concurrent use and never changes; a new
 // generation is a new Policy.
 type Policy struct {
-	rules   []*rule // besides the built-in ones
-	table   *table
-	known   func() *knowledge // what only commands and paths are judged by
-	memory  Memory
-	resolve func(string) string
-	cache   cache
+	rules []*rule // besides the built-in ones
+	table *table
+	known func() *knowledge // what only commands and paths are judged by
+	// opensHosts says that a rule of a person lets a host through.
+	opensHosts bool
+	memory     Memory
+	resolve    func(string) string
+	cache      cache
 }
 
 // A Memory is what earlier answers of the human have taught (SPEC C6).
@@ -57,6 +59,7 @@ func New(rules []bawn.Rule, o Options) (*Policy, error) {
 		return nil, fmt.Errorf("%s", strings.Join(wrong, "\n"))
 	}
 	p.table = newTable(append(compiledBuiltins(), p.rules...))
+	p.opensHosts = slices.ContainsFunc(p.rules, func(r *rule) bool { return r.Kind == bawn.Network && r.Verdict == bawn.Allow })
 	return p, nil
 }
 

@@ -14,10 +14,13 @@ type Question struct {
 	Autonomy  bawn.Autonomy
 	Contained bawn.Contained // what verified providers enforce where the action happens
 	Covered   bool           // a checkpoint covers what may be destroyed
-	Workspace string         // absolute; "" means that nothing lies in one
-	Home      string         // absolute; "" means that "~" is nobody's
-	System    string         // "linux", "darwin" or "windows"; "" means all of them
-	Taint     Taint
+	// ConnectionAsks says that whatever leaves the session asks where it connects: no
+	// host is let through without being looked into. Then the command need not ask.
+	ConnectionAsks bool
+	Workspace      string // absolute; "" means that nothing lies in one
+	Home           string // absolute; "" means that "~" is nobody's
+	System         string // "linux", "darwin" or "windows"; "" means all of them
+	Taint          Taint
 	// Names are variables that a command line is executed with besides those
 	// that every one has. Their values are taken for unknown, those of others
 	// for empty.
@@ -70,7 +73,7 @@ type key struct {
 	mode                                                             bawn.Mode
 	autonomy                                                         bawn.Autonomy
 	contained                                                        bawn.Contained
-	covered                                                          bool
+	covered, connectionAsks                                          bool
 	taint                                                            Taint
 }
 
@@ -78,7 +81,7 @@ func (q *Question) key() key {
 	k := key{
 		resource: q.Action.Resource, dir: q.Action.Dir, workspace: q.Workspace, home: q.Home, system: q.System,
 		kind: q.Action.Kind, operation: q.Action.Operation, mode: q.Mode, autonomy: q.Autonomy,
-		contained: q.Contained, covered: q.Covered, taint: q.Taint,
+		contained: q.Contained, covered: q.Covered, connectionAsks: q.ConnectionAsks, taint: q.Taint,
 	}
 	if len(q.Action.Args) > 0 {
 		k.args = joined(q.Action.Args)

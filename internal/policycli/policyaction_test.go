@@ -97,7 +97,7 @@ func corpusActions(tb testing.TB, dir string) []byte {
 			if !ok || command == "command" || line[0] == '#' {
 				continue
 			}
-			if err := jsonLines(&out).Encode(map[string]any{"kind": "command", "operation": "exec", "command": decode.Replace(command), "cwd": dir, "mode": "normal", "contained": true}); err != nil {
+			if err := verb.JSONLines(&out).Encode(map[string]any{"kind": "command", "operation": "exec", "command": decode.Replace(command), "cwd": dir, "mode": "normal", "contained": true}); err != nil {
 				tb.Fatal(err)
 			}
 		}

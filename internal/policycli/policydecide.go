@@ -342,7 +342,7 @@ func (d *decider) one(c *cobra.Command, args []string, asJSON bool) error {
 		return asUsage(err, "see \"bawn policy decide --help\"")
 	}
 	if asJSON {
-		return jsonLines(c.OutOrStdout()).Encode(newDecisionLine(nil, decision))
+		return verb.JSONLines(c.OutOrStdout()).Encode(newDecisionLine(nil, decision))
 	}
 	_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", decision.Verdict, verb.Visible(decision.Reason))
 	return err

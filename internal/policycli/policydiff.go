@@ -199,7 +199,7 @@ func (d *differ) print(c *cobra.Command, one, many string, list []change) (err e
 	if !d.asJSON {
 		_, err = fmt.Fprintln(out, count1(len(list), "action "+one, "actions "+many))
 	}
-	enc := jsonLines(out)
+	enc := verb.JSONLines(out)
 	for _, ch := range list {
 		if err != nil {
 			return err

@@ -1,7 +1,6 @@
 package policycli
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -127,8 +126,5 @@ func importJSON(c *cobra.Command, res *importer.Result) error {
 	for _, r := range res.Rules {
 		out.Rules = append(out.Rules, ruleLine(r))
 	}
-	enc := json.NewEncoder(c.OutOrStdout())
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(out)
+	return verb.WriteJSON(c.OutOrStdout(), out)
 }

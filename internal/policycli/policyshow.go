@@ -97,7 +97,7 @@ type ruleLine struct {
 func showRules(c *cobra.Command, e *launch.Env, rules []bawn.Rule, asJSON bool) error {
 	out := c.OutOrStdout()
 	if asJSON {
-		enc := jsonLines(out)
+		enc := verb.JSONLines(out)
 		for _, r := range rules {
 			if err := enc.Encode(ruleLine(r)); err != nil {
 				return err
@@ -203,7 +203,7 @@ func checkFile(e *launch.Env, f settings.PolicySource) ([]bawn.Rule, error) {
 }
 
 func printChecked(c *cobra.Command, list []checkLine, asJSON bool) (err error) {
-	enc := jsonLines(c.OutOrStdout())
+	enc := verb.JSONLines(c.OutOrStdout())
 	for _, l := range list {
 		if asJSON {
 			err = enc.Encode(l)

@@ -46,13 +46,6 @@ func stepLines(trace []bawn.Step) []stepLine {
 	return out
 }
 
-// jsonLines writes one object a line.
-func jsonLines(w io.Writer) *json.Encoder {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc
-}
-
 // maxAction is the longest line of JSON that is read, in bytes.
 const maxAction = 1 << 20
 
@@ -67,7 +60,7 @@ func (d *decider) stream(r io.Reader, w io.Writer) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	in := bufio.NewReaderSize(r, 64<<10)
 	out := bufio.NewWriterSize(w, 64<<10)
-	enc := jsonLines(out)
+	enc := verb.JSONLines(out)
 	wrong := 0
 	for n := 1; ; n++ {
 		line, err := readLine(in, d.buffer[:0])

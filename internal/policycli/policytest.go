@@ -163,7 +163,7 @@ func (r *testRun) report(l testLine) (err error) {
 	}
 	switch {
 	case r.asJSON:
-		err = jsonLines(r.c.OutOrStdout()).Encode(l)
+		err = verb.JSONLines(r.c.OutOrStdout()).Encode(l)
 	case !l.OK:
 		_, err = fmt.Fprintf(r.c.OutOrStdout(), "%s:%d: %s: want %s, got %s: %s\n", l.File, l.Line, verb.Visible(l.Action), l.Want, l.Got, verb.Visible(l.Reason))
 	}

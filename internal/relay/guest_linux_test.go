@@ -26,7 +26,7 @@ s = socket.socket(socket.AF_UNIX); s.connect("%s"); print(s.recv(999).decode(), 
 
 // TestGuestIsNoHuman has guests connect to the socket of the API. The one is
 // even shown it, which no session does: then its supervisor connects for it, and
-// a host is no face either. The control is a process beside, of no host.
+// a host is no frontend either. The control is a process beside, of no host.
 func TestGuestIsNoHuman(t *testing.T) {
 	testenv.Need(t, "userns", "landlock", "python3")
 	for name, p := range map[string]sandbox.Provider{"native": native.New(""), "landlock": native.NewLandlock("")} {

@@ -39,23 +39,23 @@ const (
 // anything to do.
 const IdleTime = 10 * time.Minute
 
-// A Door is a further way in. It serves until ctx ends; its error ends the
+// A Frontend is a further way in. It serves until ctx ends; its error ends the
 // relay.
-type Door func(ctx context.Context, r *Relay) error
+type Frontend func(ctx context.Context, r *Relay) error
 
 // Options say what a relay serves.
 type Options struct {
-	Runtime  string        // directory of the sockets and of the sessions' registry, absolute
-	State    string        // directory of the database, absolute
-	AuditDir string        // directory of the audit log, absolute
-	OnDemand bool          // end after Idle without anything to do
-	Idle     time.Duration // 0 is IdleTime
-	Environ  []string      // of the process: what systemd says is in it
-	Stderr   io.Writer     // for the log
-	Doors    []Door
+	Runtime   string        // directory of the sockets and of the sessions' registry, absolute
+	State     string        // directory of the database, absolute
+	AuditDir  string        // directory of the audit log, absolute
+	OnDemand  bool          // end after Idle without anything to do
+	Idle      time.Duration // 0 is IdleTime
+	Environ   []string      // of the process: what systemd says is in it
+	Stderr    io.Writer     // for the log
+	Frontends []Frontend
 }
 
-// A Relay is what doors lead to.
+// A Relay is what frontends lead to.
 type Relay struct {
 	Options
 	Queue *approval.Queue
@@ -133,29 +133,29 @@ func (r *Relay) close() error {
 	return errors.Join(errs...)
 }
 
-// serve opens all doors, and closes them all when one fails or ctx ends.
+// serve opens all frontends, and closes them all when one fails or ctx ends.
 func (r *Relay) serve(ctx context.Context) error {
 	l, err := r.Listen(places.HostsSocket)
 	if err != nil {
 		return err
 	}
-	r.hosts = link.Server{Desk: r.Queue, Admit: r.AdmitHost, Keyless: r.Keyless(places.HostsSocket), Log: r.Log}
+	r.hosts = link.Server{Prompter: r.Queue, Admit: r.AdmitHost, Keyless: r.Keyless(places.HostsSocket), Log: r.Log}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	r.end = stop
-	var doors sync.WaitGroup
-	failed := make(chan error, 2+len(r.Doors))
-	open := func(door func() error) {
-		doors.Go(func() {
-			if err := door(); err != nil {
+	var frontends sync.WaitGroup
+	failed := make(chan error, 2+len(r.Frontends))
+	open := func(frontend func() error) {
+		frontends.Go(func() {
+			if err := frontend(); err != nil {
 				failed <- err
 				stop()
 			}
 		})
 	}
 	open(func() error { return r.hosts.Serve(l) })
-	for _, door := range r.Doors {
-		open(func() error { return door(ctx, r) })
+	for _, frontend := range r.Frontends {
+		open(func() error { return frontend(ctx, r) })
 	}
 	if r.OnDemand {
 		open(func() error { return r.idle(ctx) })
@@ -165,7 +165,7 @@ func (r *Relay) serve(ctx context.Context) error {
 	<-ctx.Done()
 	notify(r.Environ, "STOPPING=1")
 	err = l.Close()
-	doors.Wait()
+	frontends.Wait()
 	close(failed)
 	for why := range failed {
 		if !errors.Is(why, errIdle) {

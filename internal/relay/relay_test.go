@@ -19,9 +19,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/approval/link"
 	"github.com/bawn-dev/bawn/internal/audit"
 	"github.com/bawn-dev/bawn/internal/places"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// answered asks, and answers over the same desk.
+// answered asks, and answers over the same prompter.
 func answered(t *testing.T, c *link.Client, q approval.Question) error {
 	t.Helper()
 	asked := make(chan struct{})
@@ -138,7 +139,7 @@ func TestEnsure(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, "state"), 0o700))
 	p := link.Program{
-		Path: os.Args[0], Environ: append(os.Environ(), "BAWN_TEST_RELAY="+dir, "BAWN_TEST_IDLE=200ms"),
+		Path: os.Args[0], Environ: append(os.Environ(), "BAWN_TEST_RELAY="+dir, "BAWN_TEST_IDLE=1s"),
 		Socket: filepath.Join(dir, "run", places.HostsSocket), Log: filepath.Join(dir, "state", LogName),
 	}
 	var all sync.WaitGroup
@@ -157,11 +158,10 @@ func TestEnsure(t *testing.T) {
 	}
 	all.Wait()
 	alone := &Relay{Options: optionsIn(dir)}
-	unlock, err := alone.lock()
-	for ; err != nil; unlock, err = alone.lock() { // it ends by itself
-		time.Sleep(10 * time.Millisecond)
-	}
-	must(t, unlock())
+	testenv.Until(t, "the relay's end, which comes by itself", func() bool {
+		unlock, err := alone.lock()
+		return err == nil && unlock() == nil
+	})
 	must(t, os.WriteFile(filepath.Join(dir, "state", databaseName), []byte(strings.Repeat("broken", 999)), 0o600))
 	if err := p.Ensure(t.Context()); err == nil || !strings.Contains(err.Error(), "move it") {
 		t.Errorf("a relay that can't start: %v; want what it says", err)
@@ -193,8 +193,8 @@ func TestPlacesOfOthersAreRefused(t *testing.T) {
 	}
 }
 
-// TestDoors serves one that waits, one that fails, and tells systemd.
-func TestDoors(t *testing.T) {
+// TestFrontends serves one that waits, one that fails, and tells systemd.
+func TestFrontends(t *testing.T) {
 	dir := t.TempDir()
 	said, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
 	must(t, err)
@@ -203,7 +203,7 @@ func TestDoors(t *testing.T) {
 	o.Stderr, o.Environ = &bytes.Buffer{}, []string{"NOTIFY_SOCKET=" + filepath.Join(dir, "notify")}
 	o.OnDemand, o.Idle = true, time.Hour
 	broken, waited := errors.New("broken"), false
-	o.Doors = []Door{
+	o.Frontends = []Frontend{
 		func(ctx context.Context, r *Relay) error { <-ctx.Done(); waited = true; return nil },
 		func(_ context.Context, r *Relay) error {
 			release := r.Busy()
@@ -221,7 +221,7 @@ func TestDoors(t *testing.T) {
 		},
 	}
 	if err := Serve(t.Context(), o); !errors.Is(err, broken) || !waited {
-		t.Errorf("err = %v, waited %v; want the error of the door", err, waited)
+		t.Errorf("err = %v, waited %v; want the error of the frontend", err, waited)
 	}
 	buf := make([]byte, 99)
 	n, err := said.Read(buf)

@@ -114,7 +114,7 @@ func question(session, resource string) approval.Question {
 // decide answers until it is clear what stands, whatever happens to the relay.
 // Once asked is closed the asker knows, and a relay that was started since
 // knows nothing of our asking.
-func decide(ctx context.Context, d approval.Desk, id string, a bawn.Answer, asked <-chan struct{}) (rec approval.Record, mine, known bool) {
+func decide(ctx context.Context, d approval.Prompter, id string, a bawn.Answer, asked <-chan struct{}) (rec approval.Record, mine, known bool) {
 	for ctx.Err() == nil {
 		var over bool
 		select {

@@ -43,6 +43,7 @@ answer: a guest never can.`
 // scopes are the flags that say how long an answer holds.
 type scopes struct{ once, session, good bool }
 
+// scope is that of the flag that is given; SCOPE_UNSPECIFIED leaves it to the question.
 func (s scopes) scope(good string) (bawnv1.Scope, error) {
 	n := 0
 	for _, set := range []bool{s.once, s.session, s.good} {
@@ -57,8 +58,23 @@ func (s scopes) scope(good string) (bawnv1.Scope, error) {
 		return bawnv1.Scope_SCOPE_SESSION, nil
 	case s.good:
 		return bawnv1.Scope_SCOPE_ALWAYS, nil
+	case s.once:
+		return bawnv1.Scope_SCOPE_ONCE, nil
 	}
-	return bawnv1.Scope_SCOPE_ONCE, nil
+	return bawnv1.Scope_SCOPE_UNSPECIFIED, nil
+}
+
+// usual is how long a plain answer to a question holds, at every frontend: as its first
+// choice of that verdict says, and once where the question is not pending any more.
+func usual(list []*bawnv1.Approval, id string, v bawnv1.Verdict) bawnv1.Scope {
+	for _, r := range list {
+		for _, c := range r.GetChoices() {
+			if r.GetId() == id && c.GetVerdict() == v && c.GetScope() != bawnv1.Scope_SCOPE_ALWAYS {
+				return c.GetScope()
+			}
+		}
+	}
+	return bawnv1.Scope_SCOPE_ONCE
 }
 
 func newAnswer(e *Env, s side) *cobra.Command {
@@ -86,7 +102,7 @@ func newAnswer(e *Env, s side) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.BoolVar(&flags.once, "once", false, "for this action alone (the default)")
+	f.BoolVar(&flags.once, "once", false, "for this action alone (the default, but where the question says that its answer holds longer)")
 	f.BoolVar(&flags.session, "session", false, "for exactly this action until the session ends")
 	f.BoolVar(&flags.good, s.good, false, s.goodHelp)
 	f.StringVar(&why, "why", "", "`text` for the log, and for the guest where it is a no")
@@ -131,7 +147,11 @@ func (e *Env) answer(ctx context.Context, ids []string, to func(id string) *bawn
 	}
 	var late []error
 	for _, id := range full {
-		m, err := relay.Answer(ctx, to(id))
+		req := to(id)
+		if req.GetScope() == bawnv1.Scope_SCOPE_UNSPECIFIED {
+			req.Scope = usual(list, id, req.GetVerdict())
+		}
+		m, err := relay.Answer(ctx, req)
 		switch said := answered(m) + ": " + what(m.GetApproval()); {
 		case err != nil:
 			return err

@@ -115,7 +115,8 @@ func (m *screen) ask(a *reply) {
 func (m *screen) write(k tea.KeyPressMsg) tea.Cmd {
 	switch k.String() {
 	case "enter":
-		return m.send(&reply{Verdict: bawnv1.Verdict_VERDICT_DENY, Why: *m.why})
+		r := m.current()
+		return m.send(&reply{Verdict: bawnv1.Verdict_VERDICT_DENY, Scope: usual([]*bawnv1.Approval{r}, r.GetId(), bawnv1.Verdict_VERDICT_DENY), Why: *m.why})
 	case "esc":
 		m.why = nil
 	case "backspace":

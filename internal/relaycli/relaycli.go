@@ -5,7 +5,6 @@ package relaycli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -123,7 +122,5 @@ func pending(ctx context.Context, relay bawnv1connect.ApprovalServiceClient) ([]
 }
 
 func (e *Env) writeJSON(v any) error {
-	enc := json.NewEncoder(e.Stdout)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	return verb.JSONLines(e.Stdout).Encode(v)
 }

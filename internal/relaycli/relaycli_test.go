@@ -181,6 +181,25 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestPlainAnswerToAConnection: a plain answer holds as its key does at every other
+// frontend, for the session, unless a flag says otherwise.
+func TestPlainAnswerToAConnection(t *testing.T) {
+	session := approval.ScopeName(bawn.ForSession)
+	for words, want := range map[string]string{
+		"approve": "allow " + session + " by anna", "deny": "deny " + session + " by anna",
+		"approve --once": "allow once by anna", "deny --once": "deny once by anna",
+	} {
+		r := newRig(t)
+		q := question("b", "api.test:443")
+		q.Action.Kind, q.Action.Operation, q.Action.Dir = bawn.Network, bawn.Connect, ""
+		got := r.ask(q)
+		if code, _, errs := r.run(append(strings.Fields(words), "baaa")...); code != 0 {
+			t.Errorf("%s: %d %q", words, code, errs)
+		}
+		gets(t, got, want)
+	}
+}
+
 // What can't be done has its exit code, and says why.
 func TestRefusals(t *testing.T) {
 	r := newRig(t)
@@ -251,9 +270,10 @@ func TestOnceForOne(t *testing.T) {
 	r := newRig(t)
 	for n, name := range []string{"b", "c", "d"} {
 		go r.queue.Ask(t.Context(), question(name, "git push"))
-		for list, _ := r.queue.List(t.Context()); len(list) == 0 || list[0].Waiting != n+1; list, _ = r.queue.List(t.Context()) {
-			time.Sleep(time.Millisecond)
-		}
+		testenv.Until(t, "the question of "+name, func() bool {
+			list, _ := r.queue.List(t.Context())
+			return len(list) > 0 && list[0].Waiting == n+1
+		})
 	}
 	if _, out, _ := r.run("approvals"); strings.Count(out, "\n") != 2 || !strings.Contains(out, "(3 ask for it) git push") {
 		t.Errorf("list: %q", out)

@@ -98,7 +98,7 @@ func clipped(s string, most int) string {
 	return strconv.QuoteToGraphic(s)
 }
 
-// withdraw takes a question back from every face.
+// withdraw takes a question back from every frontend.
 func (a *asker) withdraw(id uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -114,16 +114,16 @@ func (a *asker) close() {
 	a.done.Wait()
 }
 
-// desk returns where the session's questions go. One that was handed no desk
+// prompter returns where the session's questions go. One that was handed no prompter
 // has its terminal alone.
-func (w *watch) desk() *asking.Desk {
-	if w.session.Desk != nil {
-		return w.session.Desk
+func (w *watch) prompter() *asking.Prompter {
+	if w.session.Prompter != nil {
+		return w.session.Prompter
 	}
-	if w.ownDesk == nil {
-		w.ownDesk = asking.New(asking.Options{Session: w.session.ID, Parent: w.session.Parent, Agent: w.session.Agent})
+	if w.ownPrompter == nil {
+		w.ownPrompter = asking.New(asking.Options{Session: w.session.ID, Parent: w.session.Parent, Agent: w.session.Agent})
 	}
-	return w.ownDesk
+	return w.ownPrompter
 }
 
 // sit lets the session's terminal answer, where there is one.
@@ -134,9 +134,9 @@ func (w *watch) sit() {
 	switch {
 	case w.session.Apart || !terminal.Present(w.session.Stdio):
 	case w.session.Watched != nil:
-		w.leave = w.attend(w.desk())
+		w.leave = w.attend(w.prompter())
 	default:
-		w.leave = w.desk().Sit(w.tty)
+		w.leave = w.prompter().Sit(w.tty)
 	}
 }
 
@@ -148,7 +148,7 @@ func (w *watch) stand() {
 	if w.leave != nil {
 		w.leave()
 	}
-	if w.ownDesk != nil {
-		w.ownDesk.Close()
+	if w.ownPrompter != nil {
+		w.ownPrompter.Close()
 	}
 }

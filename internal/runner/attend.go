@@ -10,7 +10,7 @@ import (
 
 // attend sits at the session's terminal as long as somebody looks at it: a
 // question that is put to nobody would only keep the guest's output back.
-func (w *watch) attend(desk *asking.Desk) (leave func()) {
+func (w *watch) attend(prompter *asking.Prompter) (leave func()) {
 	var done sync.WaitGroup
 	end := make(chan struct{})
 	done.Go(func() {
@@ -24,7 +24,7 @@ func (w *watch) attend(desk *asking.Desk) (leave func()) {
 			}
 			switch {
 			case watched && leave == nil:
-				leave = desk.Sit(w.tty)
+				leave = prompter.Sit(w.tty)
 			case !watched && leave != nil:
 				leave()
 				leave = nil

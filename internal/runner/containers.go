@@ -61,8 +61,8 @@ func (w *watch) serveContainers(guest sandbox.Guest, log *denials) error {
 	if c == nil {
 		return nil
 	}
-	desk := w.desk()
-	g := guard.Guard{Decider: desk.Decider(c.Zone), Approver: desk.Approver(c.Zone), Recorder: w.session.Guard.Recorder, Now: w.session.Guard.Now}
+	prompter := w.prompter()
+	g := guard.Guard{Decider: prompter.Decider(c.Zone), Approver: prompter.Approver(c.Zone), Recorder: w.session.Guard.Recorder, Now: w.session.Guard.Now}
 	event := w.session.event(map[string]string{"containers": "through the session's Docker API"})
 	host := ContainerHost{
 		Listener: c.Listener, Place: c.Place, Guest: guest, Refused: log.add,
@@ -70,7 +70,7 @@ func (w *watch) serveContainers(guest sandbox.Guest, log *denials) error {
 	}
 	w.containers = &containers{log: log}
 	if c.Network != nil {
-		asker := newAsker(desk.Approver(w.session.Zone), nil, c.Network.Answer)
+		asker := newAsker(prompter.Approver(w.session.Zone), nil, c.Network.Answer)
 		w.containers.asker = asker
 		host.Network = func(n *sandbox.GuestNetwork) error {
 			return c.Network.Serve(n.Files(), remote.Handlers{Ask: asker.ask, Withdraw: asker.withdraw, Denied: log.told})

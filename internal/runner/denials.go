@@ -62,13 +62,13 @@ func (d *denials) add(n sandbox.Denial) {
 	}
 }
 
-// atDoor adds what the door of the guest has refused by itself.
-func (d *denials) atDoor(rule, reason string) {
-	d.add(sandbox.Denial{Kind: bawn.Network, Operation: bawn.Connect, Resource: "unix:" + doorName, Rule: rule, Reason: reason, Remedy: "use the bawn of this session"})
+// atSocket adds what the session socket of the guest has refused by itself.
+func (d *denials) atSocket(rule, reason string) {
+	d.add(sandbox.Denial{Kind: bawn.Network, Operation: bawn.Connect, Resource: "unix:" + socketName, Rule: rule, Reason: reason, Remedy: "use the bawn of this session"})
 }
 
-// doorName is where a guest sees its door.
-const doorName = "/run/bawn/door"
+// socketName is where a guest sees its session socket.
+const socketName = "/run/bawn/session.sock"
 
 func (d *denials) record() {
 	defer close(d.done)

@@ -34,7 +34,7 @@ func (w *watch) serve(log *denials) error {
 		return w.serveSplit(log)
 	}
 	w.ports.serve(w.guest.Dial)
-	w.openDoor(log)
+	w.openSocket(log)
 	if err := w.serveContainers(w.guest, log); err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (w *watch) serve(log *denials) error {
 	if network == nil {
 		return nil
 	}
-	w.asker = newAsker(w.desk().Approver(w.session.Zone), w.guest, network.Answer)
+	w.asker = newAsker(w.prompter().Approver(w.session.Zone), w.guest, network.Answer)
 	return w.connect(log, remote.Handlers{Ask: w.asker.ask, Withdraw: w.asker.withdraw, Denied: log.told})
 }
 
@@ -72,14 +72,14 @@ func (w *watch) connect(log *denials, h remote.Handlers) error {
 	return nil
 }
 
-// serveSplit opens the door, and lets each zone reach its network. Only what
+// serveSplit opens the session socket, and lets each zone reach its network. Only what
 // commands reach is asked about.
 func (w *watch) serveSplit(log *denials) error {
 	x := w.execution
 	w.ports.serve(x.guest.Dial)
-	desk := w.desk()
+	prompter := w.prompter()
 	if x.session.Split.Network != nil {
-		w.asker = newAsker(desk.Approver(w.session.Zone), x.guest, x.session.Split.Network.Answer)
+		w.asker = newAsker(prompter.Approver(w.session.Zone), x.guest, x.session.Split.Network.Answer)
 	}
 	if w.session.Network != nil {
 		unasked := remote.Handlers{Ask: func(egress.Question) {}, Withdraw: func(uint64) {}, Denied: log.told}
@@ -90,7 +90,7 @@ func (w *watch) serveSplit(log *denials) error {
 	if err := w.serveContainers(x.guest, x.log); err != nil {
 		return err
 	}
-	return x.serve(w.asker, desk, log)
+	return x.serve(w.asker, prompter, log)
 }
 
 // published are the ports of a guest that the host's loopback reaches: those of

@@ -22,7 +22,7 @@ const placeMark = ".bawn-split"
 const halfPlace = ".half-"
 
 // A Place is a directory of the host that lives as long as a split session: in
-// it lie the /tmp that its zones share and the door.
+// it lie the /tmp that its zones share and the session socket.
 type Place struct {
 	dir  string
 	mark *os.File
@@ -94,8 +94,8 @@ func (p *Place) furnish() (err error) {
 // Tmp is the directory that both zones have as /tmp.
 func (p *Place) Tmp() string { return filepath.Join(p.dir, "tmp") }
 
-// Door is where the door's socket goes.
-func (p *Place) Door() string { return filepath.Join(p.dir, "door") }
+// Socket is where the session socket goes.
+func (p *Place) Socket() string { return filepath.Join(p.dir, "socket") }
 
 // Close removes the place with what is in it.
 func (p *Place) Close() error {
@@ -123,7 +123,7 @@ func remove(dir string) error {
 
 // removeHalf removes a place with what Bawn itself makes in one, and no more.
 func removeHalf(dir string) error {
-	for _, name := range []string{"door", "tmp", placeMark} {
+	for _, name := range []string{"socket", "tmp", placeMark} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -39,25 +39,27 @@ type Session struct {
 	Plan     sandbox.Plan
 	// Contained is what the provider enforces of the session, as its decisions count it.
 	Contained bawn.Contained
-	Bare      string // why nothing contains the guest, in words for its human; "" where a sandbox does
-	Argv      []string
-	Dir       string
-	Stdio     [3]*os.File
-	Dumb      bool // the human's terminal understands no control sequences
-	Guard     guard.Guard
+	// ConnectionAsks says that what leaves the session asks where it connects.
+	ConnectionAsks bool
+	Bare           string // why nothing contains the guest, in words for its human; "" where a sandbox does
+	Argv           []string
+	Dir            string
+	Stdio          [3]*os.File
+	Dumb           bool // the human's terminal understands no control sequences
+	Guard          guard.Guard
 	// Network reaches the network by name for the guest; nil where the
 	// isolation has none.
 	Network Network
-	// Desk puts questions to the human; nil means the session's terminal alone.
+	// Prompter puts questions to the human; nil means the session's terminal alone.
 	// Its owner closes it. Zone is what the questions of Network share.
-	Desk *asking.Desk
-	Zone asking.Zone
+	Prompter *asking.Prompter
+	Zone     asking.Zone
 	// Apart says that the terminal is a guest's, at which nobody is asked, and
 	// which does not control this process.
 	Apart bool
-	// Door is where a guest speaks to its session, which closes it; nil for
+	// Socket is where a guest speaks to its session, which closes it; nil for
 	// none. A session of two zones has its own.
-	Door *Door
+	Socket *Socket
 	// Split is the zone in which the agent's commands run; nil where a session
 	// has one zone.
 	Split *Split
@@ -191,7 +193,7 @@ func (s *Session) zone(name string) string {
 // once.
 func (s *Session) Close() error {
 	s.CloseNetwork()
-	return errors.Join(s.Door.Close(), s.Split.Close(), s.Containers.Close())
+	return errors.Join(s.Socket.Close(), s.Split.Close(), s.Containers.Close())
 }
 
 // run makes the sandbox and sees one command through. Refusals of the second

@@ -19,7 +19,6 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/approval/asking"
-	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/egress/remote"
 	"github.com/bawn-dev/bawn/internal/executor"
@@ -27,6 +26,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/session"
+	"github.com/bawn-dev/bawn/internal/sessionsocket"
 	"github.com/bawn-dev/bawn/internal/ticket"
 )
 
@@ -49,7 +49,7 @@ const RuleExecutorGone = "builtin:executor-gone"
 const RuleTogether = "builtin:executor-not-apart"
 
 // A Split is the second zone of a session, in which the agent's commands run.
-// The session's own plan is then that of the agent, and shows the door.
+// The session's own plan is then that of the agent, and shows the session socket.
 type Split struct {
 	Plan      sandbox.Plan
 	Isolation bawn.Isolation
@@ -57,24 +57,24 @@ type Split struct {
 	// isolation has none.
 	Network Network
 	Place   *Place
-	Door    *net.UnixListener
+	Socket  *net.UnixListener
 	Program string // Bawn itself, as the zone sees it
 	// Zone is what the decisions and questions about commands share.
 	Zone asking.Zone
-	// Requests are served at the door besides commands.
-	Requests door.Handlers
+	// Requests are served at the session socket besides commands.
+	Requests sessionsocket.Handlers
 }
 
-// Close closes the door and removes the place, after both zones. It may be called more than once,
+// Close closes the session socket and removes the place, after both zones. It may be called more than once,
 // and for nil.
 func (s *Split) Close() error {
 	if s == nil {
 		return nil
 	}
 	var errs []error
-	if s.Door != nil {
-		errs = append(errs, ignoreClosed(s.Door.Close()))
-		s.Door = nil
+	if s.Socket != nil {
+		errs = append(errs, ignoreClosed(s.Socket.Close()))
+		s.Socket = nil
 	}
 	if s.Place != nil {
 		errs = append(errs, s.Place.Close())
@@ -184,9 +184,9 @@ func (x *execution) rotate() {
 	}
 }
 
-// serve opens the zone's network, about which a asks, and the door of the agent,
+// serve opens the zone's network, about which a asks, and the session socket of the agent,
 // whose refusals go to agent.
-func (x *execution) serve(a *asker, desk *asking.Desk, agent *denials) error {
+func (x *execution) serve(a *asker, prompter *asking.Prompter, agent *denials) error {
 	s := x.session
 	if s.Split.Network != nil {
 		sockets := x.guest.Network()
@@ -198,9 +198,9 @@ func (x *execution) serve(a *asker, desk *asking.Desk, agent *denials) error {
 		}
 	}
 	h := s.Split.Requests
-	h.Session, h.Exec, h.Refused = s.ID, x.intents(desk).Exec, agent.atDoor
+	h.Session, h.Exec, h.Refused = s.ID, x.intents(prompter).Exec, agent.atSocket
 	x.done.Go(func() {
-		_ = door.Serve(x.ctx, s.Split.Door, h) // ends with ctx; until then it goes on
+		_ = sessionsocket.Serve(x.ctx, s.Split.Socket, h) // ends with ctx; until then it goes on
 	})
 	return nil
 }
@@ -248,12 +248,12 @@ func (x *execution) lost() {
 }
 
 // intents serve what the agent wants executed.
-func (x *execution) intents(desk *asking.Desk) *door.Intents {
+func (x *execution) intents(prompter *asking.Prompter) *sessionsocket.Intents {
 	s := x.session
 	reasoning, commands := s.Plan.Environ(), s.Split.Plan.Environ()
-	return &door.Intents{
-		Session: s.Session, Guard: x.guard(desk), Event: s.event(nil), Issuer: x.issuer, Executor: x.client, Plan: x.plan,
-		Environ:  door.Environ{Reasoning: reasoning, Execution: commands, Never: withheld(reasoning, commands)},
+	return &sessionsocket.Intents{
+		Session: s.Session, Guard: x.guard(prompter), Event: s.event(nil), Issuer: x.issuer, Executor: x.client, Plan: x.plan,
+		Environ:  sessionsocket.Environ{Reasoning: reasoning, Execution: commands, Never: withheld(reasoning, commands)},
 		Terminal: x.guest.OpenTerminal, Ask: askAhead,
 	}
 }
@@ -291,9 +291,9 @@ func withheld(reasoning, commands []string) func(name, value string) bool {
 }
 
 // guard decides, asks and records what the agent wants executed.
-func (x *execution) guard(desk *asking.Desk) guard.Guard {
+func (x *execution) guard(prompter *asking.Prompter) guard.Guard {
 	s := x.session
-	return s.Refusals.Of(guard.Guard{Decider: desk.Decider(s.Split.Zone), Approver: desk.Approver(s.Split.Zone), Recorder: s.Guard.Recorder, Now: s.Guard.Now})
+	return s.Refusals.Of(guard.Guard{Decider: prompter.Decider(s.Split.Zone), Approver: prompter.Approver(s.Split.Zone), Recorder: s.Guard.Recorder, Now: s.Guard.Now})
 }
 
 // inZone adds to an event's details which zone it is about.

@@ -22,18 +22,18 @@ const grace = 5 * time.Second
 
 // watch sees one command through.
 type watch struct {
-	session   *Session
-	guest     sandbox.Guest
-	proc      sandbox.Process
-	tty       *terminal.Terminal
-	signals   *signals
-	asker     *asker
-	shut      func() // the door
-	ownDesk   *asking.Desk
-	leave     func() // the desk
-	ports     *publisher
-	log       *denials
-	execution *execution // or nil
+	session     *Session
+	guest       sandbox.Guest
+	proc        sandbox.Process
+	tty         *terminal.Terminal
+	signals     *signals
+	asker       *asker
+	shut        func() // the session socket
+	ownPrompter *asking.Prompter
+	leave       func() // the prompter
+	ports       *publisher
+	log         *denials
+	execution   *execution // or nil
 	// containers are those that the guest makes, or nil.
 	containers *containers
 	// networkGone is closed when the relay has ended by itself.

@@ -292,9 +292,9 @@ func (e *NotFoundError) Unwrap() error { return e.Err }
 // Abilities are what a provider can do for Bawn's own purposes, which no
 // isolation asks for. The zero value can nothing.
 type Abilities struct {
-	// Door says that Request.Files and Request.Sockets work, also for a socket
+	// Socket says that Request.Files and Request.Sockets work, also for a socket
 	// at /run/bawn: a guest can speak to its session.
-	Door bool
+	Socket bool
 	// Bare says that it isolates nothing: it never runs a session by Bawn's own
 	// choice, and no action in one counts as contained.
 	Bare bool

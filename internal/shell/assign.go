@@ -112,7 +112,7 @@ func (r *reader) array(a *syntax.Assign, st *state) value {
 // keywords.
 func (r *reader) declare(d *syntax.DeclClause, st *state) {
 	name := d.Variant.Value
-	cmd := Command{Offset: r.at(int(d.Pos().Offset())), Stdin: st.stdin, Words: []Word{{Text: name}}}
+	cmd := Command{Stdin: st.stdin, Words: []Word{{Text: name}}}
 	kind := declaration{exported: name == "export", frozen: name == "readonly"}
 	before := *st
 	for _, a := range d.Args {

@@ -106,7 +106,7 @@ func (r *reader) builtin(b builtin, cmd Command, st *state) (yes, no state) {
 	st.dead = st.dead && len(cmd.Redirects) == 0 // one that fails keeps it from running
 	cmd.Builtin, cmd.Runs, cmd.Unclear = true, o.runs != nil || o.isScript, o.unclear+o.opaque
 	if o.opaque != "" {
-		r.record(Opaque{Reason: o.opaque, Text: escape(name), Offset: cmd.Offset})
+		r.record(Opaque{Reason: o.opaque, Text: escape(name)})
 	}
 	i := r.add(cmd, &before)
 	if i < 0 {
@@ -121,7 +121,7 @@ func (r *reader) builtin(b builtin, cmd Command, st *state) (yes, no state) {
 	case o.runs != nil:
 		yes, no = r.wrapped(name, o, cmd, *st)
 	case o.isScript:
-		r.into(name, cmd, func() { yes, no = r.script(o.script, r.context.Shell, cmd.Offset, *st) })
+		r.into(name, cmd, func() { yes, no = r.script(o.script, r.context.Shell, *st) })
 	case name == "exec" && len(cmd.Words) == 1 && len(cmd.Redirects) > 0:
 		yes.stdin = shared(cmd.Stdin)
 		no = yes
@@ -133,9 +133,9 @@ func (r *reader) builtin(b builtin, cmd Command, st *state) (yes, no state) {
 // wrapped follows the command of command, builtin and exec.
 func (r *reader) wrapped(name string, o outcome, cmd Command, st state) (yes, no state) {
 	yes, no = st, st
-	inner := Command{Words: o.runs, Offset: cmd.Offset, Stdin: cmd.Stdin, Assigns: cmd.Assigns, Redirects: cmd.Redirects}
+	inner := Command{Words: o.runs, Stdin: cmd.Stdin, Assigns: cmd.Assigns, Redirects: cmd.Redirects}
 	if why := badName(o.runs[0].Text); !o.runs[0].Literal() || why != "" {
-		r.record(Opaque{Reason: "the name of a command is not a plain word", Text: escape(o.runs[0].Text), Offset: cmd.Offset})
+		r.record(Opaque{Reason: "the name of a command is not a plain word", Text: escape(o.runs[0].Text)})
 		return yes, no
 	}
 	r.into(name, cmd, func() { yes, no = r.run(inner, &st, o.mode) })

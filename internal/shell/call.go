@@ -34,7 +34,7 @@ func badName(name string) string {
 
 // call follows a simple command.
 func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, st state) (yes, no state) {
-	cmd := Command{Offset: r.at(int(s.Pos().Offset()))}
+	cmd := Command{}
 	name, why := "", ""
 	if len(c.Args) > 0 {
 		var pure bool
@@ -118,7 +118,7 @@ func (r *reader) run(cmd Command, st *state, m mode) (yes, no state) {
 		return r.builtin(b, cmd, st)
 	}
 	if subscripts(cmd.Words) {
-		r.record(Opaque{Reason: "a test can run what the values in it say", Text: escape(name), Offset: cmd.Offset})
+		r.record(Opaque{Reason: "a test can run what the values in it say", Text: escape(name)})
 	}
 	inner := wrapped(cmd.Words)
 	cmd.Runs = len(inner) > 0

@@ -46,7 +46,7 @@ func (r *reader) interpreter(cmd Command, st *state) {
 	it, ok := interpreterOf(name)
 	if !ok {
 		if programFromInput(cmd.Words) {
-			r.record(Opaque{Reason: name + " runs what it reads", Text: escape(name), Offset: cmd.Offset})
+			r.record(Opaque{Reason: name + " runs what it reads", Text: escape(name)})
 		}
 		return
 	}
@@ -63,7 +63,7 @@ func (r *reader) interpreter(cmd Command, st *state) {
 		})
 		return
 	}
-	r.record(Opaque{Reason: name + " runs what it reads", Text: escape(name), Offset: cmd.Offset})
+	r.record(Opaque{Reason: name + " runs what it reads", Text: escape(name)})
 }
 
 // reads reports whether words make it run what it reads, and with which

@@ -33,7 +33,7 @@ func (r *reader) nested(n nested, cmd Command, st state) {
 // into is within for a command that has no node of its own.
 func (r *reader) into(via string, cmd Command, f func()) {
 	if r.depth >= MaxDepth {
-		r.record(Opaque{Reason: "it is nested too deep", Text: escape(cmd.Words[0].Text), Offset: cmd.Offset})
+		r.record(Opaque{Reason: "it is nested too deep", Text: escape(cmd.Words[0].Text)})
 		return
 	}
 	r.depth++
@@ -47,12 +47,12 @@ func (r *reader) nestedArgs(words []Word, n nested, cmd Command, st state) {
 	if len(words) == 0 { // of "xargs -i" alone
 		return
 	}
-	inner := Command{Words: words, Offset: cmd.Offset, Stdin: cmd.Stdin}
+	inner := Command{Words: words, Stdin: cmd.Stdin}
 	if n.stdin {
 		inner.Stdin = Stdin{From: File, Command: -1} // xargs has read it
 	}
 	if why := badName(words[0].Text); !words[0].Literal() || why != "" {
-		r.record(Opaque{Reason: "the name of a command is not a plain word", Text: escape(words[0].Text), Offset: cmd.Offset})
+		r.record(Opaque{Reason: "the name of a command is not a plain word", Text: escape(words[0].Text)})
 		return
 	}
 	r.run(inner, &st, program)
@@ -78,7 +78,7 @@ func (r *reader) environment(n nested, cmd Command, st state) state {
 		set.Text = text
 		inner.bind(name, value{word: set, exported: true})
 		if steers(name, set) {
-			r.record(Opaque{Reason: "setting " + name + " changes how a shell reads", Text: escape(w.Text), Offset: cmd.Offset})
+			r.record(Opaque{Reason: "setting " + name + " changes how a shell reads", Text: escape(w.Text)})
 		}
 	}
 	if n.moves {
@@ -190,7 +190,7 @@ func delimited(words []Word) bool {
 // shellText follows the script of sh -c and the like.
 func (r *reader) shellText(n nested, cmd Command, st state) {
 	if !n.text.Literal() {
-		r.record(Opaque{Reason: "a script that is not known", Text: escape(n.text.Text), Offset: cmd.Offset})
+		r.record(Opaque{Reason: "a script that is not known", Text: escape(n.text.Text)})
 		return
 	}
 	zero, params := Word{Vague: "the name of the shell"}, n.params
@@ -220,12 +220,12 @@ func dialects(name string) []Dialect {
 func (r *reader) scripts(name, text string, cmd Command, st state) {
 	list := dialects(name)
 	if len(list) == 0 {
-		r.record(Opaque{Reason: name + " is a shell of another language", Text: escape(text), Offset: cmd.Offset})
+		r.record(Opaque{Reason: name + " is a shell of another language", Text: escape(text)})
 	}
 	var before []Command
 	for i, d := range list {
 		commands, opaque := len(r.line.Commands), len(r.line.Opaque)
-		r.script(text, d, cmd.Offset, st)
+		r.script(text, d, st)
 		if r.over {
 			return
 		}
@@ -261,8 +261,8 @@ func dedupe(list []Opaque, from int) []Opaque {
 }
 
 // script reads a text that a shell runs as it is.
-func (r *reader) script(text string, d Dialect, offset int, st state) (yes, no state) {
-	reason, _ := suspicious(text)
+func (r *reader) script(text string, d Dialect, st state) (yes, no state) {
+	reason := suspicious(text)
 	var file *syntax.File
 	if reason == "" {
 		var err error
@@ -271,12 +271,12 @@ func (r *reader) script(text string, d Dialect, offset int, st state) (yes, no s
 		}
 	}
 	if reason != "" {
-		r.record(Opaque{Reason: reason, Text: escape(text), Offset: offset})
+		r.record(Opaque{Reason: reason, Text: escape(text)})
 		return st, st
 	}
 	outer := *r
-	r.source, r.offset, r.context.Shell = text, offset, d
+	r.source, r.context.Shell = text, d
 	yes, no = r.list(file.Stmts, st)
-	r.source, r.offset, r.context.Shell = outer.source, outer.offset, outer.context.Shell
+	r.source, r.context.Shell = outer.source, outer.context.Shell
 	return yes, no
 }

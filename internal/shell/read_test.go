@@ -61,7 +61,7 @@ func decode(t *testing.T, s string) string {
 func describe(l Line) string {
 	var b strings.Builder
 	for _, o := range l.Opaque {
-		fmt.Fprintf(&b, "    opaque at %d: %s: %s\n", o.Offset, o.Reason, o.Text)
+		fmt.Fprintf(&b, "    opaque: %s: %s\n", o.Reason, o.Text)
 	}
 	for _, c := range l.Commands {
 		b.WriteString("    " + describeCommand(c) + "\n")
@@ -187,7 +187,6 @@ func tooMuch(reason string) bool {
 func comparable(list []Command) []string {
 	var out []string
 	for _, c := range list {
-		c.Offset = 0
 		out = append(out, describeCommand(c))
 	}
 	return out
@@ -203,8 +202,8 @@ func TestReadArgs(t *testing.T) {
 		{[]string{"echo", "a;b", "$x", "*"}, "    echo | a;b | \"$x\" | *\n", "echo 'a;b' '$x' '*'"},
 		{[]string{"cd", "/etc"}, "    cd | /etc\n", "cd /etc"},
 		{[]string{"sh", "-c", "cat a"}, "    sh | -c | \"cat a\"\n    cat | a | via sh -c\n", "sh -c 'cat a'"},
-		{nil, "    opaque at 0: there is no command: \n", ""},
-		{[]string{"a\x00b"}, "    opaque at 1: it holds the control character U+0000: a\\x00b\n", ""},
+		{nil, "    opaque: there is no command: \n", ""},
+		{[]string{"a\x00b"}, "    opaque: it holds the control character U+0000: a\\x00b\n", ""},
 	}
 	for _, tt := range tests {
 		l := ReadArgs(tt.argv, testContext)

@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// suspicious says why a text is not even parsed, and where: it holds what
+// suspicious says why a text is not even parsed, or returns "": it holds what
 // shells and parsers read differently, or what a person can't see.
-func suspicious(s string) (reason string, offset int) {
+func suspicious(s string) string {
 	if len(s) > MaxLine {
-		return fmt.Sprintf("it is longer than %d bytes", MaxLine), MaxLine
+		return fmt.Sprintf("it is longer than %d bytes", MaxLine)
 	}
 	blanks, feeds := 0, 0
 	for i, c := range s {
 		if why := hidden(c, s[i:]); why != "" {
-			return why, i
+			return why
 		}
 		switch c {
 		case ' ', '\t':
@@ -29,14 +29,14 @@ func suspicious(s string) (reason string, offset int) {
 			continue
 		}
 		if blanks > maxPadding || feeds > maxPadding {
-			return "white space pushes a part of it out of sight", i
+			return "white space pushes a part of it out of sight"
 		}
 		blanks, feeds = 0, 0
 	}
-	if i := continuedComment(s); i >= 0 {
-		return "a comment ends in a backslash, which shells and parsers read differently", i
+	if continuedComment(s) {
+		return "a comment ends in a backslash, which shells and parsers read differently"
 	}
-	return "", 0
+	return ""
 }
 
 // hidden says what is wrong with a character.
@@ -56,16 +56,16 @@ func hidden(c rune, rest string) string {
 	return ""
 }
 
-// continuedComment returns where a comment ends in a backslash, or -1. It
+// continuedComment reports whether a comment ends in a backslash. It
 // takes every # for the start of a comment that could be one.
-func continuedComment(s string) int {
+func continuedComment(s string) bool {
 	for i := strings.IndexByte(s, '#'); i >= 0; {
 		end := strings.IndexByte(s[i:], '\n')
 		if end < 0 {
 			end = len(s) - i
 		}
 		if s[i+end-1] == '\\' && (i == 0 || strings.IndexByte(" \t\n;&|()<>`\\", s[i-1]) >= 0) {
-			return i
+			return true
 		}
 		next := strings.IndexByte(s[i+1:], '#')
 		if next < 0 {
@@ -73,7 +73,7 @@ func continuedComment(s string) int {
 		}
 		i += 1 + next
 	}
-	return -1
+	return false
 }
 
 // escape makes a text visible: nothing in it moves a cursor or hides.

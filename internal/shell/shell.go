@@ -78,7 +78,6 @@ type Line struct {
 type Opaque struct {
 	Reason string
 	Text   string // the part, with control characters escaped
-	Offset int    // in bytes of the source
 }
 
 // A Command is one simple command, or the assignments and redirections of one.
@@ -94,7 +93,6 @@ type Command struct {
 	Runs       bool       `json:",omitempty"` // what it runs follows as commands of their own
 	Background bool       `json:",omitempty"` // runs beside what follows
 	Loop       bool       `json:",omitempty"` // may run any number of times
-	Offset     int        // of the text that runs it, in bytes of the source
 }
 
 // An Assign sets a variable.
@@ -151,12 +149,12 @@ type Stdin struct {
 // what can't be read with certainty is in Opaque.
 func Read(source string, c Context) Line {
 	r := newReader(source, c)
-	if reason, offset := suspicious(source); reason != "" {
-		r.reject(reason, offset)
+	if reason := suspicious(source); reason != "" {
+		r.reject(reason)
 		return r.line
 	}
-	stmts := simple(source)
-	if r.line.Canonical = source; stmts == nil {
+	stmts, text := simple(source)
+	if r.line.Canonical = text; stmts == nil {
 		if stmts = r.parse(source, c.Shell); stmts == nil && len(r.line.Opaque) > 0 {
 			return r.line
 		}
@@ -170,11 +168,11 @@ func Read(source string, c Context) Line {
 func (r *reader) parse(source string, d Dialect) []*syntax.Stmt {
 	file, err := parse(source, d)
 	if err != nil {
-		r.reject("it can't be parsed: "+err.Error(), 0)
+		r.reject("it can't be parsed: " + err.Error())
 		return nil
 	}
 	if r.line.Canonical, err = canonical(file, source, d); err != nil {
-		r.reject(err.Error(), 0)
+		r.reject(err.Error())
 		return nil
 	}
 	return file.Stmts
@@ -185,12 +183,12 @@ func (r *reader) parse(source string, d Dialect) []*syntax.Stmt {
 func ReadArgs(argv []string, c Context) Line {
 	source := strings.Join(argv, " ")
 	r := newReader(source, c)
-	if reason, offset := suspicious(source); reason != "" {
-		r.reject(reason, offset)
+	if reason := suspicious(source); reason != "" {
+		r.reject(reason)
 		return r.line
 	}
 	if len(argv) == 0 {
-		r.reject("there is no command", 0)
+		r.reject("there is no command")
 		return r.line
 	}
 	words := make([]Word, len(argv))
@@ -206,7 +204,7 @@ func ReadArgs(argv []string, c Context) Line {
 }
 
 // reject says that nothing of the line can be judged.
-func (r *reader) reject(reason string, offset int) {
+func (r *reader) reject(reason string) {
 	r.line.Canonical, r.line.Commands = "", nil
-	r.line.Opaque = []Opaque{{Reason: reason, Text: escape(r.line.Source), Offset: offset}}
+	r.line.Opaque = []Opaque{{Reason: reason, Text: escape(r.line.Source)}}
 }

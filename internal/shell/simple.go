@@ -6,72 +6,256 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxSimple bounds the words of a line that is read without the parser.
-const maxSimple = 8
+// maxSimple bounds a line that is read without the parser, in bytes.
+const maxSimple = 512
 
 // leaders are first words that make a line more than a command and its words, in any
 // dialect.
 var leaders = NewWordSet("if then else elif fi for while until do done case esac select in function time coproc declare local export readonly typeset nameref let")
 
-// simple reads the most common line, a command with words of letters, digits and a few
-// signs that mean nothing to a shell, with one space between them. It returns the tree
-// that the parser makes, which is printed as the line itself; nil for any other line.
-func simple(source string) []*syntax.Stmt {
-	if !simpleText(source) {
-		return nil
-	}
-	if strings.Count(source, " ") >= maxSimple {
-		return nil
-	}
-	c := &simpleLine{}
-	n := 0
-	for from := 0; from <= len(source); n++ {
-		end := len(source)
-		if i := strings.IndexByte(source[from:], ' '); i >= 0 {
-			end = from + i
-		}
-		text := source[from:end]
-		if text == "" || n == 0 && (leaders.Has(text) || strings.IndexByte(text, '=') >= 0) {
-			return nil
-		}
-		w := &c.words[n]
-		w.lit = syntax.Lit{ValuePos: at(from), ValueEnd: at(end), Value: text}
-		w.part[0] = &w.lit
-		w.word.Parts = w.part[:]
-		c.args[n] = &w.word
-		from = end + 1
-	}
-	c.expr.Args = c.args[:n:n]
-	c.stmt.Position, c.stmt.Cmd = at(0), &c.expr
-	c.stmts[0] = &c.stmt
-	return c.stmts[:]
+// A quick reads the most common lines: commands of plain and quoted words with one space
+// between them, joined by && || | and ;, with redirections behind the words. It makes
+// the tree and the text that the parser and the printer make (FuzzSimple).
+type quick struct {
+	source string
+	at     int
+	out    []byte // what is printed so far, where it is not the source
+	done   int    // how much of the source that stands for
+
+	parts [10]syntax.WordPart
+	lits  [10]syntax.Lit
+	words [10]syntax.Word
+	args  [10]*syntax.Word
+	nPart int
+	nWord int
+	free  []*syntax.Word
+	stmts [1]*syntax.Stmt
+	first callNode
 }
 
-// A simpleLine holds the nodes of a tree together.
-type simpleLine struct {
-	stmts [1]*syntax.Stmt
-	stmt  syntax.Stmt
-	expr  syntax.CallExpr
-	args  [maxSimple]*syntax.Word
-	words [maxSimple]struct {
-		word syntax.Word
-		lit  syntax.Lit
-		part [1]syntax.WordPart
+// A callNode holds the nodes of a command together.
+type callNode struct {
+	stmt syntax.Stmt
+	expr syntax.CallExpr
+}
+
+// simple returns the statements of such a line and its canonical text; nil for any other.
+func simple(source string) (stmts []*syntax.Stmt, canonical string) {
+	if source == "" || len(source) > maxSimple {
+		return nil, ""
 	}
+	q := &quick{source: source}
+	q.free, stmts = q.args[:0], q.stmts[:0]
+	for {
+		s := q.list()
+		if s == nil {
+			return nil, ""
+		}
+		stmts = append(stmts, s)
+		if q.at == len(source) {
+			break
+		}
+		if s.Semicolon = at(q.at); !q.eat("; ") {
+			return nil, ""
+		}
+		q.print(q.at-2, "\n")
+	}
+	if q.done == 0 {
+		return stmts, source
+	}
+	return stmts, string(append(q.out, source[q.done:]...))
 }
 
 func at(offset int) syntax.Pos { return syntax.NewPos(uint(offset), 1, uint(offset)+1) }
 
-// simpleText reports whether a line has no character that could mean something.
-func simpleText(source string) bool {
-	if source == "" || len(source) > 512 {
-		return false
+// eat takes a text that comes next.
+func (q *quick) eat(text string) bool {
+	ok := strings.HasPrefix(q.source[q.at:], text)
+	if ok {
+		q.at += len(text)
 	}
-	for i := range len(source) {
-		c := source[i]
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte(" -_./=:,+@%", c) >= 0) {
+	return ok
+}
+
+// print has text printed in place of the source from an offset to here.
+func (q *quick) print(from int, text string) {
+	q.out = append(append(q.out, q.source[q.done:from]...), text...)
+	q.done = q.at
+}
+
+// list reads pipelines that && and || join. Both bind alike, the left first.
+func (q *quick) list() *syntax.Stmt {
+	s := q.pipeline()
+	for s != nil {
+		op, from := syntax.AndStmt, q.at+1
+		if !q.eat(" && ") {
+			if op = syntax.OrStmt; !q.eat(" || ") {
+				break
+			}
+		}
+		s = chained(s, op, from, q.pipeline())
+	}
+	return s
+}
+
+func (q *quick) pipeline() *syntax.Stmt {
+	s := q.command()
+	for s != nil {
+		from := q.at + 1
+		if !q.eat(" | ") {
+			break
+		}
+		s = chained(s, syntax.Pipe, from, q.command())
+	}
+	return s
+}
+
+func chained(x *syntax.Stmt, op syntax.BinCmdOperator, from int, y *syntax.Stmt) *syntax.Stmt {
+	if y == nil {
+		return nil
+	}
+	return &syntax.Stmt{Position: x.Position, Cmd: &syntax.BinaryCmd{OpPos: at(from), Op: op, X: x, Y: y}}
+}
+
+// command reads words, and then redirections.
+func (q *quick) command() *syntax.Stmt {
+	c := &q.first
+	if q.at > 0 {
+		c = &callNode{}
+	}
+	c.stmt.Position, c.stmt.Cmd = at(q.at), &c.expr
+	args := q.free
+	for first := true; ; first = false {
+		switch {
+		case !first && q.redirects():
+			x := q.redirect()
+			if x == nil {
+				return nil
+			}
+			c.stmt.Redirs = append(c.stmt.Redirs, x)
+		case c.stmt.Redirs != nil:
+			return nil // a word behind a redirection
+		default:
+			w := q.word()
+			if w == nil || first && !leads(w) {
+				return nil
+			}
+			args = append(args, w)
+		}
+		if rest := q.source[q.at:]; len(rest) < 3 || rest[0] != ' ' || rest[1] == '|' || rest[1] == '&' {
+			if len(rest) == 2 && rest[0] == ' ' { // a word of one letter
+				q.at++
+				continue
+			}
+			break
+		}
+		q.at++
+	}
+	q.free = args[len(args):]
+	c.expr.Args = args[:len(args):len(args)]
+	return &c.stmt
+}
+
+// leads reports whether a word can be a command's name, and nothing else.
+func leads(w *syntax.Word) bool {
+	lit, ok := w.Parts[0].(*syntax.Lit)
+	return ok && strings.IndexByte(lit.Value, '=') < 0 && (len(w.Parts) > 1 || !leaders.Has(lit.Value))
+}
+
+// redirects reports whether a redirection comes next.
+func (q *quick) redirects() bool {
+	rest := q.source[q.at:]
+	if len(rest) > 1 && rest[0] >= '0' && rest[0] <= '9' {
+		rest = rest[1:]
+	}
+	return rest != "" && (rest[0] == '>' || rest[0] == '<')
+}
+
+func (q *quick) redirect() *syntax.Redirect {
+	x := &syntax.Redirect{}
+	if c := q.source[q.at]; c != '>' && c != '<' {
+		x.N = &syntax.Lit{ValuePos: at(q.at), ValueEnd: at(q.at + 1), Value: q.source[q.at : q.at+1]}
+		q.at++
+	}
+	x.OpPos = at(q.at)
+	switch {
+	case q.eat(">&1"), q.eat(">&2"):
+		x.Op = syntax.DplOut
+		q.at--
+	case q.eat(">>"):
+		x.Op = syntax.AppOut
+	case q.eat(">"):
+		x.Op = syntax.RdrOut
+	case q.eat("<"):
+		x.Op = syntax.RdrIn
+	}
+	if x.Op != syntax.DplOut && q.eat(" ") {
+		q.print(q.at-1, "")
+	}
+	if x.Word = q.word(); x.Word == nil {
+		return nil
+	}
+	return x
+}
+
+// word reads one word; nil where a character could mean something.
+func (q *quick) word() *syntax.Word {
+	if q.nWord == len(q.words) {
+		return nil
+	}
+	w := &q.words[q.nWord]
+	q.nWord++
+	from := q.nPart
+	for q.at < len(q.source) && q.source[q.at] != ' ' && q.source[q.at] != ';' {
+		if q.nPart == len(q.parts) || !q.part(q.nPart) {
+			return nil
+		}
+		q.nPart++
+	}
+	if w.Parts = q.parts[from:q.nPart:q.nPart]; len(w.Parts) == 0 {
+		return nil
+	}
+	return w
+}
+
+// part reads what stands quoted, or plain, into the n-th part.
+func (q *quick) part(n int) bool {
+	start, lit := q.at, &q.lits[n]
+	switch quote := q.source[q.at]; quote {
+	case '\'', '"':
+		i := strings.IndexByte(q.source[q.at+1:], quote)
+		if i < 0 {
 			return false
 		}
+		text, end := q.source[start+1:start+1+i], start+1+i
+		for j := range len(text) {
+			if c := text[j]; c < ' ' || c > '~' || quote == '"' && strings.IndexByte("$`\\!", c) >= 0 {
+				return false
+			}
+		}
+		if q.at = end + 1; quote == '\'' {
+			q.parts[n] = &syntax.SglQuoted{Left: at(start), Right: at(end), Value: text}
+			return true
+		}
+		d := &syntax.DblQuoted{Left: at(start), Right: at(end)}
+		if *lit = (syntax.Lit{ValuePos: at(start + 1), ValueEnd: at(end), Value: text}); text != "" {
+			d.Parts = []syntax.WordPart{lit}
+		}
+		q.parts[n] = d
+		return true
 	}
-	return true
+	for q.at < len(q.source) && plainCharacters[q.source[q.at]] {
+		q.at++
+	}
+	*lit = syntax.Lit{ValuePos: at(start), ValueEnd: at(q.at), Value: q.source[start:q.at]}
+	q.parts[n] = lit
+	return q.at > start
 }
+
+// plainCharacters mean nothing to any shell, wherever they stand.
+var plainCharacters = func() (set [256]bool) {
+	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%") {
+		set[c] = true
+	}
+	return set
+}()

@@ -6,7 +6,7 @@ import (
 
 // testClause follows [[ … ]].
 func (r *reader) testClause(c *syntax.TestClause, st *state) {
-	cmd := Command{Offset: r.at(int(c.Pos().Offset())), Stdin: st.stdin, Words: []Word{{Text: "[["}}}
+	cmd := Command{Stdin: st.stdin, Words: []Word{{Text: "[["}}}
 	cmd.Builtin = true
 	if severalElsewhere(c) {
 		r.opaque("a test that is several commands, or writes a file, where [[ is none of the shell's own words", c)

@@ -12,7 +12,6 @@ type reader struct {
 	line    Line
 	context Context
 	source  string   // of the tree that is walked
-	offset  int      // of what runs that source in the line, -1 for the line itself
 	via     []string // what runs the commands
 	depth   int
 	loops   int
@@ -25,7 +24,7 @@ type reader struct {
 }
 
 func newReader(source string, c Context) *reader {
-	return &reader{line: Line{Source: source}, context: c, source: source, offset: -1}
+	return &reader{line: Line{Source: source}, context: c, source: source}
 }
 
 func (r *reader) start() state {
@@ -43,7 +42,7 @@ func (r *reader) opaque(reason string, n syntax.Node) {
 	if from <= to && to <= uint(len(r.source)) {
 		text = r.source[from:to]
 	}
-	r.record(Opaque{Reason: reason, Text: escape(text), Offset: r.at(int(from))})
+	r.record(Opaque{Reason: reason, Text: escape(text)})
 }
 
 func (r *reader) record(o Opaque) {
@@ -52,18 +51,10 @@ func (r *reader) record(o Opaque) {
 	}
 }
 
-// at is an offset in the line itself.
-func (r *reader) at(offset int) int {
-	if r.offset >= 0 {
-		return r.offset
-	}
-	return offset
-}
-
 // add records a command and returns its index, or -1 when there are too many.
 func (r *reader) add(c Command, st *state) int {
 	if len(r.line.Commands) >= MaxCommands {
-		r.record(Opaque{Reason: fmt.Sprintf("it runs more than %d commands", MaxCommands), Offset: c.Offset})
+		r.record(Opaque{Reason: fmt.Sprintf("it runs more than %d commands", MaxCommands)})
 		r.over = true
 	}
 	if r.over {
@@ -129,7 +120,7 @@ func (r *reader) stmt(s *syntax.Stmt, st state) (yes, no state) {
 // plain follows a statement with its redirections.
 func (r *reader) plain(s *syntax.Stmt, st state) (yes, no state) {
 	if s.Cmd == nil {
-		cmd := Command{Offset: r.at(int(s.Pos().Offset()))}
+		cmd := Command{}
 		cmd.Redirects = r.redirects(s.Redirs, &st)
 		cmd.Stdin = st.stdin
 		r.add(cmd, &st)
@@ -140,7 +131,7 @@ func (r *reader) plain(s *syntax.Stmt, st state) (yes, no state) {
 	}
 	outer := st.stdin
 	if len(s.Redirs) > 0 {
-		cmd := Command{Offset: r.at(int(s.Pos().Offset())), Stdin: st.stdin}
+		cmd := Command{Stdin: st.stdin}
 		cmd.Redirects = r.redirects(s.Redirs, &st)
 		r.add(cmd, &st)
 		st.stdin = shared(input(cmd.Redirects, st.stdin))

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/ipc"
+	"github.com/bawn-dev/bawn/internal/sessionsocket"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -85,7 +85,7 @@ func TestRunsWhatWasJudged(t *testing.T) {
 		t.Errorf("executed with parameters is %q, want %q", res.Out, want)
 	}
 	for _, text := range []string{"if", "echo 'a", strings.Repeat("echo a;", 10_000)} {
-		if res := finish(t, r.shell("bash", "-c", text), ""); res.Code != codeDenied || !strings.Contains(res.Err, door.RuleText) {
+		if res := finish(t, r.shell("bash", "-c", text), ""); res.Code != codeDenied || !strings.Contains(res.Err, sessionsocket.RuleText) {
 			t.Errorf("%.20q, which has no form to execute: %+v", text, res)
 		}
 	}
@@ -105,19 +105,19 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-func TestNoDoor(t *testing.T) {
+func TestNoSocket(t *testing.T) {
 	r := newRig(t)
 	cmd := r.shell("sh", "-c", "echo hi")
-	cmd.Env = []string{doorVariable + "=/nonexistent/door"}
-	if res := finish(t, cmd, ""); res.Code != codeDenied || !strings.Contains(res.Err, "the door of this session") || res.Out != "" {
+	cmd.Env = []string{socketVariable + "=/nonexistent/socket"}
+	if res := finish(t, cmd, ""); res.Code != codeDenied || !strings.Contains(res.Err, "the session socket") || res.Out != "" {
 		t.Errorf("got %+v", res)
 	}
 }
 
-// guest speaks to the door as a hostile shim may.
+// guest speaks to the session socket as a hostile shim may.
 func (r *rig) guest() *ipc.Conn {
 	r.t.Helper()
-	c, err := dial(r.door)
+	c, err := dial(r.socket)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -152,19 +152,19 @@ func TestLies(t *testing.T) {
 		rule string
 		lie  func(x *intent.Exec)
 	}{
-		"a relative directory":     {door.RuleMessage, func(x *intent.Exec) { x.Dir = "." }},
-		"no directory":             {door.RuleMessage, func(x *intent.Exec) { x.Dir = "" }},
-		"a directory with ..":      {door.RuleMessage, func(x *intent.Exec) { x.Dir += "/../" + filepath.Base(r.dir) }},
-		"a NUL in the directory":   {door.RuleMessage, func(x *intent.Exec) { x.Dir += "\x00/x" }},
-		"a NUL in argv":            {door.RuleMessage, func(x *intent.Exec) { x.Argv[2] = "echo a\x00; touch pwned" }},
-		"a NUL in the environment": {door.RuleMessage, func(x *intent.Exec) { x.Env = []string{"A=b\x00c"} }},
-		"no shell":                 {door.RuleShell, func(x *intent.Exec) { x.Argv = []string{"touch", "pwned"} }},
-		"no argv":                  {door.RuleShell, func(x *intent.Exec) { x.Argv = nil }},
-		"no text":                  {door.RuleShell, func(x *intent.Exec) { x.Argv = []string{"sh", "-c"} }},
-		"a statement of no text":   {door.RuleMessage, func(x *intent.Exec) { x.Argv, x.Statement = []string{"sh", "x.sh"}, true }},
-		"a long text":              {door.RuleText, func(x *intent.Exec) { x.Argv[2] = "touch pwned;" + strings.Repeat("a", 900<<10) }},
-		"a directory that is none": {door.RuleExecutor, func(x *intent.Exec) { x.Dir += "/nothing" }},
-		"too deep a text":          {door.RuleText, func(x *intent.Exec) { x.Argv[2] = strings.Repeat("(", 30<<10) }},
+		"a relative directory":     {sessionsocket.RuleMessage, func(x *intent.Exec) { x.Dir = "." }},
+		"no directory":             {sessionsocket.RuleMessage, func(x *intent.Exec) { x.Dir = "" }},
+		"a directory with ..":      {sessionsocket.RuleMessage, func(x *intent.Exec) { x.Dir += "/../" + filepath.Base(r.dir) }},
+		"a NUL in the directory":   {sessionsocket.RuleMessage, func(x *intent.Exec) { x.Dir += "\x00/x" }},
+		"a NUL in argv":            {sessionsocket.RuleMessage, func(x *intent.Exec) { x.Argv[2] = "echo a\x00; touch pwned" }},
+		"a NUL in the environment": {sessionsocket.RuleMessage, func(x *intent.Exec) { x.Env = []string{"A=b\x00c"} }},
+		"no shell":                 {sessionsocket.RuleShell, func(x *intent.Exec) { x.Argv = []string{"touch", "pwned"} }},
+		"no argv":                  {sessionsocket.RuleShell, func(x *intent.Exec) { x.Argv = nil }},
+		"no text":                  {sessionsocket.RuleShell, func(x *intent.Exec) { x.Argv = []string{"sh", "-c"} }},
+		"a statement of no text":   {sessionsocket.RuleMessage, func(x *intent.Exec) { x.Argv, x.Statement = []string{"sh", "x.sh"}, true }},
+		"a long text":              {sessionsocket.RuleText, func(x *intent.Exec) { x.Argv[2] = "touch pwned;" + strings.Repeat("a", 900<<10) }},
+		"a directory that is none": {sessionsocket.RuleExecutor, func(x *intent.Exec) { x.Dir += "/nothing" }},
+		"too deep a text":          {sessionsocket.RuleText, func(x *intent.Exec) { x.Argv[2] = strings.Repeat("(", 30<<10) }},
 	}
 	for name, tt := range tests {
 		n := len(r.log.all())
@@ -197,7 +197,7 @@ func TestRawFrames(t *testing.T) {
 	for name, frame := range map[string]string{
 		"unknown member": "\x00\x00\x00\x0a{\"Evil\":1}", "two members": "\x00\x00\x00\x15{\"Run\":{},\"Request\":{}}", "a length and no more": "\x00\x10\x00\x00", "too long": "\x7f\xff\xff\xff", "no JSON": "\x00\x00\x00\x04abcd",
 	} {
-		c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: r.door, Net: "unix"})
+		c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: r.socket, Net: "unix"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +205,7 @@ func TestRawFrames(t *testing.T) {
 		_ = c.CloseWrite()
 		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
 		b, err := io.ReadAll(c)
-		if !strings.Contains(string(b), door.RuleMessage) && !errors.Is(err, syscall.ECONNRESET) && len(b) > 0 {
+		if !strings.Contains(string(b), sessionsocket.RuleMessage) && !errors.Is(err, syscall.ECONNRESET) && len(b) > 0 {
 			t.Errorf("%s: %q, %v", name, b, err)
 		}
 		c.Close()
@@ -232,7 +232,7 @@ func TestSmuggledDescriptors(t *testing.T) {
 	for name, f := range map[string]*os.File{
 		"a directory": open(r.dir, unix.O_RDONLY), "its place": open(r.dir, unix.O_PATH), "a file's place": open("/proc/self/exe", unix.O_PATH),
 	} {
-		if reply, err := r.ask(x, f); err != nil || reply.Denied == nil || reply.Denied.Rule != door.RuleDescriptor {
+		if reply, err := r.ask(x, f); err != nil || reply.Denied == nil || reply.Denied.Rule != sessionsocket.RuleDescriptor {
 			t.Errorf("%s: %+v, %v", name, reply, err)
 		}
 	}

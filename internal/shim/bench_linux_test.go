@@ -12,7 +12,7 @@ import (
 
 // BenchmarkCommand measures one `true`: by bash itself, through a fresh shim
 // (the test binary, which starts slower than bawn), through a new connection to
-// the door, and as a statement of a shell that is connected.
+// the session socket, and as a statement of a shell that is connected.
 func BenchmarkCommand(b *testing.B) {
 	r := newRig(b)
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -46,7 +46,7 @@ func BenchmarkCommand(b *testing.B) {
 	}
 	measure("bare", func() { finish(b, real(r, x.Argv), "") })
 	measure("shim", func() { finish(b, r.shell(x.Argv...), "") })
-	measure("door", func() {
+	measure("socket", func() {
 		c := r.guest()
 		defer c.Close()
 		if err := c.Send(&intent.Hello{Exec: &x}, null, null, null); err != nil {

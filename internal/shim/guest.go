@@ -10,7 +10,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/intent"
 )
 
-// Session asks the door for a session below the guest's own, with the arguments
+// Session asks the session socket for a session below the guest's own, with the arguments
 // of `bawn run`, sees it through and returns its exit code. It does not return
 // where the session's command was ended by a signal: it ends by the same.
 func Session(args, environ []string) int {
@@ -30,7 +30,7 @@ func Tools(servers []string) int {
 	})
 }
 
-// through asks the door for something that runs outside, with this process'
+// through asks the session socket for something that runs outside, with this process'
 // descriptors, and sees it through.
 func through(environ []string, what string, hello func(s *front, stdio [3]bool) *intent.Hello) int {
 	s, err := guest(environ)
@@ -47,7 +47,7 @@ func through(environ []string, what string, hello func(s *front, stdio [3]bool) 
 	return s.finish(s.watch(false))
 }
 
-// Request asks the human, through the door, for what a guest wants to do later.
+// Request asks the human, through the session socket, for what a guest wants to do later.
 // A refusal has been told at standard error; its exit code is 126.
 func Request(want []string, why string) (granted string, code int) {
 	s, err := guest(nil)
@@ -65,7 +65,7 @@ func Request(want []string, why string) (granted string, code int) {
 		case r, ok := <-s.talk.replies:
 			switch {
 			case !ok:
-				s.say("error: the door has closed without an answer")
+				s.say("error: the session socket has closed without an answer")
 				return "", codeDenied
 			case r.Denied != nil:
 				refused(r.Denied)
@@ -84,13 +84,13 @@ func Request(want []string, why string) (granted string, code int) {
 
 // guest is the front of bawn itself.
 func guest(environ []string) (*front, error) {
-	s := &front{environ: environ, door: Door, name: "bawn"}
+	s := &front{environ: environ, socket: Socket, name: "bawn"}
 	var err error
 	if s.dir, err = directory(); err != nil {
 		return s, fmt.Errorf("the working directory can't be named: %w", err)
 	}
 	if err := s.connect(); err != nil {
-		return s, errors.Join(errors.New("the door of this session is not to be reached"), err)
+		return s, errors.Join(errors.New("the session socket is not to be reached"), err)
 	}
 	return s, nil
 }

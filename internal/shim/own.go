@@ -11,7 +11,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/shell/invocation"
 )
 
-// own are the verbs that a guest calls for its session: they speak to the door
+// own are the verbs that a guest calls for its session: they speak to the session socket
 // of the zone that their caller is in, which no command of the other zone
 // reaches.
 var own = shell.NewWordSet("request run")
@@ -54,7 +54,7 @@ func Own(argv []string) (args []string, together bool) {
 }
 
 // hookOf returns the arguments of bawn where a text is a call of its hook: that
-// speaks to the door itself, and no command of the other zone could.
+// speaks to the session socket itself, and no command of the other zone could.
 func hookOf(text string) []string {
 	if !strings.Contains(text, " hook ") {
 		return nil

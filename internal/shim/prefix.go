@@ -40,7 +40,7 @@ func PrefixCall(argv []string) (line string, ok bool) {
 	return argv[1], true
 }
 
-// Prefix has a command line judged at the door of its session and becomes the
+// Prefix has a command line judged at the session socket and becomes the
 // shell that runs exactly what was judged. It returns where that is denied, or
 // fails: nothing has run then.
 //
@@ -49,14 +49,14 @@ func PrefixCall(argv []string) (line string, ok bool) {
 // agent's own, which take over its shell's settings and directory: those are
 // left as they are, and the command is judged. A line that calls Bawn's hook is
 // not judged: it is who judges.
-func Prefix(line string, environ []string) int { return prefix(line, environ, Door, execute) }
+func Prefix(line string, environ []string) int { return prefix(line, environ, Socket, execute) }
 
 // execute becomes the shell.
 func execute(argv, environ []string) error { return syscall.Exec(prefixShell, argv, environ) }
 
-func prefix(line string, environ []string, door string, run func(argv, environ []string) error) int {
+func prefix(line string, environ []string, socket string, run func(argv, environ []string) error) int {
 	s := &front{name: "bawn"}
-	text, env, code := s.approved(line, door)
+	text, env, code := s.approved(line, socket)
 	if code != 0 {
 		return code
 	}
@@ -67,7 +67,7 @@ func prefix(line string, environ []string, door string, run func(argv, environ [
 
 // approved returns what may run in place of line, with the variables that it
 // needs.
-func (s *front) approved(line, door string) (text string, env []string, code int) {
+func (s *front) approved(line, socket string) (text string, env []string, code int) {
 	w, err := unwrap(line)
 	if err != nil {
 		s.say("denied: the command can't be read: " + err.Error())
@@ -83,13 +83,13 @@ func (s *front) approved(line, door string) (text string, env []string, code int
 	v, err := judge(context.Background(), intent.Judge{
 		Agent: "claude", Tool: "shell prefix", Dir: dir, Mayask: true, Lenient: true,
 		Actions: []intent.Act{{Kind: bawn.Command.String(), Operation: bawn.Exec.String(), Resource: w.command}},
-	}, door)
+	}, socket)
 	switch {
 	case err != nil:
 		s.say("denied: " + err.Error())
 		return "", nil, codeDenied
 	case v.Verdict != bawn.Allow.String() || v.Canonical == "":
-		refused(&intent.Refusal{Rule: v.Rule, Reason: cmp.Or(v.Reason, "the door has judged another thing"), Remedy: v.Remedy})
+		refused(&intent.Refusal{Rule: v.Rule, Reason: cmp.Or(v.Reason, "the session socket has judged another thing"), Remedy: v.Remedy})
 		return "", nil, codeDenied
 	}
 	return w.text(v.Canonical), v.Env, 0

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/hook"
 	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/sessionsocket"
 	"github.com/bawn-dev/bawn/internal/shell"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
@@ -28,13 +28,13 @@ func claudes(command string) string {
 		`eval ` + command + ` < /dev/null && pwd -P >| ` + cwdFile
 }
 
-// judges opens a door that allows what has no "evil" in it, in canonical words,
+// judges opens a session socket that allows what has no "evil" in it, in canonical words,
 // and tells what it was asked.
 func judges(t *testing.T) (path string, asked func() []string) {
 	t.Helper()
 	dir := t.TempDir()
-	path = filepath.Join(dir, "door")
-	l, err := door.Listen(path)
+	path = filepath.Join(dir, "socket")
+	l, err := sessionsocket.Listen(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func judges(t *testing.T) (path string, asked func() []string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() {
-		served <- door.Serve(ctx, l, door.Handlers{Judge: func(_ context.Context, c *door.Conn, j intent.Judge) {
+		served <- sessionsocket.Serve(ctx, l, sessionsocket.Handlers{Judge: func(_ context.Context, c *sessionsocket.Conn, j intent.Judge) {
 			text := j.Actions[0].Resource
 			heard <- text
 			v := intent.Verdict{Verdict: "allow", Env: []string{"PINNED=yes"}}
@@ -136,8 +136,8 @@ func TestPrefix(t *testing.T) {
 	if w, err := unwrap(`'/tmp/evil/bawn' hook claude`); err != nil || !w.hook || w.text("") != "'"+self+"' hook claude\n" {
 		t.Errorf("its own hook: got %+v, %v", w, err)
 	}
-	if code, out := start(t, "echo x", filepath.Join(dir, "no-door"), dir); code != codeDenied || out != "" {
-		t.Errorf("without a door: got %d %q", code, out)
+	if code, out := start(t, "echo x", filepath.Join(dir, "no-socket"), dir); code != codeDenied || out != "" {
+		t.Errorf("without a session socket: got %d %q", code, out)
 	}
 }
 

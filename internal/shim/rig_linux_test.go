@@ -18,11 +18,11 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/bawn-dev/bawn"
-	"github.com/bawn-dev/bawn/internal/door"
 	"github.com/bawn-dev/bawn/internal/executor"
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/ipc"
 	"github.com/bawn-dev/bawn/internal/policy"
+	"github.com/bawn-dev/bawn/internal/sessionsocket"
 	"github.com/bawn-dev/bawn/internal/shell/invocation"
 	"github.com/bawn-dev/bawn/internal/shim/quick"
 	"github.com/bawn-dev/bawn/internal/testenv"
@@ -31,10 +31,10 @@ import (
 
 // The test binary is also a shim, and an executor.
 const (
-	doorVariable  = "SHIM_TEST_DOOR"
-	roleVariable  = "SHIM_TEST_ROLE"
-	quickVariable = "SHIM_TEST_QUICK"          // "no": the long way only; "only": 99 where the short way does not go to the end
-	raceOptions   = "GORACE=atexit_sleep_ms=0" // a shim of the race detector's would end a second late
+	socketVariable = "SHIM_TEST_SOCKET"
+	roleVariable   = "SHIM_TEST_ROLE"
+	quickVariable  = "SHIM_TEST_QUICK"          // "no": the long way only; "only": 99 where the short way does not go to the end
+	raceOptions    = "GORACE=atexit_sleep_ms=0" // a shim of the race detector's would end a second late
 )
 
 func TestMain(m *testing.M) {
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(strings.Join(os.Args[1:], " "))
 		os.Exit(7)
 	}
-	if path := os.Getenv(doorVariable); path != "" && invocation.NameOf(os.Args[0]) != "" {
+	if path := os.Getenv(socketVariable); path != "" && invocation.NameOf(os.Args[0]) != "" {
 		way := os.Getenv(quickVariable)
 		if way != "no" {
 			if code, ended := quick.Shell(os.Args, os.Environ(), path); ended {
@@ -61,13 +61,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A rig is a session's host with a door and an executor, and no sandbox.
+// A rig is a session's host with a session socket and an executor, and no sandbox.
 type rig struct {
 	t       testing.TB
 	dir     string // workspace
-	door    string
+	socket  string
 	environ []string
-	intents *door.Intents
+	intents *sessionsocket.Intents
 	human   *human
 	log     *log
 	cancel  context.CancelFunc
@@ -141,13 +141,13 @@ func newRig(t testing.TB, rules ...bawn.Rule) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, err := os.MkdirTemp("", "door") // a socket's path is short
+	place, err := os.MkdirTemp("", "socket") // a socket's path is short
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(place) })
-	r := &rig{t: t, dir: dir, door: filepath.Join(place, "door"), human: &human{say: always(bawn.Deny)}, log: &log{}, served: make(chan error, 1)}
-	r.environ = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + dir, "LANG=C.UTF-8", "TERM=dumb", doorVariable + "=" + r.door, raceOptions}
+	r := &rig{t: t, dir: dir, socket: filepath.Join(place, "socket"), human: &human{say: always(bawn.Deny)}, log: &log{}, served: make(chan error, 1)}
+	r.environ = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + dir, "LANG=C.UTF-8", "TERM=dumb", socketVariable + "=" + r.socket, raceOptions}
 	p, err := policy.New(rules, policy.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func newRig(t testing.TB, rules ...bawn.Rule) *rig {
 	session := bawn.Session{ID: "s1", Agent: "agent", Mode: bawn.ModeNormal}
 	issuer := ticket.NewIssuer(time.Now)
 	plan := sha256.Sum256([]byte("plan"))
-	r.intents = &door.Intents{
+	r.intents = &sessionsocket.Intents{
 		Session: session, Issuer: issuer, Plan: plan, Executor: r.executor(issuer, plan), Terminal: pty.Open,
 		Guard: guard.Guard{
 			Decider: decider{policy: p, session: policy.Question{
@@ -163,7 +163,7 @@ func newRig(t testing.TB, rules ...bawn.Rule) *rig {
 			}},
 			Approver: r.human, Recorder: r.log,
 		},
-		Environ: door.Environ{
+		Environ: sessionsocket.Environ{
 			Reasoning: r.environ, Execution: r.environ[:4],
 			Never: func(name, value string) bool { return strings.Contains(name, "SECRET") },
 		},
@@ -219,18 +219,18 @@ func (r *rig) executor(issuer *ticket.Issuer, plan [32]byte) *executor.Client {
 
 func (r *rig) serve() {
 	r.t.Helper()
-	l, err := door.Listen(r.door)
+	l, err := sessionsocket.Listen(r.socket)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	go func() {
-		r.served <- door.Serve(ctx, l, door.Handlers{Session: "s1", Exec: r.intents.Exec})
+		r.served <- sessionsocket.Serve(ctx, l, sessionsocket.Handlers{Session: "s1", Exec: r.intents.Exec})
 	}()
 	r.t.Cleanup(func() {
 		cancel()
-		if err := testenv.Receive(r.t, "the end of the door", r.served); err != nil {
+		if err := testenv.Receive(r.t, "the end of the session socket", r.served); err != nil {
 			r.t.Error(err)
 		}
 	})

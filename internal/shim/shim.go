@@ -2,7 +2,7 @@
 
 // Package shim is what sh, bash and other shells are in a reasoning zone. It
 // executes nothing: it hands command lines, with its descriptors, directory and
-// environment, to the door of its session, passes signals on, and ends as the
+// environment, to the session socket, passes signals on, and ends as the
 // command has ended.
 //
 // A shell that reads its commands from standard input is read by the shim, as
@@ -25,8 +25,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/shim/quick"
 )
 
-// Door is where a guest finds the door of its session.
-const Door = quick.Door
+// Socket is where a guest finds the session socket.
+const Socket = quick.Socket
 
 // Exit codes of a shell's own (sh(1p), EXIT STATUS).
 const (
@@ -37,10 +37,10 @@ const (
 
 // Main is the shell that argv calls. It returns the exit code, and does not
 // return where the command was ended by a signal: it ends by the same.
-func Main(argv, environ []string) int { return run(argv, environ, Door) }
+func Main(argv, environ []string) int { return run(argv, environ, Socket) }
 
-func run(argv, environ []string, door string) int {
-	s := &front{argv: argv, environ: environ, door: door, name: "sh"}
+func run(argv, environ []string, socket string) int {
+	s := &front{argv: argv, environ: environ, socket: socket, name: "sh"}
 	call, err := invocation.Parse(argv)
 	if err != nil {
 		return s.usage(err)
@@ -77,9 +77,9 @@ type front struct {
 	argv, environ []string
 	call          invocation.Invocation
 	name          string // as messages begin
-	dir, door     string
+	dir, socket   string
 	signals       chan os.Signal
-	talk          *talk // with the door, or nil
+	talk          *talk // with the session socket, or nil
 	tty           tty
 }
 

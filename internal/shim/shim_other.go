@@ -28,7 +28,7 @@ func Shell([]string, []string) (own []string, code int) { return nil, 126 }
 
 // Judge allows nothing.
 func Judge(context.Context, intent.Judge) (intent.Verdict, error) {
-	return intent.Verdict{}, errors.New("there are no sessions with a door on this system")
+	return intent.Verdict{}, errors.New("there are no sessions with a socket on this system")
 }
 
 // PrefixCall is false: there are no zones here.

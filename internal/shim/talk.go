@@ -14,19 +14,19 @@ import (
 	"github.com/bawn-dev/bawn/internal/shim/quick"
 )
 
-// A talk is the conversation with the door. It survives the statements of one
+// A talk is the conversation with the session socket. It survives the statements of one
 // shell.
 type talk struct {
 	conn    *ipc.Conn
-	replies chan intent.Reply // closed when the door says no more
+	replies chan intent.Reply // closed when the session socket says no more
 }
 
-// dial connects to the door. It returns the connection as a file that Go's
+// dial connects to the session socket. It returns the connection as a file that Go's
 // poller waits for.
 //
 // The socket does not block already where it connects: what supervises the
 // sandbox answers such a call at once, and hands one that might wait to a
-// thread of its own, which costs a quarter of a millisecond. Only a door with
+// thread of its own, which costs a quarter of a millisecond. Only a session socket with
 // too many guests before it is waited for.
 func dial(path string) (*ipc.Conn, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
@@ -38,7 +38,7 @@ func dial(path string) (*ipc.Conn, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	return ipc.New(os.NewFile(uintptr(fd), "door"), intent.Limits)
+	return ipc.New(os.NewFile(uintptr(fd), "socket"), intent.Limits)
 }
 
 // patiently connects fd, which does not block, and waits where it has to.
@@ -55,7 +55,7 @@ func patiently(fd int, path string) error {
 }
 
 func (s *front) connect() error {
-	conn, err := dial(s.door)
+	conn, err := dial(s.socket)
 	if err == nil {
 		s.begin(conn)
 	}
@@ -69,9 +69,9 @@ func (s *front) begin(conn *ipc.Conn) {
 
 // resume sees a command through for which package quick has asked.
 func (s *front) resume(t *quick.Talk) int {
-	conn, err := ipc.Resume(t.Door, intent.Limits, t.Ahead)
+	conn, err := ipc.Resume(t.Socket, intent.Limits, t.Ahead)
 	if err != nil {
-		s.say("bawn: the door is no socket: " + err.Error())
+		s.say("bawn: what was handed over is no socket: " + err.Error())
 		return codeDenied
 	}
 	s.begin(conn)
@@ -86,7 +86,7 @@ func (t *talk) read() {
 		var r intent.Reply
 		files, err := t.conn.Receive(&r)
 		for _, f := range files {
-			f.Close() // the door sends none
+			f.Close() // the session socket sends none
 		}
 		if err != nil {
 			return
@@ -128,18 +128,18 @@ func (s *front) command(argv []string, statement bool) end {
 	if s.talk == nil {
 		if err = s.connect(); err != nil {
 			s.tty.restore()
-			s.say("bawn: the door of this session is not to be reached (" + err.Error() + "); nothing can be executed here without it")
+			s.say("bawn: the session socket is not to be reached (" + err.Error() + "); nothing can be executed here without it")
 			return end{code: codeDenied, over: true}
 		}
 		err = s.talk.conn.Send(&intent.Hello{Exec: &x}, files...)
 	} else {
 		err = s.talk.conn.Send(&intent.Update{Exec: &x})
 	}
-	if err != nil && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) { // then the door has said why
-		s.say("bawn: the command can't be handed to the door: " + err.Error())
+	if err != nil && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) { // then the session socket has said why
+		s.say("bawn: the command can't be handed to the session socket: " + err.Error())
 		return end{code: codeDenied, over: true}
 	}
-	s.catch() // while the door is at work; until then a signal ends the shim, and with it what was asked
+	s.catch() // while the session socket is at work; until then a signal ends the shim, and with it what was asked
 	return s.watch(false)
 }
 
@@ -161,7 +161,7 @@ func (s *front) watch(running bool) end {
 			switch {
 			case !ok:
 				s.tty.restore()
-				s.say("bawn: the door has closed, and the command with it")
+				s.say("bawn: the session socket has closed, and the command with it")
 				return end{code: codeDenied, over: true}
 			case r.Started:
 				running = true
@@ -190,5 +190,5 @@ func ended(r *intent.Reply) end {
 }
 
 func (s *front) update(u intent.Update) {
-	_ = s.talk.conn.Send(&u) // a door that is gone says so by its silence
+	_ = s.talk.conn.Send(&u) // a session socket that is gone says so by its silence
 }

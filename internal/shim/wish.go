@@ -10,7 +10,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/intent"
 )
 
-// Wish asks the human, through the door, for a change of what the session may
+// Wish asks the human, through the session socket, for a change of what the session may
 // do, in the words of `bawn request`, and waits until it is answered or ctx ends.
 // On an error nothing has been granted.
 func Wish(ctx context.Context, want []string, why string) (granted bool, answer string, err error) {
@@ -18,42 +18,42 @@ func Wish(ctx context.Context, want []string, why string) (granted bool, answer 
 	if err != nil {
 		return false, "", fmt.Errorf("the working directory can't be named: %w", err)
 	}
-	return wish(ctx, intent.Request{Want: want, Why: why, Dir: dir}, Door)
+	return wish(ctx, intent.Request{Want: want, Why: why, Dir: dir}, Socket)
 }
 
-func wish(ctx context.Context, q intent.Request, door string) (bool, string, error) {
-	r, err := once(ctx, intent.Hello{Request: &q}, door)
+func wish(ctx context.Context, q intent.Request, socket string) (bool, string, error) {
+	r, err := once(ctx, intent.Hello{Request: &q}, socket)
 	switch {
 	case err != nil:
 		return false, "", err
 	case r.Denied != nil:
 		return false, r.Denied.Reason, nil
 	case r.Answer == nil:
-		return false, "", errors.New("the door has answered something else")
+		return false, "", errors.New("the session socket has answered something else")
 	}
 	return r.Answer.Granted, r.Answer.Why, nil
 }
 
-// once says one thing to a door and returns its one answer.
-func once(ctx context.Context, hello intent.Hello, door string) (r intent.Reply, err error) {
-	conn, err := dial(door)
+// once says one thing to a session socket and returns its one answer.
+func once(ctx context.Context, hello intent.Hello, socket string) (r intent.Reply, err error) {
+	conn, err := dial(socket)
 	if err != nil {
-		return r, fmt.Errorf("the door of this session is not to be reached: %w", err)
+		return r, fmt.Errorf("the session socket is not to be reached: %w", err)
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	if err := conn.Send(&hello); err != nil {
-		return r, fmt.Errorf("it can't be put to the door: %w", err)
+		return r, fmt.Errorf("it can't be put to the session socket: %w", err)
 	}
 	files, err := conn.Receive(&r)
 	for _, f := range files {
-		f.Close() // the door sends none
+		f.Close() // the session socket sends none
 	}
 	switch {
 	case ctx.Err() != nil:
 		return r, ctx.Err()
 	case err != nil:
-		return r, fmt.Errorf("the door has closed without an answer: %w", err)
+		return r, fmt.Errorf("the session socket has closed without an answer: %w", err)
 	}
 	return r, nil
 }

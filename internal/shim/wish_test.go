@@ -14,7 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/ipc"
 )
 
-// TestWish asks doors that answer in every way. Only a clear yes grants.
+// TestWish asks session sockets that answer in every way. Only a clear yes grants.
 func TestWish(t *testing.T) {
 	for name, tt := range map[string]struct {
 		reply   *intent.Reply // nil hangs up
@@ -27,7 +27,7 @@ func TestWish(t *testing.T) {
 		"something else": {&intent.Reply{Started: true}, false, "something else"},
 		"silence":        {nil, false, "closed without an answer"},
 	} {
-		path := filepath.Join(t.TempDir(), "door")
+		path := filepath.Join(t.TempDir(), "socket")
 		l, err := net.Listen("unix", path)
 		if err != nil {
 			t.Fatal(err)
@@ -44,17 +44,17 @@ func TestWish(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	path := filepath.Join(t.TempDir(), "door")
+	path := filepath.Join(t.TempDir(), "socket")
 	l, err := net.Listen("unix", path) // nobody accepts
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	if granted, _, err := wish(ctx, intent.Request{Dir: "/"}, path); granted || err == nil {
-		t.Error("a door that is silent has granted it")
+		t.Error("a session socket that is silent has granted it")
 	}
 	if granted, _, err := wish(context.Background(), intent.Request{Dir: "/"}, path+"x"); granted || err == nil {
-		t.Error("no door has granted it")
+		t.Error("no session socket has granted it")
 	}
 }
 

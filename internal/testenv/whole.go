@@ -24,6 +24,24 @@ func Whole(t testing.TB) {
 	}
 }
 
+// ByUser skips t for root where [ShortVariable] is set. It is for what comes out the
+// same for root and for an ordinary user: of "make test" the second half tries it.
+func ByUser(t testing.TB) {
+	t.Helper()
+	if Short() && os.Geteuid() == 0 {
+		t.Skip("the ordinary user's half of make test has it")
+	}
+}
+
+// ByRoot skips t for an ordinary user where [ShortVariable] is set: of "make test" the
+// first half, root's, tries it.
+func ByRoot(t testing.TB) {
+	t.Helper()
+	if Short() && os.Geteuid() != 0 {
+		t.Skip("root's half of make test has it")
+	}
+}
+
 // Some returns n, or few where [ShortVariable] is set: how often something is
 // repeated.
 func Some(n, few int) int {

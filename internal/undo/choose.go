@@ -115,6 +115,6 @@ func ofSession(list []checkpoint.Checkpoint, id string) *Target {
 // hasRoots reports whether a checkpoint has all roots of another one.
 func hasRoots(c, of *checkpoint.Checkpoint) bool {
 	return !slices.ContainsFunc(of.Roots, func(r checkpoint.Root) bool {
-		return !slices.ContainsFunc(c.Roots, func(o checkpoint.Root) bool { return o.Path == r.Path })
+		return !slices.ContainsFunc(c.Roots, func(o checkpoint.Root) bool { return o.Top() == r.Top() })
 	})
 }

@@ -51,7 +51,8 @@ func Compare(dir string, t *Target, paths, own []string) (_ *Diff, err error) {
 
 // present looks at the roots of a checkpoint as they are now.
 func (d *Diff) present(c *checkpoint.Checkpoint, own []string) (_ *checkpoint.Checkpoint, err error) {
-	if d.taking, err = d.store.Scan(checkpoint.Options{Why: checkpoint.AtTime, Roots: roots(c), Without: own, Running: true}); err != nil {
+	dirs, files := roots(c)
+	if d.taking, err = d.store.Scan(checkpoint.Options{Why: checkpoint.AtTime, Roots: dirs, Files: files, Without: own, Running: true}); err != nil {
 		return nil, err
 	}
 	return d.taking.Present()

@@ -35,6 +35,7 @@ type Options struct {
 	State          string // Bawn's state directory
 	Workspace      string
 	Roots          []string // directories that the session writes, links resolved
+	Files          []string // single files that it writes, likewise
 	Own            []string // Bawn's own directories, which no checkpoint has
 	Session, Agent string
 	// Others reports whether another session's guest writes in one of the roots.
@@ -91,7 +92,7 @@ func (k *Keeper) scan(why checkpoint.Why, wait time.Duration) (err error) {
 		return err
 	}
 	running := why != checkpoint.AtStart || k.o.Others != nil && k.o.Others()
-	o := checkpoint.Options{Session: k.o.Session, Agent: k.o.Agent, Workspace: k.o.Workspace, Why: why, Roots: k.o.Roots, Without: k.o.Own, Running: running}
+	o := checkpoint.Options{Session: k.o.Session, Agent: k.o.Agent, Workspace: k.o.Workspace, Why: why, Roots: k.o.Roots, Files: k.o.Files, Without: k.o.Own, Running: running}
 	if k.git != "" {
 		o.Tracked = gitstore.Tracked(k.git, k.o.Workspace)
 	}
@@ -407,6 +408,6 @@ func (k *Keeper) quit() {
 // changed reports whether two checkpoints differ.
 func changed(a, b *checkpoint.Checkpoint) bool {
 	return string(a.Git) != string(b.Git) || !slices.EqualFunc(a.Roots, b.Roots, func(x, y checkpoint.Root) bool {
-		return x.Path == y.Path && x.Mode == y.Mode && x.Tree == y.Tree
+		return x.Top() == y.Top() && x.Mode == y.Mode && x.Tree == y.Tree
 	})
 }

@@ -96,7 +96,7 @@ func (p *Past) Session(id string) (*Session, error) {
 
 func (s *Session) roots() (list []string) {
 	for _, r := range s.To.Roots {
-		list = append(list, r.Path)
+		list = append(list, r.Top())
 	}
 	return list
 }

@@ -53,7 +53,8 @@ func Prepare(r Request) (_ *Plan, err error) {
 	if p.store, err = checkpoint.Open(checkpoint.Place(r.State, r.Workspace), patience); err != nil {
 		return nil, err
 	}
-	if p.taking, err = p.store.Scan(checkpoint.Options{Workspace: r.Workspace, Why: checkpoint.BeforeUndo, Roots: roots(p.To), Without: r.Own, Running: true}); err != nil {
+	dirs, files := roots(p.To)
+	if p.taking, err = p.store.Scan(checkpoint.Options{Workspace: r.Workspace, Why: checkpoint.BeforeUndo, Roots: dirs, Files: files, Without: r.Own, Running: true}); err != nil {
 		return nil, err
 	}
 	p.git = gitDirOf(r.Workspace)
@@ -88,14 +89,19 @@ func (p *Plan) planGit(r Request) (err error) {
 	return nil
 }
 
-// roots are the directories of a checkpoint that are there.
-func roots(c *checkpoint.Checkpoint) (list []string) {
+// roots are the directories of a checkpoint that are there, and the single files whose
+// directory is.
+func roots(c *checkpoint.Checkpoint) (dirs, files []string) {
 	for _, r := range c.Roots {
-		if fi, err := os.Lstat(r.Path); err == nil && fi.IsDir() {
-			list = append(list, r.Path)
+		switch fi, err := os.Lstat(r.Path); {
+		case err != nil || !fi.IsDir():
+		case r.File != "":
+			files = append(files, r.Top())
+		default:
+			dirs = append(dirs, r.Path)
 		}
 	}
-	return list
+	return dirs, files
 }
 
 // Empty reports whether there is nothing to do.

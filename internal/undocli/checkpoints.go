@@ -64,7 +64,7 @@ func listedOf(c *checkpoint.Checkpoint) listed {
 	l := listed{ID: c.ID, Session: c.Session, Agent: c.Agent, When: c.When, Why: c.Why, Git: c.Git != nil}
 	for _, r := range c.Roots {
 		l.Files, l.Bytes = l.Files+r.Files, l.Bytes+r.Bytes
-		l.Roots, l.Uncovered = append(l.Roots, r.Path), append(l.Uncovered, r.Uncovered...)
+		l.Roots, l.Uncovered = append(l.Roots, r.Top()), append(l.Uncovered, r.Uncovered...)
 	}
 	return l
 }

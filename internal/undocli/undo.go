@@ -66,7 +66,7 @@ func (f *undoFlags) run(e *launch.Env, args []string, dash int) error {
 	}
 	var roots []string
 	for _, r := range t.To.Roots {
-		roots = append(roots, r.Path)
+		roots = append(roots, r.Top())
 	}
 	if running := launch.Writing(w.registry, "", roots); len(running) > 0 {
 		return verb.Usage("\"bawn kill "+short(running[0].ID)+"\" ends it", "session %s still runs in %q", short(running[0].ID), running[0].Workspace)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/checkpoint"
+	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/settings"
@@ -128,7 +129,7 @@ func (w *workspace) resolve(t *undo.Target, arg string) (string, error) {
 		}
 		rest = filepath.Join(filepath.Base(at), rest)
 	}
-	if !slices.ContainsFunc(t.To.Roots, func(r checkpoint.Root) bool { return path == r.Path || strings.HasPrefix(path, r.Path+"/") }) {
+	if !slices.ContainsFunc(t.To.Roots, func(r checkpoint.Root) bool { return fspath.Below(path, r.Top()) }) {
 		return "", verb.Usage("name what lies below "+redact.Visible(t.To.Roots[0].Path), "%q is not part of the checkpoint", arg)
 	}
 	return path, nil

@@ -1,7 +1,6 @@
 package vaultcli
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/secrets"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 func newList(o *common) *cobra.Command {
@@ -72,10 +72,7 @@ func rows(list []secrets.Entry) []row {
 }
 
 func (o *common) writeJSON(v any) error {
-	enc := json.NewEncoder(o.env.Stdout)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	return verb.WriteJSON(o.env.Stdout, v)
 }
 
 func (o *common) writeTable(list []secrets.Entry) error {

@@ -103,7 +103,7 @@ func (y *yard) processes(t *testing.T) (found []string) {
 // places are sockets, and what belongs to one session.
 func (y *yard) places(t *testing.T) (found []string) {
 	t.Helper()
-	perSession := []string{".cache/bawn/split", ".local/state/bawn/run/sessions", ".local/state/bawn/run/doors"}
+	perSession := []string{".cache/bawn/split", ".local/state/bawn/run/sessions", ".local/state/bawn/run/sockets"}
 	check(t, fs.WalkDir(os.DirFS(y.home), ".", func(p string, d fs.DirEntry, err error) error {
 		if err == nil && (d.Type()&fs.ModeSocket != 0 || slices.Contains(perSession, filepath.Dir(p))) {
 			found = append(found, p)

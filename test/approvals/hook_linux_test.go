@@ -266,7 +266,7 @@ func TestHookIsNotMovedAway(t *testing.T) {
 	}
 }
 
-// TestHookInside has an agent's hook ask the door of its session: the host
+// TestHookInside has an agent's hook ask the session socket: the host
 // decides, asks its human and records; what the sandbox does not let it write
 // can't be had by asking.
 func TestHookInside(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ git init -q -b main .
 for i in 1 2 3 4; do echo $i >f$i; mkdir -p src; echo $i >src/s$i; git add .; git commit -qm "commit $i"; done
 git branch fix HEAD~2
 git clone -q --bare . ../remote.git
+git -C ../remote.git remote remove origin
 git remote add origin ../remote.git
 git fetch -q origin
 git init -q vendor/lib
@@ -59,11 +61,27 @@ func newRoom(t *testing.T) *room {
 	r.Env = []string{"HOME=" + r.Home, "PATH=" + r.Bin + ":/usr/bin:/bin", "TERM=dumb", "LANG=C.UTF-8", "MARK=" + r.marks + "/executed",
 		"GIT_EDITOR=true", "EVIL=" + strings.ReplaceAll(evilConfig, "MARK", r.marks+"/executed"), "XDG_RUNTIME_DIR=" + r.Home + "/run"}
 	quarters.Check(t, os.Mkdir(r.Home+"/run", 0o700))
-	if got := r.Run(t, "bash", "-c", project); got.Code != 0 {
-		t.Fatalf("the project: %+v", got)
+	made.Do(func() {
+		if got := r.Run(t, "bash", "-c", project); got.Code != 0 {
+			t.Fatalf("the project: %+v", got)
+		}
+		quarters.Check(t, os.Rename(r.Home+"/src", template()))
+		quarters.Check(t, os.MkdirAll(r.Work, 0o755))
+	})
+	if got := r.Run(t, "sh", "-ec", copied, "copied", template()); got.Code != 0 {
+		t.Fatalf("the copy of the project: %+v", got)
 	}
 	return r
 }
+
+// copied copies the project; the index knows files by their inodes.
+const copied = `cp -aT "$1" ~/src; cd ~/src/project; git update-index -q --refresh; git -C vendor/lib update-index -q --refresh`
+
+// made is done once the project has been made in [template], of which each room
+// gets a copy. No path in it is absolute.
+var made sync.Once
+
+func template() string { return filepath.Join(quarters.Bin(), "..", "project") }
 
 // evilConfig is a configuration by which each git command executes something.
 const evilConfig = `[core]

@@ -112,6 +112,7 @@ P`, human: []string{"cd sub/x && git status"}},
 func TestPlants(t *testing.T) {
 	for _, p := range slices.Concat(plants, invented) {
 		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
 			r := newRoom(t)
 			if got := p.reaches(t, r, r.bare); len(got) == 0 {
 				t.Fatal("control: without a sandbox it has no effect")

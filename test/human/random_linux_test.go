@@ -34,8 +34,8 @@ var day = []string{
 // the same for a seed but for the threads' order. The control is one without a
 // sandbox.
 func TestRandomPlants(t *testing.T) {
-	reached := 0
-	for i := range testenv.Some(20, 2) {
+	reached, sessions := 0, testenv.Some(20, 1)
+	for i := 0; i < sessions || i < 10 && reached == 0; i++ {
 		seed := strconv.FormatUint(rand.Uint64(), 10)
 		t.Run("control "+strconv.Itoa(i), func(t *testing.T) {
 			r := newRoom(t)
@@ -44,6 +44,9 @@ func TestRandomPlants(t *testing.T) {
 			r.works(t, day...)
 			reached += min(1, len(r.effects(t)))
 		})
+		if i >= sessions {
+			continue // until a control has an effect
+		}
 		t.Run("session "+strconv.Itoa(i), func(t *testing.T) {
 			r := newRoom(t)
 			argv := []string{"bawn", "run", "-q", "--net", "none", "--env", "MARK", "--env", "EVIL", "--"}

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/testenv/quarters"
@@ -82,7 +84,10 @@ func TestEveryKeyIsHere(t *testing.T) {
 			t.Errorf("isolation.%s is no key", k)
 		}
 	}
-	flags := launch.FlagNames()
+	var flags []string
+	declared := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	(&launch.Flags{}).Declare(declared)
+	declared.VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
 	for _, f := range flags {
 		_, own := flagEffects[f]
 		ofKey := slices.ContainsFunc(list(effects), func(e effect) bool { return e.flag != nil && e.flag[0] == "--"+f })

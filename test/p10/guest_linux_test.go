@@ -55,7 +55,7 @@ func guest(file string) int {
 func do(words []string) (string, error) {
 	verbs := map[string]func([]string) (string, error){
 		"api": api, "host": host, "attach": look, "read": read, "put": put, "open": open, "signal": signal, "fetch": fetch, "answer": answer,
-		"exec": program, "door": door, "see": see, "crowd": crowd,
+		"exec": program, "socket": socket, "see": see, "crowd": crowd,
 	}
 	verb := verbs[words[0]]
 	if verb == nil {
@@ -277,10 +277,10 @@ func program(words []string) (string, error) {
 	return string(out), nil
 }
 
-// door says something to the door of the guest's own session, as a frame or as
+// socket says something to the socket of the guest's own session, as a frame or as
 // it stands.
-func door(words []string) (string, error) {
-	c, err := net.DialTimeout("unix", "/run/bawn/door", short)
+func socket(words []string) (string, error) {
+	c, err := net.DialTimeout("unix", "/run/bawn/session.sock", short)
 	if err != nil {
 		return "", err
 	}

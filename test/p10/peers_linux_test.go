@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// frame is what a shell of the agent's says to the door, with lies besides.
+// frame is what a shell of the agent's says to the session socket, with lies besides.
 func (r *room) frame(line string, lies map[string]any) string {
 	exec := map[string]any{
 		"Argv": []string{"/bin/sh", "-c", line}, "Dir": r.Work, "Env": []string{"A=1"}, "Stdio": []bool{false, false, false}, "Terminal": false,
@@ -23,7 +23,7 @@ func (r *room) frame(line string, lies map[string]any) string {
 }
 
 // TestPocketCoderUnauthenticatedExec: PocketCoder's proxy executes every command
-// that reaches its port, approved or not. No message to the door executes anything
+// that reaches its port, approved or not. No message to the session socket executes anything
 // but what the policy or the human has allowed. An allowed command is not a ticket
 // for another one.
 func TestPocketCoderUnauthenticatedExec(t *testing.T) {
@@ -35,19 +35,19 @@ func TestPocketCoderUnauthenticatedExec(t *testing.T) {
 	order, err := json.Marshal(map[string]any{"Do": do})
 	check(t, err)
 	deeds := []deed{
-		{"post", []string{"door", "bytes", "POST /exec HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"}},
-		{"order the executor", []string{"door", "frame", string(order)}},
-		{"bring a ticket", []string{"door", "frame", r.frame("touch pwned", map[string]any{"Ticket": "AAAA"})}},
-		{"bring an approval", []string{"door", "frame", r.frame("touch pwned", map[string]any{"Approved": true, "ID": v.question})}},
-		{"say what is refused", []string{"door", "frame", r.frame("mkdir pwned", nil)}},
-		{"say what is asked", []string{"door", "frame", r.frame("touch pwned", nil)}}, // nobody answers
-		{"use another's approval", []string{"door", "frame", r.frame("touch asked; touch pwned", nil)}},
+		{"post", []string{"socket", "bytes", "POST /exec HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"}},
+		{"order the executor", []string{"socket", "frame", string(order)}},
+		{"bring a ticket", []string{"socket", "frame", r.frame("touch pwned", map[string]any{"Ticket": "AAAA"})}},
+		{"bring an approval", []string{"socket", "frame", r.frame("touch pwned", map[string]any{"Approved": true, "ID": v.question})}},
+		{"say what is refused", []string{"socket", "frame", r.frame("mkdir pwned", nil)}},
+		{"say what is asked", []string{"socket", "frame", r.frame("touch pwned", nil)}}, // nobody answers
+		{"use another's approval", []string{"socket", "frame", r.frame("touch asked; touch pwned", nil)}},
 	}
 	r.refused("the agent", r.from("agent", r.places, []string{"--net", "none"}, deeds))
 	if _, err := os.Lstat(filepath.Join(r.Work, "pwned")); err == nil {
 		t.Error("something was executed")
 	}
-	if n := r.recorded(r.places, "builtin:door-message", "unix:/run/bawn/door"); n == 0 {
+	if n := r.recorded(r.places, "builtin:socket-message", "unix:/run/bawn/session.sock"); n == 0 {
 		t.Error("what could not be read is not recorded")
 	}
 	if n := r.recorded(r.places, "no-mkdir", "mkdir pwned"); n != 1 {
@@ -55,7 +55,7 @@ func TestPocketCoderUnauthenticatedExec(t *testing.T) {
 	}
 	// The control: what the policy allows, said in the same way.
 	check(t, os.WriteFile(filepath.Join(r.Work, "nothing"), []byte("[]"), 0o600))
-	said := r.from("agent", r.places, []string{"--net", "none"}, []deed{{"run", []string{"door", "frame", r.frame(strings.Join(r.Guest("nothing"), " "), nil)}}})
+	said := r.from("agent", r.places, []string{"--net", "none"}, []deed{{"run", []string{"socket", "frame", r.frame(strings.Join(r.Guest("nothing"), " "), nil)}}})
 	if !strings.HasPrefix(said["run"], "yes") {
 		t.Errorf("control: %q", said)
 	}

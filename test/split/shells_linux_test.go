@@ -57,14 +57,14 @@ print(b"".join(iter(lambda: c.recv(4096), b"")).decode().strip()); print(q.wait(
 	}
 }
 
-// knock is what a hostile agent says to the door: words of Python.
+// knock is what a hostile agent says to the session socket: words of Python.
 const knock = `
 import array, json, os, socket, struct, sys
 def ask(files=(), **lie):
     x = dict(Argv=["sh", "-c", "touch pwned"], Dir=os.getcwd(), Env=["A=1"], Stdio=[len(files) > 0, False, False], Terminal=False, Rows=0, Cols=0, Statement=False)
     x.update(lie)
     body = json.dumps({"Exec": x}).encode()
-    s = socket.socket(socket.AF_UNIX); s.connect("/run/bawn/door")
+    s = socket.socket(socket.AF_UNIX); s.connect("/run/bawn/session.sock")
     frame = struct.pack(">I", len(body)) + body
     s.sendmsg([frame[:1000]], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else [])
     try: s.sendall(frame[1000:])
@@ -74,21 +74,21 @@ def ask(files=(), **lie):
     return r["Denied"]["Rule"] if r.get("Denied") else "yes"
 `
 
-// TestDoorFromInside lets an agent without a shim lie to the door.
-func TestDoorFromInside(t *testing.T) {
+// TestSocketFromInside lets an agent without a shim lie to the session socket.
+func TestSocketFromInside(t *testing.T) {
 	r := newRoom(t, "python3")
 	lies := [][2]string{
-		{`ask(files=[os.open(".", os.O_RDONLY)])`, "builtin:door-descriptor"},
-		{`ask(files=[os.open("/", os.O_PATH)])`, "builtin:door-descriptor"},
-		{`ask(files=[0, 0, 0, 0])`, "builtin:door-message"},
-		{`ask(files=[0, 1])`, "builtin:door-message"},
-		{`ask(Dir="..")`, "builtin:door-message"},
-		{`ask(Dir=os.getcwd() + "/../project")`, "builtin:door-message"},
-		{`ask(Dir="/nowhere", Argv=["sh", "-c", ":"])`, "builtin:door-executor"},
-		{`ask(Argv=["sh", "-c", "touch pwned\0x"])`, "builtin:door-message"},
-		{`ask(Argv=["touch", "pwned"])`, "builtin:door-shell"},
-		{`ask(Argv=["sh", "-c", "touch pwned;" + "a" * (1 << 19)])`, "builtin:door-text"},
-		{`ask(Argv=["sh", "-c", "touch pwned;" + "a" * (2 << 20)])`, "builtin:door-message"},
+		{`ask(files=[os.open(".", os.O_RDONLY)])`, "builtin:socket-descriptor"},
+		{`ask(files=[os.open("/", os.O_PATH)])`, "builtin:socket-descriptor"},
+		{`ask(files=[0, 0, 0, 0])`, "builtin:socket-message"},
+		{`ask(files=[0, 1])`, "builtin:socket-message"},
+		{`ask(Dir="..")`, "builtin:socket-message"},
+		{`ask(Dir=os.getcwd() + "/../project")`, "builtin:socket-message"},
+		{`ask(Dir="/nowhere", Argv=["sh", "-c", ":"])`, "builtin:socket-executor"},
+		{`ask(Argv=["sh", "-c", "touch pwned\0x"])`, "builtin:socket-message"},
+		{`ask(Argv=["touch", "pwned"])`, "builtin:socket-shell"},
+		{`ask(Argv=["sh", "-c", "touch pwned;" + "a" * (1 << 19)])`, "builtin:socket-text"},
+		{`ask(Argv=["sh", "-c", "touch pwned;" + "a" * (2 << 20)])`, "builtin:socket-message"},
 	}
 	program := knock
 	for _, lie := range lies {
@@ -100,7 +100,7 @@ func TestDoorFromInside(t *testing.T) {
 		t.Fatalf("%+v", res)
 	}
 	for i, lie := range lies {
-		if got[i] != lie[1] && !(lie[1] == "builtin:door-message" && got[i] == "closed") {
+		if got[i] != lie[1] && !(lie[1] == "builtin:socket-message" && got[i] == "closed") {
 			t.Errorf("%s: %q, want %q", lie[0], got[i], lie[1])
 		}
 	}

@@ -9,12 +9,12 @@ import (
 )
 
 // TestShellsEverywhere: by whichever way an agent comes to a shell, the command
-// runs in the other zone, where there is no door; what it starts without one
+// runs in the other zone, where there is no session socket; what it starts without one
 // stays in its own.
 func TestShellsEverywhere(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t, "python3", "node")
-	text, err := json.Marshal([]string{"socket", "/run/bawn/door"})
+	text, err := json.Marshal([]string{"socket", "/run/bawn/session.sock"})
 	check(t, err)
 	file := filepath.Join(r.Work, "words")
 	check(t, os.WriteFile(file, text, 0o600))

@@ -128,13 +128,13 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// TestDoorAndState: what executes has no door; neither zone has anything of
+// TestSocketAndState: what executes has no session socket; neither zone has anything of
 // Bawn's own.
-func TestDoorAndState(t *testing.T) {
+func TestSocketAndState(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
-	said(t, "control: the agent has a door", r.split(t, nil, "socket", "/run/bawn/door"), true)
-	said(t, "a command, the door", r.inShell(t, nil, "socket", "/run/bawn/door"), false)
+	said(t, "control: the agent has a session socket", r.split(t, nil, "socket", "/run/bawn/session.sock"), true)
+	said(t, "a command, the session socket", r.inShell(t, nil, "socket", "/run/bawn/session.sock"), false)
 	state, cache, config := filepath.Join(r.Home, ".local/state/bawn"), filepath.Join(r.Home, ".cache/bawn"), filepath.Join(r.Home, ".config/bawn")
 	for what, run := range map[string]func(testing.TB, []string, ...string) result{"the agent": r.split, "a command": r.inShell} {
 		for _, dir := range []string{state, cache, config} {

@@ -206,7 +206,7 @@ func (r *rig) answer(verb string) {
 }
 
 // TestToolsOfASplitSession: exec runs in the zone of commands, and is decided at
-// its door.
+// its session socket.
 func TestToolsOfASplitSession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, policy)

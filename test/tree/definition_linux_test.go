@@ -47,7 +47,7 @@ func TestDefinition(t *testing.T) {
 }
 
 // TestOwnThroughAShell: what an agent asks its shell to ask is asked at its own
-// door; in a line with anything else it is a command like any other.
+// session socket; in a line with anything else it is a command like any other.
 func TestOwnThroughAShell(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -56,7 +56,7 @@ func TestOwnThroughAShell(t *testing.T) {
 		return r.agent(t, []string{"--net", "none", "--mode", "permissive"}, "env", "sh", "-c", line)
 	}
 	if got := in("bawn request --allow a.test 2>&1"); got.Code != 126 || !strings.Contains(got.Out, "no host can be opened") {
-		t.Errorf("it did not reach the door: %+v", got)
+		t.Errorf("it did not reach the session socket: %+v", got)
 	}
 	if got := in("bawn run -q -- echo yes"); got.Out != "yes\n" {
 		t.Errorf("a session below: %+v", got)

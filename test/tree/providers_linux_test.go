@@ -47,7 +47,7 @@ func TestChildChoosesNoHost(t *testing.T) {
 	}
 }
 
-// TestGuestOfTheHostStartsNothing: what runs without a sandbox has no door, and
+// TestGuestOfTheHostStartsNothing: what runs without a sandbox has no session socket, and
 // is no human.
 func TestGuestOfTheHostStartsNothing(t *testing.T) {
 	t.Parallel()

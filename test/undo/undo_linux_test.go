@@ -16,12 +16,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
+	"github.com/bawn-dev/bawn/internal/testenv/engine"
 	"github.com/bawn-dev/bawn/internal/testenv/quarters"
 )
 
 const patience = 60 * time.Second
 
-func TestMain(m *testing.M) { os.Exit(quarters.Main("undo", m.Run)) }
+func TestMain(m *testing.M) {
+	code := quarters.Main("undo", m.Run)
+	if err := engine.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
 
 // project is what the human has: all kinds of files, and a repository with history.
 const project = `
@@ -177,13 +185,36 @@ var attacks = map[string]string{
 	"race":              `(while :; do mv src sr2; mv sr2 src; ln -sfn /etc src/deep/l; done) 2>/dev/null & sleep 0.3; echo x >f1; rm -rf data.db`,
 }
 
-var providers = []string{"native", "bwrap", "landlock"}
+// providers have what each of them needs of the machine. The engines' own are tried by
+// root, who can start them.
+var providers = map[string][]string{"native": nil, "bwrap": {"bwrap"}, "landlock": nil, "docker": {"docker", "root"}, "gvisor": {"runsc", "root"}}
+
+// on has sessions run on a provider, and returns the flags for that.
+func (r *room) on(t *testing.T, provider string) []string {
+	t.Helper()
+	var config string
+	switch provider {
+	case "docker":
+		e := engine.Shared(t)
+		config = fmt.Sprintf("[isolation.docker_options]\nimage = %q\n", e.Image(t, engine.Busybox))
+		r.Env = append(r.Env, "DOCKER_HOST="+e.Host())
+	case "gvisor":
+		path, err := testenv.Runsc()
+		quarters.Check(t, err)
+		config = fmt.Sprintf("[isolation]\nrunsc = %q\n", path)
+	}
+	if config != "" {
+		r.Put(t, ".config/bawn/config.toml", config, 0o600)
+	}
+	return []string{"bawn", "run", "-q", "--net", "none", "--provider", provider, "--", "sh", "-c"}
+}
 
 func TestUndo(t *testing.T) {
-	for _, provider := range providers {
+	for provider, needs := range providers {
 		t.Run(provider, func(t *testing.T) {
-			if provider == "bwrap" {
-				testenv.Need(t, "bwrap")
+			testenv.Need(t, needs...)
+			if provider == "gvisor" {
+				testenv.Whole(t)
 			}
 			for name, line := range attacks {
 				if provider != "native" && name != "remove all" && name != "other kinds" {
@@ -193,7 +224,7 @@ func TestUndo(t *testing.T) {
 					t.Parallel()
 					r := newRoom(t)
 					before := r.state(t)
-					r.Run(t, "bawn", "run", "-q", "--net", "none", "--provider", provider, "--", "sh", "-c", line)
+					r.Run(t, append(r.on(t, provider), line)...)
 					r.intact(t, before)
 				})
 			}
@@ -230,17 +261,18 @@ func TestControl(t *testing.T) {
 
 // TestKilled: bawn is killed in the middle.
 func TestKilled(t *testing.T) {
-	for _, provider := range providers[:2] {
+	for provider, needs := range providers {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
-			if provider == "bwrap" {
-				testenv.Need(t, "bwrap")
+			testenv.Need(t, needs...)
+			if provider == "gvisor" || provider == "landlock" {
+				testenv.Whole(t)
 			}
 			r := newRoom(t)
 			before := r.state(t)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			cmd := r.Command(ctx, "bawn", "run", "-q", "--net", "none", "--provider", provider, "--", "sh", "-c", attacks["remove all"]+"; touch done; sleep 1000")
+			cmd := r.Command(ctx, append(r.on(t, provider), attacks["remove all"]+"; touch done; sleep 1000")...)
 			quarters.Check(t, cmd.Start())
 			testenv.Until(t, "the destruction", func() bool { _, err := os.Stat(filepath.Join(r.Work, "done")); return err == nil })
 			if got := r.Run(t, "bawn", "undo", "--yes"); got.Code != 2 || !strings.Contains(got.Err, "still runs") || !strings.Contains(got.Err, "bawn kill") {
@@ -307,6 +339,33 @@ func TestFullDisk(t *testing.T) {
 	r.must(t, "bawn", "run", "-q", "--net", "none", "--", "rm", "f2")
 	r.must(t, "bawn", "undo", "--yes")
 	r.must(t, "cat", "f2")
+}
+
+// TestSingleFile: a file that --rw names comes back, and nothing else of its directory
+// is looked at.
+func TestSingleFile(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.Put(t, "etc/app.conf", "the human's\n", 0o640)
+	r.Put(t, "etc/other", "the human's\n", 0o640)
+	file := filepath.Join(r.Home, "etc/app.conf")
+	r.must(t, "bawn", "run", "-q", "--net", "none", "--rw", file, "--", "sh", "-c", "echo guest >"+file+"; chmod 600 "+file+"; rm f1")
+	r.Put(t, "etc/other", "changed since\n", 0o640)
+	if out := r.must(t, "bawn", "diff", "--name-only"); !strings.Contains(out, "etc/app.conf") || strings.Contains(out, "other") {
+		t.Errorf("diff: %q", out)
+	}
+	if out := r.must(t, "bawn", "undo", "--yes"); !strings.Contains(out, "restore   "+file) {
+		t.Errorf("undo: %q", out)
+	}
+	if out := r.must(t, "sh", "-c", "cd "+filepath.Dir(file)+"; cat app.conf other; stat -c %a app.conf; ls"); !strings.Contains(out, "the human's\nchanged since\n640\n") || !strings.HasSuffix(out, "app.conf\nother\n") {
+		t.Errorf("%q", out)
+	}
+	// Below it, a path of the command line names it alone.
+	r.must(t, "bawn", "run", "-q", "--net", "none", "--rw", file, "--", "sh", "-c", "echo guest >"+file+"; rm f2")
+	r.must(t, "bawn", "undo", "--yes", "--", file)
+	if got := r.Run(t, "sh", "-c", "cat "+file+"; test -e f2"); got.Out != "the human's\n" || got.Code != 1 {
+		t.Errorf("undo of the file alone: %+v", got)
+	}
 }
 
 // TestTooLarge: what no checkpoint holds is read-only until the human allows it.

@@ -1,5 +1,5 @@
 // Package first is what bawn does before anything else where it covers a shell:
-// it tries the short way to the door (package quick). A shell is started for
+// it tries the short way to the session socket (package quick). A shell is started for
 // every command of a split session, and to initialise all that bawn links costs
 // twice of what the shell needs. Packages are initialised in the order of their
 // names as soon as what they import is (The Go Programming Language
@@ -18,7 +18,7 @@ func init() {
 	if err != nil || !quick.IsShell(self) {
 		return
 	}
-	if code, ended := quick.Shell(os.Args, os.Environ(), quick.Door); ended {
+	if code, ended := quick.Shell(os.Args, os.Environ(), quick.Socket); ended {
 		os.Exit(code)
 	}
 }

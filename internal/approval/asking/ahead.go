@@ -11,7 +11,7 @@ import (
 
 // Ahead returns who answers where a guest asks ahead of an action, in its own
 // words. A yes "once" holds for the one action that comes then.
-func (d *Desk) Ahead(z Zone, why string) bawn.Approver { return ahead{approver{d, &z}, why} }
+func (d *Prompter) Ahead(z Zone, why string) bawn.Approver { return ahead{approver{d, &z}, why} }
 
 type ahead struct {
 	approver
@@ -21,7 +21,7 @@ type ahead struct {
 // Approve answers from what the human has said already, or asks. An error
 // denies.
 func (p ahead) Approve(ctx context.Context, a bawn.Action, dec bawn.Decision) (bawn.Answer, error) {
-	d := p.desk
+	d := p.prompter
 	about := p.zone.digest(a, dec)
 	if answer, ok := d.known(p.zone, a, dec, about); ok {
 		return answer, nil
@@ -41,18 +41,18 @@ func (p ahead) Approve(ctx context.Context, a bawn.Action, dec bawn.Decision) (b
 
 // Below is where the questions of a session's children go: to the humans of
 // the session, under the child's name. It is what link.Server wants.
-func (d *Desk) Below() *Below { return &Below{d} }
+func (d *Prompter) Below() *Below { return &Below{d} }
 
 // A Below puts questions of children.
-type Below struct{ desk *Desk }
+type Below struct{ prompter *Prompter }
 
-// Ask puts a child's question. Without a face it goes to the relay, which is
+// Ask puts a child's question. Without a frontend it goes to the relay, which is
 // started for it.
 func (b *Below) Ask(ctx context.Context, q approval.Question) (bawn.Answer, error) {
-	o := &b.desk.opts
+	o := &b.prompter.opts
 	q.Owner = "" // to the relay it is this session's
 	q.Top = cmp.Or(o.Parent, o.Session)
-	return b.desk.put(ctx, newOpen(q))
+	return b.prompter.put(ctx, newOpen(q))
 }
 
 // Answer refuses: who may ask here may not answer.

@@ -4,7 +4,7 @@
 // session, always, never) is kept here too.
 //
 // A question is registered with the relay, where one runs, and what the relay
-// has recorded counts: the terminal is one more face, which submits to it. A
+// has recorded counts: the terminal is one more frontend, which submits to it. A
 // session without a relay has a queue of its own in its place.
 package asking
 
@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bawn-dev/bawn"
@@ -23,12 +24,12 @@ import (
 	"github.com/bawn-dev/bawn/internal/policy"
 )
 
-// Options of a Desk.
+// Options of a Prompter.
 type Options struct {
 	Session, Parent, Agent string
 	// Relay returns the relay of the user's approvals. It starts one where start is
 	// true. Nil, or an error, means that the session has no relay.
-	Relay func(ctx context.Context, start bool) (approval.Desk, error)
+	Relay func(ctx context.Context, start bool) (approval.Prompter, error)
 	// Rules reads the rules in force except the built-in ones and those of Grants.
 	// It is called once, when the rules are first needed. Nil means no rules.
 	Rules  func() ([]bawn.Rule, error)
@@ -53,14 +54,14 @@ type Options struct {
 	// DenyAway denies a question at once that neither a terminal of the session nor a relay
 	// that runs could answer; otherwise a relay is started, and it waits.
 	DenyAway bool
-	// Kept keeps answers "for this session" where the session outlives the desk;
+	// Kept keeps answers "for this session" where the session outlives the prompter;
 	// nil: they end with it.
 	Kept Kept
 	// Opens says which connections a yes to a command opens, since it names them; nil:
 	// none.
 	Opens func(bawn.Action) []bawn.Action
 	// Hooks are what may object besides the policy; nil: nothing does. Close of
-	// the desk closes it.
+	// the prompter closes it.
 	Hooks Hooks
 }
 
@@ -72,28 +73,30 @@ type Hooks interface {
 	Close()
 }
 
-// A Desk is where the questions of a session go. Its methods may be called
+// A Prompter is where the questions of a session go. Its methods may be called
 // from any goroutine.
-type Desk struct {
+type Prompter struct {
 	opts    Options
 	learned func() *learn.Store
 	written func() ([]bawn.Rule, error)
 
-	mu     sync.Mutex
-	closed bool
-	relay  approval.Desk   // nil: not connected
-	why    error           // no relay could be reached when it was last tried, or nil
-	local  *approval.Queue // nil: not needed so far
-	faces  map[*face]struct{}
-	open   map[string]*open // by ID
-	rules  []bawn.Rule      // of grants, as they were read last
-	ruled  *policy.Policy   // made of all rules
+	mu        sync.Mutex
+	closed    bool
+	relay     approval.Prompter // nil: not connected
+	why       error             // no relay could be reached when it was last tried, or nil
+	local     *approval.Queue   // nil: not needed so far
+	frontends map[*frontend]struct{}
+	open      map[string]*open // by ID
+	rules     []bawn.Rule      // of grants, as they were read last
+	ruled     *policy.Policy   // made of all rules
 
 	said approval.Answers
+	// through says that the human has let a host through, into which nobody looks.
+	through atomic.Bool
 }
 
-// New returns a desk. Close ends it.
-func New(o Options) *Desk {
+// New returns a prompter. Close ends it.
+func New(o Options) *Prompter {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -104,7 +107,7 @@ func New(o Options) *Desk {
 	if o.Note == nil {
 		o.Note = func(string) {}
 	}
-	d := &Desk{opts: o, faces: map[*face]struct{}{}, open: map[string]*open{}}
+	d := &Prompter{opts: o, frontends: map[*frontend]struct{}{}, open: map[string]*open{}}
 	if o.Rules == nil {
 		o.Rules = func() ([]bawn.Rule, error) { return nil, nil }
 	}
@@ -112,19 +115,19 @@ func New(o Options) *Desk {
 	return d
 }
 
-// Close withdraws what is pending and ends all faces.
-func (d *Desk) Close() {
+// Close withdraws what is pending and ends all frontends.
+func (d *Prompter) Close() {
 	d.mu.Lock()
 	d.closed = true
 	for _, o := range d.open {
 		o.settle(bawn.Answer{}, approval.ErrWithdrawn)
 	}
-	faces := d.faces
-	d.faces = map[*face]struct{}{}
+	frontends := d.frontends
+	d.frontends = map[*frontend]struct{}{}
 	local, relay := d.local, d.relay
 	d.relay = nil
 	d.mu.Unlock()
-	for f := range faces {
+	for f := range frontends {
 		f.close()
 	}
 	if relay != nil {
@@ -158,6 +161,13 @@ func (z *Zone) question(a bawn.Action) policy.Question {
 	return q
 }
 
+// about is a zone's question about an action, now.
+func (d *Prompter) about(z *Zone, a bawn.Action) policy.Question {
+	q := z.question(a)
+	q.ConnectionAsks = q.ConnectionAsks && !d.letThrough()
+	return q
+}
+
 func (z *Zone) decide(p *policy.Policy, q *policy.Question) bawn.Decision {
 	if z.Decide == nil {
 		return p.Decide(q)
@@ -166,34 +176,34 @@ func (z *Zone) decide(p *policy.Policy, q *policy.Question) bawn.Decision {
 }
 
 // Approver returns who answers the questions of a zone.
-func (d *Desk) Approver(z Zone) bawn.Approver { return approver{d, &z} }
+func (d *Prompter) Approver(z Zone) bawn.Approver { return approver{d, &z} }
 
 // Decider returns who decides in a zone: the policy with what has been
 // answered "always" and "never", also during the session, and then the hooks,
 // which only tighten that.
-func (d *Desk) Decider(z Zone) bawn.Decider { return decider{d, &z} }
+func (d *Prompter) Decider(z Zone) bawn.Decider { return decider{d, &z} }
 
 type approver struct {
-	desk *Desk
-	zone *Zone
+	prompter *Prompter
+	zone     *Zone
 }
 
 type decider approver
 
 // Decide never returns an error that does not deny.
 func (d decider) Decide(ctx context.Context, a bawn.Action) (bawn.Decision, error) {
-	p, err := d.desk.policy()
+	p, err := d.prompter.policy()
 	if err != nil {
 		return bawn.Decision{}, err
 	}
-	q := d.zone.question(a)
-	return d.desk.tighten(ctx, d.zone, a, d.zone.decide(p, &q)), nil
+	q := d.prompter.about(d.zone, a)
+	return d.prompter.tighten(ctx, d.zone, a, d.zone.decide(p, &q)), nil
 }
 
 // Approve answers from what the human has said already, or asks. An error
 // denies.
 func (p approver) Approve(ctx context.Context, a bawn.Action, dec bawn.Decision) (bawn.Answer, error) {
-	d := p.desk
+	d := p.prompter
 	about := p.zone.digest(a, dec)
 	if answer, ok := d.known(p.zone, a, dec, about); ok {
 		return answer, nil
@@ -217,7 +227,7 @@ func (p approver) Approve(ctx context.Context, a bawn.Action, dec bawn.Decision)
 // Request asks what is no action of the policy's: a child session, or a
 // guest's wish for more. ID, Session, Parent, Agent, Asked and Expires are
 // filled in. What an answer means beyond once is the caller's to say.
-func (d *Desk) Request(ctx context.Context, q approval.Question) (bawn.Answer, error) {
+func (d *Prompter) Request(ctx context.Context, q approval.Question) (bawn.Answer, error) {
 	d.fill(ctx, &q)
 	answer, err := d.put(ctx, newOpen(q))
 	answer.Why = clean(answer.Why)
@@ -227,7 +237,7 @@ func (d *Desk) Request(ctx context.Context, q approval.Question) (bawn.Answer, e
 // patience is how long a question stands where its asker knows no end.
 const patience = 10 * time.Minute
 
-func (d *Desk) fill(ctx context.Context, q *approval.Question) {
+func (d *Prompter) fill(ctx context.Context, q *approval.Question) {
 	q.ID, q.Session, q.Parent, q.Asked = approval.NewID(), d.opts.Session, d.opts.Parent, d.opts.Now()
 	q.Action.Session = q.Session
 	if q.Agent == "" {
@@ -244,7 +254,7 @@ func (d *Desk) fill(ctx context.Context, q *approval.Question) {
 var ErrNobody = errors.New("nobody is there to be asked: the session has no terminal, and no relay could be reached")
 
 // nobody is ErrNobody, and tells the user where no relay starts because of them.
-func (d *Desk) nobody() error {
+func (d *Prompter) nobody() error {
 	if d.stopped() && d.opts.Note != nil {
 		d.opts.Note("nobody is asked: " + link.ErrStopped.Error())
 	}
@@ -252,7 +262,7 @@ func (d *Desk) nobody() error {
 }
 
 // stopped reports whether the user wants no relay.
-func (d *Desk) stopped() bool {
+func (d *Prompter) stopped() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return errors.Is(d.why, link.ErrStopped)

@@ -64,7 +64,7 @@ func TestChildSaysAnothersID(t *testing.T) {
 
 // spent is a relay at which a session has asked too much.
 type spent struct {
-	approval.Desk
+	approval.Prompter
 	asked atomic.Int32
 }
 
@@ -77,7 +77,7 @@ func (s *spent) Ask(context.Context, approval.Question) (bawn.Answer, error) {
 // nowhere else.
 func TestSpent(t *testing.T) {
 	relay := &spent{}
-	d := New(Options{Session: "s", Relay: func(context.Context, bool) (approval.Desk, error) { return relay, nil }})
+	d := New(Options{Session: "s", Relay: func(context.Context, bool) (approval.Prompter, error) { return relay, nil }})
 	t.Cleanup(d.Close)
 	_, err := d.Request(t.Context(), approval.Question{Action: command("ls")})
 	if !errors.Is(err, approval.ErrSpent) || relay.asked.Load() != 1 {
@@ -90,7 +90,7 @@ func TestSpent(t *testing.T) {
 func TestNobodyIsAskedInVain(t *testing.T) {
 	full, relay := errors.New("the share is used up"), &spent{}
 	var room error
-	d := New(Options{Session: "s", Relay: func(context.Context, bool) (approval.Desk, error) { return relay, nil }, Room: func(e bawn.Event) error {
+	d := New(Options{Session: "s", Relay: func(context.Context, bool) (approval.Prompter, error) { return relay, nil }, Room: func(e bawn.Event) error {
 		if e.Resource != "ls" || e.Kind != "command" {
 			t.Errorf("room for %+v", e)
 		}
@@ -129,19 +129,19 @@ func TestOneTree(t *testing.T) {
 		r := startRelay(t)
 		top := New(Options{Session: "s", Parent: parent, Relay: r.dial})
 		t.Cleanup(top.Close)
-		desks := []*Desk{top}
+		prompters := []*Prompter{top}
 		for _, session := range []string{"child", "grandchild", "great"} {
-			up := desks[len(desks)-1]
-			d := New(Options{Session: session, Parent: up.opts.Session, Relay: func(context.Context, bool) (approval.Desk, error) { return kept{up.Below()}, nil }})
+			up := prompters[len(prompters)-1]
+			d := New(Options{Session: session, Parent: up.opts.Session, Relay: func(context.Context, bool) (approval.Prompter, error) { return kept{up.Below()}, nil }})
 			t.Cleanup(d.Close)
-			desks = append(desks, d)
+			prompters = append(prompters, d)
 		}
-		for _, d := range desks {
+		for _, d := range prompters {
 			go func() { _, _ = d.Request(t.Context(), approval.Question{Action: command("make release")}) }()
 		}
 		liar := childs("make release")
 		liar.Session, liar.Action.Session, liar.Parent, liar.Top = "stranger", "stranger", "", "a tree of its own"
-		go func() { _, _ = desks[2].Below().Ask(t.Context(), liar) }()
+		go func() { _, _ = prompters[2].Below().Ask(t.Context(), liar) }()
 		roots := map[string]int{}
 		testenv.Until(t, "all questions", func() bool {
 			entries, err := r.store.Open(t.Context())
@@ -152,12 +152,12 @@ func TestOneTree(t *testing.T) {
 			for _, e := range entries {
 				roots[e.Root]++
 			}
-			return len(entries) > len(desks)
+			return len(entries) > len(prompters)
 		})
-		if want := cmp.Or(parent, "s"); len(roots) != 1 || roots[want] != len(desks)+1 {
-			t.Errorf("%s: questions by root: %v; want %d of %q", name, roots, len(desks)+1, want)
+		if want := cmp.Or(parent, "s"); len(roots) != 1 || roots[want] != len(prompters)+1 {
+			t.Errorf("%s: questions by root: %v; want %d of %q", name, roots, len(prompters)+1, want)
 		}
-		if list, err := r.queue.List(t.Context()); err != nil || len(list) != 1 || list[0].Waiting != len(desks)+1 {
+		if list, err := r.queue.List(t.Context()); err != nil || len(list) != 1 || list[0].Waiting != len(prompters)+1 {
 			t.Errorf("%s: %d questions are pending, %v; want one, of all", name, len(list), err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // tighten has the hooks say what they make of a decision. Whatever they are,
 // they permit no more than the policy does.
-func (d *Desk) tighten(ctx context.Context, z *Zone, a bawn.Action, dec bawn.Decision) bawn.Decision {
+func (d *Prompter) tighten(ctx context.Context, z *Zone, a bawn.Action, dec bawn.Decision) bawn.Decision {
 	if d.opts.Hooks == nil {
 		return dec
 	}

@@ -49,7 +49,7 @@ func TestHooksOnlyTighten(t *testing.T) {
 		}
 	}
 	if d.Close(); !o.closed {
-		t.Error("the desk has ended, and its hooks have not")
+		t.Error("the prompter has ended, and its hooks have not")
 	}
 }
 
@@ -59,7 +59,7 @@ func TestHooksOnlyTighten(t *testing.T) {
 func TestHooksAreAnsweredByThemselves(t *testing.T) {
 	t.Parallel()
 	state, r := t.TempDir(), startRelay(t)
-	d := newDesk(t, state, r)
+	d := newPrompter(t, state, r)
 	line := "git push origin"
 	got := puts(t, d, line)
 	rec := r.pending()

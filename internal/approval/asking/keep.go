@@ -27,12 +27,12 @@ func (z *Zone) digest(a bawn.Action, d bawn.Decision) approval.Digest {
 
 // known is what the human has said already: for this session, or by a rule
 // that was made of an answer since the session began.
-func (d *Desk) known(z *Zone, a bawn.Action, asked bawn.Decision, about approval.Digest) (bawn.Answer, bool) {
+func (d *Prompter) known(z *Zone, a bawn.Action, asked bawn.Decision, about approval.Digest) (bawn.Answer, bool) {
 	p, err := d.policy()
 	if err != nil {
 		return bawn.Answer{}, false // then the human is asked again
 	}
-	q := z.question(a)
+	q := d.about(z, a)
 	dec := z.decide(p, &q)
 	ruled := strings.HasPrefix(dec.Rule, policy.Approved)
 	if dec.Verdict == bawn.Deny && ruled {
@@ -47,7 +47,7 @@ func (d *Desk) known(z *Zone, a bawn.Action, asked bawn.Decision, about approval
 
 // saidOf is what was answered for this session to the question itself, or a yes to all
 // questions for which the same holds. A yes to what is asked each time is not there.
-func (d *Desk) saidOf(z *Zone, asked bawn.Decision, about approval.Digest) (bawn.Answer, bool) {
+func (d *Prompter) saidOf(z *Zone, asked bawn.Decision, about approval.Digest) (bawn.Answer, bool) {
 	said, ok := d.said.Said(about)
 	if !ok && asked.Holds != "" {
 		said, ok = d.said.Said(approval.DigestOfKind(z.Name, asked.Holds))
@@ -60,7 +60,7 @@ func (d *Desk) saidOf(z *Zone, asked bawn.Decision, about approval.Digest) (bawn
 
 // policy is that of all rules, with what has been answered since. Where the
 // file of grants can't be read it errs: nothing is decided by half of it.
-func (d *Desk) policy() (*policy.Policy, error) {
+func (d *Prompter) policy() (*policy.Policy, error) {
 	var granted []bawn.Rule
 	if d.opts.Grants != nil {
 		var err error
@@ -92,7 +92,7 @@ func equal(a, b bawn.Rule) bool {
 }
 
 // question is what a human is asked about an action.
-func (d *Desk) question(ctx context.Context, z *Zone, a bawn.Action, dec bawn.Decision) *open {
+func (d *Prompter) question(ctx context.Context, z *Zone, a bawn.Action, dec bawn.Decision) *open {
 	q := approval.Question{
 		Action: a, Reason: dec.Reason, Rule: dec.Rule, Contains: z.Contains, Agent: a.Agent, Program: programOf(ctx),
 		Holds: dec.Holds, Single: dec.Single,
@@ -123,11 +123,11 @@ func (d *Desk) question(ctx context.Context, z *Zone, a bawn.Action, dec bawn.De
 	return o
 }
 
-func (d *Desk) input(z *Zone, a bawn.Action) *suggest.Input {
-	return &suggest.Input{Question: z.question(a), Rules: d.rulesNow(), Options: d.opts.Policy, Decide: z.decide}
+func (d *Prompter) input(z *Zone, a bawn.Action) *suggest.Input {
+	return &suggest.Input{Question: d.about(z, a), Rules: d.rulesNow(), Options: d.opts.Policy, Decide: z.decide}
 }
 
-func (d *Desk) openLearned() *learn.Store {
+func (d *Prompter) openLearned() *learn.Store {
 	if d.opts.Learn == nil {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (d *Desk) openLearned() *learn.Store {
 }
 
 // recall suggests what has been answered before.
-func (d *Desk) recall(o *open) {
+func (d *Prompter) recall(o *open) {
 	o.Suggested = bawn.Ask
 	learned := d.learned()
 	if learned == nil {
@@ -158,7 +158,7 @@ func (d *Desk) recall(o *open) {
 
 // shapes are those under which an answer is learned; none where it is asked
 // about each time, and where a plugin wants it asked about.
-func (d *Desk) shapes(o *open) []string {
+func (d *Prompter) shapes(o *open) []string {
 	p, err := d.policy()
 	if err != nil || o.input == nil || byHook(o.Rule) {
 		return nil
@@ -169,7 +169,7 @@ func (d *Desk) shapes(o *open) []string {
 
 // keep does what an answer means beyond the one action, and returns what the
 // guard is told: a wider answer that can't be kept is a narrower one.
-func (d *Desk) keep(o *open, about approval.Digest, a bawn.Answer) bawn.Answer {
+func (d *Prompter) keep(o *open, about approval.Digest, a bawn.Answer) bawn.Answer {
 	a.Why = clean(a.Why)
 	if a.Verdict != bawn.Allow {
 		a.Verdict = bawn.Deny
@@ -193,11 +193,14 @@ func (d *Desk) keep(o *open, about approval.Digest, a bawn.Answer) bawn.Answer {
 		d.said.Say(about, a)
 	}
 	d.opens(o, a)
+	if o.zone == NetworkZone && len(o.Action.Args) == 0 && a.Verdict == bawn.Allow {
+		d.letsThrough(a)
+	}
 	return a
 }
 
 // release answers the open questions for which the yes to o holds too.
-func (d *Desk) release(o *open, a bawn.Answer) {
+func (d *Prompter) release(o *open, a bawn.Answer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, other := range d.open {
@@ -209,7 +212,7 @@ func (d *Desk) release(o *open, a bawn.Answer) {
 
 // learn tells what has been answered. An answer "always" counts as one of many
 // there: a shape is wider than the rule that the human has seen.
-func (d *Desk) learn(o *open, a bawn.Answer) {
+func (d *Prompter) learn(o *open, a bawn.Answer) {
 	learned := d.learned()
 	if learned == nil || o.Single {
 		return
@@ -237,9 +240,9 @@ func narrower(v bawn.Verdict) string {
 	return "for this session"
 }
 
-// rule makes rules of an answer "always" or "never". What a face has shown is
+// rule makes rules of an answer "always" or "never". What a frontend has shown is
 // what is kept, after it was decided again with the rules in force now.
-func (d *Desk) rule(o *open, a bawn.Answer) error {
+func (d *Prompter) rule(o *open, a bawn.Answer) error {
 	if d.opts.Grants == nil || o.input == nil {
 		return errors.New(cmp.Or(o.NoAlways, "it is nothing that a rule could name"))
 	}
@@ -262,7 +265,7 @@ func (d *Desk) rule(o *open, a bawn.Answer) error {
 
 // rulesNow are all rules besides the built-in ones; those of the file of
 // grants as they were read last.
-func (d *Desk) rulesNow() []bawn.Rule {
+func (d *Prompter) rulesNow() []bawn.Rule {
 	_, _ = d.policy() // reads them; where it can't, Add refuses as well
 	written, _ := d.written()
 	d.mu.Lock()

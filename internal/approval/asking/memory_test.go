@@ -22,19 +22,19 @@ func (n notes) Keep(key string, a bawn.Answer) error {
 	return nil
 }
 
-// TestMemory has a second desk of the same session answer from what the first
+// TestMemory has a second prompter of the same session answer from what the first
 // has kept, if everything is as it was.
 func TestMemory(t *testing.T) {
 	kept := notes{}
 	a := bawn.Action{Kind: bawn.Tool, Operation: bawn.Call, Resource: "x/y", Args: []string{"{}"}, Dir: "/p"}
 	dec := bawn.Decision{Verdict: bawn.Ask, Rule: "r", Reason: "why", Trace: []bawn.Step{{Stage: "part", Verdict: bawn.Ask, Why: "a"}}}
-	desk := func(session, agent string) *Desk {
+	prompter := func(session, agent string) *Prompter {
 		d := New(Options{Session: session, Agent: agent, Kept: kept})
 		t.Cleanup(d.Close)
 		return d
 	}
 	zone := Zone{}
-	first := desk("s", "claude")
+	first := prompter("s", "claude")
 	first.remember(zone.digest(a, dec), dec, bawn.Answer{Verdict: bawn.Allow, Scope: bawn.Once, By: "ann"})
 	if len(kept) != 0 {
 		t.Error("an answer for once is kept")
@@ -62,7 +62,7 @@ func TestMemory(t *testing.T) {
 		c.change(&a, &dec)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // nobody is there to be asked
-		got, err := desk(c.session, c.agent).Approver(zone).Approve(ctx, a, dec)
+		got, err := prompter(c.session, c.agent).Approver(zone).Approve(ctx, a, dec)
 		if ok := err == nil && got.Verdict == bawn.Allow; ok != c.want || ok && got.By != "ann, earlier in the agent's session" {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}

@@ -24,7 +24,7 @@ type KeptOnce interface {
 
 // opens has a yes to a command answer what its connection would ask, once: it is the
 // same action to the human.
-func (d *Desk) opens(o *open, a bawn.Answer) {
+func (d *Prompter) opens(o *open, a bawn.Answer) {
 	if d.opts.Opens == nil || a.Verdict != bawn.Allow || o.Action.Kind != bawn.Command {
 		return
 	}
@@ -41,7 +41,7 @@ func (d *Desk) opens(o *open, a bawn.Answer) {
 }
 
 // spend takes an answer that was given with a command, here or by a process before.
-func (d *Desk) spend(about approval.Digest) (bawn.Answer, bool) {
+func (d *Prompter) spend(about approval.Digest) (bawn.Answer, bool) {
 	if a, ok := d.said.Spend(about, d.opts.Now()); ok {
 		return a, true
 	}
@@ -55,7 +55,7 @@ func (d *Desk) spend(about approval.Digest) (bawn.Answer, bool) {
 }
 
 // opened is the key of an answer that was given with a command.
-func (d *Desk) opened(about approval.Digest) string {
+func (d *Prompter) opened(about approval.Digest) string {
 	return about.Also("opened", d.opts.Session, d.opts.Agent).String()
 }
 

@@ -40,7 +40,7 @@ func (o *open) settle(a bawn.Answer, err error) (bawn.Answer, error) {
 const retry = 500 * time.Millisecond
 
 // put asks until something stands. The end of ctx withdraws the question.
-func (d *Desk) put(ctx context.Context, o *open) (bawn.Answer, error) {
+func (d *Prompter) put(ctx context.Context, o *open) (bawn.Answer, error) {
 	ctx, cancel := context.WithDeadline(ctx, o.Expires)
 	defer cancel()
 	a := &o.Action
@@ -63,8 +63,8 @@ func (d *Desk) put(ctx context.Context, o *open) (bawn.Answer, error) {
 	return o.answer, o.err
 }
 
-// enter shows a question to every face.
-func (d *Desk) enter(o *open) error {
+// enter shows a question to every frontend.
+func (d *Prompter) enter(o *open) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -74,22 +74,22 @@ func (d *Desk) enter(o *open) error {
 		return approval.ErrMismatch
 	}
 	d.open[o.ID] = o
-	for f := range d.faces {
+	for f := range d.frontends {
 		f.show(o)
 	}
 	return nil
 }
 
-// announce tells of a question that waits where no face shows it.
-func (d *Desk) announce(q approval.Question) {
+// announce tells of a question that waits where no frontend shows it.
+func (d *Prompter) announce(q approval.Question) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.faces) == 0 && d.opts.Waiting != nil {
+	if len(d.frontends) == 0 && d.opts.Waiting != nil {
 		go d.opts.Waiting(q)
 	}
 }
 
-func (d *Desk) leave(o *open) {
+func (d *Prompter) leave(o *open) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.open, o.ID)
@@ -101,11 +101,11 @@ const maxFailures = 3
 
 // carry asks at the relay, or at the session's own queue if no relay runs. It asks
 // again with the same ID whenever the relay has stopped or started.
-func (d *Desk) carry(ctx context.Context, o *open) {
+func (d *Prompter) carry(ctx context.Context, o *open) {
 	announce := sync.OnceFunc(func() { d.announce(o.Question) })
 	for failures := 0; ; {
-		desk := d.where(ctx, failures < maxFailures)
-		if desk == nil { // there is no face, and no relay could be started
+		prompter := d.where(ctx, failures < maxFailures)
+		if prompter == nil { // there is no frontend, and no relay could be started
 			if failures++; failures > maxFailures || d.stopped() {
 				o.settle(bawn.Answer{}, d.nobody())
 			}
@@ -116,12 +116,12 @@ func (d *Desk) carry(ctx context.Context, o *open) {
 		}
 		announce()
 		began := time.Now()
-		answer, err := d.askAt(ctx, desk, o)
+		answer, err := d.askAt(ctx, prompter, o)
 		if time.Since(began) > retry {
 			failures = 0 // it was in order, and has died since
 		}
 		switch {
-		case err == nil || final(err) || desk == approval.Desk(d.own()) && !errors.Is(err, errMoved):
+		case err == nil || final(err) || prompter == approval.Prompter(d.own()) && !errors.Is(err, errMoved):
 			o.settle(answer, err)
 			return
 		case ctx.Err() != nil || isDone(o):
@@ -129,7 +129,7 @@ func (d *Desk) carry(ctx context.Context, o *open) {
 		case errors.Is(err, errMoved):
 		default:
 			failures++
-			d.lose(desk)
+			d.lose(prompter)
 			if !pause(ctx, o) {
 				return
 			}
@@ -166,31 +166,31 @@ func final(err error) bool {
 // errMoved says that a relay has come up, which is asked from now on.
 var errMoved = errors.New("the question goes to the relay")
 
-// askAt asks at one desk. At the session's own it looks whether a relay comes
-// up: the human who opens another face wants to see the question there.
-func (d *Desk) askAt(ctx context.Context, desk approval.Desk, o *open) (bawn.Answer, error) {
+// askAt asks at one prompter. At the session's own it looks whether a relay comes
+// up: the human who opens another frontend wants to see the question there.
+func (d *Prompter) askAt(ctx context.Context, prompter approval.Prompter, o *open) (bawn.Answer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() {
 		select {
-		case <-o.done: // a face's answer has settled it: nothing to withdraw, the desk knows
+		case <-o.done: // a frontend's answer has settled it: nothing to withdraw, the prompter knows
 			cancel(nil)
 		case <-stop:
 		}
 	}()
-	if q, own := desk.(*approval.Queue); own && q == d.own() {
+	if q, own := prompter.(*approval.Queue); own && q == d.own() {
 		go d.lookOut(ctx, cancel)
 	}
-	answer, err := desk.Ask(ctx, o.Question)
+	answer, err := prompter.Ask(ctx, o.Question)
 	if errors.Is(context.Cause(ctx), errMoved) && err != nil {
 		return bawn.Answer{}, errMoved
 	}
 	return answer, err
 }
 
-func (d *Desk) lookOut(ctx context.Context, moved context.CancelCauseFunc) {
+func (d *Prompter) lookOut(ctx context.Context, moved context.CancelCauseFunc) {
 	for {
 		select {
 		case <-time.After(2 * retry):
@@ -205,25 +205,25 @@ func (d *Desk) lookOut(ctx context.Context, moved context.CancelCauseFunc) {
 }
 
 // attended reports whether a frontend could answer now.
-func (d *Desk) attended(ctx context.Context) bool {
+func (d *Prompter) attended(ctx context.Context) bool {
 	d.mu.Lock()
-	faces := len(d.faces)
+	frontends := len(d.frontends)
 	d.mu.Unlock()
-	return faces > 0 || d.connect(ctx, false) != nil
+	return frontends > 0 || d.connect(ctx, false) != nil
 }
 
-// where returns the desk to ask at: the relay's, the session's own where a
-// face is there to answer at it, or nil.
-func (d *Desk) where(ctx context.Context, relay bool) approval.Desk {
+// where returns the prompter to ask at: the relay's, the session's own where a
+// frontend is there to answer at it, or nil.
+func (d *Prompter) where(ctx context.Context, relay bool) approval.Prompter {
 	d.mu.Lock()
-	faces := len(d.faces)
+	frontends := len(d.frontends)
 	d.mu.Unlock()
 	if relay {
-		if r := d.connect(ctx, faces == 0); r != nil {
+		if r := d.connect(ctx, frontends == 0); r != nil {
 			return r
 		}
 	}
-	if faces == 0 {
+	if frontends == 0 {
 		return nil
 	}
 	if q := d.own(); q != nil {
@@ -233,7 +233,7 @@ func (d *Desk) where(ctx context.Context, relay bool) approval.Desk {
 }
 
 // connect returns the relay, or nil if no relay can be reached.
-func (d *Desk) connect(ctx context.Context, start bool) approval.Desk {
+func (d *Prompter) connect(ctx context.Context, start bool) approval.Prompter {
 	d.mu.Lock()
 	relay := d.relay
 	d.mu.Unlock()
@@ -254,27 +254,27 @@ func (d *Desk) connect(ctx context.Context, start bool) approval.Desk {
 }
 
 // lose forgets a relay that failed.
-func (d *Desk) lose(desk approval.Desk) {
+func (d *Prompter) lose(prompter approval.Prompter) {
 	d.mu.Lock()
-	lost := d.relay == desk
+	lost := d.relay == prompter
 	if lost {
 		d.relay = nil
 	}
 	d.mu.Unlock()
 	if lost {
-		hangUp(desk)
+		hangUp(prompter)
 	}
 }
 
 // hangUp ends the connection to a relay.
-func hangUp(desk approval.Desk) {
-	if c, ok := desk.(io.Closer); ok {
+func hangUp(prompter approval.Prompter) {
+	if c, ok := prompter.(io.Closer); ok {
 		_ = c.Close() // it is done with
 	}
 }
 
 // own returns the session's own queue.
-func (d *Desk) own() *approval.Queue {
+func (d *Prompter) own() *approval.Queue {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.local == nil && !d.closed {
@@ -287,13 +287,13 @@ func (d *Desk) own() *approval.Queue {
 	return d.local
 }
 
-// patient is how often a face's answer is offered to a relay that is away
+// patient is how often a frontend's answer is offered to a relay that is away
 // before it counts without it.
 const patient = 5
 
 // landed settles the question that an answer is for. A yes "once" to one that
 // several ask is for who has waited longest; o is then open as before.
-func (d *Desk) landed(o *open, rec approval.Record) (stands bawn.Answer, mine bool, err error) {
+func (d *Prompter) landed(o *open, rec approval.Record) (stands bawn.Answer, mine bool, err error) {
 	if rec.Once() && rec.For != o.ID {
 		d.mu.Lock()
 		o = d.open[rec.For]
@@ -307,7 +307,7 @@ func (d *Desk) landed(o *open, rec approval.Record) (stands bawn.Answer, mine bo
 }
 
 // alike counts the questions that are the same as o, which is one of them.
-func (d *Desk) alike(o *open) int {
+func (d *Prompter) alike(o *open) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := 1
@@ -319,16 +319,16 @@ func (d *Desk) alike(o *open) int {
 	return n
 }
 
-// submit gives a face's answer. It returns the answer that counts, which is this
+// submit gives a frontend's answer. It returns the answer that counts, which is this
 // one or the one that came first, or an error if no answer counts. mine says
 // whether this answer came first.
-func (d *Desk) submit(ctx context.Context, o *open, a bawn.Answer) (stands bawn.Answer, mine bool, err error) {
+func (d *Prompter) submit(ctx context.Context, o *open, a bawn.Answer) (stands bawn.Answer, mine bool, err error) {
 	for try := 0; try < patient && !isDone(o) && ctx.Err() == nil; try++ {
-		desk := d.where(ctx, true)
-		if desk == nil {
+		prompter := d.where(ctx, true)
+		if prompter == nil {
 			break
 		}
-		rec, err := desk.Answer(ctx, o.ID, a)
+		rec, err := prompter.Answer(ctx, o.ID, a)
 		var first *approval.AnsweredError
 		switch {
 		case err == nil:
@@ -346,9 +346,9 @@ func (d *Desk) submit(ctx context.Context, o *open, a bawn.Answer) (stands bawn.
 	return stands, err == nil && stands == a, err
 }
 
-// reachable reports whether other faces than the session's own may have a
+// reachable reports whether other frontends than the session's own may have a
 // question.
-func (d *Desk) reachable() bool {
+func (d *Prompter) reachable() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.relay != nil

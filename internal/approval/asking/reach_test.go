@@ -18,7 +18,7 @@ var contained = Zone{Name: "z", Question: policy.Question{
 
 // answersOf puts a question of a zone as it comes from the guard, answered at the relay unless
 // what was said before answers it.
-func answersOf(t *testing.T, d *Desk, r *relay, z Zone, a bawn.Action, say bawn.Answer) (got bawn.Answer, asked bool) {
+func answersOf(t *testing.T, d *Prompter, r *relay, z Zone, a bawn.Action, say bawn.Answer) (got bawn.Answer, asked bool) {
 	t.Helper()
 	q := z.question(a)
 	dec := z.decide(policyOf(t), &q)
@@ -45,7 +45,7 @@ func answersOf(t *testing.T, d *Desk, r *relay, z Zone, a bawn.Action, say bawn.
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := queue.(kept).Desk.(*approval.Queue).List(t.Context())
+		list, err := queue.(kept).Prompter.(*approval.Queue).List(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func answersOf(t *testing.T, d *Desk, r *relay, z Zone, a bawn.Action, say bawn.
 func TestSingleUse(t *testing.T) {
 	t.Parallel()
 	r := startRelay(t)
-	d := newDesk(t, t.TempDir(), r)
+	d := newPrompter(t, t.TempDir(), r)
 	for _, line := range []string{"git push --force origin fix", "git push origin --delete fix", "kubectl delete pod x --context production"} {
 		for round := range 2 {
 			if a, asked := answersOf(t, d, r, contained, command(line), says1(bawn.Allow, bawn.Once)); !asked || a.Verdict != bawn.Allow || a.Scope != bawn.Once {
@@ -117,7 +117,7 @@ func policyOf(t *testing.T) *policy.Policy {
 func TestOneYesForTheWorkspace(t *testing.T) {
 	t.Parallel()
 	r := startRelay(t)
-	d := newDesk(t, t.TempDir(), r)
+	d := newPrompter(t, t.TempDir(), r)
 	yes := says1(bawn.Allow, bawn.ForSession)
 	for _, tt := range []struct {
 		line  string
@@ -145,7 +145,7 @@ func TestOneYesForTheWorkspace(t *testing.T) {
 			t.Errorf("the yes holds in another %s", name)
 		}
 	}
-	once := newDesk(t, t.TempDir(), r) // a yes once is no yes for the workspace, and a no is for its line
+	once := newPrompter(t, t.TempDir(), r) // a yes once is no yes for the workspace, and a no is for its line
 	for _, say := range []bawn.Answer{says1(bawn.Allow, bawn.Once), says1(bawn.Deny, bawn.ForSession)} {
 		if a, asked := answersOf(t, once, r, contained, command("rm -rf a"), say); !asked || a.Verdict != say.Verdict {
 			t.Errorf("%+v, asked %t", a, asked)
@@ -160,7 +160,7 @@ func TestOneYesForTheWorkspace(t *testing.T) {
 func TestYesReleasesTheOthers(t *testing.T) {
 	t.Parallel()
 	r := startRelay(t)
-	d := newDesk(t, t.TempDir(), r)
+	d := newPrompter(t, t.TempDir(), r)
 	q := contained.question(command("rm -rf a"))
 	dec := policyOf(t).Decide(&q)
 	about := contained.digest(command("rm -rf a"), dec)
@@ -175,5 +175,42 @@ func TestYesReleasesTheOthers(t *testing.T) {
 	d.keep(first, about, says1(bawn.Allow, bawn.ForSession))
 	if !isDone(same) || same.answer.Verdict != bawn.Allow || isDone(another) {
 		t.Errorf("same: %t %+v, else: %t", isDone(same), same.answer, isDone(another))
+	}
+}
+
+// TestHostLetThrough: once a host is let through, into which nobody looks, commands that
+// send something ask again. A yes to one request leaves it as it is.
+func TestHostLetThrough(t *testing.T) {
+	t.Parallel()
+	kept := notes{}
+	zone, network := contained, Zone{Name: NetworkZone}
+	zone.Question.ConnectionAsks = true
+	d := New(Options{Session: "s", Kept: kept})
+	defer d.Close()
+	asks := func(d *Prompter) bool {
+		dec, err := d.Decider(zone).Decide(t.Context(), command("git push"))
+		return err != nil || dec.Verdict == bawn.Ask
+	}
+	for _, step := range []struct {
+		what   string
+		args   []string
+		answer bawn.Answer
+		asks   bool
+	}{
+		{"a request", []string{"PUT"}, says1(bawn.Allow, bawn.ForSession), false},
+		{"a no", nil, says1(bawn.Deny, bawn.ForSession), false},
+		{"a yes once", nil, says1(bawn.Allow, bawn.Once), true},
+	} {
+		a := bawn.Action{Kind: bawn.Network, Operation: bawn.Connect, Resource: "git.corp:443", Args: step.args}
+		o := newOpen(approval.Question{Action: a})
+		o.zone = network.Name
+		if d.keep(o, network.digest(a, bawn.Decision{}), step.answer); asks(d) != step.asks {
+			t.Errorf("after %s to a host, git push asks: %t; want %t", step.what, !step.asks, step.asks)
+		}
+	}
+	later := New(Options{Session: "s", Kept: kept})
+	defer later.Close()
+	if !asks(later) {
+		t.Error("a desk of the same session, later, does not know of the host")
 	}
 }

@@ -29,10 +29,10 @@ const (
 
 // A talk is one question at one terminal.
 type talk struct {
-	face   *face
-	open   *open
-	asked  int          // how many ask the same
-	answer *bawn.Answer // nil: none was given
+	frontend *frontend
+	open     *open
+	asked    int          // how many ask the same
+	answer   *bawn.Answer // nil: none was given
 }
 
 // run shows the question and reads lines until one is an answer; Ctrl-C and
@@ -42,10 +42,10 @@ func (t *talk) run(rw terminal.Conversation) error {
 		t.tooLong(rw)
 		return nil
 	}
-	keys := &typed{from: rw, now: t.face.desk.opts.Now}
+	keys := &typed{from: rw, now: t.frontend.prompter.opts.Now}
 	term := term.NewTerminal(keys, t.prompt())
 	fmt.Fprint(term, t.text())
-	if err := rw.Pause(t.face.desk.opts.Reading); err != nil {
+	if err := rw.Pause(t.frontend.prompter.opts.Reading); err != nil {
 		return t.over(rw, err)
 	}
 	for t.answer == nil {
@@ -110,7 +110,7 @@ func (t *talk) note(rw terminal.Conversation, how string) {
 }
 
 func (t *talk) say(v bawn.Verdict, s bawn.Scope, why string) {
-	t.answer = &bawn.Answer{Verdict: v, Scope: s, By: "terminal", At: t.face.desk.opts.Now(), Why: why}
+	t.answer = &bawn.Answer{Verdict: v, Scope: s, By: "terminal", At: t.frontend.prompter.opts.Now(), Why: why}
 }
 
 // take understands a line.
@@ -184,7 +184,7 @@ func (t *talk) rule(out *term.Terminal, keys *typed, c approval.Choice, why stri
 	fmt.Fprint(out, b.String())
 	out.SetPrompt("bawn: keep it? [yes/no] ")
 	defer out.SetPrompt(t.prompt())
-	if err := keys.from.Pause(t.face.desk.opts.Reading); err != nil {
+	if err := keys.from.Pause(t.frontend.prompter.opts.Reading); err != nil {
 		return // the next read says the same
 	}
 	line, err := t.read(out, keys)
@@ -232,7 +232,7 @@ func (t *talk) text() string {
 		}
 		b.WriteString("\n")
 	}
-	left := q.Expires.Sub(t.face.desk.opts.Now()).Round(time.Second)
+	left := q.Expires.Sub(t.frontend.prompter.opts.Now()).Round(time.Second)
 	fmt.Fprintf(&b, "bawn: %s (%s); without an answer it is denied in %v\n", begins(shown(q.Reason)), begins(shown(q.Rule)), left)
 	if reach := q.Reach(); reach != "" {
 		fmt.Fprintf(&b, "bawn: a yes is for %s\n", begins(shown(reach)))
@@ -333,10 +333,10 @@ func (t *talk) length() (n int) {
 	return n
 }
 
-// tooLong leaves a question that does not fit on the screen to other faces, and
-// denies it if no other face can be reached.
+// tooLong leaves a question that does not fit on the screen to other frontends, and
+// denies it if no other frontend can be reached.
 func (t *talk) tooLong(rw terminal.Conversation) {
-	if t.face.desk.reachable() {
+	if t.frontend.prompter.reachable() {
 		t.note(rw, `too long to be shown here at once; see "bawn approvals"`)
 		return
 	}

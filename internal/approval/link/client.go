@@ -52,7 +52,7 @@ type Options struct {
 // ownSecret is this process's.
 var ownSecret = sync.OnceValue(rand.Text)
 
-// A Client is a host's side of hosts.sock: a approval.Desk. When the relay goes
+// A Client is a host's side of hosts.sock: an approval.Prompter. When the relay goes
 // away it waits for the next one and asks again with the same IDs.
 type Client struct {
 	opts Options
@@ -70,7 +70,7 @@ type Client struct {
 	calls    map[uint64]chan reply // answers that are being taken; each has room for one reply, and is closed when the connection is lost
 }
 
-var _ approval.Desk = (*Client)(nil)
+var _ approval.Prompter = (*Client)(nil)
 
 // An ask is a question that waits for its answer.
 type ask struct {
@@ -309,7 +309,7 @@ func (c *Client) lost() {
 	}
 }
 
-// Ask is approval.Desk's. While there is no relay the question waits, until it
+// Ask is approval.Prompter's. While there is no relay the question waits, until it
 // expires.
 func (c *Client) Ask(ctx context.Context, q approval.Question) (bawn.Answer, error) {
 	q, err := approval.Tidy(q, time.Now())
@@ -394,7 +394,7 @@ func (c *Client) await(ctx context.Context) (*line, error) {
 	}
 }
 
-// Answer is approval.Desk's, for what this client asks itself; all else is
+// Answer is approval.Prompter's, for what this client asks itself; all else is
 // ErrUnknown. See ErrLost. An answer does not wait for the relay as a question
 // does: the error comes when it is away for longer than a moment.
 func (c *Client) Answer(ctx context.Context, id string, a bawn.Answer) (approval.Record, error) {

@@ -68,7 +68,7 @@ func (r *rig) up(admit func(net.Conn) error) {
 	must(r.T, err)
 	r.l, err = net.Listen("unix", r.path)
 	must(r.T, err)
-	s := &Server{Desk: r.queue, Admit: admit, Keyless: func(error) { r.keyless.Add(1) }}
+	s := &Server{Prompter: r.queue, Admit: admit, Keyless: func(error) { r.keyless.Add(1) }}
 	done := make(chan struct{})
 	r.done = done
 	l := r.l
@@ -136,7 +136,7 @@ type result struct {
 	err error
 }
 
-func begin(ctx context.Context, d approval.Desk, q approval.Question) <-chan result {
+func begin(ctx context.Context, d approval.Prompter, q approval.Question) <-chan result {
 	out := make(chan result, 1)
 	go func() {
 		a, err := d.Ask(ctx, q)
@@ -221,9 +221,7 @@ func TestRelayComesBack(t *testing.T) {
 	c.Register("t", "p")
 	before, child := about("s", "before"), about("t", "before") // the same in p's tree
 	first, second := begin(t.Context(), c, before), begin(t.Context(), c, child)
-	for r.pending(1)[0].Waiting != 2 {
-		time.Sleep(time.Millisecond)
-	}
+	testenv.Until(t, "both of them", func() bool { return r.pending(1)[0].Waiting == 2 })
 	r.down()
 	between := about("s", "between")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -239,9 +237,7 @@ func TestRelayComesBack(t *testing.T) {
 	r.up(func(net.Conn) error { return nil })
 	r.pending(2)
 	for _, q := range []approval.Question{child, between} {
-		for _, err := r.queue.Answer(t.Context(), q.ID, no); err != nil; _, err = r.queue.Answer(t.Context(), q.ID, no) {
-			time.Sleep(time.Millisecond)
-		}
+		testenv.Until(t, "an answer", func() bool { _, err := r.queue.Answer(t.Context(), q.ID, no); return err == nil })
 	}
 	for _, got := range []<-chan result{first, second, third} {
 		if a := testenv.Receive(t, "an answer", got); a.By != "no" || a.err != nil {
@@ -399,7 +395,7 @@ func TestRace(t *testing.T) {
 		racing.Go(func() {
 			for i := range questions {
 				n := (i*7 + racer*31) % questions
-				var d approval.Desk = r.queue
+				var d approval.Prompter = r.queue
 				if racer%2 == 0 {
 					d = clients[n%hosts]
 				}

@@ -106,7 +106,7 @@ var thefts = map[string]func(s *stranger, q approval.Question){
 		s.asks(other)
 		s.answers(q.ID)
 	},
-	"at once": func(s *stranger, q approval.Question) { // the answer comes before the desk has looked at the question
+	"at once": func(s *stranger, q approval.Question) { // the answer comes before the prompter has looked at the question
 		other := about("stranger", "anything")
 		other.ID = q.ID
 		must(s.T, s.send(request{Ask: &other}))

@@ -28,9 +28,9 @@ const (
 	minSecret  = 16                       // bytes of a secret
 )
 
-// A Desk is a *approval.Queue. Owners are peers: see approval.Question.
-type Desk interface {
-	approval.Desk
+// Prompter is a *approval.Queue. Owners are peers: see approval.Question.
+type Prompter interface {
+	approval.Prompter
 	Register(owner, session, parent string) (forget func())
 	Retract(q approval.Question)
 	Owns(ctx context.Context, owner, id string) bool
@@ -38,8 +38,8 @@ type Desk interface {
 
 // A Server is the relay's side of hosts.sock.
 type Server struct {
-	Desk  Desk
-	Admit func(net.Conn) error // refuses peers, and records whom; nil refuses all
+	Prompter Prompter
+	Admit    func(net.Conn) error // refuses peers, and records whom; nil refuses all
 	// Keyless is told who was admitted and has not the key; nil tells nobody.
 	Keyless func(error)
 	Log     *slog.Logger // nil for none
@@ -156,7 +156,7 @@ type peer struct {
 	work   sync.WaitGroup
 
 	// owner is what its questions are known by, once it has shown its secret. The
-	// desk binds their IDs to it.
+	// prompter binds their IDs to it.
 	owner string
 
 	mu      sync.Mutex
@@ -235,8 +235,8 @@ func (p *peer) take(r *request) error {
 	case r.Withdraw != "":
 		p.withdraw(r.Withdraw)
 	case r.Retract != nil:
-		r.Retract.Owner = p.owner // so that it is another's question to the desk, unless it is this peer's
-		p.server.Desk.Retract(*r.Retract)
+		r.Retract.Owner = p.owner // so that it is another's question to the prompter, unless it is this peer's
+		p.server.Prompter.Retract(*r.Retract)
 	case r.Answer != nil:
 		return p.answer(r.Answer)
 	}
@@ -249,12 +249,12 @@ func (p *peer) hello(h hello) error {
 	if h.Session == "" || len(p.forget) >= maxSession {
 		return errors.New("a host has no session, or too many")
 	}
-	p.forget = append(p.forget, p.server.Desk.Register(p.owner, h.Session, h.Parent))
+	p.forget = append(p.forget, p.server.Prompter.Register(p.owner, h.Session, h.Parent))
 	return nil
 }
 
 // ask waits for the answer in the background. That it is asked makes no question
-// the peer's: the desk refuses an ID that is of another owner.
+// the peer's: the prompter refuses an ID that is of another owner.
 func (p *peer) ask(q approval.Question) error {
 	q.Owner = p.owner
 	ctx, cancel := context.WithCancel(p.ctx)
@@ -267,7 +267,7 @@ func (p *peer) ask(q approval.Question) error {
 	p.asks[q.ID] = cancel
 	p.work.Go(func() {
 		defer cancel()
-		a, err := p.server.Desk.Ask(ctx, q)
+		a, err := p.server.Prompter.Ask(ctx, q)
 		p.mu.Lock()
 		delete(p.asks, q.ID)
 		p.mu.Unlock()
@@ -317,8 +317,8 @@ func (p *peer) answer(a *answer) error {
 }
 
 func (p *peer) settle(a *answer) (approval.Record, error) {
-	if !p.server.Desk.Owns(p.ctx, p.owner, a.ID) {
+	if !p.server.Prompter.Owns(p.ctx, p.owner, a.ID) {
 		return approval.Record{}, approval.ErrUnknown
 	}
-	return p.server.Desk.Answer(p.ctx, a.ID, a.Answer)
+	return p.server.Prompter.Answer(p.ctx, a.ID, a.Answer)
 }

@@ -122,3 +122,17 @@ func BenchmarkScan(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRedact looks through an answer of 1 MiB of text for one value.
+func BenchmarkRedact(b *testing.B) {
+	e := newEcho([]use{{value: []byte(value)}})
+	text := bytes.Repeat([]byte("the quick brown fox, \"jumps\": over/the <lazy> dog;\r\n"), 1<<20/54)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		r := &redactor{known: func() *echo { return e }, from: bytes.NewReader(text), src: io.NopCloser(nil), res: &http.Response{}}
+		if n, err := io.Copy(io.Discard, r); err != nil || n != int64(len(text)) {
+			b.Fatal(n, err)
+		}
+		r.Close()
+	}
+}

@@ -24,8 +24,8 @@ type exchange struct {
 	in      *http.Request
 	judged  *http.Request // in, as Request.Inspect left it, which is what is sent; nil where nobody has
 	uses    []use
-	signing *signing // nil where the guest has not signed with a placeholder
-	echo    *echo
+	signing *signing    // nil where the guest has not signed with a placeholder
+	echo    *echo       // knows what is this request's alone; nil where there is nothing
 	watched *WatchSet   // nil where nothing is watched for
 	trailer http.Header // of the request as it goes upstream
 
@@ -261,7 +261,7 @@ func (x *exchange) borrow() *Refusal {
 			Remedy: "the session's human sees the cause in the log",
 		}
 	}
-	x.echo = newEcho(x.uses)
+	x.told.keep(x.target.Host, x.uses)
 	return nil
 }
 
@@ -297,9 +297,7 @@ func (c *connection) RoundTrip(out *http.Request) (*http.Response, error) {
 
 // informed redacts an informational response (RFC 9110 section 15.2).
 func (x *exchange) informed(_ int, h textproto.MIMEHeader) error {
-	if x.echo != nil {
-		x.echo.header(http.Header(h))
-	}
+	x.known().header(http.Header(h))
 	return nil
 }
 
@@ -313,13 +311,13 @@ func (c *connection) rewrite(p *httputil.ProxyRequest) {
 	}
 	out.Host = c.authority
 	x.trailer = out.Trailer
-	if len(x.uses) == 0 {
-		return
-	}
 	for _, u := range x.uses {
 		out.Header, out.URL.RawQuery = u.put(out.Header, out.URL.RawQuery)
 	}
 	x.result.Secrets = names(x.uses)
+	if !x.guarded() {
+		return
+	}
 	out.Header.Set("Accept-Encoding", "identity")
 	out.Header.Del("Sec-Websocket-Extensions") // a packed echo, or a part of one, would not be known again
 	if x.signing == nil || len(x.uses) > 1 {   // of a signed request nothing echoes the key, which is not sent
@@ -336,8 +334,8 @@ func (c *connection) answered(res *http.Response) error {
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		return x.spliced(res)
 	}
-	if x.echo != nil {
-		if err := x.echo.response(res); err != nil {
+	if x.guarded() {
+		if err := redacted(res, x.known); err != nil {
 			return err
 		}
 	}
@@ -352,9 +350,9 @@ func (x *exchange) spliced(res *http.Response) error {
 	if !ok || x.request.Upgrade == "" {
 		return errors.New("the host switched protocols unasked")
 	}
-	if x.echo != nil {
-		x.echo.header(res.Header)
-		host = &tripwire{ReadWriteCloser: host, echo: x.echo, scan: window{set: &x.echo.values}}
+	if x.guarded() {
+		x.known().header(res.Header)
+		host = &tripwire{ReadWriteCloser: host, known: x.known}
 	}
 	res.Body = &countedBoth{ReadWriteCloser: host, in: &x.back, out: &x.out}
 	return nil
@@ -366,9 +364,8 @@ func (c *connection) failed(w http.ResponseWriter, r *http.Request, err error) {
 	refusal := x.refused.Load()
 	if refusal == nil {
 		refusal = upstreamFailed(c.target.Host, err)
-		if x.echo != nil { // what a host sends that is no HTTP stands in the error
-			refusal.Reason, refusal.cause = x.echo.text(refusal.Reason), x.echo.text(refusal.cause)
-		}
+		known := x.known() // what a host sends that is no HTTP stands in the error
+		refusal.Reason, refusal.cause = known.text(refusal.Reason), known.text(refusal.cause)
 	}
 	x.refuse(w, refusal)
 }
@@ -387,9 +384,6 @@ func (x *exchange) done(w http.ResponseWriter) {
 	}
 	if x.request.body != nil { // the server now reads the rest of what the guest sends, to keep the connection
 		http.NewResponseController(w).SetReadDeadline(time.Now().Add(restOfBody))
-	}
-	if x.echo != nil {
-		x.echo.zero()
 	}
 	if refusal := x.refused.Load(); refusal != nil && x.result.Err == nil {
 		x.result.Err = refusal

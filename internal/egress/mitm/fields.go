@@ -98,7 +98,8 @@ func namesOverride(name string) bool {
 		name = name[:i]
 	}
 	rest, marked := strings.CutPrefix(strings.ReplaceAll(name, ".", "_"), "_")
-	return overrides[strings.Trim(asCGI(name), "-")] || marked && strings.ToLower(strings.TrimRight(rest, "_ \t\r\n")) == "method"
+	header := strings.Trim(asCGI(name), "-")
+	return strings.HasPrefix(header, "x-") && isOverride(header) || marked && strings.ToLower(strings.TrimRight(rest, "_ \t\r\n")) == "method"
 }
 
 // beforeNames is what some drop before a name.

@@ -1,7 +1,9 @@
 package mitm
 
 import (
+	"encoding/binary"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf16"
 )
@@ -27,6 +29,34 @@ func markupForms(value []byte) [][]byte {
 		out = append(out, []byte(m.Replace(string(value))))
 	}
 	return out
+}
+
+// numberForms returns a value in hexadecimal, and as HTML's character references by
+// number, for every character.
+func numberForms(value []byte) [][]byte {
+	decimal, lower, upper := []byte{}, []byte{}, []byte{}
+	for _, c := range string(value) {
+		decimal = fmt.Appendf(decimal, "&#%d;", c)
+		lower = fmt.Appendf(lower, "&#x%x;", c)
+		upper = fmt.Appendf(upper, "&#x%X;", c)
+	}
+	return [][]byte{fmt.Appendf(nil, "%x", value), fmt.Appendf(nil, "%X", value), decimal, lower, upper}
+}
+
+// wideForms returns a value in UTF-16, with both orders of bytes, also as an error quotes
+// them, and in hexadecimal escapes of strings (\x41).
+func wideForms(value []byte) [][]byte {
+	var little, big, lower, upper []byte
+	for _, unit := range utf16.Encode([]rune(string(value))) {
+		little = binary.LittleEndian.AppendUint16(little, unit)
+		big = binary.BigEndian.AppendUint16(big, unit)
+	}
+	quoted := func(b []byte) []byte { q := strconv.Quote(string(b)); return []byte(q[1 : len(q)-1]) }
+	for _, c := range value {
+		lower = fmt.Appendf(lower, `\x%02x`, c)
+		upper = fmt.Appendf(upper, `\x%02X`, c)
+	}
+	return [][]byte{little, big, quoted(little), quoted(big), lower, upper}
 }
 
 // unicodeForms returns a value as the inside of a JSON string in which more is

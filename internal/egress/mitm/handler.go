@@ -217,7 +217,7 @@ func (c *connection) wellFormed(r *http.Request) *Refusal {
 // hands headers on: there X_Y and X-Y are the same (RFC 3875 section 4.1.18).
 func override(r *http.Request) string {
 	for name := range r.Header {
-		if overrides[asCGI(name)] {
+		if isOverride(asCGI(name)) {
 			return "the header " + name
 		}
 	}
@@ -240,13 +240,29 @@ func asCGI(name string) string {
 	}, strings.ToLower(name))
 }
 
-var overrides = map[string]bool{
-	"x-http-method-override": true, "x-http-method": true, "x-method-override": true,
-	"x-original-url": true, "x-rewrite-url": true, "x-original-uri": true,
+// isOverride reports whether a header, written asCGI, gives another method or path than
+// the request's own. There is no list of those that servers know, so it goes by words:
+// one of overriding, or a method, path or URL that is another one's, of the client's
+// (X-Original-URL, X-Rewrite-URI, X-Forwarded-Prefix) or of HTTP (X-HTTP-Method).
+func isOverride(name string) bool {
+	var another, part bool
+	for word := range strings.SplitSeq(name, "-") {
+		switch word {
+		case "override", "overrides", "overwrite":
+			return true
+		case "original", "rewrite", "rewritten", "forwarded", "http":
+			another = true
+		case "method", "verb", "path", "pathinfo", "prefix", "url", "uri":
+			part = true
+		}
+	}
+	return another && part
 }
 
 // buffers are for copying bodies.
 var buffers httputil.BufferPool = &bufferPool{}
+
+const bufferSize = 32 << 10 // bytes
 
 type bufferPool struct{ sync.Pool }
 
@@ -254,7 +270,7 @@ func (p *bufferPool) Get() []byte {
 	if b, ok := p.Pool.Get().(*[]byte); ok {
 		return *b
 	}
-	return make([]byte, 32<<10)
+	return make([]byte, bufferSize)
 }
 
 func (p *bufferPool) Put(b []byte) { p.Pool.Put(&b) }

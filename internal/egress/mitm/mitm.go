@@ -91,6 +91,7 @@ type Server struct {
 	lowered      [][]string    // of each binding, as the names of headers are compared
 	unusable     error         // why the bindings can't be served
 	cookies      cookieJar
+	told         memory
 	guestTLS     *tls.Config
 	upstreamTLS  *tls.Config
 }

@@ -38,16 +38,16 @@ func TestOffer(t *testing.T) {
 		want   string   // at the server
 	}{
 		{bawn.Bearer, "", nil, "Bearer " + value}, {bawn.Basic, "alice", nil, basic("alice", value)}, {bawn.Basic, "", nil, basic("x-access-token", value)},
-		{bawn.Header, "X-Key", nil, value},
+		{bawn.Header, "X-Key", nil, value}, {bawn.InQuery, "api key", nil, value},
 		{bawn.Bearer, "", []string{"Authorization", "Bearer mine"}, "Bearer mine"}, {bawn.Bearer, "", []string{"X-Api-Key", "mine"}, ""},
 	} {
 		for _, verdict := range []bawn.Verdict{bawn.Allow, bawn.Deny} {
 			var got *http.Request
 			r := newRig(t, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 				got = q
-				_, _ = w.Write([]byte(q.Header.Get("Authorization")))
+				_, _ = w.Write([]byte(q.Header.Get("Authorization") + q.URL.RawQuery))
 			}), offers(tt.place, tt.name, verdict))
-			res, body := r.do(r.client(false), request(t, "POST", r.url("/x"), strings.NewReader("y"), tt.header...))
+			res, body := r.do(r.client(false), request(t, "POST", r.url("/x?q=1"), strings.NewReader("y"), tt.header...))
 			switch offered := tt.header == nil; {
 			case strings.Contains(body, value):
 				t.Errorf("%v: the guest got the value", tt.place)
@@ -57,6 +57,10 @@ func TestOffer(t *testing.T) {
 				}
 			case got == nil || res.StatusCode != 200:
 				t.Errorf("%v: %d %q", tt.place, res.StatusCode, body)
+			case tt.place == bawn.InQuery:
+				if got.URL.Query().Get(tt.name) != tt.want || got.URL.Query().Get("q") != "1" {
+					t.Errorf("%v: the server got %q; want the secret besides what the guest asked", tt.place, got.URL.RawQuery)
+				}
 			case tt.place == bawn.Header && got.Header.Get("X-Key") != tt.want, tt.place != bawn.Header && got.Header.Get("Authorization") != tt.want:
 				t.Errorf("%v %v: the server got %v; want %q", tt.place, tt.header, got.Header, tt.want)
 			}

@@ -5,12 +5,21 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/bawn-dev/bawn/internal/redact"
 )
 
-// lookalikes are taken for a dot or a slash by servers that map characters to
-// similar ones.
-const lookalikes = "．／＼∕⁄․‥"
+// structure are the characters by which a path is divided.
+const structure = `./\\%;?#`
+
+// lookalikes are taken for a slash or a backslash by servers that map characters to
+// the most similar ones of an older set ("best fit": windows-1252, 932 and 949), though
+// no Unicode normalization does.
+const lookalikes = "∕⁄⧸∖⧹¥₩"
 
 // readings returns the unescaped paths that servers may take an escaped path
 // for, or an error for one that only some servers would walk somewhere else
@@ -67,7 +76,7 @@ func unambiguous(path string) error {
 	if !utf8.ValidString(path) || strings.ContainsFunc(path, isControl) {
 		return fmt.Errorf("path %q: want valid UTF-8 without control characters", path)
 	}
-	if strings.ContainsAny(path, `\`+lookalikes) {
+	if strings.ContainsAny(path, `\`+lookalikes) || structured(norm.NFKC.String(path)) != structured(path) {
 		return fmt.Errorf("path %q: a backslash, or a character that looks like a dot or a slash, is not forwarded", path)
 	}
 	segments := strings.Split(path[1:], "/")
@@ -75,11 +84,29 @@ func unambiguous(path string) error {
 		if s == "" && i < len(segments)-1 {
 			return fmt.Errorf("path %q: an empty segment (//) is not forwarded", path)
 		}
-		if s != "" && strings.Trim(s, ". ") == "" {
+		if s != "" && strings.TrimFunc(s, isDotOrBlank) == "" {
 			return fmt.Errorf("path %q: the segment %q is not forwarded; write the path without it", path, s)
 		}
 	}
 	return nil
+}
+
+// structured counts the characters that divide a path. A server that normalizes a path
+// (Unicode Standard Annex 15, form KC) makes them of others: U+FE52 becomes a dot,
+// U+2026 three.
+func structured(path string) int {
+	return strings.Count(strings.Map(func(r rune) rune {
+		if strings.ContainsRune(structure, r) {
+			return '.'
+		}
+		return -1
+	}, path), ".")
+}
+
+// isDotOrBlank reports whether a segment of such characters alone may be taken for a
+// dot segment: servers trim blanks, and drop what can't be seen and combining marks.
+func isDotOrBlank(r rune) bool {
+	return r == '.' || unicode.IsSpace(r) || unicode.Is(unicode.Mn, r) || redact.Invisible(r)
 }
 
 func isControl(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/bawn-dev/bawn"
 )
 
@@ -65,6 +67,22 @@ func TestReadings(t *testing.T) {
 		{"/%ff", nil},
 		{"/．．/admin", nil},
 		{"/a／b", nil},
+		{"/\uFE52\uFE52/admin", nil},
+		{"/%EF%B9%92%EF%B9%92/admin", nil},
+		{"/..\uFE68admin", nil},
+		{"/a\u2026/admin", nil},
+		{"/\u2025/admin", nil},
+		{"/a\uFF05/b", nil},
+		{"/a\uFF1Bb", nil},
+		{"/..\u2216admin", nil},
+		{"/..\u00A5admin", nil},
+		{"/..%c2%a0/admin", nil},
+		{"/..%e2%80%8b/admin", nil},
+		{"/.%cc%81./admin", nil},
+		{"/%e3%80%80/admin", nil},
+		{"/caf\u00e9.txt", []string{"/caf\u00e9.txt"}},
+		{"/cafe\u0301.txt", []string{"/cafe\u0301.txt"}},
+		{"/\uFF76\uFF85", []string{"/\uFF76\uFF85"}},
 		{"/a%zz", nil},
 		{"/a%2", nil},
 		{"/public%3f/../admin", nil},
@@ -115,7 +133,7 @@ func TestPathsReachWhatWasDecided(t *testing.T) {
 // router, a server that cleans the unescaped path, one that also drops
 // parameters, one that cleans before it unescapes.
 func FuzzReadings(f *testing.F) {
-	for _, s := range []string{"/", "/a/b", "/a%2fb", "/a/../b", "/a;x/b", "//a", "/%2e", "/a%252e%252e/b", "/a?b", "/a%3fb#c"} {
+	for _, s := range []string{"/", "/a/b", "/a%2fb", "/a/../b", "/a;x/b", "//a", "/%2e", "/a%252e%252e/b", "/a?b", "/a%3fb#c", "/a/\uFE52\uFE52/b", "/%e2%80%a6"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, uri string) {
@@ -131,6 +149,11 @@ func FuzzReadings(f *testing.F) {
 		again, err := url.ParseRequestURI((&url.URL{Path: u.Path, RawPath: u.RawPath}).RequestURI())
 		if err != nil || again.EscapedPath() != sent {
 			t.Fatalf("%q is sent as %q and read as %v, %v", uri, sent, again, err)
+		}
+		for _, p := range got {
+			if folded := norm.NFKC.String(p); path.Clean(folded) != strings.TrimSuffix(folded, "/") && folded != "/" {
+				t.Errorf("%q: a server that normalizes %q walks to %q", sent, folded, path.Clean(folded))
+			}
 		}
 		for name, seen := range servers(again) {
 			if !slices.Contains(got, seen) && !slices.Contains(got, seen+"/") {

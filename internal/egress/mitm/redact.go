@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // errEcho ends a WebSocket whose host sent a secret back: its frames can't be
@@ -18,31 +17,45 @@ var errEcho = errors.New("the host sent a secret back on a connection that can't
 
 // An echo knows how values look when a host sends them back, and what the
 // guest reads in their place.
+//
+// A nil echo knows none. One that others may have is not changed.
 type echo struct {
 	values needles
 	with   []string // the placeholder of each owner
-
-	// What runs beside the handler may come after the values are gone.
-	mu   sync.Mutex
-	gone bool
 }
 
-func (e *echo) zero() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.gone = true
-	e.values.zero()
-}
-
-// newEcho copies the values; zero overwrites the copies.
+// newEcho copies the values.
 func newEcho(uses []use) *echo {
-	e := &echo{}
+	e := &echo{values: needles{broken: true}}
 	for _, u := range uses {
 		for _, p := range u.pairs() {
 			e.add(p.value, p.stand)
 		}
 	}
 	return e
+}
+
+// also returns an echo that knows more values; e itself stays as it is.
+func (e *echo) also(pairs ...pair) *echo {
+	with := newEcho(nil)
+	if e != nil {
+		with.with = slices.Clone(e.with)
+		with.values = e.values
+		with.values.texts, with.values.owner = slices.Clone(e.values.texts), slices.Clone(e.values.owner)
+	}
+	for _, p := range pairs {
+		with.add(p.value, p.stand)
+	}
+	return with
+}
+
+// knows reports whether a value is replaced by what stands for it.
+func (e *echo) knows(p pair) bool {
+	if e == nil {
+		return false
+	}
+	i := slices.IndexFunc(e.values.texts, func(t []byte) bool { return bytes.Equal(t, p.value) })
+	return i >= 0 && e.with[e.values.owner[i]] == p.stand
 }
 
 // add has a value replaced by what stands for it.
@@ -55,6 +68,8 @@ func (e *echo) add(value []byte, stand string) {
 	e.values.add(i, jsonForms(value)...)
 	e.values.add(i, markupForms(value)...)
 	e.values.add(i, unicodeForms(value)...)
+	e.values.add(i, numberForms(value)...)
+	e.values.add(i, wideForms(value)...)
 }
 
 // percentForms returns a value with every byte escaped that may be: what
@@ -115,13 +130,16 @@ func jsonForms(value []byte) [][]byte {
 // may begin that has not come to its end, and returns the rest. Final says
 // that nothing follows.
 func (e *echo) replace(dst, text []byte, final bool) (out, rest []byte) {
+	if e == nil {
+		return append(dst, text...), nil
+	}
 	for {
-		at, which := e.values.find(text)
+		at, n, which := e.values.find(text)
 		if which < 0 {
 			break
 		}
 		dst = append(append(dst, text[:at]...), e.with[e.values.owner[which]]...)
-		text = text[at+len(e.values.texts[which]):]
+		text = text[at+n:]
 	}
 	keep := 0
 	if !final {
@@ -138,10 +156,8 @@ func (e *echo) text(s string) string {
 
 // header replaces values in place, in names as well.
 func (e *echo) header(h http.Header) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.gone {
-		clear(h)
+	if e == nil {
+		return
 	}
 	for name, lines := range h {
 		for i, l := range lines {
@@ -162,11 +178,11 @@ func (e *echo) named(name string) bool {
 	})
 }
 
-// response replaces values in a response: header, body, trailer. A body whose
-// encoding can't be undone is an error.
-func (e *echo) response(res *http.Response) error {
-	e.header(res.Header)
-	r := &redactor{echo: e, res: res, src: res.Body, from: res.Body}
+// redacted replaces values in a response: header, body, trailer. What is known may grow
+// while the body comes. A body whose encoding can't be undone is an error.
+func redacted(res *http.Response, known func() *echo) error {
+	known().header(res.Header)
+	r := &redactor{known: known, res: res, src: res.Body, from: res.Body}
 	res.Body = r
 	if res.Request.Method == http.MethodHead || res.ContentLength == 0 {
 		return nil // but a trailer may follow
@@ -177,7 +193,7 @@ func (e *echo) response(res *http.Response) error {
 		r.from = &gunzip{src: r.src}
 		res.Header.Del("Content-Encoding")
 	default:
-		return fmt.Errorf("the host packed its answer as %q although it was asked not to; it can't be looked through for the secret that the request carried", encoding)
+		return fmt.Errorf("the host packed its answer as %q although it was asked not to; it can't be looked through for secrets that the host got", encoding)
 	}
 	res.ContentLength = -1
 	res.Header.Del("Content-Length")
@@ -204,10 +220,10 @@ func (g *gunzip) Read(p []byte) (int, error) {
 
 // A redactor is a response's body with every value replaced.
 type redactor struct {
-	echo *echo
-	res  *http.Response // its trailer comes with the body's end
-	src  io.ReadCloser
-	from io.Reader
+	known func() *echo
+	res   *http.Response // its trailer comes with the body's end
+	src   io.ReadCloser
+	from  io.Reader
 
 	chunk   []byte
 	rest    []byte // may begin a value
@@ -232,9 +248,12 @@ func (r *redactor) more() {
 	if r.chunk == nil {
 		r.chunk = buffers.Get()
 	}
+	if known := r.known(); known != nil && len(r.chunk) < 2*known.values.span() { // what is kept leaves room for more
+		r.chunk = make([]byte, 2*known.values.span())
+	}
 	kept := copy(r.chunk, r.rest)
 	n, err := r.from.Read(r.chunk[kept:])
-	r.out, r.rest = r.echo.replace(r.out[:0], r.chunk[:kept+n], err != nil)
+	r.out, r.rest = r.known().replace(r.out[:0], r.chunk[:kept+n], err != nil)
 	r.pending, r.err = r.out, err
 }
 
@@ -242,11 +261,13 @@ func (r *redactor) more() {
 func (r *redactor) Close() error {
 	if r.chunk != nil {
 		clear(r.chunk)
-		buffers.Put(r.chunk)
+		if len(r.chunk) == bufferSize {
+			buffers.Put(r.chunk)
+		}
 		r.chunk, r.rest, r.err = nil, nil, http.ErrBodyReadAfterClose
 	}
 	err := r.src.Close()
-	r.echo.header(r.res.Trailer)
+	r.known().header(r.res.Trailer)
 	return err
 }
 
@@ -254,15 +275,17 @@ func (r *redactor) Close() error {
 // back.
 type tripwire struct {
 	io.ReadWriteCloser
-	echo *echo
-	scan window
+	known func() *echo
+	now   *echo
+	scan  window
 }
 
 func (t *tripwire) Read(p []byte) (int, error) {
 	n, err := t.ReadWriteCloser.Read(p)
-	t.echo.mu.Lock()
-	defer t.echo.mu.Unlock()
-	if t.echo.gone || t.scan.feed(p[:n]) >= 0 {
+	if e := t.known(); e != t.now {
+		t.now, t.scan.set = e, &e.values
+	}
+	if t.now != nil && t.scan.feed(p[:n]) >= 0 {
 		clear(p[:n])
 		return 0, errEcho
 	}

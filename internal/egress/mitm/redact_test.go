@@ -3,6 +3,7 @@ package mitm
 import (
 	"bufio"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -28,6 +29,12 @@ var echoes = map[string]func(string) string{
 	"lower percent": func(s string) string {
 		return strings.NewReplacer("%2F", "%2f", "%2B", "%2b", "%3C", "%3c").Replace(url.QueryEscape(s))
 	},
+	"UTF-16, big": func(s string) (out string) {
+		for _, c := range s {
+			out += string([]byte{0, byte(c)})
+		}
+		return out
+	},
 	"JSON": func(s string) string {
 		out, _ := json.Marshal(s)
 		return string(out)
@@ -42,13 +49,35 @@ var echoes = map[string]func(string) string{
 	"HTML, Java": func(s string) string {
 		return strings.NewReplacer(`"`, "&quot;", "<", "&lt;", "/", "&#x2F;").Replace(s)
 	},
-	"HTML, plus": func(s string) string { return strings.ReplaceAll(html.EscapeString(s), "+", "&#43;") },
+	"hex":       func(s string) string { return hex.EncodeToString([]byte(s)) },
+	"upper hex": func(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s))) },
+	"HTML, by number": func(s string) (out string) {
+		for _, c := range s {
+			out += fmt.Sprintf("&#%d;", c)
+		}
+		return out
+	},
+	"HTML, by hex": func(s string) (out string) {
+		for _, c := range s {
+			out += fmt.Sprintf("&#x%X;", c)
+		}
+		return out
+	},
+	"UTF-16": func(s string) (out string) {
+		for _, c := range s {
+			out += string([]byte{byte(c), 0})
+		}
+		return out
+	},
+	"base64, MIME": func(s string) string { return wrapped(base64.StdEncoding.EncodeToString([]byte("x"+s)), 19, "\r\n") },
+	"folded":       func(s string) string { return s[:9] + " " + s[9:] },
+	"HTML, plus":   func(s string) string { return strings.ReplaceAll(html.EscapeString(s), "+", "&#43;") },
 }
 
 // leaks reports whether a text still tells the value, in any form.
 func leaks(text string) bool {
 	e := newEcho([]use{{value: []byte(value)}})
-	at, _ := e.values.find([]byte(text))
+	at, _, _ := e.values.find([]byte(text))
 	return at >= 0
 }
 
@@ -58,7 +87,9 @@ func TestEchoesAreReplaced(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", name, size), func(t *testing.T) {
 				r := newRig(t, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 					text := "<" + form(strings.TrimPrefix(q.Header.Get("Authorization"), "Bearer ")) + ">"
-					w.Header().Set("Location", "https://x/?t="+text)
+					if !strings.ContainsAny(text, "\r\n\x00") {
+						w.Header().Set("Location", "https://x/?t="+text)
+					}
 					w.Header().Set("Content-Length", fmt.Sprint(len(text)))
 					w.Header().Set("X-Encoding", q.Header.Get("Accept-Encoding"))
 					w.WriteHeader(http.StatusFound)
@@ -74,7 +105,7 @@ func TestEchoesAreReplaced(t *testing.T) {
 				if res.StatusCode != 302 || leaks(body) || leaks(fmt.Sprint(res.Header)) || body[0] != '<' || body[len(body)-1] != '>' {
 					t.Errorf("%d %v %q", res.StatusCode, res.Header, body)
 				}
-				if !strings.Contains(body, placeholder) || !strings.Contains(res.Header.Get("Location"), placeholder) || res.Header.Get("X-Encoding") != "identity" {
+				if !strings.Contains(body, placeholder) || !strings.Contains(res.Header.Get("Location"), placeholder) && !strings.ContainsAny(form(value), "\r\n\x00") || res.Header.Get("X-Encoding") != "identity" {
 					t.Errorf("%v %q; want the placeholder", res.Header, body)
 				}
 			})
@@ -176,7 +207,7 @@ func TestHeadAndEmptyAnswers(t *testing.T) {
 
 // What a host sends that is no HTTP stands in the error that the guest reads.
 func TestEchoInBrokenAnswers(t *testing.T) {
-	for _, form := range []string{"%s\r\n\r\n", "HTTP/1.1 200 OK\r\n%s\r\n\r\n", "HTTP/1.1 1%s\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: %s\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: %s\r\n\r\n"} {
+	for _, form := range []string{"%s\r\n\r\n", "HTTP/1.1 200 OK\r\nX: \x00%s\r\n\r\n", "HTTP/1.1 200 OK\r\n%s\r\n\r\n", "HTTP/1.1 1%s\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: %s\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: %s\r\n\r\n"} {
 		r := newRawRig(t, func(conn net.Conn) {
 			defer conn.Close()
 			q, err := http.ReadRequest(bufio.NewReader(conn))
@@ -191,13 +222,28 @@ func TestEchoInBrokenAnswers(t *testing.T) {
 	}
 }
 
+// An error quotes what it is about: UTF-16 has a NUL in each character, which no header
+// takes.
+func TestEchoInQuotedError(t *testing.T) {
+	r := newRawRig(t, func(conn net.Conn) {
+		defer conn.Close()
+		if q, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nX: %s\r\n\r\n", echoes["UTF-16"](q.Header.Get("Authorization")[len("Bearer "):]))
+		}
+	}, bind(bawn.Bearer, ""))
+	res, body := r.do(r.client(false), request(t, "GET", r.url("/"), nil, "Authorization", "Bearer "+placeholder))
+	if res.StatusCode != 502 || leaks(body) || !strings.Contains(body, placeholder) {
+		t.Errorf("%d %q", res.StatusCode, body)
+	}
+}
+
 // TestEchoesOfOddValues: a password may hold blanks and letters beyond ASCII,
 // and a host may make a field's name of it.
 func TestEchoesOfOddValues(t *testing.T) {
 	const odd = "p\u00e4ss w\u00f6rd \U0001f511"
 	e := newEcho([]use{{value: []byte(odd)}, {value: []byte(value)}, {value: []byte("abcDEF123456")}})
 	for _, text := range []string{odd, `p\u00e4ss w\u00f6rd \ud83d\udd11`, `p\u00E4ss w\u00F6rd \uD83D\uDD11`, url.QueryEscape(odd), url.PathEscape(odd)} {
-		if at, _ := e.values.find([]byte(text)); at != 0 {
+		if at, _, _ := e.values.find([]byte(text)); at != 0 {
 			t.Errorf("%q is not known", text)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // stand somewhere by chance.
 const minPlaceholder = 12
 
-// longestValue is how long a value may be: every form of it fits a buffer.
+// longestValue is how long a value may be, in bytes: its forms are kept in memory.
 const longestValue = 4 << 10
 
 // usable says what is wrong with a binding, or nil.
@@ -73,6 +73,9 @@ func find(bindings []bawn.Binding, header http.Header, query string) (uses []use
 // put replaces the placeholder of a use by its value, except where it is
 // signed with.
 func (u use) put(header http.Header, query string) (http.Header, string) {
+	if u.added && u.binding.Place == bawn.InQuery {
+		return header, strings.TrimPrefix(query+"&", "&") + url.QueryEscape(u.binding.Name) + "=" + url.QueryEscape(string(u.value))
+	}
 	if u.added {
 		header = header.Clone()
 		header.Set(u.line())

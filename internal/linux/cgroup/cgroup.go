@@ -135,7 +135,6 @@ func (u *Unavailable) Error() string {
 
 // Stats is what a group has used so far.
 type Stats struct {
-	PeakMemory  int64 // bytes; 0 where the kernel doesn't tell (before 5.19 on version 2)
 	MemoryFull  bool  // the group's own limit left no memory; told where a process was killed for that
 	OOMKills    int64 // processes killed for want of memory, the group's or the machine's
 	PIDsMaxHits int64 // forks refused, by the group's limit or one of a group around it

@@ -3,7 +3,6 @@ package cgroup
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"slices"
 	"time"
@@ -141,25 +140,18 @@ func (g *Group) Stats() (Stats, error) {
 }
 
 func (d dir) memoryStats(s *Stats) error {
-	peakFile, eventsFile := "memory.peak", "memory.events"
+	eventsFile := "memory.events"
 	if d.version == 1 {
-		peakFile, eventsFile = "memory.max_usage_in_bytes", "memory.oom_control"
+		eventsFile = "memory.oom_control"
 	}
-	peak, err := d.read(peakFile)
-	if errors.Is(err, os.ErrNotExist) {
-		peak, err = "max", nil // memory.peak is of Linux 5.19; "max" reads 0
-	}
-	if err == nil {
-		s.PeakMemory, err = parseMax(peak)
-	}
-	kills, err2 := d.counter(eventsFile, "oom_kill")
+	kills, err := d.counter(eventsFile, "oom_kill")
 	s.OOMKills = kills
 	if kills == 0 { // then nobody asks why, and it takes six files to know
-		return errors.Join(err, err2)
+		return err
 	}
-	full, err3 := d.memoryFull()
+	full, err2 := d.memoryFull()
 	s.MemoryFull = full
-	return errors.Join(err, err2, err3)
+	return errors.Join(err, err2)
 }
 
 // batch is more than the kernel asks a limit for at once before it looks for

@@ -8,22 +8,18 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2"
+	"github.com/bawn-dev/bawn/internal/stricttoml"
 )
 
 // parseTOML reads a file of TOML 1.0.
 func (r *reader) parseTOML(data []byte) (map[string]any, error) {
 	out := map[string]any{}
-	err := toml.Unmarshal(data, &out)
-	if err == nil {
-		return out, nil
+	err := stricttoml.Decode(r.File, data, &out)
+	var e *stricttoml.Error
+	if errors.As(err, &e) {
+		return nil, r.errorAt(e.Line, "%s", e.Problem)
 	}
-	row := 1
-	var decode *toml.DecodeError
-	if errors.As(err, &decode) {
-		row, _ = decode.Position()
-	}
-	return nil, r.errorAt(row, "%s", strings.TrimPrefix(err.Error(), "toml: "))
+	return out, err
 }
 
 // keyLine is the first line that sets a key or opens a table of that name;

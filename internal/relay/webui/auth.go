@@ -23,7 +23,7 @@ import (
 	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
 )
 
-// callOptions are those of every service at this door. Bodies have been read
+// callOptions are those of every service at this page. Bodies have been read
 // already; what they unpack to is limited too.
 func callOptions() []connect.HandlerOption {
 	return []connect.HandlerOption{connect.WithReadMaxBytes(maxBody)}

@@ -54,14 +54,14 @@ func newCrowd(refused func(peer net.Addr, why string)) *crowd {
 	}
 }
 
-// A door is a listener whose connections are counted.
-type door struct {
+// A countedListener is a listener whose connections are counted.
+type countedListener struct {
 	net.Listener
 	crowd *crowd
 }
 
 // Accept returns the next connection that there is room for.
-func (d *door) Accept() (net.Conn, error) {
+func (d *countedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := d.Listener.Accept()
 		if err != nil {

@@ -125,10 +125,10 @@ func ends(conn net.Conn, within time.Duration) bool {
 	return !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// TestCrowdAtTheDoor fills the page with connections over which nothing comes.
+// TestCrowdOfConnections fills the page with connections over which nothing comes.
 // Who has logged in before goes on, and somebody else gets in. The control is the
 // same crowd with nobody in it who could be closed.
-func TestCrowdAtTheDoor(t *testing.T) {
+func TestCrowdOfConnections(t *testing.T) {
 	r := newRig(t)
 	before := r.paired(t, false)
 	if status := before.looks(); status != http.StatusOK {

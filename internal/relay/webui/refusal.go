@@ -67,7 +67,7 @@ func (f *refusals) add(r *http.Request, what, why string) {
 	}
 }
 
-// event describes what a peer did at this door.
+// event describes what a peer did at this page.
 func event(r *http.Request, operation, what string, v bawn.Verdict, why string) bawn.Event {
 	return bawn.Event{
 		Kind: eventKind, Operation: operation, Resource: clip(what, 200), Requested: v, Resolved: v, Source: "rule", Rule: "builtin:relay", Reason: why,

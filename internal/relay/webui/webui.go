@@ -197,7 +197,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // its error is that of closing sockets
 	defer stop()
-	err := server.ServeTLS(&door{l, s.crowd}, "", "")
+	err := server.ServeTLS(&countedListener{l, s.crowd}, "", "")
 	s.visits.end(func(visit) bool { return true })
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil

@@ -20,7 +20,7 @@ var laptop = paper.Machine{
 	"/", "/tmp/", "/var/tmp/", "/run/", "/run/systemd/resolve/stub-resolv.conf", "/etc/shadow", "/etc/bawn/", "/proc/acpi/", "/proc/kpagecount", "/sys/firmware/", "/sys/fs/cgroup/",
 	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/nvidia0",
 	"/home/ada/", "/home/ada/.ssh/", "/home/ada/.netrc", "/home/ada/.config/", "/home/ada/.config/gh/", "/home/ada/.cache/",
-	"/home/ada/.state/", "/home/ada/.state/s/", "/home/ada/.state/s/ca.pem", "/home/ada/.state/s/door.sock", "/home/ada/.state/s/tmp/",
+	"/home/ada/.state/", "/home/ada/.state/s/", "/home/ada/.state/s/ca.pem", "/home/ada/.state/s/session.sock", "/home/ada/.state/s/tmp/",
 	"/home/ada/p/", "/home/ada/p/.git/", "/home/ada/p/.git/hooks/", "/home/ada/p/.git/config", "/home/ada/p/.vscode/", "/home/ada/p/sub/", "/home/ada/p/secret",
 	"/srv/data/", "/root/", "/root/p/",
 }
@@ -56,10 +56,10 @@ var plans = map[string]struct {
 		iso.Mounts = append(iso.Mounts, bawn.Mount{Path: "/srv/data", Access: bawn.Private, Why: "--private"},
 			bawn.Mount{Path: "/home/ada/p/sub", Access: bawn.ReadOnly, Why: "--ro"}, bawn.Mount{Path: "/home/ada/p/secret", Access: bawn.Hidden, Why: "--deny"})
 		r.Files = []sandbox.File{
-			{Source: "/home/ada/.state/s/ca.pem", Target: "/run/bawn/tls/ca.pem"}, {Source: "/home/ada/.state/s/door.sock", Target: "/run/bawn/door"},
+			{Source: "/home/ada/.state/s/ca.pem", Target: "/run/bawn/tls/ca.pem"}, {Source: "/home/ada/.state/s/session.sock", Target: "/run/bawn/session.sock"},
 			{Source: "/home/ada/.state/s/ca.pem", Target: "/home/ada/.config/gh/hosts.yml"}, {Source: "/home/ada/.state/s/ca.pem", Target: "/home/ada/.netrc"},
 		}
-		r.Sockets = []string{"/run/bawn/door"}
+		r.Sockets = []string{"/run/bawn/session.sock"}
 	}},
 }
 

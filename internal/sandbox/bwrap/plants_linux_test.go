@@ -1,7 +1,6 @@
 package bwrap
 
 import (
-	"maps"
 	"testing"
 
 	"github.com/bawn-dev/bawn"
@@ -14,9 +13,7 @@ import (
 func TestPlants(t *testing.T) {
 	need(t)
 	testenv.Need(t, "git", "python3")
-	all := maps.Clone(plant.Live)
-	maps.Copy(all, plant.Made)
-	w := plant.New(t, workspace(t), all)
+	w := plant.New(t, workspace(t), plant.Sample())
 	w.Note()
 	req := here(w.Dir, bawn.NetworkNone)
 	req.Session.Isolation.Protect = true

@@ -60,7 +60,7 @@ func (p *Provider) look() support {
 func (*Provider) Name() string { return Name }
 
 // Abilities says that a guest can speak to its session, and be split.
-func (*Provider) Abilities() sandbox.Abilities { return sandbox.Abilities{Door: true, Split: true} }
+func (*Provider) Abilities() sandbox.Abilities { return sandbox.Abilities{Socket: true, Split: true} }
 
 // Plan makes a plan without touching anything. It errs with a
 // *sandbox.MismatchError when the isolation asks for more than can be enforced

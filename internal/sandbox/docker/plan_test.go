@@ -29,7 +29,7 @@ var laptop = paper.Machine{
 	"/", "/tmp/", "/var/tmp/", "/run/", "/etc/shadow", "/etc/hosts", "/etc/bawn/", "/proc/acpi/", "/dev/null", "/dev/tty", "/dev/nvidia0", "/run/systemd/resolve/stub-resolv.conf",
 	"/home/ada/", "/home/ada/.ssh/", "/home/ada/.netrc", "/home/ada/.cache/", "/home/ada/.cache/bawn/private/x/home%ada%.cache/", "/home/ada/.gitconfig",
 	"/home/ada/p/", "/home/ada/p/.git/", "/home/ada/p/.git/hooks/", "/home/ada/p/.git/config", "/home/ada/p/.vscode/", "/home/ada/p/secret/", "/home/ada/p/key", "/home/ada/p/sub/",
-	"/srv/data/", "/srv/data/closed/", "/srv/ref/", "/workspace/", "/home/ada/.local/state/bawn/s/", "/home/ada/.local/state/bawn/s/hosts", "/home/ada/.local/state/bawn/s/door.sock",
+	"/srv/data/", "/srv/data/closed/", "/srv/ref/", "/workspace/", "/home/ada/.local/state/bawn/s/", "/home/ada/.local/state/bawn/s/hosts", "/home/ada/.local/state/bawn/s/session.sock",
 }
 
 func plain() sandbox.Request {
@@ -55,8 +55,8 @@ func wide() sandbox.Request {
 		bawn.Mount{Path: "/home/ada/p/key", Access: bawn.Hidden, Why: "--deny"}, bawn.Mount{Path: "/home/ada/.gitconfig", Access: bawn.ReadOnly, Why: "--ro"})
 	iso.Devices = []string{"nvidia0"}
 	own := "/home/ada/.local/state/bawn/s"
-	req.Files = []sandbox.File{{Source: own + "/hosts", Target: "/etc/hosts"}, {Source: own + "/door.sock", Target: "/run/bawn/door"}}
-	req.Sockets, req.SetEnv = []string{"/run/bawn/door"}, []string{"SSL_CERT_FILE=/run/bawn/ca.pem"}
+	req.Files = []sandbox.File{{Source: own + "/hosts", Target: "/etc/hosts"}, {Source: own + "/session.sock", Target: "/run/bawn/session.sock"}}
+	req.Sockets, req.SetEnv = []string{"/run/bawn/session.sock"}, []string{"SSL_CERT_FILE=/run/bawn/ca.pem"}
 	return req
 }
 

@@ -174,8 +174,8 @@ func (p *Plan) digest() ([32]byte, error) {
 	return sha256.Sum256(text), err
 }
 
-// Abilities says what a session may use of Bawn's own. Its door is a socket that
+// Abilities says what a session may use of Bawn's own. Its session socket is one that
 // the guest is shown; that needs the supervisor, which lets it connect there.
 func (p *Provider) Abilities() sandbox.Abilities {
-	return sandbox.Abilities{Door: p.probe().Supervised == ""}
+	return sandbox.Abilities{Socket: p.probe().Supervised == ""}
 }

@@ -138,8 +138,8 @@ func TestBindsExist(t *testing.T) {
 // TestSocketsAreRefused: none passes the border, and nothing is promised.
 func TestSocketsAreRefused(t *testing.T) {
 	r := planned("/home/ada/p", bawn.NetworkNone)
-	r.Sockets = []string{"/run/bawn/door"}
-	if _, err := makePlan(r, facts(1000)); err == nil || !strings.Contains(err.Error(), "/run/bawn/door") {
+	r.Sockets = []string{"/run/bawn/session.sock"}
+	if _, err := makePlan(r, facts(1000)); err == nil || !strings.Contains(err.Error(), "/run/bawn/session.sock") {
 		t.Errorf("got %v", err)
 	}
 }

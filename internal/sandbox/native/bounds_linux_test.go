@@ -102,6 +102,7 @@ func must[T any](v T, err error) func(*testing.T) T {
 // TestTwoSessionsRace has two sessions make one bare repository together, one of
 // them its HEAD and the other its refs, until both are there or the time is over.
 func TestTwoSessionsRace(t *testing.T) {
+	testenv.ByUser(t)
 	testenv.Need(t, "userns", "notify", "python3", "git")
 	ws, out := workspace(t), workspace(t)
 	const loop = `import os,sys,time

@@ -27,7 +27,7 @@ type program struct {
 	namespaces uintptr
 	root       rawproc.Slot   // O_PATH of the guest's root, for the supervisor
 	listener   rawproc.Slot   // of the seccomp filter, for the supervisor
-	spaces     []rawproc.Slot // the mount namespace, for the keeper
+	spaces     []rawproc.Slot // the mount namespace, for the refresher
 }
 
 var cloneFlags = map[string]uintptr{
@@ -252,7 +252,7 @@ func (c *program) openRoot() {
 	c.Call("open the new root", unix.SYS_OPENAT, unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC).Into(c.root)
 }
 
-// openMounts opens what the keeper needs of the guest. From outside an ordinary
+// openMounts opens what the refresher needs of the guest. From outside an ordinary
 // user could not: PID 1 is not dumpable later.
 func (c *program) openMounts() {
 	ns := c.NewSlot()

@@ -135,6 +135,7 @@ for request in 0x50009401,0x5000940e,0x5000940f,0x50009417,0x50009418,0x5000943f
 
 // TestInactiveHook switches a hook on that is there but not executable.
 func TestInactiveHook(t *testing.T) {
+	testenv.ByUser(t)
 	testenv.Need(t, "userns", "notify", "git")
 	const inactive = ` && printf '#!/bin/sh\ntouch "$OUT/pwned"\n' >`
 	for name, a := range map[string]ambush{

@@ -1,7 +1,6 @@
 package native
 
 import (
-	"maps"
 	"os"
 	"testing"
 
@@ -13,26 +12,34 @@ import (
 
 // TestPlants leaves in git directories what git on the host would execute or
 // obey: in private ones, in those that the host has, and in a session's own. The
-// control is the same without a session.
+// control is the same without a session. Where testenv.Short says so, an ordinary
+// user tries all plants in private git directories, root all in the host's, and the
+// rest is a sample.
 func TestPlants(t *testing.T) {
 	testenv.Need(t, "userns", "notify", "git", "python3", "landlock")
-	all := maps.Clone(plant.Live)
-	maps.Copy(all, plant.Made)
-	control := plant.New(t, workspace(t), all)
+	user := os.Geteuid() != 0
+	planted := func(all bool) map[string]string {
+		if all {
+			return plant.All()
+		}
+		return plant.Sample()
+	}
+	control := plant.New(t, workspace(t), planted(user))
 	control.Plant(t)
-	if got := control.Struck(t); len(got) != len(all) {
-		t.Errorf("control: %d of %d plants: %q", len(got), len(all), got)
+	if got := control.Struck(t); len(got) != len(planted(user)) {
+		t.Errorf("control: %d of %d plants: %q", len(got), len(planted(user)), got)
 	}
 	for name, c := range map[string]struct {
 		p    sandbox.Provider
+		all  bool
 		with func(*sandbox.Request, *plant.Workspace)
 	}{
-		"private":    {New(""), func(r *sandbox.Request, w *plant.Workspace) { r.Git, r.GitPool = w.Private(t), w.Pool() }},
-		"the host's": {New(""), func(r *sandbox.Request, w *plant.Workspace) { r.GitPool = w.Pool() }},
-		"landlock":   {NewLandlock(""), func(*sandbox.Request, *plant.Workspace) {}},
+		"private":    {New(""), user, func(r *sandbox.Request, w *plant.Workspace) { r.Git, r.GitPool = w.Private(t), w.Pool() }},
+		"the host's": {New(""), !user, func(r *sandbox.Request, w *plant.Workspace) { r.GitPool = w.Pool() }},
+		"landlock":   {NewLandlock(""), false, func(*sandbox.Request, *plant.Workspace) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := plant.New(t, workspace(t), all)
+			w := plant.New(t, workspace(t), planted(c.all))
 			w.Note()
 			req := request(w.Dir)
 			if c.with(&req, w); c.p.Name() != layout.LandlockName {

@@ -33,6 +33,7 @@ all=[threading.Thread(target=one,args=(i,)) for i in range(8)]
 // TestGitRaces: whatever happens at the same time, the host's repository stays what
 // it is, wherever it is moved, and nothing of the guest's lies in any other .git.
 func TestGitRaces(t *testing.T) {
+	testenv.ByUser(t)
 	testenv.Need(t, "userns", "notify", "git", "python3")
 	ws := workspace(t)
 	host(t, ws, `git init -q -b main host && git -C host commit -q --allow-empty -m one`)

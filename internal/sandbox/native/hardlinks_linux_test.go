@@ -11,6 +11,7 @@ import (
 // TestHardLinksOfStores: a guest that writes to a file of the workspace does not
 // change it under a name outside. Each script does so where nothing stops it.
 func TestHardLinksOfStores(t *testing.T) {
+	testenv.ByUser(t)
 	testenv.Need(t, "userns", "notify", "landlock", "python3")
 	for name, text := range map[string]string{
 		"appended":       "echo evil >>x",

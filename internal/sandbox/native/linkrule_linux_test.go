@@ -92,6 +92,7 @@ func (y yard) leadsOut(t *testing.T) (out []string) {
 // TestLinksLeadNowhere: whatever a guest does, no link of the guest's leads the
 // human's programs into the home. Each script does so where nothing stops it.
 func TestLinksLeadNowhere(t *testing.T) {
+	testenv.ByUser(t)
 	testenv.Need(t, "userns", "notify", "landlock")
 	for name, text := range map[string]string{
 		"absolute":                "ln -s $HOME/.bashrc x",

@@ -13,10 +13,10 @@ import (
 // Provider is the sandbox made of the kernel's own parts.
 type Provider struct {
 	*kernel.Machine
-	facts  layout.Facts // the machine's, and whether guests have IPv6
-	spaces spaceSupport
-	embryo *Embryo
-	early  chan *birth // what Prepare has begun, and nobody has taken
+	facts     layout.Facts // the machine's, and whether guests have IPv6
+	spaces    spaceSupport
+	preforked *Preforked
+	early     chan *build // what Prepare has begun, and nobody has taken
 }
 
 // New looks at this machine. What control groups and network namespaces can do
@@ -24,7 +24,7 @@ type Provider struct {
 // the machine is booted again. A stale outcome only makes Start fail.
 func New(probeCache string) *Provider {
 	m, own := kernel.LookAlso(probeCache, spaceFields, func() []string { return probeSpaces().fields() })
-	p := &Provider{Machine: m, spaces: parseSpaces(own), early: make(chan *birth, 1)}
+	p := &Provider{Machine: m, spaces: parseSpaces(own), early: make(chan *build, 1)}
 	p.facts = m.Facts()
 	return p
 }
@@ -33,7 +33,7 @@ func New(probeCache string) *Provider {
 func (*Provider) Name() string { return layout.NativeName }
 
 // Abilities says that all is there: the mounts are the session's own.
-func (*Provider) Abilities() sandbox.Abilities { return sandbox.Abilities{Door: true, Split: true} }
+func (*Provider) Abilities() sandbox.Abilities { return sandbox.Abilities{Socket: true, Split: true} }
 
 // Plan makes a plan without touching anything. It errs with a
 // *sandbox.MismatchError when the isolation asks for more than can be

@@ -37,14 +37,14 @@ func (*Provider) Start(sandbox.Plan, func(sandbox.Denial)) (sandbox.Guest, error
 	return nil, sandbox.ErrUnsupported
 }
 
-// An Embryo can't exist on this system.
-type Embryo struct{}
+// A Preforked can't exist on this system.
+type Preforked struct{}
 
 // Expect returns nil.
-func Expect() *Embryo { return nil }
+func Prefork() *Preforked { return nil }
 
 // Abandon does nothing.
-func (*Embryo) Abandon() {}
+func (*Preforked) Abandon() {}
 
 // Adopt does nothing.
-func (*Provider) Adopt(*Embryo) {}
+func (*Provider) Adopt(*Preforked) {}

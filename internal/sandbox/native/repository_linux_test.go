@@ -128,6 +128,7 @@ func TestAmbushes(t *testing.T) {
 
 // TestAmbushesOnTheNextRung tries them where no mount helps the supervisor.
 func TestAmbushesOnTheNextRung(t *testing.T) {
+	testenv.ByUser(t)
 	testenv.Need(t, "landlock", "notify", "python3", "git")
 	for name, a := range ambushes {
 		t.Run(name, func(t *testing.T) {

@@ -43,6 +43,7 @@ stop.append(1); time.sleep(.1); os.chmod("b",0o700)`
 
 // TestDetours are ways around the supervisor that a review has found.
 func TestDetours(t *testing.T) {
+	testenv.ByUser(t)
 	testenv.Need(t, "userns", "notify", "python3", "git")
 	cases := map[string]struct{ script, effect string }{
 		"a name carried out of git's data":     {`mkdir -p .git/objects/d && echo evil > .git/objects/d/.envrc && mv .git/objects/d proj`, "proj/.envrc"},

@@ -56,6 +56,7 @@ func tried(t *testing.T, req sandbox.Request, base string, files []string) (made
 // TestTable makes every name of the table in a session, in the workspace and
 // deeper. What was left out of the table is the control.
 func TestTable(t *testing.T) {
+	testenv.ByUser(t)
 	testenv.Need(t, "userns", "notify")
 	var files, left []string
 	for _, e := range protect.Project() {

@@ -28,6 +28,7 @@ func waits(t *testing.T, ws string, limit time.Duration) bool {
 // TestFifosUnderGitsNames: no FIFO of a guest's makes git on the host wait. Each
 // script does so where nothing stops it.
 func TestFifosUnderGitsNames(t *testing.T) {
+	testenv.ByUser(t)
 	testenv.Need(t, "userns", "notify", "python3", "git")
 	for name, text := range map[string]string{
 		"made":          "mkfifo .gitignore",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest"
 	"github.com/bawn-dev/bawn/internal/sealed"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // TestPrivateCaches: where a private cache lies is known to its guest, which finds
@@ -15,6 +16,9 @@ import (
 func TestPrivateCaches(t *testing.T) {
 	for _, name := range []string{"native", "bwrap", "docker"} {
 		t.Run(name, func(t *testing.T) {
+			if name != "docker" { // which only root has here
+				testenv.ByUser(t)
+			}
 			c := contenderNamed(t, name)
 			c.each(t, func(t *testing.T, f *sandboxtest.Fixtures) { c.privateCache(t, f) })
 		})

@@ -20,7 +20,7 @@ import (
 // TestBwrap, TestDocker and TestGVisor run beside each other, as they wait for
 // engines much of their time. What they count is theirs alone: the fixtures' own
 // directory and marks, and containers of an engine that no other test here has.
-func TestBwrap(t *testing.T)  { contenderNamed(t, "bwrap").conforms(t) }
+func TestBwrap(t *testing.T)  { testenv.ByUser(t); contenderNamed(t, "bwrap").conforms(t) }
 func TestDocker(t *testing.T) { contenderNamed(t, "docker").conforms(t) }
 func TestGVisor(t *testing.T) { contenderNamed(t, "gvisor").conforms(t) }
 

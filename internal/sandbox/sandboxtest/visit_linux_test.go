@@ -50,6 +50,11 @@ type visit struct {
 func visits(t *testing.T, f func(t *testing.T, p sandbox.Provider)) {
 	for name, p := range map[string]sandbox.Provider{"native": kernel.New(""), "bwrap": bwrap.New("", "")} {
 		t.Run(name, func(t *testing.T) {
+			if name == "native" {
+				testenv.ByUser(t)
+			} else {
+				testenv.ByRoot(t)
+			}
 			testenv.Need(t, contenderNamed(t, name).needs...)
 			f(t, p)
 		})

@@ -18,14 +18,15 @@ var madeNote = regexp.MustCompile(`^bawn: git: the session has made a repository
 
 // splitNotes takes Bawn's notes about git out of standard error.
 func splitNotes(stderr string) (rest string, notes []string) {
+	var b strings.Builder // a piece writes 100,000 lines
 	for line := range strings.Lines(stderr) {
 		if strings.HasPrefix(line, gitNote) {
 			notes = append(notes, line)
 			continue
 		}
-		rest += line
+		b.WriteString(line)
 	}
-	return rest, notes
+	return b.String(), notes
 }
 
 // belowGit reports whether a path lies in a git directory: a guest has its own.

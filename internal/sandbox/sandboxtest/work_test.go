@@ -15,6 +15,7 @@ import (
 // TestWorkAgainstItself shows that every piece comes out the same when nothing
 // is between, so that a difference means something.
 func TestWorkAgainstItself(t *testing.T) {
+	testenv.Whole(t) // of a piece that comes out otherwise each time TestBawn tells
 	Work(t, WorkDir(t), Bare, nil)
 }
 

@@ -54,8 +54,8 @@ func TestPlanGolden(t *testing.T) {
 		"none": func(*sandbox.Request) {},
 		"by-name": func(r *sandbox.Request) {
 			r.Session.Isolation.Network, r.Relay, r.Open = bawn.NetworkAllowlist, true, []string{"gh"}
-			r.Files = []sandbox.File{{Source: home + "/.local/state/bawn/s1/ca.pem", Target: "/run/bawn/ca.pem"}, {Source: "/tmp/bawn/door", Target: "/run/bawn/door"}}
-			r.Sockets, r.SetEnv = []string{"/run/bawn/door"}, []string{"SSL_CERT_FILE=/run/bawn/ca.pem", "BAWN_DOOR=/run/bawn/door"}
+			r.Files = []sandbox.File{{Source: home + "/.local/state/bawn/s1/ca.pem", Target: "/run/bawn/ca.pem"}, {Source: "/tmp/bawn/socket", Target: "/run/bawn/session.sock"}}
+			r.Sockets, r.SetEnv = []string{"/run/bawn/session.sock"}, []string{"SSL_CERT_FILE=/run/bawn/ca.pem", "BAWN_SOCKET=/run/bawn/session.sock"}
 		},
 		"agent": func(r *sandbox.Request) {
 			iso := &r.Session.Isolation

@@ -16,8 +16,8 @@ import (
 // files, opens for writing, UNIX sockets), and keeps hidden places hidden.
 type Supervision struct {
 	super *supervisor
-	// keeper keeps hidden places hidden, or is nil.
-	keeper *keeper
+	// refresher keeps hidden places hidden, or is nil.
+	refresher *refresher
 	// files are closed in the end.
 	files    []*os.File
 	stopping sync.Once
@@ -87,15 +87,15 @@ type Lived interface {
 // guest's own that the caller may enter. The guest's /dev must hold HiddenDir
 // and HiddenFile. It is called once at most, before Close.
 func (s *Supervision) Keep(mounts *os.File, plan *layout.Plan, guest Lived) {
-	s.keeper = &keeper{
+	s.refresher = &refresher{
 		root: s.super.root, mount: mounts, places: plan.Kept, private: s.super.sockets.private, guest: guest,
 		wake: make(chan struct{}), done: make(chan struct{}),
 	}
 	s.files = append(s.files, mounts)
 	if err := s.super.pool.open(int(mounts.Fd())); err != nil {
-		s.keeper.end(fmt.Errorf("find the guest's user namespace: %w", err))
+		s.refresher.end(fmt.Errorf("find the guest's user namespace: %w", err))
 	}
-	go s.keeper.run()
+	go s.refresher.run()
 }
 
 // Stop begins the end: calls that wait are answered, and no place is kept any
@@ -103,8 +103,8 @@ func (s *Supervision) Keep(mounts *os.File, plan *layout.Plan, guest Lived) {
 func (s *Supervision) Stop() {
 	s.stopping.Do(func() {
 		close(s.super.stop)
-		if s.keeper != nil {
-			s.keeper.close()
+		if s.refresher != nil {
+			s.refresher.close()
 		}
 	})
 }
@@ -138,8 +138,8 @@ func (s *Supervision) Close() error {
 // Hits says why the guest was ended, if it was ended to keep a place hidden. It may be
 // called for nil.
 func (s *Supervision) Hits() []sandbox.Hit {
-	if s == nil || s.keeper == nil {
+	if s == nil || s.refresher == nil {
 		return nil
 	}
-	return s.keeper.hits()
+	return s.refresher.hits()
 }

@@ -8,12 +8,12 @@ func (s *Supervision) Remembered() (made, mounted, bound int) {
 	return len(s.super.pool.made), len(s.super.git.ids), len(s.super.sockets.bound)
 }
 
-// ToldByInotify reports whether inotify tells the keeper of changes by now.
+// ToldByInotify reports whether inotify tells the refresher of changes by now.
 func (s *Supervision) ToldByInotify() bool {
-	s.keeper.lock.Lock()
-	defer s.keeper.lock.Unlock()
-	return s.keeper.events != nil
+	s.refresher.lock.Lock()
+	defer s.refresher.lock.Unlock()
+	return s.refresher.events != nil
 }
 
-// LoseGuest takes the keeper's way into the guest's mounts away.
-func (s *Supervision) LoseGuest() error { return s.keeper.mount.Close() }
+// LoseGuest takes the refresher's way into the guest's mounts away.
+func (s *Supervision) LoseGuest() error { return s.refresher.mount.Close() }

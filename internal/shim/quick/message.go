@@ -66,7 +66,7 @@ const (
 	maxReply = 1024 // bytes of replies that are looked at
 )
 
-// cut takes the first reply of what the door has said; nil where not all of it
+// cut takes the first reply of what the session socket has said; nil where not all of it
 // is there. known is false where it is too long for one that is known here.
 func cut(said []byte) (reply, rest []byte, known bool) {
 	if len(said) < header {
@@ -91,7 +91,7 @@ func cutStarted(said []byte) (rest []byte, started bool) {
 	return rest, true
 }
 
-// exit reads in what the door has said the code of a command that has ended by
+// exit reads in what the session socket has said the code of a command that has ended by
 // itself. Until then there is nothing, or that the command has been started.
 // known is false for everything else.
 func exit(said []byte) (code int, ended, known bool) {

@@ -1,5 +1,5 @@
 // Package quick is the short way of a shim: a shell with a text to run, and no
-// terminal, says so to its door and ends as the command does. Whatever is
+// terminal, says so to its session socket and ends as the command does. Whatever is
 // anything else is left to package shim, a conversation that has begun
 // (Begun) included.
 //
@@ -10,15 +10,15 @@ package quick
 
 import "os"
 
-// Door is where a guest finds the door of its session.
-const Door = "/run/bawn/door"
+// Socket is where a guest finds the session socket.
+const Socket = "/run/bawn/session.sock"
 
-// A Talk is a conversation with a door in which a command was asked for, and
+// A Talk is a conversation with a session socket in which a command was asked for, and
 // of which package quick could not see the end.
 type Talk struct {
-	Door    *os.File       // in non-blocking mode
+	Socket  *os.File       // in non-blocking mode
 	Started bool           // the command runs
-	Ahead   []byte         // what the door has said, which nobody has read
+	Ahead   []byte         // what the session socket has said, which nobody has read
 	Signals chan os.Signal // caught since the command was asked for
 }
 
@@ -52,7 +52,7 @@ func IsShell(path string) bool {
 }
 
 // Fits reports whether argv is that of a shell with a text which is for the
-// door: what package shim would hand over without a word of its own.
+// session socket: what package shim would hand over without a word of its own.
 func Fits(argv []string) bool {
 	if len(argv) < 3 || !onlyText(argv[1]) || argv[2] == "" || argv[2][0] == '-' || argv[2][0] == '+' {
 		return false

@@ -99,7 +99,7 @@ func framed(t testing.TB, replies ...intent.Reply) (b []byte) {
 	return b
 }
 
-// TestExit reads what a door writes, cut anywhere.
+// TestExit reads what a session socket writes, cut anywhere.
 func TestExit(t *testing.T) {
 	started, seven := intent.Reply{Started: true}, intent.Reply{Exit: &intent.Exit{Code: 7}}
 	for _, tt := range []struct {

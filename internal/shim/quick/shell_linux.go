@@ -9,7 +9,7 @@ import (
 // Shell is the shell that argv calls, and returns the exit code of its command.
 // ended is false where the caller has to see to it: nothing has been asked for
 // then, or Begun has the rest.
-func Shell(argv, environ []string, door string) (code int, ended bool) {
+func Shell(argv, environ []string, socket string) (code int, ended bool) {
 	if !Fits(argv) || !noTerminal() {
 		return 0, false
 	}
@@ -22,11 +22,11 @@ func Shell(argv, environ []string, door string) (code int, ended bool) {
 	if message == nil {
 		return 0, false
 	}
-	fd, err := dial(door)
+	fd, err := dial(socket)
 	if err != nil {
 		return 0, false // package shim says so
 	}
-	c := call{door: fd, said: buf[:0]}
+	c := call{socket: fd, said: buf[:0]}
 	if syscall.Pipe2(c.wake[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK) != nil { // before anything runs that could not be waited for
 		syscall.Close(fd)
 		return 0, false
@@ -51,15 +51,15 @@ func noTerminal() bool {
 	return true
 }
 
-// dial connects to the door by a call that does not wait (package shim's dial),
+// dial connects to the session socket by a call that does not wait (package shim's dial),
 // with a socket that does afterwards. Where there are too many guests at the
-// door, it errs.
-func dial(door string) (int, error) {
+// session socket, it errs.
+func dial(socket string) (int, error) {
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return -1, err
 	}
-	if err = syscall.Connect(fd, &syscall.SockaddrUnix{Name: door}); err == nil {
+	if err = syscall.Connect(fd, &syscall.SockaddrUnix{Name: socket}); err == nil {
 		err = syscall.SetNonblock(fd, false)
 	}
 	if err != nil {
@@ -69,9 +69,9 @@ func dial(door string) (int, error) {
 	return fd, nil
 }
 
-// A call is a command at the door.
+// A call is a command at the session socket.
 type call struct {
-	door    int
+	socket  int
 	said    []byte
 	signals chan os.Signal
 	wake    [2]int // a pipe: its reading end can be read once there is a signal
@@ -83,7 +83,7 @@ type call struct {
 func (c *call) send(message []byte) bool {
 	rights := syscall.UnixRights(0, 1, 2)
 	for len(message) > 0 {
-		n, err := syscall.SendmsgN(c.door, message, rights, nil, syscall.MSG_NOSIGNAL)
+		n, err := syscall.SendmsgN(c.socket, message, rights, nil, syscall.MSG_NOSIGNAL)
 		if err == syscall.EINTR {
 			continue
 		}
@@ -142,15 +142,15 @@ func (c *call) watch() (code int, ended bool) {
 	return 0, c.leave()
 }
 
-// wait waits until the door says something. It returns false at a signal.
+// wait waits until the session socket says something. It returns false at a signal.
 func (c *call) wait() bool {
 	for {
 		var set syscall.FdSet
-		last := max(c.door, c.wake[0])
+		last := max(c.socket, c.wake[0])
 		if last >= len(set.Bits)*64 {
 			return false
 		}
-		for _, fd := range []int{c.door, c.wake[0]} {
+		for _, fd := range []int{c.socket, c.wake[0]} {
 			set.Bits[fd/64] |= 1 << (fd % 64)
 		}
 		n, err := syscall.Select(last+1, &set, nil, nil, nil)
@@ -164,13 +164,13 @@ func (c *call) wait() bool {
 	}
 }
 
-// read reads what the door says. It returns false where there is no more, or
+// read reads what the session socket says. It returns false where there is no more, or
 // no room.
 func (c *call) read() bool {
 	if len(c.said) == cap(c.said) {
 		return false
 	}
-	n, err := syscall.Read(c.door, c.said[len(c.said):cap(c.said)])
+	n, err := syscall.Read(c.socket, c.said[len(c.said):cap(c.said)])
 	if err != nil || n <= 0 {
 		return err == syscall.EINTR
 	}
@@ -181,10 +181,10 @@ func (c *call) read() bool {
 // leave keeps the conversation for Begun. It returns false. What has been said
 // by now is read: to a signal that came afterwards the command runs.
 func (c *call) leave() bool {
-	close(c.stop)                         // tell may be about to write: the pipe stays open
-	_ = syscall.SetNonblock(c.door, true) // of a socket that works
-	_ = c.read()                          // or later
+	close(c.stop)                           // tell may be about to write: the pipe stays open
+	_ = syscall.SetNonblock(c.socket, true) // of a socket that works
+	_ = c.read()                            // or later
 	ahead, started := cutStarted(c.said)
-	begun = &Talk{Door: os.NewFile(uintptr(c.door), "door"), Started: started, Ahead: ahead, Signals: c.signals}
+	begun = &Talk{Socket: os.NewFile(uintptr(c.socket), "socket"), Started: started, Ahead: ahead, Signals: c.signals}
 	return false
 }

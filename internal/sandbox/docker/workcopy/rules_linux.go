@@ -24,7 +24,7 @@ type Session struct {
 // Rules are those of the session's places, as its supervisor would have ruled on
 // them. They know all that is here, taken or not, and all that comes.
 func (s Session) Rules(root *os.File, taken Manifest, untaken []Left, comes *Contents) Rules {
-	w := supervise.NewWarden(s.Plan)
+	w := supervise.NewApplyFilter(s.Plan)
 	at := func(rel string) string { return path.Join(s.Place, rel) }
 	for rel, e := range taken {
 		w.Holds(at(rel), e.Kind == Dir)

@@ -4,15 +4,17 @@ package plant
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
 // A Workspace holds a repository for each plant.
@@ -22,6 +24,24 @@ type Workspace struct {
 	out   string // canaries, a directory for each plant
 	kinds map[string]string
 	was   map[string]string // what the git directories of the host held
+}
+
+// All are the plants in a git directory that is there and those that make one.
+func All() map[string]string {
+	all := maps.Clone(Live)
+	maps.Copy(all, Made)
+	return all
+}
+
+// Sample are some of every kind where testenv.Short says so, else all.
+func Sample() map[string]string {
+	all := All()
+	for i, name := range slices.Sorted(maps.Keys(all)) {
+		if testenv.Short() && i%4 != 0 {
+			delete(all, name)
+		}
+	}
+	return all
 }
 
 // New makes a workspace below base, which is not there in any session but for the
@@ -64,12 +84,7 @@ func (w *Workspace) Pool() string { return filepath.Join(w.State, "pool") }
 func (w *Workspace) repository(name string) string { return filepath.Join(w.Dir, name, "r") }
 
 func (w *Workspace) names() []string {
-	var list []string
-	for name := range w.kinds {
-		list = append(list, name)
-	}
-	sort.Strings(list)
-	return list
+	return slices.Sorted(maps.Keys(w.kinds))
 }
 
 // Private makes a private git directory for each repository, by hand: what the

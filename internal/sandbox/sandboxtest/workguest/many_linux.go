@@ -67,9 +67,9 @@ func renameForever(id string) {
 	}
 }
 
-// many makes, looks at and removes ten thousand files.
+// many makes, looks at and removes thousands of files.
 func many([]string) {
-	const files, perDir = 10_000, 500
+	const files, perDir = 3_000, 500
 	made, size := 0, int64(0)
 	for i := range files {
 		dir := fmt.Sprintf("m/%d", i/perDir)
