@@ -34,7 +34,7 @@ func (p *Planned) summary(r runner.Result) {
 	if p.Quiet {
 		return
 	}
-	told := p.Known.withoutTries(e, withoutHistories(r.Denials, e.Getenv("HOME")))
+	told := p.Known.withoutTries(e, withoutTries(r.Denials, e.Getenv("HOME")))
 	for i, d := range told {
 		if i == maxListed {
 			fmt.Fprintf(e.Stderr, "bawn: denied %d more; see \"bawn audit query --session %s\"\n", len(told)+r.Missed-maxListed, s.ID)
@@ -44,26 +44,31 @@ func (p *Planned) summary(r runner.Result) {
 	}
 }
 
-// histories are files directly in the home directory in which interactive programs
-// keep what was typed. They try to write them at the end of every session, and
-// nothing depends on it: such refusals are in the log only.
-var histories = []string{
-	".bash_history", ".zsh_history", ".histfile", ".sh_history", ".ash_history", ".viminf?", ".viminf?.tmp", ".lesshst", ".lesshst?", ".lesshsQ",
-	".python_history", ".node_repl_history", ".psql_history", ".sqlite_history", ".mysql_history", ".wget-hsts", ".zcompdump*",
+// tries are what programs try to write unasked, and do without: what was typed, how they
+// are used, a place of their own in a home that has none. Such refusals are in the log
+// only.
+var tries = []string{
+	"~/.bash_history", "~/.zsh_history", "~/.histfile", "~/.sh_history", "~/.ash_history", "~/.viminf?", "~/.viminf?.tmp", "~/.lesshst", "~/.lesshst?", "~/.lesshsQ",
+	"~/.python_history", "~/.node_repl_history", "~/.psql_history", "~/.sqlite_history", "~/.mysql_history", "~/.wget-hsts", "~/.zcompdump*",
+	"~/.config", "~/.cache", "~/.local", "~/.local/share", "~/.local/state", // made before a file of their own is
+	"~/.config/go", "~/.config/go/telemetry*", "~/.config/configstore", // go, and programs of npm
+	"/_tmp_*", // pnpm, which looks where files can be linked to its store
 }
 
-// withoutHistories takes out refused writes of histories.
-func withoutHistories(denials []sandbox.Denial, home string) []sandbox.Denial {
+// withoutTries takes out refused writes of what is tried unasked.
+func withoutTries(denials []sandbox.Denial, home string) []sandbox.Denial {
 	if real, err := filepath.EvalSymlinks(home); err == nil {
 		home = real
 	}
 	return slices.DeleteFunc(slices.Clone(denials), func(d sandbox.Denial) bool {
-		name := filepath.Base(d.Resource)
-		known := slices.ContainsFunc(histories, func(pattern string) bool {
+		name := d.Resource
+		if below, ok := strings.CutPrefix(name, home+"/"); ok {
+			name = "~/" + below
+		}
+		return d.Rule == layout.RuleReadOnly && slices.ContainsFunc(tries, func(pattern string) bool {
 			ok, err := filepath.Match(pattern, name)
 			return ok && err == nil
 		})
-		return known && filepath.Dir(d.Resource) == home && d.Rule == layout.RuleReadOnly
 	})
 }
 

@@ -157,8 +157,8 @@ func (c *call) endsInside(dir, at string, root hostPlace) string {
 type walker struct {
 	rule    *linkRule
 	at      string
-	loose   bool // a guest may put something else in the place of a part of the way
-	proc    bool // it ends in /proc
+	loose   bool   // a guest may put something else in the place of a part of the way
+	proc    bool   // it ends in /proc
 	outer   []bool // what loose was before each link whose text is being followed
 	links   int
 	there   bool
