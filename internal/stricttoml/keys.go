@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/pelletier/go-toml/v2/unstable"
 )
@@ -95,7 +96,7 @@ func base(t reflect.Type) reflect.Type {
 // isText reports whether t is read from a string, whatever it is made of.
 func isText(t reflect.Type) bool {
 	text := reflect.TypeFor[encoding.TextUnmarshaler]()
-	return t.Implements(text) || reflect.PointerTo(t).Implements(text)
+	return t.Name() != "" && (t.Implements(text) || reflect.PointerTo(t).Implements(text))
 }
 
 // inside is the type of a key of t.
@@ -106,13 +107,28 @@ func inside(t reflect.Type, name string) (reflect.Type, bool) {
 	case t.Kind() == reflect.Map:
 		return t.Elem(), true
 	case t.Kind() == reflect.Struct && !isText(t):
-		for _, f := range reflect.VisibleFields(t) {
-			if name != "" && nameOf(f) == name {
-				return f.Type, true
-			}
-		}
+		of, ok := shapeOf(t)[name]
+		return of, ok
 	}
 	return nil, false
+}
+
+// shapes keep the keys of each struct: reading them anew for every key of a file
+// takes longer than parsing it.
+var shapes sync.Map
+
+func shapeOf(t reflect.Type) map[string]reflect.Type {
+	if kept, ok := shapes.Load(t); ok {
+		return kept.(map[string]reflect.Type)
+	}
+	shape := map[string]reflect.Type{}
+	for _, f := range reflect.VisibleFields(t) {
+		if name := nameOf(f); name != "" {
+			shape[name] = f.Type
+		}
+	}
+	shapes.Store(t, shape)
+	return shape
 }
 
 // nameOf is the key of a field, "" for a field that has none.
