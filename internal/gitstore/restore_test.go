@@ -16,7 +16,7 @@ func (w *world) humanSees() string {
 	w.t.Helper()
 	var b strings.Builder
 	for _, args := range [][]string{
-		{"for-each-ref", "--format=%(refname) %(objectname) %(symref)", "--exclude=refs/bawn"},
+		{"for-each-ref", "--format=%(refname) %(objectname) %(symref)"},
 		{"symbolic-ref", "-q", "HEAD"},
 		{"stash", "list", "--format=%H %gs"},
 		{"ls-files", "-s", "-t"},

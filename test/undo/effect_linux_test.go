@@ -195,8 +195,8 @@ func TestEffectIsSeen(t *testing.T) {
 	}
 	for _, line := range []string{"rm f1", "echo x >>f2", "git update-ref -d refs/heads/fix", "rm -rf ~/extra/deep"} {
 		before := s.covered(t)
-		if s.Run(t, "bash", "-c", line); s.covered(t) == before {
-			t.Errorf("%q is not seen inside", line)
+		if got := s.Run(t, "bash", "-c", line); s.covered(t) == before {
+			t.Errorf("%q is not seen inside: %+v", line, got)
 		}
 	}
 }

@@ -133,11 +133,18 @@ func (r *room) state(t *testing.T) string {
 	t.Helper()
 	list := files(t, r.Work)
 	for _, args := range [][]string{
-		{"for-each-ref", "--format=%(refname) %(objectname)", "--exclude=refs/bawn"}, {"symbolic-ref", "-q", "HEAD"}, {"stash", "list", "--format=%H %gs"},
+		{"for-each-ref", "--format=%(refname) %(objectname)"}, {"symbolic-ref", "-q", "HEAD"}, {"stash", "list", "--format=%H %gs"},
 		{"ls-files", "-s"}, {"status", "--porcelain=v2"}, {"log", "--format=%H", "--branches", "--tags"},
 	} {
 		got := r.Run(t, append([]string{"git"}, args...)...)
-		list = append(list, strings.Join(args[:1], " ")+fmt.Sprint(got.Code), got.Out)
+		if got.Code > 1 { // 1 says that there is nothing, as of a detached HEAD
+			list = append(list, got.Err)
+		}
+		for line := range strings.Lines(got.Out) {
+			if !strings.HasPrefix(line, "refs/bawn/") {
+				list = append(list, args[0]+" "+strings.TrimSuffix(line, "\n"))
+			}
+		}
 	}
 	return strings.Join(list, "\n")
 }
