@@ -70,6 +70,9 @@ func attachTo(e *launch.Env, id, keys string, readOnly bool) error {
 	if err != nil {
 		return notAttached(s, err)
 	}
+	if len(detach) > 0 && !readOnly && verb.IsTerminal(e.Stdin) && verb.IsTerminal(e.Stderr) {
+		fmt.Fprintf(e.Stderr, "bawn: session %s; %s leaves it, and it goes on\n", short(s.ID), strings.ReplaceAll(keys, ",", ", then "))
+	}
 	v := attach.View{Client: client, In: e.Stdin, Out: e.Stdout, Detach: detach, Notify: tell(e)}
 	if readOnly {
 		v.In = nil

@@ -28,6 +28,7 @@ func TestDetach(t *testing.T) {
 	}
 	testenv.Until(t, "the greeting in the log", func() bool { return h.bawn(0, "logs", id).out == "hello\n24 80\n" })
 	p := h.sit("bawn", "attach", id[:6])
+	p.sees("ctrl-], then d leaves it, and it goes on")
 	p.sees("24 80")
 	p.types("me\r")
 	p.sees("got me")

@@ -233,7 +233,7 @@ func (t *talk) text() string {
 		b.WriteString("\n")
 	}
 	left := q.Expires.Sub(t.frontend.prompter.opts.Now()).Round(time.Second)
-	fmt.Fprintf(&b, "bawn: %s (%s); without an answer it is denied in %v\n", begins(shown(q.Reason)), begins(shown(q.Rule)), left)
+	fmt.Fprintf(&b, "bawn: %s (%s); it waits, and without an answer it is denied in %v\n", begins(shown(q.Reason)), begins(shown(q.Rule)), left)
 	if reach := q.Reach(); reach != "" {
 		fmt.Fprintf(&b, "bawn: a yes is for %s\n", begins(shown(reach)))
 	}
