@@ -95,8 +95,10 @@ func (y *yard) killHooks(t *testing.T) {
 	}
 }
 
-// reasons wants the model to be told why something was refused.
-func (y *yard) reasons(t *testing.T) {
+// reasons wants the model to be told why something was refused; pushed is what it is
+// told of the push, which a human refuses or the sandbox in which the bare repository is
+// read-only.
+func (y *yard) reasons(t *testing.T, pushed string) {
 	t.Helper()
 	results := map[string]string{}
 	for _, r := range y.told(t) {
@@ -106,7 +108,7 @@ func (y *yard) reasons(t *testing.T) {
 			}
 		}
 	}
-	for line, want := range map[string]string{push: why, "cat ~/.netrc": "builtin:protected"} {
+	for line, want := range map[string]string{push: pushed, "cat ~/.netrc": "builtin:protected"} {
 		if !strings.Contains(results[line], want) {
 			t.Errorf("%s: the model was told %.500q; want %q", line, results[line], want)
 		}

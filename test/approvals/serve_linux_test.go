@@ -90,7 +90,7 @@ func TestServeObeys(t *testing.T) {
 func (r *room) staysStopped() {
 	r.t.Helper()
 	const why = "bawn serve --stop"
-	got := testenv.Receive(r.t, "a command", r.away("wait", "--split", "--", "/bin/sh", "-c", "git push origin fix"))
+	got := testenv.Receive(r.t, "a command", r.away("wait", "--split", "--", "/bin/sh", "-c", "terraform apply"))
 	if !strings.Contains(got, why) {
 		r.t.Errorf("a session is told %s; want %q in it", got, why)
 	}

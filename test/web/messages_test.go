@@ -12,7 +12,7 @@ import (
 )
 
 // notRead are the answers that a page never gets.
-var notRead = []string{"deviceServicePairResponse"}
+var notRead = []string{"deviceServicePairResponse", "systemServiceStatusResponse"}
 
 var (
 	tsMessage = regexp.MustCompile(`(?s)export const (\w+) = message\(\{\n(.*?)\}\);`)

@@ -178,6 +178,9 @@ func replaced(e *echo, forms []*regexp.Regexp, text string) string {
 	for i := 0; i < len(text); {
 		best, length := -1, 0
 		for n, form := range forms {
+			if e.values.texts[n][0] != text[i] {
+				continue
+			}
 			if found := form.FindStringIndex(text[i:]); found != nil && (best < 0 || len(e.values.texts[n]) > len(e.values.texts[best])) {
 				best, length = n, found[1]
 			}

@@ -38,6 +38,7 @@ open("plain","w").write("x"); seen["ok"]=1; print(sorted(seen),flush=True); os._
 // that others go on, and that nothing of them outlives the session.
 func TestFloodsAreBounded(t *testing.T) {
 	testenv.Need(t, "userns", "notify", "python3")
+	script(t, workspace(t), "true") // what a first session starts and keeps
 	for name, text := range floods {
 		ws := workspace(t)
 		if err := os.WriteFile(filepath.Join(ws, "f.py"), []byte(text), 0o644); err != nil {
