@@ -49,6 +49,29 @@ func TestContainedIsWhatIsEnforced(t *testing.T) {
 	}
 }
 
+// TestCommandsAskWhereTheSandboxHoldsInPart: the connection alone asks only where
+// nothing but connections leads out. The first row is the control.
+func TestCommandsAskWhereTheSandboxHoldsInPart(t *testing.T) {
+	for name, tt := range map[string]struct {
+		contained bawn.Contained
+		asks      bool
+		want      bool
+	}{
+		"a full sandbox":      {bawn.ContainedFully, true, true},
+		"nobody is asked":     {bawn.ContainedFully, false, false},
+		"sockets of the host": {bawn.Contained{Files: true, Network: true}, true, false},
+		"files of the host":   {bawn.Contained{Processes: true, Network: true}, true, false},
+		"no sandbox":          {bawn.Contained{}, true, false},
+	} {
+		iso := bawn.Isolation{Network: bawn.NetworkAllowlist, Egress: bawn.Egress{HTTP: []string{"*.npmjs.org:443 GET,HEAD /**", "pypi.org:443 GET,HEAD /**"}, Git: []string{"git.test fetch"}, Ask: time.Minute}}
+		s := &runner.Session{Contained: tt.contained, Session: bawn.Session{Isolation: iso}}
+		p := &planner{Planned: &Planned{setup: &setup{Launch: &Launch{}, config: configured(t, "", config.Flags{})}, Session: s}, relays: &relays{asks: tt.asks}}
+		if got := p.connectionAsks(); got != tt.want {
+			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		}
+	}
+}
+
 // A provider that has a session socket and enforces some attributes in part.
 type socketed struct {
 	sandbox.Provider

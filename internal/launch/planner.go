@@ -41,8 +41,13 @@ func (p *planner) sandboxes(req sandbox.Request) (err error) {
 	return err
 }
 
-// connectionAsks is ConnectionAsks of the zone in which commands run.
+// connectionAsks is ConnectionAsks of the zone in which commands run. Where the sandbox
+// holds in part, there are ways out besides connections: a socket of the host's, such as
+// an engine's, a program of the host's, a file that the host executes.
 func (p *planner) connectionAsks() bool {
+	if p.Session.Contained != bawn.ContainedFully {
+		return false
+	}
 	iso := &p.Session.Isolation
 	if p.Session.Split != nil {
 		iso = &p.Session.Split.Isolation
