@@ -83,8 +83,9 @@ const (
 	AskRoots       = "@roots"       // for the directories that the agent works on
 )
 
-// matchesTool reports whether a rule is about a tool, SERVER/TOOL. A permission for tools
-// by a wildcard is none to ask the agent or its human: it must name that.
+// matchesTool reports whether a rule is about a tool, SERVER/TOOL. A rule that allows
+// tools by a wildcard does not allow a server to ask the agent or its human; one that
+// ends in the name of that question does.
 func (r *rule) matchesTool(tool string) bool {
 	_, name, _ := strings.Cut(tool, "/")
 	if r.Verdict == bawn.Allow && (name == AskSampling || name == AskElicitation || name == AskRoots) && !strings.HasSuffix(r.Pattern, name) {
