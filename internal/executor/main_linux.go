@@ -198,10 +198,13 @@ func (p *program) start(s *Start) error {
 // spareThreads are as many as have been seen to be busy at a time, and a few.
 const spareThreads = 8
 
-// keepThreads has the runtime make threads, which it keeps for good, before
-// there is a command. Commands can use up the processes of the zone's control
-// group, and a runtime that needs a thread and can't have one ends its program.
+// keepThreads has the runtime make threads, which it keeps for good, and returns when
+// they are there, before the first command is read. Commands can use up the processes of
+// the zone's control group, and a runtime that needs a thread and can't have one ends its
+// program.
 func keepThreads() {
+	runtime.LockOSThread() // its own thread is none of the spare ones
+	defer runtime.UnlockOSThread()
 	var all sync.WaitGroup
 	all.Add(spareThreads)
 	for range spareThreads {
@@ -212,6 +215,7 @@ func keepThreads() {
 			all.Wait() // each has its own until all have one
 		}()
 	}
+	all.Wait()
 }
 
 func (p *program) send(r *report, files ...*os.File) error {
