@@ -207,7 +207,8 @@ export async function movedButton(s) {
     const seen = new MutationObserver(() => {
       if (document.querySelector('.head .sub').textContent !== 'One question waits.') return; // the list changes later than the card
       seen.disconnect();
-      setTimeout(() => { deny('qhost').click(); window.clicked = true; });
+      deny('qhost').click(); // at once: a timer may come after the button counts again
+      window.clicked = true;
     });
     seen.observe(document.body, { childList: true, subtree: true });
   });
