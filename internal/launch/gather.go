@@ -20,7 +20,10 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 	if p.choice, err = provide(p.Launch, p.env, p.config, &s); err != nil {
 		return req, err
 	}
-	s.Isolation.CacheDirs = cacheDirs(p.env, s.Isolation, p.Plan)
+	if s.Isolation.Caches == bawn.CachePrivate && !p.Plan { // a plan makes nothing
+		p.caches = holdCachePlaces(p.env)
+	}
+	s.Isolation.CacheDirs = cacheDirs(p.env, s.Isolation, p.caches)
 	cache, err := p.places(s.Isolation)
 	if err != nil {
 		return req, err
