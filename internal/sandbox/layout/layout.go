@@ -398,6 +398,7 @@ func (b *builder) finish() ([]Mount, error) {
 	slices.SortStableFunc(list, func(x, y Mount) int { return strings.Compare(x.Target, y.Target) })
 	list = slices.CompactFunc(list, func(x, y Mount) bool { return x.Target == y.Target })
 	all := append(slices.Clip(b.fixed), list...)
+	all = append(all, b.users(all)...)
 	files, err := b.files(all)
 	if err != nil {
 		return nil, err

@@ -89,7 +89,7 @@ type Lived interface {
 // and HiddenFile. It is called once at most, before Close.
 func (s *Supervision) Keep(mounts *os.File, plan *layout.Plan, guest Lived) {
 	s.refresher = &refresher{
-		root: s.super.root, mount: mounts, places: plan.Kept, private: s.super.sockets.private, guest: guest,
+		root: s.super.root, mount: mounts, places: plan.Kept, again: plan.Again(), private: s.super.sockets.private, guest: guest,
 		wake: make(chan struct{}), done: make(chan struct{}),
 	}
 	s.files = append(s.files, mounts)
