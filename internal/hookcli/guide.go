@@ -215,7 +215,14 @@ func (g *guide) takeBack() error {
 			g.look(a)
 		}
 	}
-	return errors.Join(g.run(), g.takeBackDeeds())
+	deeds, err := g.setup.Noted()
+	if err != nil {
+		return initError(err)
+	}
+	if g.changes() > 0 || len(deeds) == 0 {
+		err = g.run()
+	}
+	return errors.Join(err, g.takeBackDeeds(deeds))
 }
 
 // hintOf is what to do about an error.

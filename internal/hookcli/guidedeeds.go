@@ -2,12 +2,16 @@ package hookcli
 
 import (
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/bawn-dev/bawn/internal/agents"
 	"github.com/bawn-dev/bawn/internal/hooksetup"
 	"github.com/bawn-dev/bawn/internal/launch"
+	"github.com/bawn-dev/bawn/internal/places"
 )
 
 // The steps of the guide that write no file: other programs do them, and only after an
@@ -71,12 +75,22 @@ func secretName(variable string) string {
 func (g *guide) page() error {
 	g.head("Answer questions in a browser, or from your phone")
 	g.say("", "in the background, at https://localhost:7443, until \"bawn serve --stop\"; for a phone see docs/relay.md")
-	served, err := g.asked(hooksetup.Deed{Kind: deedPage}, "serve the page?", "serve", "-d", "--listen", pageAddress)
+	was := ""
+	if _, err := os.Lstat(g.relayStopped()); err == nil {
+		was = wasStopped
+	}
+	served, err := g.asked(hooksetup.Deed{Kind: deedPage, Name: was}, "serve the page?", "serve", "-d", "--listen", pageAddress)
 	if err != nil || !served {
 		return err
 	}
 	return launch.Call(g.env, "pair")
 }
+
+// wasStopped is the Name of deedPage where the user had stopped the relay before.
+const wasStopped = "stopped"
+
+// relayStopped is the file that keeps sessions from starting a relay.
+func (g *guide) relayStopped() string { return filepath.Join(g.setup.State, places.RelayStopped) }
 
 // asked runs a verb of bawnd's if a person says so, and notes that for an undo.
 func (g *guide) asked(d hooksetup.Deed, question, verb string, words ...string) (bool, error) {
@@ -103,12 +117,7 @@ func (g *guide) asked(d hooksetup.Deed, question, verb string, words ...string) 
 }
 
 // takeBackDeeds asks about each thing that the guide has done beside files.
-func (g *guide) takeBackDeeds() error {
-	deeds, err := g.setup.Noted()
-	if err != nil {
-		return initError(err)
-	}
-	var failed error
+func (g *guide) takeBackDeeds(deeds []hooksetup.Deed) (failed error) {
 	for _, d := range deeds {
 		failed = errors.Join(failed, g.takeBackDeed(d))
 	}
@@ -135,5 +144,12 @@ func (g *guide) takeBackDeed(d hooksetup.Deed) error {
 	if err := launch.Call(g.env, words[0], words[1:]...); err != nil {
 		return err
 	}
-	return initError(g.setup.Forget(d))
+	if err := g.setup.Forget(d); err != nil || d != (hooksetup.Deed{Kind: deedPage}) {
+		return initError(err)
+	}
+	if err := os.Remove(g.relayStopped()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return initError(err)
+	}
+	g.say("", "as before init, a session starts a relay without a page when it needs one")
+	return nil
 }

@@ -139,6 +139,9 @@ func (i *initiation) apply() error {
 }
 
 func (i *initiation) ask() (bool, error) {
+	if i.flags.undo {
+		return i.answer("\ntake this back?")
+	}
 	return i.answer("\nwrite " + files(i.changes()) + "?")
 }
 
