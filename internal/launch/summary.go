@@ -44,9 +44,9 @@ func (p *Planned) summary(r runner.Result) {
 	}
 }
 
-// tries are what programs try to write unasked, and do without: what was typed, how they
-// are used, a place of their own in a home that has none. Such refusals are in the log
-// only.
+// tries are what programs try to write unasked, and do without, beside what unasked
+// knows: what was typed, how they are used, a place of their own in a home that has none.
+// Such refusals are in the log only.
 var tries = []string{
 	"~/.bash_history", "~/.zsh_history", "~/.histfile", "~/.sh_history", "~/.ash_history", "~/.viminf?", "~/.viminf?.tmp", "~/.lesshst", "~/.lesshst?", "~/.lesshsQ",
 	"~/.python_history", "~/.node_repl_history", "~/.psql_history", "~/.sqlite_history", "~/.mysql_history", "~/.wget-hsts", "~/.zcompdump*",
@@ -65,11 +65,30 @@ func withoutTries(denials []sandbox.Denial, home string) []sandbox.Denial {
 		if below, ok := strings.CutPrefix(name, home+"/"); ok {
 			name = "~/" + below
 		}
-		return d.Rule == layout.RuleReadOnly && slices.ContainsFunc(tries, func(pattern string) bool {
+		return d.Rule == layout.RuleReadOnly && (unasked(name) || slices.ContainsFunc(tries, func(pattern string) bool {
 			ok, err := filepath.Match(pattern, name)
 			return ok && err == nil
-		})
+		}))
 	})
+}
+
+// unasked reports whether a place in the home directory or below /var is one for caches,
+// logs, histories or what a program reports home, by its names.
+func unasked(name string) bool {
+	if !strings.HasPrefix(name, "~/") && !strings.HasPrefix(name, "/var/") {
+		return false
+	}
+	for part := range strings.SplitSeq(strings.ToLower(name), "/") {
+		if part == "log" || strings.HasSuffix(part, ".log") || strings.TrimLeft(part, "._") == "logs" {
+			return true
+		}
+		for _, word := range []string{"cache", "history", "telemetry", "analytics"} {
+			if strings.Contains(part, word) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // JSONWanted reports whether args are a bawn run whose end a program reads,

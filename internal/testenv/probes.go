@@ -29,6 +29,8 @@ var known = once(map[string]probe{
 	"tun":        character("/dev/net/tun"),
 	"bash":       runs("bash", "--norc", "--noprofile", "-c", ":"),
 	"dash":       runs("dash", "-c", ":"),
+	"zsh":        runs("zsh", "--version"),
+	"fish":       runs("fish", "--version"),
 	"git":        runs("git", "--version"),
 	"go":         runs("go", "version"),
 	"cc":         runs(compiler(), "--version"),
