@@ -56,9 +56,9 @@ var disguises = map[string]func(string) string{
 	"shell":                   func(s string) string { return shellQuoted(s) },
 	"quoted-printable":        quotedPrintable,
 	"quoted-printable, all":   func(s string) string { return each(s, "=%02X") },
-	"a list of bytes":         func(s string) string { return strings.ReplaceAll(strings.Trim(fmt.Sprint([]byte(s)), "[]"), " ", ",") },
+	"a list of bytes":         func(s string) string { return string(listed([]byte(s))) },
 	"a list of bytes, in lines": func(s string) string {
-		return strings.ReplaceAll(strings.Trim(fmt.Sprint([]byte(s)), "[]"), " ", ",\n    ")
+		return strings.ReplaceAll(string(listed([]byte(s))), ",", ",\n    ")
 	},
 }
 

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
+	"strconv"
 	"unicode/utf16"
 )
 
@@ -47,7 +47,7 @@ func (s *spelled) addValue(owner int, value []byte) {
 		s.add(form{text: bytes.Clone(value), owner: owner, exact: true, fold: fold})
 	}
 	s.add(form{text: fmt.Appendf(nil, "%x", value), owner: owner, fold: true})
-	s.add(form{text: []byte(strings.ReplaceAll(strings.Trim(fmt.Sprint(value), "[]"), " ", ",")), owner: owner}) // bytes of JSON
+	s.add(form{text: listed(value), owner: owner})
 	little, big := wideForms(value)
 	for _, wide := range [][]byte{little, big} {
 		if bytes.ContainsFunc(value, func(r rune) bool { return r >= 0x80 }) { // others are found without their NULs
@@ -62,6 +62,17 @@ func (s *spelled) addValue(owner int, value []byte) {
 	for _, one := range packed {
 		s.add(form{text: one, owner: owner})
 	}
+}
+
+// listed returns the bytes of a value as JSON has a list of numbers.
+func listed(value []byte) (out []byte) {
+	for i, c := range value {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = strconv.AppendUint(out, uint64(c), 10)
+	}
+	return out
 }
 
 // wideForms returns a value in UTF-16, with both orders of bytes.
