@@ -28,6 +28,14 @@ const (
 	Execution = "execution" // what it executes
 )
 
+// PassphraseFD names the variable that says on which descriptor the passphrase of the vault
+// can be read.
+const PassphraseFD = "BAWN_PASSPHRASE_FD"
+
+// PassphraseAt is that descriptor in the relay's process, beside those of its messages and
+// of the guest's sockets.
+const PassphraseAt = 5
+
 // A Config is what the relay of one session is told.
 type Config struct {
 	Session   string        `json:"session"`
