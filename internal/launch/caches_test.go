@@ -4,10 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -97,4 +99,67 @@ func TestCachePlacesOfTheKilled(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(home, ".local/state/bawn", cachePlacesName)); err != nil || info.Size() != 0 {
 		t.Errorf("the list is not empty: %v", err)
 	}
+}
+
+// TestPlacesOfTools: in an empty home, and in one where the tool has settings only, what
+// each tool writes by its documentation lies in a private cache. uv: "Storage
+// directories"; Poetry: "cache-dir"; Gradle: "Gradle User Home directory"; Bundler:
+// bundle-config(1), user_bundle_path; NuGet: "Managing the global packages, cache,
+// and temp folders"; .NET: "dotnet new", first-run sentinels.
+func TestPlacesOfTools(t *testing.T) {
+	for program, c := range map[string]struct{ settings, either, empty string }{
+		"cargo":  {".cargo/config.toml", ".cargo/registry/index .cargo/registry/cache .cargo/git/db", ".cargo/bin .cargo/.package-cache"},
+		"uv":     {".local/share/uv/python/x", ".cache/uv/wheels-v5", ".local/share/uv/python .local/share/uv/tools"},
+		"poetry": {".config/pypoetry/config.toml", ".cache/pypoetry/virtualenvs .cache/pypoetry/cache .local/share/virtualenv/wheel", ""},
+		"mvn":    {".m2/settings.xml", ".m2/repository/org .m2/wrapper/dists", ".m2/.develocity"},
+		"gradle": {".gradle/gradle.properties", ".gradle/caches/8.0 .gradle/daemon/8.0 .gradle/native/x .gradle/notifications/8.0 .gradle/wrapper/dists .gradle/workers .gradle/.tmp", ".gradle/jdks"},
+		"bundle": {".bundle/config", ".bundle/cache/compact_index .cache/gem/specs", ".bundle/plugin"},
+		"gem":    {".gem/credentials", ".cache/gem/specs", ".local/share/gem/ruby .gem/ruby"},
+		"dotnet": {".nuget/NuGet/NuGet.Config", ".nuget/packages/x .local/share/NuGet/http-cache .local/share/NuGet/plugins-cache .templateengine", ".dotnet/tools .dotnet/toolResolverCache .aspnet/DataProtection-Keys"},
+		"java":   {".m2/settings.xml", ".m2/repository/org .m2/wrapper/dists .gradle/wrapper/dists .gradle/caches/8.0", ""}, // what a project's own mvnw and gradlew fetch
+	} {
+		bin := t.TempDir()
+		if err := os.WriteFile(filepath.Join(bin, program), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, settings := range []string{"", c.settings} {
+			home := t.TempDir()
+			if settings != "" {
+				if err := os.MkdirAll(filepath.Dir(filepath.Join(home, settings)), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(home, settings), nil, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			wanted := strings.Fields(c.either)
+			if settings == "" {
+				wanted = append(wanted, strings.Fields(c.empty)...)
+			}
+			list := privateCachesOf(t, home, bin)
+			for _, p := range wanted {
+				if !slices.ContainsFunc(list, func(dir string) bool {
+					return fspath.Below(filepath.Join(home, p), dir)
+				}) {
+					t.Errorf("%s, with %q: %q lies in no cache of %q", program, settings, p, list)
+				}
+			}
+			if i := slices.IndexFunc(list, func(dir string) bool { return settings != "" && fspath.Below(filepath.Join(home, settings), dir) }); i >= 0 {
+				t.Errorf("%s: the host's %q is covered by the cache %q", program, settings, list[i])
+			}
+		}
+	}
+}
+
+// privateCachesOf are the caches of a session in a home with the programs of bin.
+func privateCachesOf(t *testing.T, home, bin string) []string {
+	t.Helper()
+	e := &Env{World: verb.World{Environ: []string{"HOME=" + home, "PATH=" + bin, "XDG_STATE_HOME=" + t.TempDir()}}}
+	iso := bawn.Isolation{Caches: bawn.CachePrivate}
+	for _, c := range config.Caches() {
+		iso.CacheDirs = append(iso.CacheDirs, filepath.Join(home, c.Name[1:]))
+	}
+	places := holdCachePlaces(e)
+	t.Cleanup(places.end)
+	return cacheDirs(e, iso, places)
 }
