@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/executor"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
@@ -40,6 +41,10 @@ func (p *Planned) summary(r runner.Result) {
 			fmt.Fprintf(e.Stderr, "bawn: denied %d more; see \"bawn audit query --session %s\"\n", len(told)+r.Missed-maxListed, s.ID)
 			break
 		}
+		if d.Rule == egress.RuleFailed { // nobody has denied it
+			fmt.Fprintf(e.Stderr, "bawn: note: %s; %s\n", redact.Visible(d.Reason), redact.Visible(d.Remedy))
+			continue
+		}
 		fmt.Fprintf(e.Stderr, "bawn: denied: %v %s (%s): %s; %s\n", d.Operation, redact.Visible(d.Resource), redact.Visible(d.Rule), redact.Visible(d.Reason), redact.Visible(d.Remedy))
 	}
 }
@@ -52,6 +57,7 @@ var tries = []string{
 	"~/.python_history", "~/.node_repl_history", "~/.psql_history", "~/.sqlite_history", "~/.mysql_history", "~/.wget-hsts", "~/.zcompdump*",
 	"~/.config", "~/.cache", "~/.local", "~/.local/share", "~/.local/state", // made before a file of their own is
 	"~/.config/go", "~/.config/go/telemetry*", "~/.config/configstore", // go, and programs of npm
+	"~/.local/share/fish", "~/.config/fish", "/completions", "/conf.d", "/functions", "/config.fish", // fish, and where it has no directory
 	"/_tmp_*", // pnpm, which looks where files can be linked to its store
 }
 

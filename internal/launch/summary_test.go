@@ -19,6 +19,8 @@ func TestQuietRefusals(t *testing.T) {
 		home + "/.npm/_cacache/tmp/x":                   false,
 		home + "/.config/gh/telemetry.json":             false,
 		home + "/.cache/x":                              false,
+		home + "/.local/share/fish":                     false,
+		home + "/.config/fish/config.fish":              true,
 		"/var/log/x":                                    false,
 		"/var/cache/fontconfig/x":                       false,
 		home + "/.config/gh/config.yml":                 true,
