@@ -61,12 +61,16 @@ var tries = []string{
 	"/_tmp_*", // pnpm, which looks where files can be linked to its store
 }
 
-// withoutTries takes out refused writes of what is tried unasked.
+// withoutTries takes out refused writes of what is tried unasked, and what the human has
+// refused and so knows.
 func withoutTries(denials []sandbox.Denial, home string) []sandbox.Denial {
 	if real, err := filepath.EvalSymlinks(home); err == nil {
 		home = real
 	}
 	return slices.DeleteFunc(slices.Clone(denials), func(d sandbox.Denial) bool {
+		if bawn.ByHuman(d.Reason) {
+			return true
+		}
 		name := d.Resource
 		if below, ok := strings.CutPrefix(name, home+"/"); ok {
 			name = "~/" + below

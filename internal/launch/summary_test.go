@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
@@ -36,6 +37,11 @@ func TestQuietRefusals(t *testing.T) {
 		d.Rule = "protect:name"
 		if got := withoutTries([]sandbox.Denial{d}, home); !slices.Equal(got, []sandbox.Denial{d}) {
 			t.Errorf("%s by another rule: not told", name)
+		}
+	}
+	for reason, told := range map[string]bool{"no rule names it": true, bawn.Answer{}.Denial(): false, bawn.Answer{Why: "not today"}.Denial(): false} {
+		if got := len(withoutTries([]sandbox.Denial{{Reason: reason}}, home)) == 1; got != told {
+			t.Errorf("%q: told %v; want %v", reason, got, told)
 		}
 	}
 }
