@@ -151,6 +151,9 @@ type Denial struct {
 	Remedy    string         `json:"remedy"`
 }
 
+// RuleFailed is the Rule of a Denial where nobody refused: the host can't be reached.
+const RuleFailed = "builtin:egress-failed"
+
 // A Message is one line. Exactly one of its fields is set.
 type Message struct {
 	Hello    *Hello    `json:"hello,omitempty"`    // to the relay, first

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/executor"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
@@ -40,6 +41,10 @@ func (p *Planned) summary(r runner.Result) {
 			fmt.Fprintf(e.Stderr, "bawn: denied %d more; see \"bawn audit query --session %s\"\n", len(told)+r.Missed-maxListed, s.ID)
 			break
 		}
+		if d.Rule == egress.RuleFailed { // nobody has denied it
+			fmt.Fprintf(e.Stderr, "bawn: note: %s; %s\n", redact.Visible(d.Reason), redact.Visible(d.Remedy))
+			continue
+		}
 		fmt.Fprintf(e.Stderr, "bawn: denied: %v %s (%s): %s; %s\n", d.Operation, redact.Visible(d.Resource), redact.Visible(d.Rule), redact.Visible(d.Reason), redact.Visible(d.Remedy))
 	}
 }
@@ -52,15 +57,20 @@ var tries = []string{
 	"~/.python_history", "~/.node_repl_history", "~/.psql_history", "~/.sqlite_history", "~/.mysql_history", "~/.wget-hsts", "~/.zcompdump*",
 	"~/.config", "~/.cache", "~/.local", "~/.local/share", "~/.local/state", // made before a file of their own is
 	"~/.config/go", "~/.config/go/telemetry*", "~/.config/configstore", // go, and programs of npm
+	"~/.local/share/fish", "~/.config/fish", "/completions", "/conf.d", "/functions", "/config.fish", // fish, and where it has no directory
 	"/_tmp_*", // pnpm, which looks where files can be linked to its store
 }
 
-// withoutTries takes out refused writes of what is tried unasked.
+// withoutTries takes out refused writes of what is tried unasked, and what the human has
+// refused and so knows.
 func withoutTries(denials []sandbox.Denial, home string) []sandbox.Denial {
 	if real, err := filepath.EvalSymlinks(home); err == nil {
 		home = real
 	}
 	return slices.DeleteFunc(slices.Clone(denials), func(d sandbox.Denial) bool {
+		if bawn.ByHuman(d.Reason) {
+			return true
+		}
 		name := d.Resource
 		if below, ok := strings.CutPrefix(name, home+"/"); ok {
 			name = "~/" + below

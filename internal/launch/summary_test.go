@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
@@ -19,6 +20,8 @@ func TestQuietRefusals(t *testing.T) {
 		home + "/.npm/_cacache/tmp/x":                   false,
 		home + "/.config/gh/telemetry.json":             false,
 		home + "/.cache/x":                              false,
+		home + "/.local/share/fish":                     false,
+		home + "/.config/fish/config.fish":              true,
 		"/var/log/x":                                    false,
 		"/var/cache/fontconfig/x":                       false,
 		home + "/.config/gh/config.yml":                 true,
@@ -34,6 +37,11 @@ func TestQuietRefusals(t *testing.T) {
 		d.Rule = "protect:name"
 		if got := withoutTries([]sandbox.Denial{d}, home); !slices.Equal(got, []sandbox.Denial{d}) {
 			t.Errorf("%s by another rule: not told", name)
+		}
+	}
+	for reason, told := range map[string]bool{"no rule names it": true, bawn.Answer{}.Denial(): false, bawn.Answer{Why: "not today"}.Denial(): false} {
+		if got := len(withoutTries([]sandbox.Denial{{Reason: reason}}, home)) == 1; got != told {
+			t.Errorf("%q: told %v; want %v", reason, got, told)
 		}
 	}
 }
