@@ -65,10 +65,9 @@ func (s *stage) pairs(i *dockerfile.Instruction) error {
 		return err
 	}
 	for _, n := range names {
-		switch {
-		case i.Name == "LABEL":
+		if i.Name == "LABEL" {
 			s.config.labelled()[n] = *values[n]
-		default:
+		} else {
 			s.config.setEnv(n, *values[n])
 		}
 	}

@@ -32,7 +32,10 @@ func (b *Broker) permitted(name string) error {
 
 // noImage is the answer to which clients react with a pull.
 func noImage(name string) *Refusal {
-	return refuse(RuleImage, "fetch it outside (docker pull)", "No such image: %.200s", name).status(http.StatusNotFound)
+	if hex := strings.TrimPrefix(name, "sha256:"); len(hex) >= 12 && strings.Trim(hex, "0123456789abcdef") == "" {
+		return refuse(RuleImage, "name one of \"docker images\"", "No such image: %.200s", name).status(http.StatusNotFound)
+	}
+	return refuse(RuleImage, "fetch it outside (docker pull), or build it (docker build)", "No such image: %.200s", name).status(http.StatusNotFound)
 }
 
 // image returns a permitted image that is present.

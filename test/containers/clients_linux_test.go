@@ -17,10 +17,12 @@ func TestClients(t *testing.T) {
 	testenv.Whole(t)
 	testenv.Need(t, "node", "npm-agents", "docker-clients")
 	made := filepath.Join(build(t), "clients")
-	compile := exec.Command("go", "build", "-o", made+"/", "./testcontainers", "github.com/docker/compose/v2/cmd")
-	compile.Dir, compile.Env = "../../tools/docker", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := compile.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	for module, program := range map[string]string{"compose": "github.com/docker/compose/v2/cmd", "testcontainers": "."} {
+		compile := exec.Command("go", "build", "-o", filepath.Join(made, module), program)
+		compile.Dir, compile.Env = filepath.Join("../../tools", module), append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := compile.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
 	}
 	modules := func(name string) string {
 		return "NODE_PATH=" + filepath.Join(os.Getenv(testenv.AgentsVariable), name, "node_modules") + " node " + name + ".js"
@@ -29,7 +31,7 @@ func TestClients(t *testing.T) {
 		"docker CLI of the distribution": "sh cli.sh /usr/bin/docker",
 		"docker CLI":                     "sh cli.sh docker",
 		"docker-compose 1.29":            "sh compose.sh /usr/bin/docker-compose",
-		"docker compose 2":               "sh compose.sh " + made + "/cmd",
+		"docker compose 2":               "sh compose.sh " + made + "/compose",
 		"docker-py":                      "/usr/bin/python3 dockerpy.py",
 		"dockerode":                      modules("dockerode"),
 		"Testcontainers for Node":        modules("testcontainers"),
