@@ -32,6 +32,9 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 		args = p.Known.Contain(args, p.holds(s))
 	}
 	req = p.newRequest(s, args, cache)
+	if err := p.holdPrograms(&req); err != nil {
+		return req, err
+	}
 	p.Session = &runner.Session{
 		Provider: p.choice.Provider, Argv: args, Dir: p.dir, Stdio: [3]*os.File{p.env.Stdin, p.env.Stdout, p.env.Stderr},
 		Dumb: !terminal.Emulates(p.env.Getenv("TERM")), Session: req.Session,

@@ -21,5 +21,7 @@ var table = map[int32]handler{
 	},
 	unix.SYS_TRUNCATE: func(c *call) error { return c.truncate(c.Args[0], int64(c.Args[1])) },
 	unix.SYS_CONNECT:  func(c *call) error { return c.connect(int(int32(c.Args[0])), c.Args[1], c.Args[2]) },
+	unix.SYS_EXECVE:   func(c *call) error { return c.exec(unix.AT_FDCWD, c.Args[0], c.Args[1], 0) },
+	unix.SYS_EXECVEAT: func(c *call) error { return c.exec(int32(c.Args[0]), c.Args[1], c.Args[2], int(int32(c.Args[4]))) },
 	unix.SYS_BIND:     func(c *call) error { return c.bind(int(int32(c.Args[0])), c.Args[1], c.Args[2]) },
 }
