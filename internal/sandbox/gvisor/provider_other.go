@@ -14,7 +14,8 @@ import (
 type Options struct {
 	Runsc, Path, Cache, Native, Program string
 
-	Patience time.Duration
+	Unprotected bool
+	Patience    time.Duration
 }
 
 // Provider can't work here: gVisor runs on Linux.
