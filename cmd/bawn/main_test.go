@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,6 +39,10 @@ func TestMain(m *testing.M) {
 // not.
 func bawnd() {
 	args := os.Args[1:]
+	if len(args) > 0 && slices.Contains([]string{"secret", "serve", "pair"}, args[0]) {
+		fmt.Println("bawnd is called:", strings.Join(args, " "))
+		os.Exit(0)
+	}
 	if len(args) > 0 && slices.Contains([]string{"run", "doctor", "config", "skill", launch.Verb}, args[0]) {
 		e := launch.OwnEnv(map[string]launch.Maker{docker.Name: func(s launch.Setting) sandbox.Provider {
 			return docker.New(dockerOptions(s.Config.Docker()), docker.Setting{Environ: s.Environ()})

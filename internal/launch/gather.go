@@ -42,6 +42,10 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 		Provider: p.choice.Provider, Argv: args, Dir: p.dir, Stdio: [3]*os.File{p.env.Stdin, p.env.Stdout, p.env.Stderr},
 		Dumb: !terminal.Emulates(p.env.Getenv("TERM")), Session: req.Session,
 	}
+	if !bare {
+		p.Session.Label = Label(&p.env.World, Mark, p.Argv[0])
+		req.SetEnv = append(req.SetEnv, prompts(&p.env.World, p.Argv[0], s.Isolation.SetEnv)...)
+	}
 	if p.steering, err = p.steer(p.Session, &req, bare); err != nil {
 		return req, err
 	}

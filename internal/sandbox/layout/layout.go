@@ -422,7 +422,8 @@ func landlockWritable(mounts []Mount) []string {
 
 // Below reports whether p lies strictly below dir; both are absolute and clean.
 func Below(p, dir string) bool {
-	return p != dir && strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
+	dir = strings.TrimSuffix(dir, "/")
+	return len(p) > len(dir)+1 && p[len(dir)] == '/' && p[:len(dir)] == dir
 }
 
 // Names of the providers.

@@ -67,6 +67,7 @@ func Supervise(root, listener *os.File, plan *layout.Plan, onDenial func(sandbox
 		names: names, git: newGitMounts(at, plan.Mounts), pool: newGitPool(plan.Mounts), devices: givenDevices(plan), targets: targets(plan.Mounts), fileSize: plan.Limits.FileSizeMB << 20,
 		uid: plan.UID.Outside, gid: plan.GID.Outside,
 		linked:  fileSet{},
+		umasks:  newUmasks(),
 		links:   newLinkRule(plan, os.Geteuid()),
 		sockets: &sockets{shown: shownSockets(plan), private: privateDevices(at, plan.Mounts), dir: plan.Tmp, bound: fileSet{}, ownNetwork: plan.Loopback, asRoot: os.Geteuid() == 0},
 	}}
