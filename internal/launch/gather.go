@@ -38,6 +38,9 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 	if req.Users, err = userFiles(p.env); err != nil {
 		return req, err
 	}
+	if err := p.holdPrograms(&req); err != nil {
+		return req, err
+	}
 	p.Session = &runner.Session{
 		Provider: p.choice.Provider, Argv: args, Dir: p.dir, Stdio: [3]*os.File{p.env.Stdin, p.env.Stdout, p.env.Stderr},
 		Dumb: !terminal.Emulates(p.env.Getenv("TERM")), Session: req.Session,

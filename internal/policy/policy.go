@@ -17,9 +17,11 @@ type Policy struct {
 	known func() *knowledge // what only commands and paths are judged by
 	// opensHosts says that a rule of a person lets a host through.
 	opensHosts bool
-	memory     Memory
-	resolve    func(string) string
-	cache      cache
+	// forbids says that a rule of a person forbids a command.
+	forbids bool
+	memory  Memory
+	resolve func(string) string
+	cache   cache
 }
 
 // A Memory is what earlier answers of the human have taught (SPEC C6).
@@ -60,7 +62,18 @@ func New(rules []bawn.Rule, o Options) (*Policy, error) {
 	}
 	p.table = newTable(append(compiledBuiltins(), p.rules...))
 	p.opensHosts = slices.ContainsFunc(p.rules, func(r *rule) bool { return r.Kind == bawn.Network && r.Verdict == bawn.Allow })
+	p.forbids = slices.ContainsFunc(p.rules, func(r *rule) bool { return r.Kind == bawn.Command && r.Verdict == bawn.Deny })
 	return p, nil
+}
+
+// Forbids reports whether a rule of a person forbids the command of a question, whatever
+// the built-in rules and the mode say of it.
+func (p *Policy) Forbids(q *Question) (bawn.Decision, bool) {
+	if !p.forbids || q.Action.Kind != bawn.Command {
+		return bawn.Decision{}, false
+	}
+	d := p.Decide(q)
+	return d, d.Verdict == bawn.Deny && d.Source != bawn.Builtin
 }
 
 // Rules lists the rules in the order in which they win.

@@ -236,13 +236,19 @@ func (s *Session) run(ctx context.Context, log, commands *denials, sig *signals)
 // the command.
 func (w *watch) start(log *denials) (err error) {
 	s := w.session
+	w.outputs.limit = s.Isolation.Resources.FileSizeMB << 20
+	defer w.outputs.started()
 	l, ok := s.Provider.(sandbox.Launcher)
 	if ok && !terminal.Among(s.Stdio) {
 		if w.tty, err = terminal.New(s.Stdio, nil); err == nil {
 			if err = s.awaitKept(); err != nil {
 				return err
 			}
-			w.guest, w.proc, err = l.Launch(s.Plan, sandbox.Command{Argv: s.Argv, Stdio: s.Stdio, Last: true}, log.add)
+			var stdio [3]*os.File
+			if stdio, err = w.outputs.join(s.Stdio); err != nil {
+				return err
+			}
+			w.guest, w.proc, err = l.Launch(s.Plan, sandbox.Command{Argv: s.Argv, Stdio: stdio, Last: true}, log.add)
 		}
 		if err != nil {
 			return err
@@ -273,8 +279,12 @@ func (w *watch) start(log *denials) (err error) {
 	if err = s.awaitKept(); err != nil {
 		return err
 	}
+	stdio, err := w.outputs.join(w.tty.Guest())
+	if err != nil {
+		return err
+	}
 	w.proc, err = w.guest.Exec(sandbox.Command{
-		Argv: s.Argv, Stdio: w.tty.Guest(), Terminal: w.tty.Slave(), Foreground: mode == terminal.Foreground, Last: true,
+		Argv: s.Argv, Stdio: stdio, Terminal: w.tty.Slave(), Foreground: mode == terminal.Foreground, Last: true,
 	})
 	return err
 }
@@ -302,6 +312,7 @@ func (w *watch) end() {
 		w.guest.Close()
 	}
 	w.execution.close()
+	w.outputs.close()
 	network.Wait()
 	if w.tty != nil {
 		w.tty.Close()

@@ -32,6 +32,7 @@ type watch struct {
 	ownPrompter *asking.Prompter
 	leave       func() // the prompter
 	ports       *publisher
+	outputs     outputs
 	log         *denials
 	execution   *execution // or nil
 	// containers are those that the guest makes, or nil.

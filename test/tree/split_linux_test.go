@@ -114,3 +114,32 @@ for i in range(2):
 		t.Errorf("a command runs that was denied before it: %+v", end())
 	}
 }
+
+// TestRulesFollowPrograms: what a rule forbids of a command it forbids of the program too,
+// when a program starts it, in both zones and with every provider that can hold it.
+func TestRulesFollowPrograms(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.put(t, "agent.py", `import os, subprocess
+for argv in (["id"], ["/usr/bin/env", "id"], [os.path.realpath("/usr/bin/id")]):
+    try: print("ran", subprocess.run(argv, capture_output=True, text=True).stdout)
+    except PermissionError: print("refused")
+`)
+	kinds := map[string][]string{"native": nil, "split": {"--split"}}
+	if _, err := exec.LookPath("bwrap"); err == nil {
+		kinds["bwrap"] = []string{"--provider", "bwrap"}
+	}
+	for what, flags := range kinds {
+		run := r.bawn(append([]string{"-q", "--net", "none"}, flags...), "/usr/bin/python3", "agent.py")
+		if got := r.Run(t, run...); strings.Count(got.Out, "ran uid=") != 3 {
+			t.Errorf("control: %s: %+v", what, got)
+		}
+	}
+	r.Rule(t, "deny", "command", "id *")
+	for what, flags := range kinds {
+		run := r.bawn(append([]string{"-q", "--net", "none"}, flags...), "/usr/bin/python3", "agent.py")
+		if got := r.Run(t, run...); strings.Contains(got.Out, "ran") || strings.Count(got.Out, "refused") != 3 {
+			t.Errorf("%s: %+v", what, got)
+		}
+	}
+}

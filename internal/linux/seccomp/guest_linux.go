@@ -62,6 +62,11 @@ func supervised() []Rule {
 	}
 }
 
+// Programs has the listener decide which programs are executed.
+func Programs() []Rule {
+	return []Rule{{Calls: []Call{{unix.SYS_EXECVE, "execve"}, {unix.SYS_EXECVEAT, "execveat"}}, Action: Notify, Why: "starts a program"}}
+}
+
 // nested refuses namespaces in the namespace. clone3 hides its flags behind a
 // pointer; ENOSYS makes the C library fall back to clone.
 func nested() []Rule {

@@ -34,11 +34,19 @@ func (p *Plan) setup() (inside.Setup, error) {
 	text, err := json.Marshal(p)
 	return inside.Setup{
 		Session: p.Session, Plan: sha256.Sum256(text), Network: p.Network, Limits: p.Limits, Landlock: p.Landlock,
-		Filter: inside.FilterSupervised, Mounts: true, Environ: p.Env, Dir: p.Dir, Ports: p.Loopback,
+		Filter: filterOf(p.Plan), Mounts: true, Environ: p.Env, Dir: p.Dir, Ports: p.Loopback,
 		NotFound: func(c sandbox.Command, errno syscall.Errno) *sandbox.NotFoundError {
 			return layout.NotFound(p.Plan, c, errno)
 		},
 	}, err
+}
+
+// filterOf is the filter under which the guest runs.
+func filterOf(p *layout.Plan) inside.Filter {
+	if p.Programs {
+		return inside.FilterPrograms
+	}
+	return inside.FilterSupervised
 }
 
 // supervise serves the calls that the guest's filter holds, and keeps hidden

@@ -59,12 +59,12 @@ func (s *Setup) check() error {
 	switch {
 	case s.Session == "" || s.Plan == [32]byte{}:
 		return errors.New("BUG(bawn): a setup without a session or a plan; no ticket could be signed")
-	case s.Stream && (len(s.Groups) > 0 || s.Network != nil || s.Filter == FilterSupervised || s.Mounts):
+	case s.Stream && (len(s.Groups) > 0 || s.Network != nil || s.Filter.supervised() || s.Mounts):
 		return errors.New("BUG(bawn): a setup wants descriptors to leave a sandbox that none can leave")
 	case s.KeepCapabilities && (s.Filter != FilterNone || s.Landlock.ABI != 0):
 		return errors.New("BUG(bawn): a setup keeps capabilities below a filter or Landlock")
 	case s.Filter > FilterNone:
-		return fmt.Errorf("BUG(bawn): filter %d; want one of the three", s.Filter)
+		return fmt.Errorf("BUG(bawn): filter %d; want one of the four", s.Filter)
 	case s.Network != nil && (len(s.Network.Own) == 0 || len(s.Network.Own) > 2):
 		return fmt.Errorf("BUG(bawn): a network with %d addresses of its own; want 1 or 2", len(s.Network.Own))
 	}

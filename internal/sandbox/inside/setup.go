@@ -26,8 +26,12 @@ type Filter uint8
 const (
 	FilterGuest      Filter = iota // seccomp.Guest(false)
 	FilterSupervised               // seccomp.Guest(true): Guest.Listener must be served
+	FilterPrograms                 // FilterSupervised, and seccomp.Programs
 	FilterNone                     // none: the kernel is not the host's, or the engine has loaded one
 )
+
+// supervised reports whether the filter has a listener that must be served.
+func (f Filter) supervised() bool { return f == FilterSupervised || f == FilterPrograms }
 
 // A Setup is what is done inside before the first command, in this order. The
 // zero Setup gives up all capabilities and loads the filter of a guest.

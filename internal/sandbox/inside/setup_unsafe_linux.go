@@ -207,24 +207,28 @@ func loadFilter(f Filter) (listener *os.File, err error) {
 	if f == FilterNone {
 		return nil, nil
 	}
-	filter, err := seccomp.Compile(seccomp.Guest(f == FilterSupervised))
+	rules := seccomp.Guest(f.supervised())
+	if f == FilterPrograms {
+		rules = append(rules, seccomp.Programs()...)
+	}
+	filter, err := seccomp.Compile(rules)
 	if err != nil {
 		return nil, step("write the seccomp filter", err)
 	}
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	flags := uintptr(unix.SECCOMP_FILTER_FLAG_TSYNC)
-	if f == FilterSupervised {
+	if f.supervised() {
 		// Not elsewhere: gVisor knows TSYNC alone.
 		flags |= unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH | unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 	}
 	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
-	if errno == 0 && f != FilterSupervised && fd != 0 {
+	if errno == 0 && !f.supervised() && fd != 0 {
 		errno = unix.ESRCH // it is the number of a thread that can't be put under the filter
 	}
 	if errno != 0 {
 		return nil, step("load the seccomp filter", errno)
 	}
-	if f == FilterSupervised {
+	if f.supervised() {
 		return os.NewFile(fd, "listener"), nil
 	}
 	if fd != 0 { // the number of a thread that another filter keeps from having this one

@@ -133,7 +133,7 @@ func (g *Guest) sockets() int {
 // take keeps what came last, if it is what was wanted.
 func (g *Guest) take(r *report, sockets, files []*os.File) error {
 	n, want := g.setup.Network, g.sockets()
-	wanted := handed{Root: !g.setup.Stream, Listener: g.setup.Filter == FilterSupervised, Mounts: g.setup.Mounts}
+	wanted := handed{Root: !g.setup.Stream, Listener: g.setup.Filter.supervised(), Mounts: g.setup.Mounts}
 	if r.Failed != nil || r.Handed == nil || *r.Handed != wanted || len(files) != wanted.files() || len(sockets) != want {
 		closeAll(sockets)
 		closeAll(files)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
 // A Plan is all that Start will do, as a value. Its JSON form, whose keys are
@@ -40,6 +41,9 @@ type Plan struct {
 	Dir         string            `json:"directory"`
 	InPart      []bawn.Capability `json:"enforced_in_part,omitempty"`
 	Session     string            `json:"-"`
+	Programs    bool              `json:"programs_held,omitempty"` // execve(2) is decided
+
+	Refuses func(sandbox.Program) (sandbox.Denial, bool) `json:"-"` // that decides; nil where Programs is false
 
 	Kept   []string `json:"-"` // hidden places, there or not, as they were named and where they lie
 	Home   string   `json:"-"` // of the human, links resolved, or ""

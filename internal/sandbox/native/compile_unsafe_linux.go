@@ -84,7 +84,11 @@ func (c *program) confine(p *layout.Plan) error {
 	c.limits(p.Limits)
 	c.landlock(p.Landlock)
 	c.capabilities()
-	return c.seccomp(seccomp.Guest(p.Supervised), p.Supervised)
+	rules := seccomp.Guest(p.Supervised)
+	if p.Programs {
+		rules = append(rules, seccomp.Programs()...)
+	}
+	return c.seccomp(rules, p.Supervised)
 }
 
 // ready are the descriptors that the program hands back.

@@ -39,6 +39,7 @@ type supervisor struct {
 	fileSize int64   // bytes of the largest file, or 0
 	uid, gid int     // who the guest is on the host, where that is not the caller
 	onDenial func(sandbox.Denial)
+	refuses  func(sandbox.Program) (sandbox.Denial, bool) // programs; nil where none is held
 	wait     sync.WaitGroup
 	stop     chan struct{} // closed when the session ends
 	later    atomic.Int32  // calls that wait, at most maxLater

@@ -1,0 +1,226 @@
+package supervise
+
+import (
+	"bytes"
+	"encoding/binary"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn/internal/sandbox"
+)
+
+// Bounds of what is read of a program's words.
+const (
+	maxArgs  = 1 << 17   // words; a longer list is refused as the kernel refuses it
+	maxBytes = 2 << 20   // of all of them (execve(2) has a quarter of the stack's limit)
+	maxFirst = 256       // words that are judged where there are more, and as many flags
+	maxWord  = 128 << 10 // one of them (MAX_ARG_STRLEN)
+)
+
+// exec decides execve(2) and execveat(2), and leaves to the kernel what it allows. What
+// was read can be another thing by then, if the caller has threads or shares its
+// memory: a rule about programs is no wall, the sandbox around them is.
+func (c *call) exec(dirfd int32, pathAddr, argvAddr uint64, flags int) error {
+	if c.s.refuses == nil || c.isBawns(pathAddr) {
+		return c.carryOn()
+	}
+	p, err := c.program(dirfd, pathAddr, argvAddr, flags)
+	if err != nil {
+		return err // as the kernel would
+	}
+	if d, refused := c.s.refuses(p); refused {
+		c.s.onDenial(d)
+		return unix.EACCES
+	}
+	return c.carryOn()
+}
+
+// isBawns reports whether the caller is a process of Bawn's that is about to become a
+// command of the session, which has been judged. In a user namespace that this process's
+// user has made, the memory of every program that was executed there can be read, also
+// where it is not dumpable (ptrace(2)). What can't be read was never executed there.
+func (c *call) isBawns(addr uint64) bool {
+	var b [1]byte
+	local := []unix.Iovec{{Base: &b[0], Len: 1}}
+	_, err := unix.ProcessVMReadv(int(c.TID), local, []unix.RemoteIovec{{Base: uintptr(addr), Len: 1}}, 0)
+	return err == unix.EPERM
+}
+
+// carryOn lets the kernel carry the call out.
+func (c *call) carryOn() error {
+	if err := c.s.listener.Continue(c.Call); err != nil {
+		return err
+	}
+	return errAnswered
+}
+
+// program reads what is to be executed.
+func (c *call) program(dirfd int32, pathAddr, argvAddr uint64, flags int) (p sandbox.Program, err error) {
+	fd, given, err := c.programFile(dirfd, pathAddr, flags)
+	if err != nil {
+		return p, err
+	}
+	defer unix.Close(fd)
+	real, err := realPath(fd)
+	if err != nil {
+		return p, err
+	}
+	args, err := c.words(argvAddr)
+	if err != nil {
+		return p, err
+	}
+	names := []string{real, given}
+	if len(args) > 0 {
+		names, p.Args = append(names, args[0]), judged(args[1:])
+	}
+	p.Names = different(names)
+	p.Dir, _ = c.base(unix.AT_FDCWD) // a directory that is gone judges nothing
+	return p, c.valid()
+}
+
+// programFile opens the file that is to be executed, and returns how the caller names it.
+func (c *call) programFile(dirfd int32, addr uint64, flags int) (fd int, given string, err error) {
+	given, err = c.str(addr)
+	if err != nil {
+		return -1, "", err
+	}
+	if given == "" && flags&unix.AT_EMPTY_PATH != 0 {
+		fd, err = c.ownDescriptor(int(dirfd))
+		return fd, "", err
+	}
+	abs, err := c.path(dirfd, addr)
+	if err != nil {
+		return -1, "", err
+	}
+	if n, ok := c.descriptorPath(abs); ok {
+		fd, err = c.ownDescriptor(n)
+		return fd, "", err
+	}
+	if c.isOwnProgram(path.Clean(abs)) {
+		fd, err = unix.Open(c.proc("exe"), unix.O_PATH|unix.O_CLOEXEC, 0)
+	} else {
+		fd, err = c.openPath(abs, 0)
+	}
+	return fd, given, err
+}
+
+// isOwnProgram reports whether a path is the caller's link to the program that it runs.
+func (c *call) isOwnProgram(name string) bool {
+	pid, ok := strings.CutPrefix(name, "/proc/")
+	pid, is := strings.CutSuffix(pid, "/exe")
+	return ok && is && (pid == "self" || pid == "thread-self" || pid == c.ownPID())
+}
+
+// different are the names of which the last parts differ.
+func different(names []string) []string {
+	kept := names[:1]
+	for _, n := range names[1:] {
+		if n != "" && !slices.ContainsFunc(kept, func(k string) bool { return path.Base(k) == path.Base(n) }) {
+			kept = append(kept, n)
+		}
+	}
+	return kept
+}
+
+// judged are the words by which a program is judged: of very many the first, and then
+// those that are flags.
+func judged(args []string) []string {
+	if len(args) <= maxFirst {
+		return args
+	}
+	few, flags := slices.Clone(args[:maxFirst]), 0
+	for _, a := range args[maxFirst:] {
+		if strings.HasPrefix(a, "-") && flags < maxFirst {
+			few = append(few, a)
+			flags++
+		}
+	}
+	return few
+}
+
+// words reads a list of strings of the caller that a null pointer ends.
+func (c *call) words(addr uint64) ([]string, error) {
+	if addr == 0 {
+		return nil, nil
+	}
+	var pointers []uint64
+	var page [512]byte
+	for {
+		n := min(len(page), 4096-int(addr%4096)) // the list may end before a page that is not there
+		n -= n % 8
+		got, err := c.read(addr, page[:max(n, 8)])
+		if err != nil || got < 8 {
+			return nil, unix.EFAULT
+		}
+		for b := page[:got-got%8]; len(b) > 0; b = b[8:] {
+			p := binary.NativeEndian.Uint64(b)
+			if p == 0 {
+				return c.strings(pointers)
+			}
+			pointers = append(pointers, p)
+		}
+		if len(pointers) > maxArgs {
+			return nil, unix.E2BIG
+		}
+		addr += uint64(got - got%8)
+	}
+}
+
+// strings reads the strings at pointers. Those of one program mostly lie one behind the
+// other: they are read many at a time.
+func (c *call) strings(pointers []uint64) ([]string, error) {
+	out := make([]string, 0, len(pointers))
+	total := 0
+	w := window{c: c}
+	for _, p := range pointers {
+		s, err := w.at(p)
+		if err != nil {
+			return nil, err
+		}
+		if total += len(s) + 1; total > maxBytes {
+			return nil, unix.E2BIG
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// A window is a piece of the caller's memory.
+type window struct {
+	c     *call
+	start uint64
+	data  []byte
+	buf   [4096]byte
+}
+
+// at returns the string at an address.
+func (w *window) at(addr uint64) (string, error) {
+	var long []byte
+	for len(long) <= maxWord {
+		if addr < w.start || addr >= w.start+uint64(len(w.data)) {
+			if err := w.move(addr); err != nil {
+				return "", err
+			}
+		}
+		rest := w.data[addr-w.start:]
+		if i := bytes.IndexByte(rest, 0); i >= 0 {
+			return string(append(long, rest[:i]...)), nil
+		}
+		long = append(long, rest...)
+		addr += uint64(len(rest))
+	}
+	return "", unix.E2BIG
+}
+
+// move reads to the end of the page in which an address lies.
+func (w *window) move(addr uint64) error {
+	n, err := w.c.read(addr, w.buf[:4096-int(addr%4096)])
+	if err != nil {
+		return unix.EFAULT
+	}
+	w.start, w.data = addr, w.buf[:n]
+	return nil
+}
