@@ -2,7 +2,9 @@ package launch
 
 import (
 	"cmp"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,7 +59,7 @@ func (c *cachePlaces) make(dir string) bool {
 		return false
 	}
 	for _, p := range missing {
-		if err := os.Mkdir(p, 0o755); err != nil && !os.IsExist(err) {
+		if err := os.Mkdir(p, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return false
 		}
 	}
