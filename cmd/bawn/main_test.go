@@ -26,6 +26,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if runner.ShellCall(os.Args) != nil { // in a split session of a script's
+		main()
+	}
 	testscript.Main(m, map[string]func(){
 		"bawn":  main,
 		"bawnd": bawnd,
@@ -138,10 +141,13 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// condition knows [root].
+// condition knows [root] and [whole], which is what make nightly runs.
 func condition(name string) (bool, error) {
-	if name == "root" {
+	switch name {
+	case "root":
 		return os.Geteuid() == 0, nil
+	case "whole":
+		return !testenv.Short(), nil
 	}
 	return false, errors.New("unknown condition " + name)
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/dotenv"
 )
 
@@ -26,6 +27,14 @@ const (
 	Reasoning = "reasoning" // the agent
 	Execution = "execution" // what it executes
 )
+
+// PassphraseFD names the variable that says on which descriptor the passphrase of the vault
+// can be read.
+const PassphraseFD = "BAWN_PASSPHRASE_FD"
+
+// PassphraseAt is that descriptor in the relay's process, beside those of its messages and
+// of the guest's sockets.
+const PassphraseAt = 5
 
 // A Config is what the relay of one session is told.
 type Config struct {
@@ -43,6 +52,7 @@ type Config struct {
 	Ask       time.Duration `json:"ask"`     // how long a connection waits for an answer
 	CanAsk    bool          `json:"can_ask"` // somebody is there to be asked
 	Rules     []bawn.Rule   `json:"rules"`   // of the policy files
+	Watch     []Watched     `json:"watch"`   // those files; where one has changed, the relay asks for the rules anew
 	AuditDir  string        `json:"audit_dir"`
 	// Prompt says that a human sits at the terminal that controls bawn run, and
 	// may be asked there for the vault's passphrase. At that of a session that a
@@ -67,6 +77,19 @@ type Config struct {
 	// Place is a directory that does not exist yet. The relay makes it, keeps in
 	// it what the guest reads, and removes it at its end.
 	Place string `json:"place"`
+}
+
+// A Watched is a file of rules, with what it was like before the rules were read.
+type Watched struct {
+	Path  string           `json:"path"`
+	Stamp atomicfile.Stamp `json:"stamp"`
+}
+
+// Rules are those in force.
+type Rules struct {
+	Rules    []bawn.Rule `json:"rules"`
+	Settling bool        `json:"settling,omitempty"` // they are others soon, without a change of the files
+	Failed   string      `json:"failed,omitempty"`   // why they can't be had: nothing is decided then
 }
 
 // A File is one file or directory of the host that the guest finds elsewhere.
@@ -141,6 +164,8 @@ type Message struct {
 	Ask      *Question `json:"ask,omitempty"`      // from the relay
 	Withdraw uint64    `json:"withdraw,omitempty"` // from the relay: nobody waits for this answer any more
 	Answer   *Answer   `json:"answer,omitempty"`   // to the relay
+	Stale    bool      `json:"stale,omitempty"`    // from the relay: a file of rules has changed
+	Rules    *Rules    `json:"rules,omitempty"`    // to the relay, in answer
 	Denial   *Denial   `json:"denial,omitempty"`   // from the relay
 	Failed   string    `json:"failed,omitempty"`   // from the relay: it can't go on, and why
 }

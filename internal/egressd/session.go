@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,6 +29,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/netrule"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/secrets"
+	"github.com/bawn-dev/bawn/internal/stdlog"
 )
 
 // A session is the outside of one guest's network.
@@ -39,6 +41,7 @@ type session struct {
 	log      *audit.Log
 	events   *audit.Share // how it is written to
 	guard    guard.Guard
+	current  *currentPolicy
 	within   bawn.Decider // the guard's, for a connection that has been allowed; nil is the guard's own
 	key      [32]byte     // of digests
 	event    bawn.Event
@@ -51,6 +54,8 @@ type session struct {
 	hushing  sync.Mutex
 	hushed   map[string]bool // names of them that are recorded
 	relay    *relay.Relay
+	masked   func(string) string // takes the values out that were lent; nil before there is a relay
+	printed  atomic.Int32        // lines that libraries have printed
 	ready    egress.Ready
 	promised []promise      // what fill writes
 	later    []func() error // what the guest does not look at in its first moments
@@ -135,7 +140,22 @@ func (s *session) arm(ctx context.Context) error {
 	}
 	s.dns = &dns.Server{Names: s.names, Permit: s.permit}
 	s.relay = relay.New(s.options(), room())
+	stdlog.To(s.print)
 	return nil
+}
+
+// maxPrinted is how many lines of libraries are recorded: a host can have them printed.
+const maxPrinted = 100
+
+// print records what a library has printed through Go's standard log.
+func (s *session) print(line string) {
+	if s.printed.Add(1) > maxPrinted {
+		return
+	}
+	e := s.event
+	e.Time, e.Kind, e.Operation, e.Resource = now(), bawn.Network.String(), "note", "log"
+	e.Requested, e.Resolved, e.Source, e.Reason = bawn.Allow, bawn.Allow, "auto", s.masked(line)
+	s.ended(e)
 }
 
 // atOnce takes steps that know nothing of each other, and waits for all.
@@ -181,10 +201,11 @@ func (s *session) makeGuard(context.Context) error {
 	if s.guard.Decider != nil {
 		return nil
 	}
-	p, err := policy.New(s.config.Rules, policy.Options{})
+	current, err := newCurrentPolicy(&s.config, s.asks.send)
 	if err != nil {
 		return err
 	}
+	s.current = current
 	question := policy.Question{
 		Mode: s.config.Mode, Autonomy: s.config.Autonomy, Contained: bawn.ContainedFully, Workspace: s.config.Workspace,
 		Home: s.config.Home, System: s.config.System,
@@ -200,12 +221,12 @@ func (s *session) makeGuard(context.Context) error {
 	s.own = own
 	approver := newPending(ask, s.config.Ask)
 	decider := policy.Egress{
-		Policy: p, Session: question, Rules: s.rules, Only: s.config.Zone == egress.Reasoning, Sealed: s.config.Egress.Only,
+		Session: question, Rules: s.rules, Only: s.config.Zone == egress.Reasoning, Sealed: s.config.Egress.Only,
 		Unattended: !approver.can(), Own: own,
 	}
-	s.guard = guard.Guard{Decider: s.hosts(decider), Approver: approver, Recorder: s.events, Now: now}
+	s.guard = guard.Guard{Decider: s.hosts(s.current.decider(decider)), Approver: approver, Recorder: s.events, Now: now}
 	decider.Admitted = true
-	s.within = s.hosts(decider)
+	s.within = s.hosts(s.current.decider(decider))
 	_, err = rand.Read(s.key[:])
 	return err
 }

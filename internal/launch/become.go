@@ -17,6 +17,7 @@ func Become(e *Env, name string, args []string) error {
 	if err != nil {
 		return otherError(err)
 	}
+	e.hidePassphrase(true)
 	err = syscall.Exec(path, append([]string{remote.Program, name}, args...), e.Environ)
 	return otherError(fmt.Errorf("start %q: %w", path, err))
 }

@@ -76,6 +76,8 @@ type Session struct {
 	// Refusals get what the guard refuses of commands; nil drops them. A caller
 	// that has the guest judged by further guards wraps them with Refusals.Of.
 	Refusals *Refusals
+	// Recent keeps what was refused last, for a guest that asks; nil drops it.
+	Recent *Recent
 	// Kept waits until what the guest may destroy is kept: the command starts
 	// after it has returned, and not where it errs. nil is for a session without
 	// checkpoints. Covered

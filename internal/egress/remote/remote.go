@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -100,18 +102,30 @@ type Relay struct {
 	place    string   // what the relay has made and removes at its end
 	messages chan egress.Message
 	ready    *egress.Ready
-	placed   func() error  // waits for it, once
-	serving  bool          // somebody handles what it says
-	heard    chan struct{} // closed when all it said has been handled
-	done     chan struct{} // closed when it has ended
-	failure  error         // set before done is closed
+	placed   func() error        // waits for it, once
+	serving  bool                // somebody handles what it says
+	rules    func() egress.Rules // in force; nil stands for the built-in ones alone
+	heard    chan struct{}       // closed when all it said has been handled
+	done     chan struct{}       // closed when it has ended
+	failure  error               // set before done is closed
 	closing  sync.Once
 }
 
+// Surroundings are what a relay's process inherits.
+type Surroundings struct {
+	Environ []string
+	Stderr  io.Writer
+	// Apart gives it a session of its own (setsid(2)), and so no controlling terminal
+	// to ask anybody at.
+	Apart bool
+	// Passphrase is where the vault's passphrase can be read; nil for nowhere. The
+	// caller closes it.
+	Passphrase *os.File
+}
+
 // Launch starts the program at path, which then waits to be told what to do:
-// it may come to life while that is found out. With apart it has a session of
-// its own (setsid(2)), and so no controlling terminal to ask anybody at.
-func Launch(path string, environ []string, stderr io.Writer, apart bool) (*Relay, error) {
+// it may come to life while that is found out.
+func Launch(path string, s Surroundings) (*Relay, error) {
 	control, theirs, err := pair()
 	if err != nil {
 		return nil, err
@@ -121,8 +135,13 @@ func Launch(path string, environ []string, stderr io.Writer, apart bool) (*Relay
 		return nil, errors.Join(err, control.Close(), theirs.Close())
 	}
 	cmd := exec.Command(path, "egress")
-	cmd.Env, cmd.Stderr, cmd.Dir = environ, stderr, "/"
-	cmd.ExtraFiles, cmd.SysProcAttr = []*os.File{theirs, theirSockets}, &syscall.SysProcAttr{Setsid: apart}
+	cmd.Stderr, cmd.Dir = s.Stderr, "/"
+	cmd.Env = slices.DeleteFunc(slices.Clone(s.Environ), func(v string) bool { return strings.HasPrefix(v, egress.PassphraseFD+"=") })
+	cmd.ExtraFiles, cmd.SysProcAttr = []*os.File{theirs, theirSockets}, &syscall.SysProcAttr{Setsid: s.Apart}
+	if s.Passphrase != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, s.Passphrase)
+		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", egress.PassphraseFD, egress.PassphraseAt))
+	}
 	err = cmd.Start()
 	theirs.Close()
 	theirSockets.Close()
@@ -140,6 +159,10 @@ func Launch(path string, environ []string, stderr io.Writer, apart bool) (*Relay
 	_ = r.channel.Send(egress.Message{Hello: &hello}) // where it has ended already, Ready says why
 	return r, nil
 }
+
+// ObeyRules says where the relay gets the rules in force once their files have changed.
+// It is called before Serve.
+func (r *Relay) ObeyRules(rules func() egress.Rules) { r.rules = rules }
 
 // Configure tells the relay what to do, once. Ready waits for its answer.
 func (r *Relay) Configure(c egress.Config) error {
@@ -283,7 +306,7 @@ func (r *Relay) Serve(listeners []*os.File, h Handlers) error {
 		if m.Serving {
 			break
 		}
-		if !pass(m, h) {
+		if !r.pass(m, h) {
 			return errors.New("the relay did not take the sockets")
 		}
 	}
@@ -308,14 +331,16 @@ func (r *Relay) send(fds []int) error {
 func (r *Relay) handle(h Handlers) {
 	defer close(r.heard)
 	for m := range r.messages {
-		pass(m, h)
+		r.pass(m, h)
 	}
 }
 
 // pass hands on what the relay says of the guest. It reports whether m is such a
 // message.
-func pass(m egress.Message, h Handlers) bool {
+func (r *Relay) pass(m egress.Message, h Handlers) bool {
 	switch {
+	case m.Stale:
+		_ = r.channel.Send(egress.Message{Rules: r.current()}) // a relay that has ended decides nothing
 	case m.Ask != nil:
 		h.Ask(*m.Ask)
 	case m.Withdraw != 0:
@@ -326,6 +351,15 @@ func pass(m egress.Message, h Handlers) bool {
 		return false
 	}
 	return true
+}
+
+// current are the rules in force.
+func (r *Relay) current() *egress.Rules {
+	if r.rules == nil {
+		return &egress.Rules{}
+	}
+	rules := r.rules()
+	return &rules
 }
 
 // Answer passes on what the human said. An answer that can't be passed on is lost,

@@ -30,9 +30,8 @@ const (
 
 // Guest returns the rules for a guest. With supervise every call that gives a
 // name to a file, opens one for writing, connects a socket, or sets the set-group-ID
-// bit is decided by
-// the holder of the filter's listener (SPEC K6); without, those go to the
-// kernel.
+// bit is decided by the holder of the filter's listener (SPEC K6), and umask(2) told to
+// it; without, those go to the kernel.
 func Guest(supervise bool) []Rule {
 	rules := append(nested(), sockets()...)
 	rules = append(rules, terminal()...)
@@ -58,6 +57,7 @@ func supervised() []Rule {
 			{unix.SYS_MKDIRAT, "mkdirat"}, {unix.SYS_MKNODAT, "mknodat"}, {unix.SYS_RENAMEAT2, "renameat2"},
 			{unix.SYS_LINKAT, "linkat"}, {unix.SYS_SYMLINKAT, "symlinkat"}, {unix.SYS_TRUNCATE, "truncate"}, {unix.SYS_UNLINKAT, "unlinkat"},
 		}, namesLegacy...), Action: Notify, Why: "names a file"},
+		{Calls: []Call{{unix.SYS_UMASK, "umask"}}, Action: Notify, Why: "what is created has the caller's umask, which the holder remembers"},
 		{Calls: []Call{{unix.SYS_CONNECT, "connect"}, {unix.SYS_BIND, "bind"}}, Action: Notify, Why: "may reach a socket of the host"},
 	}
 }

@@ -25,6 +25,7 @@ var table = map[int32]handler{
 	sysFchmodat2: func(c *call) error {
 		return c.chmodAt(int32(c.Args[0]), c.Args[1], uint32(c.Args[2]), int(int32(c.Args[3])))
 	},
+	unix.SYS_UMASK:   handleUmask,
 	unix.SYS_CONNECT: func(c *call) error { return c.connect(int(int32(c.Args[0])), c.Args[1], c.Args[2]) },
 	unix.SYS_BIND:    func(c *call) error { return c.bind(int(int32(c.Args[0])), c.Args[1], c.Args[2]) },
 }
