@@ -14,6 +14,8 @@ import (
 type Options struct {
 	Runsc, Path, Cache, Native, Program string
 
+	Unprotected bool
+
 	Patience time.Duration
 }
 
