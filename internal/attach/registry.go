@@ -328,7 +328,7 @@ const Kept = 24 * time.Hour
 
 // abandoned is how old a directory without an entry is that nobody will ever
 // finish.
-const abandoned = time.Minute
+const abandoned = 10 * time.Second
 
 // Sweep removes what sessions left that have ended: at once that of a dead one
 // which was not hosted, later what there is of output. Call it after List, so

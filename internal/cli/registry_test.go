@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,7 +38,28 @@ func TestSweepSockets(t *testing.T) {
 			want = append(want, name)
 		}
 	}
-	sweepSockets(dir, []attach.Entry{{ID: lives, State: attach.Running}, {ID: dead, State: attach.Dead}})
+	// Of sessions that were killed before they were in the registry, or just now.
+	const killed, begun, here = "dddddddddddddddddddddddddd", "eeeeeeeeeeeeeeeeeeeeeeeeee", "ffffffffffffffffffffffffff"
+	if err := os.WriteFile(filepath.Join(dir, killed+".child"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{begun, here} {
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, name), Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		if name == begun {
+			l.SetUnlinkOnClose(false)
+			l.Close()
+		}
+		some := time.Now().Add(-2 * answering)
+		if err := os.Chtimes(filepath.Join(dir, name), some, some); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want = append(want, here)
+	sweepSockets(dir, []attach.Entry{{ID: lives, State: attach.Running}, {ID: dead, State: attach.Dead}, {ID: killed, State: attach.Dead}})
 	left, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ type shared struct {
 	fds  [maxRequestFDs]int32
 	tty  int32 // kept from the request with flagTerminal, else 0
 	last int32 // the pid of the command with flagLast
-	_    int32
+	all  int32 // 1: the parent's end ends all processes that this one may signal
 	pid  int32
 	in   message
 	out  message
@@ -80,6 +80,7 @@ const (
 	kindSignal                // parent: send signal status to the process group pid
 	kindForeground            // parent: make pid the terminal's foreground process group
 	kindOpen                  // parent: go on behind the gate, with descriptors
+	kindEndAll                // parent: end all others when this socket closes
 	kindSocket                // parent: make a TCP socket of family status; child: carries it, or errno in status
 )
 
@@ -226,9 +227,21 @@ func fail(sh *shared, i int, errno int32) {
 func send(sh *shared, sock uintptr, kind uint32, pid, status int32) {
 	sh.out.body.kind, sh.out.body.pid, sh.out.body.status = kind, pid, status
 	_, _, err := syscall.RawSyscall6(unix.SYS_SENDMSG, sock, uintptr(unsafe.Pointer(&sh.out.hdr)), unix.MSG_NOSIGNAL, 0, 0, 0)
-	if err != 0 {
-		exit(exitProgram)
+	if err != 0 { // the parent is gone
+		leave(sh, exitProgram)
 	}
+}
+
+// leave ends the process and, if it was told to, all others.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func leave(sh *shared, code uintptr) {
+	if sh.all != 0 {
+		syscall.RawSyscall(unix.SYS_KILL, ^uintptr(0), uintptr(unix.SIGKILL), 0)
+	}
+	exit(code)
 }
 
 //go:nosplit
@@ -336,9 +349,11 @@ func request(sh *shared, sock uintptr) {
 		return
 	}
 	if err != 0 || n != unsafe.Sizeof(packet{}) {
-		exit(0)
+		leave(sh, 0)
 	}
 	switch sh.in.body.kind {
+	case kindEndAll:
+		sh.all = 1
 	case kindStart:
 		start(sh, sock)
 	case kindSignal:

@@ -384,6 +384,10 @@ func (in *Init) Foreground(pid int) error {
 	return in.send(packet{kind: kindForeground, pid: int32(pid)}, nil)
 }
 
+// EndAll has the first process kill, when this process ends, all processes that it
+// may signal. It is for one whose signals stay inside a Landlock domain (ABI 6).
+func (in *Init) EndAll() error { return in.send(packet{kind: kindEndAll}, nil) }
+
 // End kills PID 1 without waiting: Kill releases what is left of it.
 func (in *Init) End() {
 	in.start.Lock()

@@ -19,9 +19,9 @@ const (
 	strangerTime   = 10 * time.Second
 )
 
-// A crowd counts connections, per network and in all. Those over a network's
-// share are closed at once. When there are too many in all the oldest goes that
-// has not logged in, so that strangers keep nobody else out; connections over
+// A crowd counts connections, per network and in all. One over a network's share
+// takes the place of that network's oldest that has not logged in. When there are
+// too many in all the oldest goes that has not logged in, so that strangers keep nobody else out; connections over
 // which a device has logged in are nobody's to close.
 type crowd struct {
 	each, local, all int           // the limits
@@ -68,15 +68,19 @@ func (d *countedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		m, why := d.crowd.admit(conn)
+		if why != "" {
+			d.crowd.refused(conn.RemoteAddr(), why)
+		}
 		if m != nil {
 			return m, nil
 		}
 		_ = conn.Close() // nobody is told anything over it
-		d.crowd.refused(conn.RemoteAddr(), why)
 	}
 }
 
-// admit counts a connection, or says why there is no room for it.
+// admit counts a connection, or says why there is no room for it. One over its
+// network's share takes the place of that network's oldest stranger, so that
+// whoever fills the share keeps nobody of the same network out.
 func (c *crowd) admit(conn net.Conn) (m *member, why string) {
 	peer, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // what has no address is one peer
 	m = &member{Conn: conn, crowd: c, peer: network(peer.Addr())}
@@ -87,23 +91,24 @@ func (c *crowd) admit(conn net.Conn) (m *member, why string) {
 		share = c.local
 	}
 	if c.strangers[m.peer] >= share {
-		return nil, "too many connections of its network that have not logged in"
+		c.evict(func(other *member) bool { return other.peer == m.peer })
+		why = "too many connections of its network that have not logged in: the oldest of them was closed"
 	}
-	if len(c.members) >= c.all && !c.evict() {
+	if len(c.members) >= c.all && !c.evict(func(*member) bool { return true }) {
 		return nil, "too many connections in all, each of a device that has logged in"
 	}
 	c.next++
 	m.number = c.next
 	c.members[m] = struct{}{}
 	c.strangers[m.peer]++
-	return m, ""
+	return m, why
 }
 
-// evict closes the stranger that has been there longest.
-func (c *crowd) evict() bool {
+// evict closes the stranger that has been there longest, of those that may go.
+func (c *crowd) evict(may func(*member) bool) bool {
 	var oldest *member
 	for m := range c.members {
-		if m.device == "" && (oldest == nil || m.number < oldest.number) {
+		if m.device == "" && may(m) && (oldest == nil || m.number < oldest.number) {
 			oldest = m
 		}
 	}

@@ -15,7 +15,8 @@ type Options struct {
 	Runsc, Path, Cache, Native, Program string
 
 	Unprotected bool
-	Patience    time.Duration
+
+	Patience time.Duration
 }
 
 // Provider can't work here: gVisor runs on Linux.

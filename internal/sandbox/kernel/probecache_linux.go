@@ -112,13 +112,17 @@ func forget(cache string) {
 // stay: looking for it takes longer than all else at a session's end.
 const sweepPause = time.Minute
 
-// sweep removes the empty groups of killed Bawns, unless that was done within
+// sweep removes the empty groups of killed Bawns, and what they have half written
+// beside the cache, unless that was done within
 // the last minute: the file beside the cache was written then.
 func sweep(cache string) {
 	if cache != "" && !due(filepath.Join(filepath.Dir(cache), "swept"), sweepPause) {
 		return
 	}
 	_, _ = cgroup.Sweep() // the next one tries again
+	if cache != "" {
+		atomicfile.Sweep(filepath.Dir(cache), sweepPause)
+	}
 }
 
 // due reports whether stamp was last written longer than pause ago, and writes

@@ -49,12 +49,12 @@ func (p *LandlockProvider) Capabilities() []bawn.Capability {
 		partly(sandbox.FSWrite, fmt.Sprintf("Landlock (ABI %d) and the supervisor", abi), "modes, times and attributes of the user's own files can be changed"),
 		partly(sandbox.FSRead, "Landlock", "names and sizes of hidden files can be seen"),
 		partly(sandbox.FSPrivate, "a temporary directory of the session's own", "/tmp, /run and /dev/shm are the host's, read-only"),
-		partly(sandbox.Processes, "no signal and no ptrace leaves the session", "the host's processes can be seen; what outlives a killed Bawn is not ended"),
+		partly(sandbox.Processes, "no signal and no ptrace leaves the session", "the host's processes can be seen"),
 		partly(sandbox.IPC, "System V and POSIX calls refused; UNIX sockets connected by the supervisor", "none may be used inside either"),
 	}
 	all = append(all, bawn.Capability{Attribute: sandbox.DevicesByName, Strength: bawn.Enforced, How: "Landlock: no other device can be opened"})
-	if abi < 6 {
-		all[3].Why += "; this kernel's Landlock does not confine signals"
+	if abi < confinesSignals {
+		all[3].Why += "; this kernel's Landlock does not confine signals, and a guest outlives a Bawn that is killed"
 	}
 	all = append(all, bawn.Capability{Attribute: sandbox.NetAllow, Why: "without a network namespace nothing leads the guest's connections to the relay", Remedy: "use provider \"native\", or --net none"})
 	all = append(all, bawn.Capability{Attribute: sandbox.FSPatterns, Why: "Landlock can't close a file inside a place that is open", Remedy: "use provider \"native\""})
@@ -154,22 +154,32 @@ func (p *LandlockProvider) Start(plan sandbox.Plan, onDenial func(sandbox.Denial
 	if !ok || n.Rung != layout.RungLandlock {
 		return nil, fmt.Errorf("BUG(bawn): %T is no plan of provider %q", plan, layout.LandlockName)
 	}
-	if err := os.Mkdir(n.Tmp, 0o700); err != nil {
+	sweepTmp(path.Dir(n.Tmp))
+	held, err := holdTmp(n.Tmp)
+	if err != nil {
 		return nil, &kernel.StartError{Err: err, Remedy: "make the temporary directory writable"}
 	}
 	g, err := p.native.Start(n, onDenial)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(n.Tmp))
+	if err == nil && n.Landlock.ABI >= confinesSignals {
+		if err = g.(*guest).init.EndAll(); err != nil {
+			err = errors.Join(err, g.Close())
+		}
 	}
-	return &landlockGuest{g.(*guest)}, nil
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(n.Tmp), held.Close())
+	}
+	return &landlockGuest{g.(*guest), held}, nil
 }
 
 // landlockGuest ends what no PID namespace ends.
-type landlockGuest struct{ *guest }
+type landlockGuest struct {
+	*guest
+	tmp *os.File // locked
+}
 
 // Close ends every process of the session and removes its temporary directory.
 func (g *landlockGuest) Close() error {
-	return errors.Join(g.guest.Close(), os.RemoveAll(g.plan.Tmp))
+	return errors.Join(g.guest.Close(), os.RemoveAll(g.plan.Tmp), g.tmp.Close())
 }
 
 // carve lists what may be read when hidden must not: Landlock only ever
@@ -214,7 +224,9 @@ func listDir(dir string) []string {
 // compileLandlock is compile for a plan without namespaces.
 func compileLandlock(p *layout.Plan, joins []*os.File) (*program, error) {
 	c := newProgram()
-	c.Call("die with the parent", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL), 0, 0, 0)
+	if p.Landlock.ABI < confinesSignals { // else it ends when its socket closes, with all others
+		c.Call("die with the parent", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL), 0, 0, 0)
+	}
 	c.Call("adopt orphans", unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	c.join(joins)
 	c.openRoot()
@@ -234,13 +246,16 @@ func endDescendants(g *guest) {
 	if g.group != nil {
 		_ = g.group.Kill() // Remove reports what is left
 	}
-	if g.plan.Landlock.ABI >= 6 {
+	if g.plan.Landlock.ABI >= confinesSignals {
 		_ = g.init.Signal(everybody, unix.SIGKILL) // Landlock keeps this inside the session
 	}
 	for _, pid := range descendants(g.init.PID()) {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
 }
+
+// confinesSignals is the first ABI of Landlock that keeps signals inside a session.
+const confinesSignals = 6
 
 // everybody is the process group number by which kill(2) means all processes.
 const everybody = 1
