@@ -126,7 +126,11 @@ func (st *state) choose(s setting, a authority) error {
 	}
 	var errs Errors
 	for _, p := range chain {
-		for _, ps := range p.settings {
+		settings := p.settings
+		if p.closes {
+			settings = slices.Concat(closing(st.paths), settings)
+		}
+		for _, ps := range settings {
 			b := a
 			b.untrusted = a.untrusted || p.untrusted
 			b.ceiling = p.ceiling || b.untrusted && p.at == (Place{})

@@ -24,13 +24,14 @@ const ManagedFile = "/etc/bawn/config.toml"
 
 // Inputs are all that a configuration depends on.
 type Inputs struct {
-	Workspace     string // absolute; relative paths in files and flags start here
-	Home          string // absolute; what ~ means
-	XDGConfigHome string // or "" for ~/.config
-	XDGStateHome  string // or "" for ~/.local/state
-	XDGCacheHome  string // or "" for ~/.cache
-	ManagedPath   string // or "" for ManagedFile
-	UserPath      string // or "" for bawn/config.toml in XDGConfigHome
+	Workspace     string   // absolute; relative paths in files and flags start here
+	Home          string   // absolute; what ~ means
+	XDGConfigHome string   // or "" for ~/.config
+	XDGStateHome  string   // or "" for ~/.local/state
+	XDGCacheHome  string   // or "" for ~/.cache
+	ManagedPath   string   // or "" for ManagedFile
+	UserPath      string   // or "" for bawn/config.toml in XDGConfigHome
+	Tools         []string // what a closed home shows besides: directories of programs, absolute
 	Flags         Flags
 	Machine       Machine
 	// Definition is applied above all else, as if it were trusted: the caller
@@ -191,7 +192,7 @@ func (in Inputs) paths() (paths, error) {
 			return paths{}, fmt.Errorf("%s %s is not a clean absolute path", d.what, quote(d.path))
 		}
 	}
-	p := paths{workspace: in.Workspace, home: in.Home, own: in.own()}
+	p := paths{workspace: in.Workspace, home: in.Home, own: in.own(), tools: in.Tools}
 	if in.Workspace == "/" {
 		return paths{}, fmt.Errorf("workspace %q would make the whole machine writable; want a directory of your own", in.Workspace)
 	}

@@ -14,6 +14,7 @@ import (
 type paths struct {
 	workspace, home string
 	own             []string // Bawn's own directories
+	tools           []string // Inputs.Tools
 }
 
 func pathEntry(s string, p paths) (string, error) {

@@ -27,10 +27,11 @@ type profile struct {
 	at        Place
 	untrusted bool // defined by a project file that is not trusted
 	ceiling   bool // its limits only lower
+	closes    bool // it hides of the home what is not shown (home.go)
 }
 
 // builtinNames are the profiles that exist without any file.
-var builtinNames = []string{"default", "readonly", "online", "strict"}
+var builtinNames = []string{"default", "readonly", "online", "closed", "strict"}
 
 // BuiltinProfiles lists the profiles that exist without any file.
 func BuiltinProfiles() []string { return slices.Clone(builtinNames) }
@@ -96,7 +97,8 @@ func builtinProfiles(m Machine, p paths) map[string]*profile {
 			b.list("env", EnvDefault()), b.list("cache_dirs", cacheNames()))},
 		"readonly": {name: "readonly", settings: b.list("ro", []string{"."})},
 		"online":   {name: "online", settings: b.scalars("network", "full")},
-		"strict": {name: "strict", ceiling: true, settings: slices.Concat(
+		"closed":   {name: "closed", closes: true},
+		"strict": {name: "strict", ceiling: true, closes: true, settings: slices.Concat(
 			b.scalars("network", "none", "caches", "read-only", "protect", true),
 			b.limits(max(1, m.MemoryMB/4), min(1024, max(1, m.MemoryMB/16)), 512, 1024, 1024, 2*time.Hour))},
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bawn-dev/bawn"
@@ -112,13 +113,24 @@ func (st *state) append(k *key, it item) {
 }
 
 // reach notes what a path gives: a later layer wins, and inside one layer the
-// stricter entry.
+// stricter entry. What a profile hides because the home is closed is opened by an
+// entry beside the profile.
 func (st *state) reach(path string, r reach) {
 	old, ok := st.reaches[path]
-	if ok && old.at.Layer == r.at.Layer && old.access < r.access {
+	if ok && old.at.Layer == r.at.Layer && old.access < r.access && !st.ofClosedHome(old.at) {
 		return
 	}
 	st.reaches[path] = r
+}
+
+// ofClosedHome reports whether an entry stands where it does since a profile closes the home.
+func (st *state) ofClosedHome(at Place) bool {
+	name, ok := strings.CutPrefix(at.Via, "profile ")
+	if !ok {
+		return false
+	}
+	name, err := strconv.Unquote(name)
+	return err == nil && st.profiles[name] != nil && st.profiles[name].closes
 }
 
 // accessOf says what an entry of the key gives, if it is a path that does.

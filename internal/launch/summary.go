@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -222,8 +221,7 @@ func (end End) Write(e *Env) error {
 	if end.Denials == nil {
 		end.Denials = []jsonDenial{}
 	}
-	line, _ := json.Marshal(end) // strings, numbers and lists of them
-	fmt.Fprintf(e.Stderr, "%s\n", line)
+	_ = verb.JSONLines(e.Stderr).Encode(end) // strings, numbers and lists of them; a reader that is gone needs no line
 	if end.Exit == 0 {
 		return nil
 	}

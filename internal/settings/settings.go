@@ -55,7 +55,7 @@ func ConfigInputs(w *verb.World, workspace string, f config.Flags) (config.Input
 	return config.Inputs{
 		Workspace: real, Home: filepath.Clean(home),
 		XDGConfigHome: w.Getenv("XDG_CONFIG_HOME"), XDGStateHome: w.Getenv("XDG_STATE_HOME"), XDGCacheHome: w.Getenv("XDG_CACHE_HOME"),
-		Flags: f, Machine: m,
+		Tools: config.Tools(filepath.Clean(home), w.Getenv), Flags: f, Machine: m,
 	}, nil
 }
 

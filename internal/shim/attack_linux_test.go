@@ -105,6 +105,16 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
+// TestRefusalIsPlain: what a guest says in a refused line acts on no terminal.
+func TestRefusalIsPlain(t *testing.T) {
+	const acts = "\u202e\u009b\U000e0041"
+	got := denialLine(&intent.Refusal{Rule: "r", Reason: "x" + acts, Remedy: "<y>" + acts})
+	var d denial
+	if err := json.Unmarshal([]byte(got), &d); err != nil || d.Reason != "x"+acts || strings.ContainsAny(got, acts) || !strings.Contains(got, "<y>") || strings.Count(got, "\n") != 1 {
+		t.Errorf("%q: %+v, %v", got, d, err)
+	}
+}
+
 func TestNoSocket(t *testing.T) {
 	r := newRig(t)
 	cmd := r.shell("sh", "-c", "echo hi")

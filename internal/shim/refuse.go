@@ -3,12 +3,12 @@
 package shim
 
 import (
-	"encoding/json"
 	"os"
 	"strings"
 
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/verb"
 )
 
 // A denial is the second line of a refusal: for programs.
@@ -31,12 +31,15 @@ func refused(r *intent.Refusal) {
 	if r.Ask != "" {
 		words += "; to ask for it: " + r.Ask
 	}
-	var line strings.Builder
-	to := json.NewEncoder(&line)
-	to.SetEscapeHTML(false)
-	if to.Encode(denial{"bawn", true, r.Rule, r.Reason, r.Remedy, r.Ask, r.Session}) != nil { // strings can always be written
-		line.WriteString("{\"by\":\"bawn\",\"denied\":true}\n")
-	}
 	words = redact.Visible(strings.ReplaceAll(words, "\n", " "))
-	_, _ = os.Stderr.WriteString(words + "\n" + line.String()) // as in say
+	_, _ = os.Stderr.WriteString(words + "\n" + denialLine(r)) // as in say
+}
+
+// denialLine is a refusal for programs.
+func denialLine(r *intent.Refusal) string {
+	var line strings.Builder
+	if verb.JSONLines(&line).Encode(denial{"bawn", true, r.Rule, r.Reason, r.Remedy, r.Ask, r.Session}) != nil { // strings can always be written
+		return "{\"by\":\"bawn\",\"denied\":true}\n"
+	}
+	return line.String()
 }
