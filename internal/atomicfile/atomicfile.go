@@ -49,6 +49,13 @@ func Update(path string, perm fs.FileMode, limit int64, edit func(old []byte) ([
 	return Write(path, data, perm)
 }
 
+// A Stamp tells what was in a file apart from what is in it later. It is comparable; the
+// zero Stamp is that of a file that is not there.
+type Stamp struct {
+	Dev, Inode, Size int64
+	Written, Changed int64 // nanoseconds
+}
+
 // Read returns the content of the regular file at path, following symbolic
 // links. It never waits on a pipe or a device and refuses more than limit
 // bytes.

@@ -48,7 +48,7 @@ func report(e *launch.Env, err error, asJSON bool) int {
 // command's time goes by before it runs.
 var verbs = map[string]func(*launch.Env) *cobra.Command{
 	"run": newRunCommand, launch.Verb: newLaunchCommand, "agents": newAgentsCommand, "audit": newAuditCommand, "config": newConfigCommand, "mcp": plugincli.NewMCP, "trust": newTrustCommand, "policy": policycli.New, "doctor": newDoctorCommand, "dockerd-proxy": newDockerProxyCommand,
-	"version": newVersionCommand, "secret": newSecretCommand, "request": newRequestCommand, "ps": newPsCommand, "attach": newAttachCommand, "logs": newLogsCommand, "kill": newKillCommand, "serve": newServeCommand,
+	"version": newVersionCommand, "secret": newSecretCommand, "request": newRequestCommand, "why": newWhyCommand, "ps": newPsCommand, "attach": newAttachCommand, "logs": newLogsCommand, "kill": newKillCommand, "serve": newServeCommand,
 	"acp": acpcli.New, "approvals": newApprovalsCommand, "approve": newApproveCommand, "init": hookcli.NewInit, "deny": newDenyCommand, "pair": newPairCommand, "plugin": plugincli.NewPlugin, "git": newGitCommand, "hook": hookcli.NewHook, "skill": newSkillCommand,
 	"undo": undocli.NewUndo, "diff": undocli.NewDiff, "checkpoints": undocli.NewCheckpoints,
 }
@@ -57,7 +57,7 @@ var verbs = map[string]func(*launch.Env) *cobra.Command{
 // them comes last.
 var groups = []struct{ title, verbs string }{
 	{"Everyday:", "run undo diff checkpoints approvals approve deny"},
-	{"Sessions:", "ps attach logs kill git audit"},
+	{"Sessions:", "ps attach logs why kill git audit"},
 	{"Setting up:", "doctor init agents config policy secret trust serve pair"},
 	{"Agents, tools and editors:", "acp mcp plugin skill request"},
 }

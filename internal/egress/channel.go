@@ -53,7 +53,7 @@ func (c *Channel) Receive() (Message, error) {
 func (m *Message) Valid() error {
 	set := 0
 	for _, is := range []bool{
-		m.Hello != nil, m.Config != nil, m.Ready != nil, m.Placed, m.Serving, m.Ask != nil, m.Withdraw != 0, m.Answer != nil, m.Denial != nil, m.Failed != "",
+		m.Hello != nil, m.Config != nil, m.Ready != nil, m.Placed, m.Serving, m.Ask != nil, m.Withdraw != 0, m.Answer != nil, m.Stale, m.Rules != nil, m.Denial != nil, m.Failed != "",
 	} {
 		if is {
 			set++

@@ -27,6 +27,8 @@ var one = []Message{
 	{Ask: &Question{ID: 7, Action: bawn.Action{Kind: bawn.Network, Operation: bawn.Connect, Resource: "a.example:443"}, Reason: "r\n\u202e", Until: time.Unix(1, 0).UTC()}},
 	{Withdraw: 7},
 	{Answer: &Answer{ID: 7, Answer: bawn.Answer{Verdict: bawn.Allow, Scope: bawn.ForSession}}},
+	{Stale: true},
+	{Rules: &Rules{Rules: []bawn.Rule{}}},
 	{Denial: &Denial{Operation: bawn.Connect, Resource: "a.example:443"}},
 	{Failed: "it can't"},
 }

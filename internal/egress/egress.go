@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/dotenv"
 )
 
@@ -51,6 +52,7 @@ type Config struct {
 	Ask       time.Duration `json:"ask"`     // how long a connection waits for an answer
 	CanAsk    bool          `json:"can_ask"` // somebody is there to be asked
 	Rules     []bawn.Rule   `json:"rules"`   // of the policy files
+	Watch     []Watched     `json:"watch"`   // those files; where one has changed, the relay asks for the rules anew
 	AuditDir  string        `json:"audit_dir"`
 	// Prompt says that a human sits at the terminal that controls bawn run, and
 	// may be asked there for the vault's passphrase. At that of a session that a
@@ -75,6 +77,19 @@ type Config struct {
 	// Place is a directory that does not exist yet. The relay makes it, keeps in
 	// it what the guest reads, and removes it at its end.
 	Place string `json:"place"`
+}
+
+// A Watched is a file of rules, with what it was like before the rules were read.
+type Watched struct {
+	Path  string           `json:"path"`
+	Stamp atomicfile.Stamp `json:"stamp"`
+}
+
+// Rules are those in force.
+type Rules struct {
+	Rules    []bawn.Rule `json:"rules"`
+	Settling bool        `json:"settling,omitempty"` // they are others soon, without a change of the files
+	Failed   string      `json:"failed,omitempty"`   // why they can't be had: nothing is decided then
 }
 
 // A File is one file or directory of the host that the guest finds elsewhere.
@@ -136,6 +151,9 @@ type Denial struct {
 	Remedy    string         `json:"remedy"`
 }
 
+// RuleFailed is the Rule of a Denial where nobody refused: the host can't be reached.
+const RuleFailed = "builtin:egress-failed"
+
 // A Message is one line. Exactly one of its fields is set.
 type Message struct {
 	Hello    *Hello    `json:"hello,omitempty"`    // to the relay, first
@@ -146,6 +164,8 @@ type Message struct {
 	Ask      *Question `json:"ask,omitempty"`      // from the relay
 	Withdraw uint64    `json:"withdraw,omitempty"` // from the relay: nobody waits for this answer any more
 	Answer   *Answer   `json:"answer,omitempty"`   // to the relay
+	Stale    bool      `json:"stale,omitempty"`    // from the relay: a file of rules has changed
+	Rules    *Rules    `json:"rules,omitempty"`    // to the relay, in answer
 	Denial   *Denial   `json:"denial,omitempty"`   // from the relay
 	Failed   string    `json:"failed,omitempty"`   // from the relay: it can't go on, and why
 }

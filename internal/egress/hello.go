@@ -12,7 +12,7 @@ var Release = "0.1.0-dev"
 // change of them. Otherwise programs of two releases that lie beside each other, as
 // after an unfinished upgrade, would wait forever for a message. It is text because
 // that is what the linker can set.
-var Protocol = "3"
+var Protocol = "4"
 
 // A Hello says who speaks. It comes before the Config and never changes.
 type Hello struct {

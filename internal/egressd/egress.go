@@ -156,10 +156,14 @@ func (s *session) obey(channel *egress.Channel) error {
 		if err != nil {
 			return nil //nolint:nilerr // bawn has ended, or the session's network has to
 		}
-		if m.Answer == nil {
+		switch {
+		case m.Answer != nil:
+			s.asks.answer(*m.Answer)
+		case m.Rules != nil:
+			s.current.take(*m.Rules)
+		default:
 			return errors.New("bawn run said what is no answer; install both programs of one release")
 		}
-		s.asks.answer(*m.Answer)
 	}
 }
 

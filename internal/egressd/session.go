@@ -41,6 +41,7 @@ type session struct {
 	log      *audit.Log
 	events   *audit.Share // how it is written to
 	guard    guard.Guard
+	current  *currentPolicy
 	within   bawn.Decider // the guard's, for a connection that has been allowed; nil is the guard's own
 	key      [32]byte     // of digests
 	event    bawn.Event
@@ -200,10 +201,11 @@ func (s *session) makeGuard(context.Context) error {
 	if s.guard.Decider != nil {
 		return nil
 	}
-	p, err := policy.New(s.config.Rules, policy.Options{})
+	current, err := newCurrentPolicy(&s.config, s.asks.send)
 	if err != nil {
 		return err
 	}
+	s.current = current
 	question := policy.Question{
 		Mode: s.config.Mode, Autonomy: s.config.Autonomy, Contained: bawn.ContainedFully, Workspace: s.config.Workspace,
 		Home: s.config.Home, System: s.config.System,
@@ -219,12 +221,12 @@ func (s *session) makeGuard(context.Context) error {
 	s.own = own
 	approver := newPending(ask, s.config.Ask)
 	decider := policy.Egress{
-		Policy: p, Session: question, Rules: s.rules, Only: s.config.Zone == egress.Reasoning, Sealed: s.config.Egress.Only,
+		Session: question, Rules: s.rules, Only: s.config.Zone == egress.Reasoning, Sealed: s.config.Egress.Only,
 		Unattended: !approver.can(), Own: own,
 	}
-	s.guard = guard.Guard{Decider: s.hosts(decider), Approver: approver, Recorder: s.events, Now: now}
+	s.guard = guard.Guard{Decider: s.hosts(s.current.decider(decider)), Approver: approver, Recorder: s.events, Now: now}
 	decider.Admitted = true
-	s.within = s.hosts(decider)
+	s.within = s.hosts(s.current.decider(decider))
 	_, err = rand.Read(s.key[:])
 	return err
 }

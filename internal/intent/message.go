@@ -3,6 +3,7 @@ package intent
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // A Hello is the guest's first message. Exactly one of its members is set.
@@ -12,11 +13,12 @@ type Hello struct {
 	Request *Request `json:",omitempty"`
 	Judge   *Judge   `json:",omitempty"`
 	Tools   *Tools   `json:",omitempty"`
+	Why     *Why     `json:",omitempty"`
 }
 
 // Valid returns an error unless exactly one member is set.
 func (h *Hello) Valid() error {
-	return one("the first message", h.Exec != nil, h.Run != nil, h.Request != nil, h.Judge != nil, h.Tools != nil)
+	return one("the first message", h.Exec != nil, h.Run != nil, h.Request != nil, h.Judge != nil, h.Tools != nil, h.Why != nil)
 }
 
 // An Exec asks for one command to be run.
@@ -55,6 +57,26 @@ type Request struct {
 	Want []string // for example "--allow", "example.org"
 	Why  string   // the agent's own words: untrusted
 	Dir  string   // where a command would run, absolute
+}
+
+// A Why asks what the session has refused last.
+type Why struct {
+	Last int // at most as many; 0 is all that is kept
+}
+
+// Reasons are the answer to a Why, the newest last.
+type Reasons struct{ List []Reason }
+
+// A Reason is one refusal: of what, by which rule, why, and what would allow it.
+type Reason struct {
+	At        time.Time `json:"at"`
+	Times     int       `json:"times"` // that it was refused
+	Kind      string    `json:"kind"`
+	Operation string    `json:"operation"`
+	Resource  string    `json:"resource"`
+	Rule      string    `json:"rule"`
+	Reason    string    `json:"reason"`
+	Remedy    string    `json:"remedy,omitempty"`
 }
 
 // A Tools asks for the servers of the Model Context Protocol that the human has
@@ -137,6 +159,7 @@ type Reply struct {
 	State   *State         `json:",omitempty"`
 	Answer  *RequestAnswer `json:",omitempty"`
 	Verdict *Verdict       `json:",omitempty"`
+	Why     *Reasons       `json:",omitempty"`
 }
 
 // Valid returns an error unless the reply says one thing.
@@ -144,7 +167,7 @@ func (r *Reply) Valid() error {
 	if r.State != nil && r.Exit == nil {
 		return errors.New("the reply has a state and no exit; want both of one statement")
 	}
-	return one("the reply", r.Started, r.Denied != nil, r.Stopped != 0, r.Exit != nil, r.Answer != nil, r.Verdict != nil)
+	return one("the reply", r.Started, r.Denied != nil, r.Stopped != 0, r.Exit != nil, r.Answer != nil, r.Verdict != nil, r.Why != nil)
 }
 
 // An Exit is the end of a command. The zero Exit is success.

@@ -79,7 +79,8 @@ func (p *Planned) answerGuests() (end func(), err error) {
 	if s.Socket == nil && s.Split == nil {
 		return func() {}, nil
 	}
-	s.Refusals = &runner.Refusals{}
+	s.Recent = &runner.Recent{}
+	s.Refusals = &runner.Refusals{Recent: s.Recent}
 	judged := newJudge(e, s, s.Refusals.Of(s.Guard)).Serve
 	r := &requests{session: s.Session, prompter: s.Prompter, network: s.Zone, guard: s.Guard, reach: s.Isolation}
 	dir, err := socketDir(e)
@@ -96,13 +97,13 @@ func (p *Planned) answerGuests() (end func(), err error) {
 		tools = nil
 	}
 	if s.Split == nil {
-		s.Socket.Handlers = sessionsocket.Handlers{Session: s.ID, Run: k.Run, Request: r.Request, Judge: judged, Tools: tools}
+		s.Socket.Handlers = sessionsocket.Handlers{Session: s.ID, Run: k.Run, Request: r.Request, Judge: judged, Tools: tools, Why: s.Recent.Serve}
 		return k.close, nil
 	}
 	r.command, r.reach = &s.Split.Zone, s.Split.Isolation
 	k.split = append([]string{}, s.Split.Plan.Environ()...)
 	k.guard.Approver, k.guard.Decider = s.Prompter.Approver(s.Split.Zone), s.Prompter.Decider(s.Split.Zone)
-	s.Split.Requests = sessionsocket.Handlers{Run: k.Run, Request: r.Request, Judge: judged, Tools: tools}
+	s.Split.Requests = sessionsocket.Handlers{Run: k.Run, Request: r.Request, Judge: judged, Tools: tools, Why: s.Recent.Serve}
 	return k.close, nil
 }
 

@@ -50,6 +50,7 @@ func (n *relays) open(req *sandbox.Request, z zone) (*remote.Relay, error) {
 	if err != nil {
 		return nil, relayError(err)
 	}
+	relay.ObeyRules(func() egress.Rules { return n.launch.rulesOf(n.env, c.Workspace) })
 	err = relay.Configure(c)
 	var ready egress.Ready
 	if err == nil {
@@ -191,7 +192,8 @@ func (n *relays) config(req *sandbox.Request, z zone) (egress.Config, error) {
 	if err != nil {
 		return egress.Config{}, err
 	}
-	rules, err := settings.LoadRules(&e.World, s.Isolation.Workspace)
+	files := watched(e, s.Isolation.Workspace)
+	rules, err := l.networkRules(e, s.Isolation.Workspace)
 	if err != nil {
 		return egress.Config{}, err
 	}
@@ -200,7 +202,7 @@ func (n *relays) config(req *sandbox.Request, z zone) (egress.Config, error) {
 	return egress.Config{
 		Session: s.ID, Parent: s.Parent, Agent: s.Agent, Provider: s.Provider, Mode: s.Mode, Autonomy: s.Autonomy,
 		Workspace: s.Isolation.Workspace, Dir: req.Dir, Home: e.Getenv("HOME"), System: runtime.GOOS,
-		Egress: s.Isolation.Egress, Ask: s.Isolation.Egress.Ask, CanAsk: asks, Rules: rules,
+		Egress: s.Isolation.Egress, Ask: s.Isolation.Egress.Ask, CanAsk: asks, Rules: rules.Rules, Watch: files,
 		AuditDir: log, Prompt: l.Parent == nil, Place: filepath.Join(settings.RuntimeDir(&e.World, state), s.ID+z.suffix()), Zone: z.name, Models: z.models, Masks: z.masks, Own: z.own, Quiet: z.quiet,
 	}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -31,9 +30,13 @@ func (e *Env) Share(log *audit.Log, what string) *audit.Share {
 // Prompter makes where the questions of a session go, which the caller closes. Rules count
 // besides those of the policy's files. cfg may be nil.
 func (l *Launch) Prompter(e *Env, s *runner.Session, cfg *config.Config, rules ...bawn.Rule) (_ *asking.Prompter, err error) {
+	written := l.current(e, s.Isolation.Workspace)
+	if len(rules) > 0 {
+		written = settings.NewCurrentRules(&e.World, s.Isolation.Workspace, func(text string) { l.note(e, text) }, rules...)
+	}
 	o := asking.Options{
 		Session: s.ID, Parent: s.Parent, Agent: s.Agent,
-		Rules: func() ([]bawn.Rule, error) { return allRules(e, s.Isolation.Workspace, rules) }, Policy: policy.Options{Resolve: settings.ResolveLinks},
+		Rules: written.Written, Policy: policy.Options{Resolve: settings.ResolveLinks},
 		Note: func(text string) { l.note(e, text) }, Waiting: l.waiting(e),
 	}
 	o.DenyAway = cfg != nil && cfg.WhileAway() == "deny"
@@ -87,18 +90,6 @@ func (l *Launch) waiting(e *Env) func(approval.Question) {
 		left := time.Until(q.Expires).Round(time.Second)
 		l.note(e, fmt.Sprintf("waiting %v for your answer (bawn approve %s, or bawn deny %[2]s): %s", left, q.ID[:min(len(q.ID), 8)], string(what[:min(len(what), 200)])))
 	}
-}
-
-// allRules are those that somebody has written, also in manifests of plugins.
-func allRules(e *Env, workspace string, more []bawn.Rule) ([]bawn.Rule, error) {
-	rules, err := WrittenRules(e, workspace)
-	return slices.Concat(rules, more), err
-}
-
-// WrittenRules are all that nobody's answer has made.
-func WrittenRules(e *Env, workspace string) ([]bawn.Rule, error) {
-	rules, err := settings.LoadRules(&e.World, workspace)
-	return slices.DeleteFunc(rules, func(r bawn.Rule) bool { return strings.HasPrefix(r.ID, policy.Approved) }), err
 }
 
 // networkZone is what the questions of a session's network share.

@@ -100,15 +100,25 @@ func (q *requests) Request(ctx context.Context, c *sessionsocket.Conn, r intent.
 		c.Refuse(RuleRequest, err.Error(), "go on without it, or wait")
 		return
 	}
-	g := q.guard
-	g.Decider, g.Approver = q.prompter.Decider(*zone), q.prompter.Ahead(*zone, r.Why)
-	d := g.Check(ctx, a, bawn.Event{Parent: q.session.Parent, Provider: q.session.Provider, Mode: q.session.Mode, Details: map[string]string{"request": "ahead of the action"}})
+	d := q.decide(ctx, a, zone, r.Why)
 	q.end(key, d.Verdict == bawn.Allow, time.Now())
 	if d.Verdict != bawn.Allow {
 		c.Deny(d.Rule, d.Reason, "do it another way; asking again at once is refused unasked")
 		return
 	}
 	_ = c.Send(intent.Reply{Answer: &intent.RequestAnswer{Granted: true, Why: d.Reason}}) // as above
+}
+
+// decide asks, for a host no longer than a connection to it would wait.
+func (q *requests) decide(ctx context.Context, a bawn.Action, zone *asking.Zone, why string) bawn.Decision {
+	if zone == &q.network {
+		limited, cancel := context.WithTimeout(ctx, q.reach.Egress.Ask)
+		defer cancel()
+		ctx = limited
+	}
+	g := q.guard
+	g.Decider, g.Approver = q.prompter.Decider(*zone), q.prompter.Ahead(*zone, why)
+	return g.Check(ctx, a, bawn.Event{Parent: q.session.Parent, Provider: q.session.Provider, Mode: q.session.Mode, Details: map[string]string{"request": "ahead of the action"}})
 }
 
 // read turns what is wanted into the action that it is about.

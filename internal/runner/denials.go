@@ -42,6 +42,7 @@ func newDenials(s Session, zone string) *denials {
 
 // add is called by the provider, from any goroutine.
 func (d *denials) add(n sandbox.Denial) {
+	d.session.Recent.add(n)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed || d.seen[n] {
@@ -75,6 +76,7 @@ func (d *denials) record() {
 	for n := range d.queue {
 		if d.session.Remedy != nil {
 			n.Remedy = d.session.Remedy(n)
+			d.session.Recent.remedy(n)
 		}
 		if len(d.kept) < maxKept {
 			d.kept = append(d.kept, n)

@@ -126,9 +126,10 @@ func (s *Session) CloseNetwork() {
 
 // told keeps a refusal that somebody else has recorded.
 func (d *denials) told(n egress.Denial) {
+	den := sandbox.Denial{Kind: bawn.Network, Operation: n.Operation, Resource: n.Resource, Rule: n.Rule, Reason: n.Reason, Remedy: n.Remedy}
+	d.session.Recent.add(den)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	den := sandbox.Denial{Kind: bawn.Network, Operation: n.Operation, Resource: n.Resource, Rule: n.Rule, Reason: n.Reason, Remedy: n.Remedy}
 	if d.closed || d.seen[den] {
 		return
 	}

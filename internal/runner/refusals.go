@@ -20,6 +20,7 @@ type Refusals struct {
 	list   []sandbox.Denial
 	seen   map[sandbox.Denial]bool
 	missed int
+	Recent *Recent // gets them, too
 }
 
 // Of returns g, whose refusals are kept from now on.
@@ -55,6 +56,7 @@ func (r *Refusals) add(e bawn.Event) {
 	if text := []rune(d.Resource); len(text) > maxShown {
 		d.Resource = string(text[:maxShown]) + " …"
 	}
+	r.Recent.add(d)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {

@@ -57,6 +57,7 @@ type Handlers struct {
 	Request func(ctx context.Context, c *Conn, r intent.Request)
 	Judge   func(ctx context.Context, c *Conn, j intent.Judge)
 	Tools   func(ctx context.Context, c *Conn, t intent.Tools, files [3]*os.File)
+	Why     func(ctx context.Context, c *Conn, w intent.Why)
 	// Refused is told of what is refused without the guard, which records the
 	// rest; nil tells nobody. It must not wait.
 	Refused func(rule, reason string)
@@ -203,6 +204,8 @@ func (s *server) dispatch(ctx context.Context, c *Conn, hello *intent.Hello, rec
 		h.Judge(ctx, c, *hello.Judge)
 	case hello.Tools != nil && h.Tools != nil:
 		h.Tools(ctx, c, *hello.Tools, files)
+	case hello.Why != nil && h.Why != nil:
+		h.Why(ctx, c, *hello.Why)
 	default:
 		c.Refuse(RuleClosed, "this session serves no such request", "")
 	}

@@ -14,10 +14,10 @@ import (
 // own are the verbs that a guest calls for its session: they speak to the session socket
 // of the zone that their caller is in, which no command of the other zone
 // reaches.
-var own = shell.NewWordSet("request run")
+var own = shell.NewWordSet("request run why")
 
 // Own returns the arguments of bawn where all that a shell is called for is one
-// plain `bawn request …` or `bawn run …`. Such a line is no command to be
+// plain `bawn request …`, `bawn run …` or `bawn why …`. Such a line is no command to be
 // executed elsewhere. Its errors go where its output does if it says 2>&1.
 func Own(argv []string) (args []string, together bool) {
 	call, err := invocation.Parse(argv)

@@ -14,6 +14,8 @@ func TestOwn(t *testing.T) {
 		"bawn request --allow a.test --why 'two words'": {"request", "--allow", "a.test", "--why", "two words"},
 		`bawn request -- git push "origin" main 2>&1`:   {"request", "--", "git", "push", "origin", "main"},
 		"bawn run -- make":                    {"run", "--", "make"},
+		"bawn why --json":                     {"why", "--json"},
+		"bawn why | sh":                       nil,
 		"bawn approve abcd":                   nil,
 		"bawn request --allow a.test; rm x":   nil,
 		"bawn request --allow $(id)":          nil,

@@ -34,6 +34,21 @@ func wish(ctx context.Context, q intent.Request, socket string) (bool, string, e
 	return r.Answer.Granted, r.Answer.Why, nil
 }
 
+// Why asks the session socket what the session has refused last: at most n refusals, all
+// that are kept for 0, the newest last.
+func Why(ctx context.Context, n int) ([]intent.Reason, error) {
+	r, err := once(ctx, intent.Hello{Why: &intent.Why{Last: n}}, Socket)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Denied != nil:
+		return nil, errors.New(r.Denied.Reason)
+	case r.Why == nil:
+		return nil, errors.New("the session socket has answered something else")
+	}
+	return r.Why.List, nil
+}
+
 // once says one thing to a session socket and returns its one answer.
 func once(ctx context.Context, hello intent.Hello, socket string) (r intent.Reply, err error) {
 	conn, err := dial(socket)

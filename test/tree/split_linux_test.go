@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bawn-dev/bawn/internal/testenv/quarters"
 )
 
 // agent runs a command as the agent of a split session.
@@ -83,5 +85,32 @@ func TestShellAmongOthers(t *testing.T) {
 		if got := r.agent(t, []string{"--ask-timeout", "1s"}, argv...); got.Code == 0 || got.Out != "" || !strings.Contains(got.Err, "is no shell") {
 			t.Errorf("%s: %+v", what, got)
 		}
+	}
+}
+
+// TestRulesOfCommandsAddedLater: a denial that is written while a session runs holds for
+// its next command.
+func TestRulesOfCommandsAddedLater(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.Rule(t, "allow", "command", "touch *")
+	r.put(t, "agent.py", `import os, subprocess, time
+for i in range(2):
+    while not os.path.exists(f"go{i}"): time.sleep(0.05)
+    subprocess.call(["/bin/sh", "-c", f"touch made{i}"])
+    open(f"done{i}", "w").close()
+`)
+	end := r.start(t, r.bawn([]string{"--split"}, "python3", "agent.py")...)
+	step := func(i string) bool {
+		r.put(t, "go"+i, "")
+		quarters.Until(t, patience/2, "the agent's step "+i, func() bool { return exists(filepath.Join(r.Work, "done"+i)) })
+		return exists(filepath.Join(r.Work, "made"+i))
+	}
+	if !step("0") {
+		t.Error("control: the command is refused before there is a rule")
+	}
+	r.Rule(t, "deny", "command", "touch *")
+	if step("1") {
+		t.Errorf("a command runs that was denied before it: %+v", end())
 	}
 }

@@ -31,7 +31,8 @@ type Options struct {
 	// true. Nil, or an error, means that the session has no relay.
 	Relay func(ctx context.Context, start bool) (approval.Prompter, error)
 	// Rules reads the rules in force except the built-in ones and those of Grants.
-	// It is called once, when the rules are first needed. Nil means no rules.
+	// It is called for each decision, and returns the same slice as long as nothing has
+	// changed. Nil means no rules.
 	Rules  func() ([]bawn.Rule, error)
 	Policy policy.Options
 	Grants *grants.File // nil: nothing is kept beyond the session
@@ -88,6 +89,7 @@ type Prompter struct {
 	frontends map[*frontend]struct{}
 	open      map[string]*open // by ID
 	rules     []bawn.Rule      // of grants, as they were read last
+	of        []bawn.Rule      // those written, as they were read last
 	ruled     *policy.Policy   // made of all rules
 
 	said approval.Answers
@@ -111,7 +113,7 @@ func New(o Options) *Prompter {
 	if o.Rules == nil {
 		o.Rules = func() ([]bawn.Rule, error) { return nil, nil }
 	}
-	d.learned, d.written = sync.OnceValue(d.openLearned), sync.OnceValues(o.Rules)
+	d.learned, d.written = sync.OnceValue(d.openLearned), o.Rules
 	return d
 }
 

@@ -74,15 +74,20 @@ func (d *Prompter) policy() (*policy.Policy, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.ruled != nil && slices.EqualFunc(granted, d.rules, equal) {
+	if d.ruled != nil && sameSlice(written, d.of) && slices.EqualFunc(granted, d.rules, equal) {
 		return d.ruled, nil
 	}
 	p, err := policy.New(slices.Concat(written, granted), d.opts.Policy)
 	if err != nil {
 		return nil, err
 	}
-	d.rules, d.ruled = granted, p
+	d.rules, d.of, d.ruled = granted, written, p
 	return p, nil
+}
+
+// sameSlice reports whether two slices are one.
+func sameSlice(a, b []bawn.Rule) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // equal reports whether two rules of the file are the same: its identities are

@@ -102,11 +102,12 @@ type Relay struct {
 	place    string   // what the relay has made and removes at its end
 	messages chan egress.Message
 	ready    *egress.Ready
-	placed   func() error  // waits for it, once
-	serving  bool          // somebody handles what it says
-	heard    chan struct{} // closed when all it said has been handled
-	done     chan struct{} // closed when it has ended
-	failure  error         // set before done is closed
+	placed   func() error        // waits for it, once
+	serving  bool                // somebody handles what it says
+	rules    func() egress.Rules // in force; nil stands for the built-in ones alone
+	heard    chan struct{}       // closed when all it said has been handled
+	done     chan struct{}       // closed when it has ended
+	failure  error               // set before done is closed
 	closing  sync.Once
 }
 
@@ -158,6 +159,10 @@ func Launch(path string, s Surroundings) (*Relay, error) {
 	_ = r.channel.Send(egress.Message{Hello: &hello}) // where it has ended already, Ready says why
 	return r, nil
 }
+
+// ObeyRules says where the relay gets the rules in force once their files have changed.
+// It is called before Serve.
+func (r *Relay) ObeyRules(rules func() egress.Rules) { r.rules = rules }
 
 // Configure tells the relay what to do, once. Ready waits for its answer.
 func (r *Relay) Configure(c egress.Config) error {
@@ -301,7 +306,7 @@ func (r *Relay) Serve(listeners []*os.File, h Handlers) error {
 		if m.Serving {
 			break
 		}
-		if !pass(m, h) {
+		if !r.pass(m, h) {
 			return errors.New("the relay did not take the sockets")
 		}
 	}
@@ -326,14 +331,16 @@ func (r *Relay) send(fds []int) error {
 func (r *Relay) handle(h Handlers) {
 	defer close(r.heard)
 	for m := range r.messages {
-		pass(m, h)
+		r.pass(m, h)
 	}
 }
 
 // pass hands on what the relay says of the guest. It reports whether m is such a
 // message.
-func pass(m egress.Message, h Handlers) bool {
+func (r *Relay) pass(m egress.Message, h Handlers) bool {
 	switch {
+	case m.Stale:
+		_ = r.channel.Send(egress.Message{Rules: r.current()}) // a relay that has ended decides nothing
 	case m.Ask != nil:
 		h.Ask(*m.Ask)
 	case m.Withdraw != 0:
@@ -344,6 +351,15 @@ func pass(m egress.Message, h Handlers) bool {
 		return false
 	}
 	return true
+}
+
+// current are the rules in force.
+func (r *Relay) current() *egress.Rules {
+	if r.rules == nil {
+		return &egress.Rules{}
+	}
+	rules := r.rules()
+	return &rules
 }
 
 // Answer passes on what the human said. An answer that can't be passed on is lost,

@@ -29,7 +29,7 @@ func (*Provider) Name() string { return Name }
 // Capabilities is empty.
 func (*Provider) Capabilities() []bawn.Capability {
 	f := finding{Why: "gVisor runs on Linux only", Remedy: "use provider \"native\""}
-	return f.capabilities()
+	return f.capabilities(false)
 }
 
 // Plan returns sandbox.ErrUnsupported.
