@@ -99,7 +99,7 @@ func whatIs(m fs.FileMode) string {
 // temporary is what the names of temporary files match.
 const temporary = ".tmp-*"
 
-// Sweep removes temporary files in dir that are older than that: whoever wrote them
+// Sweep removes temporary files in dir that are older than that: the process that wrote them
 // was killed. dir holds files of this package's alone.
 func Sweep(dir string, age time.Duration) {
 	found, _ := filepath.Glob(filepath.Join(dir, temporary)) // the pattern is one

@@ -79,8 +79,8 @@ func (d *countedListener) Accept() (net.Conn, error) {
 }
 
 // admit counts a connection, or says why there is no room for it. One over its
-// network's share takes the place of that network's oldest stranger, so that
-// whoever fills the share keeps nobody of the same network out.
+// network's share takes the place of that network's oldest stranger: a full share
+// keeps nobody of the same network out.
 func (c *crowd) admit(conn net.Conn) (m *member, why string) {
 	peer, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // what has no address is one peer
 	m = &member{Conn: conn, crowd: c, peer: network(peer.Addr())}

@@ -19,7 +19,6 @@ async function main() {
   assert.match(ran.output, /in exec/);
   const client = await new GenericContainer(image).withNetwork(network).withCommand(['sh', '-c', 'wget -q -O- http://server:8000/page; echo; echo fetched; sleep 1000']).withWaitStrategy(Wait.forLogMessage('fetched')).withStartupTimeout(60000).start();
   await client.stop();
-  await server.restart();
   const built = await GenericContainer.fromDockerfile(process.env.CONTEXT).withBuildArgs({ WHAT: 'tc' }).build('tc:built', { deleteOnExit: false });
   const own = await built.withCommand(['sh', '-c', 'cat /made; sleep 1000']).withWaitStrategy(Wait.forLogMessage('tc')).withStartupTimeout(60000).start();
   await own.stop();
