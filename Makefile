@@ -15,7 +15,7 @@ TARGETS = linux/amd64 linux/arm64 darwin/arm64
 # What the tests may not skip. As an ordinary user "root", "cgroup", "docker" and
 # "runsc" go: the first is not to be had, the second only where somebody
 # delegated a group, and the engines of the tests belong to root.
-BAWN_TEST_REQUIRE ?= root,user,userns,landlock,seccomp,notify,cgroup,bash,dash,git,go,cc,node,python3,make,tmux,vim,less,bwrap,strace,dig,getent,npm-agents,curl,openssl,ssh,dnsmasq,iproute2,java,pnpm,yarn,pip,apt,postgres,wget,sshd,keyring,chromium,scope,tun,docker,runsc,podman
+BAWN_TEST_REQUIRE ?= root,user,userns,landlock,seccomp,notify,cgroup,bash,dash,zsh,fish,git,go,cc,node,python3,make,tmux,vim,less,bwrap,strace,dig,getent,npm-agents,curl,openssl,ssh,dnsmasq,iproute2,java,pnpm,yarn,pip,apt,postgres,wget,sshd,keyring,chromium,scope,tun,docker,docker-clients,runsc,podman
 
 # Where test-deps puts the agents that the tests run, and gVisor's program.
 TEST_CACHE = $(if $(filter 0,$(shell id -u)),/var/cache,$(HOME)/.cache)
@@ -24,7 +24,7 @@ export BAWN_TEST_RUNSC ?= $(TEST_CACHE)/bawn-runsc/runsc
 comma = ,
 empty =
 space = $(empty) $(empty)
-USER_REQUIRE = $(subst $(space),$(comma),$(filter-out root cgroup docker runsc podman,$(subst $(comma),$(space),$(BAWN_TEST_REQUIRE))))
+USER_REQUIRE = $(subst $(space),$(comma),$(filter-out root cgroup docker docker-clients runsc podman,$(subst $(comma),$(space),$(BAWN_TEST_REQUIRE))))
 
 export BAWN_TEST_REQUIRE
 export TEST_TIMEOUT ?= 20m

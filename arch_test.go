@@ -46,6 +46,7 @@ var ladder = map[string]place{
 	"internal/sigv4":      here(1),
 	"internal/dotenv":     here(1),
 	"internal/stack":      here(0),
+	"internal/stdlog":     here(0),
 	"internal/strictjson": here(0),
 	"internal/stricttoml": here(0),
 	"internal/symlink":    here(1),
@@ -211,6 +212,11 @@ func TestArchitecture(t *testing.T) {
 	}
 	for _, v := range violations(ladder, bans, sandboxes, graph) {
 		t.Error(v)
+	}
+	for _, n := range graph { // what libraries print may hold secrets
+		if strings.HasPrefix(n.ImportPath, module+"/cmd/") && !strings.Contains(n.ImportPath, "/cmd/bawn/") && !slices.Contains(n.Deps, module+"/internal/stdlog") {
+			t.Errorf("%s does not import internal/stdlog", n.ImportPath)
+		}
 	}
 }
 

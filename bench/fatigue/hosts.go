@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"strings"
 )
 
@@ -19,22 +18,9 @@ func at(host, pattern string) string { return host + strings.TrimPrefix(pattern,
 
 // Hosts of registries.
 var (
-	npm      = at("registry", "*.npmjs.org")
-	pypi     = at("pypi", ".org")
-	pyFiles  = at("files", "*.pythonhosted.org")
-	goProxy  = at("proxy", "*.golang.org")
-	goSums   = at("sum", "*.golang.org")
-	debs     = at("deb", "*.debian.org")
-	registry = []string{npm, pypi, pyFiles, goProxy, goSums, debs}
+	npm     = at("registry", "*.npmjs.org")
+	pypi    = at("pypi", ".org")
+	pyFiles = at("files", "*.pythonhosted.org")
+	goProxy = at("proxy", "*.golang.org")
+	goSums  = at("sum", "*.golang.org")
 )
-
-var registryHosts = registry
-
-// hosts are all names outside: registries, the forge, hosts that nobody has
-// named, and those where known agents tell how they are used.
-func hosts() []string {
-	return slices.Concat(registry, []string{
-		forge, "docs.test", "api.test", "files.test", "collect.test",
-		"statsig.anthropic.com", "downloads.claude.ai", "play.googleapis.com", "api.github.com", "chatgpt.com", "api.anthropic.com",
-	})
-}

@@ -10,6 +10,7 @@ import (
 	"net/http/cgi"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -103,7 +104,7 @@ func outside(dir string) error {
 // handler notes each request and answers by its host.
 func (o *outsider) handler() http.Handler {
 	mux := http.NewServeMux()
-	for _, host := range registryHosts {
+	for _, host := range registry {
 		mux.Handle(host+"/", http.FileServer(http.Dir(filepath.Join(o.dir, registriesName, host))))
 	}
 	mux.Handle(forge+"/", &cgi.Handler{
@@ -130,4 +131,16 @@ func (o *outsider) saw(text string) {
 	if _, err := io.WriteString(o.log, strings.ReplaceAll(text, "\n", " ")+"\n"); err != nil {
 		fmt.Fprintln(os.Stderr, "outside:", err)
 	}
+}
+
+// registry are the hosts of all registries.
+var registry = []string{npm, pypi, pyFiles, goProxy, goSums, at("deb", "*.debian.org")}
+
+// hosts are all names outside: registries, the forge, hosts that nobody has
+// named, and those where known agents tell how they are used.
+func hosts() []string {
+	return slices.Concat(registry, []string{
+		forge, "docs.test", "api.test", "files.test", "collect.test",
+		"statsig.anthropic.com", "downloads.claude.ai", "play.googleapis.com", "api.github.com", "chatgpt.com", "api.anthropic.com",
+	})
 }

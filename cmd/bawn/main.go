@@ -10,6 +10,7 @@ import (
 	_ "github.com/bawn-dev/bawn/cmd/bawn/first" // does its work when it is initialised
 	"github.com/bawn-dev/bawn/internal/cli"
 	"github.com/bawn-dev/bawn/internal/launch"
+	_ "github.com/bawn-dev/bawn/internal/stdlog" // nothing that libraries print reaches the terminal
 )
 
 func main() {

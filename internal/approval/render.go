@@ -68,7 +68,7 @@ func Render(q Question) []Line {
 	if p.escaped > 0 {
 		p.lines = append(p.lines, Line{Label: LabelHidden, Text: fmt.Sprintf("%d of the characters above can't be shown as they are; \u00b7 stands for a space, \u23ce for the end of a line, the others are written as \\t or \\x1b", p.escaped)})
 	}
-	p.add(LabelExpires, q.Expires.UTC().Format(time.DateTime)+" UTC, unless it is answered")
+	p.add(LabelExpires, q.Expires.UTC().Format(time.DateTime)+" UTC, unless it is answered; until then the guest waits")
 	return p.lines
 }
 

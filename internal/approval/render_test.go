@@ -55,7 +55,7 @@ func TestRender(t *testing.T) {
              also covers   git push evil
 the agent says, unproven ? please
                     note   1 of the characters above can't be shown as they are; · stands for a space, ⏎ for the end of a line, the others are written as \t or \x1b
-               denied at   2026-01-02 03:04:05 UTC, unless it is answered
+               denied at   2026-01-02 03:04:05 UTC, unless it is answered; until then the guest waits
 `
 	if d := cmp.Diff(want, text(q)); d != "" {
 		t.Error(d)

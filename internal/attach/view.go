@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -27,6 +28,8 @@ type View struct {
 	Fresh bool
 	// Start ends the view as soon as the guest's command has been started.
 	Start bool
+	// Label is the title that the terminal has meanwhile.
+	Label modes.Label
 }
 
 // An Outcome says how a view ended: the human left it (or their terminal did),
@@ -118,14 +121,20 @@ func (s *sight) takeTerminal() error {
 		return fmt.Errorf("terminal can't be made raw: %w", err)
 	}
 	s.raw = was
+	s.write(s.Label.Begin())
 	return nil
+}
+
+// write writes to a terminal. One that is gone is noticed where output is printed.
+func (s *sight) write(b []byte) {
+	if len(b) > 0 && term.IsTerminal(int(s.Out.Fd())) {
+		_, _ = s.Out.Write(b)
+	}
 }
 
 // giveTerminal leaves the terminal as it was found.
 func (s *sight) giveTerminal() {
-	if term.IsTerminal(int(s.Out.Fd())) {
-		_, _ = s.Out.Write(s.modes.Undo()) // it is gone, then
-	}
+	s.write(append(s.modes.Undo(), s.Label.End()...))
 	if s.raw != nil {
 		_ = term.Restore(int(s.In.Fd()), s.raw)
 		s.raw = nil
@@ -213,7 +222,8 @@ func (s *sight) print(e Event) error {
 		out = append(s.empty(), out...)
 	}
 	s.Fresh = s.Fresh && !e.Anew
-	s.split.Split(e.Output, func([]byte) {}, s.modes.See)
+	s.split.Split(e.Output, func([]byte) {}, s.see)
+	out = slices.Concat(out, s.Label.After(e.Output, s.split.Pending()))
 	if _, err := s.Out.Write(out); err != nil {
 		s.outcome = &Outcome{Detached: true}
 		if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.EIO) {
@@ -222,6 +232,12 @@ func (s *sight) print(e Event) error {
 		return err
 	}
 	return nil
+}
+
+// see follows one sequence of the guest's.
+func (s *sight) see(seq []byte) {
+	s.modes.See(seq)
+	s.Label.See(seq)
 }
 
 // empty makes room for a whole screen. What stood in the window goes into the

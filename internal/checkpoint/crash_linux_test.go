@@ -7,10 +7,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -331,3 +333,5 @@ func fullWorkspace(w *world) {
 		w.t.Fatal(list, "and f is", w.read("f"))
 	}
 }
+
+func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -20,8 +19,6 @@ func withoutDisk(t *testing.T) {
 	fsync = func(int) error { return nil }
 	t.Cleanup(func() { fsync = unix.Fsync })
 }
-
-func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
 // disturb changes the workspace at random, as a guest or a human may. What the system
 // refuses is left out.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -113,11 +114,12 @@ func writeAgent(w io.Writer, a foundAgent) error {
 		what string
 		list []string
 	}{
+		{"not covered", a.Uncovered}, {"its directories", homes(env.Homes)},
 		{"writes", f.State}, {"has its own copy of", f.Cache}, {"has empty ones of the session's own of", f.Private}, {"reads", f.Read}, {"can't change", f.Guard}, {"can't change in a project", f.ProjectGuard},
 		{"gets the variables", a.Variables()}, {"its keys", env.Keys}, {"its authorities come from", env.CA}, {"its models", a.Models},
 		{"its login", one(a.Login)}, {"its hooks can", a.Hooks.Can()}, {"its hooks are in", one(a.Hooks.User, a.Hooks.Project, a.Hooks.Managed)},
 		{"commands are moved by", a.Moves}, {"its own sandbox", one(a.Sandbox.Note)}, {"started with", slices.Concat(a.Sandbox.Off, a.Prompts.Off)},
-		{"skills", f.Skills}, {"definitions", f.Definitions}, {"instructions", f.Instructions}, {"not covered", a.Uncovered},
+		{"skills", f.Skills}, {"definitions", f.Definitions}, {"instructions", f.Instructions},
 	} {
 		for i, text := range l.list {
 			what := l.what
@@ -128,6 +130,14 @@ func writeAgent(w io.Writer, a foundAgent) error {
 		}
 	}
 	return t.Flush()
+}
+
+// homes says what the variables mean that begin a place.
+func homes(all map[string]string) (list []string) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, fmt.Sprintf("$%s is %s, unless you set it", name, all[name]))
+	}
+	return list
 }
 
 // one leaves out what is empty.

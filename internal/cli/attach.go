@@ -77,8 +77,18 @@ func attachTo(e *launch.Env, id, keys string, readOnly bool) error {
 	if readOnly {
 		v.In = nil
 	}
+	v.Label = launch.Label(&e.World, leavingMark(keys, detach), s.Argv[0])
 	out, err := v.Run(context.Background())
 	return viewed(e, out, err)
+}
+
+// leavingMark begins the title of an attached terminal, whose screen the session's soon
+// fills: it says how to leave.
+func leavingMark(keys string, detach attach.DetachKeys) string {
+	if len(detach) == 0 {
+		return launch.Mark
+	}
+	return "bawn (" + strings.ReplaceAll(keys, ",", " ") + " leaves): "
 }
 
 // notAttached says why there is nothing to attach to.

@@ -227,7 +227,7 @@ func (d *diagnosis) brief(w io.Writer) error {
 	if i := slices.IndexFunc(d.Providers, func(c doctor.Column) bool { return c.Provider == d.Default }); i >= 0 {
 		own := d.Providers[i]
 		own.Capabilities = slices.DeleteFunc(slices.Clone(own.Capabilities), func(c bawn.Capability) bool { return !slices.Contains(d.needs, c.Attribute) })
-		b.WriteString(reasons(own))
+		b.WriteString(lacks(own))
 	}
 	if others := d.others(); others != "" {
 		fmt.Fprintf(&b, "other providers here: %s\n", others)

@@ -83,6 +83,34 @@ func reasons(c doctor.Column) string {
 	return b.String()
 }
 
+// lacks tells of one provider what it does not enforce in full, and what would mend it:
+// a line for each remedy.
+func lacks(c doctor.Column) string {
+	words := map[bawn.Strength]string{bawn.Partly: "in part", bawn.Unenforced: "not enforced"}
+	type lack struct{ word, remedy string }
+	var list []lack
+	attributes := map[lack][]string{}
+	for _, n := range c.Capabilities {
+		l := lack{words[n.Strength], n.Remedy}
+		if l.word == "" {
+			continue
+		}
+		if attributes[l] == nil {
+			list = append(list, l)
+		}
+		attributes[l] = append(attributes[l], n.Attribute)
+	}
+	var b strings.Builder
+	for _, l := range list {
+		fmt.Fprintf(&b, "%s: %s", l.word, strings.Join(attributes[l], ", "))
+		if l.remedy != "" {
+			b.WriteString(" → " + redact.Visible(l.remedy))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
 // fold writes text in lines of the matrix's width; what follows the first one is
 // indented as its words are. A word that is wider stays whole: it may have to be
 // copied.

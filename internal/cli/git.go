@@ -177,6 +177,9 @@ func listGit(e *launch.Env, asJSON bool) error {
 			fmt.Fprintf(&text, "    has made the repository %s\n    take it: bawn git keep %s\n", at, redact.Visible(filepath.Dir(m.Path)))
 		}
 	}
+	if text.Len() == 0 {
+		fmt.Fprintln(e.Stderr, "bawn: note: no session has left anything in git that needs you")
+	}
 	_, err = fmt.Fprint(e.Stdout, text.String())
 	return err
 }

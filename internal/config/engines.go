@@ -44,6 +44,12 @@ func (c *Config) Docker() DockerOptions {
 // Runsc returns the path of the runsc program, "" for that of PATH.
 func (c *Config) Runsc() string { return c.st.text("isolation.runsc") }
 
+// GVisorUnprotected reports whether the user accepts that guests of the provider
+// "gvisor" can make files that the host executes later.
+func (c *Config) GVisorUnprotected() bool {
+	return c.st.scalars["isolation.gvisor_accept_unprotected"].value == true
+}
+
 // FallbackToHost reports whether the user, or who manages the machine, lets a
 // session run without a sandbox where no provider meets its policy (SPEC D4).
 // It does not hold where a project's file counts that nobody was asked about: one

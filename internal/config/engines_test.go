@@ -152,6 +152,7 @@ func TestProjectsEngine(t *testing.T) {
 		{"docker_options.remote=true", "unknown key", "unknown key"},
 		{"docker_options.accept_escapes=true", never, never},
 		{"runsc='/bin/true'", never, never},
+		{"gvisor_accept_unprotected=true", never, never},
 		{"allow_fallback_to_host=false", never, never},
 		{"docker_api=true", widens, ""},
 		{"docker_api=false", "", ""},

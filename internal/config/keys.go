@@ -97,6 +97,8 @@ var keys = []*key{
 		doc: `where no provider meets the policy, run on the provider "host" and not at all; recorded, and shown with every question`},
 	{path: "isolation.runsc", kind: text, rule: never, entry: runscEntry,
 		doc: `the runsc program of the provider "gvisor": a path outside of the workspace; that of PATH when it is not set`},
+	{path: "isolation.gvisor_accept_unprotected", kind: boolean, rule: never, opens: true,
+		doc: `start sessions on the provider "gvisor" although their guests can make files that the host executes later`},
 	{path: "isolation.policy_profile", kind: text, rule: narrows, entry: profileName,
 		doc: "the profile that is laid over the keys of the layers before, below those of this file"},
 

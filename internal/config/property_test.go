@@ -29,7 +29,7 @@ func wider(a, b *Config) []string {
 	}
 	note(b.Mode > a.Mode, "mode %v", b.Mode)
 	note(b.Autonomy > a.Autonomy, "autonomy %v", b.Autonomy)
-	note(b.Provider != a.Provider || b.Runsc() != a.Runsc() || b.FallbackToHost() && !a.FallbackToHost(), "provider")
+	note(b.Provider != a.Provider || b.Runsc() != a.Runsc() || b.GVisorUnprotected() && !a.GVisorUnprotected() || b.FallbackToHost() && !a.FallbackToHost(), "provider")
 	note(y.DockerAPI && !x.DockerAPI, "docker api")
 	note(!cmp.Equal(a.Docker(), b.Docker(), cmpopts.IgnoreFields(DockerOptions{}, "MemorySwapMB")) || b.Docker().MemorySwapMB > a.Docker().MemorySwapMB, "docker options")
 	note(y.Network > x.Network, "network %v", y.Network)
@@ -329,7 +329,7 @@ func TestTheOracleSees(t *testing.T) {
 		"isolation.env=['X']", "isolation.env=['X=1']", "isolation.caches='shared'", "isolation.cache_dirs=['/x']", "isolation.devices=['fuse']",
 		"isolation.protect=false", "isolation.ssh_agent=true", "isolation.resources.memory_mb=20000", "isolation.resources.cpu_shares=2000", "isolation.provider='landlock'",
 		"isolation.http=['x.org GET /']", "isolation.git=['x.org fetch']", "isolation.host_ports=['1']", "isolation.ports=['1']", "isolation.secrets=['x']",
-		"isolation.docker_api=true", "isolation.allow_fallback_to_host=true", "isolation.runsc='/x'", "isolation.docker_options.image='x'", "isolation.docker_options.extra_args=['--init']",
+		"isolation.docker_api=true", "isolation.allow_fallback_to_host=true", "isolation.runsc='/x'", "isolation.gvisor_accept_unprotected=true", "isolation.docker_options.image='x'", "isolation.docker_options.extra_args=['--init']",
 		"isolation.docker_options.allow_args=['--privileged']", "isolation.docker_options.host='/x'", "isolation.docker_options.accept_escapes=true", "isolation.docker_options.runtime='x'", "isolation.docker_options.workspace='/x'",
 		"isolation.models=['x.org']", "isolation.models=['1']",
 		"isolation.ask_timeout='5m'", "isolation.upstream_proxy='http://p:1'", "isolation.resources.timeout='48h'", "isolation.resources.tmp_mb=9999", "isolation.resources.open_files=20000",

@@ -30,13 +30,15 @@ func (b *Broker) archive(w http.ResponseWriter, r *http.Request, c *call) error 
 		return bad("the path %.100q can't be one", at)
 	}
 	m := message{method: r.Method, path: "/containers/" + child.id + "/archive", query: url.Values{"path": {at}}}
+	var body *upload
 	if r.Method == http.MethodPut {
 		for _, name := range []string{"noOverwriteDirNonDir", "copyUIDGID"} {
 			if c.flag(name) {
 				m.query.Set(name, "1")
 			}
 		}
-		m.raw, m.kind = cutOff{r.Body}, "application/x-tar"
+		body = startUpload(r.Body)
+		m.raw, m.kind = body, "application/x-tar"
 	}
 	done, err := b.atRest(r.Context(), child, child.mounts)
 	if err != nil {
@@ -51,6 +53,14 @@ func (b *Broker) archive(w http.ResponseWriter, r *http.Request, c *call) error 
 	resp, err := b.engine.stream(ctx, m)
 	finish := sync.OnceFunc(func() { done(err == nil || notMade(err)) })
 	defer finish()
+	if body != nil {
+		if why := body.refused(); why != nil {
+			if resp != nil {
+				resp.Body.Close()
+			}
+			return why
+		}
+	}
 	if err != nil {
 		return b.forgetIfGone(child, err)
 	}

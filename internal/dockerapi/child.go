@@ -15,7 +15,8 @@ var sessionForm = form(`^[A-Za-z0-9_-]{1,64}$`)
 type child struct {
 	id       string
 	wanted   *wanted
-	share    share
+	share    share // guarded by budget.mu, as is admitted
+	admitted bool
 	networks map[string][]string // IDs of networks, and aliases there; guarded by Broker.mu
 	mounts   []shownMount
 	place    string // the directory of its copies, or ""
@@ -86,7 +87,7 @@ func (b *Broker) forget(c *child) {
 	b.mu.Unlock()
 	c.closePorts()
 	b.drop(c)
-	b.budget.give(c.share)
+	b.budget.dismiss(c)
 	b.writeNames()
 }
 

@@ -3,6 +3,7 @@ package dockerapi
 import (
 	"archive/tar"
 	"bytes"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -165,20 +166,27 @@ func TestArchive(t *testing.T) {
 // All containers together have no more than the session.
 func TestBudgetOfRunningContainers(t *testing.T) {
 	r := newRig(t, nil)
-	create := func(mb int) (int, []byte) {
-		return r.call("POST", "/containers/create", dict{"Image": busybox, "HostConfig": dict{"Memory": mb << 20}})
+	n := 0
+	start := func(mb int) (int, []byte) {
+		n++
+		name := fmt.Sprint("c", n)
+		r.must("POST", "/containers/create?name="+name, sleeper(dict{"Memory": mb << 20}), nil)
+		return r.call("POST", "/containers/"+name+"/start", nil)
 	}
 	for range 2 {
-		if status, answer := create(500); status != http.StatusCreated {
+		if status, answer := start(500); status != http.StatusNoContent {
 			t.Fatalf("%d %s", status, answer)
 		}
 	}
-	if status, answer := create(500); status != http.StatusForbidden || !strings.Contains(string(answer), RuleLimit) {
+	if status, answer := start(500); status != http.StatusForbidden || !strings.Contains(string(answer), RuleLimit) {
 		t.Errorf("beyond the session's memory: %d %s", status, answer)
 	}
-	r.must("POST", "/containers/prune", nil, nil)
-	if status, answer := create(500); status != http.StatusCreated {
-		t.Errorf("after others were removed: %d %s", status, answer)
+	if status, answer := r.call("POST", "/containers/create", sleeper(dict{"Memory": 1025 << 20})); status != http.StatusForbidden || !strings.Contains(string(answer), RuleLimit) {
+		t.Errorf("one that could never start: %d %s", status, answer)
+	}
+	r.must("DELETE", "/containers/c1?force=1", nil, nil)
+	if status, answer := r.call("POST", "/containers/c3/start", nil); status != http.StatusNoContent {
+		t.Errorf("after another was removed: %d %s", status, answer)
 	}
 }
 
@@ -193,7 +201,8 @@ func TestWordsOfTheGuestInAnAnswer(t *testing.T) {
 			t.Errorf("what is not there: %d %s", status, answer)
 		}
 	}
-	if status, answer := r.call("POST", "/containers/create", dict{"Image": busybox, "HostConfig": dict{"Memory": 500 << 20}}); status != http.StatusForbidden || !strings.Contains(string(answer), RuleLimit) {
+	r.must("POST", "/containers/create?name=three", dict{"Image": busybox, "Cmd": []string{"true"}, "HostConfig": dict{"Memory": 500 << 20}}, nil)
+	if status, answer := r.call("POST", "/containers/three/start", nil); status != http.StatusForbidden || !strings.Contains(string(answer), RuleLimit) {
 		t.Errorf("beyond the session's memory: %d %s", status, answer)
 	}
 }

@@ -90,7 +90,7 @@ func (l labelled) ours() bool {
 	return begins(l.Name) || slices.ContainsFunc(l.Names, begins)
 }
 
-// removeAll removes the containers, and then the volumes, with all of these
+// removeAll removes the containers, and then volumes and images, with all of these
 // labels that dead agrees to.
 func removeAll(ctx context.Context, e *engine, labels []string, dead func(map[string]string) bool) error {
 	query := url.Values{"all": {"1"}, "filters": {filterText(map[string][]string{"label": labels})}}
@@ -107,9 +107,10 @@ func removeAll(ctx context.Context, e *engine, labels []string, dead func(map[st
 	if lost := e.do(ctx, message{method: http.MethodGet, path: "/volumes", query: query}, &volumes); lost != nil {
 		return errors.Join(err, lost)
 	}
-	return errors.Join(err, each(volumes.Volumes, dead, func(v labelled) error {
+	err = errors.Join(err, each(volumes.Volumes, dead, func(v labelled) error {
 		return e.do(ctx, message{method: http.MethodDelete, path: "/volumes/" + url.PathEscape(v.Name), query: url.Values{"force": {"1"}}}, nil)
 	}))
+	return errors.Join(err, removeImages(ctx, e, query, dead))
 }
 
 // each removes several at a time: an engine takes its time for each.

@@ -37,23 +37,29 @@ func (b *Broker) startContainer(w http.ResponseWriter, r *http.Request, c *call)
 	if err := noBody(r); err != nil {
 		return err
 	}
-	if err := b.check(r.Context(), toolKind, toolCall, "docker:start", child.wanted.body.Image, child.wanted.name); err != nil {
+	return b.startChild(w, r, child)
+}
+
+func (b *Broker) startChild(w http.ResponseWriter, r *http.Request, child *child) error {
+	if err := b.check(r.Context(), toolKind, toolCall, "docker:start", child.wanted.request.Image, child.wanted.name); err != nil {
 		return err
 	}
-	if err := b.start(r.Context(), child); err != nil {
+	run, err := b.start(r.Context(), child)
+	if err != nil {
 		return b.forgetIfGone(child, err)
 	}
-	b.watch(child)
+	b.watch(child, run)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
 // start has the engine start a container, if every mount goes where its name
-// says: processes of an earlier run, or docker cp, may have put links there.
-func (b *Broker) start(ctx context.Context, c *child) error {
+// says: processes of an earlier run, or docker cp, may have put links there. It
+// returns the number of the run.
+func (b *Broker) start(ctx context.Context, c *child) (run int, err error) {
 	done, err := b.atRest(ctx, c, c.mounts)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	known := true
 	defer func() { done(known) }()
@@ -63,48 +69,61 @@ func (b *Broker) start(ctx context.Context, c *child) error {
 	s, err := b.state(ctx, c)
 	switch {
 	case err != nil:
-		return err
+		return 0, err
 	case s.Running: // an engine would say the same, and start one that ends just now
-		return &engineError{Status: http.StatusNotModified}
+		return 0, &engineError{Status: http.StatusNotModified}
 	}
 	if err := b.engine.look(ctx, c.id, c.wanted.targets, c.wanted.dir); err != nil {
-		return err
+		return 0, err
+	}
+	run = c.nextRun() // before anything is taken that the end of the last run gives back
+	if err := b.grant(ctx, c); err != nil {
+		return 0, err
 	}
 	if err := b.openPorts(c); err != nil {
-		return err
+		b.budget.end(c)
+		return 0, err
 	}
 	err = b.engine.do(ctx, message{method: http.MethodPost, path: "/containers/" + c.id + "/start", limit: createTime}, nil)
 	if err == nil {
-		return nil
+		b.budget.started(c)
+		return run, nil
 	}
-	if !notMade(err) { // it may start yet
-		if known = destroy(b.engine, c.id) == nil; known {
-			b.forget(c)
-			return err
-		}
-	}
-	c.unlessRunning(b)
-	return err
+	known = b.notStarted(ctx, c, err)
+	return 0, err
 }
 
-// unlessRunning closes the ports of a container that did not start; one that
-// ran already keeps them.
-func (c *child) unlessRunning(b *Broker) {
+// notStarted gives back what a container took that did not start, and reports
+// whether that is known. An engine removes one that was to be removed at its end.
+func (b *Broker) notStarted(ctx context.Context, c *child, err error) (known bool) {
+	if !notMade(err) && destroy(b.engine, c.id) != nil { // it may start yet
+		return false
+	}
+	if _, lost := b.state(ctx, c); gone(lost) {
+		b.forget(c)
+		return true
+	}
+	c.closePorts()
+	b.budget.end(c)
+	return true
+}
+
+// nextRun returns the number of the run that begins, so that a watcher knows
+// its own.
+func (c *child) nextRun() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.runs == 0 || !b.running(c) {
-		c.shutPorts()
-	}
+	c.runs++
+	return c.runs
 }
 
 func (b *Broker) running(c *child) bool {
-	var state struct{ State struct{ Running bool } }
-	err := b.engine.do(b.life, message{method: http.MethodGet, path: "/containers/" + c.id + "/json"}, &state)
-	return err == nil && state.State.Running
+	s, err := b.state(b.life, c)
+	return err == nil && s.Running
 }
 
 // noBody refuses what old versions of the API took at the start, which would
-// change what was created.
+// change what was created. Engines do so, too; elsewhere they ignore a body.
 func noBody(r *http.Request) error {
 	data, err := io.ReadAll(io.LimitReader(r.Body, 16))
 	if err != nil || !oneOf(string(data), "", "{}", "{}\n", "null") {
@@ -113,13 +132,9 @@ func noBody(r *http.Request) error {
 	return nil
 }
 
-// watch closes the ports of a container when it ends, and forgets it when it
-// removes itself.
-func (b *Broker) watch(c *child) {
-	c.mu.Lock()
-	c.runs++
-	run := c.runs
-	c.mu.Unlock()
+// watch gives back what a run of a container has when it ends, and forgets the
+// container when it removes itself.
+func (b *Broker) watch(c *child, run int) {
 	condition := "not-running"
 	if c.wanted.body.HostConfig.AutoRemove {
 		condition = "removed"
@@ -137,6 +152,9 @@ func (b *Broker) followed(c *child, run int, condition string) {
 	c.mu.Lock()
 	if c.runs == run {
 		c.shutPorts()
+		if err == nil {
+			b.budget.end(c)
+		}
 	}
 	c.mu.Unlock()
 	if err == nil && condition == "removed" || gone(err) {
@@ -200,7 +218,7 @@ func (b *Broker) restartContainer(w http.ResponseWriter, r *http.Request, c *cal
 		return b.forgetIfGone(child, err)
 	}
 	child.closePorts()
-	return b.startContainer(w, r, c)
+	return b.startChild(w, r, child)
 }
 
 func (b *Broker) removeContainer(w http.ResponseWriter, r *http.Request, c *call) error {

@@ -113,20 +113,6 @@ func (c *copier) file(fd int, to string, mode os.FileMode) error {
 	return errors.Join(err, out.Chmod(mode), out.Close())
 }
 
-// A metered file asks before it grows: the guest's may grow while it is read.
-type metered struct {
-	to   io.Writer
-	take func(more load) error
-}
-
-// Write writes what there is room for.
-func (m *metered) Write(p []byte) (int, error) {
-	if err := m.take(load{bytes: int64(len(p))}); err != nil {
-		return 0, err
-	}
-	return m.to.Write(p)
-}
-
 // directory leaves its owner the right to write in it, whatever the guest's has:
 // else nobody but root could remove the copy.
 func (c *copier) directory(fd int, to string, mode os.FileMode, depth int) error {

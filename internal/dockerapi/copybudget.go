@@ -3,6 +3,7 @@ package dockerapi
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"sync"
 )
@@ -95,4 +96,18 @@ func nameless(err error) error {
 		return p.Err
 	}
 	return err
+}
+
+// A metered file asks before it grows: the guest's may grow while it is read.
+type metered struct {
+	to   io.Writer
+	take func(more load) error
+}
+
+// Write writes what there is room for.
+func (m *metered) Write(p []byte) (int, error) {
+	if err := m.take(load{bytes: int64(len(p))}); err != nil {
+		return 0, err
+	}
+	return m.to.Write(p)
 }

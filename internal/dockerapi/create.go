@@ -30,11 +30,12 @@ func (b *Broker) createContainer(w http.ResponseWriter, r *http.Request, c *call
 	if err := want.addImage(image); err != nil {
 		return err
 	}
+	want.body.Image = b.engineImage(want.body.Image)
 	if err := want.publishAll(image); err != nil {
 		return err
 	}
 	argv := slices.Concat(want.body.Entrypoint, want.body.Cmd, want.health())
-	if err := b.check(r.Context(), toolKind, toolCall, "docker:create", slices.Concat([]string{want.body.Image}, argv)...); err != nil {
+	if err := b.check(r.Context(), toolKind, toolCall, "docker:create", slices.Concat([]string{want.request.Image}, argv)...); err != nil {
 		return err
 	}
 	id, warnings, err := b.create(r.Context(), want)
@@ -95,7 +96,7 @@ func (b *Broker) create(ctx context.Context, w *wanted) (id string, warnings []s
 	if c.networks, err = b.join(w); err != nil {
 		return "", nil, err
 	}
-	if c.share, err = b.budget.take(w.share); err != nil {
+	if err = b.admit(ctx, c); err != nil {
 		return "", nil, err
 	}
 	if err = b.mount(ctx, c); err != nil {
@@ -104,7 +105,7 @@ func (b *Broker) create(ctx context.Context, w *wanted) (id string, warnings []s
 	if err = b.connect(ctx, w); err != nil {
 		return "", nil, err
 	}
-	c.share.apply(&w.body.HostConfig)
+	b.budget.of(c).apply(&w.body.HostConfig)
 	b.clampUlimits(&w.body.HostConfig)
 	w.body.Labels = b.labels(w.body.Labels, RoleChild)
 	if warnings, err = b.makeContainer(ctx, c); err != nil {
@@ -147,9 +148,7 @@ func (b *Broker) makeContainer(ctx context.Context, c *child) (warnings []string
 // undo gives back what a container held that did not come to be.
 func (b *Broker) undo(c *child) {
 	b.drop(c)
-	if c.share != (share{}) {
-		b.budget.give(c.share)
-	}
+	b.budget.dismiss(c)
 	if c.id != "" {
 		if err := destroy(b.engine, c.id); err != nil {
 			b.log("remove what was made in vain: %v", err)

@@ -1,5 +1,7 @@
 package dockerapi
 
+import "strings"
+
 // endpoints is the allow-list: what is not here is refused. The parameters are
 // those that a guest may give; docs/docker-api.md explains them.
 var endpoints = append(served, explained...)
@@ -16,8 +18,8 @@ var served = []endpoint{
 	{"POST", "containers/prune", "filters", (*Broker).pruneContainers},
 	{"GET", "containers/{id}/json", "size", (*Broker).inspectContainer},
 	{"GET", "containers/{id}/logs", "follow stdout stderr since until timestamps tail", follow("GET", "logs", "follow", "stdout", "stderr", "since", "until", "timestamps", "tail")},
-	{"GET", "containers/{id}/stats", "stream one-shot", follow("GET", "stats", "stream", "one-shot")},
-	{"GET", "containers/{id}/top", "", follow("GET", "top")},
+	{"GET", "containers/{id}/stats", "stream one-shot", (*Broker).stats},
+	{"GET", "containers/{id}/top", "", (*Broker).top},
 	{"GET", "containers/{id}/changes", "", follow("GET", "changes")},
 	{"POST", "containers/{id}/wait", "condition", follow("POST", "wait", "condition")},
 	{"POST", "containers/{id}/start", "", (*Broker).startContainer},
@@ -39,6 +41,8 @@ var served = []endpoint{
 	{"POST", "exec/{id}/resize", "h w", (*Broker).resizeExec},
 	{"GET", "exec/{id}/json", "", (*Broker).inspectExec},
 
+	{"POST", "build", builds, (*Broker).buildImage},
+	{"DELETE", "images/{image}", "force noprune", (*Broker).removeImage},
 	{"GET", "images/json", "all filters digests shared-size", (*Broker).listImages},
 	{"POST", "images/create", "fromImage fromSrc tag platform", (*Broker).pullImage},
 	{"GET", "images/{image}/json", "", (*Broker).inspectImage},
@@ -58,12 +62,21 @@ var served = []endpoint{
 	{"DELETE", "volumes/{id}", "force", (*Broker).removeVolume},
 }
 
-const builds = "dockerfile t q nocache cachefrom pull rm forcerm memory memswap cpushares cpusetcpus cpuperiod cpuquota buildargs shmsize squash labels networkmode platform target outputs version remote extrahosts buildid"
+// unserved are parameters that engines obey and no guest may give. Others that
+// an endpoint does not have are dropped: engines ignore them.
+var unserved = strings.Fields("link checkpoint checkpoint-dir ps_args repo message changes manifests")
+
+const (
+	builds = "dockerfile t q nocache cachefrom pull rm forcerm buildargs labels networkmode target version"
+	// buildUnserved are parameters of a build that engines obey and no guest may
+	// give.
+	buildUnserved = "remote squash outputs extrahosts platform memory memswap cpusetcpus cpusetmems cpuperiod cpuquota cgroupparent session"
+)
 
 // explained are requests that people miss, with the reason.
 var explained = []endpoint{
-	{"POST", "build", builds, refuseAlways("images are not built for guests: the steps of a build run in the engine's own network, out of the session's limits", "build it outside (docker build), and use it by name")},
-	{"POST", "session", "", refuseAlways("images are not built for guests", "build it outside (docker build), and use it by name")},
+	{"POST", "session", "", refuseAlways("BuildKit is not served: its sessions reach files, secrets and agents of the client; the classic builder is", "set DOCKER_BUILDKIT=0")},
+	{"POST", "grpc", "", refuseAlways("BuildKit is not served: its sessions reach files, secrets and agents of the client; the classic builder is", "set DOCKER_BUILDKIT=0")},
 	{"POST", "commit", "container repo tag comment author pause changes", refuseAlways("an image would outlive the session", "")},
 	{"POST", "images/load", "quiet", refuseAlways("an image would outlive the session", "load it outside (docker load)")},
 	// "docker inspect NAME" asks for all of them.

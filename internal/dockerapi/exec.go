@@ -178,9 +178,6 @@ func (b *Broker) attach(w http.ResponseWriter, r *http.Request, c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := noBody(r); err != nil {
-		return err
-	}
 	query := url.Values{}
 	for _, name := range strings.Fields("logs stream stdin stdout stderr") {
 		if c.flag(name) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/sandbox/maker"
 )
 
 // imageFacts are what the broker wants to know of an image.
@@ -17,6 +18,7 @@ type imageFacts struct {
 		ExposedPorts map[string]struct{}
 		Volumes      map[string]struct{}
 		WorkingDir   string
+		Labels       map[string]string
 	}
 }
 
@@ -30,7 +32,10 @@ func (b *Broker) permitted(name string) error {
 
 // noImage is the answer to which clients react with a pull.
 func noImage(name string) *Refusal {
-	return refuse(RuleImage, "fetch it outside (docker pull)", "No such image: %.200s", name).status(http.StatusNotFound)
+	if hex := strings.TrimPrefix(name, "sha256:"); len(hex) >= 12 && strings.Trim(hex, "0123456789abcdef") == "" {
+		return refuse(RuleImage, "name one of \"docker images\"", "No such image: %.200s", name).status(http.StatusNotFound)
+	}
+	return refuse(RuleImage, "fetch it outside (docker pull), or build it (docker build)", "No such image: %.200s", name).status(http.StatusNotFound)
 }
 
 // image returns a permitted image that is present.
@@ -39,8 +44,8 @@ func (b *Broker) image(ctx context.Context, name string) (*imageFacts, error) {
 		return nil, err
 	}
 	var f imageFacts
-	err := b.engine.do(ctx, message{method: http.MethodGet, path: "/images/" + escaped(name) + "/json"}, &f)
-	if gone(err) {
+	err := b.engine.do(ctx, message{method: http.MethodGet, path: "/images/" + escaped(b.engineImage(name)) + "/json"}, &f)
+	if gone(err) || err == nil && b.ofAnother(f.Config.Labels) {
 		return nil, noImage(name)
 	}
 	return &f, err
@@ -60,13 +65,17 @@ func (b *Broker) inspectImage(w http.ResponseWriter, r *http.Request, c *call) e
 	if err := b.permitted(name); err != nil {
 		return err
 	}
-	var full map[string]any
-	err := b.engine.do(r.Context(), message{method: http.MethodGet, path: "/images/" + escaped(name) + "/json"}, &full)
-	if gone(err) {
-		return noImage(name)
-	}
+	facts, err := b.image(r.Context(), name)
 	if err != nil {
 		return err
+	}
+	var full map[string]any
+	if err := b.engine.do(r.Context(), message{method: http.MethodGet, path: "/images/" + escaped(facts.ID) + "/json"}, &full); err != nil {
+		return err
+	}
+	if config, _ := full["Config"].(map[string]any); b.builtHere(facts.ID) != nil && config != nil {
+		config["Labels"] = guestLabels(texts(config["Labels"]))
+		full["RepoTags"] = b.namesOf(facts.ID)
 	}
 	writeJSON(w, http.StatusOK, only(full, "Id", "RepoTags", "RepoDigests", "Parent", "Comment", "Created", "Author", "Config", "Architecture", "Variant", "Os", "Size", "VirtualSize", "RootFS"))
 	return nil
@@ -95,20 +104,34 @@ func (b *Broker) listImages(w http.ResponseWriter, r *http.Request, c *call) err
 	list := []map[string]any{}
 	for _, image := range all {
 		tags := []string{}
+		labels, id := texts(image["Labels"]), ""
+		if id, _ = image["Id"].(string); b.builtHere(id) != nil {
+			image["RepoTags"] = anyList(b.namesOf(id))
+		} else if _, made := labels[maker.LabelSession]; made {
+			continue // of another session, or a step of a build
+		}
 		for _, t := range textList(image["RepoTags"]) {
 			if b.permitted(t) == nil && c.wants("reference", func(f string) bool { return t == f || strings.HasPrefix(t, f+":") }) {
 				tags = append(tags, t)
 			}
 		}
-		if len(tags) == 0 || !c.labelled(texts(image["Labels"])) || !c.wants("dangling", func(f string) bool { return f == "false" || f == "0" }) {
+		if len(tags) == 0 || !c.labelled(labels) || !c.wants("dangling", func(f string) bool { return f == "false" || f == "0" }) {
 			continue
 		}
 		kept := only(image, "Id", "ParentId", "Created", "Size", "SharedSize", "VirtualSize", "Labels", "Containers")
+		kept["Labels"] = guestLabels(labels)
 		kept["RepoTags"], kept["RepoDigests"] = tags, []string{}
 		list = append(list, kept)
 	}
 	writeJSON(w, http.StatusOK, list)
 	return nil
+}
+
+func anyList(list []string) (out []any) {
+	for _, s := range list {
+		out = append(out, s)
+	}
+	return out
 }
 
 func textList(v any) []string {

@@ -29,11 +29,12 @@ func (b *Broker) inspectContainer(w http.ResponseWriter, r *http.Request, c *cal
 		config = map[string]any{}
 	}
 	config["Labels"] = guestLabels(texts(config["Labels"]))
+	config["Image"] = child.wanted.request.Image
 	if child.wanted.hostname != "" {
 		config["Hostname"] = child.wanted.hostname
 	}
 	out["Config"], out["Name"] = config, "/"+b.nameOf(child)
-	out["HostConfig"], out["NetworkSettings"] = child.hostConfig(), b.networkSettings(child)
+	out["HostConfig"], out["NetworkSettings"] = child.hostConfig(b.budget.of(child)), b.networkSettings(child)
 	out["Mounts"] = append([]shownMount{}, child.mounts...)
 	writeJSON(w, http.StatusOK, out)
 	return nil
@@ -46,14 +47,14 @@ func (b *Broker) nameOf(c *child) string {
 }
 
 // hostConfig is what the guest asked for, with the limits that it got.
-func (c *child) hostConfig() hostRequest {
+func (c *child) hostConfig(got share) hostRequest {
 	h := c.wanted.request.HostConfig
-	h.Memory, h.MemorySwap, h.NanoCpus, h.PidsLimit = c.share.memory, c.share.memory, c.share.nano, &c.share.pids
+	h.Memory, h.MemorySwap, h.NanoCpus, h.PidsLimit = got.memory, got.memory, got.nano, &got.pids
 	h.CapDrop, h.SecurityOpt = c.wanted.body.HostConfig.CapDrop, c.wanted.body.HostConfig.SecurityOpt
 	if h.NetworkMode == "" {
 		h.NetworkMode = "default"
 	}
-	h.RestartPolicy.Name = "no"
+	h.RestartPolicy.Name, h.LogConfig.Type = "no", c.wanted.body.HostConfig.LogConfig.Type
 	return h
 }
 
@@ -153,8 +154,9 @@ func (b *Broker) listed(child *child, c *call) bool {
 // item is one entry of the list.
 func (b *Broker) item(child *child, full map[string]any) map[string]any {
 	out := only(full, "Id", "Image", "ImageID", "Command", "Created", "State", "Status")
+	out["Image"] = child.wanted.request.Image
 	out["Names"], out["Ports"], out["Labels"] = []string{"/" + b.nameOf(child)}, child.listedPorts(), guestLabels(texts(full["Labels"]))
-	out["HostConfig"] = map[string]string{"NetworkMode": child.hostConfig().NetworkMode}
+	out["HostConfig"] = map[string]string{"NetworkMode": child.hostConfig(share{}).NetworkMode}
 	out["NetworkSettings"] = map[string]any{"Networks": b.shownNetworks(child)}
 	out["Mounts"] = append([]shownMount{}, child.mounts...)
 	return out

@@ -3,105 +3,7 @@ package dockerapi
 import (
 	"math"
 	"strings"
-	"sync"
-
-	"github.com/bawn-dev/bawn"
 )
-
-// A share is what one container may use, and what all of them do.
-type share struct {
-	memory int64 // bytes
-	nano   int64 // billionths of a processor
-	pids   int64
-}
-
-// Bounds of what a container gets that states nothing: a part of what the
-// session may use, so that several fit.
-const (
-	part       = 4
-	leastBytes = 6 << 20 // what engines accept
-	leastPIDs  = 8
-	leastNano  = 10_000_000
-	billion    = 1_000_000_000
-	// maxContainers bounds containers that exist at a time.
-	maxContainers = 64
-	// What a session that states no limit gives to all of its containers.
-	unstatedMemory = 8 << 30
-	unstatedPIDs   = 8192
-)
-
-// A budget shares what a session may use among its containers.
-type budget struct {
-	mu    sync.Mutex
-	total share // 0 processors: no bound
-	used  share
-	count int
-}
-
-// newBudget is that of a session with these limits.
-func newBudget(r bawn.Resources) *budget {
-	t := share{memory: r.MemoryMB << 20, pids: r.PIDs, nano: int64(r.CPUs * billion)}
-	if t.memory <= 0 {
-		t.memory = unstatedMemory
-	}
-	if t.pids <= 0 {
-		t.pids = unstatedPIDs
-	}
-	return &budget{total: t}
-}
-
-// take reserves what is asked for, or a part where nothing is.
-func (b *budget) take(ask share) (share, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.count >= maxContainers {
-		return share{}, refuse(RuleLimit, "remove some", "%d containers of this session exist", b.count)
-	}
-	got := share{
-		memory: fill(ask.memory, b.total.memory, b.total.memory-b.used.memory, leastBytes),
-		pids:   fill(ask.pids, b.total.pids, b.total.pids-b.used.pids, leastPIDs),
-		nano:   ask.nano,
-	}
-	if b.total.nano > 0 {
-		got.nano = fill(ask.nano, b.total.nano, b.total.nano-b.used.nano, leastNano)
-	}
-	for _, l := range []struct {
-		name             string
-		got, used, total int64
-		unit             string
-		per              int64
-	}{
-		{"memory", got.memory, b.used.memory, b.total.memory, "MiB", 1 << 20},
-		{"processes", got.pids, b.used.pids, b.total.pids, "", 1},
-		{"processors", got.nano, b.used.nano, b.total.nano, "thousandths", billion / 1000},
-	} {
-		if l.total > 0 && l.got > l.total-l.used {
-			return share{}, refuse(RuleLimit, "ask for less, remove other containers, or raise the session's limit (--memory, --pids, --cpus)",
-				"the container would have %s of %s %s; of the session's %s, %s are other containers'",
-				number(l.got/l.per), l.name, l.unit, number(l.total/l.per), number(l.used/l.per))
-		}
-	}
-	b.used = share{b.used.memory + got.memory, b.used.nano + got.nano, b.used.pids + got.pids}
-	b.count++
-	return got, nil
-}
-
-// fill is what is asked for, or a part of the whole, less where less is left,
-// but at least what is of use.
-func fill(ask, total, left, least int64) int64 {
-	if ask > 0 {
-		return ask
-	}
-	return max(min(total/part, left), least)
-}
-
-// give returns what take gave.
-func (b *budget) give(s share) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.used = share{b.used.memory - s.memory, b.used.nano - s.nano, b.used.pids - s.pids}
-	b.count--
-}
 
 // setLimits takes the limits that are asked for.
 func (w *wanted) setLimits(r *createRequest) error {
@@ -155,12 +57,4 @@ func (w *wanted) setUlimits(list []ulimit) error {
 	}
 	w.body.HostConfig.Ulimits = list
 	return nil
-}
-
-// apply writes what the container got into what the engine is told.
-func (s share) apply(h *hostBody) {
-	h.Memory, h.MemorySwap, h.PidsLimit, h.NanoCpus = s.memory, s.memory, s.pids, s.nano
-	if h.ShmSize > s.memory {
-		h.ShmSize = s.memory
-	}
 }

@@ -99,8 +99,8 @@ func indexOf(list []string, s string) int {
 	return -1
 }
 
-// read takes the parameters that the endpoint knows. Docker's clients send
-// empty ones, too.
+// read takes the parameters that the endpoint knows, and refuses those that an
+// engine would obey, unless they are empty: Docker's clients send these, too.
 func (c *call) read(query string) error {
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -109,12 +109,14 @@ func (c *call) read(query string) error {
 	known := strings.Fields(c.endpoint.query)
 	c.query = map[string]string{}
 	for name, list := range values {
-		switch {
+		switch served := oneOf(name, known...); {
+		case !served && !oneOf(name, unserved...):
+			continue // no engine reads it either: clients repeat the body here
 		case len(list) != 1:
 			return refuse(RuleQuery, "", "the parameter %.100q is there twice", name).status(http.StatusBadRequest)
-		case oneOf(name, known...):
+		case served:
 			c.query[name] = list[0]
-		case !oneOf(list[0], "", "0", "false"):
+		case !off(list[0]):
 			return refuse(RuleQuery, "leave it out", "the parameter %.100q is not among those that a guest may give here", name)
 		}
 	}
@@ -143,8 +145,10 @@ func readFilters(text string) (map[string][]string, error) {
 }
 
 // flag is a boolean parameter, as Docker reads it.
-func (c *call) flag(name string) bool {
-	return !oneOf(strings.ToLower(strings.TrimSpace(c.query[name])), "", "0", "no", "false", "none")
+func (c *call) flag(name string) bool { return !off(c.query[name]) }
+
+func off(value string) bool {
+	return oneOf(strings.ToLower(strings.TrimSpace(value)), "", "0", "no", "false", "none")
 }
 
 // pass copies parameters of which the engine makes the same as the guest

@@ -25,11 +25,13 @@ func TestParse(t *testing.T) {
 		{"GET", "/images/json", "images/json", "", ""},
 		{"POST", "/v1.41/build?t=x&dockerfile=Dockerfile", "build", "", ""},
 
-		{"GET", "/containers/web/json?size=1&secret=1", "containers/{id}/json", "web", RuleQuery},
+		{"GET", "/containers/web/json?size=1&future=1&future=2", "containers/{id}/json", "web", ""},
+		{"DELETE", "/containers/web?v=False&link=False&force=False", "containers/{id}", "web", ""},
+		{"GET", "/containers/web/top?ps_args=aux", "containers/{id}/top", "web", RuleQuery},
 		{"DELETE", "/containers/web?link=1", "containers/{id}", "web", RuleQuery},
+		{"DELETE", "/containers/web?link=&link=1", "containers/{id}", "web", RuleQuery},
 		{"DELETE", "/containers/web?v=1&v=0", "containers/{id}", "web", RuleQuery},
 		{"DELETE", "/containers/web?v=1;force=1", "containers/{id}", "web", RuleQuery},
-		{"DELETE", "/containers/web?Force=1", "containers/{id}", "web", RuleQuery},
 		{"GET", "/containers/json?filters=%7B%22label%22%3A1%7D", "containers/json", "", RuleBody},
 
 		{"GET", "/", "", "", RuleEndpoint},

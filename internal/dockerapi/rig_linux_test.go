@@ -202,9 +202,11 @@ func (r *rig) left() []string {
 	query := "filters=" + url.QueryEscape(`{"label":["`+maker.LabelSession+`=`+r.broker.o.Session.ID+`"]}`)
 	var containers []struct{ Names []string }
 	var volumes struct{ Volumes []struct{ Name string } }
+	var images []struct{ RepoTags []string }
+	_, built := r.direct("GET", "/images/json?all=1&"+query, nil)
 	_, list := r.direct("GET", "/containers/json?all=1&"+query, nil)
 	_, more := r.direct("GET", "/volumes?"+query, nil)
-	if err := errors.Join(json.Unmarshal(list, &containers), json.Unmarshal(more, &volumes)); err != nil {
+	if err := errors.Join(json.Unmarshal(list, &containers), json.Unmarshal(more, &volumes), json.Unmarshal(built, &images)); err != nil {
 		r.t.Fatalf("%v: %s %s", err, list, more)
 	}
 	var left []string
@@ -213,6 +215,9 @@ func (r *rig) left() []string {
 	}
 	for _, v := range volumes.Volumes {
 		left = append(left, "volume "+v.Name)
+	}
+	for _, i := range images {
+		left = append(left, "image "+strings.Join(i.RepoTags, " "))
 	}
 	return left
 }

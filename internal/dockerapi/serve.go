@@ -43,6 +43,7 @@ type Broker struct {
 	execs    map[string]*execution // by the engine's ID, or by that of a slot
 	networks map[string]*network   // by ID
 	volumes  map[string]string     // the guest's name, and the engine's
+	images   []*builtImage         // that were built here
 	closed   bool
 	work     sync.WaitGroup // watchers and ports
 	requests sync.WaitGroup

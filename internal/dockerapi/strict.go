@@ -41,7 +41,8 @@ func readBody(r *http.Request, v any) error {
 }
 
 // decode reads one JSON object strictly: a name is there once, exactly as the
-// structure has it, and what the structure does not have is empty. (Go reads
+// structure has it, and what the structure does not have is empty, or ignored by
+// engines. (Go reads
 // names in any case and takes the last of several; Docker is written in Go.)
 func decode(data []byte, v any) error {
 	if !utf8.Valid(data) {
@@ -131,8 +132,8 @@ func (dec *reader) object(depth int) (map[string]any, error) {
 	return m, err
 }
 
-// prune removes from tree what t does not have, if it is empty, and refuses it
-// otherwise. A name that differs from one of t's in case alone is refused
+// prune removes from tree what t does not have, if it is empty or engines ignore
+// it, and refuses it otherwise. A name that differs from one of t's in case alone is refused
 // either way: it is there to be read differently by two readers.
 func prune(tree any, t reflect.Type, at string) error {
 	for t.Kind() == reflect.Pointer {
@@ -181,7 +182,7 @@ func pruneObject(m map[string]any, t reflect.Type, at string) error {
 		if why := forbidden[full]; why != "" && !empty(v) {
 			return refuse(RuleHost, "leave it out; what containers of guests may have is in docs/docker-api.md", "%s can't be set: %s", full, why)
 		}
-		if !empty(v) {
+		if !empty(v) && !ignored(t, name) {
 			return refuse(RuleField, "leave it out; what containers of guests may have is in docs/docker-api.md", "the field %.100q is not among those that a guest may set", full)
 		}
 		delete(m, name)

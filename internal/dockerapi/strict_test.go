@@ -22,8 +22,10 @@ func TestDecode(t *testing.T) {
 
 		{"privileged", `{"HostConfig":{"Privileged":true}}`, RuleHost},
 		{"privileged in another case", `{"HostConfig":{"privileged":true}}`, RuleField},
-		{"unknown", `{"HostConfig":{"Future":1}}`, RuleField},
-		{"unknown at the top", `{"Future":{"a":[{"b":1}]}}`, RuleField},
+		{"a field that engines ignore", `{"HostConfig":{"Future":1},"Future":{"a":[{"b":1}]},"name":"x"}`, ""},
+		{"a field that engines obey", `{"HostConfig":{"CpusetCpus":"0"}}`, RuleField},
+		{"a field that engines obey in another case", `{"HostConfig":{"cpuSetCpus":"0"}}`, RuleField},
+		{"unknown where nothing is ignored", `{"HostConfig":{"LogConfig":{"Future":1}}}`, RuleField},
 		{"known in another case", `{"image":"a"}`, RuleField},
 		{"known in another case, empty", `{"image":""}`, RuleField},
 		{"known in Turkish case", "{\"\u017fhell\":[]}", RuleField},

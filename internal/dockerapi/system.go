@@ -16,6 +16,7 @@ func (b *Broker) ping(w http.ResponseWriter, r *http.Request, _ *call) error {
 	h := w.Header()
 	h.Set("Api-Version", version)
 	h.Set("Ostype", "linux")
+	h.Set("Builder-Version", "1") // clients don't try BuildKit then
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodGet {

@@ -28,6 +28,14 @@ const (
 	Execution = "execution" // what it executes
 )
 
+// PassphraseFD names the variable that says on which descriptor the passphrase of the vault
+// can be read.
+const PassphraseFD = "BAWN_PASSPHRASE_FD"
+
+// PassphraseAt is that descriptor in the relay's process, beside those of its messages and
+// of the guest's sockets.
+const PassphraseAt = 5
+
 // A Config is what the relay of one session is told.
 type Config struct {
 	Session   string        `json:"session"`
@@ -142,6 +150,9 @@ type Denial struct {
 	Reason    string         `json:"reason"`
 	Remedy    string         `json:"remedy"`
 }
+
+// RuleFailed is the Rule of a Denial where nobody refused: the host can't be reached.
+const RuleFailed = "builtin:egress-failed"
 
 // A Message is one line. Exactly one of its fields is set.
 type Message struct {

@@ -28,6 +28,7 @@ func serveEgress(env environ) error {
 	control, sockets := os.NewFile(controlFD, "control"), os.NewFile(socketsFD, "sockets")
 	unix.CloseOnExec(controlFD)
 	unix.CloseOnExec(socketsFD)
+	unix.CloseOnExec(egress.PassphraseAt)
 	if control == nil || sockets == nil {
 		return errors.New("bawnd egress is started by bawn run; there is nothing to serve here")
 	}

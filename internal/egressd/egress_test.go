@@ -160,7 +160,7 @@ func start(t *testing.T, c egress.Config) (*remote.Relay, *bytes.Buffer) {
 		t.Fatal(err)
 	}
 	stderr := &bytes.Buffer{}
-	r, err := remote.Launch(self, os.Environ(), stderr, true)
+	r, err := remote.Launch(self, remote.Surroundings{Environ: os.Environ(), Stderr: stderr, Apart: true})
 	if err == nil {
 		err = r.Configure(c)
 	}
@@ -289,7 +289,7 @@ func TestProcessOfAnotherRelease(t *testing.T) {
 	}
 	began := time.Now()
 	c := config(t, bawn.Egress{})
-	r, err := remote.Launch(self, os.Environ(), io.Discard, true)
+	r, err := remote.Launch(self, remote.Surroundings{Environ: os.Environ(), Stderr: io.Discard, Apart: true})
 	if err != nil {
 		t.Fatal(err)
 	}

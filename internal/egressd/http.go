@@ -33,6 +33,7 @@ func newRequests(s *session) *requests {
 		Bindings: s.bindings, Matches: matches, Secrets: s, Offer: r.offer,
 		Watched: s.workspace.watched, Leak: r.leak,
 	}
+	s.masked = r.server.Mask
 	return r
 }
 

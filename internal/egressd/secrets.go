@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -82,7 +83,7 @@ func (s *session) open() (*secrets.Vault, error) {
 	if err := secrets.Harden(); err != nil {
 		return nil, err
 	}
-	o, err := secrets.Standard(withoutDescriptor(s.env), "")
+	o, err := secrets.Standard(ownDescriptor(s.env), "")
 	if err != nil {
 		return nil, err
 	}
@@ -95,10 +96,12 @@ func (s *session) open() (*secrets.Vault, error) {
 // errNoVault says that a secret was to be lent, and there is no vault.
 var errNoVault = errors.New("the vault can't be opened")
 
-// withoutDescriptor takes out the number of a descriptor that bawn run has and
-// this process has not: here it may be the one over which bawn run speaks.
-func withoutDescriptor(env environ) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, secrets.PassphraseFD+"=") })
+// ownDescriptor takes out the number of a descriptor that is another process's: here it may
+// be the one over which bawn run speaks.
+func ownDescriptor(env environ) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		return strings.HasPrefix(v, egress.PassphraseFD+"=") && v != fmt.Sprintf("%s=%d", egress.PassphraseFD, egress.PassphraseAt)
+	})
 }
 
 // wanted are the names that the session may use: those that are named, or all

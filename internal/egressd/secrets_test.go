@@ -39,7 +39,7 @@ func TestVaultKeyIsHidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := environ{"HOME=" + home, secrets.PassphraseFD + "=3"}
-	o, err := secrets.Standard(withoutDescriptor(env), "")
+	o, err := secrets.Standard(ownDescriptor(env), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestVaultKeyIsHidden(t *testing.T) {
 	if text, err := os.ReadFile(s.ready.Files[0].Source); err != nil || len(text) != 0 {
 		t.Errorf("%v: covered by %q", err, text)
 	}
-	for _, e := range withoutDescriptor(env) {
+	for _, e := range ownDescriptor(env) {
 		if strings.HasPrefix(e, secrets.PassphraseFD) {
 			t.Errorf("the environment still has %q", e)
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,6 +29,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/netrule"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/secrets"
+	"github.com/bawn-dev/bawn/internal/stdlog"
 )
 
 // A session is the outside of one guest's network.
@@ -52,6 +54,8 @@ type session struct {
 	hushing  sync.Mutex
 	hushed   map[string]bool // names of them that are recorded
 	relay    *relay.Relay
+	masked   func(string) string // takes the values out that were lent; nil before there is a relay
+	printed  atomic.Int32        // lines that libraries have printed
 	ready    egress.Ready
 	promised []promise      // what fill writes
 	later    []func() error // what the guest does not look at in its first moments
@@ -136,7 +140,22 @@ func (s *session) arm(ctx context.Context) error {
 	}
 	s.dns = &dns.Server{Names: s.names, Permit: s.permit}
 	s.relay = relay.New(s.options(), room())
+	stdlog.To(s.print)
 	return nil
+}
+
+// maxPrinted is how many lines of libraries are recorded: a host can have them printed.
+const maxPrinted = 100
+
+// print records what a library has printed through Go's standard log.
+func (s *session) print(line string) {
+	if s.printed.Add(1) > maxPrinted {
+		return
+	}
+	e := s.event
+	e.Time, e.Kind, e.Operation, e.Resource = now(), bawn.Network.String(), "note", "log"
+	e.Requested, e.Resolved, e.Source, e.Reason = bawn.Allow, bawn.Allow, "auto", s.masked(line)
+	s.ended(e)
 }
 
 // atOnce takes steps that know nothing of each other, and waits for all.

@@ -173,6 +173,9 @@ func (b *backend) connect(front *mcp.ServerSession) (*running, error) {
 func (b *backend) greet(r *running) error {
 	ctx, cancel := context.WithTimeout(b.g.ctx, b.Limits.Start)
 	defer cancel()
+	if at := r.session.InitializeResult(); at != nil && at.Capabilities != nil && at.Capabilities.Logging != nil && at.ProtocolVersion < "2026-07-28" {
+		_ = r.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: serverLevel}) // it may log without being told
+	}
 	o, err := b.read(ctx, r)
 	if err != nil {
 		_ = r.process.Close() // this error is the cause

@@ -15,7 +15,6 @@ func (b *backend) client(front *mcp.ServerSession) *mcp.Client {
 		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { b.changed() },
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { b.changed() },
 		ResourceUpdatedHandler:     b.updated,
-		LoggingMessageHandler:      b.logged,
 		MultiRoundTrip:             &mcp.MultiRoundTripOptions{Disabled: true}, // call.rounds does it
 		Capabilities:               &mcp.ClientCapabilities{Elicitation: has.Elicitation, Sampling: has.Sampling, RootsV2: has.RootsV2},
 	})

@@ -27,10 +27,13 @@ func (b *backend) progressed(p *mcp.ProgressNotificationParams) {
 	}) // a client that is gone needs none
 }
 
+// serverLevel is what servers are told to log; each client gets of it what it has asked for.
+const serverLevel = "info"
+
 // logged hands what a server logs to the clients whose calls it serves.
-func (b *backend) logged(_ context.Context, n *mcp.LoggingMessageRequest) {
-	text := b.g.clean(cut(printed(n.Params.Data), maxAbout))
-	p := &mcp.LoggingMessageParams{Logger: b.Name + ": " + line(n.Params.Logger), Level: n.Params.Level, Data: text}
+func (b *backend) logged(said *mcp.LoggingMessageParams) {
+	text := b.g.clean(cut(printed(said.Data), maxAbout))
+	p := &mcp.LoggingMessageParams{Logger: b.Name + ": " + line(said.Logger), Level: said.Level, Data: text}
 	for _, c := range b.clients() {
 		_ = c.front.Log(c.request(), p) // as above
 	}

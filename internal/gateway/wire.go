@@ -159,6 +159,9 @@ func (w *wire) listing(r *jsonrpc.Request) {
 	}
 	_ = json.Unmarshal(r.Params, &p) // the SDK wrote it
 	delete(p.Meta, progressToken)
+	if len(p.Meta) > 0 { // each request says the level, since 2026-07-28
+		p.Meta[mcp.MetaKeyLogLevel] = json.RawMessage(`"` + serverLevel + `"`)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.meta = p.Meta
@@ -182,17 +185,32 @@ func (w *wire) Read(ctx context.Context) (jsonrpc.Message, error) {
 			}
 			w.keep(m)
 		case *jsonrpc.Request:
-			if m.IsCall() || m.Method != "notifications/progress" {
-				break
+			if !m.IsCall() && w.told(m) {
+				continue
 			}
-			var p mcp.ProgressNotificationParams
-			if json.Unmarshal(m.Params, &p) == nil { // else it tells nobody anything
-				w.b.progressed(&p)
-			}
-			continue
 		}
 		return m, nil
 	}
+}
+
+// told takes what belongs to a call and has to come before its answer, which the SDK does not
+// see.
+func (w *wire) told(m *jsonrpc.Request) bool {
+	switch m.Method {
+	case "notifications/progress":
+		var p mcp.ProgressNotificationParams
+		if json.Unmarshal(m.Params, &p) == nil { // else it tells nobody anything
+			w.b.progressed(&p)
+		}
+	case "notifications/message":
+		var p mcp.LoggingMessageParams
+		if json.Unmarshal(m.Params, &p) == nil {
+			w.b.logged(&p)
+		}
+	default:
+		return false
+	}
+	return true
 }
 
 // answered hands an answer to whose call it is of.

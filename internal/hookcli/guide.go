@@ -1,8 +1,10 @@
 package hookcli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/bawn-dev/bawn/internal/agents"
 	"github.com/bawn-dev/bawn/internal/doctor"
@@ -12,11 +14,15 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// The steps of the guide.
+// The steps of the guide, in their order.
 const (
 	stepShell = "shell"
 	stepHooks = "hooks"
+	stepKeys  = "keys"
+	stepPage  = "page"
 )
+
+var steps = []string{stepShell, stepHooks, stepKeys, stepPage}
 
 // guides reports whether nothing is chosen, so that all is offered step by step.
 func (f initFlags) guides() bool {
@@ -29,8 +35,8 @@ func runGuide(e *launch.Env, f initFlags) error {
 		return err
 	}
 	for _, step := range f.skip {
-		if step != stepShell && step != stepHooks {
-			return verb.Usage("for example: bawn init --skip shell", "--skip %q: want %s or %s", step, stepShell, stepHooks)
+		if !slices.Contains(steps, step) {
+			return verb.Usage("for example: bawn init --skip shell,page", "--skip %q: want %s", step, strings.Join(steps, ", "))
 		}
 	}
 	f.user = atHome(e) // where there is no project
@@ -38,24 +44,23 @@ func runGuide(e *launch.Env, f initFlags) error {
 	if err != nil {
 		return err
 	}
-	who, err := f.chosen(s, nil)
-	if err != nil {
-		return err
-	}
-	g := guide{initiation: newInitiation(e, f, s), who: who}
+	g := guide{initiation: newInitiation(e, f, s), who: f.offered(s)}
 	if f.undo {
 		return g.takeBack()
 	}
 	g.greet()
 	g.quiet = true
-	if err := g.shell(); err != nil {
-		return err
-	}
-	if err := g.hooks(); err != nil {
-		return err
-	}
 	g.offer()
-	return nil
+	g.next()
+	return g.failed
+}
+
+// offered are the agents that are installed. Of an undo they are all.
+func (f initFlags) offered(s hooksetup.Setup) []*agents.Agent {
+	return slices.DeleteFunc(agents.All(), func(a *agents.Agent) bool {
+		_, found := s.Find(a)
+		return !found && !f.undo
+	})
 }
 
 // atHome reports whether the command was called in the home directory.
@@ -71,7 +76,8 @@ func atHome(e *launch.Env) bool {
 // A guide is one run of "bawn init" that offers all.
 type guide struct {
 	initiation
-	who []*agents.Agent // that are installed
+	who    []*agents.Agent // that are installed
+	failed error           // the first step's that failed; the others are offered all the same
 }
 
 // skips reports whether a step is left out.
@@ -84,6 +90,10 @@ func (g *guide) greet() {
 			g.say("found: ", initiated{agent: a, found: &found}.title())
 		}
 	}
+	if len(g.who) == 0 {
+		g.say("found: ", "no coding agent, neither in PATH nor where installers put one")
+		g.say("known: ", strings.Join(programs(agents.All()), ", "))
+	}
 	enforced := "the sandbox holds here; \"bawn doctor\" says more"
 	if !doctor.Examine().Healthy() {
 		enforced = "the sandbox does not hold here: \"bawn doctor\" says what would mend it"
@@ -91,46 +101,85 @@ func (g *guide) greet() {
 	g.say("enforced: ", enforced)
 }
 
-// programs are the commands by which the agents start.
-func (g *guide) programs() (names []string) {
-	for _, a := range g.who {
+// programs are the commands by which agents start.
+func programs(who []*agents.Agent) (names []string) {
+	for _, a := range who {
 		names = append(names, a.Programs[0])
 	}
 	return names
 }
 
-// shellStep is what is written for the shell, or taken back.
-func (g *guide) shellStep() (initiated, error) {
-	plan, err := g.setup.Shell(g.programs(), g.flags.undo)
-	file := g.setup.StartFile()
-	return initiated{agent: &agents.Agent{Title: "your shell"}, found: &hooksetup.Found{Path: file}, plan: plan}, err
+// offer goes through the steps.
+func (g *guide) offer() {
+	for _, s := range []struct {
+		name string
+		do   func() error
+	}{{stepShell, g.shell}, {stepHooks, g.hooks}, {stepKeys, g.keys}, {stepPage, g.page}} {
+		if g.skips(s.name) {
+			continue
+		}
+		err := s.do()
+		if err == nil {
+			continue
+		}
+		if g.failed == nil {
+			g.failed = err
+			continue
+		}
+		verb.Report(&g.env.World, err, hintOf(err))
+	}
 }
 
 // shell offers that agents start in Bawn.
 func (g *guide) shell() error {
-	if g.skips(stepShell) {
-		return nil
-	}
 	g.head("Agents start in Bawn when you type their names")
 	if g.setup.StartFile() == "" {
-		g.say("", "nothing is written for this shell; start them as \"bawn run -- "+g.programs()[0]+"\"")
+		g.say("", "nothing is written for this shell; start them as \"bawn run -- "+g.example()+"\"")
 		return nil
 	}
-	step, err := g.shellStep()
+	plan, err := g.setup.Shell(g.starters())
 	if err != nil {
 		return initError(err)
 	}
 	i := g.initiation
-	i.seen = []initiated{step}
+	i.seen = []initiated{shellStep(plan)}
 	return i.run()
+}
+
+// starters are the programs that the shell starts: of the agents that are installed,
+// or of all, once they are.
+func (g *guide) starters() (all []hooksetup.Starter) {
+	for _, name := range programs(g.who) {
+		all = append(all, hooksetup.Starter{Program: name})
+	}
+	if len(all) > 0 {
+		return all
+	}
+	for _, name := range programs(agents.All()) {
+		all = append(all, hooksetup.Starter{Program: name, Later: true})
+	}
+	return all
+}
+
+// example is a program to name where one has to be.
+func (g *guide) example() string { return programs(append(g.who, agents.All()...))[0] }
+
+// shellStep is what is written for the shell, or taken back.
+func shellStep(plan hooksetup.Plan) initiated {
+	step := initiated{agent: &agents.Agent{Title: "your shell"}, plan: plan, found: &hooksetup.Found{}}
+	if len(plan.Edits) > 0 {
+		step.found.Path = plan.Edits[0].Path
+	}
+	return step
 }
 
 // hooks offers that agents ask, also where they are started without Bawn.
 func (g *guide) hooks() error {
-	if g.skips(stepHooks) {
+	g.head("Agents ask Bawn, also where you start them without it")
+	if len(g.who) == 0 {
+		g.say("", "there is no agent to set up; once one is installed: bawn init")
 		return nil
 	}
-	g.head("Agents ask Bawn, also where you start them without it")
 	i := g.initiation
 	for _, a := range g.who {
 		i.look(a)
@@ -140,42 +189,47 @@ func (g *guide) hooks() error {
 
 func (g *guide) head(words string) { fmt.Fprintf(g.env.Stdout, "\n== %s\n", words) }
 
-// offer names what is done by verbs of their own.
-func (g *guide) offer() {
+// next says how to go on.
+func (g *guide) next() {
 	g.head("Next")
-	if keys := g.keys(); len(keys) > 0 {
-		g.say("keep keys outside: ", "bawn secret import --env "+keys[0])
+	start := "bawn run -- sh, or an agent once it is installed"
+	if len(g.who) > 0 {
+		start = "bawn run -- " + g.example()
 	}
-	g.say("answer from your phone: ", "bawn serve -d --listen 127.0.0.1:7443 && bawn pair (docs/relay.md)")
-	g.say("start: ", "bawn run -- "+g.programs()[0])
-	g.say("take back what was written: ", "bawn init --undo")
+	g.say("start: ", start)
+	g.say("take back what was done: ", "bawn init --undo")
 }
 
-// keys are variables that are set and hold keys of the agents.
-func (g *guide) keys() (names []string) {
-	for _, a := range g.who {
-		for _, name := range a.Environment.Keys {
-			if g.env.Getenv(name) != "" && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
-	return names
-}
-
-// takeBack undoes all steps, with one question.
+// takeBack undoes all steps: the files with one question, and then what takes
+// another program.
 func (g *guide) takeBack() error {
-	step, err := g.shellStep()
-	if err != nil {
-		return initError(err)
-	}
 	if !g.skips(stepShell) {
-		g.seen = append(g.seen, step)
+		plan, err := g.setup.UndoShell()
+		if err != nil {
+			return initError(err)
+		}
+		g.seen = append(g.seen, shellStep(plan))
 	}
 	if !g.skips(stepHooks) {
 		for _, a := range g.who {
 			g.look(a)
 		}
 	}
-	return g.run()
+	deeds, err := g.setup.Noted()
+	if err != nil {
+		return initError(err)
+	}
+	if g.changes() > 0 || len(deeds) == 0 {
+		err = g.run()
+	}
+	return errors.Join(err, g.takeBackDeeds(deeds))
+}
+
+// hintOf is what to do about an error.
+func hintOf(err error) string {
+	var ce *verb.Error
+	if errors.As(err, &ce) {
+		return ce.Hint
+	}
+	return ""
 }

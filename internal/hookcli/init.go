@@ -33,9 +33,10 @@ func NewInit(e *launch.Env) *cobra.Command {
 		Use:   "init",
 		Short: "Set Bawn up: agents that start in it, and that ask before they act",
 		Long: `Find the coding agents that are installed and what is enforced here, and set up
-step by step what you want: your shell starts agents in Bawn; hooks in their
-settings have Bawn decide on every call. Each step shows what it would write and
-asks; --skip leaves one out. With --agent, --user or --managed it is hooks only.
+step by step what you want: your shell (bash, zsh, fish) starts agents in Bawn;
+hooks in their settings have Bawn decide on every call; keys are kept outside of
+sessions; a page asks you in a browser. Each step shows what it would do and asks;
+--skip leaves one out. With --agent, --user or --managed it is hooks only.
 
 Hooks are written for this project: the git repository around the working directory,
 or else that directory. --user writes it for all projects of yours, --managed for
@@ -65,8 +66,8 @@ With --check the exit code is 0 if all is in place, and 1 if not.`,
 	flags.BoolVar(&f.undo, "undo", false, "take back what was written")
 	flags.BoolVar(&f.check, "check", false, "write nothing; say whether all is in place")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "write nothing; show what would be written")
-	flags.BoolVar(&f.yes, "yes", false, "write without asking")
-	flags.StringSliceVar(&f.skip, "skip", nil, "leave out these `steps`: shell, hooks")
+	flags.BoolVar(&f.yes, "yes", false, "write files without asking; keys and the page want your own answer")
+	flags.StringSliceVar(&f.skip, "skip", nil, "leave out these `steps`: shell, hooks, keys, page")
 	flags.BoolVar(&f.asJSON, "json", false, "write JSON; asks nothing, so with --yes, --dry-run or --check")
 	_ = c.RegisterFlagCompletionFunc("agent", cobra.FixedCompletions(hookable(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	return c
@@ -229,10 +230,7 @@ func (f initFlags) chosen(s hooksetup.Setup, named []*agents.Agent) ([]*agents.A
 	if f.undo || f.managed {
 		return all, nil
 	}
-	installed := slices.DeleteFunc(all, func(a *agents.Agent) bool {
-		_, ok := s.Find(a)
-		return !ok
-	})
+	installed := f.offered(s)
 	if len(installed) == 0 {
 		return nil, verb.Usage("name one that is elsewhere: --agent "+strings.Join(hookable(), "|"), "no coding agent was found in PATH, nor where installers put one")
 	}
@@ -244,10 +242,12 @@ func initError(err error) error {
 	var no *hooksetup.NoHooksError
 	var file *hooksetup.FileError
 	switch {
+	case err == nil:
+		return nil
 	case errors.As(err, &no):
 		return verb.Usage(levelHint(no), "%w", err)
 	case errors.As(err, &file):
-		return verb.Usage("nothing of this agent's was written", "%w", err)
+		return verb.Usage("nothing of it was written", "%w", err)
 	}
 	return &verb.Error{Code: verb.ExitInternal, Err: err}
 }

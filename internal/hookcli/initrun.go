@@ -139,7 +139,15 @@ func (i *initiation) apply() error {
 }
 
 func (i *initiation) ask() (bool, error) {
-	fmt.Fprintf(i.env.Stdout, "\nwrite %s? [y/N] ", files(i.changes()))
+	if i.flags.undo {
+		return i.answer("\ntake this back?")
+	}
+	return i.answer("\nwrite " + files(i.changes()) + "?")
+}
+
+// answer asks a question, to which anything but a yes is a no.
+func (i *initiation) answer(question string) (bool, error) {
+	fmt.Fprintf(i.env.Stdout, "%s [y/N] ", question)
 	line, err := i.in.ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, &verb.Error{Code: verb.ExitInternal, Err: err}

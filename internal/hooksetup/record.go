@@ -27,6 +27,13 @@ const (
 type record struct {
 	Version int                `json:"version"`
 	Files   map[string]written `json:"files"`
+	Done    []Deed             `json:"done,omitempty"`
+}
+
+// A Deed is what was done beside files, which takes another program to undo.
+type Deed struct {
+	Kind string `json:"kind"`
+	Name string `json:"name,omitempty"`
 }
 
 // written is what was done to one file.
@@ -82,8 +89,8 @@ func (s Setup) parseRecord(text []byte) (record, error) {
 	return r, nil
 }
 
-// note changes what the record says of one file.
-func (s Setup) note(path string, change func(w written, known bool) (written, bool)) error {
+// update changes the record.
+func (s Setup) update(change func(*record)) error {
 	if err := os.MkdirAll(s.State, 0o700); err != nil {
 		return err
 	}
@@ -92,15 +99,42 @@ func (s Setup) note(path string, change func(w written, known bool) (written, bo
 		if err != nil {
 			return nil, err
 		}
+		change(&r)
+		text, err := json.MarshalIndent(r, "", " ")
+		return append(text, '\n'), err
+	})
+}
+
+// note changes what the record says of one file.
+func (s Setup) note(path string, change func(w written, known bool) (written, bool)) error {
+	return s.update(func(r *record) {
 		w, known := r.Files[path]
 		if w, keep := change(w, known); keep {
 			r.Files[path] = w
 		} else {
 			delete(r.Files, path)
 		}
-		text, err := json.MarshalIndent(r, "", " ")
-		return append(text, '\n'), err
 	})
+}
+
+// Note remembers what was done, for an undo.
+func (s Setup) Note(d Deed) error {
+	return s.update(func(r *record) {
+		if !slices.Contains(r.Done, d) {
+			r.Done = append(r.Done, d)
+		}
+	})
+}
+
+// Forget is the opposite of Note.
+func (s Setup) Forget(d Deed) error {
+	return s.update(func(r *record) { r.Done = slices.DeleteFunc(r.Done, func(o Deed) bool { return o == d }) })
+}
+
+// Noted are the deeds that Note remembers.
+func (s Setup) Noted() ([]Deed, error) {
+	r, err := s.readRecord()
+	return r.Done, err
 }
 
 // noteWrite says what will be written, before it is.

@@ -228,8 +228,8 @@ func (k *Known) profileOf() *config.AgentProfile {
 	return k.profile
 }
 
-// sayAgent says in one line what was recognised and what stays uncovered: once, and
-// again when that has changed.
+// sayAgent says in one line what was recognised, and where it stands what stays
+// uncovered: once, and again when that has changed.
 func (u *setup) sayAgent(environ []string) {
 	k, e := u.Known, u.env
 	if k == nil || u.Quiet || u.JSON {
@@ -249,10 +249,7 @@ func (u *setup) sayAgent(environ []string) {
 	if keys := k.readable(e, environ); len(keys) > 0 {
 		fmt.Fprintf(&b, "; what it runs can read %s (bawn secret keeps keys out)", strings.Join(keys, ", "))
 	}
-	if len(k.Agent.Uncovered) > 0 {
-		fmt.Fprintf(&b, "; not covered: %s", k.Agent.Uncovered[0])
-	}
-	fmt.Fprintf(&b, " (more: bawn agents %s)", k.Agent.Name)
+	fmt.Fprintf(&b, " (said once; \"bawn agents %s\" says what is not covered)", k.Agent.Name)
 	if news(e, "agent-"+k.Agent.Name, b.String()) {
 		u.note(e, b.String())
 	}

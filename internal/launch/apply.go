@@ -32,6 +32,7 @@ type Planned struct {
 	git         *privateGit     // nil where the guest has none
 	masked      *maskedFiles    // nil where no file is masked
 	checkpoints *checkpoints    // nil where the session has none of its own
+	caches      *cachePlaces    // nil where it has no private caches
 }
 
 // Discard ends what was made beside the sandbox, which ends with Close. It may be
@@ -40,6 +41,7 @@ func (p *Planned) Discard() {
 	p.masked.end()
 	p.git.end()
 	p.checkpoints.end()
+	p.caches.end()
 }
 
 // NewPrompter makes where the session's questions go, which the caller closes.

@@ -18,17 +18,17 @@ import (
 )
 
 // cacheDirs returns the caches that the session gets. Where they are private, a
-// missing directory of a program that is installed is made, empty: it is where the
-// session's own copy is mounted. A built-in cache that also holds settings or tools
-// is left out where the host has something in it. A plan makes nothing.
-func cacheDirs(e *Env, iso bawn.Isolation, plan bool) (list []string) {
+// missing directory of a program that is installed is made, empty, for as long as
+// sessions run: it is where their own copy is mounted. A built-in cache that also
+// holds settings or tools is left out where the host has something in it.
+func cacheDirs(e *Env, iso bawn.Isolation, places *cachePlaces) (list []string) {
 	var whole []string // caches of the "new" kind that the session gets
 	for _, dir := range iso.CacheDirs {
 		c, builtin := config.CacheAt(dir, e.Getenv("HOME"))
 		switch {
 		case slices.ContainsFunc(whole, func(w string) bool { return fspath.Below(dir, w) }):
 		case builtin && c.New && (iso.Caches != bawn.CachePrivate || !empty(dir)):
-		case iso.Caches == bawn.CachePrivate && builtin && !makeCache(e, dir, c.Programs, plan):
+		case iso.Caches == bawn.CachePrivate && builtin && !makeCache(e, dir, c.Programs, places):
 		default:
 			list = append(list, dir)
 			if c.New {
@@ -52,14 +52,11 @@ func empty(dir string) bool {
 
 // makeCache makes a missing directory where one of the programs is installed. It
 // reports whether the directory is there.
-func makeCache(e *Env, dir string, programs []string, plan bool) bool {
+func makeCache(e *Env, dir string, programs []string, places *cachePlaces) bool {
 	if _, err := os.Stat(dir); err == nil {
 		return true
 	}
-	if plan || !slices.ContainsFunc(programs, func(p string) bool { return installed(e, p) }) {
-		return false
-	}
-	return os.MkdirAll(dir, 0o755) == nil
+	return slices.ContainsFunc(programs, func(p string) bool { return installed(e, p) }) && places.make(dir)
 }
 
 // installed reports whether PATH leads to a program.

@@ -107,7 +107,8 @@ func (p *planner) openContainers(req *sandbox.Request, z zone) (err error) {
 	req.Sockets = append(req.Sockets, containersInside)
 	// Ryuk, Testcontainers' own reaper, wants the engine's socket; what it does the
 	// session's end does.
-	req.SetEnv = append(req.SetEnv, "DOCKER_HOST=unix://"+containersInside, "TESTCONTAINERS_RYUK_DISABLED=true", "TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1")
+	req.SetEnv = append(req.SetEnv, "DOCKER_HOST=unix://"+containersInside, "TESTCONTAINERS_RYUK_DISABLED=true", "TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1",
+		"DOCKER_BUILDKIT=0", "COMPOSE_DOCKER_CLI_BUILD=0") // BuildKit is not served
 	if s.Provider.Name() == DockerName {
 		return nil // they join the guest's own network
 	}

@@ -74,7 +74,9 @@ func OwnEnv(providers map[string]Maker) *Env {
 	if providers != nil { // this is what bawn was to become
 		environ = slices.DeleteFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, becameVariable+"=") })
 	}
-	return &Env{World: verb.World{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: environ, Dir: dir}, Providers: providers}
+	e := &Env{World: verb.World{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: environ, Dir: dir}, Providers: providers}
+	e.hidePassphrase(false)
+	return e
 }
 
 // A GatewaySetting is what the gateway of tool servers is made of.

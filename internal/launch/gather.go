@@ -20,7 +20,10 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 	if p.choice, err = provide(p.Launch, p.env, p.config, &s); err != nil {
 		return req, err
 	}
-	s.Isolation.CacheDirs = cacheDirs(p.env, s.Isolation, p.Plan)
+	if s.Isolation.Caches == bawn.CachePrivate && !p.Plan { // a plan makes nothing
+		p.caches = holdCachePlaces(p.env)
+	}
+	s.Isolation.CacheDirs = cacheDirs(p.env, s.Isolation, p.caches)
 	cache, err := p.places(s.Isolation)
 	if err != nil {
 		return req, err
@@ -32,12 +35,19 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 		args = p.Known.Contain(args, p.holds(s))
 	}
 	req = p.newRequest(s, args, cache)
+	if req.Users, err = userFiles(p.env); err != nil {
+		return req, err
+	}
 	if err := p.holdPrograms(&req); err != nil {
 		return req, err
 	}
 	p.Session = &runner.Session{
 		Provider: p.choice.Provider, Argv: args, Dir: p.dir, Stdio: [3]*os.File{p.env.Stdin, p.env.Stdout, p.env.Stderr},
 		Dumb: !terminal.Emulates(p.env.Getenv("TERM")), Session: req.Session,
+	}
+	if !bare {
+		p.Session.Label = Label(&p.env.World, Mark, p.Argv[0])
+		req.SetEnv = append(req.SetEnv, prompts(&p.env.World, p.Argv[0], s.Isolation.SetEnv)...)
 	}
 	if p.steering, err = p.steer(p.Session, &req, bare); err != nil {
 		return req, err

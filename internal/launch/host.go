@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/bawn-dev/bawn/internal/attach"
+	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/egress/remote"
 	"github.com/bawn-dev/bawn/internal/peercred"
 	"github.com/bawn-dev/bawn/internal/runner"
@@ -64,6 +66,11 @@ func LaunchHost(spec *session.Spec, e *Env, detach bool) (ours *os.File, err err
 		cmd.Stderr = e.Stderr
 	}
 	cmd.ExtraFiles = append(cmd.ExtraFiles, theirs, master) // hostEnd, hostMaster
+	if pass := e.passphrase(); pass != nil {
+		defer pass.Close()
+		cmd.ExtraFiles = append(cmd.ExtraFiles, pass) // hostPassphrase
+		cmd.Env = append(slices.Clip(cmd.Env), fmt.Sprintf("%s=%d", egress.PassphraseFD, hostPassphrase))
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(err, ours.Close())
@@ -132,6 +139,7 @@ func hostEnviron(e *Env) []string {
 func (e *Env) becomeHost() error {
 	unix.CloseOnExec(hostEnd)
 	unix.CloseOnExec(hostMaster)
+	e.hidePassphrase(false)
 	err := unix.SetNonblock(hostMaster, true)
 	end := os.NewFile(hostEnd, "viewer")
 	if err != nil || end == nil {

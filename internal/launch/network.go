@@ -141,7 +141,11 @@ func (n *relays) take() (*remote.Relay, error) {
 }
 
 func (n *relays) start(path string) (*remote.Relay, error) {
-	return remote.Launch(path, n.env.Environ, n.env.Stderr, n.launch.Parent != nil)
+	pass := n.env.passphrase()
+	if pass != nil {
+		defer pass.Close()
+	}
+	return remote.Launch(path, remote.Surroundings{Environ: n.env.Environ, Stderr: n.env.Stderr, Apart: n.launch.Parent != nil, Passphrase: pass})
 }
 
 // abandon lets a relay go that turned out not to be needed.

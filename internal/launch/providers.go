@@ -117,7 +117,7 @@ func (s Setting) Forget(name string) {
 func (s Setting) gvisor() gvisor.Options {
 	o := gvisor.Options{Path: lookup(s.Environ(), "PATH"), Cache: s.Cache(gvisor.Name), Native: s.Native()}
 	if s.Config != nil {
-		o.Runsc = s.Config.Runsc()
+		o.Runsc, o.Unprotected = s.Config.Runsc(), s.Config.GVisorUnprotected()
 	}
 	return o
 }

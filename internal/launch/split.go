@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -174,6 +175,11 @@ func shells(e *Env, req sandbox.Request) ([]string, error) {
 	list, err := runner.Shells(path, req.Session.Isolation.CacheDirs, e.Getenv("SHELL"))
 	if err != nil {
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "leave out --split on this machine"}
+	}
+	var launcher *runner.LauncherError
+	if err := runner.CheckLauncher(req.Argv, req.Dir); errors.As(err, &launcher) {
+		starts := cmp.Or(redact.Visible(launcher.Starts), "PROGRAM")
+		return nil, verb.Usage("name the program that it starts: bawn run --split -- "+starts+" ARG...", "%w", err)
 	}
 	program, err := runner.LookAgent(req.Argv[0], req.Dir, path)
 	if err != nil {

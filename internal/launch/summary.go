@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/egress"
 	"github.com/bawn-dev/bawn/internal/executor"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/runner"
@@ -39,36 +40,64 @@ func (p *Planned) summary(r runner.Result) {
 			fmt.Fprintf(e.Stderr, "bawn: denied %d more; see \"bawn audit query --session %s\"\n", len(told)+r.Missed-maxListed, s.ID)
 			break
 		}
+		if d.Rule == egress.RuleFailed { // nobody has denied it
+			fmt.Fprintf(e.Stderr, "bawn: note: %s; %s\n", redact.Visible(d.Reason), redact.Visible(d.Remedy))
+			continue
+		}
 		fmt.Fprintf(e.Stderr, "bawn: denied: %v %s (%s): %s; %s\n", d.Operation, redact.Visible(d.Resource), redact.Visible(d.Rule), redact.Visible(d.Reason), redact.Visible(d.Remedy))
 	}
 }
 
-// tries are what programs try to write unasked, and do without: what was typed, how they
-// are used, a place of their own in a home that has none. Such refusals are in the log
-// only.
+// tries are what programs try to write unasked, and do without, beside what unasked
+// knows: what was typed, how they are used, a place of their own in a home that has none.
+// Such refusals are in the log only.
 var tries = []string{
 	"~/.bash_history", "~/.zsh_history", "~/.histfile", "~/.sh_history", "~/.ash_history", "~/.viminf?", "~/.viminf?.tmp", "~/.lesshst", "~/.lesshst?", "~/.lesshsQ",
 	"~/.python_history", "~/.node_repl_history", "~/.psql_history", "~/.sqlite_history", "~/.mysql_history", "~/.wget-hsts", "~/.zcompdump*",
 	"~/.config", "~/.cache", "~/.local", "~/.local/share", "~/.local/state", // made before a file of their own is
 	"~/.config/go", "~/.config/go/telemetry*", "~/.config/configstore", // go, and programs of npm
+	"~/.local/share/fish", "~/.config/fish", "/completions", "/conf.d", "/functions", "/config.fish", // fish, and where it has no directory
 	"/_tmp_*", // pnpm, which looks where files can be linked to its store
 }
 
-// withoutTries takes out refused writes of what is tried unasked.
+// withoutTries takes out refused writes of what is tried unasked, and what the human has
+// refused and so knows.
 func withoutTries(denials []sandbox.Denial, home string) []sandbox.Denial {
 	if real, err := filepath.EvalSymlinks(home); err == nil {
 		home = real
 	}
 	return slices.DeleteFunc(slices.Clone(denials), func(d sandbox.Denial) bool {
+		if bawn.ByHuman(d.Reason) {
+			return true
+		}
 		name := d.Resource
 		if below, ok := strings.CutPrefix(name, home+"/"); ok {
 			name = "~/" + below
 		}
-		return d.Rule == layout.RuleReadOnly && slices.ContainsFunc(tries, func(pattern string) bool {
+		return d.Rule == layout.RuleReadOnly && (unasked(name) || slices.ContainsFunc(tries, func(pattern string) bool {
 			ok, err := filepath.Match(pattern, name)
 			return ok && err == nil
-		})
+		}))
 	})
+}
+
+// unasked reports whether a place in the home directory or below /var is one for caches,
+// logs, histories or what a program reports home, by its names.
+func unasked(name string) bool {
+	if !strings.HasPrefix(name, "~/") && !strings.HasPrefix(name, "/var/") {
+		return false
+	}
+	for part := range strings.SplitSeq(strings.ToLower(name), "/") {
+		if part == "log" || strings.HasSuffix(part, ".log") || strings.TrimLeft(part, "._") == "logs" {
+			return true
+		}
+		for _, word := range []string{"cache", "history", "telemetry", "analytics"} {
+			if strings.Contains(part, word) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // JSONWanted reports whether args are a bawn run whose end a program reads,

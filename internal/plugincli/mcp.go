@@ -190,13 +190,10 @@ func (m *Serving) plugin(dirs plugin.Dirs, man *plugin.Manifest, workspace strin
 	}
 }
 
-// Priorities of a manifest's rules: what its globs say counts as much as rules
-// of the policy, of which at the same priority the strictest wins; the rest
-// counts where nothing else is said.
-const (
-	manifestAsks  = -50 // what no glob names
-	manifestPlain = -40 // a question to the human in front of the client, who answers it
-)
+// manifestAsks is the priority of what no glob of a manifest names: it counts where nothing
+// else is said. What its globs say counts as much as rules of the policy, of which at the
+// same priority the strictest wins.
+const manifestAsks = -50
 
 // manifestRules are what a manifest says of its tools, as rules.
 func manifestRules(m *plugin.Manifest) []bawn.Rule {
@@ -205,7 +202,6 @@ func manifestRules(m *plugin.Manifest) []bawn.Rule {
 	}
 	rules := []bawn.Rule{
 		rule("default", "*", bawn.Ask, manifestAsks, "the plugin's manifest does not name it"),
-		rule("elicitation", "@elicitation", bawn.Allow, manifestPlain, "the human answers it"),
 	}
 	for _, list := range []struct {
 		name    string

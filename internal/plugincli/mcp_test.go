@@ -30,7 +30,8 @@ func TestManifestsAreRules(t *testing.T) {
 		{"files/read_secret", bawn.ModeNormal, nil, bawn.Deny},
 		{"files/other", bawn.ModeNormal, nil, bawn.Ask},
 		{"files/other", bawn.ModePermissive, nil, bawn.Ask},
-		{"files/@elicitation", bawn.ModeNormal, nil, bawn.Allow},
+		{"files/@elicitation", bawn.ModeNormal, nil, bawn.Ask},
+		{"files/@elicitation", bawn.ModeNormal, []bawn.Rule{mine(bawn.Allow, "files/@elicitation")}, bawn.Allow},
 		{"files/@sampling", bawn.ModeNormal, nil, bawn.Deny},
 		{"files/@roots", bawn.ModeNormal, nil, bawn.Ask},
 		{"files/read_x@0123", bawn.ModeNormal, nil, bawn.Allow}, // a changed pin asks
@@ -56,7 +57,7 @@ func TestManifestsAreRules(t *testing.T) {
 }
 
 // TestAllToolsLendNothing: a manifest that allows all tools lets the server neither use
-// the agent's model nor learn its directories; one that names it does.
+// the agent's model, nor learn its directories, nor ask its human; one that names it does.
 func TestAllToolsLendNothing(t *testing.T) {
 	for _, tt := range []struct {
 		allow []string
@@ -68,7 +69,8 @@ func TestAllToolsLendNothing(t *testing.T) {
 		{[]string{"*"}, "files/@sampling", bawn.Ask},
 		{[]string{"*", "?sampling"}, "files/@sampling", bawn.Ask},
 		{[]string{"*"}, "files/@roots", bawn.Ask},
-		{[]string{"*"}, "files/@elicitation", bawn.Allow}, // by a rule of its own: the human answers
+		{[]string{"*"}, "files/@elicitation", bawn.Ask}, // the agent's program answers it, or says yes to itself
+		{[]string{"*", "@elicitation"}, "files/@elicitation", bawn.Allow},
 		{[]string{"*", "@sampling"}, "files/@sampling", bawn.Allow},
 	} {
 		m := &plugin.Manifest{Name: "files", Tools: plugin.Tools{Allow: tt.allow}}

@@ -24,6 +24,7 @@ import (
 )
 
 func NewPolicyLearned(e *launch.Env) *cobra.Command {
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "learned",
 		Short: "See, forget or export what your answers have taught",
@@ -33,8 +34,9 @@ answer is suggested, from ` + percent(policy.Sure) + ` on it is given without as
 when they are not repeated. What is dangerous is always asked about.`,
 		Example: "  bawn policy learned\n  bawn policy learned forget 'npm run'\n  bawn policy learned export > learned.toml",
 		Args:    cobra.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return listLearned(c, e, false) },
+		RunE:    func(c *cobra.Command, _ []string) error { return listLearned(c, e, asJSON) },
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	c.AddCommand(NewLearnedList(e), newLearnedForget(e), NewLearnedExport(e))
 	return c
 }

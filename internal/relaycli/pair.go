@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -127,8 +128,12 @@ func (p pairing) print(e *Env, m *bawnv1.DeviceServicePairResponse) error {
 	if p.readOnly {
 		what = "the device may only look"
 	}
-	fmt.Fprintf(e.Stdout, "Scan this, or open\n\n  %s\n\nor open %s and type the code\n\n  %s\n\nIt is good once, for %.0f minutes; %s.\n",
-		m.GetUrl(), address, m.GetCode(), m.GetExpires().AsTime().Sub(e.Now()).Minutes(), what)
+	scan := "Scan this, or open"
+	if here(m.GetUrl()) {
+		scan = "Open, in a browser on this machine (a phone needs a page by name: see \"bawn serve --help\"),"
+	}
+	fmt.Fprintf(e.Stdout, "%s\n\n  %s\n\nor open %s and type the code\n\n  %s\n\nIt is good once, for %.0f minutes; %s.\n",
+		scan, m.GetUrl(), address, m.GetCode(), m.GetExpires().AsTime().Sub(e.Now()).Minutes(), what)
 	return nil
 }
 
@@ -144,12 +149,19 @@ func (p pairing) printTrust(e *Env, address, fingerprint string) error {
 	return err
 }
 
-// draw draws a QR code where a person looks on.
-func (p pairing) draw(e *Env, text string) error {
-	if !term.IsTerminal(int(e.Stdout.Fd())) {
+// draw draws an address as a QR code where a person looks on, and where a device with a
+// camera reaches it.
+func (p pairing) draw(e *Env, address string) error {
+	if !term.IsTerminal(int(e.Stdout.Fd())) || here(address) {
 		return nil
 	}
-	return drawQR(e.Stdout, text)
+	return drawQR(e.Stdout, address)
+}
+
+// here reports whether an address means whichever machine opens it.
+func here(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Hostname() == "localhost"
 }
 
 // quiet is the margin of a QR code, in modules.

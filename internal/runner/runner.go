@@ -21,6 +21,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/terminal"
+	"github.com/bawn-dev/bawn/internal/terminal/modes"
 )
 
 // Exit codes of a session that did not end by its command's own (SPEC 6).
@@ -45,7 +46,8 @@ type Session struct {
 	Argv           []string
 	Dir            string
 	Stdio          [3]*os.File
-	Dumb           bool // the human's terminal understands no control sequences
+	Dumb           bool        // the human's terminal understands no control sequences
+	Label          modes.Label // the title of the human's terminal meanwhile; the zero Label changes none
 	Guard          guard.Guard
 	// Network reaches the network by name for the guest; nil where the
 	// isolation has none.
@@ -262,6 +264,9 @@ func (w *watch) start(log *denials) (err error) {
 	}
 	if s.Apart {
 		w.tty.TakeKeys()
+	}
+	if !s.Apart && s.Watched == nil { // else who looks on has a terminal with a title of its own
+		w.tty.Label(s.Label)
 	}
 	w.sit()
 	if err := w.serve(log); err != nil {

@@ -151,6 +151,43 @@ func CheckAgent(program, searchPath string, shells []string) error {
 	return nil
 }
 
+// A LauncherError says that a program starts others by a shell.
+type LauncherError struct {
+	Program string
+	Starts  string // the program that it would start, by its path, or ""
+}
+
+func (e *LauncherError) Error() string {
+	return fmt.Sprintf("%q starts a program by a shell: in a split session that program would run where commands do, which does not reach the model", e.Program)
+}
+
+// launchers are programs that start others by a shell, with the verbs that do; npx has
+// none.
+var launchers = map[string][]string{"npx": nil, "npm": {"exec", "x", "run", "run-script", "start", "restart", "stop", "test", "t"}}
+
+// CheckLauncher errs with a *LauncherError where the agent's command line is one of a
+// launcher.
+func CheckLauncher(argv []string, dir string) error {
+	e := &LauncherError{Program: filepath.Base(argv[0])}
+	verbs, known := launchers[e.Program]
+	words := slices.DeleteFunc(slices.Clone(argv[1:]), func(w string) bool { return strings.HasPrefix(w, "-") })
+	switch {
+	case !known:
+		return nil
+	case len(verbs) > 0 && (len(words) == 0 || !slices.Contains(verbs, words[0])):
+		return nil
+	case len(verbs) > 0:
+		e.Program, words = e.Program+" "+words[0], words[1:]
+	}
+	if len(words) > 0 && !strings.Contains(words[0], "/") {
+		program := filepath.Join("node_modules/.bin", words[0])
+		if info, err := os.Stat(filepath.Join(dir, program)); err == nil && info.Mode().IsRegular() {
+			e.Starts = program
+		}
+	}
+	return e
+}
+
 // maxScript is how much of a script is looked at.
 const maxScript = 64 << 10
 

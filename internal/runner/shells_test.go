@@ -87,3 +87,27 @@ func TestCheckAgent(t *testing.T) {
 		t.Errorf("what is not there: %v", err)
 	}
 }
+
+// TestCheckLauncher: npx and npm start a tool by a shell, and the tool of the project
+// is named where there is one.
+func TestCheckLauncher(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "node_modules/.bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	script(t, filepath.Join(dir, "node_modules/.bin/tool"), "")
+	for line, want := range map[string]string{
+		"npx tool a": "npx > node_modules/.bin/tool", "/usr/bin/npx --offline tool": "npx > node_modules/.bin/tool", "npx other": "npx > ", "npx ../x": "npx > ", "npx": "npx > ",
+		"npm exec tool": "npm exec > node_modules/.bin/tool", "npm -s run tool": "npm run > node_modules/.bin/tool", "npm test": "npm test > ",
+		"npm install tool": "", "npm": "", "npm --version": "", "node tool": "", "claude": "",
+	} {
+		got := ""
+		var e *LauncherError
+		if err := CheckLauncher(strings.Fields(line), dir); errors.As(err, &e) {
+			got = e.Program + " > " + e.Starts
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+}

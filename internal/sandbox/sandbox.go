@@ -30,10 +30,13 @@ type Request struct {
 	Hidden    []string // Bawn's own directories
 	// Guarded are files and directories, absolute, that stay as they are also below
 	// a writable place. They need not be there, and must not come into being then.
-	Guarded   []string
-	Owned     []string // files, absolute, that may be written though their names are protected
-	CacheDir  string   // where private caches are kept, absolute
-	Files     []File   // of the host, shown to the guest at places of their own
+	Guarded  []string
+	Owned    []string // files, absolute, that may be written though their names are protected
+	CacheDir string   // where private caches are kept, absolute
+	Files    []File   // of the host, shown to the guest at places of their own
+	// Users are the host's lists of users and groups, with the guest's own entry. A
+	// provider that can't show them, or shows those of an image, leaves them out.
+	Users     []File
 	Sockets   []string // targets of Files that are UNIX sockets, to which the guest may connect
 	SetEnv    []string // NAME=value; wins over all else
 	HostPorts []uint16 // of the guest's loopback that lead to the relay, for network "allowlist"

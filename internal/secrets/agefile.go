@@ -26,7 +26,8 @@ const maxIdentity = 64 << 10
 // ageFiles keeps each value in a file of its own, encrypted to one age
 // recipient. Writing needs the recipient only. Reading needs its identity:
 // the human's own file, or "identity.age", encrypted with a passphrase. The
-// age program opens all of it: age -d -i identity.age NAME.age.
+// age program opens all of it: age -d -i identity.age NAME.ID.age. A line before the value
+// says which it is.
 type ageFiles struct {
 	dir   string
 	opts  *Options
@@ -193,12 +194,18 @@ func (f *ageFiles) put(_ context.Context, id string, value []byte) error {
 	if err != nil {
 		return fmt.Errorf("the vault's recipient: %w", err)
 	}
-	sealed, err := seal(value, to...)
+	named := append([]byte(label(id)), value...)
+	defer clear(named)
+	sealed, err := seal(named, to...)
 	if err != nil {
 		return err
 	}
 	return atomicfile.Create(f.valuePath(id), sealed, 0o600)
 }
+
+// label is the line before a value in its file. age has no additional data that it would
+// authenticate; with the id inside, a file that was put in another one's place is known.
+func label(id string) string { return "bawn secret " + id + "\n" }
 
 func (f *ageFiles) get(_ context.Context, id string) ([]byte, error) {
 	sealed, err := readOwn(f.valuePath(id), MaxValue+4<<10)
@@ -212,9 +219,14 @@ func (f *ageFiles) get(_ context.Context, id string) ([]byte, error) {
 	if err := f.unlock(); err != nil {
 		return nil, err
 	}
-	value, err := unseal(sealed, f.open)
+	named, err := unseal(sealed, f.open)
 	if err != nil {
 		return nil, failure("set it again", "%q can't be decrypted: %w", f.valuePath(id), err)
+	}
+	value, ok := bytes.CutPrefix(named, []byte(label(id)))
+	if !ok {
+		clear(named)
+		return nil, failure("set it again, and see who may write there", "%q holds what was kept under another name: somebody has replaced the file", f.valuePath(id))
 	}
 	return value, nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"filippo.io/age"
+	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn"
 )
@@ -46,7 +47,7 @@ func TestIdentityFile(t *testing.T) {
 		t.Fatal(err, files)
 	}
 	plain, err := unseal(sealed, id)
-	if err != nil || string(plain) != "value-number-one" {
+	if line, value, _ := strings.Cut(string(plain), "\n"); err != nil || value != "value-number-one" || !strings.HasPrefix(line, "bawn secret key.") {
 		t.Errorf("%q, %v", plain, err)
 	}
 
@@ -210,6 +211,77 @@ func TestDamagedFile(t *testing.T) {
 		}
 		if s, err := open(t, o).Get(t.Context(), "key"); err == nil {
 			t.Fatalf("byte %d: %q", i, s.Reveal())
+		}
+	}
+}
+
+// TestValuesCannotChangePlaces: somebody who can write the vault's files, or its index, and
+// can't decrypt them, has no secret stand for another one.
+func TestValuesCannotChangePlaces(t *testing.T) {
+	o := options(t)
+	path, _ := identity(t, 0o600)
+	o.Identity = path
+	v := open(t, o)
+	set(t, v, "deploy", "value-of-deploy")
+	set(t, v, "read", "value-of-read")
+	for name, want := range map[string]string{"deploy": "value-of-deploy", "read": "value-of-read"} {
+		if got := value(t, o, name); got != want {
+			t.Fatalf("control: %s is %q", name, got)
+		}
+	}
+	deploy, read := v.files.valuePath(idOf(t, v, "deploy")), v.files.valuePath(idOf(t, v, "read"))
+	swap := func() {
+		for _, move := range [][2]string{{deploy, deploy + "x"}, {read, deploy}, {deploy + "x", read}} {
+			if err := os.Rename(move[0], move[1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	swap()
+	for _, name := range []string{"deploy", "read"} {
+		_, err := open(t, o).Get(t.Context(), name)
+		wantError(t, err, "somebody has replaced the file")
+	}
+	swap()
+	index, err := os.ReadFile(v.indexPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := idOf(t, v, "deploy"), idOf(t, v, "read")
+	crossed := strings.NewReplacer(a, b, b, a).Replace(string(index))
+	if err := os.WriteFile(v.indexPath(), []byte(crossed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(o)
+	wantError(t, err, "which is another one's")
+}
+
+func idOf(t *testing.T, v *Vault, name string) string {
+	t.Helper()
+	idx, err := v.index()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return idx.find(name).ID
+}
+
+// TestDescriptorOfTwo: two processes that share the descriptor of a file both read it.
+func TestDescriptorOfTwo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pass")
+	if err := os.WriteFile(path, []byte("from the file\nmore"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		fd, err := unix.Dup(int(f.Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := readFD(fd); err != nil || string(got) != "from the file" {
+			t.Errorf("%q, %v", got, err)
 		}
 	}
 }

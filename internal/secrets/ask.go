@@ -78,14 +78,20 @@ func asker(value, fd, file string) (func(bool) ([]byte, error), error) {
 	return onTerminal, nil
 }
 
-// readFD reads the first line of a descriptor and closes it.
+// readFD reads the first line of a descriptor and closes it. A file is read from its
+// beginning, wherever another process that shares the descriptor has left it: the two networks
+// of a split session do.
 func readFD(n int) ([]byte, error) {
 	f := os.NewFile(uintptr(n), "descriptor "+strconv.Itoa(n))
 	if f == nil {
 		return nil, fmt.Errorf("%s: %d is no descriptor", PassphraseFD, n)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxIdentity))
+	var from io.Reader = f
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		from = io.NewSectionReader(f, 0, maxIdentity)
+	}
+	data, err := io.ReadAll(io.LimitReader(from, maxIdentity))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", PassphraseFD, err)
 	}

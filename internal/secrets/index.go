@@ -219,8 +219,6 @@ func (idx *index) check() (int, error) {
 			return i, err
 		case names[r.Name]:
 			return i, fmt.Errorf("the secret %q is there twice", r.Name)
-		case ids[r.ID]:
-			return i, fmt.Errorf("the value %q belongs to two secrets", r.ID)
 		}
 		names[r.Name], ids[r.ID] = true, true
 	}
@@ -238,6 +236,9 @@ func (r *record) check() error {
 	}
 	if err := checkID(r.Store, r.ID); err != nil {
 		return fmt.Errorf("the secret %q: %w", r.Name, err)
+	}
+	if r.ID[:strings.LastIndexByte(r.ID, '.')] != r.Name {
+		return fmt.Errorf("the secret %q has the value %q, which is another one's", r.Name, r.ID)
 	}
 	seen := map[binding]bool{}
 	for _, b := range r.Bindings {

@@ -16,7 +16,7 @@ import (
 
 // Rules counts the changes of what strict refuses. A pin of older rules holds
 // no more: what it stands for is checked again.
-const Rules = 1
+const Rules = 2
 
 // Pins are the items that a human has seen, by their digests. The zero Pins
 // holds none.

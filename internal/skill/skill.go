@@ -105,4 +105,5 @@ const (
 	// MaxBlanks and MaxGap bound what pushes a text out of sight.
 	MaxBlanks = 200 // spaces and tabs in a row, before something else
 	MaxGap    = 40  // empty lines in a row
+	MaxMarks  = 5   // combining marks on one character: languages need three
 )

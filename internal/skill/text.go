@@ -48,11 +48,16 @@ func hiddenIn(l []byte) string {
 	if plain(l) {
 		return ""
 	}
-	blanks := 0
+	blanks, marks := 0, 0
 	var before rune
 	for i := 0; i < len(l); {
 		r, n := utf8.DecodeRune(l[i:])
+		if marks++; !unicode.In(r, unicode.Mn, unicode.Me) || unicode.Is(unicode.Variation_Selector, r) {
+			marks = 0
+		}
 		switch {
+		case marks > MaxMarks:
+			return fmt.Sprintf("more than %d marks on one character, which cover what stands around it; remove them", MaxMarks)
 		case r == utf8.RuneError && n == 1:
 			return fmt.Sprintf("the byte 0x%02x is no UTF-8; save the file as UTF-8", l[i])
 		case blank(r):

@@ -63,7 +63,11 @@ func (t *Terminal) settle() (Mode, error) {
 	if !t.wanted || !t.in.foreground() {
 		return t.mode, nil
 	}
-	return t.mode, t.enterForeground()
+	err := t.enterForeground()
+	if err == nil {
+		t.relabel()
+	}
+	return t.mode, err
 }
 
 // enterForeground makes the user's terminal raw and starts to relay keys.
@@ -89,6 +93,26 @@ func (t *Terminal) enterForeground() error {
 	}
 	t.mode = Foreground
 	return nil
+}
+
+// relabel sets the title of the user's terminal, unless it is set.
+func (t *Terminal) relabel() {
+	if t.in == t.out && !t.plain && t.writing.TryLock() {
+		defer t.writing.Unlock()
+		_ = t.out.put(t.label.Begin()) // a terminal that is gone is told by what is relayed to it
+	}
+}
+
+// unlabel puts the title back where the terminal is still ours. It waits for nobody: a
+// terminal that takes nothing keeps the title.
+func (t *Terminal) unlabel() {
+	if !t.writing.TryLock() {
+		return
+	}
+	defer t.writing.Unlock()
+	if end := t.label.End(); end != nil && t.in.foreground() {
+		_, _ = unix.Write(t.out.fd, end)
+	}
 }
 
 // makeRaw sets the user's terminal and remembers how it was; how it was before
@@ -142,7 +166,11 @@ func (t *Terminal) Foreground() error {
 	}
 	t.wanted = true
 	t.copySize()
-	return t.enterForeground()
+	err := t.enterForeground()
+	if err == nil {
+		t.relabel()
+	}
+	return err
 }
 
 // Suspend relays what the guest has written, stops taking keys and gives the
@@ -157,6 +185,7 @@ func (t *Terminal) Suspend() error {
 	t.flush()
 	t.stopKeys()
 	t.mode = Suspended
+	t.unlabel()
 	return t.restore(false)
 }
 
@@ -203,4 +232,7 @@ func (t *Terminal) stopKeys() {
 // Restore gives the user's terminal its settings back at once and for good,
 // for a caller that is about to die of a signal. It waits for nobody and may
 // be called at any time, also without Start and after Close.
-func (t *Terminal) Restore() error { return t.restore(true) }
+func (t *Terminal) Restore() error {
+	t.unlabel()
+	return t.restore(true)
+}

@@ -34,8 +34,9 @@ func (t *Terminal) relayScreen(p *pump) {
 			return // EIO or EOF: nobody holds the slave any more
 		}
 		t.writing.Lock()
-		t.split.Split(buf[:n], func([]byte) {}, t.shows.See)
-		_, err = p.write(t.out.fd, t.cook(&lines, buf[:n]))
+		t.split.Split(buf[:n], func([]byte) {}, t.see)
+		title := t.label.After(buf[:n], t.split.Pending())
+		_, err = p.write(t.out.fd, append(t.cook(&lines, buf[:n]), title...))
 		t.writing.Unlock()
 		p.busy.Store(false)
 		if err != nil && !errors.Is(err, errStopped) {
@@ -45,6 +46,12 @@ func (t *Terminal) relayScreen(p *pump) {
 			return
 		}
 	}
+}
+
+// see follows one sequence of the guest's.
+func (t *Terminal) see(seq []byte) {
+	t.shows.See(seq)
+	t.label.See(seq)
 }
 
 // cook prepares output for a user's terminal that is not raw and so will put a
@@ -142,6 +149,7 @@ func (t *Terminal) Close() error {
 		t.drain()
 		t.screen.stop()
 	}
+	t.unlabel()
 	err := t.restore(true)
 	t.release()
 	return errors.Join(t.Err(), err)

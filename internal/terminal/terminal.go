@@ -108,6 +108,7 @@ type Terminal struct {
 	writing sync.Mutex     // held while something is written to the user's terminal; guards what follows
 	split   modes.Splitter // of the guest's output
 	shows   modes.Modes    // that the guest has set
+	label   modes.Label    // the title of the user's terminal
 
 	ttyMu sync.Mutex  // guards the user's termios, so that Restore waits for nobody
 	saved *term.State // what they were, while ours are in force
@@ -257,6 +258,10 @@ func first(stdio [3]*os.File, is [3]bool, order ...int) *os.File {
 // is made for Bawn and this guest alone and does not control Bawn, so that its
 // signal keys would reach nobody. It is called before Start.
 func (t *Terminal) TakeKeys() { t.wanted = t.slave != nil && t.guest[0] == t.slave }
+
+// Label has the title of the user's terminal show that a guest is in it, as long as the
+// terminal is the guest's. It is called before Start.
+func (t *Terminal) Label(l modes.Label) { t.label = l }
 
 // Guest returns what the guest gets as stdin, stdout and stderr: the slave for
 // each that is a terminal, the file itself for each that is not. They must be

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/bawn-dev/bawn/internal/terminal/modes"
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
@@ -389,5 +390,49 @@ func BenchmarkScreen(b *testing.B) {
 		if _, err := unix.Write(descriptor(tt.Slave()), block); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestLabel: the user's terminal says that a guest is in it while it is the guest's, and
+// not in a pipeline, where it is another program's.
+func TestLabel(t *testing.T) {
+	const begin, end = "\x1b[22;0t\x1b]0;bawn: sh\a", "\x1b]0;\a\x1b[23;0t"
+	u := newPerson(t)
+	go u.watch()
+	tt := open(t, u.stdio())
+	tt.Label(modes.Label{Mark: "bawn: ", Name: "sh"})
+	c := guest(t, tt, "sh", "-c", `read a; printf '\033]2;mine\007%s' "$a"`)
+	start(t, tt, Foreground)
+	u.sees(begin)
+	if err := tt.Suspend(); err != nil {
+		t.Fatal(err)
+	}
+	u.sees(begin + end)
+	if _, err := tt.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	u.sees(begin + end + begin)
+	u.types("x\r")
+	if err := errors.Join(c.Wait(), tt.Close(), tt.Restore()); err != nil {
+		t.Fatal(err)
+	}
+	want := begin + end + begin + "x\r\n\x1b]2;mine\ax\x1b]2;bawn: mine\a" + end
+	u.settle(len(want))
+	if got := u.screen(); got != want {
+		t.Errorf("screen %q; want %q", got, want)
+	}
+
+	u = newPerson(t)
+	go u.watch()
+	tt = open(t, [3]*os.File{nil, u.tty, u.tty})
+	tt.Label(modes.Label{Mark: "bawn: ", Name: "sh"})
+	c = guest(t, tt, "echo", "hello")
+	start(t, tt, Background)
+	if err := errors.Join(c.Wait(), tt.Close()); err != nil {
+		t.Fatal(err)
+	}
+	u.settle(len("hello\r\n"))
+	if got := u.screen(); got != "hello\r\n" {
+		t.Errorf("in a pipeline: %q", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/bawn-dev/bawn/internal/checkpoint"
+	"github.com/bawn-dev/bawn/internal/gitstore"
 )
 
 // maxShown is how large a file may be whose lines are compared.
@@ -24,11 +25,12 @@ type Diff struct {
 	store  *checkpoint.Store
 	taking *checkpoint.Taking
 	list   []checkpoint.Difference
+	git    []gitstore.RefChange
 }
 
 // Compare compares how a session began with how it ended. If it has not ended, or if
 // the target is a checkpoint of its own, the end is the present. own are Bawn's own
-// directories, which no checkpoint has.
+// directories, which no checkpoint has. With paths, nothing of git is compared.
 func Compare(dir string, t *Target, paths, own []string) (_ *Diff, err error) {
 	d := &Diff{}
 	defer func() {
@@ -45,8 +47,39 @@ func Compare(dir string, t *Target, paths, own []string) (_ *Diff, err error) {
 			return nil, err
 		}
 	}
-	d.list, err = d.store.Compare(t.To, after, paths)
+	if d.list, err = d.store.Compare(t.To, after, paths); err != nil || len(paths) > 0 {
+		return d, err
+	}
+	d.git, err = compareGit(t.To, t.After)
 	return d, err
+}
+
+// compareGit compares the refs, where both moments have a state of git. The end is the
+// present if the session has not ended, or if the first moment is a checkpoint of its own.
+func compareGit(to, after *checkpoint.Checkpoint) ([]gitstore.RefChange, error) {
+	dir := gitDirOf(to.Workspace)
+	if to.Git == nil || dir == "" {
+		return nil, nil
+	}
+	if after == nil || to.Why != checkpoint.AtStart {
+		return gitstore.Differences(dir, to.Git, nil)
+	}
+	if after.Git == nil {
+		return nil, nil
+	}
+	return gitstore.Differences(dir, to.Git, after.Git)
+}
+
+// Refs returns what differs in git.
+func (d *Diff) Refs() []gitstore.RefChange { return d.git }
+
+// Git returns the same in words.
+func (d *Diff) Git() []Step {
+	var list []Step
+	for _, c := range d.git {
+		list = append(list, gitStep(c))
+	}
+	return list
 }
 
 // present looks at the roots of a checkpoint as they are now.

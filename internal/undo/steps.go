@@ -42,10 +42,14 @@ func (p *Plan) Steps() (do, keep []Step) {
 		if c.Conflict {
 			keep = append(keep, Step{What: opWords[checkpoint.Kept], Ref: c.Name, Detail: c.Why})
 		} else {
-			do = append(do, Step{What: "git", Ref: c.Name, Detail: value(c.From) + " to " + value(c.To)})
+			do = append(do, gitStep(c))
 		}
 	}
 	return do, keep
+}
+
+func gitStep(c gitstore.RefChange) Step {
+	return Step{What: "git", Ref: c.Name, Detail: value(c.From) + " to " + value(c.To)}
 }
 
 // value is that of a ref, short.

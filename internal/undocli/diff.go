@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bawn-dev/bawn/internal/checkpoint"
+	"github.com/bawn-dev/bawn/internal/gitstore"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/undo"
@@ -26,9 +27,10 @@ func NewDiff(e *launch.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diff [flags] [SESSION|CHECKPOINT] [PATH...]",
 		Short: "Show what a session has changed",
-		Long: `Show what a session has changed in the files of the workspace, from its start to its
-end; of one that still runs, up to now. Without a name it is the last session that
-has changed anything here. With the ID of a checkpoint: what differs from it now.
+		Long: `Show what a session has changed in the files of the workspace and in the refs of its
+repository, from its start to its end; of one that still runs, up to now. Without a
+name it is the last session that has changed anything here. With the ID of a
+checkpoint: what differs from it now. With paths, only files are compared.
 
 Characters that a terminal would obey or hide are written as escapes.`,
 		Example: `  bawn diff
@@ -46,7 +48,7 @@ Characters that a terminal would obey or hide are written as escapes.`,
 	fl := c.Flags()
 	fl.BoolVar(&f.stat, "stat", false, "print how many lines of each file differ")
 	fl.BoolVar(&f.nameOnly, "name-only", false, "print the names of the files that differ")
-	fl.BoolVar(&f.asJSON, "json", false, "print a list of JSON objects")
+	fl.BoolVar(&f.asJSON, "json", false, "print JSON: {\"changes\": [...], \"git\": [...]}")
 	addCwd(c, &f.cwd)
 	c.ValidArgsFunction = complete(e, &f.cwd)
 	return c
@@ -67,14 +69,13 @@ func (f *diffFlags) run(e *launch.Env, args []string, dash int) error {
 	}
 	defer d.Close()
 	if f.asJSON {
-		list := []change{}
-		for c := range d.All() {
-			list = append(list, changeOf(c))
-		}
-		return verb.WriteJSON(e.Stdout, list)
+		return verb.WriteJSON(e.Stdout, jsonOf(d))
 	}
 	return page(e, func(out io.Writer, colour bool) error {
 		p := printer{w: w, out: out, colour: colour}
+		if !f.nameOnly {
+			p.git(d.Git())
+		}
 		for c := range d.All() {
 			switch {
 			case f.nameOnly:
@@ -90,6 +91,20 @@ func (f *diffFlags) run(e *launch.Env, args []string, dash int) error {
 		}
 		return p.err
 	})
+}
+
+// A report is a difference in JSON.
+type report struct {
+	Changes []change             `json:"changes"`
+	Git     []gitstore.RefChange `json:"git"`
+}
+
+func jsonOf(d *undo.Diff) report {
+	r := report{Changes: []change{}, Git: append([]gitstore.RefChange{}, d.Refs()...)}
+	for c := range d.All() {
+		r.Changes = append(r.Changes, changeOf(c))
+	}
+	return r
 }
 
 // A change is one in JSON.
@@ -144,6 +159,13 @@ func (p *printer) line(colour, text string) {
 		text = "\x1b[" + colour + "m" + text + "\x1b[0m"
 	}
 	_, p.err = io.WriteString(p.out, text+"\n")
+}
+
+// git writes a line for each ref.
+func (p *printer) git(list []undo.Step) {
+	for _, s := range list {
+		p.line(cyan, "git "+redact.Visible(s.Ref)+": "+redact.Visible(s.Detail))
+	}
 }
 
 const (

@@ -16,12 +16,13 @@ const killed = -1
 
 // effects are those of every key of the table isolation.
 var effects = map[string]effect{
-	"enabled":                {value: "false", script: "echo ran", with: "", code: 2},
-	"provider":               {value: `"landlock"`, flag: []string{"--provider", "landlock"}, script: `test "$PPID" = 1 && echo apart || echo shared`, with: "shared"},
-	"allow_fallback_to_host": {value: "true", shown: "cmd/bawn/testdata/script/run-fallback.txtar: allow_fallback_to_host"},
-	"runsc":                  {value: `"/nonexistent/runsc"`, shown: "internal/sandbox/sandboxtest/contenders_test.go: runsc ="},
-	"policy_profile":         {value: `"readonly"`, flag: []string{"--profile", "readonly"}, script: write("new"), with: "refused"},
-	"agent_profile":          {value: "false", flag: []string{"--no-agent-profile"}, shown: "cmd/bawn/testdata/script/home-agents.txtar: agent_profile"},
+	"enabled":                   {value: "false", script: "echo ran", with: "", code: 2},
+	"provider":                  {value: `"landlock"`, flag: []string{"--provider", "landlock"}, script: `test "$PPID" = 1 && echo apart || echo shared`, with: "shared"},
+	"allow_fallback_to_host":    {value: "true", shown: "cmd/bawn/testdata/script/run-fallback.txtar: allow_fallback_to_host"},
+	"gvisor_accept_unprotected": {shown: "internal/sandbox/gvisor/gvisor_linux_test.go: Unprotected"},
+	"runsc":                     {value: `"/nonexistent/runsc"`, shown: "internal/sandbox/sandboxtest/contenders_test.go: runsc ="},
+	"policy_profile":            {value: `"readonly"`, flag: []string{"--profile", "readonly"}, script: write("new"), with: "refused"},
+	"agent_profile":             {value: "false", flag: []string{"--no-agent-profile"}, shown: "cmd/bawn/testdata/script/home-agents.txtar: agent_profile"},
 
 	"network":        {value: `"full"`, flag: []string{"--net", "full"}, script: "readlink /proc/self/ns/net", with: hostNetwork()},
 	"hosts":          {value: `["example.org"]`, flag: []string{"--allow", "example.org"}, also: egress, plan: true, shown: "test/egress/map_linux_test.go: hosts"},

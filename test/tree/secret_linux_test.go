@@ -80,6 +80,29 @@ func TestPassphrase(t *testing.T) {
 	}
 }
 
+// TestPassphraseDescriptor: where no human sits, the passphrase comes from a descriptor, also
+// for a session in the background; what runs inside has neither it nor its number, and a
+// session of a guest is not given it.
+func TestPassphraseDescriptor(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.keep(t, byPassphrase, "tok", "TOK", "api.test")
+	lend := []string{"-q", "--secret", "tok"}
+	variable := strings.Join(r.Guest("variable", "TOK"), " ")
+	from := func(argv ...string) result {
+		return r.Run(t, "/bin/sh", "-c", "BAWN_PASSPHRASE_FD=9 "+strings.Join(argv, " ")+" 9<"+filepath.Join(r.Home, "opener"+byPassphrase))
+	}
+	if got := r.Run(t, r.bawn(lend, r.Guest("variable", "TOK")...)...); got.Code != 125 || !strings.Contains(got.Err, "the vault needs its passphrase") {
+		t.Fatalf("control: without it: %+v", got)
+	}
+	said(t, "with it", from(r.bawn(lend, variable)...), true)
+	inside := variable + "; env | grep PASSPHRASE_FD; cat <&9; cat /proc/self/fd/9; " + strings.Join(r.bawn(lend, variable), " ")
+	got := from(r.bawn(lend, "/bin/sh -c '"+inside+"'")...)
+	if strings.Count(got.Out, "yes") != 1 || strings.Contains(got.Out+got.Err, "correct horse") || strings.Contains(got.Out, "PASSPHRASE_FD=") {
+		t.Errorf("inside: %+v", got)
+	}
+}
+
 // TestSecretsBelowAnAgent: what an agent starts is lent what commands are, and
 // nothing that is bound to a model.
 func TestSecretsBelowAnAgent(t *testing.T) {

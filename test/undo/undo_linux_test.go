@@ -211,7 +211,7 @@ func (r *room) on(t *testing.T, provider string) []string {
 	case "gvisor":
 		path, err := testenv.Runsc()
 		quarters.Check(t, err)
-		config = fmt.Sprintf("[isolation]\nrunsc = %q\n", path)
+		config = fmt.Sprintf("[isolation]\nrunsc = %q\ngvisor_accept_unprotected = true\n", path)
 	}
 	if config != "" {
 		r.Put(t, ".config/bawn/config.toml", config, 0o600)

@@ -36,7 +36,7 @@ func (past) Diff(_ context.Context, r *v1.UndoServiceDiffRequest) (*v1.UndoServi
 	if r.GetSession() != overID {
 		return &v1.UndoServiceDiffResponse{}, nil
 	}
-	return &v1.UndoServiceDiffResponse{More: 3, Files: []*v1.ChangedFile{
+	return &v1.UndoServiceDiffResponse{More: 3, Git: []*v1.Step{{What: "git", Name: "refs/heads/main", Detail: "0b5a77e1c2 to 4f1c09aa21"}}, Files: []*v1.ChangedFile{
 		{Id: "f1", Name: hostileName, Kind: v1.ChangeKind_CHANGE_KIND_MODIFIED, OldMode: "100644", NewMode: "100755", OldSize: 10, NewSize: 12, Counted: true, Added: 2, Deleted: 1},
 		{Id: "f2", Name: "data.db", Kind: v1.ChangeKind_CHANGE_KIND_DELETED, OldMode: "100644", OldSize: 2_410_000, Binary: true},
 		{Id: "f3", Name: "docs/" + strings.Repeat("long", 60), Kind: v1.ChangeKind_CHANGE_KIND_ADDED, NewMode: "100644", NewSize: 4, Counted: true, Added: 1},

@@ -351,6 +351,9 @@ func (x *exchange) spliced(res *http.Response) error {
 		return errors.New("the host switched protocols unasked")
 	}
 	if x.guarded() {
+		if res.Header.Get("Sec-Websocket-Extensions") != "" { // none was asked for
+			return errPacked
+		}
 		x.known().header(res.Header)
 		host = &tripwire{ReadWriteCloser: host, known: x.known}
 	}

@@ -1,37 +1,76 @@
 package mitm
 
-import "sync"
+import (
+	"slices"
+	"sync"
+
+	"github.com/bawn-dev/bawn"
+)
 
 // A memory is which secrets each host got in a session: a host may keep one and give it
-// back in any later answer, also to a request that brings none, and without TLS.
+// back in any later answer, also to a request that brings none, and without TLS. So may
+// every other host that the same secret is bound to: they are of one service.
 type memory struct {
 	mu    sync.Mutex
-	hosts map[string]*echo
+	lent  []lent
+	known map[Target]remembered
+}
+
+// A lent value is what one host got.
+type lent struct {
+	host, secret string
+	pair
+}
+
+// What is remembered of a host holds the first seen of all that was lent.
+type remembered struct {
+	seen int
+	echo *echo
 }
 
 // keep has the values of uses known from now on in what a host sends.
 func (m *memory) keep(host string, uses []use) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known := m.hosts[host]
 	for _, u := range uses {
 		for _, p := range u.pairs() {
-			if !known.knows(p) {
-				known = known.also(p)
+			same := func(l lent) bool {
+				return l.host == host && l.secret == u.binding.Secret && string(l.value) == string(p.value) && l.stand == p.stand
+			}
+			if !slices.ContainsFunc(m.lent, same) {
+				m.lent = append(m.lent, lent{host, u.binding.Secret, pair{slices.Clone(p.value), p.stand}})
 			}
 		}
 	}
-	if m.hosts == nil {
-		m.hosts = map[string]*echo{}
-	}
-	m.hosts[host] = known
 }
 
-// of is what is known of a host; nil where it got nothing.
-func (m *memory) of(host string) *echo {
+// of is what is known of a host, to which secrets are bound; nil where it got nothing.
+func (m *memory) of(target Target, bound []bawn.Binding) *echo {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.hosts[host]
+	now := m.known[target]
+	for _, l := range m.lent[now.seen:] {
+		shared := func(b bawn.Binding) bool { return b.Secret == l.secret }
+		if (l.host == target.Host || slices.ContainsFunc(bound, shared)) && !now.echo.knows(l.pair) {
+			now.echo = now.echo.also(l.pair)
+		}
+	}
+	if now.seen = len(m.lent); m.known == nil {
+		m.known = map[Target]remembered{}
+	}
+	m.known[target] = now
+	return now.echo
+}
+
+// Mask takes every value out of a text that was lent in the session.
+func (s *Server) Mask(text string) string {
+	s.told.mu.Lock()
+	defer s.told.mu.Unlock()
+	var all *echo
+	for _, l := range s.told.lent {
+		all = all.also(l.pair)
+	}
+	return all.text(text)
 }
 
 // known is what is replaced in what the host sends now.
@@ -39,7 +78,7 @@ func (x *exchange) known() *echo {
 	if x.echo != nil {
 		return x.echo
 	}
-	return x.told.of(x.target.Host)
+	return x.told.of(x.target, x.bound)
 }
 
 // guarded reports whether the host may send a secret back: it got one, or may get one

@@ -2,6 +2,7 @@ package mitm
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -77,14 +78,35 @@ func TestHostRemembers(t *testing.T) {
 		if body != "kept "+placeholder || res.Header.Get("X-Later") != placeholder {
 			t.Errorf("later: %q %v", body, res.Header)
 		}
-		if got := r.plain(k); !strings.Contains(got, "kept "+placeholder) || leaks(got) {
+		if got := r.plain(k, r.target.Host); !strings.Contains(got, "kept "+placeholder) || leaks(got) {
 			t.Errorf("without TLS: %q", got)
 		}
 	}
 }
 
-// plain asks the same host without TLS, in the same session.
-func (r *rig) plain(host http.Handler) string {
+// TestSiblingRemembers: what one host got, another one that it is bound to gives back.
+func TestSiblingRemembers(t *testing.T) {
+	k := newKeeper()
+	r := newRig(t, k, func(r *rig) {
+		bind(bawn.Bearer, "")(r)
+		r.Matches = func(b bawn.Binding, host string, _ uint16) bool {
+			return b.Host == host || b.Secret == "token" && host == "sibling.example.com"
+		}
+	})
+	if got := r.plain(k, "sibling.example.com"); !strings.Contains(got, "kept "+value) {
+		t.Fatalf("control: before the value was lent: %q", got)
+	}
+	k.login(r)
+	if got := r.plain(k, "sibling.example.com"); !strings.Contains(got, "kept "+placeholder) || leaks(got) {
+		t.Errorf("a host with the same binding: %q", got)
+	}
+	if got := r.plain(k, "stranger.example.com"); !strings.Contains(got, "kept "+value) {
+		t.Errorf("control: a host that has nothing to do with it: %q", got)
+	}
+}
+
+// plain asks a host without TLS, in the same session.
+func (r *rig) plain(host http.Handler, name string) string {
 	upstream := httptest.NewServer(host)
 	r.t.Cleanup(upstream.Close)
 	dial := r.Dial
@@ -94,9 +116,9 @@ func (r *rig) plain(host http.Handler) string {
 	}
 	defer func() { r.Dial = dial }()
 	guest, server := net.Pipe()
-	go r.Serve(r.t.Context(), server, Target{Host: r.target.Host, Port: 80})
+	go r.Serve(r.t.Context(), server, Target{Host: name, Port: 80})
 	guest.SetDeadline(time.Now().Add(30 * time.Second))
-	go io.WriteString(guest, "GET /plain HTTP/1.1\r\nHost: "+r.target.Host+"\r\nConnection: close\r\n\r\n")
+	go io.WriteString(guest, "GET /plain HTTP/1.1\r\nHost: "+name+"\r\nConnection: close\r\n\r\n")
 	got, _ := io.ReadAll(guest)
 	return string(got)
 }
@@ -136,5 +158,19 @@ func TestSocketRemembers(t *testing.T) {
 		if got, err := say(ws, "later"); err == nil || leaks(got) {
 			t.Errorf("got %q, %v", got, err)
 		}
+	}
+}
+
+// TestMask: a text that a library has printed tells no value that was lent.
+func TestMask(t *testing.T) {
+	k := newKeeper()
+	r := newRig(t, k, bind(bawn.Bearer, ""))
+	printed := fmt.Sprintf("Unsolicited response received on idle HTTP channel starting with %q; err=<nil>", "x "+value)
+	if got := r.Mask(printed); got != printed {
+		t.Errorf("control: before anything was lent: %q", got)
+	}
+	k.login(r)
+	if got := r.Mask(printed); leaks(got) || !strings.Contains(got, placeholder) {
+		t.Errorf("got %q", got)
 	}
 }

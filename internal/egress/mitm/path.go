@@ -16,10 +16,10 @@ import (
 // structure are the characters by which a path is divided.
 const structure = `./\\%;?#`
 
-// lookalikes are taken for a slash or a backslash by servers that map characters to
-// the most similar ones of an older set ("best fit": windows-1252, 932 and 949), though
-// no Unicode normalization does.
-const lookalikes = "∕⁄⧸∖⧹¥₩"
+// lookalikes are taken for what divides a path by servers that map characters to the most
+// similar ones of an older set ("best fit": windows-1252, 932 and 949): slashes, backslashes
+// and a percent sign that no Unicode normalization makes of them.
+const lookalikes = "\u2215\u2044\u29f8\u2216\u29f9\u20e5\u00a5\u20a9\u066a"
 
 // readings returns the unescaped paths that servers may take an escaped path
 // for, or an error for one that only some servers would walk somewhere else
@@ -44,8 +44,10 @@ func readings(escaped string) ([]string, error) {
 			if err := unambiguous(reading); err != nil {
 				return nil, err
 			}
-			if !slices.Contains(out, reading) {
-				out = append(out, reading)
+			for _, r := range []string{reading, norm.NFKC.String(reading)} { // of letters, too: ﬁ, fullwidth ones
+				if !slices.Contains(out, r) {
+					out = append(out, r)
+				}
 			}
 		}
 	}

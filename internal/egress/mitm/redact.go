@@ -3,7 +3,6 @@ package mitm
 import (
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,25 +10,21 @@ import (
 	"strings"
 )
 
-// errEcho ends a WebSocket whose host sent a secret back: its frames can't be
-// rewritten.
-var errEcho = errors.New("the host sent a secret back on a connection that can't be rewritten")
-
 // An echo knows how values look when a host sends them back, and what the
 // guest reads in their place.
 //
 // A nil echo knows none. One that others may have is not changed.
 type echo struct {
-	values needles
-	with   []string // the placeholder of each owner
+	values spelled
+	known  []pair // the value of each owner, and the placeholder
 }
 
 // newEcho copies the values.
 func newEcho(uses []use) *echo {
-	e := &echo{values: needles{broken: true}}
+	e := &echo{}
 	for _, u := range uses {
 		for _, p := range u.pairs() {
-			e.add(p.value, p.stand)
+			e.add(p)
 		}
 	}
 	return e
@@ -37,120 +32,63 @@ func newEcho(uses []use) *echo {
 
 // also returns an echo that knows more values; e itself stays as it is.
 func (e *echo) also(pairs ...pair) *echo {
-	with := newEcho(nil)
+	with := &echo{}
 	if e != nil {
-		with.with = slices.Clone(e.with)
-		with.values = e.values
-		with.values.texts, with.values.owner = slices.Clone(e.values.texts), slices.Clone(e.values.owner)
+		with.known, with.values = slices.Clone(e.known), e.values
+		with.values.forms = slices.Clone(e.values.forms)
 	}
 	for _, p := range pairs {
-		with.add(p.value, p.stand)
+		with.add(p)
 	}
 	return with
 }
 
 // knows reports whether a value is replaced by what stands for it.
 func (e *echo) knows(p pair) bool {
-	if e == nil {
-		return false
-	}
-	i := slices.IndexFunc(e.values.texts, func(t []byte) bool { return bytes.Equal(t, p.value) })
-	return i >= 0 && e.with[e.values.owner[i]] == p.stand
+	return e != nil && slices.ContainsFunc(e.known, func(o pair) bool { return bytes.Equal(o.value, p.value) && o.stand == p.stand })
 }
 
 // add has a value replaced by what stands for it.
-func (e *echo) add(value []byte, stand string) {
-	i := len(e.with)
-	e.with = append(e.with, stand)
-	e.values.add(i, bytes.Clone(value))
-	e.values.add(i, base64Forms(value)...)
-	e.values.add(i, percentForms(value)...)
-	e.values.add(i, jsonForms(value)...)
-	e.values.add(i, markupForms(value)...)
-	e.values.add(i, unicodeForms(value)...)
-	e.values.add(i, numberForms(value)...)
-	e.values.add(i, wideForms(value)...)
+func (e *echo) add(p pair) {
+	e.values.addValue(len(e.known), p.value)
+	e.known = append(e.known, pair{bytes.Clone(p.value), p.stand})
 }
 
-// percentForms returns a value with every byte escaped that may be: what
-// encoders leave alone differs, and so does the case of their digits.
-func percentForms(value []byte) [][]byte {
-	var out [][]byte
-	for _, digits := range []string{"0123456789ABCDEF", "0123456789abcdef"} {
-		for _, plain := range []string{"-_.~", "-_.~!*'()", "-_.~$&+:=@", "-_.~$&+,/:;=@!*'()", ""} {
-			form := make([]byte, 0, 3*len(value))
-			for _, c := range value {
-				if isLetter(c) || bytes.IndexByte([]byte(plain), c) >= 0 {
-					form = append(form, c)
-				} else {
-					form = append(form, '%', digits[c>>4], digits[c&15])
-				}
-			}
-			out = append(out, form)
-			if bytes.IndexByte(value, ' ') >= 0 { // in a query or a form
-				out = append(out, bytes.ReplaceAll(form, []byte("%20"), []byte("+")))
-			}
-		}
-	}
-	return out
+// A seam is the end of a text that may begin a value; its first passed bytes were passed on
+// already, since nothing may follow.
+type seam struct {
+	text   []byte
+	passed int
 }
 
-func isLetter(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-}
-
-// jsonForms returns a value as the inside of a JSON string (RFC 8259 section
-// 7), with and without the escapes that protect HTML, and with escaped slashes.
-func jsonForms(value []byte) [][]byte {
-	var out [][]byte
-	for _, escaped := range []string{`"\`, `"\/`, `"\<>&`, `"\/<>&`, `"\<>&'`} {
-		form := make([]byte, 0, 6*len(value))
-		for _, c := range value {
-			switch {
-			case c == '\n':
-				form = append(form, `\n`...)
-			case c == '\t':
-				form = append(form, `\t`...)
-			case c == '\r':
-				form = append(form, `\r`...)
-			case bytes.IndexByte([]byte(escaped), c) < 0 && c >= ' ':
-				form = append(form, c)
-			case c == '"' || c == '\\' || c == '/':
-				form = append(form, '\\', c)
-			default:
-				form = fmt.Appendf(form, `\u%04x`, c)
-			}
-		}
-		out = append(out, form)
-	}
-	return out
-}
-
-// replace appends text to dst with every value replaced, up to where a value
-// may begin that has not come to its end, and returns the rest. Final says
+// replace appends to dst what follows the passed bytes of text, with every value replaced, up
+// to where a value may begin that has not come to its end, and returns the rest. Final says
 // that nothing follows.
-func (e *echo) replace(dst, text []byte, final bool) (out, rest []byte) {
+func (e *echo) replace(dst []byte, text seam, final bool) (out []byte, rest seam) {
 	if e == nil {
-		return append(dst, text...), nil
+		return append(dst, text.text[text.passed:]...), seam{}
 	}
+	b, passed := text.text, text.passed
 	for {
-		at, n, which := e.values.find(text)
+		at, n, which := e.values.find(b)
 		if which < 0 {
 			break
 		}
-		dst = append(append(dst, text[:at]...), e.with[e.values.owner[which]]...)
-		text = text[at+n:]
+		dst = append(append(dst, b[min(passed, at):at]...), e.known[e.values.forms[which].owner].stand...)
+		b, passed = b[at+n:], max(0, passed-at-n)
 	}
-	keep := 0
+	begun, keep := 0, 0
 	if !final {
-		keep = e.values.begun(text)
+		begun, keep = e.values.begun(b)
 	}
-	return append(dst, text[:len(text)-keep]...), text[len(text)-keep:]
+	until := max(passed, len(b)-keep)
+	from := len(b) - begun
+	return append(dst, b[passed:until]...), seam{b[from:], max(0, until-from)}
 }
 
 // text returns a text with every value replaced, also where it was quoted.
 func (e *echo) text(s string) string {
-	out, _ := e.replace(nil, []byte(s), true)
+	out, _ := e.replace(nil, seam{text: []byte(s)}, true)
 	return string(out)
 }
 
@@ -173,8 +111,8 @@ func (e *echo) header(h http.Header) {
 // case on the way here.
 func (e *echo) named(name string) bool {
 	name = strings.ToLower(name)
-	return slices.ContainsFunc(e.values.texts, func(t []byte) bool {
-		return len(t) <= len(name) && bytes.Contains([]byte(name), bytes.ToLower(t))
+	return slices.ContainsFunc(e.values.forms, func(f form) bool {
+		return len(f.text) <= len(name) && bytes.Contains([]byte(name), bytes.ToLower(f.text))
 	})
 }
 
@@ -226,7 +164,7 @@ type redactor struct {
 	from  io.Reader
 
 	chunk   []byte
-	rest    []byte // may begin a value
+	rest    seam
 	out     []byte // judged, not yet passed on
 	pending []byte // of out
 	err     error
@@ -251,9 +189,9 @@ func (r *redactor) more() {
 	if known := r.known(); known != nil && len(r.chunk) < 2*known.values.span() { // what is kept leaves room for more
 		r.chunk = make([]byte, 2*known.values.span())
 	}
-	kept := copy(r.chunk, r.rest)
+	kept := copy(r.chunk, r.rest.text)
 	n, err := r.from.Read(r.chunk[kept:])
-	r.out, r.rest = r.known().replace(r.out[:0], r.chunk[:kept+n], err != nil)
+	r.out, r.rest = r.known().replace(r.out[:0], seam{r.chunk[:kept+n], r.rest.passed}, err != nil)
 	r.pending, r.err = r.out, err
 }
 
@@ -264,30 +202,9 @@ func (r *redactor) Close() error {
 		if len(r.chunk) == bufferSize {
 			buffers.Put(r.chunk)
 		}
-		r.chunk, r.rest, r.err = nil, nil, http.ErrBodyReadAfterClose
+		r.chunk, r.rest, r.err = nil, seam{}, http.ErrBodyReadAfterClose
 	}
 	err := r.src.Close()
 	r.known().header(r.res.Trailer)
 	return err
-}
-
-// A tripwire is the host's side of a WebSocket: it breaks when a value comes
-// back.
-type tripwire struct {
-	io.ReadWriteCloser
-	known func() *echo
-	now   *echo
-	scan  window
-}
-
-func (t *tripwire) Read(p []byte) (int, error) {
-	n, err := t.ReadWriteCloser.Read(p)
-	if e := t.known(); e != t.now {
-		t.now, t.scan.set = e, &e.values
-	}
-	if t.now != nil && t.scan.feed(p[:n]) >= 0 {
-		clear(p[:n])
-		return 0, errEcho
-	}
-	return n, err
 }

@@ -13,10 +13,6 @@ type needles struct {
 	longest int
 	pairs   [1 << 10]uint64 // the first two bytes of every text
 	firsts  [1 << 2]uint64  // the first byte
-
-	// Broken says that line ends and blanks may stand within a text: base64 is broken
-	// into lines (RFC 2045 section 6.8), and headers are folded.
-	broken bool
 }
 
 // shortest is the length below which a text can't be told from others.
@@ -36,106 +32,35 @@ func (s *needles) add(owner int, texts ...[]byte) {
 }
 
 // span is how many bytes a text takes up at most.
-func (s *needles) span() int {
-	if s.broken {
-		return s.longest * (1 + maxBreak)
-	}
-	return s.longest
-}
+func (s *needles) span() int { return s.longest }
 
-// maxBreak is how many bytes stand where a text is broken.
-const maxBreak = len("\r\n ")
-
-// find returns the first place where a text stands, how many bytes it takes up there,
-// and the longest text there, or -1, 0, -1.
+// find returns the first place where a text stands, its length, and the longest text there,
+// or -1, 0, -1.
 func (s *needles) find(b []byte) (at, n, which int) {
 	for i := 0; i+1 < len(b); i++ {
 		if s.firsts[b[i]>>6]&(1<<(b[i]&63)) == 0 {
 			continue
 		}
-		second := b[i+1]
-		if s.broken && isBreak(second) {
-			second = afterBreak(b[i+1:])
-		}
-		pair, plain := uint(b[i])<<8|uint(second), uint(b[i])<<8|uint(b[i+1])
-		if s.pairs[pair>>6]&(1<<(pair&63)) == 0 && s.pairs[plain>>6]&(1<<(plain&63)) == 0 {
+		pair := uint(b[i])<<8 | uint(b[i+1])
+		if s.pairs[pair>>6]&(1<<(pair&63)) == 0 {
 			continue
 		}
-		if n, which := s.prefixOf(b[i:]); which >= 0 {
-			return i, n, which
+		if which := s.prefixOf(b[i:]); which >= 0 {
+			return i, len(s.texts[which]), which
 		}
 	}
 	return -1, 0, -1
 }
 
-// prefixOf returns the longest text that b begins with, or -1, and its bytes in b.
-func (s *needles) prefixOf(b []byte) (n, which int) {
-	which = -1
+// prefixOf returns the longest text that b begins with, or -1.
+func (s *needles) prefixOf(b []byte) int {
+	which := -1
 	for i, t := range s.texts {
-		if which >= 0 && len(t) <= len(s.texts[which]) {
-			continue
-		}
-		if in, whole := s.match(b, t); whole {
-			n, which = in, i
+		if (which < 0 || len(t) > len(s.texts[which])) && bytes.HasPrefix(b, t) {
+			which = i
 		}
 	}
-	return n, which
-}
-
-// match reports whether b begins with a text, and how many bytes of b were like it.
-func (s *needles) match(b, text []byte) (n int, whole bool) {
-	if !s.broken {
-		return len(text), bytes.HasPrefix(b, text)
-	}
-	broke := 0
-	for i := 0; i < len(text); n++ {
-		switch {
-		case n == len(b):
-			return n, false
-		case b[n] == text[i]:
-			i, broke = i+1, 0
-		case i > 0 && broke < maxBreak && isBreak(b[n]):
-			broke++
-		default:
-			return n, false
-		}
-	}
-	return n, true
-}
-
-func isBreak(c byte) bool { return c == '\r' || c == '\n' || c == ' ' || c == '\t' }
-
-// afterBreak is the first byte of b that may go on with a text, or 0.
-func afterBreak(b []byte) byte {
-	for _, c := range b[:min(maxBreak+1, len(b))] {
-		if !isBreak(c) {
-			return c
-		}
-	}
-	return 0
-}
-
-// begun returns how many bytes at the end of b may be the beginning of a text.
-func (s *needles) begun(b []byte) int {
-	for n := min(s.span()-1, len(b)); n > 0; n-- {
-		end := b[len(b)-n:]
-		if s.firsts[end[0]>>6]&(1<<(end[0]&63)) == 0 {
-			continue
-		}
-		if slices.ContainsFunc(s.texts, func(t []byte) bool { return s.begins(t, end) }) {
-			return n
-		}
-	}
-	return 0
-}
-
-// begins reports whether a text may begin with what is the end of b.
-func (s *needles) begins(text, end []byte) bool {
-	if !s.broken {
-		return len(text) > len(end) && bytes.HasPrefix(text, end)
-	}
-	n, whole := s.match(end, text)
-	return !whole && n == len(end)
+	return which
 }
 
 // base64Forms returns the characters that a text becomes in base64 whatever
@@ -162,9 +87,15 @@ func base64Forms(text []byte) [][]byte {
 	return out
 }
 
-// A window looks for needles in a stream that comes in pieces.
+// A finder knows what is sought in a stream.
+type finder interface {
+	find(b []byte) (at, n, which int)
+	span() int // how many bytes a text takes up at most
+}
+
+// A window looks for texts in a stream that comes in pieces.
 type window struct {
-	set  *needles
+	set  finder
 	tail []byte // the last bytes that went by, one fewer than a text takes up
 }
 

@@ -296,7 +296,7 @@ func (x *exchange) resign(out *http.Request) error {
 		return fmt.Errorf("secret %q: %w", u.binding.Secret, err)
 	}
 	out.Header.Set("Authorization", a.Line(key.ID, signature))
-	x.echo = x.told.of(x.target.Host).also(pair{[]byte(signature), s.auth.Signature})
+	x.echo = x.told.of(x.target, x.bound).also(pair{[]byte(signature), s.auth.Signature})
 	return nil
 }
 

@@ -25,7 +25,7 @@ const (
 	RuleAgree    = "builtin:egress-agree"    // what was said is not for the host that was dialled
 	RuleProtocol = "builtin:egress-protocol" // what was said is not what the port is for
 	RuleAddress  = "builtin:egress-address"  // the name leads to an address that is closed
-	RuleFailed   = "builtin:egress-failed"   // the host can't be reached
+	RuleFailed   = egress.RuleFailed
 )
 
 // refused is a denial of a connection, with what to do about it.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -109,10 +111,21 @@ type Relay struct {
 	closing  sync.Once
 }
 
+// Surroundings are what a relay's process inherits.
+type Surroundings struct {
+	Environ []string
+	Stderr  io.Writer
+	// Apart gives it a session of its own (setsid(2)), and so no controlling terminal
+	// to ask anybody at.
+	Apart bool
+	// Passphrase is where the vault's passphrase can be read; nil for nowhere. The
+	// caller closes it.
+	Passphrase *os.File
+}
+
 // Launch starts the program at path, which then waits to be told what to do:
-// it may come to life while that is found out. With apart it has a session of
-// its own (setsid(2)), and so no controlling terminal to ask anybody at.
-func Launch(path string, environ []string, stderr io.Writer, apart bool) (*Relay, error) {
+// it may come to life while that is found out.
+func Launch(path string, s Surroundings) (*Relay, error) {
 	control, theirs, err := pair()
 	if err != nil {
 		return nil, err
@@ -122,8 +135,13 @@ func Launch(path string, environ []string, stderr io.Writer, apart bool) (*Relay
 		return nil, errors.Join(err, control.Close(), theirs.Close())
 	}
 	cmd := exec.Command(path, "egress")
-	cmd.Env, cmd.Stderr, cmd.Dir = environ, stderr, "/"
-	cmd.ExtraFiles, cmd.SysProcAttr = []*os.File{theirs, theirSockets}, &syscall.SysProcAttr{Setsid: apart}
+	cmd.Stderr, cmd.Dir = s.Stderr, "/"
+	cmd.Env = slices.DeleteFunc(slices.Clone(s.Environ), func(v string) bool { return strings.HasPrefix(v, egress.PassphraseFD+"=") })
+	cmd.ExtraFiles, cmd.SysProcAttr = []*os.File{theirs, theirSockets}, &syscall.SysProcAttr{Setsid: s.Apart}
+	if s.Passphrase != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, s.Passphrase)
+		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", egress.PassphraseFD, egress.PassphraseAt))
+	}
 	err = cmd.Start()
 	theirs.Close()
 	theirSockets.Close()

@@ -101,7 +101,7 @@ func begin(t *testing.T, role string) *Relay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Launch(self, os.Environ(), os.Stderr, false)
+	r, err := Launch(self, Surroundings{Environ: os.Environ(), Stderr: os.Stderr})
 	if err == nil {
 		err = r.Configure(egress.Config{Agent: role})
 	}
@@ -120,7 +120,7 @@ func TestOldRelay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Launch(self, os.Environ(), os.Stderr, false)
+	r, err := Launch(self, Surroundings{Environ: os.Environ(), Stderr: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestLeftBehind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := Launch(self, os.Environ(), os.Stderr, false)
+		r, err := Launch(self, Surroundings{Environ: os.Environ(), Stderr: os.Stderr})
 		if err == nil {
 			err = r.Configure(egress.Config{Agent: role, Place: place})
 		}
@@ -337,7 +337,7 @@ func TestAbandon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Launch(self, os.Environ(), os.Stderr, false)
+	r, err := Launch(self, Surroundings{Environ: os.Environ(), Stderr: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@
 package notify
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"unsafe"
 
@@ -58,45 +60,72 @@ const (
 type Listener struct {
 	f  *os.File
 	fd int
+	// tells says that a request to receive notices that the last process has ended.
+	tells bool
 }
 
 // NewListener takes ownership of f. Where the kernel can (6.6), the guest's
 // thread and the supervisor hand the CPU to each other instead of waking each
 // other on two.
 func NewListener(f *os.File) *Listener {
-	l := &Listener{f, int(f.Fd())}
+	l := &Listener{f: f, fd: int(f.Fd()), tells: receiveTells()}
 	unix.IoctlSetInt(l.fd, uint(ioctlSetFlags), syncWakeUp) // EINVAL before 6.6: slower, no less safe
 	return l
 }
 
+// receiveTells reports whether the kernel is Linux 6.11 or later.
+func receiveTells() bool {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return false
+	}
+	var major, minor int
+	_, err := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &major, &minor)
+	return err == nil && (major > 6 || major == 6 && minor >= 11)
+}
+
 // Receive waits for the next call. It returns ENOENT when the caller was
 // killed meanwhile, and ESRCH once the last process under the filter has
-// ended. It waits in poll(2) because before Linux 6.11 the request itself
+// ended. Before Linux 6.11 it waits in poll(2), because the request itself
 // does not notice that end.
 func (l *Listener) Receive(c *Call) error {
-	p := []unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}
-	for {
-		_, err := unix.Poll(p, -1)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
+	if l.tells {
+		*c = Call{}
+		err := l.ioctl(ioctlRecv, unsafe.Pointer(c))
+		if err != unix.ENOENT {
 			return err
 		}
-		break
+		if over, err := l.poll(0); over || err != nil {
+			return cmp.Or(err, error(unix.ESRCH))
+		}
+		return unix.ENOENT
 	}
-	if p[0].Revents&unix.POLLIN == 0 {
-		return unix.ESRCH
+	if over, err := l.poll(-1); over || err != nil {
+		return cmp.Or(err, error(unix.ESRCH))
 	}
 	*c = Call{}
 	return l.ioctl(ioctlRecv, unsafe.Pointer(c))
+}
+
+// poll waits so many milliseconds for a call, and without end if they are negative. It
+// reports whether no process is left that could make one.
+func (l *Listener) poll(timeout int) (over bool, err error) {
+	p := []unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}
+	for {
+		_, err := unix.Poll(p, timeout)
+		if err == unix.EINTR {
+			continue
+		}
+		return p[0].Revents&unix.POLLIN == 0 && p[0].Revents != 0, err
+	}
 }
 
 // Valid reports whether the call still waits. What was read of its process
 // before counts only if this is true afterwards: else the process id may
 // belong to another process by now.
 func (l *Listener) Valid(c *Call) bool {
-	return l.ioctl(ioctlIDValid, unsafe.Pointer(&c.ID)) == nil
+	_, _, errno := unix.RawSyscall(unix.SYS_IOCTL, uintptr(l.fd), ioctlIDValid, uintptr(unsafe.Pointer(&c.ID))) // never waits
+	return errno == 0
 }
 
 // Fail answers with an errno.

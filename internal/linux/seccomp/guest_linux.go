@@ -13,10 +13,6 @@ const writeFlags = unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC
 // pathOnly makes open(2) ignore those bits.
 const pathOnly = unix.O_PATH
 
-// setIDs are the mode bits that would leave a program on the host that runs
-// with its owner's rights.
-const setIDs = unix.S_ISUID | unix.S_ISGID
-
 // Numbers that x/sys/unix names on some architectures only.
 const (
 	sysFchmodat2     = 452
@@ -33,18 +29,18 @@ const (
 )
 
 // Guest returns the rules for a guest. With supervise every call that gives a
-// name to a file, opens one for writing, or connects a socket is decided by
-// the holder of the filter's listener (SPEC K6); without, those go to the
-// kernel.
+// name to a file, opens one for writing, connects a socket, or sets the set-group-ID
+// bit is decided by the holder of the filter's listener (SPEC K6), and umask(2) told to
+// it; without, those go to the kernel.
 func Guest(supervise bool) []Rule {
 	rules := append(nested(), sockets()...)
 	rules = append(rules, terminal()...)
-	rules = append(rules, modes()...)
-	rules = append(rules, refused()...)
+	shared := Errno(unix.EPERM)
 	if supervise {
+		shared = Notify
 		rules = append(supervised(), rules...)
 	}
-	return rules
+	return append(append(rules, modes(shared)...), refused()...)
 }
 
 // supervised are the calls the listener decides. openat2 hides its flags
@@ -61,6 +57,7 @@ func supervised() []Rule {
 			{unix.SYS_MKDIRAT, "mkdirat"}, {unix.SYS_MKNODAT, "mknodat"}, {unix.SYS_RENAMEAT2, "renameat2"},
 			{unix.SYS_LINKAT, "linkat"}, {unix.SYS_SYMLINKAT, "symlinkat"}, {unix.SYS_TRUNCATE, "truncate"}, {unix.SYS_UNLINKAT, "unlinkat"},
 		}, namesLegacy...), Action: Notify, Why: "names a file"},
+		{Calls: []Call{{unix.SYS_UMASK, "umask"}}, Action: Notify, Why: "what is created has the caller's umask, which the holder remembers"},
 		{Calls: []Call{{unix.SYS_CONNECT, "connect"}, {unix.SYS_BIND, "bind"}}, Action: Notify, Why: "may reach a socket of the host"},
 	}
 }
@@ -145,11 +142,16 @@ func terminal() []Rule {
 // SNAP_DESTROY, SNAP_CREATE_V2, SUBVOL_CREATE_V2, SNAP_DESTROY_V2.
 var namingRequests = []uint32{0x50009401, 0x5000940e, 0x5000940f, 0x50009417, 0x50009418, 0x5000943f}
 
-// modes keeps set-user-ID and set-group-ID programs out of the workspace.
-func modes() []Rule {
+// modes keeps set-user-ID and set-group-ID programs out of the workspace. shared is what
+// becomes of the set-group-ID bit: the listener gives it to directories.
+func modes(shared Action) []Rule {
+	chmod := append([]Call{{unix.SYS_FCHMOD, "fchmod"}}, chmodLegacy...)
+	at := []Call{{unix.SYS_FCHMODAT, "fchmodat"}, {sysFchmodat2, "fchmodat2"}}
 	return []Rule{
-		{Calls: append([]Call{{unix.SYS_FCHMOD, "fchmod"}}, chmodLegacy...), Conds: []Cond{AnySet(1, setIDs)}, Action: Errno(unix.EPERM), Why: "set-ID programs"},
-		{Calls: []Call{{unix.SYS_FCHMODAT, "fchmodat"}, {sysFchmodat2, "fchmodat2"}}, Conds: []Cond{AnySet(2, setIDs)}, Action: Errno(unix.EPERM), Why: "set-ID programs"},
+		{Calls: chmod, Conds: []Cond{AnySet(1, unix.S_ISUID)}, Action: Errno(unix.EPERM), Why: "set-user-ID programs"},
+		{Calls: at, Conds: []Cond{AnySet(2, unix.S_ISUID)}, Action: Errno(unix.EPERM), Why: "set-user-ID programs"},
+		{Calls: chmod, Conds: []Cond{AnySet(1, unix.S_ISGID)}, Action: shared, Why: "set-group-ID programs"},
+		{Calls: at, Conds: []Cond{AnySet(2, unix.S_ISGID)}, Action: shared, Why: "set-group-ID programs"},
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 )
 
 // A Program is a process of a guest. Its texts are the guest's: they have to be
@@ -20,15 +19,6 @@ type Program struct {
 	Name string // the last part of the executable's path
 	From string // the command of the session that has led to it, "" where it is that
 }
-
-// Bounds of a search.
-const (
-	maxTable     = 4 << 20
-	maxProcesses = 4096
-	maxLinks     = 1 << 16
-	maxTime      = 100 * time.Millisecond
-	maxCommand   = 4096 // bytes of a command line that are read
-)
 
 // inodeOf returns the inode of the socket that is bound to from in the text of
 // /proc/PID/net/tcp or tcp6, "" where the text has none.

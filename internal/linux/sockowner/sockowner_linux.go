@@ -10,6 +10,15 @@ import (
 	"time"
 )
 
+// Bounds of a search.
+const (
+	maxTable     = 4 << 20
+	maxProcesses = 4096
+	maxLinks     = 1 << 16
+	maxTime      = 100 * time.Millisecond
+	maxCommand   = 4096 // bytes of a command line that are read
+)
+
 // Find returns the program that holds the connection from an address of the guest
 // whose first process is root, a PID of this machine's. It reports false where the
 // program has gone, can't be read, or is not found in time.

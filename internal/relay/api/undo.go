@@ -131,6 +131,7 @@ func (s *undos) Diff(_ context.Context, m *bawnv1.UndoServiceDiffRequest) (*bawn
 			}
 			out.Files = append(out.Files, changedOf(one, c, compare))
 		}
+		out.Git = stepsOf(one, d.Git())
 		return nil
 	})
 	if err != nil {

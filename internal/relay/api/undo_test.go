@@ -154,6 +154,9 @@ func TestDiff(t *testing.T) {
 	if strings.Join(got, ", ") != want {
 		t.Errorf("%s\nwant %s", strings.Join(got, ", "), want)
 	}
+	if len(diff.GetGit()) != 0 {
+		t.Errorf("refs without a repository: %v", diff.GetGit())
+	}
 	lines, err := c.Lines(t.Context(), &bawnv1.UndoServiceLinesRequest{Session: "session1", File: ids["changed"]})
 	if err != nil || len(lines.GetHunks()) != 1 || strings.Join(lines.Hunks[0].GetLines(), "|") != "-old|+new\\x1b[2J| \ttabbed" {
 		t.Errorf("%v %v", lines, err)

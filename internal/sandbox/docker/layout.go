@@ -145,7 +145,7 @@ func runtimeDir(uid int) string { return fmt.Sprintf("%s/user/%d", runPlace, uid
 func (l *imageLayout) wanted(list []layout.Mount, m layout.Mount) bool {
 	switch m.Kind {
 	case layout.KindBind, layout.KindBindRO:
-		return m.Why != "name resolution" // the engine's own
+		return m.Why != "name resolution" && m.Why != layout.WhyUsers // the engine's and the image's own
 	case layout.KindTmpfs:
 		return slices.Contains(l.private, m.Target) || l.shown(list, m.Target)
 	case layout.KindHide, layout.KindHideDir:

@@ -230,3 +230,15 @@ func zombie(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && strings.Contains(string(stat), ") Z ")
 }
+
+// What is said about an image that is not there can be done.
+func TestFetch(t *testing.T) {
+	for reference, want := range map[string]string{
+		"alpine:3": "docker pull alpine:3, or", "sha256:" + strings.Repeat("a", 64): "by its ID alone", "0123456789ab": "by its ID alone",
+		"alpine@sha256:" + strings.Repeat("a", 64): "docker pull alpine@",
+	} {
+		if got := fetch(reference); !strings.Contains(got, want) {
+			t.Errorf("%s: %q; want %q", reference, got, want)
+		}
+	}
+}

@@ -108,11 +108,19 @@ func (p *Provider) pin(err error) error {
 	}
 	image, cerr := e.image(context.Background(), oe.Value)
 	if cerr != nil {
-		oe.Remedy = fmt.Sprintf("use the image's ID; the engine does not have %q now: docker pull %s", oe.Value, oe.Value)
+		oe.Remedy = fmt.Sprintf("use the image's ID; the engine does not have %q now: %s", oe.Value, fetch(oe.Value))
 		return oe
 	}
 	oe.Remedy = fmt.Sprintf("what it means now is: image = %q", image.Pinned)
 	return oe
+}
+
+// fetch says how to come by an image. An ID alone can't be fetched.
+func fetch(reference string) string {
+	if hex := strings.TrimPrefix(reference, "sha256:"); len(hex) >= 12 && strings.Trim(hex, "0123456789abcdef") == "" {
+		return "name one of \"docker images\"; by its ID alone none can be fetched"
+	}
+	return "docker pull " + reference + ", or docker build where no registry has it"
 }
 
 // image looks an image up. The engine is never asked to fetch one: what is
@@ -124,7 +132,7 @@ func (e *engine) image(ctx context.Context, reference string) (Image, error) {
 		return err
 	})
 	if cerrdefs.IsNotFound(err) {
-		return Image{}, &OptionError{"image", reference, "the engine does not have this image", "docker pull " + reference}
+		return Image{}, &OptionError{"image", reference, "the engine does not have this image", fetch(reference)}
 	}
 	if err != nil {
 		return Image{}, err

@@ -2,6 +2,7 @@ package gvisor
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/linux/cgroup"
@@ -31,8 +32,9 @@ var attributes = []string{
 	sandbox.LimitFileSize, sandbox.LimitTime, sandbox.DevicesByName,
 }
 
-// capabilities says what the finding means.
-func (f *finding) capabilities() []bawn.Capability {
+// capabilities says what the finding means, to a user who accepts unprotected
+// names or not.
+func (f *finding) capabilities(unprotected bool) []bawn.Capability {
 	if f.Why != "" {
 		var list []bawn.Capability
 		for _, a := range attributes {
@@ -50,11 +52,7 @@ func (f *finding) capabilities() []bawn.Capability {
 			Why: "a hidden file is seen once a program of the host has replaced it", Remedy: "use provider \"native\", which covers it again",
 		},
 		sandbox.PatternsCovered(),
-		{
-			Attribute: sandbox.FSProtect, Strength: bawn.Partly, How: "those that are there, at the top of a writable place and in its git repository, are read-only mounts",
-			Why:    "gVisor's kernel has no seccomp user notification: a guest can make one that is not there yet, and change those deeper down",
-			Remedy: "use provider \"native\"",
-		},
+		protection(unprotected),
 		yes(sandbox.FSPrivate, "tmpfs of gVisor's kernel"),
 		yes(sandbox.Processes, "a kernel of its own, in a PID namespace that ends with the session; a command can end all of it"),
 		yes(sandbox.IPC, "a kernel of its own; no socket, pipe or device of the host passes its border"),
@@ -71,6 +69,21 @@ func (f *finding) capabilities() []bawn.Capability {
 		yes(sandbox.LimitTime, "the whole session is killed"),
 		{Attribute: sandbox.DevicesByName, Why: "gVisor's kernel has devices of its own", Remedy: "use provider \"native\""},
 	}
+}
+
+// protection describes protected names. Those that get out are files that the host
+// executes later, so sessions that ask for them are refused unless the user accepts
+// it.
+func protection(accepted bool) bawn.Capability {
+	c := bawn.Capability{
+		Attribute: sandbox.FSProtect,
+		Why:       "gVisor's kernel has no seccomp user notification: a guest can make protected files that are not there yet, and change those deeper down",
+		Remedy:    "use provider \"native\" or \"bwrap\", or accept it in your own configuration: gvisor_accept_unprotected = true under [isolation]",
+	}
+	if accepted {
+		c.Strength, c.How, c.Remedy = bawn.Partly, "those that are there, at the top of a writable place and in its git repository, are read-only mounts", "use provider \"native\""
+	}
+	return c
 }
 
 // allowlist describes network by name.
@@ -97,7 +110,11 @@ func (f *finding) pids(partly string) bawn.Capability {
 // what it does not, or "".
 func limit(attribute string, c cgroup.Controller, partly string) bawn.Capability {
 	if c.Version == 0 {
-		return bawn.Capability{Attribute: attribute, Why: c.Why, Remedy: c.Remedy}
+		remedy := c.Remedy
+		if attribute == sandbox.LimitMemory { // what an ordinary user can do about it
+			remedy = strings.TrimPrefix(remedy+"; or use provider \"native\" or \"bwrap\", which limit each process by itself", "; ")
+		}
+		return bawn.Capability{Attribute: attribute, Why: c.Why, Remedy: remedy}
 	}
 	how := fmt.Sprintf("control group v%d around all of gVisor", c.Version)
 	if c.Partly != "" {

@@ -81,7 +81,14 @@ func (g *guest) Dial(port uint16) (*os.File, error) {
 
 // Hits lists the limits that the guest ran into.
 func (g *guest) Hits() []sandbox.Hit {
-	return kernel.GroupHits(g.group, g.plan.Layout.Limits)
+	hits := kernel.GroupHits(g.group, g.plan.Layout.Limits)
+	for i := range hits {
+		if hits[i].Rule == "limits:pids" {
+			hits[i].Killed = true // gVisor ends where it can have no more threads
+			hits[i].Reason = fmt.Sprintf("the session reached its limit of %d processes, with %d more that are left to gVisor's own threads, and gVisor can't go on", g.plan.Layout.Limits.PIDs, Overhead)
+		}
+	}
+	return hits
 }
 
 // closeTime bounds how long the kernel may take to end the sandbox's processes.

@@ -85,7 +85,7 @@ func provider() (*Provider, error) {
 		return nil, err
 	}
 	self, err := os.Executable()
-	return New(Options{Runsc: runsc, Program: self, Cache: os.Getenv(cacheVariable)}), err
+	return New(Options{Runsc: runsc, Program: self, Cache: os.Getenv(cacheVariable), Unprotected: true}), err
 }
 
 // request is a session in dir.
@@ -287,7 +287,7 @@ func processes(t *testing.T) {
 	if out, code := run(t, g, many(100+2*Overhead)); out == "all\n" {
 		t.Errorf("%d processes of 100: %q, %d", 100+2*Overhead, out, code)
 	}
-	if hits := g.Hits(); os.Geteuid() == 0 && (len(hits) == 0 || hits[0].Rule != "limits:pids") {
+	if hits := g.Hits(); os.Geteuid() == 0 && (len(hits) == 0 || hits[0].Rule != "limits:pids" || !hits[0].Killed || !strings.Contains(hits[0].Reason, "its limit of 100 processes")) {
 		t.Errorf("hits: %+v", hits)
 	}
 }
@@ -539,5 +539,32 @@ func TestNoRunsc(t *testing.T) {
 		if c.Strength != bawn.Unenforced || !strings.Contains(c.Why, "runsc") || c.Remedy == "" {
 			t.Errorf("%+v", c)
 		}
+	}
+}
+
+// Protected names get out of gVisor, so a session that asks for them is refused
+// unless the user accepts that.
+func TestProtectedNamesAreRefused(t *testing.T) {
+	testenv.Need(t, "runsc", "userns")
+	accepting, err := provider()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := accepting.options
+	o.Unprotected = false
+	req := request(workspace(t), bawn.NetworkNone)
+	req.Session.Isolation.Protect = true
+	_, err = New(o).Plan(req)
+	var mismatch *sandbox.MismatchError
+	if !errors.As(err, &mismatch) || len(mismatch.Unmet) != 1 || mismatch.Unmet[0].Attribute != sandbox.FSProtect || !strings.Contains(err.Error(), "gvisor_accept_unprotected = true") {
+		t.Errorf("got %v; want a refusal that names the key", err)
+	}
+	// The controls: who accepts it, and a session that does not ask for it.
+	if _, err := accepting.Plan(req); err != nil {
+		t.Error(err)
+	}
+	req.Session.Isolation.Protect = false
+	if _, err := New(o).Plan(req); err != nil {
+		t.Error(err)
 	}
 }

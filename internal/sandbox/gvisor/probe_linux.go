@@ -20,7 +20,7 @@ import (
 // making a sandbox, unless that was done since the machine was booted.
 func (p *Provider) Capabilities() []bawn.Capability {
 	p.look()
-	return p.found.capabilities()
+	return p.found.capabilities(p.options.Unprotected)
 }
 
 // remedy says how to come by runsc.

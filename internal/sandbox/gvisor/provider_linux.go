@@ -33,6 +33,9 @@ type Options struct {
 	Cache   string // where the outcome of trials is kept until the next boot; "" for nowhere
 	Native  string // the same of provider native, for what control groups can do
 	Program string // path of Bawn; "" for the one that is running
+	// Unprotected says that the user accepts sessions whose guests can make files
+	// that the host executes later.
+	Unprotected bool
 	// Patience bounds how long a sandbox may take until it can run commands; 0
 	// stands for 30 s.
 	Patience time.Duration

@@ -14,7 +14,8 @@ import (
 type Options struct {
 	Runsc, Path, Cache, Native, Program string
 
-	Patience time.Duration
+	Unprotected bool
+	Patience    time.Duration
 }
 
 // Provider can't work here: gVisor runs on Linux.
@@ -29,7 +30,7 @@ func (*Provider) Name() string { return Name }
 // Capabilities is empty.
 func (*Provider) Capabilities() []bawn.Capability {
 	f := finding{Why: "gVisor runs on Linux only", Remedy: "use provider \"native\""}
-	return f.capabilities()
+	return f.capabilities(false)
 }
 
 // Plan returns sandbox.ErrUnsupported.

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"path"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -23,7 +22,8 @@ func HostFacts() Facts {
 		Lookup: lookup, Sealed: lookupSealed, Present: present, Follow: Follow, Links: linksIn, ReadFile: readSmall, List: List, Resolver: resolver(),
 	}
 	if f.UID == 0 {
-		f.NobodyUID, f.NobodyGID = nobody()
+		text, _ := os.ReadFile(PasswdFile) // without it there is no name
+		f.NobodyUID, f.NobodyGID = nobodyOf(string(text))
 	}
 	return f
 }
@@ -113,28 +113,6 @@ func resolver() string {
 		return f.Real
 	}
 	return ""
-}
-
-// nobody returns the ids that root has inside: those of user "nobody", so that
-// programs find a name for them.
-func nobody() (uid, gid int) {
-	const overflow = 65534
-	text, err := os.ReadFile("/etc/passwd")
-	if err != nil {
-		return overflow, overflow
-	}
-	for line := range strings.Lines(string(text)) {
-		f := strings.Split(strings.TrimSpace(line), ":")
-		if len(f) < 4 || f[0] != "nobody" {
-			continue
-		}
-		u, err1 := strconv.Atoi(f[2])
-		g, err2 := strconv.Atoi(f[3])
-		if err1 == nil && err2 == nil && u > 0 && g > 0 {
-			return u, g
-		}
-	}
-	return overflow, overflow
 }
 
 // maxConfig bounds what is read of a git directory's small files.

@@ -11,7 +11,7 @@ func (b *builder) keep(mounts []Mount) []string {
 	for _, m := range mounts {
 		switch {
 		case Below(m.Target, "/proc"), Below(m.Target, "/sys"), Below(m.Target, "/dev"):
-		case m.Kind == KindHide, m.Kind == KindHideDir, m.Kind == KindTmpfs, m.Why == WhyFile, m.Why == WhyPrivateGit:
+		case m.Kind == KindHide, m.Kind == KindHideDir, m.Kind == KindTmpfs, m.Why == WhyFile, m.Why == WhyUsers, m.Why == WhyPrivateGit:
 			list = append(list, m.Target)
 		}
 	}

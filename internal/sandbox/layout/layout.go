@@ -399,6 +399,7 @@ func (b *builder) finish() ([]Mount, error) {
 	slices.SortStableFunc(list, func(x, y Mount) int { return strings.Compare(x.Target, y.Target) })
 	list = slices.CompactFunc(list, func(x, y Mount) bool { return x.Target == y.Target })
 	all := append(slices.Clip(b.fixed), list...)
+	all = append(all, b.users(all)...)
 	files, err := b.files(all)
 	if err != nil {
 		return nil, err
@@ -422,7 +423,8 @@ func landlockWritable(mounts []Mount) []string {
 
 // Below reports whether p lies strictly below dir; both are absolute and clean.
 func Below(p, dir string) bool {
-	return p != dir && strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
+	dir = strings.TrimSuffix(dir, "/")
+	return len(p) > len(dir)+1 && p[len(dir)] == '/' && p[:len(dir)] == dir
 }
 
 // Names of the providers.

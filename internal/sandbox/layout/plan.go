@@ -94,7 +94,7 @@ func (p *Plan) Places() []bawn.Mount {
 // such place.
 func (m *Mount) access() (bawn.Access, bool) {
 	switch {
-	case m.Why == WhyFile:
+	case m.Why == WhyFile, m.Why == WhyUsers:
 		return bawn.Hidden, false
 	case m.Kind == KindBind && m.Source == m.Target:
 		return bawn.ReadWrite, true

@@ -75,22 +75,23 @@ func protectedBase(root string) string {
 
 // Rule returns what becomes of op on the absolute path, and the rule's name.
 func (p *Protector) Rule(op Operation, abs string, isDir bool) (Ruling, string) {
+	abs = path.Clean(abs)
 	if p.Only != nil && !p.writable(abs) {
 		return RulingDeny, RuleReadOnly
 	}
-	if touches(p.Absent, op, path.Clean(abs)) || p.denies(abs) {
+	if touches(p.Absent, op, abs) || p.denies(abs) {
 		return RulingDeny, "isolation:hidden"
 	}
-	if touches(p.Targets, op, path.Clean(abs)) {
+	if touches(p.Targets, op, abs) {
 		return RulingDeny, "protected:target of a link"
 	}
-	if touches(p.Places, op, path.Clean(abs)) {
+	if touches(p.Places, op, abs) {
 		return RulingDeny, RulePlace
 	}
-	if touches(p.Guarded, op, path.Clean(abs)) {
+	if touches(p.Guarded, op, abs) {
 		return RulingDeny, RuleGuarded
 	}
-	if slices.Contains(p.Owned, path.Clean(abs)) && !isDir && op != OpSymlink {
+	if slices.Contains(p.Owned, abs) && !isDir && op != OpSymlink {
 		return RulingAllow, ""
 	}
 	return p.ByName(op, abs, isDir)

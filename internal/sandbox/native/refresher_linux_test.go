@@ -282,3 +282,29 @@ func TestPlaceThatCannotBeCoveredEndsTheSession(t *testing.T) {
 		t.Errorf("got %+v", hits)
 	}
 }
+
+// TestReplacedUsersStayTheGuests: a list of users that a program of the host replaces
+// is covered with the guest's again. The control is a session without its refresher.
+func TestReplacedUsersStayTheGuests(t *testing.T) {
+	testenv.Need(t, "userns", "notify")
+	dir, req := home(t, "passwd", "own")
+	file := filepath.Join(dir, "passwd")
+	replace(t, filepath.Join(dir, "own"), "the guest's")
+	req.Users = []sandbox.File{{Source: filepath.Join(dir, "own"), Target: file}}
+	control, g := keptGuest(t, req, true), keptGuest(t, req, false)
+	if got := cat(t, g, file); got != "the guest's\n" {
+		t.Fatalf("the guest reads %q", got)
+	}
+	for range 3 {
+		replace(t, file, "new")
+		if _, ok := whenCovered(g, file, testenv.Patience(t, 20*time.Second)); !ok {
+			t.Fatal("not covered again: ", g.Hits())
+		}
+		if got := cat(t, g, file); got != "the guest's\n" {
+			t.Errorf("the guest reads %q after the host's is replaced", got)
+		}
+	}
+	if got := cat(t, control, file); got != "new\n" {
+		t.Errorf("the control reads %q", got)
+	}
+}

@@ -183,5 +183,5 @@ func inSentry(t testing.TB, f *sandboxtest.Fixtures) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Configure(t, fmt.Sprintf("[isolation]\nrunsc = %q\n", path))
+	f.Configure(t, fmt.Sprintf("[isolation]\nrunsc = %q\ngvisor_accept_unprotected = true\n", path))
 }

@@ -204,7 +204,10 @@ func (g *guest) Close() error {
 		err = g.network.Close()
 	}
 	g.finish()
-	return errors.Join(err, os.RemoveAll(g.plan.Tmp)) // which Start made
+	for _, dir := range append(ownDirs(g.plan), g.plan.Tmp) { // which Start made
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	return err
 }
 
 // process is a command of a guest.

@@ -21,8 +21,10 @@ type Place struct {
 }
 
 // systemHidden is what tells about the machine, or is the session's in another
-// form: others' temporary files are hidden, it has a directory of its own.
-var systemHidden = []string{"/private/tmp", "/private/var/tmp", "/private/var/folders", "/private/var/db/dslocal", "/private/var/root", "/private/etc/bawn", "/private/etc/sudoers", "/private/etc/sudoers.d", "/private/etc/master.passwd", "/Library/Keychains", "/Volumes", "/Network", "/dev"}
+// form: others' temporary files are hidden, it has a directory of its own. /System/Volumes/Data
+// is what firmlinks lead to: the kernel says /Users of what lies there, and where it would not
+// nothing is to be open by the other name.
+var systemHidden = []string{"/private/tmp", "/private/var/tmp", "/private/var/folders", "/private/var/db/dslocal", "/private/var/root", "/private/etc/bawn", "/private/etc/sudoers", "/private/etc/sudoers.d", "/private/etc/master.passwd", "/Library/Keychains", "/Volumes", "/System/Volumes/Data", "/Network", "/dev"}
 
 // places lists what a request comes to, in the order in which rules are written.
 func (m *maker) places() ([]Place, error) {

@@ -25,7 +25,7 @@ type Facts struct {
 
 // A Plan is what Start will do. Its JSON form is what --plan prints.
 type Plan struct {
-	Profile  string            `json:"profile"` // in the sandbox profile language, with the parameter PORT
+	Profile  string            `json:"profile"` // in the sandbox profile language, with proxyPort for the port of the proxy
 	Shell    string            `json:"shell"`   // what /bin/sh does first, in the sandbox: limits
 	Listed   []Place           `json:"places"`
 	Limits   bawn.Resources    `json:"limits"`
@@ -126,6 +126,7 @@ func (m *maker) environ() []string {
 		put(kv)
 	}
 	env["PWD"], env["BAWN_SESSION"], env["TMPDIR"] = m.req.Dir, m.req.Session.ID, m.tmp+"/"
+	env["DIRHELPER_USER_DIR_SUFFIX"] = path.Base(m.tmp) // confstr(3) asks no TMPDIR: mktemp, Foundation, xcrun
 	for _, kv := range m.req.SetEnv {
 		put(moved(kv, m.req.Files))
 	}
@@ -158,8 +159,16 @@ func (p *Plan) proxied(env []string, port int) []string {
 
 // command is the argument list that runs argv under the profile.
 func (p *Plan) command(argv []string, port int) []string {
-	return append([]string{Program, "-D", "PORT=" + strconv.Itoa(port), "-p", p.Profile, "/bin/sh", "-c", p.Shell, "sh"}, argv...)
+	profile := strings.Replace(p.Profile, toProxy(proxyPort), toProxy(strconv.Itoa(port)), 1)
+	return append([]string{Program, "-p", profile, "/bin/sh", "-c", p.Shell, "sh"}, argv...)
 }
+
+// proxyPort stands for a port that is known once the relay listens. What a path holds is no
+// rule with it: quotes are escaped there.
+const proxyPort = "PORT"
+
+// toProxy is a filter for connections to the relay's proxy.
+func toProxy(port string) string { return `(remote ip "localhost:` + port + `")` }
 
 // limits is a script for sh(1) that lowers limits, where they are not lower
 // already, and becomes the command. A size of files is counted in units of 512
@@ -200,6 +209,12 @@ func (m *maker) profile(places []Place) string {
 	}
 	p.rule("deny", "file-write-unlink", fixed...)
 	p.rule("allow", "file-read-metadata", ways(places)...)
+	p.comment("directories of the session's own in the user's temporary ones")
+	p.rule("allow", "file-read-metadata", `(regex #"^/private/var/folders(/[^/]+(/[^/]+(/[TC])?)?)?$")`)
+	p.rule("allow", "file-read* file-write*", `(regex #"^/private/var/folders/[^/]+/[^/]+/[TC]/`+pattern(path.Base(m.tmp))+`(/|$)")`)
+	p.comment("terminals that the guest makes, and no others; one from outside is inherited and needs ioctls alone")
+	p.rule("allow", "file-read* file-write*", `(require-all (regex #"^/dev/ttys[0-9]+$") (extension "com.apple.sandbox.pty"))`)
+	p.rule("allow", "file-read-metadata", `(regex #"^/dev/ttys[0-9]+$")`)
 	m.network(p)
 	return p.b.String()
 }
@@ -216,8 +231,8 @@ func (m *maker) place(p *profile, l Place) {
 	case bawn.ReadOnly:
 		p.rule("allow", "file-read*", subpath(l.Path))
 		p.rule("deny", "file-write*", subpath(l.Path))
-		if slices.Contains(devicesRead, l.Path) {
-			p.rule("allow", "file-write-data file-ioctl", literal(l.Path))
+		if slices.Contains(devicesRead, l.Path) { // below /dev/fd is one file for each descriptor
+			p.rule("allow", "file-write-data file-ioctl", subpath(l.Path))
 		}
 	default:
 		p.rule("deny", "file-read* file-write*", subpath(l.Path))
@@ -231,24 +246,23 @@ func (m *maker) protect(p *profile, root string) {
 	if !m.req.Session.Isolation.Protect || root == m.tmp {
 		return
 	}
-	var filters []string
+	var dirs, below []string
 	names := append(layout.ProtectedNames(m.req.Session.Isolation.Unprotected), m.req.Protected...)
 	ways := protect.Ways(names)
 	for dir := range ways { // or it would be made elsewhere, and moved here
-		filters = append(filters, entry(root, dir))
+		dirs = append(dirs, dir)
 	}
 	for _, name := range names {
 		if ways[name] == nil {
-			filters = append(filters, named(root, name))
+			below = append(below, name)
 		}
 	}
-	filters = append(filters, m.inHome(root)...)
-	slices.Sort(filters)
-	filters = slices.Compact(filters)
 	for _, part := range []string{"hooks", "config", "config.lock", "config.worktree", "config.worktree.lock", "commondir", "gitdir", "info", "modules", "worktrees"} {
-		filters = append(filters, named(root, ".git/"+part))
+		below = append(below, ".git/"+part)
 	}
-	p.rule("deny", "file-write*", append(filters, entry(root, ".git"))...)
+	filters := append([]string{named(root, below...), entry(root, append(dirs, ".git")...)}, m.inHome(root)...)
+	slices.Sort(filters[2:])
+	p.rule("deny", "file-write*", slices.Compact(filters)...)
 }
 
 // inHome are filters for what lies below both root and the home directory, and what
@@ -297,17 +311,28 @@ func (m *maker) network(p *profile) {
 	case bawn.NetworkFull:
 		p.line("(allow network*)\n(allow system-socket)")
 		p.rule("allow", "mach-lookup", networkServices...)
-		p.rule("allow", "network-outbound", literal("/private/var/run/mDNSResponder"))
-		p.rule("deny", "network-outbound", `(subpath "/private/tmp")`, `(subpath "/Users")`, `(literal "/private/var/run/docker.sock")`)
+		p.line("(deny network-outbound (remote unix-socket))\n(deny network-bind network-inbound (local unix-socket))")
+		p.rule("allow", "network-outbound", toSocket(literal("/private/var/run/mDNSResponder")))
 	case bawn.NetworkAllowlist:
-		p.rule("allow", "network-outbound", `(remote ip (string-append "localhost:" (param "PORT")))`)
+		p.rule("allow", "network-outbound", toProxy(proxyPort))
+		p.rule("allow", "network-bind network-inbound", `(local ip "localhost:*")`)
+	default:
+		p.rule("allow", "network-bind network-inbound", `(local ip "localhost:*")`)
 	}
+	p.comment("sockets in the session's own directory, and those that it is given")
+	p.rule("allow", "system-socket", "(socket-domain AF_UNIX)")
+	p.rule("allow", "network-bind network-inbound", atSocket(subpath(m.tmp)))
+	p.rule("allow", "network-outbound", toSocket(subpath(m.tmp)))
 	for _, f := range m.req.Files {
 		if slices.Contains(m.req.Sockets, f.Target) {
-			p.rule("allow", "network-outbound", literal(m.facts.Real(f.Source)))
+			p.rule("allow", "network-outbound", toSocket(literal(m.facts.Real(f.Source))))
 		}
 	}
 }
+
+func toSocket(filter string) string { return "(remote unix-socket " + filter + ")" }
+
+func atSocket(filter string) string { return "(local unix-socket " + filter + ")" }
 
 // devicesRead are the devices of every session.
 var devicesRead = []string{"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/ptmx", "/dev/dtracehelper"}
@@ -317,8 +342,12 @@ var devicesRead = []string{"/dev/null", "/dev/zero", "/dev/random", "/dev/urando
 // events, launchd and the window server are not among them.
 var services = []string{
 	`(global-name "com.apple.system.opendirectoryd.libinfo")`, `(global-name "com.apple.system.opendirectoryd.membership")`,
-	`(global-name "com.apple.system.notification_center")`, `(global-name "com.apple.system.logger")`, `(global-name "com.apple.logd")`,
+	`(global-name "com.apple.system.notification_center")`, `(global-name "com.apple.system.logger")`, `(global-name "com.apple.logd")`, `(global-name "com.apple.bsd.dirhelper")`,
 }
 
-// networkServices answer about names and certificates.
-var networkServices = []string{`(global-name "com.apple.SystemConfiguration.configd")`, `(global-name "com.apple.SystemConfiguration.DNSConfiguration")`, `(global-name "com.apple.trustd.agent")`}
+// networkServices answer about names and certificates. By name they are not asked: trustd
+// fetches by itself what a certificate names, from wherever that is.
+var networkServices = []string{
+	`(global-name "com.apple.SystemConfiguration.configd")`, `(global-name "com.apple.SystemConfiguration.DNSConfiguration")`, `(global-name "com.apple.networkd")`,
+	`(global-name "com.apple.trustd")`, `(global-name "com.apple.trustd.agent")`, `(global-name "com.apple.ocspd")`,
+}

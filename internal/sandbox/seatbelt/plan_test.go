@@ -7,7 +7,6 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -91,7 +90,8 @@ func same(t *testing.T, name string, p *Plan) {
 		t.Fatal(err)
 	}
 	command := p.command([]string{"make", "-j"}, 5000)
-	b.WriteString("-- command --\n" + strings.ReplaceAll(strings.Join(command, "\n"), p.Profile, "(the profile)") + "\n-- environment --\n" + strings.Join(p.proxied(p.env, 5000), "\n") + "\n")
+	command[2] = "(the profile)"
+	b.WriteString("-- command --\n" + strings.Join(command, "\n") + "\n-- environment --\n" + strings.Join(p.proxied(p.env, 5000), "\n") + "\n")
 	golden.Compare(t, filepath.Join("testdata", name+".golden"), b.String())
 }
 
@@ -131,9 +131,13 @@ func TestProfileDecides(t *testing.T) {
 		{create, workspace + "/.github/hooks/x", false}, {create, workspace + "/.github", false}, {write, workspace + "/.github/workflows/x.yml", true},
 		{write, workspace + "/deploy.sh", false}, {write, workspace + "/x/DEPLOY.sh", false}, {write, workspace + "/ci/run", false}, {create, workspace + "/ci", false}, {write, workspace + "/ci/other", true}, {write, workspace + "/deployXsh", true},
 		{write, "/private/tmp/bawn-s1/x", true}, {create, "/private/tmp/bawn-s1/.envrc", true}, {read, "/private/tmp/bawn-s2/x", false}, {write, "/private/tmp/x", false}, {write, "/private/tmp/shared/x", true}, {read, "/private/var/folders/aa/T/x", false},
+		{write, "/private/var/folders/zz/bb/T/bawn-s1/tmp.x", true}, {create, "/private/var/folders/zz/bb/C/bawn-s1", true}, {read, "/private/var/folders/zz/bb/T/other", false}, {write, "/private/var/folders/zz/bb/T/bawn-s2/x", false}, {write, "/private/var/folders/zz/bb/C/xcrun_db", false}, {"file-read-metadata", "/private/var/folders/zz/bb/T", true}, {read, "/private/var/folders/zz/bb/T", false},
+		{read, guestsTerminal, true}, {write, guestsTerminal, true}, {"file-read-metadata", "/dev/ttys003", true}, {"file-ioctl", "/dev/ttys003", true}, {"file-read-metadata", "/dev/disk0", false},
+		{write, "/dev/fd/3", true}, {read, "/dev/fd/0", true}, {write, "/dev/dtracehelper", true}, {"file-ioctl", "/dev/dtracehelper", true}, {write, "/dev/fdx", false},
+		{read, "/System/Library/CoreServices/SystemVersion.plist", true}, {read, "/System/Volumes/Preboot/Cryptexes/OS/System/Library/dyld/x", true}, {read, "/System/Volumes/Data/Users/ada/.ssh/id", false}, {write, "/System/Volumes/Data/Users/ada/p/.git/hooks/x", false},
 		{"file-read-metadata", "/private/tmp", true}, {"file-read-metadata", "/private/tmp/bawn-s2", false}, {read, "/private/tmp", false}, {"file-read-metadata", home + "/.ssh", false},
 		{read, "/dev/disk0", false}, {read, "/dev/rdisk0s1", false}, {write, "/dev/bpf0", false}, {read, "/dev/ttys003", false}, {write, "/dev/ttys003", false}, {write, "/dev/null", true}, {read, "/dev/urandom", true}, {create, "/dev/null2", false}, {write, "/dev/tty", true},
-		{"mach-lookup", "", false}, {"network-outbound", "/private/var/run/docker.sock", false}, {"network-bind", "", false}, {"file-link", workspace + "/x", false}, {"process-exec", "/bin/sh", true}, {"mach-priv-task-port", "", false},
+		{"mach-lookup", "", false}, {"file-link", workspace + "/x", false}, {"process-exec", "/bin/sh", true}, {"mach-priv-task-port", "", false},
 		{"iokit-open", "", false}, {"appleevent-send", "", false}, {"job-creation", "", false}, {"file-mount", "", false}, {"signal", "", false}, {"nvram-set", "", false}, {"lsopen", "", false},
 	} {
 		if got := decide(t, rules, c.operation, c.path); got != c.want {
@@ -142,29 +146,71 @@ func TestProfileDecides(t *testing.T) {
 	}
 }
 
-// TestProfileNetwork: only the proxy of the relay, or all, or nothing.
+// TestProfileNetwork: only the proxy of the relay, or all but UNIX sockets, or nothing; and
+// what a guest serves, and its own sockets, in each.
 func TestProfileNetwork(t *testing.T) {
-	for mode, want := range map[bawn.NetworkMode][]string{
-		bawn.NetworkNone:      nil,
-		bawn.NetworkAllowlist: {`(allow network-outbound (remote ip (string-append "localhost:" (param "PORT"))))`},
-		bawn.NetworkFull:      {"(allow network*)", "(allow system-socket)"},
+	const (
+		out = "network-outbound"
+		bnd = "network-bind"
+		in  = "network-inbound"
+	)
+	for _, c := range []struct {
+		operation, what  string
+		none, name, full bool
+	}{
+		{out, "ip:localhost:5000", false, true, true}, {out, "ip:localhost:5001", false, false, true}, {out, "ip:192.0.2.1:443", false, false, true},
+		{bnd, "ip:localhost:3000", true, true, true}, {in, "ip:localhost:3000", true, true, true}, {bnd, "ip:*:3000", false, false, true}, {in, "ip:192.0.2.1:3000", false, false, true},
+		{bnd, "unix:/private/tmp/bawn-s1/tmux", true, true, true}, {out, "unix:/private/tmp/bawn-s1/tmux", true, true, true}, {in, "unix:/private/tmp/bawn-s1/tmux", true, true, true},
+		{out, "unix:/private/tmp/com.apple.launchd.x/Listeners", false, false, false}, {out, "unix:/private/tmp/bawn-s2/tmux", false, false, false}, {bnd, "unix:/private/tmp/x", false, false, false},
+		{out, "unix:/private/var/run/docker.sock", false, false, false}, {out, "unix:/Users/ada/.docker/run/docker.sock", false, false, false}, {out, "unix:/opt/x.sock", false, false, false},
+		{out, "unix:/private/var/run/mDNSResponder", false, false, true}, {out, "unix:/private/tmp/bawn/socket", true, true, true},
 	} {
-		r := request()
-		r.Session.Isolation.Network, r.Relay = mode, true
-		p, err := Make(r, mac())
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for line := range strings.Lines(p.Profile) {
-			if strings.HasPrefix(line, "(allow network") || strings.HasPrefix(line, "(allow system-socket") {
-				got = append(got, strings.TrimSpace(line))
+		for mode, want := range map[bawn.NetworkMode]bool{bawn.NetworkNone: c.none, bawn.NetworkAllowlist: c.name, bawn.NetworkFull: c.full} {
+			r := request()
+			r.Session.Isolation.Network, r.Relay = mode, true
+			r.Files, r.Sockets = []sandbox.File{{Source: "/tmp/bawn/socket", Target: "/run/bawn/session.sock"}}, []string{"/run/bawn/session.sock"}
+			p, err := Make(r, mac())
+			if err != nil {
+				t.Fatal(err)
+			}
+			command := p.command([]string{"true"}, 5000)
+			if got := decide(t, forms(t, command[2]), c.operation, c.what); got != want {
+				t.Errorf("%v: %s %s: %t; want %t", mode, c.operation, c.what, got, want)
+			}
+			if trust := strings.Contains(p.Profile, "trustd"); trust != (mode == bawn.NetworkFull) {
+				t.Errorf("%v: trustd, which fetches by itself: %t", mode, trust)
+			}
+			if strings.Contains(command[2], "string-append") || strings.Contains(command[2], proxyPort) {
+				t.Errorf("%v: a port that is not written out", mode)
 			}
 		}
-		got = slices.DeleteFunc(got, func(l string) bool { return strings.Contains(l, "mDNSResponder") })
-		if !slices.Equal(got, want) || strings.Contains(p.Profile, "mDNSResponder") != (mode == bawn.NetworkFull) {
-			t.Errorf("%v: %q; want %q", mode, got, want)
-		}
+	}
+}
+
+// TestPortIsNoPath: a path that is called like the rule with the port stays as it is.
+func TestPortIsNoPath(t *testing.T) {
+	r := request()
+	odd := workspace + "/" + toProxy(proxyPort)
+	r.Session.Isolation.Network, r.Relay = bawn.NetworkAllowlist, true
+	r.Session.Isolation.Mounts = append(r.Session.Isolation.Mounts, bawn.Mount{Path: odd, Access: bawn.Hidden})
+	p, err := Make(r, mac())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := forms(t, p.command([]string{"true"}, 5000)[2])
+	if decide(t, rules, "file-read-data", odd) || !decide(t, rules, "network-outbound", "ip:localhost:5000") || decide(t, rules, "network-outbound", "ip:localhost:"+proxyPort) {
+		t.Error("the port stands in another rule")
+	}
+}
+
+// TestFewExpressions: the kernel tries every expression, so the names of a place are one.
+func TestFewExpressions(t *testing.T) {
+	p, err := Make(request(), mac())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(p.Profile, "(regex "); n > 20 {
+		t.Errorf("%d expressions", n)
 	}
 }
 

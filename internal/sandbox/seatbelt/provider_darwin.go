@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -93,6 +94,11 @@ func (p *Provider) Start(n sandbox.Plan, _ func(sandbox.Denial)) (sandbox.Guest,
 	if err := os.Mkdir(own.Tmp, 0o700); err != nil {
 		return nil, fmt.Errorf("make the session's temporary directory: %w", err)
 	}
+	for _, dir := range ownDirs(own) {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("make a temporary directory of the session's own: %w", err)
+		}
+	}
 	g := &guest{plan: own, groups: map[int]bool{}, done: make(chan struct{})}
 	if own.Relay {
 		var err error
@@ -104,6 +110,17 @@ func (p *Provider) Start(n sandbox.Plan, _ func(sandbox.Denial)) (sandbox.Guest,
 		go g.watch()
 	}
 	return g, nil
+}
+
+// ownDirs are the session's directories among the user's temporary and cached files, where
+// confstr(3) leads: beside Bawn's own TMPDIR, unless that is elsewhere.
+func ownDirs(p *Plan) []string {
+	user := filepath.Dir(filepath.Clean(os.TempDir()))
+	if !strings.HasPrefix(real(user), "/private/var/folders/") {
+		return nil
+	}
+	name := filepath.Base(p.Tmp)
+	return []string{filepath.Join(user, "T", name), filepath.Join(user, "C", name)}
 }
 
 // sockets listens on the host's loopback. The profile lets the guest connect to

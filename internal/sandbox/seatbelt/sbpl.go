@@ -2,6 +2,7 @@ package seatbelt
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -50,14 +51,20 @@ func subpath(path string) string { return "(subpath " + quote(path) + ")" }
 
 func literal(path string) string { return "(literal " + quote(path) + ")" }
 
-// named is a filter for a name, at any depth below root, with all below it.
-func named(root, name string) string {
-	return fmt.Sprintf(`(regex #"^%s/(.*/)?%s(/|$)")`, pattern(strings.TrimSuffix(root, "/")), pattern(name))
-}
+// named is a filter for names, at any depth below root, with all below them. It is one
+// expression: the kernel tries each for every operation.
+func named(root string, names ...string) string { return anyOf(root, names, "(/|$)") }
 
-// entry is a filter for a name itself, at any depth below root.
-func entry(root, name string) string {
-	return fmt.Sprintf(`(regex #"^%s/(.*/)?%s$")`, pattern(strings.TrimSuffix(root, "/")), pattern(name))
+// entry is a filter for names themselves, at any depth below root.
+func entry(root string, names ...string) string { return anyOf(root, names, "$") }
+
+func anyOf(root string, names []string, end string) string {
+	var either []string
+	for _, name := range names {
+		either = append(either, pattern(name))
+	}
+	slices.Sort(either)
+	return fmt.Sprintf(`(regex #"^%s/(.*/)?(%s)%s")`, pattern(strings.TrimSuffix(root, "/")), strings.Join(slices.Compact(either), "|"), end)
 }
 
 // pattern writes text as a regular expression that matches it in any case, as

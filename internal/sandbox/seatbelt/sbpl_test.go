@@ -127,6 +127,9 @@ func decide(t testing.TB, rules []form, operation, file string) bool {
 	return allowed
 }
 
+// guestsTerminal is one that the guest has made.
+const guestsTerminal = "/dev/ttys777"
+
 // compiled keeps regular expressions, of which every profile has the same ones.
 var compiled = map[string]*regexp.Regexp{}
 
@@ -148,10 +151,37 @@ func holds(t testing.TB, f form, file string) bool {
 			compiled[arg] = re
 		}
 		return re.MatchString(file)
-	case "target", "ipc-posix-name", "global-name", "remote":
+	case "require-all":
+		for _, part := range f.list[1:] {
+			if !holds(t, part, file) {
+				return false
+			}
+		}
+		return true
+	case "extension": // a path's, which it gets when the guest opens the other end
+		return file == guestsTerminal
+	case "remote", "local":
+		return socket(t, f, file)
+	case "target", "ipc-posix-name", "global-name", "socket-domain":
 		return false
 	}
 	t.Fatalf("a filter that this reader does not know: %v", f)
+	return false
+}
+
+// socket says whether a filter is about a socket: "unix:PATH", or "ip:HOST:PORT".
+func socket(t testing.TB, f form, what string) bool {
+	t.Helper()
+	switch kind := f.list[1].word; kind {
+	case "unix-socket":
+		file, ok := strings.CutPrefix(what, "unix:")
+		return ok && (len(f.list) == 2 || holds(t, f.list[2], file))
+	case "ip":
+		at, ok := strings.CutPrefix(what, "ip:")
+		host, any := strings.CutSuffix(f.list[2].word[1:], ":*")
+		return ok && (at == f.list[2].word[1:] || any && strings.HasPrefix(at, host+":"))
+	}
+	t.Fatalf("a socket that this reader does not know: %v", f)
 	return false
 }
 

@@ -27,7 +27,8 @@ var gitDirs = map[string]bool{
 // (gitrepository-layout(5)). So nothing is changed in one that is there, and the
 // name that would make one of a directory does not come into being. A guest makes
 // no directory in one either, so that only those that git makes need a look.
-func (c *call) rule(op layout.Operation, abs string, isDir bool) verdict {
+func (c *call) rule(op layout.Operation, p place, isDir bool) verdict {
+	abs := p.abs
 	r, rule := c.s.names.Rule(op, abs, isDir)
 	v := verdict{ruling: r, rule: rule}
 	rel, ok := c.s.names.Relative(abs)
@@ -39,7 +40,7 @@ func (c *call) rule(op layout.Operation, abs string, isDir bool) verdict {
 		name, last := firstPart(c.s.names, part), i == len(parts)-1
 		if last || gitDirs[name] {
 			v.part = last && gitParts[name] && op != layout.OpRemove && op != layout.OpRenameFrom && op != layout.OpLinkFrom
-			if c.isGit(abs[:max(at-1, 1)], name, v.part) {
+			if c.isGit(p, abs[:max(at-1, 1)], name, v.part) {
 				return verdict{ruling: layout.RulingDeny, rule: layout.RuleBare}
 			}
 		}
@@ -48,14 +49,17 @@ func (c *call) rule(op layout.Operation, abs string, isDir bool) verdict {
 	return v
 }
 
-// isGit reports whether a directory is one for git, or would be with one more
-// name in it. One that can't be looked at, if only for a moment, counts.
-func (c *call) isGit(dir, name string, more bool) bool {
-	fd, err := c.openReal(dir)
-	if err != nil {
-		return true
+// isGit reports whether dir, a directory above p, is one for git, or would be with
+// one more name in it. One that can't be looked at, if only for a moment, counts.
+func (c *call) isGit(p place, dir, name string, more bool) bool {
+	fd := p.dir
+	if p.name == "" || len(dir)+len("/")+len(p.name) != len(p.abs) { // not the one that is open
+		var err error
+		if fd, err = c.openReal(dir); err != nil {
+			return true
+		}
+		defer unix.Close(fd)
 	}
-	defer unix.Close(fd)
 	return isRepository(fd, "") || more && isRepository(fd, name)
 }
 

@@ -46,6 +46,13 @@ func (g *gitMounts) drop(id uint64) {
 	delete(g.ids, id)
 }
 
+// knows reports whether a mount is one of them.
+func (g *gitMounts) knows(id uint64) bool {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	return g.ids[id]
+}
+
 // holds reports whether an open file lies on such a mount.
 func (g *gitMounts) holds(fd int) bool { return g.has(fd, "") }
 

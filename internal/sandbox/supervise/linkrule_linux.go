@@ -146,7 +146,7 @@ func (c *call) endsInside(dir, at string, root hostPlace) string {
 	}
 	// What is in a git directory goes by what else is there, if that is there at all.
 	var st unix.Stat_t
-	if unix.Stat(path.Dir(at), &st) == nil && c.rule(layout.OpOpen, guest, false).ruling != layout.RulingAllow {
+	if unix.Stat(path.Dir(at), &st) == nil && c.rule(layout.OpOpen, place{dir: -1, abs: guest}, false).ruling != layout.RulingAllow {
 		return linkGuarded
 	}
 	return ""

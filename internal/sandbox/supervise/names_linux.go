@@ -320,34 +320,43 @@ func (c *call) remove(dirfd int32, addr uint64, flags int) error {
 		return named(err, map[bool]unix.Errno{true: unix.EINVAL, false: unix.EISDIR}[flags&unix.AT_REMOVEDIR != 0])
 	}
 	defer p.close()
-	st, err := p.stat()
+	st, err := mountOf(p.dir, p.name)
 	if err != nil {
 		return err
 	}
 	if isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR; p.slash && !isDir {
 		return unix.ENOTDIR
 	}
+	if st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 {
+		return c.removeMount(p, flags)
+	}
+	if !c.s.git.knows(st.Mnt_id) { // it lies on the mount of its directory
+		if v := c.rule(layout.OpRemove, p, flags&unix.AT_REMOVEDIR != 0); v.ruling != layout.RulingAllow {
+			return c.denied(layout.OpRemove, p.abs, v.rule)
+		}
+	}
+	if err := unix.Unlinkat(p.dir, p.name, flags); err != nil {
+		return c.tell(p, err)
+	}
+	if st.Nlink <= 1 || flags&unix.AT_REMOVEDIR != 0 {
+		c.s.forget(idOf(&st))
+	}
+	return nil
+}
+
+// removeMount is remove for a place on which something is mounted. The kernel keeps it
+// only for processes of the same mount namespace, of which this one is not.
+func (c *call) removeMount(p place, flags int) error {
 	if c.s.git.isRoot(p) {
 		if ours, err := c.removeGit(p, flags); ours {
 			return err
 		}
 		return unix.EBUSY
 	}
-	v := c.ruleAt(layout.OpRemove, p, flags&unix.AT_REMOVEDIR != 0)
-	if v.ruling != layout.RulingAllow {
+	if v := c.ruleAt(layout.OpRemove, p, flags&unix.AT_REMOVEDIR != 0); v.ruling != layout.RulingAllow {
 		return c.denied(layout.OpRemove, p.abs, v.rule)
 	}
-	if p.mounted() {
-		return unix.EBUSY
-	}
-	gone, _, _ := identify(p.dir, p.name)
-	if err := unix.Unlinkat(p.dir, p.name, flags); err != nil {
-		return c.tell(p, err)
-	}
-	if st.Nlink <= 1 || flags&unix.AT_REMOVEDIR != 0 {
-		c.s.forget(gone)
-	}
-	return nil
+	return unix.EBUSY
 }
 
 // forget drops what no name leads to any more.

@@ -38,7 +38,8 @@ type refresher struct {
 	mount   *os.File // the guest's mount namespace
 	user    int      // the user namespace that owns it
 	places  []string
-	private map[uint64]bool // devices of the session's own file systems
+	again   map[string]string // with what places are covered, if not with something empty
+	private map[uint64]bool   // devices of the session's own file systems
 	guest   Lived
 
 	nudges  *nudges             // tell of changes first, and where inotify is used up
@@ -361,7 +362,7 @@ func (k *refresher) cover(dir int, p string) error {
 		case kind == unix.S_IFLNK:
 			return errLink
 		default:
-			err = k.attach(dir, path.Base(p), uint32(kind))
+			err = k.attach(dir, p, uint32(kind))
 		}
 		// It may have been replaced since. If not, it is covered: look again.
 		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.EISDIR) {
@@ -374,9 +375,9 @@ func (k *refresher) cover(dir int, p string) error {
 // attach mounts the cover from inside, on what is found to be of that kind. It is
 // opened before, as its name may be another's a moment later: a cover on a link
 // would leave what the link leads to as it is. No path of the host's is followed
-// there: the directory is open, and name is its entry, link or not.
-func (k *refresher) attach(dir int, name string, kind uint32) error {
-	place, err := unix.Openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+// there: the directory is open, and p's last name is its entry, link or not.
+func (k *refresher) attach(dir int, p string, kind uint32) error {
+	place, err := unix.Openat(dir, path.Base(p), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
@@ -391,12 +392,14 @@ func (k *refresher) attach(dir int, name string, kind uint32) error {
 	with := layout.HiddenFile
 	if kind == unix.S_IFDIR {
 		with = layout.HiddenDir
+	} else if file := k.again[p]; file != "" {
+		with = file
 	}
-	p := &rawproc.Program{}
-	tree := p.NewSlot()
-	p.Call("enter the guest's user namespace", unix.SYS_SETNS, k.user, unix.CLONE_NEWUSER)
-	p.Call("enter the guest's mount namespace", unix.SYS_SETNS, int(k.mount.Fd()), unix.CLONE_NEWNS)
-	p.Call("clone "+with, unix.SYS_OPEN_TREE, unix.AT_FDCWD, with, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW).Into(tree)
-	p.Call("cover the place", unix.SYS_MOVE_MOUNT, tree, "", place, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
-	return rawproc.Apart(p)
+	prog := &rawproc.Program{}
+	tree := prog.NewSlot()
+	prog.Call("enter the guest's user namespace", unix.SYS_SETNS, k.user, unix.CLONE_NEWUSER)
+	prog.Call("enter the guest's mount namespace", unix.SYS_SETNS, int(k.mount.Fd()), unix.CLONE_NEWNS)
+	prog.Call("clone "+with, unix.SYS_OPEN_TREE, unix.AT_FDCWD, with, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW).Into(tree)
+	prog.Call("cover the place", unix.SYS_MOVE_MOUNT, tree, "", place, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	return rawproc.Apart(prog)
 }

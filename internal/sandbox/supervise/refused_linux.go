@@ -28,7 +28,7 @@ func (c *call) ruleAt(op layout.Operation, p place, isDir bool) verdict {
 	if c.s.git.holds(p.dir) {
 		return verdict{ruling: layout.RulingAllow}
 	}
-	return c.rule(op, p.abs, isDir)
+	return c.rule(op, p, isDir)
 }
 
 // denied reports a refusal that is the supervisor's own.

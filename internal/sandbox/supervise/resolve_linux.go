@@ -175,8 +175,11 @@ type fileID struct {
 func identify(dir int, name string) (fileID, uint32, error) {
 	var st unix.Statx_t
 	err := unix.Statx(dir, name, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st)
-	id := fileID{dev: unix.Mkdev(st.Dev_major, st.Dev_minor), ino: st.Ino, sec: st.Btime.Sec, nsec: int64(st.Btime.Nsec)}
-	return id, uint32(st.Mode), err
+	return idOf(&st), uint32(st.Mode), err
+}
+
+func idOf(st *unix.Statx_t) fileID {
+	return fileID{dev: unix.Mkdev(st.Dev_major, st.Dev_minor), ino: st.Ino, sec: st.Btime.Sec, nsec: int64(st.Btime.Nsec)}
 }
 
 // mounted reports whether something is mounted on the place in the guest. The

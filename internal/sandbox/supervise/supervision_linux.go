@@ -67,6 +67,7 @@ func Supervise(root, listener *os.File, plan *layout.Plan, onDenial func(sandbox
 		names: names, git: newGitMounts(at, plan.Mounts), pool: newGitPool(plan.Mounts), devices: givenDevices(plan), targets: targets(plan.Mounts), fileSize: plan.Limits.FileSizeMB << 20,
 		uid: plan.UID.Outside, gid: plan.GID.Outside,
 		linked:  fileSet{},
+		umasks:  newUmasks(),
 		links:   newLinkRule(plan, os.Geteuid()),
 		sockets: &sockets{shown: shownSockets(plan), private: privateDevices(at, plan.Mounts), dir: plan.Tmp, bound: fileSet{}, ownNetwork: plan.Loopback, asRoot: os.Geteuid() == 0},
 	}}
@@ -88,7 +89,7 @@ type Lived interface {
 // and HiddenFile. It is called once at most, before Close.
 func (s *Supervision) Keep(mounts *os.File, plan *layout.Plan, guest Lived) {
 	s.refresher = &refresher{
-		root: s.super.root, mount: mounts, places: plan.Kept, private: s.super.sockets.private, guest: guest,
+		root: s.super.root, mount: mounts, places: plan.Kept, again: plan.Again(), private: s.super.sockets.private, guest: guest,
 		wake: make(chan struct{}), done: make(chan struct{}),
 	}
 	s.files = append(s.files, mounts)

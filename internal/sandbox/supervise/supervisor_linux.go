@@ -32,6 +32,7 @@ type supervisor struct {
 	pool     *gitPool // nil for none
 	links    *linkRule
 	sockets  *sockets
+	umasks   *umasks
 	targets  []string // where something is mounted in the guest
 	devices  map[uint64]bool
 	linked   fileSet // files whose further names the guest has made
@@ -76,6 +77,7 @@ func (s *supervisor) run() {
 	go onOwnThread(func() {
 		defer s.wait.Done()
 		defer s.sockets.close()
+		defer s.umasks.close()
 		if err := s.restrictThread(); err != nil {
 			s.listener.Close() // every supervised call fails from now on
 			return
@@ -297,19 +299,6 @@ func (c *call) withUmask() error {
 		unix.Umask(mask)
 	}
 	return err
-}
-
-// umask returns the caller's.
-func (c *call) umask() (int, error) {
-	text, err := c.status("Umask")
-	if err != nil {
-		return 0, err
-	}
-	mask, err := strconv.ParseUint(text, 8, 32)
-	if err != nil {
-		return 0, unix.EACCES
-	}
-	return int(mask), nil
 }
 
 // base is the absolute path against which the caller's relative paths count.

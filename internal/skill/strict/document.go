@@ -3,6 +3,7 @@ package strict
 import (
 	"bytes"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -32,6 +33,7 @@ type parser struct {
 	role       Role
 	file, name string
 	document   Document
+	comments   int // bytes that a rendered page does not show
 }
 
 func (p *parser) fault(line int, format string, args ...any) {
@@ -58,6 +60,9 @@ func (p *parser) parse(text []byte) {
 		return
 	}
 	p.raw(text)
+	if !markdown(strings.ToLower(path.Base(p.file))) {
+		p.escapes(text)
+	}
 	if p.role == RoleInstructions || p.role == RoleSettings || len(p.document.Faults) > 0 {
 		return
 	}

@@ -83,6 +83,7 @@ func (p *parser) front(text []byte) {
 		return
 	}
 	if p.sound(root, 0) {
+		p.commented(1, "the front matter", comments(root))
 		p.mapping(root)
 	}
 }
@@ -118,6 +119,8 @@ func (p *parser) sound(n *yaml.Node, deep int) bool {
 		p.fault(line, "more than %d entries", maxKeys)
 	case len(n.Value) > maxValue:
 		p.fault(line, "a value of %d bytes; want at most %d", len(n.Value), maxValue)
+	case unseen(n.Value) != "":
+		p.fault(line, "a value with its escapes undone: %s", unseen(n.Value))
 	case n.Kind == yaml.MappingNode && twice(n) != "":
 		p.fault(line, "the key %q is there twice", twice(n))
 	default:

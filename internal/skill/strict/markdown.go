@@ -43,8 +43,9 @@ func (p *parser) markdown(body []byte, first int) {
 	}
 	ctx := markdownparser.NewContext()
 	root := commonMark().Parse(text.NewReader(body), markdownparser.WithContext(ctx))
-	b := &markup{parser: p, source: body, first: first, used: map[string]bool{}}
+	b := &markup{parser: p, source: body, first: first, used: map[string]bool{}, referred: map[string]bool{}}
 	_ = ast.Walk(root, b.visit) // visit returns no error
+	b.unreferred()
 	for _, r := range ctx.References() {
 		if label := string(r.Label()); !b.used[fold(label)] {
 			p.fault(b.definition(label), "the link definition %.80q is used nowhere, so that a reader does not see it; remove it", label)
@@ -75,8 +76,11 @@ type markup struct {
 	first  int
 	used   map[string]bool // definitions of links, folded
 	last   int             // where the last thing with a place stood
-	titles int             // bytes of all links' titles
+	titles int             // bytes of all titles, and of the words of images
 	urls   int             // bytes of all addresses
+
+	notes    []note          // footnotes
+	referred map[string]bool // labels of footnotes that something refers to
 }
 
 // line is that of an offset, in the file.
@@ -107,6 +111,8 @@ func (b *markup) visit(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		b.html(b.last)
 	case *ast.Text:
 		b.text(n)
+	case *ast.Paragraph, *ast.TextBlock, *ast.Heading:
+		b.footnotes(n)
 	case *ast.CodeSpan:
 		return ast.WalkSkipChildren, nil
 	case *ast.FencedCodeBlock:
@@ -116,6 +122,7 @@ func (b *markup) visit(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		b.shown(n)
 	case *ast.Image:
 		b.link(n.Destination, n.Title, n.Reference, true)
+		b.alternative(n)
 	case *ast.AutoLink:
 		b.link(n.URL(b.source), nil, nil, false)
 	}
@@ -150,6 +157,7 @@ func (b *markup) fence(n *ast.FencedCodeBlock) {
 	if n.Info == nil {
 		return
 	}
+	b.picture(n)
 	info := n.Info.Segment.Value(b.source)
 	if len(info) > maxInfo {
 		b.fault(b.line(b.last), "%d bytes behind the opening of a code block, which a reader does not see; want at most %d", len(info), maxInfo)
@@ -160,6 +168,7 @@ func (b *markup) fence(n *ast.FencedCodeBlock) {
 // would hide.
 func (b *markup) text(n *ast.Text) {
 	words := n.Segment.Value(b.source)
+	b.phantom(n.Segment.Start, string(words))
 	for i, c := range words {
 		if c == '@' && b.includes(n.Segment.Start+i) {
 			b.fault(b.line(n.Segment.Start+i), "@ at the begin of a word puts a file in while the agent reads; write it as code (`@x`), or name the file")
@@ -194,12 +203,7 @@ func (b *markup) link(destination, title []byte, ref *ast.ReferenceLink, image b
 	if ref != nil {
 		b.used[fold(string(ref.Value))] = true
 	}
-	if len(title) > maxTitle {
-		b.fault(b.line(b.last), "a title of %d bytes, which a reader does not see; want at most %d", len(title), maxTitle)
-	}
-	if b.titles += len(title); b.titles > maxTitles && b.titles-len(title) <= maxTitles {
-		b.fault(b.line(b.last), "titles of %d bytes together, which a reader does not see; want at most %d", b.titles, maxTitles)
-	}
+	b.aside(len(title), "a title")
 	if b.urls += len(destination); len(destination) > maxURL || b.urls > maxURLs && b.urls-len(destination) <= maxURLs {
 		b.fault(b.line(b.last), "an address of %d bytes, %d with those before; want at most %d, and %d together", len(destination), b.urls, maxURL, maxURLs)
 	}

@@ -48,6 +48,9 @@ type checker struct {
 }
 
 func (c *checker) file(f skill.File) {
+	if problem := misleading(f.Name); problem != "" {
+		c.fault(&skill.Fault{File: f.Name, Problem: problem})
+	}
 	if f.Executable || bytes.HasPrefix(f.Content, []byte("#!")) {
 		c.programs++
 	}
@@ -60,6 +63,19 @@ func (c *checker) file(f skill.File) {
 	default:
 		c.text(f)
 	}
+}
+
+// misleading says why a file's name is not what a human sees, or "".
+func misleading(name string) string {
+	for part := range strings.SplitSeq(name, "/") {
+		switch problem := unseen(part); {
+		case problem != "":
+			return "its name: " + problem
+		case strings.ContainsAny(part, "\r\n\t"), strings.TrimSpace(part) != part, strings.Contains(part, "  "):
+			return "its name has blanks that can't be seen, at an end or several together; rename it"
+		}
+	}
+	return ""
 }
 
 // text checks what an agent reads.

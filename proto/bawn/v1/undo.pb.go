@@ -361,7 +361,7 @@ func (x *Hunk) GetLines() []string {
 	return nil
 }
 
-// A Step is one thing that an undo does, or leaves as it is.
+// A Step is one thing that an undo does, or leaves as it is, or a ref that differs.
 type Step struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	What          string                 `protobuf:"bytes,1,opt,name=what,proto3" json:"what,omitempty"` // put back, restore, remove, set the mode of, rename, git, keep
@@ -550,6 +550,7 @@ type UndoServiceDiffResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Files         []*ChangedFile         `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"` // by name
 	More          int32                  `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`  // files beyond those
+	Git           []*Step                `protobuf:"bytes,3,rep,name=git,proto3" json:"git,omitempty"`     // refs that differ, at most as many as files
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -596,6 +597,13 @@ func (x *UndoServiceDiffResponse) GetMore() int32 {
 		return x.More
 	}
 	return 0
+}
+
+func (x *UndoServiceDiffResponse) GetGit() []*Step {
+	if x != nil {
+		return x.Git
+	}
+	return nil
 }
 
 type UndoServiceLinesRequest struct {
@@ -1013,10 +1021,11 @@ const file_bawn_v1_undo_proto_rawDesc = "" +
 	"\x17UndoServiceListResponse\x12)\n" +
 	"\bsessions\x18\x01 \x03(\v2\r.bawn.v1.PastR\bsessions\"2\n" +
 	"\x16UndoServiceDiffRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\"Y\n" +
+	"\asession\x18\x01 \x01(\tR\asession\"z\n" +
 	"\x17UndoServiceDiffResponse\x12*\n" +
 	"\x05files\x18\x01 \x03(\v2\x14.bawn.v1.ChangedFileR\x05files\x12\x12\n" +
-	"\x04more\x18\x02 \x01(\x05R\x04more\"G\n" +
+	"\x04more\x18\x02 \x01(\x05R\x04more\x12\x1f\n" +
+	"\x03git\x18\x03 \x03(\v2\r.bawn.v1.StepR\x03git\"G\n" +
 	"\x17UndoServiceLinesRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\"k\n" +
@@ -1095,24 +1104,25 @@ var file_bawn_v1_undo_proto_depIdxs = []int32{
 	0,  // 1: bawn.v1.ChangedFile.kind:type_name -> bawn.v1.ChangeKind
 	1,  // 2: bawn.v1.UndoServiceListResponse.sessions:type_name -> bawn.v1.Past
 	2,  // 3: bawn.v1.UndoServiceDiffResponse.files:type_name -> bawn.v1.ChangedFile
-	3,  // 4: bawn.v1.UndoServiceLinesResponse.hunks:type_name -> bawn.v1.Hunk
-	4,  // 5: bawn.v1.UndoServicePreviewResponse.steps:type_name -> bawn.v1.Step
-	4,  // 6: bawn.v1.UndoServicePreviewResponse.kept:type_name -> bawn.v1.Step
-	5,  // 7: bawn.v1.UndoService.List:input_type -> bawn.v1.UndoServiceListRequest
-	7,  // 8: bawn.v1.UndoService.Diff:input_type -> bawn.v1.UndoServiceDiffRequest
-	9,  // 9: bawn.v1.UndoService.Lines:input_type -> bawn.v1.UndoServiceLinesRequest
-	11, // 10: bawn.v1.UndoService.Preview:input_type -> bawn.v1.UndoServicePreviewRequest
-	13, // 11: bawn.v1.UndoService.Undo:input_type -> bawn.v1.UndoServiceUndoRequest
-	6,  // 12: bawn.v1.UndoService.List:output_type -> bawn.v1.UndoServiceListResponse
-	8,  // 13: bawn.v1.UndoService.Diff:output_type -> bawn.v1.UndoServiceDiffResponse
-	10, // 14: bawn.v1.UndoService.Lines:output_type -> bawn.v1.UndoServiceLinesResponse
-	12, // 15: bawn.v1.UndoService.Preview:output_type -> bawn.v1.UndoServicePreviewResponse
-	14, // 16: bawn.v1.UndoService.Undo:output_type -> bawn.v1.UndoServiceUndoResponse
-	12, // [12:17] is the sub-list for method output_type
-	7,  // [7:12] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	4,  // 4: bawn.v1.UndoServiceDiffResponse.git:type_name -> bawn.v1.Step
+	3,  // 5: bawn.v1.UndoServiceLinesResponse.hunks:type_name -> bawn.v1.Hunk
+	4,  // 6: bawn.v1.UndoServicePreviewResponse.steps:type_name -> bawn.v1.Step
+	4,  // 7: bawn.v1.UndoServicePreviewResponse.kept:type_name -> bawn.v1.Step
+	5,  // 8: bawn.v1.UndoService.List:input_type -> bawn.v1.UndoServiceListRequest
+	7,  // 9: bawn.v1.UndoService.Diff:input_type -> bawn.v1.UndoServiceDiffRequest
+	9,  // 10: bawn.v1.UndoService.Lines:input_type -> bawn.v1.UndoServiceLinesRequest
+	11, // 11: bawn.v1.UndoService.Preview:input_type -> bawn.v1.UndoServicePreviewRequest
+	13, // 12: bawn.v1.UndoService.Undo:input_type -> bawn.v1.UndoServiceUndoRequest
+	6,  // 13: bawn.v1.UndoService.List:output_type -> bawn.v1.UndoServiceListResponse
+	8,  // 14: bawn.v1.UndoService.Diff:output_type -> bawn.v1.UndoServiceDiffResponse
+	10, // 15: bawn.v1.UndoService.Lines:output_type -> bawn.v1.UndoServiceLinesResponse
+	12, // 16: bawn.v1.UndoService.Preview:output_type -> bawn.v1.UndoServicePreviewResponse
+	14, // 17: bawn.v1.UndoService.Undo:output_type -> bawn.v1.UndoServiceUndoResponse
+	13, // [13:18] is the sub-list for method output_type
+	8,  // [8:13] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_bawn_v1_undo_proto_init() }

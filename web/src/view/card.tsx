@@ -48,7 +48,7 @@ function Left({ until }: { until: Date | undefined }) {
   const now = useClock(1000);
   if (!until) return null;
   const left = until.getTime() - now;
-  return <p class={left < 60_000 ? 'left soon' : 'left'}>{left > 0 ? `${span(left)} left` : 'time is up'}</p>;
+  return <p class={left < 60_000 ? 'left soon' : 'left'}>{left > 0 ? `the guest waits, ${span(left)} left` : 'time is up'}</p>;
 }
 
 const exactOf = (a: Approval) => a.canonical || a.action?.resource || '';

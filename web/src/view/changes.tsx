@@ -29,11 +29,12 @@ export function Changes({ of: p }: { of: Past }) {
       <Failed why={failed} />
       <p class="sub" role="status">{diff ? total(diff) : !failed && 'Comparing…'}</p>
       <ul class="files">{diff?.files.map((f) => <li key={f.id}><File of={f} session={p.session} round={round} /></li>)}</ul>
+      {diff && diff.git.length > 0 && <h3>In git</h3>}
+      <Steps of={diff?.git ?? []} />
       {diff && diff.more > 0 && <p class="note">{diff.more.toLocaleString('en')} more: <code>bawn diff {plain(p.session.slice(0, 8))}</code> shows them.</p>}
       <div class="actions start">
         <button type="button" onClick={() => again(round + 1)}>Compare again</button>
       </div>
-      <p class="note">Of a session's changes in git the preview of an undo tells.</p>
       {!readOnly && p.runs && <p class="note">A session still runs there. When it has ended, this can be taken back.</p>}
       {!readOnly && !p.runs && <Undo of={p} onDone={() => again(round + 1)} />}
     </section>

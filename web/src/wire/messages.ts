@@ -387,6 +387,7 @@ export const undoServiceListResponse = message({
 export const undoServiceDiffResponse = message({
   files: list(changedFile),
   more: number,
+  git: list(step),
 });
 export type Diff = Shape<typeof undoServiceDiffResponse>;
 

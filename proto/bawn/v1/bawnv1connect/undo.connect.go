@@ -49,8 +49,8 @@ const (
 type UndoServiceClient interface {
 	// List returns the sessions of which checkpoints are kept, the newest first.
 	List(context.Context, *v1.UndoServiceListRequest) (*v1.UndoServiceListResponse, error)
-	// Diff returns which files a session has changed, up to now where it still
-	// runs. It fails with not_found.
+	// Diff returns which files and refs a session has changed, up to now where it
+	// still runs. It fails with not_found.
 	Diff(context.Context, *v1.UndoServiceDiffRequest) (*v1.UndoServiceDiffResponse, error)
 	// Lines returns what has changed within one of these files. It fails with
 	// not_found.
@@ -167,8 +167,8 @@ func (c *undoServiceClient) Undo(ctx context.Context, req *v1.UndoServiceUndoReq
 type UndoServiceHandler interface {
 	// List returns the sessions of which checkpoints are kept, the newest first.
 	List(context.Context, *v1.UndoServiceListRequest) (*v1.UndoServiceListResponse, error)
-	// Diff returns which files a session has changed, up to now where it still
-	// runs. It fails with not_found.
+	// Diff returns which files and refs a session has changed, up to now where it
+	// still runs. It fails with not_found.
 	Diff(context.Context, *v1.UndoServiceDiffRequest) (*v1.UndoServiceDiffResponse, error)
 	// Lines returns what has changed within one of these files. It fails with
 	// not_found.

@@ -1,0 +1,89 @@
+package launch
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/bawn-dev/bawn/internal/settings"
+)
+
+// cachePlacesName is the file, of Bawn's own state, with the directories that sessions
+// have made in the home directory, each ended by a zero byte. Every session that has
+// private caches holds a shared lock on it.
+const cachePlacesName = "cache-places"
+
+// cachePlaces makes directories on which private caches are mounted, and removes them
+// with the last session. A mount needs a directory of the host; a program of the host
+// that found an empty one there would be no worse off without it.
+type cachePlaces struct{ list *os.File }
+
+// holdCachePlaces returns nil where the state can't be had: then nothing is made.
+func holdCachePlaces(e *Env) *cachePlaces {
+	state, err := settings.StateDir(&e.World)
+	if err != nil || os.MkdirAll(state, 0o700) != nil {
+		return nil
+	}
+	list, err := os.OpenFile(filepath.Join(state, cachePlacesName), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil
+	}
+	if err := syscall.Flock(int(list.Fd()), syscall.LOCK_SH); err != nil {
+		list.Close()
+		return nil
+	}
+	return &cachePlaces{list}
+}
+
+// make makes a directory and those that lead to it. Each is listed before, so that a
+// session that is killed leaves none for good.
+func (c *cachePlaces) make(dir string) bool {
+	if c == nil {
+		return false
+	}
+	var missing []string
+	for p := dir; ; p = filepath.Dir(p) {
+		if _, err := os.Lstat(p); err == nil || p == "/" {
+			break
+		}
+		missing = append(missing, p)
+	}
+	slices.Reverse(missing)
+	if _, err := io.WriteString(c.list, strings.Join(missing, "\x00")+"\x00"); err != nil {
+		return false
+	}
+	for _, p := range missing {
+		if err := os.Mkdir(p, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return false
+		}
+	}
+	return true
+}
+
+// end removes what is empty of the directories, if no other session may have a cache
+// there. It may be called more than once.
+func (c *cachePlaces) end() {
+	if c == nil || c.list == nil {
+		return
+	}
+	defer func() { c.list.Close(); c.list = nil }()
+	if syscall.Flock(int(c.list.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		return
+	}
+	text, err := io.ReadAll(io.NewSectionReader(c.list, 0, 1<<20)) // writing has moved the offset
+	if err != nil || len(text) == 0 {
+		return
+	}
+	dirs := strings.Split(string(text), "\x00")
+	slices.SortFunc(dirs, func(a, b string) int { return cmp.Compare(len(b), len(a)) }) // what is deeper first
+	for _, dir := range dirs {
+		_ = syscall.Rmdir(dir) // it fails where the host has put something there
+	}
+	_ = c.list.Truncate(0) // else the next session looks at them again
+}
