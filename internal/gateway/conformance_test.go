@@ -110,9 +110,10 @@ func named(t *testing.T, at, server string) string {
 			return nil
 		},
 	}
-	s := httptest.NewServer(proxy)
+	s := httptest.NewUnstartedServer(proxy)
+	own = s.Listener.Addr().String()
+	s.Start()
 	t.Cleanup(s.Close)
-	own = strings.TrimPrefix(s.URL, "http://")
 	return s.URL
 }
 
