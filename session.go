@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -51,18 +50,10 @@ type Answer struct {
 // words, quoted, where there are any.
 func (a Answer) Denial() string {
 	if a.Why == "" {
-		return saidNo
+		return "the human said no"
 	}
-	return deniedBy + strconv.Quote(a.Why)
+	return "denied by the human: " + strconv.Quote(a.Why)
 }
-
-const (
-	saidNo   = "the human said no"
-	deniedBy = "denied by the human: "
-)
-
-// ByHuman reports whether the reason of a denial is one of Answer.Denial.
-func ByHuman(reason string) bool { return reason == saidNo || strings.HasPrefix(reason, deniedBy) }
 
 // A Secret is a value in the vault. It prints as [redacted], or as an address,
 // whatever the verb: the value stands behind a function, which fmt does not

@@ -65,9 +65,9 @@ func TestParse(t *testing.T) {
 		{"GET", "/system/df", "", "", RuleEndpoint},
 		{"POST", "/images/a/push", "", "", RuleEndpoint},
 		{"POST", "/images/a/tag?repo=b", "", "", RuleEndpoint},
-		{"DELETE", "/images/a", "", "", RuleEndpoint},
+		{"DELETE", "/images/a", "images/{image}", "a", ""},
 		{"GET", "/images/get?names=a", "", "", RuleEndpoint},
-		{"POST", "/grpc", "", "", RuleEndpoint},
+		{"POST", "/grpc", "grpc", "", ""}, // which refuses always
 		{"CONNECT", "example.org:443", "", "", RuleEndpoint},
 		{"GET", "/containers/" + strings.Repeat("a", maxURI) + "/json", "", "", RuleEndpoint},
 	} {

@@ -16,13 +16,13 @@ import (
 
 // cachePlacesName is the file, of Bawn's own state, with the directories that sessions
 // have made in the home directory, each ended by a zero byte. Every session that has
-// private caches holds a shared lock on it.
+// private caches holds a shared lock on the home directory, whatever its state is kept in.
 const cachePlacesName = "cache-places"
 
 // cachePlaces makes directories on which private caches are mounted, and removes them
 // with the last session. A mount needs a directory of the host; a program of the host
 // that found an empty one there would be no worse off without it.
-type cachePlaces struct{ list *os.File }
+type cachePlaces struct{ list, home *os.File }
 
 // holdCachePlaces returns nil where the state can't be had: then nothing is made.
 func holdCachePlaces(e *Env) *cachePlaces {
@@ -34,11 +34,22 @@ func holdCachePlaces(e *Env) *cachePlaces {
 	if err != nil {
 		return nil
 	}
-	if err := syscall.Flock(int(list.Fd()), syscall.LOCK_SH); err != nil {
-		list.Close()
+	home, err := os.Open(e.Getenv("HOME"))
+	if err == nil {
+		err = syscall.Flock(int(home.Fd()), syscall.LOCK_SH)
+	}
+	c := &cachePlaces{list, home}
+	if err != nil {
+		c.close()
 		return nil
 	}
-	return &cachePlaces{list}
+	return c
+}
+
+func (c *cachePlaces) close() {
+	c.list.Close()
+	c.home.Close() // it may be nil
+	c.list = nil
 }
 
 // make makes a directory and those that lead to it. Each is listed before, so that a
@@ -72,8 +83,8 @@ func (c *cachePlaces) end() {
 	if c == nil || c.list == nil {
 		return
 	}
-	defer func() { c.list.Close(); c.list = nil }()
-	if syscall.Flock(int(c.list.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+	defer c.close()
+	if syscall.Flock(int(c.home.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
 		return
 	}
 	text, err := io.ReadAll(io.NewSectionReader(c.list, 0, 1<<20)) // writing has moved the offset

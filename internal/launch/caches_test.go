@@ -86,7 +86,7 @@ func TestCachePlacesOfTheKilled(t *testing.T) {
 			t.Fatalf("%q is not made", dir)
 		}
 	}
-	killed.list.Close()
+	killed.close()
 	if err := os.WriteFile(filepath.Join(home, ".a/d/x"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -61,13 +61,13 @@ var tries = []string{
 }
 
 // withoutTries takes out refused writes of what is tried unasked, and what the human has
-// refused and so knows.
+// refused without a word and so knows. A word is for the agent, which reads it here.
 func withoutTries(denials []sandbox.Denial, home string) []sandbox.Denial {
 	if real, err := filepath.EvalSymlinks(home); err == nil {
 		home = real
 	}
 	return slices.DeleteFunc(slices.Clone(denials), func(d sandbox.Denial) bool {
-		if bawn.ByHuman(d.Reason) {
+		if d.Reason == (bawn.Answer{}).Denial() {
 			return true
 		}
 		name := d.Resource

@@ -369,7 +369,7 @@ func TestStepsThatFail(t *testing.T) {
 // TestSetupsThatContainNothing are refused on both sides.
 func TestSetupsThatContainNothing(t *testing.T) {
 	for name, s := range map[string]Setup{
-		"zero": {}, "no plan": {Session: "s"}, "unknown filter": {Session: "s", Plan: plan, Filter: 3},
+		"zero": {}, "no plan": {Session: "s"}, "unknown filter": {Session: "s", Plan: plan, Filter: 9},
 		"capabilities below a filter": {Session: "s", Plan: plan, KeepCapabilities: true},
 		"a listener over a stream":    {Session: "s", Plan: plan, Stream: true, Filter: FilterSupervised},
 		"a network of nothing":        {Session: "s", Plan: plan, Network: &layout.Network{}},

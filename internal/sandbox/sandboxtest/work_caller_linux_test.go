@@ -105,7 +105,8 @@ func subdirectory(t *testing.T, d desk) {
 }
 
 // callersFile: output that the caller redirected to a file outside the
-// workspace is written, appended and read as bare.
+// workspace is written, appended and read as bare. Truncated it is not: TestScripts has
+// run-redirected.
 func callersFile(t *testing.T, d desk) {
 	dir := t.TempDir()
 	for _, name := range []string{"bare", "bawn"} {
@@ -117,7 +118,7 @@ func callersFile(t *testing.T, d desk) {
 		if err := os.WriteFile(filepath.Join(dir, "in"), []byte("one\ntwo\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, errs, code := Wrapped(redirect...)(d.dir, nil, "sh", "-c", `read x; echo "out $x"; echo err >&2; echo more >/dev/stdout; echo fd >/proc/self/fd/1; exit 4`)
+		_, errs, code := Wrapped(redirect...)(d.dir, nil, "sh", "-c", `read x; echo "out $x"; echo err >&2; echo more >>/dev/stdout; echo fd >>/proc/self/fd/1; exit 4`)
 		if errs != "" || code != 4 {
 			t.Errorf("%s: %q, %d", name, errs, code)
 		}

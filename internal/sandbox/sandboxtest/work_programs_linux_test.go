@@ -71,7 +71,7 @@ func tmux(t *testing.T, d desk) {
 		}()
 		testenv.Until(t, strconv.Quote(text), func() bool { return strings.Contains(control("capture-pane", "-p", "-t", "work"), text) })
 	}
-	shows("bash-")
+	testenv.Until(t, "a prompt", func() bool { return strings.ContainsAny(control("capture-pane", "-p", "-t", "work"), "$#") })
 	control("send-keys", "-t", "work", "echo sum $((40+4)) $(stty size)", "Enter")
 	shows("sum 44 24 80")
 	control("send-keys", "-t", "work", `sh -c 'echo "g"o; exec sleep 100'`, "Enter")

@@ -15,7 +15,7 @@ import (
 
 const (
 	// maxUmasks bounds the threads whose umask is kept, each with a descriptor.
-	maxUmasks = 256
+	maxUmasks = 8
 	// umaskCall is how long a call of umask(2) may take once it was let go, if its thread
 	// makes no further call that is held. A thread that is stopped for longer may leave the
 	// other threads of its process with files of its old umask.
