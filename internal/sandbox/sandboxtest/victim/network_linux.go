@@ -184,7 +184,9 @@ func listenInbound(fx Fixtures) error {
 	if err := unix.Listen(fd, 8); err != nil {
 		return err
 	}
-	_, _, err = unix.Accept4(fd, unix.SOCK_CLOEXEC)
+	for err = unix.EINTR; err == unix.EINTR; { // a call that times out is not restarted after a signal: signal(7)
+		_, _, err = unix.Accept4(fd, unix.SOCK_CLOEXEC)
+	}
 	return late(err)
 }
 
