@@ -83,7 +83,7 @@ RUN echo "$WHAT, $KEPT" >/made && \
     echo from the step
 FROM base
 LABEL of=test
-WORKDIR /work/here
+WORKDIR /srv/here
 COPY dir ./
 COPY --chown=7:8 file renamed
 COPY --from=0 /made other/
@@ -101,7 +101,7 @@ func TestBuild(t *testing.T) {
 	if failed != "" || !strings.Contains(said, "from the step\n") || !strings.Contains(said, "Successfully tagged made:latest\n") || !strings.HasPrefix(id, "sha256:") {
 		t.Fatalf("%s%s", said, failed)
 	}
-	want := "/work/here\n7\nit's given, is kept\nit's given, is kept\n"
+	want := "/srv/here\n7\nit's given, is kept\nit's given, is kept\n"
 	if got := r.output("made"); !strings.HasPrefix(got, want) || !strings.Contains(got, "text of file\n-rwxr-xr-x") || !strings.Contains(got, "WHAT= is kept") || strings.Contains(got, "text of dir/in") {
 		t.Errorf("the image writes %q", got) // dir/in is root's, and can't be read
 	}

@@ -133,7 +133,7 @@ type fileCopy struct {
 	to       string // absolute
 	into     bool   // to is a directory
 	uid, gid int
-	// unlessThere is for a directory that is made where there is none.
+	// unlessThere keeps a directory as it is if it exists already.
 	unlessThere bool
 }
 

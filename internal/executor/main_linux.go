@@ -203,7 +203,7 @@ const spareThreads = 8
 // the zone's control group, and a runtime that needs a thread and can't have one ends its
 // program.
 func keepThreads() {
-	runtime.LockOSThread() // its own thread is none of the spare ones
+	runtime.LockOSThread() // so that the spare threads come on top of this one
 	defer runtime.UnlockOSThread()
 	var all sync.WaitGroup
 	all.Add(spareThreads)

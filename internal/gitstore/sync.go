@@ -91,16 +91,13 @@ func (s *Store) sync(ctx context.Context, final bool) error {
 // tryAgain forgets what could not be published: the reason may have been a guest that
 // was at work, or a busy machine.
 func (s *Store) tryAgain(u *unit) {
-	for key := range u.told {
-		if key, bad := strings.CutPrefix(key, "bad "); bad {
-			name := key[:len(key)-u.Size]
-			delete(u.told, "bad "+key)
-			delete(u.Beside, name)
-			s.report.Problems = slices.DeleteFunc(s.report.Problems, func(p string) bool {
-				same := strings.HasPrefix(p, name+unpublishable)
-				delete(u.told, p)
-				return same
-			})
+	for told := range u.told {
+		if bad, ok := strings.CutPrefix(told, "bad "); ok {
+			delete(u.told, told)
+			delete(u.Beside, bad[:len(bad)-u.Size])
+		} else if strings.Contains(told, unpublishable) {
+			delete(u.told, told)
+			s.report.Problems = slices.DeleteFunc(s.report.Problems, func(p string) bool { return p == told })
 		}
 	}
 }
