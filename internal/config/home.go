@@ -2,6 +2,8 @@ package config
 
 import (
 	_ "embed" // what a closed home shows
+	"errors"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -60,11 +62,15 @@ func closing(p paths) []setting {
 	return append(b.list("deny", deny), b.list("ro", ro)...)
 }
 
-// hiddenOf are what a directory below the home holds and does not show.
+// hiddenOf are what a directory below the home holds and does not show. One that can't be
+// listed is hidden itself.
 func hiddenOf(t shown, p paths, dir string) (hidden []string) {
 	entries, err := os.ReadDir(path.Join(p.home, dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
-		return nil // nobody reads there
+		return []string{literal(path.Join(p.home, dir))}
 	}
 	for _, e := range entries {
 		below := path.Join(dir, e.Name())

@@ -75,6 +75,23 @@ func TestClosedHome(t *testing.T) {
 	}
 }
 
+// TestUnlistedIsHidden: a directory of which only some names are shown is hidden as a whole
+// where it can't be listed.
+func TestUnlistedIsHidden(t *testing.T) {
+	in, profile := closedHome(t), "closed"
+	in.Flags.Profile = &profile
+	dir := filepath.Join(in.Home, ".local/share")
+	if hides(t, in, ".local/share/uv") {
+		t.Fatal("control: it is hidden")
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)); err != nil { // which root can't list either
+		t.Fatal(err)
+	}
+	if !hides(t, in, ".local/share") {
+		t.Error("it is shown")
+	}
+}
+
 // TestOpenedBesideTheProfile: a file that chooses the profile opens a place beside it, and
 // what a file denies itself stays denied.
 func TestOpenedBesideTheProfile(t *testing.T) {

@@ -50,7 +50,7 @@ func forbidden(s *runner.Session, zone asking.Zone, p sandbox.Program) (sandbox.
 		if d, ok := s.Prompter.Forbids(zone, a); ok {
 			return sandbox.Denial{
 				Kind: bawn.Command, Operation: bawn.Exec, Resource: programLine(argv), Rule: d.Rule, Reason: d.Reason,
-				Remedy: "do it another way; a rule forbids this program, whatever starts it",
+				Remedy: "do it another way, or have your human take the rule back (\"bawn policy show\" says where it is)",
 			}, true
 		}
 	}

@@ -356,7 +356,7 @@ func (r *Relay) pass(m egress.Message, h Handlers) bool {
 // current are the rules in force.
 func (r *Relay) current() *egress.Rules {
 	if r.rules == nil {
-		return &egress.Rules{}
+		return &egress.Rules{Failed: "nobody has said where the rules in force are"}
 	}
 	rules := r.rules()
 	return &rules

@@ -232,6 +232,18 @@ func send(sh *shared, sock uintptr, kind uint32, pid, status int32) {
 	}
 }
 
+// confined reports whether no signal of this process reaches its parent, so that what it
+// sends to all stays among its own.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func confined() bool {
+	parent, _, _ := syscall.RawSyscall(unix.SYS_GETPPID, 0, 0, 0)
+	_, _, err := syscall.RawSyscall(unix.SYS_KILL, parent, 0, 0)
+	return err != 0
+}
+
 // leave ends the process and, if it was told to, all others.
 //
 //go:nosplit
@@ -353,7 +365,9 @@ func request(sh *shared, sock uintptr) {
 	}
 	switch sh.in.body.kind {
 	case kindEndAll:
-		sh.all = 1
+		if confined() {
+			sh.all = 1
+		}
 	case kindStart:
 		start(sh, sock)
 	case kindSignal:

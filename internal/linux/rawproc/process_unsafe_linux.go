@@ -385,7 +385,8 @@ func (in *Init) Foreground(pid int) error {
 }
 
 // EndAll has the first process kill, when this process ends, all processes that it
-// may signal. It is for one whose signals stay inside a Landlock domain (ABI 6).
+// may signal. It is for one whose signals stay inside a Landlock domain (ABI 6): one that
+// can signal this process does not obey.
 func (in *Init) EndAll() error { return in.send(packet{kind: kindEndAll}, nil) }
 
 // End kills PID 1 without waiting: Kill releases what is left of it.

@@ -16,7 +16,12 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-func TestMain(m *testing.M) { os.Exit(m.Run()) }
+func TestMain(m *testing.M) {
+	if stage := os.Getenv(endAllStage); stage != "" {
+		os.Exit(endAllPart(stage))
+	}
+	os.Exit(m.Run())
+}
 
 func startTest(t *testing.T, p *Program) *Init {
 	t.Helper()
