@@ -12,6 +12,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/attach"
 	"github.com/bawn-dev/bawn/internal/audit"
+	"github.com/bawn-dev/bawn/internal/guard"
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
@@ -105,8 +106,12 @@ func again(r *intent.Reason, v *bawn.Event) bool {
 
 func recordedReason(v *bawn.Event) intent.Reason {
 	r := intent.Reason{At: v.Time, Times: 1, Kind: v.Kind, Operation: v.Operation, Resource: v.Resource, Rule: v.Rule, Reason: v.Reason, Remedy: v.Details["remedy"]}
-	if r.Remedy == "" && v.Kind == bawn.Command.String() {
+	switch {
+	case r.Remedy != "":
+	case v.Kind == bawn.Command.String():
 		r.Remedy = "\"bawn policy explain\" says what would allow it"
+	case v.Kind == bawn.Network.String() && v.Rule == guard.RuleApproval:
+		r.Remedy = "bawn run --allow " + strings.TrimSuffix(v.Resource, ":443")
 	}
 	return r
 }
