@@ -95,6 +95,7 @@ func TestPrecedence(t *testing.T) {
 		{"the user tightens a managed rule", []string{"m managed command allow | frob *", "u user command deny || frob *"}, "frob x", bawn.Deny, "u"},
 		{"a managed rule beats a built-in one", []string{"b builtin command deny | frob *", "m managed command allow || frob *"}, "frob x", bawn.Allow, "m"},
 		{"a user's rule beats a built-in one", []string{"b builtin command deny | frob *", "u user command allow || frob *"}, "frob x", bawn.Allow, "u"},
+		{"a built-in rule lifts no person's denial", []string{"b builtin command allow ||| frob *", "u user command deny | frob *"}, "frob x", bawn.Deny, "u"},
 		{"a project never allows", []string{"p project command allow ||| frob *"}, "frob x", bawn.Ask, "builtin:default"},
 		{"a project denies", []string{"u user command allow ||| frob *", "p project command deny | frob *"}, "frob x", bawn.Deny, "p"},
 		{"a learned rule is no more than a project's", []string{"l learned command allow ||| frob *"}, "frob x", bawn.Ask, "builtin:default"},
