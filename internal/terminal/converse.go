@@ -166,7 +166,7 @@ func (t *talk) Pause(d time.Duration) error {
 func (t *talk) forget() error {
 	keys := make([]byte, keyBuffer)
 	for readable(t.console.fd, 0) {
-		if n, err := unix.Read(t.console.fd, keys); n <= 0 {
+		if n, err := readAll(t.console.fd, keys); n <= 0 && err != nil {
 			return fmt.Errorf("user's terminal can't be read: %w", err)
 		}
 	}

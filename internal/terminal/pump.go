@@ -106,13 +106,28 @@ func (p *pump) wait(fd int, events int16) error {
 	for {
 		ready, woken, err := poll(fd, events, p.wakeFD, -1)
 		switch {
-		case errors.Is(err, unix.EINTR):
 		case err != nil:
 			return err
 		case woken:
 			return errStopped
 		case ready:
 			return nil
+		}
+	}
+}
+
+// poll waits until fd is ready for events, or has failed, or wake (unless it is -1)
+// was closed at its other end. A negative timeout waits without a limit. Signals,
+// with which Go's runtime preempts goroutines, do not end it.
+func poll(fd int, events int16, wake int, timeout time.Duration) (ready, woken bool, err error) {
+	for began := time.Now(); ; {
+		left := timeout
+		if timeout >= 0 {
+			left = max(0, timeout-time.Since(began))
+		}
+		ready, woken, err = pollOnce(fd, events, wake, left)
+		if !errors.Is(err, unix.EINTR) {
+			return ready, woken, err
 		}
 	}
 }

@@ -16,10 +16,9 @@ const ptmxDevice = 15 << 24
 // instead of opening what it is.
 func reopenNames(int) []string { return nil }
 
-// poll waits until fd is ready for events, or has failed, or wake (unless it is -1)
-// was closed at its other end. A negative timeout waits without a limit. It uses
-// select(2), since poll(2) doesn't support terminals here.
-func poll(fd int, events int16, wake int, timeout time.Duration) (ready, woken bool, err error) {
+// pollOnce is poll, which a signal ends with EINTR. It uses select(2), since
+// poll(2) doesn't support terminals here.
+func pollOnce(fd int, events int16, wake int, timeout time.Duration) (ready, woken bool, err error) {
 	if fd >= unix.FD_SETSIZE || wake >= unix.FD_SETSIZE {
 		return false, false, fmt.Errorf("descriptor %d is too large for select", max(fd, wake))
 	}

@@ -16,18 +16,15 @@ const ptmxDevice = 5<<8 | 2
 // namespace.
 func reopenNames(fd int) []string { return []string{fmt.Sprintf("/proc/self/fd/%d", fd)} }
 
-// poll waits until fd is ready for events, or has failed, or wake (unless it is -1)
-// was closed at its other end. A negative timeout waits without a limit.
-func poll(fd int, events int16, wake int, timeout time.Duration) (ready, woken bool, err error) {
+// pollOnce is poll, which a signal ends with EINTR.
+func pollOnce(fd int, events int16, wake int, timeout time.Duration) (ready, woken bool, err error) {
 	fds := [2]unix.PollFd{{Fd: int32(fd), Events: events}, {Fd: int32(wake), Events: unix.POLLIN}}
 	ms := -1
 	if timeout >= 0 {
 		ms = int(timeout.Milliseconds())
 	}
-	if _, err := unix.Poll(fds[:], ms); err != nil {
-		return false, false, err
-	}
-	return fds[0].Revents != 0, fds[1].Revents != 0, nil
+	_, err = unix.Poll(fds[:], ms)
+	return fds[0].Revents != 0, fds[1].Revents != 0, err
 }
 
 // hungUp tells the end of a terminal from a read that returned nothing for

@@ -118,7 +118,8 @@ func outcome(a bawn.Answer) string {
 	return word
 }
 
-// put asks until the question is settled.
+// put asks until the question is settled. Where the shell has the terminal now, or
+// it fails, it tries again.
 func (f *frontend) put(o *open) {
 	ctx, cancel := context.WithCancelCause(f.ctx)
 	defer cancel(nil)
@@ -131,19 +132,25 @@ func (f *frontend) put(o *open) {
 		case <-stop:
 		}
 	}()
+	var once sync.Once
+	failed := func(err error) {
+		once.Do(func() { f.prompter.opts.Note("a question can't be shown at the terminal: " + err.Error()) })
+	}
 	for ctx.Err() == nil && !isDone(o) {
 		t := &talk{frontend: f, open: o, asked: f.prompter.alike(o)}
 		err := f.tty.Converse(ctx, t.run)
 		switch {
 		case t.answer != nil:
 			f.submit(ctx, o, *t.answer) // it may be for another that is the same
-		case !errors.Is(err, terminal.ErrBackground):
+			continue
+		case err == nil: // another frontend has to show it
 			return
-		default:
-			select { // the shell has the terminal now
-			case <-time.After(retry):
-			case <-ctx.Done():
-			}
+		case !errors.Is(err, terminal.ErrBackground) && ctx.Err() == nil:
+			failed(err)
+		}
+		select {
+		case <-time.After(retry):
+		case <-ctx.Done():
 		}
 	}
 }
