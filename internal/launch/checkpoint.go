@@ -34,7 +34,7 @@ type checkpoints struct {
 	launch  *Launch
 	env     *Env
 	state   string // Bawn's state directory
-	keeper  *undo.Keeper
+	taker  *undo.Taker
 	consent *undo.Consent
 	plain   []bawn.Mount // of the session, without what is read-only because no checkpoint covers it
 }
@@ -50,7 +50,7 @@ func scan(l *Launch, e *Env, s bawn.Session) *checkpoints {
 	}
 	c := &checkpoints{launch: l, env: e, state: state}
 	dir := settings.RuntimeDir(&e.World, state)
-	c.keeper = undo.Begin(undo.Options{
+	c.taker = undo.Begin(undo.Options{
 		State: state, Workspace: s.Isolation.Workspace, Roots: roots, Files: files, Own: own, Session: s.ID, Agent: s.Agent,
 		Others: func() bool { return len(Writing(dir, s.ID, slices.Concat(roots, files))) > 0 }, Progress: c.progress(),
 	})
@@ -117,7 +117,7 @@ func (c *checkpoints) close(req *sandbox.Request, split bool) (err error) {
 		c.launch.note(c.env, err.Error())
 	}
 	if split {
-		c.consent.Last = c.keeper.Uncovered()
+		c.consent.Last = c.taker.Uncovered()
 	}
 	c.plain = req.Session.Isolation.Mounts
 	req.Session.Isolation.Mounts = c.mounts(c.consent.Last)
@@ -141,7 +141,7 @@ func (c *checkpoints) settle() (mounts []bawn.Mount, changed bool) {
 	if c == nil {
 		return nil, false
 	}
-	found := c.keeper.Uncovered()
+	found := c.taker.Uncovered()
 	news := c.consent.Untold(c.consent.ReadOnly(found))
 	if len(news) > 0 {
 		c.launch.note(c.env, "read-only, since no checkpoint can hold them: "+uncoveredWords(c.consent.Workspace, news)+`; "bawn checkpoints allow PATH" lets sessions write there`)
@@ -180,10 +180,10 @@ func (c *checkpoints) keep(s *runner.Session) {
 	if c == nil {
 		return
 	}
-	c.keeper.Keep()
-	s.Covered = c.keeper.Covered
+	c.taker.Keep()
+	s.Covered = c.taker.Covered
 	s.Kept = func() error {
-		err := c.keeper.Ready()
+		err := c.taker.Ready()
 		if err != nil && c.launch.Covered {
 			return withoutCheckpoint(err)
 		}
@@ -222,7 +222,7 @@ func (c *checkpoints) runWith(s *runner.Session) {
 	}
 	started := s.OnStart
 	s.OnStart = func() {
-		c.keeper.Run()
+		c.taker.Run()
 		if started != nil {
 			started()
 		}
@@ -232,7 +232,7 @@ func (c *checkpoints) runWith(s *runner.Session) {
 // guestEnded says that nothing of the guest runs any more.
 func (c *checkpoints) guestEnded() {
 	if c != nil {
-		c.keeper.Ended()
+		c.taker.Ended()
 	}
 }
 
@@ -242,7 +242,7 @@ func (c *checkpoints) end() {
 		return
 	}
 	l, e := c.launch, c.env
-	end, err := c.keeper.End()
+	end, err := c.taker.End()
 	switch {
 	case err != nil:
 		l.note(e, err.Error())
@@ -264,23 +264,23 @@ func (c *checkpoints) watch(r bawn.Recorder) bawn.Recorder {
 	if c == nil {
 		return r
 	}
-	return watching{r, c.keeper}
+	return watching{r, c.taker}
 }
 
 // watching is a recorder that has things kept before they are destroyed: what is
 // recorded is about to happen.
 type watching struct {
 	bawn.Recorder
-	keeper *undo.Keeper
+	taker *undo.Taker
 }
 
 // Record records e.
 func (w watching) Record(ctx context.Context, e bawn.Event) error {
 	switch {
 	case undo.Prompt(e.Details["seen"]):
-		w.keeper.Prompt()
+		w.taker.Prompt()
 	case e.Resolved == bawn.Allow && e.Details["seen"] == "" && undo.Destroys(e):
-		_ = w.keeper.Before(ctx) // Covered says so from now on
+		_ = w.taker.Before(ctx) // Covered says so from now on
 	}
 	return w.Recorder.Record(ctx, e)
 }

@@ -44,9 +44,9 @@ type Options struct {
 	Progress func(done, all int64)
 }
 
-// A Keeper takes the checkpoints of one session. Its methods may be called from
+// A Taker takes the checkpoints of one session. Its methods may be called from
 // any goroutine; those for nil do nothing.
-type Keeper struct {
+type Taker struct {
 	o      Options
 	dir    string
 	git    string // the workspace's git directory, or ""
@@ -73,34 +73,34 @@ type Keeper struct {
 }
 
 // Begin begins to scan for the checkpoint of a session's start.
-func Begin(o Options) *Keeper {
-	k := &Keeper{o: o, dir: checkpoint.Place(o.State, o.Workspace), scanned: make(chan struct{}), kept: make(chan struct{}), prompts: make(chan struct{}, 1)}
-	k.mu.Lock()
+func Begin(o Options) *Taker {
+	t := &Taker{o: o, dir: checkpoint.Place(o.State, o.Workspace), scanned: make(chan struct{}), kept: make(chan struct{}), prompts: make(chan struct{}, 1)}
+	t.mu.Lock()
 	go func() {
-		defer close(k.scanned)
-		k.failed = k.scan(checkpoint.AtStart, patience)
+		defer close(t.scanned)
+		t.failed = t.scan(checkpoint.AtStart, patience)
 	}()
-	return k
+	return t
 }
 
 // scan opens the store and looks at every file. The caller holds the lock.
-func (k *Keeper) scan(why checkpoint.Why, wait time.Duration) (err error) {
-	if slices.Contains(k.o.Roots, k.o.Workspace) {
-		k.git = gitDirOf(k.o.Workspace)
+func (t *Taker) scan(why checkpoint.Why, wait time.Duration) (err error) {
+	if slices.Contains(t.o.Roots, t.o.Workspace) {
+		t.git = gitDirOf(t.o.Workspace)
 	}
-	if k.store, err = checkpoint.Open(k.dir, wait); err != nil {
+	if t.store, err = checkpoint.Open(t.dir, wait); err != nil {
 		return err
 	}
-	running := why != checkpoint.AtStart || k.o.Others != nil && k.o.Others()
-	o := checkpoint.Options{Session: k.o.Session, Agent: k.o.Agent, Workspace: k.o.Workspace, Why: why, Roots: k.o.Roots, Files: k.o.Files, Without: k.o.Own, Running: running}
-	if k.git != "" {
-		o.Tracked = gitstore.Tracked(k.git, k.o.Workspace)
+	running := why != checkpoint.AtStart || t.o.Others != nil && t.o.Others()
+	o := checkpoint.Options{Session: t.o.Session, Agent: t.o.Agent, Workspace: t.o.Workspace, Why: why, Roots: t.o.Roots, Files: t.o.Files, Without: t.o.Own, Running: running}
+	if t.git != "" {
+		o.Tracked = gitstore.Tracked(t.git, t.o.Workspace)
 	}
 	if why == checkpoint.AtStart {
-		o.Progress = k.o.Progress
+		o.Progress = t.o.Progress
 	}
-	if k.taking, err = k.store.Scan(o); err != nil {
-		k.release()
+	if t.taking, err = t.store.Scan(o); err != nil {
+		t.release()
 	}
 	return err
 }
@@ -115,51 +115,51 @@ func gitDirOf(workspace string) string {
 }
 
 // release lets others have the store. The caller holds the lock.
-func (k *Keeper) release() {
-	k.taking.Close()
-	if k.store != nil {
-		_ = k.store.Close()
+func (t *Taker) release() {
+	t.taking.Close()
+	if t.store != nil {
+		_ = t.store.Close()
 	}
-	k.store, k.taking = nil, nil
+	t.store, t.taking = nil, nil
 }
 
 // Uncovered waits for the first scan and returns what no checkpoint can hold.
-func (k *Keeper) Uncovered() []checkpoint.Uncovering {
-	if k == nil {
+func (t *Taker) Uncovered() []checkpoint.Uncovering {
+	if t == nil {
 		return nil
 	}
-	<-k.scanned
-	if k.failed != nil {
+	<-t.scanned
+	if t.failed != nil {
 		return nil
 	}
-	return k.taking.Uncovered()
+	return t.taking.Uncovered()
 }
 
 // Keep begins to keep what the first scan has found. It is called once.
-func (k *Keeper) Keep() {
-	if k == nil {
+func (t *Taker) Keep() {
+	if t == nil {
 		return
 	}
-	k.keeping = true
+	t.keeping = true
 	go func() {
-		defer close(k.kept)
-		<-k.scanned
-		if k.failed == nil {
-			k.first, k.failed = k.keep()
+		defer close(t.kept)
+		<-t.scanned
+		if t.failed == nil {
+			t.first, t.failed = t.keep()
 		}
-		k.last, k.atFirst = k.first, k.noGit
-		k.covers.Store(k.failed == nil && k.noGit == nil)
+		t.last, t.atFirst = t.first, t.noGit
+		t.covers.Store(t.failed == nil && t.noGit == nil)
 	}()
 }
 
 // keep keeps what was scanned. The caller holds the lock.
-func (k *Keeper) keep() (*checkpoint.Checkpoint, error) {
-	git, err := snapshot(k.git)
-	k.noGit = nil
+func (t *Taker) keep() (*checkpoint.Checkpoint, error) {
+	git, err := snapshot(t.git)
+	t.noGit = nil
 	if err != nil {
-		k.noGit = &NoGitError{err}
+		t.noGit = &NoGitError{err}
 	}
-	return k.taking.Keep(git)
+	return t.taking.Keep(git)
 }
 
 // A NoGitError says why a checkpoint is without the state of the repository. It has
@@ -179,40 +179,40 @@ func snapshot(git string) (json.RawMessage, error) {
 
 // Ready waits until the first checkpoint is kept. An error says that the session
 // goes without.
-func (k *Keeper) Ready() error {
-	if k == nil {
+func (t *Taker) Ready() error {
+	if t == nil {
 		return nil
 	}
-	<-k.kept
-	return cmp.Or(k.failed, k.noGit)
+	<-t.kept
+	return cmp.Or(t.failed, t.noGit)
 }
 
 // Covered reports whether the last checkpoint could be taken.
-func (k *Keeper) Covered() bool { return k != nil && k.covers.Load() }
+func (t *Taker) Covered() bool { return t != nil && t.covers.Load() }
 
 // Run begins to take checkpoints while the guest runs. It is called once, after Ready.
-func (k *Keeper) Run() {
-	if k == nil {
+func (t *Taker) Run() {
+	if t == nil {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	k.stop = stop
-	k.runs.Store(true)
-	k.done.Go(func() {
-		k.settle(ctx)
-		k.watch(ctx)
+	t.stop = stop
+	t.runs.Store(true)
+	t.done.Go(func() {
+		t.settle(ctx)
+		t.watch(ctx)
 	})
 }
 
 // settle has the first checkpoint on the disk. What is known already waits: a session
 // that ends at once and changes nothing leaves no checkpoint.
-func (k *Keeper) settle(ctx context.Context) {
-	defer k.mu.Unlock()
-	defer k.release()
-	if k.taking == nil || k.failed != nil {
+func (t *Taker) settle(ctx context.Context) {
+	defer t.mu.Unlock()
+	defer t.release()
+	if t.taking == nil || t.failed != nil {
 		return
 	}
-	if !k.taking.Changed() {
+	if !t.taking.Changed() {
 		timer := time.NewTimer(lasting)
 		defer timer.Stop()
 		select {
@@ -221,11 +221,11 @@ func (k *Keeper) settle(ctx context.Context) {
 		case <-timer.C:
 		}
 	}
-	k.settled = k.taking.Finish() == nil // the checkpoint is there either way; the next scan takes longer
+	t.settled = t.taking.Finish() == nil // the checkpoint is there either way; the next scan takes longer
 }
 
 // watch takes a checkpoint now and then, and at each prompt.
-func (k *Keeper) watch(ctx context.Context) {
+func (t *Taker) watch(ctx context.Context) {
 	for wait := every; ; {
 		timer := time.NewTimer(wait)
 		why := checkpoint.AtTime
@@ -233,48 +233,48 @@ func (k *Keeper) watch(ctx context.Context) {
 		case <-ctx.Done():
 			timer.Stop()
 			return
-		case <-k.prompts:
+		case <-t.prompts:
 			timer.Stop()
 			why = checkpoint.AtPrompt
 		case <-timer.C:
 		}
 		began := time.Now()
-		_ = k.take(ctx, why, 0) // it is told where it counts: before something is destroyed
+		_ = t.take(ctx, why, 0) // it is told where it counts: before something is destroyed
 		wait = max(every, share*time.Since(began))
 	}
 }
 
 // Prompt says that the human has given the agent a task. It doesn't wait.
-func (k *Keeper) Prompt() {
-	if k == nil {
+func (t *Taker) Prompt() {
+	if t == nil {
 		return
 	}
 	select {
-	case k.prompts <- struct{}{}:
+	case t.prompts <- struct{}{}:
 	default: // one is on its way
 	}
 }
 
 // Before keeps what a command is about to destroy. If that can't be, what is
 // destroyed from now on is not covered.
-func (k *Keeper) Before(ctx context.Context) error {
-	if k == nil {
+func (t *Taker) Before(ctx context.Context) error {
+	if t == nil {
 		return errors.New("this session has no checkpoints")
 	}
-	if !k.runs.Load() {
+	if !t.runs.Load() {
 		return nil // the first checkpoint is on its way
 	}
 	ctx, cancel := context.WithTimeout(ctx, brief)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- k.take(ctx, checkpoint.Destruction, brief) }()
+	go func() { done <- t.take(ctx, checkpoint.Destruction, brief) }()
 	var err error
 	select {
 	case err = <-done:
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	k.covers.Store(err == nil)
+	t.covers.Store(err == nil)
 	return err
 }
 
@@ -282,31 +282,31 @@ func (k *Keeper) Before(ctx context.Context) error {
 var errFull = fmt.Errorf("its checkpoints have more than %d MiB", room>>20)
 
 // take takes a checkpoint, unless nothing has changed.
-func (k *Keeper) take(ctx context.Context, why checkpoint.Why, wait time.Duration) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.ended || ctx.Err() != nil {
+func (t *Taker) take(ctx context.Context, why checkpoint.Why, wait time.Duration) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended || ctx.Err() != nil {
 		return context.Canceled
 	}
-	if k.failed != nil {
-		return k.failed
+	if t.failed != nil {
+		return t.failed
 	}
-	if size, err := checkpoint.Size(k.dir); err != nil || size > room {
+	if size, err := checkpoint.Size(t.dir); err != nil || size > room {
 		return errors.Join(err, errFull)
 	}
-	if err := k.scan(why, wait); err != nil {
+	if err := t.scan(why, wait); err != nil {
 		return err
 	}
-	defer k.release()
-	if !k.taking.Changed() {
+	defer t.release()
+	if !t.taking.Changed() {
 		return nil
 	}
-	c, err := k.keep()
+	c, err := t.keep()
 	if err != nil {
 		return err
 	}
-	k.last = c
-	return errors.Join(k.taking.Finish(), k.noGit)
+	t.last = c
+	return errors.Join(t.taking.Finish(), t.noGit)
 }
 
 // An Ending says what a session has left.
@@ -318,86 +318,86 @@ type Ending struct {
 func (e *Ending) String() string { return Files(e.Changed) + " changed" }
 
 // Ended begins to look at what the guest has left, which has ended.
-func (k *Keeper) Ended() {
-	if k == nil || k.stop == nil || k.atEnd != nil {
+func (t *Taker) Ended() {
+	if t == nil || t.stop == nil || t.atEnd != nil {
 		return
 	}
-	k.stop()
-	k.done.Wait()
-	k.atEnd = make(chan error, 1)
-	k.mu.Lock()
+	t.stop()
+	t.done.Wait()
+	t.atEnd = make(chan error, 1)
+	t.mu.Lock()
 	go func() {
-		if k.failed != nil {
-			k.atEnd <- k.failed
+		if t.failed != nil {
+			t.atEnd <- t.failed
 			return
 		}
-		k.atEnd <- k.scan(checkpoint.AtEnd, patience)
+		t.atEnd <- t.scan(checkpoint.AtEnd, patience)
 	}()
 }
 
 // End keeps what the guest has left, and removes what is too old. The guest's commits
 // are published. It may be called more than once; nil says that there is nothing to
 // tell.
-func (k *Keeper) End() (*Ending, error) {
-	if k == nil || k.ended {
+func (t *Taker) End() (*Ending, error) {
+	if t == nil || t.ended {
 		return nil, nil
 	}
-	<-k.scanned
-	k.Ended()
-	if k.stop == nil { // no guest has run
-		k.quit()
+	<-t.scanned
+	t.Ended()
+	if t.stop == nil { // no guest has run
+		t.quit()
 		return nil, nil
 	}
-	err := <-k.atEnd
-	defer k.mu.Unlock()
-	defer k.release()
-	k.ended = true
-	if k.first == nil {
+	err := <-t.atEnd
+	defer t.mu.Unlock()
+	defer t.release()
+	t.ended = true
+	if t.first == nil {
 		return nil, nil // it was told of
 	}
 	if err == nil {
-		err = k.keepEnd()
+		err = t.keepEnd()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("keep what the session has left: %w", err)
 	}
-	if k.last == k.first {
+	if t.last == t.first {
 		return nil, nil
 	}
-	return k.ending()
+	return t.ending()
 }
 
 // keepEnd keeps the end of a session. One that has changed nothing leaves no
 // checkpoint.
-func (k *Keeper) keepEnd() error {
-	if k.last == k.first && !k.taking.Changed() {
-		git, err := snapshot(k.git)
-		if k.told(err) || err == nil && string(git) == string(k.first.Git) {
-			return k.store.Forget(k.first.ID)
+func (t *Taker) keepEnd() error {
+	if t.last == t.first && !t.taking.Changed() {
+		git, err := snapshot(t.git)
+		if t.told(err) || err == nil && string(git) == string(t.first.Git) {
+			return t.store.Forget(t.first.ID)
 		}
 	}
-	c, err := k.keep()
+	c, err := t.keep()
 	if err != nil {
 		return err
 	}
-	k.last = c
-	if !k.settled {
-		err = k.store.Sync(k.first.ID)
+	t.last = c
+	if !t.settled {
+		err = t.store.Sync(t.first.ID)
 	}
-	if k.told(k.noGit) {
-		k.noGit = nil
+	if t.told(t.noGit) {
+		t.noGit = nil
 	}
-	return errors.Join(err, k.taking.Finish(), k.noGit)
+	return errors.Join(err, t.taking.Finish(), t.noGit)
 }
 
 // told reports whether the human knows from the start why the state of git is not kept.
-func (k *Keeper) told(noGit error) bool {
-	return noGit != nil && k.atFirst != nil && noGit.Error() == k.atFirst.Error()
+func (t *Taker) told(noGit error) bool {
+	return noGit != nil && t.atFirst != nil && noGit.Error() == t.atFirst.Error()
 }
 
 // ending compares how the session began and ended, and removes what is too old.
-func (k *Keeper) ending() (*Ending, error) {
-	list, err := k.store.Compare(k.first, k.last, nil)
+func (t *Taker) ending() (*Ending, error) {
+	list, err := t.store.Compare(t.first, t.last, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -407,21 +407,21 @@ func (k *Keeper) ending() (*Ending, error) {
 			e.Lost++
 		}
 	}
-	k.taking.Close()
-	return e, Prune(k.store, k.o.State, k.dir, time.Now())
+	t.taking.Close()
+	return e, Prune(t.store, t.o.State, t.dir, time.Now())
 }
 
 // quit ends a session that has not begun.
-func (k *Keeper) quit() {
-	if k.keeping {
-		<-k.kept
+func (t *Taker) quit() {
+	if t.keeping {
+		<-t.kept
 	}
-	if k.first != nil {
-		_ = k.store.Forget(k.first.ID) // or it is one more
+	if t.first != nil {
+		_ = t.store.Forget(t.first.ID) // or it is one more
 	}
-	k.release()
-	k.ended = true
-	k.mu.Unlock()
+	t.release()
+	t.ended = true
+	t.mu.Unlock()
 }
 
 // changed reports whether two checkpoints differ.

@@ -36,7 +36,7 @@ func (w *world) put(name, text string) {
 	}
 }
 
-func (w *world) begin(session string) *Keeper {
+func (w *world) begin(session string) *Taker {
 	w.t.Helper()
 	k := Begin(Options{State: w.state, Workspace: w.w, Roots: []string{w.w}, Session: session})
 	k.Keep()
@@ -59,7 +59,7 @@ func (w *world) list() string {
 	return strings.Join(words, ", ")
 }
 
-func (w *world) end(k *Keeper) *Ending {
+func (w *world) end(k *Taker) *Ending {
 	w.t.Helper()
 	k.Ended()
 	e, err := k.End()
@@ -129,7 +129,7 @@ func TestNothingChanged(t *testing.T) {
 	if got := w.list(); got != "" {
 		t.Errorf("%s", got)
 	}
-	var none *Keeper // of a session without checkpoints
+	var none *Taker // of a session without checkpoints
 	none.Keep()
 	none.Run()
 	none.Prompt()
