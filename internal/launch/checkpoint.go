@@ -34,7 +34,7 @@ type checkpoints struct {
 	launch  *Launch
 	env     *Env
 	state   string // Bawn's state directory
-	taker  *undo.Taker
+	taker   *undo.Taker
 	consent *undo.Consent
 	plain   []bawn.Mount // of the session, without what is read-only because no checkpoint covers it
 }
