@@ -298,10 +298,11 @@ func (d *build) run(list []dockerfile.Instruction, target string, tags []string)
 
 // done says what was made.
 func (d *build) done(id string, tags []string) error {
+	err := d.say(buildLine{Aux: map[string]string{"ID": id}})
 	if d.quiet {
-		return d.say(buildLine{Stream: id + "\n"})
+		return errors.Join(err, d.say(buildLine{Stream: id + "\n"}))
 	}
-	err := errors.Join(d.say(buildLine{Aux: map[string]string{"ID": id}}), d.print("Successfully built %.12s\n", strings.TrimPrefix(id, "sha256:")))
+	err = errors.Join(err, d.print("Successfully built %.12s\n", strings.TrimPrefix(id, "sha256:")))
 	for _, t := range tags {
 		err = errors.Join(err, d.print("Successfully tagged %s\n", t))
 	}
