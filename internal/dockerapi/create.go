@@ -139,7 +139,7 @@ func (b *Broker) makeContainer(ctx context.Context, c *child) (warnings []string
 		return nil, errors.New("the engine's answer names no container")
 	}
 	c.id = made.ID
-	if err = b.engine.look(ctx, c.id, c.wanted.targets, c.wanted.dir); err != nil {
+	if err = b.engine.look(b.life, c.id, c.wanted.targets, c.wanted.dir); err != nil {
 		return nil, err
 	}
 	return made.Warnings, b.adopt(c)
