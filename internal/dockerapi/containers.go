@@ -41,7 +41,7 @@ func (b *Broker) startContainer(w http.ResponseWriter, r *http.Request, c *call)
 }
 
 func (b *Broker) startChild(w http.ResponseWriter, r *http.Request, child *child) error {
-	if err := b.check(r.Context(), toolKind, toolCall, "docker:start", child.wanted.request.Image, child.wanted.name); err != nil {
+	if err := b.check(r.Context(), toolKind, toolCall, "docker:start", b.toldOf(child.wanted.request.Image), child.wanted.name); err != nil {
 		return err
 	}
 	run, err := b.start(r.Context(), child)
