@@ -18,7 +18,7 @@ import (
 )
 
 // filesIn reads an archive as a build does.
-func filesIn(t *testing.T, from io.Reader) (*fileSet, error) {
+func filesIn(t testing.TB, from io.Reader) (*fileSet, error) {
 	t.Helper()
 	s, had := newStore(), load{}
 	s.each.bytes = 16 << 20
@@ -173,4 +173,27 @@ func TestSourcesAreBounded(t *testing.T) {
 	if _, err := (&build{ctx: ctx}).found(&dockerfile.Instruction{Name: "COPY"}, s, []string{"*"}); err == nil {
 		t.Error("a build that was given up goes on")
 	}
+}
+
+// Whatever an archive says, what is copied of it lies below where it is copied to, and
+// is a file, a directory or a link.
+func FuzzFilesOfABuild(f *testing.F) {
+	f.Add(archiveOf(f, tar.Header{Typeflag: tar.TypeReg, Name: "../a", Mode: 0o4755}, tar.Header{Typeflag: tar.TypeLink, Name: "h", Linkname: "/a"}, tar.Header{Typeflag: tar.TypeSymlink, Name: "d/l", Linkname: "/"}))
+	f.Add(records(f, 10))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := filesIn(t, bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		var out bytes.Buffer
+		w := tar.NewWriter(&out)
+		if (&fileCopy{from: s, names: []string{"."}, to: "/to", into: true}).write(w) != nil || w.Close() != nil {
+			return
+		}
+		for name, mode := range modes(t, out.Bytes()) {
+			if !strings.HasPrefix(name[1:], " to/") || strings.Contains(name, "/../") || mode&0o6000 != 0 || !strings.ContainsAny(name[:1], "025") {
+				t.Errorf("%q %o", name, mode)
+			}
+		}
+	})
 }
