@@ -284,7 +284,7 @@ func (d *build) output(c *child) (code int, err error) {
 		return 0, err
 	}
 	defer resp.Body.Close()
-	if err := eachFrame(resp.Body, func(text []byte) error { return d.say(buildLine{Stream: string(text)}) }); err != nil {
+	if err := eachFrame(resp.Body, func(text []byte) error { return d.print("%s", text) }); err != nil {
 		return 0, err
 	}
 	if err := d.wait(d.ctx, c, "not-running"); err != nil {
