@@ -111,7 +111,11 @@ var ladder = map[string]place{
 
 	"internal/cli": here(11),
 
+	"internal/reference": here(12),
+	"internal/release":   here(12),
+
 	"bench":           here(12),
+	"examples":        here(12),
 	"test":            here(12),
 	"cmd/bawn":        here(12),
 	"cmd/bawnd":       here(12),
