@@ -306,7 +306,7 @@ func (b *Broker) pruneContainers(w http.ResponseWriter, r *http.Request, c *call
 	}
 	deleted := []string{}
 	for _, child := range b.all() {
-		if !c.labelled(child.wanted.request.Labels) || b.running(child) {
+		if _, err := b.find(child.id); err != nil || !c.labelled(child.wanted.request.Labels) || b.running(child) {
 			continue
 		}
 		// Without force: the engine keeps what runs, if it has been started since.

@@ -24,6 +24,7 @@ type wanted struct {
 	networks map[string][]string // names or IDs of the session's networks, and aliases there
 	isolated bool                // without any network
 	share    share               // asked for
+	step     bool                // of a build: no other request finds it; guarded by Broker.mu
 	request  createRequest       // what inspect shows again
 }
 
@@ -54,6 +55,7 @@ var (
 	hostLabel     = form(`^[a-zA-Z0-9_]([a-zA-Z0-9_.-]{0,62}[a-zA-Z0-9_])?$`)
 	userForm      = form(`^[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,31}(:[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,31})?$`)
 	signalForm    = form(`^(SIG)?[A-Z0-9+]{1,12}$`)
+	variableForm  = form(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	capForm       = form(`^[A-Za-z_]{1,32}$`)
 	imageForm     = form(`^[a-z0-9][a-zA-Z0-9_.:/-]{0,254}(@sha256:[0-9a-f]{64})?$`)
 )

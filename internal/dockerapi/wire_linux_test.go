@@ -165,13 +165,13 @@ func TestWhatTheEngineHears(t *testing.T) {
 	var got, want any
 	self, _ := maker.Self()
 	if err := errors.Join(json.Unmarshal([]byte(text), &got), json.Unmarshal(fmt.Appendf(nil, `{
-		"Image":"a/b:1","Env":["A=b"],"Cmd":["run"],
+		"Image":%q,"Env":["A=b"],"Cmd":["run"],
 		"Labels":{"x":"y","dev.bawn.session":"session123456789","dev.bawn.maker":%q,"dev.bawn.space":%q,"dev.bawn.role":"child"},
 		"HostConfig":{"NetworkMode":"none","AutoRemove":true,"CapDrop":["ALL"],
 			"CapAdd":["CHOWN","DAC_OVERRIDE","FOWNER","FSETID","KILL","NET_BIND_SERVICE","SETGID","SETUID"],"SecurityOpt":["no-new-privileges"],
 			"IpcMode":"private","CgroupnsMode":"private","LogConfig":{"Type":"json-file","Config":{"max-file":"2","max-size":"16m"}},
 			"RestartPolicy":{"Name":"no"},"Memory":67108864,"MemorySwap":67108864,"PidsLimit":2048,"Ulimits":[{"Name":"nofile","Soft":10,"Hard":20}]}}`,
-		self.String(), self.Space), &want)); err != nil {
+		id, self.String(), self.Space), &want)); err != nil {
 		t.Fatal(err)
 	}
 	if g, w := fmt.Sprint(got), fmt.Sprint(want); g != w {

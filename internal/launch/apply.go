@@ -32,7 +32,7 @@ type Planned struct {
 	git         *privateGit     // nil where the guest has none
 	masked      *maskedFiles    // nil where no file is masked
 	checkpoints *checkpoints    // nil where the session has none of its own
-	caches      *cachePlaces    // nil where it has no private caches
+	caches      *cachePlaces    // nil where it holds none
 }
 
 // Discard ends what was made beside the sandbox, which ends with Close. It may be
