@@ -26,7 +26,7 @@ type place struct{ floor int }
 
 func here(floor int) place { return place{floor} }
 
-// ladder is the house. ARCHITECTURE.md draws it. A new package gets a row in the
+// ladder is the house. docs/dev/architecture.md draws it. A new package gets a row in the
 // change that adds it.
 var ladder = map[string]place{
 	".": here(0),
