@@ -112,6 +112,9 @@ type Names struct {
 
 // Options are what Prepare needs besides the repository.
 type Options struct {
+	// Project says that no checkout of the repository holds a home directory: names of
+	// logins count at its top alone (protect.Login).
+	Project bool `json:"project,omitempty"`
 	State   string // Bawn's state directory
 	Session string
 	Path    string // PATH, where git is looked for

@@ -28,6 +28,11 @@ type Request struct {
 	Open      []string // credential paths whose reading is allowed again
 	Protected []string // names protected besides the built-in ones
 	Hidden    []string // Bawn's own directories
+	// Project says that the workspace holds no home directory and that no link of the
+	// human's leads there: a name of class login (package protect) counts at its top
+	// alone. A provider that can't tell one depth from another protects it at each.
+	Project bool
+	Linked  []string // places, absolute, to which protected names in the home directory lead by links
 	// Guarded are files and directories, absolute, that stay as they are also below
 	// a writable place. They need not be there, and must not come into being then.
 	Guarded  []string

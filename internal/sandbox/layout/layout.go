@@ -57,6 +57,9 @@ func Layout(req sandbox.Request, facts Facts) (*Plan, error) {
 		return nil, err
 	}
 	p.Protected = b.writable
+	if b.req.Project {
+		p.Projects = []string{b.root}
+	}
 	p.Absent, p.Targets, p.Guarded = b.unborn(), b.targets, b.kept
 	p.Owned, p.InHome, p.Denied, p.Unprotected = b.owned(), b.places, b.deniedPatterns(), !iso.Protect
 	p.Kept = b.keep(p.Mounts)

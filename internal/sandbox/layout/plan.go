@@ -25,6 +25,7 @@ type Plan struct {
 	Seccomp     string            `json:"seccomp"`
 	Supervised  bool              `json:"supervised"`
 	Protected   []string          `json:"protected_below,omitempty"` // writable places of the host
+	Projects    []string          `json:"without_homes,omitempty"`   // those of them in which names of logins count at the top alone
 	ExtraNames  []string          `json:"protected_names,omitempty"`
 	OpenNames   []string          `json:"unprotected_names,omitempty"`
 	InHome      []string          `json:"protected_places,omitempty"`  // below the home directory, that the host executes or obeys
