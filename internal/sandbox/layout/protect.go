@@ -168,6 +168,11 @@ func (p *Protector) Innermost(abs string) (inner string) {
 	return inner
 }
 
+// Beside reports whether abs lies directly beside a writable place.
+func (p *Protector) Beside(abs string) bool {
+	return slices.ContainsFunc(p.roots, func(root string) bool { return root != "/" && path.Dir(root) == path.Dir(abs) })
+}
+
 // Rules on git directories of the host: those called .git, and others, which git
 // knows by what they hold.
 const (
