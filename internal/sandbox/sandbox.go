@@ -56,9 +56,7 @@ type Request struct {
 	// GuestWrote reports whether an earlier session could write in a directory of
 	// the host, links resolved; nil where nobody knows.
 	GuestWrote func(dir string) bool `json:"-"`
-	// Refuses says whether a program may not be started, and how the guest is refused. A
-	// provider that can hold execve(2) asks it for every program; nil: none is held.
-	Refuses func(Program) (Denial, bool) `json:"-"`
+	Programs   *Programs             `json:"-"` // nil: none is held
 	// Git are the repositories of whose git directories the guest gets a private
 	// one. A provider that can't mount refuses to write below Path instead.
 	Git []bawn.GitDir

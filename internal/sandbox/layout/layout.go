@@ -72,7 +72,7 @@ func Layout(req sandbox.Request, facts Facts) (*Plan, error) {
 		}
 	}
 	p.Supervised = true
-	p.Programs, p.Refuses = b.req.Refuses != nil, b.req.Refuses
+	p.Programs, p.Holds = b.req.Programs != nil, b.req.Programs
 	p.Seccomp = "guest, supervised"
 	p.Landlock = Landlock{ABI: facts.LandlockABI, Writable: landlockWritable(p.Mounts)}
 	if p.Dir, err = b.directory(); err != nil {

@@ -44,7 +44,7 @@ type Plan struct {
 	Session     string            `json:"-"`
 	Programs    bool              `json:"programs_held,omitempty"` // execve(2) is decided
 
-	Refuses func(sandbox.Program) (sandbox.Denial, bool) `json:"-"` // that decides; nil where Programs is false
+	Holds *sandbox.Programs `json:"-"` // that decide; nil where Programs is false
 
 	Kept   []string `json:"-"` // hidden places, there or not, as they were named and where they lie
 	Home   string   `json:"-"` // of the human, links resolved, or ""

@@ -63,7 +63,7 @@ func Supervise(root, listener *os.File, plan *layout.Plan, onDenial func(sandbox
 		names.Caches = layout.CacheMounts(plan.Mounts)
 	}
 	s := &Supervision{files: []*os.File{root, listener}, super: &supervisor{
-		listener: notify.NewListener(listener), root: at, onDenial: onDenial, refuses: plan.Refuses, stop: make(chan struct{}), idle: make(chan detached),
+		listener: notify.NewListener(listener), root: at, onDenial: onDenial, programs: newPrograms(plan.Holds), stop: make(chan struct{}), idle: make(chan detached),
 		names: names, git: newGitMounts(at, plan.Mounts), pool: newGitPool(plan.Mounts), devices: givenDevices(plan), targets: targets(plan.Mounts), fileSize: plan.Limits.FileSizeMB << 20,
 		uid: plan.UID.Outside, gid: plan.GID.Outside,
 		linked:  fileSet{},
