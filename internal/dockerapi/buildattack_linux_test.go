@@ -210,6 +210,9 @@ func TestNamesOfBuiltImages(t *testing.T) {
 	if mine := id(r, busybox); mine == real {
 		t.Error("control: the session does not have its own image by this name")
 	}
+	if asked := strings.Join(r.asked(), "\n"); !strings.Contains(asked, "docker:create "+busybox+" (built in this session) ") || !strings.Contains(asked, "docker:create "+busybox+" /bin/sh") {
+		t.Errorf("asked: %s", asked)
+	}
 	if now := id(other, busybox); now != real {
 		t.Errorf("another session gets %s by the name of %s", now, real)
 	}

@@ -124,7 +124,7 @@ func (d *build) base(s *stage, name string) error {
 	if len(full.Config.OnBuild) > 0 {
 		return refuse(RuleImage, "use another image", "the image %.200q has ONBUILD instructions, which are not run here", name)
 	}
-	s.image, s.base, s.config = facts.ID, name, full.Config
+	s.image, s.base, s.config = facts.ID, d.toldOf(name), full.Config
 	s.config.Image, s.config.Labels = "", guestLabels(s.config.Labels)
 	return nil
 }
