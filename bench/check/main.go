@@ -77,15 +77,27 @@ func (o *options) compare(g *measure.Ground) error {
 	defer s.close()
 	tasks := o.chosen()
 	for range 2 {
+		fmt.Printf("load before %s", load())
 		taken, err := s.measure(tasks, o.rounds)
 		if err != nil {
 			return err
 		}
+		fmt.Printf(", after %s\n", load())
 		if tasks = taken.show(tasks); len(tasks) == 0 {
 			return nil
 		}
 	}
 	return fmt.Errorf("slower than before by more than a tenth, twice: %s", strings.Join(tasks, "; "))
+}
+
+// load is the average of the last minute, or "unknown".
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	first, _, ok := strings.Cut(string(text), " ")
+	if err != nil || !ok {
+		return "unknown"
+	}
+	return first
 }
 
 func (o *options) chosen() []string {
