@@ -5,6 +5,7 @@
 # make fuzz    every fuzz target for FUZZTIME each
 # make bench   measures, into bench/results
 # make dist    a release, in dist/
+# make bench-check  compares file calls and the start with the commit before
 # make runsc   gVisor's runsc, as bin/runsc
 # make vuln    Go's vulnerability database (needs the network)
 
@@ -30,7 +31,7 @@ USER_REQUIRE = $(subst $(space),$(comma),$(filter-out root cgroup docker docker-
 export BAWN_TEST_REQUIRE
 export TEST_TIMEOUT ?= 20m
 
-.PHONY: all build check format vet lint generated unit coverage web web-check test nightly lint-darwin rawproc-cgo kernel test-root test-user cross dist corpus differential test-deps test-degraded generate runsc fuzz bench vuln clean
+.PHONY: all build check format vet lint generated unit coverage web web-check test nightly lint-darwin rawproc-cgo kernel test-root test-user cross dist corpus differential test-deps test-degraded generate runsc fuzz bench bench-check vuln clean
 
 all: check build
 
@@ -162,6 +163,9 @@ fuzz:
 
 bench:
 	scripts/bench
+
+bench-check:
+	scripts/bench-check
 
 vuln: bin/govulncheck
 	scripts/vuln

@@ -39,7 +39,7 @@ func (c *call) rule(op layout.Operation, p place, isDir bool) verdict {
 	for i, part := range parts {
 		name, last := firstPart(c.s.names, part), i == len(parts)-1
 		if last || gitDirs[name] {
-			v.part = last && gitParts[name] && op != layout.OpRemove && op != layout.OpRenameFrom && op != layout.OpLinkFrom
+			v.part = last && isPart(op, name)
 			if c.isGit(p, abs[:max(at-1, 1)], name, v.part) {
 				return verdict{ruling: layout.RulingDeny, rule: layout.RuleBare}
 			}
@@ -47,6 +47,11 @@ func (c *call) rule(op layout.Operation, p place, isDir bool) verdict {
 		at += len(part) + 1
 	}
 	return v
+}
+
+// isPart reports whether op may make a git directory of the one that holds a name.
+func isPart(op layout.Operation, name string) bool {
+	return gitParts[name] && op != layout.OpRemove && op != layout.OpRenameFrom && op != layout.OpLinkFrom
 }
 
 // isGit reports whether dir, a directory above p, is one for git, or would be with

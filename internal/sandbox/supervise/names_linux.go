@@ -12,6 +12,9 @@ import (
 
 // mkdir carries out mkdir(2) and mkdirat(2).
 func (c *call) mkdir(dirfd int32, addr uint64, mode uint32) error {
+	if c.fastMkdir(dirfd, addr, mode) {
+		return nil
+	}
 	p, err := c.placeOf(dirfd, addr)
 	if err != nil {
 		return named(err, unix.EEXIST)
@@ -116,6 +119,9 @@ func (c *call) link(olddir int32, oldAddr uint64, newdir int32, newAddr uint64, 
 	if flags&^(unix.AT_EMPTY_PATH|unix.AT_SYMLINK_FOLLOW) != 0 {
 		return unix.EINVAL
 	}
+	if flags == 0 && c.fastLink(olddir, oldAddr, newdir, newAddr) {
+		return nil
+	}
 	source, err := c.linkSource(olddir, oldAddr, flags)
 	if err != nil {
 		return err
@@ -200,6 +206,9 @@ func (c *call) rename(olddir int32, oldAddr uint64, newdir int32, newAddr uint64
 	if flags&^both != 0 || flags == both {
 		return unix.EINVAL // RENAME_WHITEOUT makes a device
 	}
+	if c.fastRename(olddir, oldAddr, newdir, newAddr, flags) {
+		return nil
+	}
 	from, err := c.placeOf(olddir, oldAddr)
 	if err != nil {
 		return named(err, unix.EBUSY)
@@ -238,6 +247,7 @@ func (c *call) rename(olddir int32, oldAddr uint64, newdir int32, newAddr uint64
 	if err != nil {
 		return err
 	}
+	clear(c.s.knownDirs)
 	if err := unix.Renameat2(from.dir, from.name, to.dir, to.name, flags); err != nil {
 		return c.tell(to, err)
 	}
@@ -311,58 +321,6 @@ func (c *call) ofGit(from, to place) error {
 		return unix.EXDEV
 	}
 	return nil
-}
-
-// remove carries out unlink(2), unlinkat(2) and rmdir(2).
-func (c *call) remove(dirfd int32, addr uint64, flags int) error {
-	p, err := c.placeOf(dirfd, addr)
-	if err != nil {
-		return named(err, map[bool]unix.Errno{true: unix.EINVAL, false: unix.EISDIR}[flags&unix.AT_REMOVEDIR != 0])
-	}
-	defer p.close()
-	st, err := mountOf(p.dir, p.name)
-	if err != nil {
-		return err
-	}
-	if isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR; p.slash && !isDir {
-		return unix.ENOTDIR
-	}
-	if st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 {
-		return c.removeMount(p, flags)
-	}
-	if !c.s.git.knows(st.Mnt_id) { // it lies on the mount of its directory
-		if v := c.rule(layout.OpRemove, p, flags&unix.AT_REMOVEDIR != 0); v.ruling != layout.RulingAllow {
-			return c.denied(layout.OpRemove, p.abs, v.rule)
-		}
-	}
-	if err := unix.Unlinkat(p.dir, p.name, flags); err != nil {
-		return c.tell(p, err)
-	}
-	if st.Nlink <= 1 || flags&unix.AT_REMOVEDIR != 0 {
-		c.s.forget(idOf(&st))
-	}
-	return nil
-}
-
-// removeMount is remove for a place on which something is mounted. The kernel keeps it
-// only for processes of the same mount namespace, of which this one is not.
-func (c *call) removeMount(p place, flags int) error {
-	if c.s.git.isRoot(p) {
-		if ours, err := c.removeGit(p, flags); ours {
-			return err
-		}
-		return unix.EBUSY
-	}
-	if v := c.ruleAt(layout.OpRemove, p, flags&unix.AT_REMOVEDIR != 0); v.ruling != layout.RulingAllow {
-		return c.denied(layout.OpRemove, p.abs, v.rule)
-	}
-	return unix.EBUSY
-}
-
-// forget drops what no name leads to any more.
-func (s *supervisor) forget(id fileID) {
-	delete(s.sockets.bound, id)
-	delete(s.linked, id)
 }
 
 // truncate carries out truncate(2).

@@ -40,6 +40,9 @@ const keptFlags = unix.O_ACCMODE | unix.O_TRUNC | unix.O_APPEND | unix.O_NONBLOC
 	unix.O_DIRECT | unix.O_NOATIME | unix.O_LARGEFILE | unix.O_ASYNC
 
 func (c *call) open(dirfd int32, addr uint64, flags int, mode uint32) error {
+	if fd, ok := c.fastCreate(dirfd, addr, flags, mode); ok {
+		return c.give(fd, flags&unix.O_CLOEXEC != 0)
+	}
 	abs, err := c.path(dirfd, addr)
 	if err != nil {
 		return err

@@ -71,6 +71,9 @@ func Supervise(root, listener *os.File, plan *layout.Plan, onDenial func(sandbox
 		links:   newLinkRule(plan, os.Geteuid()),
 		sockets: &sockets{shown: shownSockets(plan), private: privateDevices(at, plan.Mounts), dir: plan.Tmp, bound: fileSet{}, ownNetwork: plan.Loopback, asRoot: os.Geteuid() == 0},
 	}}
+	if names.Only == nil {
+		s.super.knownDirs = map[dirID]knownDir{}
+	}
 	s.super.run()
 	return s
 }

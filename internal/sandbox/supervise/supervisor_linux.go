@@ -25,25 +25,26 @@ import (
 // another thread in between. It works with the guest's own rights: on the
 // guest's mounts, with its umask, and without a capability.
 type supervisor struct {
-	listener *notify.Listener
-	root     int // O_PATH of the guest's root
-	names    *layout.Protector
-	git      *gitMounts
-	pool     *gitPool // nil for none
-	links    *linkRule
-	sockets  *sockets
-	umasks   *umasks
-	targets  []string // where something is mounted in the guest
-	devices  map[uint64]bool
-	linked   fileSet // files whose further names the guest has made
-	fileSize int64   // bytes of the largest file, or 0
-	uid, gid int     // who the guest is on the host, where that is not the caller
-	onDenial func(sandbox.Denial)
-	programs *programs // nil where none is held
-	wait     sync.WaitGroup
-	stop     chan struct{} // closed when the session ends
-	later    atomic.Int32  // calls that wait, at most maxLater
-	idle     chan detached // to threads that have answered one
+	listener  *notify.Listener
+	root      int // O_PATH of the guest's root
+	names     *layout.Protector
+	git       *gitMounts
+	pool      *gitPool // nil for none
+	links     *linkRule
+	sockets   *sockets
+	umasks    *umasks
+	targets   []string // where something is mounted in the guest
+	devices   map[uint64]bool
+	knownDirs map[dirID]knownDir // nil where every call takes the slow path
+	linked    fileSet            // files whose further names the guest has made
+	fileSize  int64              // bytes of the largest file, or 0
+	uid, gid  int                // who the guest is on the host, where that is not the caller
+	onDenial  func(sandbox.Denial)
+	programs  *programs // nil where none is held
+	wait      sync.WaitGroup
+	stop      chan struct{} // closed when the session ends
+	later     atomic.Int32  // calls that wait, at most maxLater
+	idle      chan detached // to threads that have answered one
 }
 
 // maxLater is how many calls may wait at a time, each on a thread.

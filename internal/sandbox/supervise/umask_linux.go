@@ -60,6 +60,14 @@ func (c *call) umask() (int, error) {
 	return mask, err
 }
 
+// proc returns the open /proc directory of a thread whose umask is kept.
+func (u *umasks) proc(tid uint32) (int, bool) {
+	u.lock.Lock()
+	defer u.lock.Unlock()
+	k, ok := u.kept[tid]
+	return k.proc, ok
+}
+
 // readUmask asks the kernel.
 func (c *call) readUmask() (int, error) {
 	text, err := c.status("Umask")

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/bawn-dev/bawn/bench/measure"
+)
+
+// TestSlower: a task counts as slower where nearly every round says so, and not for a
+// few of them.
+func TestSlower(t *testing.T) {
+	r := results{}
+	for name, times := range map[string][]float64{
+		"as before": {1, 1.02, 0.98, 1, 1.01, 0.99, 1, 1}, "slower": {1.2, 1.18, 1.25, 1.2, 1.15, 1.2, 1.3, 1.2},
+		"a little": {1.05, 1.06, 1.04, 1.05, 1.05, 1.06, 1.05, 1.05}, "by chance": {0.9, 1.5, 0.95, 1.4, 0.9, 1.3, 0.9, 1.4}, "faster": {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5},
+	} {
+		s := new([programs]measure.Series)
+		for _, x := range times {
+			for p, d := range [programs]float64{1, 2, 2 * x} {
+				s[p] = append(s[p], measure.Sample{Wall: time.Duration(d * float64(time.Millisecond))})
+			}
+		}
+		r[name] = s
+	}
+	if got := r.show([]string{"as before", "slower", "a little", "by chance", "faster"}); !slices.Equal(got, []string{"slower"}) {
+		t.Errorf("slower are %q", got)
+	}
+}
