@@ -158,6 +158,8 @@ var keys = []*key{
 		doc: "further names in the workspace that are protected so"},
 	{path: "isolation.mask_env", kind: text, rule: lower, profile: true, oneOf: []string{"on", "strict", "off"},
 		doc: `show placeholders in place of the secrets that .env files of the workspace keep: always, in mode "strict", or never`},
+	{path: "isolation.log_programs", kind: boolean, rule: lower, profile: true,
+		doc: "record every program that a session starts, with its words, parent and exit code; providers \"native\" and \"bwrap\""},
 	{path: "isolation.unprotect", kind: list, rule: covered, profile: true, entry: unprotectEntry,
 		doc: `names of docs/protected-names.md that a session may write in the workspace, for example "rust-toolchain.toml"`},
 

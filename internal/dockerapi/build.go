@@ -37,6 +37,7 @@ type build struct {
 	given    map[string]string // build arguments
 	global   map[string]string // of ARG before the first FROM
 	isolated bool
+	quiet    bool // the ID of the image is all that is said
 	context  *fileSet
 	contents *contents // of all files that are copied
 	kept     load      // of these
@@ -197,7 +198,7 @@ func (d *build) query(r *http.Request, c *call) (tags []string, err error) {
 	if !oneOf(c.query["networkmode"], "", "default", "none") {
 		return nil, refuse(RuleNetwork, "leave it out", "the network mode %.50q: steps of a build are in the session's network", c.query["networkmode"])
 	}
-	d.isolated = c.query["networkmode"] == "none"
+	d.isolated, d.quiet = c.query["networkmode"] == "none", c.flag("q")
 	for _, name := range strings.Fields(buildUnserved) {
 		for _, v := range all[name] {
 			if !off(v) && !oneOf(v, "null", "[]", "{}") {
@@ -265,7 +266,7 @@ func (d *build) run(list []dockerfile.Instruction, target string, tags []string)
 		if err := d.ctx.Err(); err != nil {
 			return err
 		}
-		if err := d.say(buildLine{Stream: fmt.Sprintf("Step %d/%d : %s %s\n", n+1, len(list), i.Name, i.Rest)}); err != nil {
+		if err := d.print("Step %d/%d : %s %s\n", n+1, len(list), i.Name, i.Rest); err != nil {
 			return err
 		}
 		if i.Name == "FROM" && target != "" && len(d.stages) > 0 && strings.EqualFold(d.stages[len(d.stages)-1].name, target) {
@@ -292,15 +293,28 @@ func (d *build) run(list []dockerfile.Instruction, target string, tags []string)
 		return err
 	}
 	d.tags = d.tags[:len(d.tags)-1]
-	if err := errors.Join(d.say(buildLine{Aux: map[string]string{"ID": id}}), d.say(buildLine{Stream: "Successfully built " + strings.TrimPrefix(id, "sha256:")[:12] + "\n"})); err != nil {
-		return err
+	return d.done(id, tags)
+}
+
+// done says what was made.
+func (d *build) done(id string, tags []string) error {
+	err := d.say(buildLine{Aux: map[string]string{"ID": id}})
+	if d.quiet {
+		return errors.Join(err, d.say(buildLine{Stream: id + "\n"}))
 	}
+	err = errors.Join(err, d.print("Successfully built %.12s\n", strings.TrimPrefix(id, "sha256:")))
 	for _, t := range tags {
-		if err := d.say(buildLine{Stream: "Successfully tagged " + t + "\n"}); err != nil {
-			return err
-		}
+		err = errors.Join(err, d.print("Successfully tagged %s\n", t))
 	}
-	return nil
+	return err
+}
+
+// print says how the build goes.
+func (d *build) print(format string, args ...any) error {
+	if d.quiet {
+		return nil
+	}
+	return d.say(buildLine{Stream: fmt.Sprintf(format, args...)})
 }
 
 // labelled is the labels, which can be written.

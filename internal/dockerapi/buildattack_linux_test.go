@@ -168,8 +168,9 @@ func TestImagesAreJudged(t *testing.T) {
 			t.Errorf("%s: %q; want %q", line, failed, want)
 		}
 	}
-	if _, failed, _ := r.build("", buildContext(t, from+"HEALTHCHECK CMD [\"allowed\"]\nSTOPSIGNAL SIGINT\n")); failed != "" { // the control
-		t.Error(failed)
+	said, failed, id := r.build("q=1", buildContext(t, from+"HEALTHCHECK CMD [\"allowed\"]\nSTOPSIGNAL SIGINT\n")) // the control
+	if failed != "" || said != id+"\n" {
+		t.Error(said, failed)
 	}
 	if asked := strings.Join(r.asked(), "\n"); !strings.Contains(asked, "docker:create "+busybox+" sh --health-cmd CMD allowed") {
 		t.Errorf("asked: %s", asked)
@@ -208,6 +209,9 @@ func TestNamesOfBuiltImages(t *testing.T) {
 	}
 	if mine := id(r, busybox); mine == real {
 		t.Error("control: the session does not have its own image by this name")
+	}
+	if asked := strings.Join(r.asked(), "\n"); !strings.Contains(asked, "docker:create "+busybox+" (built in this session) ") || !strings.Contains(asked, "docker:create "+busybox+" /bin/sh") {
+		t.Errorf("asked: %s", asked)
 	}
 	if now := id(other, busybox); now != real {
 		t.Errorf("another session gets %s by the name of %s", now, real)

@@ -124,7 +124,7 @@ func (d *build) base(s *stage, name string) error {
 	if len(full.Config.OnBuild) > 0 {
 		return refuse(RuleImage, "use another image", "the image %.200q has ONBUILD instructions, which are not run here", name)
 	}
-	s.image, s.base, s.config = facts.ID, name, full.Config
+	s.image, s.base, s.config = facts.ID, d.toldOf(name), full.Config
 	s.config.Image, s.config.Labels = "", guestLabels(s.config.Labels)
 	return nil
 }
@@ -284,7 +284,7 @@ func (d *build) output(c *child) (code int, err error) {
 		return 0, err
 	}
 	defer resp.Body.Close()
-	if err := eachFrame(resp.Body, func(text []byte) error { return d.say(buildLine{Stream: string(text)}) }); err != nil {
+	if err := eachFrame(resp.Body, func(text []byte) error { return d.print("%s", text) }); err != nil {
 		return 0, err
 	}
 	if err := d.wait(d.ctx, c, "not-running"); err != nil {

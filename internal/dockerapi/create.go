@@ -35,7 +35,7 @@ func (b *Broker) createContainer(w http.ResponseWriter, r *http.Request, c *call
 		return err
 	}
 	argv := slices.Concat(want.body.Entrypoint, want.body.Cmd, want.health())
-	if err := b.check(r.Context(), toolKind, toolCall, "docker:create", slices.Concat([]string{want.request.Image}, argv)...); err != nil {
+	if err := b.check(r.Context(), toolKind, toolCall, "docker:create", slices.Concat([]string{b.toldOf(want.request.Image)}, argv)...); err != nil {
 		return err
 	}
 	made, warnings, err := b.create(r.Context(), want)
@@ -139,7 +139,7 @@ func (b *Broker) makeContainer(ctx context.Context, c *child) (warnings []string
 		return nil, errors.New("the engine's answer names no container")
 	}
 	c.id = made.ID
-	if err = b.engine.look(ctx, c.id, c.wanted.targets, c.wanted.dir); err != nil {
+	if err = b.engine.look(b.life, c.id, c.wanted.targets, c.wanted.dir); err != nil {
 		return nil, err
 	}
 	return made.Warnings, b.adopt(c)

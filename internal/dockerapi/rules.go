@@ -48,6 +48,7 @@ const (
 	maxPorts  = 64
 	maxLists  = 64   // of each list of short words
 	maxPath   = 4095 // bytes: what Linux takes (PATH_MAX, without the zero)
+	maxDeep   = 64   // directories on the way to a mount or to where a process starts
 )
 
 var (
@@ -181,6 +182,8 @@ func checkDir(dir string) error {
 		return bad("the directory %.100q is not absolute", dir)
 	case len(dir) > maxPath || strings.ContainsRune(dir, 0):
 		return bad("the directory %.100q can't be one: it has more than %d bytes, or a zero byte", dir, maxPath)
+	case tooDeep(path.Clean(dir)):
+		return bad("the directory %.100q is more than %d directories deep", dir, maxDeep)
 	case slices.Contains(strings.Split(dir, "/"), ".."):
 		return bad(`the directory %.100q has ".." in it`, dir)
 	}

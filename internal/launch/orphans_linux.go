@@ -26,7 +26,7 @@ func endOrphans(socket string) {
 		if err != nil {
 			continue
 		}
-		if orphaned(dir) && holds(dir, inodes) {
+		if holds(dir, inodes) && orphaned(dir, inodes) {
 			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // it may have ended
 		}
 		unix.Close(fd)
@@ -45,25 +45,26 @@ func boundAt(path string) (inodes []string) {
 	return inodes
 }
 
-// orphaned reports whether a process is bwrap's, waits for the bwrap that made it
-// (eventfd(2)), and that one is gone.
-func orphaned(dir string) bool {
+// orphaned reports whether a process is bwrap's and has neither the bwrap that made it
+// above it nor a bawn.
+func orphaned(dir string, inodes []string) bool {
+	name, parent := processAt(dir)
+	of, _ := processAt(parent)
+	return name == "bwrap" && of != "" && of != "bwrap" && !strings.HasPrefix(of, "bawn") && !holds(parent, inodes)
+}
+
+// processAt is a process's name, and where its parent is in /proc.
+func processAt(dir string) (name, parent string) {
 	status, _ := os.ReadFile(filepath.Join(dir, "status"))
-	name, parent := "", ""
 	for line := range strings.Lines(string(status)) {
 		switch f := strings.Fields(line); {
 		case len(f) > 1 && f[0] == "Name:":
 			name = f[1]
 		case len(f) > 1 && f[0] == "PPid:":
-			parent = f[1]
+			parent = filepath.Join("/proc", f[1])
 		}
 	}
-	if name != "bwrap" {
-		return false
-	}
-	of, err := os.ReadFile(filepath.Join("/proc", parent, "comm"))
-	waits, _ := os.ReadFile(filepath.Join(dir, "wchan"))
-	return err == nil && strings.TrimSpace(string(of)) != "bwrap" && string(waits) == "eventfd_read"
+	return name, parent
 }
 
 // holds reports whether one of a process's descriptors is one of those sockets.

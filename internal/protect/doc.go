@@ -22,6 +22,14 @@
 // login are in it, because people keep them in a project and link them into their
 // home directory.
 //
+// # At which depth
+//
+// A name counts at any depth: somebody may open, enter or start something in any
+// directory of a project. A name of class login is executed from a home directory
+// alone. It counts at the top of each writable place, where dotfiles are kept, and at
+// any depth of a place that is, or holds, a home directory, or to which a link of the
+// home directory leads (launch finds that out).
+//
 // Only creating and changing is refused. Whatever of these the repository has can
 // be read. Who wants a session to write one opens it for a project, with
 // isolation.unprotect or --unprotect.

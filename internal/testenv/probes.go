@@ -36,6 +36,7 @@ var known = once(map[string]probe{
 	"cc":             runs(compiler(), "--version"),
 	"node":           runs("node", "-e", "0"),
 	"python3":        runs("python3", "-c", "pass"),
+	"perl":           runs("perl", "-e", "1"),
 	"make":           runs("make", "--version"),
 	"curl":           runs("curl", "--version"),
 	"cargo":          runs("cargo", "--version"),
