@@ -229,8 +229,10 @@ type Isolation struct {
 	Unprotected []string
 	// MaskEnv shows the guest placeholders in place of the secrets that files of the
 	// workspace keep (.env and its kin).
-	MaskEnv   bool
-	DockerAPI bool // a filtered Docker socket of the session's own (SPEC P5)
+	MaskEnv bool
+	// LogPrograms has every program that the session starts recorded.
+	LogPrograms bool
+	DockerAPI   bool // a filtered Docker socket of the session's own (SPEC P5)
 }
 
 // Strength says how well a provider enforces one attribute. The zero Strength

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -25,12 +26,14 @@ import (
 func newWhyCommand(e *launch.Env) *cobra.Command {
 	last, asJSON := 5, false
 	c := &cobra.Command{
-		Use:   "why [flags] [SESSION]",
+		Use:   "why [flags] [SESSION|PATH]",
 		Short: "Say what was refused last, why, and what would allow it",
 		Long: `Say what a session has refused last: of what, by which rule, why, and what
-would allow it. A guest learns this of its own session. Outside the audit log is
-read; without SESSION it is the session that was refused something last.`,
-		Example: "  bawn why\n  bawn why --last 1 --json\n  bawn why k3xr",
+would allow it. A guest learns this of its own session, and with PATH which rule
+hides a place from it: the kernel refuses that, so that no refusal is seen.
+Outside the audit log is read; without SESSION it is the session that was
+refused something last.`,
+		Example: "  bawn why\n  bawn why ~/Documents/letter\n  bawn why --last 1 --json\n  bawn why k3xr",
 		Args:    atMostOneSession,
 		RunE: func(c *cobra.Command, args []string) error {
 			if last <= 0 {
@@ -43,7 +46,7 @@ read; without SESSION it is the session that was refused something last.`,
 			if asJSON {
 				return verb.WriteJSON(c.OutOrStdout(), list)
 			}
-			return printReasons(c.OutOrStdout(), list)
+			return printReasons(c.OutOrStdout(), list, placeOf(e, args))
 		},
 	}
 	c.Flags().IntVarP(&last, "last", "n", last, "at most `N` refusals")
@@ -58,17 +61,41 @@ func refusedIn(c *cobra.Command, e *launch.Env, session string, last int) ([]int
 	if launch.Inside(e) == "" {
 		return recordedReasons(e, session, last)
 	}
-	if session != "" {
-		return nil, verb.Usage("leave out the session", "a guest learns of its own session alone")
+	place := placeOf(e, []string{session})
+	if session != "" && place == "" {
+		return nil, verb.Usage("leave out the session, or name a place by a path with a slash", "a guest learns of its own session alone")
 	}
 	if !e.Guest() {
 		return nil, &verb.Error{Code: verb.ExitDenied, Err: errors.New("this session has no socket at which a guest could ask"), Hint: "your human finds it outside, by \"bawn why\""}
 	}
 	list, err := shim.Why(c.Context(), last)
+	if place != "" {
+		list, err = shim.WhyHidden(c.Context(), place)
+	}
 	if err != nil {
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	return nonNil(list), nil
+}
+
+// placeOf is the place that a guest asks about, absolute and links resolved as far as the
+// guest can follow them, or "".
+func placeOf(e *launch.Env, args []string) string {
+	if len(args) == 0 || !strings.Contains(args[0], "/") || launch.Inside(e) == "" {
+		return ""
+	}
+	p, err := filepath.Abs(args[0])
+	if err != nil {
+		return ""
+	}
+	for dir, rest := p, ""; ; dir, rest = filepath.Dir(dir), filepath.Join(filepath.Base(dir), rest) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if dir == "/" {
+			return p
+		}
+	}
 }
 
 // recordedReasons are those that the audit log has.
@@ -119,7 +146,11 @@ func recordedReason(v *bawn.Event) intent.Reason {
 // nonNil makes an empty list of none, which JSON tells apart.
 func nonNil(list []intent.Reason) []intent.Reason { return append([]intent.Reason{}, list...) }
 
-func printReasons(w io.Writer, list []intent.Reason) error {
+func printReasons(w io.Writer, list []intent.Reason, place string) error {
+	if len(list) == 0 && place != "" {
+		_, err := fmt.Fprintf(w, "no rule hides %s\n", redact.Visible(place))
+		return err
+	}
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(w, "nothing was refused")
 		return err

@@ -27,7 +27,22 @@ func (c *Config) WriteAdvice(path, place string) string {
 	if err != nil {
 		return err.Error()
 	}
-	return c.closedBy(path)
+	return c.closedBy(path, "written")
+}
+
+// ReadAdvice is WriteAdvice for reading a path, with place as a further --ro.
+func (c *Config) ReadAdvice(path, place string) string {
+	if c.gives(path) != bawn.Hidden {
+		return ""
+	}
+	open, err := c.with("--ro", "isolation.ro", setting{items: []item{{place, flagPlace("--ro")}}})
+	if err == nil && open.gives(path) != bawn.Hidden {
+		return "start the session with --ro " + shellWord(place)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return c.closedBy(path, "read")
 }
 
 // with returns a copy of the configuration with one more flag.
@@ -65,19 +80,19 @@ func (c *Config) opens(path string) bool {
 	return free.gives(path) == bawn.ReadWrite
 }
 
-// closedBy names the entry that decides on a path.
-func (c *Config) closedBy(path string) string {
+// closedBy names the entry that decides on a path, which keeps it from being done so.
+func (c *Config) closedBy(path, done string) string {
 	at, entry := c.cover(path)
 	by := entry.at
 	switch {
 	case entry.at == (Place{}):
 		return ""
 	case by.Layer == Command && by.Via[0] == '-':
-		return fmt.Sprintf("%s keeps %s from being written; leave it out", by.Via, shellWord(at))
+		return fmt.Sprintf("%s keeps %s from being %s; leave it out", by.Via, shellWord(at), done)
 	case by.Via != "":
-		return fmt.Sprintf("%s keeps %s from being written; choose another with --profile", by.why(), shellWord(at))
+		return fmt.Sprintf("%s keeps %s from being %s; choose another with --profile", by.why(), shellWord(at), done)
 	}
-	return fmt.Sprintf("%s keeps %s from being written; change that line", by, shellWord(at))
+	return fmt.Sprintf("%s keeps %s from being %s; change that line", by, shellWord(at), done)
 }
 
 // gives says what a session may do with a path, symbolic links in the

@@ -35,6 +35,7 @@ func (c *Config) Isolation(workspace string) bawn.Isolation {
 		Protect:     c.st.scalars["isolation.protect"].value == true,
 		Unprotected: c.st.list("unprotect"),
 		MaskEnv:     c.maskEnv(),
+		LogPrograms: c.st.scalars["isolation.log_programs"].value == true,
 		DockerAPI:   c.st.scalars["isolation.docker_api"].value == true,
 	}
 }

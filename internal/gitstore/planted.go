@@ -271,7 +271,7 @@ func (s *Store) names() *protect.Set {
 // entry says why one must not be published, or "".
 func (c *changes) entry(ctx context.Context, p planted, parts []string) string {
 	for i := range parts {
-		if m, rule := c.store.names().At(parts[i:]); m >= protect.Pointer && !c.store.Names.None {
+		if m, rule := c.store.names().At(parts[i:], i == 0 || !c.store.Names.Project); m >= protect.Pointer && !c.store.Names.None {
 			return fmt.Sprintf("it has %q, which is protected (%s)", p.path, rule)
 		}
 	}

@@ -97,18 +97,19 @@ func TestPlantedNames(t *testing.T) {
 		{Names{}, "extra"},
 		{Names{Opened: []string{".envrc"}}, "envrc extra"},
 		{Names{Extra: []string{"extra"}}, ""},
-		{Names{None: true, Extra: []string{"extra"}}, "envrc extra"},
+		{Names{None: true, Extra: []string{"extra"}}, "envrc extra login top"},
+		{Names{Project: true}, "extra login"},
 	} {
 		w := newWorld(t, newHost(t))
 		w.store.Names = c.names
-		for branch, name := range map[string]string{"envrc": "d/.envrc", "extra": "d/extra"} {
+		for branch, name := range map[string]string{"envrc": "d/.envrc", "extra": "d/extra", "login": "d/.bashrc", "top": ".bashrc"} {
 			w.guest("read-tree", "HEAD")
 			w.stage("100644", name, "x\n")
 			w.guest("update-ref", "refs/heads/"+branch, w.guest("commit-tree", "-p", "HEAD", "-m", branch, w.guest("write-tree")))
 		}
 		w.guest("read-tree", "HEAD")
 		w.sync()
-		if got := strings.Fields(w.host("for-each-ref", "--format=%(refname:short)", "refs/heads/envrc", "refs/heads/extra")); strings.Join(got, " ") != c.want {
+		if got := strings.Fields(w.host("for-each-ref", "--format=%(refname:short)", "refs/heads/envrc", "refs/heads/extra", "refs/heads/login", "refs/heads/top")); strings.Join(got, " ") != c.want {
 			t.Errorf("%+v: the host has %q, want %q", c.names, got, c.want)
 		}
 	}

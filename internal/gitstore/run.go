@@ -111,6 +111,11 @@ func (s *Store) Close(ctx context.Context) (Report, error) {
 		_ = s.confined.Close() // nothing of it is needed any more
 		s.confined = nil
 	}
+	for _, u := range s.Units {
+		if !u.removed() && !u.dropped() && u.leftSparse() {
+			s.tell(u, &s.report.Questions, saysSparse)
+		}
+	}
 	rest, links := s.unpublished(), s.dropLinks()
 	made := s.made()
 	err = errors.Join(err, links, s.unpin(ctx))

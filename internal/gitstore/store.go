@@ -68,6 +68,8 @@ type unit struct {
 	Apart    map[string]string `json:"apart,omitempty"`   // paths at which the indexes differ, and what both had
 	Pin      string            `json:"pin,omitempty"`     // what the pin is at
 	Pins     []string          `json:"pins,omitempty"`    // and was at
+	// Follows are the branches of which the session has written what they follow.
+	Follows map[string]following `json:"follows,omitempty"`
 
 	n       int // which of the units
 	host    *os.Root
@@ -79,6 +81,8 @@ type unit struct {
 	deleted int
 	filters []string // of the host's configuration
 	config  stamp    // of the configuration that filters were read from
+	// followed is the guest's configuration when what its branches follow was published.
+	followed stamp
 }
 
 // gitDir is the unit's own git directory on the host.
@@ -108,6 +112,9 @@ type Names struct {
 	Extra  []string `json:"extra,omitempty"`  // protected beside those of package protect
 	Opened []string `json:"opened,omitempty"` // of its table, what the user has opened for the project
 	None   bool     `json:"none,omitempty"`   // no name is protected
+	// Project says that no checkout of the repository holds a home directory: names of
+	// logins count at its top alone (protect.Login).
+	Project bool `json:"project,omitempty"`
 }
 
 // Options are what Prepare needs besides the repository.

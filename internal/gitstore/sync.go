@@ -81,6 +81,9 @@ func (s *Store) sync(ctx context.Context, final bool) error {
 			sleep(ctx, retryAfter)
 			err = s.syncUnit(ctx, u, final)
 		}
+		if err == nil && !u.removed() && !u.dropped() {
+			s.follow(ctx, u, final)
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", u.Host, err))
 		}

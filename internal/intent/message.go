@@ -59,9 +59,10 @@ type Request struct {
 	Dir  string   // where a command would run, absolute
 }
 
-// A Why asks what the session has refused last.
+// A Why asks what the session has refused last, or which rule hides a place.
 type Why struct {
-	Last int // at most as many; 0 is all that is kept
+	Last int    // at most as many; 0 is all that is kept
+	Path string `json:",omitempty"` // of the guest, absolute and clean; "" for what was refused
 }
 
 // Reasons are the answer to a Why, the newest last.

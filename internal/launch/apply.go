@@ -31,8 +31,9 @@ type Planned struct {
 	steering    *steering       // nil where nothing steers the agent
 	git         *privateGit     // nil where the guest has none
 	masked      *maskedFiles    // nil where no file is masked
+	programs    *programLog     // nil where no program is recorded
 	checkpoints *checkpoints    // nil where the session has none of its own
-	caches      *cachePlaces    // nil where it has no private caches
+	caches      *cachePlaces    // nil where it holds none
 }
 
 // Discard ends what was made beside the sandbox, which ends with Close. It may be
@@ -71,6 +72,8 @@ func (p *Planned) run() error {
 		return err
 	}
 	defer s.Prompter.Close()
+	p.programs.begin(s, audit.NewShare(log, maxProgramBytes, "the session's programs"))
+	defer p.programs.end()
 	s.Guard.Recorder = p.checkpoints.watch(s.Guard.Recorder)
 	end, err := p.answerGuests()
 	if err != nil {

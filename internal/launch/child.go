@@ -54,6 +54,7 @@ func narrow(k *session.Parent, req *sandbox.Request) {
 		return
 	}
 	req.Open, req.Protected = session.Open(k.Open, req.Open), session.Protected(k.Protected, req.Protected)
+	req.Project = req.Project && k.Project
 	req.Guarded, req.SetEnv = k.Guarded, append(req.SetEnv, k.SetEnv...)
 }
 

@@ -20,7 +20,7 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 	if p.choice, err = provide(p.Launch, p.env, p.config, &s); err != nil {
 		return req, err
 	}
-	if s.Isolation.Caches == bawn.CachePrivate && !p.Plan { // a plan makes nothing
+	if !p.Plan { // which makes nothing
 		p.caches = holdCachePlaces(p.env)
 	}
 	s.Isolation.CacheDirs = cacheDirs(p.env, s.Isolation, p.caches)
@@ -42,7 +42,7 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 		return req, err
 	}
 	p.Session = &runner.Session{
-		Provider: p.choice.Provider, Argv: args, Dir: p.dir, Stdio: [3]*os.File{p.env.Stdin, p.env.Stdout, p.env.Stderr},
+		Project: req.Project, Provider: p.choice.Provider, Argv: args, Dir: p.dir, Stdio: [3]*os.File{p.env.Stdin, p.env.Stdout, p.env.Stderr},
 		Dumb: !terminal.Emulates(p.env.Getenv("TERM")), Session: req.Session,
 	}
 	if !bare {
@@ -63,7 +63,7 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 			return req, err
 		}
 	}
-	p.below.Protected, p.below.Guarded = req.Protected, req.Guarded
+	p.below.Protected, p.below.Guarded, p.below.Project = req.Protected, req.Guarded, req.Project
 	p.Session.Session, p.Session.Remedy = req.Session, remedies(p.env, p.config, s.Isolation)
 	return req, nil
 }
@@ -79,6 +79,7 @@ func (p *gatherer) newRequest(s bawn.Session, args []string, cache string) sandb
 		req.SetEnv = policy.GitPins()
 	}
 	req.Open, req.Protected = p.narrower(req.Open, req.Protected)
+	req.Project, req.Linked = project(e.Getenv, req.Home, s.Isolation.Workspace)
 	narrow(p.Parent, &req)
 	return req
 }

@@ -79,7 +79,12 @@ func (p *Planned) answerGuests() (end func(), err error) {
 	if s.Socket == nil && s.Split == nil {
 		return func() {}, nil
 	}
-	s.Recent = &runner.Recent{}
+	req := p.request
+	if s.Split != nil {
+		req.Session.Isolation = s.Split.Isolation // commands ask, and what they run
+	}
+	masked, _ := p.masked.list()
+	s.Recent = &runner.Recent{Hides: hides(p.config, req, masked)}
 	s.Refusals = &runner.Refusals{Recent: s.Recent}
 	judged := newJudge(e, s, s.Refusals.Of(s.Guard)).Serve
 	r := &requests{session: s.Session, prompter: s.Prompter, network: s.Zone, guard: s.Guard, reach: s.Isolation}

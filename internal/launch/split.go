@@ -62,6 +62,7 @@ func (p *planner) planZones(req sandbox.Request, split config.Split) (err error)
 		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	req.Tmp = s.Split.Place.Tmp()
+	p.request = req
 	z := &zonePlanner{planner: p, zones: zonesOf(e, req, split), program: self, request: req}
 	p.below.Models = z.zones.Models
 	if err := z.execution(); err != nil {

@@ -27,7 +27,7 @@ func allProtected(text string) (protections, error) {
 			p.reason = e.By + " obeys it: " + e.Why
 		}
 		if e.Opens() {
-			p.name, p.plain = e.Path(), e.Path()[0] != '.'
+			p.name, p.plain, p.login = e.Path(), e.Path()[0] != '.', e.Class == protect.Login
 		}
 		out.add(p.pattern, p)
 	}

@@ -18,7 +18,7 @@ type Policy struct {
 	// opensHosts says that a rule of a person lets a host through.
 	opensHosts bool
 	// forbids says that a rule of a person forbids a command.
-	forbids bool
+	holds   bool
 	memory  Memory
 	resolve func(string) string
 	cache   cache
@@ -62,18 +62,18 @@ func New(rules []bawn.Rule, o Options) (*Policy, error) {
 	}
 	p.table = newTable(append(compiledBuiltins(), p.rules...))
 	p.opensHosts = slices.ContainsFunc(p.rules, func(r *rule) bool { return r.Kind == bawn.Network && r.Verdict == bawn.Allow })
-	p.forbids = slices.ContainsFunc(p.rules, func(r *rule) bool { return r.Kind == bawn.Command && r.Verdict == bawn.Deny })
+	p.holds = slices.ContainsFunc(p.rules, func(r *rule) bool { return r.Kind == bawn.Command && r.Verdict != bawn.Allow })
 	return p, nil
 }
 
-// Forbids reports whether a rule of a person forbids the command of a question, whatever
-// the built-in rules and the mode say of it.
-func (p *Policy) Forbids(q *Question) (bawn.Decision, bool) {
-	if !p.forbids || q.Action.Kind != bawn.Command {
+// Held returns what a rule of a person says of the command of a question, where that
+// denies it or asks, whatever the built-in rules and the mode say of it.
+func (p *Policy) Held(q *Question) (bawn.Decision, bool) {
+	if !p.holds || q.Action.Kind != bawn.Command {
 		return bawn.Decision{}, false
 	}
 	d := p.Decide(q)
-	return d, d.Verdict == bawn.Deny && d.Source != bawn.Builtin
+	return d, d.Verdict != bawn.Allow && d.Source != bawn.Builtin
 }
 
 // Rules lists the rules in the order in which they win.

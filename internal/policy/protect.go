@@ -18,6 +18,7 @@ type protection struct {
 	pattern string
 	reason  string
 	name    string // by which it is opened for a project, or ""
+	login   bool   // it counts where a home directory may be, and at the top of a workspace
 	plain   bool   // a wildcard that matches it is not meant to, perhaps
 	literal string // a text that every path has that it covers
 }
@@ -69,7 +70,7 @@ func (k *knowledge) protectedPath(q *Question, op bawn.Operation, lower string) 
 	home := strings.ToLower(q.Home)
 	protected := k.protected()
 	protected.each(lower, func(pr *protection) bool {
-		if pr.speaks(q, op) && strings.Contains(lower, pr.literal) && pr.covers(lower, home, false) && !pr.opened(q, lower) {
+		if pr.speaks(q, op) && strings.Contains(lower, pr.literal) && pr.covers(lower, home, false) && !pr.opened(q, lower) && !pr.deep(q, lower) {
 			found = pr
 			return false
 		}
@@ -104,6 +105,17 @@ func (pr *protection) opened(q *Question, lower string) bool {
 	}
 	inner := Question{Workspace: strings.ToLower(q.Workspace), Home: strings.ToLower(q.Home)}
 	return inner.inWorkspace(lower)
+}
+
+// deep reports whether a name of a login lies below the top of a workspace that holds
+// no home directory, where no program executes it.
+func (pr *protection) deep(q *Question, lower string) bool {
+	if !pr.login || !q.Project {
+		return false
+	}
+	inner := Question{Workspace: strings.ToLower(q.Workspace), Home: strings.ToLower(q.Home)}
+	below := strings.TrimPrefix(lower, inner.Workspace)
+	return inner.inWorkspace(lower) && pr.match(pr.pattern, below, false) && !pr.match(strings.TrimPrefix(pr.pattern, "**"), below, false)
 }
 
 // verdict is what becomes of a use that a protection stands against.

@@ -28,6 +28,9 @@ type Question struct {
 	// Unprotected are names of the table that the user has opened for the workspace,
 	// as protect.Key writes them.
 	Unprotected []string
+	// Project says that the workspace holds no home directory: names of logins count at
+	// its top alone (protect.Login).
+	Project bool
 }
 
 // Taint is what the session has met so far.
@@ -73,7 +76,7 @@ type key struct {
 	mode                                                             bawn.Mode
 	autonomy                                                         bawn.Autonomy
 	contained                                                        bawn.Contained
-	covered, connectionAsks                                          bool
+	covered, connectionAsks, project                                 bool
 	taint                                                            Taint
 }
 
@@ -81,7 +84,7 @@ func (q *Question) key() key {
 	k := key{
 		resource: q.Action.Resource, dir: q.Action.Dir, workspace: q.Workspace, home: q.Home, system: q.System,
 		kind: q.Action.Kind, operation: q.Action.Operation, mode: q.Mode, autonomy: q.Autonomy,
-		contained: q.Contained, covered: q.Covered, connectionAsks: q.ConnectionAsks, taint: q.Taint,
+		contained: q.Contained, covered: q.Covered, connectionAsks: q.ConnectionAsks, project: q.Project, taint: q.Taint,
 	}
 	if len(q.Action.Args) > 0 {
 		k.args = joined(q.Action.Args)

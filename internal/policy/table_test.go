@@ -83,6 +83,31 @@ func TestUnprotected(t *testing.T) {
 	}
 }
 
+// TestLogins: what only a home directory's programs execute is a file as others below the
+// top of a workspace that holds none, and nowhere else.
+func TestLogins(t *testing.T) {
+	p := must(New(nil, Options{}))
+	for file, deep := range map[string]bool{
+		tableProject + "/test/home/.bashrc": true, tableProject + "/a/.config/fish/config.fish": true, tableProject + "/A/.ZSHRC": true,
+		tableProject + "/.bashrc": false, tableProject + "/.config/fish/config.fish": false, tableProject + "/a/.vscode/tasks.json": false, tableProject + "/a/.envrc": false,
+		tableProject + "/a/.gitconfig": false, tableProject + "/a/.ssh/config": false, "/home/ada/.bashrc": false, "/home/ada/other/a/.bashrc": false, "/srv/a/.bashrc": false,
+	} {
+		q := fileQuestion(bawn.Write, file)
+		if v := p.Decide(q).Verdict; v != bawn.Deny {
+			t.Errorf("%s, in a workspace that may hold a home directory: %v", file, v)
+		}
+		q.Project = true
+		if v := p.Decide(q).Verdict; deep == (v == bawn.Deny) {
+			t.Errorf("%s: %v", file, v)
+		}
+	}
+	q := fileQuestion(bawn.Write, "/home/ada/.local/bin/deep/x")
+	q.Workspace, q.Project = "/home/ada/.local/bin", true
+	if v := p.Decide(q).Verdict; v != bawn.Deny {
+		t.Errorf("in a workspace of a protected name: %v", v)
+	}
+}
+
 // TestWildcards: a wildcard that may reach a plain name asks where no kernel refuses it,
 // and one that may reach another is refused.
 func TestWildcards(t *testing.T) {

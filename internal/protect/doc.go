@@ -12,7 +12,7 @@
 //     starts an interpreter or a debugger there, or runs a package manager.
 //   - It says which program, code, server, registry or right counts.
 //   - It is not the project's own code or build. An editor that builds what it
-//     opens runs that as well, and so does a person who builds it (SECURITY.md, R2).
+//     opens runs that as well, and so does a person who builds it (risk R2).
 //   - No everyday command writes it as its output, as "python -m venv" does.
 //
 // A program that has asked once for the directory (VS Code, direnv, mise) counts
@@ -21,6 +21,14 @@
 // are not, and the policy asks before a tool writes one. Dotfiles of a shell or a
 // login are in it, because people keep them in a project and link them into their
 // home directory.
+//
+// # At which depth
+//
+// A name counts at any depth: somebody may open, enter or start something in any
+// directory of a project. A name of class login is executed from a home directory
+// alone. It counts at the top of each writable place, where dotfiles are kept, and at
+// any depth of a place that is, or holds, a home directory, or to which a link of the
+// home directory leads (launch finds that out).
 //
 // Only creating and changing is refused. Whatever of these the repository has can
 // be read. Who wants a session to write one opens it for a project, with

@@ -26,12 +26,19 @@ A name is protected if all of this is true.
    version control for the status or commits, starts an interpreter or a debugger there, or runs a package manager. A program that has asked once for the
    directory counts as one that reads by itself.
 2. It says which program, code, server, registry or right counts.
-3. It is not the project's own code or build (R2 in SECURITY.md), and no everyday command writes it as its output.
+3. It is not the project's own code or build (risk R2), and no everyday command writes it as its output.
 
 Texts that only a coding agent reads are protected. Those that humans read too, such as AGENTS.md, are not: the policy asks before a tool writes one.
-Dotfiles of shells and logins are protected because people keep them in a project and link them into their home directory.
+Names count at any depth, since somebody may open, enter or start something in any directory of a project. Dotfiles of shells and logins are executed from a home
+directory alone, and people keep them in projects and link them into it: they count at the top of what a session may write. They count at any depth of
 
-Names count at any depth, in any letters and in any spelling that some file system takes for the same. What ends in "/" is a directory with all that it
+* a place that is, or holds, a home directory of "/etc/passwd", what ZDOTDIR or XDG_CONFIG_HOME names, or lies directly in "/home" or "/Users";
+* a place to which a link in your home directory leads, by one of the names below;
+* a place that "--rw" or "isolation.mounts" opens beside the workspace, and with provider "seatbelt" everywhere.
+
+So "test/home/.bashrc" is a file as others in most projects, and "bash/.bashrc" is not where you keep your dotfiles.
+
+Names count in any letters and in any spelling that some file system takes for the same. What ends in "/" is a directory with all that it
 holds, and "*" stands for any part of a name.
 
 ## Open one for a project
@@ -75,6 +82,7 @@ func page() string {
 		}
 	}
 	table("In a project: what programs of the host execute or obey", three, Project(), of(Host))
+	table("At the top of a project, and where a home directory is", three, Project(), of(Login))
 	table("In a project: what coding agents and Bawn obey", three, Project(), of(Agent, Bawn))
 	table("In a project: credentials", "The policy lets no tool of an agent read or write them.\n\n"+three, Project(), of(Credential))
 	table("In a git directory", "The policy goes by these names. A sandbox rules part by part.\n\n"+three, inGit(), of(Git))

@@ -14,6 +14,7 @@ type Class uint8
 
 const (
 	Host       Class = iota + 1 // a program of the host executes or obeys it
+	Login                       // a shell, a login or the desktop executes it, from a home directory alone
 	Agent                       // a coding agent's own place
 	Guard                       // what an agent obeys within its own place below the home directory
 	Credential                  // it is not even read
@@ -21,7 +22,7 @@ const (
 	Git                         // in a git directory, on which a sandbox rules part by part
 )
 
-var classes = []string{"", "host", "agent", "guard", "credential", "bawn", "git"}
+var classes = []string{"", "host", "login", "agent", "guard", "credential", "bawn", "git"}
 
 func (c Class) String() string { return classes[c] }
 
@@ -29,7 +30,7 @@ func (c Class) String() string { return classes[c] }
 type Entry struct {
 	Class  Class
 	System string // "all", "linux", "darwin" or "windows"
-	// Pattern is a name in a project, at any depth, or a place "~/…" below the home
+	// Pattern is a name in a project, at any depth but for Login, or a place "~/…" below the home
 	// directory. One that ends in "/" is a directory with all that it holds. A "*"
 	// stands for any part of one name, and in a git directory "**" for any directories.
 	Pattern string
@@ -53,7 +54,9 @@ func (e *Entry) Path() string { return strings.TrimSuffix(strings.TrimPrefix(e.P
 func (e *Entry) Secret() bool { return e.Class == Credential || e.Class == Bawn && e.Home() }
 
 // Opens reports whether isolation.unprotect can open it for a project.
-func (e *Entry) Opens() bool { return !e.Home() && (e.Class == Host || e.Class == Agent) }
+func (e *Entry) Opens() bool {
+	return !e.Home() && (e.Class == Host || e.Class == Login || e.Class == Agent)
+}
 
 // Counts reports whether it is an entry of a system, as runtime.GOOS names it; of
 // each where system is "".

@@ -22,7 +22,7 @@ func TestData(t *testing.T) {
 		parts := strings.Split(strings.ReplaceAll(Fold(name), "*", "x"), "/")
 		s := NewSet(nil, []string{name})
 		for i := range parts {
-			if m, by := s.At(parts[i:]); m == Inside || m == Pointer && i > 0 {
+			if m, by := s.At(parts[i:], true); m == Inside || m == Pointer && i > 0 {
 				t.Errorf("%q is protected as %q as well, so that opening it does nothing", name, by)
 			}
 		}
@@ -64,13 +64,30 @@ func TestSet(t *testing.T) {
 		"a.code-workspace": Inside, "a~1.cod": Inside, "a.code": None, "deploy": Way, "deploy/keys": Inside, ".git": Way, ".git/lazygit.yml": Inside, ".ssh/x": Inside, ".netrc": None,
 		".vscode/tasks.json": None, "mise.local.toml": None, ".mise.local.toml": Inside, "mise.toml": Inside,
 	} {
-		if got, name := s.At(strings.Split(Fold(p), "/")); got != want {
+		if got, name := s.At(strings.Split(Fold(p), "/"), true); got != want {
 			t.Errorf("%q: %d by %q; want %d", p, got, name, want)
 		}
 	}
 	for short, want := range map[string]string{"envrc~1": ".envrc", "envrc~x": "envrc~x", "mcp~1.jso": ".mcp.json", "a": "a"} {
 		if got := s.Long(short); got != want {
 			t.Errorf("%q is short for %q; want %q", short, got, want)
+		}
+	}
+}
+
+// Names of class login count only where a home directory may be.
+func TestLogins(t *testing.T) {
+	s := NewSet([]string{"extra", ".profile"}, nil)
+	for p, want := range map[string]Match{
+		".bashrc": None, ".BASHRC": None, ".zshrc": None, ".local": None, ".local/bin/x": None, ".config": Way, ".config/fish/x": None, ".config/mise/x": Inside,
+		".envrc": Inside, ".vscode/x": Inside, ".gitconfig": Inside, ".ssh/config": Inside, "extra": Inside, ".profile": Inside, ".vimrc": Inside,
+	} {
+		parts := strings.Split(Fold(p), "/")
+		if got, name := s.At(parts, false); got != want {
+			t.Errorf("%q: %d by %q; want %d", p, got, name, want)
+		}
+		if got, _ := s.At(parts, true); got == None {
+			t.Errorf("%q does not count in a home directory", p)
 		}
 	}
 }

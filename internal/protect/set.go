@@ -18,6 +18,8 @@ type Set struct {
 type node struct {
 	rule  string // of the name that ends here, as it is written, or ""
 	whole bool   // with all below it
+	login bool   // that name is one of class login
+	deep  bool   // a name that counts at any depth ends here or below
 	next  map[string]*node
 	globs []glob
 }
@@ -62,20 +64,23 @@ func NewSet(extra, opened []string) *Set {
 		if e.Class == Credential || e.Opens() && len(open) > 0 && slices.Contains(open, Fold(e.Path())) {
 			continue
 		}
-		s.add(e.Path(), e.Dir() || ways()[e.Path()] == nil)
+		s.add(e.Path(), e.Dir() || ways()[e.Path()] == nil, e.Class == Login)
 	}
 	for _, name := range extra {
-		s.add(strings.TrimSuffix(name, "/"), true)
+		s.add(strings.TrimSuffix(name, "/"), true, false)
 	}
 	return s
 }
 
-func (s *Set) add(name string, whole bool) {
+func (s *Set) add(name string, whole, login bool) {
 	at := &s.root
+	at.deep = true
 	for part := range strings.SplitSeq(Fold(name), "/") {
 		s.parts = append(s.parts, part)
 		at = s.child(at, part)
+		at.deep = at.deep || !login
 	}
+	at.login = login && (at.rule == "" || at.login)
 	at.rule, at.whole = name, at.whole || whole
 }
 
@@ -110,27 +115,30 @@ func (s *Set) child(n *node, part string) *node {
 }
 
 // At says how the folded parts of a path meet a name that begins at the first of
-// them, and which.
-func (s *Set) At(parts []string) (Match, string) {
-	m, rule := s.root.at(parts)
+// them, and which. logins says whether names of class login count there.
+func (s *Set) At(parts []string, logins bool) (Match, string) {
+	m, rule := s.root.at(parts, logins)
 	if m == Way {
 		rule = parts[0]
 	}
 	return m, rule
 }
 
-func (n *node) at(parts []string) (Match, string) {
+func (n *node) at(parts []string, logins bool) (Match, string) {
+	counts := n.rule != "" && (logins || !n.login)
 	switch {
-	case n.whole:
+	case !logins && !n.deep:
+		return None, ""
+	case n.whole && counts:
 		return Inside, n.rule
-	case n.rule != "" && len(parts) == 0:
+	case counts && len(parts) == 0:
 		return Pointer, n.rule
 	case len(parts) == 0:
 		return Way, ""
 	}
 	best, rule := None, ""
 	take := func(to *node) {
-		if m, r := to.at(parts[1:]); m > best {
+		if m, r := to.at(parts[1:], logins); m > best {
 			best, rule = m, r
 		}
 	}

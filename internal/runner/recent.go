@@ -2,11 +2,15 @@ package runner
 
 import (
 	"context"
+	"path"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/intent"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sessionsocket"
@@ -21,6 +25,10 @@ const (
 // A Recent keeps what a session has refused last, for a guest that asks why. It may be
 // nil, and keeps nothing then.
 type Recent struct {
+	// Hides says which rule hides a place, if one does. It speaks of rules alone: what
+	// it says is the same whether the host has the place or not. It is set once.
+	Hides func(path string) (intent.Reason, bool)
+
 	mu   sync.Mutex
 	list []intent.Reason // the newest last
 }
@@ -74,7 +82,24 @@ func (r *Recent) last(n int) []intent.Reason {
 
 // Serve answers `bawn why`: a handler of a session socket.
 func (r *Recent) Serve(_ context.Context, c *sessionsocket.Conn, w intent.Why) {
-	_ = c.Send(intent.Reply{Why: &intent.Reasons{List: r.last(w.Last)}}) // a guest that is gone needs no answer
+	list := []intent.Reason{}
+	if w.Path == "" {
+		list = r.last(w.Last)
+	} else if why, ok := r.place(w.Path); ok {
+		list = append(list, why)
+	}
+	_ = c.Send(intent.Reply{Why: &intent.Reasons{List: list}}) // a guest that is gone needs no answer
+}
+
+// place is Hides for what a guest has sent.
+func (r *Recent) place(at string) (why intent.Reason, ok bool) {
+	if r.Hides == nil || len(at) > unix.PathMax || !path.IsAbs(at) || path.Clean(at) != at {
+		return why, false
+	}
+	if why, ok = r.Hides(at); ok {
+		why.At, why.Times, why.Kind, why.Operation, why.Resource = time.Now().UTC().Truncate(time.Second), 1, bawn.Filesystem.String(), bawn.Read.String(), short(at)
+	}
+	return why, ok
 }
 
 func reasonOf(d sandbox.Denial) intent.Reason {

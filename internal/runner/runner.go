@@ -42,6 +42,7 @@ type Session struct {
 	Contained bawn.Contained
 	// ConnectionAsks says that what leaves the session asks where it connects.
 	ConnectionAsks bool
+	Project        bool   // the workspace holds no home directory: names of logins count at its top alone
 	Bare           string // why nothing contains the guest, in words for its human; "" where a sandbox does
 	Argv           []string
 	Dir            string

@@ -28,6 +28,11 @@ type Request struct {
 	Open      []string // credential paths whose reading is allowed again
 	Protected []string // names protected besides the built-in ones
 	Hidden    []string // Bawn's own directories
+	// Project says that the workspace holds no home directory and that no link of the
+	// human's leads there: a name of class login (package protect) counts at its top
+	// alone. A provider that can't tell one depth from another protects it at each.
+	Project bool
+	Linked  []string // places, absolute, to which protected names in the home directory lead by links
 	// Guarded are files and directories, absolute, that stay as they are also below
 	// a writable place. They need not be there, and must not come into being then.
 	Guarded  []string
@@ -51,9 +56,7 @@ type Request struct {
 	// GuestWrote reports whether an earlier session could write in a directory of
 	// the host, links resolved; nil where nobody knows.
 	GuestWrote func(dir string) bool `json:"-"`
-	// Refuses says whether a program may not be started, and how the guest is refused. A
-	// provider that can hold execve(2) asks it for every program; nil: none is held.
-	Refuses func(Program) (Denial, bool) `json:"-"`
+	Programs   *Programs             `json:"-"` // nil: none is held
 	// Git are the repositories of whose git directories the guest gets a private
 	// one. A provider that can't mount refuses to write below Path instead.
 	Git []bawn.GitDir

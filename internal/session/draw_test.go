@@ -36,7 +36,7 @@ func some(t *rapid.T, what string, from []string) []string {
 func drawSession(t *rapid.T, id string) bawn.Session {
 	iso := bawn.Isolation{
 		Workspace: rapid.SampledFrom([]string{"", "/w", "/w/a", "/h"}).Draw(t, "workspace"),
-		Mounts:    drawMounts(t), MaskEnv: rapid.Bool().Draw(t, "mask env"), Caches: bawn.CacheMode(rapid.IntRange(0, 2).Draw(t, "caches")), CacheDirs: some(t, "cache dirs", []string{"/h/.cache", "/h/.cache/go", "/w/a"}),
+		Mounts:    drawMounts(t), MaskEnv: rapid.Bool().Draw(t, "mask env"), LogPrograms: rapid.Bool().Draw(t, "log programs"), Caches: bawn.CacheMode(rapid.IntRange(0, 2).Draw(t, "caches")), CacheDirs: some(t, "cache dirs", []string{"/h/.cache", "/h/.cache/go", "/w/a"}),
 		Network: rapid.SampledFrom([]bawn.NetworkMode{bawn.NetworkNone, bawn.NetworkAllowlist, bawn.NetworkAllowlist, bawn.NetworkAllowlist, bawn.NetworkAllowlist, bawn.NetworkFull}).Draw(t, "network"),
 		Egress:  drawEgress(t), Env: some(t, "env", drawnEnv), SetEnv: some(t, "set", drawnSetEnv),
 		Devices: some(t, "devices", drawnDevices), Protect: rapid.Bool().Draw(t, "protect"), Unprotected: some(t, "unprotected", drawnNames), DockerAPI: rapid.Bool().Draw(t, "docker_api"),
@@ -87,6 +87,7 @@ type meaning struct {
 	limits    []float64
 	unguarded bool
 	unmasked  bool
+	unlogged  bool
 	workspace string
 	trust     bawn.Session
 	provider  string
@@ -94,7 +95,7 @@ type meaning struct {
 
 func meaningOf(s bawn.Session) meaning {
 	iso := s.Isolation
-	m := meaning{places: map[string]string{}, env: map[string]string{}, things: map[string]bool{}, unguarded: !iso.Protect, unmasked: !iso.MaskEnv, workspace: iso.Workspace, trust: s, provider: s.Provider}
+	m := meaning{places: map[string]string{}, env: map[string]string{}, things: map[string]bool{}, unguarded: !iso.Protect, unmasked: !iso.MaskEnv, unlogged: !iso.LogPrograms, workspace: iso.Workspace, trust: s, provider: s.Provider}
 	for _, p := range drawnPaths {
 		m.places[p], m.places[p+"/y"] = place(iso, p), place(iso, strings.TrimSuffix(p, "/")+"/y")
 	}
@@ -226,7 +227,7 @@ func (a meaning) noMore(b meaning) (string, bool) {
 	}
 	inside := a.workspace == "" || a.workspace == b.workspace || b.workspace != "" && strings.HasPrefix(a.workspace, b.workspace+"/")
 	providers := []string{"native", "none", ""}
-	return "protection, workspace, trust or provider", (!a.unguarded || b.unguarded) && (!a.unmasked || b.unmasked) && inside && lessTrusted(a.trust, b.trust) &&
+	return "protection, workspace, trust or provider", (!a.unguarded || b.unguarded) && (!a.unmasked || b.unmasked) && (!a.unlogged || b.unlogged) && inside && lessTrusted(a.trust, b.trust) &&
 		slices.Index(providers, a.provider) <= slices.Index(providers, b.provider)
 }
 

@@ -63,6 +63,7 @@ func narrowed(parent, asked, given bawn.Session) []Narrowed {
 	r.value("protect", a.Protect, g.Protect)
 	r.list("unprotect", a.Unprotected, g.Unprotected, equal, equal)
 	r.value("mask_env", a.MaskEnv, g.MaskEnv)
+	r.value("log_programs", a.LogPrograms, g.LogPrograms)
 	r.value("docker_api", a.DockerAPI, g.DockerAPI)
 	return r
 }

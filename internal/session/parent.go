@@ -18,6 +18,7 @@ type Parent struct {
 	Open      []string     // credentials that it may read
 	Protected []string     // names that its guest can't write
 	Guarded   []string     // what an agent obeys
+	Project   bool         // its workspace holds no home directory (sandbox.Request)
 	Places    []bawn.Mount // of the host, as its plan has them
 	Git       []bawn.GitDir
 	GitPool   string   // where the git directories of repositories are that the guests make, or ""

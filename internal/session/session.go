@@ -81,7 +81,7 @@ func meetIsolation(a, b bawn.Isolation) bawn.Isolation {
 	out.Resources = meetResources(a.Resources, b.Resources)
 	out.Devices = both(a.Devices, b.Devices)
 	out.Protect, out.Unprotected = a.Protect || b.Protect, both(a.Unprotected, b.Unprotected)
-	out.MaskEnv = a.MaskEnv || b.MaskEnv
+	out.MaskEnv, out.LogPrograms = a.MaskEnv || b.MaskEnv, a.LogPrograms || b.LogPrograms
 	out.DockerAPI = a.DockerAPI && b.DockerAPI
 	return out
 }

@@ -30,7 +30,8 @@ const maxStatement = 1 << 20
 // what follows a statement may be the input of its commands.
 type reader struct {
 	kind   uint32 // of the file
-	talks  bool   // a terminal: prompts are wanted
+	talks  bool   // prompts are wanted
+	shown  bool   // by a terminal, whose human sees them
 	ended  bool
 	signal <-chan os.Signal
 }
@@ -42,7 +43,8 @@ func (s *front) newReader() *reader {
 		r.kind = uint32(st.Mode) & unix.S_IFMT
 	}
 	_, err := unix.IoctlGetWinsize(0, unix.TIOCGWINSZ)
-	r.talks = err == nil || s.call.Interactive
+	r.shown = err == nil
+	r.talks = r.shown || s.call.Interactive
 	return r
 }
 
@@ -134,7 +136,10 @@ func (s *front) statements(r *reader) (string, error) {
 // prompt asks for a statement, or for the rest of one.
 func (r *reader) prompt(first bool) {
 	text := "> "
-	if first {
+	switch {
+	case first && r.shown:
+		text = "(bawn) $ "
+	case first:
 		text = "$ "
 	}
 	if r.talks {

@@ -34,10 +34,19 @@ func wish(ctx context.Context, q intent.Request, socket string) (bool, string, e
 	return r.Answer.Granted, r.Answer.Why, nil
 }
 
+// WhyHidden asks the session socket which rule hides a place, if one does.
+func WhyHidden(ctx context.Context, path string) ([]intent.Reason, error) {
+	return why(ctx, intent.Why{Path: path})
+}
+
 // Why asks the session socket what the session has refused last: at most n refusals, all
 // that are kept for 0, the newest last.
 func Why(ctx context.Context, n int) ([]intent.Reason, error) {
-	r, err := once(ctx, intent.Hello{Why: &intent.Why{Last: n}}, Socket)
+	return why(ctx, intent.Why{Last: n})
+}
+
+func why(ctx context.Context, w intent.Why) ([]intent.Reason, error) {
+	r, err := once(ctx, intent.Hello{Why: &w}, Socket)
 	switch {
 	case err != nil:
 		return nil, err

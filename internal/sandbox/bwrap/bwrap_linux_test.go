@@ -290,6 +290,21 @@ func TestCommandsAreLimited(t *testing.T) {
 	}
 }
 
+// TestPort80: a guest has every port of its own network, as in a container, and none of
+// the host's. In one that is the host's it has what its user has.
+func TestPort80(t *testing.T) {
+	need(t)
+	testenv.Need(t, "perl")
+	ws := workspace(t)
+	const bind = `perl -MSocket -e 'socket(S, PF_INET, SOCK_STREAM, 0); bind(S, sockaddr_in($ARGV[0], INADDR_LOOPBACK)) ? print "bound" : print "$!"' `
+	if got := script(t, started(t, planned(t, here(ws, bawn.NetworkNone))), bind+"80"); got != "bound" {
+		t.Errorf("port 80: %s", got)
+	}
+	if got := script(t, started(t, planned(t, here(ws, bawn.NetworkFull))), bind+"1"); got != "Permission denied" {
+		t.Errorf("the control, port 1 of the host: %s", got)
+	}
+}
+
 // TestInterfacesOfTheHost wants a guest with a network of its own to see none.
 // The control is one that has the host's.
 func TestInterfacesOfTheHost(t *testing.T) {

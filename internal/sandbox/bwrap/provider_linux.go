@@ -138,7 +138,7 @@ func (p *Provider) start(ctx context.Context, b *Plan, onDenial func(sandbox.Den
 		return nil, g.process.why(err)
 	}
 	g.supervise(onDenial)
-	return g, errors.Join(b.settle(g.Mounts), b.unmade(standing))
+	return g, errors.Join(b.settle(g.Mounts, g.process.pid), b.unmade(standing))
 }
 
 // meet has the first process do what is left to do, and takes control.

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/linux/rawproc"
+	"github.com/bawn-dev/bawn/internal/sandbox/kernel"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
@@ -16,16 +17,22 @@ import (
 // them private: bwrap lets the host's later mounts in, writable ones too. It sets
 // their flags as a whole: bwrap sets them one by one, by path, and leaves out
 // what comes meanwhile and what it can't reach. And it mounts pseudo-terminals of
-// the guest's own. What enters the guest's namespaces for that is no program, and
+// the guest's own. It also lets the guest bind every port of its own network. first is
+// the sandbox's first process, which the caller keeps from being another one. What enters the guest's namespaces for that is no program, and
 // gone before any command runs.
-func (p *Plan) settle(mounts *os.File) error {
+func (p *Plan) settle(mounts *os.File, first int) error {
 	user, err := unix.IoctlRetInt(int(mounts.Fd()), unix.NS_GET_USERNS)
 	if err != nil {
 		return fmt.Errorf("find the guest's user namespace: %w", err)
 	}
 	defer unix.Close(user)
-	s := &settler{}
+	s := &settler{kernel.NewSteps()}
 	s.Call("enter the guest's user namespace", unix.SYS_SETNS, user, unix.CLONE_NEWUSER)
+	if net, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", first)); err == nil && p.Loopback {
+		defer net.Close()
+		s.Call("enter the guest's network namespace", unix.SYS_SETNS, int(net.Fd()), unix.CLONE_NEWNET)
+		s.AnyPort() // by the host's /proc, before the guest's, which nobody writes
+	}
 	s.Call("enter the guest's mount namespace", unix.SYS_SETNS, int(mounts.Fd()), unix.CLONE_NEWNS)
 	s.attr("/", unix.AT_RECURSIVE, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE})
 	for _, m := range p.Mounts {
@@ -36,7 +43,7 @@ func (p *Plan) settle(mounts *os.File) error {
 }
 
 // settler collects the calls.
-type settler struct{ rawproc.Program }
+type settler struct{ kernel.Steps }
 
 // mount opens what is to be writable, and closes again what is narrower in it.
 func (s *settler) mount(m layout.Mount) {

@@ -210,7 +210,7 @@ func (l *imageLayout) inside(n *layout.Plan, f Facts) (*layout.Plan, error) {
 	in.UID = layout.Mapping{Inside: l.uid, Outside: n.UID.Outside}
 	in.GID = layout.Mapping{Inside: l.gid, Outside: n.GID.Outside}
 	in.Loopback = true
-	in.Supervised, in.Programs, in.Refuses = !f.Bare, false, nil
+	in.Supervised, in.Programs, in.Holds = !f.Bare, false, nil
 	if f.Bare {
 		in.Seccomp = "guest"
 	}

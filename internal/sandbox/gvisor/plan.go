@@ -33,7 +33,7 @@ func makePlan(req sandbox.Request, facts layout.Facts) (*Plan, error) {
 		return nil, err
 	}
 	layout.InPart, layout.Supervised, layout.Seccomp = nil, false, "guest"
-	layout.Programs, layout.Refuses = false, nil
+	layout.Programs, layout.Holds = false, nil
 	gateway := NewGateway(layout.Network)
 	layout.Network = nil // what there is of it is the gateway's
 	network := req.Session.Isolation.Network

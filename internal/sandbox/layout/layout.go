@@ -57,6 +57,9 @@ func Layout(req sandbox.Request, facts Facts) (*Plan, error) {
 		return nil, err
 	}
 	p.Protected = b.writable
+	if b.req.Project {
+		p.Projects = []string{b.root}
+	}
 	p.Absent, p.Targets, p.Guarded = b.unborn(), b.targets, b.kept
 	p.Owned, p.InHome, p.Denied, p.Unprotected = b.owned(), b.places, b.deniedPatterns(), !iso.Protect
 	p.Kept = b.keep(p.Mounts)
@@ -69,7 +72,7 @@ func Layout(req sandbox.Request, facts Facts) (*Plan, error) {
 		}
 	}
 	p.Supervised = true
-	p.Programs, p.Refuses = b.req.Refuses != nil, b.req.Refuses
+	p.Programs, p.Holds = b.req.Programs != nil, b.req.Programs
 	p.Seccomp = "guest, supervised"
 	p.Landlock = Landlock{ABI: facts.LandlockABI, Writable: landlockWritable(p.Mounts)}
 	if p.Dir, err = b.directory(); err != nil {

@@ -33,6 +33,7 @@ func (b *builder) present(byTarget map[string]Mount) []Mount {
 	var list []Mount
 	owned := b.owned()
 	b.places = b.homePlaces()
+	b.note(b.req.Linked...)
 	for _, root := range b.writable {
 		base := protectedBase(root)
 		for _, e := range b.facts.Present(base, candidates) {

@@ -40,9 +40,9 @@ func (p *Protector) Name(n string) string {
 }
 
 // named returns the rule by which the table of names refuses op on a path, of
-// which parts are what is left, or "".
-func (p *Protector) named(op Operation, parts []string, isDir bool) string {
-	m, name := p.names.At(parts)
+// which parts are what is left, or "". logins says whether names of logins count.
+func (p *Protector) named(op Operation, parts []string, isDir, logins bool) string {
+	m, name := p.names.At(parts, logins)
 	switch m {
 	case protect.Inside:
 		return RuleProtected + name

@@ -25,6 +25,7 @@ type Plan struct {
 	Seccomp     string            `json:"seccomp"`
 	Supervised  bool              `json:"supervised"`
 	Protected   []string          `json:"protected_below,omitempty"` // writable places of the host
+	Projects    []string          `json:"without_homes,omitempty"`   // those of them in which names of logins count at the top alone
 	ExtraNames  []string          `json:"protected_names,omitempty"`
 	OpenNames   []string          `json:"unprotected_names,omitempty"`
 	InHome      []string          `json:"protected_places,omitempty"`  // below the home directory, that the host executes or obeys
@@ -43,7 +44,7 @@ type Plan struct {
 	Session     string            `json:"-"`
 	Programs    bool              `json:"programs_held,omitempty"` // execve(2) is decided
 
-	Refuses func(sandbox.Program) (sandbox.Denial, bool) `json:"-"` // that decides; nil where Programs is false
+	Holds *sandbox.Programs `json:"-"` // that decide; nil where Programs is false
 
 	Kept   []string `json:"-"` // hidden places, there or not, as they were named and where they lie
 	Home   string   `json:"-"` // of the human, links resolved, or ""

@@ -51,7 +51,10 @@ type Protector struct {
 	Caches  []string // absolute, mounts of their own: no host's program works in there, and nothing is moved out
 	Only    []string // where nothing else confines writes: the places they may go
 	Places  []string // below the home directory, absolute, that the host executes or obeys
-	names   *protect.Set
+	// Projects are roots that hold no home directory: names of logins count at their
+	// top alone (protect.Login).
+	Projects []string
+	names    *protect.Set
 }
 
 // NewProtector protects the names of the table, without those that opened names,
@@ -107,8 +110,9 @@ func (p *Protector) ByName(op Operation, abs string, isDir bool) (Ruling, string
 		return RulingAllow, ""
 	}
 	parts := p.Parts(rel)
+	project := slices.Contains(p.Projects, p.Innermost(abs))
 	for i, name := range parts {
-		if rule := p.named(op, parts[i:], isDir); rule != "" {
+		if rule := p.named(op, parts[i:], isDir, i == 0 || !project); rule != "" {
 			return RulingDeny, rule
 		}
 		if name == ".git" {
@@ -162,6 +166,11 @@ func (p *Protector) Innermost(abs string) (inner string) {
 		}
 	}
 	return inner
+}
+
+// Beside reports whether abs lies directly beside a writable place.
+func (p *Protector) Beside(abs string) bool {
+	return slices.ContainsFunc(p.roots, func(root string) bool { return root != "/" && path.Dir(root) == path.Dir(abs) })
 }
 
 // Rules on git directories of the host: those called .git, and others, which git

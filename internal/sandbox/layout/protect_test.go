@@ -70,6 +70,26 @@ func TestAProtectedDirectoryGivenByNameIsWritable(t *testing.T) {
 	}
 }
 
+// Names of logins count at the top alone where no home directory is, and others at any depth.
+func TestProjectsHaveFixtures(t *testing.T) {
+	p := NewProtector([]string{"/w", "/w/in", "/v"}, []string{"extra"}, nil)
+	p.Projects = []string{"/w"}
+	for file, want := range map[string]Ruling{
+		"/w/.bashrc": RulingDeny, "/w/test/.bashrc": RulingAllow, "/w/test/.BashRC": RulingAllow, "/w/.local/bin/x": RulingDeny, "/w/a/.local/bin/x": RulingAllow,
+		"/w/a/.envrc": RulingDeny, "/w/a/.vscode/x": RulingDeny, "/w/a/.git/config": RulingDeny, "/w/a/extra": RulingDeny, "/w/a/.bashrc/.envrc": RulingDeny,
+		"/w/in/a/.bashrc": RulingDeny, "/v/a/.bashrc": RulingDeny,
+	} {
+		for _, op := range []Operation{OpOpen, OpSymlink, OpRenameTo, OpLinkTo, OpMknod} {
+			if got, rule := p.Rule(op, file, false); got != want {
+				t.Errorf("op %d on %s: %d by %q, want %d", op, file, got, rule, want)
+			}
+		}
+	}
+	if got, rule := p.Rule(OpRenameTo, "/w/a/.local", true); got != RulingAllow {
+		t.Errorf("a directory that may hold a login's names: %d by %q", got, rule)
+	}
+}
+
 // Whatever lies below a protected name is protected, wherever the name stands.
 func TestProtectedNamesHoldAtAnyDepth(t *testing.T) {
 	p := NewProtector([]string{"/w"}, nil, nil)

@@ -127,7 +127,7 @@ func (p *LandlockProvider) lower(plan *layout.Plan, partly []bawn.Capability) *l
 	}
 	tmp := path.Join(os.TempDir(), "bawn-"+plan.Session)
 	own.Rung, own.Namespaces, own.Mounts, own.InPart = layout.RungLandlock, nil, nil, partly
-	own.Programs, own.Refuses = false, nil // a guest's program could keep its words from being read
+	own.Programs, own.Holds = false, nil // a guest's program could keep its words from being read
 	own.UID, own.GID = layout.Mapping{Inside: plan.UID.Outside, Outside: plan.UID.Outside}, layout.Mapping{Inside: plan.GID.Outside, Outside: plan.GID.Outside}
 	own.NoNetwork, own.Loopback, own.Tmp = plan.Loopback, false, tmp
 	own.Landlock.Writable = append(writable, tmp, "/dev/ptmx")

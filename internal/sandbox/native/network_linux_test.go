@@ -53,6 +53,25 @@ func TestLandlockHasNoNetworkByName(t *testing.T) {
 	}
 }
 
+// TestPort80: a guest has every port of its own network, as in a container, and of the
+// host's network none that needs a capability.
+func TestPort80(t *testing.T) {
+	testenv.Need(t, "userns", "notify", "perl")
+	const bind = `perl -MSocket -e 'socket(S, PF_INET, SOCK_STREAM, 0); bind(S, sockaddr_in($ARGV[0], INADDR_LOOPBACK)) ? print "bound" : print "$!"' `
+	for network, want := range map[bawn.NetworkMode]string{bawn.NetworkNone: "bound", bawn.NetworkFull: "Permission denied"} {
+		req := request(workspace(t))
+		req.Session.Isolation.Network = network
+		p := New("")
+		plan, err := p.Plan(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, _, _ := execute(t, p, plan, bind+"80"); out != want {
+			t.Errorf("%v: %s; want %q", network, out, want)
+		}
+	}
+}
+
 func BenchmarkStartAndCloseByName(b *testing.B) {
 	p := New("")
 	req := request(b.TempDir())

@@ -87,6 +87,24 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestFixtures: what only a home directory's programs execute can be made below the top
+// of a project, and not where a link of the home directory leads.
+func TestFixtures(t *testing.T) {
+	testenv.Need(t, "userns", "notify")
+	fixtures := []string{"test/home/.bashrc", "test/home/.config/fish/config.fish", "test/home/.local/bin/x"}
+	others := []string{".bashrc", "test/.envrc", "test/.vscode/tasks.json", "rc/shell", ".config/fish/config.fish"}
+	ws := workspace(t)
+	req := request(ws)
+	req.Linked = []string{filepath.Join(ws, "rc/shell")}
+	if made, _ := tried(t, req, ws, slices.Concat(fixtures, others)); len(made) != 0 {
+		t.Errorf("control: %q were made where a home directory may be", made)
+	}
+	req.Project = true
+	if made, denials := tried(t, req, ws, slices.Concat(fixtures, others)); !slices.Equal(made, fixtures) {
+		t.Errorf("%q were made; want %q: %v", made, fixtures, denials)
+	}
+}
+
 // TestTableOfTheHome makes every place of the table that lies below the home
 // directory, where all of that can be written. What lies beside is the control.
 func TestTableOfTheHome(t *testing.T) {

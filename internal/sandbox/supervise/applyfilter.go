@@ -27,7 +27,7 @@ type ApplyFilter struct {
 func NewApplyFilter(plan *layout.Plan) *ApplyFilter {
 	names := layout.NewProtector(plan.Protected, plan.ExtraNames, plan.OpenNames)
 	names.Absent, names.Targets, names.Guarded, names.Places, names.Owned = plan.Absent, plan.Targets, plan.Guarded, plan.InHome, plan.Owned
-	names.Denied, names.Open = layout.Patterns(plan.Denied), plan.Unprotected
+	names.Projects, names.Denied, names.Open = plan.Projects, layout.Patterns(plan.Denied), plan.Unprotected
 	return &ApplyFilter{names, map[string]gitHolds{}}
 }
 

@@ -2,10 +2,12 @@ package supervise
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -24,17 +26,72 @@ const (
 // was read can be another thing by then, if the caller has threads or shares its
 // memory: a rule about programs is no wall, the sandbox around them is.
 func (c *call) exec(dirfd int32, pathAddr, argvAddr uint64, flags int) error {
-	if c.s.refuses == nil || c.isBawns(pathAddr) {
+	if c.s.programs == nil || c.isBawns(pathAddr) {
 		return c.carryOn()
 	}
 	p, err := c.program(dirfd, pathAddr, argvAddr, flags)
 	if err != nil {
 		return err // as the kernel would
 	}
-	if d, refused := c.s.refuses(p); refused {
-		c.s.onDenial(d)
+	rule := c.s.programs.rule(p)
+	switch {
+	case rule.Refused != nil:
+		c.s.onDenial(*rule.Refused)
 		return unix.EACCES
+	case rule.Ask == nil:
+		return c.starts(p)
 	}
+	return c.detach(func(later *call) error {
+		if d := later.asked(rule.Ask); d != nil {
+			c.s.onDenial(*d)
+			return unix.EACCES
+		}
+		again, err := later.program(dirfd, pathAddr, argvAddr, flags)
+		if err != nil {
+			return err
+		}
+		if !same(p, again) { // the yes was for other words
+			return unix.EACCES
+		}
+		return later.starts(p)
+	})
+}
+
+// asked waits for a human, as long as the caller waits for its program.
+func (c *call) asked(ask func(context.Context) *sandbox.Denial) *sandbox.Denial {
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
+	go func() {
+		look := time.NewTicker(lookAgain)
+		defer look.Stop()
+		for {
+			select {
+			case <-c.s.stop:
+			case <-look.C:
+				if c.valid() == nil {
+					continue
+				}
+			case <-ctx.Done():
+				return
+			}
+			end()
+			return
+		}
+	}()
+	return ask(ctx)
+}
+
+// lookAgain is how long a question may outlive the process that waits for its answer.
+const lookAgain = 500 * time.Millisecond
+
+// same reports whether what was read twice is the same program.
+func same(a, b sandbox.Program) bool {
+	return slices.Equal(a.Names, b.Names) && slices.Equal(a.Args, b.Args) && a.Dir == b.Dir
+}
+
+// starts tells of a program and leaves it to the kernel.
+func (c *call) starts(p sandbox.Program) error {
+	c.s.programs.starts(int(c.TID), p)
 	return c.carryOn()
 }
 
@@ -126,10 +183,13 @@ func different(names []string) []string {
 }
 
 // judged are the words by which a program is judged: of very many the first, and then
-// those that are flags.
+// those that are flags. Of very many options before a subcommand most are left out.
 func judged(args []string) []string {
 	if len(args) <= maxFirst {
 		return args
+	}
+	if n := options(args); n > maxFirst/2 {
+		return judged(slices.Concat(args[:maxFirst/2], args[n:]))
 	}
 	few, flags := slices.Clone(args[:maxFirst]), 0
 	for _, a := range args[maxFirst:] {
@@ -139,6 +199,19 @@ func judged(args []string) []string {
 		}
 	}
 	return few
+}
+
+// options returns at which word the last option before a subcommand begins, if that
+// follows: the first two words in a row that are no flags are the value of an option, or
+// a subcommand, and what follows it.
+func options(args []string) int {
+	for n := range args {
+		plain := !strings.HasPrefix(args[n], "-")
+		if plain && (n == 0 || !strings.HasPrefix(args[n-1], "-")) {
+			return max(0, n-2)
+		}
+	}
+	return 0
 }
 
 // words reads a list of strings of the caller that a null pointer ends.

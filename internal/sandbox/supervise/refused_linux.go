@@ -51,6 +51,9 @@ func (c *call) denied(op layout.Operation, abs, rule string) error {
 	switch rule {
 	case layout.RuleGit:
 		d.Reason, d.Remedy = "git on the host would obey this git directory", gitRemedy
+		if op == layout.OpRemove {
+			d.Remedy = removedRemedy
+		}
 	case RuleHidden:
 		d.Reason = "the session is denied this name, so that nothing of the host's is read under it"
 	case layout.RuleBare:
@@ -65,8 +68,10 @@ func (c *call) denied(op layout.Operation, abs, rule string) error {
 }
 
 const (
-	gitRemedy  = "run the session in that repository, where it gets a git directory of its own; make a new repository in /tmp; or change this one from outside"
-	bareRemedy = "make a bare repository in /tmp, or one that is not bare; or change it from outside the session"
+	gitRemedy = "run the session in that repository, where it gets a git directory of its own; make a new repository in /tmp; or change this one from outside"
+	// removedRemedy is for "git submodule deinit" and "git worktree remove", which remove .git.
+	removedRemedy = "a submodule or worktree of the user's is removed outside of the session: \"git submodule deinit\", \"git worktree remove\""
+	bareRemedy    = "make a bare repository in /tmp, or one that is not bare; or change it from outside the session"
 )
 
 // readOnly reports a write that failed on a read-only mount, which only Bawn
@@ -86,8 +91,11 @@ func (c *call) outside(abs string) error {
 		Reason: "outside the places this session may write",
 		Remedy: "write in the workspace or in /tmp",
 	}
-	if slices.Contains(c.s.names.Parts(abs), ".git") {
+	switch {
+	case slices.Contains(c.s.names.Parts(abs), ".git"):
 		d.Remedy = gitRemedy
+	case c.s.names.Beside(abs):
+		d.Remedy += "; a worktree of git's can be added in the workspace, such as \"git worktree add .trees/NAME\""
 	}
 	c.s.onDenial(d)
 	return unix.EACCES

@@ -32,7 +32,7 @@ type Supervision struct {
 //     does what it allows as that user, and without a capability.
 //   - Mounts: where something is mounted, by guest's paths, and with KindTmpfs
 //     and KindDev what is the guest's own, so that it may connect to sockets there.
-//   - Protected, ExtraNames, OpenNames, InHome, Absent, Targets, Guarded, Owned, Denied, Unprotected: what is ruled on, by guest's paths.
+//   - Protected, Projects, ExtraNames, OpenNames, InHome, Absent, Targets, Guarded, Owned, Denied, Unprotected: what is ruled on, by guest's paths.
 //   - Sockets: targets of mounts marked WhyFile to which the guest may connect.
 //   - Loopback: it has a network namespace, so that abstract names are its own.
 //   - Limits.FileSizeMB.
@@ -56,14 +56,14 @@ func Supervise(root, listener *os.File, plan *layout.Plan, onDenial func(sandbox
 	at := int(root.Fd())
 	names := layout.NewProtector(plan.Protected, plan.ExtraNames, plan.OpenNames)
 	names.Absent, names.Targets, names.Guarded, names.Places = plan.Absent, plan.Targets, plan.Guarded, plan.InHome
-	names.Owned, names.Denied, names.Open = plan.Owned, layout.Patterns(plan.Denied), plan.Unprotected
+	names.Owned, names.Projects, names.Denied, names.Open = plan.Owned, plan.Projects, layout.Patterns(plan.Denied), plan.Unprotected
 	if plan.Rung == layout.RungLandlock {
 		names.Only = plan.Landlock.Writable
 	} else { // there, what is made in a cache could be moved out of it
 		names.Caches = layout.CacheMounts(plan.Mounts)
 	}
 	s := &Supervision{files: []*os.File{root, listener}, super: &supervisor{
-		listener: notify.NewListener(listener), root: at, onDenial: onDenial, refuses: plan.Refuses, stop: make(chan struct{}), idle: make(chan detached),
+		listener: notify.NewListener(listener), root: at, onDenial: onDenial, programs: newPrograms(plan.Holds), stop: make(chan struct{}), idle: make(chan detached),
 		names: names, git: newGitMounts(at, plan.Mounts), pool: newGitPool(plan.Mounts), devices: givenDevices(plan), targets: targets(plan.Mounts), fileSize: plan.Limits.FileSizeMB << 20,
 		uid: plan.UID.Outside, gid: plan.GID.Outside,
 		linked:  fileSet{},

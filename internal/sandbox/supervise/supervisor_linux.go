@@ -40,7 +40,7 @@ type supervisor struct {
 	fileSize  int64              // bytes of the largest file, or 0
 	uid, gid  int                // who the guest is on the host, where that is not the caller
 	onDenial  func(sandbox.Denial)
-	refuses   func(sandbox.Program) (sandbox.Denial, bool) // programs; nil where none is held
+	programs  *programs // nil where none is held
 	wait      sync.WaitGroup
 	stop      chan struct{} // closed when the session ends
 	later     atomic.Int32  // calls that wait, at most maxLater
@@ -79,6 +79,7 @@ func (s *supervisor) run() {
 		defer s.wait.Done()
 		defer s.sockets.close()
 		defer s.umasks.close()
+		defer s.programs.close()
 		if err := s.restrictThread(); err != nil {
 			s.listener.Close() // every supervised call fails from now on
 			return

@@ -1,0 +1,42 @@
+package launch
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bawn-dev/bawn/internal/config"
+	"github.com/bawn-dev/bawn/internal/intent"
+	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
+)
+
+// Rules by which a place is not what the host has there. The kernel refuses by the
+// first, so that nobody sees the refusals: a guest asks for the rule (bawn why PATH).
+const (
+	ruleHidden = "isolation:hidden"
+	ruleMasked = "isolation:masked"
+)
+
+// hides answers which rule of a session hides a place, and what opens it. It speaks of
+// rules alone, and does not look whether the host has the place.
+func hides(c *config.Config, req sandbox.Request, masked []sandbox.File) func(path string) (intent.Reason, bool) {
+	return func(path string) (intent.Reason, bool) {
+		if slices.ContainsFunc(masked, func(f sandbox.File) bool { return f.Target == path }) {
+			return intent.Reason{Rule: ruleMasked, Reason: "it keeps secrets: the session sees placeholders in their place, and can't write it", Remedy: "start the session with --mask-env=off, where it reads them"}, true
+		}
+		h, ok := layout.HidingOf(req, path)
+		if !ok {
+			return intent.Reason{}, false
+		}
+		why := intent.Reason{Rule: ruleHidden, Reason: fmt.Sprintf("%s is hidden from the session: %s", h.Place, h.Why)}
+		switch {
+		case h.Open != "":
+			why.Remedy = "start the session with --open " + h.Open
+		case h.Mount:
+			why.Remedy = c.ReadAdvice(path, h.Place)
+		default:
+			why.Remedy = "nothing opens it for a session: do it outside, or go on without it"
+		}
+		return why, true
+	}
+}
