@@ -4,6 +4,7 @@
 # make corpus  what the policy says to the labelled command lines
 # make fuzz    every fuzz target for FUZZTIME each
 # make bench   measures, into bench/results
+# make dist    a release, in dist/
 # make runsc   gVisor's runsc, as bin/runsc
 # make vuln    Go's vulnerability database (needs the network)
 
@@ -15,7 +16,7 @@ TARGETS = linux/amd64 linux/arm64 darwin/arm64
 # What the tests may not skip. As an ordinary user "root", "cgroup", "docker" and
 # "runsc" go: the first is not to be had, the second only where somebody
 # delegated a group, and the engines of the tests belong to root.
-BAWN_TEST_REQUIRE ?= root,user,userns,landlock,seccomp,notify,cgroup,bash,dash,zsh,fish,git,go,cc,node,python3,make,tmux,vim,less,bwrap,strace,dig,getent,npm-agents,curl,openssl,ssh,dnsmasq,iproute2,java,pnpm,yarn,pip,apt,postgres,wget,sshd,keyring,chromium,scope,tun,docker,docker-clients,runsc,podman
+BAWN_TEST_REQUIRE ?= root,user,userns,landlock,seccomp,notify,cgroup,bash,dash,zsh,fish,git,go,cc,node,python3,make,tmux,vim,less,bwrap,npm,strace,dig,getent,npm-agents,curl,openssl,ssh,dnsmasq,iproute2,java,pnpm,yarn,pip,apt,postgres,dpkg,lintian,wget,sshd,keyring,chromium,scope,tun,docker,docker-clients,runsc,podman
 
 # Where test-deps puts the agents that the tests run, and gVisor's program.
 TEST_CACHE = $(if $(filter 0,$(shell id -u)),/var/cache,$(HOME)/.cache)
@@ -29,7 +30,7 @@ USER_REQUIRE = $(subst $(space),$(comma),$(filter-out root cgroup docker docker-
 export BAWN_TEST_REQUIRE
 export TEST_TIMEOUT ?= 20m
 
-.PHONY: all build check format vet lint generated unit coverage web web-check test nightly lint-darwin rawproc-cgo kernel test-root test-user cross corpus differential test-deps test-degraded generate runsc fuzz bench vuln clean
+.PHONY: all build check format vet lint generated unit coverage web web-check test nightly lint-darwin rawproc-cgo kernel test-root test-user cross dist corpus differential test-deps test-degraded generate runsc fuzz bench vuln clean
 
 all: check build
 
@@ -60,6 +61,15 @@ runsc: bin/runsc
 bin/runsc: tools/gvisor/go.mod tools/gvisor/go.sum
 	$(GO) build -C tools/gvisor -trimpath -ldflags "-s -w" -o ../../bin/runsc gvisor.dev/gvisor/runsc
 	@touch $@
+
+# Makes packages for Debian, RPM and Alpine.
+bin/nfpm: tools/dist/go.mod tools/dist/go.sum
+	$(GO) build -C tools/dist -trimpath -ldflags "-s -w" -o ../../bin/nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm
+	@touch $@
+
+# What users install: docs/dev/release.md.
+dist: bin/nfpm
+	scripts/dist
 
 # The page that bawnd serves is built by hand and committed, so that "go
 # install" needs no node; web-check shows that what is committed is what its
@@ -157,4 +167,4 @@ vuln: bin/govulncheck
 	scripts/vuln
 
 clean:
-	rm -rf bin
+	rm -rf bin dist

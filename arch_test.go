@@ -26,7 +26,7 @@ type place struct{ floor int }
 
 func here(floor int) place { return place{floor} }
 
-// ladder is the house. ARCHITECTURE.md draws it. A new package gets a row in the
+// ladder is the house. docs/dev/architecture.md draws it. A new package gets a row in the
 // change that adds it.
 var ladder = map[string]place{
 	".": here(0),
@@ -111,7 +111,11 @@ var ladder = map[string]place{
 
 	"internal/cli": here(11),
 
+	"internal/reference": here(12),
+	"internal/release":   here(12),
+
 	"bench":           here(12),
+	"examples":        here(12),
 	"test":            here(12),
 	"cmd/bawn":        here(12),
 	"cmd/bawnd":       here(12),

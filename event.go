@@ -8,29 +8,38 @@ import (
 // An Event is one record of the audit log. The names of C10's fields are
 // Coder's (id, agentId, resourceType, …); the rest is ours.
 type Event struct {
-	ID         string    `json:"id"`
-	Time       time.Time `json:"timestamp"`
-	Session    string    `json:"session"`
-	Parent     string    `json:"parent,omitempty"`
-	Agent      string    `json:"agentId"`
-	Kind       string    `json:"resourceType"` // a Kind, or "session"
-	Operation  string    `json:"operation"`    // an Operation, or "start", "end"
-	Resource   string    `json:"resource"`
-	Args       []string  `json:"args,omitempty"`
-	Dir        string    `json:"dir,omitempty"`
-	Requested  Verdict   `json:"requested"` // what the policy said
-	Resolved   Verdict   `json:"resolved"`  // what became of it
-	Source     string    `json:"source"`    // rule, user, auto or learned
-	Rule       string    `json:"rule,omitempty"`
-	Reason     string    `json:"reason,omitempty"`
-	Ticket     string    `json:"ticket,omitempty"`
-	Provider   string    `json:"provider,omitempty"`
-	Mode       Mode      `json:"mode"`
-	Exit       *int      `json:"exit,omitempty"`
-	DurationMS int64     `json:"durationMs"`
-	Bytes      int64     `json:"bytes,omitempty"`
-	// Details hold what only some events have, as flat text: the effective
-	// isolation at a session's start, the limits that are enforced in part.
+	// UUID of version 7 (RFC 9562), which sorts by time.
+	ID string `json:"id"`
+	// When it was recorded; UTC where Bawn set it.
+	Time    time.Time `json:"timestamp"`
+	Session string    `json:"session"`          // the session's ID
+	Parent  string    `json:"parent,omitempty"` // the session that started it
+	Agent   string    `json:"agentId"`          // the agent, as it calls itself
+	// "filesystem", "network", "command" or "tool"; "session"; "approval" for questions
+	// to a human and their answers; "relay" for who came to the relay and what they did
+	// there; "audit" for the log's notes about itself.
+	Kind string `json:"resourceType"`
+	// "read", "write", "create", "delete", "exec", "connect", "sign", "call"; "note";
+	// "start", "end" and "fallback" of a session (without a sandbox, because none could
+	// enforce it: details has what); "pair", "login", "logout", "revoke", "refuse",
+	// "attach", "kill" at the relay; "seal" and "repair" of the log.
+	Operation  string   `json:"operation"`
+	Resource   string   `json:"resource"`           // what: a path, HOST:PORT, a command's program
+	Args       []string `json:"args,omitempty"`     // a command's arguments, or a request's method
+	Dir        string   `json:"dir,omitempty"`      // the working directory
+	Requested  Verdict  `json:"requested"`          // what the policy said: "deny", "ask" or "allow"
+	Resolved   Verdict  `json:"resolved"`           // what became of it
+	Source     string   `json:"source"`             // who decided: "rule", "user", "auto" or "learned"
+	Rule       string   `json:"rule,omitempty"`     // by which rule
+	Reason     string   `json:"reason,omitempty"`   // why, in words
+	Ticket     string   `json:"ticket,omitempty"`   // the ticket under which it ran
+	Provider   string   `json:"provider,omitempty"` // what enforces the isolation
+	Mode       Mode     `json:"mode"`               // the session's mode
+	Exit       *int     `json:"exit,omitempty"`     // the exit code, where it has ended with one
+	DurationMS int64    `json:"durationMs"`         // how long it took, in milliseconds
+	Bytes      int64    `json:"bytes,omitempty"`    // what a connection carried, both ways together
+	// What only some events have, as flat text: the effective isolation at a session's
+	// start, the limits that are enforced in part.
 	Details map[string]string `json:"details,omitempty"`
 }
 

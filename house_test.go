@@ -24,7 +24,7 @@ import (
 )
 
 // specRows are the rows of the specification, by family.
-var specRows = map[string]int{"C": 11, "K": 10, "D": 10, "P": 10, "B": 12}
+var specRows = map[string]int{"C": 11, "K": 10, "D": 10, "P": 10, "B": 15}
 
 var (
 	featureRow = regexp.MustCompile(`(?m)^\| ([A-Z]\d+) \|.*$`)

@@ -16,7 +16,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-var update = flag.Bool("update", false, "write the table of rooms in ARCHITECTURE.md anew")
+var update = flag.Bool("update", false, "write the table of rooms in docs/dev/architecture.md anew")
 
 // A room is a member of the house with the lines of its product code, and the
 // members that it imports.
@@ -25,13 +25,13 @@ type room struct {
 	imports map[string]bool
 }
 
-// The marks around the table in ARCHITECTURE.md.
+// The marks around the table in docs/dev/architecture.md.
 const roomsBegin, roomsEnd = "<!-- rooms -->\n```\n", "```\n<!-- /rooms -->"
 
 // limits are the rooms that may not grow, with their lines and imports.
 var limits = map[string][2]int{"internal/cli": {6000, 25}}
 
-// TestRooms holds the table in ARCHITECTURE.md against the code: a room may be a
+// TestRooms holds the table in docs/dev/architecture.md against the code: a room may be a
 // fifth larger or smaller than the table says, and import two rooms more or fewer,
 // before it has to be written anew.
 func TestRooms(t *testing.T) {
@@ -42,18 +42,18 @@ func TestRooms(t *testing.T) {
 			t.Errorf("%s has %+v; want at most %d lines and %d imports", name, r, most[0], most[1])
 		}
 	}
-	text, err := os.ReadFile("ARCHITECTURE.md")
+	text, err := os.ReadFile("docs/dev/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, rest, ok1 := bytes.Cut(text, []byte(roomsBegin))
 	table, after, ok2 := bytes.Cut(rest, []byte(roomsEnd))
 	if !ok1 || !ok2 {
-		t.Fatalf("ARCHITECTURE.md has no table between %q and %q", roomsBegin, roomsEnd)
+		t.Fatalf("docs/dev/architecture.md has no table between %q and %q", roomsBegin, roomsEnd)
 	}
 	if *update {
 		text = slices.Concat(before, []byte(roomsBegin), drawn(rooms), []byte(roomsEnd), after)
-		if err := os.WriteFile("ARCHITECTURE.md", text, 0o644); err != nil {
+		if err := os.WriteFile("docs/dev/architecture.md", text, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return

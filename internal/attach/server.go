@@ -352,9 +352,7 @@ func (s *Server) close(code int) (err error) {
 	}
 	s.exit = &Exit{Code: code}
 	for _, v := range s.viewers {
-		if v.lost() {
-			v.send(screenFrame, s.screen.again())
-		}
+		v.catchUp(s.screen.again)
 		v.sendJSON(exitFrame, s.exit)
 		v.finish()
 	}

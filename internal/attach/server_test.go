@@ -307,6 +307,37 @@ func TestDeafViewer(t *testing.T) {
 	w.sees("all-1")
 }
 
+// TestGreedyViewer: one that asks for screens and reads none costs the session no
+// memory, whether it may type or not.
+func TestGreedyViewer(t *testing.T) {
+	r := newRig(t, "sh", "-c", "seq 1 50000; echo all-$((1)); read go")
+	a := r.dial(false)
+	a.sees("all-1")
+	c, err := Dial(r.dir, "x1", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	a.until("two viewers", func() bool { return a.status.Viewers == 2 })
+	r.server.mu.Lock()
+	greedy := r.server.viewers[1]
+	r.server.mu.Unlock()
+	for range 500 {
+		if err := c.Refresh(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Input([]byte("x")); err != nil { // what ends it, so all has been heard
+		t.Fatal(err)
+	}
+	a.until("one viewer", func() bool { return a.status.Viewers == 1 })
+	greedy.mu.Lock()
+	defer greedy.mu.Unlock()
+	if n := cap(greedy.backlog); n > 4*maxBacklog {
+		t.Errorf("%d bytes wait for a viewer that does not read", n)
+	}
+}
+
 // TestOneIsAsked: a question to the terminal goes to one of those who could
 // answer.
 func TestOneIsAsked(t *testing.T) {

@@ -43,17 +43,24 @@ func newViewer(conn *net.UnixConn) *viewer {
 	return v
 }
 
-// send queues a frame and does not wait.
+// send queues a frame and does not wait. Of output, screens and states, which a
+// viewer may ask for as often as it likes, it loses those that are too many.
 func (v *viewer) send(k kind, content []byte) {
 	if len(content) == 0 {
 		return
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if k == outputFrame && (v.behind || len(v.backlog)+len(content) > maxBacklog) {
+	comesAgain := k == outputFrame || k == screenFrame || k == stateFrame
+	if comesAgain && (v.behind || len(v.backlog)+len(content) > maxBacklog) {
 		v.behind = true
 		return
 	}
+	v.queue(k, content)
+}
+
+// queue needs v.mu.
+func (v *viewer) queue(k kind, content []byte) {
 	v.backlog = appendFrame(v.backlog, k, content)
 	v.changed.Signal()
 }
@@ -84,13 +91,15 @@ func (v *viewer) take(spare []byte) (frames []byte, behind bool) {
 	return frames, behind
 }
 
-// lost reports whether the viewer has lost output, and takes it for told.
-func (v *viewer) lost() bool {
+// catchUp queues the screen if the viewer has lost output, whatever is queued
+// already: the session ends.
+func (v *viewer) catchUp(screen func() []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	behind := v.behind
+	if v.behind {
+		v.queue(screenFrame, screen())
+	}
 	v.behind = false
-	return behind
 }
 
 // serve sees one viewer through, which has to say the key first where there is
@@ -177,11 +186,12 @@ func (v *viewer) put(frames []byte) error {
 	return nil
 }
 
-// catchUp shows the screen to a viewer that has lost output.
+// catchUp shows status and screen to a viewer that has lost some.
 func (s *Server) catchUp(v *viewer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v.asked = v.asked && s.screen.Pending() == 0
+	v.sendJSON(stateFrame, s.status)
 	v.send(screenFrame, s.screen.again())
 }
 

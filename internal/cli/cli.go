@@ -74,6 +74,9 @@ func group(root *cobra.Command) {
 	}
 }
 
+// Root returns the root command with all verbs, for documents made from them.
+func Root(e *launch.Env) *cobra.Command { return newRoot(e, nil) }
+
 // newRoot returns the root command with the verb that args name, or with all
 // of them if they name none.
 func newRoot(e *launch.Env, args []string) *cobra.Command {

@@ -3,13 +3,9 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -36,45 +32,8 @@ func openRegistry(e *launch.Env) (registry, error) {
 	if err != nil {
 		return registry{}, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
-	sweepSockets(filepath.Join(dir, launch.SocketsName), sessions)
+	launch.SweepSockets(filepath.Join(dir, launch.SocketsName), sessions)
 	return registry{dir, sessions}, nil
-}
-
-const (
-	// justMade is how old a file there is when its session is in the registry.
-	justMade = time.Minute
-	// answering is how old a socket is when somebody listens at it.
-	answering = 2 * time.Second
-)
-
-// sweepSockets removes the sockets of sessions that were killed: files that begin
-// as no living session's ID does. The registry may not have a session yet that is
-// just made.
-func sweepSockets(dir string, sessions []attach.Entry) {
-	files, _ := os.ReadDir(dir) // there is nothing to sweep then
-	for _, f := range files {
-		id, _, _ := strings.Cut(f.Name(), ".")
-		info, err := f.Info()
-		if err != nil || f.IsDir() || len(id) < launch.AsksName {
-			continue
-		}
-		path, age := filepath.Join(dir, f.Name()), time.Since(info.ModTime())
-		of := func(s attach.Entry) bool { return strings.HasPrefix(s.ID, id) }
-		at := slices.IndexFunc(sessions, of)
-		known, alive := at >= 0, at >= 0 && sessions[at].State != attach.Dead
-		if !alive && (known || age > justMade || age > answering && refuses(path)) {
-			_ = os.Remove(path) // or the next one does
-		}
-	}
-}
-
-// refuses reports whether nobody listens at a socket.
-func refuses(path string) bool {
-	c, err := net.Dial("unix", path) //nolint:forbidigo // a socket of this user's own, to see whether somebody listens
-	if err == nil {
-		c.Close()
-	}
-	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // find returns the session of that ID, or whose ID begins so. Without an ID it

@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bawn-dev/bawn"
@@ -112,7 +113,7 @@ var keys = []*key{
 	{path: "isolation.http", kind: list, rule: inHosts, profile: true, entry: ruleEntry(netrule.ParseHTTP),
 		doc: `requests that a host takes, as HOST METHODS PATH, for example "api.example.org GET,HEAD /v1/**"; all others to it are refused`},
 	{path: "isolation.git", kind: list, rule: covered, profile: true, entry: ruleEntry(netrule.ParseGit),
-		doc: `what may be done with repositories of a host: "HOST fetch [REPOSITORY]" or "HOST push REPOSITORY REF"`},
+		doc: `what may be done with repositories of a host: "HOST fetch [REPOSITORY]" or "HOST push REPOSITORY REF"; before the host "USER@" where SSH logs in as another than git`},
 	{path: "isolation.host_ports", kind: list, rule: covered, profile: true, entry: ruleEntry(netrule.ParseHostPort),
 		doc: `services of the host's loopback that a session reaches on its own: PORT, or GUEST:HOST`},
 	{path: "isolation.ports", kind: list, rule: covered, profile: true, entry: ruleEntry(netrule.ParsePublish),
@@ -214,6 +215,41 @@ var unavailable = map[string]string{
 // extendsKey stands in profiles only.
 var extendsKey = &key{path: "extends", kind: text, entry: profileName, profile: true,
 	doc: "the profile that is laid down before this one"}
+
+// A KeyInfo is what the documents say of a key.
+type KeyInfo struct {
+	Path       string // dotted
+	Value      string // what it takes
+	Project    string // what an untrusted project's file may do with it
+	InProfiles bool
+	Doc        string
+}
+
+var ruleTexts = []string{
+	never: "never, also when trusted", trusted: "only when trusted", lower: "only towards the strict end", adds: "may add",
+	covered: "nothing that the layers before don't give", narrows: "only one whose keys all narrow", inHosts: "only about hosts that the layers before give in full",
+}
+
+// Keys lists the keys in the order of the starter file.
+func Keys() []KeyInfo {
+	out := make([]KeyInfo, 0, len(keys))
+	for _, k := range keys {
+		value := kindNames[k.kind]
+		if k.oneOf != nil {
+			value = strings.Join(quoted(k.oneOf), ", ")
+		}
+		out = append(out, KeyInfo{Path: k.path, Value: value, Project: ruleTexts[k.rule], InProfiles: k.profile, Doc: k.doc})
+	}
+	return out
+}
+
+func quoted(words []string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = strconv.Quote(w)
+	}
+	return out
+}
 
 // find returns the key with the dotted path, or nil.
 func find(path string) *key {

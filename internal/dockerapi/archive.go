@@ -44,12 +44,10 @@ func (b *Broker) archive(w http.ResponseWriter, r *http.Request, c *call) error 
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
-	defer cancel()
 	// Not given up at once with the guest's connection: nothing goes on before the
 	// engine has answered, which says that it has mounted what it wants to.
-	stop := context.AfterFunc(r.Context(), func() { time.AfterFunc(createTime, cancel) })
-	defer stop()
+	ctx, cancel := outliving(r.Context(), createTime)
+	defer cancel()
 	resp, err := b.engine.stream(ctx, m)
 	finish := sync.OnceFunc(func() { done(err == nil || notMade(err)) })
 	defer finish()
@@ -72,6 +70,16 @@ func (b *Broker) archive(w http.ResponseWriter, r *http.Request, c *call) error 
 	defer given()
 	passOn(w, resp)
 	return nil
+}
+
+// outliving returns a context that ends so long after ctx has ended, or with end.
+func outliving(ctx context.Context, by time.Duration) (longer context.Context, end func()) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
+	return longer, func() {
+		stop()
+		cancel()
+	}
 }
 
 // cutOff is a stream that ends where it can't be read any more, so that the

@@ -388,6 +388,8 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		"ExposedPorts": {"Image": busybox, "ExposedPorts": dict{strings.Repeat("0", 1000) + "80/tcp": dict{}}},
 		"endpoints":    {"Image": busybox, "NetworkingConfig": dict{"EndpointsConfig": dict{"bridge": dict{"NetworkID": long}}}},
 		"Binds":        host("Binds", []string{"/" + long + ":/m:ro"}),
+		"deep":         host("Binds", []string{"v:/" + strings.Repeat("d/", maxDeep+1)}),
+		"deep work":    {"Image": busybox, "WorkingDir": "/" + strings.Repeat("d/", maxDeep+1)},
 		"a target":     host("Binds", []string{"v:/" + long}),
 		"Consistency":  host("Mounts", []dict{{"Type": "volume", "Target": "/m", "Consistency": long}}),
 		"Tmpfs":        host("Tmpfs", dict{"/m": strings.Repeat("rw,", 1000)}),

@@ -19,8 +19,10 @@ import (
 
 // Bounds of builds.
 const (
+	maxBuilds = 4  // of a session at a time; others wait
 	maxImages = 64 // that a session has built
 	maxArgs   = 256
+	maxAfter  = 1 << 20 // bytes after the end of a context
 )
 
 // A build makes an image of a Dockerfile, with containers of the session: each
@@ -35,9 +37,11 @@ type build struct {
 	given    map[string]string // build arguments
 	global   map[string]string // of ARG before the first FROM
 	isolated bool
+	quiet    bool // the ID of the image is all that is said
 	context  *fileSet
-	sets     []*fileSet // to be closed
-	kept     load       // of files that are copied
+	contents *contents // of all files that are copied
+	kept     load      // of these
+	copies   int       // names of these that are copied
 	stages   []*stage
 	tags     []string // of the engine, to be removed in the end
 }
@@ -45,6 +49,7 @@ type build struct {
 // A stage is what follows one FROM.
 type stage struct {
 	name   string
+	base   string // what its FROM names: questions name it
 	image  string // by which the engine knows what there is so far
 	config imageConfig
 	args   map[string]string
@@ -67,6 +72,12 @@ type buildLine struct {
 }
 
 func (b *Broker) buildImage(w http.ResponseWriter, r *http.Request, c *call) error {
+	select {
+	case b.building <- struct{}{}:
+		defer func() { <-b.building }()
+	case <-r.Context().Done():
+		return r.Context().Err()
+	}
 	d, list, tags, err := b.newBuild(r, c)
 	if d != nil {
 		defer d.end()
@@ -112,6 +123,8 @@ func (b *Broker) buildError(r *http.Request, err error) string {
 		return engine.Message
 	case errors.As(err, &step), errors.As(err, &line):
 		return err.Error()
+	case r.Context().Err() != nil:
+		return "the build was given up"
 	}
 	b.log("%s %.200s: %v", r.Method, r.RequestURI, err)
 	return "bawn: the engine does not do its part (rule " + RuleEngine + "); see the session's log outside"
@@ -136,7 +149,13 @@ func (b *Broker) newBuild(r *http.Request, c *call) (*build, []dockerfile.Instru
 	if err := b.keepWatch(); err != nil {
 		return nil, nil, nil, err
 	}
+	if d.contents, err = newContents(b.o.Dir, func(more load) error { return b.store.take(&d.kept, more) }); err != nil {
+		return d, nil, nil, err
+	}
 	if d.context, err = d.fileSet(r.Body); err != nil {
+		return d, nil, nil, err
+	}
+	if err := readEnd(r.Body); err != nil {
 		return d, nil, nil, err
 	}
 	text, err := d.context.text(cmp.Or(c.query["dockerfile"], "Dockerfile"), dockerfile.MaxBytes)
@@ -157,11 +176,17 @@ func (d *build) fileSet(from io.Reader) (*fileSet, error) {
 		return nil, err
 	}
 	defer leave()
-	s, err := readFileSet(from, d.o.Dir, func(more load) error { return d.store.take(&d.kept, more) })
-	if err == nil {
-		d.sets = append(d.sets, s)
+	return d.contents.read(from)
+}
+
+// readEnd reads what follows an archive: before the body has ended the server does
+// not see that the guest is gone.
+func readEnd(body io.Reader) error {
+	n, err := io.Copy(io.Discard, io.LimitReader(body, maxAfter))
+	if n == maxAfter || err != nil {
+		return refuse(RuleBody, "", "the body does not end after the archive").status(http.StatusBadRequest)
 	}
-	return s, err
+	return nil
 }
 
 // query reads the parameters.
@@ -173,7 +198,7 @@ func (d *build) query(r *http.Request, c *call) (tags []string, err error) {
 	if !oneOf(c.query["networkmode"], "", "default", "none") {
 		return nil, refuse(RuleNetwork, "leave it out", "the network mode %.50q: steps of a build are in the session's network", c.query["networkmode"])
 	}
-	d.isolated = c.query["networkmode"] == "none"
+	d.isolated, d.quiet = c.query["networkmode"] == "none", c.flag("q")
 	for _, name := range strings.Fields(buildUnserved) {
 		for _, v := range all[name] {
 			if !off(v) && !oneOf(v, "null", "[]", "{}") {
@@ -223,8 +248,8 @@ func readTexts(text string) (map[string]string, error) {
 
 // end gives back what the build held.
 func (d *build) end() {
-	for _, s := range d.sets {
-		s.close()
+	if d.contents != nil {
+		d.contents.close()
 	}
 	d.store.give(d.kept)
 	for _, tag := range d.tags {
@@ -238,7 +263,10 @@ func (d *build) end() {
 func (d *build) run(list []dockerfile.Instruction, target string, tags []string) error {
 	for n := range list {
 		i := &list[n]
-		if err := d.say(buildLine{Stream: fmt.Sprintf("Step %d/%d : %s %s\n", n+1, len(list), i.Name, i.Rest)}); err != nil {
+		if err := d.ctx.Err(); err != nil {
+			return err
+		}
+		if err := d.print("Step %d/%d : %s %s\n", n+1, len(list), i.Name, i.Rest); err != nil {
 			return err
 		}
 		if i.Name == "FROM" && target != "" && len(d.stages) > 0 && strings.EqualFold(d.stages[len(d.stages)-1].name, target) {
@@ -265,15 +293,28 @@ func (d *build) run(list []dockerfile.Instruction, target string, tags []string)
 		return err
 	}
 	d.tags = d.tags[:len(d.tags)-1]
-	if err := errors.Join(d.say(buildLine{Aux: map[string]string{"ID": id}}), d.say(buildLine{Stream: "Successfully built " + strings.TrimPrefix(id, "sha256:")[:12] + "\n"})); err != nil {
-		return err
+	return d.done(id, tags)
+}
+
+// done says what was made.
+func (d *build) done(id string, tags []string) error {
+	err := d.say(buildLine{Aux: map[string]string{"ID": id}})
+	if d.quiet {
+		return errors.Join(err, d.say(buildLine{Stream: id + "\n"}))
 	}
+	err = errors.Join(err, d.print("Successfully built %.12s\n", strings.TrimPrefix(id, "sha256:")))
 	for _, t := range tags {
-		if err := d.say(buildLine{Stream: "Successfully tagged " + t + "\n"}); err != nil {
-			return err
-		}
+		err = errors.Join(err, d.print("Successfully tagged %s\n", t))
 	}
-	return nil
+	return err
+}
+
+// print says how the build goes.
+func (d *build) print(format string, args ...any) error {
+	if d.quiet {
+		return nil
+	}
+	return d.say(buildLine{Stream: fmt.Sprintf(format, args...)})
 }
 
 // labelled is the labels, which can be written.

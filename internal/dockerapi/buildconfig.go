@@ -33,7 +33,7 @@ func (s *stage) configure(i *dockerfile.Instruction) error {
 	case "ENV", "LABEL":
 		return s.pairs(i)
 	}
-	list, err := i.Words(s.get)
+	list, err := i.Words(s.variables())
 	if err != nil {
 		return err
 	}
@@ -53,6 +53,9 @@ func (s *stage) configure(i *dockerfile.Instruction) error {
 		for _, v := range list {
 			c.Volumes[v] = struct{}{}
 		}
+		if len(c.Volumes) > maxMounts {
+			return refuse(RuleLimit, "", "more than %d volumes", maxMounts)
+		}
 	default:
 		return &dockerfile.Error{Line: i.Line, Why: i.Name + " is not served"}
 	}
@@ -60,7 +63,7 @@ func (s *stage) configure(i *dockerfile.Instruction) error {
 }
 
 func (s *stage) pairs(i *dockerfile.Instruction) error {
-	names, values, err := i.Pairs(s.get)
+	names, values, err := i.Pairs(s.variables())
 	if err != nil {
 		return err
 	}
@@ -71,17 +74,21 @@ func (s *stage) pairs(i *dockerfile.Instruction) error {
 			s.config.setEnv(n, *values[n])
 		}
 	}
+	if err := checkArgs(s.config.Env); err != nil {
+		return err
+	}
 	return checkLabels(s.config.Labels)
 }
 
 func (c *imageConfig) setEnv(name, value string) {
+	begin := name + "="
 	for n, e := range c.Env {
-		if strings.HasPrefix(e, name+"=") {
-			c.Env[n] = name + "=" + value
+		if strings.HasPrefix(e, begin) {
+			c.Env[n] = begin + value
 			return
 		}
 	}
-	c.Env = append(c.Env, name+"="+value)
+	c.Env = append(c.Env, begin+value)
 }
 
 // workdir makes the directory as well, if it is not there.
@@ -97,7 +104,7 @@ func (s *stage) workdir(i *dockerfile.Instruction, list []string) error {
 	if err := checkDir(s.config.WorkingDir); err != nil {
 		return err
 	}
-	empty := &fileSet{files: map[string]*setFile{"d": {header: &tar.Header{Typeflag: tar.TypeDir, Mode: 0o755}}}}
+	empty := &fileSet{files: map[string]*setFile{"d": {header: &tar.Header{Typeflag: tar.TypeDir, Mode: 0o755}}}} // no contents
 	s.copies = append(s.copies, fileCopy{from: empty, names: []string{"d"}, to: s.config.WorkingDir, unlessThere: true})
 	return nil
 }
@@ -108,10 +115,13 @@ func (s *stage) expose(i *dockerfile.Instruction, list []string) error {
 	}
 	for _, p := range list {
 		port, proto, err := readPort(p)
-		if err != nil {
+		if err != nil || !oneOf(proto, "tcp", "udp", "sctp") {
 			return &dockerfile.Error{Line: i.Line, Why: fmt.Sprintf("%.50q is no port", p)}
 		}
 		s.config.ExposedPorts[strconv.Itoa(int(port))+"/"+proto] = struct{}{}
+	}
+	if len(s.config.ExposedPorts) > maxPorts*4 {
+		return refuse(RuleLimit, "", "more than %d ports", maxPorts*4)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 
 // copyStep keeps files for the next container of a stage.
 func (d *build) copyStep(s *stage, i *dockerfile.Instruction) error {
-	list, err := i.Words(s.get)
+	list, err := i.Words(s.variables())
 	if err != nil {
 		return err
 	}
@@ -35,15 +35,8 @@ func (d *build) copyStep(s *stage, i *dockerfile.Instruction) error {
 			return err
 		}
 	}
-	for _, source := range sources {
-		if i.Name == "ADD" && addsMore(source) {
-			return &dockerfile.Error{Line: i.Line, Why: fmt.Sprintf("ADD of %.100q: addresses are not fetched and archives not unpacked here; use COPY, and RUN", source)}
-		}
-		found := one.from.match(source)
-		if len(found) == 0 {
-			return &dockerfile.Error{Line: i.Line, Why: fmt.Sprintf("%s: there is no %.200q", i.Name, source)}
-		}
-		one.names = append(one.names, found...)
+	if one.names, err = d.found(i, one.from, sources); err != nil {
+		return err
 	}
 	one.into = one.into || len(one.names) > 1
 	if within(one.to, "/proc") || within(one.to, "/sys") || within(one.to, "/dev") {
@@ -51,6 +44,35 @@ func (d *build) copyStep(s *stage, i *dockerfile.Instruction) error {
 	}
 	s.copies = append(s.copies, one)
 	return nil
+}
+
+// found lists what the sources of a COPY or ADD stand for, each name once.
+func (d *build) found(i *dockerfile.Instruction, from *fileSet, sources []string) (names []string, err error) {
+	seen := map[string]bool{}
+	for _, source := range sources {
+		if i.Name == "ADD" && addsMore(source) {
+			return nil, &dockerfile.Error{Line: i.Line, Why: fmt.Sprintf("ADD of %.100q: addresses are not fetched and archives not unpacked here; use COPY, and RUN", source)}
+		}
+		found, err := from.match(source)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, &dockerfile.Error{Line: i.Line, Why: fmt.Sprintf("%s: there is no %.200q", i.Name, source)}
+		}
+		for _, name := range found {
+			if !seen[name] {
+				seen[name], names = true, append(names, name)
+			}
+		}
+		if err := d.ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	if d.copies += len(names); d.copies > maxCopies {
+		return nil, refuse(RuleLimit, "name directories", "the COPYs of this build stand for more than %d files", maxCopies)
+	}
+	return names, nil
 }
 
 // addsMore reports whether ADD would do more with a source than COPY does.
@@ -88,16 +110,17 @@ func (d *build) filesOf(name string, sources []string) (*fileSet, error) {
 		if before == d.stages[len(d.stages)-1] {
 			return nil, &stepError{"COPY --from names its own stage"}
 		}
-		s.image = before.image
+		s.image, s.base = before.image, before.base
 	} else if err := d.base(s, name); err != nil {
 		return nil, err
 	}
-	c, err := d.container(s, common{Image: s.image, Entrypoint: noEntrypoint, Cmd: words{"/bin/true"}})
+	argv := []string{"/bin/true"} // it is never started
+	c, err := d.container(s, common{Image: s.image, Entrypoint: noEntrypoint, Cmd: argv}, argv)
 	if err != nil {
 		return nil, err
 	}
 	defer d.removeChild(c)
-	all := &fileSet{files: map[string]*setFile{}}
+	all := &fileSet{of: d.contents, files: map[string]*setFile{}}
 	for _, source := range sources {
 		if err := d.fetch(c, path.Clean("/"+source), all); err != nil {
 			return nil, err
@@ -108,6 +131,9 @@ func (d *build) filesOf(name string, sources []string) (*fileSet, error) {
 
 // fetch keeps a file or directory of a container under its own name.
 func (d *build) fetch(c *child, at string, all *fileSet) error {
+	if len(at) > maxPath {
+		return tooLong(at)
+	}
 	for _, k := range kernelPlaces {
 		if within(at, k) {
 			return &stepError{fmt.Sprintf("%.200q is the kernel's", at)}
@@ -124,7 +150,11 @@ func (d *build) fetch(c *child, at string, all *fileSet) error {
 	}
 	for name, f := range got.files {
 		_, below, _ := strings.Cut(name, "/")
-		all.files[relative(path.Join(at, below))] = f
+		name = relative(path.Join(at, below))
+		if err := d.contents.name(name); err != nil {
+			return err
+		}
+		all.files[name] = f
 	}
 	return nil
 }

@@ -79,6 +79,15 @@ func (b *Broker) engineImage(name string) string {
 	return name
 }
 
+// toldOf is what the guard is told of an image that a guest calls so: one of the guest's
+// own may have the name of another.
+func (b *Broker) toldOf(name string) string {
+	if b.builtHere(name) != nil {
+		return name + " (built in this session)"
+	}
+	return name
+}
+
 // ofAnother reports whether labels are those of an image that another session
 // has built.
 func (b *Broker) ofAnother(labels map[string]string) bool {

@@ -2,7 +2,6 @@ package dockerapi
 
 import (
 	"archive/tar"
-	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -31,7 +30,7 @@ func (d *build) step(i *dockerfile.Instruction) error {
 	s := d.stages[len(d.stages)-1]
 	switch i.Name {
 	case "ARG":
-		return d.arg(i, s.args, s.get)
+		return d.arg(i, s.args, s.variables())
 	case "RUN":
 		return d.runStep(s, i)
 	case "COPY", "ADD":
@@ -42,14 +41,15 @@ func (d *build) step(i *dockerfile.Instruction) error {
 	return s.configure(i)
 }
 
-// get is a variable of a stage.
-func (s *stage) get(name string) string {
-	for _, e := range slices.Backward(s.config.Env) {
-		if v, ok := strings.CutPrefix(e, name+"="); ok {
-			return v
-		}
+// variables returns what finds a variable of a stage, as long as none is set.
+func (s *stage) variables() func(string) string {
+	all := map[string]string{}
+	maps.Copy(all, s.args)
+	for _, e := range s.config.Env {
+		name, value, _ := strings.Cut(e, "=")
+		all[name] = value
 	}
-	return s.args[name]
+	return func(name string) string { return all[name] }
 }
 
 func (d *build) arg(i *dockerfile.Instruction, to map[string]string, get func(string) string) error {
@@ -68,7 +68,10 @@ func (d *build) arg(i *dockerfile.Instruction, to map[string]string, get func(st
 			to[n] = d.global[n]
 		}
 	}
-	return nil
+	if len(to) > maxArgs {
+		return refuse(RuleLimit, "", "more than %d build arguments", maxArgs)
+	}
+	return checkArgs(slices.Concat(slices.Collect(maps.Keys(to)), slices.Collect(maps.Values(to))))
 }
 
 // from begins a stage, on an image that is present or an earlier stage.
@@ -90,7 +93,7 @@ func (d *build) from(i *dockerfile.Instruction) error {
 		}
 	}
 	if before := d.stage(words[0]); before != nil {
-		s.image, s.config = before.image, before.config.clone()
+		s.image, s.base, s.config = before.image, before.base, before.config.clone()
 	} else if err := d.base(s, words[0]); err != nil {
 		return err
 	}
@@ -121,7 +124,7 @@ func (d *build) base(s *stage, name string) error {
 	if len(full.Config.OnBuild) > 0 {
 		return refuse(RuleImage, "use another image", "the image %.200q has ONBUILD instructions, which are not run here", name)
 	}
-	s.image, s.config = facts.ID, full.Config
+	s.image, s.base, s.config = facts.ID, d.toldOf(name), full.Config
 	s.config.Image, s.config.Labels = "", guestLabels(s.config.Labels)
 	return nil
 }
@@ -156,26 +159,27 @@ func (d *build) runStep(s *stage, i *dockerfile.Instruction) error {
 	if len(argv) == 0 {
 		return &dockerfile.Error{Line: i.Line, Why: "RUN needs a command"}
 	}
+	run := slices.Clone(argv)
 	if _, exec := i.Exec(); !exec {
-		argv[len(argv)-1] = s.exports() + argv[len(argv)-1]
+		run[len(run)-1] = s.exports() + run[len(run)-1]
 	}
 	config := common{
-		Image: s.image, Entrypoint: noEntrypoint, Cmd: argv, Env: s.config.Env, User: s.config.User, WorkingDir: s.config.WorkingDir,
+		Image: s.image, Entrypoint: noEntrypoint, Cmd: run, Env: s.config.Env, User: s.config.User, WorkingDir: s.config.WorkingDir,
 		Healthcheck: &healthcheck{Test: []string{"NONE"}},
 	}
-	c, err := d.container(s, config)
+	c, err := d.container(s, config, argv)
 	if err != nil {
 		return err
 	}
 	defer d.removeChild(c)
-	if err := d.check(d.ctx, toolKind, toolCall, "docker:start", s.image, c.wanted.name); err != nil {
+	if err := d.check(d.ctx, toolKind, toolCall, "docker:start", s.base, c.wanted.name); err != nil {
 		return err
 	}
-	run, err := d.start(d.ctx, c)
+	number, err := d.start(d.ctx, c)
 	if err != nil {
 		return err
 	}
-	d.watch(c, run)
+	d.watch(c, number)
 	code, err := d.output(c)
 	if err != nil {
 		return err
@@ -189,23 +193,30 @@ func (d *build) runStep(s *stage, i *dockerfile.Instruction) error {
 	return err
 }
 
-// exports gives a command the build arguments, which don't stay in the image.
-// Programs that are no shell don't get them.
+// exports gives a command the build arguments, which are no variables of the image's
+// containers. Programs that are no shell don't get them. They are not put to the guard,
+// as variables never are: their values may be secret.
 func (s *stage) exports() string {
 	if !oneOf(path.Base(s.config.shell()[0]), "sh", "bash", "dash", "ash") {
 		return ""
 	}
-	text := ""
+	text, get := "", s.variables()
 	for _, name := range slices.Sorted(maps.Keys(s.args)) {
-		if s.get(name) == s.args[name] {
+		if get(name) == s.args[name] && variableForm().MatchString(name) {
 			text += "export " + name + "='" + strings.ReplaceAll(s.args[name], "'", `'\''`) + "'; "
 		}
 	}
 	return text
 }
 
-// container makes a container of a stage, with what was copied since the last.
-func (d *build) container(s *stage, config common) (*child, error) {
+// argv are the words of a container's process.
+func (c *common) argv() []string {
+	return slices.Concat(c.Entrypoint, c.Cmd)
+}
+
+// container makes a container of a stage, with what was copied since the last. The
+// guard is asked about argv.
+func (d *build) container(s *stage, config common, argv []string) (*child, error) {
 	r := createRequest{common: config}
 	if d.isolated {
 		r.HostConfig.NetworkMode = "none"
@@ -214,7 +225,8 @@ func (d *build) container(s *stage, config common) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts, err := d.image(d.ctx, strings.TrimPrefix(s.image, "sha256:"))
+	w.step = true
+	facts, err := d.facts(d.ctx, s.image)
 	if err != nil {
 		return nil, err
 	}
@@ -222,16 +234,10 @@ func (d *build) container(s *stage, config common) (*child, error) {
 	if err := w.addImage(facts); err != nil {
 		return nil, err
 	}
-	argv := slices.Concat([]string{s.image}, config.Entrypoint, config.Cmd)
-	argv = slices.DeleteFunc(argv, func(word string) bool { return word == "" })
-	if err := d.check(d.ctx, toolKind, toolCall, "docker:create", argv...); err != nil {
+	if err := d.check(d.ctx, toolKind, toolCall, "docker:create", slices.Concat([]string{s.base}, argv, w.health())...); err != nil {
 		return nil, err
 	}
-	id, _, err := d.create(d.ctx, w)
-	if err != nil {
-		return nil, err
-	}
-	c, err := d.find(id)
+	c, _, err := d.create(d.ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +284,7 @@ func (d *build) output(c *child) (code int, err error) {
 		return 0, err
 	}
 	defer resp.Body.Close()
-	if err := eachFrame(resp.Body, func(text []byte) error { return d.say(buildLine{Stream: string(text)}) }); err != nil {
+	if err := eachFrame(resp.Body, func(text []byte) error { return d.print("%s", text) }); err != nil {
 		return 0, err
 	}
 	if err := d.wait(d.ctx, c, "not-running"); err != nil {
@@ -318,11 +324,14 @@ func (d *build) finish(s *stage) (id string, err error) {
 	if len(config.Cmd)+len(config.Entrypoint) == 0 {
 		config.Cmd = words{"/bin/sh"} // engines make no container without a command
 	}
-	step := common{Image: s.image, Cmd: config.Cmd, Entrypoint: config.Entrypoint, Env: config.Env, User: config.User, WorkingDir: config.WorkingDir}
+	// What its containers will run, on their own as well, is judged here: a request
+	// for one of them need not say it again.
+	step := config.common
+	step.Labels, step.Volumes = nil, nil
 	if len(step.Entrypoint) == 0 {
 		step.Entrypoint = noEntrypoint
 	}
-	c, err := d.container(s, step)
+	c, err := d.container(s, step, config.argv())
 	if err != nil {
 		return "", err
 	}
@@ -345,15 +354,21 @@ func (d *build) commit(c *child, repo, tag string, config *imageConfig) (id stri
 	if config != nil {
 		m.body = config
 	}
-	// Not given up with the guest's connection: what is made has to be known.
-	err = d.engine.do(context.WithoutCancel(d.ctx), m, &made)
+	// Not given up at once with the guest's connection: what is made has to be known.
+	ctx, done := outliving(d.ctx, createTime)
+	defer done()
+	err = d.engine.do(ctx, m, &made)
 	return made.ID, err
 }
 
-// removeChild removes a container of a step.
+// removeChild removes a container of a step. One that can't be removed is left to the
+// guest.
 func (b *Broker) removeChild(c *child) {
 	if err := destroy(b.engine, c.id); err != nil {
 		b.log("remove the container of a step: %v", err)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		c.wanted.step = false
 		return
 	}
 	b.forget(c)

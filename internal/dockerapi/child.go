@@ -34,7 +34,9 @@ type shownMount struct {
 	Propagation                                   string
 }
 
-// find returns the session's container of that name or ID, or beginning of it.
+// find returns the session's container of that name or ID, or beginning of it. Those
+// of a build's steps it does not: the build copies files into them and out of them,
+// and nothing may start, change or remove them meanwhile.
 func (b *Broker) find(ref string) (*child, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -43,11 +45,14 @@ func (b *Broker) find(ref string) (*child, error) {
 
 func (b *Broker) lookup(ref string) (*child, error) {
 	ref = strings.TrimPrefix(ref, "/")
-	if c := b.children[ref]; c != nil {
+	if c := b.children[ref]; c != nil && !c.wanted.step {
 		return c, nil
 	}
 	var found *child
 	for id, c := range b.children {
+		if c.wanted.step {
+			continue
+		}
 		if c.wanted.name == ref {
 			return c, nil
 		}

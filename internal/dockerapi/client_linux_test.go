@@ -21,8 +21,13 @@ import (
 // The real client, with what people do most.
 func TestDockerClient(t *testing.T) {
 	r := newRig(t, withGuest)
-	if err := os.WriteFile(filepath.Join(r.workspace, "file"), []byte("of the workspace"), 0o644); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{
+		"file": "of the workspace", ".dockerignore": "left-out", "left-out": "x",
+		"Dockerfile": "# syntax=docker/dockerfile:1\nFROM " + busybox + "\nARG WORD\nCOPY . /src/\nRUN echo $WORD >/said; ls /src\nCMD cat /said /src/file\n",
+	} {
+		if err := os.WriteFile(filepath.Join(r.workspace, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, tt := range []struct {
 		args, want string // a part of what it says
@@ -63,6 +68,13 @@ func TestDockerClient(t *testing.T) {
 		{"run --rm -v /etc:/x:ro BB true", "outside of the workspace", true},
 		{"run --rm --network host BB true", "the host's network", true},
 		{"run --rm -p 53:53/udp BB true", "only TCP", true},
+		{"build -t mine --build-arg WORD=hello --label a=b " + r.workspace, "Successfully tagged mine:latest", false},
+		{"build -q " + r.workspace, "sha256:", false},
+		{"run --rm mine", "hello\nof the workspace", false},
+		{"run --rm mine ls /src/left-out", "No such file", true},
+		{"images --format {{.Repository}}", "mine", false},
+		{"rmi mine", "Deleted", false},
+		{"build --add-host a:127.0.0.1 " + r.workspace, "the parameter", true},
 		{"system df", "not among the requests", true},
 		{"rm -f shop", "shop", false},
 		{"ps -aq", "", false},

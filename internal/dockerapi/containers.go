@@ -41,7 +41,7 @@ func (b *Broker) startContainer(w http.ResponseWriter, r *http.Request, c *call)
 }
 
 func (b *Broker) startChild(w http.ResponseWriter, r *http.Request, child *child) error {
-	if err := b.check(r.Context(), toolKind, toolCall, "docker:start", child.wanted.request.Image, child.wanted.name); err != nil {
+	if err := b.check(r.Context(), toolKind, toolCall, "docker:start", b.toldOf(child.wanted.request.Image), child.wanted.name); err != nil {
 		return err
 	}
 	run, err := b.start(r.Context(), child)
@@ -73,7 +73,7 @@ func (b *Broker) start(ctx context.Context, c *child) (run int, err error) {
 	case s.Running: // an engine would say the same, and start one that ends just now
 		return 0, &engineError{Status: http.StatusNotModified}
 	}
-	if err := b.engine.look(ctx, c.id, c.wanted.targets, c.wanted.dir); err != nil {
+	if err := b.engine.look(b.life, c.id, c.wanted.targets, c.wanted.dir); err != nil {
 		return 0, err
 	}
 	run = c.nextRun() // before anything is taken that the end of the last run gives back
@@ -306,7 +306,7 @@ func (b *Broker) pruneContainers(w http.ResponseWriter, r *http.Request, c *call
 	}
 	deleted := []string{}
 	for _, child := range b.all() {
-		if !c.labelled(child.wanted.request.Labels) || b.running(child) {
+		if _, err := b.find(child.id); err != nil || !c.labelled(child.wanted.request.Labels) || b.running(child) {
 			continue
 		}
 		// Without force: the engine keeps what runs, if it has been started since.

@@ -56,7 +56,7 @@ func (r *rig) tooMuch(want string, copies, status int, answer string) {
 }
 
 const (
-	ofOne = "the container's mounts hold more"
+	ofOne = "the mounts of a container, or the files of a build, hold more"
 	ofAll = "the mounts of all containers"
 )
 

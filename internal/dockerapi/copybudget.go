@@ -57,13 +57,13 @@ func (s *store) enter(ctx context.Context) (leave func(), err error) {
 // is written.
 func (s *store) take(had *load, more load) error {
 	if !had.plus(more).within(s.each) {
-		return refuse(RuleLimit, "mount less, or use a volume and docker cp", "the container's mounts hold more than %d files and links, or %d MiB", s.each.entries, s.each.bytes>>20)
+		return refuse(RuleLimit, "mount less, or use a volume and docker cp", "the mounts of a container, or the files of a build, hold more than %d files and links, or %d MiB", s.each.entries, s.each.bytes>>20)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.used.plus(more).within(s.most) {
 		return refuse(RuleLimit, "remove containers, mount less, or use a volume and docker cp",
-			"the mounts of all containers of this session would hold more than %d files and links, or %d MiB", s.most.entries, s.most.bytes>>20)
+			"the mounts of all containers of this session, and the files of its builds, would hold more than %d files and links, or %d MiB", s.most.entries, s.most.bytes>>20)
 	}
 	*had, s.used = had.plus(more), s.used.plus(more)
 	return nil

@@ -30,29 +30,29 @@ func (b *Broker) createContainer(w http.ResponseWriter, r *http.Request, c *call
 	if err := want.addImage(image); err != nil {
 		return err
 	}
-	want.body.Image = b.engineImage(want.body.Image)
+	want.body.Image = image.ID // a name could mean another one by now
 	if err := want.publishAll(image); err != nil {
 		return err
 	}
 	argv := slices.Concat(want.body.Entrypoint, want.body.Cmd, want.health())
-	if err := b.check(r.Context(), toolKind, toolCall, "docker:create", slices.Concat([]string{want.request.Image}, argv)...); err != nil {
+	if err := b.check(r.Context(), toolKind, toolCall, "docker:create", slices.Concat([]string{b.toldOf(want.request.Image)}, argv)...); err != nil {
 		return err
 	}
-	id, warnings, err := b.create(r.Context(), want)
+	made, warnings, err := b.create(r.Context(), want)
 	if err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusCreated, struct {
 		ID       string `json:"Id"`
 		Warnings []string
-	}{id, warnings})
+	}{made.id, warnings})
 	return nil
 }
 
 // health are the words of the command that looks after the container now and
 // then, where it has one of its own.
 func (w *wanted) health() []string {
-	if h := w.body.Healthcheck; h != nil && len(h.Test) > 0 {
+	if h := w.body.Healthcheck; h != nil && len(h.Test) > 0 && h.Test[0] != "NONE" {
 		return append([]string{"--health-cmd"}, h.Test...)
 	}
 	return nil
@@ -80,38 +80,38 @@ func (w *wanted) publishAll(image *imageFacts) error {
 }
 
 // create makes the container, with everything around it.
-func (b *Broker) create(ctx context.Context, w *wanted) (id string, warnings []string, err error) {
-	c := &child{wanted: w}
-	defer func() {
+func (b *Broker) create(ctx context.Context, w *wanted) (c *child, warnings []string, err error) {
+	c = &child{wanted: w}
+	defer func(c *child) {
 		if err != nil {
 			b.undo(c)
 		}
-	}()
+	}(c)
 	if err = b.keepWatch(); err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
 	if w.name == "" {
 		w.name = strings.ToLower(rand.Text()[:12])
 	}
 	if c.networks, err = b.join(w); err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
 	if err = b.admit(ctx, c); err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
 	if err = b.mount(ctx, c); err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
 	if err = b.connect(ctx, w); err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
 	b.budget.of(c).apply(&w.body.HostConfig)
 	b.clampUlimits(&w.body.HostConfig)
 	w.body.Labels = b.labels(w.body.Labels, RoleChild)
 	if warnings, err = b.makeContainer(ctx, c); err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
-	return c.id, warnings, nil
+	return c, warnings, nil
 }
 
 // makeContainer has the engine make it, and looks where its mounts will be. The
@@ -139,7 +139,7 @@ func (b *Broker) makeContainer(ctx context.Context, c *child) (warnings []string
 		return nil, errors.New("the engine's answer names no container")
 	}
 	c.id = made.ID
-	if err = b.engine.look(ctx, c.id, c.wanted.targets, c.wanted.dir); err != nil {
+	if err = b.engine.look(b.life, c.id, c.wanted.targets, c.wanted.dir); err != nil {
 		return nil, err
 	}
 	return made.Warnings, b.adopt(c)

@@ -13,13 +13,13 @@ var served = []endpoint{
 	{"GET", "info", "", (*Broker).info},
 	{"GET", "events", "filters since until", (*Broker).events},
 
-	{"GET", "containers/json", "all filters limit size", (*Broker).listContainers},
+	{"GET", "containers/json", "all filters limit size", whole((*Broker).listContainers)},
 	{"POST", "containers/create", "name platform", (*Broker).createContainer},
 	{"POST", "containers/prune", "filters", (*Broker).pruneContainers},
-	{"GET", "containers/{id}/json", "size", (*Broker).inspectContainer},
+	{"GET", "containers/{id}/json", "size", whole((*Broker).inspectContainer)},
 	{"GET", "containers/{id}/logs", "follow stdout stderr since until timestamps tail", follow("GET", "logs", "follow", "stdout", "stderr", "since", "until", "timestamps", "tail")},
 	{"GET", "containers/{id}/stats", "stream one-shot", (*Broker).stats},
-	{"GET", "containers/{id}/top", "", (*Broker).top},
+	{"GET", "containers/{id}/top", "", whole((*Broker).top)},
 	{"GET", "containers/{id}/changes", "", follow("GET", "changes")},
 	{"POST", "containers/{id}/wait", "condition", follow("POST", "wait", "condition")},
 	{"POST", "containers/{id}/start", "", (*Broker).startContainer},
@@ -43,9 +43,9 @@ var served = []endpoint{
 
 	{"POST", "build", builds, (*Broker).buildImage},
 	{"DELETE", "images/{image}", "force noprune", (*Broker).removeImage},
-	{"GET", "images/json", "all filters digests shared-size", (*Broker).listImages},
+	{"GET", "images/json", "all filters digests shared-size", whole((*Broker).listImages)},
 	{"POST", "images/create", "fromImage fromSrc tag platform", (*Broker).pullImage},
-	{"GET", "images/{image}/json", "", (*Broker).inspectImage},
+	{"GET", "images/{image}/json", "", whole((*Broker).inspectImage)},
 
 	{"GET", "networks", "filters", (*Broker).listNetworks},
 	{"POST", "networks/create", "", (*Broker).createNetwork},
@@ -55,7 +55,7 @@ var served = []endpoint{
 	{"POST", "networks/{id}/connect", "", (*Broker).connectNetwork},
 	{"POST", "networks/{id}/disconnect", "", (*Broker).disconnectNetwork},
 
-	{"GET", "volumes", "filters", (*Broker).listVolumes},
+	{"GET", "volumes", "filters", whole((*Broker).listVolumes)},
 	{"POST", "volumes/create", "", (*Broker).createVolume},
 	{"POST", "volumes/prune", "filters", (*Broker).pruneVolumes},
 	{"GET", "volumes/{id}", "", (*Broker).inspectVolume},

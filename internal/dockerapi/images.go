@@ -43,10 +43,19 @@ func (b *Broker) image(ctx context.Context, name string) (*imageFacts, error) {
 	if err := b.permitted(name); err != nil {
 		return nil, err
 	}
-	var f imageFacts
-	err := b.engine.do(ctx, message{method: http.MethodGet, path: "/images/" + escaped(b.engineImage(name)) + "/json"}, &f)
+	f, err := b.facts(ctx, b.engineImage(name))
 	if gone(err) || err == nil && b.ofAnother(f.Config.Labels) {
 		return nil, noImage(name)
+	}
+	return f, err
+}
+
+// facts are those of an image that the engine calls so.
+func (b *Broker) facts(ctx context.Context, name string) (*imageFacts, error) {
+	var f imageFacts
+	err := b.engine.do(ctx, message{method: http.MethodGet, path: "/images/" + escaped(name) + "/json"}, &f)
+	if err == nil && f.ID == "" {
+		err = refuse(RuleEngine, "", "the engine does not say which image %.200q is", name)
 	}
 	return &f, err
 }

@@ -147,6 +147,10 @@ func checkMount(m *mountRequest) error {
 	return refuse(RuleMount, "use bind, volume or tmpfs", "the type of mount %.50q", m.Type)
 }
 
+// tooDeep reports whether an absolute place has too many directories on its way: the
+// engine is asked about each.
+func tooDeep(clean string) bool { return strings.Count(clean, "/") > maxDeep }
+
 func tooLong(name string) error {
 	return refuse(RuleMount, "", "%.200q has more than %d bytes", name, maxPath)
 }
@@ -184,6 +188,8 @@ func checkTarget(target string) error {
 		return refuse(RuleMount, "write an absolute path below /", "nothing can be mounted at %.200q", target)
 	case len(target) > maxPath:
 		return tooLong(target)
+	case tooDeep(clean):
+		return refuse(RuleMount, "mount it higher up", "%.200q is more than %d directories deep", target, maxDeep)
 	case within(clean, "/dev/shm"):
 		return refuse(RuleMount, "say how large it is (HostConfig.ShmSize, --shm-size)", "nothing can be mounted at %.200q: the engine does that", target)
 	}

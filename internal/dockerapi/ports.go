@@ -12,8 +12,13 @@ import (
 	"time"
 )
 
-// maxConnections bounds those to one published port at a time.
-const maxConnections = 128
+// Bounds of what is published at a time. Each port is a descriptor of the session's
+// host process, and each connection takes two.
+const (
+	maxConnections = 128 // to one port
+	maxListeners   = 256 // ports of a session
+	maxJoined      = 512 // connections to all of them; more are reset
+)
 
 // pause is how long a port waits after it could not take a connection.
 const pause = 10 * time.Millisecond
@@ -22,6 +27,7 @@ const pause = 10 * time.Millisecond
 // guest's loopback, whose connections go to the containers'.
 type port struct {
 	published
+	of       *Broker
 	listener *net.TCPListener
 	dial     func(uint16) (*os.File, error)
 
@@ -40,8 +46,13 @@ func (b *Broker) openPorts(c *child) error {
 	}
 	for i := range c.wanted.ports {
 		want := &c.wanted.ports[i]
+		if !take(b.listeners) {
+			c.shutPorts()
+			return refuse(RuleLimit, "stop other containers", "%d ports of this session's containers are published", maxListeners)
+		}
 		l, err := b.o.Network.Listen(want.guest)
 		if err != nil {
+			<-b.listeners
 			c.shutPorts()
 			if errors.Is(err, syscall.EADDRINUSE) {
 				return refuse(RuleConflict, "use another, or none", "port %d of the guest's loopback is already allocated", want.guest).status(http.StatusInternalServerError)
@@ -49,7 +60,7 @@ func (b *Broker) openPorts(c *child) error {
 			return err
 		}
 		want.guest = uint16(l.Addr().(*net.TCPAddr).Port)
-		p := &port{published: *want, listener: l, dial: b.o.Network.Dial, live: map[net.Conn]bool{}}
+		p := &port{published: *want, of: b, listener: l, dial: b.o.Network.Dial, live: map[net.Conn]bool{}}
 		c.ports = append(c.ports, p)
 		if !b.enter(&b.work) {
 			c.shutPorts()
@@ -61,6 +72,16 @@ func (b *Broker) openPorts(c *child) error {
 		}()
 	}
 	return nil
+}
+
+// take takes a slot if there is one.
+func take(slots chan struct{}) bool {
+	select {
+	case slots <- struct{}{}:
+		return true
+	default:
+		return false
+	}
 }
 
 func (c *child) closePorts() {
@@ -90,8 +111,13 @@ func (p *port) accept() {
 			time.Sleep(pause) // there are no descriptors, for example, until others are closed
 			continue
 		}
+		if !take(p.of.joined) {
+			<-slots
+			reset(conn)
+			continue
+		}
 		go func() {
-			defer func() { <-slots }()
+			defer func() { <-p.of.joined; <-slots }()
 			p.join(conn)
 		}()
 	}
@@ -102,9 +128,7 @@ func (p *port) join(outer net.Conn) {
 	defer outer.Close()
 	f, err := p.dial(p.container)
 	if err != nil {
-		if c, ok := outer.(*net.TCPConn); ok {
-			_ = c.SetLinger(0) // it ends either way
-		}
+		reset(outer)
 		return
 	}
 	inner, err := net.FileConn(f)
@@ -117,6 +141,13 @@ func (p *port) join(outer net.Conn) {
 		both(outer, outer, inner, inner)
 	}
 	p.leave(outer, inner)
+}
+
+func reset(conn net.Conn) {
+	if c, ok := conn.(*net.TCPConn); ok {
+		_ = c.SetLinger(0) // it ends either way
+	}
+	conn.Close()
 }
 
 func (p *port) enter(c net.Conn) bool {
@@ -136,8 +167,10 @@ func (p *port) leave(conns ...net.Conn) {
 	}
 }
 
+// close is called once.
 func (p *port) close() {
 	p.listener.Close()
+	<-p.of.listeners
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true

@@ -24,6 +24,7 @@ type wanted struct {
 	networks map[string][]string // names or IDs of the session's networks, and aliases there
 	isolated bool                // without any network
 	share    share               // asked for
+	step     bool                // of a build: no other request finds it; guarded by Broker.mu
 	request  createRequest       // what inspect shows again
 }
 
@@ -47,6 +48,7 @@ const (
 	maxPorts  = 64
 	maxLists  = 64   // of each list of short words
 	maxPath   = 4095 // bytes: what Linux takes (PATH_MAX, without the zero)
+	maxDeep   = 64   // directories on the way to a mount or to where a process starts
 )
 
 var (
@@ -54,6 +56,7 @@ var (
 	hostLabel     = form(`^[a-zA-Z0-9_]([a-zA-Z0-9_.-]{0,62}[a-zA-Z0-9_])?$`)
 	userForm      = form(`^[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,31}(:[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,31})?$`)
 	signalForm    = form(`^(SIG)?[A-Z0-9+]{1,12}$`)
+	variableForm  = form(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	capForm       = form(`^[A-Za-z_]{1,32}$`)
 	imageForm     = form(`^[a-z0-9][a-zA-Z0-9_.:/-]{0,254}(@sha256:[0-9a-f]{64})?$`)
 )
@@ -179,6 +182,8 @@ func checkDir(dir string) error {
 		return bad("the directory %.100q is not absolute", dir)
 	case len(dir) > maxPath || strings.ContainsRune(dir, 0):
 		return bad("the directory %.100q can't be one: it has more than %d bytes, or a zero byte", dir, maxPath)
+	case tooDeep(path.Clean(dir)):
+		return bad("the directory %.100q is more than %d directories deep", dir, maxDeep)
 	case slices.Contains(strings.Split(dir, "/"), ".."):
 		return bad(`the directory %.100q has ".." in it`, dir)
 	}

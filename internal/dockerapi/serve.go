@@ -20,23 +20,29 @@ import (
 const (
 	maxHeader   = 32 << 10 // bytes of a request's header
 	headerTime  = 20 * time.Second
-	maxRequests = 256 // served at a time, attached streams among them
-	maxOpen     = 512 // connections without a stream: each is a descriptor and a buffer
+	maxRequests = 256         // served at a time, attached streams among them
+	maxOpen     = 512         // connections without a stream: each is a descriptor and a buffer
+	maxAnswers  = 4           // answers of the engine that are kept as a whole; others wait
+	answerTime  = time.Minute // in which a guest has to read one
 )
 
 // A Broker serves one session. New makes it, Serve serves it, Close ends what
 // it has made.
 type Broker struct {
-	o      Options
-	engine *engine
-	server *http.Server
-	slots  chan struct{}
-	open   atomic.Int32 // connections that carry requests
-	budget *budget
-	store  *store
-	names  *hosts
-	life   context.Context // ends with Close
-	end    context.CancelFunc
+	o         Options
+	engine    *engine
+	server    *http.Server
+	slots     chan struct{}
+	open      atomic.Int32 // connections that carry requests
+	budget    *budget
+	store     *store
+	building  chan struct{} // a slot for each build
+	listeners chan struct{} // and for each published port
+	joined    chan struct{} // and for each connection to these
+	answers   chan struct{} // and for each answer that is kept as a whole
+	names     *hosts
+	life      context.Context // ends with Close
+	end       context.CancelFunc
 
 	mu       sync.Mutex
 	children map[string]*child     // by the engine's ID
@@ -68,7 +74,8 @@ func New(o Options) (*Broker, error) {
 		o.Now = time.Now
 	}
 	b := &Broker{
-		o: o, engine: newEngine(o.Engine), slots: make(chan struct{}, maxRequests), budget: newBudget(o.Session.Isolation.Resources), store: newStore(),
+		o: o, engine: newEngine(o.Engine), slots: make(chan struct{}, maxRequests), budget: newBudget(o.Session.Isolation.Resources), store: newStore(), building: make(chan struct{}, maxBuilds),
+		listeners: make(chan struct{}, maxListeners), joined: make(chan struct{}, maxJoined), answers: make(chan struct{}, maxAnswers),
 		children: map[string]*child{}, execs: map[string]*execution{}, networks: map[string]*network{}, volumes: map[string]string{},
 	}
 	b.life, b.end = context.WithCancel(context.Background())
@@ -139,6 +146,25 @@ func (b *Broker) route(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Server", "bawn")
 	return c.endpoint.serve(b, w, r, c)
+}
+
+// whole has requests wait for each other whose answers are kept as a whole: one may
+// take many times the engine's 32 MiB, and is there until the guest has read it.
+func whole(serve func(*Broker, http.ResponseWriter, *http.Request, *call) error) func(*Broker, http.ResponseWriter, *http.Request, *call) error {
+	return func(b *Broker, w http.ResponseWriter, r *http.Request, c *call) error {
+		select {
+		case b.answers <- struct{}{}:
+			defer func() { <-b.answers }()
+		case <-r.Context().Done():
+			return r.Context().Err()
+		}
+		out := http.NewResponseController(w)
+		if err := out.SetWriteDeadline(b.o.Now().Add(answerTime)); err != nil {
+			return err
+		}
+		defer func() { _ = out.SetWriteDeadline(time.Time{}) }() // the connection may be gone
+		return serve(b, w, r, c)
+	}
 }
 
 // answer writes an error as Docker does. It also passes a refusal by a rule to

@@ -11,15 +11,37 @@ import (
 	"net/http"
 )
 
-// maxNames bounds the files of one archive.
-const maxNames = 200_000
+// Bounds of one archive.
+const (
+	maxNames = 200_000
+	maxHead  = 4 << 20  // bytes of one file's header, with the records before it
+	headOf   = 16 << 10 // bytes of the header of each file, on average
+)
 
 // An archiveReader reads the files of a tar stream, of which everything that
 // could be more than a file is left out: set-id bits, extended attributes (file
 // capabilities are such) and records that are not known. It refuses devices.
 type archiveReader struct {
 	tar   *tar.Reader
+	from  *headReader
 	names int
+	heads int64 // bytes of all headers
+}
+
+// A headReader counts what is read, and ends where a header is too long: the tar
+// package reads records for as long as they come.
+type headReader struct {
+	from    io.Reader
+	n, most int64 // 0: any number
+}
+
+func (h *headReader) Read(p []byte) (int, error) {
+	if h.most > 0 && h.n >= h.most {
+		return 0, errors.New("a header is too long")
+	}
+	n, err := h.from.Read(p)
+	h.n += int64(n)
+	return n, err
 }
 
 // readArchive reads a tar stream, compressed by gzip or not.
@@ -30,13 +52,18 @@ func readArchive(from io.Reader) (*archiveReader, error) {
 		return nil, err
 	}
 	if !bytes.Equal(head, []byte{0x1f, 0x8b}) {
-		return &archiveReader{tar: tar.NewReader(b)}, nil
+		return newArchive(b), nil
 	}
 	z, err := gzip.NewReader(b)
 	if err != nil {
 		return nil, notTar(err)
 	}
-	return &archiveReader{tar: tar.NewReader(z)}, nil
+	return newArchive(z), nil
+}
+
+func newArchive(from io.Reader) *archiveReader {
+	h := &headReader{from: from}
+	return &archiveReader{tar: tar.NewReader(h), from: h}
 }
 
 func notTar(err error) error {
@@ -46,15 +73,9 @@ func notTar(err error) error {
 // next returns the next file. The error is io.EOF after the last one.
 func (a *archiveReader) next() (*tar.Header, error) {
 	for {
-		h, err := a.tar.Next()
-		if errors.Is(err, io.EOF) {
-			return nil, io.EOF
-		}
+		h, err := a.head()
 		if err != nil {
-			return nil, notTar(err)
-		}
-		if a.names++; a.names > maxNames {
-			return nil, refuse(RuleLimit, "send less at a time", "the archive holds more than %d files", maxNames)
+			return nil, err
 		}
 		switch h.Typeflag {
 		case tar.TypeXGlobalHeader:
@@ -66,6 +87,31 @@ func (a *archiveReader) next() (*tar.Header, error) {
 		}
 		return nil, refuse(RuleBody, "leave it out", "%.200q in the archive is neither a file nor a directory nor a link", h.Name)
 	}
+}
+
+// head reads one header. The error is io.EOF after the last one.
+func (a *archiveReader) head() (*tar.Header, error) {
+	before := a.from.n
+	a.from.most = before + maxHead
+	h, err := a.tar.Next()
+	a.from.most = 0
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, io.EOF
+	case err != nil:
+		return nil, notTar(err)
+	}
+	a.names++
+	a.heads += a.from.n - before
+	switch {
+	case a.names > maxNames:
+		return nil, refuse(RuleLimit, "send less at a time", "the archive holds more than %d files", maxNames)
+	case a.heads > maxHead+int64(a.names)*headOf:
+		return nil, refuse(RuleLimit, "", "the headers of the archive have more than %d KiB for each file", headOf>>10)
+	case len(h.Name) > maxPath || len(h.Linkname) > maxPath:
+		return nil, refuse(RuleBody, "", "%.200q in the archive has a name or a target of more than %d bytes", h.Name, maxPath)
+	}
+	return h, nil
 }
 
 // plain is what of a header says what the file is, where, and whose.

@@ -28,6 +28,7 @@ import (
 type fakeEngine struct {
 	socket string
 	asked  chan string
+	stat   func() // before each answer about a file; nil for nothing
 }
 
 func newFakeEngine(t *testing.T, answer func(w http.ResponseWriter, r *http.Request)) *fakeEngine {
@@ -43,6 +44,9 @@ func newFakeEngine(t *testing.T, answer func(w http.ResponseWriter, r *http.Requ
 			return
 		}
 		if r.Method == http.MethodHead && strings.HasSuffix(r.URL.Path, "/archive") { // every path is a directory
+			if f.stat != nil {
+				f.stat()
+			}
 			w.Header().Set(statHeader, base64.StdEncoding.EncodeToString(fmt.Appendf(nil, `{"name":"x","mode":%d}`, fs.ModeDir|0o755)))
 			return
 		}
@@ -165,13 +169,13 @@ func TestWhatTheEngineHears(t *testing.T) {
 	var got, want any
 	self, _ := maker.Self()
 	if err := errors.Join(json.Unmarshal([]byte(text), &got), json.Unmarshal(fmt.Appendf(nil, `{
-		"Image":"a/b:1","Env":["A=b"],"Cmd":["run"],
+		"Image":%q,"Env":["A=b"],"Cmd":["run"],
 		"Labels":{"x":"y","dev.bawn.session":"session123456789","dev.bawn.maker":%q,"dev.bawn.space":%q,"dev.bawn.role":"child"},
 		"HostConfig":{"NetworkMode":"none","AutoRemove":true,"CapDrop":["ALL"],
 			"CapAdd":["CHOWN","DAC_OVERRIDE","FOWNER","FSETID","KILL","NET_BIND_SERVICE","SETGID","SETUID"],"SecurityOpt":["no-new-privileges"],
 			"IpcMode":"private","CgroupnsMode":"private","LogConfig":{"Type":"json-file","Config":{"max-file":"2","max-size":"16m"}},
 			"RestartPolicy":{"Name":"no"},"Memory":67108864,"MemorySwap":67108864,"PidsLimit":2048,"Ulimits":[{"Name":"nofile","Soft":10,"Hard":20}]}}`,
-		self.String(), self.Space), &want)); err != nil {
+		id, self.String(), self.Space), &want)); err != nil {
 		t.Fatal(err)
 	}
 	if g, w := fmt.Sprint(got), fmt.Sprint(want); g != w {
@@ -201,6 +205,37 @@ func TestEngineThatHangs(t *testing.T) {
 		t.Error("nobody was told that the engine could not be asked")
 	}
 	t.Logf("ended after %v", time.Since(began).Round(time.Millisecond))
+}
+
+// A session ends though the engine is still asked about the way to each of a container's
+// many mounts, which a guest can make long.
+func TestEndWhileItLooks(t *testing.T) {
+	id, looks, hang := newID(), make(chan struct{}, 100), make(chan struct{})
+	defer close(hang)
+	f := newFakeEngine(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/create") {
+			w.WriteHeader(http.StatusCreated)
+		}
+		fmt.Fprintf(w, `{"Id":%q}`, id)
+	})
+	f.stat = func() {
+		looks <- struct{}{}
+		<-hang
+	}
+	b, socket := before(t, f.socket)
+	b.engine.patience = time.Hour
+	go func() {
+		if c, err := net.Dial("unix", socket); err == nil {
+			io.WriteString(c, "POST /containers/create HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n{\"Image\":\"a\"}")
+		}
+	}()
+	testenv.Receive(t, "a look", looks)
+	ended := make(chan error, 1)
+	go func() { ended <- b.Close() }()
+	testenv.Receive(t, "the end of the session", ended)
+	for destroyed := false; !destroyed; {
+		destroyed = strings.HasPrefix(testenv.Receive(t, "the removal of what was made", f.asked), "DELETE ")
+	}
 }
 
 // An engine that is not there is an error for the guest, and for who starts.

@@ -33,7 +33,7 @@ type Planned struct {
 	masked      *maskedFiles    // nil where no file is masked
 	programs    *programLog     // nil where no program is recorded
 	checkpoints *checkpoints    // nil where the session has none of its own
-	caches      *cachePlaces    // nil where it has no private caches
+	caches      *cachePlaces    // nil where it holds none
 }
 
 // Discard ends what was made beside the sandbox, which ends with Close. It may be

@@ -10,13 +10,15 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/bawn-dev/bawn/internal/settings"
 )
 
 // cachePlacesName is the file, of Bawn's own state, with the directories that sessions
-// have made in the home directory, each ended by a zero byte. Every session that has
-// private caches holds a shared lock on the home directory, whatever its state is kept in.
+// have made in the home directory, each ended by a zero byte. Every session holds a
+// shared lock on the home directory, whatever its state is kept in: also one without
+// private caches may mount a directory that another session has made.
 const cachePlacesName = "cache-places"
 
 // cachePlaces makes directories on which private caches are mounted, and removes them
@@ -36,7 +38,7 @@ func holdCachePlaces(e *Env) *cachePlaces {
 	}
 	home, err := os.Open(e.Getenv("HOME"))
 	if err == nil {
-		err = syscall.Flock(int(home.Fd()), syscall.LOCK_SH)
+		err = shareLock(home)
 	}
 	c := &cachePlaces{list, home}
 	if err != nil {
@@ -44,6 +46,20 @@ func holdCachePlaces(e *Env) *cachePlaces {
 		return nil
 	}
 	return c
+}
+
+// lockWait is how long a start waits for a session that is removing its directories.
+// It is short, since guests can lock the home directory too: then nothing is made.
+const lockWait = 300 * time.Millisecond
+
+// shareLock takes a shared lock (flock(2)).
+func shareLock(f *os.File) error {
+	for end := time.Now().Add(lockWait); ; time.Sleep(5 * time.Millisecond) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 func (c *cachePlaces) close() {

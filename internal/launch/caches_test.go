@@ -5,7 +5,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
@@ -162,4 +164,34 @@ func privateCachesOf(t *testing.T, home, bin string) []string {
 	places := holdCachePlaces(e)
 	t.Cleanup(places.end)
 	return cacheDirs(e, iso, places)
+}
+
+// TestHomeIsLocked: a guest that locks the home directory for itself holds up no
+// start; nothing is made then, and nothing is removed.
+func TestHomeIsLocked(t *testing.T) {
+	home := t.TempDir()
+	e := &Env{World: verb.World{Environ: []string{"HOME=" + home}}}
+	guest, err := os.Open(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer guest.Close()
+	if err := syscall.Flock(int(guest.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if holdCachePlaces(e) != nil || time.Since(began) > 10*lockWait {
+		t.Errorf("the lock is had, or is waited for: %v", time.Since(began))
+	}
+	if err := syscall.Flock(int(guest.Fd()), syscall.LOCK_SH); err != nil {
+		t.Fatal(err)
+	}
+	places := holdCachePlaces(e)
+	if !places.make(filepath.Join(home, ".a")) {
+		t.Fatal("no place is made")
+	}
+	places.end()
+	if _, err := os.Stat(filepath.Join(home, ".a")); err != nil {
+		t.Error("a place is removed while somebody else holds the lock: ", err)
+	}
 }

@@ -20,7 +20,7 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 	if p.choice, err = provide(p.Launch, p.env, p.config, &s); err != nil {
 		return req, err
 	}
-	if s.Isolation.Caches == bawn.CachePrivate && !p.Plan { // a plan makes nothing
+	if !p.Plan { // which makes nothing
 		p.caches = holdCachePlaces(p.env)
 	}
 	s.Isolation.CacheDirs = cacheDirs(p.env, s.Isolation, p.caches)

@@ -12,7 +12,7 @@
 //     starts an interpreter or a debugger there, or runs a package manager.
 //   - It says which program, code, server, registry or right counts.
 //   - It is not the project's own code or build. An editor that builds what it
-//     opens runs that as well, and so does a person who builds it (SECURITY.md, R2).
+//     opens runs that as well, and so does a person who builds it (risk R2).
 //   - No everyday command writes it as its output, as "python -m venv" does.
 //
 // A program that has asked once for the directory (VS Code, direnv, mise) counts

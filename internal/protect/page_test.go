@@ -26,7 +26,7 @@ A name is protected if all of this is true.
    version control for the status or commits, starts an interpreter or a debugger there, or runs a package manager. A program that has asked once for the
    directory counts as one that reads by itself.
 2. It says which program, code, server, registry or right counts.
-3. It is not the project's own code or build (R2 in SECURITY.md), and no everyday command writes it as its output.
+3. It is not the project's own code or build (risk R2), and no everyday command writes it as its output.
 
 Texts that only a coding agent reads are protected. Those that humans read too, such as AGENTS.md, are not: the policy asks before a tool writes one.
 Names count at any depth, since somebody may open, enter or start something in any directory of a project. Dotfiles of shells and logins are executed from a home

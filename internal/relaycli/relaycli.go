@@ -46,11 +46,16 @@ type Env struct {
 // by its process and not by what it says.
 var errGuest = &verb.Error{Code: verb.ExitDenied, Err: errors.New("this is a guest: only the human may answer, from outside of the session"), Hint: "ask the human; \"bawn request\" asks for more"}
 
+// Commands returns the commands of the Verbs.
+func Commands(e *Env) []*cobra.Command {
+	return []*cobra.Command{newApprovals(e), newAnswer(e, approve), newAnswer(e, deny), newServe(e), newPair(e)}
+}
+
 // Main runs one of the Verbs and returns the exit code.
 func Main(args []string, e *Env) int {
 	root := &cobra.Command{Use: "bawn", SilenceErrors: true, SilenceUsage: true}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(newApprovals(e), newAnswer(e, approve), newAnswer(e, deny), newServe(e), newPair(e))
+	root.AddCommand(Commands(e)...)
 	if len(args) > 1 && strings.HasPrefix(args[1], cobra.ShellCompRequestCmd) { // VERB __complete …
 		args = append([]string{args[1], args[0]}, args[2:]...)
 	}

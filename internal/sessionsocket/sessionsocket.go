@@ -89,6 +89,17 @@ func Listen(path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
+// Refuses reports whether nobody listens at a socket of this user's own.
+func Refuses(path string) bool {
+	return errors.Is(short(path, func(name string) error {
+		c, err := net.Dial("unix", name) //nolint:forbidigo // it is looked at, and nothing is said
+		if err == nil {
+			c.Close()
+		}
+		return err
+	}), syscall.ECONNREFUSED)
+}
+
 // Serve serves guests until ctx ends or the listener is closed, and returns
 // when all its handlers have. It closes the listener.
 func Serve(ctx context.Context, l *net.UnixListener, h Handlers) error {

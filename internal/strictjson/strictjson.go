@@ -50,7 +50,7 @@ const maxDepth = 1000
 // once checks the syntax, and that each object has each of its names once, in the case
 // of the type that it is read into.
 func once(data []byte, of reflect.Type) error {
-	w := walker{json.NewDecoder(bytes.NewReader(data)), data}
+	w := walker{json.NewDecoder(bytes.NewReader(data)), data, map[reflect.Type][]field{}}
 	if err := w.value(of, 0); err != nil {
 		return err
 	}
@@ -65,7 +65,8 @@ func once(data []byte, of reflect.Type) error {
 
 type walker struct {
 	*json.Decoder
-	data []byte
+	data  []byte
+	known map[reflect.Type][]field
 }
 
 func (w *walker) wrong(form string, args ...any) error {
@@ -125,7 +126,7 @@ func (w *walker) object(t reflect.Type, depth int) error {
 			return w.wrong("%.100q is there twice", name)
 		}
 		seen[name] = true
-		field, other := member(t, name)
+		field, other := w.member(t, name)
 		if other != "" {
 			return w.wrong("unknown field %.100q; want %q", name, other)
 		}
@@ -150,9 +151,32 @@ func pointed(t reflect.Type) reflect.Type {
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
+// A field is one that encoding/json fills.
+type field struct {
+	name string
+	of   reflect.Type
+}
+
+// fields are those of a struct.
+func (w *walker) fields(t reflect.Type) []field {
+	list, ok := w.known[t]
+	if ok {
+		return list
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name := cmp.Or(tag, f.Name)
+		if f.IsExported() && name != "-" && (tag != "" || !f.Anonymous) {
+			list = append(list, field{name, f.Type})
+		}
+	}
+	w.known[t] = list
+	return list
+}
+
 // member is the type of a member of an object that is read into t. Other is the name of
 // a field that encoding/json would take it for, since it compares without case.
-func member(t reflect.Type, name string) (of reflect.Type, other string) {
+func (w *walker) member(t reflect.Type, name string) (of reflect.Type, other string) {
 	switch t = pointed(t); {
 	case t == nil:
 		return nil, ""
@@ -161,14 +185,12 @@ func member(t reflect.Type, name string) (of reflect.Type, other string) {
 	case t.Kind() != reflect.Struct:
 		return nil, ""
 	}
-	for _, f := range reflect.VisibleFields(t) {
-		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch field := cmp.Or(tag, f.Name); {
-		case f.Anonymous && tag == "", field == "-", !f.IsExported():
-		case field == name:
-			return f.Type, ""
-		case strings.EqualFold(field, name):
-			other = field
+	for _, f := range w.fields(t) {
+		switch {
+		case f.name == name:
+			return f.of, ""
+		case strings.EqualFold(f.name, name):
+			other = f.name
 		}
 	}
 	return nil, other

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,6 +41,24 @@ const (
 	ExitDenied   = 126
 	ExitNotFound = 127
 )
+
+// An ExitCode is an exit code as it is documented: a number or what stands for it.
+type ExitCode struct{ Code, Meaning string }
+
+// ExitCodes lists the exit codes of Bawn's commands.
+func ExitCodes() []ExitCode {
+	return []ExitCode{
+		{"0", "success"},
+		{strconv.Itoa(ExitTooLate), "a check (doctor, audit verify, policy test and others) found something, or nothing was done; of a question: somebody else was first, or its time is up"},
+		{strconv.Itoa(ExitUsage), "a mistake in the command line or the configuration: nothing was started"},
+		{strconv.Itoa(ExitTimeout), "the time limit of the session"},
+		{strconv.Itoa(ExitInternal), "Bawn itself failed, or this machine can't enforce what was asked for"},
+		{strconv.Itoa(ExitDenied), "denied, or the command is there and can't be executed"},
+		{strconv.Itoa(ExitNotFound), "no such command in the sandbox"},
+		{"128+N", "the guest was ended by signal N"},
+		{"other", "of \"bawn run\": the guest's own"},
+	}
+}
 
 // An Error carries an exit code and a hint: what to do about it.
 type Error struct {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/quarters"
 )
 
@@ -108,16 +109,18 @@ P`, human: []string{"cd sub/x && git status"}},
 }
 
 // TestPlants has each plant left by a guest. The control leaves it without a
-// sandbox.
+// sandbox; by day every third has one.
 func TestPlants(t *testing.T) {
-	for _, p := range slices.Concat(plants, invented) {
+	for i, p := range slices.Concat(plants, invented) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRoom(t)
-			if got := p.reaches(t, r, r.bare); len(got) == 0 {
-				t.Fatal("control: without a sandbox it has no effect")
+			if !testenv.Short() || i%3 == 0 {
+				if got := p.reaches(t, r, r.bare); len(got) == 0 {
+					t.Fatal("control: without a sandbox it has no effect")
+				}
+				r = newRoom(t)
 			}
-			r = newRoom(t)
 			if got := p.reaches(t, r, r.session); len(got) > 0 {
 				t.Errorf("a guest's plant takes effect: %q", got)
 			}

@@ -58,17 +58,8 @@ func Read(text string) ([]Instruction, error) {
 	var list []Instruction
 	for n := 0; n < len(lines); n++ {
 		first := n
-		joined, more := trimmed(lines[n])
-		for more && n+1 < len(lines) {
-			n++
-			var next string
-			if comment(lines[n]) || strings.TrimSpace(lines[n]) == "" {
-				continue
-			}
-			next, more = trimmed(lines[n])
-			joined += next
-		}
-		joined = strings.TrimSpace(joined)
+		var joined string
+		joined, n = join(lines, n)
 		if joined == "" || comment(joined) {
 			continue
 		}
@@ -81,6 +72,23 @@ func Read(text string) ([]Instruction, error) {
 		}
 	}
 	return list, nil
+}
+
+// join joins a line with those that continue it, and returns the number of the
+// last one.
+func join(lines []string, n int) (joined string, last int) {
+	var out strings.Builder // a Dockerfile may be one line in very many parts
+	text, more := trimmed(lines[n])
+	out.WriteString(text)
+	for more && n+1 < len(lines) {
+		n++
+		if comment(lines[n]) || strings.TrimSpace(lines[n]) == "" {
+			continue
+		}
+		text, more = trimmed(lines[n])
+		out.WriteString(text)
+	}
+	return strings.TrimSpace(out.String()), n
 }
 
 // directives refuses those that change how the rest is read.
@@ -167,16 +175,21 @@ func (i *Instruction) Exec() ([]string, bool) {
 
 // Words are the words of an instruction, with variables put in, which get finds.
 func (i *Instruction) Words(get func(string) string) ([]string, error) {
-	if words, ok := i.Exec(); ok {
-		for n := range words {
-			var err error
-			if words[n], err = i.expand(words[n], get); err != nil {
-				return nil, err
-			}
-		}
-		return words, nil
+	words, ok := i.Exec()
+	if !ok {
+		return i.split(i.Rest, get)
 	}
-	return i.split(i.Rest, get)
+	if len(words) > maxWords {
+		return nil, i.errorf("it has more than %d words", maxWords)
+	}
+	l := &lexer{of: i, get: get, left: maxExpanded}
+	for n := range words {
+		var err error
+		if words[n], err = l.expand(words[n]); err != nil {
+			return nil, err
+		}
+	}
+	return words, nil
 }
 
 // Pairs are the NAME=VALUE of ENV, LABEL and ARG; ENV NAME VALUE is one as well.
@@ -187,7 +200,7 @@ func (i *Instruction) Pairs(get func(string) string) (names []string, values map
 		return nil, nil, err
 	}
 	if name, value, ok := strings.Cut(i.Rest, " "); i.Name == "ENV" && ok && !strings.Contains(name, "=") {
-		text, err := i.expand(strings.TrimSpace(value), get)
+		text, err := (&lexer{of: i, get: get, left: maxExpanded}).expand(strings.TrimSpace(value))
 		return []string{name}, map[string]*string{name: &text}, err
 	}
 	values = map[string]*string{}
@@ -202,9 +215,4 @@ func (i *Instruction) Pairs(get func(string) string) (names []string, values map
 		}
 	}
 	return names, values, nil
-}
-
-// Expand puts variables into one word.
-func (i *Instruction) Expand(word string, get func(string) string) (string, error) {
-	return i.expand(word, get)
 }

@@ -87,6 +87,37 @@ func TestPairs(t *testing.T) {
 	}
 }
 
+// A Dockerfile of bounded size stands for words of bounded size, and is read in
+// bounded time.
+func TestWordsAreBounded(t *testing.T) {
+	large := func(string) string { return strings.Repeat("x", 64<<10) }
+	list := func(n int) string { return "[" + strings.Repeat(`"$A",`, n) + `"/"]` }
+	for name, text := range map[string]string{
+		"many words": strings.Repeat("a ", maxWords+1), "many words in a list": list(maxWords),
+		"large words": strings.Repeat("$A ", 5), "large words in a list": list(5), "a large word": strings.Repeat("$A", 5),
+	} {
+		for _, i := range []*Instruction{{Name: "COPY", Rest: text}, {Name: "ENV", Rest: strings.ReplaceAll(text, "$A", "a=$A")}, {Name: "ENV", Rest: "a " + text}} {
+			get := large
+			if strings.HasPrefix(name, "many") {
+				get = func(string) string { return "" }
+			}
+			if i.Name == "COPY" {
+				if words, err := i.Words(get); err == nil {
+					t.Errorf("%s: %d words", name, len(words))
+				}
+			} else if names, _, err := i.Pairs(get); err == nil && name != "many words in a list" { // which is one word there
+				t.Errorf("%s: %d pairs", name, len(names))
+			}
+		}
+	}
+	if words, err := (&Instruction{Rest: strings.Repeat("$A ", 4)}).Words(large); err != nil || len(words) != 4 { // the control
+		t.Error(err)
+	}
+	if list, err := Read("FROM a\nRUN " + strings.Repeat("a\\\n", MaxBytes/3-10)); err != nil || len(list) != 2 {
+		t.Errorf("a line in many parts: %v", err)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add("FROM a\nRUN --x=y a \\\n b\nENV A=${B:-c}")
 	f.Fuzz(func(t *testing.T, text string) {

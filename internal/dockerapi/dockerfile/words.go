@@ -2,8 +2,11 @@ package dockerfile
 
 import "strings"
 
-// maxExpanded bounds what variables make of a word.
-const maxExpanded = 64 << 10
+// Bounds of what variables make of one instruction.
+const (
+	maxExpanded = 256 << 10 // bytes of all words
+	maxWords    = 4096
+)
 
 // A lexer reads words with quotes and variables.
 type lexer struct {
@@ -11,11 +14,12 @@ type lexer struct {
 	text string
 	at   int
 	get  func(string) string
+	left int // bytes that all further words may have
 }
 
 // split reads words that spaces separate.
 func (i *Instruction) split(text string, get func(string) string) ([]string, error) {
-	l := &lexer{of: i, text: text, get: get}
+	l := &lexer{of: i, text: text, get: get, left: maxExpanded}
 	var words []string
 	for {
 		for l.at < len(l.text) && strings.ContainsRune(" \t", rune(l.text[l.at])) {
@@ -23,6 +27,9 @@ func (i *Instruction) split(text string, get func(string) string) ([]string, err
 		}
 		if l.at == len(l.text) {
 			return words, nil
+		}
+		if len(words) == maxWords {
+			return nil, i.errorf("it has more than %d words", maxWords)
 		}
 		w, err := l.word(" \t")
 		if err != nil {
@@ -33,8 +40,9 @@ func (i *Instruction) split(text string, get func(string) string) ([]string, err
 }
 
 // expand reads all of text as one word.
-func (i *Instruction) expand(text string, get func(string) string) (string, error) {
-	return (&lexer{of: i, text: text, get: get}).word("")
+func (l *lexer) expand(text string) (string, error) {
+	l.text, l.at = text, 0
+	return l.word("")
 }
 
 // word reads until one of the characters in end, outside of quotes.
@@ -44,7 +52,7 @@ func (l *lexer) word(end string) (string, error) {
 	for l.at < len(l.text) {
 		c := l.text[l.at]
 		if quote == 0 && strings.IndexByte(end, c) >= 0 {
-			return out.String(), nil
+			break
 		}
 		l.at++
 		switch {
@@ -68,13 +76,14 @@ func (l *lexer) word(end string) (string, error) {
 		default:
 			out.WriteByte(c)
 		}
-		if out.Len() > maxExpanded {
-			return "", l.of.errorf("a word has more than %d bytes", maxExpanded)
+		if out.Len() > l.left {
+			return "", l.of.errorf("its words have more than %d bytes", maxExpanded)
 		}
 	}
 	if quote != 0 {
 		return "", l.of.errorf("a quote is not closed")
 	}
+	l.left -= out.Len()
 	return out.String(), nil
 }
 

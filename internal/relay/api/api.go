@@ -173,6 +173,20 @@ var rights = map[string]right{
 	bawnv1connect.UndoServiceUndoProcedure:          hand, // with the touch: see Undo
 }
 
+// Rights says of every method but those of AuthService who may call it, for the
+// documents.
+func Rights() map[string]string {
+	words := map[right]string{
+		look: "any caller", change: "any caller but a read-only device", local: "programs of this user, at the socket",
+		remote: "paired devices", hand: "paired devices that are not read-only",
+	}
+	out := map[string]string{}
+	for procedure, r := range rights {
+		out[procedure] = words[r]
+	}
+	return out
+}
+
 // has reports whether the caller has the right.
 func (c Caller) has(r right) bool {
 	switch r {

@@ -3,9 +3,12 @@ package sandboxtest
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -112,9 +115,37 @@ func (s *screen) expect(expression string) []string {
 	s.t.Helper()
 	groups := s.await(expression, patience)
 	if groups == nil {
-		s.t.Fatalf("the terminal never showed %q; after what was expected it showed %q", expression, s.all()[s.seen:])
+		s.t.Fatalf("the terminal never showed %q; after what was expected it showed %q; its processes:\n%s", expression, s.all()[s.seen:], below(s.cmd.Process.Pid))
 	}
 	return groups
+}
+
+// below says what a process and those below it wait for: names, states and system calls
+// (proc_pid_stat(5), proc_pid_syscall(5)), as far as they may be read.
+func below(top int) string {
+	parents, lines := map[string]string{}, map[string]string{}
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		name, rest, ok := strings.Cut(string(text), ") ")
+		if fields := strings.Fields(rest); err == nil && ok && len(fields) > 1 {
+			dir := filepath.Dir(file)
+			call, _ := os.ReadFile(filepath.Join(dir, "syscall"))
+			wait, _ := os.ReadFile(filepath.Join(dir, "wchan"))
+			pid := filepath.Base(dir)
+			parents[pid], lines[pid] = fields[1], fmt.Sprintf("%s) %s in %s: %s\n", name, fields[0], wait, strings.TrimSpace(string(call)))
+		}
+	}
+	var b strings.Builder
+	for pid := range lines {
+		for p := pid; p != ""; p = parents[p] {
+			if p == strconv.Itoa(top) {
+				b.WriteString(lines[pid])
+				break
+			}
+		}
+	}
+	return b.String()
 }
 
 // await is expect for so long, and returns nil where nothing comes.

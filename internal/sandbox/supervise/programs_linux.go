@@ -183,10 +183,13 @@ func different(names []string) []string {
 }
 
 // judged are the words by which a program is judged: of very many the first, and then
-// those that are flags.
+// those that are flags. Of very many options before a subcommand most are left out.
 func judged(args []string) []string {
 	if len(args) <= maxFirst {
 		return args
+	}
+	if n := options(args); n > maxFirst/2 {
+		return judged(slices.Concat(args[:maxFirst/2], args[n:]))
 	}
 	few, flags := slices.Clone(args[:maxFirst]), 0
 	for _, a := range args[maxFirst:] {
@@ -196,6 +199,19 @@ func judged(args []string) []string {
 		}
 	}
 	return few
+}
+
+// options returns at which word the last option before a subcommand begins, if that
+// follows: the first two words in a row that are no flags are the value of an option, or
+// a subcommand, and what follows it.
+func options(args []string) int {
+	for n := range args {
+		plain := !strings.HasPrefix(args[n], "-")
+		if plain && (n == 0 || !strings.HasPrefix(args[n-1], "-")) {
+			return max(0, n-2)
+		}
+	}
+	return 0
 }
 
 // words reads a list of strings of the caller that a null pointer ends.

@@ -20,6 +20,24 @@ func TestJudgedWords(t *testing.T) {
 	}
 }
 
+// TestJudgedSubcommand: padding with options hides no subcommand.
+func TestJudgedSubcommand(t *testing.T) {
+	for name, tt := range map[string]struct{ pad, rest []string }{
+		"pairs": {[]string{"-c", "a=b"}, []string{"push", "origin", "main"}}, "flags": {[]string{"-D"}, []string{"push", "image", "more"}},
+		"long": {[]string{"--x=y", "-v"}, []string{"push", "image", "--force"}},
+	} {
+		args := slices.Concat(slices.Repeat(tt.pad, 2*maxFirst), tt.rest)
+		got := judged(args)
+		if len(got) > 2*maxFirst || !slices.Equal(got[len(got)-len(tt.rest):], tt.rest) || !slices.Equal(got[:2], args[:2]) {
+			t.Errorf("%s: %d words end with %q; want %q", name, len(got), got[max(0, len(got)-5):], tt.rest)
+		}
+	}
+	files := slices.Concat([]string{"-rf"}, slices.Repeat([]string{"file"}, 1000)) // the control
+	if got := judged(files); !slices.Equal(got, files[:maxFirst]) {
+		t.Errorf("of many files: %d words", len(got))
+	}
+}
+
 // TestDifferentNames: what a program may be called is judged once for each last part.
 func TestDifferentNames(t *testing.T) {
 	for _, c := range []struct{ names, want []string }{

@@ -6,8 +6,7 @@ import { plain } from '../reveal.ts';
 import { use } from '../store.ts';
 import { undo } from '../wire/api.ts';
 import type { ChangedFile, Diff, Hunk, Lines, Past, Preview, Step } from '../wire/messages.ts';
-import { size } from './sessions.tsx';
-import { Dialog, Failed, Line } from './text.tsx';
+import { Dialog, Failed, Line, size } from './text.tsx';
 
 /** Changes shows the files that a session has changed. */
 export function Changes({ of: p }: { of: Past }) {

@@ -7,7 +7,7 @@ import { sessions as api } from '../wire/api.ts';
 import type { Connection, Past, Session } from '../wire/messages.ts';
 import { Changes } from './changes.tsx';
 import { Console } from './console.tsx';
-import { At, Dialog, Fact, Failed, Line, span, Title, useClock } from './text.tsx';
+import { At, Dialog, Fact, Failed, Line, size, span, Title, useClock } from './text.tsx';
 
 /** A Branch is a session with its children. */
 export interface Branch {
@@ -152,15 +152,6 @@ function Holds({ of: s }: { of: Session }) {
       </ul>
     </section>
   );
-}
-
-/** size writes a number of bytes. */
-export function size(bytes: number): string {
-  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
-  let n = bytes;
-  let unit = 0;
-  for (; n >= 1000 && unit < units.length - 1; unit++) n /= 1000;
-  return `${n < 10 && unit > 0 ? n.toFixed(1) : Math.round(n)} ${units[unit]}`;
 }
 
 function Open({ of }: { of: readonly Connection[] }) {

@@ -89,6 +89,15 @@ export function span(ms: number): string {
   return `${Math.floor(s / 86_400)} days`;
 }
 
+/** size writes a number of bytes. */
+export function size(bytes: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  let n = bytes;
+  let unit = 0;
+  for (; n >= 1000 && unit < units.length - 1; unit++) n /= 1000;
+  return `${n < 10 && unit > 0 ? n.toFixed(1) : Math.round(n)} ${units[unit]}`;
+}
+
 /** At shows a time. */
 export function At({ time }: { time: Date | undefined }) {
   if (!time) return null;
