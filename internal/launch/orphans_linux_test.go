@@ -1,8 +1,10 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -66,7 +68,7 @@ func waits(t *testing.T, dir, name string, f *os.File) *exec.Cmd {
 		t.Fatal(err)
 	}
 	at := filepath.Join(dir, name)
-	if err := os.Symlink(self, at); err != nil && !os.IsExist(err) {
+	if err := os.Symlink(self, at); err != nil && !errors.Is(err, fs.ErrExist) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(at)
