@@ -58,6 +58,7 @@ EEXIST done True ['.envrc', '.vscode', 'd0', 'd1'] 420
 // of the path, the directory under it, and where that lies. The control is how often
 // they got through with a plain name.
 func TestFastPathRaces(t *testing.T) {
+	testenv.ByUser(t)
 	testenv.Need(t, "userns", "notify", "python3")
 	for _, race := range pathRaces {
 		ws := workspace(t)
@@ -162,6 +163,7 @@ python3 ../m.py`)
 // by a path that changes while the call is held either. The control is the same on a
 // copy without a sandbox.
 func TestRemovalsLeaveCommits(t *testing.T) {
+	testenv.ByUser(t)
 	testenv.Need(t, "userns", "notify", "git", "python3")
 	ws, bare := workspace(t), workspace(t)
 	for _, dir := range []string{ws, bare} {
