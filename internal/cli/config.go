@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bawn-dev/bawn/internal/atomicfile"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
@@ -218,15 +217,11 @@ func newConfigInit(e *launch.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := os.MkdirAll(filepath.Dir(in.User()), 0o700); err != nil {
-				return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "set HOME or XDG_CONFIG_HOME to a directory that you may write"}
-			}
-			err = atomicfile.Create(in.User(), config.Starter(in.Machine), 0o600)
-			switch {
+			switch err := in.WriteStarter(); {
 			case errors.Is(err, fs.ErrExist):
 				return verb.Usage("edit it, or move it away first", "%q exists already and is left as it is", in.User())
 			case err != nil:
-				return &verb.Error{Code: verb.ExitInternal, Err: err}
+				return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "set HOME or XDG_CONFIG_HOME to a directory that you may write"}
 			}
 			_, err = fmt.Fprintln(e.Stdout, in.User())
 			return err

@@ -8,7 +8,6 @@ import (
 	"github.com/bawn-dev/bawn/internal/attach"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/session"
-	"github.com/bawn-dev/bawn/internal/terminal/modes"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -40,9 +39,9 @@ func startHost(f *launch.Flags, spec *session.Spec, e *launch.Env) error {
 		return &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
 	v := attach.View{Client: client, In: e.Stdin, Out: e.Stdout, Detach: keys, Notify: tell(e), Fresh: true, Start: f.Detach}
-	v.Label = launch.Label(&e.World, leavingMark(f.DetachKeys, keys), spec.Argv[0])
-	if f.Detach {
-		v.Label = modes.Label{}
+	if !f.Detach {
+		v.Label = launch.Label(&e.World, leavingMark(f.DetachKeys, keys), spec.Argv[0])
+	} else {
 		v.Out = e.Stderr
 		if !verb.IsTerminal(e.Stderr) {
 			v.In = nil

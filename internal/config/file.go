@@ -106,3 +106,12 @@ func wantType(root *os.Root, name string, want fs.FileMode, what string) (fs.Fil
 	}
 	return info, err
 }
+
+// WriteStarter makes the user's file and the directories that lead to it, with every
+// key commented out. It returns fs.ErrExist where the file is there.
+func (in Inputs) WriteStarter() error {
+	if err := os.MkdirAll(filepath.Dir(in.User()), 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Create(in.User(), Starter(in.Machine), 0o600)
+}
