@@ -34,6 +34,10 @@ var Protected = []string{
 	".bashrc", ".profile", ".zshrc", ".gitconfig", ".npmrc", ".yarn/plugins/x.cjs", "lefthook.yml",
 }
 
+// Logins are those of them that only the programs of a home directory execute: they
+// count at the top of a workspace alone (package protect).
+var Logins = []string{".bashrc", ".profile", ".zshrc"}
+
 // GitFile is ".git" where it is a file: it tells git where its directory is.
 const GitFile = ".git"
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -83,7 +84,7 @@ func presentChecks() []Check {
 func attackChecks(a attack, state, place string, names []string) []Check {
 	var list []Check
 	for _, name := range names {
-		if a.fits != nil && !a.fits(name) {
+		if a.fits != nil && !a.fits(name) || place != "" && slices.Contains(probe.Logins, strings.ToLower(name)) {
 			continue
 		}
 		list = append(list, Check{
