@@ -152,7 +152,7 @@ type taggedImage struct {
 // labels that dead agrees to.
 func removeImages(ctx context.Context, e *engine, query url.Values, dead func(map[string]string) bool) error {
 	var images []taggedImage
-	if err := e.do(ctx, message{method: http.MethodGet, path: "/images/json", query: url.Values{"filters": query["filters"]}}, &images); err != nil {
+	if err := e.images(ctx, url.Values{"filters": query["filters"]}, &images); err != nil {
 		return err
 	}
 	var list []labelled

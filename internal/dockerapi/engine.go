@@ -213,8 +213,19 @@ func (e *engine) do(ctx context.Context, m message, out any) error {
 	return nil
 }
 
-// gone reports whether err says that the engine does not have it.
+// gone reports whether err says that the engine does not have it. Docker says of an
+// image that goes meanwhile that its ID is unrecognized, with status 500.
 func gone(err error) bool {
 	var e *engineError
-	return errors.As(err, &e) && e.Status == http.StatusNotFound
+	return errors.As(err, &e) && (e.Status == http.StatusNotFound || strings.Contains(e.Message, "unrecognized image ID"))
+}
+
+// images lists the images that query asks for. One that goes meanwhile is no error.
+func (e *engine) images(ctx context.Context, query url.Values, out any) error {
+	const tries = 5
+	for try := 1; ; try++ {
+		if err := e.do(ctx, message{method: http.MethodGet, path: "/images/json", query: query}, out); err == nil || !gone(err) || try == tries {
+			return err
+		}
+	}
 }

@@ -107,7 +107,7 @@ func (b *Broker) listImages(w http.ResponseWriter, r *http.Request, c *call) err
 		return err
 	}
 	var all []map[string]any
-	if err := b.engine.do(r.Context(), message{method: http.MethodGet, path: "/images/json"}, &all); err != nil {
+	if err := b.engine.images(r.Context(), nil, &all); err != nil {
 		return err
 	}
 	list := []map[string]any{}

@@ -211,7 +211,7 @@ func TestProgramIsStatic(t *testing.T) {
 func ended(dir string) bool {
 	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {
-		return errors.Is(err, fs.ErrNotExist)
+		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) // it has ended since it was opened
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	return strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")
