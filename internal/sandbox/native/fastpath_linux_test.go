@@ -103,7 +103,7 @@ def make(t):
 var pathRaces = []string{raced + `
 flips(b"d/sub/plain", b"d/sub/.envrc", b"git/config", b"e/.vscode/tasks.json", b".mcp.json")
 make(b"d/y")
-ends(lambda: make(text), lambda: libc.mkdir(text, 0o755) == 0, lambda: make(b"d/x") and libc.rename(b"d/x", text) == 0, lambda: libc.link(b"d/y", text) == 0, lambda: libc.unlink(text) == 0 or libc.rmdir(text) == 0)
+ends(lambda: make(text), lambda: libc.mkdir(text, 0o755) == 0, lambda: (make(b"d/x"), libc.rename(b"d/x", text))[1] == 0, lambda: libc.link(b"d/y", text) == 0, lambda: libc.unlink(text) == 0 or libc.rmdir(text) == 0)
 `, raced + `
 def swap():
     time.sleep(0.001); libc.renameat2(-100, b"d", -100, b"e", 2)
