@@ -40,3 +40,13 @@ func TestPlacesInMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestBeside: a worktree of git's beside the workspace is told from other places.
+func TestBeside(t *testing.T) {
+	p := NewProtector([]string{"/srv/p", "/"}, nil, nil)
+	for at, want := range map[string]bool{"/srv/beside": true, "/srv/p/inside": false, "/srv/other/deep": false, "/srv": false, "/etc": false} {
+		if got := p.Beside(at); got != want {
+			t.Errorf("%s: %t", at, got)
+		}
+	}
+}
