@@ -98,7 +98,7 @@ func debianChangelog(w io.Writer, version, date string, all []fragment) error {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "\n -- The Bawn authors <bawn-dev@users.noreply.github.com>  %s\n", day.UTC().Format(time.RFC1123Z))
+	fmt.Fprintf(&b, "\n -- Bawn <bawn-dev@users.noreply.github.com>  %s\n", day.UTC().Format(time.RFC1123Z))
 	_, err = io.WriteString(w, b.String())
 	return err
 }

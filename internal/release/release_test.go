@@ -55,7 +55,7 @@ func TestDebianChangelog(t *testing.T) {
 	if !strings.HasPrefix(text, "bawn (0.1.0-1) stable; urgency=medium\n\n  * Security: first\n  * Mended: word") {
 		t.Errorf("%s", text)
 	}
-	if !strings.HasSuffix(text, "\n -- The Bawn authors <bawn-dev@users.noreply.github.com>  Wed, 01 Jul 2026 00:00:00 +0000\n") {
+	if !strings.HasSuffix(text, "\n -- Bawn <bawn-dev@users.noreply.github.com>  Wed, 01 Jul 2026 00:00:00 +0000\n") {
 		t.Errorf("%s", text)
 	}
 	if regexp.MustCompile(`(?m)^.{81,}$`).MatchString(text) {
