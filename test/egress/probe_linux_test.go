@@ -119,7 +119,11 @@ func probePing(args []string) error {
 	if err := unix.Sendto(fd, []byte{8, 0, 0xf7, 0xff, 0, 0, 0, 0}, 0, to); err != nil {
 		return err
 	}
-	if _, _, err := unix.Recvfrom(fd, make([]byte, 64), 0); err != nil {
+	err = unix.EINTR
+	for errors.Is(err, unix.EINTR) { // what times out is not restarted: signal(7)
+		_, _, err = unix.Recvfrom(fd, make([]byte, 64), 0)
+	}
+	if err != nil {
 		return err
 	}
 	fmt.Println("pong")

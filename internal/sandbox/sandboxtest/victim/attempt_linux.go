@@ -32,8 +32,11 @@ func attempt(args []string) error {
 	for _, text := range args {
 		words := strings.Fields(text)
 		a := probe.Attempt{Op: text}
-		start := time.Now()
-		err := try(words[0], words[1:], &a)
+		start, err := time.Now(), error(unix.EINTR)
+		for errors.Is(err, unix.EINTR) { // calls that time out are not restarted after a signal of Go's: signal(7)
+			start = time.Now()
+			err = try(words[0], words[1:], &a)
+		}
 		a.Micros = time.Since(start).Microseconds()
 		if err != nil {
 			a.Errno = spell(err)
@@ -230,8 +233,8 @@ func many(to netip.AddrPort, count, width string, a *probe.Attempt) error {
 		group.Go(func() {
 			for next.Add(1) <= int64(n) {
 				var one probe.Attempt
-				err := ask(to, unix.SOCK_STREAM, 0, true, &one)
-				for err == unix.EINTR {
+				err := error(unix.EINTR)
+				for errors.Is(err, unix.EINTR) {
 					err = ask(to, unix.SOCK_STREAM, 0, true, &one)
 				}
 				if err != nil || one.Answer == "" {
