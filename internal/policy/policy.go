@@ -17,7 +17,7 @@ type Policy struct {
 	known func() *knowledge // what only commands and paths are judged by
 	// opensHosts says that a rule of a person lets a host through.
 	opensHosts bool
-	// forbids says that a rule of a person forbids a command.
+	// holds says that a rule of a person denies a command or asks about one.
 	holds   bool
 	memory  Memory
 	resolve func(string) string

@@ -54,7 +54,7 @@ func spdxPackage(id, name, version, purl string) dict {
 }
 
 // provenance is a statement of how the files were made: in-toto's statement with SLSA's
-// predicate, both of version 1. It is a claim of whoever signs the checksums.
+// predicate, both of version 1. The signer of the checksums claims it; nothing proves it.
 func provenance(r release, b built, files []artefact) dict {
 	var subjects []dict
 	for _, f := range files {

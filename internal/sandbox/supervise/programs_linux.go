@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
@@ -51,6 +52,7 @@ func (c *call) exec(dirfd int32, pathAddr, argvAddr uint64, flags int) error {
 			return err
 		}
 		if !same(p, again) { // the yes was for other words
+			c.s.onDenial(changed(p))
 			return unix.EACCES
 		}
 		return later.starts(p)
@@ -83,6 +85,14 @@ func (c *call) asked(ask func(context.Context) *sandbox.Denial) *sandbox.Denial 
 
 // lookAgain is how long a question may outlive the process that waits for its answer.
 const lookAgain = 500 * time.Millisecond
+
+// changed is the refusal of a program whose words are other ones after the answer.
+func changed(p sandbox.Program) sandbox.Denial {
+	return sandbox.Denial{
+		Kind: bawn.Command, Operation: bawn.Exec, Resource: p.Names[0], Rule: "builtin:program-changed",
+		Reason: "its words changed while a human was asked about it", Remedy: "start it again, from a thread whose memory no other one writes",
+	}
+}
 
 // same reports whether what was read twice is the same program.
 func same(a, b sandbox.Program) bool {
