@@ -16,7 +16,11 @@ const maxWhy = 300
 // key takes one key. Pasted text comes as another message, and key ignores it.
 func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 	now := m.env.Now()
-	m.pressed, m.early, m.typed = m.pressed+1, now.Sub(m.typed) < alone, now
+	apart := alone
+	if m.early {
+		apart = pause
+	}
+	m.pressed, m.early, m.typed = m.pressed+1, now.Sub(m.typed) < apart, now
 	switch {
 	case k.String() == "ctrl+c":
 		return tea.Quit

@@ -29,6 +29,10 @@ const (
 // is faster; what is pasted is.
 const alone = 50 * time.Millisecond
 
+// pause is how long no key comes before what came too fast for a finger is over:
+// on a slow line the rest of what is pasted comes late.
+const pause = 500 * time.Millisecond
+
 // A screen is the list of what is pending, as a model of Bubble Tea.
 type screen struct {
 	env   *Env
@@ -45,7 +49,7 @@ type screen struct {
 	status   string
 	pressed  int       // keys that have come
 	typed    time.Time // when the last came
-	early    bool      // right after the one before
+	early    bool      // it was too fast for a finger, or soon after one that was
 	busy     bool      // an answer is on its way
 	gone     bool      // the relay is
 	width    int

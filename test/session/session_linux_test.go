@@ -22,8 +22,9 @@ func TestDetach(t *testing.T) {
 	if !regexp.MustCompile(`^[a-z0-9]{26}$`).MatchString(id) {
 		t.Fatalf("the ID is %q", id)
 	}
-	s, ok := h.ps()[id]
-	if !ok || s.State != attach.Running || !s.Hosted || s.Network != "none" || s.Agent != "sh" || s.Viewers != 0 {
+	var s attach.Entry
+	testenv.Until(t, "its starter to leave", func() bool { s = h.ps()[id]; return s.ID == id && s.Viewers == 0 })
+	if s.State != attach.Running || !s.Hosted || s.Network != "none" || s.Agent != "sh" {
 		t.Fatalf("ps says %+v", s)
 	}
 	testenv.Until(t, "the greeting in the log", func() bool { return h.bawn(0, "logs", id).out == "hello\n24 80\n" })
