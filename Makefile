@@ -5,6 +5,7 @@
 # make fuzz    every fuzz target for FUZZTIME each
 # make bench   measures, into bench/results
 # make dist    a release, in dist/
+# make changelog  the fragments of changelog/unreleased, into CHANGELOG.md
 # make bench-check  compares file calls and the start with the commit before
 # make runsc   gVisor's runsc, as bin/runsc
 # make vuln    Go's vulnerability database (needs the network)
@@ -31,7 +32,7 @@ USER_REQUIRE = $(subst $(space),$(comma),$(filter-out root cgroup docker docker-
 export BAWN_TEST_REQUIRE
 export TEST_TIMEOUT ?= 20m
 
-.PHONY: all build check format vet lint generated unit coverage web web-check test nightly lint-darwin rawproc-cgo kernel test-root test-user cross dist corpus differential test-deps test-degraded generate runsc fuzz bench bench-check vuln clean
+.PHONY: all build check format vet lint generated unit coverage web web-check test nightly lint-darwin rawproc-cgo kernel test-root test-user cross dist changelog corpus differential test-deps test-degraded generate runsc fuzz bench bench-check vuln clean
 
 all: check build
 
@@ -71,6 +72,11 @@ bin/nfpm: tools/dist/go.mod tools/dist/go.sum
 # What users install: docs/dev/release.md.
 dist: bin/nfpm
 	scripts/dist
+
+# Moves the fragments of changelog/unreleased into CHANGELOG.md, below the version of
+# internal/egress/hello.go.
+changelog:
+	$(GO) run ./internal/release collect "$$(sed -n 's/^var Release = "\([^"-]*\)[^"]*"$$/\1/p' internal/egress/hello.go)" "$$(date -u +%Y-%m-%d)" .
 
 # The page that bawnd serves is built by hand and committed, so that "go
 # install" needs no node; web-check shows that what is committed is what its
