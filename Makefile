@@ -83,8 +83,8 @@ changelog:
 pictures: bin/nfpm
 	mkdir -p docs/pictures
 	BAWN_TEST_SHORT=1 BAWN_TEST_PICTURES=$(CURDIR)/docs/pictures $(BUILT) $(GO) test -count=1 -run 'TestRelease/^cast$$' ./test/dist
-	shots=$$(mktemp -d) && BAWN_TEST_SCENES=phoneAnswers BAWN_TEST_SHOTS=$$shots $(BUILT) $(GO) test -count=1 -run TestPage ./test/web && \
-		cp "$$shots/phoneAnswers-light.png" docs/pictures/approvals.png; rm -r "$$shots"
+	shots=$$(mktemp -d) && BAWN_TEST_SCENES=answeredElsewhere BAWN_TEST_SHOTS=$$shots $(BUILT) $(GO) test -count=1 -run TestPage ./test/web && \
+		cp "$$shots/answeredElsewhere-waiting.png" docs/pictures/approvals.png; rm -r "$$shots"
 
 # The page that bawnd serves is built by hand and committed, so that "go
 # install" needs no node; web-check shows that what is committed is what its
