@@ -70,6 +70,8 @@ type unit struct {
 	Pins     []string          `json:"pins,omitempty"`    // and was at
 	// Follows are the branches of which the session has written what they follow.
 	Follows map[string]following `json:"follows,omitempty"`
+	// Tracks are refs of remotes that the session has set, and what to.
+	Tracks refs `json:"tracks,omitempty"`
 
 	n       int // which of the units
 	host    *os.Root

@@ -83,6 +83,7 @@ func (s *Store) sync(ctx context.Context, final bool) error {
 		}
 		if err == nil && !u.removed() && !u.dropped() {
 			s.follow(ctx, u, final)
+			s.track(ctx, u)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", u.Host, err))
