@@ -9,6 +9,7 @@
 # make pictures  the cast and the screenshot of README.md, in docs/pictures
 # make bench-check  compares file calls and the start with the commit before
 # make runsc   gVisor's runsc, as bin/runsc
+# make site    the documents as HTML with a search, in bin/site
 # make vuln    Go's vulnerability database (needs the network)
 
 export CGO_ENABLED = 0
@@ -33,7 +34,7 @@ USER_REQUIRE = $(subst $(space),$(comma),$(filter-out root cgroup docker docker-
 export BAWN_TEST_REQUIRE
 export TEST_TIMEOUT ?= 20m
 
-.PHONY: all build check format vet lint generated unit coverage web web-check test nightly lint-darwin rawproc-cgo kernel test-root test-user cross dist pictures changelog corpus differential test-deps test-degraded generate runsc fuzz bench bench-check vuln clean
+.PHONY: all build check format vet lint generated unit coverage web web-check test nightly lint-darwin rawproc-cgo kernel test-root test-user cross dist pictures changelog corpus differential test-deps test-degraded generate runsc fuzz bench bench-check vuln site clean
 
 all: check build
 
@@ -86,6 +87,11 @@ pictures: bin/nfpm
 	shots=$$(mktemp -d) && BAWN_TEST_SCENES=answeredElsewhere BAWN_TEST_SHOTS=$$shots $(BUILT) $(GO) test -count=1 -run TestPage ./test/web && \
 		cp "$$shots/answeredElsewhere-waiting.png" docs/pictures/approvals.png; rm -r "$$shots"
 
+# The documents as a site: sidebar, search, links checked, nothing from elsewhere.
+site:
+	$(GO) test -C tools/site .
+	$(GO) run -C tools/site . ../.. ../../bin/site
+
 # The page that bawnd serves is built by hand and committed, so that "go
 # install" needs no node; web-check shows that what is committed is what its
 # source gives.
@@ -120,7 +126,7 @@ test:
 nightly: export BAWN_TEST_NIGHTLY = 1
 nightly: export TEST_TIMEOUT = 30m
 nightly:
-	@scripts/steps test-deps format vet lint lint-darwin generated unit coverage web-check cross kernel rawproc-cgo differential vuln
+	@scripts/steps test-deps format vet lint lint-darwin generated unit coverage web-check cross kernel rawproc-cgo differential site vuln
 
 lint-darwin: bin/golangci-lint
 	GOOS=darwin GOARCH=arm64 bin/golangci-lint run ./...

@@ -108,6 +108,23 @@ func Forget(ctx context.Context, r *Repository, o Options, ref string) error {
 	return err
 }
 
+// MakeBranch makes a new branch of what a session has left beside.
+func MakeBranch(ctx context.Context, r *Repository, o Options, branch, beside string) error {
+	name := "refs/heads/" + branch
+	if err := nameOK(name); err != nil {
+		return fmt.Errorf("%q can't name a branch: %w", branch, err)
+	}
+	if !strings.HasPrefix(beside, ownRefs) || !formatOK(beside) {
+		return fmt.Errorf("%q is none that a session has left", beside)
+	}
+	g, err := findGit(o.Path, r.Workspace)
+	if err != nil {
+		return err
+	}
+	_, err = g.run(ctx, &unit{Host: r.Common, Rel: r.rel()}, call{args: []string{"update-ref", "-m", "bawn apply", name, beside, ""}})
+	return err
+}
+
 // errNotMade says that there is no such repository.
 var errNotMade = errors.New("no session that has ended has made a repository there")
 
@@ -197,6 +214,12 @@ func (s *Store) fill(ctx context.Context, u *unit) error {
 	if err != nil {
 		return err
 	}
+	return s.initialise(ctx, u, settings, settings)
+}
+
+// initialise makes an empty repository of the host's by git, which gets of the guest's the
+// format, the list of shallow commits, some remotes and what branches follow.
+func (s *Store) initialise(ctx context.Context, u *unit, settings, remotes []setting) error {
 	form, err := formatOf(settings)
 	if err != nil {
 		return fmt.Errorf("the repository has %w, which bawn does not know", err)
@@ -206,7 +229,7 @@ func (s *Store) fill(ctx context.Context, u *unit) error {
 	if _, err := s.git.run(ctx, u, call{args: []string{"init", "-q", "--template=", "--object-format=" + format, "--initial-branch=main"}}); err != nil {
 		return err
 	}
-	if err := s.remotes(u, settings); err != nil {
+	if err := s.remotes(u, remotes); err != nil {
 		return err
 	}
 	if shallow, err := readFile(u.private, "shallow", maxSmall); err == nil {

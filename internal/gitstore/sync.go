@@ -81,8 +81,9 @@ func (s *Store) sync(ctx context.Context, final bool) error {
 			sleep(ctx, retryAfter)
 			err = s.syncUnit(ctx, u, final)
 		}
-		if err == nil && !u.removed() && !u.dropped() {
+		if err == nil && !s.Copy && !u.removed() && !u.dropped() {
 			s.follow(ctx, u, final)
+			s.track(ctx, u)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", u.Host, err))
@@ -117,6 +118,10 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
+// WhyCopy is why what a session on a copy has committed is kept beside, where nothing
+// else is in the way.
+const WhyCopy = "the session worked on a copy"
+
 // syncUnit compares both sides with what they had last.
 func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
 	if u.removed() {
@@ -130,7 +135,10 @@ func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
 	if u.dropped() {
 		return nil
 	}
-	private, err := look(u.private, u.Rel, u.Size)
+	if s.Copy && !final {
+		return nil
+	}
+	private, err := u.lookPrivate()
 	if err != nil {
 		return fmt.Errorf("the guest's git directory: %w", err)
 	}
@@ -148,6 +156,9 @@ func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
 			return nil
 		}
 		c.besideOnly = "a rebase, merge or bisect is open (" + open + ")"
+	}
+	if s.Copy && c.besideOnly == "" {
+		c.besideOnly = WhyCopy
 	}
 	c.collect()
 	if c.besideOnly == "" {
@@ -200,7 +211,8 @@ type changes struct {
 	head          headMove
 	index         *indexes
 	besideOnly    string
-	finish        bool // what the host has open, the guest has finished
+	finish        bool     // what the host has open, the guest has finished
+	passed        []string // commits that were looked through, with all that they reach
 }
 
 // headMove says which side has moved HEAD.
