@@ -17,6 +17,6 @@ func TestHomeDocker(t *testing.T) {
 	if err := quarters.Programs(bin, "cmd/bawn", "cmd/bawnd", "cmd/bawn-egress"); err != nil { // a container starts bawnd
 		t.Fatal(err)
 	}
-	runScripts(t, belowHome(t), func(name string) bool { return name == "home-hour.txtar" },
+	runScripts(t, homeRoot(t), func(name string) bool { return name == "home-hour.txtar" },
 		"PATH", bin+":"+os.Getenv("PATH"), "DOCKER_HOST", e.Host(), "PROVIDER", "--provider docker --image "+e.Image(t, engine.Hour))
 }

@@ -79,11 +79,11 @@ func TestRunScripts(t *testing.T) {
 func TestHomeScripts(t *testing.T) {
 	testenv.ByUser(t)
 	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
-	runScripts(t, belowHome(t), func(name string) bool { return strings.HasPrefix(name, "home-") })
+	runScripts(t, homeRoot(t), func(name string) bool { return strings.HasPrefix(name, "home-") })
 }
 
-// belowHome makes a directory below the home directory.
-func belowHome(t *testing.T) string {
+// homeRoot makes a directory in the home directory.
+func homeRoot(t *testing.T) string {
 	t.Helper()
 	home, err := os.UserHomeDir()
 	if err != nil {

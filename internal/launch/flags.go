@@ -27,7 +27,8 @@ type Flags struct {
 	pids                                                              int64
 	Plan, asJSON, quiet, Splits, pinGit, covered                      bool
 	Detach, Attachable                                                bool
-	forSession                                                        string
+	forSession, name                                                  string
+	copy                                                              bool
 }
 
 // Declare declares the flags, with their help.
@@ -38,7 +39,7 @@ func (f *Flags) Declare(fl *pflag.FlagSet) {
 	fl.StringVar(&f.image, "image", "", "image of the provider docker, which names one content: `NAME`@sha256:DIGEST")
 	fl.StringVar(&f.net, "net", "", "network: none, allowlist (hosts by name, the default) or full (the host's)")
 	fl.StringArrayVar(&f.Hosts, "allow", nil, "`host` the guest may reach, with optional ports: example.org, *.example.org:443,8443, 10.0.0.0/8:22 (repeatable)")
-	fl.StringArrayVar(&f.HTTP, "http", nil, "requests a host takes, no others: `\"HOST METHODS PATH\"`, such as \"api.example.org GET /v1/**\" (repeatable)")
+	fl.StringArrayVar(&f.HTTP, "http", nil, "requests a host takes unasked; others ask: `\"HOST METHODS PATH\"`, such as \"api.example.org GET /v1/**\" (repeatable)")
 	fl.StringArrayVar(&f.Git, "git", nil, "what git may do at a host: `\"HOST fetch [REPO]\"` or \"HOST push REPO REF\" (repeatable)")
 	fl.StringArrayVar(&f.HostPorts, "host-port", nil, "service on this machine's loopback that the guest reaches on its own: `PORT` or GUEST:HOST (repeatable)")
 	fl.StringArrayVarP(&f.Ports, "publish", "p", nil, "port of the guest to be reached on this machine's loopback: `PORT` or HOST:GUEST (repeatable)")
@@ -75,6 +76,8 @@ func (f *Flags) Declare(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.asJSON, "json", false, "print how it ended, whatever happens, as one last line of JSON on standard error")
 	fl.BoolVar(&f.pinGit, "pin-git", false, "have git run no hook, monitor, pager or signing program that a repository names")
 	fl.BoolVar(&f.covered, "covered", false, "don't start unless a checkpoint of what the command may destroy can be taken")
+	fl.BoolVar(&f.copy, "copy", false, "work on a copy of the workspace, which \"bawn apply\" takes over and \"bawn discard\" removes")
+	fl.StringVar(&f.name, "name", "", "`name` of the copy, for \"bawn apply\" and its like (default: the session's ID)")
 	fl.StringVar(&f.forSession, "for-session", "", "`ID` of an agent's session, whose answers hold here, too; \"bawn hook\" writes it")
 	f.declareHost(fl)
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "don't say what is enforced in part, nor list refusals")
@@ -106,7 +109,7 @@ func (f *Flags) Spec(fl *pflag.FlagSet, e *Env, args []string) (*session.Spec, e
 	if strings.Trim(f.forSession, "abcdefghijklmnopqrstuvwxyz234567") != "" || len(f.forSession) > len(NewSessionID()) {
 		return nil, verb.Usage("leave it out; \"bawn hook\" writes it", "--for-session %.40q is no ID of a session", f.forSession)
 	}
-	s := &session.Spec{Flags: f.Flags, Argv: args, PinGit: f.pinGit, Covered: f.covered, For: f.forSession, JSON: f.asJSON, Quiet: f.quiet}
+	s := &session.Spec{Flags: f.Flags, Argv: args, PinGit: f.pinGit, Covered: f.covered, For: f.forSession, Copy: f.copy, Name: f.name, JSON: f.asJSON, Quiet: f.quiet}
 	if f.cwd != "" {
 		s.Dir = settings.Absolute(&e.World, f.cwd)
 	}

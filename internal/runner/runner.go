@@ -43,6 +43,7 @@ type Session struct {
 	// ConnectionAsks says that what leaves the session asks where it connects.
 	ConnectionAsks bool
 	Project        bool   // the workspace holds no home directory: names of logins count at its top alone
+	Copy           string // the copy of the workspace that it works on, or ""
 	Bare           string // why nothing contains the guest, in words for its human; "" where a sandbox does
 	Argv           []string
 	Dir            string

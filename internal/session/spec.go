@@ -25,6 +25,9 @@ type Spec struct {
 	PinGit bool // git runs no program that a repository names
 	// Covered does not start without a checkpoint: what judged the command relied on one.
 	Covered bool
+	// Copy has the session work on a copy of its workspace, called Name or nothing.
+	Copy bool
+	Name string
 	// For is the session of a bare agent whose hook has moved the command here, or "".
 	For   string
 	JSON  bool // how it ended is printed as one line of JSON
