@@ -23,37 +23,37 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// specRows are the rows of the specification, by family.
-var specRows = map[string]int{"C": 11, "K": 10, "D": 10, "P": 10, "B": 15}
+// promiseRows is how many promises each family has.
+var promiseRows = map[string]int{"C": 11, "K": 10, "D": 10, "P": 10, "B": 15}
 
 var (
-	featureRow = regexp.MustCompile(`(?m)^\| ([A-Z]\d+) \|.*$`)
+	promiseRow = regexp.MustCompile(`(?m)^\| ([A-Z]\d+) \|.*$`)
 	testName   = regexp.MustCompile("`([a-z][a-z0-9/]*)\\.((?:Test|Fuzz|Benchmark)[A-Za-z0-9_]*)(?:/[^`]*)?`|`([a-z][a-z0-9/]*/testdata/script/[a-z0-9-]+\\.txtar)`")
 )
 
-// TestFeatures holds docs/features.md to the specification: every row once,
-// with a state, and every test that it names must exist.
-func TestFeatures(t *testing.T) {
-	text, err := os.ReadFile("docs/features.md")
+// TestConformance holds docs/dev/conformance.md to the code: every row once, with a
+// state, and every test that it names must exist.
+func TestConformance(t *testing.T) {
+	text, err := os.ReadFile("docs/dev/conformance.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	rows := map[string]int{}
-	for _, m := range featureRow.FindAllStringSubmatch(string(text), -1) {
+	for _, m := range promiseRow.FindAllStringSubmatch(string(text), -1) {
 		rows[m[1]]++
 		checkRow(t, m[1], m[0])
 	}
-	for family, n := range specRows {
+	for family, n := range promiseRows {
 		for i := range n {
 			id := family + strconv.Itoa(i+1)
 			if rows[id] != 1 {
-				t.Errorf("docs/features.md has %d rows for %s, want 1", rows[id], id)
+				t.Errorf("docs/dev/conformance.md has %d rows for %s, want 1", rows[id], id)
 			}
 			delete(rows, id)
 		}
 	}
 	for id := range rows {
-		t.Errorf("docs/features.md has a row for %s, which the specification does not know", id)
+		t.Errorf("docs/dev/conformance.md has a row for %s, which promiseRows does not count", id)
 	}
 }
 
@@ -72,8 +72,8 @@ func checkRow(t *testing.T, id, row string) {
 		t.Errorf("%s is %q; want done, part or later", id, state)
 	case state == "done" && len(named) == 0:
 		t.Errorf("%s is done, but names no test", id)
-	case state != "done" && !strings.Contains(proof, "later: issue "):
-		t.Errorf("%s is %s, but does not say in which issue the rest comes", id, state)
+	case state != "done" && !strings.Contains(proof, "missing: "):
+		t.Errorf("%s is %s, but does not say what is missing", id, state)
 	}
 	for _, m := range named {
 		if !testExists(t, m[1], m[2], m[3]) {
@@ -105,7 +105,7 @@ func testExists(t *testing.T, dir, name, script string) bool {
 	return false
 }
 
-// Budgets of DESIGN: what is longer needs splitting, or a reason in its doc
+// Budgets: what is longer needs splitting, or a reason in its doc
 // comment with the word "long".
 const (
 	maxFunction = 80
@@ -310,7 +310,7 @@ func licenceOf(text string) string {
 	return ""
 }
 
-// TestLicences (SPEC K10) reads the licence of every module that is linked
+// TestLicences reads the licence of every module that is linked
 // into a program or a test, from the module cache: it needs no network.
 func TestLicences(t *testing.T) {
 	testenv.Need(t, "go")

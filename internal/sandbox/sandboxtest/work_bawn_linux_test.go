@@ -45,7 +45,7 @@ func worksIn(t *testing.T, known map[string]string, flags ...string) {
 }
 
 // knownDifferences are what a guest sees otherwise than a bare program;
-// docs/status.md lists them for users.
+// docs/dev/limits.md lists them for users.
 var knownDifferences = map[string]string{
 	"calls: removed-directory":                       "no file can be made relative to a directory that was removed",
 	"calls: interrupted without restart":             "a signal whose handler does not restart calls can interrupt open, mkdir and rename (seccomp_unotify(2))",
