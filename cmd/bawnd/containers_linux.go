@@ -165,9 +165,9 @@ type container interface {
 	ContainerID() string
 }
 
-// containerNetwork is where the containers of a guest are: in its own network,
-// if it is a container, and otherwise in one of theirs, which reaches what the
-// session's own does. A guest without a loopback of its own gets none.
+// containerNetwork is the network of a guest's containers: the guest's own if
+// it is a container, otherwise that of a holder container, which reaches what
+// the session reaches. A guest without a loopback of its own gets none.
 func containerNetwork(o dockerapi.Options, s launch.ContainerSetting, h runner.ContainerHost) (dockerapi.Network, *dockerapi.Holder, error) {
 	guest, ok := h.Guest.(sandbox.Loopback)
 	if !ok || s.Session.Isolation.Network == bawn.NetworkFull {

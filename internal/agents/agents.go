@@ -1,11 +1,11 @@
 // Package agents holds what is known of the coding agents that people run: one
 // data file for each, with the version that it was verified with.
 //
-// A data file says where the agent keeps its state, which files it obeys and must
-// not change, which variables carry its keys, which hosts it talks to, what its
-// hooks can do, and what stays uncovered. Other packages use it to start a session,
-// write an agent's settings or speak its protocol. This package does not touch the
-// machine.
+// A data file describes an agent: where it keeps its state, which files it obeys
+// and must not change, and which variables carry its keys. It also names its hosts,
+// what its hooks can do, and what stays uncovered. Other packages use it to start a
+// session, write an agent's settings or speak its protocol. This package does not
+// touch the machine.
 package agents
 
 import (
@@ -59,8 +59,9 @@ type Agent struct {
 type Files struct {
 	State []string `toml:"state" json:"state,omitempty"` // directories that it writes
 	Cache []string `toml:"cache" json:"cache,omitempty"` // directories that it can do without
-	// Private are directories, each directly in one of State, that it writes and executes
-	// or obeys while it runs: a session has empty ones of its own, gone at its end.
+	// Private are directories, each directly in one of State, that the agent writes and
+	// executes or obeys while it runs. A session has empty ones of its own, which are
+	// removed at its end.
 	Private []string `toml:"private" json:"private,omitempty"`
 	// Read are files and directories, beside State, that it reads and does not write
 	// in a session.

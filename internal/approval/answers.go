@@ -17,7 +17,7 @@ type Digest [sha256.Size]byte
 
 // DigestOf returns the digest of an action in a zone ("" where a session has one
 // only). canonical is the action's text as it would run, or "" where that is
-// a.Resource; more has what else the answer depends on. The directory does not
+// a.Resource. more has what else the answer depends on. The directory does not
 // count on the network, and the two ports of the web are one there.
 func DigestOf(zone string, a *bawn.Action, canonical string, more ...[]string) (d Digest) {
 	h := sha256.New()

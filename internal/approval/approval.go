@@ -25,9 +25,9 @@ type Question struct {
 	// nobody else can be ("" in a queue of a session's own). An ID is bound to it,
 	// and only same questions of one owner are one.
 	Owner string `json:"owner,omitempty"`
-	// Top is the session whose host has passed the question on for one below it,
-	// however deep: each host sets it anew, and believes nothing that was said of
-	// it below. It counts instead of Session and Parent where the question belongs.
+	// Top is the session whose host has passed the question on for a session below
+	// it, at any depth. Each host sets it anew and ignores what the sessions below
+	// say. It counts instead of Session and Parent where the question belongs.
 	Top            string       `json:"top,omitempty"`
 	Session        string       `json:"session"`
 	Parent         string       `json:"parent,omitempty"`

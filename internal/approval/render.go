@@ -178,9 +178,9 @@ func (p *page) put(l Line, text string) {
 	}
 }
 
-// visible writes what would not be seen, or be taken for something else, as an
-// escape: what redact.Visible does, and spaces at an end or one after the
-// other, and the signs that stand for a space and a line's end.
+// visible escapes what a reader would not see or would mistake: what
+// redact.Visible escapes, spaces at an end or in a row, and the signs that
+// stand for a space and a line's end.
 func (p *page) visible(s string) string {
 	var b strings.Builder
 	for i, n := 0, 0; i < len(s); i += n {

@@ -323,9 +323,9 @@ func (s *Server) keys(b []byte) error {
 	return nil
 }
 
-// End is called when the session has ended, everybody has written what they had
-// to, and the other side of the terminal has been closed: what was written comes
-// out, the registry learns how it ended, and then the viewers.
+// End is called when the session has ended, all writers are done, and the other
+// side of the terminal is closed. It flushes the output and tells the registry,
+// then the viewers, how the session ended.
 func (s *Server) End(code int) error {
 	select {
 	case <-s.drained:

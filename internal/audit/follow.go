@@ -16,8 +16,8 @@ const pollEvery = 200 * time.Millisecond
 
 // Tail yields the records that f chooses as they are appended, until ctx ends,
 // f.Limit is reached or the caller stops. It begins at the log's end, or with
-// f.Since at its beginning; it may be started before there is a log, and goes on
-// with the new one when the log is moved away. Broken lines are yielded as
+// f.Since at its beginning. It may be started before there is a log, and follows
+// the new log when the old one is moved away. Broken lines are yielded as
 // *Fault.
 func Tail(ctx context.Context, dir string, f Filter) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {

@@ -1,10 +1,10 @@
-// Package audit writes down what was decided and done, in a file whose records
-// are chained by hash so that a change to any of them shows (SPEC C10), and
-// reads it back. The format is described in docs/audit-format.md.
+// Package audit writes down what was decided and done, and reads it back. The
+// records are chained by hash, so that a change to any of them shows. The
+// format is described in docs/audit-format.md.
 //
-// The log is the truth: there is no database. Many processes append to one
-// log; each append takes an exclusive lock, one write and one small write to
-// the head file beside it, which makes the loss of whole records show.
+// The log is the truth: there is no database. Many processes append to one log.
+// Each append takes an exclusive lock, one write, and one small write to the
+// head file beside it, which reveals the loss of whole records.
 package audit
 
 import (

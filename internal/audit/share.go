@@ -10,7 +10,7 @@ import (
 
 // MaxShare is how many bytes of the audit log one session may take, and its
 // network as many again. Every connection, command and question is recorded, and
-// a guest can make thousands a second: without a bound it fills the disk of its
+// a guest can make thousands a second. Without a bound it fills the disk of its
 // host, and then every session of its human is denied.
 const MaxShare = 1 << 30
 

@@ -136,9 +136,9 @@ func (c *chain) next(ln line) *Fault {
 	return f
 }
 
-// explain looks at the rest of the log to tell the kinds of fault apart: the
-// record that was expected may stand further on, and half a record at the end
-// may be one that the head counts.
+// explain looks at the rest of the log to distinguish faults: the expected
+// record may come later, and half a record at the end may be one that the head
+// counts.
 func (c *chain) explain(f *Fault, r io.ReaderAt, ln line, size int64, head position) (*Fault, error) {
 	switch f.Kind {
 	case Torn:

@@ -296,8 +296,8 @@ func (a *undoer) make(fd int, name string, c *Change) error {
 	return setTime(fd, name, c)
 }
 
-// own gives an open file its owner and group, as far as this process may, and returns
-// the mode that it may have: set-user-ID and set-group-ID only for whom they were.
+// own gives an open file its owner and group, as far as this process may. It returns
+// the permitted mode: set-user-ID and set-group-ID only with their owner and group.
 func own(f int, e *Entry) (mode uint32) {
 	if unix.Fchown(f, int(e.UID), int(e.GID)) != nil {
 		_ = unix.Fchown(f, -1, int(e.GID))

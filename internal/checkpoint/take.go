@@ -28,7 +28,7 @@ type Options struct {
 	// Tracked reports whether git's index lists files below a directory. It may be
 	// nil, and is called from several goroutines.
 	Tracked func(dir string) bool
-	// Running says that a guest runs meanwhile: what has changed is written to the
+	// Running says that a guest runs meanwhile. A changed file is then written to the
 	// disk before it is read, so that the next change by a mapping gives a new ctime.
 	// It is also to be set while another session's guest runs in one of the roots.
 	Running bool

@@ -8,11 +8,11 @@ import (
 	"github.com/bawn-dev/bawn/internal/fspath"
 )
 
-// WriteAdvice says what a user would have to change so that a session may
-// write path, which is absolute and free of symbolic links: with place, which
-// is path or lies above it, as a further --rw, or else the setting that closes
-// it. What it names was tried on a copy of the configuration. It returns ""
-// where nothing of the configuration keeps the path from being written.
+// WriteAdvice says what a user would change so that a session may write path,
+// which is absolute and free of symbolic links. The advice is a further --rw
+// for place (path or a directory above it), or the setting that closes it. What
+// it names was tried on a copy of the configuration. It returns "" where
+// nothing of the configuration keeps the path from being written.
 func (c *Config) WriteAdvice(path, place string) string {
 	if c.gives(path) == bawn.ReadWrite {
 		return ""

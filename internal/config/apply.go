@@ -186,9 +186,9 @@ func (st *state) applyScalar(s setting, a authority) error {
 	return nil
 }
 
-// looksSilently reports whether a mode is exchanged for one that is stricter in
-// what it changes, and not in what it reads: plan looks without asking, where
-// strict asks about everything.
+// looksSilently reports whether a mode is replaced by one that is stricter
+// about changes but not about reads: plan reads without asking, where strict
+// asks about everything.
 func looksSilently(k *key, old, value any) bool {
 	return k.path == "mode" && old == bawn.ModeStrict.String() && value == bawn.ModePlan.String()
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/devices"
 )
 
-// Check looks whether this machine has what the configuration names, so that
-// a mistake is found with its place and not in the middle of a start: paths
-// that are to be shown exist, devices are devices, credentials are among the
-// names that known returns. The error is of type Errors.
+// Check tests whether this machine has what the configuration names, so that a
+// mistake is reported with its place before the start. Shown paths must exist,
+// devices must be devices, and credentials must be among the names that known
+// returns. The error is of type Errors.
 func (c *Config) Check(known func() []string) error {
 	var errs Errors
 	reaches := c.effective()

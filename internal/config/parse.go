@@ -69,9 +69,8 @@ type parser struct {
 
 // parse reads one file. The error is of type Errors and has positions.
 //
-// The order matters: telling duplicate keys takes the TOML library a time that
-// grows with the square of their number, so it only gets to see files whose
-// keys are all known.
+// The order matters: the TOML library needs quadratic time to find duplicate
+// keys. So it only sees files whose keys are all known.
 func parse(data []byte, in Place, p paths) (*file, error) {
 	ps := &parser{file: in, paths: p, out: &file{}}
 	var err error

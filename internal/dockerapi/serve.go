@@ -148,8 +148,9 @@ func (b *Broker) route(w http.ResponseWriter, r *http.Request) error {
 	return c.endpoint.serve(b, w, r, c)
 }
 
-// whole has requests wait for each other whose answers are kept as a whole: one may
-// take many times the engine's 32 MiB, and is there until the guest has read it.
+// whole serialises requests whose answers are kept as a whole. Such an answer may
+// take many times the engine's 32 MiB, and stays in memory until the guest has read
+// it.
 func whole(serve func(*Broker, http.ResponseWriter, *http.Request, *call) error) func(*Broker, http.ResponseWriter, *http.Request, *call) error {
 	return func(b *Broker, w http.ResponseWriter, r *http.Request, c *call) error {
 		select {

@@ -5,11 +5,11 @@
 //
 // They share a socket (unix(7), a stream) on which each line is one Message of
 // JSON. First bawn says Hello, and a relay of another release refuses. Then bawn
-// sends the Config; the relay answers Ready with what has to
-// be placed in the guest, and Placed once all of it is written: bawn plans the
-// sandbox meanwhile. It makes the sandbox and sends its listening sockets over
-// a second socket; the relay serves. From then on the relay asks and tells, and
-// bawn answers. When either side goes, so does the other.
+// sends the Config. The relay answers Ready with what has to be placed in the
+// guest, so that bawn can plan the sandbox, and Placed once all of it is
+// written. It makes the sandbox and sends its listening sockets over a second
+// socket; the relay serves. From then on the relay asks and tells, and bawn
+// answers. When either side goes, so does the other.
 package egress
 
 import (
@@ -62,9 +62,9 @@ type Config struct {
 	// "reasoning" or "execution". "" for a session that is not split.
 	Zone string `json:"zone,omitempty"`
 	// Models are the hosts of the APIs of models, in a split session. The zone
-	// "reasoning" is lent the secrets that are bound to one of them and no
-	// others, and reaches nothing that Egress does not name; every other zone is
-	// lent all but those.
+	// "reasoning" is lent only the secrets that are bound to one of them, and
+	// reaches nothing that Egress does not name. Every other zone is lent all
+	// other secrets.
 	Models []string `json:"models,omitempty"`
 	// Masks are the placeholders that the guest sees in files of the workspace.
 	Masks []dotenv.Mask `json:"masks,omitempty"`

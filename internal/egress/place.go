@@ -30,10 +30,10 @@ func MarkPlace(dir string) error {
 	return f.Close()
 }
 
-// RemovePlace removes a session's place with what is in it. It returns
-// ErrNoPlace, and removes nothing, for a directory without the mark and for one
-// that holds more than a session ever places: a path that went astray must not
-// cost more than a few files. A place that is not there is no error.
+// RemovePlace removes a session's place with what is in it. For a directory
+// without the mark, or with more files than a session ever places, it removes
+// nothing and returns ErrNoPlace. A wrong path must not cost more than a few
+// files. A place that is not there is no error.
 func RemovePlace(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {

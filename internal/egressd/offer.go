@@ -26,9 +26,9 @@ func (o *offers) close() {
 	}
 }
 
-// offer finds a secret of the vault that is bound to a request's host and was not lent
-// to the session, where the request can't do without one: a push that begins, or a change
-// about which the human is asked anyway. The secret is put in after a yes that names it.
+// offer finds a secret of the vault that is bound to a request's host and was not lent to
+// the session. It applies where the request needs one: a push that begins, or a change
+// that asks the human anyway. The secret is put in after a yes that names it.
 func (r *requests) offer(ctx context.Context, req mitm.Request) (bawn.Binding, bool) {
 	s := r.session
 	if req.Scheme != "https" || len(req.Secrets)+len(req.Foreign) > 0 || !s.asking() || !s.opened(req.Host, req.Port) {

@@ -26,9 +26,9 @@ const inGuest = "/run/bawn"
 // maxBundle bounds the system's roots, in bytes.
 const maxBundle = 16 << 20
 
-// place makes what the guest finds in its file system: a file of hosts that
-// names none but itself, since names are the resolver's to answer, and the
-// session's CA where its programs look for roots.
+// place makes the files that the guest finds: a hosts file that names only the
+// guest itself, since the resolver answers all names, and the session's CA
+// where programs look for roots.
 func (s *session) place(ctx context.Context) error {
 	if err := makePlace(s.config.Place); err != nil {
 		return fmt.Errorf("make a place for what the guest reads: %w", err)

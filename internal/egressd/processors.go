@@ -10,10 +10,10 @@ import (
 // It is collected when they have gone.
 const crowdGC = 400
 
-// lone leaves the relay one processor. A connection is made by goroutines that
-// wait for each other: with more processors the runtime wakes another thread
-// for each that could run, which costs more than most of them run. What the
-// kernel does meanwhile (splice(2)) does not count.
+// lone leaves the relay one processor. The goroutines of a connection wait for
+// each other. With more processors the runtime wakes a thread for each that
+// could run, which costs more than most of them run. What the kernel does
+// meanwhile (splice(2)) does not count.
 func lone() {
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(100)

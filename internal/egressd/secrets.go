@@ -52,8 +52,8 @@ func (s *session) openVault(ctx context.Context) error {
 	return nil
 }
 
-// bindMasks has a placeholder that stands in a masked file of the workspace do what that
-// of the vault does, where the file keeps the value of a secret that was lent.
+// bindMasks gives a placeholder in a masked file of the workspace the bindings of the
+// vault's, where the file holds the value of a lent secret.
 func (s *session) bindMasks(ctx context.Context) error {
 	if len(s.config.Masks) == 0 {
 		return nil

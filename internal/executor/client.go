@@ -66,12 +66,12 @@ func (c *Client) Trust(keys []ticket.Key) error {
 	return c.send(&order{Trust: keys})
 }
 
-// Do starts a command with its ticket, for d.Digest, and returns when it runs.
-// files are the command's descriptors 0 to 2, where d.Stdio says so, and nil
-// elsewhere; they are made to block, and the caller still closes its own. It errs with a *RefusedError
-// where nothing was started for want of a permission, with a *StartError where
-// it could not be, with ErrGone where there is no executor any more. When ctx
-// ends first, what was started is killed.
+// Do starts a command with its ticket, for d.Digest, and returns when it runs. files are
+// the command's descriptors 0 to 2 where d.Stdio says so, and nil elsewhere. They are
+// made blocking; the caller still closes its own. It errs with a *RefusedError if the
+// ticket does not permit the command, with a *StartError if the command could not start,
+// and with ErrGone if the executor is gone. When ctx ends first, what was started is
+// killed.
 func (c *Client) Do(ctx context.Context, d Do, files [3]*os.File) (*Process, error) {
 	var along []*os.File
 	for i, f := range files {

@@ -31,9 +31,8 @@ type job struct {
 	led    int
 }
 
-// jobs are the children. The lock is held while a child is made, and while one
-// is reaped: so no status is lost, and no signal goes to a number that belongs
-// to somebody else by then.
+// jobs are the children. The lock is held while a child is made or reaped. So
+// no status is lost, and no signal goes to a reused PID.
 type jobs struct {
 	send   func(*report) error
 	born   chan struct{} // there are children to wait for

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// start starts the command from this thread, as the leader of a session of its
-// own: no command can join the executor's process group, and a terminal
-// controls none but its own.
+// start starts the command from this thread, as the leader of its own session.
+// So no command can join the executor's process group, and a terminal controls
+// only its own.
 func (b *job) start(d *Do, stdio []uintptr, zone []Rlimit) error {
 	program, err := find(d.Argv[0], d.Dir, pathOf(d.Env))
 	if err != nil {

@@ -3,9 +3,9 @@ package executor
 import "strings"
 
 // StatementArgv returns the words that run one statement of a persistent shell
-// and then report what it left behind: a Do with them and Statement set is
-// answered with a State. The shell is a path or a name, of a shell that is like
-// POSIX's; text is a whole statement, or several, of which the syntax is sound.
+// and then report its state. A Do with them and Statement set is answered with
+// a State. The shell is a path or a name, of a shell that is like POSIX's; text
+// is a whole statement, or several, of which the syntax is sound.
 //
 // What is carried on is the directory and what is exported. Functions that are
 // not exported, aliases, options, traps, jobs and redirections of `exec` end

@@ -1,7 +1,7 @@
-// Package fspath holds the path rules that need no disk: how a path that
-// somebody wrote becomes an absolute one, whether one lies below another, and
-// whether it matches a pattern. It knows slash-separated paths only and never
-// follows a symbolic link; who opens a file must look again.
+// Package fspath holds the path rules that need no disk: how a written path
+// becomes absolute, whether one path lies below another, and whether it matches
+// a pattern. It knows slash-separated paths only and never follows a symbolic
+// link; who opens a file must look again.
 package fspath
 
 import (

@@ -50,9 +50,9 @@ type Server struct {
 	// they are listed without the server having to run. Nil: it is started to be
 	// asked.
 	Known []json.RawMessage
-	// Review says what is wrong with the tools that the server lists now, as it
-	// lists them, by their names; what is not in the answer is as it was agreed
-	// to. Nil finds all of them new.
+	// Review says, by name, what is wrong with the tools that the server lists
+	// now. A tool that is not in the answer is as it was agreed to. Nil finds
+	// all of them new.
 	Review func(tools []json.RawMessage) map[string]Finding
 	// Means says what arguments of a tool mean, by their names: path, host or
 	// command. Rules speak of no others. Nil: of none.

@@ -21,9 +21,9 @@ type following struct {
 	Rebase string `json:"rebase,omitempty"`
 }
 
-// follow publishes what the guest's branches follow, where the host has such a branch
-// and its configuration says nothing of it yet: what "git checkout -b x origin/main"
-// and "git push -u" set. What is published so goes again with the branch.
+// follow publishes the upstreams of the guest's branches, as "git checkout -b x
+// origin/main" and "git push -u" set them. It applies where the host has such a branch
+// and no upstream for it yet. What is published so goes again with the branch.
 //
 // A guest can't have git execute anything by it. The remote is one that the host's
 // configuration has by that name, or ".": any other word git takes for an address, and

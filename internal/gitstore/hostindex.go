@@ -106,9 +106,9 @@ func (s *Store) buildIndex(ctx context.Context, u *unit, x *indexes) error {
 // at.
 const fewPaths = 100
 
-// refresh has git look at the files that are new in an index: of all others it has what
-// it needs, and looking at each would take longer than all else. What has changed since
-// is no error.
+// refresh has git look at the new files of an index only. It already knows the others,
+// and looking at each would take longer than everything else. What has changed since is
+// no error.
 func (s *Store) refresh(ctx context.Context, u *unit, x *indexes, env []string) {
 	var list bytes.Buffer
 	n := 0

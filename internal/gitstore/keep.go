@@ -111,9 +111,9 @@ func Forget(ctx context.Context, r *Repository, o Options, ref string) error {
 // errNotMade says that there is no such repository.
 var errNotMade = errors.New("no session that has ended has made a repository there")
 
-// Keep makes a repository the human's that a guest has made: its commits, branches,
-// tags, HEAD and index, checked as they are everywhere, and of its configuration the
-// remotes and what its branches follow.
+// Keep gives the human a repository that a guest has made: its commits, branches,
+// tags, HEAD and index, checked as everywhere. Of its configuration it takes the
+// remotes and the branches' upstreams.
 func Keep(ctx context.Context, o Options, at string) (Report, error) {
 	ids, err := Left(o.State)
 	if err != nil {

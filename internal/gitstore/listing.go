@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A listing is what git ls-files -s -t -z writes, read one path at a time: the lines
-// of a path, of which a conflict has up to three, stand together.
+// A listing reads the output of git ls-files -s -t -z one path at a time. The lines
+// of a path, up to three in a conflict, are consecutive.
 type listing struct {
 	rest  []byte
 	path  []byte // of lines; nil at the end

@@ -69,8 +69,8 @@ func (s *Store) made() []MadeRepository {
 }
 
 // dropLinks removes the .git files of worktrees and submodules that the guest has
-// added to the session's own repository: what they lead to ends with the session,
-// and git on the host refuses a repository with an empty one in a submodule.
+// added to the session's own repository. Their targets end with the session, and
+// git on the host refuses a repository with an empty one in a submodule.
 func (s *Store) dropLinks() error {
 	var errs []error
 	for _, m := range s.made() {

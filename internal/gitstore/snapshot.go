@@ -75,7 +75,7 @@ func (k *content) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Snapshot returns the refs, HEAD, index, stashes and the state of a rebase, merge or
+// Snapshot returns the refs, HEAD, index, stashes and the open rebase, merge or
 // bisect of a repository and its submodules, for PlanRestore. gitDir is the
 // repository's git directory, or that of a linked worktree. Snapshot reads files
 // only, and needs no git. Worktrees other than gitDir's are not part of it.

@@ -1,7 +1,7 @@
 // Package guard is the one path from an action to "yes": decide, ask where a
 // human must decide, record, answer. It knows no policy, no approval store and
-// no log; it is handed them, and it denies when one of them errs, panics,
-// hangs, is missing or answers what is no answer.
+// no log; its caller provides them. It denies if one of them errs, panics,
+// hangs, is missing or gives an invalid answer.
 package guard
 
 import (

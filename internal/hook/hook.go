@@ -17,10 +17,10 @@ import (
 // MaxInput is how long a message of an agent may be, in bytes.
 const MaxInput = 1 << 20
 
-// OrDeny stands behind a call of bawn's hook where an event can veto, in a line
-// for a POSIX shell: it is what happens where bawn is gone, was killed or
-// crashed. To nearly every agent any exit code but 2 means that the call may go
-// on, and to some even 2 does where nothing was said.
+// OrDeny follows a call of bawn's hook in a POSIX shell line, where an event
+// can veto. It denies if bawn is gone, was killed or crashed. To nearly every
+// agent any exit code but 2 means that the call may go on, and to some even 2
+// does where nothing was said.
 const OrDeny = ` || { [ $? -eq 2 ] || echo "bawn hook gave no answer, so this is denied" >&2; exit 2; }`
 
 // A Phase says what becomes of the answer to an event.

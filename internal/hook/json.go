@@ -14,9 +14,9 @@ import (
 type object map[string]json.RawMessage
 
 // parse reads one JSON object and nothing else. It is stricter than
-// encoding/json: a member that is given twice, anywhere, and text that is no
-// UTF-8 are errors, since two readers would take them for different things
-// (RFC 8259, sections 4 and 8.1).
+// encoding/json: a member that occurs twice, anywhere, and text that is not
+// UTF-8 are errors, since two readers would disagree about them (RFC 8259,
+// sections 4 and 8.1).
 func parse(data []byte) (object, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("it is not UTF-8")

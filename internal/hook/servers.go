@@ -76,8 +76,8 @@ func asShown(name string) string {
 }
 
 // readings are the tools that a name can be of: one, where the agent says whose
-// tool it is. Where it does not, or writes that name in another way, each of them
-// must be permitted, since a server may have been called so that its tool looks
+// tool it is. Otherwise, or if the agent writes that name differently, each of
+// them must be permitted: a server may have been named so that its tool looks
 // like another's.
 func (c *Call) readings(a bawn.Action, rest string) error {
 	if server := asShown(c.server); strings.Contains(server, between) {

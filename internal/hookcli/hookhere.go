@@ -246,9 +246,9 @@ func (l *lone) judges(log bawn.Recorder, prompter *asking.Prompter) {
 	}
 }
 
-// within reports whether a path is one of the workspace, without a link on the way:
-// what the agent's own program writes there can be nothing else, as no command of its
-// sandboxes makes a link that leads out of the workspace.
+// within reports whether a path is in the workspace, without a link on the way. The
+// agent's own program writes nothing else there, because no command in its sandboxes
+// makes a link that leads out of the workspace.
 func (l *lone) within(name string) bool {
 	for d := name; d != l.workspace; d = filepath.Dir(d) {
 		info, err := os.Lstat(d)

@@ -3,9 +3,9 @@
 // of JSON. Descriptors travel with the frame that names them (SCM_RIGHTS,
 // unix(7)).
 //
-// The peer may be hostile: an unknown member, data after the message, a frame or
-// a number of descriptors above the limits, and control data that was cut short
-// end the conversation.
+// The peer may be hostile. An unknown member, data after the message, a frame or
+// a number of descriptors above the limits, and truncated control data end the
+// conversation.
 package ipc
 
 import (

@@ -181,9 +181,9 @@ func (k *Known) keepApart(w agents.World, plan bool) error {
 	return nil
 }
 
-// Contain switches the agent's own sandbox off, which can't work in one of Bawn's,
-// and its own prompts where the sandbox holds what they are about: Bawn asks about
-// what leaves it, and nobody is asked twice.
+// Contain switches off the agent's own sandbox, which can't work inside of Bawn's,
+// and those of its prompts that the sandbox makes needless. Bawn asks about what
+// leaves the sandbox, so nobody is asked twice.
 func (k *Known) Contain(args []string, holds bool) []string {
 	if k == nil || filepath.Base(args[0]) != k.Agent.Programs[0] {
 		return args

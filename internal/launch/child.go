@@ -58,8 +58,8 @@ func narrow(k *session.Parent, req *sandbox.Request) {
 	req.Guarded, req.SetEnv = k.Guarded, append(req.SetEnv, k.SetEnv...)
 }
 
-// told is what a guest is told of the end of a session of its own: why a program
-// was not found says what the host has that it does not see.
+// told is what a guest is told about the end of its own session. If a program
+// was not found, it says what the host has that the guest does not see.
 func told(above *session.Parent, err error) error {
 	var absent *sandbox.NotFoundError
 	if above == nil || !errors.As(err, &absent) {

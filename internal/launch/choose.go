@@ -131,9 +131,9 @@ func (c *chooser) without(name string, d deal) (choice, error) {
 	return c.host(err)
 }
 
-// strongest asks one after the other. What is enforced in part is accepted of
-// limits, as it is said before the start; of all else only where less than all
-// is permitted, from the strongest that has it.
+// strongest asks one after the other. Limits may be enforced in part, which is
+// reported before the start. Anything else may be so only where less than all
+// is permitted, with the strongest provider that has it.
 func (c *chooser) strongest() (choice, error) {
 	var first deal
 	var inPart *deal

@@ -29,8 +29,8 @@ const (
 	maxAnswer   = 4 << 10
 )
 
-// HookAnswers keeps answers "for this session" of agents whose hooks are a
-// process for each call: a file for each, which its owner alone may read, in a
+// HookAnswers keeps answers "for this session" of agents that start a process
+// for each hook call. Each is a file that only its owner can read, in a
 // directory that holds nothing else.
 type HookAnswers struct {
 	Dir string
@@ -54,9 +54,9 @@ func HookSession(agent, session string) string {
 // hookKeyName is the file of which the secrets of bare agents' sessions are made.
 const hookKeyName = "hook-key"
 
-// HookSecret shows the relay that questions are of one session of a bare agent's,
-// though each call of its hook and each command that a hook has moved is a process of
-// its own: what several ask the same at once is one question.
+// HookSecret proves to the relay that questions belong to one session of an
+// unsandboxed agent, though each hook call and each moved command is its own process.
+// Equal questions asked at once are then one question.
 func HookSecret(state, session string) (string, error) {
 	key, err := OwnSecret(filepath.Join(state, hookKeyName))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // Opens returns which connections a yes to a command opens: those that its own words
-// name. Of a push that is the address of the remote, as the human's repository has it
-// and not as a guest may have changed it, with the refs that are named.
+// name. For a push it is the address of the remote, from the human's repository and
+// not as a guest may have changed it, with the named refs.
 func Opens(workspace string) func(bawn.Action) []bawn.Action {
 	return func(a bawn.Action) (list []bawn.Action) {
 		var line shell.Line

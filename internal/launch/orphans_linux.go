@@ -12,8 +12,8 @@ import (
 )
 
 // endOrphans ends what bwrap leaves behind when it is killed before its sandbox is
-// made: its second process waits for the first one, for good, and listens at what it
-// has of the session. Socket is that of a session that is not alive.
+// made: its second process waits for the first one forever, with the session's
+// listeners. Socket is that of a session that is not alive.
 func endOrphans(socket string) {
 	inodes := boundAt(socket)
 	if len(inodes) == 0 {

@@ -42,8 +42,8 @@ func (p *planner) sandboxes(req sandbox.Request) (err error) {
 }
 
 // connectionAsks is ConnectionAsks of the zone in which commands run. Where the sandbox
-// holds in part, there are ways out besides connections: a socket of the host's, such as
-// an engine's, a program of the host's, a file that the host executes.
+// holds in part, there are ways out besides connections: a socket of the host, such as
+// an engine's, a program of the host, or a file that the host executes.
 func (p *planner) connectionAsks() bool {
 	if p.Session.Contained != bawn.ContainedFully {
 		return false

@@ -61,9 +61,9 @@ func markWritten(e *Env, s *runner.Session) error {
 	return nil
 }
 
-// unplanted errs where a directory to work in is reached by a link that a guest
-// may have made: one in a place of an earlier session, in a git repository, which
-// is a session's workspace as a rule, or in the project around the current
+// unplanted errs if a working directory is reached by a link that a guest may
+// have made: a link in a place of an earlier session, in a git repository, which
+// usually is a session's workspace, or in the project around the current
 // directory.
 func unplanted(e *Env, what, dir string) error {
 	links, end := symlink.Walk(dir)

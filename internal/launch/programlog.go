@@ -23,9 +23,9 @@ const (
 // A later records what has happened, which nothing waits for: an audit.Share.
 type later interface{ Later(bawn.Event) error }
 
-// A programLog records the programs of a session (isolation.log_programs): each with its
-// file, words, directory, process and parent when it starts, and with its exit code when
-// its process has ended. Programs that were started before begin are recorded then.
+// A programLog records the programs of a session (isolation.log_programs): file, words,
+// directory, process and parent at the start, and the exit code at the end. Programs
+// that were started before begin are recorded then.
 type programLog struct {
 	queue chan func(to later, base bawn.Event) error
 	stop  chan struct{}

@@ -23,9 +23,9 @@ import (
 // maxProgramLine is how much of a program's words a refusal holds, in characters.
 const maxProgramLine = 200
 
-// holdPrograms has every program of the session put to the rules, if a rule of a person
-// denies a command or asks about one when the session starts, and recorded where that is
-// configured. Otherwise programs start as they do without Bawn.
+// holdPrograms holds every program of the session for the rules, if a person's rule
+// denies a command or asks about one when the session starts. It also records programs
+// where that is configured. Otherwise programs start as they do without Bawn.
 func (p *gatherer) holdPrograms(req *sandbox.Request) error {
 	rules, err := p.networkRules(p.env, req.Session.Isolation.Workspace)
 	if err != nil {

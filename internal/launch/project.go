@@ -16,11 +16,10 @@ import (
 // machine may name.
 var homesIn = []string{"/home", "/Users"}
 
-// project reports whether no program executes what a shell or a login reads from a home
-// directory (protect.Login) where it lies deeper in one of dirs: none of them is, or
-// holds, a home directory, and no link of the human's home directory leads there. linked
-// are the places in dirs to which such links lead. What variables of getenv name counts as
-// a home directory.
+// project reports whether dotfiles of shells and logins (protect.Login) that lie deeper
+// in dirs are executed by no program. That holds if none of dirs is or contains a home
+// directory, and no link of the human's home leads there. linked are the places in dirs
+// to which such links lead. What variables of getenv name counts as a home directory.
 func project(getenv func(string) string, home string, dirs ...string) (is bool, linked []string) {
 	homes, known := userHomes()
 	homes = append(homes, home, real(home))
@@ -72,8 +71,8 @@ func userHomes() ([]string, bool) {
 	return list, true
 }
 
-// leads are the places to which links lead that have a protected name in a home
-// directory, or lie in a directory of such a name; the links on the way count as well.
+// leads are the targets of links that have a protected name in a home directory, or
+// lie in a directory of such a name. The links on the way count as well.
 func leads(home string) (list []string) {
 	if home == "" {
 		return nil

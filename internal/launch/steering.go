@@ -51,10 +51,9 @@ type steering struct {
 }
 
 // steer looks at the skills and definitions that the agent of a session would
-// find: what is pinned stays readable, what was never seen or has changed is
-// asked about, and what is refused, or not allowed, is hidden. None of it can be
-// written. A session whose agent is not known, or finds nothing, pays for
-// looking.
+// find. A pinned one stays readable, an unknown or changed one is asked about,
+// and a refused one is hidden. None of it can be written. A session whose agent
+// is not known, or finds nothing, pays for looking.
 func (u *setup) steer(s *runner.Session, req *sandbox.Request, bare bool) (*steering, error) {
 	if u.Known == nil {
 		return nil, nil

@@ -48,9 +48,9 @@ func (p *Planned) summary(r runner.Result) {
 	}
 }
 
-// tries are what programs try to write unasked, and do without, beside what unasked
-// knows: what was typed, how they are used, a place of their own in a home that has none.
-// Such refusals are in the log only.
+// tries are files that programs try to write unasked and can do without, beside those of
+// unasked: histories, usage statistics, and a directory of their own in a home that has
+// none. Such refusals are in the log only.
 var tries = []string{
 	"~/.bash_history", "~/.zsh_history", "~/.histfile", "~/.sh_history", "~/.ash_history", "~/.viminf?", "~/.viminf?.tmp", "~/.lesshst", "~/.lesshst?", "~/.lesshsQ",
 	"~/.python_history", "~/.node_repl_history", "~/.psql_history", "~/.sqlite_history", "~/.mysql_history", "~/.wget-hsts", "~/.zcompdump*",

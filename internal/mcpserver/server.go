@@ -1,8 +1,8 @@
 // Package mcpserver is Bawn's own tools (exec, read, write, edit, glob, grep,
 // request_permission) as an MCP server, for agents that run with their own tools
-// off. It runs inside a sandbox, which is the boundary; each call is put to the
-// session's Judge first, and what it denies is answered with words that a model can
-// act on. The caller may be hostile.
+// off. It runs inside a sandbox, which is the boundary. Each call is put to the
+// session's Judge first, and a denial is answered with words that a model can act
+// on. The caller may be hostile.
 package mcpserver
 
 import (

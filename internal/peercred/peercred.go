@@ -1,6 +1,6 @@
 // Package peercred tells who is at the other end of a unix socket, and whether
-// that is a guest: guests speak to no face of the human's, and answer for
-// nobody.
+// it is a guest: guests reach no frontend of the human's and can't answer for
+// anybody.
 //
 // What a guest could say of itself, such as its environment or its program's
 // name, is not looked at. What it can't take off is: namespaces, seccomp

@@ -37,10 +37,9 @@ type Answer struct {
 	Reason  string // in the hook's words, as they came
 }
 
-// ParseAnswer reads the line in which a hook answers the question of an id:
-// one JSON object with the members "id", "verdict" and "reason", the last of
-// which may be left out. Everything else is an error, also a member twice or in
-// capitals.
+// ParseAnswer reads the line in which a hook answers the question of an id: one
+// JSON object with the members "id", "verdict" and "reason", which may be left
+// out. Everything else is an error, also a member twice or in capitals.
 func ParseAnswer(line []byte, id uint64) (Answer, error) {
 	if _, err := canonicalUpTo(line, MaxAnswer); err != nil {
 		return Answer{}, err

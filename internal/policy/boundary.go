@@ -115,7 +115,7 @@ func (t *target) unlisted() crossing {
 }
 
 // cross lowers a judgement for what a request carries. named says that an entry
-// lists the very method, or the push: then its author has answered for the
+// lists the very method, or the push; its author has then answered for the
 // secrets that are bound there.
 func (e Egress) cross(q *Question, t *target, named bool, j *judgement) {
 	modes := boundary[q.Mode]

@@ -266,9 +266,8 @@ func (r *reading) partOf(c *shell.Command) ([]finding, part) {
 	return nil, reader
 }
 
-// harmless reports whether an assignment changes nothing that a program heeds: a
-// variable of the shell's own in lower case, or one of a few that choose how text is
-// shown.
+// harmless reports whether an assignment affects no program: a lower-case variable
+// of the shell's own, or one of a few that choose how text is shown.
 func (r *reading) harmless(a shell.Assign, before bool) bool {
 	if plainVariables.Has(a.Name) {
 		return a.Value.Literal() && len(a.Value.Text) < 32 && plainValue(a.Value.Text)
@@ -341,8 +340,8 @@ func (r *reading) uses(c *shell.Command, found []finding, k part, j *judgement) 
 	}
 }
 
-// writesWord reports whether a word names what a program is known to write or remove:
-// where the name is protected, it is denied in words and not by the kernel alone.
+// writesWord reports whether a word names a file that a program is known to write or
+// remove. A protected name is then denied with a reason, and not by the kernel alone.
 func writesWord(words []shell.Word, i int) bool {
 	if i == 0 || strings.HasPrefix(words[i].Text, "-") {
 		return false

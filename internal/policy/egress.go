@@ -26,22 +26,22 @@ const (
 	ruleUnknownHost = "builtin:host"
 )
 
-// Egress decides what a session of the network "allowlist" reaches. Its actions are
-// of the kind network and the operation connect. The resource is "host:port" for a
-// connection; for a request on a host that is opened "https://host/path", without
-// the query, with the method as argument; for git "https://host/repository.git" or
-// "ssh://host/repository.git" with "fetch", or "push" and the full names of the
-// refs that are created or moved, and over SSH with what SSHPlace returns. Deleting
-// and forcing are not among these operations, and can't be asked about. The
-// arguments of a request over HTTP end with what Carries returns.
+// Egress decides what a session of the network "allowlist" reaches. Its actions are of
+// the kind network and the operation connect. The resource of a connection is
+// "host:port". A request on an opened host has "https://host/path", without the query,
+// and the method as argument. Git has "https://host/repository.git" or
+// "ssh://host/repository.git" with "fetch", or with "push" and the full names of the refs
+// that are created or moved; over SSH also what SSHPlace returns. Deleting and forcing
+// are not among these operations, and can't be asked about. The arguments of a request
+// over HTTP end with what Carries returns.
 //
-// A rule that denies wins, from every source. The machine's managers and the
-// project may also make a question of what an entry opens. Then the session's
-// entries decide, in every mode: their author has answered already. A request that
-// the entries of its host do not list asks, and so does one that carries what the
-// session was not given, or changes something with a lent secret (see boundary).
-// A destination that no entry names is put to the policy. Addresses, international names and
-// names of the loopback are denied instead, since a human can't judge them.
+// A rule that denies wins, from every source. The machine's managers and the project may
+// also make a question of what an entry opens. Then the session's entries decide, in
+// every mode: their author has answered already. A request asks if the entries of its
+// host do not list it, if it carries what the session was not given, or if it changes
+// something with a lent secret (see boundary). A destination that no entry names is put
+// to the policy. Addresses, international names and names of the loopback are denied
+// instead, since a human can't judge them.
 type Egress struct {
 	Policy *Policy
 	// Session is what all questions share; its Action is not used.

@@ -8,8 +8,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/shell"
 )
 
-// How sure a learned answer must be to apply by itself, and to be suggested
-// (SPEC C6): the same answer 5 of 5 times is 6/7 = 0.857, 3 of 3 is 0.8.
+// How sure a learned answer must be to apply by itself, and to be suggested:
+// the same answer 5 of 5 times is 6/7 = 0.857, 3 of 3 is 0.8.
 const (
 	Sure    = 0.85
 	Suggest = 0.70

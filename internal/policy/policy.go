@@ -40,9 +40,9 @@ type Options struct {
 	Memory  Memory
 }
 
-// New compiles rules on top of the built-in ones. A rule that can't be read,
-// fails its own example, or allows in a source that may only narrow is refused
-// with all others that are wrong; then there is no policy.
+// New compiles rules on top of the built-in ones. A rule is refused if it can't
+// be read, fails its own example, or allows in a source that may only narrow.
+// All wrong rules are reported, and then there is no policy.
 func New(rules []bawn.Rule, o Options) (*Policy, error) {
 	p := &Policy{known: builtin, memory: o.Memory, resolve: o.Resolve}
 	var wrong []string
@@ -66,8 +66,8 @@ func New(rules []bawn.Rule, o Options) (*Policy, error) {
 	return p, nil
 }
 
-// Held returns what a rule of a person says of the command of a question, where that
-// denies it or asks, whatever the built-in rules and the mode say of it.
+// Held returns what a person's rule says about the command of a question, if it
+// denies or asks. Built-in rules and the mode do not matter.
 func (p *Policy) Held(q *Question) (bawn.Decision, bool) {
 	if !p.holds || q.Action.Kind != bawn.Command {
 		return bawn.Decision{}, false

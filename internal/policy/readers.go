@@ -68,11 +68,11 @@ func parseReader(e *entry, flags, operands string, shared map[string]string) (*r
 	return r, nil
 }
 
-// operandTypes are what an operand can be. NAME is a path that is looked at, PATH one
-// that is read, TREE one of which everything below is read, TEXT a word that names
-// nothing, REV a revision of git or a path in it, SPEC a path behind "--", PLUS a word
-// that begins with "+", NUM a number, LINES what sed prints, FILTER jq's, ANY a word of any kind, CMD and SCRIPT what is judged
-// by itself.
+// operandTypes are what an operand can be. NAME is a path that is only looked at, PATH
+// one that is read, TREE one that is read with everything below, TEXT a word that names
+// nothing, REV a revision of git or a path in it. SPEC is a path behind "--", PLUS a word
+// that begins with "+", NUM a number, LINES a line range of sed, FILTER a filter of jq,
+// ANY a word of any kind. CMD and SCRIPT are judged by themselves.
 var operandTypes = map[string]bool{"NAME": true, "PATH": true, "TREE": true, "TEXT": true, "REV": true, "SPEC": true, "ANY": true, "CMD": true, "SCRIPT": true,
 	"PLUS": true, "NUM": true, "LINES": true, "FILTER": true}
 

@@ -208,8 +208,8 @@ func (w *verdicts) add(r *rule) {
 }
 
 // stronger is the rule with the higher priority; at equal priority deny beats
-// ask beats allow; then the order of the identities decides, so that the order
-// of the rules never does.
+// ask beats allow. Then their identities decide, so that the order of the rules
+// never does.
 func stronger(a, b *rule) *rule {
 	switch {
 	case a == nil:

@@ -75,9 +75,9 @@ const (
 	placePath = "path="
 )
 
-// SSHPlace returns what the arguments of an operation of git over SSH end with,
-// as its resource says neither: "user=NAME" where that is not git, then
-// "path=/REPOSITORY" where the path begins at the server's root. No ref reads so.
+// SSHPlace returns the last arguments of a git operation over SSH, for what its
+// resource does not say: "user=NAME" if the user is not git, then
+// "path=/REPOSITORY" if the path begins at the server's root. No ref reads so.
 func SSHPlace(user string, rooted bool, repo string) (args []string) {
 	if user != "" && user != "git" {
 		args = append(args, placeUser+user)

@@ -6,10 +6,10 @@ import (
 )
 
 // Fold returns what a path may mean on a file system that is less exact about
-// names than Linux: one that ignores case (full folding, as ext4's casefold
-// and APFS have it), leaves out characters that can't be seen, as HFS+ does
-// (git-config(1), core.protectHFS), or takes trailing dots and spaces, streams
-// and backslashes as NTFS does (core.protectNTFS). Short names are undone by
+// names than Linux. Such a file system ignores case (full folding, as in ext4's
+// casefold and APFS), ignores invisible characters, as HFS+ (git-config(1),
+// core.protectHFS), or ignores trailing dots and spaces, streams and
+// backslashes, as NTFS (core.protectNTFS). Short names are undone by
 // [Set.Long].
 func Fold(p string) string {
 	if exact(p) {
@@ -84,8 +84,8 @@ var several = map[rune]string{
 }
 
 // invisible reports whether a file system may ignore r in a name: Unicode's
-// default ignorable code points, of which HFS+ ignores some and ext4 all, and
-// the dot that İ leaves on its i.
+// default ignorable code points, some of which HFS+ and all of which ext4
+// ignores, and the dot that İ leaves on its i.
 func invisible(r rune) bool {
 	switch {
 	case r == 0xad, r == 0x307, r == 0x34f, r == 0x61c, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, 0x180b <= r && r <= 0x180f,

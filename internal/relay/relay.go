@@ -241,8 +241,8 @@ func (r *Relay) AdmitHost(conn net.Conn) error {
 }
 
 // AdmitHuman returns nil for a peer of the API's socket that may act for the
-// human: a process of our user that is not a guest, not a host of sessions and
-// not started by one. It records whom it refuses.
+// human: a process of our user that is neither a guest nor a host of sessions,
+// and was not started by one. It records whom it refuses.
 func (r *Relay) AdmitHuman(conn net.Conn) error {
 	entries, err := attach.List(r.Runtime)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
 )
 
-// reading is how long a question has to be on the screen before a key answers
-// it: what was meant for another must not answer the one that took its place.
+// reading is how long a question must be on the screen before a key answers it,
+// so that a key meant for another question does not answer it.
 const reading = 700 * time.Millisecond
 
 // The screen is the terminal's second one (xterm's ctlseqs).

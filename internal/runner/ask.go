@@ -63,8 +63,9 @@ func (a *asker) put(ctx context.Context, q egress.Question) {
 	}
 }
 
-// How much a question says of a program's name and of a command line, in characters:
-// no line of a terminal breaks within them, so that none begins with a guest's text.
+// How much a question shows of a program's name and of a command line, in
+// characters. Lines of a terminal do not break within them, so that none begins with
+// a guest's text.
 const (
 	maxProgram = 16
 	maxFrom    = 36

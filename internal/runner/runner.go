@@ -1,8 +1,8 @@
 //go:build linux || darwin
 
-// Package runner runs one session from its start to its end: ask the guard,
-// make the sandbox, start the command in it, pass signals and the terminal
-// between the two sides, wait, end everything, record.
+// Package runner runs one session from its start to its end: it asks the guard,
+// makes the sandbox, starts the command, passes signals and the terminal
+// between the two sides, waits, ends everything, and records.
 package runner
 
 import (
@@ -109,9 +109,9 @@ type DeniedError struct{ Decision bawn.Decision }
 
 func (e *DeniedError) Error() string { return "denied: " + e.Decision.Reason }
 
-// Prepare has the sandbox made meanwhile, where the provider can: nothing of the
-// guest's runs in it before Run has asked and recorded. abandon is called when
-// Run has returned, or in its place.
+// Prepare makes the sandbox meanwhile, if the provider can. Nothing of the guest
+// runs in it before Run has asked and recorded. abandon is called when Run has
+// returned, or in its place.
 func (s *Session) Prepare() (abandon func()) {
 	p, ok := s.Provider.(sandbox.Preparer)
 	if !ok || s.Plan == nil || s.Split != nil {

@@ -22,9 +22,9 @@ import (
 // and their others go with it.
 var otherShells = []string{"rbash", "mksh", "lksh", "pdksh", "yash", "posh", "oksh", "fish", "csh", "tcsh", "nu", "xonsh", "elvish", "pwsh", "busybox", "toybox"}
 
-// ShellCall returns how this program was called where it covers a shell, which
-// its own path says, and nil elsewhere. argv[0] is the caller's to choose; one
-// that names no shell gives way to the path.
+// ShellCall returns how this program was called if its own path says that it
+// replaces a shell, and nil otherwise. The caller chooses argv[0]; if that
+// names no shell, the path is used.
 func ShellCall(argv []string) []string {
 	self, err := os.Executable()
 	if err != nil || !isShell(self) {
@@ -60,10 +60,10 @@ func (e *MultiCallError) Error() string {
 }
 
 // Shells returns the programs that are a shell of this machine, with every link
-// resolved and each once: those of the usual directories, of /etc/shells, of the
-// search path and of further names, which are absolute. Programs below a directory
-// of skip are left out. It errs with a *MultiCallError where sh or bash is no
-// program of its own.
+// resolved, each once. It looks in the usual directories, in /etc/shells, in the
+// search path and at further absolute names. Programs below a directory of skip
+// are left out. It errs with a *MultiCallError where sh or bash is no program of
+// its own.
 func Shells(searchPath string, skip []string, further ...string) ([]string, error) {
 	dirs := shellDirs
 	for _, d := range filepath.SplitList(searchPath) {

@@ -271,9 +271,9 @@ func askAhead(a bawn.Action, d bawn.Decision) string {
 // shortestKey is how long a value must be to be looked for in others.
 const shortestKey = 12
 
-// withheld says what may not leave the agent's zone: variables that only it was
-// started with, among them its keys and what stands for them, under whatever
-// name their values come, and those of agents and models.
+// withheld says what may not leave the agent's zone: variables that only the
+// agent was started with, such as its keys and their placeholders, under any
+// name, and those of agents and models.
 func withheld(reasoning, commands []string) func(name, value string) bool {
 	names, values := map[string]bool{}, []string{}
 	for _, kv := range reasoning {

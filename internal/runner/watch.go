@@ -140,9 +140,9 @@ func (w *watch) stopped(sig syscall.Signal) {
 const stopPatience = time.Second
 
 // awaitContinue returns when Bawn was continued, with the signals that came
-// before that. Kill returns before the other threads have stopped, and what was
-// done meanwhile, with the terminal still the shell's, would have Bawn stop once
-// more when it is in the foreground again.
+// before that. Kill returns before the other threads have stopped. What they do
+// meanwhile, while the shell still has the terminal, would stop Bawn once more
+// when it is in the foreground again.
 func (w *watch) awaitContinue() (others []syscall.Signal) {
 	for patience := time.After(stopPatience); ; {
 		select {

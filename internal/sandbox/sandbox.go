@@ -60,9 +60,9 @@ type Request struct {
 	// Git are the repositories of whose git directories the guest gets a private
 	// one. A provider that can't mount refuses to write below Path instead.
 	Git []bawn.GitDir
-	// GitPool is a directory of the host, absolute, in which the git directories
-	// of repositories lie that the guest makes: for each a directory with a
-	// PoolNote, and the git directory, or the file that leads to one, as PoolGit.
+	// GitPool is an absolute directory of the host for the git directories of
+	// repositories that the guest makes. For each it has a directory with a
+	// PoolNote and, as PoolGit, the git directory or the file that leads to one.
 	// The host has an empty .git in its place. "" for none: then a guest makes no
 	// repository in a place of the host, unless the provider can't refuse it.
 	GitPool string

@@ -203,8 +203,8 @@ func (f *ageFiles) put(_ context.Context, id string, value []byte) error {
 	return atomicfile.Create(f.valuePath(id), sealed, 0o600)
 }
 
-// label is the line before a value in its file. age has no additional data that it would
-// authenticate; with the id inside, a file that was put in another one's place is known.
+// label is the line before a value in its file. age has no additional authenticated
+// data; with the id inside, a file that replaced another is recognised.
 func label(id string) string { return "bawn secret " + id + "\n" }
 
 func (f *ageFiles) get(_ context.Context, id string) ([]byte, error) {

@@ -23,9 +23,9 @@ const PassphraseFD = "BAWN_PASSPHRASE_FD"
 // Standard returns the options of the human's own vault: the index in
 // $XDG_CONFIG_HOME/bawn, else ~/.config/bawn, the files in $XDG_STATE_HOME/bawn,
 // else ~/.local/state/bawn. environ is this process's environment. The
-// passphrase comes from passFile, a file of the user's alone, or from the
-// descriptor that BAWN_PASSPHRASE_FD names, or from the controlling terminal;
-// a variable that holds the passphrase itself is refused.
+// passphrase comes from passFile, a file that only the user can read, from the
+// descriptor that BAWN_PASSPHRASE_FD names, or from the controlling terminal. A
+// variable that holds the passphrase itself is refused.
 func Standard(environ []string, passFile string) (Options, error) {
 	env := func(name string) string {
 		for i := len(environ) - 1; i >= 0; i-- {

@@ -93,9 +93,9 @@ func (k *Parent) keeps(p string) bool {
 	return slices.ContainsFunc(k.Session.Isolation.Mounts, func(m bawn.Mount) bool { return m.Path == p && m.Access == bawn.Private })
 }
 
-// lead makes every path of an isolation what links lead to now, and takes out
-// the mounts that would show what the parent does not see, whether it is there
-// or not. names has the mounts as they were written.
+// lead resolves the links of every path of an isolation, and removes the mounts
+// that would show what the parent does not see, existing or not. names has the
+// mounts as they were written.
 func (k *Parent) lead(iso *bawn.Isolation) (names map[string]string, unseen []Narrowed) {
 	names = map[string]string{}
 	mounts := iso.Mounts

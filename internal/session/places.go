@@ -10,9 +10,9 @@ import (
 )
 
 // A power is what a session can do at a path, as a set, so that the meet of two
-// is what is in both. Access alone is no chain: read-only shows what the host
-// has and keeps nothing, private keeps something and shows nothing of the
-// host's, so that neither is above the other and their meet hides the path.
+// is what is in both. Access alone is not a chain: read-only shows the host's
+// files and keeps nothing, private keeps something and shows nothing of the
+// host's. Neither is above the other, so their meet hides the path.
 type power uint8
 
 const (

@@ -11,9 +11,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/netrule"
 )
 
-// Zones splits an isolation into two: that of the agent, which reaches its
-// model and nothing else, and that of what it executes, which has no part of
-// the agent's own.
+// Zones splits an isolation in two: the agent's, which reaches its model and
+// nothing else, and that of its commands, which has no part of the agent's own.
 type Zones struct {
 	Whole     bawn.Isolation
 	Home      string      // absolute
@@ -100,10 +99,9 @@ func (z Zones) Execution() bawn.Isolation {
 	return iso
 }
 
-// own reports whether a place that was opened is the agent's own and nothing
-// that it executes needs: one of those named, or what lies below a directory of
-// HOME whose name begins with a dot. Caches, and the workspace wherever it
-// lies, are not.
+// own reports whether an opened place is the agent's own and its commands do
+// not need it: one of those named, or a place below a dot directory of HOME.
+// Caches, and the workspace wherever it lies, are not.
 func (z Zones) own(p string) bool {
 	if slices.ContainsFunc(z.Own, func(o string) bool { return fspath.Below(p, o) }) {
 		return true

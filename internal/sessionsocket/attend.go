@@ -29,11 +29,11 @@ type Window struct {
 	Rows, Cols uint16
 }
 
-// Attend lets start make a program with descriptors joined to the guest's, of
-// which it gets only those that can carry nothing but bytes, and sees it
-// through: its output, its keys, its signals and its end. open makes the
-// program's terminal, where the guest has one. An error says that nothing was
-// started, and has been told to the guest.
+// Attend lets start make a program with descriptors joined to the guest's, but
+// only to those that carry bytes alone. It serves the program's output, keys
+// and signals until its end. open makes the program's terminal, if the guest
+// has one. An error says that nothing was started, and has been told to the
+// guest.
 func Attend(ctx context.Context, c *Conn, files [3]*os.File, win Window, open Opener, start func(files [3]*os.File, terminal bool) (Program, error)) error {
 	p := &plumbing{}
 	var err error

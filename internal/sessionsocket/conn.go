@@ -76,10 +76,10 @@ func (c *Conn) Close() {
 	})
 }
 
-// read passes the guest's messages on until it goes away, says what can't be
-// read, sends descriptors, which nothing after the first message has, or a
-// statement before the last one's end is told: statements are long, and none
-// but the next is kept.
+// read passes the guest's messages on until it disconnects. It refuses
+// unreadable messages, descriptors after the first message, and a statement
+// sent before the end of the last is reported: statements are long, and only
+// the next is kept.
 func (c *Conn) read(gone context.CancelFunc) {
 	defer gone()
 	for {

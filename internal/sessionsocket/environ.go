@@ -76,9 +76,9 @@ type carried struct {
 }
 
 // carry takes over the variables that the guest has set since it was started, if
-// free permits them. free permits a variable that needs no question, and one that
-// the line sets by name, since the line's judge sees it. Variables that Never names
-// are not taken over.
+// free permits them: a variable that needs no question, or one that the line sets
+// by name, since the line's judge sees it. Variables that Never names are not taken
+// over.
 func (e *Environ) carry(guest []string, free func(kv string) bool) carried {
 	own, began := parse(e.Execution), parse(e.Reasoning)
 	c := carried{vars: variables{}}
@@ -140,10 +140,10 @@ func with(env, more []string) []string {
 // ofShell are variables that a shell itself changes, and that move nothing.
 var ofShell = []string{"PWD", "OLDPWD", "SHLVL"}
 
-// kept is the environment that a statement has left to its shell: what it was
-// given because of a decision is no part of it, nor what it has set without
-// anybody having judged that (a function from a file, PATH from a file): the
-// next statement is judged by what its words mean to a shell without those.
+// kept is the environment that a statement leaves to its shell. It excludes
+// what a decision added, and what the statement set without judgement (a
+// function from a file, PATH from a file): the next statement is judged without
+// those.
 func kept(after, added, before []string, judged func(kv string) bool) []string {
 	had, now := parse(before), parse(after)
 	back := func(name string) {

@@ -30,9 +30,9 @@ type Issuer interface {
 	IssueAs(name, session string, digest [32]byte, ttl time.Duration) ([]byte, error)
 }
 
-// Intents serves the commands of a reasoning zone: it has each judged, and what
-// the guard allows is executed in the execution zone, with a ticket, exactly as
-// it was judged. The zero Intents refuses everything. Its fields do not change
+// Intents serves the commands of a reasoning zone. Each is judged, and what the
+// guard allows is executed in the execution zone, with a ticket, exactly as it
+// was judged. The zero Intents refuses everything. Its fields do not change
 // once it serves.
 type Intents struct {
 	Session  bawn.Session

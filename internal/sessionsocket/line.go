@@ -154,9 +154,9 @@ func quoted(words []string) string {
 // takes what it does not know of for empty.
 type variables map[string]string
 
-// head sets, in front of a text, the variables that the text may use, so that
-// it is judged with the values that it is executed with: those it names, and
-// all where it runs text that is put together only then.
+// head puts assignments before a text for the variables that it may use, so
+// that it is judged with the values that it runs with: those it names, or all
+// if it runs text that is only composed later.
 func (v variables) head(text, dir string) string {
 	if len(v) == 0 || text == "" {
 		return ""

@@ -217,8 +217,8 @@ func (p *plumbing) ended(stop <-chan struct{}) {
 const settlePause = 500 * time.Microsecond
 
 // lateScreen is how often a terminal is looked at again once it seems empty.
-// The kernel hands what was written at one end to the other in its own time,
-// and until then nobody sees it; most terminals end before, with the last that
+// The kernel passes bytes from one end to the other in its own time, and nobody
+// sees them until then. Most terminals end before, with the last process that
 // has them open.
 const lateScreen = 60
 

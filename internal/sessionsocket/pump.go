@@ -51,8 +51,8 @@ func (p *pump) run() {
 	}
 }
 
-// hangUp passes the end on: what a pipe of the command's leads to is closed, so
-// that the command reads the end of its input, or is told that nobody takes its
+// hangUp passes the end on: it closes the other end of a command's pipe. The
+// command then reads the end of its input, or learns that nobody reads its
 // output any more (SIGPIPE).
 func (p *pump) hangUp() {
 	for _, s := range []*stream{p.from, p.to} {

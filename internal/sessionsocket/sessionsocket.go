@@ -1,11 +1,10 @@
 // Package sessionsocket serves the socket through which a guest speaks to its
-// session: a command to run in the execution zone, a session below its own, a
-// change that a human is to be asked for.
+// session: for a command in the execution zone, a session below its own, or a
+// change that needs the human's answer.
 //
-// The guest may be hostile: whatever it says is bounded and checked before it
-// is used, its descriptors are sorted before they go anywhere, and a guest
-// that neither speaks nor listens costs others nothing. The zero Handlers
-// refuse everything.
+// The guest may be hostile. Whatever it says is bounded and checked before use,
+// its descriptors are sorted before they go anywhere, and a guest that neither
+// speaks nor listens delays no other. The zero Handlers refuse everything.
 package sessionsocket
 
 import (
@@ -47,9 +46,9 @@ const (
 )
 
 // Handlers say who serves what. A handler that is nil refuses. The files of a
-// message are the guest's descriptors 0, 1 and 2, nil where one is closed; they
-// are closed when the handler returns, and so is the connection. ctx ends when
-// the guest goes away or the session socket is closed.
+// message are the guest's descriptors 0, 1 and 2, nil if closed. They and the
+// connection are closed when the handler returns. ctx ends when the guest goes
+// away or the session socket is closed.
 type Handlers struct {
 	Session string // its name, for refusals
 	Exec    func(ctx context.Context, c *Conn, x intent.Exec, files [3]*os.File)

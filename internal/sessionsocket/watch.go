@@ -36,10 +36,10 @@ func (w *watch) begin(ctx context.Context) bool {
 	return true
 }
 
-// wait passes signals on until the command ends, says how it did, and returns
-// what it left to its shell, nil where that is unchanged, and whether the shell
-// may go on. Where the guest has gone away the command is killed, as a shell
-// that is killed takes its job with it.
+// wait passes signals on until the command ends and reports its exit. It
+// returns what the command left to its shell, nil if unchanged, and whether the
+// shell may go on. Where the guest has gone away the command is killed, as a
+// shell that is killed takes its job with it.
 func (w *watch) wait(ctx context.Context) (left *intent.State, more bool) {
 	for {
 		select {

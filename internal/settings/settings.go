@@ -1,6 +1,6 @@
-// Package settings reads what the files of a machine, its user and a project say:
-// the configuration, the rules of the policy and what has been answered "always" and
-// "never"; and it knows where they and Bawn's own directories are.
+// Package settings reads the files of a machine, its user and a project: the
+// configuration, the rules of the policy, and answers of "always" and "never". It
+// knows where they and Bawn's own directories are.
 package settings
 
 import (

@@ -225,9 +225,9 @@ func eval(_ *reader, args []Word, st *state) outcome {
 	return outcome{script: strings.Join(texts, " "), isScript: true}
 }
 
-// source runs a file in this shell. The file is code of the repository: what
-// it does to the shell's directory and functions it could as well do itself,
-// under the same containment; so only variables are forgotten.
+// source runs a file in this shell. The file is the repository's code. What it
+// does to the shell's directory and functions it could do itself under the same
+// containment, so only variables are forgotten.
 func source(_ *reader, args []Word, st *state) outcome {
 	if len(args) == 0 {
 		return outcome{unclear: "it names no file"}

@@ -166,9 +166,9 @@ func complete(text string) (bool, error) {
 	return false, err
 }
 
-// more reports whether what follows is to be read before the text is run:
-// where it is the end of a script, or is there already and can't be meant for a
-// command of the text.
+// more reports whether more input is to be read before the text is run: the end
+// of a script, or input that is there already and can't be meant for a command
+// of the text.
 func (r *reader) more(text string) bool {
 	switch {
 	case r.talks || takes(text):

@@ -1,7 +1,7 @@
 // Package skill finds the texts that steer an agent (skills, definitions of
-// agents), says what they are by a digest, and keeps which of them a human has
-// seen (SPEC P7). What such a text may hold is package strict's to say: it is
-// heavy, and asked only about what is not pinned.
+// agents), identifies them by a digest, and records which of them a human has
+// seen. What such a text may hold is package strict's to say: it is heavy, and
+// asked only about what is not pinned.
 package skill
 
 import (

@@ -133,9 +133,9 @@ func (t *Terminal) makeRaw() error {
 	return nil
 }
 
-// restore gives the user's terminal its settings back, where we changed them
-// and it is still ours: a shell that has taken it meanwhile has set its own,
-// and would have us stopped (SIGTTOU) for touching them.
+// restore gives the user's terminal its settings back, if we changed them and
+// it is still ours. A shell that has taken it meanwhile has set its own, and
+// would stop us (SIGTTOU) for touching them.
 func (t *Terminal) restore(final bool) error {
 	t.ttyMu.Lock()
 	defer t.ttyMu.Unlock()

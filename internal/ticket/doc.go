@@ -1,6 +1,6 @@
 // Package ticket signs approved actions and redeems what was signed, each once
-// (SPEC P3). A ticket names one session and the digest of what the action
-// means; it is an Ed25519 signature over bytes in a DSSE envelope
+// (SPEC P3). A ticket names one session and the digest of the action's meaning.
+// It is an Ed25519 signature over bytes in a DSSE envelope
 // (https://github.com/secure-systems-lab/dsse), and one ticket has exactly one
 // encoding.
 //

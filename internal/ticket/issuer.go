@@ -49,8 +49,8 @@ func (i *Issuer) Issue(session string, digest [32]byte, ttl time.Duration) ([]by
 
 // IssueAs signs the ticket that has a name of NewID's, which is good once. It
 // refuses a name of another form, a session without a name or with one above
-// 128 bytes, the zero digest, and a life that is not above 0 or is above
-// MaxTTL; and everything after Close.
+// 128 bytes, the zero digest, and a lifetime outside of 0 to MaxTTL. After
+// Close it refuses everything.
 func (i *Issuer) IssueAs(name, session string, digest [32]byte, ttl time.Duration) ([]byte, error) {
 	var id [16]byte
 	if raw, err := hex.DecodeString(name); err == nil {

@@ -44,9 +44,9 @@ type Options struct {
 	// session; nil drops it.
 	Waiting func(approval.Question)
 	Now     func() time.Time // nil is the machine's clock
-	// Reading is how long a question stands at a terminal before it can be
-	// answered: a guest knows when its human is about to press a key, and may ask
-	// then. 0 means 700 ms.
+	// Reading is how long a question is shown at a terminal before it can be
+	// answered: a guest knows when its human is about to press a key, and could
+	// ask at that moment. 0 means 700 ms.
 	Reading time.Duration
 	// Room errs where an event could not be recorded any more. Nobody is asked
 	// then, since what is asked is written down as well, here and at the relay: a

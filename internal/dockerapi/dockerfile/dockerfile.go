@@ -1,6 +1,6 @@
-// Package dockerfile reads the instructions of a Dockerfile, strictly: what it
-// does not know is an error, with the line, so that nothing is left out of an
-// image that its author expects there.
+// Package dockerfile reads the instructions of a Dockerfile strictly. An
+// unknown instruction is an error with its line, so that no image lacks what
+// its author expects.
 //
 // The format is Docker's Dockerfile reference without what needs BuildKit.
 package dockerfile

@@ -78,10 +78,10 @@ var (
 )
 
 // Class says what an address is that is not a host on the public Internet
-// ("loopback", "private", "cloud metadata" …); "" means that it is one. An
-// IPv4 address inside an IPv6 address (::ffff:0:0/96, 64:ff9b::/96) is judged
-// as itself; forms of tunnels and translators that lead to IPv4 by other ways
-// have a class of their own. The invalid address is "no address".
+// ("loopback", "private", "cloud metadata" …); "" means that it is one. An IPv4
+// address inside an IPv6 address (::ffff:0:0/96, 64:ff9b::/96) is judged as
+// itself. Other tunnels and translators to IPv4 have a class of their own. The
+// invalid address is "no address".
 func Class(a netip.Addr) string {
 	if !a.IsValid() {
 		return "no address"

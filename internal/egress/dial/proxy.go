@@ -76,11 +76,12 @@ type exception struct {
 	port  string // "" for all
 }
 
-// ParseProxy reads the URL of a proxy, "http://user:password@proxy:3128",
-// "https://…" or "socks5://…", by which the proxy resolves names too, and a list as in NO_PROXY: names separated by commas, which
-// stand for themselves and what lies below them (".example.com": only below),
-// with or without a port, or "*". Addresses in the list mean nothing, since
-// addresses are never dialled through a proxy. No error holds the password.
+// ParseProxy reads the URL of a proxy that also resolves names:
+// "http://user:password@proxy:3128", "https://…" or "socks5://…". It also reads a list as
+// in NO_PROXY: names separated by commas, with or without a port, or "*". A name covers
+// itself and all names below it; ".example.com" covers only those below. Addresses in the
+// list mean nothing, since addresses are never dialled through a proxy. No error holds
+// the password.
 func ParseProxy(address, noProxy string) (*Proxy, error) {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package git says what a git request would do, from what stands on the wire:
-// which repository it reads or writes, which refs it moves from where to
-// where, and whether that throws history away. It looks at requests of smart
-// HTTP, dumb HTTP, LFS and SSH, and never at a command line of the guest's.
+// Package git reads from the wire what a git request would do: which repository
+// it reads or writes, which refs it moves from where to where, and whether that
+// discards history. It looks at requests of smart HTTP, dumb HTTP, LFS and SSH,
+// and never at a command line of the guest's.
 //
 // What it can't read exactly as git's own server reads it is an error, and an
 // error is a refusal: a second reading is how a push hides.
@@ -217,9 +217,9 @@ func refuseUpdate(op Operation, u Update, rules []Rule) string {
 	return destroys(u)
 }
 
-// Never says why no rule and no human permits op, "" where they may: it is a push
-// that is not known whole, that deletes or forces, that moves a tag, or that has
-// orders for the server.
+// Never says why no rule and no human permits op, or "". It forbids a push that
+// is not fully known, that deletes or forces, that moves a tag, or that has push
+// options for the server.
 func Never(op Operation) string {
 	switch {
 	case op.Kind != Push || op.Discovery || op.LFS:

@@ -37,10 +37,9 @@ func malformed(format string, args ...any) error {
 
 // HTTP says what a request would do and reads the body where that decides:
 // pushes and the LFS batch. Afterwards r.Body yields exactly what was judged,
-// without a content encoding, and closing it closes the body that was there
-// before; headers and ContentLength fit it. [None] without an error is a
-// request that has nothing to do with git; r is untouched then. After an error
-// r must not be sent.
+// without a content encoding; closing it closes the original body. Headers and
+// ContentLength match it. [None] without an error means that the request has
+// nothing to do with git and r is unchanged. After an error r must not be sent.
 func (in Inspector) HTTP(r *http.Request) (Operation, error) {
 	op, service, err := classify(r)
 	if err != nil || op.Kind == None {

@@ -55,9 +55,9 @@ type Inspector struct {
 	Graph *Graph
 
 	// Early, if not nil, is asked when a push's commands are known and before
-	// its pack is read, with every update taken for a fast-forward: what
-	// [Allow] refuses even so needs no proof. Its error ends the inspection and
-	// is returned as it is; no error permits nothing.
+	// its pack is read, with every update taken for a fast-forward. What
+	// [Allow] refuses even then needs no proof. Its error ends the inspection
+	// and is returned as it is; no error permits nothing.
 	Early func(Operation) error
 
 	// Packs has room for the packs that are looked at at a time, over all
@@ -81,11 +81,11 @@ func (in Inspector) room() (free func(), err error) {
 	}
 }
 
-// Push reads what a client of receive-pack sends: commands, push options and
-// as much of the pack as it takes to show that every update of an existing ref
-// is a fast-forward. It returns op with what it found, and the same bytes
-// again: what was read, then the rest of r. The caller closes replay, which
-// frees the spool; r stays the caller's.
+// Push reads a request to receive-pack: commands, push options, and as much of
+// the pack as it takes to show that every update of an existing ref is a
+// fast-forward. It returns op with what it found, and the same bytes again:
+// what was read, then the rest of r. The caller closes replay, which frees the
+// spool; r stays the caller's.
 //
 // An update that can't be shown to be a fast-forward is no error: it is
 // returned with FastForward false and the reason. Errors are bytes that git's

@@ -36,9 +36,8 @@ type Known struct {
 	files map[string][][]byte // the lines, by the name under which check has them
 }
 
-// Load reads known_hosts files. A file that is not there counts as empty, a
-// line that can't be read is passed over, as ssh does, unless it revokes. dir is where copies are written for the time of
-// the call.
+// Load reads known_hosts files. A missing file counts as empty. As in ssh, a line that
+// can't be read is skipped, unless it revokes. dir holds copies during the call.
 func Load(dir string, files ...string) (*Known, error) {
 	work, err := os.MkdirTemp(dir, "bawn-known-hosts-*")
 	if err != nil {

@@ -136,8 +136,8 @@ func (b *body) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// held is how many bytes of raw have to wait: while a packed body has not
-// come to its end, one, so that the host does not have all of it.
+// held is how many bytes of raw have to wait: one while a packed body has not
+// ended, so that the host does not have all of it.
 func (b *body) held() int {
 	switch {
 	case b.err != nil && !errors.Is(b.err, io.EOF):

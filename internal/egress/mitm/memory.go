@@ -7,9 +7,9 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// A memory is which secrets each host got in a session: a host may keep one and give it
-// back in any later answer, also to a request that brings none, and without TLS. So may
-// every other host that the same secret is bound to: they are of one service.
+// A memory records which secrets each host got in a session. A host may return one in
+// any later answer, also to a request without a secret, and without TLS. So may every
+// other host that the same secret is bound to: they are of one service.
 type memory struct {
 	mu    sync.Mutex
 	lent  []lent

@@ -1,6 +1,6 @@
-// Package mitm opens a guest's TLS connection, or its plain HTTP, towards one
-// host, has every request decided on its own, puts secrets where the guest
-// holds placeholders, and forwards what was decided and nothing else.
+// Package mitm opens a guest's TLS connection, or plain HTTP, to one host. It
+// has every request decided on its own, replaces the guest's placeholders by
+// secrets, and forwards only what was decided.
 //
 // Parsing is left to net/http on both sides: what its server accepts leaves
 // its client as one well-formed request, so nothing that two parsers could

@@ -16,14 +16,14 @@ import (
 // structure are the characters by which a path is divided.
 const structure = `./\\%;?#`
 
-// lookalikes are taken for what divides a path by servers that map characters to the most
-// similar ones of an older set ("best fit": windows-1252, 932 and 949): slashes, backslashes
-// and a percent sign that no Unicode normalization makes of them.
+// lookalikes are characters that servers with "best fit" mappings (windows-1252, 932 and
+// 949) take for path separators: slashes, backslashes and a percent sign that no Unicode
+// normalization makes of them.
 const lookalikes = "\u2215\u2044\u29f8\u2216\u29f9\u20e5\u00a5\u20a9\u066a"
 
 // readings returns the unescaped paths that servers may take an escaped path
-// for, or an error for one that only some servers would walk somewhere else
-// with: dot segments, empty segments, backslashes, escapes within escapes.
+// for. It errs for a path that only some servers would resolve elsewhere: dot
+// segments, empty segments, backslashes, escapes within escapes.
 func readings(escaped string) ([]string, error) {
 	plain, err := url.PathUnescape(escaped)
 	if err != nil {

@@ -61,9 +61,9 @@ type seam struct {
 	passed int
 }
 
-// replace appends to dst what follows the passed bytes of text, with every value replaced, up
-// to where a value may begin that has not come to its end, and returns the rest. Final says
-// that nothing follows.
+// replace appends to dst the text after the passed bytes, with every value replaced. It
+// stops where a value may have begun but not ended, and returns the rest. Final says that
+// nothing follows.
 func (e *echo) replace(dst []byte, text seam, final bool) (out []byte, rest seam) {
 	if e == nil {
 		return append(dst, text.text[text.passed:]...), seam{}

@@ -175,9 +175,9 @@ func givesKey(path, query string) bool {
 	return false
 }
 
-// givesNoKey refuses what is answered with a key, unless the binding names that
-// service; and to a host that is anybody's (API Gateway) every signature but one
-// for such hosts, which no other service takes.
+// givesNoKey refuses requests that are answered with a key, unless the binding
+// names that service. To a host that is open to anybody (API Gateway) it accepts
+// only signatures for such hosts, which no other service accepts.
 func (x *exchange) givesNoKey(s *signing) error {
 	_, named, _ := strings.Cut(s.binding.Name, "/")
 	service, sessions := strings.ToLower(s.auth.Service), strings.EqualFold(named, "s3express")

@@ -111,9 +111,9 @@ func receive(guest, host stream, f *flow) error {
 // bytes. Every open connection holds as much for each direction.
 const glance = 2 << 10
 
-// move copies all that from says and counts it: words by reading and writing,
-// which takes fewer calls than splice(2) and no pipe while nothing is said, and
-// what is more than a word by the kernel itself.
+// move copies everything from one side to the other and counts it. Small pieces
+// are read and written, which takes fewer calls than splice(2) and no pipe
+// while the line is idle; larger ones are spliced by the kernel.
 func move(to, from stream, count *atomic.Int64) error {
 	var b [glance]byte
 	for {

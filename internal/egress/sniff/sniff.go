@@ -1,5 +1,5 @@
-// Package sniff says what the first bytes of a client are: a TLS ClientHello,
-// the head of an HTTP/1 request, the preface of HTTP/2, the banner of SSH, or
+// Package sniff recognises the first bytes of a client: a TLS ClientHello, the
+// head of an HTTP/1 request, the preface of HTTP/2, the banner of SSH, or
 // something else. It reads, and decides nothing: the relay holds the answer
 // against the name that was dialled.
 package sniff
@@ -46,8 +46,8 @@ type Hello struct {
 	ALPN    []string // of TLS, in the client's order
 	// ECH: the ClientHello has the extension encrypted_client_hello (RFC 9849),
 	// so the server may read another name than Host. Browsers send the extension
-	// filled with random bytes to every host, and nobody but the server can tell
-	// these from a name; curl, OpenSSL, Go, Node and Python do so only when told.
+	// filled with random bytes to every host, and only the server can tell these
+	// from a name. curl, OpenSSL, Go, Node and Python do so only when told.
 	ECH     bool
 	Problem string // why bytes of this kind are not acceptable, or ""
 }
@@ -76,11 +76,11 @@ func (l Limits) orDefault() Limits {
 	return l
 }
 
-// Read reads from conn until it is clear what the client speaks and for which
-// host, and returns that with every byte it has read. An error of conn, such
-// as os.ErrDeadlineExceeded, comes with what is known by then (a client that
-// waits for its server to speak first has sent nothing: raw is empty; what came
-// without making sense is not to be passed on). The deadline of conn is the caller's. An end in the middle is
+// Read reads from conn until it is clear what the client speaks and for which host, and
+// returns that with every byte it has read. An error of conn, such as
+// os.ErrDeadlineExceeded, comes with what is known by then. A client that waits for its
+// server has sent nothing: raw is empty. Bytes that were not understood must not be
+// passed on. The deadline of conn is the caller's. An end in the middle is
 // io.ErrUnexpectedEOF, one before the first byte io.EOF.
 func Read(conn net.Conn, limit Limits) (hello Hello, raw []byte, err error) {
 	s := scanner{limit: limit.orDefault()}

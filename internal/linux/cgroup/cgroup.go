@@ -1,11 +1,11 @@
-// Package cgroup limits the memory, the processes and the processor time of a
-// session with a control group of its own, in version 2 or version 1 of the
-// interface, whichever holds the controller on this machine (cgroups(7)).
+// Package cgroup limits the memory, processes and processor time of a session
+// with a control group of its own. It uses version 1 or 2 of the interface,
+// whichever holds the controller on this machine (cgroups(7)).
 //
-// A group is made below Bawn's own group (version 1) or below the nearest
-// ancestor whose children may have controllers (version 2, where a group with
-// processes in it can't pass controllers on). No process but the guest's is
-// ever moved, and the guest moves itself: it writes "0" into each of
+// In version 1 a group is made below Bawn's own group. In version 2 it is made
+// below the nearest ancestor whose children may have controllers, because a
+// group with processes in it can't pass controllers on. No process but the
+// guest's is ever moved, and the guest moves itself: it writes "0" into each of
 // [Group.ProcFiles] before it does anything else.
 package cgroup
 

@@ -126,9 +126,9 @@ func (g *Group) add(p place, l Limits) error {
 	return nil
 }
 
-// joinFile is what a process writes "0" to. In version 1 "tasks" moves only
-// the writing thread, which is all there is of a forked child, and so spares
-// the kernel a lock that waits for a grace period (milliseconds).
+// joinFile is what a process writes "0" to. In version 1 "tasks" moves only the
+// writing thread, which is all of a forked child. That spares the kernel a lock
+// that waits for a grace period (milliseconds).
 func (d dir) joinFile() string {
 	if d.version == 1 {
 		return "tasks"

@@ -128,8 +128,8 @@ func usable(dir string, need []string) error {
 
 // empty reports that dir has processes in it, which only the root may have
 // beside children with controllers. The kernel refuses that (EBUSY) for memory
-// alone: enabling cpu or pids would succeed, turn dir into the root of a
-// threaded tree and its children into groups that no process can join.
+// only. Enabling cpu or pids would succeed and turn dir into the root of a
+// threaded tree, whose children no process can join.
 func empty(dir string) error {
 	if _, err := os.Stat(path.Join(dir, "cgroup.type")); errors.Is(err, unix.ENOENT) {
 		return nil // only the root has no type

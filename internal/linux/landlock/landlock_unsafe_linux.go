@@ -83,11 +83,11 @@ func RestrictFlags(abi int) int {
 // ScopeABI is the first version that can confine signals (Linux 6.12).
 const ScopeABI = 6
 
-// ScopeThread puts the calling thread into a domain of its own, for good, and
-// with it all that it starts: they signal each other and connect to each
-// other's abstract sockets, and to nobody's outside, this process' other
-// threads included. It restricts nothing else. The thread must be locked, must
-// have given up new privileges, and the kernel must have ScopeABI.
+// ScopeThread permanently puts the calling thread, and everything that it
+// starts, into a domain of its own. Its members signal each other and connect
+// to each other's abstract sockets only; the other threads of this process are
+// outside too. It restricts nothing else. The thread must be locked, must have
+// given up new privileges, and the kernel must have ScopeABI.
 func ScopeThread() error {
 	ruleset, err := ScopeRuleset()
 	if err != nil {

@@ -36,9 +36,10 @@ func (p *Program) Await(name string, slots ...Slot) Gate {
 }
 
 // Open lets the child go on behind g, with all steps that the program has by now
-// and a copy of each file; ready is handed back beside what Config says. It errs
-// where the program has become too large, and leaves the gate shut. Gates are
-// opened in their order, before Wait returns and before anything is asked for.
+// and a copy of each file. ready is returned in addition to what Config says. It
+// errs where the program has become too large, and leaves the gate shut. Gates
+// are opened in their order, before Wait returns and before anything is asked
+// for.
 func (in *Init) Open(g Gate, files []*os.File, ready ...Slot) error {
 	p := in.cfg.Program
 	if len(files) > g.room {

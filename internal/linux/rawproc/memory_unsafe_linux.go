@@ -77,8 +77,8 @@ func (m *memory) setStep(i int, s step) { *m.step(i) = s }
 // stack returns the top of the child's stack, with l as the argument of the
 // function that is called there, and what its thread pointer must be. A Go
 // function looks for its goroutine at some distance from that pointer, or in a
-// register, and there for the end of its stack: it finds zeros wherever it
-// looks, and so always has room.
+// register, and there for the end of its stack. It finds zeros in both, and so
+// always has room.
 func (m *memory) stack(l *launch) (top, tls, g uintptr) {
 	end := unsafe.Add(m.base(), memorySize)
 	args := (*[8]uintptr)(unsafe.Add(end, -64))

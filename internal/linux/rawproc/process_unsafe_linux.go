@@ -128,8 +128,8 @@ func (in *Init) begin() error {
 	return nil
 }
 
-// discarded are mappings that nobody uses any more. Giving one back makes every
-// processor that runs one of our threads flush what it knows of it, so that
+// discarded are mappings that nobody uses any more. Unmapping one makes every
+// processor that runs one of our threads flush its cached translations. So it
 // waits for the next start, or for the end of the process.
 var discarded struct {
 	sync.Mutex

@@ -87,8 +87,8 @@ func byCall(rules []Rule) []ruled {
 	return list
 }
 
-// A span is a run of calls, from one number to where the next span begins, of
-// which all get the same action, or one call with rules that look further.
+// A span is a range of call numbers, up to where the next span begins, that all
+// get the same action, or one call with further rules.
 type span struct {
 	from   uint32
 	action Action

@@ -1,8 +1,8 @@
-// Package sockowner finds the program behind a TCP connection of a sandbox, seen
-// from outside: by the table of connections of the sandbox's network namespace and
-// by the descriptors of its processes (proc_pid_net(5), proc_pid_fd(5)). What it
-// says is for a human to read. A guest chooses its arguments, and may hand a
-// connection to another process: nothing is decided by it.
+// Package sockowner finds the program behind a TCP connection of a sandbox, from
+// outside: by the connections of the sandbox's network namespace and the
+// descriptors of its processes (proc_pid_net(5), proc_pid_fd(5)). What it says is
+// for a human to read. A guest chooses its arguments, and may hand a connection to
+// another process: nothing is decided by it.
 package sockowner
 
 import (

@@ -55,9 +55,9 @@ type Import struct {
 }
 
 // Read reads a file of a format, which is one of Formats, or "" to go by its
-// name and content. The error names the file and line that can't be read;
-// what can be read and has no equal here is in Left. user says that the file
-// is the user's own and not a project's, which changes what its paths mean.
+// name and content. The error names the file and line that can't be read. What
+// has no equal here is listed in Left. user says that the file is the user's
+// own and not a project's, which changes the meaning of its paths.
 func Read(format, file string, data []byte, user bool) (*Import, error) {
 	if len(data) > MaxFile {
 		return nil, fmt.Errorf("%s: it has %d bytes; want at most %d", file, len(data), MaxFile)

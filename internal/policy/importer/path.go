@@ -8,9 +8,9 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// path adds the rules that a pattern of paths comes to, in the manner of
-// gitignore(5): a name without a slash stands at any depth, and a directory
-// for all that lies in it.
+// path adds the rules for a pattern of paths, as in gitignore(5): a name
+// without a slash matches at any depth, and a directory matches everything in
+// it.
 func (r *reader) path(at Item, text string, rule bawn.Rule) {
 	rule.Kind = bawn.Filesystem
 	patterns, err := r.pathPatterns(text, rule.Verdict == bawn.Allow)

@@ -93,9 +93,9 @@ func Elsewhere(dir, workspace string) Decide {
 	}
 }
 
-// Container decides about a container that a guest asks for, which may do no more
-// than its session: connections as network does, all else by the rules of people
-// only, unless the session decides about each command.
+// Container decides about a container that a guest asks for. It may do no more
+// than its session: connections are decided by network, everything else by
+// people's rules only, unless the session decides about each command.
 func Container(network Decide, each bool) Decide {
 	return func(p *policy.Policy, q *policy.Question) bawn.Decision {
 		if q.Action.Kind == bawn.Network {

@@ -1,6 +1,6 @@
-// Package suggest looks for the narrowest rules that would decide a question
-// as a human has, says what else those rules would decide, and tries both:
-// what it returns was decided with the rules in force.
+// Package suggest looks for the narrowest rules that would decide a question as
+// a human has. It says what else those rules would decide, and tries them with
+// the rules in force.
 package suggest
 
 import (

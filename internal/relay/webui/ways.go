@@ -22,7 +22,7 @@ var services = []string{
 }
 
 // A Way is one line of the file of notices: the address of a service, which is
-// a secret, or the name of the secret in the vault that holds it.
+// a secret, or the name of the vault's secret that holds it.
 type Way struct {
 	Address bawn.Secret
 	Secret  string // "" where Address is set

@@ -36,9 +36,9 @@ type process struct {
 }
 
 // launch starts the bwrap at program for p, with control as the first process'
-// descriptor 0. The files of p's sources are opened and compared with what the
-// plan saw: they, and not whatever has their names by then, are mounted. ctx bounds
-// how long bwrap may take to make a process.
+// descriptor 0. The files of p's sources are opened and compared with what the plan
+// saw. The opened files are mounted, not whatever has their names by then. ctx
+// bounds how long bwrap may take to make a process.
 func launch(ctx context.Context, program string, p *Plan, control *os.File) (*process, error) {
 	files, err := p.open()
 	defer closeAll(files)
@@ -144,9 +144,9 @@ const (
 	reapPatience  = time.Second
 )
 
-// kill ends every process of the sandbox, and does not wait for it: those in a
-// PID namespace die with its first (pid_namespaces(7)). bwrap ends by itself then,
-// once it has reaped that one, which would else stay for somebody to reap.
+// kill ends every process of the sandbox and does not wait for it. Those in a PID
+// namespace die with its first (pid_namespaces(7)); bwrap then reaps that one and
+// ends by itself.
 func (r *process) kill() {
 	if r.first == nil {
 		_ = r.cmd.Process.Kill()

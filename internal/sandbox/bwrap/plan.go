@@ -206,9 +206,9 @@ func (t *translator) interfaces() {
 }
 
 // dev builds a minimal /dev and makes it read-only; devices stay usable. bwrap's
-// own --dev would put the guest in a second user namespace, in which no
-// capability says anything about the network, and shows the host's console. Start
-// mounts /dev/pts.
+// own --dev would show the host's console and put the guest in a second user
+// namespace, whose capabilities do not apply to the network. Start mounts
+// /dev/pts.
 func (t *translator) dev(m layout.Mount) {
 	t.tmpfs(m.Target, 0o755, 1<<20)
 	for _, d := range m.Devices {

@@ -29,10 +29,10 @@ type Provider struct {
 	found   support
 }
 
-// New returns the provider that uses the bwrap in PATH. It starts nothing: what
-// bwrap can do here is tried when Capabilities or Plan is called, and the outcome
-// is kept in the file probeCache, unless that is "", until the machine is booted
-// again or another bwrap is installed.
+// New returns the provider that uses the bwrap in PATH. It starts nothing. What
+// bwrap can do here is tried when Capabilities or Plan is called. Unless
+// probeCache is "", that file keeps the outcome until the machine is booted again
+// or another bwrap is installed.
 //
 // bwrap is looked for in searchPath, which has the form of PATH; "" stands for
 // the usual directories of a system.

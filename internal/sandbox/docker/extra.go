@@ -79,11 +79,11 @@ func (e *FlagError) Error() string {
 const maxExtra = 256
 
 // ParseExtra reads flags as docker run takes them: "--name=value", "--name",
-// "value", "-n value" and "-nvalue". What narrows the sandbox, or does not touch
-// it, is applied within r; what would widen it is refused with the reason,
-// unless allowed has that very flag with its value ("--device=/dev/fuse"); what
-// nobody knows is refused. All reasons are reported, joined by newlines, as
-// *FlagError.
+// "value", "-n value" and "-nvalue". A flag that narrows the sandbox, or does
+// not touch it, is applied within r. A flag that would widen it is refused with
+// the reason, unless allowed has that very flag with its value
+// ("--device=/dev/fuse"). Unknown flags are refused. All reasons are reported,
+// joined by newlines, as *FlagError.
 func ParseExtra(args, allowed []string, r bawn.Resources) (Extra, error) {
 	x := Extra{Labels: map[string]string{}, Tmpfs: map[string]int64{}, Sysctls: map[string]string{}}
 	if len(args) > maxExtra {

@@ -426,9 +426,9 @@ func (l *imageLayout) bind(h *container.HostConfig, p *Plan, f Facts) {
 	at(controlDir, controlPlace, true)
 }
 
-// tmpfs are the options of a place of the session's own. Podman's have no owner
-// but root; nobody but the guest is in the container, and what root puts there
-// stays root's. runc gives a place the mode that the image has for it, if any.
+// tmpfs are the options of a place of the session's own. Podman's belong to
+// root; only the guest is in the container, and what root puts there stays
+// root's. runc gives a place the mode that the image has for it, if any.
 func (l *imageLayout) tmpfs(m layout.Mount, f Facts) string {
 	if !f.Podman {
 		return tmpfsOptions(m.SizeMB, m.Mode, l.uid, l.gid)

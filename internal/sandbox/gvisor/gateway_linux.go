@@ -33,9 +33,9 @@ const backlog = 4096
 const echoRequest = 128
 
 // set makes the gateway in the network namespace of this process, which must be
-// fresh, and moves the calling thread, which must be locked and not the first,
-// into the guest's, a new one. It returns the sockets that carry the network, in
-// the order of native.GuestNetwork.
+// fresh. It moves the calling thread, which must be locked and not the first,
+// into a new one for the guest. It returns the sockets that carry the network,
+// in the order of native.GuestNetwork.
 func (g *Gateway) set() ([]*os.File, error) {
 	if err := kernel.BringUpLoopback(); err != nil {
 		return nil, err

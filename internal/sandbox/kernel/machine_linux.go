@@ -9,9 +9,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
-// A Machine is what providers know of the machine that they run on: what its
-// files and users are, and what a trial says of its control groups and of its
-// networks.
+// A Machine is what providers know of their machine: its files and users, and
+// the outcome of trials with control groups and networks.
 type Machine struct {
 	facts  layout.Facts
 	groups cgroup.Support

@@ -371,9 +371,9 @@ func (b *builder) directory() (string, error) {
 	return f.Real, nil
 }
 
-// finish orders the mounts, outer ones first, drops what a later entry for
-// the same target replaces, protects what is there already below writable
-// places, adds the files of the request, and says what must be created on the
+// finish orders the mounts, outer ones first, and drops those that a later one
+// for the same target replaces. It protects existing names below writable
+// places, adds the files of the request, and lists what must be created on the
 // way.
 func (b *builder) finish() ([]Mount, error) {
 	byTarget := map[string]Mount{}

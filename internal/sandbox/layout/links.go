@@ -171,9 +171,8 @@ func (b *builder) openAt(byTarget map[string]Mount, p string) bool {
 	}
 }
 
-// follow protects where a path leads, if it leads to another one: its end, be
-// it there or not, and the links on the way, in whose place something else
-// could be put.
+// follow protects where a path leads, if it leads to another one: its end,
+// existing or not, and the links on the way, which could be replaced.
 func (b *builder) follow(p string) {
 	links, end := b.facts.Follow(p)
 	b.note(slices.DeleteFunc(append(links, end), func(t string) bool { return t == p })...)

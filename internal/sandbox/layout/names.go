@@ -39,8 +39,8 @@ func (p *Protector) Name(n string) string {
 	return p.names.Long(n)
 }
 
-// named returns the rule by which the table of names refuses op on a path, of
-// which parts are what is left, or "". logins says whether names of logins count.
+// named returns the rule by which the table of names refuses op on a path, or "".
+// parts are the rest of the path. logins says whether dotfiles of logins count.
 func (p *Protector) named(op Operation, parts []string, isDir, logins bool) string {
 	m, name := p.names.At(parts, logins)
 	switch m {

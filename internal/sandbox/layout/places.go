@@ -75,8 +75,8 @@ func (b *builder) scratchPlaces() {
 }
 
 // isCredential reports whether a place is hidden as a credential, or lies in
-// one that is, and no wider place that was asked for opens it again: the
-// innermost of the mounts so far counts, and of two at one place the later.
+// one that is, and no wider requested place opens it again. The innermost of
+// the mounts so far counts, and the later of two at one place.
 func (b *builder) isCredential(real string) bool {
 	var credential bool
 	var innermost Mount

@@ -44,8 +44,8 @@ func (b *builder) users(all []Mount) (list []Mount) {
 	return list
 }
 
-// Again says with what a place is covered anew that a program of the host has
-// replaced, where that is not an empty file: with one that the guest also has elsewhere.
+// Again says with what a replaced place is covered anew, if not with an empty file: with
+// a file that the guest also has elsewhere.
 func (p *Plan) Again() map[string]string {
 	again := map[string]string{}
 	for i, m := range p.Mounts {

@@ -27,8 +27,7 @@ type build struct {
 }
 
 // Prepare begins to make the sandbox of a plan, for the Start or Launch of that
-// plan, which also returns what goes wrong meanwhile. abandon ends it unless it
-// was taken.
+// plan, which also returns its errors. abandon ends it unless it was taken.
 func (p *Provider) Prepare(plan sandbox.Plan) (abandon func()) {
 	n, err := own(plan)
 	if err != nil || n.Rung == layout.RungLandlock {

@@ -170,9 +170,9 @@ func (c *program) makeTargets(m layout.Mount) {
 	}
 }
 
-// bind clones a part of the host's tree, makes the clone private so that
-// later mounts of the host do not appear in it, sets its flags as a whole, and
-// only then attaches it.
+// bind clones a part of the host's tree, makes the clone private, so that later
+// mounts of the host do not appear in it, and sets its flags as a whole. Only
+// then it attaches the clone.
 func (c *program) bind(m layout.Mount) {
 	fd := c.FD
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}

@@ -22,9 +22,9 @@ import (
 )
 
 // LandlockProvider is the next rung, for machines where user namespaces are
-// closed: Landlock, a stricter seccomp filter and the supervisor, without a
-// file system, process table or terminal devices of the guest's own. It is
-// used only when it is asked for by name, and says what it can't enforce.
+// closed. It has Landlock, a stricter seccomp filter and the supervisor, but no
+// own file system, process table or terminal devices for the guest. It is used
+// only when it is asked for by name, and says what it can't enforce.
 type LandlockProvider struct{ native *Provider }
 
 // NewLandlock looks at this machine.

@@ -24,10 +24,10 @@ type Result struct {
 	Elapsed        time.Duration
 }
 
-// A Runner runs one command with f.Workspace as its working directory inside
-// a sandbox in which f.Secret's directory and f.Denied are hidden, f.Yard is
-// writable but for probe.YardKept in it (read-only) and probe.YardClosed
-// (hidden), and waits for its end. It starts whatever makes the sandbox with [Fixtures.Command].
+// A Runner runs one command inside a sandbox, with f.Workspace as its working directory,
+// and waits for its end. There f.Secret's directory and f.Denied are hidden; f.Yard is
+// writable, except probe.YardKept (read-only) and probe.YardClosed (hidden). It starts
+// whatever makes the sandbox with [Fixtures.Command].
 type Runner func(t testing.TB, f *Fixtures, argv ...string) Result
 
 // NoSandbox runs a command as it is.
@@ -76,9 +76,9 @@ type Options struct {
 	// OutsideDecides says that a change may work inside, in a copy, as long as
 	// the host's files stay as they are.
 	OutsideDecides bool
-	// OwnGit says that a session has a private git directory in place of that of
-	// the workspace's repository, and publishes the guest's commits; MadeGit, that
-	// it has one in place of each that the guest makes.
+	// OwnGit says that a session has a private git directory in place of the
+	// workspace's, and publishes the guest's commits. MadeGit says that it has one
+	// in place of each that the guest makes.
 	OwnGit, MadeGit bool
 	// Once takes the first word for each check: one that fails is not tried again
 	// alone, for a caller that wants nearly all to fail.

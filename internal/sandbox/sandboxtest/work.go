@@ -29,13 +29,13 @@ type WorkRunner func(dir string, stdin io.Reader, argv ...string) (stdout, stder
 // WorkTimeout ends a piece of work that hangs.
 const WorkTimeout = 60 * time.Second
 
-// Work does ordinary development work twice, bare and through run, each time
-// in a fresh copy of the same tree, and fails t wherever standard output,
-// standard error, the exit code or the tree left behind differ. Of git
-// directories is compared what git says of them (see gitSays). Both trees
-// lie below base, which must exist: where it lies (under the home directory,
-// under /tmp) is part of what is tested. What is known to differ is logged,
-// not failed: known has the reason for each such piece, by its name.
+// Work does ordinary development work twice, unsandboxed and through run, each
+// time in a fresh copy of the same tree. It fails t wherever standard output,
+// standard error, the exit code or the resulting tree differ. Of git
+// directories is compared what git says of them (see gitSays). Both trees lie
+// below base, which must exist: where it lies (under the home directory, under
+// /tmp) is part of what is tested. What is known to differ is logged, not
+// failed: known has the reason for each such piece, by its name.
 func Work(t *testing.T, base string, run WorkRunner, known map[string]string) {
 	shelf := workShelf(t)
 	for i, p := range workPieces() {

@@ -11,18 +11,18 @@ import (
 )
 
 // The fast path. Most names are made, moved and removed in a directory where the same
-// program has just done that to others. For those the supervisor asks the kernel half as
-// much: it takes the caller's directory as the kernel has it instead of spelling it out,
-// follows no link, and remembers for a moment where that directory lies. All else is the
-// same: the rules, that the supervisor carries the call out, and that it does so after its
-// last look at the caller. A call that is unusual in any way, or fails, takes the slow path,
-// which says why.
+// program has just done that to others. For those the supervisor makes half as many
+// system calls. It takes the caller's directory from the kernel without resolving its
+// path, follows no link, and remembers for a moment where that directory lies. All else
+// is the same: the rules, that the supervisor carries the call out, and that it does so
+// after its last look at the caller. A call that is unusual in any way, or fails, takes
+// the slow path, which says why.
 //
-// What is remembered can be older than the call by knownTime, since programs of the host and
-// other sessions move directories too. A new name is then as good as one that was made that
-// much earlier, before the directory moved, and a name that is gone as one that was removed
-// earlier. Files that are there are neither written nor replaced by it, except in a private
-// git directory. The session's own renames of directories forget all.
+// What is remembered can be older than the call by knownTime, since programs of the host
+// and other sessions move directories too. A new name is then as good as one made that
+// much earlier, before the directory moved; a removed name as one that was removed
+// earlier. Files that are there are neither written nor replaced by it, except in a
+// private git directory. The session's own renames of directories forget all.
 
 const (
 	knownTime = 2 * time.Millisecond

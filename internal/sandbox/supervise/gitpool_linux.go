@@ -157,8 +157,8 @@ func (g *gitPool) enter() *rawproc.Program {
 }
 
 // removeGit removes a .git that the guest has made, with the mount on it: the
-// kernel lets go of a mount whose place is removed from another mount namespace
-// than its own. It reports false where what is mounted is not of the pool.
+// kernel drops a mount whose mount point is removed from another mount
+// namespace. It reports false where what is mounted is not of the pool.
 func (c *call) removeGit(p place, flags int) (bool, error) {
 	id, isDir, err := rootID(p)
 	name := ""

@@ -25,7 +25,7 @@ type movedLinks struct {
 }
 
 // mayMove errs if a rename would move a link to where it leads outside. still looks
-// again once it is done: programs of the host and other sessions make links too.
+// again afterwards, because host programs and other sessions make links too.
 func (c *call) mayMove(from, to place, flags uint) (*movedLinks, error) {
 	m := &movedLinks{c: c, undo: func() error { return unix.Renameat2(to.dir, to.name, from.dir, from.name, flags) }}
 	if path.Dir(from.abs) == path.Dir(to.abs) {

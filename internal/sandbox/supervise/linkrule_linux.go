@@ -170,9 +170,9 @@ type walker struct {
 const linkEnd = "/"
 
 // walk follows target from w.at. It returns what is wrong with the way. The text of a
-// link on the way begins anew with what is loose: ".." leads from where that link lies,
-// and a link that takes its place is judged when it is made. After that text the way is
-// as loose as the link was.
+// link on the way starts again with what is loose: ".." leads from where that link
+// lies, and a replacement link is judged when it is made. After that text the way is as
+// loose as the link was.
 func (w *walker) walk(target string) string {
 	for rest := strings.Split(target, "/"); len(rest) > 0; {
 		name := rest[0]

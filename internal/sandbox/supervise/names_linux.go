@@ -304,8 +304,8 @@ func (c *call) checkRename(from, to place, isDir, exchange bool) ([]move, error)
 }
 
 // ofGit errs for what is renamed to or from a .git that is the guest's own. One of
-// the pool is on another file system for the guest, so that mv copies it; so is a
-// new one, whose git directory has to be made in the pool.
+// the pool is on another file system for the guest, so mv copies it; so is a new
+// one, whose git directory must be made in the pool.
 func (c *call) ofGit(from, to place) error {
 	for _, p := range []place{from, to} {
 		if !c.s.git.isRoot(p) {

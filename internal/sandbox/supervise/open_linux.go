@@ -339,8 +339,8 @@ func (c *call) ownTerminal(dev uint64) bool {
 // isTerminal reports whether dev is the guest's side of a pseudo-terminal.
 func isTerminal(dev uint64) bool { return unix.Major(dev) >= 136 && unix.Major(dev) <= 143 }
 
-// openDevice opens a device of the guest's /dev, and none that a session was
-// not given: this process may open more than the guest, wherever a node lies.
+// openDevice opens a device of the guest's /dev, and only those that the session
+// was given: this process may open more than the guest, wherever a node lies.
 // /dev/tty means the caller's terminal, so it is replaced by that terminal's own
 // device.
 func (c *call) openDevice(fd int, dev uint64, flags int) (int, error) {

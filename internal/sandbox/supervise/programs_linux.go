@@ -211,9 +211,9 @@ func judged(args []string) []string {
 	return few
 }
 
-// options returns at which word the last option before a subcommand begins, if that
-// follows: the first two words in a row that are no flags are the value of an option, or
-// a subcommand, and what follows it.
+// options returns at which word the last option before a subcommand begins, if a
+// subcommand follows. The first two words in a row that are no flags are an option's
+// value and a subcommand, or a subcommand and its argument.
 func options(args []string) int {
 	for n := range args {
 		plain := !strings.HasPrefix(args[n], "-")

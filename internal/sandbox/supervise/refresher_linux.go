@@ -20,13 +20,12 @@ import (
 )
 
 // A refresher covers hidden places anew while a session runs. A mount lies on a
-// file, not on a name: when a program of the host removes a covered file, or
-// renames another one over it, as most programs do when they write a file, the
-// kernel takes the mount away in every other mount namespace (since Linux
-// 3.18), and the guest would see the new file. So the refresher watches the
-// directories on the way to each place, enters the guest's namespaces and
-// covers what has become visible. A file that is shown in another form is
-// hidden then.
+// file, not on a name. Most host programs write a file by renaming another one
+// over it. The kernel then removes the mount in every other mount namespace
+// (since Linux 3.18), and the guest would see the new file. So the refresher
+// watches the directories on the way to each place, enters the guest's
+// namespaces and covers what has become visible. A file that is shown in
+// another form is hidden then.
 //
 // Between the rename and the new cover the guest can open the new file: for
 // some 0.2 ms, for several on a busy machine. A guest that tries without a

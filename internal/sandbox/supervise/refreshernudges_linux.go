@@ -11,10 +11,10 @@ import (
 )
 
 // nudges tell a refresher that something has changed in a directory, by a signal:
-// F_NOTIFY of fcntl(2). Unlike inotify it costs nothing to end and has no limit
-// of instances (fs.inotify.max_user_instances, often 128, of which each session
-// that lasts takes one), but does not say what has changed, so each name that
-// counts is looked at.
+// F_NOTIFY of fcntl(2). Unlike inotify it ends without cost and has no limit of
+// instances (fs.inotify.max_user_instances is often 128, and each lasting session
+// takes one). It does not say what has changed, so each name that counts is
+// looked at.
 type nudges struct {
 	signals chan os.Signal
 	dirs    []int // what is watched, for as long as it is open

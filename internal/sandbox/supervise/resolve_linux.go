@@ -13,9 +13,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
-// Every path is resolved on the guest's own tree, from its root and never
-// above it, and never through one of /proc's links: those lead wherever the
-// resolving process happens to stand.
+// Every path is resolved on the guest's own tree, from its root and never above
+// it. Links of /proc are never followed: they depend on the resolving process.
 const resolveGuest = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS
 
 // maxLinks is how many symbolic links the kernel follows (path_resolution(7)).
@@ -162,9 +161,9 @@ func (p place) stat() (unix.Stat_t, error) {
 
 func (p place) unlink() error { return unix.Unlinkat(p.dir, p.name, 0) }
 
-// A fileID tells a file from any other, also from a later one that got the
-// same number: the time of its birth belongs to it where the file system keeps
-// that (statx(2)).
+// A fileID tells a file from any other, also from a later one with the same
+// inode number. The birth time belongs to it where the file system keeps that
+// (statx(2)).
 type fileID struct {
 	dev, ino  uint64
 	sec, nsec int64
@@ -183,9 +182,9 @@ func idOf(st *unix.Statx_t) fileID {
 }
 
 // mounted reports whether something is mounted on the place in the guest. The
-// kernel keeps such a place from being renamed or removed only for processes
-// of the same mount namespace, of which this one is not: for it the mount
-// would quietly go away, and with it what the mount hid or protected.
+// kernel protects such a place from rename and removal only within the same
+// mount namespace, which is not this process's. Here the mount would silently
+// go away, and with it what it hid or protected.
 func (p place) mounted() bool {
 	var dir, entry unix.Statx_t
 	if err := unix.Statx(p.dir, p.name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_MNT_ID, &entry); err != nil {

@@ -239,10 +239,10 @@ func (c *call) deniedSocket(name, rule string) error {
 	return unix.EACCES
 }
 
-// bind checks bind(2) of a path and leaves the rest to the kernel: a guest
-// that changes the path in between gains a socket with a strange name, which
-// nothing reads or executes. What the socket was bound to in truth it says
-// itself afterwards.
+// bind checks bind(2) of a path and leaves the rest to the kernel. A guest that
+// changes the path in between gains a socket with a strange name, which nothing
+// reads or executes. What the socket was bound to in truth it says itself
+// afterwards.
 func (c *call) bind(fd int, addr, size uint64) error {
 	to, err := c.sockaddr(addr, size)
 	named := err == nil && to.family() == unix.AF_UNIX && to.unixPath() != ""

@@ -20,10 +20,10 @@ import (
 )
 
 // A supervisor decides the calls by which a guest names files, opens them for
-// writing, and connects UNIX sockets, and carries out itself what it allows:
-// a call that was checked and then left to the kernel could be changed by
-// another thread in between. It works with the guest's own rights: on the
-// guest's mounts, with its umask, and without a capability.
+// writing, and connects UNIX sockets. It carries out itself what it allows:
+// another thread could change a call that was checked and then left to the
+// kernel. It works with the guest's own rights: on the guest's mounts, with its
+// umask, and without a capability.
 type supervisor struct {
 	listener  *notify.Listener
 	root      int // O_PATH of the guest's root
@@ -99,9 +99,9 @@ func (s *supervisor) run() {
 	})
 }
 
-// onOwnThread calls f on a thread that is never given back to the runtime, and
-// is not the process's first: whom others take this process for, and who may
-// send it signals, goes by that one (kill(2), proc(5)).
+// onOwnThread calls f on a thread that is never returned to the runtime and is
+// not the process's first. The first thread determines how others identify the
+// process and who may signal it (kill(2), proc(5)).
 func onOwnThread(f func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {

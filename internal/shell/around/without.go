@@ -6,8 +6,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A Line is a command, and what an agent has put around it that is not judged: it
-// only has the command read nothing and writes down where its shell is in the end.
+// A Line is a command, and the agent's words around it that are not judged: they
+// only give the command empty input and record its shell's final directory.
 type Line struct {
 	Command string
 	null    bool     // it reads /dev/null

@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// Shell is the shell that argv calls, and returns the exit code of its command.
-// ended is false where the caller has to see to it: nothing has been asked for
-// then, or Begun has the rest.
+// Shell acts as the shell that argv calls, and returns the exit code of its
+// command. ended is false if the caller must continue: nothing has been asked
+// for then, or Begun has the rest.
 func Shell(argv, environ []string, socket string) (code int, ended bool) {
 	if !Fits(argv) || !noTerminal() {
 		return 0, false

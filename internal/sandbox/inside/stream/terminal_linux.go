@@ -94,9 +94,9 @@ type terminal struct {
 	to   *sink
 }
 
-// OpenTerminal opens a terminal for commands: each that gets the slave has in
-// its place a terminal of the sandbox, with the settings that the slave has
-// when the first gets it, and the size that the master has at any time.
+// OpenTerminal opens a terminal for commands. A command that gets the slave has
+// a terminal of the sandbox in its place, with the slave's settings at the
+// first use, and always the master's size.
 func (h *Host) OpenTerminal() (master, slave *os.File, err error) {
 	m, s, err := openPair()
 	if err != nil {

@@ -47,8 +47,8 @@ type Check struct {
 var (
 	writeRefused = []errno{unix.EROFS, unix.EACCES, unix.EPERM}
 	// A provider that resolves paths itself may refuse to follow /proc's links
-	// (ELOOP) or know no /proc/self (ENOENT); that the target is there is shown
-	// by the check that spells it plainly.
+	// (ELOOP) or know no /proc/self (ENOENT). The check with the plain name
+	// shows that the target exists.
 	magicRefused  = []errno{unix.EROFS, unix.EACCES, unix.EPERM, unix.ELOOP, unix.ENOENT}
 	linkRefused   = []errno{unix.EROFS, unix.EACCES, unix.EPERM, unix.EXDEV, unix.EBUSY}
 	hiddenRefused = []errno{unix.ENOENT, unix.EACCES, unix.EPERM, nothing}
