@@ -232,7 +232,7 @@ type Isolation struct {
 	MaskEnv bool
 	// LogPrograms has every program that the session starts recorded.
 	LogPrograms bool
-	DockerAPI   bool // a filtered Docker socket of the session's own (SPEC P5)
+	DockerAPI   bool // a filtered Docker socket of the session's own
 }
 
 // Strength says how well a provider enforces one attribute. The zero Strength

@@ -339,7 +339,7 @@ func (st *state) rank(k *key) float64 {
 	return k.unset
 }
 
-// finalAutonomy is what was stated, or follows from the mode (SPEC C9), but
+// finalAutonomy is what was stated, or follows from the mode, but
 // never more than an untrusted project file leaves, unless a flag says so.
 func (st *state) finalAutonomy() bawn.Autonomy {
 	s, ok := st.scalars["autonomy"]

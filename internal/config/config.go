@@ -1,5 +1,5 @@
 // Package config turns configuration files and flags into what a session may
-// see and use (SPEC D2, D5, D9, K2, section 5).
+// see and use.
 //
 // The layers are built-in, managed, user, project, flags; a later one wins.
 // The managed file may pin keys against everybody after it. A project's file
@@ -57,7 +57,7 @@ type Config struct {
 	// which are mounts of the Isolation too, and names such as "gh". A path
 	// that is a read-write mount is opened as well.
 	Open      []string
-	Protected []string // names protected beside the built-in ones (SPEC K6)
+	Protected []string // names protected beside the built-in ones
 
 	st *state
 }

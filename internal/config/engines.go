@@ -14,7 +14,7 @@ import (
 // dockerTable begins the keys of the provider "docker".
 const dockerTable = "isolation.docker_options."
 
-// DockerOptions are the keys of [isolation.docker_options] (SPEC D6, D9).
+// DockerOptions are the keys of [isolation.docker_options].
 type DockerOptions struct {
 	Image     string   // NAME[:TAG], NAME@sha256:DIGEST or sha256:ID; "" where none is stated
 	Workspace string   // where the workspace is in the container; clean and absolute
@@ -51,7 +51,7 @@ func (c *Config) GVisorUnprotected() bool {
 }
 
 // FallbackToHost reports whether the user, or who manages the machine, lets a
-// session run without a sandbox where no provider meets its policy (SPEC D4).
+// session run without a sandbox where no provider meets its policy.
 // It does not hold where a project's file counts that nobody was asked about: one
 // that asks for what nobody can enforce would turn the sandbox off.
 func (c *Config) FallbackToHost() bool {

@@ -9,7 +9,7 @@ import (
 
 const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// TestHostProvider is SPEC K1, K2 and D10: a file of the user or of who manages
+// TestHostProvider: a file of the user or of who manages
 // the machine takes the sandbox away with one line, and nothing else does.
 func TestHostProvider(t *testing.T) {
 	for _, layer := range []func(Inputs) string{Inputs.managed, Inputs.User} {
@@ -69,7 +69,7 @@ func TestEnabledIsNoProvider(t *testing.T) {
 	}
 }
 
-// TestProviderPrecedence is SPEC D5: the flag, then the user's file, then the
+// TestProviderPrecedence: the flag, then the user's file, then the
 // managed one, then Bawn's own choice.
 func TestProviderPrecedence(t *testing.T) {
 	for _, name := range Providers() {

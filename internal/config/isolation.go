@@ -17,7 +17,7 @@ import (
 // one move along.
 //
 // What no mount covers is read-only; that credentials and what the host
-// executes later are closed (SPEC K4, K6) is up to who builds the plan, see
+// executes later are closed is up to who builds the plan, see
 // Config.Open and Config.Protected.
 func (c *Config) Isolation(workspace string) bawn.Isolation {
 	move := func(p string) string { return rebase(p, c.st.paths.workspace, workspace) }

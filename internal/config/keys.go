@@ -58,7 +58,7 @@ func (k *key) name() string { return lastName(k.path) }
 func (k *key) limit() bool { return strings.HasPrefix(k.path, "isolation.resources.") }
 
 // HostProvider is the name of the provider that enforces next to nothing. Only
-// a file of the user or of who manages the machine can name it (SPEC K1, D10).
+// a file of the user or of who manages the machine can name it.
 const HostProvider = "host"
 
 // Providers lists the names that isolation.provider accepts; "" lets Bawn pick.

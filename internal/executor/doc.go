@@ -1,6 +1,6 @@
 // Package executor runs commands in the execution zone of a session. Main is the
 // program inside: the sandbox's first command, which starts what a ticket permits
-// and nothing else (SPEC P1, P3). Client is the host's side of its control socket.
+// and nothing else. Client is the host's side of its control socket.
 //
 // The executor trusts nobody but the holder of the keys it was started with. Every
 // start needs a ticket for exactly its words, directory, environment, standard

@@ -238,7 +238,7 @@ func hostOf(text string) (string, error) {
 var ports = map[string]string{"http": "80", "ws": "80", "ftp": "21", "ssh": "22", "git": "9418"}
 
 // denial says what was refused, by whom and how to ask, in words that a model
-// can act on (SPEC B7).
+// can act on.
 func denial(d bawn.Decision, resource string) string {
 	return fmt.Sprintf("Denied by Bawn: %s (%s; rule %s). %s", cmp.Or(d.Reason, "no reason was given"), resource, cmp.Or(d.Rule, RuleGateway), remedy(d, resource))
 }

@@ -184,7 +184,7 @@ type State struct {
 	Ended bool     // the shell has ended itself; Dir and Env are empty
 }
 
-// A Refusal says why something did not happen and how to ask for it (SPEC B7).
+// A Refusal says why something did not happen and how to ask for it.
 type Refusal struct {
 	By      string // "bawn"
 	Rule    string

@@ -80,7 +80,7 @@ func bareIsolation(iso bawn.Isolation) bawn.Isolation {
 }
 
 // uncontained lowers the mode of a session that nothing contains to one that
-// asks about every change, so that both protections are never lost (SPEC K2).
+// asks about every change, so that both protections are never lost.
 func (l *Launch) uncontained(e *Env, s *bawn.Session) {
 	if s.Mode <= bawn.ModeNormal {
 		return

@@ -32,7 +32,7 @@ func (h *hearer) Ask(_ context.Context, q approval.Question) (bawn.Answer, error
 	return bawn.Answer{}, approval.ErrExpired
 }
 
-// TestEveryQuestionSaysThatNothingContains is SPEC D4 and K2: what is asked in a
+// TestEveryQuestionSaysThatNothingContains: what is asked in a
 // session that fell back to the host says so, in every zone, and is judged as
 // what nothing contains.
 func TestEveryQuestionSaysThatNothingContains(t *testing.T) {
@@ -117,7 +117,7 @@ type barePlan struct{ sandbox.Plan }
 
 func (barePlan) Provider() string { return "host" }
 
-// TestModeWithoutSandbox is SPEC K2: both protections are never lost.
+// TestModeWithoutSandbox: both protections are never lost.
 func TestModeWithoutSandbox(t *testing.T) {
 	e := &Env{World: verb.World{Stderr: os.Stderr}}
 	f := &Launch{Spec: session.Spec{Quiet: true}}

@@ -21,7 +21,7 @@ type choice struct {
 	sandbox.Provider
 	Candidates []candidate // in the order in which they were looked at
 	// Fallback says why the session runs on the host though nobody has named it;
-	// nil elsewhere (SPEC D4).
+	// nil elsewhere.
 	Fallback error
 
 	from *chooser
@@ -68,7 +68,7 @@ type chooser struct {
 }
 
 // choose finds the provider of a session: the one that is named, or else the
-// strongest that enforces all that the isolation asks for (SPEC D3, D5). It
+// strongest that enforces all that the isolation asks for. It
 // looks at no other where the first one does, so that a start takes no longer.
 func choose(spec *session.Spec, e *Env, cfg *config.Config, iso bawn.Isolation) (choice, error) {
 	c := &chooser{

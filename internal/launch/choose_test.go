@@ -81,7 +81,7 @@ const (
 	pinned = "[isolation.docker_options]\nimage = \"sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"\n"
 )
 
-// TestChoose is SPEC D3, D4 and D5: the strongest that enforces all, nobody
+// TestChoose: the strongest that enforces all, nobody
 // after it is asked, less only where that is permitted, the host at last.
 func TestChoose(t *testing.T) {
 	all := func(name string) fake { return fake{name: name, able: sandbox.Abilities{Split: true}} }
@@ -137,7 +137,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestRefusalNamesAll is SPEC D3: every attribute that is missing, and who could.
+// TestRefusalNamesAll: every attribute that is missing, and who could.
 func TestRefusalNamesAll(t *testing.T) {
 	e, _ := machine(t, fake{name: "native", none: []string{sandbox.FSRead, sandbox.NetAllow, sandbox.LimitCPU}}, fake{name: "bwrap", none: []string{sandbox.FSRead}}, fake{name: "gvisor", none: []string{sandbox.NetAllow}})
 	cfg := configured(t, "", config.Flags{})

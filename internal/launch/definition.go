@@ -19,7 +19,7 @@ import (
 const maxDefinition = 1 << 20
 
 // define gives a session the meet of what its definition file (--as) asks for and
-// what the session has without the file (SPEC K7). So the file's author need not be
+// what the session has without the file. So the file's author need not be
 // trusted.
 func (u *setup) define() error {
 	e, l, s := u.env, u.Launch, u.asked

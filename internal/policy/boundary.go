@@ -18,7 +18,7 @@ const (
 	RuleOffer   = "builtin:lend-secret"
 )
 
-// A crossing sorts what leaves the sandbox in a request (SPEC §2a).
+// A crossing sorts what leaves the sandbox in a request.
 type crossing uint8
 
 const (

@@ -9,7 +9,7 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// A danger is a sort of command that asks (SPEC C4).
+// A danger is a sort of command that asks.
 type danger struct {
 	family   string
 	is       *family

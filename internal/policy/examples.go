@@ -23,7 +23,7 @@ func Check(r bawn.Rule) error {
 	return c.check()
 }
 
-// check tries a rule's own examples (SPEC §5): one that fails means that the
+// check tries a rule's own examples: one that fails means that the
 // rule does not say what its author meant.
 func (r *rule) check() error {
 	for _, e := range r.Match {

@@ -24,7 +24,7 @@ type Policy struct {
 	cache   cache
 }
 
-// A Memory is what earlier answers of the human have taught (SPEC C6).
+// A Memory is what earlier answers of the human have taught.
 type Memory interface {
 	// Recall returns the learned verdict on a shape, how sure it is from 0 to 1,
 	// and whether there is one.

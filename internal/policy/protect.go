@@ -10,8 +10,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/protect"
 )
 
-// A protection is a pattern of paths that nothing may touch, or only read
-// (SPEC C5, K4, K6).
+// A protection is a pattern of paths that nothing may touch, or only read.
 type protection struct {
 	system  string // "all", "linux", "darwin", "windows"
 	reads   bool   // reading is denied as well

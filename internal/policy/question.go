@@ -42,7 +42,7 @@ type Taint struct {
 // Any reports whether the session is tainted at all.
 func (t Taint) Any() bool { return t.Untrusted || t.Private }
 
-// AutonomyOf is the autonomy that a mode stands for (SPEC C9).
+// AutonomyOf is the autonomy that a mode stands for.
 func AutonomyOf(m bawn.Mode) bawn.Autonomy {
 	switch m {
 	case bawn.ModePlan:

@@ -24,7 +24,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/terminal/modes"
 )
 
-// Exit codes of a session that did not end by its command's own (SPEC 6).
+// Exit codes of a session that did not end by its command's own.
 const (
 	codeTimeout  = 124
 	codeFailed   = 125

@@ -1,6 +1,6 @@
-// Package secrets is the vault: values in the system's keyring, or in files
-// encrypted with age if the system has no keyring, and never plain (SPEC C7, B3,
-// D8). Beside the values stands an index without values: names, stores, bindings.
+// Package secrets is the vault: values in the system's keyring, or in files encrypted
+// with age if the system has no keyring, and never plain. Beside the values stands an
+// index without values: names, stores, bindings.
 //
 // A guest gets a placeholder of the value's shape; who puts the value into a
 // request is handed the vault as a bawn.SecretSource.

@@ -1,5 +1,5 @@
 // Package session says what a session may have that another one starts: the
-// meet of what its parent has and of what is asked for (SPEC K7). A child is
+// meet of what its parent has and of what is asked for. A child is
 // never above its parent, whatever its definition says, and never above what
 // was asked for either.
 //

@@ -32,7 +32,7 @@ func (w *World) Getenv(name string) string {
 	return ""
 }
 
-// Exit codes (SPEC section 6).
+// Exit codes.
 const (
 	ExitTooLate  = 1   // of a question: somebody was first, or its time is up
 	ExitUsage    = 2   // usage or configuration

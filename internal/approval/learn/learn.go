@@ -1,5 +1,5 @@
 // Package learn remembers how a human answered, under the shape of what was
-// asked, and says how sure it is of the next answer (SPEC C6). Only what a
+// asked, and says how sure it is of the next answer. Only what a
 // human said counts; what may be remembered at all is the policy's to say.
 package learn
 

@@ -9,7 +9,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/netrule"
 )
 
-// A cadreBlock is the isolation block of cadre.config.json (SPEC D9). What it
+// A cadreBlock is the isolation block of cadre.config.json. What it
 // says are settings of a session and no rules. Cadre's providers did less than
 // its words promise; where they did, a report says so beside the setting.
 type cadreBlock struct {

@@ -1,6 +1,6 @@
-// Package importer reads the permissions of other agents and programs (SPEC
-// B8, D9) and writes rules and settings of ours. It never widens: what can't
-// be said exactly is said more narrowly or not at all, and reported either way.
+// Package importer reads the permissions of other agents and programs and writes rules
+// and settings of ours. It never widens: what can't be said exactly is said more narrowly
+// or not at all, and reported either way.
 package importer
 
 import (

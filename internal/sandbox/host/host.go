@@ -1,5 +1,5 @@
 // Package host is the provider that isolates nothing: the guest is a process
-// like any other of the user's (SPEC D1, D10, K1). It limits the environment to
+// like any other of the user's. It limits the environment to
 // what the isolation names, sets the limits that apply to an ordinary process,
 // and ends what the session started with the session. What it can't enforce it
 // says, attribute by attribute; it never calls less a success.

@@ -33,7 +33,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestNothingIsClaimed is SPEC D3: an attribute that is not enforced is said,
+// TestNothingIsClaimed: an attribute that is not enforced is said,
 // each by its name, and the host's places are shown as they are.
 func TestNothingIsClaimed(t *testing.T) {
 	p := New()
