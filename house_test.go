@@ -217,31 +217,48 @@ func TestHabits(t *testing.T) {
 	}
 }
 
-// riddles are turns of phrase by which a comment says what something is not. Write
-// what happens instead: "is not a command", "is empty", "the session denies it".
-var riddles = regexp.MustCompile(`(?i)\b(is|are|was|were) none\b|\bwhoever\b|\b(got|gets|get) hold of\b|\bwhere there (is|are) none\b|\bnobody (is|may|can) be\b`)
+// tells are turns of phrase and words that only we use, and that a reader has to read
+// twice. Write what happens: "is not a command", "is empty", "the session denies it".
+var tells = regexp.MustCompile(`(?i)\b(is|are|was|were) none\b|\bwhoever\b|\bthat which\b|\b(got|gets|get) hold of\b|\bwhere there (is|are) none\b|\bnobody (is|may|can) be\b|` +
+	`\bof it there is\b|\bbe it there\b|\b(embryo|warden|courier|lone|wish|wishes)\b|\bbare (agent|session|program|command|run)s?\b`)
 
-// maxRiddles is how many comments still have one. It may only fall: lower it when a
-// change removes some.
-const maxRiddles = 4
-
-// TestRiddles counts comments that have to be read twice.
-func TestRiddles(t *testing.T) {
-	var found []string
+// TestPlainWords finds comments with one of them.
+func TestPlainWords(t *testing.T) {
 	for _, f := range goFiles(t) {
 		for _, group := range f.ast.Comments {
 			text := strings.Join(strings.Fields(group.Text()), " ")
-			for _, phrase := range riddles.FindAllString(text, -1) {
-				found = append(found, fmt.Sprintf("%s: %q", f.fset.Position(group.Pos()), phrase))
+			for _, phrase := range tells.FindAllString(text, -1) {
+				t.Errorf("%s: %q: say it in other words", f.fset.Position(group.Pos()), phrase)
 			}
 		}
 	}
-	slices.Sort(found)
-	if len(found) > maxRiddles {
-		t.Errorf("%d riddles in comments, want at most %d; say what happens instead:\n%s", len(found), maxRiddles, strings.Join(found, "\n"))
+}
+
+// A long sentence has more than maxWords words; maxLong in a hundred may be long.
+const maxWords, maxLong = 30, 1.0
+
+// sentenceEnd is where one sentence of a comment ends and the next begins.
+var sentenceEnd = regexp.MustCompile("[.!?][\"')]*\\s+[A-Z\"`(]|\\n\\n")
+
+// TestLongSentences counts the long sentences of comments.
+func TestLongSentences(t *testing.T) {
+	var all int
+	var long []string
+	for _, f := range goFiles(t) {
+		for _, group := range f.ast.Comments {
+			for _, s := range sentenceEnd.Split(group.Text(), -1) {
+				all++
+				if n := len(strings.Fields(s)); n > maxWords && !strings.Contains(s, "\n\t") && !strings.Contains(s, "\n  ") {
+					long = append(long, fmt.Sprintf("%s: %d words", f.fset.Position(group.Pos()), n))
+				}
+			}
+		}
 	}
-	if len(found) < maxRiddles-20 {
-		t.Errorf("%d riddles in comments: lower maxRiddles from %d", len(found), maxRiddles)
+	share := 100 * float64(len(long)) / float64(all)
+	t.Logf("%d of %d sentences (%.2f %%) have more than %d words", len(long), all, share, maxWords)
+	if share > maxLong {
+		slices.Sort(long)
+		t.Errorf("%.2f %% of the sentences have more than %d words, want at most %.1f %%:\n%s", share, maxWords, maxLong, strings.Join(long, "\n"))
 	}
 }
 

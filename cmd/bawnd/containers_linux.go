@@ -61,8 +61,7 @@ func dockerAPI(s launch.ContainerSetting) (func(runner.ContainerHost) (func() er
 	}, nil
 }
 
-// accepted has it decided and recorded that a session gets an engine that is
-// not safe.
+// accepted has the use of an unsafe engine decided and recorded.
 func accepted(h runner.ContainerHost, s launch.ContainerSetting, found dockerapi.Finding) error {
 	if found.Safe() {
 		return nil

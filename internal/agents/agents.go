@@ -34,7 +34,7 @@ type Agent struct {
 	Apart       Apart       `toml:"apart" json:"apart,omitzero"`
 	Environment Environment `toml:"environment" json:"environment"`
 	// Models are the hosts of its own models and logins, in the form of
-	// isolation.hosts; none where it talks to whatever its user names.
+	// isolation.hosts; empty where it talks to whatever its user names.
 	Models []string `toml:"models" json:"models,omitempty"`
 	// OwnReads says that the agent reads files by itself. Such an agent does not
 	// create a file when the editor answers that the file does not exist, as the
@@ -89,7 +89,7 @@ type Files struct {
 	Instructions []string `toml:"instructions" json:"instructions,omitempty"`
 }
 
-// Apart says how an agent keeps apart what it writes in sessions and what it
+// Apart says how an agent separates what it writes in sessions from what it
 // obeys outside of them, where both are one file. Outside, where Variable is not
 // set, it reads From. In a session Variable is set to the directory that counts
 // without it, and the agent reads and writes File in there: a copy of From that

@@ -30,9 +30,9 @@
 //
 // # Several viewers
 //
-// Everybody gets all output. A viewer that is too slow loses what it has not read and
-// gets the screen anew: it never makes the guest wait. The window is as large as the
-// smallest of those who may type. Only one of them gets a program's queries to the
-// terminal (cursor position, colours): otherwise each would answer, and the answers would
-// arrive as keys.
+// Everybody gets all output. A viewer that is too slow loses its unread output and gets
+// the screen anew: it never makes the guest wait. The window is as large as the smallest
+// of those who may type. Only one of them gets a program's queries to the terminal
+// (cursor position, colours): otherwise each would answer, and the answers would arrive
+// as keys.
 package attach

@@ -19,7 +19,7 @@ const (
 	inputFrame  kind = 'I'
 	resizeFrame kind = 'R'
 	signalFrame kind = 'G'
-	screenFrame kind = 'S' // from a viewer: a wish for one
+	screenFrame kind = 'S' // from a viewer: a request for one
 	outputFrame kind = 'O'
 	stateFrame  kind = 'T'
 	noticeFrame kind = 'N'

@@ -56,12 +56,12 @@ const holdKeys = time.Second
 // A detacher looks for the detach keys in what is typed.
 type detacher struct {
 	keys DetachKeys
-	held []byte // the beginning of them, as it was typed
+	held []byte // the beginning of them, as typed
 	at   int    // how many keys that is
 }
 
 // feed takes typed bytes and returns those that are the guest's; true once the
-// keys are complete. What was typed after them is nobody's.
+// keys are complete. Keys typed after them are dropped.
 func (d *detacher) feed(b []byte) (guest []byte, detach bool) {
 	for len(b) > 0 {
 		n, key, press := nextKey(b)

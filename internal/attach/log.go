@@ -137,7 +137,7 @@ func same(f *os.File, path string) bool {
 	return err1 == nil && err2 == nil && os.SameFile(a, b)
 }
 
-// begin copies what there is, or its last lines.
+// begin copies the log, or its last lines.
 func (r LogReader) begin(w io.Writer, older, current *os.File) error {
 	var all io.Reader = current
 	if older != nil {
@@ -180,7 +180,7 @@ func follow(dir string, current *os.File, w io.Writer) (*os.File, bool, error) {
 		return current, false, err
 	}
 	next, err := os.Open(filepath.Join(dir, logName))
-	if errors.Is(err, fs.ErrNotExist) { // swept meanwhile, or about to be there
+	if errors.Is(err, fs.ErrNotExist) { // swept meanwhile, or about to be made
 		return current, false, nil
 	}
 	if err != nil {

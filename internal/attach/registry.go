@@ -72,7 +72,7 @@ type Entry struct {
 	State State `json:"state"`
 }
 
-// A Place is a session's directory, as its host has it.
+// A Place is a session's directory, as seen by its host.
 type Place struct {
 	dir   string
 	lock  int // the directory itself, locked
@@ -186,11 +186,11 @@ func (p *Place) Remove() {
 	p.release()
 }
 
-// End says how the session ended, and lets go of it: its output remains until
+// End says how the session ended, and releases it: its output remains until
 // Sweep finds it old.
 func (p *Place) End(code int, at time.Time) error {
 	defer p.release()
-	_ = unix.Unlink(p.path(socketName)) // a session that nobody could attach to has none
+	_ = unix.Unlink(p.path(socketName)) // a session that nobody can attach to has no socket
 	_ = unix.Unlink(p.path(keyName))    // the same
 	return p.Update(func(e *Entry) { e.Ended, e.Exit, e.Viewers = at, &code, 0 })
 }
@@ -207,7 +207,7 @@ func remove(dir string) {
 	for _, name := range []string{socketName, keyName, logName, olderLogName, newEntryName, entryName} {
 		_ = unix.Unlink(filepath.Join(dir, name)) // most of them are not there
 	}
-	_ = unix.Rmdir(dir) // what somebody else put there keeps it
+	_ = unix.Rmdir(dir) // a foreign file there keeps it
 }
 
 // List returns the sessions of the registry below dir, the oldest first. One
@@ -330,9 +330,9 @@ const Kept = 24 * time.Hour
 // finish.
 const abandoned = 10 * time.Second
 
-// Sweep removes what sessions left that have ended: at once that of a dead one
-// which was not hosted, later what there is of output. Call it after List, so
-// that somebody has seen who is dead.
+// Sweep removes the leftovers of ended sessions: at once those of a dead one
+// that was not hosted, later any output. Call it after List, so that dead
+// sessions have been reported.
 func Sweep(dir string, now time.Time) {
 	names, err := os.ReadDir(filepath.Join(dir, sessionsName))
 	if err != nil {

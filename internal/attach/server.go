@@ -31,7 +31,7 @@ type Server struct {
 	key     string // what viewers at the socket say first
 
 	// Refused is told of those who may not view the session, and why. It is set
-	// before Listen; nil tells nobody.
+	// before Listen; may be nil.
 	Refused func(why error)
 
 	mu       sync.Mutex
@@ -220,7 +220,7 @@ func (s *Server) registered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.place != nil && s.place.lock >= 0 {
-		_ = s.place.Update(func(e *Entry) { e.Viewers = len(s.viewers) }) // a number that is late harms nobody
+		_ = s.place.Update(func(e *Entry) { e.Viewers = len(s.viewers) }) // a number that is late does no harm
 	}
 }
 
@@ -289,7 +289,7 @@ func (s *Server) resize() bool {
 // change, but not two at once.
 const redrawPause = 60 * time.Millisecond
 
-// redraw has a program that draws its window draw it anew.
+// redraw makes a program that draws its window draw it again.
 func (s *Server) redraw() {
 	s.mu.Lock()
 	size := s.status.Size

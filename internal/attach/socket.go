@@ -31,7 +31,7 @@ func listen(dir string) (*net.UnixListener, error) {
 	}
 	ul, ok := l.(*net.UnixListener)
 	if !ok {
-		return nil, errors.New("a stream socket is none of the domain unix")
+		return nil, errors.New("a stream socket is not of the domain unix")
 	}
 	ul.SetUnlinkOnClose(false) // the name is not the one it was bound to
 	return ul, nil
@@ -59,7 +59,7 @@ func streamConn(f *os.File) (*net.UnixConn, error) {
 	}
 	conn, ok := c.(*net.UnixConn)
 	if !ok {
-		return nil, errors.Join(errors.New("a stream socket is none of the domain unix"), c.Close())
+		return nil, errors.Join(errors.New("a stream socket is not of the domain unix"), c.Close())
 	}
 	return conn, nil
 }

@@ -320,7 +320,7 @@ func (s *sight) types(b []byte) {
 	}
 }
 
-// send carries keys to the host, of which hear says whether it is there.
+// send carries keys to the host; hear says whether the host is there.
 func (s *sight) send() {
 	defer close(s.sent)
 	for b := range s.toGuest {

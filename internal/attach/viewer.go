@@ -16,8 +16,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/peercred"
 )
 
-// A viewer may have so much before it that it has not read. Then it loses that,
-// and gets the screen anew once it reads again.
+// A viewer may have so much unread output. Then it loses that, and gets the
+// screen anew once it reads again.
 const maxBacklog = 1 << 20
 
 // stalled is how long a viewer may read nothing at all.
@@ -78,8 +78,8 @@ func (v *viewer) finish() {
 	v.changed.Signal()
 }
 
-// take waits for frames. It returns none at the end, and whether the viewer has
-// lost output before them.
+// take waits for frames. It returns nothing at the end, and whether the viewer
+// has lost output before.
 func (v *viewer) take(spare []byte) (frames []byte, behind bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -195,7 +195,8 @@ func (s *Server) catchUp(v *viewer) {
 	v.send(screenFrame, s.screen.again())
 }
 
-// obey does what a viewer says, until it goes or says what none may.
+// obey carries out a viewer's messages, until it leaves or sends an invalid
+// one.
 func (s *Server) obey(v *viewer, r *bufio.Reader) error {
 	var buf []byte
 	for {
@@ -209,7 +210,7 @@ func (s *Server) obey(v *viewer, r *bufio.Reader) error {
 		case k == resizeFrame:
 			err = s.resized(v, content)
 		case k != inputFrame && k != signalFrame:
-			return fmt.Errorf("frame %q is none that a viewer sends", string(k))
+			return fmt.Errorf("a viewer sends no frame %q", string(k))
 		case v.readOnly:
 			return errors.New("this viewer may only look")
 		case k == inputFrame:

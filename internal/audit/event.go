@@ -19,8 +19,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 )
 
-// Details that the log adds where it changed an event. Nobody else may set
-// them: what an event brings under these names is overwritten or dropped.
+// Details that the log adds where it changed an event. Only the log sets them:
+// an event's own values under these names are overwritten or dropped.
 const (
 	detailCut     = "bawn.cut"     // fields that were cut
 	detailEscaped = "bawn.escaped" // fields that were not UTF-8

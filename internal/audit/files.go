@@ -82,7 +82,7 @@ func sameFile(f *os.File, path string) bool {
 	return err == nil && id.at(path)
 }
 
-// openOurs opens a file in dir that is the user's own and nobody else's.
+// openOurs opens a file in dir that belongs to the user only.
 func openOurs(dir *os.File, name string, flags int) (*os.File, error) {
 	f, err := openAt(int(dir.Fd()), name, filepath.Join(dir.Name(), name), flags)
 	if err != nil {

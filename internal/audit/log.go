@@ -110,7 +110,7 @@ func (l *Log) Record(ctx context.Context, e bawn.Event) error {
 	return l.together(ctx, event)
 }
 
-// commit appends events, all of them or none.
+// commit appends all events, or none.
 func (l *Log) commit(ctx context.Context, events ...[]byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
+	hostprovider "github.com/bawn-dev/bawn/internal/sandbox/host"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
@@ -88,7 +88,7 @@ configuration names.`,
 type diagnosis struct {
 	doctor.Report
 	Providers []doctor.Column `json:"providers"`
-	Default   string          `json:"default,omitempty"` // the provider of a session that names none
+	Default   string          `json:"default,omitempty"` // the default provider of a session
 	Named     string          `json:"named,omitempty"`   // the one that the configuration names for it
 	Healthy   bool            `json:"healthy"`
 	Inside    string          `json:"inside,omitempty"` // the session that this is a guest of
@@ -134,7 +134,7 @@ func (d *diagnosis) pick(s launch.Setting) string {
 }
 
 // unnamed is what a session asks for that names nothing. Without the program that
-// serves the network, it has none.
+// serves the network, there is no network.
 func unnamed(c *config.Config, workspace string) bawn.Isolation {
 	iso := c.Isolation(workspace)
 	if _, err := remote.Find(); err != nil && c.NetworkAt().Layer == config.Builtin {
@@ -156,7 +156,7 @@ func (d *diagnosis) subjects(e *launch.Env, s launch.Setting) []doctor.Subject {
 		case l.Name != layout.NativeName || len(d.Capabilities) == 0:
 			ask = func() []bawn.Capability { return capabilitiesOf(e, l.Name, p, s) }
 		}
-		list = append(list, doctor.Subject{Name: l.Name, Ask: ask, Bare: p != nil && sandbox.AbilitiesOf(p).Bare})
+		list = append(list, doctor.Subject{Name: l.Name, Ask: ask, Unsandboxed: p != nil && sandbox.AbilitiesOf(p).Unsandboxed})
 	}
 	return list
 }
@@ -243,7 +243,7 @@ func (d *diagnosis) others() string {
 	var list []string
 	for _, c := range d.Providers {
 		switch some := slices.ContainsFunc(c.Capabilities, func(c bawn.Capability) bool { return c.Strength != bawn.Unenforced }); {
-		case c.Provider == d.Default || c.Provider == bare.Name || !some:
+		case c.Provider == d.Default || c.Provider == hostprovider.Name || !some:
 		case c.Meets(d.needs):
 			list = append(list, c.Provider)
 		default:
@@ -258,7 +258,7 @@ func (d *diagnosis) verdict() string {
 	switch {
 	case d.Inside != "":
 		return "this is a guest, in " + d.Inside + ": no session starts inside another; run doctor outside\n"
-	case d.Named == bare.Name:
+	case d.Named == hostprovider.Name:
 		return "your configuration names provider host: sessions run without a sandbox\n"
 	case d.Named != "" && d.Default == "":
 		return "your configuration names provider " + d.Named + ", which can't enforce the default profile here: sessions are refused\n"

@@ -329,7 +329,7 @@ func newSkillRmCommand(e *launch.Env) *cobra.Command {
 	}
 }
 
-// ownSkillPins is skillPins for who works with them: a guest has none to see.
+// ownSkillPins is skillPins for the human: a guest can't see pins.
 func ownSkillPins(e *launch.Env) (string, error) {
 	if where := launch.Inside(e); where != "" {
 		return "", &verb.Error{Code: verb.ExitDenied, Err: fmt.Errorf("this is a guest, in %s: what is pinned is not a guest's to see or change", where),

@@ -23,7 +23,7 @@ type AgentProfile struct {
 	// writable, unless somebody names exactly one of them as writable.
 	Guard []string
 	// Private are absolute directories in RW that are empty in a session and gone at
-	// its end, unless somebody names exactly one of them.
+	// its end, unless a file or flag names exactly one of them.
 	Private []string
 	// Owned are files that it writes though their names are protected.
 	Owned  []string
@@ -32,8 +32,8 @@ type AgentProfile struct {
 	// Models are hosts, as in isolation.hosts. Where there are any, they are
 	// the built-in ones that the agent of a split session reaches.
 	Models []string
-	// Closed are hosts, as in isolation.hosts, about which nobody is asked where no
-	// entry speaks of them.
+	// Closed are hosts, as in isolation.hosts, that are refused without a question
+	// unless an entry names them.
 	Closed []string
 }
 
@@ -91,7 +91,8 @@ func (st *state) isPinned(path string) bool {
 	return pinned
 }
 
-// yield takes back what the profile opens where anybody else has closed it.
+// yield closes again what the profile opens and another file or a flag has
+// closed.
 func (st *state) yield() {
 	for _, key := range []string{"isolation.rw", "isolation.open"} {
 		st.lists[key] = slices.DeleteFunc(slices.Clone(st.lists[key]), func(e entry) bool {

@@ -60,8 +60,8 @@ func (st *state) define(p *profile, a authority) error {
 	return nil
 }
 
-// check finds out at once whether a profile that nobody has chosen yet could
-// be: what it extends exists, and in an untrusted file its keys narrow.
+// check tests at once whether a profile could be chosen: what it extends
+// exists, and in an untrusted file its keys narrow.
 func (st *state) check(p *profile, a authority) error {
 	chain, err := st.chain(p.name, p.at)
 	if err != nil || !a.untrusted {

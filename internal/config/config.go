@@ -153,8 +153,8 @@ func (st *state) file(data []byte, in Place, a authority) error {
 	return st.layer(f, a)
 }
 
-// project applies the project's file: as one that may only narrow, and if it
-// wants more and is trusted, as what it is.
+// project applies the project's file: as one that may only narrow, or, if it
+// wants more and is trusted, as it is.
 func (in Inputs) project(st *state) (*state, error) {
 	at := Place{Layer: Project, File: filepath.Join(in.Workspace, ProjectFile)}
 	data, err := readProject(in.Workspace)

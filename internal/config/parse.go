@@ -115,7 +115,7 @@ func (ps *parser) expression(n *unstable.Node, prefix []part) []part {
 		ps.skip = !ps.header(parts)
 		return parts
 	case unstable.ArrayTable:
-		ps.errs.addf(ps.at(parts[0].offset), "[[%s]] is a list of tables, and there is none; want a table in single brackets", escaped(dotted(parts)))
+		ps.errs.addf(ps.at(parts[0].offset), "[[%s]] is a list of tables, and there is invalid; want a table in single brackets", escaped(dotted(parts)))
 		ps.skip = true
 		return parts
 	}

@@ -40,7 +40,7 @@ func BuiltinProfiles() []string { return slices.Clone(builtinNames) }
 func (c *Config) Profiles() []string { return c.st.profileNames() }
 
 // EnvDefault lists the environment variables of the default profile. None of
-// them is there to carry a credential.
+// them can carry a credential.
 func EnvDefault() []string {
 	return strings.Fields("TERM COLORTERM LANG LC_* TZ PATH HOME USER LOGNAME SHELL EDITOR VISUAL PAGER" +
 		" NO_COLOR FORCE_COLOR CLICOLOR LINES COLUMNS" +

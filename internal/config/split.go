@@ -26,8 +26,8 @@ type Split struct {
 	Hosts, HostPorts []string
 }
 
-// Split returns how the session is split. Where it has no network, the agent
-// reaches the model hosts that somebody has named, and none of the built-in
+// Split returns how the session is split. If it has no network, the agent
+// reaches only model hosts that a file or flag names, and none of the built-in
 // ones.
 func (c *Config) Split() Split {
 	s := Split{On: c.st.scalars["isolation.split"].value == true, Workspace: bawn.ReadOnly}

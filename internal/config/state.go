@@ -50,7 +50,7 @@ type state struct {
 	owned    []string // what it writes, whatever its name
 	private  map[string]reach
 	closed   []string // hosts that it does without
-	unasked  bool     // a project's file counts that nobody was asked about
+	unasked  bool     // an untrusted project's file counts
 	sealed   bool     // nothing but what flags give
 }
 
@@ -153,9 +153,9 @@ func (st *state) has(k *key, text string) bool {
 	return slices.ContainsFunc(st.lists[k.path], func(e entry) bool { return e.text == text })
 }
 
-// access says what the trusted layers give at path: the longest path that
-// covers it counts, and what none covers is read-only. Where a file system may
-// ignore case the stricter reading counts.
+// access is what the trusted layers give at path: the longest covering path
+// counts, and an uncovered one is read-only. Where a file system may ignore
+// case the stricter reading counts.
 func (st *state) access(path string) bawn.Access {
 	same := func(s string) string { return s }
 	return min(st.longest(path, same), st.longest(path, strings.ToLower))

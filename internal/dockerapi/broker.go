@@ -48,7 +48,7 @@ type Network interface {
 	Listen(port uint16) (*net.TCPListener, error)
 }
 
-// Options say whom a broker serves and what its containers may have.
+// Options say whom a broker serves and what its containers may use.
 type Options struct {
 	Engine  string       // the engine's UNIX socket, absolute
 	Session bawn.Session // its Isolation.Resources bound the sum of all containers

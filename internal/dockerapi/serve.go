@@ -26,8 +26,8 @@ const (
 	answerTime  = time.Minute // in which a guest has to read one
 )
 
-// A Broker serves one session. New makes it, Serve serves it, Close ends what
-// it has made.
+// A Broker serves one session. New makes it, Serve serves it, Close ends
+// everything that it has made.
 type Broker struct {
 	o         Options
 	engine    *engine
@@ -53,7 +53,7 @@ type Broker struct {
 	closed   bool
 	work     sync.WaitGroup // watchers and ports
 	requests sync.WaitGroup
-	reaping  sync.Mutex // who looks for execs that have ended
+	reaping  sync.Mutex // held while ended execs are looked for
 	lastExec uint64     // guarded by mu
 	making   sync.Mutex // who makes a volume
 	gates    gates

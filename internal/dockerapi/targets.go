@@ -92,8 +92,8 @@ type looker struct {
 	known  map[string]bool // directories, and places where nothing is (false)
 }
 
-// walk follows p from the root. What is not there the engine makes. At the end
-// of it may be a file, on which one is mounted.
+// walk follows p from the root. What is not there the engine makes. The last
+// part may be a file, on which one is mounted.
 func (l *looker) walk(ctx context.Context, p string, file bool) error {
 	parts := strings.Split(strings.Trim(p, "/"), "/")
 	for i := range parts {

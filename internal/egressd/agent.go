@@ -177,7 +177,7 @@ func (s *session) placeAgent(ctx context.Context) error {
 	if s.agent == nil {
 		return nil
 	}
-	if err := s.makeGuard(ctx); err != nil { // the guest may ask before all else is there
+	if err := s.makeGuard(ctx); err != nil { // the guest may ask before everything else is ready
 		return err
 	}
 	l, err := listenIn(s.config.Place, agentName)

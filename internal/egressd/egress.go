@@ -84,7 +84,7 @@ func hear(channel *egress.Channel) (*egress.Config, error) {
 	return m.Config, err
 }
 
-// announce tells bawn what the guest needs, and then that it is there. What the
+// announce tells bawn what the guest needs, and then that it exists. What the
 // sandbox does not wait for comes last.
 func (s *session) announce(ctx context.Context, channel *egress.Channel) error {
 	if err := channel.Send(egress.Message{Ready: &s.ready}); err != nil {
@@ -125,7 +125,7 @@ func (s *session) begin(ctx context.Context, channel *egress.Channel, from *os.F
 	select {
 	case <-time.After(startOfGuest):
 		s.finish()
-		lone()
+		oneProcessor()
 	case <-ctx.Done():
 	}
 	return nil
@@ -184,7 +184,7 @@ func receive(from *os.File) ([]*os.File, error) {
 	}
 	files := make([]*os.File, len(fds))
 	for i, fd := range fds {
-		unix.CloseOnExec(fd) // nothing is executed here; it costs nothing
+		unix.CloseOnExec(fd) // nothing is executed here, so it costs nothing
 		files[i] = os.NewFile(uintptr(fd), "guest")
 	}
 	if flags&unix.MSG_CTRUNC != 0 || len(files) != int(count[0]) {

@@ -34,8 +34,8 @@ type joined struct {
 // errNobody says that there is no one to ask.
 var errNobody = errors.New("nobody is there to be asked")
 
-// newPending asks through ask, nil where nobody is there, and lets each question
-// wait for timeout.
+// newPending asks through ask, which may be nil, and lets each question wait for
+// timeout.
 func newPending(ask bawn.Approver, timeout time.Duration) *pending {
 	return &pending{ask: ask, timeout: timeout, open: map[approval.Digest]*joined{}}
 }

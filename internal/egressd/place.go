@@ -77,8 +77,8 @@ func (p promise) keep() error {
 	return errors.Join(err, p.file.Close())
 }
 
-// makePlace makes a directory that nobody else can have made, or put another
-// one in the place of: one that is there already is refused.
+// makePlace makes a directory that nobody else can have made or exchanged: an
+// existing one is refused.
 func makePlace(path string) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
 		return fmt.Errorf("%q: want an absolute path", path)
@@ -101,12 +101,12 @@ func makePlace(path string) error {
 	return egress.MarkPlace(path)
 }
 
-// overflowUID is the owner that files of users have which a user namespace
-// knows nothing of (user_namespaces(7)); in a container root is one of them.
+// overflowUID is the owner shown for users that a user namespace does not map
+// (user_namespaces(7)); in a container root is one of them.
 const overflowUID = 65534
 
 // ownDirectory refuses a directory in which another user can put things in the
-// place of ours. The last one above a place is to be nobody else's at all.
+// place of ours. The last directory above a place must be the user's only.
 func ownDirectory(path string, last bool) error {
 	stat := os.Stat // of those further up, a link counts as where it leads
 	if last {

@@ -10,11 +10,11 @@ import (
 // It is collected when they have gone.
 const crowdGC = 400
 
-// lone leaves the relay one processor. The goroutines of a connection wait for
+// oneProcessor leaves the relay one processor. The goroutines of a connection wait for
 // each other. With more processors the runtime wakes a thread for each that
 // could run, which costs more than most of them run. What the kernel does
 // meanwhile (splice(2)) does not count.
-func lone() {
+func oneProcessor() {
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(100)
 }
@@ -26,6 +26,6 @@ func crowd(many bool) {
 		runtime.SetDefaultGOMAXPROCS()
 		debug.SetGCPercent(crowdGC)
 	} else {
-		lone()
+		oneProcessor()
 	}
 }

@@ -380,7 +380,7 @@ func (s *session) listen(ctx context.Context, f *os.File, serve func(context.Con
 	until(ctx, l)
 	go func() {
 		_ = serve(ctx, l) // ends when the socket is closed
-		_ = l.Close()     // or else fails: then nobody is to wait in it
+		_ = l.Close()     // or else fails: then nobody waits in it
 	}()
 	return nil
 }

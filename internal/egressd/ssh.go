@@ -31,7 +31,7 @@ var ownKeys = []string{"id_ed25519", "id_ecdsa", "id_rsa"}
 type shells struct {
 	server *ssh.Server
 	// load reads the host keys that the user has accepted, when the first client
-	// is there: most sessions have none.
+	// connects: most sessions have no client.
 	load func() (*hostkey.Known, error)
 }
 

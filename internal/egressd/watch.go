@@ -11,8 +11,8 @@ import (
 
 // A workspace knows the secrets that lie in the session's workspace, for its
 // programs to read. It reads them at the start, and again when requests come while
-// its last look is some time ago. It forgets none: a guest may remove a file that
-// it has read.
+// its last look is some time ago. It keeps all: a guest may remove a file that it
+// has read.
 type workspace struct {
 	dir   string
 	ready chan struct{} // closed after the first look

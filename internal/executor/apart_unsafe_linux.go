@@ -66,7 +66,7 @@ func mayTrace() (bool, error) {
 // guardThread closes the ways past the Landlock scope for everything that this
 // thread starts. This thread is in the same domain, so calls that aim at one
 // thread would reach it, and with it the process. Landlock does not cover
-// limits either, and a small one kills. It returns the filter that does it.
+// limits either, and a small one kills. It returns the filter for that.
 func guardThread() ([]unix.SockFilter, error) {
 	self, thread := uint32(unix.Getpid()), uint32(unix.Gettid())
 	eperm := seccomp.Errno(unix.EPERM)

@@ -182,7 +182,7 @@ func (c *Client) Close() error {
 	return err
 }
 
-// closePatience is how long an executor may take to kill what it has started.
+// closePatience is how long an executor may take to kill its commands.
 const closePatience = 5 * time.Second
 
 // shutdown says that nothing more will be said. That fails if the other side
@@ -257,8 +257,8 @@ func (c *Client) receive() {
 	close(c.done)
 }
 
-// dispatch hands one report on. One about a command that is not known is about
-// one that nobody waits for.
+// dispatch hands one report on. A message about an unknown command is about one
+// that nobody waits for.
 func (c *Client) dispatch(r *report) {
 	switch {
 	case r.Ready != nil:
@@ -325,7 +325,7 @@ type Process struct {
 }
 
 // Changes delivers each stop and each continuation, and at last the end; then
-// it is closed. Where nobody fetches them, an old one gives way, never the end.
+// it is closed. If they are not fetched, the oldest is dropped, never the end.
 // The end of an executor is that of its processes, by SIGKILL.
 func (p *Process) Changes() <-chan Change { return p.changes }
 
@@ -336,7 +336,7 @@ func (p *Process) Signal(sig syscall.Signal) error {
 }
 
 // Foreground gives a command that was Do.Led its terminal's foreground. For
-// others it does nothing: they have it until they give it to somebody.
+// others it does nothing: they keep it until they hand it over.
 func (p *Process) Foreground() error { return p.client.send(&order{Foreground: p.id}) }
 
 func (p *Process) start(err error) {

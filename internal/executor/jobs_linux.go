@@ -34,10 +34,10 @@ type job struct {
 // jobs are the children. The lock is held while a child is made or reaped. So
 // no status is lost, and no signal goes to a reused PID.
 type jobs struct {
-	send   func(*report) error
-	born   chan struct{} // there are children to wait for
-	limits []Rlimit      // of every command
-	fence  fence         // for commands that another thread starts
+	send    func(*report) error
+	started chan struct{} // there are children to wait for
+	limits  []Rlimit      // of every command
+	fence   fence         // for commands that another thread starts
 
 	mu    sync.Mutex
 	byPID map[int]*job
@@ -45,7 +45,7 @@ type jobs struct {
 }
 
 func (j *jobs) init(send func(*report) error) {
-	j.send, j.born = send, make(chan struct{}, 1)
+	j.send, j.started = send, make(chan struct{}, 1)
 	j.byPID, j.byID = map[int]*job{}, map[uint64]*job{}
 	go j.reap()
 }
@@ -74,7 +74,7 @@ func (j *jobs) begun(b *job, d *Do) error {
 		b.timer = time.AfterFunc(d.Limits.Timeout, func() { j.expire(b) })
 	}
 	select {
-	case j.born <- struct{}{}:
+	case j.started <- struct{}{}:
 	default:
 	}
 	return j.send(&report{Started: b.id})
@@ -112,7 +112,7 @@ func (j *jobs) reap() {
 	for {
 		pid, err := nextChange()
 		if errors.Is(err, unix.ECHILD) {
-			<-j.born
+			<-j.started
 			continue
 		}
 		if err == nil {
@@ -151,7 +151,7 @@ func (j *jobs) take(pid int) {
 		b.report(r)
 		b.close()
 	}
-	_ = j.send(&report{Changed: r}) // if it fails nobody is there to be told
+	_ = j.send(&report{Changed: r}) // if it fails there is no reader
 }
 
 func (b *job) close() {

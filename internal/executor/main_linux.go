@@ -98,7 +98,7 @@ func newProgram(control, null *os.File) (*program, error) {
 func onOwnThread(f func() error) error {
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good: what it becomes is not undone
+		runtime.LockOSThread() // permanently: changes to the thread are not undone
 		if unix.Gettid() == unix.Getpid() {
 			result <- onOwnThread(f)
 			return
@@ -197,7 +197,7 @@ func (p *program) start(s *Start) error {
 // spareThreads are as many as have been seen to be busy at a time, and a few.
 const spareThreads = 8
 
-// keepThreads has the runtime make threads, which it keeps for good, and returns when
+// keepThreads has the runtime make threads, which it keeps, and returns when
 // they are there, before the first command is read. Commands can use up the processes of
 // the zone's control group, and a runtime that needs a thread and can't have one ends its
 // program.
@@ -211,7 +211,7 @@ func keepThreads() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			all.Done()
-			all.Wait() // each has its own until all have one
+			all.Wait() // each keeps its own until all have one
 		}()
 	}
 	all.Wait()

@@ -180,7 +180,7 @@ func why(d *Do, err error) string {
 	return err.Error()
 }
 
-// errnoOf returns the errno in err; EIO where it has none.
+// errnoOf returns the errno in err, or EIO.
 func errnoOf(err error) syscall.Errno {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

@@ -6,7 +6,7 @@
 // Servers are hostile until shown otherwise. Each runs elsewhere, in a sandbox that
 // Server.Start makes. Here a server can only send messages. It may send too much,
 // too fast or too long, send lists without end, or speak in the names of others.
-// Neither other servers nor the client notice that. Options.Judge decides every
+// Other servers and the client do not notice that. Options.Judge decides every
 // call; without a Judge the gateway denies all calls.
 package gateway
 

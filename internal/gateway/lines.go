@@ -89,7 +89,7 @@ func (l *lines) Read(context.Context) (jsonrpc.Message, error) {
 
 var errLong = errors.New("it sends a message that is longer than it may be")
 
-// line reads one. It is there until the next is read.
+// line reads one. It is valid until the next is read.
 func (l *lines) line() ([]byte, error) {
 	text, err := l.buf.ReadSlice('\n')
 	if err == nil {

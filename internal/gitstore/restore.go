@@ -42,7 +42,7 @@ type restoring struct {
 	tree    bool // a worktree: the refs are those of the repository, which moves them
 	changes []RefChange
 	refs    []move
-	head    string   // what HEAD is to be, or "" to leave it
+	head    string   // the wanted HEAD, or "" to leave it
 	stash   []string // the stack, if stashes is set
 	stashes bool
 	index   *indexPlan
@@ -123,7 +123,7 @@ func (r *Restore) Changes() []RefChange {
 	return list
 }
 
-// Uncovered lists what a snapshot does not hold, with the reason.
+// Uncovered lists the parts that a snapshot does not hold, with the reason.
 func (r *Restore) Uncovered() []string {
 	return slices.Compact(slices.Sorted(slices.Values(r.uncovered)))
 }
@@ -251,8 +251,7 @@ func (p *restoring) follows(to *unitState) bool {
 	return value(cmp.Or(p.head, p.now.Head), after) == value(to.Head, to.Refs)
 }
 
-// planStash compares the stacks of stashes. Those that the human has added since
-// stay on top.
+// planStash compares the stacks of stashes. Later ones of the human stay on top.
 func (p *restoring) planStash(to, after *unitState) {
 	then, end, now := to.stack(), after.stack(), p.now.stack()
 	ids := func(list []string) string { return strings.Join(stackIDs(list), " ") }

@@ -24,7 +24,7 @@ func (s *Store) own(name string) string { return ownRefs + s.Session + "/" + nam
 type side struct {
 	tree *refTree
 	head string
-	open string // what git has begun and not ended, or ""
+	open string // git's open operation, or ""
 }
 
 // look reads one side.
@@ -105,7 +105,7 @@ func (s *Store) tryAgain(u *unit) {
 	}
 }
 
-// unpublishable follows the name of what can't be published.
+// unpublishable follows the name of a ref that can't be published.
 const unpublishable = " of the guest's can't be published: "
 
 func sleep(ctx context.Context, d time.Duration) {
@@ -117,7 +117,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// syncUnit compares both sides with what they had last.
+// syncUnit compares both sides with their last common state.
 func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
 	if u.removed() {
 		what := "its git directory"
@@ -200,7 +200,7 @@ type changes struct {
 	head          headMove
 	index         *indexes
 	besideOnly    string
-	finish        bool // what the host has open, the guest has finished
+	finish        bool // the guest has finished the host's open operation
 }
 
 // headMove says which side has moved HEAD.
@@ -321,8 +321,8 @@ func (c *changes) refuse(m move, base string, taken map[string]bool) string {
 	return ""
 }
 
-// deleted is for a ref that the guest has deleted: what the session has made goes,
-// what the human has made or moved stays.
+// deleted handles a ref that the guest has deleted: the session's own goes, one
+// that the human has made or moved stays.
 func (c *changes) deleted(name, base, host string, taken map[string]bool) {
 	u := c.unit
 	if host != "" && host == base && u.Made[name] == host && !taken[name] {

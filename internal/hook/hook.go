@@ -40,8 +40,8 @@ type Call struct {
 	Phase              Phase
 	Cwd                string // the agent's working directory, absolute
 	Session, ID, Mode  string // as the agent says them; ID is the call's
-	// Actions are what the tool is about to do. None: it does nothing that a
-	// policy knows, and the agent's own rules go on.
+	// Actions are what the tool is about to do. None: the policy knows no
+	// effect of it, and the agent's own rules apply.
 	Actions []bawn.Action
 	// Command is the one command line that an answer may replace, or "".
 	Command string

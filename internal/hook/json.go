@@ -171,7 +171,7 @@ func (o object) list(name string) ([]string, error) {
 	return out, nil
 }
 
-// object returns a member that is an object; none is an empty one.
+// object returns a member that is an object; a missing one is empty.
 func (o object) object(name string) (object, error) {
 	if !o.has(name) {
 		return object{}, nil

@@ -6,7 +6,7 @@ import (
 )
 
 // A Move is a command line that was judged, on its way into a sandbox: what a
-// bare agent's shell runs in place of its own text.
+// unsandboxed agent's shell runs in place of its own text.
 type Move struct {
 	Program   string   // bawn, absolute
 	Agent     string   // for the log
@@ -53,8 +53,8 @@ func (m Move) String() string {
 	return strings.Join(words, " ")
 }
 
-// What stands around the directory that a shell enters first. Nothing of the
-// text runs where that fails.
+// What stands around the directory that a shell enters first. If that fails,
+// the text does not run at all.
 const (
 	entering = "cd -- "
 	entered  = " || exit\n"

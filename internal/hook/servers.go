@@ -52,8 +52,8 @@ func isOwn(rest string) bool {
 	return is && name != "" && (!strings.Contains(name, between) || name == own+between+"servers")
 }
 
-// named refuses a tool of which the agent says that another server has it than
-// its name does.
+// named refuses a tool whose name points at another server than the agent's
+// report.
 func (c *Call) named(rest string) error {
 	if c.server == "" {
 		return nil

@@ -26,7 +26,7 @@ const (
 	thinks             // nothing that a policy knows: plans, questions, subagents, whose own tools are judged
 )
 
-// useOf says what a tool does. A name means the same in every agent that has
+// useOf says what a tool does. A name means the same for every agent that has
 // it. It is a switch since a map would be made at every start of the program.
 func useOf(tool string) use {
 	switch tool {
@@ -288,8 +288,8 @@ func (c *Call) paths(member string) ([]string, error) {
 	return out, nil
 }
 
-// hosts are those of the URLs that a tool fetches. Where it has none but words,
-// they stand there.
+// hosts are those of the URLs that a tool fetches. Where there are only words,
+// they are used.
 func (c *Call) hosts(a bawn.Action) error {
 	a.Kind, a.Operation = bawn.Network, bawn.Connect
 	urls, err := c.urls()

@@ -162,7 +162,7 @@ func newSetup(e *launch.Env, f initFlags) (hooksetup.Setup, error) {
 	return s, nil
 }
 
-// managedState is where what root has written for everybody can be undone from.
+// managedState is where root's settings for all users are recorded for undo.
 const managedState = "/var/lib/bawn"
 
 // ownPath is the place of this program that hooks are to call: the one in PATH,

@@ -34,8 +34,8 @@ type initiated struct {
 	found *hooksetup.Found
 	plan  hooksetup.Plan
 	err   error
-	// without says that the agent has no hooks at this level: no failure where
-	// nobody has named it.
+	// without says that the agent has no hooks at this level, which is no
+	// failure unless it was named.
 	without bool
 }
 

@@ -91,8 +91,8 @@ type Tools struct {
 // Files is how many descriptors travel along.
 func (t *Tools) Files() int { return count(t.Stdio) }
 
-// A Judge asks what becomes of something that an agent is about to do by
-// itself, or tells what it has done. Nothing is executed: the answer is a
+// A Judge asks for the verdict about something that an agent is about to do by
+// itself, or reports what it has done. Nothing is executed: the answer is a
 // Verdict on all of the actions.
 type Judge struct {
 	Agent   string // as a hook is called for it, "claude"; untrusted
@@ -104,10 +104,10 @@ type Judge struct {
 	// Ahead says that the same will be judged again when it is executed, which a
 	// yes for once is to hold for.
 	Ahead bool `json:",omitempty"`
-	// Lenient leaves a command that is merely not known to be harmless to the
-	// sandbox in which it is about to run: it is who starts every command that
-	// says so, where nobody was asked to decide each.
-	Lenient bool `json:",omitempty"`
+	// Contained accepts a command that is merely not known to be harmless,
+	// because a sandbox holds it. The starter of every command sets it, where
+	// nobody was asked to decide each.
+	Contained bool `json:",omitempty"`
 	// Seen is set where the agent only tells what it has done: the name of the
 	// event. It is recorded, and the verdict says whether that worked.
 	Seen string `json:",omitempty"`
@@ -122,8 +122,8 @@ type Act struct {
 	Args                      []string `json:",omitempty"`
 }
 
-// Remedies of a denial: what an agent may do about it, and what it does where nobody has
-// answered, since to try again and again would not help.
+// Remedies of a denial: what an agent may do about it, and what it does if nobody has
+// answered, since trying again would not help.
 const (
 	AnotherWay = "do it another way, or ask the human for it"
 	Meanwhile  = "go on with what does not need it, and say at the end what is left to do"

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits bound what one message may have. Zero Limits allow no message.
+// Limits bound the parts of one message. Zero Limits allow no message.
 type Limits struct {
 	Bytes int // of JSON
 	Files int // that travel with it, at most maxFiles

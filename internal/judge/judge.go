@@ -28,7 +28,7 @@ const maxNamed = 200
 // MaxWords bounds what a guest may say to the human, in bytes.
 const MaxWords = 600
 
-// A Judge decides about the actions of one session, or of one call of a bare agent's
+// A Judge decides about the actions of one session, or of one call of an unsandboxed agent's
 // hook. Its methods may be called from any goroutine.
 type Judge struct {
 	Session  bawn.Session
@@ -111,7 +111,7 @@ func (j *Judge) Verdict(ctx context.Context, m *intent.Judge, actions []bawn.Act
 		v.Rule, v.Reason = cmp.Or(v.Rule, d.Rule), cmp.Or(v.Reason, d.Reason)
 		if len(actions) == 1 {
 			v.Canonical = d.Canonical
-			if !m.Lenient { // there, a sandbox holds what git would run of a repository's
+			if !m.Contained { // there, a sandbox holds what git would run of a repository's
 				v.Env = d.Env
 			}
 		}
@@ -168,7 +168,7 @@ func (j *Judge) Event(m *intent.Judge) bawn.Event {
 	return bawn.Event{Parent: j.Session.Parent, Provider: j.Session.Provider, Mode: j.Session.Mode, Details: details}
 }
 
-// seen records what an agent says that it has done. It may lie: the event says
+// seen records what an agent reports to have done. It may lie: the event says
 // whose word that is.
 func (j *Judge) seen(ctx context.Context, m *intent.Judge, actions []bawn.Action) intent.Verdict {
 	if len(actions) == 0 {

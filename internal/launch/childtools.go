@@ -21,7 +21,7 @@ const maxToolNames = 64
 // Tools serves a guest's `bawn mcp`: a handler of its session socket. The gateway is no
 // session of its own: its calls are the guest's, and are decided one by one.
 func (k *children) Tools(ctx context.Context, c *sessionsocket.Conn, t intent.Tools, files [3]*os.File) {
-	w := &wish{spec: session.Spec{Gateway: &session.Gateway{Servers: t.Servers}}, from: t.Dir}
+	w := &childRequest{spec: session.Spec{Gateway: &session.Gateway{Servers: t.Servers}}, from: t.Dir}
 	switch {
 	case len(t.Servers) > maxToolNames:
 		c.Refuse(RuleChild, fmt.Sprintf("it names more than %d servers", maxToolNames), "name none, for all of them")

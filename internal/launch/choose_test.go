@@ -12,7 +12,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
+	hostprovider "github.com/bawn-dev/bawn/internal/sandbox/host"
 	"github.com/bawn-dev/bawn/internal/session"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -51,7 +51,7 @@ func machine(t *testing.T, fakes ...fake) (e *Env, asked *[]string) {
 	dir := t.TempDir()
 	e = &Env{World: verb.World{Environ: []string{"HOME=" + dir}, Dir: dir}, Providers: map[string]Maker{}}
 	for _, name := range ProviderNames() {
-		f := fake{name: name, none: []string{"all"}, able: sandbox.Abilities{Bare: name == bare.Name}}
+		f := fake{name: name, none: []string{"all"}, able: sandbox.Abilities{Unsandboxed: name == hostprovider.Name}}
 		if i := slices.IndexFunc(fakes, func(f fake) bool { return f.name == name }); i >= 0 {
 			f = fakes[i]
 		}

@@ -28,9 +28,9 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 	if err != nil {
 		return req, err
 	}
-	bare := p.choice.bare()
+	unsandboxed := p.choice.unsandboxed()
 	args := p.Argv
-	if !bare {
+	if !unsandboxed {
 		p.checkpoints = scan(p.Launch, p.env, s)
 		args = p.Known.Contain(args, p.holds(s))
 	}
@@ -45,14 +45,14 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 		Project: req.Project, Provider: p.choice.Provider, Argv: args, Dir: p.dir, Stdio: [3]*os.File{p.env.Stdin, p.env.Stdout, p.env.Stderr},
 		Dumb: !terminal.Emulates(p.env.Getenv("TERM")), Session: req.Session,
 	}
-	if !bare {
+	if !unsandboxed {
 		p.Session.Label = Label(&p.env.World, Mark, p.Argv[0])
 		req.SetEnv = append(req.SetEnv, prompts(&p.env.World, p.Argv[0], s.Isolation.SetEnv)...)
 	}
-	if p.steering, err = p.steer(p.Session, &req, bare); err != nil {
+	if p.steering, err = p.steer(p.Session, &req, unsandboxed); err != nil {
 		return req, err
 	}
-	if !bare {
+	if !unsandboxed {
 		if err := p.gatherGit(&req); err != nil {
 			return req, err
 		}

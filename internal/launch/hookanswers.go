@@ -21,7 +21,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 )
 
-// Bounds of what is kept of answers for the sessions of bare agents: how long
+// Bounds of what is kept of answers for the sessions of unsandboxed agents: how long
 // one holds, how many there are, and how large one is, in bytes.
 const (
 	answerHolds = 12 * time.Hour
@@ -44,14 +44,14 @@ func NewHookAnswers(state string) HookAnswers {
 	return HookAnswers{filepath.Join(state, "hook-answers"), func() time.Time { return time.Now().UTC() }}
 }
 
-// HookSession is Bawn's own name for a session of a bare agent's, the same in each of
+// HookSession is Bawn's own name for a session of an unsandboxed agent's, the same in each of
 // its calls.
 func HookSession(agent, session string) string {
 	sum := sha256.Sum256([]byte(agent + "\x00" + session))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:len(NewSessionID())])
 }
 
-// hookKeyName is the file of which the secrets of bare agents' sessions are made.
+// hookKeyName is the file of which the secrets of unsandboxed agents' sessions are made.
 const hookKeyName = "hook-key"
 
 // HookSecret proves to the relay that questions belong to one session of an
@@ -67,7 +67,7 @@ func HookSecret(state, session string) (string, error) {
 	return hex.EncodeToString(mac.Sum(nil)), nil
 }
 
-// asksFor has the session's questions put as those of a bare agent's session, whose
+// asksFor has the session's questions put as those of an unsandboxed agent's session, whose
 // hook has moved a command here: the human's answers for it hold for all of them.
 func (l *Launch) asksFor(e *Env, dir string, o *asking.Options) error {
 	secret, err := HookSecret(dir, l.For)
@@ -139,7 +139,8 @@ func once(key string) string { return key + ".once" }
 // KeepOnce keeps an answer for one use.
 func (h HookAnswers) KeepOnce(key string, a bawn.Answer) error { return h.Keep(once(key), a) }
 
-// Spend takes an answer that was kept for one use: of several processes one has it.
+// Spend takes an answer that was kept for one use: only one of several processes
+// gets it.
 func (h HookAnswers) Spend(key string) (bawn.Answer, bool) {
 	a, ok := h.Recall(once(key))
 	if !ok || os.Remove(filepath.Join(h.Dir, once(key))) != nil || h.Now().Sub(a.At) >= onceHolds {

@@ -117,7 +117,7 @@ func (l *Launch) environ(e *Env) []string {
 	return e.Environ
 }
 
-// NewSessionID returns 26 characters that nobody guesses.
+// NewSessionID returns 26 random characters.
 func NewSessionID() string { return strings.ToLower(rand.Text()) }
 
 // MakeStateDir makes the directories of the log and of what runs before the plan

@@ -17,7 +17,7 @@ import (
 // machine's loopback which the guest does not have, such as a local model.
 // Otherwise the agent would try again and again in silence.
 func sayLoopback(l *Launch, e *Env, k *Known, s *runner.Session) {
-	if k == nil || s.Bare != "" || s.Isolation.Network == bawn.NetworkFull {
+	if k == nil || s.Uncontained != "" || s.Isolation.Network == bawn.NetworkFull {
 		return
 	}
 	for _, kv := range s.Plan.Environ() {

@@ -23,8 +23,8 @@ import (
 type relays struct {
 	launch *Launch
 	env    *Env
-	early  *remote.Relay // started before it was known what it is to do; nil once it is taken
-	asks   bool          // somebody is there to be asked about connections
+	early  *remote.Relay // started before its task is known; nil once it is taken
+	asks   bool          // a human can be asked about connections
 }
 
 // open starts the relay of a zone, and puts into req what the relay needs in the

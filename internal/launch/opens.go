@@ -48,7 +48,7 @@ func known(c shell.Command) (words []string, ok bool) {
 	return words, true
 }
 
-// quietFlags are those of a push that change nothing of what it does outside.
+// quietFlags are flags of a push that do not change its effect outside.
 var quietFlags = []string{"-u", "--set-upstream", "-q", "--quiet", "-v", "--verbose", "--progress", "--no-progress"}
 
 // pushed reads "git push REMOTE REF...", with no flag that changes what is pushed.

@@ -45,8 +45,8 @@ func boundAt(path string) (inodes []string) {
 	return inodes
 }
 
-// orphaned reports whether a process is bwrap's and has neither the bwrap that made it
-// above it nor a bawn.
+// orphaned reports whether a process is bwrap's and its parent is neither bwrap nor a
+// bawn.
 func orphaned(dir string, inodes []string) bool {
 	name, parent := processAt(dir)
 	of, _ := processAt(parent)

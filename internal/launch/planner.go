@@ -26,8 +26,8 @@ func (p *planner) plan() error {
 
 // sandboxes plans what the guest runs in: nothing, one sandbox, or one for each zone.
 func (p *planner) sandboxes(req sandbox.Request) (err error) {
-	if p.choice.bare() {
-		return p.planBare(req)
+	if p.choice.unsandboxed() {
+		return p.planUnsandboxed(req)
 	}
 	if split := p.config.Split(); split.On && p.Parent == nil {
 		err = p.planZones(req, split)

@@ -80,7 +80,7 @@ func (p *Planned) writePage(w io.Writer) error {
 	return err
 }
 
-// A page has lines of a name and what it is.
+// A page has lines of a name and its meaning.
 type page struct{ b strings.Builder }
 
 func (p *page) line(name, text string) {

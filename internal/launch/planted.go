@@ -42,7 +42,7 @@ func guestWrote(e *Env) func(dir string) bool {
 // markWritten notes the places of the host that a session's guest writes.
 func markWritten(e *Env, s *runner.Session) error {
 	state, err := settings.StateDir(&e.World)
-	if err != nil || s.Bare != "" {
+	if err != nil || s.Uncontained != "" {
 		return err
 	}
 	places := s.Plan.Places()

@@ -122,8 +122,8 @@ func (n *noes) keep(a bawn.Action, d *sandbox.Denial) *sandbox.Denial {
 	return d
 }
 
-// passing are programs that become the one that they are given, or start it here. Nobody
-// is asked about them: what they start is asked about by itself.
+// passing are programs that become the one that they are given, or start it here. They
+// are not asked about themselves, but the programs that they start are.
 var passing = []string{"env", "nice", "ionice", "nohup", "setsid", "stdbuf", "timeout", "taskset", "chrt", "time", "xargs"}
 
 // askProgram asks the human about a program that waits, and records the answer.

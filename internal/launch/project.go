@@ -47,7 +47,8 @@ func project(getenv func(string) string, home string, dirs ...string) (is bool, 
 // the home directory.
 var standIns = []string{"ZDOTDIR", "XDG_CONFIG_HOME", "BASH_ENV", "ENV", "INPUTRC", "SCREENRC"}
 
-// real is a path with its links resolved, or as it is where nothing is there.
+// real is a path with its links resolved, or the path itself if it does not
+// exist.
 func real(p string) string {
 	if to, err := filepath.EvalSymlinks(p); err == nil {
 		return to

@@ -16,7 +16,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/bwrap"
 	"github.com/bawn-dev/bawn/internal/sandbox/gvisor"
-	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
+	hostprovider "github.com/bawn-dev/bawn/internal/sandbox/host"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 	"github.com/bawn-dev/bawn/internal/sandbox/seatbelt"
@@ -76,7 +76,7 @@ var Roll = []Listed{
 	{Name: DockerName, wanted: image},
 	{Name: layout.LandlockName, maker: func(s Setting) sandbox.Provider { return native.NewLandlock(s.Native()) }},
 	{Name: seatbelt.Name, maker: func(Setting) sandbox.Provider { return seatbelt.New() }, wanted: onMac},
-	{Name: bare.Name, maker: func(Setting) sandbox.Provider { return bare.New() }, wanted: never},
+	{Name: hostprovider.Name, maker: func(Setting) sandbox.Provider { return hostprovider.New() }, wanted: never},
 }
 
 // nativeProvider makes the sandbox of what has been begun, if anything has.
@@ -86,8 +86,8 @@ func nativeProvider(s Setting) sandbox.Provider {
 	return p
 }
 
-// DockerName is the provider whose client would double bawn's size and its start:
-// bawnd has it.
+// DockerName is the provider whose client would double bawn's size and start
+// time, so bawnd has it.
 const DockerName = "docker"
 
 // image reports whether the configuration names one for containers: without it
@@ -170,7 +170,7 @@ func (e *Env) Find(name string, s Setting) (sandbox.Provider, bool) {
 // AbsentProvider says that this program is without a provider that bawnd has.
 type AbsentProvider struct {
 	name string
-	Part string // what it is, if it is no provider
+	Part string // its kind, if it is no provider
 }
 
 func (a AbsentProvider) Error() string { return a.what() + " is part of " + remote.Program }

@@ -38,7 +38,7 @@ func (l *Launch) setUp(e *Env) (*setup, error) {
 		return nil, err
 	}
 	cfg := u.config
-	if l.Parent == nil { // a guest is not told what there is that it does not see
+	if l.Parent == nil { // a guest is not told of files that it does not see
 		if err := cfg.Check(layout.CredentialNames); err != nil {
 			return nil, settings.ConfigError(err)
 		}

@@ -169,8 +169,8 @@ func (p *zonePlanner) reasoning(shells []string) error {
 	return nil
 }
 
-// shells finds what is to be covered, and refuses an agent that one of them
-// would interpret.
+// shells finds the shells to cover, and refuses an agent that one of them would
+// interpret.
 func shells(e *Env, req sandbox.Request) ([]string, error) {
 	path := e.Getenv("PATH")
 	list, err := runner.Shells(path, req.Session.Isolation.CacheDirs, e.Getenv("SHELL"))

@@ -54,7 +54,7 @@ type steering struct {
 // find. A pinned one stays readable, an unknown or changed one is asked about,
 // and a refused one is hidden. None of it can be written. A session whose agent
 // is not known, or finds nothing, pays for looking.
-func (u *setup) steer(s *runner.Session, req *sandbox.Request, bare bool) (*steering, error) {
+func (u *setup) steer(s *runner.Session, req *sandbox.Request, unsandboxed bool) (*steering, error) {
 	if u.Known == nil {
 		return nil, nil
 	}
@@ -66,13 +66,13 @@ func (u *setup) steer(s *runner.Session, req *sandbox.Request, bare bool) (*stee
 	if err := t.judge(u.Plan); err != nil {
 		return nil, err
 	}
-	if bare && len(t.hidden) > 0 {
+	if unsandboxed && len(t.hidden) > 0 {
 		return nil, &verb.Error{Code: verb.ExitDenied, Err: errors.New(t.first()), Hint: "without a sandbox it can't be hidden: pin it (bawn skill pin), mend it or move it away"}
 	}
 	return t, t.enforce(req, places)
 }
 
-// judge finds out what is to be hidden. A plan asks nobody.
+// judge decides what must be hidden. A plan asks nobody.
 func (t *steering) judge(plan bool) error {
 	file, err := SkillPins(t.env)
 	if err != nil {
@@ -295,7 +295,7 @@ func (f approverFunc) Approve(ctx context.Context, a bawn.Action, d bawn.Decisio
 }
 
 // prompter is where the question goes before there is a session: to the terminal,
-// and to a relay that runs. It is nil where nobody is there.
+// and to a relay that runs. It is nil if no human can answer.
 func (t *steering) prompter() (prompter *asking.Prompter, leave func()) {
 	e, l := t.env, t.launch
 	state, err := settings.StateDir(&e.World)

@@ -152,7 +152,7 @@ func partly(s *runner.Session) []bawn.Capability {
 }
 
 // sayPartly names what the session asked for and gets in part only: once, and again
-// when that has changed. The line of --json has it at every end.
+// when that has changed. The line of --json always has it.
 func (u *setup) sayPartly(provider string, partly []bawn.Capability) {
 	if u.Quiet || u.JSON || len(partly) == 0 {
 		return
@@ -202,7 +202,7 @@ func errorWord(exit int, err error) string {
 
 // endOf describes a session that was made; err is what outcome returned.
 func endOf(s *runner.Session, r runner.Result, err error) End {
-	end := End{Session: s.ID, Exit: r.Code, TimedOut: r.TimedOut, Limits: r.Limits, DurationMS: r.Duration.Milliseconds(), Missed: r.Missed, InPart: partly(s), NoSandbox: s.Bare}
+	end := End{Session: s.ID, Exit: r.Code, TimedOut: r.TimedOut, Limits: r.Limits, DurationMS: r.Duration.Milliseconds(), Missed: r.Missed, InPart: partly(s), NoSandbox: s.Uncontained}
 	for _, d := range r.Denials {
 		end.Denials = append(end.Denials, jsonDenial(d))
 	}

@@ -28,8 +28,8 @@ type Host struct {
 	ports  Ports
 }
 
-// webPorts are those of an entry that states none, gitPorts those of an entry
-// about git: https and ssh.
+// webPorts are the default ports of an entry, gitPorts those of an entry about
+// git: https and ssh.
 var webPorts, gitPorts = portsOf(80, 443), portsOf(22, 443)
 
 // ParseHost reads NAME, *.NAME, an address or a network, each with optional

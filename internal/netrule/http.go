@@ -58,7 +58,7 @@ func methods(s string) ([]string, error) {
 		case !isMethod(m) && isMethod(strings.ToUpper(m)):
 			return nil, fmt.Errorf("method %q: methods are in upper case; write %q", clip(m), strings.ToUpper(m))
 		case !isMethod(m):
-			return nil, fmt.Errorf("method %q is none; want for example GET, a list such as \"GET,HEAD\", or \"*\"", clip(m))
+			return nil, fmt.Errorf("method %q is invalid; want for example GET, a list such as \"GET,HEAD\", or \"*\"", clip(m))
 		case m == "CONNECT":
 			return nil, fmt.Errorf("method \"CONNECT\" makes a tunnel that nothing can be seen in; open the host in isolation.hosts instead")
 		}

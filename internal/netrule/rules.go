@@ -72,7 +72,7 @@ func (x *index[T]) at(a netip.Addr) iter.Seq[T] {
 	}
 }
 
-// address reads a name that is an address. Names that can be none, which are
+// address reads a name that is an address. Names that can't match, which are
 // nearly all, cost nothing.
 func address(name string) (netip.Addr, bool) {
 	if name == "" || !strings.Contains(name, ":") && (name[len(name)-1] < '0' || name[len(name)-1] > '9') {

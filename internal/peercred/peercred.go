@@ -81,7 +81,7 @@ func Of(conn net.Conn) (*Peer, error) {
 	return p, nil
 }
 
-// Close lets go of the process.
+// Close releases the process.
 func (p *Peer) Close() error {
 	if p.fd == nil {
 		return nil
@@ -91,8 +91,8 @@ func (p *Peer) Close() error {
 
 // Admit returns nil if the peer of conn is a process of our own user and not a
 // guest. hosts reports whether a process hosts sessions. Such a process is refused,
-// since it connects for its guests as well. What it has started is refused too,
-// which matters where nothing else identifies a guest. A process that answers other
+// since it connects for its guests as well. Its descendants are refused too, which
+// matters where nothing else identifies a guest. A process that answers other
 // processes' system calls is refused as well, since hosts may not know it. hosts
 // may be nil, for hosts themselves. The error is a *RefusedError, or says what
 // can't be told.

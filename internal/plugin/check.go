@@ -137,8 +137,8 @@ func (c *checker) paths(key string, paths []string) {
 	}
 }
 
-// checkPath wants a path without ways out of it: what it names must be as it
-// reads.
+// checkPath requires a path without ways out of it: it must name what it seems
+// to name.
 func checkPath(p string) error {
 	rest := strings.TrimPrefix(p, "~/")
 	switch {

@@ -17,7 +17,7 @@ import (
 // that permits nothing.
 type Proposal struct {
 	Manifest Manifest
-	Notes    []string // what was left out, and what is to be said before it runs
+	Notes    []string // what was left out, and warnings before it runs
 }
 
 // Import reads the servers that an agent is configured with: JSON with

@@ -55,7 +55,7 @@ type Run struct {
 }
 
 // Files are paths: absolute, below ~, or relative to the workspace ("." is all
-// of it). What none of them covers a plugin does not see, but for the system.
+// of it). A plugin does not see anything else, except the system.
 type Files struct {
 	Read  []string `toml:"read,omitempty"`
 	Write []string `toml:"write,omitempty"`

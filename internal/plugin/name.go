@@ -38,7 +38,7 @@ func plain(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_-./", r)
 }
 
-// looks maps characters that are told apart with difficulty onto one of them.
+// looks maps characters that look alike to one of them.
 var looks = strings.NewReplacer("0", "o", "1", "l", "i", "l", "5", "s", "rn", "m", "vv", "w", "-", "", "_", "", ".", "", "/", "")
 
 // Looks is what a name looks like at a glance: two names of one look are

@@ -14,7 +14,7 @@ type Place struct {
 	Home      string   // the human's, absolute
 	Workspace string   // the project's, absolute; relative paths of the manifest start there
 	Own       string   // the plugin's own directory, absolute: it is writable, and the plugin's home
-	Fetch     bool     // what the package managers fetch may be fetched; otherwise it has to be there
+	Fetch     bool     // package managers may fetch what they need; otherwise it must be there
 	Hidden    []string // further directories that it does not see, see Elsewhere
 }
 
@@ -70,7 +70,7 @@ func (m *Manifest) CacheDirs(at Place) (dirs []string) {
 // directory. Packages hold what they like: names that are protected elsewhere too.
 var caches = []string{".npm", ".cache", "go"}
 
-// offline has npx, uvx and go take what they have fetched before. Go asks for what
+// offline makes npx, uvx and go use what they have fetched before. Go asks for what
 // is said of later versions, which its own cache answers, and has compared all with
 // its database of sums when it was fetched.
 func (at Place) offline() []string {
@@ -137,7 +137,7 @@ func (m *Manifest) dir(at Place) string {
 const system = " bin boot cores dev etc lib lib32 lib64 libx32 nix opt proc run sbin snap sys tmp usr var Applications Library System private "
 
 // Elsewhere lists the directories of the root that are neither the system's nor
-// symbolic links: what people keep there is nothing of a plugin's.
+// symbolic links: people's data there is not a plugin's.
 func Elsewhere() []string {
 	entries, err := os.ReadDir("/")
 	if err != nil {

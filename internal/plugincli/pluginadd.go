@@ -98,7 +98,7 @@ func (f *pluginFlags) add(e *launch.Env, args []string) error {
 	return err
 }
 
-// read takes the manifest of the file, or makes one of the flags. A lone
+// read takes the manifest of the file, or makes one of the flags. A single
 // argument without any other flag that says what runs is a file.
 func (f *pluginFlags) read(e *launch.Env, args []string) (*plugin.Manifest, []byte, error) {
 	m := &f.manifest
@@ -135,8 +135,7 @@ func (f *pluginFlags) read(e *launch.Env, args []string) (*plugin.Manifest, []by
 	return read, text, nil
 }
 
-// ofFlags says what is wrong in words of flags: the lines are those of a text
-// that nobody has written.
+// ofFlags translates errors to flags: the lines are those of a generated text.
 func ofFlags(err error) string {
 	var out []string
 	for line := range strings.SplitSeq(err.Error(), "\n") {

@@ -126,7 +126,7 @@ func firstOf(text string) string {
 	return fmt.Sprintf("%s\n(%d bytes more)", strings.ToValidUTF8(text[:most], ""), len(text)-most)
 }
 
-// listTools starts the plugin as a guest and has it list its tools.
+// listTools starts the plugin as a guest and lists its tools.
 func listTools(e *launch.Env, d plugin.Dirs, m *plugin.Manifest) (plugin.Listing, error) {
 	workspace := settings.WorkspaceOf(e.Dir, e.Getenv("HOME"))
 	p, err := e.StartPlugin(d, m, workspace)

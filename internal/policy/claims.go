@@ -100,7 +100,7 @@ func (p *Policy) usePathAs(q *Question, j *judgement, u use) {
 		inner.lower(stageProtected, bawn.Ask, "builtin:protected-below", bawn.Builtin, "it reaches protected paths below "+u.path)
 		j.fixed = true
 	}
-	j.fixed = j.fixed || inner.verdict < bawn.Allow // only what a command is, not what it is done to, is learned
+	j.fixed = j.fixed || inner.verdict < bawn.Allow // only the command is learned, not its targets
 	j.lower(stageClaim, inner.verdict, inner.rule, inner.source, "to "+u.verb.String()+" "+u.path+": "+inner.reason)
 }
 

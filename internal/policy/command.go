@@ -9,8 +9,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/shell"
 )
 
-// environment is what a command line is executed with, and nothing else but what
-// Question.Names says: a variable that is in none of the lists is empty.
+// environment is the complete environment of a command line, except what
+// Question.Names says: a variable in none of the lists is empty.
 var (
 	environment      = map[string]string{"TMPDIR": "/tmp"}
 	environmentNames = []string{"PATH", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "HOSTNAME"}
@@ -137,7 +137,7 @@ func (r *reading) command(c *shell.Command) *judgement {
 	}
 	r.uses(c, found, k, j)
 	if !r.inside() {
-		r.bare(c, a, k, j)
+		r.uncontained(c, a, k, j)
 	}
 	if !ruled {
 		r.learned(c, j)
@@ -292,9 +292,9 @@ func (r *reading) rules(a *argv, j *judgement) bool {
 	return w.all != nil || w.project != nil
 }
 
-// bare asks about what only counts where nothing contains it: words that could be a
+// uncontained asks about what only counts where nothing contains it: words that could be a
 // danger, secrets, variables and loops.
-func (r *reading) bare(c *shell.Command, a *argv, k part, j *judgement) {
+func (r *reading) uncontained(c *shell.Command, a *argv, k part, j *judgement) {
 	unknown := len(c.Words) > 0 && slices.ContainsFunc(c.Words[1:], func(w shell.Word) bool { return w.Glob || w.Vague != "" && len(w.Below) == 0 })
 	if unknown && !k.reader && a != nil && r.p.known().dangers.possible(a.program) {
 		j.lower(stageDangerous, bawn.Ask, "builtin:unknown-words", bawn.Builtin, "words that are not known can make "+a.program+" dangerous")
@@ -480,8 +480,8 @@ func (r *reading) mention(name string, j *judgement) {
 	})
 }
 
-// reads reports whether a rule about files is about whatever names them: one that
-// speaks of nothing but writing says nothing of a word.
+// reads reports whether a rule about files applies to words that name them. A
+// rule that is only about writing does not.
 func (r *rule) reads() bool { return r.Source != bawn.Builtin || r.speaksOf(bawn.Read) }
 
 // allowed reports whether a stronger rule allows to read the name.

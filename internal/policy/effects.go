@@ -19,7 +19,7 @@ const (
 	Read               // looks and changes nothing
 	Change             // changes files, runs a program, destroys what a checkpoint covers
 	Destroy            // destroys what no checkpoint covers
-	NewHost            // reaches a host that nobody has named
+	NewHost            // reaches a host that no entry names
 	Download           // takes from a host that is allowed
 	Upload             // sends to a host that is allowed, or shows it a foreign login
 	SecretRead         // puts a secret into a request that reads

@@ -48,8 +48,8 @@ type Egress struct {
 	Session Question
 	// Rules are the session's entries; nil means none.
 	Rules *netrule.Rules
-	// Only says that nothing but the entries opens: what none of them names is
-	// denied, whatever the mode and other rules say, and nobody is asked.
+	// Only says that only the entries open: everything else is denied without a
+	// question, whatever the mode and other rules say.
 	Only bool
 	// Sealed is Only for a session that was given exactly what it needs.
 	Sealed bool
@@ -190,12 +190,13 @@ func lists[T fmt.Stringer](rule string, e T, named bool) saying {
 	return s
 }
 
-// unlisted is what entries say of a request that none of them lists: it asks.
+// unlisted is the judgement of a request that none of the host's entries lists:
+// it asks.
 func unlisted(rule, format string, args ...any) saying {
 	return saying{verdict: bawn.Ask, rule: rule, why: fmt.Sprintf(format, args...)}
 }
 
-// shut is what entries say of a request about which nobody is asked.
+// shut is the judgement of a request that is refused without a question.
 func shut(rule, format string, args ...any) saying {
 	return saying{verdict: bawn.Deny, rule: rule, why: fmt.Sprintf(format, args...)}
 }
@@ -209,7 +210,7 @@ func (e Egress) entry(t *target) saying {
 	case t.git() && len(git) > 0:
 		return gitSays(git, t)
 	case t.path != "" && len(git) > 0 && t.isGitService():
-		return shut(RuleGit, "%q is git's; entries of isolation.git decide on it, and this is none of its operations", t.path)
+		return shut(RuleGit, "%q is git's; entries of isolation.git decide on it, and this is not one of its operations", t.path)
 	case t.path != "" && !t.git() && len(http) > 0:
 		return httpSays(http, t)
 	case t.git() && len(http) > 0:

@@ -93,7 +93,7 @@ var operations = map[bawn.Kind][]bawn.Operation{
 func suits(k bawn.Kind, ops []bawn.Operation) error {
 	for _, op := range ops {
 		if known := operations[k]; len(known) > 0 && !slices.Contains(known, op) {
-			return fmt.Errorf("the operation %q is none of the kind %s; want one of %v", op, k, known)
+			return fmt.Errorf("the operation %q is not of the kind %s; want one of %v", op, k, known)
 		}
 	}
 	return nil

@@ -87,7 +87,7 @@ func (p *Policy) Rules() []bawn.Rule {
 }
 
 // Decide answers a question. It asks nobody, records nothing and never fails:
-// what it can't judge it denies.
+// it denies what it can't judge.
 func (p *Policy) Decide(q *Question) bawn.Decision {
 	if !q.Action.Valid() {
 		return bawn.Denied("the action names no kind, operation or resource", "builtin:invalid-action")

@@ -19,7 +19,7 @@ type protection struct {
 	name    string // by which it is opened for a project, or ""
 	login   bool   // it counts where a home directory may be, and at the top of a workspace
 	plain   bool   // a wildcard that matches it is not meant to, perhaps
-	literal string // a text that every path has that it covers
+	literal string // a text that every matching path contains
 }
 
 type protections = index[*protection]

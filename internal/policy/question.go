@@ -18,7 +18,7 @@ type Question struct {
 	// host is let through without being looked into. Then the command need not ask.
 	ConnectionAsks bool
 	Workspace      string // absolute; "" means that nothing lies in one
-	Home           string // absolute; "" means that "~" is nobody's
+	Home           string // absolute; "" means that "~" is unknown
 	System         string // "linux", "darwin" or "windows"; "" means all of them
 	Taint          Taint
 	// Names are variables that a command line is executed with besides those

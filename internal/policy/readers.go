@@ -18,7 +18,7 @@ type reader struct {
 	long     map[string]string // other flags: "" without a value, "=" with, "[=" with one that is attached
 	gives    []string          // flags that say what the first operand would
 	number   bool              // -20
-	needs    []string          // one of these flags must be there
+	needs    []string          // one of these flags is required
 	operands []string
 }
 

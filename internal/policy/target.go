@@ -99,7 +99,7 @@ func withoutPlace(args []string) []string {
 	return args
 }
 
-// wants takes what is to be done there.
+// wants reads the operation at that target from the arguments.
 func (t *target) wants(scheme string, args []string) error {
 	if scheme == "ssh" {
 		args = withoutPlace(args)

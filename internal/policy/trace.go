@@ -52,8 +52,8 @@ func Replay(trace []bawn.Step) bawn.Verdict {
 	return min(whole, current)
 }
 
-// Said is the verdict that a decision would have if nothing came of the mode
-// where nobody has said anything: what rules, dangers and secrets say.
+// Said is the verdict without the mode's default: of rules, dangers and secrets
+// only.
 func Said(d bawn.Decision) bawn.Verdict {
 	trace := slices.Clone(d.Trace)
 	for i := range trace {

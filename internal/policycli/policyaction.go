@@ -278,7 +278,7 @@ func (s *scanner) unescape(raw []byte) (string, error) {
 			i += 6
 		}
 		if r < 0 || utf16.IsSurrogate(r) || r == utf8.RuneError && !bytes.EqualFold(raw[i:i+5], []byte("ufffd")) {
-			return "", s.errorf("a string has an escape that is none")
+			return "", s.errorf("a string has an invalid escape")
 		}
 		out = utf8.AppendRune(out, r)
 		i += 4

@@ -99,8 +99,8 @@ func All() []Entry {
 }
 
 // Hidden are the places below the home directory that a session on a system does
-// not see, each under its Name: credentials, and what each agent keeps. What lies
-// in another of them is left out.
+// not see, each under its Name: credentials, and what each agent keeps. Entries
+// within another one are left out.
 func Hidden(system string) []*Entry {
 	var list []*Entry
 	agents := ofAgents()
@@ -137,7 +137,7 @@ func OfAgent(name string) (project, guarded []string) {
 	return project, guarded
 }
 
-// Key is the one form of a name that isolation.unprotect may hold. It errs where no
+// Key is the one form of a name that isolation.unprotect may hold. It errs if no
 // entry has that name, or none that can be opened.
 func Key(name string) (string, error) {
 	clean := strings.TrimSuffix(name, "/")

@@ -1,6 +1,6 @@
 // Package relay is the life of `bawnd serve`: the one process of a user that
 // carries questions from the hosts of sessions to humans, and answers back. It
-// decides nothing and runs nothing of a guest's.
+// decides nothing and runs no code of a guest.
 package relay
 
 import (
@@ -175,7 +175,7 @@ func (r *Relay) serve(ctx context.Context) error {
 	return err
 }
 
-// Stop ends the relay. Doors may call it.
+// Stop ends the relay. Frontends may call it.
 func (r *Relay) Stop() { r.end() }
 
 // Unit reports whether the system has made our sockets.

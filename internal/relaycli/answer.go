@@ -37,7 +37,7 @@ beginning as is unique, four characters or more; "bawn approvals" lists what is
 pending.
 
 The exit code is 0 if every answer counts, 1 if somebody was first or the time
-is up (who and what is said), 2 for an ID that is none, 126 if you may not
+is up (who and what is said), 2 for an unknown ID, 126 if you may not
 answer: a guest never can.`
 
 // scopes are the flags that say how long an answer holds.

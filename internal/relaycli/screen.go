@@ -42,7 +42,7 @@ type screen struct {
 	list     []*bawnv1.Approval // pending, oldest first
 	selected string             // ID; "" where there is nothing
 	since    time.Time          // when it was selected
-	read     bool               // all of it has been on the screen
+	read     bool               // all of it was on the screen
 	offset   int                // of the details, in lines
 	confirm  *reply             // an answer for good that waits for a yes
 	why      *string            // the reason of a no that is being written
@@ -199,7 +199,7 @@ func (m *screen) change(r *bawnv1.Approval) {
 	}
 }
 
-// choose selects a question, which has to be read anew.
+// choose selects a question, which must be read anew.
 func (m *screen) choose(id string) {
 	m.selected, m.since, m.read, m.offset, m.confirm, m.why = id, m.env.Now(), false, 0, nil, nil
 }

@@ -19,7 +19,7 @@ import (
 
 // An asker puts the questions of a zone's network to the session's human. It sends
 // no answer for an unanswered question: the egress proxy denies the question when
-// its time is up. Where nobody could answer it sends a denial at once, by nobody.
+// its time is up. If nobody can answer, it sends a denial at once.
 type asker struct {
 	approver bawn.Approver
 	answer   func(egress.Answer) error

@@ -110,5 +110,5 @@ func (c *containers) close(session string) {
 	}
 }
 
-// RuleContainersLeft is that of containers that an engine does not let go of.
+// RuleContainersLeft is that of containers that an engine does not release.
 const RuleContainersLeft = "builtin:docker-left"

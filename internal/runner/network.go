@@ -124,7 +124,7 @@ func (s *Session) CloseNetwork() {
 	all.Wait()
 }
 
-// told keeps a refusal that somebody else has recorded.
+// told keeps a refusal that another component has recorded.
 func (d *denials) told(n egress.Denial) {
 	den := sandbox.Denial{Kind: bawn.Network, Operation: n.Operation, Resource: n.Resource, Rule: n.Rule, Reason: n.Reason, Remedy: n.Remedy}
 	d.session.Recent.add(den)

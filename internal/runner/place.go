@@ -161,7 +161,7 @@ func unlock(dir string) error {
 	})
 }
 
-// sweep removes places that nobody holds any more.
+// sweep removes places whose holder is gone.
 func sweep(base string) {
 	entries, err := os.ReadDir(base)
 	if err != nil {

@@ -80,7 +80,7 @@ func (p *publisher) accept(l net.Listener, port uint16) {
 	}
 }
 
-// join carries one connection. A port at which nobody listens closes it.
+// join carries one connection. A port without a listener closes it.
 func (p *publisher) join(outside net.Conn, port uint16) {
 	defer outside.Close()
 	if !p.enter(outside) {

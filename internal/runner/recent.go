@@ -33,7 +33,7 @@ type Recent struct {
 	list []intent.Reason // the newest last
 }
 
-// add keeps a refusal. One that is there already becomes the newest.
+// add keeps a refusal. An existing entry becomes the newest.
 func (r *Recent) add(d sandbox.Denial) {
 	if r == nil {
 		return

@@ -43,7 +43,7 @@ type Session struct {
 	// ConnectionAsks says that what leaves the session asks where it connects.
 	ConnectionAsks bool
 	Project        bool   // the workspace holds no home directory: names of logins count at its top alone
-	Bare           string // why nothing contains the guest, in words for its human; "" where a sandbox does
+	Uncontained    string // why nothing contains the guest, in words for its human; "" where a sandbox does
 	Argv           []string
 	Dir            string
 	Stdio          [3]*os.File
@@ -60,8 +60,8 @@ type Session struct {
 	// Apart says that the terminal is a guest's, at which nobody is asked, and
 	// which does not control this process.
 	Apart bool
-	// Socket is where a guest speaks to its session, which closes it; nil for
-	// none. A session of two zones has its own.
+	// Socket is where a guest speaks to its session, which closes it; may be
+	// nil. A session of two zones has its own.
 	Socket *Socket
 	// Split is the zone in which the agent's commands run; nil where a session
 	// has one zone.
@@ -87,8 +87,8 @@ type Session struct {
 	Covered func() bool
 	// OnStart is called once the command has been started; nil for nobody.
 	OnStart func()
-	// Watched tells when somebody comes to the terminal, and when nobody is left
-	// there; until then there is nobody. nil is for a terminal that has its
+	// Watched reports when somebody comes to the terminal, and when the last one
+	// has left; it starts without anybody. nil is for a terminal that has its
 	// human.
 	Watched <-chan bool
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/shell/invocation"
 )
 
-// otherShells are those that nobody here understands. They are covered like the
-// others, so that what is meant for them is refused and not run beside the
-// policy. Programs that are many in one are among them: "busybox sh" is a shell,
-// and their others go with it.
+// otherShells are shells whose language is not understood here. They are covered
+// like the others, so that what is meant for them is refused and not run beside
+// the policy. Programs that are many in one are among them: "busybox sh" is a
+// shell, and their others go with it.
 var otherShells = []string{"rbash", "mksh", "lksh", "pdksh", "yash", "posh", "oksh", "fish", "csh", "tcsh", "nu", "xonsh", "elvish", "pwsh", "busybox", "toybox"}
 
 // ShellCall returns how this program was called if its own path says that it
@@ -48,8 +48,8 @@ func isShell(path string) bool {
 // shellDirs are where a system keeps shells, whatever PATH says.
 var shellDirs = []string{"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin"}
 
-// private are places of which each session has its own: nothing of the host's
-// is there.
+// private are places of which each session has its own, without the host's
+// files.
 var private = []string{"/tmp", "/var/tmp", "/run", "/var/run", "/dev", "/proc", "/sys"}
 
 // A MultiCallError says that a shell is a program that is many others too.
@@ -161,8 +161,8 @@ func (e *LauncherError) Error() string {
 	return fmt.Sprintf("%q starts a program by a shell: in a split session that program would run where commands do, which does not reach the model", e.Program)
 }
 
-// launchers are programs that start others by a shell, with the verbs that do; npx has
-// none.
+// launchers are programs that start others by a shell, with the verbs that do; npx
+// needs none.
 var launchers = map[string][]string{"npx": nil, "npm": {"exec", "x", "run", "run-script", "start", "restart", "stop", "test", "t"}}
 
 // CheckLauncher errs with a *LauncherError where the agent's command line is one of a

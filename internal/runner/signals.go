@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// signals are those that Bawn passes on instead of dying of them. Until hold,
-// they do to Bawn what they always do. From then on the sandbox is made, and the
-// first that would end Bawn waits for begin, so that nothing is left half made; a
+// signals are passed on to the guest instead of ending Bawn. Until hold, they do
+// to Bawn what they always do. From then on the sandbox is made, and the first
+// that would end Bawn waits for begin, so that nothing is left half made; a
 // second one does not.
 type signals struct {
 	catcher
@@ -88,8 +88,8 @@ func (s *signals) obey(sig syscall.Signal) {
 // begin hands the signals to who reads the channel.
 func (s *signals) begin() { s.once.Do(func() { close(s.begun) }) }
 
-// end lets go of the signals.
+// end releases the signals.
 func (s *signals) end() {
 	s.begin()
-	_ = s.Release() // nobody is left to pass them on to
+	_ = s.Release() // there is no guest left to pass them to
 }

@@ -103,8 +103,8 @@ type execution struct {
 	ctx     context.Context
 }
 
-// startExecution makes the zone and starts the executor in it. What it has made
-// is ended by close, also after an error.
+// startExecution makes the zone and starts the executor in it. close ends what
+// it has made, also after an error.
 func startExecution(ctx context.Context, s *Session, log *denials) (x *execution, err error) {
 	x = &execution{session: s, log: log, issuer: ticket.NewIssuer(time.Now)}
 	x.ctx, x.end = context.WithCancel(ctx)

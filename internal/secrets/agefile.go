@@ -252,7 +252,7 @@ func (f *ageFiles) drop(_ context.Context, id string) error {
 	return nil
 }
 
-// forget lets go of the identity.
+// forget releases the identity.
 func (f *ageFiles) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

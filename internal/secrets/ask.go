@@ -122,7 +122,7 @@ func onTerminal(anew bool) ([]byte, error) {
 }
 
 // Unattended is Options.Passphrase for a process whose terminal is a guest's. It
-// asks nobody: the guest would see what is typed, or try passphrases itself.
+// never prompts: the guest would see what is typed, or try passphrases itself.
 func Unattended(bool) ([]byte, error) {
 	return nil, failure("lend the secret to the first session and run the command in that one, or keep the vault in a keyring or with --identity FILE",
 		"the vault needs its passphrase, which nobody is asked for at the terminal of a guest; "+

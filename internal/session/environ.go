@@ -9,8 +9,8 @@ import (
 )
 
 // setOf returns the variables that are set; the last value of a name counts. A
-// variable with an empty value tells as little as none, and so it counts as
-// none that hides the host's.
+// variable with an empty value tells as little as a missing one, so it counts
+// as missing and hides the host's.
 func setOf(iso bawn.Isolation) map[string]string {
 	set := map[string]string{}
 	for _, kv := range iso.SetEnv {

@@ -57,7 +57,7 @@ func lowerBudget(a, b, usual int64) int64 {
 
 // The entries below were read once by check, which refuses what can't be.
 
-// proxyOf returns the proxy in its one form, "" for none.
+// proxyOf returns the proxy in its one form, or "".
 func proxyOf(e bawn.Egress) string {
 	if p, err := netrule.ParseProxy(e.Proxy); err == nil {
 		return p.String()

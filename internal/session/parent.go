@@ -19,7 +19,7 @@ type Parent struct {
 	Protected []string     // names that its guest can't write
 	Guarded   []string     // what an agent obeys
 	Project   bool         // its workspace holds no home directory (sandbox.Request)
-	Places    []bawn.Mount // of the host, as its plan has them
+	Places    []bawn.Mount // of the host, as in its plan
 	Git       []bawn.GitDir
 	GitPool   string   // where the git directories of repositories are that the guests make, or ""
 	Zone      string   // of a split session of which it is a part, else ""
@@ -60,7 +60,7 @@ func (k *Parent) Clamp(asked bawn.Session, known Providers) (bawn.Session, []Nar
 	return given, asWritten(append(unseen, narrowed...), names), nil
 }
 
-// outside is the one answer for every directory that the parent does not work
+// outside is the same answer for every directory that the parent does not work
 // on, so that it does not tell which of them exist.
 func (k *Parent) outside() error {
 	return &RefusedError{fmt.Errorf("the directory is none that session %s works on", k.Session.ID), "start it in the workspace"}

@@ -157,9 +157,9 @@ func why(p string, isos ...bawn.Isolation) string {
 }
 
 // Exceeds returns the places at which a child would see or write more of the
-// host than its parent. Both lists are those of a plan: the longest path that
-// covers a place counts, what none covers is hidden, and what is private shows
-// nothing of the host's.
+// host than its parent. Both lists are a plan's: the longest path that covers a
+// place counts, an uncovered place is hidden, and a private one shows nothing
+// of the host's.
 func Exceeds(parent, child []bawn.Mount) []string {
 	tables := [2]table{{}, {}}
 	for i, list := range [2][]bawn.Mount{parent, child} {

@@ -5,8 +5,8 @@
 //
 // The zero value of what grants something grants nothing, and of two lists only
 // what both hold is kept: an empty list is never "everything". What limits (a
-// maximum, Protect) is the stricter of both. A child that asks for
-// what the parent has gets all of it.
+// maximum, Protect) is the stricter of both. A child that asks for what the
+// parent has gets all of it.
 //
 // The package compares words. Paths must be those that links lead to, as the
 // host sees them: a guest can make a link in its workspace that leads elsewhere.

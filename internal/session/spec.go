@@ -16,7 +16,7 @@ import (
 // process that starts a session in another one hands it over (Send, Receive).
 type Spec struct {
 	config.Flags        // what is asked for beside the configuration
-	Argv         Words  // the command and its arguments; none with Gateway
+	Argv         Words  // the command and its arguments; empty with Gateway
 	Dir          string // where it starts, absolute; "" is the working directory of who starts it
 	As           string // definition file, absolute, or ""
 	// Given names the flags that somebody gave: what was not got is said of those.
@@ -25,7 +25,7 @@ type Spec struct {
 	PinGit bool // git runs no program that a repository names
 	// Covered does not start without a checkpoint: what judged the command relied on one.
 	Covered bool
-	// For is the session of a bare agent whose hook has moved the command here, or "".
+	// For is the session of an unsandboxed agent whose hook has moved the command here, or "".
 	For   string
 	JSON  bool // how it ended is printed as one line of JSON
 	Quiet bool // nothing is printed that isn't an error

@@ -16,7 +16,7 @@ import (
 type Zones struct {
 	Whole     bawn.Isolation
 	Home      string      // absolute
-	Workspace bawn.Access // most that the agent itself has of it
+	Workspace bawn.Access // the most of it that the agent gets
 	// Models and Ports are what the agent reaches, in the forms of
 	// bawn.Egress.Hosts and HostPorts.
 	Models, Ports []string
@@ -136,8 +136,8 @@ func (z Zones) private(p string) bool {
 }
 
 // Shells are the directories below the agent's own, writable places that its
-// shells read. Not all of them need be there. What the session has for itself in
-// their place is empty, and none of them.
+// shells read. Some of them may not exist. The session's own, empty directories
+// in their place do not count.
 func (z Zones) Shells() []string {
 	var all []string
 	for _, m := range z.Whole.Mounts {
@@ -163,8 +163,8 @@ var models = []string{
 // shortest is how long a value must be to be taken for a key under another name.
 const shortest = 12
 
-// WithoutModels takes out of NAME=VALUE entries those that are an agent's or a
-// model's by their names, and those that have the value of one of them.
+// WithoutModels removes the NAME=VALUE entries of agents and models, by name,
+// and entries that have the value of one of them.
 func WithoutModels(environ []string) []string {
 	var values []string
 	for _, kv := range environ {

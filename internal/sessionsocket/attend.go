@@ -55,6 +55,6 @@ func Attend(ctx context.Context, c *Conn, files [3]*os.File, win Window, open Op
 	if w.begin(ctx) {
 		w.wait(ctx)
 	}
-	c.Close() // or what it has left running would keep the guest waiting
+	c.Close() // or its running descendants would keep the guest waiting
 	return nil
 }

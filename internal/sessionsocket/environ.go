@@ -70,7 +70,7 @@ func (p *probe) free(ctx context.Context, decider bawn.Decider, a bawn.Action, k
 
 // A carried environment is one on its way into the execution zone.
 type carried struct {
-	env  []string  // all of it, but for what a decision adds
+	env  []string  // all of it, except what a decision adds
 	vars variables // what differs from the zone's own and may be used by a line
 	lost []string  // names that were left behind
 }

@@ -43,8 +43,7 @@ type Intents struct {
 	Plan     [32]byte // SHA-256 of the execution zone's plan, as its executor was told
 	Environ  Environ
 	Terminal Opener // of the execution zone
-	// Ask returns the `bawn request` line for what was refused; nil says
-	// nothing of it.
+	// Ask returns the `bawn request` line for what was refused, or nil.
 	Ask func(a bawn.Action, d bawn.Decision) string
 	Now func() time.Time // nil means the machine's clock
 
@@ -81,8 +80,8 @@ func (i *Intents) Exec(ctx context.Context, c *Conn, x intent.Exec, files [3]*os
 	}
 }
 
-// next waits for the shell's next statement. Signals that come between two are
-// nobody's.
+// next waits for the shell's next statement. Signals that arrive between two
+// are dropped.
 func (t *task) next(ctx context.Context) *intent.Exec {
 	for {
 		select {

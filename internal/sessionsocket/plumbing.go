@@ -188,7 +188,7 @@ func (p *plumbing) resize(rows, cols uint16) {
 	}) // a size that can't be set is the one before
 }
 
-// started lets go of what the command now has, so that its end is seen.
+// started releases what the command now has, so that its end is seen.
 func (p *plumbing) started() {
 	for _, f := range p.ours {
 		f.Close()
@@ -242,8 +242,8 @@ func (p *pump) settle(stop <-chan struct{}) {
 }
 
 // linger waits for the output of what the command has left running, until stop
-// is closed, and lets go of everything. A command that was not started has
-// none.
+// is closed, and releases everything. A command that was not started has no
+// end.
 func (p *plumbing) linger(stop <-chan struct{}) {
 	p.started()
 	for _, out := range p.output {
@@ -257,7 +257,7 @@ func (p *plumbing) linger(stop <-chan struct{}) {
 	p.abandon()
 }
 
-// abandon lets go of everything at once.
+// abandon releases everything at once.
 func (p *plumbing) abandon() {
 	p.started()
 	p.pause()

@@ -47,7 +47,7 @@ func NewCurrentRules(w *verb.World, workspace string, note func(string), more ..
 	return &CurrentRules{world: w, workspace: workspace, files: PolicyFiles(w, workspace), more: more, note: note, now: time.Now}
 }
 
-// Written returns the rules in force which nobody's answer has made. As long as nothing
+// Written returns the rules in force except those made by answers. As long as nothing
 // changes, that is the same slice. It errs if the files could not be read when it was
 // called first.
 func (c *CurrentRules) Written() ([]bawn.Rule, error) {

@@ -149,7 +149,7 @@ func GrantsFile(w *verb.World) (*grants.File, error) {
 	return grants.In(dir), nil
 }
 
-// ApprovedRules reads it; none where there is no place for it.
+// ApprovedRules reads it; it returns nil without a place for it.
 func ApprovedRules(w *verb.World) ([]bawn.Rule, error) {
 	f, err := GrantsFile(w)
 	if err != nil {

@@ -103,7 +103,7 @@ func (r *reader) builtin(b builtin, cmd Command, st *state) (yes, no state) {
 	before := *st
 	name := cmd.Words[0].Text
 	o := b(r, cmd.Words[1:], st)
-	st.dead = st.dead && len(cmd.Redirects) == 0 // one that fails keeps it from running
+	st.dead = st.dead && len(cmd.Redirects) == 0 // a failed one prevents it from running
 	cmd.Builtin, cmd.Runs, cmd.Unclear = true, o.runs != nil || o.isScript, o.unclear+o.opaque
 	if o.opaque != "" {
 		r.record(Opaque{Reason: o.opaque, Text: escape(name)})

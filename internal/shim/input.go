@@ -91,8 +91,8 @@ func (s *front) text(text string, r *reader, last end) end {
 	return e
 }
 
-// whole runs a script that has been read to its end. None of it is left to be
-// the input of its commands.
+// whole runs a script that has been read to its end. Its commands get no part
+// of it as their input.
 func (s *front) whole(call invocation.Invocation) end {
 	if null, err := os.Open(os.DevNull); err == nil {
 		_ = dup(int(null.Fd()), 0) // else they read the end of what was there
@@ -143,7 +143,7 @@ func (r *reader) prompt(first bool) {
 		text = "$ "
 	}
 	if r.talks {
-		_, _ = os.Stderr.WriteString(text) // where nobody sees it, nobody misses it
+		_, _ = os.Stderr.WriteString(text) // where nobody sees it, it is not missed
 	}
 }
 

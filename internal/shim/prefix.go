@@ -81,7 +81,7 @@ func (s *front) approved(line, socket string) (text string, env []string, code i
 		return "", nil, s.usage(err)
 	}
 	v, err := judge(context.Background(), intent.Judge{
-		Agent: "claude", Tool: "shell prefix", Dir: dir, Mayask: true, Lenient: true,
+		Agent: "claude", Tool: "shell prefix", Dir: dir, Mayask: true, Contained: true,
 		Actions: []intent.Act{{Kind: bawn.Command.String(), Operation: bawn.Exec.String(), Resource: w.command}},
 	}, socket)
 	switch {

@@ -88,7 +88,7 @@ func (s *front) usage(err error) int {
 	return codeUsage
 }
 
-// say writes a line to standard error; where that is closed, nobody hears it.
+// say writes a line to standard error, if that is open.
 func (s *front) say(text string) {
 	_, _ = os.Stderr.WriteString(s.name + ": " + text + "\n")
 }

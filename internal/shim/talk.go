@@ -120,7 +120,7 @@ func (s *front) command(argv []string, statement bool) end {
 	x.Terminal = s.tty.here()
 	x.Rows, x.Cols = size()
 	if x.Terminal {
-		s.catch() // its settings are to be restored, whatever comes
+		s.catch() // its settings must be restored in any case
 	}
 	s.tty.plain()
 	defer s.tty.restore()

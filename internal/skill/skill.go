@@ -42,7 +42,7 @@ func (k *Kind) UnmarshalText(text []byte) error {
 		}
 	}
 	*k = 0
-	return fmt.Errorf("kind %q is none; want skill, definition or instructions", text)
+	return fmt.Errorf("kind %q is invalid; want skill, definition or instructions", text)
 }
 
 // A Place is where an agent looks for texts of one kind: a directory of them,
@@ -68,8 +68,8 @@ type Item struct {
 type Report struct {
 	Item
 	Description string `json:"description,omitempty"` // its own words: untrusted
-	// Notices say what a human should know of it: what it may use unasked, what
-	// in it can be executed.
+	// Notices are warnings for a human: what it may use unasked, what in it can
+	// be executed.
 	Notices []string `json:"notices,omitempty"`
 	Faults  []*Fault `json:"faults,omitempty"`
 }

@@ -46,7 +46,7 @@ func (t *Terminal) Converse(ctx context.Context, f func(Conversation) error) err
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch t.mode {
-	case Bare:
+	case NoTerminal:
 		return t.converseAside(ctx, f)
 	case Foreground, Background:
 	default:

@@ -26,7 +26,7 @@ func (t *Terminal) Start() (Mode, error) {
 	switch {
 	case t.mode == Closed:
 		return Closed, errClosed
-	case t.mode == Bare || t.started:
+	case t.mode == NoTerminal || t.started:
 		return t.mode, nil
 	}
 	screen, err := newPump()
@@ -157,7 +157,7 @@ func (t *Terminal) Foreground() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.mode == Bare || t.mode == Foreground:
+	case t.mode == NoTerminal || t.mode == Foreground:
 		return nil
 	case t.mode == Closed || !t.started:
 		return errClosed

@@ -9,7 +9,7 @@
 //
 // A Terminal is in one [Mode]:
 //
-//	Bare        no terminal among stdin, stdout and stderr: nothing to do
+//	NoTerminal        no terminal among stdin, stdout and stderr: nothing to do
 //	Background  output is relayed; keys and the terminal's settings are left alone
 //	Foreground  the terminal is raw; keys, output and window size are relayed
 //	Suspended   the terminal is as it was found; Bawn is about to stop
@@ -23,7 +23,7 @@
 //
 //	Foreground() → nil            give the guest its terminal (tcsetpgrp) and continue it
 //	Foreground() → ErrBackground  Bawn is itself in the background: stop with the
-//	                              same signal, as the bare program would have
+//	                              same signal, as a program without Bawn would have
 //
 // When SIGTSTP has stopped the guest: Suspend, stop Bawn's own process group (SIGSTOP),
 // and after SIGCONT Resume. That goes back to Foreground if the shell has given Bawn the
@@ -62,14 +62,14 @@ type Mode uint8
 
 // The modes. The zero Mode touches nothing.
 const (
-	Bare Mode = iota
+	NoTerminal Mode = iota
 	Background
 	Foreground
 	Suspended
 	Closed
 )
 
-var modeNames = [...]string{"bare", "background", "foreground", "suspended", "closed"}
+var modeNames = [...]string{"no terminal", "background", "foreground", "suspended", "closed"}
 
 // String returns the mode's name in lower case.
 func (m Mode) String() string {
@@ -118,7 +118,7 @@ type Terminal struct {
 }
 
 // Among reports whether one of stdin, stdout and stderr is a terminal, so that
-// New would return one that is not Bare.
+// New would return one that is not NoTerminal.
 func Among(stdio [3]*os.File) bool {
 	for _, f := range stdio {
 		if f != nil && term.IsTerminal(descriptor(f)) {
@@ -144,7 +144,7 @@ func Present(stdio [3]*os.File) bool {
 
 // New returns the terminal of a guest that Bawn's own stdin, stdout and stderr
 // would have been given to. Nothing about the user's terminal changes before
-// Start. Where none of the three is a terminal the Terminal is Bare. Where they
+// Start. Where none of the three is a terminal the Terminal is NoTerminal. Where they
 // are several terminals the guest sees one, and what it writes comes out on
 // that of stdout, or else stderr.
 //

@@ -120,7 +120,7 @@ func (i *Issuer) Rotate() []Key {
 	return i.Keys()
 }
 
-// Close overwrites the private key and lets go of it. Copies that package
+// Close overwrites the private key and releases it. Copies that package
 // crypto/ed25519 derived from it go when they are collected. It may be called
 // more than once.
 func (i *Issuer) Close() {

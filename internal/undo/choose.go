@@ -12,11 +12,11 @@ import (
 // A Target is where an undo leads.
 type Target struct {
 	To    *checkpoint.Checkpoint
-	After *checkpoint.Checkpoint // what the session has left; nil if nobody knows
+	After *checkpoint.Checkpoint // the session's result; nil if unknown
 	// Session is the one that is undone; "" where a checkpoint of no session is
 	// gone back to.
 	Session string
-	Killed  bool // it has not come to its end
+	Killed  bool // it has not ended yet
 }
 
 // ErrNothing says that a workspace has no session to undo.

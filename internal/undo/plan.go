@@ -27,7 +27,7 @@ type Plan struct {
 	applied   bool
 }
 
-// A Request says what is to be undone.
+// A Request says what to undo.
 type Request struct {
 	State, Workspace string
 	Target           Target

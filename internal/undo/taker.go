@@ -19,7 +19,7 @@ import (
 const (
 	every    = 5 * time.Minute  // while something changes
 	share    = 100              // a scan takes at most this part of the time between scans
-	patience = 10 * time.Second // until another session has let go of the store
+	patience = 10 * time.Second // until another session has released the store
 	brief    = 8 * time.Second  // that a guest waits before it destroys
 )
 
@@ -312,7 +312,7 @@ func (t *Taker) take(ctx context.Context, why checkpoint.Why, wait time.Duration
 // An Ending says what a session has left.
 type Ending struct {
 	Changed int // names that are new, different or gone
-	Lost    int // those of them that were there before
+	Lost    int // those that existed before
 }
 
 func (e *Ending) String() string { return Files(e.Changed) + " changed" }
@@ -367,8 +367,8 @@ func (t *Taker) End() (*Ending, error) {
 	return t.ending()
 }
 
-// keepEnd keeps the end of a session. One that has changed nothing leaves no
-// checkpoint.
+// keepEnd keeps the end of a session. A session that has changed nothing leaves
+// no checkpoint.
 func (t *Taker) keepEnd() error {
 	if t.last == t.first && !t.taking.Changed() {
 		git, err := snapshot(t.git)

@@ -11,8 +11,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv/clients"
 )
 
-// wishes are what the script makes an agent do for an editor.
-func (y *yard) wishes() []any {
+// requests are what the script makes an agent ask of an editor.
+func (y *yard) requests() []any {
 	tool := func(path string) any { return map[string]string{"write": path, "text": "written"} }
 	return []any{
 		"echo written > inside.txt",
@@ -73,7 +73,7 @@ func TestEditors(t *testing.T) {
 func newDesk(t *testing.T, a clients.Client, model string) (*yard, *editor) {
 	t.Helper()
 	y := newGround(t, a, model)
-	write(t, y, y.wishes())
+	write(t, y, y.requests())
 	y.serve(t)
 	check(t, os.WriteFile(y.settings(), []byte(a.Asking(y.url)), 0o600))
 	y.env = append(y.env, a.Seat()...)

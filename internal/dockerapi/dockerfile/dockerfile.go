@@ -193,7 +193,7 @@ func (i *Instruction) Words(get func(string) string) ([]string, error) {
 }
 
 // Pairs are the NAME=VALUE of ENV, LABEL and ARG; ENV NAME VALUE is one as well.
-// A name without a value has none.
+// A name without a value has an empty one.
 func (i *Instruction) Pairs(get func(string) string) (names []string, values map[string]*string, err error) {
 	words, err := i.split(i.Rest, get)
 	if err != nil {

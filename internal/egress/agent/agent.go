@@ -42,9 +42,9 @@ type Agent struct {
 	// Known are the host keys that the user has accepted.
 	Known *hostkey.Known
 
-	// Hosts returns the hosts to which the guest may log in, at the time of
-	// the call. A server counts as one of them if known_hosts has its key
-	// under that name.
+	// Hosts returns the hosts to which the guest may log in, at the time of the
+	// call. A server belongs to them if known_hosts has its key under that
+	// name.
 	Hosts func() []Host
 
 	// Keys says which keys the guest may see and use; nil means no keys.

@@ -48,7 +48,7 @@ type ProxyError struct {
 	Auth bool // it wants a user and a password, or others
 }
 
-// Error names the proxy and what it did.
+// Error names the proxy and its failure.
 func (e *ProxyError) Error() string { return fmt.Sprintf("proxy %q: %v", e.Host, e.Err) }
 
 // Remedy says what to do about it.
@@ -213,8 +213,8 @@ func (p *Proxy) connect(conn net.Conn, name string, port uint16) error {
 
 var errHead = fmt.Errorf("the answer is malformed or longer than %d bytes", maxHead)
 
-// readHead reads up to the empty line. What follows belongs to the tunnel, so
-// it never asks for more bytes than the end of the head still lacks.
+// readHead reads up to the empty line. The bytes after it belong to the tunnel,
+// so it never asks for more bytes than the end of the head still lacks.
 func readHead(r io.Reader) ([]byte, error) {
 	const end = "\r\n\r\n"
 	head := make([]byte, 0, 512)

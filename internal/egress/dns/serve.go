@@ -18,7 +18,7 @@ const (
 	maxErrors = 100              // in a row, after which a socket is given up
 )
 
-// A peer is who sent a datagram, and what the system needs to know to answer
+// A peer is the sender of a datagram, with the data by which the system answers
 // from the address that was asked.
 type peer struct {
 	addr    netip.AddrPort

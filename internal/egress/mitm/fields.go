@@ -11,7 +11,7 @@ import (
 
 // A fieldScanner looks in a body for the field by which frameworks override the
 // request's method: "_method" in a form (Rails, Symfony, Spring), and in JSON
-// too (Laravel). Nothing of what holds the end of such a name is passed on, and
+// too (Laravel). Bytes that hold the end of such a name are not passed on, and
 // so never what follows it.
 type fieldScanner interface{ feed(p []byte) (found bool) }
 
@@ -110,8 +110,8 @@ var escapes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)%u[0-9a-f]{4}|%[0-9a-f]{2}|\+`)
 })
 
-// unescaped resolves escapes as the most lenient do: ASP.NET knows %u005F, and
-// what is no escape stands for itself.
+// unescaped resolves escapes as the most tolerant readers do: ASP.NET knows
+// %u005F, and anything that is no escape stands for itself.
 func unescaped(s string) string {
 	return escapes().ReplaceAllStringFunc(s, func(e string) string {
 		n, err := strconv.ParseUint(strings.TrimLeft(e, "%uU"), 16, 16)

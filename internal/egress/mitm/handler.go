@@ -31,7 +31,7 @@ const (
 	continueTime  = time.Second // a host that ignores Expect gets the body after it
 	idleUpstream  = 90 * time.Second
 	idlePerHost   = 100
-	restOfBody    = time.Second // for a body that nobody wants any more
+	restOfBody    = time.Second // for a body that is not needed any more
 )
 
 // prepare runs once, with the first connection.

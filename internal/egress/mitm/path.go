@@ -58,7 +58,7 @@ func readings(escaped string) ([]string, error) {
 // take them for separators (RFC 3986 section 2.2).
 var keepSlashes = strings.NewReplacer("%2f", "%252F", "%2F", "%252F")
 
-// withoutParameters drops what follows a semicolon in each segment, as
+// withoutParameters drops the text after a semicolon in each segment, as
 // servlet containers do (RFC 3986 section 3.3).
 func withoutParameters(path string) string {
 	if !strings.Contains(path, ";") {
@@ -105,8 +105,9 @@ func structured(path string) int {
 	}, path), ".")
 }
 
-// isDotOrBlank reports whether a segment of such characters alone may be taken for a
-// dot segment: servers trim blanks, and drop what can't be seen and combining marks.
+// isDotOrBlank reports whether a segment of such characters only may be taken for a
+// dot segment: servers trim blanks, and drop invisible characters and combining
+// marks.
 func isDotOrBlank(r rune) bool {
 	return r == '.' || unicode.IsSpace(r) || unicode.Is(unicode.Mn, r) || redact.Invisible(r)
 }

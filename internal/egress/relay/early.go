@@ -23,7 +23,7 @@ type early struct {
 	passed int // of heard
 }
 
-// Read returns what the guest says next.
+// Read returns the guest's next bytes.
 func (e *early) Read(b []byte) (int, error) {
 	for wait := e.pause; ; wait = webHello {
 		var until time.Time // none: its host may speak first

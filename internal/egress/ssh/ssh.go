@@ -33,7 +33,7 @@ const handshake = 30 * time.Second
 type HostKey struct{ signer ssh.Signer }
 
 // NewHostKey makes a key of ECDSA with P-256 (RFC 5656), which every client
-// knows. One of Ed25519 costs each session a millisecond: Go computes the
+// knows. An Ed25519 key costs each session a millisecond: Go computes the
 // curve's tables when the first is made.
 func NewHostKey() (HostKey, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -67,11 +67,11 @@ func Environment(path string) []string {
 	return []string{"GIT_SSH_COMMAND=ssh -o 'GlobalKnownHostsFile=" + path + " /etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2'"}
 }
 
-// A Request is what a guest wants of a host, as [Server.Permit] judges it.
+// A Request is a guest's request to a host, as [Server.Permit] judges it.
 type Request struct {
 	Host string
 	Port uint16
-	User string // whom the guest wants to be there: "git"
+	User string // the user as whom the guest logs in: "git"
 
 	// Permit is asked twice. Operation has its repository when the guest has
 	// sent its command (a push is Discovery then) and, for a push, everything
@@ -105,8 +105,8 @@ type Server struct {
 	// the guest reads.
 	Permit func(context.Context, Request) error
 
-	// Named returns the operation as it is to be sent and judged: of a path that
-	// begins with a slash it may say that it does not. Nil leaves all as they are.
+	// Named returns the operation with the path that is judged and sent: a leading
+	// slash may be left out. Nil leaves all as they are.
 	Named func(Request) git.Operation
 
 	// Used records the use of a key before it happens. Its error prevents it.

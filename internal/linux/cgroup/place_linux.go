@@ -58,8 +58,8 @@ func addV1(places []place, dir, controller string) []place {
 	return append(places, place{version: 1, controllers: []string{controller}, dir: dir})
 }
 
-// blame says which of several controllers have no place in version 2: those
-// that have none alone, or all of them where only the combination has none.
+// blame says which of several controllers version 2 has no place for: those
+// without one alone, or all of them if only the combination has none.
 func blame(h *hierarchy, need []string, err error) []Controller {
 	var missing, all []Controller
 	for _, c := range need {
@@ -204,7 +204,7 @@ func readV1(d dir) (Limits, error) {
 	return l, errors.Join(err1, err2, err3)
 }
 
-// limitFile reads one limit; a file that is absent states none.
+// limitFile reads one limit; an absent file states no limit.
 func limitFile[T int64 | float64](name string, parse func(string) (T, error)) (T, error) {
 	b, err := ReadFile(name)
 	if errors.Is(err, unix.ENOENT) {

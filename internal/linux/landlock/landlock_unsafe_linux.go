@@ -51,8 +51,8 @@ func ABI() (int, error) {
 }
 
 // Handled returns the ruleset attribute for an ABI and its size: all file
-// system rights it knows, and both scopes where it has them. TCP rights are
-// not used: the network namespace decides there.
+// system rights that the ABI knows, and both scopes if it has them. TCP rights
+// are not used: the network namespace decides there.
 func Handled(abi int) (Attr, uintptr) {
 	if abi < 1 {
 		return Attr{}, 0

@@ -203,7 +203,7 @@ func Redirect(port uint16) []Expr {
 // of IP.
 func Reject() []Expr { return reject(unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED) }
 
-// RejectPort answers that nobody has the port, which sockets everywhere know as
+// RejectPort answers that no socket has the port, which programs see as
 // ECONNREFUSED.
 func RejectPort() []Expr { return reject(unix.NFT_REJECT_ICMPX_PORT_UNREACH) }
 

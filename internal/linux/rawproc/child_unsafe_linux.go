@@ -382,7 +382,7 @@ func request(sh *shared, sock uintptr) {
 }
 
 // makeSocket answers with a TCP socket of this network namespace, or with an
-// error. It is the parent who connects it.
+// error. The parent connects it.
 //
 //go:nosplit
 //go:norace

@@ -22,7 +22,7 @@ const (
 )
 
 // memory is a mapping that holds everything the child needs between fork and
-// exec: steps, what they point at, and its stack. The child gets nothing else
+// exec: steps, what they point at, and its stack. The child shares nothing else
 // that its parent can write, neither the heap nor variables. Both see it, so that
 // the parent can add steps while the child carries out the first ones; no other
 // child gets it.

@@ -128,9 +128,9 @@ func (in *Init) begin() error {
 	return nil
 }
 
-// discarded are mappings that nobody uses any more. Unmapping one makes every
-// processor that runs one of our threads flush its cached translations. So it
-// waits for the next start, or for the end of the process.
+// discarded are unused mappings. Unmapping one makes every processor that runs
+// one of our threads flush its cached translations. So it waits for the next
+// start, or for the end of the process.
 var discarded struct {
 	sync.Mutex
 	list [][]byte
@@ -201,13 +201,13 @@ func (in *Init) programError() error {
 	return errors.New("the sandbox's first process ended before it was ready")
 }
 
-// forgetProgram lets go of what the child has carried out.
+// forgetProgram releases what the child has carried out.
 func (in *Init) forgetProgram() {
 	discard(in.cfg.Program.mem.all)
 	in.cfg.Program.mem = memory{}
 }
 
-// release lets go of all that belongs to a child that is gone.
+// release releases all that belongs to a child that is gone.
 func (in *Init) release() {
 	if in.conn != nil {
 		in.conn.Close()

@@ -105,7 +105,7 @@ func spans(calls []ruled) []span {
 			now.rules = c
 		}
 		if list[len(list)-1].from == now.from {
-			list = list[:len(list)-1] // nothing lies between two neighbours, nor before call 0
+			list = list[:len(list)-1] // neighbours leave no gap, nor is there one before call 0
 		}
 		if n := len(list); n == 0 || now.rules != nil || list[n-1].rules != nil || list[n-1].action != now.action {
 			list = append(list, now)
@@ -164,7 +164,7 @@ func (p *program) leaf(s span) error {
 	return nil
 }
 
-// rule emits one rule: each test that fails skips the rest of it.
+// rule emits one rule: a failed test skips the rest of it.
 func (p *program) rule(r *Rule) error {
 	rest := 1
 	for _, c := range r.Conds {

@@ -93,7 +93,7 @@ func endLast() error {
 	return nil
 }
 
-// catch puts the handler in place of what is there, unless that is SIG_IGN.
+// catch replaces the current handler, unless that is SIG_IGN.
 func (c *Catcher) catch(s syscall.Signal) error {
 	old, err := action(s, nil)
 	if err != nil || old.handler == ignored {

@@ -14,7 +14,7 @@ type form uint8
 
 const (
 	exact  form = iota // the line is this
-	prefix             // these words, then any others or none
+	prefix             // these words, then any further ones
 	stem               // it begins with this text, even inside a word
 )
 

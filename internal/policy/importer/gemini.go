@@ -77,7 +77,7 @@ func (r *reader) geminiRule(at Item, v any, rank func(int64) int) {
 	decision, _ := table["decision"].(string)
 	verdict, ok := geminiDecisions[decision]
 	if !ok {
-		r.left(at, "the decision %q is none; want allow, ask_user or deny", decision)
+		r.left(at, "the decision %q is invalid; want allow, ask_user or deny", decision)
 		return
 	}
 	if why := limited(table); why != "" {

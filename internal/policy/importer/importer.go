@@ -86,7 +86,8 @@ func (r *reader) read(data []byte) error {
 	return r.errorAt(1, "it is not clear whose file this is; say --from with one of %q", Formats())
 }
 
-// detect goes by words that only one format has; "" if none or several do.
+// detect recognises a format by words that only it has; "" if none or several
+// match.
 func detect(file string, data []byte) string {
 	if strings.HasSuffix(file, ".rules") {
 		return "codex"

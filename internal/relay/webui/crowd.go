@@ -82,7 +82,7 @@ func (d *countedListener) Accept() (net.Conn, error) {
 // network's share takes the place of that network's oldest stranger: a full share
 // keeps nobody of the same network out.
 func (c *crowd) admit(conn net.Conn) (m *member, why string) {
-	peer, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // what has no address is one peer
+	peer, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // connections without an address count as one peer
 	m = &member{Conn: conn, crowd: c, peer: network(peer.Addr())}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -34,7 +34,7 @@ const maxWays = 20
 
 // ParseWays reads a file of notices: a line is an address ("ntfy://…") or
 // "secret:NAME"; blank lines and those that begin with # are left out. Errors
-// name the line and show nothing of it.
+// name the line without its contents.
 func ParseWays(text string) ([]Way, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("the file of notices is no UTF-8")

@@ -92,7 +92,7 @@ func (r *process) start() error {
 	return <-started
 }
 
-// why adds to err what bwrap has to say, if it has ended.
+// why adds bwrap's own message to err, if bwrap has ended.
 func (r *process) why(err error) error {
 	select {
 	case <-r.done:
@@ -104,8 +104,8 @@ func (r *process) why(err error) error {
 	return err
 }
 
-// firstProcess reads which process bwrap has made and returns a pidfd of it
-// and its PID.
+// firstProcess reads which process bwrap has made and returns its pidfd and
+// PID.
 func firstProcess(ctx context.Context, info *os.File, parent int) (*os.File, int, error) {
 	stop := context.AfterFunc(ctx, func() { _ = info.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()

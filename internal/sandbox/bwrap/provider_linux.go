@@ -109,7 +109,7 @@ const startsAgain = 5
 // startPatience is how long a sandbox may take to be ready.
 const startPatience = 20 * time.Second
 
-// start makes what the plan says. On an error nothing of it is left.
+// start makes what the plan says. On an error it leaves nothing.
 func (p *Provider) start(ctx context.Context, b *Plan, onDenial func(sandbox.Denial)) (_ *guest, err error) {
 	g := &guest{plan: b, machine: p.machine}
 	defer func() {

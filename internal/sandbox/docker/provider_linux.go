@@ -91,7 +91,7 @@ func (p *Provider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 
 // facts are what a plan is made from, but for the image.
 func (p *Provider) facts(found *probed) Facts {
-	f := Facts{Host: kernel.Look(p.setting.Native).Facts(), Program: p.setting.Program, Rootless: found.Rootless, Remapped: found.Remapped, Podman: found.Podman, Bare: found.Supervised != ""}
+	f := Facts{Host: kernel.Look(p.setting.Native).Facts(), Program: p.setting.Program, Rootless: found.Rootless, Remapped: found.Remapped, Podman: found.Podman, Unsupervised: found.Supervised != ""}
 	f.Host.LandlockABI = found.LandlockABI
 	return f
 }

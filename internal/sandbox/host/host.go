@@ -54,7 +54,7 @@ func (p *Plan) Partly() []bawn.Capability { return p.InPart }
 func (p *Plan) Environ() []string { return slices.Clone(p.env) }
 
 // Abilities says that nothing is isolated.
-func (*Provider) Abilities() sandbox.Abilities { return sandbox.Abilities{Bare: true} }
+func (*Provider) Abilities() sandbox.Abilities { return sandbox.Abilities{Unsandboxed: true} }
 
 // Name returns "host".
 func (*Provider) Name() string { return Name }

@@ -57,7 +57,7 @@ func begin(args []string, control *os.File) (socket, null *os.File, limits []exe
 
 // closeInherited closes what an engine may have left open. Descriptors of the
 // kernel's own making stay: this program's runtime has some. It got the lowest
-// numbers that were free, so that none of its lies behind a gap.
+// free numbers, so that none of its own lies behind a gap.
 func closeInherited() {
 	fd := 3
 	for gap := 0; gap < 16; fd++ {

@@ -72,8 +72,8 @@ func (m *Machine) Forget() { forget(m.cache) }
 func (m *Machine) Sweep() { sweep(m.cache) }
 
 // Group makes a control group for the plan's limits that control groups can
-// enforce here. It returns nil if they can enforce none of them. The caller
-// removes the group.
+// enforce here. It returns nil if the version can enforce none of them. The
+// caller removes the group.
 func (m *Machine) Group(n *layout.Plan) (*cgroup.Group, error) {
 	var l cgroup.Limits
 	if m.groups.Memory.Version > 0 {

@@ -27,7 +27,7 @@ func (e *GitError) Error() string {
 }
 
 // git mounts the private git directories of the request over those of the host,
-// and shows the objects that they borrow. It comes after the places of the
+// and shows the objects that they borrow. It follows the places of the
 // isolation: none of them may show the host's git directory again.
 func (b *builder) git() error {
 	if err := b.pool(); err != nil {

@@ -21,7 +21,7 @@ type Hiding struct {
 }
 
 // HidingOf finds the rule of a request that hides a path, which is absolute and clean.
-// It looks at nothing of the host: what it says is the same whether the path is there or
+// It does not look at the host, so its answer is the same whether the path exists or
 // not. Links are not followed: the guest names the place that they lead to.
 func HidingOf(req sandbox.Request, p string) (h Hiding, ok bool) {
 	home := cmp.Or(req.Home, LookupEnv(req.Environ, "HOME"))

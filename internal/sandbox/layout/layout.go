@@ -254,7 +254,7 @@ func (b *builder) devices() []string {
 func (b *builder) checkDevices() error {
 	for _, d := range b.iso.Devices {
 		if !devices.Allowed(d) {
-			return fmt.Errorf("device %q is none of the kinds that a session may have", d)
+			return fmt.Errorf("device %q is not of a kind that a session may have", d)
 		}
 		if _, ok := b.facts.Lookup("/dev/" + d); !ok {
 			return fmt.Errorf("device %q does not exist; leave it out", d)

@@ -66,7 +66,7 @@ const (
 // found is what a builder finds out about the names of the table.
 type found struct {
 	within     map[string][]string // directories in which only some names are protected, each with those
-	pointers   map[string]bool     // those of them that are names themselves
+	pointers   map[string]bool     // those that are names themselves
 	places     []string            // below the home directory, that the host executes or obeys
 	straightTo map[string]bool     // places to hide that are absent, with no link on the way
 }
@@ -107,8 +107,8 @@ func (b *builder) straight() func(dir string) bool {
 }
 
 // homePlaces are the places below the home directory that the host executes or
-// obeys, and that lie within a writable place. Who names exactly one of them as
-// writable means it.
+// obeys, and that lie within a writable place. Somebody who names exactly one
+// of them as writable means it.
 func (b *builder) homePlaces() []string {
 	home := b.home()
 	if f, ok := b.facts.Lookup(home); ok {

@@ -13,7 +13,7 @@ const (
 	maxNestedRepos = 64
 )
 
-// notNested are directories in which nobody works with git.
+// notNested are directories in which repositories are not expected.
 var notNested = []string{".git", "node_modules", ".venv", "__pycache__"}
 
 // nested protects what repositories of the host below a writable place name for git

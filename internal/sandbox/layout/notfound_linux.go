@@ -50,7 +50,7 @@ func NotFound(p *Plan, c sandbox.Command, errno unix.Errno) *sandbox.NotFoundErr
 	return nf
 }
 
-// absent says what to do about a program that nobody has.
+// absent says what to do about a program that does not exist.
 func absent(name string, c sandbox.Command) (why, remedy string) {
 	_, err := os.Stat(path.Join(c.Dir, name))
 	switch {

@@ -92,7 +92,7 @@ func (b *builder) isCredential(real string) bool {
 	return credential && innermost.Kind != KindBind && innermost.Kind != KindBindRO
 }
 
-// checkOpen refuses names of credentials that nobody knows.
+// checkOpen refuses unknown names of credentials.
 func checkOpen(open []string) error {
 	var names []string
 	for _, o := range open {

@@ -25,7 +25,7 @@ type Plan struct {
 	Seccomp     string            `json:"seccomp"`
 	Supervised  bool              `json:"supervised"`
 	Protected   []string          `json:"protected_below,omitempty"` // writable places of the host
-	Projects    []string          `json:"without_homes,omitempty"`   // those of them in which names of logins count at the top alone
+	Projects    []string          `json:"without_homes,omitempty"`   // those in which dotfiles of logins count at the top only
 	ExtraNames  []string          `json:"protected_names,omitempty"`
 	OpenNames   []string          `json:"unprotected_names,omitempty"`
 	InHome      []string          `json:"protected_places,omitempty"`  // below the home directory, that the host executes or obeys
@@ -33,7 +33,7 @@ type Plan struct {
 	Targets     []string          `json:"protected_targets,omitempty"` // where protected names lead that are links, and links to what is hidden or read-only
 	Guarded     []string          `json:"guarded,omitempty"`           // what the agent obeys, absolute, there or not
 	Owned       []string          `json:"owned,omitempty"`             // written though their names are protected, absolute
-	Unprotected bool              `json:"unprotected,omitempty"`       // no name is protected for what it is
+	Unprotected bool              `json:"unprotected,omitempty"`       // no file is protected by its name
 	Denied      []string          `json:"denied_patterns,omitempty"`   // of names that must not come into being, absolute
 	Limits      bawn.Resources    `json:"limits"`
 	Env         []string          `json:"-"`
@@ -140,7 +140,7 @@ const (
 	KindHide    = "hide-file" // an empty file nobody may open
 )
 
-// What hidden places are covered with: entries of /dev that nobody may open.
+// Hidden places are covered with these: entries of /dev that nobody may open.
 const (
 	HiddenDir  = "/dev/.hidden"
 	HiddenFile = "/dev/.hidden-file"

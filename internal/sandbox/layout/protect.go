@@ -44,7 +44,7 @@ type Protector struct {
 	// Targets are where protected names lead that are links, absolute, be
 	// they there or not.
 	Targets []string
-	Guarded []string // what the agent obeys, absolute, be it there or not
+	Guarded []string // what the agent obeys, absolute, existing or not
 	Owned   []string // files, absolute, whose names are not protected
 	Denied  []fspath.Pattern
 	Open    bool     // no name is protected: isolation.protect is false

@@ -58,7 +58,7 @@ func atMost(resource int, n uint64) uint64 {
 // A LandlockRule grants rights below a path (landlock(7)).
 type LandlockRule struct {
 	Path   string
-	Rights uint64 // LANDLOCK_ACCESS_FS_…; those that the ABI does not know are to be left out
+	Rights uint64 // LANDLOCK_ACCESS_FS_…; bits that the ABI does not know must be left out
 }
 
 // Rules are what a ruleset grants that handles every right of the file system.

@@ -59,7 +59,7 @@ func (p *Plan) Again() map[string]string {
 // A User is a guest's, by the ids that it has inside.
 type User struct {
 	UID, GID    int
-	Name        string // where the host has none for the UID
+	Name        string // if the host has none for the UID
 	Home, Shell string // absolute
 }
 
@@ -137,7 +137,7 @@ func freeName(text, name string) string {
 	return name
 }
 
-// nobodyOf returns the ids that root has inside: those of user "nobody" of a
+// nobodyOf returns the ids that root has inside: those of user "nobody" in a
 // passwd(5), so that programs find a name for them.
 func nobodyOf(text string) (uid, gid int) {
 	const overflow = 65534

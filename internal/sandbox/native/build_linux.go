@@ -170,7 +170,7 @@ func (p *Provider) explained(n *layout.Plan, err error) error {
 	return explain(err)
 }
 
-// abandon ends a sandbox that nobody wants.
+// abandon ends a sandbox that is not needed.
 func (b *build) abandon() {
 	if b.init != nil {
 		b.init.Kill()

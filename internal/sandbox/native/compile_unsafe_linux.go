@@ -43,7 +43,8 @@ func compile(p *layout.Plan) (*program, error) {
 	return c, c.confine(p)
 }
 
-// everyNamespace is what a child is born in that nobody waits for meanwhile.
+// everyNamespace is for a child for which nobody waits: it starts in all of its
+// namespaces at once.
 const everyNamespace = ^uintptr(0)
 
 // enter makes the namespaces: the child is born in those of first, and makes the
@@ -243,7 +244,7 @@ func (c *program) device(target, source string) {
 	c.Call("bind "+source, unix.SYS_MOUNT, source, at(target), 0, unix.MS_BIND, 0)
 }
 
-// pivot makes the staged tree the root and lets go of the old one.
+// pivot makes the staged tree the root and releases the old one.
 func (c *program) pivot() {
 	c.Call("enter the new root", unix.SYS_CHDIR, staging)
 	c.Call("pivot_root", unix.SYS_PIVOT_ROOT, ".", ".")
@@ -317,7 +318,7 @@ func (c *program) landlockRule(ruleset rawproc.Slot, p string, rights uint64, ma
 	c.Call("close "+p, unix.SYS_CLOSE, fd).Ignoring(none...)
 }
 
-// capabilities drops all of them, for good, for root as for anybody.
+// capabilities permanently drops all of them, for root as for anybody.
 func (c *program) capabilities() {
 	const last = 63 // the kernel answers EINVAL above its own last one
 	for i := range last + 1 {

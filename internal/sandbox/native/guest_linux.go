@@ -54,7 +54,7 @@ func command(n *layout.Plan, c sandbox.Command, p *process) (rawproc.Command, er
 	}, nil
 }
 
-// complete gives c the session's environment and directory where it has none
+// complete adds the session's environment and directory to c where it has none
 // of its own.
 func complete(n *layout.Plan, c sandbox.Command) sandbox.Command {
 	if c.Env == nil {

@@ -16,7 +16,7 @@ type Provider struct {
 	facts     layout.Facts // the machine's, and whether guests have IPv6
 	spaces    spaceSupport
 	preforked *Preforked
-	early     chan *build // what Prepare has begun, and nobody has taken
+	early     chan *build // begun by Prepare, and not taken yet
 }
 
 // New looks at this machine. What control groups and network namespaces can do

@@ -87,8 +87,9 @@ type Options struct {
 	// says.
 	Also map[string][]string
 	// InPart names checks that need not be refused, and why: what the provider
-	// says that it enforces in part. One of them that is refused all the same
-	// fails: its excuse is out of date. "FAMILY/STATE" names all of these.
+	// says that it enforces in part. If one of them is refused all the same,
+	// the test fails: its excuse is out of date. "FAMILY/STATE" names all of
+	// these.
 	InPart map[string]string
 	// Otherwise names checks that mean something else inside, so that nothing is
 	// lost where they work, and why. They go out of date likewise.
@@ -184,11 +185,11 @@ func decode[T any](text string) (list []T, err error) {
 // something in it worked.
 const rounds = 4
 
-// runState runs all checks of a state at once, and those that fail a second
-// time alone, so that none suffers for what another has done. (Where
-// testenv.Short says so, those that may work inside are not, if nothing is
-// different outside after all of them.) Then it runs the list again without
-// them: what they did may have hidden others.
+// runState runs all checks of a state at once, and repeats failed ones alone,
+// so that none fails because of another. (Where testenv.Short says so, those
+// that may work inside are not, if nothing is different outside after all of
+// them.) Then it runs the list again without them: what they did may have
+// hidden others.
 func (f *Fixtures) runState(t testing.TB, run Runner, infos []probe.Info, o Options) []Failure {
 	t.Helper()
 	var failures []Failure

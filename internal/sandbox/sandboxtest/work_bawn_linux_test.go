@@ -44,7 +44,7 @@ func worksIn(t *testing.T, known map[string]string, flags ...string) {
 	t.Run("itself", func(t *testing.T) { ofItself(t, bawn) })
 }
 
-// knownDifferences are what a guest sees otherwise than a bare program;
+// knownDifferences are what a guest sees otherwise than an unsandboxed program;
 // docs/dev/limits.md lists them for users.
 var knownDifferences = map[string]string{
 	"calls: removed-directory":                       "no file can be made relative to a directory that was removed",

@@ -169,7 +169,7 @@ func repositoryConfiguration(t *testing.T, d desk) {
 	if after := must(os.ReadFile(filepath.Join(d.dir, ".git/config"))); string(after) != string(before) {
 		t.Errorf("the configuration was changed to %q", after)
 	}
-	if out, _, _ := Bare(d.dir, nil, "sh", "-c", branches+"; git symbolic-ref --short HEAD; git config --local core.hooksPath"); out != "gone main new other\nother\n" {
+	if out, _, _ := Unsandboxed(d.dir, nil, "sh", "-c", branches+"; git symbolic-ref --short HEAD; git config --local core.hooksPath"); out != "gone main new other\nother\n" {
 		t.Errorf("outside: %q", out)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// gitHolds are those of the names by which git knows its own that a directory
-// holds, once everything is there that comes.
+// gitHolds are the names of a git directory that a directory holds, including
+// those about to be made.
 type gitHolds uint8
 
 const (

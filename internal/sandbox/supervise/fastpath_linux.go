@@ -21,8 +21,8 @@ import (
 // What is remembered can be older than the call by knownTime, since programs of the host
 // and other sessions move directories too. A new name is then as good as one made that
 // much earlier, before the directory moved; a removed name as one that was removed
-// earlier. Files that are there are neither written nor replaced by it, except in a
-// private git directory. The session's own renames of directories forget all.
+// earlier. Existing files are neither written nor replaced by it, except in a private
+// git directory. The session's own renames of directories forget all.
 
 const (
 	knownTime = 2 * time.Millisecond

@@ -24,9 +24,9 @@ var gitDirs = map[string]bool{
 
 // rule rules on a name by its spelling, and then by where it lies. Git takes a
 // directory for a git directory by what it holds, whatever it is called
-// (gitrepository-layout(5)). So nothing is changed in one that is there, and the
-// name that would make one of a directory does not come into being. A guest makes
-// no directory in one either, so that only those that git makes need a look.
+// (gitrepository-layout(5)). So an existing one can't be changed, and the name
+// that would complete one can't be made. A guest makes no directory in one
+// either, so that only those that git makes need a look.
 func (c *call) rule(op layout.Operation, p place, isDir bool) verdict {
 	abs := p.abs
 	r, rule := c.s.names.Rule(op, abs, isDir)
@@ -109,8 +109,8 @@ func isRepository(dir int, more string) bool {
 
 // settle looks again once a name is there: another session, which this one's
 // supervisor does not hold up, may have done its part of a git directory in
-// between. The one that comes second undoes what it did. A HEAD on whose opening
-// git would wait is undone as well.
+// between. The second one undoes its own change. A HEAD on whose opening git
+// would wait is undone as well.
 func (c *call) settle(v verdict, op layout.Operation, abs string, undo func() error) error {
 	if !v.part {
 		return nil

@@ -213,7 +213,7 @@ func (g *gitPool) drop(name string, isDir bool) {
 	_ = rawproc.Apart(p)
 }
 
-// close lets go of the namespaces. The pool may be nil.
+// close releases the namespaces. The pool may be nil.
 func (g *gitPool) close() {
 	if g == nil {
 		return

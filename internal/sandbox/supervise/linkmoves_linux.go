@@ -88,8 +88,8 @@ func (c *call) moves(old, now place) (kind uint32, err error) {
 	return kind, nil
 }
 
-// movesBelow looks at the relative links below a directory that is to be at abs and
-// that lead out of what is moved, of which it lies that deep.
+// movesBelow looks at the relative links below a directory that is to be moved to
+// abs, at those that lead out of it from that depth.
 func (c *call) movesBelow(parent int, name, abs string, deep int, left *int) error {
 	if deep > maxMovedDeep {
 		return unix.EXDEV

@@ -144,7 +144,8 @@ func (c *call) endsInside(dir, at string, root hostPlace) string {
 	if ruling, _ := c.s.names.ByName(layout.OpRenameFrom, guest, false); ruling != layout.RulingAllow {
 		return linkGuarded
 	}
-	// What is in a git directory goes by what else is there, if that is there at all.
+	// A place in a git directory is judged by the directory's other contents, if it
+	// exists.
 	var st unix.Stat_t
 	if unix.Stat(path.Dir(at), &st) == nil && c.rule(layout.OpOpen, place{dir: -1, abs: guest}, false).ruling != layout.RulingAllow {
 		return linkGuarded

@@ -124,7 +124,7 @@ func (c *call) carryOn() error {
 	return errAnswered
 }
 
-// program reads what is to be executed.
+// program reads the program of an execve.
 func (c *call) program(dirfd int32, pathAddr, argvAddr uint64, flags int) (p sandbox.Program, err error) {
 	fd, given, err := c.programFile(dirfd, pathAddr, flags)
 	if err != nil {

@@ -189,8 +189,8 @@ func (k *refresher) open() error {
 	return nil
 }
 
-// look watches the way to every place and covers what is visible. What changes
-// meanwhile is told by a watch that is there already.
+// look watches the way to every place and covers what is visible. An existing
+// watch reports what changes meanwhile.
 func (k *refresher) look() error {
 	err := k.lookOnce()
 	if errors.Is(err, errUsedUp) {

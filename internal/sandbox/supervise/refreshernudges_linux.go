@@ -126,7 +126,7 @@ func (n *nudges) forget() {
 	n.dirs = nil
 }
 
-// end lets go of the signal. It may be called for nil.
+// end releases the signal. It may be called for nil.
 func (n *nudges) end() {
 	if n != nil {
 		signal.Stop(n.signals)

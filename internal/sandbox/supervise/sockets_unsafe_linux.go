@@ -215,7 +215,7 @@ func (s *sockets) isShown(id fileID, real string) bool {
 	return ok && at == layout.Identity{Dev: id.dev, Ino: id.ino}
 }
 
-// close lets go of what was not bound to the end.
+// close releases what was not bound to the end.
 func (s *sockets) close() {
 	for _, b := range s.binding {
 		b.close()
@@ -341,7 +341,7 @@ func (s *sockets) remember(b binding) {
 	s.binding = append(s.binding, b)
 }
 
-// settle keeps what the socket is bound to and lets go of it, if it is bound.
+// settle keeps what the socket is bound to and releases it, if it is bound.
 func (s *sockets) settle(b binding) bool {
 	fd, errno := b.file()
 	if errno == unix.EPERM && s.asRoot {

@@ -57,7 +57,7 @@ type buffers struct {
 	status [2048]byte
 }
 
-// call is one supervised call with what was read of it.
+// call is one supervised call with its arguments.
 type call struct {
 	*notify.Call
 	s   *supervisor
@@ -114,7 +114,7 @@ func onOwnThread(f func()) {
 		close(taken)
 		f()
 	}()
-	<-taken // until then nobody else gets this thread
+	<-taken // until then no other goroutine uses this thread
 	runtime.UnlockOSThread()
 }
 
@@ -218,7 +218,7 @@ func (d detached) run() {
 	}
 }
 
-// next waits for a call to be answered later. It reports false when none has
+// next waits for a call to be answered later. It reports false if no call has
 // come for a while, or none will.
 func (s *supervisor) next() (detached, bool) {
 	over := time.NewTimer(idleThread)

@@ -108,8 +108,8 @@ func (u *umasks) forget() {
 	}
 }
 
-// handleUmask lets the kernel carry out umask(2). Its argument is no pointer, so that
-// nobody can change it meanwhile.
+// handleUmask lets the kernel carry out umask(2). Its argument is not a pointer, so
+// it can't change meanwhile.
 func handleUmask(c *call) error {
 	u := c.s.umasks
 	u.lock.Lock()

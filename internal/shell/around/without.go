@@ -74,7 +74,7 @@ func ofClaude(file *syntax.File, text string) (l Line, ok bool) {
 const snapshotVariable = "SNAPSHOT_FILE="
 
 // takesSnapshot reports whether a text is that script. It is for the agent's own
-// shell, which has the user's; nothing of it is executed, and Claude Code goes on
+// shell, which has the user's. It is not executed, and Claude Code goes on
 // without a snapshot.
 func takesSnapshot(file *syntax.File) bool {
 	if len(file.Stmts) < 2 || !assigns(file.Stmts[0], strings.TrimSuffix(snapshotVariable, "=")) {

@@ -18,7 +18,7 @@ const Socket = "/run/bawn/session.sock"
 type Talk struct {
 	Socket  *os.File       // in non-blocking mode
 	Started bool           // the command runs
-	Ahead   []byte         // what the session socket has said, which nobody has read
+	Ahead   []byte         // unread bytes from the session socket
 	Signals chan os.Signal // caught since the command was asked for
 }
 

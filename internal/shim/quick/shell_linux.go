@@ -39,7 +39,7 @@ func Shell(argv, environ []string, socket string) (code int, ended bool) {
 }
 
 // noTerminal reports whether descriptors 0 to 2 are open and none of them is a
-// terminal, of which package shim would have to say more.
+// terminal, for which package shim would have to say more.
 func noTerminal() bool {
 	null := uint64(1<<8 | 3) // makedev(1, 3)
 	for fd := range 3 {
@@ -79,7 +79,7 @@ type call struct {
 }
 
 // send sends the first message with the descriptors 0 to 2. It reports whether
-// all of it is on its way.
+// all of it was sent.
 func (c *call) send(message []byte) bool {
 	rights := syscall.UnixRights(0, 1, 2)
 	for len(message) > 0 {

@@ -33,7 +33,7 @@ type Returned struct {
 	Entry
 	Offset int64
 	Time   time.Time
-	odd    string // what it is that is never brought back, or ""
+	odd    string // its kind, which is never brought back, or ""
 }
 
 // Contents are a stream's, in its order.

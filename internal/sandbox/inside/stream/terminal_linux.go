@@ -178,7 +178,7 @@ func passAll(fd int) error {
 }
 
 // lookPause is how long a terminal's new size may stay unknown in the sandbox:
-// nobody tells us of it, since no process of ours has the terminal as its own.
+// it must be polled, since the terminal controls no process of ours.
 const lookPause = 100 * time.Millisecond
 
 // sizes carries a terminal's size for as long as there is somebody there.

@@ -26,7 +26,7 @@ type Workspace struct {
 	was   map[string]string // what the git directories of the host held
 }
 
-// All are the plants in a git directory that is there and those that make one.
+// All are the plants in an existing git directory and those that make one.
 func All() map[string]string {
 	all := maps.Clone(Live)
 	maps.Copy(all, Made)
@@ -128,7 +128,8 @@ func (w *Workspace) Note() {
 	}
 }
 
-// Changed lists the repositories whose git directory is not what Note has seen.
+// Changed lists the repositories whose git directory differs from Note's
+// record.
 func (w *Workspace) Changed() (list []string) {
 	for _, name := range w.names() {
 		if now := w.list(name); now != w.was[name] {

@@ -107,7 +107,7 @@ type Ask struct {
 	World World  `json:"world"`
 }
 
-// A Fetched is what came of one word of program courier.
+// A Fetched is what came of one word of program secretclient.
 type Fetched struct {
 	Asked  string `json:"asked"`
 	Status int    `json:"status,omitempty"` // of HTTP; 0 where there was no answer

@@ -19,7 +19,7 @@ const (
 	killed                       // by a system call filter
 )
 
-// A Check is one operation and what has to come of it.
+// A Check is one operation and its expected outcome.
 type Check struct {
 	Name   string // number in the probe catalogue, or A followed by a number of ours; a target may follow a colon
 	Family string

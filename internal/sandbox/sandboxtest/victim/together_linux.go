@@ -52,8 +52,8 @@ func runTogether(world *Fixtures, list []Check) error {
 	return nil
 }
 
-// driveTogether does the checks in one process and returns the outcomes of
-// those that were done: all of them, or those up to the one that ended it.
+// driveTogether runs the checks in one process and returns the outcomes: of
+// all, or up to the check that ended it.
 func driveTogether(world *Fixtures, list []Check) (outcomes []probe.Outcome) {
 	text, err := json.Marshal(world)
 	if err != nil {
