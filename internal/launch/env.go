@@ -24,7 +24,7 @@ import (
 // Version is the release that this program is of.
 var Version = egress.Release
 
-// An Env is what a verb may use of the world around it.
+// An Env is the part of the world that a verb may use.
 type Env struct {
 	verb.World
 	// Providers are those that this program has beside the ones of this package.
@@ -79,7 +79,7 @@ func OwnEnv(providers map[string]Maker) *Env {
 	return e
 }
 
-// A GatewaySetting is what the gateway of tool servers is made of.
+// A GatewaySetting configures the gateway of tool servers.
 type GatewaySetting struct {
 	Servers []GatewayServer
 	// Judge decides, asks and records; see gateway.Options.

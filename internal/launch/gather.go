@@ -10,8 +10,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/terminal"
 )
 
-// A gatherer collects what a session needs beside its sandbox: directories,
-// git, checkpoints, masked files, what steers the agent.
+// A gatherer collects everything beside the sandbox: directories, git,
+// checkpoints, masked files, the texts that steer the agent.
 type gatherer struct{ *Planned }
 
 // gather finds a provider and makes the request from which it plans.
@@ -68,7 +68,7 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 	return req, nil
 }
 
-// newRequest is what a provider makes the session's plan from.
+// newRequest is a provider's input for the session's plan.
 func (p *gatherer) newRequest(s bawn.Session, args []string, cache string) sandbox.Request {
 	cfg, e := p.config, p.env
 	req := sandbox.Request{

@@ -21,8 +21,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 )
 
-// Bounds of what is kept of answers for the sessions of unsandboxed agents: how long
-// one holds, how many there are, and how large one is, in bytes.
+// Limits of kept answers for the sessions of unsandboxed agents: how long one holds,
+// how many there are, and how large one is, in bytes.
 const (
 	answerHolds = 12 * time.Hour
 	maxAnswers  = 1000

@@ -33,8 +33,8 @@ const (
 // detachedSize is the window of a session that nobody looks at.
 var detachedSize = pty.Winsize{Rows: 24, Cols: 80}
 
-// A host holds what a bawn run in the background needs besides: a server for its
-// own terminal, to which viewers attach.
+// A host adds what a bawn run in the background needs: a server for its own
+// terminal, to which viewers attach.
 type host struct{ server *attach.Server }
 
 // LaunchHost starts the host and returns the end by which it is viewed.
@@ -90,7 +90,7 @@ func hostProgram(spec *session.Spec, e *Env) (string, error) {
 	return os.Executable()
 }
 
-// chosen says what stands in the way of a provider for the session.
+// chosen returns an error if the session can't have a provider.
 func chosen(l *Launch, e *Env) error {
 	dir, err := l.directory(e)
 	if err != nil {
@@ -135,7 +135,7 @@ func hostEnviron(e *Env) []string {
 }
 
 // becomeHost takes over the descriptors that LaunchHost has passed on. From now on
-// the session's viewers see what is written to the terminal.
+// the session's viewers see the terminal's output.
 func (e *Env) becomeHost() error {
 	unix.CloseOnExec(hostEnd)
 	unix.CloseOnExec(hostMaster)

@@ -9,13 +9,13 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// A planner plans what the guest runs in, and opens what leads out of that.
+// A planner plans the guest's sandboxes, and opens the ways out of them.
 type planner struct {
 	*Planned
 	relays *relays
 }
 
-// plan gathers what the session needs, and plans its sandboxes.
+// plan gathers the session's parts, and plans its sandboxes.
 func (p *planner) plan() error {
 	req, err := (&gatherer{p.Planned}).gather()
 	if err != nil {
@@ -24,7 +24,8 @@ func (p *planner) plan() error {
 	return p.sandboxes(req)
 }
 
-// sandboxes plans what the guest runs in: nothing, one sandbox, or one for each zone.
+// sandboxes plans where the guest runs: without a sandbox, in one, or in one for each
+// zone.
 func (p *planner) sandboxes(req sandbox.Request) (err error) {
 	if p.choice.unsandboxed() {
 		return p.planUnsandboxed(req)

@@ -38,7 +38,7 @@ func (p *Planned) show() error {
 	}{s.Plan.Provider(), p.choice.Candidates, s.Mode, s.Agent, p.agentPlan(), s.Isolation.Profile, s.Isolation.Workspace, s.Isolation.Network.String(), egressOf(s.Isolation), s.Plan, executionOf(s)})
 }
 
-// egressPlan is what a session reaches, by the names of the configuration.
+// egressPlan lists the reachable hosts, by the names of the configuration.
 type egressPlan struct {
 	bawn.Egress
 	Ask string `json:"ask_timeout"`
@@ -105,7 +105,7 @@ func (p *page) list(name string, entries []string) {
 	p.line(name, line)
 }
 
-// places lists what the guest has of the host's files.
+// places lists the guest's part of the host's files.
 func (p *page) places(list []bawn.Mount, home string) {
 	by := map[bawn.Access][]string{}
 	for _, m := range list {

@@ -55,9 +55,9 @@ func (p *gatherer) holdPrograms(req *sandbox.Request) error {
 	return nil
 }
 
-// ruleOf is what a rule of a person says of a program under any of its names. A shell is
-// started: what it starts is judged by itself. In a split session nobody is asked about a
-// program: the line that starts it was asked about.
+// ruleOf is the verdict of a person's rule about a program under any of its names. A
+// shell is started: its commands are judged by themselves. In a split session nobody
+// is asked about a program: the line that starts it was asked about.
 func ruleOf(s *runner.Session, zone asking.Zone, p sandbox.Program, no *noes) (rule sandbox.ProgramRule) {
 	if strings.HasPrefix(p.Names[0], ownPlace) || invocation.NameOf(p.Names[0]) != "" {
 		return rule
@@ -81,8 +81,8 @@ func ruleOf(s *runner.Session, zone asking.Zone, p sandbox.Program, no *noes) (r
 	return rule
 }
 
-// noes are refusals of a human, which hold for a moment: who is refused a program looks
-// for it in the next directory of PATH (execvp(3)), and asks again.
+// noes are refusals of a human, which hold for a moment: a refused caller looks for the
+// program in the next directory of PATH (execvp(3)), and asks again.
 type noes struct {
 	mu   sync.Mutex
 	said map[string]saidNo

@@ -19,7 +19,8 @@ var homesIn = []string{"/home", "/Users"}
 // project reports whether dotfiles of shells and logins (protect.Login) that lie deeper
 // in dirs are executed by no program. That holds if none of dirs is or contains a home
 // directory, and no link of the human's home leads there. linked are the places in dirs
-// to which such links lead. What variables of getenv name counts as a home directory.
+// to which such links lead. The directories that variables of getenv name count as home
+// directories.
 func project(getenv func(string) string, home string, dirs ...string) (is bool, linked []string) {
 	homes, known := userHomes()
 	homes = append(homes, home, real(home))

@@ -24,16 +24,16 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// A Setting is what a provider may be made of.
+// A Setting configures a provider.
 type Setting struct {
 	Probes    string         // directory for the outcomes of probes, absolute; "" keeps none
-	Config    *config.Config // what the provider's own keys say; nil stands for the defaults
+	Config    *config.Config // the provider's own keys; nil stands for the defaults
 	environ   []string
 	preforked *native.Preforked
 }
 
 // Environ is the environment in which a container engine is found: PATH,
-// DOCKER_HOST. To leave out what a session can write takes hundreds of system
+// DOCKER_HOST. Leaving out a session's writable files takes hundreds of system
 // calls. The native provider needs no engine, so only the providers that do call
 // Environ.
 func (s Setting) Environ() []string { return engineEnviron(s.environ, s.Config) }
@@ -47,8 +47,8 @@ func (s Setting) Cache(name string) string {
 	return filepath.Join(s.Probes, "probe-"+name)
 }
 
-// A Maker makes a provider. It starts no other program: what takes a trial is
-// tried when Capabilities is called.
+// A Maker makes a provider. It starts no other program: trials happen when
+// Capabilities is called.
 type Maker func(Setting) sandbox.Provider
 
 // A listed provider is one that can be named.
@@ -60,7 +60,7 @@ type Listed struct {
 	wanted func(Setting) bool
 }
 
-// never is for what is only used by name.
+// never is for providers that are only used by name.
 func never(Setting) bool { return false }
 
 // onMac is for what no other system has.
@@ -79,7 +79,7 @@ var Roll = []Listed{
 	{Name: hostprovider.Name, maker: func(Setting) sandbox.Provider { return hostprovider.New() }, wanted: never},
 }
 
-// nativeProvider makes the sandbox of what has been begun, if anything has.
+// nativeProvider makes the sandbox from the one that has been begun, if any.
 func nativeProvider(s Setting) sandbox.Provider {
 	p := native.New(s.Native())
 	p.Adopt(s.preforked)
@@ -102,14 +102,14 @@ func (s Setting) Native() string {
 	return filepath.Join(s.Probes, "probe")
 }
 
-// Forget drops what is known of a provider, so that it is tried anew.
+// Forget drops the known state of a provider, so that it is tried anew.
 func (s Setting) Forget(name string) {
 	file := s.Cache(name)
 	if name == layout.NativeName || name == layout.LandlockName {
 		file = s.Native()
 	}
 	if file != "" {
-		_ = os.Remove(file) // what is not there is looked for
+		_ = os.Remove(file) // missing ones are looked for
 	}
 }
 
@@ -218,8 +218,8 @@ func (e *Env) becomeWhole(why AbsentProvider) error {
 	return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: doctor.Install}
 }
 
-// Elsewhere makes bawnd of this process where err says that it has what is
-// missing here.
+// Elsewhere makes bawnd of this process if err says that bawnd has the missing
+// part.
 func (e *Env) Elsewhere(err error) error {
 	var absent AbsentProvider
 	switch {

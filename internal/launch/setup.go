@@ -14,14 +14,14 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// A setup is what is known before anything is planned.
+// A setup holds the facts that are known before anything is planned.
 type setup struct {
 	*Launch
 	env            *Env
 	dir, workspace string
 	config         *config.Config
 	Known          *Known         // the agent, where it is one
-	defined        *config.Config // what the definition asks for; nil without one
+	defined        *config.Config // the definition's request; nil without one
 	asked          bawn.Session   // without a provider
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// Where the zones of a split session find what is Bawn's.
+// The places of Bawn's files in the zones of a split session.
 const (
 	socketInside   = "/run/bawn/session.sock"
 	ProgramInside  = "/run/bawn/bawn"
@@ -123,8 +123,8 @@ func there(z session.Zones) bawn.Isolation {
 	return iso
 }
 
-// makeShellPlaces makes what an agent would make later: what does not exist
-// when the sandbox is made is never seen in it.
+// makeShellPlaces makes directories that an agent would make later: a directory
+// that does not exist when the sandbox is made is never seen in it.
 func makeShellPlaces(z session.Zones, plan bool) error {
 	for _, dir := range z.Shells() {
 		if plan {

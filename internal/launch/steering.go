@@ -31,7 +31,7 @@ const (
 	RuleSkillRefused = "builtin:skill-refused"
 )
 
-// Bounds of the question about what is not pinned: how much of it stands in one,
+// Limits of the question about items that are not pinned: how many stand in one,
 // and how long it waits.
 const (
 	maxSkillsAsked = 5
@@ -52,8 +52,8 @@ type steering struct {
 
 // steer looks at the skills and definitions that the agent of a session would
 // find. A pinned one stays readable, an unknown or changed one is asked about,
-// and a refused one is hidden. None of it can be written. A session whose agent
-// is not known, or finds nothing, pays for looking.
+// and a refused one is hidden. Nothing in it can be written. A session whose
+// agent is not known, or finds nothing, pays for looking.
 func (u *setup) steer(s *runner.Session, req *sandbox.Request, unsandboxed bool) (*steering, error) {
 	if u.Known == nil {
 		return nil, nil
@@ -104,7 +104,7 @@ func (t *steering) judge(plan bool) error {
 	return t.decide(file, open, states)
 }
 
-// maxSteered bounds what the first event tells.
+// maxSteered bounds the items in the first event.
 const maxSteered = 100
 
 func (t *steering) detail(i skill.Item, state skill.State) {
@@ -137,7 +137,7 @@ func (t *steering) paths() []string {
 	return paths
 }
 
-// decide reads what is not pinned, asks, and has everything recorded.
+// decide reads items that are not pinned, asks, and has everything recorded.
 func (t *steering) decide(pins string, open []skill.Item, states map[string]skill.State) error {
 	dir, err := settings.AuditDir(&t.env.World)
 	if err != nil {
@@ -169,7 +169,7 @@ func (t *steering) decide(pins string, open []skill.Item, states map[string]skil
 	return nil
 }
 
-// sound are the items that may be used, if they are what was found.
+// sound are the items that may be used, if they are unchanged.
 func (t *steering) sound(open []skill.Item, reports []skill.Report) (fine []skill.Report) {
 	for _, i := range open {
 		n := slices.IndexFunc(reports, func(r skill.Report) bool { return r.Path == i.Path && r.Kind == i.Kind })
@@ -210,7 +210,7 @@ func (t *steering) event() bawn.Event {
 	return bawn.Event{Parent: t.session.Parent, Provider: t.session.Session.Provider, Mode: t.session.Mode}
 }
 
-// ask puts what was never seen, or has changed, to the human. "Always" pins it.
+// ask puts new and changed items to the human. "Always" pins it.
 func (t *steering) ask(pins string, part []skill.Report, states map[string]skill.State) error {
 	var args []string
 	var always []bawn.Rule
@@ -253,7 +253,7 @@ func (t *steering) ask(pins string, part []skill.Report, states map[string]skill
 	return t.pin(pins, part)
 }
 
-// words are what a human is told of an item.
+// words describe an item to a human.
 func words(r *skill.Report, state skill.State) string {
 	text := fmt.Sprintf("%s %s %s (%s, %d files)", state, r.Kind, r.Name, r.Path, r.Files)
 	if r.Description != "" {
@@ -322,9 +322,8 @@ func (t *steering) prompter() (prompter *asking.Prompter, leave func()) {
 	return prompter, func() { stand(); prompter.Close(); tty.Close() }
 }
 
-// enforce hides what is to be hidden, and lets nothing be written where agents
-// look. A link is hidden with the place that it stands in: what it leads to may
-// be somebody else's.
+// enforce hides items, and lets nothing be written where agents look. A link is
+// hidden with the directory that holds it: its target may be somebody else's.
 func (t *steering) enforce(req *sandbox.Request, places []skill.Place) error {
 	iso := &req.Session.Isolation
 	iso.Mounts = slices.Clone(iso.Mounts)

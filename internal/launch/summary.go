@@ -60,8 +60,8 @@ var tries = []string{
 	"/_tmp_*", // pnpm, which looks where files can be linked to its store
 }
 
-// withoutTries takes out refused writes of what is tried unasked, and what the human has
-// refused without a word and so knows. A word is for the agent, which reads it here.
+// withoutTries removes refused writes that programs try unasked, and those that the
+// human has refused and so knows. A word is for the agent, which reads it here.
 func withoutTries(denials []sandbox.Denial, home string) []sandbox.Denial {
 	if real, err := filepath.EvalSymlinks(home); err == nil {
 		home = real
@@ -81,8 +81,8 @@ func withoutTries(denials []sandbox.Denial, home string) []sandbox.Denial {
 	})
 }
 
-// unasked reports whether a place in the home directory or below /var is one for caches,
-// logs, histories or what a program reports home, by its names.
+// unasked reports whether a place in the home directory or below /var is, by its names,
+// one for caches, logs, histories or telemetry.
 func unasked(name string) bool {
 	if !strings.HasPrefix(name, "~/") && !strings.HasPrefix(name, "/var/") {
 		return false
@@ -142,7 +142,7 @@ type endError struct {
 	Remedy  string `json:"remedy,omitempty"`
 }
 
-// partly is what a session gets in part, in any of its zones.
+// partly lists the attributes that a session gets in part, in any of its zones.
 func partly(s *runner.Session) []bawn.Capability {
 	list := s.Plan.Partly()
 	if s.Split != nil {
@@ -151,8 +151,8 @@ func partly(s *runner.Session) []bawn.Capability {
 	return list
 }
 
-// sayPartly names what the session asked for and gets in part only: once, and again
-// when that has changed. The line of --json always has it.
+// sayPartly names the requested attributes that the session gets in part only:
+// once, and again when that has changed. The line of --json always has it.
 func (u *setup) sayPartly(provider string, partly []bawn.Capability) {
 	if u.Quiet || u.JSON || len(partly) == 0 {
 		return
@@ -216,7 +216,7 @@ func endOf(s *runner.Session, r runner.Result, err error) End {
 	return end
 }
 
-// Write prints the line; what it returns makes its exit code Bawn's.
+// Write prints the line; a returned error makes its exit code Bawn's.
 func (end End) Write(e *Env) error {
 	if end.Denials == nil {
 		end.Denials = []jsonDenial{}

@@ -17,10 +17,10 @@ import (
 )
 
 // RuleFallback is recorded when a session runs on the host because no provider
-// can enforce what it asks for.
+// can enforce its isolation.
 const RuleFallback = "builtin:fallback-to-host"
 
-// What a human is told of a session that nothing contains.
+// Texts for the human about a session that nothing contains.
 const (
 	unsandboxedFallback = "no sandbox (fallback to host)"
 	unsandboxedNamed    = "no sandbox (provider host)"
@@ -71,7 +71,7 @@ func (p *planner) planUnsandboxed(req sandbox.Request) (err error) {
 	return nil
 }
 
-// unsandboxedIsolation is what is left of an isolation.
+// unsandboxedIsolation is the part of an isolation that still holds.
 func unsandboxedIsolation(iso bawn.Isolation) bawn.Isolation {
 	return bawn.Isolation{
 		Profile: iso.Profile, Workspace: iso.Workspace, Mounts: []bawn.Mount{{Path: "/", Access: bawn.ReadWrite, Why: "no sandbox"}},
@@ -92,8 +92,8 @@ func (l *Launch) uncontained(e *Env, s *bawn.Session) {
 // needsSandbox are the flags that ask for what only a sandbox gives.
 var needsSandbox = []string{"net", "allow", "http", "git", "host-port", "publish", "secret", "ssh-agent", "ask-timeout", "ro", "deny", "protect", "caches", "split", "model", "split-workspace", "docker"}
 
-// impossible refuses flags that a human gives together with the host. What only
-// the configuration says is listed as not enforced.
+// impossible refuses flags that a human gives together with the host.
+// Attributes from the configuration only are listed as not enforced.
 func impossible(spec *session.Spec) error {
 	for _, name := range needsSandbox {
 		if spec.Has(name) && !(name == "net" && is(spec.Net, bawn.NetworkFull.String())) {
@@ -129,7 +129,7 @@ func oneLine(err error) string {
 }
 
 // recordFallback records that a session runs on the host although nobody named
-// it. What can't be recorded does not run.
+// it. A start that can't be recorded does not happen.
 func recordFallback(s *runner.Session, c choice) error {
 	if c.Fallback == nil {
 		return nil

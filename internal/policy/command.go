@@ -16,7 +16,7 @@ var (
 	environmentNames = []string{"PATH", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "HOSTNAME"}
 )
 
-// decideCommand judges every simple command of a line by what it would do. The
+// decideCommand judges every simple command of a line by its effects. The
 // strictest judgement is the decision.
 func (p *Policy) decideCommand(q *Question) bawn.Decision {
 	if q.Action.Operation != bawn.Exec {
@@ -31,7 +31,7 @@ func (p *Policy) decideCommand(q *Question) bawn.Decision {
 	return d
 }
 
-// judge judges every part of the line: first what can't be read, then the
+// judge judges every part of the line: first unreadable parts, then the
 // commands in their order. There is at least one.
 func (r *reading) judge() (parts []*judgement) {
 	for _, o := range r.line.Opaque {
@@ -100,11 +100,12 @@ type reading struct {
 	outward *danger
 }
 
-// inside reports whether a sandbox holds what a program can do to files and processes.
+// inside reports whether a sandbox contains a program's effects on files and
+// processes.
 func (r *reading) inside() bool { return Change.Contains(r.q.Contained) }
 
-// opaque is what can't be read with certainty. Where nothing contains it no rule allows
-// it; inside it is a program like any other.
+// opaque is a part that can't be read with certainty. Where nothing contains it no rule
+// allows it; inside it is a program like any other.
 func (r *reading) opaque(o shell.Opaque) *judgement {
 	j := begin(o.Text)
 	k := part{effect: Change}
@@ -148,7 +149,7 @@ func (r *reading) command(c *shell.Command) *judgement {
 	return j
 }
 
-// first says what the table says.
+// first applies the table.
 func (r *reading) first(d *danger, k part, j *judgement) {
 	v, why := r.q.base(k)
 	rule, stage := "builtin:default", stageDefault
@@ -175,7 +176,8 @@ func (r *reading) effect(d *danger, k *part) {
 	}
 }
 
-// destroys is the row for what can't be had back: with a checkpoint it is a change.
+// destroys is the row for losses that can't be undone: with a checkpoint it is a
+// change.
 func (q *Question) destroys() Effect {
 	if q.Covered {
 		return Change
@@ -183,8 +185,8 @@ func (q *Question) destroys() Effect {
 	return Destroy
 }
 
-// danger finds what a command is among the dangers that count here, and whether a rule
-// may allow it. A reader has none.
+// danger finds a command among the dangers that count here, and whether a rule may
+// allow it. A reader has none.
 func (r *reading) danger(a *argv, c *shell.Command, k part) (*danger, bool) {
 	if a == nil || k.reader && !c.Builtin {
 		return nil, true
@@ -204,8 +206,9 @@ func (r *reading) danger(a *argv, c *shell.Command, k part) (*danger, bool) {
 	})
 }
 
-// connectionAsks reports whether what leaves the session is asked about where it
-// connects. A rule by which a person lets a host through opens a way without a question.
+// connectionAsks reports whether data that leave the session are asked about at the
+// connection. A rule by which a person lets a host through opens a way without a
+// question.
 func (r *reading) connectionAsks() bool { return r.q.ConnectionAsks && !r.p.opensHosts }
 
 // why is the reason, with where it counts.
@@ -239,7 +242,7 @@ func text(c *shell.Command) string {
 	return b.String()
 }
 
-// partOf sorts a command: a reader's or not, with what it reads.
+// partOf sorts a command: a reader or not, with the files that it reads.
 func (r *reading) partOf(c *shell.Command) ([]finding, part) {
 	for _, rd := range c.Redirects {
 		if rd.Writes() && !devices[rd.Target.Text] {
@@ -275,7 +278,7 @@ func (r *reading) harmless(a shell.Assign, before bool) bool {
 	return !a.Exported && !before && strings.ToLower(a.Name) == a.Name && !strings.HasSuffix(a.Name, "_proxy") && !slices.Contains(r.q.Names, a.Name)
 }
 
-// plainVariables are what may be set for a reader.
+// plainVariables may be set for a reader.
 var plainVariables = shell.NewWordSet("LC_ALL LC_COLLATE LANG TZ NO_COLOR CLICOLOR COLUMNS LINES CI FORCE_COLOR")
 
 func plainValue(s string) bool {
@@ -363,7 +366,7 @@ func (r *reading) path(c *shell.Command, v verb, w shell.Word, j *judgement) {
 	for _, name := range r.places(c, w) {
 		switch {
 		case name == "" && (v == looks || r.inside()):
-			// a name and no content, or what the kernel decides about
+			// a name and no content, or decided by the kernel
 		case name == "":
 			j.lower(stageClaim, bawn.Ask, RulePath, bawn.Builtin, "which path it is about to "+v.String()+" is not known")
 			j.fixed = true
@@ -426,8 +429,8 @@ func throughProc(name string) string {
 }
 
 // mentions looks for names of people's rules and for protected ones in the words of a
-// command of which nothing else is known. Inside, a whole word counts, or what stands
-// behind "=": the kernel refuses the rest.
+// command of which nothing else is known. Inside, a whole word counts, or the text
+// after "=": the kernel refuses the rest.
 func (r *reading) mentions(c *shell.Command, word string, j *judgement) {
 	apart := "=@:, '\"`()<>;"
 	if r.inside() {
@@ -512,7 +515,7 @@ func (r *reading) secrets(c *shell.Command, j *judgement) {
 	}
 }
 
-// learned lets what the human has taught answer where only the default spoke.
+// learned lets learned answers apply where only the default spoke.
 func (r *reading) learned(c *shell.Command, j *judgement) {
 	if r.p.memory == nil || j.verdict != bawn.Ask || j.fixed || r.q.Taint.Any() || r.q.Autonomy < bawn.AutonomyModerate {
 		return

@@ -9,7 +9,7 @@ import (
 // that can't be read, a file, a host or a tool.
 type Part struct {
 	Text    string         // its kind, and what runs it
-	Command *shell.Command // nil for what is no command that could be read
+	Command *shell.Command // nil for anything but a readable command
 	Effect  Effect         // the row of the table
 	Verdict bawn.Verdict
 	Rule    string

@@ -24,9 +24,9 @@ var unlearnable = shell.NewWordSet(`sh bash dash zsh ksh fish csh tcsh busybox e
 // removers are programs about which each answer is about the names that it was given.
 var removers = shell.NewWordSet("rm rmdir unlink mv chmod chown")
 
-// RunsAnything reports whether a program, named without a directory, runs what
-// it is given: an interpreter, a shell, a wrapper, or a tool whose subcommands
-// have little in common. A permission for it as a whole is one for anything.
+// RunsAnything reports whether a program, named without a directory, runs its
+// input: an interpreter, a shell, a wrapper, or a tool whose subcommands have
+// little in common. A permission for it as a whole is one for anything.
 func RunsAnything(program string) bool { return unlearnable.Has(program) }
 
 // shapeOf generalises a command to the shape under which answers are remembered:

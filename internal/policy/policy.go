@@ -31,7 +31,7 @@ type Memory interface {
 	Recall(shape string) (bawn.Verdict, float64, bool)
 }
 
-// Options are what a policy may be given besides its rules.
+// Options are the parts of a policy besides its rules.
 type Options struct {
 	// Resolve returns where a path leads when links are followed. Both the path
 	// and where it leads are judged. It makes decisions depend on the disk, so
@@ -122,7 +122,7 @@ func (p *Policy) decide(q *Question) bawn.Decision {
 const maxCached = 4096
 
 // A cache holds decisions of one policy by their question. It never holds an
-// approval: what a human said is no part of a policy's decision.
+// approval: a human's answer is not part of a policy's decision.
 type cache struct {
 	mu      sync.RWMutex
 	entries map[key]*bawn.Decision

@@ -13,7 +13,7 @@ type Question struct {
 	Mode      bawn.Mode
 	Autonomy  bawn.Autonomy
 	Contained bawn.Contained // what verified providers enforce where the action happens
-	Covered   bool           // a checkpoint covers what may be destroyed
+	Covered   bool           // a checkpoint covers the files in danger
 	// ConnectionAsks says that whatever leaves the session asks where it connects: no
 	// host is let through without being looked into. Then the command need not ask.
 	ConnectionAsks bool
@@ -33,10 +33,10 @@ type Question struct {
 	Project bool
 }
 
-// Taint is what the session has met so far.
+// Taint is what the session has read so far.
 type Taint struct {
-	Untrusted bool // it has read what a stranger may have written
-	Private   bool // it has read what must not leave
+	Untrusted bool // it has read data that a stranger may have written
+	Private   bool // it has read data that must not leave
 }
 
 // Any reports whether the session is tainted at all.
@@ -55,8 +55,8 @@ func AutonomyOf(m bawn.Mode) bawn.Autonomy {
 	return bawn.AutonomyNone
 }
 
-// ModeOf is the mode that grants what an autonomy grants, where only the
-// autonomy was said.
+// ModeOf is the mode with the permissions of an autonomy, if only the autonomy
+// was given.
 func ModeOf(a bawn.Autonomy) bawn.Mode {
 	switch a {
 	case bawn.AutonomyModerate:

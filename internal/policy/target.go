@@ -10,8 +10,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/hostname"
 )
 
-// A target is what a guest wants to reach: a port of a host, or there a request
-// or an operation of git.
+// A target is a guest's destination: a port of a host, or there a request or an
+// operation of git.
 type target struct {
 	host  string // in normal form
 	class hostname.Class
@@ -22,7 +22,7 @@ type target struct {
 	Carried
 }
 
-// The verbs of git, which no method is: those are in upper case.
+// The verbs of git, which can't be methods: those are in upper case.
 const (
 	gitFetch = "fetch"
 	gitPush  = "push"
@@ -88,8 +88,8 @@ func SSHPlace(user string, rooted bool, repo string) (args []string) {
 	return args
 }
 
-// withoutPlace takes from arguments what SSHPlace returns: rules are about
-// hosts, and who asks has held the entries' users and paths to it.
+// withoutPlace removes SSHPlace's words from arguments: rules are about hosts,
+// and the caller has compared the entries' users and paths.
 func withoutPlace(args []string) []string {
 	for _, prefix := range []string{placePath, placeUser} {
 		if last := len(args) - 1; last > 0 && strings.HasPrefix(args[last], prefix) {
@@ -141,7 +141,7 @@ func (t *target) address() string {
 	return host + ":" + strconv.Itoa(int(t.port))
 }
 
-// String writes the target for a trace. What a guest chose is quoted.
+// String writes the target for a trace. A guest's text is quoted.
 func (t *target) String() string {
 	if t.path == "" {
 		return "connect " + t.address()

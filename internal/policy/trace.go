@@ -91,8 +91,8 @@ func (j *judgement) set(stage string, v bawn.Verdict, rule string, source bawn.S
 	j.verdict, j.rule, j.source, j.reason = v, rule, source, why
 }
 
-// lower makes the verdict at most v. Of two alike the rule is named that a person
-// wrote: those who take back what only Bawn denies go by it.
+// lower makes the verdict at most v. Of two alike the rule that a person wrote is
+// named: those who take back Bawn's own denials use it.
 func (j *judgement) lower(stage string, v bawn.Verdict, rule string, source bawn.Source, why string) {
 	j.steps = append(j.steps, bawn.Step{Stage: stage, Verdict: v, Why: why})
 	if v < j.verdict || v == j.verdict && j.source == bawn.Builtin && source != bawn.Builtin {

@@ -32,7 +32,7 @@ type asker struct {
 	waiting map[uint64]context.CancelFunc // by question
 }
 
-// maxQuestions bounds what a guest can make wait; more is not asked.
+// maxQuestions bounds a guest's waiting questions; further ones are not asked.
 const maxQuestions = 64
 
 func newAsker(approver bawn.Approver, guest sandbox.Guest, answer func(egress.Answer) error) *asker {
@@ -115,8 +115,8 @@ func (a *asker) close() {
 	a.done.Wait()
 }
 
-// prompter returns where the session's questions go. One that was handed no prompter
-// has its terminal alone.
+// prompter returns where the session's questions go. A session without a prompter
+// has its terminal only.
 func (w *watch) prompter() *asking.Prompter {
 	if w.session.Prompter != nil {
 		return w.session.Prompter

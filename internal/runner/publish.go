@@ -53,7 +53,7 @@ func publish(entries []string) (*publisher, error) {
 	return p, nil
 }
 
-// serve connects what comes from now on to the guest.
+// serve connects new connections to the guest.
 func (p *publisher) serve(dial func(port uint16) (*os.File, error)) {
 	p.dial = dial
 	for i, l := range p.listeners {

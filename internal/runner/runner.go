@@ -38,9 +38,10 @@ type Session struct {
 	bawn.Session
 	Provider sandbox.Provider
 	Plan     sandbox.Plan
-	// Contained is what the provider enforces of the session, as its decisions count it.
+	// Contained is the enforced part of the session, as its decisions count it.
 	Contained bawn.Contained
-	// ConnectionAsks says that what leaves the session asks where it connects.
+	// ConnectionAsks says that data that leave the session are asked about at
+	// the connection.
 	ConnectionAsks bool
 	Project        bool   // the workspace holds no home directory: names of logins count at its top alone
 	Uncontained    string // why nothing contains the guest, in words for its human; "" where a sandbox does
@@ -54,7 +55,7 @@ type Session struct {
 	// isolation has none.
 	Network Network
 	// Prompter puts questions to the human; nil means the session's terminal alone.
-	// Its owner closes it. Zone is what the questions of Network share.
+	// Its owner closes it. Zone is shared by the questions of Network.
 	Prompter *asking.Prompter
 	Zone     asking.Zone
 	// Apart says that the terminal is a guest's, at which nobody is asked, and
@@ -70,19 +71,19 @@ type Session struct {
 	Containers *Containers
 	// Details go into the session's first event: the effective isolation.
 	Details map[string]string
-	// Remedy says what to do about a refusal, in place of what the provider
-	// says, which does not know why the isolation is as it is; nil to keep that.
-	// It is called from one goroutine, and the guest does not wait for it.
+	// Remedy replaces the provider's remedy for a refusal, because the provider
+	// does not know the reason of the isolation; nil to keep that. It is called
+	// from one goroutine, and the guest does not wait for it.
 	Remedy func(sandbox.Denial) string
-	// Refusals get what the guard refuses of commands; nil drops them. A caller
+	// Refusals get the guard's refusals of commands; nil drops them. A caller
 	// that has the guest judged by further guards wraps them with Refusals.Of.
 	Refusals *Refusals
-	// Recent keeps what was refused last, for a guest that asks; nil drops it.
+	// Recent keeps the last refusals, for a guest that asks; nil drops them.
 	Recent *Recent
-	// Kept waits until what the guest may destroy is kept: the command starts
-	// after it has returned, and not where it errs. nil is for a session without
-	// checkpoints. Covered
-	// reports whether there is a checkpoint now; nil means no.
+	// Kept waits until the files that the guest may destroy are kept. The
+	// command starts after it has returned without an error. nil is for a
+	// session without checkpoints. Covered reports whether there is a checkpoint
+	// now; nil means no.
 	Kept    func() error
 	Covered func() bool
 	// OnStart is called once the command has been started; nil for nobody.
@@ -194,7 +195,7 @@ func (s *Session) zone(name string) string {
 	return name
 }
 
-// Close ends what was prepared for the session. It may be called more than
+// Close ends everything prepared for the session. It may be called more than
 // once.
 func (s *Session) Close() error {
 	s.CloseNetwork()
@@ -297,9 +298,9 @@ func (s *Session) awaitKept() error {
 	return s.Kept()
 }
 
-// end closes the guest and then the terminal, which what the guest still
-// writes must reach first. The network ends meanwhile: nothing that is about to
-// be killed needs it.
+// end closes the guest and then the terminal, which the guest's last output
+// must reach first. The network ends meanwhile: nothing that is about to be
+// killed needs it.
 func (w *watch) end() {
 	w.shut()
 	w.containers.close(w.session.ID)

@@ -17,9 +17,9 @@ import (
 )
 
 // otherShells are shells whose language is not understood here. They are covered
-// like the others, so that what is meant for them is refused and not run beside
-// the policy. Programs that are many in one are among them: "busybox sh" is a
-// shell, and their others go with it.
+// like the others, so that text for them is refused and not run beside the
+// policy. Programs that are many in one are among them: "busybox sh" is a shell,
+// and their others go with it.
 var otherShells = []string{"rbash", "mksh", "lksh", "pdksh", "yash", "posh", "oksh", "fish", "csh", "tcsh", "nu", "xonsh", "elvish", "pwsh", "busybox", "toybox"}
 
 // ShellCall returns how this program was called if its own path says that it
@@ -126,8 +126,8 @@ func (e *ScriptError) Error() string {
 const maxInterpreters = 5
 
 // CheckAgent errs with a *ScriptError where a program of the host is a script
-// that one of shells would interpret. What can't be read is not found out here:
-// it can't be started either.
+// that one of shells would interpret. A file that can't be read is skipped: it
+// can't be started either.
 func CheckAgent(program, searchPath string, shells []string) error {
 	at := program
 	for range maxInterpreters {
@@ -191,8 +191,8 @@ func CheckLauncher(argv []string, dir string) error {
 // maxScript is how much of a script is looked at.
 const maxScript = 64 << 10
 
-// interpreter returns the words after "#!" of a script and what follows. It returns
-// no words for a file that is not a script.
+// interpreter returns the words after "#!" of a script, and the rest. It returns no
+// words for a file that is not a script.
 func interpreter(path string) (words []string, rest string) {
 	f, err := os.Open(path)
 	if err != nil {

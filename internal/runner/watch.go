@@ -114,8 +114,8 @@ func (w *watch) ended(ws syscall.WaitStatus) Result {
 	return Result{Code: ws.ExitStatus()}
 }
 
-// stopped follows the command's stop: it gets the terminal if that is what it
-// wants, or else Bawn stops too, so that the user's shell takes over.
+// stopped follows the command's stop: it gets the terminal if it wants that, or
+// else Bawn stops too, so that the user's shell takes over.
 func (w *watch) stopped(sig syscall.Signal) {
 	if sig == syscall.SIGTTIN || sig == syscall.SIGTTOU {
 		if err := w.tty.Foreground(); err == nil {

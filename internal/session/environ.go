@@ -26,8 +26,9 @@ func covers(entry, other string) bool {
 	return entry == other || wild && strings.HasPrefix(other, prefix)
 }
 
-// meetEnv returns what both pass, and what both set to one value. What one
-// passes and the other sets differs in value, so the child gets neither.
+// meetEnv returns what both pass, and what both set to one value. A variable
+// that one passes and the other sets differs in value, so the child gets
+// neither.
 func meetEnv(a, b bawn.Isolation) (pass, set []string) {
 	setA, setB := setOf(a), setOf(b)
 	names := sortedSet(slices.Concat(slices.Collect(maps.Keys(setA)), slices.Collect(maps.Keys(setB))))

@@ -27,8 +27,8 @@ func lower[T ~int64 | ~float64](a, b T) T {
 	return min(a, b)
 }
 
-// meetShares respects that the default weight is not the largest. What weighs
-// as usual is not stated.
+// meetShares respects that the default weight is not the largest. A weight that
+// is the default is left out.
 func meetShares(a, b int64) int64 {
 	weight := func(n int64) int64 {
 		if n == 0 {

@@ -17,7 +17,7 @@ type Zones struct {
 	Whole     bawn.Isolation
 	Home      string      // absolute
 	Workspace bawn.Access // the most of it that the agent gets
-	// Models and Ports are what the agent reaches, in the forms of
+	// Models and Ports are the agent's destinations, in the forms of
 	// bawn.Egress.Hosts and HostPorts.
 	Models, Ports []string
 	// Own are further places of the agent's own, absolute: those that variables
@@ -79,10 +79,10 @@ func (z Zones) requests() ([]string, error) {
 	return own, nil
 }
 
-// Execution is the isolation of what the agent executes: the whole, without
-// what is the agent's own. What shells of known agents read there stays, and
-// is read-only; it is to be opened (sandbox.Request.Open) where it lies in a
-// place of credentials.
+// Execution is the isolation of the agent's commands: the whole, without the
+// agent's own parts. Files there that shells of known agents read stay, and are
+// read-only; they must be opened (sandbox.Request.Open) in a place of
+// credentials.
 func (z Zones) Execution() bawn.Isolation {
 	iso := z.Whole
 	iso.Mounts = nil
@@ -110,8 +110,8 @@ func (z Zones) own(p string) bool {
 	return ok && !fspath.Below(p, z.Whole.Workspace) && rest != "cache" && !strings.HasPrefix(rest, "cache/")
 }
 
-// Opened takes out of what was opened (sandbox.Request.Open) names and paths
-// that are the agent's own.
+// Opened removes from opened names and paths (sandbox.Request.Open) those that
+// are the agent's own.
 func (z Zones) Opened(open []string) []string {
 	return slices.DeleteFunc(slices.Clone(open), func(o string) bool {
 		return slices.Contains(agents, o) || path.IsAbs(o) && z.own(o)
@@ -121,9 +121,9 @@ func (z Zones) Opened(open []string) []string {
 // agents are the names of credentials that are an agent's.
 var agents = []string{"claude", "codex", "gemini", "qwen", "copilot", "cursor", "opencode", "pi", "cline", "amp", "crush"}
 
-// shellsRead is what the shells of known agents read below their own places, by the
-// name of the place. Claude Code and Codex write the user's aliases and
-// functions there, once, and have each shell read them; Codex puts a directory
+// shellsRead are the files that the shells of known agents read below their own
+// places, by the name of the place. Claude Code and Codex write the user's aliases
+// and functions there, once, and have each shell read them; Codex puts a directory
 // of its own into PATH.
 var shellsRead = map[string][]string{
 	".claude": {"shell-snapshots"},

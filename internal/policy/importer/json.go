@@ -187,7 +187,7 @@ func (r *reader) members(m member) []member {
 	return m.value.members
 }
 
-// strings returns the items of a list; what is no string is reported.
+// strings returns the items of a list, and reports those that are not strings.
 func (r *reader) strings(name string, n *node) (out []Item) {
 	if n == nil {
 		return nil

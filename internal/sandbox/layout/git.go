@@ -9,8 +9,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
-// What marks the mounts of git directories: a private one in the place of the
-// host's, and the host's own, read-only, where the session has none.
+// The marks of mounts of git directories: a private one in the place of the
+// host's, and the host's own, read-only, if the session has none.
 const (
 	WhyPrivateGit = "private git directory"
 	WhyHostGit    = "git directory of the host"

@@ -21,8 +21,8 @@ func (b *builder) owned() []string {
 
 // guarded keeps what the request guards unchanged. The supervisor refuses every
 // name on the way to it, existing or not, and an existing file is mounted
-// read-only a second time. What something else was asked for at the same place
-// is the caller's to leave out.
+// read-only a second time. The caller leaves out places for which something
+// else was requested.
 func (b *builder) guarded(byTarget map[string]Mount) []Mount {
 	var list []Mount
 	for _, g := range b.req.Guarded {

@@ -15,7 +15,7 @@ import (
 // A Hiding is a rule that keeps a guest from a place of the host's.
 type Hiding struct {
 	Place string // that is hidden, with all that it holds
-	Why   string // what is there, by the rule
+	Why   string // the kind of file there, by the rule
 	Open  string // what "--open" takes to open it, or ""
 	Mount bool   // the isolation says so, which a more exact entry of it can change
 }

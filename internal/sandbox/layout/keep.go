@@ -4,8 +4,8 @@ import "slices"
 
 // keep lists the places that must stay covered while a session runs: hidden
 // places, as they were named, and everything that covers a place of the host
-// with something else. What the kernel makes anew for each session no program
-// of the host can replace.
+// with something else. Host programs can't replace files that the kernel makes
+// anew for each session.
 func (b *builder) keep(mounts []Mount) []string {
 	list := slices.Clone(b.hidden)
 	for _, m := range mounts {

@@ -63,7 +63,7 @@ const (
 	RulePlace     = "protected:place below the home directory"
 )
 
-// found is what a builder finds out about the names of the table.
+// found holds a builder's findings about the names of the table.
 type found struct {
 	within     map[string][]string // directories in which only some names are protected, each with those
 	pointers   map[string]bool     // those that are names themselves
@@ -90,9 +90,9 @@ func (b *builder) candidates() []string {
 	return append(names, ".git")
 }
 
-// straight tells of directories whether no link is on the way to them, so that none
-// is on the way to what is absent there. Most places to hide are absent, and lie in a
-// few directories.
+// straight returns a function that reports whether a directory has no link on the way
+// to it. Then there is none on the way to its missing names. Most places to hide are
+// absent, and lie in a few directories.
 func (b *builder) straight() func(dir string) bool {
 	known := map[string]bool{}
 	return func(dir string) bool {
@@ -131,7 +131,7 @@ func (b *builder) homePlaces() []string {
 
 // ProtectedNames lists the names that are protected at any depth of a writable
 // place, for providers that have no supervisor, without those that opened names.
-// Those of git's own directory are not among them: what it holds is ruled on part
+// Those of git's own directory are not among them: its contents are judged part
 // by part.
 func ProtectedNames(opened []string) []string {
 	var list []string

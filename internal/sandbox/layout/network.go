@@ -38,7 +38,7 @@ const (
 var Own4, Own6 = netip.AddrFrom4([4]byte{192, 0, 0, 8}), netip.MustParseAddr("fd62:6177:6e00:1::1")
 
 // Addresses that the resolver gives to names: those for benchmarks (RFC 2544),
-// which no network has, and unique local ones.
+// which no network uses, and unique local ones.
 var pool4, pool6 = netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("fd62:6177:6e00::/64")
 
 // ownNetwork reports whether the session has a network namespace.

@@ -13,8 +13,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/sealed"
 )
 
-// credentials hides what the table of names says that a session does not see; what
-// the user opened is read-only as the rest.
+// credentials hides the table's names that a session does not see; those that the
+// user opened are read-only like the rest.
 func (b *builder) credentials() {
 	home := b.home()
 	if home == "" {
@@ -52,8 +52,8 @@ func (b *builder) credentials() {
 	}
 }
 
-// hideLinked hides what the links in a hidden directory lead to: who keeps dotfiles
-// elsewhere keeps the credentials there too.
+// hideLinked hides the targets of links in a hidden directory: somebody who keeps
+// dotfiles elsewhere keeps the credentials there too.
 func (b *builder) hideLinked(dir string) {
 	for _, name := range b.facts.Links(dir) {
 		if f, ok := b.facts.Lookup(path.Join(dir, name)); ok && !f.Dir && !b.opened("", f.Real) {
@@ -145,8 +145,8 @@ func (b *builder) opened(name, p string) bool {
 	return false
 }
 
-// What marks caches: those that no program of the host looks into, and those
-// that its package managers do.
+// The marks of caches: those that no host program reads, and those that its
+// package managers do.
 const (
 	WhyPrivateCache = "private cache"
 	WhySharedCache  = "shared cache"

@@ -89,7 +89,7 @@ func (u User) Passwd(text string) (string, bool) {
 	return entry(old[0], "x", old[2], old[3], old[4], u.Home, shell) + without(text, old[0]), true
 }
 
-// noShells are what a passwd(5) has for users who can't log in.
+// noShells are the shells in a passwd(5) of users who can't log in.
 var noShells = []string{"nologin", "false"}
 
 // Group is Passwd for a group(5): it adds the user's group where text has no name for

@@ -19,9 +19,9 @@ type Provider struct {
 	early     chan *build // begun by Prepare, and not taken yet
 }
 
-// New looks at this machine. What control groups and network namespaces can do
-// takes a trial; where probeCache names a file, the outcome is kept there until
-// the machine is booted again. A stale outcome only makes Start fail.
+// New looks at this machine. Control groups and network namespaces take a
+// trial; if probeCache names a file, it keeps the outcome until the machine is
+// booted again. A stale outcome only makes Start fail.
 func New(probeCache string) *Provider {
 	m, own := kernel.LookAlso(probeCache, spaceFields, func() []string { return probeSpaces().fields() })
 	p := &Provider{Machine: m, spaces: parseSpaces(own), early: make(chan *build, 1)}

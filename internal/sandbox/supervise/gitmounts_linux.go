@@ -9,8 +9,8 @@ import (
 )
 
 // gitMounts are the mounts of private git directories in a guest, by their mount
-// IDs. What lies on one of them is the guest's own: no program of the host reads
-// it, so no rule on names holds there. The ID decides, not the path: if a host
+// IDs. Files on one of them are the guest's own: no program of the host reads
+// them, so no rule on names holds there. The ID decides, not the path: if a host
 // program moves or removes the directory below, the mount goes with it, and
 // another directory may get the path.
 type gitMounts struct {
@@ -18,8 +18,8 @@ type gitMounts struct {
 	ids  map[uint64]bool
 }
 
-// newGitMounts finds the mounts of the plan in the guest's tree. One that is not
-// what the plan says stays under the rules.
+// newGitMounts finds the mounts of the plan in the guest's tree. A mount that
+// does not match the plan stays under the rules.
 func newGitMounts(root int, mounts []layout.Mount) *gitMounts {
 	g := &gitMounts{ids: map[uint64]bool{}}
 	for _, m := range mounts {

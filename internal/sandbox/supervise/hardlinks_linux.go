@@ -85,7 +85,7 @@ func (c *call) isPlace(abs string) bool {
 	return ok && root.host == at
 }
 
-// copyOver replaces what is at p, which fd refers to, by a copy.
+// copyOver replaces the file at p, to which fd refers, by a copy.
 func (c *call) copyOver(fd int, p place, st *unix.Stat_t, empty bool) (int, error) {
 	if here, err := p.stat(); err != nil || here.Dev != st.Dev || here.Ino != st.Ino || p.mounted() {
 		return -1, unix.EBUSY

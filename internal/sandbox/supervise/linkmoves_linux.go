@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of the look through a directory that is moved. One that holds more fails
-// like a move to another file system, so that mv(1) copies it.
+// Bounds of the look through a directory that is moved. A larger one fails like a
+// move to another file system, so that mv(1) copies it.
 const (
 	maxMoved     = 500_000 // entries
 	maxMovedDeep = 256     // directories
@@ -50,7 +50,7 @@ func (c *call) mayMove(from, to place, flags uint) (*movedLinks, error) {
 	return m, nil
 }
 
-// still errs, and undoes the rename, if what has been moved leads outside.
+// still errs, and undoes the rename, if a moved link leads outside.
 func (m *movedLinks) still() error {
 	for _, look := range m.looks {
 		if err := look(); err != nil {

@@ -17,7 +17,7 @@ import (
 // looked at.
 type nudges struct {
 	signals chan os.Signal
-	dirs    []int // what is watched, for as long as it is open
+	dirs    []int // the watched directories, for as long as it is open
 }
 
 // nudgeEvents are changes of names, which inotify is asked for too, again and
@@ -78,8 +78,8 @@ func (k *refresher) awaitNudge() error {
 	}
 }
 
-// review covers what lies at a place, and reports whether something on the way
-// to one is not what it was.
+// review covers the file at a place, and reports whether something on the way
+// to one has changed.
 func (k *refresher) review() (again bool, err error) {
 	for dir, names := range k.names {
 		for _, name := range names {

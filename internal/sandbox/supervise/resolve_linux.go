@@ -152,7 +152,7 @@ func (c *call) placeOf(dirfd int32, addr uint64) (place, error) {
 	return c.place(abs)
 }
 
-// stat returns what is at the place itself, links not followed.
+// stat returns the status of the place itself, links not followed.
 func (p place) stat() (unix.Stat_t, error) {
 	var st unix.Stat_t
 	err := unix.Fstatat(p.dir, p.name, &st, unix.AT_SYMLINK_NOFOLLOW)
@@ -169,8 +169,8 @@ type fileID struct {
 	sec, nsec int64
 }
 
-// identify returns the identity and the mode of what an open directory holds
-// under name, links not followed, or of dir itself if name is "".
+// identify returns the identity and the mode of the file that an open directory
+// holds under name, links not followed, or of dir itself if name is "".
 func identify(dir int, name string) (fileID, uint32, error) {
 	var st unix.Statx_t
 	err := unix.Statx(dir, name, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st)
@@ -260,7 +260,7 @@ func (c *call) ownPID() string {
 	return fields[len(fields)-1]
 }
 
-// reopen opens what an O_PATH descriptor refers to.
+// reopen opens the file of an O_PATH descriptor.
 func reopen(fd, flags int, mode uint32) (int, error) {
 	return unix.Open("/proc/self/fd/"+strconv.Itoa(fd), flags|unix.O_CLOEXEC, mode)
 }

@@ -42,8 +42,8 @@ type Supervision struct {
 // The guest's processes must be visible here (/proc), and this process must be allowed to
 // read their memory: as the owner of their user namespace, or as their user if they are
 // dumpable and no security module objects. Yama with kernel.yama.ptrace_scope of 1 or
-// more allows it for descendants only. What can't be read fails with EFAULT: nothing is
-// allowed unseen.
+// more allows it for descendants only. Memory that can't be read fails with EFAULT:
+// nothing is allowed unseen.
 //
 // Without a user namespace of the guest's own that this process' user has made, three
 // things are less than in a native sandbox. Keep can't enter the mounts. A guest's
@@ -59,7 +59,7 @@ func Supervise(root, listener *os.File, plan *layout.Plan, onDenial func(sandbox
 	names.Owned, names.Projects, names.Denied, names.Open = plan.Owned, plan.Projects, layout.Patterns(plan.Denied), plan.Unprotected
 	if plan.Rung == layout.RungLandlock {
 		names.Only = plan.Landlock.Writable
-	} else { // there, what is made in a cache could be moved out of it
+	} else { // there, files made in a cache could be moved out of it
 		names.Caches = layout.CacheMounts(plan.Mounts)
 	}
 	s := &Supervision{files: []*os.File{root, listener}, super: &supervisor{
@@ -78,7 +78,7 @@ func Supervise(root, listener *os.File, plan *layout.Plan, onDenial func(sandbox
 	return s
 }
 
-// A Lived is what a guest's life ends with.
+// A Lived watches a guest's processes and can end them.
 type Lived interface {
 	Done() <-chan struct{}
 	// End ends every process of the guest, and does not wait for it.

@@ -67,7 +67,7 @@ type call struct {
 // handlers answer by system call number; see table.
 type handler func(*call) error
 
-// done is what a handler returns when it has answered by itself.
+// done is the result of a handler that has answered by itself.
 var errAnswered = errors.New("answered")
 
 // run serves the listener until the guest has ended. It locks its thread,
@@ -118,8 +118,8 @@ func onOwnThread(f func()) {
 	runtime.UnlockOSThread()
 }
 
-// restrictThread makes the guest's user of the calling thread, and takes from it
-// what a guest has not: root's capabilities, which would override file modes. It
+// restrictThread makes the calling thread the guest's user, and drops the
+// capabilities that a guest has not: root's, which would override file modes. It
 // also gives the thread a umask of its own.
 func (s *supervisor) restrictThread() error {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
@@ -262,7 +262,7 @@ func (c *call) read(addr uint64, buf []byte) (int, error) {
 	return n, nil
 }
 
-// valid errs if the caller is gone, so that what was read may be another's.
+// valid errs if the caller is gone, so that the data may be another's.
 func (c *call) valid() error {
 	if !c.s.listener.Valid(c.Call) {
 		return unix.ENOENT
