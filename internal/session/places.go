@@ -212,7 +212,7 @@ func sortedSet(list []string) []string {
 	return slices.Compact(list)
 }
 
-// both returns the entries in both lists, which are none if one is empty.
+// both returns the entries in both lists.
 func both(a, b []string) []string {
 	var out []string
 	for _, s := range a {
