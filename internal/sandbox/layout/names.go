@@ -91,7 +91,7 @@ func (b *builder) candidates() []string {
 }
 
 // straight returns a function that reports whether a directory has no link on the way
-// to it. Then there is none on the way to its missing names. Most places to hide are
+// to it; its missing names then have no link on their way either. Most places to hide are
 // absent, and lie in a few directories.
 func (b *builder) straight() func(dir string) bool {
 	known := map[string]bool{}
