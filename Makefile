@@ -7,6 +7,7 @@
 # make dist    a release, in dist/
 # make bench-check  compares file calls and the start with the commit before
 # make runsc   gVisor's runsc, as bin/runsc
+# make site    the documents as HTML with a search, in bin/site
 # make vuln    Go's vulnerability database (needs the network)
 
 export CGO_ENABLED = 0
@@ -31,7 +32,7 @@ USER_REQUIRE = $(subst $(space),$(comma),$(filter-out root cgroup docker docker-
 export BAWN_TEST_REQUIRE
 export TEST_TIMEOUT ?= 20m
 
-.PHONY: all build check format vet lint generated unit coverage web web-check test nightly lint-darwin rawproc-cgo kernel test-root test-user cross dist corpus differential test-deps test-degraded generate runsc fuzz bench bench-check vuln clean
+.PHONY: all build check format vet lint generated unit coverage web web-check test nightly lint-darwin rawproc-cgo kernel test-root test-user cross dist corpus differential test-deps test-degraded generate runsc fuzz bench bench-check vuln site clean
 
 all: check build
 
@@ -72,6 +73,11 @@ bin/nfpm: tools/dist/go.mod tools/dist/go.sum
 dist: bin/nfpm
 	scripts/dist
 
+# The documents as a site: sidebar, search, links checked, nothing from elsewhere.
+site:
+	$(GO) test -C tools/site .
+	$(GO) run -C tools/site . ../.. ../../bin/site
+
 # The page that bawnd serves is built by hand and committed, so that "go
 # install" needs no node; web-check shows that what is committed is what its
 # source gives.
@@ -106,7 +112,7 @@ test:
 nightly: export BAWN_TEST_NIGHTLY = 1
 nightly: export TEST_TIMEOUT = 30m
 nightly:
-	@scripts/steps test-deps format vet lint lint-darwin generated unit coverage web-check cross kernel rawproc-cgo differential vuln
+	@scripts/steps test-deps format vet lint lint-darwin generated unit coverage web-check cross kernel rawproc-cgo differential site vuln
 
 lint-darwin: bin/golangci-lint
 	GOOS=darwin GOARCH=arm64 bin/golangci-lint run ./...

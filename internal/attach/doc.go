@@ -19,8 +19,8 @@
 //
 // # Protocol
 //
-// Over a stream socket, in both directions, frames of one byte (what it is),
-// four bytes (how long, big-endian) and the content, at most [MaxFrame]:
+// Over a stream socket, in both directions, frames of one byte (the kind), four bytes
+// (the length, big-endian) and the content, at most [MaxFrame]:
 //
 //	viewer  H hello (JSON, first)   I input   R resize (JSON)   G signal (its name)   S screen, please
 //	host    S screen (begin anew, then these bytes)   O output   T state (JSON)   N notice   E exit (JSON, last)   X refusal (last)

@@ -30,10 +30,10 @@ const (
 // frameHead is kind and length.
 const frameHead = 5
 
-// hello is what a viewer says first.
+// hello is a viewer's first message.
 type hello struct {
 	ReadOnly bool   `json:"readOnly"`
-	Key      string `json:"key,omitempty"` // at the socket, what is in keyName
+	Key      string `json:"key,omitempty"` // at the socket, the contents of keyName
 }
 
 // A Size is that of a window, in characters. A zero Size is unknown.

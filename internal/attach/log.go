@@ -66,8 +66,8 @@ func (l *outputLog) close() {
 	}
 }
 
-// A LogReader reads what a hosted session of the registry below Dir wrote, as
-// far as it is kept.
+// A LogReader reads the output of a hosted session of the registry below Dir,
+// as far as it is kept.
 type LogReader struct {
 	Dir, ID string
 	// Lines is how many lines to begin with, counted from the end; 0 for all.
@@ -155,7 +155,7 @@ func (r LogReader) begin(w io.Writer, older, current *os.File) error {
 	return err
 }
 
-// lastLines returns the end of text with n lines; what follows the last line's
+// lastLines returns the end of text with n lines; text after the last line's
 // end is one.
 func lastLines(text []byte, n int) []byte {
 	i := len(text)
@@ -172,10 +172,9 @@ func lastLines(text []byte, n int) []byte {
 	return text[i:]
 }
 
-// follow copies what was added, and goes over to the next file where there is
-// one.
+// follow copies added text, and goes over to the next file if there is one.
 func follow(dir string, current *os.File, w io.Writer) (*os.File, bool, error) {
-	turned := !same(current, filepath.Join(dir, logName)) // seen before what is left is read
+	turned := !same(current, filepath.Join(dir, logName)) // seen before the rest is read
 	if _, err := io.Copy(w, current); err != nil || !turned {
 		return current, false, err
 	}

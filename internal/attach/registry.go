@@ -68,7 +68,8 @@ type Entry struct {
 	Ended time.Time `json:"ended,omitzero"` // of a dead one: when it was found
 	Exit  *int      `json:"exit,omitempty"` // nil of a dead one
 
-	// State is found out by who reads the entry, and not part of the file.
+	// State is determined by the reader of the entry, and is not part of the
+	// file.
 	State State `json:"state"`
 }
 
@@ -162,7 +163,7 @@ func writeKey(path, key string) error {
 	return errors.Join(err, unix.Close(fd))
 }
 
-// Update changes what the registry says of the session.
+// Update changes the registry's entry of the session.
 func (p *Place) Update(change func(*Entry)) error {
 	change(&p.entry)
 	return replaceEntry(p.dir, p.entry)
@@ -210,8 +211,8 @@ func remove(dir string) {
 	_ = unix.Rmdir(dir) // a foreign file there keeps it
 }
 
-// List returns the sessions of the registry below dir, the oldest first. One
-// that can't be read is left out: it has gone meanwhile, or is being entered.
+// List returns the sessions of the registry below dir, the oldest first. An
+// unreadable one is left out: it has gone meanwhile, or is being entered.
 func List(dir string) ([]Entry, error) {
 	names, err := os.ReadDir(filepath.Join(dir, sessionsName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -270,8 +271,8 @@ func Lives(dir, id string) (bool, error) {
 	return held, err
 }
 
-// locked reports whether the session's host lives. Those who ask don't get
-// into each other's way: they share the lock.
+// locked reports whether the session's host lives. Readers don't get into each
+// other's way: they share the lock.
 func locked(dir string) (bool, error) {
 	fd, err := openFile(dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {

@@ -64,8 +64,7 @@ func streamConn(f *os.File) (*net.UnixConn, error) {
 	return conn, nil
 }
 
-// Pair returns two ends that are connected with each other: one to Serve, and
-// one that NewClient makes a viewer of.
+// Pair returns two connected ends: one to Serve, and one for NewClient.
 func Pair() (host, viewer *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {

@@ -43,8 +43,8 @@ func newViewer(conn *net.UnixConn) *viewer {
 	return v
 }
 
-// send queues a frame and does not wait. Of output, screens and states, which a
-// viewer may ask for as often as it likes, it loses those that are too many.
+// send queues a frame and does not wait. It loses excess output, screens and
+// states, which a viewer may ask for as often as it likes.
 func (v *viewer) send(k kind, content []byte) {
 	if len(content) == 0 {
 		return
@@ -70,7 +70,7 @@ func (v *viewer) sendJSON(k kind, value any) {
 	v.send(k, content)
 }
 
-// finish ends the viewer when it has read what is queued.
+// finish ends the viewer when it has read its queue.
 func (v *viewer) finish() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *Server) serve(conn *net.UnixConn, key string) {
 		return
 	}
 	if !s.join(v) {
-		refuse(conn, "the session has ended, or has as many viewers as it can")
+		refuse(conn, "the session has as many viewers as it can")
 		return
 	}
 	s.registered()
@@ -132,7 +132,7 @@ func (s *Server) serve(conn *net.UnixConn, key string) {
 	writing.Wait()
 }
 
-// greet waits for what a viewer says first.
+// greet waits for a viewer's first message.
 func (v *viewer) greet(r *bufio.Reader, key string) error {
 	_ = v.conn.SetReadDeadline(time.Now().Add(patience)) // without one, it waits
 	var buf []byte

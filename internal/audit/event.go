@@ -45,8 +45,8 @@ func encode(e bawn.Event, c *cleaner) ([]byte, error) {
 	return b, err
 }
 
-// marshal writes what is printable as it is and all else as \u escapes, so that
-// a line shows what it holds and can't act on a terminal.
+// marshal writes printable characters as they are and all others as \u escapes,
+// so that a line shows its contents and can't act on a terminal.
 func marshal(e bawn.Event) ([]byte, error) {
 	b, err := toJSON(&e)
 	if err != nil {

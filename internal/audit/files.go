@@ -111,8 +111,9 @@ func openAt(dir int, name, path string, flags int) (*os.File, error) {
 	}
 }
 
-// checkOurs refuses what is not of the type, belongs to another user, has one
-// of the permissions in forbidden or, a file, has a second name.
+// checkOurs refuses a file that is of another type, belongs to another user,
+// has one of the permissions in forbidden or, a regular file, has a second
+// name.
 func checkOurs(f *os.File, kind fs.FileMode, forbidden fs.FileMode) error {
 	fi, err := f.Stat()
 	if err != nil {

@@ -36,7 +36,7 @@ func Tail(ctx context.Context, dir string, f Filter) iter.Seq2[Entry, error] {
 	}
 }
 
-// A follower reads what is appended to the file at path.
+// A follower reads lines appended to the file at path.
 type follower struct {
 	path   string
 	filter Filter
@@ -45,7 +45,7 @@ type follower struct {
 
 	file *os.File // nil until the log exists
 	at   int64    // what is before was read
-	skip bool     // what the first file holds is not wanted
+	skip bool     // the first file's contents are not wanted
 }
 
 func (t *follower) close() {
@@ -55,7 +55,7 @@ func (t *follower) close() {
 	}
 }
 
-// poll yields what is new and reports whether to go on.
+// poll yields new events and reports whether to go on.
 func (t *follower) poll() bool {
 	if t.file != nil {
 		if !t.read() {
@@ -75,7 +75,7 @@ func (t *follower) poll() bool {
 
 // open opens the file if there is one.
 func (t *follower) open() (err error) {
-	defer func() { t.skip = false }() // what comes later is wanted whole
+	defer func() { t.skip = false }() // later files are wanted whole
 	t.file, err = openRegular(t.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		t.file = nil

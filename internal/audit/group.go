@@ -74,8 +74,8 @@ func (l *Log) lead(ctx context.Context, e *waiter, written bool) error {
 	return err
 }
 
-// next gives the turn to who waits longest. If there is no next one, nobody is
-// writing any more.
+// next gives the turn to the one that waits longest. If there is no next one,
+// nobody is writing any more.
 func (g *group) next() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

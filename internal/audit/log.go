@@ -1,6 +1,6 @@
-// Package audit writes down what was decided and done, and reads it back. The
-// records are chained by hash, so that a change to any of them shows. The
-// format is described in docs/audit-format.md.
+// Package audit records decisions and actions, and reads them back. The records
+// are chained by hash, so that a change to any of them shows. The format is
+// described in docs/audit-format.md.
 //
 // The log is the truth: there is no database. Many processes append to one log.
 // Each append takes an exclusive lock, one write, and one small write to the
@@ -157,7 +157,7 @@ func (l *Log) record(ctx context.Context, events [][]byte) error {
 }
 
 // acquire locks the log. Somebody may have moved it away while we had it open
-// or waited: then what is at its place now is opened instead.
+// or waited: then the file at its place now is opened instead.
 func (l *Log) acquire(ctx context.Context) error {
 	for range 3 {
 		if err := lock(ctx, l.files.log, exclusive); err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// budgets count what goes out with each secret of a session. The zero budgets have
-// the usual limits.
+// budgets count the requests and bytes sent with each secret of a session. The
+// zero budgets have the usual limits.
 type budgets struct {
 	mu          sync.Mutex
 	uses, bytes int64 // of one secret; 0 is usual

@@ -11,7 +11,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/policy"
 )
 
-// carries says what a request has in it besides what it asks for, as the policy's
+// carries returns the contents of a request besides its target, as the policy's
 // arguments. A credential of the guest's own appears as a digest with a key of the
 // session's. So a yes to one is no yes to another, and the log has no value.
 func (s *session) carries(req mitm.Request) []string {

@@ -11,7 +11,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/secrets"
 )
 
-// offers are what the vault holds beyond what was lent, read when it is first looked for.
+// offers are the vault's secrets that were not lent, read on first use.
 type offers struct {
 	once     sync.Once
 	vault    *secrets.Vault
@@ -123,7 +123,7 @@ func (s *session) wholeVault() (*secrets.Vault, []bawn.Binding) {
 	return s.offers.vault, s.offers.bindings
 }
 
-// Lend is mitm's source of values: the vault of what was lent, or that of what is offered.
+// Lend is mitm's source of values: the vault's lent secrets, or the offered ones.
 func (s *session) Lend(ctx context.Context, session string, b bawn.Binding) (bawn.Secret, error) {
 	if s.vault != nil {
 		return s.vault.Lend(ctx, session, b)

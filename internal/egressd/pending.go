@@ -12,9 +12,8 @@ import (
 )
 
 // A pending joins equal questions while one of them is open, so that fifty
-// connections to one host are one question. It keeps no answer: what a human has
-// said is kept by the session's prompter in bawn run, which is asked each time. It is
-// a bawn.Approver.
+// connections to one host are one question. It keeps no answer: the session's
+// prompter in bawn run does, and is asked each time. It is a bawn.Approver.
 type pending struct {
 	ask     bawn.Approver
 	timeout time.Duration // how long a connection waits

@@ -17,10 +17,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/egress/trust"
 )
 
-// ruleTrust is what is told where programs of the guest can't trust the relay.
+// ruleTrust is reported if programs of the guest can't trust the relay.
 const ruleTrust = "builtin:egress-trust"
 
-// inGuest is where the guest finds what the relay places.
+// inGuest is where the guest finds the relay's files.
 const inGuest = "/run/bawn"
 
 // maxBundle bounds the system's roots, in bytes.
@@ -50,7 +50,7 @@ func (s *session) place(ctx context.Context) error {
 }
 
 // A promise is a file that was placed empty, so that it can be planned with,
-// and what it will hold.
+// and its future contents.
 type promise struct {
 	file    *os.File
 	content func() ([]byte, error)
@@ -146,7 +146,7 @@ func (s *session) put(name string, data []byte) (string, error) {
 func (s *session) cover(source, target string) {
 	real, err := filepath.EvalSymlinks(target)
 	if err != nil || slices.ContainsFunc(s.ready.Files, func(f egress.File) bool { return f.Target == real }) {
-		return // it is not there, or another name of what is covered already
+		return // it is missing, or another name of a covered file
 	}
 	s.ready.Files = append(s.ready.Files, egress.File{Source: source, Target: real})
 }
@@ -257,8 +257,8 @@ func systemRoots(env environ, bundles []string) ([]byte, error) {
 	return nil, nil // a host without roots trusts nobody, and so does the guest but for us
 }
 
-// extraRoots reads what the human's programs trust besides their own roots:
-// they are about to be told of another file.
+// extraRoots reads the roots that the human's programs trust besides their own:
+// those programs are about to be told of another file.
 func extraRoots(env environ) ([]byte, error) {
 	var roots []byte
 	for _, v := range trust.Place("").Env {

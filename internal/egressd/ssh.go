@@ -160,7 +160,7 @@ func (s *session) named(req ssh.Request) git.Operation {
 	return git.Unrooted(req.Operation, s.gitRules(req.Host, req.Port))
 }
 
-// asEntry returns what an entry would have to name.
+// asEntry returns the entry that would permit an operation.
 func asEntry(req ssh.Request) (host string, args []string, repo string) {
 	host, repo = req.Host, req.Operation.Repo
 	if req.User != "git" && req.User != "" {
@@ -175,7 +175,7 @@ func asEntry(req ssh.Request) (host string, args []string, repo string) {
 // errToken is why LFS does not work over SSH.
 var errToken = errors.New("git-lfs-authenticate answers with a token of the host's, which a guest must not have; use LFS over https")
 
-// lendsToken refuses what the host answers with a credential.
+// lendsToken refuses requests that the host answers with a credential.
 func lendsToken(req ssh.Request) error {
 	if req.Operation.LFS {
 		return errToken

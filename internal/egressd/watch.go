@@ -42,7 +42,7 @@ func newWorkspace(dir string) *workspace {
 	return w
 }
 
-// look reads the files and adds what is new.
+// look reads the files and adds new secrets.
 func (w *workspace) look() {
 	defer w.busy.Store(false)
 	found := dotenv.Workspace(w.dir)
@@ -62,7 +62,7 @@ func (w *workspace) look() {
 	}
 }
 
-// watched returns what is known so far, nil where that is nothing.
+// watched returns the known ones so far; may be nil.
 func (w *workspace) watched() *mitm.WatchSet {
 	if w == nil {
 		return nil

@@ -58,7 +58,7 @@ func (c *Client) Start(ctx context.Context, s Start) (Ready, error) {
 	}
 }
 
-// Trust replaces the keys. What is Done afterwards is checked against them.
+// Trust replaces the keys. Later calls of Done are checked against them.
 func (c *Client) Trust(keys []ticket.Key) error {
 	if len(keys) == 0 {
 		keys = []ticket.Key{{}} // no ticket can be signed with an empty key
@@ -70,7 +70,7 @@ func (c *Client) Trust(keys []ticket.Key) error {
 // the command's descriptors 0 to 2 where d.Stdio says so, and nil elsewhere. They are
 // made blocking; the caller still closes its own. It errs with a *RefusedError if the
 // ticket does not permit the command, with a *StartError if the command could not start,
-// and with ErrGone if the executor is gone. When ctx ends first, what was started is
+// and with ErrGone if the executor is gone. When ctx ends first, the started command is
 // killed.
 func (c *Client) Do(ctx context.Context, d Do, files [3]*os.File) (*Process, error) {
 	var along []*os.File
@@ -121,7 +121,7 @@ func block(f *os.File) error {
 	return errors.Join(err, failed)
 }
 
-// A socket is what came of the order for one.
+// A socket is the result of an order for one.
 type socket struct {
 	f   *os.File
 	err error
@@ -230,7 +230,7 @@ func (c *Client) gone() error {
 	return c.err
 }
 
-// receive hands out what the executor says, until it says no more.
+// receive hands out the executor's messages, up to the last.
 func (c *Client) receive() {
 	var err error
 	for err == nil {
@@ -309,7 +309,7 @@ type Change struct {
 	Status syscall.WaitStatus
 	// State comes with the end of a statement. It is nil there too if the shell
 	// was killed in the middle, or has left more than 512 KiB: its directory and
-	// variables are then what they were.
+	// variables are then unchanged.
 	State *intent.State
 }
 

@@ -163,8 +163,8 @@ func (b *job) close() {
 	}
 }
 
-// end kills everything that was started and has not ended, down to the last
-// orphan: those become our children.
+// end kills every command that has not ended, down to the last orphan: those
+// become our children.
 func (j *jobs) end() {
 	for range 2000 {
 		children := ownChildren()

@@ -64,8 +64,8 @@ func (b *job) lead(d *Do, stdio [3]*os.File, j *jobs) error {
 	return err
 }
 
-// program is what the leader does before it starts the command: what this
-// process' own thread has done already, and what a limited command stops for.
+// program lists the leader's steps before it starts the command: those that
+// this process's own thread has taken already, and those of a limited command.
 func (f fence) program(limits []Rlimit) *rawproc.Program {
 	p := &rawproc.Program{}
 	p.Call("new session", unix.SYS_SETSID)

@@ -10,7 +10,7 @@ import (
 // ticket.
 const (
 	RuleEarly   = "executor:not-started" // no keys are trusted yet
-	RuleMeaning = "executor:meaning"     // it can't be said what the command means
+	RuleMeaning = "executor:meaning"     // the command's meaning is unknown
 	RuleLimits  = "executor:limits"      // a limit that can't be set on a command
 	RuleStart   = "executor:start"       // permitted, and could not be started
 )

@@ -83,6 +83,7 @@ func (s *Store) sync(ctx context.Context, final bool) error {
 		}
 		if err == nil && !u.removed() && !u.dropped() {
 			s.follow(ctx, u, final)
+			s.track(ctx, u)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", u.Host, err))
@@ -130,7 +131,7 @@ func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
 	if u.dropped() {
 		return nil
 	}
-	private, err := look(u.private, u.Rel, u.Size)
+	private, err := u.lookPrivate()
 	if err != nil {
 		return fmt.Errorf("the guest's git directory: %w", err)
 	}
@@ -200,7 +201,8 @@ type changes struct {
 	head          headMove
 	index         *indexes
 	besideOnly    string
-	finish        bool // the guest has finished the host's open operation
+	finish        bool     // the guest has finished the host's open operation
+	passed        []string // commits that were inspected, with everything that they reach
 }
 
 // headMove says which side has moved HEAD.

@@ -13,8 +13,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/fspath"
 )
 
-// Members that hold patterns of names, in one agent or another. Where a tool
-// searches in files, its "pattern" is of what they hold.
+// Members that hold patterns of names, in one agent or another. If a tool
+// searches in files, its "pattern" matches their contents.
 var globMembers = []string{"include", "include_pattern", "glob", "globs", "glob_pattern", "file_pattern"}
 
 // globs are the patterns of names with which a tool is called.
@@ -122,7 +122,7 @@ func baseOf(pattern string) (base string, away bool, err error) {
 	return cmp.Or(base, "."), up || path.IsAbs(pattern) || strings.HasPrefix(pattern, "~"), nil
 }
 
-// maxAlternatives bounds what is made of one pattern.
+// maxAlternatives bounds the alternatives of one pattern.
 const maxAlternatives = 64
 
 // alternatives are the patterns that one with braces stands for.

@@ -189,7 +189,7 @@ func write(v any) []byte {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if e.Encode(v) != nil {
-		return nil // strings and what was read can always be written
+		return nil // strings and values that were read can always be written
 	}
 	return b.Bytes()
 }

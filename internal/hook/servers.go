@@ -24,7 +24,7 @@ const maxReadings = 4
 // AtGateway is the resource that Bawn's gateway judges, where an agent's tool is
 // one of a plugin behind it: "PLUGIN/TOOL" of "mcp__bawn__PLUGIN__TOOL". No name
 // of a plugin holds "_", so that there is one way to read it. A tool whose own
-// name is not what the gateway shows is judged there by its own name only.
+// name differs from the gateway's is judged there by its own name only.
 func AtGateway(tool string) (resource string, ok bool) {
 	rest, is := strings.CutPrefix(tool, ofServers+own+between)
 	plugin, name, parts := strings.Cut(rest, between)
@@ -46,7 +46,8 @@ func isPlugin(name string) bool {
 }
 
 // isOwn reports whether the tool is one of Bawn's own: those of bawn mcp --tools
-// are judged where they do something, and the gateway's tells how its servers are.
+// are judged where they act, and the gateway's own tool reports its servers'
+// state.
 func isOwn(rest string) bool {
 	name, is := strings.CutPrefix(rest, own+between)
 	return is && name != "" && (!strings.Contains(name, between) || name == own+between+"servers")
@@ -99,8 +100,7 @@ func (c *Call) readings(a bawn.Action, rest string) error {
 	return nil
 }
 
-// reading adds one of them. What stands in front of the gateway's names is the
-// gateway's.
+// reading adds one of them. A prefix of the gateway's names is the gateway's.
 func (c *Call) reading(a bawn.Action, server, tool string) error {
 	if server == "" || tool == "" || server == own || strings.HasPrefix(server, own+between) {
 		return fmt.Errorf("the tool %q names no server and tool, or one that only Bawn's gateway could have", c.Tool)

@@ -39,7 +39,7 @@ type standalone struct {
 	elsewhere string     // where a command would run outside of it, or ""
 	sandboxed bool       // commands of the agent run in sandboxes
 	moves     bool       // an allowed command runs in a sandbox
-	moved     *hook.Move // what the command already is, or nil
+	moved     *hook.Move // the command's former form, or nil
 	judge     *judge.Judge
 }
 
@@ -74,7 +74,7 @@ func prepare() {
 }
 
 // prepare finds out where the call is and what would become of a command. The
-// workspace is that of the agent's own directory: what else a call names is the
+// workspace is that of the agent's own directory: other paths of a call are the
 // model's word.
 func (l *standalone) prepare() error {
 	e, c := l.env, &l.call
@@ -101,8 +101,8 @@ func (l *standalone) prepare() error {
 	return nil
 }
 
-// start is the agent's own directory without links. One that leads out of the
-// repository in which it lies may have been made there by a guest.
+// start is the agent's own directory without links. A link that leads out of
+// its repository may have been made there by a guest.
 func (l *standalone) start(at string) (string, error) {
 	real, err := filepath.EvalSymlinks(at)
 	if err != nil {
@@ -288,7 +288,7 @@ func (l *standalone) output(ctx context.Context) hook.Output {
 	return l.answer(l.call, o)
 }
 
-// An asked is an action with what the policy says of it.
+// An asked is an action with the policy's decision.
 type asked struct {
 	bawn.Action
 	decision bawn.Decision
@@ -320,8 +320,8 @@ func (l *standalone) asksItself(ctx context.Context, m *intent.Judge, actions []
 }
 
 // prompt leaves the question to the agent, which draws it: outside of a session
-// it is the human's own program. What is asked is recorded; what was answered
-// shows in what the agent does next.
+// it is the human's own program. The question is recorded; the answer shows in
+// the agent's next step.
 func (l *standalone) prompt(ctx context.Context, m *intent.Judge, list []asked) hook.Output {
 	o := hook.Outcome{Verdict: bawn.Ask}
 	for _, a := range list {
@@ -380,8 +380,8 @@ func (l *standalone) move(ctx context.Context, o *hook.Outcome, canonical string
 	return nil
 }
 
-// relies reports whether the command is allowed only because a checkpoint takes back
-// what it does: the sandbox does not start it without one then.
+// relies reports whether the command is allowed only because a checkpoint can
+// restore its changes: the sandbox does not start it without one then.
 func (l *standalone) relies(ctx context.Context) bool {
 	with := l.judge.Zones[bawn.Command]
 	without := with

@@ -10,7 +10,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/executor"
 )
 
-// A Program is what a guest has had started: a command of its execution zone
+// A Program was started for a guest: a command of its execution zone
 // (*executor.Process), or a session below its own.
 type Program interface {
 	// Changes delivers each stop and at last the end; then it is closed.

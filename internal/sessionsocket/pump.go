@@ -93,7 +93,7 @@ func (p *pump) empty() bool {
 }
 
 // giveBack makes the guest's file stand where the command has stopped reading
-// it, as if there was nothing in between. What is in the pipe was not read.
+// it, as if there was nothing in between. The pipe's bytes were not read.
 func (p *pump) giveBack() {
 	rest := p.left
 	_ = control(p.rest, func(fd int) error { rest += unread(fd); return nil })

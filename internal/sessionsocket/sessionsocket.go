@@ -36,7 +36,7 @@ const (
 const (
 	RuleClosed     = "builtin:socket-closed"     // there is no handler
 	RuleBusy       = "builtin:socket-busy"       // MaxPeers
-	RuleMessage    = "builtin:socket-message"    // what can't be read, or contradicts itself
+	RuleMessage    = "builtin:socket-message"    // unreadable, or contradicting itself
 	RuleWaiting    = "builtin:socket-waiting"    // MaxWaiting
 	RuleDescriptor = "builtin:socket-descriptor" // a descriptor that may not come along
 	RuleShell      = "builtin:socket-shell"      // no command line of a shell
@@ -57,8 +57,8 @@ type Handlers struct {
 	Judge   func(ctx context.Context, c *Conn, j intent.Judge)
 	Tools   func(ctx context.Context, c *Conn, t intent.Tools, files [3]*os.File)
 	Why     func(ctx context.Context, c *Conn, w intent.Why)
-	// Refused is told of what is refused without the guard, which records the
-	// rest; nil tells nobody. It must not wait.
+	// Refused is called for refusals without the guard, which records the
+	// others; may be nil. It must not wait.
 	Refused func(rule, reason string)
 	// Patience is how long a guest may take to say its first message; 0 means
 	// HelloWait.
@@ -170,7 +170,7 @@ func (s *server) admit(ctx context.Context, u *net.UnixConn) {
 	})
 }
 
-// serve reads the first message and hands it to who is to serve it.
+// serve reads the first message and hands it to its handler.
 func (s *server) serve(ctx context.Context, c *Conn) {
 	defer c.Close()
 	var hello intent.Hello
@@ -221,7 +221,7 @@ func (s *server) dispatch(ctx context.Context, c *Conn, hello *intent.Hello, rec
 	}
 }
 
-// arrange puts what was received where the message says it belongs.
+// arrange puts received descriptors where the message says.
 func arrange(open [3]bool, received []*os.File) (files [3]*os.File, ok bool) {
 	for i, is := range open {
 		if !is {

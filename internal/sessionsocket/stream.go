@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errStopped is what a stream's calls return after stop.
+// errStopped is the error of a stream's calls after stop.
 var errStopped = errors.New("stopped")
 
 // atOnce is how much a pipe takes without waiting when poll(2) says that it

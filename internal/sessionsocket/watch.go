@@ -104,14 +104,14 @@ func forwarded(sig syscall.Signal) bool {
 	return false
 }
 
-// ended hands out what the command has written, and then how it ended. What it
-// left running keeps its output, as it does under any shell.
+// ended sends the command's output, and then how it ended. Its remaining
+// processes keep its output, as under any shell.
 func (w *watch) ended(ctx context.Context, c executor.Change) (left *intent.State, more bool) {
 	w.plumbing.ended(ctx.Done())
 	reply, left := intent.Reply{Exit: &intent.Exit{Code: c.Status.ExitStatus()}, State: c.State}, c.State
 	if sig := c.Status; sig.Signaled() {
 		reply.Exit = &intent.Exit{Code: 128 + int(sig.Signal()), Signal: int(sig.Signal())}
-		left = nil // an interrupt ends a statement, and what it did is not known
+		left = nil // an interrupt ends a statement, whose effect is unknown
 	}
 	err := w.conn.Send(reply)
 	return left, err == nil && (left == nil || !left.Ended)
