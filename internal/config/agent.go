@@ -12,15 +12,16 @@ import (
 // agentProfileKey turns profiles of agents off.
 const agentProfileKey = "isolation.agent_profile"
 
-// An AgentProfile is what is known of the agent that a session starts: what it
-// needs, and what it must not change. Nobody's word counts less: what a file or a
-// flag closes stays closed, and where a key is pinned the profile adds nothing.
+// An AgentProfile describes the agent that a session starts: its needs, and the
+// files that it must not change. Files and flags count as much as before: what
+// they close stays closed, and where a key is pinned the profile adds nothing.
 type AgentProfile struct {
 	Name string
 	RW   []string // absolute: where it keeps its state
-	Open []string // absolute: what else it reads, and is hidden from others
-	// Guard are absolute paths, there or not, that stay as they are below what is
-	// writable, unless somebody names exactly one of them as writable.
+	Open []string // absolute: other files that it reads, hidden from others
+	// Guard are absolute paths, existing or not, that stay unchanged below
+	// writable places, unless a file or flag names exactly one of them as
+	// writable.
 	Guard []string
 	// Private are absolute directories in RW that are empty in a session and gone at
 	// its end, unless a file or flag names exactly one of them.
@@ -37,11 +38,11 @@ type AgentProfile struct {
 	Closed []string
 }
 
-// at is the place of what the profile says.
+// at is the place of the profile's settings.
 func (a *AgentProfile) at() Place { return Place{Via: "agent " + a.Name} }
 
-// agent lays the profile over what the program itself, the managed and the user's
-// file say.
+// agent lays the profile over the settings of the program itself, the managed and
+// the user's file.
 func (st *state) agent(a *AgentProfile) error {
 	if a == nil || st.scalars[agentProfileKey].value != true {
 		return nil
@@ -192,7 +193,7 @@ func privateOf(a *AgentProfile) map[string]reach {
 	return all
 }
 
-// AgentWrites lists what the agent's profile has opened for writing.
+// AgentWrites lists the places that the agent's profile has opened for writing.
 func (c *Config) AgentWrites() []string {
 	var list []string
 	for path, r := range c.st.reaches {

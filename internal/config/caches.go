@@ -9,7 +9,7 @@ import (
 )
 
 // A Cache is a directory of the built-in profile in which package managers keep
-// what they have fetched.
+// their downloads.
 type Cache struct {
 	Name     string   // "~/…"
 	New      bool     // it counts only while it is empty on the host

@@ -45,8 +45,8 @@ func (c *Config) Check(known func() []string) error {
 	return errs.err()
 }
 
-// checkTrusted refuses what the host's side runs or believes where a session
-// could put another thing in its place, also by way of a link.
+// checkTrusted refuses programs and files that the host's side trusts where a
+// session could replace them, also by way of a link.
 func (c *Config) checkTrusted(key string) error {
 	path := c.st.text(key)
 	if path == "" {
@@ -77,8 +77,8 @@ func checkPath(path string, r reach) error {
 	return nil
 }
 
-// createFirst says how to make what is not there. What has an extension is
-// likely to be a file, a directory else.
+// createFirst says how to make a missing file. A name with an extension is
+// likely to be a file, another a directory.
 func createFirst(path string) string {
 	word := shellWord(path)
 	if filepath.Ext(strings.TrimLeft(filepath.Base(path), ".")) == "" {

@@ -28,8 +28,8 @@ type DockerOptions struct {
 	AcceptEscapes bool
 }
 
-// Docker returns what the provider "docker" starts, and how. Only the user and
-// who manages the machine can set AllowArgs, Runtime, Host and AcceptEscapes.
+// Docker returns the settings of the provider "docker". Only the user and who
+// manages the machine can set AllowArgs, Runtime, Host and AcceptEscapes.
 func (c *Config) Docker() DockerOptions {
 	at := func(name string) string { return c.st.text(dockerTable + name) }
 	return DockerOptions{
@@ -63,7 +63,7 @@ func (c *Config) FallbackWithheld() bool {
 	return c.st.scalars["isolation.allow_fallback_to_host"].value == true && c.st.unasked
 }
 
-// hostless refuses the provider "host" to who has not written it down.
+// hostless refuses the provider "host" unless a file says it.
 func hostless(at Place) error {
 	return &Error{Place: at, Problem: fmt.Sprintf("provider %q is no sandbox, and only a configuration of yours can choose it; want one of %q", HostProvider, SandboxProviders()),
 		Hint: "to run without a sandbox, say provider = \"host\" under [isolation] in the file that \"bawn config path\" names"}

@@ -17,7 +17,7 @@ import (
 //go:embed data/home.txt
 var homeText string
 
-// A shown says what a directory below the home shows of itself: patterns of names.
+// A shown lists the visible names in a directory below the home, as patterns.
 type shown map[string][]string
 
 // shownOfHome is the table, by directory; "" is the home itself.
@@ -62,8 +62,8 @@ func closing(p paths) []setting {
 	return append(b.list("deny", deny), b.list("ro", ro)...)
 }
 
-// hiddenOf are what a directory below the home holds and does not show. One that can't be
-// listed is hidden itself.
+// hiddenOf are the names in a directory below the home that it does not show. A
+// directory that can't be listed is hidden itself.
 func hiddenOf(t shown, p paths, dir string) (hidden []string) {
 	entries, err := os.ReadDir(path.Join(p.home, dir))
 	if errors.Is(err, fs.ErrNotExist) {

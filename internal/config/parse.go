@@ -96,7 +96,7 @@ func (ps *parser) at(offset int) Place {
 	return p
 }
 
-// invalid notes what is not TOML, or states a key or table twice.
+// invalid notes text that is not TOML, and keys or tables stated twice.
 func (ps *parser) invalid(err error) {
 	var e *stricttoml.Error
 	if errors.As(err, &e) {
@@ -274,8 +274,8 @@ func isTable(parts []part) bool {
 	return table(dotted(parts)) || parts[0].name == "profiles" && len(parts) <= 2
 }
 
-// suggest names what the parts may have been meant to be: a key of the table
-// they name, or else one of any: "network" is likely "isolation.network".
+// suggest names a key that the parts may mean: one of the table that they name,
+// or else any: "network" is likely "isolation.network".
 func suggest(parts []part, what string) string {
 	known := append(slices.Clone(tables), "profiles")
 	if what == "key" {

@@ -96,7 +96,7 @@ func Match(pattern, p string) bool {
 }
 
 // cut returns the segment of a path that begins at a place, and where the next one
-// begins: behind the path's end if there is none.
+// begins: behind the path's end if there is no other.
 func cut(p string, at int) (segment string, next int) {
 	if i := strings.IndexByte(p[at:], '/'); i >= 0 {
 		return p[at : at+i], at + i + 1

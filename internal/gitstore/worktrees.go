@@ -132,7 +132,7 @@ func (s *Store) looseHeads(ctx context.Context) error {
 	u := s.Units[0]
 	list, err := readDir(u.private, "worktrees")
 	if err != nil {
-		return nil //nolint:nilerr // there are none, or the guest has none that could be read
+		return nil //nolint:nilerr // there are no worktrees, or none that could be read
 	}
 	var errs []error
 	for _, e := range list[:min(len(list), maxUnits)] {

@@ -178,8 +178,8 @@ func (c *Conn) write(fds []int) error {
 
 // Receive reads the next message into msg and returns the files that came with
 // it, closed on exec, which the caller closes. It returns io.EOF when the other
-// side is gone between two messages. On any other error what came along has
-// been closed.
+// side is gone between two messages. On any other error received descriptors
+// have been closed.
 func (c *Conn) Receive(msg any) ([]*os.File, error) {
 	if c.recvErr != nil {
 		return nil, c.recvErr

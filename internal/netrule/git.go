@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A Git is one entry of isolation.git: what may be done with repositories of a
-// host. The zero Git permits nothing.
+// A Git is one entry of isolation.git: the permitted operations on repositories
+// of a host. The zero Git permits nothing.
 type Git struct {
 	host   Host
 	user   string // over SSH; "" is "git"
@@ -111,8 +111,8 @@ func Repository(path string) (string, bool) {
 	return name, true
 }
 
-// Fetches reports whether the entry permits to fetch a repository, named in
-// the form of Repository. Who asks over SSH has looked at User and Rooted.
+// Fetches reports whether the entry permits to fetch a repository, named in the
+// form of Repository. The caller has compared User and Rooted for SSH.
 func (g Git) Fetches(name string, port uint16, repo string) bool {
 	return g.host.Match(name, port) && g.repo.match(repo)
 }

@@ -18,7 +18,7 @@ type HTTP struct {
 // such as "GET,HEAD" or "*" for all, and a pattern of paths. "*" matches
 // anything within a segment, "**" anything across segments. The path is written
 // as it is once its escapes are resolved; a query is no part of it. CONNECT is
-// never permitted: what goes through it can't be seen.
+// never permitted: traffic through it can't be seen.
 func ParseHTTP(s string) (HTTP, error) {
 	f, err := fields(s)
 	if err == nil && len(f) != 3 {

@@ -2,9 +2,9 @@
 // it is a guest: guests reach no frontend of the human's and can't answer for
 // anybody.
 //
-// What a guest could say of itself, such as its environment or its program's
-// name, is not looked at. What it can't take off is: namespaces, seccomp
-// filters, and who its ancestors are.
+// A guest's own claims, such as its environment or its program's name, are not
+// used. Traces that it can't remove are: namespaces, seccomp filters, and its
+// ancestors.
 package peercred
 
 import (
@@ -33,7 +33,7 @@ func (e *RefusedError) Error() string {
 // RuleRefused is the rule in the record of a peer that one of our sockets refused.
 const RuleRefused = "builtin:peer-refused"
 
-// Event is what is recorded of a refusal at a socket of that name.
+// Event is the record of a refusal at a socket of that name.
 func Event(socket string, refused error, at time.Time) bawn.Event {
 	event := bawn.Event{
 		Time: at, Kind: "relay", Operation: "connect", Resource: socket,
@@ -63,7 +63,7 @@ type Peer struct {
 	fd       *os.File // a pidfd, or nil
 }
 
-// Of returns the process that connected. Close it.
+// Of returns the connected process. Close it.
 func Of(conn net.Conn) (*Peer, error) {
 	unix, ok := conn.(*net.UnixConn)
 	if !ok {
@@ -94,8 +94,8 @@ func (p *Peer) Close() error {
 // since it connects for its guests as well. Its descendants are refused too, which
 // matters where nothing else identifies a guest. A process that answers other
 // processes' system calls is refused as well, since hosts may not know it. hosts
-// may be nil, for hosts themselves. The error is a *RefusedError, or says what
-// can't be told.
+// may be nil, for hosts themselves. The error is a *RefusedError, or says which
+// fact is unknown.
 func Admit(conn net.Conn, hosts func(pid int) bool) error {
 	p, err := Of(conn)
 	if err != nil {

@@ -22,7 +22,7 @@ type checker struct {
 
 func (c *checker) err() error { return errors.Join(c.errs...) }
 
-// refuse notes what is wrong with a key, on its line or that of its table.
+// refuse notes an error in a key, on its line or that of its table.
 func (c *checker) refuse(key, format string, args ...any) {
 	line, ok := c.lines[key]
 	for k := key; !ok && strings.Contains(k, "."); line, ok = c.lines[k] {

@@ -17,7 +17,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// maxManifestFile bounds what is read of a manifest or an agent's settings, in
+// maxManifestFile bounds the size of a manifest or an agent's settings, in
 // bytes.
 const maxManifestFile = 1 << 20
 
@@ -219,11 +219,11 @@ func (f *pluginFlags) old(d plugin.Dirs, name string) (*plugin.Manifest, error) 
 	if !f.replace {
 		return nil, verb.Usage("say --replace to see what would change, and agree to it", "there is a plugin %q already", name)
 	}
-	old, _ := plugin.Read(d.Manifests, name) // what can't be read says nothing to compare with
+	old, _ := plugin.Read(d.Manifests, name) // an unreadable file has nothing to compare with
 	return old, nil
 }
 
-// agreeTo shows what a plugin may do and asks the human.
+// agreeTo shows a plugin's rights and asks the human.
 func agreeTo(e *launch.Env, m, old *plugin.Manifest, yes bool) error {
 	fmt.Fprintf(e.Stderr, "The plugin %s\n", m.Name)
 	var was []string

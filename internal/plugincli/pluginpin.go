@@ -89,7 +89,8 @@ func exitOn(differs bool) error {
 	return nil
 }
 
-// sayChanges shows what is new or different, with all that a model would read.
+// sayChanges shows new and changed tools, with everything that a model would
+// read.
 func sayChanges(e *launch.Env, l plugin.Listing, changes []plugin.Change, asJSON bool) error {
 	if asJSON {
 		return verb.WriteJSON(e.Stdout, map[string]any{"tools": len(l.Tools), "changes": append([]plugin.Change{}, changes...)})

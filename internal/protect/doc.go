@@ -1,6 +1,6 @@
-// Package protect is the one table of the names that a session must not write,
-// and of the credentials that it must not see. The policy, every sandbox and what
-// is known of agents read it; docs/protected-names.md is made from it.
+// Package protect is the one table of the names that a session must not write, and
+// of the credentials that it must not see. The policy, every sandbox and the data
+// about agents use it; docs/protected-names.md is made from it.
 //
 // # Which names are in it
 //
@@ -30,9 +30,8 @@
 // counts at any depth of a place that is or holds a home directory, or to which a
 // link of the home directory leads (launch finds out).
 //
-// Only creating and changing is refused. Whatever of these the repository has can
-// be read. Who wants a session to write one opens it for a project, with
-// isolation.unprotect or --unprotect.
+// Only creating and changing is refused. Existing ones of the repository can be
+// read. isolation.unprotect or --unprotect opens one for a project.
 //
 // # The data
 //

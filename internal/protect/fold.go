@@ -150,8 +150,8 @@ func short(name string) (stem, ext string, ok bool) {
 	return stem, ext, true
 }
 
-// isShort reports whether stem~N.ext is how Windows shortens a name: six
-// letters without dots, and three of what follows the last dot.
+// isShort reports whether stem~N.ext is a short name of Windows: six letters
+// without dots, and three after the last dot.
 func isShort(long, stem, ext string) bool {
 	long = strings.TrimLeft(long, ". ")
 	name, last := long, ""

@@ -87,7 +87,7 @@ func chooseV2(h *hierarchy, need []string) (place, error) {
 		}
 		why = append(why, err)
 	}
-	// What is wrong with a group that is ours says more than that others aren't.
+	// An error of our own group tells more than that others are not ours.
 	i := slices.IndexFunc(why, func(err error) bool { return !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EPERM) })
 	return place{}, why[max(i, 0)]
 }

@@ -23,7 +23,7 @@ const (
 	FileRights = Execute | WriteFile | ReadFile | Truncate | IoctlDev // all a rule on a file may hold
 )
 
-// Scopes: what a domain may not reach outside of itself (ABI 6).
+// Scopes: the reach of a domain outside of itself that is refused (ABI 6).
 const (
 	scopeAbstractUnix = 1 << 0
 	scopeSignal       = 1 << 1

@@ -120,9 +120,9 @@ func (l *Listener) poll(timeout int) (over bool, err error) {
 	}
 }
 
-// Valid reports whether the call still waits. What was read of its process
-// before counts only if this is true afterwards: else the process id may
-// belong to another process by now.
+// Valid reports whether the call still waits. Data read of its process before
+// count only if this is true afterwards: else the process id may belong to
+// another process by now.
 func (l *Listener) Valid(c *Call) bool {
 	_, _, errno := unix.RawSyscall(unix.SYS_IOCTL, uintptr(l.fd), ioctlIDValid, uintptr(unsafe.Pointer(&c.ID))) // never waits
 	return errno == 0

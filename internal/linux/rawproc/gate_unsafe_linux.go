@@ -17,9 +17,9 @@ type gate struct {
 }
 
 // A Gate is a place of a program where the child waits until Init.Open is
-// called. What comes behind it may be added while the child waits. It is for
-// programs that are carried out alone (Config.Alone): only then does the child
-// see that its parent is gone, and ends.
+// called. Later steps may be added while the child waits. It is for programs
+// that are carried out alone (Config.Alone): only then does the child see that
+// its parent is gone, and ends.
 type Gate struct {
 	g    *gate
 	room int // for so many descriptors
@@ -64,7 +64,8 @@ func (in *Init) Open(g Gate, files []*os.File, ready ...Slot) error {
 	return in.send(packet{kind: kindOpen}, rights)
 }
 
-// publish says how many steps there are, and what is handed back after them.
+// publish says how many steps there are, and which descriptors are handed back
+// after them.
 func (l *launch) publish(p *Program, ready []Slot) {
 	l.ready.n = int32(copy(l.ready.slot[:], ready))
 	l.n = p.Len()

@@ -18,14 +18,14 @@ const (
 	memorySize = (stepsSize+dataSize+tlsSize+stackSize+pageSize-1)/pageSize*pageSize + pageSize
 	pageSize   = 64 << 10 // the largest there is
 
-	firstUse = 64 << 10 // of steps and of data each: what a session needs, usually
+	firstUse = 64 << 10 // of steps and of data each: usually enough for a session
 )
 
 // memory is a mapping that holds everything the child needs between fork and
-// exec: steps, what they point at, and its stack. The child shares nothing else
-// that its parent can write, neither the heap nor variables. Both see it, so that
-// the parent can add steps while the child carries out the first ones; no other
-// child gets it.
+// exec: steps, the data that they point at, and its stack. The child shares
+// nothing else that its parent can write, neither the heap nor variables. Both
+// see it, so that the parent can add steps while the child carries out the first
+// ones; no other child gets it.
 type memory struct {
 	all  []byte
 	next uintptr // in the data

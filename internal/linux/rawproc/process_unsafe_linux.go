@@ -201,7 +201,7 @@ func (in *Init) programError() error {
 	return errors.New("the sandbox's first process ended before it was ready")
 }
 
-// forgetProgram releases what the child has carried out.
+// forgetProgram releases the memory of steps that the child has carried out.
 func (in *Init) forgetProgram() {
 	discard(in.cfg.Program.mem.all)
 	in.cfg.Program.mem = memory{}
@@ -261,7 +261,7 @@ func (in *Init) recv() (packet, []int, error) {
 func again(f func() (int, int, error)) (int, int, error) {
 	for reset := false; ; {
 		// A child that ends before it has read all its requests leaves
-		// ECONNRESET in front of what it still had to say (unix(7)).
+		// ECONNRESET before its last messages (unix(7)).
 		if a, b, err := f(); err != unix.EINTR && (err != unix.ECONNRESET || reset) {
 			return a, b, err
 		} else if err == unix.ECONNRESET {
@@ -337,7 +337,7 @@ type made struct {
 }
 
 // Socket returns a TCP socket of the namespace, of family AF_INET or AF_INET6,
-// not connected yet. What it errs with is the errno of socket(2).
+// not connected yet. Its error is the errno of socket(2).
 func (in *Init) Socket(family int) (*os.File, error) {
 	in.socket.Lock()
 	defer in.socket.Unlock()

@@ -95,7 +95,7 @@ type span struct {
 	rules  *ruled // or nil
 }
 
-// spans covers all numbers: what no rule names is allowed.
+// spans covers all numbers: a call that no rule names is allowed.
 func spans(calls []ruled) []span {
 	list := append(make([]span, 0, 2*len(calls)+1), span{action: Allow})
 	for i := range calls {
