@@ -39,7 +39,7 @@ const (
 )
 
 // TestEditors has agents that speak the Agent Client Protocol work for an editor
-// whose human says yes to nearly everything. Bare all of it happens. Through
+// whose human says yes to nearly everything. Without a sandbox all of it happens. Through
 // "bawn acp" what lies outside, what is guarded and what is secret does not,
 // whatever the human says; what the human says no to does not happen, and all
 // else does.

@@ -45,7 +45,7 @@ func Work(t *testing.T, base string, run WorkRunner, known map[string]string) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel() // much of the work is waiting
 			if p.user && os.Geteuid() == 0 {
-				return // bare root may do what the guest, who never is root, may not
+				return // unsandboxed root may do what the guest, who never is root, may not
 			}
 			testenv.Need(t, p.needs...)
 			differences := p.compare(t, base, shelf, run)
@@ -79,7 +79,7 @@ func share() int {
 const mostDifferences = 8
 
 // A workPiece is one piece of work. It must come out the same every time it
-// is done bare.
+// is done unsandboxed.
 type workPiece struct {
 	name   string
 	needs  []string // features of testenv

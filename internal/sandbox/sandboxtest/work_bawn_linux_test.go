@@ -68,7 +68,7 @@ var knownAtTerminal = map[string]string{
 }
 
 // TestTerminalBare shows that what is wanted of a guest's terminal is what
-// happens bare.
+// happens unsandboxed.
 func TestTerminalBare(t *testing.T) { atTerminal(t, nil, nil) }
 
 // buildBawn builds the program and returns the words "bawn run", with state,
@@ -111,7 +111,7 @@ func atTerminal(t *testing.T, words []string, known map[string]string) {
 	}
 }
 
-// ofItself is what has no bare counterpart.
+// ofItself is what has no unsandboxed counterpart.
 func ofItself(t *testing.T, bawn []string) {
 	for _, w := range []struct {
 		name string

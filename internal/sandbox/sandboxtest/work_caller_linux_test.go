@@ -105,7 +105,7 @@ func subdirectory(t *testing.T, d desk) {
 }
 
 // callersFile: output that the caller redirected to a file outside the
-// workspace is written, appended and read as bare. Truncated it is not: TestScripts has
+// workspace is written, appended and read as unsandboxed. Truncated it is not: TestScripts has
 // run-redirected.
 func callersFile(t *testing.T, d desk) {
 	dir := t.TempDir()

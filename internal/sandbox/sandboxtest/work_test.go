@@ -82,7 +82,7 @@ func pieceNamed(t *testing.T, name string) *workPiece {
 	return nil
 }
 
-// after returns a bare runner that does something to the tree at the end.
+// after returns an unsandboxed runner that does something to the tree at the end.
 func after(spoil func(dir string) error) WorkRunner {
 	return func(dir string, stdin io.Reader, argv ...string) (string, string, int) {
 		out, errs, code := Unsandboxed(dir, stdin, argv...)
@@ -131,7 +131,7 @@ func rewrite(name string) func(dir string) error {
 	}
 }
 
-// output returns a bare runner that says something else.
+// output returns an unsandboxed runner that says something else.
 func output(r *strings.Replacer, add ...string) WorkRunner {
 	return func(dir string, stdin io.Reader, argv ...string) (string, string, int) {
 		out, errs, code := Unsandboxed(dir, stdin, argv...)

@@ -31,7 +31,7 @@ func TestNativeZones(t *testing.T) {
 }
 
 // egress asks services of the host from a session that may reach one of them,
-// by other addresses, ports and protocols. Bare, each answers.
+// by other addresses, ports and protocols. Without a sandbox, each answers.
 func (c contender) egress(t *testing.T) {
 	f := c.fixtures(t)
 	f.Install(t, relay(t))
