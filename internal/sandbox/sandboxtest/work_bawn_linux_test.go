@@ -67,9 +67,9 @@ var knownAtTerminal = map[string]string{
 	"lines through a pipe": "in a pipeline the terminal is raw once the guest reads it",
 }
 
-// TestTerminalBare shows that what is wanted of a guest's terminal is what
+// TestTerminalUnsandboxed shows that what is wanted of a guest's terminal is what
 // happens unsandboxed.
-func TestTerminalBare(t *testing.T) { atTerminal(t, nil, nil) }
+func TestTerminalUnsandboxed(t *testing.T) { atTerminal(t, nil, nil) }
 
 // buildBawn builds the program and returns the words "bawn run", with state,
 // configuration and caches of its own.
