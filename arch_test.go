@@ -93,6 +93,7 @@ var ladder = map[string]place{
 	"internal/runner":     here(6),
 
 	"internal/acp":       here(7),
+	"internal/copies":    here(7),
 	"internal/mcpserver": here(7),
 	"internal/shim":      here(7),
 	"internal/undo":      here(7),

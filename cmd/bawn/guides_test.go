@@ -24,8 +24,8 @@ type step struct {
 // run is the mark of a console block that TestGuides executes; given is that of a
 // comment with commands that readers don't need.
 var (
-	runBlock   = regexp.MustCompile("(?ms)^<!-- (run -->\n```console\n(.*?)^```|given\n(.*?)^-->)$")
-	guidesMark = "<!-- run -->"
+	runBlock  = regexp.MustCompile("(?ms)^<!-- (run -->\n```console\n(.*?)^```|given\n(.*?)^-->)$")
+	guideMark = "<!-- run -->"
 )
 
 // TestGuides executes the marked blocks of docs/guides, those of a page in one workspace.
@@ -47,40 +47,28 @@ func TestGuides(t *testing.T) {
 		if len(guides[name]) == 0 {
 			continue
 		}
-		script := filepath.Join(dir, name+".txtar")
-		if err := os.WriteFile(script, []byte(scriptOf(name, len(guides[name]))), 0o600); err != nil {
+		var script strings.Builder
+		for i := range guides[name] {
+			fmt.Fprintf(&script, "shows %s %d\n", name, i)
+		}
+		files = append(files, filepath.Join(dir, name+".txtar"))
+		if err := os.WriteFile(files[len(files)-1], []byte(script.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		files = append(files, script)
 	}
 	if len(files) < 3 {
 		t.Errorf("only %d guides have blocks that are run", len(files))
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := os.MkdirTemp(home, "bawn-guides-") // the temporary directory is private in a session
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(root) })
 	shows := func(ts *testscript.TestScript, _ bool, args []string) {
 		n, err := strconv.Atoi(args[1])
 		ts.Check(err)
 		show(ts, guides[args[0]][n])
 	}
-	testscript.Run(t, testscript.Params{Files: files, Setup: setup, WorkdirRoot: root, Cmds: map[string]func(*testscript.TestScript, bool, []string){"shows": shows}})
+	testscript.Run(t, testscript.Params{Files: files, Setup: setup, WorkdirRoot: homeRoot(t), Cmds: map[string]func(*testscript.TestScript, bool, []string){"shows": shows}})
 }
 
-// scriptOf is the script of a page: one line for each step.
-func scriptOf(name string, n int) string {
-	var b strings.Builder
-	for i := range n {
-		fmt.Fprintf(&b, "shows %s %d\n", name, i)
-	}
-	return b.String()
-}
+// notesOnce makes Bawn say what it says once about a machine, which pages don't show.
+var notesOnce = step{command: "bawn run -- true", given: true}
 
 // steps reads the marked blocks of a page.
 func steps(t *testing.T, name, page string) (all []step) {
@@ -102,8 +90,11 @@ func steps(t *testing.T, name, page string) (all []step) {
 			}
 		}
 	}
-	if marks := strings.Count(page, guidesMark); marks > len(blocks) {
-		t.Errorf("%s: %d marks %q, but %d blocks; the mark stands right above a console block", name, marks, guidesMark, len(blocks))
+	if len(all) > 0 {
+		all = append([]step{notesOnce}, all...)
+	}
+	if marks := strings.Count(page, guideMark); marks > len(blocks) {
+		t.Errorf("%s: %d marks %q, but %d blocks; the mark stands right above a console block", name, marks, guideMark, len(blocks))
 	}
 	return all
 }

@@ -79,6 +79,12 @@ func TestRunScripts(t *testing.T) {
 func TestHomeScripts(t *testing.T) {
 	testenv.ByUser(t)
 	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
+	runScripts(t, homeRoot(t), func(name string) bool { return strings.HasPrefix(name, "home-") })
+}
+
+// homeRoot makes a directory in the home directory.
+func homeRoot(t *testing.T) string {
+	t.Helper()
 	home, err := os.UserHomeDir()
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +94,7 @@ func TestHomeScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(root) })
-	runScripts(t, root, func(name string) bool { return strings.HasPrefix(name, "home-") })
+	return root
 }
 
 func runScripts(t *testing.T, root string, chosen func(name string) bool) {

@@ -68,7 +68,7 @@ project's directory.`,
 }
 
 // notForACP are flags that make no sense between an editor and an agent.
-var notForACP = []string{"plan", "json", "detach", "attachable", "detach-keys"}
+var notForACP = []string{"plan", "json", "detach", "attachable", "detach-keys", "copy", "name"}
 
 // forFiles are the flags that say which files there are: those that a sandbox
 // needs in which a file is read or written for an agent.

@@ -29,6 +29,9 @@ func appendEntry(b []byte, e *Entry) []byte {
 	}
 	b = appendTime(append(b, `,"started":`...), e.Started)
 	b = strconv.AppendInt(append(b, `,"pid":`...), int64(e.PID), 10)
+	if e.Copy != "" {
+		b = appendField(b, `,"copy":`, e.Copy)
+	}
 	b = strconv.AppendBool(append(b, `,"terminal":`...), e.Terminal)
 	b = strconv.AppendBool(append(b, `,"hosted":`...), e.Hosted)
 	b = strconv.AppendInt(append(b, `,"viewers":`...), int64(e.Viewers), 10)

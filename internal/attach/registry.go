@@ -60,9 +60,10 @@ type Entry struct {
 	InPart    []string `json:"enforcedInPart,omitempty"` // attributes of which the machine gives less than was asked for
 
 	Started  time.Time `json:"started"`
-	PID      int       `json:"pid"`      // of the host
-	Terminal bool      `json:"terminal"` // the guest has one
-	Hosted   bool      `json:"hosted"`   // can be attached to
+	PID      int       `json:"pid"`            // of the host
+	Copy     string    `json:"copy,omitempty"` // it works on this copy of the workspace
+	Terminal bool      `json:"terminal"`       // the guest has one
+	Hosted   bool      `json:"hosted"`         // can be attached to
 	Viewers  int       `json:"viewers"`
 
 	Ended time.Time `json:"ended,omitzero"` // of a dead one: when it was found

@@ -324,7 +324,7 @@ func TestEntryIsJSON(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "ended") {
 			code := rapid.Int().Draw(t, "code")
-			e.Ended, e.Exit, e.Zones, e.InPart = e.Started.Add(time.Second), &code, []string{"r", "e"}, []string{text.Draw(t, "part")}
+			e.Ended, e.Exit, e.Zones, e.InPart, e.Copy = e.Started.Add(time.Second), &code, []string{"r", "e"}, []string{text.Draw(t, "part")}, text.Draw(t, "copy")
 		}
 		var got Entry
 		if err := json.Unmarshal(appendEntry(nil, &e), &got); err != nil {

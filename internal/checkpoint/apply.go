@@ -240,7 +240,7 @@ func (a *undoer) create(c *Change) error {
 }
 
 func (a *undoer) makeDir(fd int, name string, c *Change) error {
-	err := unix.Mkdirat(fd, name, 0o700)
+	err := unix.Mkdirat(fd, name, c.entry.Mode&0o777|0o700) // in case this process is killed before finishDir
 	if errors.Is(err, unix.EEXIST) && c.now == nil {
 		return ErrChanged
 	}

@@ -38,11 +38,15 @@ func listAttrs(fd int) []byte {
 		if err != nil || len(b)+n > maxAttrs {
 			continue
 		}
-		b = binary.AppendUvarint(b, uint64(len(name)))
-		b = binary.AppendUvarint(append(b, name...), uint64(n))
-		b = append(b, value[:n]...)
+		b = appendAttr(b, name, value[:n])
 	}
 	return b
+}
+
+func appendAttr(b []byte, name string, value []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(len(name)))
+	b = binary.AppendUvarint(append(b, name...), uint64(len(value)))
+	return append(b, value...)
 }
 
 // setAttrs gives an open file the extended attributes of an entry, and no others.

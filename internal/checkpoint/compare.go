@@ -51,21 +51,12 @@ func (c *comparing) wanted(at string) (self, within bool) {
 	return self, within
 }
 
-// entries returns the names of a directory; none for all else.
-func (c *comparing) entries(e *Entry) (*level, error) {
-	if e == nil || e.Kind != Directory {
-		return &level{}, nil
-	}
-	list, err := c.s.tree(e.Object)
-	return &level{list}, err
-}
-
 func (c *comparing) trees(at string, a, b *Entry) error {
-	old, err := c.entries(a)
+	old, err := c.s.entries(a)
 	if err != nil {
 		return err
 	}
-	now, err := c.entries(b)
+	now, err := c.s.entries(b)
 	if err != nil {
 		return err
 	}

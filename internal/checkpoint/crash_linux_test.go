@@ -27,7 +27,7 @@ import (
 const childVariable = "BAWN_CHECKPOINT_CHILD"
 
 // asChild are the things that a child process does with the world of a test.
-var asChild = map[string]func(w *world){"take": takeForever, "undo": undoForever, "full": fullDisk, "full-workspace": fullWorkspace}
+var asChild = map[string]func(w *world){"take": takeForever, "undo": undoForever, "full": fullDisk, "full-workspace": fullWorkspace, "apply": applyForever}
 
 func TestMain(m *testing.M) {
 	if do := asChild[os.Getenv(childVariable)]; do != nil {

@@ -37,6 +37,11 @@ func spared(list []Checkpoint) map[string]bool {
 			break
 		}
 	}
+	for _, c := range list {
+		if c.Why == AtCopy { // until the copy is discarded
+			stays[c.ID] = true
+		}
+	}
 	return stays
 }
 

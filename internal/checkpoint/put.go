@@ -198,10 +198,15 @@ func (t *Taking) content(b *block, dir int, x *item, r *rooted) error {
 			break
 		}
 	}
-	if attrs := listAttrs(fd); attrs != nil {
+	attrs, err := r.fileAttrs(fd)
+	if errors.Is(err, errOdd) {
+		x.leave(overlayMark, x.Size)
+		return nil
+	}
+	if attrs != nil {
 		x.Attrs = b.put(attrs)
 	}
-	return nil
+	return err
 }
 
 // open opens a file to be read. For an undo it may be one that its owner can't read.

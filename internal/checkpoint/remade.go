@@ -36,13 +36,13 @@ func parseRemade(text string) map[string][]sign {
 	return m
 }
 
-// remade reports whether programs make a directory again that is an item of n and
-// open at fd.
-func remade(n *node, name string, fd int) bool {
+// remadeBy reports whether programs make a directory again that is open at fd. beside
+// reports what is beside it.
+func remadeBy(name string, fd int, beside func(mark string) bool) bool {
 	return slices.ContainsFunc(remadeNames[name], func(s sign) bool {
 		return len(s.names) == 0 || slices.ContainsFunc(s.names, func(mark string) bool {
 			if !s.in {
-				return n.at(0, mark) != nil
+				return beside(mark)
 			}
 			var st unix.Stat_t
 			return unix.Fstatat(fd, mark, &st, unix.AT_SYMLINK_NOFOLLOW) == nil

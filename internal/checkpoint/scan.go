@@ -34,6 +34,8 @@ type node struct {
 	object Digest // its tree in the store; zero until known
 	attrs  []byte // its extended attributes, where they are to be stored
 	mode   uint32 // of a root
+	opaque bool   // in a layer: nothing of the base is seen
+	odd    bool   // in a layer: it has a mark that the kernel does not make
 }
 
 // An item is one name of a node, with its entry in the tree and its stat.
@@ -68,6 +70,7 @@ const (
 	unreadable
 	tooDeep
 	otherSystem
+	overlayMark
 )
 
 func (r reason) String() string {
@@ -82,6 +85,8 @@ func (r reason) String() string {
 		return "too many directories within each other"
 	case otherSystem:
 		return "another file system"
+	case overlayMark:
+		return "it has an attribute of overlays that the kernel did not make"
 	}
 	return "not known"
 }
@@ -101,6 +106,7 @@ type scanner struct {
 	force   bool // opens what its owner can't read: see unlock
 	uid     uint32
 	skip    []unix.Stat_t // directories that are left alone
+	layer   *Layer        // that is scanned, or nil
 	names   atomic.Int64
 	free    chan *worker // the state of a further goroutine
 	wait    sync.WaitGroup
@@ -287,7 +293,9 @@ func (w *worker) named(fd int, n, old *node, was []item) ([]item, error) {
 	for _, name := range names {
 		now = append(now, item{Entry: Entry{Name: name}})
 	}
-	n.attrs = listAttrs(fd)
+	if n.attrs = listAttrs(fd); w.layer != nil && n.attrs != nil {
+		n.attrs, n.opaque, n.odd = plainAttrs(n.attrs)
+	}
 	return now, err
 }
 
@@ -324,6 +332,9 @@ func (s *worker) item(fd int, n *node, x, old *item) {
 	}
 	x.set(&st)
 	switch {
+	case s.layer != nil && st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0:
+		x.cut(whiteout, 0)
+		return
 	case isGit(x.Name) || x.Kind == Directory && s.skips(&st):
 		x.cut(Skipped, 0)
 		return
@@ -403,7 +414,7 @@ func (s *worker) below(fd int, n *node, x, old *item, rel string, depth int) {
 		x.leave(unreadable, 0)
 		return
 	}
-	if was == nil && remade(n, x.Name, sub) && (s.tracked == nil || !s.tracked(rel)) {
+	if was == nil && s.remade(n, x.Name, rel, sub) && (s.tracked == nil || !s.tracked(rel)) {
 		unix.Close(sub)
 		x.cut(Remade, 0)
 		return
@@ -422,6 +433,15 @@ func (s *worker) below(fd int, n *node, x, old *item, rel string, depth int) {
 	default:
 		s.dir(sub, next, was, rel, depth)
 	}
+}
+
+// remade reports whether programs make a directory again that is an item of n and open
+// at fd.
+func (s *scanner) remade(n *node, name, rel string, fd int) bool {
+	if s.layer != nil {
+		return s.layer.remade(n, name, rel, fd)
+	}
+	return remadeBy(name, fd, func(mark string) bool { return n.at(0, mark) != nil })
 }
 
 // open opens the directory of an item, so that its names can be read unless the index

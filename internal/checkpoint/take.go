@@ -18,6 +18,7 @@ import (
 // Options say which files a checkpoint covers, and its occasion.
 type Options struct {
 	Session, Agent string
+	Copy           string // the session on a copy whose base it is, or ""
 	Workspace      string // whose store it is
 	Why            Why
 	Roots          []string // directories: absolute, without links; the workspace first
@@ -61,6 +62,7 @@ type rooted struct {
 	racer     racer
 	uncovered []Uncovering
 	unlocked  []unlocked
+	layer     *Layer // it is read in place of the root, or nil
 }
 
 // Scan looks at every file below the roots. For an undo ([BeforeUndo]) it also opens
@@ -218,7 +220,7 @@ func (t *Taking) Keep(git json.RawMessage) (*Checkpoint, error) {
 	if err := t.store(); err != nil {
 		return nil, err
 	}
-	c := &Checkpoint{ID: newID(t.when), Session: t.o.Session, Agent: t.o.Agent, Workspace: t.o.Workspace, When: t.when, Why: t.o.Why, Git: git}
+	c := &Checkpoint{ID: newID(t.when), Session: t.o.Session, Agent: t.o.Agent, Copy: t.o.Copy, Workspace: t.o.Workspace, When: t.when, Why: t.o.Why, Git: git}
 	for _, r := range t.roots {
 		r.uncovered = atMost(r.now.uncovered(r.path, nil), r.key()) // some could not be read
 		all := r.now.total()

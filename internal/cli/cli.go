@@ -50,13 +50,13 @@ var verbs = map[string]func(*launch.Env) *cobra.Command{
 	"run": newRunCommand, launch.Verb: newLaunchCommand, "agents": newAgentsCommand, "audit": newAuditCommand, "config": newConfigCommand, "mcp": plugincli.NewMCP, "trust": newTrustCommand, "policy": policycli.New, "doctor": newDoctorCommand, "dockerd-proxy": newDockerProxyCommand,
 	"version": newVersionCommand, "secret": newSecretCommand, "request": newRequestCommand, "why": newWhyCommand, "ps": newPsCommand, "attach": newAttachCommand, "logs": newLogsCommand, "kill": newKillCommand, "serve": newServeCommand,
 	"acp": acpcli.New, "approvals": newApprovalsCommand, "approve": newApproveCommand, "init": hookcli.NewInit, "deny": newDenyCommand, "pair": newPairCommand, "plugin": plugincli.NewPlugin, "git": newGitCommand, "hook": hookcli.NewHook, "skill": newSkillCommand,
-	"undo": undocli.NewUndo, "diff": undocli.NewDiff, "checkpoints": undocli.NewCheckpoints,
+	"undo": undocli.NewUndo, "diff": undocli.NewDiff, "checkpoints": undocli.NewCheckpoints, "apply": undocli.NewApply, "discard": undocli.NewDiscard,
 }
 
 // groups are the headings of "bawn --help", with their verbs. Other commands
 // come last.
 var groups = []struct{ title, verbs string }{
-	{"Everyday:", "run undo diff checkpoints approvals approve deny"},
+	{"Everyday:", "run undo diff apply discard checkpoints approvals approve deny"},
 	{"Sessions:", "ps attach logs why kill git audit"},
 	{"Setting up:", "doctor init agents config policy secret trust serve pair"},
 	{"Agents, tools and editors:", "acp mcp plugin skill request"},

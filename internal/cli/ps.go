@@ -13,6 +13,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/attach"
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
+	"github.com/bawn-dev/bawn/internal/undocli"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -150,11 +151,18 @@ func printTable(e *launch.Env, rows []row) error {
 	}
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, strings.Join(psHeader, "\t"))
+	some := slices.ContainsFunc(rows, func(r row) bool { return r.Copy != "" })
+	line := func(cells []string, copied string) {
+		if some { // before the command
+			cells = slices.Insert(cells, len(cells)-2, copied)
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	line(slices.Clone(psHeader), "COPY")
 	ids := shorten(entries(rows))
 	now := time.Now()
 	for _, r := range rows {
-		fmt.Fprintln(t, strings.Join(r.cells(ids, now), "\t"))
+		line(r.cells(ids, now), undocli.CopyOf(e, r.ID, r.Copy))
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -30,6 +30,7 @@ its model only, and each of its commands is decided by itself.`,
   bawn run --allow db.corp:5432 -- npm test
   bawn run --host-port 5432 -p 8080:3000 -- npm run dev
   bawn run --split --secret anthropic-api-key -- claude
+  bawn run --copy --name fix -- claude    # on a copy: bawn diff fix, bawn apply fix
   bawn run --plan -- make                 # what would be enforced`,
 		Args: func(c *cobra.Command, args []string) error {
 			if !all && (len(args) == 0 || args[0] == "") {
@@ -53,7 +54,7 @@ its model only, and each of its commands is decided by itself.`,
 
 // everydayFlags are those that "bawn run --help" shows.
 var everydayFlags = []string{
-	"allow", "detach", "docker", "env", "help", "help-all", "host-port", "mode", "net", "plan", "profile", "publish", "quiet", "ro", "rw", "secret", "split", "timeout",
+	"allow", "copy", "detach", "docker", "env", "help", "help-all", "host-port", "mode", "name", "net", "plan", "profile", "publish", "quiet", "ro", "rw", "secret", "split", "timeout",
 }
 
 // helpWith has the command's help show these flags only, unless all are wanted.

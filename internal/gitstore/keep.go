@@ -108,6 +108,23 @@ func Forget(ctx context.Context, r *Repository, o Options, ref string) error {
 	return err
 }
 
+// MakeBranch makes a new branch of what a session has left beside.
+func MakeBranch(ctx context.Context, r *Repository, o Options, branch, beside string) error {
+	name := "refs/heads/" + branch
+	if err := nameOK(name); err != nil {
+		return fmt.Errorf("%q can't name a branch: %w", branch, err)
+	}
+	if !strings.HasPrefix(beside, ownRefs) || !formatOK(beside) {
+		return fmt.Errorf("%q is none that a session has left", beside)
+	}
+	g, err := findGit(o.Path, r.Workspace)
+	if err != nil {
+		return err
+	}
+	_, err = g.run(ctx, &unit{Host: r.Common, Rel: r.rel()}, call{args: []string{"update-ref", "-m", "bawn apply", name, beside, ""}})
+	return err
+}
+
 // errNotMade says that there is no such repository.
 var errNotMade = errors.New("no session that has ended has made a repository there")
 

@@ -32,7 +32,7 @@ func Prepare(r *Repository, o Options) (_ *Store, err error) {
 		return nil, fmt.Errorf("session %q can't name a directory", o.Session)
 	}
 	s := &Store{dir: Place(o.State, o.Session), idle: idleTime}
-	s.record = record{Session: o.Session, Repo: *r, Started: time.Now(), Names: o.Names}
+	s.record = record{Session: o.Session, Repo: *r, Started: time.Now(), Names: o.Names, Copy: o.Copy}
 	if err := os.MkdirAll(Places(o.State), 0o700); err != nil {
 		return nil, err
 	}

@@ -33,6 +33,12 @@ func (s *Store) Run(ctx context.Context) {
 	if sleep(ctx, runAfter); ctx.Err() != nil {
 		return
 	}
+	if s.Copy { // nothing is carried over before its end
+		if sleep(ctx, pinAfter); ctx.Err() == nil {
+			_ = s.Pin(ctx) // the end tries again
+		}
+		return
+	}
 	w, err := newWatcher()
 	if err != nil {
 		s.mu.Lock()

@@ -41,6 +41,7 @@ type record struct {
 	Started time.Time  `json:"started"`
 	Names   Names      `json:"names"`
 	Units   []*unit    `json:"units"`
+	Copy    bool       `json:"copy,omitempty"` // the session works on a copy
 }
 
 // A unit is one git directory and the private one over it: the repository's, or a
@@ -127,6 +128,9 @@ type Options struct {
 	Session string
 	Path    string // PATH, where git is looked for
 	Names   Names
+	// Copy says that the session works on a copy of the workspace: nothing of the host's
+	// moves. What the guest has committed is kept beside, at the session's end.
+	Copy bool
 	// Untrusted starts what reads the private git directory for the host; see
 	// Confined. It is called once, when it is first needed.
 	Untrusted func(View) (Untrusted, error)

@@ -81,7 +81,7 @@ func (s *Store) sync(ctx context.Context, final bool) error {
 			sleep(ctx, retryAfter)
 			err = s.syncUnit(ctx, u, final)
 		}
-		if err == nil && !u.removed() && !u.dropped() {
+		if err == nil && !s.Copy && !u.removed() && !u.dropped() {
 			s.follow(ctx, u, final)
 			s.track(ctx, u)
 		}
@@ -118,6 +118,10 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
+// WhyCopy is why commits of a session on a copy are kept beside, if there is no other
+// reason.
+const WhyCopy = "the session worked on a copy"
+
 // syncUnit compares both sides with their last common state.
 func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
 	if u.removed() {
@@ -129,6 +133,9 @@ func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
 		return nil
 	}
 	if u.dropped() {
+		return nil
+	}
+	if s.Copy && !final {
 		return nil
 	}
 	private, err := u.lookPrivate()
@@ -149,6 +156,9 @@ func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
 			return nil
 		}
 		c.besideOnly = "a rebase, merge or bisect is open (" + open + ")"
+	}
+	if s.Copy && c.besideOnly == "" {
+		c.besideOnly = WhyCopy
 	}
 	c.collect()
 	if c.besideOnly == "" {

@@ -33,6 +33,7 @@ type Planned struct {
 	masked      *maskedFiles    // nil where no file is masked
 	programs    *programLog     // nil where no program is recorded
 	checkpoints *checkpoints    // nil if the session has none of its own
+	copy        *sessionCopy    // nil if the session changes the workspace itself
 	caches      *cachePlaces    // nil where it holds none
 }
 
@@ -41,6 +42,7 @@ type Planned struct {
 func (p *Planned) Discard() {
 	p.masked.end()
 	p.git.end()
+	p.copy.end(p.git.kept())
 	p.checkpoints.end()
 	p.caches.end()
 }
@@ -115,6 +117,7 @@ func (p *Planned) prepare(log *audit.Log, abandon func()) error {
 		s.Kept = func() error { return withoutCheckpoint(errors.New("this session takes none")) }
 	}
 	p.checkpoints.keep(s)
+	p.copy.keep(s)
 	return nil
 }
 
@@ -171,6 +174,10 @@ func starting(e *Env, s *runner.Session) (bawn.Decider, error) {
 // steers it.
 func (p *Planned) details() map[string]string {
 	d := isolationDetails(p.Session)
+	if p.copy != nil {
+		delete(d, "write "+p.Session.Isolation.Workspace)
+		d["copy"] = p.copy.copy.Called()
+	}
 	if p.Known != nil {
 		d["agent profile"] = strings.TrimSpace(p.Known.Agent.Name + " " + p.Known.Agent.Version)
 	}

@@ -46,6 +46,10 @@ func scan(l *Launch, e *Env, s bawn.Session) *checkpoints {
 	state, err := settings.StateDir(&e.World)
 	own := OwnDirs(e)
 	roots, files := destroyable(s.Isolation, own)
+	if l.Copy { // nothing in the workspace is destroyed
+		inside := func(p string) bool { return fspath.Below(p, s.Isolation.Workspace) }
+		roots, files = slices.DeleteFunc(roots, inside), slices.DeleteFunc(files, inside)
+	}
 	if err != nil || l.Parent != nil || l.Plan || len(roots)+len(files) == 0 {
 		return nil
 	}
@@ -98,7 +102,7 @@ func Writing(registry, except string, roots []string) (list []attach.Entry) {
 		return nil
 	}
 	for _, s := range all {
-		if s.State == attach.Running && s.ID != except && slices.ContainsFunc(roots, func(r string) bool {
+		if s.State == attach.Running && s.ID != except && s.Copy == "" && slices.ContainsFunc(roots, func(r string) bool {
 			return fspath.Below(s.Workspace, r) || fspath.Below(r, s.Workspace)
 		}) {
 			list = append(list, s)
@@ -129,6 +133,9 @@ func (c *checkpoints) close(req *sandbox.Request, split bool) (err error) {
 func (c *checkpoints) mounts(uncovered []checkpoint.Uncovering) []bawn.Mount {
 	mounts := slices.Clip(c.plain)
 	for _, u := range c.consent.ReadOnly(uncovered) {
+		if c.launch.Copy && fspath.Below(u.Path, c.consent.Workspace) {
+			continue
+		}
 		if _, err := os.Lstat(u.Path); err == nil {
 			mounts = append(mounts, bawn.Mount{Path: u.Path, Access: bawn.ReadOnly, Why: WhyUncovered + ": " + u.Why})
 		}

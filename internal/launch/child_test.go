@@ -34,7 +34,7 @@ func TestCheckOfARequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range refusedFlags {
-		if err := wished("--"+name+"="+map[bool]string{true: "true", false: "x"}[slices.Contains([]string{"plan", "detach", "attachable", "split"}, name)], "--", "ls"); err == nil {
+		if err := wished("--"+name+"="+map[bool]string{true: "true", false: "x"}[slices.Contains([]string{"plan", "detach", "attachable", "split", "copy"}, name)], "--", "ls"); err == nil {
 			t.Errorf("--%s is taken from a guest", name)
 		}
 	}

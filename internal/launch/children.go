@@ -56,6 +56,7 @@ type children struct {
 	parent   session.Parent
 	guard    guard.Guard
 	prompter *asking.Prompter
+	copied   bool // the session works on a copy, which a child would not see
 	// covered reports whether a checkpoint covers the files that the children
 	// destroy; nil for no.
 	covered func() bool
@@ -83,6 +84,10 @@ type childRequest struct {
 
 // Run serves a guest's `bawn run`: a handler of its session socket.
 func (k *children) Run(ctx context.Context, c *sessionsocket.Conn, r intent.Run, files [3]*os.File) {
+	if k.copied {
+		c.Refuse(RuleChild, errCopied.Error(), "run the command in this session, without \"bawn run\"")
+		return
+	}
 	w, err := k.check(&r)
 	if err != nil {
 		c.Refuse(RuleChild, err.Error(), "see \"bawn run --help\"")
@@ -127,7 +132,7 @@ func (k *children) decide(ctx context.Context, w *childRequest) bawn.Decision {
 }
 
 // refusedFlags are those that no guest may give.
-var refusedFlags = []string{"plan", "detach", "attachable", "detach-keys", "split", "split-workspace", "model"}
+var refusedFlags = []string{"plan", "detach", "attachable", "detach-keys", "split", "split-workspace", "model", "copy", "name"}
 
 // check refuses what no guest may ask for.
 func (k *children) check(r *intent.Run) (*childRequest, error) {
@@ -166,6 +171,9 @@ func (k *children) start(w *childRequest, files [3]*os.File) (sessionsocket.Prog
 
 // launch starts one of Bawn's programs as a child.
 func (k *children) launch(program string, w *childRequest, files [3]*os.File) (sessionsocket.Program, error) {
+	if k.copied {
+		return nil, errCopied
+	}
 	k.once.Do(func() { k.failed = k.prepare() })
 	if k.failed != nil {
 		return nil, k.failed
@@ -222,6 +230,9 @@ func (k *children) below(w *childRequest) *session.Spec {
 	s.Parent = &p
 	return &s
 }
+
+// errCopied refuses a child of a session on a copy: it would change the workspace itself.
+var errCopied = errors.New("this session works on a copy of the workspace, and a session below it would work on the workspace itself")
 
 // takeSlot makes one session of the tree count, until the file is closed or
 // this process has ended.

@@ -23,6 +23,9 @@ const maxToolNames = 64
 func (k *children) Tools(ctx context.Context, c *sessionsocket.Conn, t intent.Tools, files [3]*os.File) {
 	w := &childRequest{spec: session.Spec{Gateway: &session.Gateway{Servers: t.Servers}}, from: t.Dir}
 	switch {
+	case k.copied:
+		c.Refuse(RuleChild, errCopied.Error(), "start the tool server as a command of this session")
+		return
 	case len(t.Servers) > maxToolNames:
 		c.Refuse(RuleChild, fmt.Sprintf("it names more than %d servers", maxToolNames), "name none, for all of them")
 		return

@@ -23,6 +23,9 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 	if !p.Plan { // which makes nothing
 		p.caches = holdCachePlaces(p.env)
 	}
+	if p.copy, err = p.copied(s); err != nil {
+		return req, err
+	}
 	s.Isolation.CacheDirs = cacheDirs(p.env, s.Isolation, p.caches)
 	cache, err := p.places(s.Isolation)
 	if err != nil {
@@ -44,6 +47,9 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 	p.Session = &runner.Session{
 		Project: req.Project, Provider: p.choice.Provider, Argv: args, Dir: p.dir, Stdio: [3]*os.File{p.env.Stdin, p.env.Stdout, p.env.Stderr},
 		Dumb: !terminal.Emulates(p.env.Getenv("TERM")), Session: req.Session,
+	}
+	if p.copy != nil {
+		p.Session.Copy = p.copy.copy.Called()
 	}
 	if !unsandboxed {
 		p.Session.Label = Label(&p.env.World, Mark, p.Argv[0])
@@ -73,7 +79,7 @@ func (p *gatherer) newRequest(s bawn.Session, args []string, cache string) sandb
 	cfg, e := p.config, p.env
 	req := sandbox.Request{
 		Session: s, Argv: args, Dir: p.dir, Environ: p.environ(e), Home: e.Getenv("HOME"), Open: cfg.Open, Protected: cfg.Protected,
-		Hidden: OwnDirs(e), CacheDir: cache, Guarded: cfg.Guarded(), Owned: cfg.Owned(), GuestWrote: guestWrote(e),
+		Hidden: OwnDirs(e), CacheDir: cache, Guarded: cfg.Guarded(), Owned: cfg.Owned(), GuestWrote: guestWrote(e), Copy: p.copy.layer(),
 	}
 	if p.PinGit {
 		req.SetEnv = policy.GitPins()

@@ -23,10 +23,20 @@ import (
 type privateGit struct {
 	say   func(gitstore.Report)
 	store *gitstore.Store
+	copy  bool
 	plan  string // a directory for a plan that is only shown, or ""
 	stop  context.CancelFunc
 	done  chan struct{}
 	ended bool
+	left  []gitstore.Kept // what a session on a copy has committed
+}
+
+// kept is what a session on a copy has committed; nothing before the end.
+func (g *privateGit) kept() []gitstore.Kept {
+	if g == nil {
+		return nil
+	}
+	return g.left
 }
 
 // GitOptions are what private git directories are made with.
@@ -65,7 +75,8 @@ func (p *gatherer) gatherGit(req *sandbox.Request) error {
 		return err
 	}
 	o.Names = gitstore.Names{Extra: req.Protected, Opened: iso.Unprotected, None: !iso.Protect}
-	p.git = &privateGit{say: p.sayGit}
+	o.Copy = p.copy != nil
+	p.git = &privateGit{say: p.sayGit, copy: o.Copy}
 	if p.Plan {
 		if p.git.plan, err = os.MkdirTemp("", "bawn-plan-"); err != nil {
 			return &verb.Error{Code: verb.ExitInternal, Err: err}
@@ -76,7 +87,9 @@ func (p *gatherer) gatherGit(req *sandbox.Request) error {
 		return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: "mend Bawn's state directory"}
 	}
 	req.Git, req.GitPool = p.git.store.Dirs(), p.git.store.MadePool()
-	req.Git = append(req.Git, gitstore.Again(o.State, iso.Workspace)...)
+	if p.copy == nil { // what other sessions write to
+		req.Git = append(req.Git, gitstore.Again(o.State, iso.Workspace)...)
+	}
 	p.below.Git, p.below.GitPool = req.Git, req.GitPool
 	return nil
 }
@@ -173,6 +186,9 @@ func (g *privateGit) end() {
 		r, err := g.store.Close(context.Background())
 		if err != nil && !slices.Contains(r.Problems, err.Error()) {
 			r.Problems = append(r.Problems, err.Error())
+		}
+		if g.copy {
+			g.left, r.Kept = r.Kept, nil
 		}
 		g.say(r)
 	}

@@ -92,7 +92,7 @@ func (p *Planned) answerGuests() (end func(), err error) {
 	if err != nil {
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: err}
 	}
-	k := &children{env: e, guard: s.Refusals.Of(s.Guard), parent: p.above(), prompter: s.Prompter, covered: s.Covered, refused: refusedAt(s, "asks")}
+	k := &children{env: e, guard: s.Refusals.Of(s.Guard), parent: p.above(), prompter: s.Prompter, copied: p.copy != nil, covered: s.Covered, refused: refusedAt(s, "asks")}
 	k.parent.Asks = filepath.Join(dir, s.ID[:AsksName]+".a")
 	if p.Parent == nil {
 		k.parent.Tree = filepath.Join(dir, s.ID+".child")

@@ -225,7 +225,7 @@ func entryOf(e *Env, s *runner.Session) attach.Entry {
 	entry := attach.Entry{
 		ID: s.ID, Parent: s.Parent, Agent: s.Agent, Argv: s.Argv, Dir: s.Dir, Workspace: s.Isolation.Workspace, Provider: s.Plan.Provider(),
 		Mode: s.Mode.String(), Network: s.Isolation.Network.String(), Started: time.Now(), PID: os.Getpid(),
-		Terminal: e.host != nil || verb.IsTerminal(e.Stdout), Hosted: e.host != nil,
+		Terminal: e.host != nil || verb.IsTerminal(e.Stdout), Hosted: e.host != nil, Copy: s.Copy,
 	}
 	if s.Split != nil {
 		entry.Zones = []string{"reasoning", "execution"}

@@ -80,6 +80,9 @@ func (p *planner) planWhole(req sandbox.Request) (err error) {
 	if s.Plan, err = s.Provider.Plan(req); err != nil {
 		return planError(err)
 	}
+	if err := p.copy.filter(s.Provider, req); err != nil {
+		return err
+	}
 	return refused(p.Parent.Verify(s.Plan.Provider(), s.Plan.Places()))
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/sandbox"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
@@ -108,6 +109,7 @@ func (p *page) list(name string, entries []string) {
 // places lists the guest's part of the host's files.
 func (p *page) places(list []bawn.Mount, home string) {
 	by := map[bawn.Access][]string{}
+	var copied []string
 	for _, m := range list {
 		if m.Access == bawn.Hidden && (fspath.Below(m.Path, "/proc") || fspath.Below(m.Path, "/sys")) {
 			continue // the same in every session
@@ -116,8 +118,13 @@ func (p *page) places(list []bawn.Mount, home string) {
 		if rest, err := filepath.Rel(home, m.Path); err == nil && home != "" && filepath.IsLocal(rest) {
 			name = filepath.Join("~", rest)
 		}
+		if m.Why == layout.WhyCopy {
+			copied = append(copied, name+" (its changes wait for \"bawn apply\")")
+			continue
+		}
 		by[m.Access] = append(by[m.Access], name)
 	}
+	p.list("a copy of", copied)
 	p.list("writes", by[bawn.ReadWrite])
 	p.list("its own", by[bawn.Private])
 	p.list("reads", by[bawn.ReadOnly])

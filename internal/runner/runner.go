@@ -44,6 +44,7 @@ type Session struct {
 	// the connection.
 	ConnectionAsks bool
 	Project        bool   // the workspace holds no home directory: names of logins count at its top alone
+	Copy           string // the copy of the workspace that it works on, or ""
 	Uncontained    string // why nothing contains the guest, in words for its human; "" where a sandbox does
 	Argv           []string
 	Dir            string

@@ -28,6 +28,25 @@ type Diff struct {
 	git    []gitstore.RefChange
 }
 
+// CompareCopy compares a checkpoint with what makes another one.
+func CompareCopy(dir string, base *checkpoint.Checkpoint, source Source, paths []string) (_ *Diff, err error) {
+	d := &Diff{}
+	defer func() {
+		if err != nil {
+			d.Close()
+		}
+	}()
+	if d.store, err = checkpoint.Open(dir, patience); err != nil {
+		return nil, err
+	}
+	now, err := source(d.store)
+	if err != nil {
+		return nil, err
+	}
+	d.list, err = d.store.Compare(base, now, paths)
+	return d, err
+}
+
 // Compare compares how a session began with how it ended. If it has not ended, or if
 // the target is a checkpoint of its own, the end is the present. own are Bawn's own
 // directories, which no checkpoint has. With paths, nothing of git is compared.

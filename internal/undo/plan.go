@@ -31,9 +31,11 @@ type Plan struct {
 type Request struct {
 	State, Workspace string
 	Target           Target
-	Own              []string // Bawn's own directories, which no checkpoint has
-	Paths            []string // absolute; none for all, with the state of git
-	Path             string   // where git is looked for (PATH)
+	// Make makes Target.To, if it is not nil: the changes of a session on a copy.
+	Make  Source
+	Own   []string // Bawn's own directories, which no checkpoint has
+	Paths []string // absolute; none for all, with the state of git
+	Path  string   // where git is looked for (PATH)
 	// Override also takes back later changes of the human.
 	Override bool
 }
@@ -52,6 +54,12 @@ func Prepare(r Request) (_ *Plan, err error) {
 	}()
 	if p.store, err = checkpoint.Open(checkpoint.Place(r.State, r.Workspace), patience); err != nil {
 		return nil, err
+	}
+	if r.Make != nil {
+		if p.To, err = r.Make(p.store); err != nil {
+			return nil, err
+		}
+		p.Files.To = p.To
 	}
 	dirs, files := roots(p.To)
 	if p.taking, err = p.store.Scan(checkpoint.Options{Workspace: r.Workspace, Why: checkpoint.BeforeUndo, Roots: dirs, Files: files, Without: r.Own, Running: true}); err != nil {

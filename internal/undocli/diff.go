@@ -25,12 +25,13 @@ type diffFlags struct {
 func NewDiff(e *launch.Env) *cobra.Command {
 	f := &diffFlags{}
 	c := &cobra.Command{
-		Use:   "diff [flags] [SESSION|CHECKPOINT] [PATH...]",
+		Use:   "diff [flags] [SESSION|COPY|CHECKPOINT] [PATH...]",
 		Short: "Show what a session has changed",
 		Long: `Show what a session has changed in the files of the workspace and in the refs of its
 repository, from its start to its end; of one that still runs, up to now. Without a
 name it is the last session that has changed anything here. With the ID of a
-checkpoint: what differs from it now. With paths, only files are compared.
+checkpoint: what differs from it now. With the name of a copy: what its session has
+changed there, taken over or not. With paths, only files are compared.
 
 Characters that a terminal would obey or hide are written as escapes.`,
 		Example: `  bawn diff
@@ -59,13 +60,9 @@ func (f *diffFlags) run(e *launch.Env, args []string, dash int) error {
 	if err != nil {
 		return err
 	}
-	t, paths, err := w.choose(args, dash)
+	d, err := w.compare(e, args, dash)
 	if err != nil {
 		return err
-	}
-	d, err := undo.Compare(w.place(), t, paths, launch.OwnDirs(e))
-	if err != nil {
-		return internal(err)
 	}
 	defer d.Close()
 	if f.asJSON {
@@ -91,6 +88,26 @@ func (f *diffFlags) run(e *launch.Env, args []string, dash int) error {
 		}
 		return p.err
 	})
+}
+
+// compare compares what the arguments name: a copy, a session or a checkpoint.
+func (w *workspace) compare(e *launch.Env, args []string, dash int) (*undo.Diff, error) {
+	r, err := w.copyNamed(args, dash)
+	if err != nil {
+		return nil, err
+	}
+	if r != nil {
+		return w.diffCopy(r, args[1:])
+	}
+	t, paths, err := w.choose(args, dash)
+	if err != nil {
+		return nil, err
+	}
+	d, err := undo.Compare(w.place(), t, paths, launch.OwnDirs(e))
+	if err != nil {
+		return nil, internal(err)
+	}
+	return d, nil
 }
 
 // A report is a difference in JSON.

@@ -86,7 +86,7 @@ func (f *undoFlags) run(e *launch.Env, args []string, dash int) error {
 		return err
 	}
 	if !f.yes {
-		if err := confirm(e); err != nil {
+		if err := ask(e, "take this back", "undone"); err != nil {
 			return err
 		}
 	}
@@ -114,18 +114,18 @@ func publish(e *launch.Env, workspace string) error {
 	return err
 }
 
-// confirm asks at the terminal.
-func confirm(e *launch.Env) error {
+// ask asks at the terminal whether to do what was shown.
+func ask(e *launch.Env, what, done string) error {
 	if !verb.IsTerminal(e.Stdin) {
-		return verb.Usage("look at the list above and say --yes", "nothing was undone: there is no terminal to ask at")
+		return verb.Usage("look at the list above and say --yes", "nothing was %s: there is no terminal to ask at", done)
 	}
-	fmt.Fprint(e.Stdout, "\ntake this back? [y/N] ")
+	fmt.Fprintf(e.Stdout, "\n%s? [y/N] ", what)
 	line, err := bufio.NewReader(e.Stdin).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return internal(err)
 	}
 	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
-		return &verb.Error{Code: 1, Err: errors.New("nothing was undone")}
+		return &verb.Error{Code: 1, Err: errors.New("nothing was " + done)}
 	}
 	return nil
 }

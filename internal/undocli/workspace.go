@@ -188,7 +188,7 @@ func complete(e *launch.Env, cwd *string) cobra.CompletionFunc {
 // whyWords say when a checkpoint was taken.
 var whyWords = map[checkpoint.Why]string{
 	checkpoint.AtStart: "start", checkpoint.AtEnd: "end", checkpoint.AtPrompt: "prompt", checkpoint.AtTime: "in between", checkpoint.Destruction: "before a command",
-	checkpoint.BeforeUndo: "before an undo",
+	checkpoint.BeforeUndo: "before an undo or apply", checkpoint.AtCopy: "start of a copy",
 }
 
 // addCwd adds the flag that names another workspace.

@@ -83,6 +83,8 @@ var flagEffects = map[string]effect{
 	"cwd":     {flag: []string{"--cwd", "sub"}, script: `basename "$PWD"`, with: "sub"},
 	"only":    {flag: []string{"--only"}, also: "rw = [\"~/aside\"]\n", script: write("~/aside/file"), with: "refused"},
 	"pin-git": {flag: []string{"--pin-git"}, script: "env | grep -q ^GIT_CONFIG_COUNT= && echo pinned", with: "pinned"},
+	"copy":    {flag: []string{"--copy"}, script: "echo mine >own; grep -q ' / .*overlay' /proc/self/mountinfo && echo copied", with: "copied"},
+	"name":    {shown: "cmd/bawn/testdata/script/copy.txtar: --name"},
 	"covered": {shown: "cmd/bawn/testdata/script/run-covered.txtar: --covered"},
 	"as":      {shown: "cmd/bawn/testdata/script/run-as.txtar: --as"},
 	"image":   {shown: "internal/config/only_test.go: --image"},

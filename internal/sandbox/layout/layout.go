@@ -352,6 +352,9 @@ func (b *builder) mount(m bawn.Mount) error {
 		if path.Base(f.Real) == ".git" && !private {
 			return fmt.Errorf("%s: %q is a git directory of the host, which a session can't write; run the session in that repository", m.Why, m.Path)
 		}
+		if b.isCopied(f) {
+			return b.copied(f)
+		}
 		if f.Real == "/" {
 			return fmt.Errorf("%s: the whole file system can't be writable; name the directories", m.Why)
 		}
@@ -416,7 +419,7 @@ func (b *builder) finish() ([]Mount, error) {
 func landlockWritable(mounts []Mount) []string {
 	list := []string{"/dev"}
 	for _, m := range mounts {
-		if m.Kind == KindTmpfs || m.Kind == KindBind {
+		if m.Kind == KindTmpfs || m.Kind == KindBind || m.Kind == KindCopy {
 			list = append(list, m.Target)
 		}
 	}

@@ -87,7 +87,7 @@ func (p *Plan) see(name string) view {
 	source := real
 	switch {
 	case m == nil:
-	case m.Kind == KindBind || m.Kind == KindBindRO:
+	case m.Kind == KindBind || m.Kind == KindBindRO || m.Kind == KindCopy:
 		source = m.Source + strings.TrimPrefix(real, m.Target)
 	case m.Kind != KindRoot:
 		v.by = m
@@ -137,7 +137,7 @@ func (p *Plan) unfit(v view, errno unix.Errno) (why, remedy string) {
 	case !v.info.Mode().IsRegular():
 		return "is no regular file", "name a program"
 	case v.info.Mode()&0o111 == 0:
-		if m := p.covering(v.path); m != nil && m.Kind == KindBind {
+		if m := p.covering(v.path); m != nil && (m.Kind == KindBind || m.Kind == KindCopy) {
 			return "the file is not executable", "chmod +x " + v.path
 		}
 		return "the file is not executable", "name a program"

@@ -98,7 +98,7 @@ func (m *Mount) access() (bawn.Access, bool) {
 		return bawn.Hidden, false
 	case m.Kind == KindBind && m.Source == m.Target:
 		return bawn.ReadWrite, true
-	case m.Kind == KindBind || m.Kind == KindTmpfs:
+	case m.Kind == KindBind || m.Kind == KindTmpfs || m.Kind == KindCopy:
 		return bawn.Private, true
 	case m.Kind == KindBindRO || m.Kind == KindRoot:
 		return bawn.ReadOnly, true
@@ -130,6 +130,7 @@ const (
 	KindRoot    = "root"      // everything, read-only
 	KindBind    = "bind"      // a place of the host, writable
 	KindBindRO  = "bind-ro"   // a place of the host, read-only
+	KindCopy    = "copy"      // a place of the host, with a layer of the session's own over it
 	KindTmpfs   = "tmpfs"     // an empty place of the session's own
 	KindProc    = "proc"      //
 	KindSysfs   = "sysfs"     //
@@ -149,6 +150,7 @@ const (
 type Mount struct {
 	Kind   string `json:"kind"`
 	Source string `json:"source,omitempty"`
+	Layer  string `json:"layer,omitempty"` // of a copy
 	Target string `json:"target"`
 	SizeMB int64  `json:"size_mb,omitempty"`
 	Mode   uint32 `json:"mode,omitempty"`
@@ -160,7 +162,8 @@ type Mount struct {
 	// Devices of /dev.
 	Devices []string `json:"devices,omitempty"`
 
-	ID Identity `json:"-"` // of the source when the plan was made; zero: not looked at
+	ID      Identity `json:"-"` // of the source when the plan was made; zero: not looked at
+	layerID Identity
 }
 
 // An Identity pins a source to the file at the time of the plan.

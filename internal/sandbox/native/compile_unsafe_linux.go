@@ -131,6 +131,8 @@ func (c *program) mount(m layout.Mount) {
 	switch m.Kind {
 	case layout.KindRoot, layout.KindBind, layout.KindBindRO, layout.KindPool:
 		c.bind(m)
+	case layout.KindCopy:
+		c.copied(m)
 	case layout.KindTmpfs:
 		c.fs("tmpfs", m.Target, unix.MS_NOSUID|unix.MS_NODEV, tmpfsOptions(m.SizeMB, m.Mode))
 		for _, d := range madeInside(m) {

@@ -77,7 +77,7 @@ func (r *linkRule) onHost(p string) string {
 		return p // nothing is mounted at all
 	}
 	m := r.mounts[inner]
-	if m.Source == "" || m.Why == layout.WhyPrivateCache || m.IsPrivateGit() || r.isOwn(m.Source) {
+	if m.Source == "" || m.Kind == layout.KindCopy || m.Why == layout.WhyPrivateCache || m.IsPrivateGit() || r.isOwn(m.Source) {
 		return ""
 	}
 	return path.Join(m.Source, strings.TrimPrefix(p, m.Target))

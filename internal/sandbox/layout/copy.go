@@ -1,0 +1,33 @@
+package layout
+
+import "fmt"
+
+// WhyCopy marks the mount of a workspace whose changes go into a layer of the
+// session's own.
+const WhyCopy = "copy of the workspace: its changes wait for \"bawn apply\""
+
+// isCopied reports whether a place is the workspace of a session on a copy, or in it.
+func (b *builder) isCopied(f File) bool {
+	return b.req.Copy != "" && (f.Real == b.root || Below(f.Real, b.root))
+}
+
+// copied mounts the workspace with the request's layer over it. Names in it are not
+// protected: no program of the host's comes to the layer, and what leaves it is looked
+// at then. A place in the workspace is part of the copy.
+func (b *builder) copied(f File) error {
+	if f.Real != b.root {
+		return nil
+	}
+	layer, ok := b.facts.Own(b.req.Copy)
+	switch {
+	case !ok || !layer.Dir:
+		return fmt.Errorf("a layer over the workspace at %q: want a directory that exists", b.req.Copy)
+	case layer.ID == f.ID || Below(layer.Real, f.Real) || Below(f.Real, layer.Real):
+		return fmt.Errorf("the layer %q and the workspace %q lie in each other; move Bawn's state directory (XDG_STATE_HOME)", layer.Real, f.Real)
+	}
+	b.mounts = append(b.mounts, Mount{Kind: KindCopy, Source: f.Real, Target: f.Real, Layer: layer.Real, Why: WhyCopy, ID: f.ID, layerID: layer.ID})
+	return nil
+}
+
+// LayerID is the identity of the layer of a copy.
+func (m Mount) LayerID() Identity { return m.layerID }

@@ -1,0 +1,42 @@
+package native
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/bawn-dev/bawn/internal/linux/rawproc"
+	"github.com/bawn-dev/bawn/internal/sandbox/layout"
+)
+
+// copyStep begins the name of the step that mounts the overlay.
+const copyStep = "mount overlay on "
+
+// assembled is where the parts of an overlay are while it is mounted.
+const assembled = "/dev/shm"
+
+// copied mounts an overlay of the workspace and a layer of the session's. Both are
+// pinned before, and found by names of our own below the working directory: no path of
+// the host becomes part of the options. The overlay keeps what it needs, so that the
+// layer is nowhere in the guest's tree.
+func (c *program) copied(m layout.Mount) {
+	layer := layout.Mount{Kind: layout.KindPool, Source: m.Layer, Target: assembled, ID: m.LayerID()}
+	c.bind(layer)
+	c.Call("enter the layer", unix.SYS_CHDIR, at(assembled))
+	lower := m
+	lower.Kind, lower.Target = layout.KindBindRO, assembled+"/lower"
+	c.bind(lower)
+	c.Call(copyStep+m.Target, unix.SYS_MOUNT, "overlay", at(m.Target), "overlay", unix.MS_NOSUID|unix.MS_NODEV, "lowerdir=lower,upperdir=upper,workdir=work,userxattr")
+	c.Call("leave the layer", unix.SYS_CHDIR, "/")
+	c.Call("let go of the layer", unix.SYS_UMOUNT2, at(assembled), unix.MNT_DETACH)
+}
+
+// copyRemedy says what to do where the kernel mounts no overlay.
+func copyRemedy(step *rawproc.StepError) string {
+	const live = "; without --copy the session changes the workspace itself, and \"bawn undo\" takes it back"
+	switch step.Errno {
+	case unix.EPERM, unix.ENODEV:
+		return "this kernel mounts no overlay in a user namespace (Linux 5.11 or newer does, where no security module objects)" + live
+	case unix.EINVAL:
+		return "the workspace must hold no other file system, and that of Bawn's state directory (XDG_STATE_HOME) must have user.* attributes" + live
+	}
+	return "\"bawn doctor\" shows what this machine can enforce" + live
+}
