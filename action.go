@@ -80,7 +80,7 @@ type Action struct {
 }
 
 // Valid reports whether the action names a kind, an operation and a resource.
-// What is not valid is denied.
+// An action that is not valid is denied.
 func (a Action) Valid() bool {
 	return a.Kind.String() != "invalid" && a.Operation.String() != "invalid" && a.Resource != ""
 }

@@ -91,9 +91,9 @@ type Decision struct {
 	Source    Source
 	Trace     []Step
 	Canonical string   // of a command line: the text that was judged; only it may be executed
-	Env       []string // NAME=VALUE that the execution must be given: what was judged relies on it
-	// Holds says what a yes "for this session" counts for besides this action: all
-	// questions with the same words. "" is the action alone.
+	Env       []string // NAME=VALUE that the execution must be given: the judgement relies on it
+	// Holds widens a yes "for this session" beyond this action: to all questions
+	// with the same words. "" is the action alone.
 	Holds string
 	// Single says that a yes counts once: no answer to the question is remembered as a yes.
 	Single bool

@@ -1,7 +1,6 @@
-// Package bawn holds the words of Bawn: what an agent wants to do (Action),
-// what becomes of it (Verdict, Decision), inside which walls (Isolation,
-// Capability), on whose word (Answer, Ticket) and what is written
-// down (Event).
+// Package bawn holds the shared types: what an agent wants to do (Action), the
+// decision (Verdict, Decision), the walls around it (Isolation, Capability),
+// who permits it (Answer, Ticket) and the record (Event).
 //
 // The package imports only the standard library, does no I/O and starts
 // nothing, so that every other package can speak its language without knowing

@@ -27,7 +27,7 @@ type Event struct {
 	Resource   string   `json:"resource"`           // what: a path, HOST:PORT, a command's program
 	Args       []string `json:"args,omitempty"`     // a command's arguments, or a request's method
 	Dir        string   `json:"dir,omitempty"`      // the working directory
-	Requested  Verdict  `json:"requested"`          // what the policy said: "deny", "ask" or "allow"
+	Requested  Verdict  `json:"requested"`          // the policy's verdict: "deny", "ask" or "allow"
 	Resolved   Verdict  `json:"resolved"`           // what became of it
 	Source     string   `json:"source"`             // who decided: "rule", "user", "auto" or "learned"
 	Rule       string   `json:"rule,omitempty"`     // by which rule
@@ -37,8 +37,8 @@ type Event struct {
 	Mode       Mode     `json:"mode"`               // the session's mode
 	Exit       *int     `json:"exit,omitempty"`     // the exit code, where it has ended with one
 	DurationMS int64    `json:"durationMs"`         // how long it took, in milliseconds
-	Bytes      int64    `json:"bytes,omitempty"`    // what a connection carried, both ways together
-	// What only some events have, as flat text: the effective isolation at a session's
+	Bytes      int64    `json:"bytes,omitempty"`    // bytes of a connection, both ways together
+	// Fields of some events only, as flat text: the effective isolation at a session's
 	// start, the limits that are enforced in part.
 	Details map[string]string `json:"details,omitempty"`
 }
@@ -56,7 +56,7 @@ type Approver interface {
 }
 
 // A Recorder writes an event before the action happens. An error stops the
-// action: what can't be recorded does not happen.
+// action: an action that can't be recorded does not happen.
 type Recorder interface {
 	Record(ctx context.Context, e Event) error
 }

@@ -23,37 +23,37 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// specRows are the rows of the specification, by family.
-var specRows = map[string]int{"C": 11, "K": 10, "D": 10, "P": 10, "B": 15}
+// promiseRows is how many promises each family has.
+var promiseRows = map[string]int{"C": 11, "K": 10, "D": 10, "P": 10, "B": 15}
 
 var (
-	featureRow = regexp.MustCompile(`(?m)^\| ([A-Z]\d+) \|.*$`)
+	promiseRow = regexp.MustCompile(`(?m)^\| ([A-Z]\d+) \|.*$`)
 	testName   = regexp.MustCompile("`([a-z][a-z0-9/]*)\\.((?:Test|Fuzz|Benchmark)[A-Za-z0-9_]*)(?:/[^`]*)?`|`([a-z][a-z0-9/]*/testdata/script/[a-z0-9-]+\\.txtar)`")
 )
 
-// TestFeatures holds docs/features.md to the specification: every row once,
-// with a state, and every test that it names must exist.
-func TestFeatures(t *testing.T) {
-	text, err := os.ReadFile("docs/features.md")
+// TestConformance holds docs/dev/conformance.md to the code: every row once, with a
+// state, and every test that it names must exist.
+func TestConformance(t *testing.T) {
+	text, err := os.ReadFile("docs/dev/conformance.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	rows := map[string]int{}
-	for _, m := range featureRow.FindAllStringSubmatch(string(text), -1) {
+	for _, m := range promiseRow.FindAllStringSubmatch(string(text), -1) {
 		rows[m[1]]++
 		checkRow(t, m[1], m[0])
 	}
-	for family, n := range specRows {
+	for family, n := range promiseRows {
 		for i := range n {
 			id := family + strconv.Itoa(i+1)
 			if rows[id] != 1 {
-				t.Errorf("docs/features.md has %d rows for %s, want 1", rows[id], id)
+				t.Errorf("docs/dev/conformance.md has %d rows for %s, want 1", rows[id], id)
 			}
 			delete(rows, id)
 		}
 	}
 	for id := range rows {
-		t.Errorf("docs/features.md has a row for %s, which the specification does not know", id)
+		t.Errorf("docs/dev/conformance.md has a row for %s, which promiseRows does not count", id)
 	}
 }
 
@@ -72,8 +72,8 @@ func checkRow(t *testing.T, id, row string) {
 		t.Errorf("%s is %q; want done, part or later", id, state)
 	case state == "done" && len(named) == 0:
 		t.Errorf("%s is done, but names no test", id)
-	case state != "done" && !strings.Contains(proof, "later: issue "):
-		t.Errorf("%s is %s, but does not say in which issue the rest comes", id, state)
+	case state != "done" && !strings.Contains(proof, "missing: "):
+		t.Errorf("%s is %s, but does not say what is missing", id, state)
 	}
 	for _, m := range named {
 		if !testExists(t, m[1], m[2], m[3]) {
@@ -105,7 +105,7 @@ func testExists(t *testing.T, dir, name, script string) bool {
 	return false
 }
 
-// Budgets of DESIGN: what is longer needs splitting, or a reason in its doc
+// Budgets: what is longer needs splitting, or a reason in its doc
 // comment with the word "long".
 const (
 	maxFunction = 80
@@ -217,31 +217,48 @@ func TestHabits(t *testing.T) {
 	}
 }
 
-// riddles are turns of phrase by which a comment says what something is not. Write
-// what happens instead: "is not a command", "is empty", "the session denies it".
-var riddles = regexp.MustCompile(`(?i)\b(is|are|was|were) none\b|\bwhoever\b|\b(got|gets|get) hold of\b|\bwhere there (is|are) none\b|\bnobody (is|may|can) be\b`)
+// tells are turns of phrase and words that only we use, and that a reader has to read
+// twice. Write what happens: "is not a command", "is empty", "the session denies it".
+var tells = regexp.MustCompile(`(?i)\b(is|are|was|were) none\b|\bwhoever\b|\bthat which\b|\b(got|gets|get) hold of\b|\bwhere there (is|are) none\b|\bnobody (is|may|can) be\b|` +
+	`\bof it there is\b|\bbe it there\b|\b(embryo|warden|courier|lone|wish|wishes)\b|\bbare (agent|session|program|command|run)s?\b`)
 
-// maxRiddles is how many comments still have one. It may only fall: lower it when a
-// change removes some.
-const maxRiddles = 4
-
-// TestRiddles counts comments that have to be read twice.
-func TestRiddles(t *testing.T) {
-	var found []string
+// TestPlainWords finds comments with one of them.
+func TestPlainWords(t *testing.T) {
 	for _, f := range goFiles(t) {
 		for _, group := range f.ast.Comments {
 			text := strings.Join(strings.Fields(group.Text()), " ")
-			for _, phrase := range riddles.FindAllString(text, -1) {
-				found = append(found, fmt.Sprintf("%s: %q", f.fset.Position(group.Pos()), phrase))
+			for _, phrase := range tells.FindAllString(text, -1) {
+				t.Errorf("%s: %q: say it in other words", f.fset.Position(group.Pos()), phrase)
 			}
 		}
 	}
-	slices.Sort(found)
-	if len(found) > maxRiddles {
-		t.Errorf("%d riddles in comments, want at most %d; say what happens instead:\n%s", len(found), maxRiddles, strings.Join(found, "\n"))
+}
+
+// A long sentence has more than maxWords words; maxLong in a hundred may be long.
+const maxWords, maxLong = 30, 1.0
+
+// sentenceEnd is where one sentence of a comment ends and the next begins.
+var sentenceEnd = regexp.MustCompile("[.!?][\"')]*\\s+[A-Z\"`(]|\\n\\n")
+
+// TestLongSentences counts the long sentences of comments.
+func TestLongSentences(t *testing.T) {
+	var all int
+	var long []string
+	for _, f := range goFiles(t) {
+		for _, group := range f.ast.Comments {
+			for _, s := range sentenceEnd.Split(group.Text(), -1) {
+				all++
+				if n := len(strings.Fields(s)); n > maxWords && !strings.Contains(s, "\n\t") && !strings.Contains(s, "\n  ") {
+					long = append(long, fmt.Sprintf("%s: %d words", f.fset.Position(group.Pos()), n))
+				}
+			}
+		}
 	}
-	if len(found) < maxRiddles-20 {
-		t.Errorf("%d riddles in comments: lower maxRiddles from %d", len(found), maxRiddles)
+	share := 100 * float64(len(long)) / float64(all)
+	t.Logf("%d of %d sentences (%.2f %%) have more than %d words", len(long), all, share, maxWords)
+	if share > maxLong {
+		slices.Sort(long)
+		t.Errorf("%.2f %% of the sentences have more than %d words, want at most %.1f %%:\n%s", share, maxWords, maxLong, strings.Join(long, "\n"))
 	}
 }
 
@@ -310,7 +327,7 @@ func licenceOf(text string) string {
 	return ""
 }
 
-// TestLicences (SPEC K10) reads the licence of every module that is linked
+// TestLicences reads the licence of every module that is linked
 // into a program or a test, from the module cache: it needs no network.
 func TestLicences(t *testing.T) {
 	testenv.Need(t, "go")

@@ -152,7 +152,7 @@ type Egress struct {
 	Hosts     []string      `json:"hosts,omitempty"`           // by name: "*.example.org:443"
 	HTTP      []string      `json:"http,omitempty"`            // requests: "api.example.org GET /v1/**"; the host is opened
 	Git       []string      `json:"git,omitempty"`             // repositories: "example.org fetch", "example.org push team/* refs/heads/x/*"
-	Closed    []string      `json:"closed,omitempty"`          // hosts about which only entries count that are no wider: else nobody is asked
+	Closed    []string      `json:"closed,omitempty"`          // hosts for which only entries that are no wider count; otherwise nobody is asked
 	HostPorts []string      `json:"host_ports,omitempty"`      // of the host's own loopback: "5432"
 	Ports     []string      `json:"ports,omitempty"`           // of the guest, published on the host's loopback: "8080:3000"
 	Secrets   []string      `json:"secrets,omitempty"`         // names of the vault's secrets that may be put in; "*" is all bound ones
@@ -168,7 +168,7 @@ type Egress struct {
 	MaxLentMB int64 `json:"max_secret_out_mb,omitempty"`
 }
 
-// The budget of one secret of a session that states none.
+// The default budget of one secret of a session.
 const (
 	UsualUses   = 1000
 	UsualLentMB = 64
@@ -232,7 +232,7 @@ type Isolation struct {
 	MaskEnv bool
 	// LogPrograms has every program that the session starts recorded.
 	LogPrograms bool
-	DockerAPI   bool // a filtered Docker socket of the session's own (SPEC P5)
+	DockerAPI   bool // a filtered Docker socket of the session's own
 }
 
 // Strength says how well a provider enforces one attribute. The zero Strength

@@ -1,6 +1,6 @@
 package bawn
 
-// Autonomy is how much an agent may do where no rule speaks (SPEC C2).
+// Autonomy is how much an agent may do where no rule speaks.
 type Autonomy uint8
 
 const (
@@ -30,8 +30,8 @@ func (a *Autonomy) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A Mode is the one knob of a session. Coder's modes (SPEC C9) and Koda's
-// (SPEC K9) are values of the same type; the zero Mode is the strictest.
+// A Mode is the one knob of a session. Coder's modes and Koda's
+// are values of the same type; the zero Mode is the strictest.
 type Mode uint8
 
 const (

@@ -56,7 +56,7 @@ func (a Answer) Denial() string {
 }
 
 // A Secret is a value in the vault. It prints as [redacted], or as an address,
-// whatever the verb: the value stands behind a function, which fmt does not
+// whatever the verb. The value stands behind a function, which fmt does not
 // call where it can't call our methods (%p, unexported fields).
 type Secret struct{ value func() []byte }
 

@@ -1,7 +1,7 @@
-// Command check compares two programs bawn, that of a change and that of the commit
-// before: what file calls and the start of a session cost, by turns in one run and
-// beside bare. It fails where the change takes a tenth longer, twice. See
-// scripts/bench-check.
+// Command check compares two programs bawn: that of a change and that of the commit
+// before. It measures file calls and the start of a session, by turns in one run,
+// beside unsandboxed runs. It fails where the change takes a tenth longer, twice.
+// See scripts/bench-check.
 package main
 
 import (

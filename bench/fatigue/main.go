@@ -1,7 +1,7 @@
-// Command fatigue counts how often coding agents ask while they do whole tasks:
-// real agents whose model is a script, without Bawn and in each way that Bawn
-// has to run them. Each task is run once as it is, and once with an attack in it
-// that Bawn has to stop. See bench/README.md.
+// Command fatigue counts how often coding agents ask in whole tasks. The agents
+// are real, their model is a script. They run without Bawn and in each way in
+// which Bawn runs them. Each task is run once as it is, and once with an attack
+// in it that Bawn has to stop. See bench/README.md.
 package main
 
 import (

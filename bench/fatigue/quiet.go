@@ -11,8 +11,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/netrule"
 )
 
-// isQuiet reports whether a refusal is one that an agent is known to live with:
-// of a host that it tells how it is used, and of a file that it only tries to write.
+// isQuiet reports whether an agent is known to live with a refusal: of its telemetry
+// host, or of a file that it only tries to write.
 func (y *yard) isQuiet(e bawn.Event) bool {
 	a, ok := agents.ByName(y.agent.Name)
 	if !ok {

@@ -1,7 +1,6 @@
 // Command hook measures what an agent waits for its hook before each use of a
-// tool: bawn hook against a process that does nothing, outside of a session,
-// where it decides by itself, and in one, where the session's host does. See
-// bench/README.md.
+// tool, against a process that does nothing. Outside of a session the hook
+// decides by itself; inside, the session's host decides. See bench/README.md.
 package main
 
 import (

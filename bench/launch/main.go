@@ -1,6 +1,6 @@
-// Command launch measures what it costs to start a program as a guest: bare,
-// with bawn, with bubblewrap, and with other sandboxes where they are
-// installed; and a command in a session that runs already. All variants take
+// Command launch measures what it costs to start a program as a guest:
+// unsandboxed, with bawn, with bubblewrap, and with other sandboxes that are
+// installed. It also measures a command in a running session. All variants take
 // turns in one run. See bench/README.md.
 package main
 

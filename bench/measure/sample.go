@@ -1,6 +1,6 @@
-// Package measure is what the benchmarks below bench/ share: samples and the
-// statistics of them, a table, the place and the users they are taken with,
-// and the processes that take them in turn.
+// Package measure is shared by the benchmarks below bench/. It has samples and
+// their statistics, a table, the place and users of a run, and the processes
+// that take samples in turn.
 package measure
 
 import (

@@ -1,7 +1,7 @@
-// Command providers measures what a session costs on each provider, against
-// the engine's own command line: its start, a command in a session that runs,
-// a build of 200 MB and work with many small files. All ways take turns in one
-// run. See bench/README.md.
+// Command providers measures what a session costs on each provider, against the
+// engine's own command line. It measures the start, a command in a running
+// session, a build of 200 MB and work with many small files. All ways take
+// turns in one run. See bench/README.md.
 package main
 
 import (

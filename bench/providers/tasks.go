@@ -51,9 +51,8 @@ func doTask(name, dir string, out io.Writer) error {
 	return json.NewEncoder(out).Encode(measure.Sample{Wall: time.Since(began)})
 }
 
-// A build reads sources and writes objects, each of them as large as a large
-// package's: 200 of each, of half a megabyte, and then links the objects into
-// one program, which makes 200 MB that are written.
+// A build reads 200 sources, writes 200 objects of half a megabyte each, and
+// links them into one program. In all it writes 200 MB.
 const (
 	sources    = 200
 	sourceSize = 512 << 10

@@ -1,6 +1,6 @@
-// Command relay measures what it costs to have a shell command judged and
-// executed in the other zone of a split session, against the same command run
-// bare; and how many decisions a second are made with their events on the disk.
+// Command relay measures a shell command that is judged and executed in the
+// other zone of a split session, against the same command unsandboxed. It also
+// measures how many decisions a second are made with their events on the disk.
 // See bench/README.md.
 package main
 

@@ -1,6 +1,6 @@
-// Command work measures what ordinary work costs a guest: the same tasks bare
-// and in a session of bawn, by turns in one run, without and with the start of
-// the session. See bench/README.md.
+// Command work measures what ordinary work costs a guest: the same tasks
+// unsandboxed and in a session of bawn, by turns in one run, without and with
+// the start of the session. See bench/README.md.
 package main
 
 import (

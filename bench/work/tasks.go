@@ -69,9 +69,9 @@ func (t task) rounds(o *options) int {
 	return o.rounds
 }
 
-// environ is what every program of a task gets besides the user's
-// environment: its caches are in the workspace, bare and as a guest, so that
-// both write to the same file system.
+// environ is the environment of every task beside the user's. Caches are in the
+// workspace, so that the unsandboxed run and the guest write to the same file
+// system.
 func environ(workspace string) []string {
 	return []string{"GOCACHE=" + filepath.Join(workspace, ".gocache"), "GOTMPDIR=" + filepath.Join(workspace, ".gotmp")}
 }
@@ -138,9 +138,9 @@ func writeFiles(dir string) error {
 
 func create() error { return writeFiles("new") }
 
-// setAside moves what create made out of the way. It removes nothing: for
-// some minutes ext4 avoids the inodes of removed files, and looking for others
-// takes it up to ten times as long as the rest of a creation.
+// setAside moves what create made out of the way. It removes nothing: for some
+// minutes ext4 avoids the inodes of removed files. Looking for others takes it
+// up to ten times as long as the rest of a creation.
 func setAside() error {
 	if _, err := os.Stat("new"); err != nil {
 		return nil

@@ -1,7 +1,7 @@
 // Command bawn-egress is the relay of one session's network and nothing else:
 // "bawnd egress" in a third of its size. Each session with a network waits for
-// its relay to start, and a program pays at each start for all that it links.
-// bawn starts it where it lies beside it, and otherwise bawnd.
+// this program to start, and every linked package adds to its start. bawn
+// starts it where it lies beside bawn, and bawnd otherwise.
 package main
 
 import (

@@ -61,8 +61,7 @@ func dockerAPI(s launch.ContainerSetting) (func(runner.ContainerHost) (func() er
 	}, nil
 }
 
-// accepted has it decided and recorded that a session gets an engine that is
-// not safe.
+// accepted has the use of an unsafe engine decided and recorded.
 func accepted(h runner.ContainerHost, s launch.ContainerSetting, found dockerapi.Finding) error {
 	if found.Safe() {
 		return nil
@@ -165,9 +164,9 @@ type container interface {
 	ContainerID() string
 }
 
-// containerNetwork is where the containers of a guest are: in its own network,
-// if it is a container, and otherwise in one of theirs, which reaches what the
-// session's own does. A guest without a loopback of its own gets none.
+// containerNetwork is the network of a guest's containers: the guest's own if
+// it is a container, otherwise that of a holder container, which reaches what
+// the session reaches. A guest without a loopback of its own gets none.
 func containerNetwork(o dockerapi.Options, s launch.ContainerSetting, h runner.ContainerHost) (dockerapi.Network, *dockerapi.Holder, error) {
 	guest, ok := h.Guest.(sandbox.Loopback)
 	if !ok || s.Session.Isolation.Network == bawn.NetworkFull {

@@ -21,14 +21,14 @@ type Options struct {
 	// Check decides about what the agent wants. human answers where a human is
 	// to be asked. It never returns Ask.
 	Check func(ctx context.Context, a bawn.Action, vague bool, human bawn.Approver) bawn.Decision
-	// Permitted is told of what the human at the editor has said yes to, so that nobody
-	// asks again when it is done; nil drops it.
+	// Permitted is told of what the human at the editor has said yes to, so that the
+	// same is not asked again when it is done; nil drops it.
 	Permitted func(bawn.Action)
 	// Terminal is the command line which runs argv in the agent's kind of
 	// sandbox. The editor starts it, outside of any.
 	Terminal func(dir string, env, argv []string) []string
-	// Run runs argv in such a sandbox, without a network. It returns what it
-	// wrote, at most limit bytes of it, and an error unless it ended with 0.
+	// Run runs argv in such a sandbox, without a network. It returns at most
+	// limit bytes of the output, and an error unless the exit code was 0.
 	Run func(ctx context.Context, input string, limit int, argv ...string) (output string, err error)
 	// Note tells the human what has been refused and has no place in the
 	// protocol; nil drops it.
@@ -80,7 +80,7 @@ func (p *Proxy) Serve(ctx context.Context, closeAgent func()) error {
 		if err := p.fromEditor(); !errors.Is(err, io.EOF) {
 			p.opts.Note(err.Error())
 		}
-		cancel() // nobody is there to be asked any more
+		cancel() // no human is left to ask
 	}()
 	if err := p.fromAgent(ctx); !errors.Is(err, io.EOF) {
 		return err
@@ -200,7 +200,7 @@ func (p *Proxy) admit(ctx context.Context, m *message, served *sync.WaitGroup) e
 	served.Go(func() {
 		defer func() { <-p.slots }()
 		result, err := p.serve(ctx, m)
-		_ = p.agent.answer(m.ID, result, failureOf(err)) // an agent that is gone reads none
+		_ = p.agent.answer(m.ID, result, failureOf(err)) // an agent that is gone reads no answer
 	})
 	return nil
 }

@@ -193,8 +193,8 @@ func (h *human) ask(ctx context.Context, d bawn.Decision) (bawn.Answer, error) {
 	return bawn.Answer{}, errors.New("the editor chose what was not offered")
 }
 
-// shown is a call as its human reads it: in the words that are judged, not in
-// those that an agent finds for them, and without what it shows beside a command.
+// shown is a call as the human reads it: with the text that is judged instead of
+// the agent's description, and without what the agent shows beside a command.
 func shown(call json.RawMessage, claims []claim, workspace string) json.RawMessage {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(call, &all) != nil {

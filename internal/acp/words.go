@@ -43,7 +43,7 @@ type selected struct {
 	OptionID string `json:"optionId,omitempty"`
 }
 
-// A refusal says why, for programs (SPEC B7).
+// A refusal says why, for programs.
 type refusal struct {
 	By     string `json:"by"`
 	Rule   string `json:"rule"`

@@ -99,7 +99,7 @@ func runACP(f *launch.Flags, c *cobra.Command, e *launch.Env, args []string) err
 	if err != nil {
 		return e.Elsewhere(err)
 	}
-	s := planned.Session // in its name the agent's wishes are decided
+	s := planned.Session // the agent's requests are decided in its name
 	planned.Discard()
 	s.Close()
 	end, err := acpGuard(planned, e)

@@ -23,9 +23,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// An acpAsks is where the questions of an agent's session go while an editor is
-// there: to its human, who may have said yes already, and to everybody else
-// whom such a session asks. The first answer stands.
+// An acpAsks answers the questions of an agent's session while an editor is
+// connected. It asks the human, who may have said yes already, and everybody
+// else whom such a session asks. The first answer stands.
 type acpAsks struct {
 	*asking.Below
 	socket   string

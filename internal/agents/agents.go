@@ -1,11 +1,11 @@
 // Package agents holds what is known of the coding agents that people run: one
 // data file for each, with the version that it was verified with.
 //
-// A data file says where the agent keeps its state, which files it obeys and must
-// not change, which variables carry its keys, which hosts it talks to, what its
-// hooks can do, and what stays uncovered. Other packages use it to start a session,
-// write an agent's settings or speak its protocol. This package does not touch the
-// machine.
+// A data file describes an agent: where it keeps its state, which files it obeys
+// and must not change, and which variables carry its keys. It also names its hosts,
+// what its hooks can do, and what stays uncovered. Other packages use it to start a
+// session, write an agent's settings or speak its protocol. This package does not
+// touch the machine.
 package agents
 
 import (
@@ -34,7 +34,7 @@ type Agent struct {
 	Apart       Apart       `toml:"apart" json:"apart,omitzero"`
 	Environment Environment `toml:"environment" json:"environment"`
 	// Models are the hosts of its own models and logins, in the form of
-	// isolation.hosts; none where it talks to whatever its user names.
+	// isolation.hosts; empty where it talks to whatever its user names.
 	Models []string `toml:"models" json:"models,omitempty"`
 	// OwnReads says that the agent reads files by itself. Such an agent does not
 	// create a file when the editor answers that the file does not exist, as the
@@ -59,8 +59,9 @@ type Agent struct {
 type Files struct {
 	State []string `toml:"state" json:"state,omitempty"` // directories that it writes
 	Cache []string `toml:"cache" json:"cache,omitempty"` // directories that it can do without
-	// Private are directories, each directly in one of State, that it writes and executes
-	// or obeys while it runs: a session has empty ones of its own, gone at its end.
+	// Private are directories, each directly in one of State, that the agent writes and
+	// executes or obeys while it runs. A session has empty ones of its own, which are
+	// removed at its end.
 	Private []string `toml:"private" json:"private,omitempty"`
 	// Read are files and directories, beside State, that it reads and does not write
 	// in a session.
@@ -88,7 +89,7 @@ type Files struct {
 	Instructions []string `toml:"instructions" json:"instructions,omitempty"`
 }
 
-// Apart says how an agent keeps apart what it writes in sessions and what it
+// Apart says how an agent separates what it writes in sessions from what it
 // obeys outside of them, where both are one file. Outside, where Variable is not
 // set, it reads From. In a session Variable is set to the directory that counts
 // without it, and the agent reads and writes File in there: a copy of From that

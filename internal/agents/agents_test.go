@@ -118,7 +118,7 @@ func TestParse(t *testing.T) {
 		minimal + "models = [\"a b\"]":                                  "a b",
 		minimal + "closed = [\"*\"]":                                    "*",
 		minimal + "[files]\nstate = [\"a\"]":                            "lies in the project",
-		minimal + "[files]\nstate = [\"$NO/a\"]":                        "none of environment.homes",
+		minimal + "[files]\nstate = [\"$NO/a\"]":                        "environment.homes does not list",
 		minimal + "[files]\nstate = [\"~/../a\"]":                       "without \"..\"",
 		minimal + "[files]\nread = [\"~/\"]":                            "want",
 		minimal + "[files]\nstate = [\"~/a\"]\nprivate = [\"~/a/b/c\"]": "directly in",

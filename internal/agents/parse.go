@@ -104,13 +104,13 @@ func (a *Agent) checkPlace(p string) error {
 	if v, ok := strings.CutPrefix(p, "$"); ok {
 		var name string
 		if name, rest, _ = strings.Cut(v, "/"); a.Environment.Homes[name] == "" {
-			return fmt.Errorf("place %q begins with a variable that is none of environment.homes", p)
+			return fmt.Errorf("place %q begins with a variable that environment.homes does not list", p)
 		} else if rest == "" {
 			return nil
 		}
 	}
 	if rest == "" || rest != path.Clean(rest) || rest[0] == '/' || rest == "." || rest == ".." || strings.HasPrefix(rest, "../") {
-		return fmt.Errorf("place %q is none; want \"~/…\", \"$NAME/…\" or one in the project, without \"..\"", p)
+		return fmt.Errorf("place %q is invalid; want \"~/…\", \"$NAME/…\" or one in the project, without \"..\"", p)
 	}
 	return nil
 }
@@ -124,17 +124,17 @@ func (a *Agent) checkEnvironment() error {
 	}
 	for _, name := range slices.Concat(e.Keys, e.CA) {
 		if !isVariable(name) {
-			return fmt.Errorf("variable %q is none", name)
+			return fmt.Errorf("variable %q is invalid", name)
 		}
 	}
 	for _, name := range e.Pass {
 		if !isVariable(strings.TrimSuffix(name, "*")) {
-			return fmt.Errorf("variable %q is none; want NAME or PREFIX*", name)
+			return fmt.Errorf("variable %q is invalid; want NAME or PREFIX*", name)
 		}
 	}
 	for _, kv := range e.Set {
 		if name, _, ok := strings.Cut(kv, "="); !ok || !isVariable(name) {
-			return fmt.Errorf("variable %q is none; want NAME=value", kv)
+			return fmt.Errorf("variable %q is invalid; want NAME=value", kv)
 		}
 	}
 	return nil

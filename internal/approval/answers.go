@@ -11,13 +11,13 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// A Digest is the identity of an action as a human is asked about it: what an
-// answer beyond the one question holds for.
+// A Digest identifies an action as a human is asked about it: an answer that
+// goes beyond the one question holds for this digest.
 type Digest [sha256.Size]byte
 
 // DigestOf returns the digest of an action in a zone ("" where a session has one
 // only). canonical is the action's text as it would run, or "" where that is
-// a.Resource; more has what else the answer depends on. The directory does not
+// a.Resource. more has what else the answer depends on. The directory does not
 // count on the network, and the two ports of the web are one there.
 func DigestOf(zone string, a *bawn.Action, canonical string, more ...[]string) (d Digest) {
 	h := sha256.New()
@@ -65,8 +65,8 @@ func (d Digest) Also(words ...string) (with Digest) {
 // String returns 64 hexadecimal digits.
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
-// Answers is what a human has said in one session beyond one question. The zero
-// Answers holds nothing. Its methods may be called from any goroutine.
+// Answers is what a human has said in one session beyond single questions. The
+// zero Answers holds nothing. Its methods may be called from any goroutine.
 type Answers struct {
 	mu    sync.Mutex
 	said  map[Digest]bawn.Answer

@@ -21,13 +21,13 @@ type Question struct {
 	// ID is 26 characters (NewID), chosen by the asker. The same ID is the same
 	// question, also after a restart of the relay.
 	ID string `json:"id"`
-	// Owner is who asks, as the relay has found out: a host of sessions, which
-	// nobody else can be ("" in a queue of a session's own). An ID is bound to it,
-	// and only same questions of one owner are one.
+	// Owner is the asker, as the relay has verified: a host of sessions, which
+	// nobody else can impersonate ("" in a queue of a session's own). An ID is
+	// bound to it, and only same questions of one owner are one.
 	Owner string `json:"owner,omitempty"`
-	// Top is the session whose host has passed the question on for one below it,
-	// however deep: each host sets it anew, and believes nothing that was said of
-	// it below. It counts instead of Session and Parent where the question belongs.
+	// Top is the session whose host has passed the question on for a session below
+	// it, at any depth. Each host sets it anew and ignores what the sessions below
+	// say. It counts instead of Session and Parent where the question belongs.
 	Top            string       `json:"top,omitempty"`
 	Session        string       `json:"session"`
 	Parent         string       `json:"parent,omitempty"`
@@ -50,7 +50,7 @@ type Question struct {
 	Asked, Expires time.Time
 }
 
-// A State says what has become of a question.
+// A State says how far a question is.
 type State string
 
 // A question is Pending until the first of the others, which then stays.
@@ -61,7 +61,7 @@ const (
 	Withdrawn State = "withdrawn" // nobody waits for the answer any more
 )
 
-// A Record is a question with what has become of it.
+// A Record is a question with its state and outcome.
 type Record struct {
 	Question
 	State   State       `json:"state"`
@@ -86,14 +86,14 @@ type Prompter interface {
 	// Ask puts q and waits for its answer. The end of ctx withdraws it. Every
 	// error denies.
 	Ask(ctx context.Context, q Question) (bawn.Answer, error)
-	// Answer gives the answer to a question, once. All who ask it get it, but a
-	// yes "once" only the one who has waited longest: the others become a new
-	// question. The error is an *AnsweredError if somebody was first, ErrExpired, ErrWithdrawn or
-	// ErrUnknown if there is nothing to answer.
+	// Answer gives the answer to a question, once. All askers get it, but a yes "once"
+	// only the one who has waited longest: the others become a new question. The error is
+	// an *AnsweredError if somebody was first, ErrExpired, ErrWithdrawn or ErrUnknown if
+	// there is nothing to answer.
 	Answer(ctx context.Context, id string, a bawn.Answer) (Record, error)
 }
 
-// An Inbox is where humans see what is asked, and answer. *Queue is one.
+// An Inbox shows humans the questions, and takes their answers. *Queue is one.
 type Inbox interface {
 	// Answer is Prompter's.
 	Answer(ctx context.Context, id string, a bawn.Answer) (Record, error)
@@ -110,8 +110,8 @@ var (
 	ErrExpired   = errors.New("nobody answered in time, so it is denied")
 	ErrWithdrawn = errors.New("the question was withdrawn: nobody waits for its answer any more")
 	ErrClosed    = errors.New("the queue of approvals is closed")
-	// ErrMismatch refuses an ID that is of another question already: an answer
-	// must never reach what it was not given for.
+	// ErrMismatch refuses an ID that belongs to another question already: an
+	// answer must never reach a question that it was not given for.
 	ErrMismatch = errors.New("another question has this ID already; each question needs an ID of its own")
 	// ErrSpent refuses a question of a session that has had too much written.
 	ErrSpent = fmt.Errorf("the questions of this session and its children have taken their share of the disk, %d MiB, so nothing more is asked and it is denied; start another session", MaxWritten>>20)
@@ -148,7 +148,7 @@ const idLength = 26
 func checkID(id string) error {
 	bad := strings.IndexFunc(id, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '2' || r > '7') })
 	if len(id) != idLength || bad >= 0 {
-		return fmt.Errorf("ID %q is none; want %d characters of a-z and 2-7", id, idLength)
+		return fmt.Errorf("ID %q is invalid; want %d characters of a-z and 2-7", id, idLength)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// Bounds of one question and of all that are pending. What goes beyond is
+// Bounds of one question and of all that are pending. More than that is
 // refused, which denies.
 const (
 	MaxText         = 64 << 10 // bytes of all texts of a question
@@ -32,15 +32,15 @@ const (
 	MaxWritten = 1 << 30
 )
 
-// perWrite is about what is written of a question besides its texts, in bytes.
+// perWrite is about how many bytes are written of a question besides its texts.
 const perWrite = 600
 
-// cost is about what a question has written: it is kept once, and it is in the
-// log twice, when it is asked and when it ends.
+// cost is about how many bytes a question has written: it is kept once, and it
+// is in the log twice, when it is asked and when it ends.
 func (q *Question) cost() int64 { return 3 * int64(perWrite+q.size()) }
 
-// Tidy returns q with what follows from the rest filled in, or why it can't be
-// asked. A question must survive being written as JSON to the last byte.
+// Tidy returns q with the derived fields filled in, or why it can't be asked. A
+// question must survive being written as JSON to the last byte.
 func Tidy(q Question, now time.Time) (Question, error) {
 	if q.Asked.IsZero() {
 		q.Asked = now
@@ -92,7 +92,7 @@ func (q *Question) checkText() error {
 	return nil
 }
 
-// size is what the question takes of MaxPendingBytes.
+// size is the question's share of MaxPendingBytes.
 func (q *Question) size() (n int) {
 	for s := range q.texts() {
 		n += len(s)
@@ -127,7 +127,7 @@ func (q *Question) checkRules() error {
 			bad = bad || op.String() == "invalid"
 		}
 		if bad {
-			return fmt.Errorf("rule %q of \"always\" or \"never\" is none: want a kind, operations, a pattern, a verdict and a source", clip(r.ID))
+			return fmt.Errorf("rule %q of \"always\" or \"never\" is invalid: want a kind, operations, a pattern, a verdict and a source", clip(r.ID))
 		}
 	}
 	return nil
@@ -139,7 +139,7 @@ func checkAnswer(q *Question, a bawn.Answer) error {
 	case a.Verdict != bawn.Allow && a.Verdict != bawn.Deny:
 		return fmt.Errorf("%v is no answer; want allow or deny", a.Verdict)
 	case a.Scope > bawn.Always:
-		return fmt.Errorf("scope %d is none; want once, for the session or always", a.Scope)
+		return fmt.Errorf("scope %d is invalid; want once, for the session or always", a.Scope)
 	case q.Single && a.Verdict == bawn.Allow && a.Scope != bawn.Once:
 		return errors.New("a yes to this counts once; answer it once")
 	case a.Scope == bawn.Always && a.Verdict == bawn.Allow && len(q.Always) == 0:
@@ -150,7 +150,7 @@ func checkAnswer(q *Question, a bawn.Answer) error {
 	return nil
 }
 
-// clip shortens what an error says.
+// clip shortens the text of an error.
 func clip(s string) string {
 	const most = 80
 	if len(s) > most {
@@ -174,7 +174,7 @@ func digest(q *Question) [32]byte { return sum(q.Session, q) }
 
 func sum(of string, q *Question) (d [32]byte) {
 	h := sha256.New()
-	if q.Owner != "" { // what was kept before there were owners has none
+	if q.Owner != "" { // records from before owners existed have no owner
 		put(h, "owner", q.Owner)
 	}
 	about := DigestOf("", &q.Action, q.Canonical)

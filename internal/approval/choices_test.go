@@ -8,8 +8,8 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// TestChoices: a question offers no answer that would be taken for less or for more than
-// its words say, and the legend and the line about its reach say the same.
+// TestChoices: a question offers no answer that would be taken for less or more than its
+// words say. The legend and the line about its reach agree.
 func TestChoices(t *testing.T) {
 	rule := []bawn.Rule{{ID: "r"}}
 	for name, tt := range map[string]struct {

@@ -11,8 +11,8 @@ import (
 // scopes are the names of bawn.Scope.
 var scopes = []string{"once", "session", "always"}
 
-// ScopeName returns "once", "session" or "always", and "invalid" for what is no
-// scope.
+// ScopeName returns "once", "session" or "always", and "invalid" for anything
+// else.
 func ScopeName(s bawn.Scope) string {
 	if int(s) >= len(scopes) {
 		return "invalid"
@@ -62,8 +62,8 @@ func settled(e Entry, o Outcome) bawn.Event {
 }
 
 // base is what both kinds of events say. Its ID follows from the question and
-// the change: what is recorded twice, since nobody knew after a crash whether
-// it had been, is seen to be one.
+// the change, so an event that is recorded twice after a crash is recognised as
+// one.
 func base(e Entry, change string) bawn.Event {
 	resource := e.Canonical
 	if resource == "" {

@@ -6,10 +6,10 @@ import (
 )
 
 // A yes "once" is for one action, however many ask the same: the one who has
-// waited longest gets it, and the others become a question of their own.
+// waited longest gets it, and the others become a new question.
 
 // share says who gets a yes "once" and, of those in the store, who does not.
-// Nobody gets there meanwhile: the gate is held.
+// Nobody can pass meanwhile: the gate is held.
 func (q *Queue) share(ap *approval, o *Outcome) (rest []*asker) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -26,8 +26,8 @@ func (q *Queue) share(ap *approval, o *Outcome) (rest []*asker) {
 	return rest
 }
 
-// living returns those whose time is not up, those who lead before the others,
-// and then who has waited longest.
+// living returns the askers whose time is not up: leaders first, then those who
+// have waited longest.
 func (ap *approval) living(o *Outcome) (all []*asker) {
 	for _, a := range ap.askers {
 		if o.At.Before(a.question.Expires) {
@@ -74,10 +74,10 @@ func (q *Queue) split(ap *approval, o *Outcome, rest []*asker) *approval {
 	return next
 }
 
-// succeed begins the approval that first leads. One that the store has already
-// can be joined at once; else who leads it has to be kept before.
+// succeed begins the approval that first leads. An approval that the store
+// already has can be joined at once; otherwise its leader must be stored first.
 func (q *Queue) succeed(ap *approval, first *asker, stored bool) *approval {
-	other := q.keys[ap.key] // all had left, and somebody asks anew
+	other := q.keys[ap.key] // all askers had left, and a new one arrived
 	next := q.begin(first.question, ap.key, ap.root)
 	next.order = first.order
 	if other != nil {
@@ -89,7 +89,7 @@ func (q *Queue) succeed(ap *approval, first *asker, stored bool) *approval {
 	return next
 }
 
-// follow shows what split has made, or withdraws it where all have left.
+// follow shows the result of split, or withdraws it if all askers have left.
 func (q *Queue) follow(next *approval) {
 	if next == nil {
 		return

@@ -211,10 +211,9 @@ func (g *gauge) Record(_ context.Context, e bawn.Event) error {
 	return nil
 }
 
-// TestFloodOfQuestions has a guest that asks and takes back without end: once
-// the share of its session's tree is used up nothing more is written, and the
-// question denied, whichever of its sessions asks. Other sessions are not
-// harmed.
+// TestFloodOfQuestions has a guest ask and withdraw without end. Once the share
+// of its session's tree is used up, nothing more is written, and every session
+// of the tree is denied. Other sessions are not harmed.
 func TestFloodOfQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gauge{}

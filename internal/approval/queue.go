@@ -19,25 +19,25 @@ const Grace = 30 * time.Second
 // Options of a Queue.
 type Options struct {
 	Store    Store                     // nil is a Memory of the queue's own
-	Recorder bawn.Recorder             // gets an event for each change before anybody hears of it; nil for none
+	Recorder bawn.Recorder             // gets an event for each change before it is announced; may be nil
 	Dead     func(session string) bool // whether a session that is away has ended; nil is always
-	Log      *slog.Logger              // what can't be told to anybody; nil for none
+	Log      *slog.Logger              // gets errors that no caller can receive; may be nil
 	Now      func() time.Time          // nil is the machine's clock
 }
 
-// A Queue is a Prompter: it holds what is pending, gives each question's one answer
-// to all who ask it, and lets no time pass unnoticed. Whatever it tells is in
-// its Store before.
+// A Queue is a Prompter: it holds pending questions, gives each question's one
+// answer to all its askers, and ends questions in time. Its Store has every change
+// before it is announced.
 type Queue struct {
 	opts Options
-	ctx  context.Context // of the queue, not of an asker: what has begun is finished
+	ctx  context.Context // of the queue, not of an asker: work that has begun is finished
 	stop context.CancelFunc
 
 	mu       sync.Mutex
 	closed   bool
 	next     uint64
 	pending  map[string]*approval   // by lead
-	askers   map[string]*asker      // of what is pending, by ID
+	askers   map[string]*asker      // of pending questions, by ID
 	keys     map[[32]byte]*approval // that can be joined
 	sessions map[registered]int     // askers that are pending
 	trees    map[string]int         // the same, by tree
@@ -85,8 +85,8 @@ type asker struct {
 	refused  error         // set before kept is closed
 }
 
-// NewQueue returns a queue with what is pending in the store. What has run out
-// meanwhile has expired, and what the audit log lacks is recorded now.
+// NewQueue returns a queue with the store's pending questions. Overdue ones
+// have expired, and missing events of the audit log are recorded now.
 func NewQueue(ctx context.Context, o Options) (*Queue, error) {
 	if o.Store == nil {
 		o.Store = &Memory{}
@@ -112,7 +112,7 @@ func NewQueue(ctx context.Context, o Options) (*Queue, error) {
 	return q, nil
 }
 
-// Close ends the queue. What is pending stays so in the store.
+// Close ends the queue. Pending questions stay so in the store.
 func (q *Queue) Close() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -135,13 +135,14 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-// registered is what an owner says of a session; of another owner's questions
-// it says nothing.
+// registered is an owner's statement about a session; it does not apply to
+// another owner's questions.
 type registered struct{ owner, session string }
 
 // Register says that a session lives and who its parent is, "" for none, until
-// forget is called: same questions are one in a session's whole tree. Of who
-// registers twice, since it has come back, both have to be forgotten.
+// forget is called: same questions are one in a session's whole tree. If an
+// owner registers twice, after a reconnect, both registrations must be
+// forgotten.
 func (q *Queue) Register(owner, session, parent string) (forget func()) {
 	r := registered{owner, session}
 	q.mu.Lock()
@@ -359,7 +360,7 @@ func (q *Queue) belong(ap *approval, a *asker) {
 	}
 }
 
-// over tells all who wait that the approval is settled.
+// over tells all waiting askers that the approval is settled.
 func (ap *approval) over() {
 	for _, a := range ap.askers {
 		close(a.done)
@@ -367,7 +368,7 @@ func (ap *approval) over() {
 	close(ap.done)
 }
 
-// count adds what an asker takes of the bounds, or gives it back (-1).
+// count adds an asker's share of the limits, or gives it back (-1).
 func (q *Queue) count(ap *approval, a *asker, n int) {
 	add(q.sessions, a.question.by(), n)
 	add(q.trees, ap.root, n)
@@ -453,8 +454,8 @@ func (q *Queue) wait(ctx context.Context, a *asker) (bawn.Answer, error) {
 	return bawn.Answer{}, ctx.Err()
 }
 
-// outcome is what the asker gets; the approval is done. It may have outlived
-// the time of this asker for the sake of another.
+// outcome is the asker's result; the approval is done. It may have outlived the
+// time of this asker for the sake of another.
 func (a *asker) outcome() (bawn.Answer, error) {
 	ap := a.approval
 	switch {

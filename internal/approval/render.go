@@ -10,10 +10,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 )
 
-// A Line is one line of what a human is shown of a question. Text is of one
-// line, valid UTF-8 and printable as it stands, whatever a guest has put in.
+// A Line is one line of a question as a human sees it. Text is of one line,
+// valid UTF-8 and printable as it stands, whatever a guest has put in.
 type Line struct {
-	Label     string // what it is; "" continues the line before
+	Label     string // its label; "" continues the line before
 	Text      string
 	Untrusted bool // words of the guest's, which prove nothing
 	Exact     bool // what would happen, to the last character
@@ -48,9 +48,9 @@ type page struct {
 	escaped int // characters that are not shown as they are
 }
 
-// Render returns what a human is shown. Nothing is left out or cut; where a
-// character would not be seen as what it is, an escape stands for it, and a
-// line at the end counts these.
+// Render returns what a human is shown. Nothing is left out or cut. A character
+// that would not be seen as it is becomes an escape, and a line at the end
+// counts these.
 func Render(q Question) []Line {
 	var p page
 	p.who(&q)
@@ -72,8 +72,8 @@ func Render(q Question) []Line {
 	return p.lines
 }
 
-// Reach says what a yes is for, "" where it is the action alone for as long as the human
-// says.
+// Reach says what a yes is for, or "" if it is only for the action for as long as the
+// human says.
 func (q *Question) Reach() string {
 	switch {
 	case q.Single:
@@ -178,9 +178,9 @@ func (p *page) put(l Line, text string) {
 	}
 }
 
-// visible writes what would not be seen, or be taken for something else, as an
-// escape: what redact.Visible does, and spaces at an end or one after the
-// other, and the signs that stand for a space and a line's end.
+// visible escapes what a reader would not see or would mistake: what
+// redact.Visible escapes, spaces at an end or in a row, and the signs that
+// stand for a space and a line's end.
 func (p *page) visible(s string) string {
 	var b strings.Builder
 	for i, n := 0, 0; i < len(s); i += n {

@@ -2,7 +2,7 @@ package approval
 
 import "context"
 
-// restore takes up what a queue before has left.
+// restore takes over the state of an earlier queue.
 func (q *Queue) restore(ctx context.Context) error {
 	entries, err := q.opts.Store.Open(ctx)
 	if err != nil {
@@ -49,8 +49,7 @@ func (q *Queue) revive(e Entry) {
 	q.orphan(a)
 }
 
-// catchUp records what the log may lack. An event that it has already has the
-// same ID.
+// catchUp records missing events. An event that it has already has the same ID.
 func (q *Queue) catchUp(late map[string]Entry) error {
 	for lead, e := range late {
 		event := asked(e)

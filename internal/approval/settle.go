@@ -35,7 +35,7 @@ func (q *Queue) Answer(ctx context.Context, id string, a bawn.Answer) (Record, e
 	}
 	won, err := q.opts.Store.Settle(q.ctx, ap.lead, o)
 	if err != nil {
-		return rec, fmt.Errorf("the answer can't be kept, so it is none: %w", err)
+		return rec, fmt.Errorf("the answer can't be kept, so it does not count: %w", err)
 	}
 	if won && q.settle(ap, o, rest) {
 		return ap.rec, ap.failure
@@ -43,7 +43,7 @@ func (q *Queue) Answer(ctx context.Context, id string, a bawn.Answer) (Record, e
 	return q.lost(ctx, ap)
 }
 
-// lost waits for what stands instead of an answer.
+// lost waits for the answer that counts instead.
 func (q *Queue) lost(ctx context.Context, ap *approval) (Record, error) {
 	select {
 	case <-ap.done:
@@ -100,8 +100,8 @@ func (q *Queue) snapshot(ap *approval) Record {
 	return ap.rec
 }
 
-// expire ends what has had its time. Timers stand still while the machine
-// sleeps, and go off early when the clock is set back.
+// expire ends the questions whose time is over. Timers stand still while the
+// machine sleeps, and go off early when the clock is set back.
 func (q *Queue) expire(ap *approval) {
 	q.mu.Lock()
 	left := ap.rec.Expires.Sub(q.opts.Now())
@@ -128,7 +128,7 @@ func (q *Queue) end(ap *approval, s State) {
 }
 
 // settle records the outcome, tells it to all whom it is for and reports true,
-// once. Rest are those in the store who ask on.
+// once. Rest are those in the store who continue to ask.
 func (q *Queue) settle(ap *approval, o Outcome, rest []*asker) bool {
 	q.mu.Lock()
 	if ap.settled || q.closed {
@@ -191,8 +191,8 @@ func (q *Queue) leave(a *asker) {
 }
 
 // Retract withdraws a question that its asker has given up while its connection
-// was lost. One that is not pending stays what it is, and so does another
-// question of that ID.
+// was lost. An approval that is not pending stays unchanged, and so does
+// another question with that ID.
 func (q *Queue) Retract(question Question) {
 	question, err := Tidy(question, q.opts.Now())
 	if err != nil { // nothing such was ever taken in, or it has expired

@@ -27,8 +27,8 @@ type Outcome struct {
 	State  State
 	Answer bawn.Answer
 	At     time.Time
-	// For is the asker who gets a yes "once". Rest are those who become a new
-	// pending approval, the first of them its lead.
+	// For is the asker who gets a yes "once". Rest become a new pending
+	// approval, led by the first of them.
 	For  string
 	Rest []string
 }
@@ -43,7 +43,7 @@ func (o *Outcome) Once() bool {
 // goroutines call it.
 type Store interface {
 	// Put adds an asker. With Lead == ID it begins an approval; otherwise the
-	// approval Lead exists. An ID that is there already is ErrMismatch.
+	// approval Lead exists. An existing ID is ErrMismatch.
 	Put(ctx context.Context, e Entry) error
 	// Leave marks the asker as gone.
 	Leave(ctx context.Context, id string) error
@@ -73,7 +73,7 @@ type Memory struct {
 	order     []string // IDs of askers
 	askers    map[string]Entry
 	approvals map[string]Entry // by lead; only state, answer, settled and recorded
-	next      int              // with how many askers it is looked again what can be forgotten
+	next      int              // after this many askers it is checked again what can be forgotten
 }
 
 var _ Store = (*Memory)(nil)
@@ -102,7 +102,7 @@ func (m *Memory) Put(_ context.Context, e Entry) error {
 // remembered is how many askers a Memory keeps before it forgets settled ones.
 const remembered = 4096
 
-// forget drops what is settled once there is much of it.
+// forget drops settled ones once there are many.
 func (m *Memory) forget() {
 	if len(m.order) < max(remembered, m.next) {
 		return

@@ -8,8 +8,8 @@ import (
 // maxBehind is how many changes a watcher may leave unread.
 const maxBehind = 2 * MaxPending
 
-// A watcher holds what one reader has not read yet: of each question only the
-// latest, so that nobody who reads slowly is in another's way.
+// A watcher holds what one reader has not read yet: the latest state of each
+// question, so that a slow reader delays no other.
 type watcher struct {
 	out  chan Record
 	wake chan struct{} // has room for one

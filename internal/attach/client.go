@@ -26,9 +26,9 @@ type Client struct {
 	mu sync.Mutex // held while a frame is written
 }
 
-// An Event is what a host says, one thing at a time.
+// An Event is one message of a host.
 type Event struct {
-	// Output is what the guest wrote. It is valid until the next call of Next.
+	// Output is the guest's output. It is valid until the next call of Next.
 	Output []byte
 	// Anew says that Output is the whole screen: empty the terminal before.
 	Anew bool

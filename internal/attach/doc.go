@@ -1,6 +1,6 @@
-// Package attach knows which sessions run on this machine, and lets several
-// viewers see and type into one: the registry, and the protocol between the
-// host of a session and its viewers.
+// Package attach knows which sessions run on this machine, and lets several viewers see
+// and type into one. It holds the registry, and the protocol between the host of a
+// session and its viewers.
 //
 // # Registry
 //
@@ -12,15 +12,15 @@
 //	attach.sock   where viewers connect, of a hosted session
 //	output.log    what a hosted session wrote, and output.log.1 what it wrote before
 //
-// The lock makes "alive" exact: the kernel lets go of it when the host is gone,
-// however that came about, and no pid that was given away anew is taken for it.
-// A session that is not hosted leaves nothing behind. A hosted one leaves its
-// output and how it ended, until [Sweep] finds it old.
+// The lock makes "alive" exact: the kernel releases it when the host is gone, for
+// whatever reason, and a reused pid is not mistaken for the host. A session that is not
+// hosted leaves nothing behind. A hosted one leaves its output and how it ended, until
+// [Sweep] finds it old.
 //
 // # Protocol
 //
-// Over a stream socket, in both directions, frames of one byte (what it is),
-// four bytes (how long, big-endian) and the content, at most [MaxFrame]:
+// Over a stream socket, in both directions, frames of one byte (the kind), four bytes
+// (the length, big-endian) and the content, at most [MaxFrame]:
 //
 //	viewer  H hello (JSON, first)   I input   R resize (JSON)   G signal (its name)   S screen, please
 //	host    S screen (begin anew, then these bytes)   O output   T state (JSON)   N notice   E exit (JSON, last)   X refusal (last)
@@ -30,9 +30,9 @@
 //
 // # Several viewers
 //
-// Everybody gets all output. A viewer that is too slow loses what it has not
-// read and gets the screen anew: it never makes the guest wait. The window is as
-// large as the smallest of those who may type. What a program asks a terminal
-// (where is the cursor, which colours do you have) goes to one of those only,
-// since each would answer, and the answers would be keys.
+// Everybody gets all output. A viewer that is too slow loses its unread output and gets
+// the screen anew: it never makes the guest wait. The window is as large as the smallest
+// of those who may type. Only one of them gets a program's queries to the terminal
+// (cursor position, colours): otherwise each would answer, and the answers would arrive
+// as keys.
 package attach

@@ -60,8 +60,8 @@ func appendList(b []byte, list []string) []byte {
 	return append(b, ']')
 }
 
-// appendField appends a name and a string. What is not plain is left to
-// encoding/json.
+// appendField appends a name and a string. Entries that are not plain are left
+// to encoding/json.
 func appendField(b []byte, name, s string) []byte {
 	b = append(b, name...)
 	for i := range len(s) {

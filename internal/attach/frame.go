@@ -19,7 +19,7 @@ const (
 	inputFrame  kind = 'I'
 	resizeFrame kind = 'R'
 	signalFrame kind = 'G'
-	screenFrame kind = 'S' // from a viewer: a wish for one
+	screenFrame kind = 'S' // from a viewer: a request for one
 	outputFrame kind = 'O'
 	stateFrame  kind = 'T'
 	noticeFrame kind = 'N'
@@ -30,10 +30,10 @@ const (
 // frameHead is kind and length.
 const frameHead = 5
 
-// hello is what a viewer says first.
+// hello is a viewer's first message.
 type hello struct {
 	ReadOnly bool   `json:"readOnly"`
-	Key      string `json:"key,omitempty"` // at the socket, what is in keyName
+	Key      string `json:"key,omitempty"` // at the socket, the contents of keyName
 }
 
 // A Size is that of a window, in characters. A zero Size is unknown.

@@ -53,15 +53,15 @@ func parseKey(word string) (byte, bool) {
 // guest, who may be meant.
 const holdKeys = time.Second
 
-// A detacher looks for the detach keys in what is typed.
+// A detacher looks for the detach keys in typed text.
 type detacher struct {
 	keys DetachKeys
-	held []byte // the beginning of them, as it was typed
+	held []byte // the beginning of them, as typed
 	at   int    // how many keys that is
 }
 
 // feed takes typed bytes and returns those that are the guest's; true once the
-// keys are complete. What was typed after them is nobody's.
+// keys are complete. Keys typed after them are dropped.
 func (d *detacher) feed(b []byte) (guest []byte, detach bool) {
 	for len(b) > 0 {
 		n, key, press := nextKey(b)
@@ -75,7 +75,7 @@ func (d *detacher) feed(b []byte) (guest []byte, detach bool) {
 			}
 		case !press && d.at > 0: // the release of a key that is held back
 			d.held = append(d.held, b[:n]...)
-		case d.at > 0: // another key: what was held is the guest's, and this may begin anew
+		case d.at > 0: // another key: the held keys are the guest's, and this may begin anew
 			guest = append(guest, d.release()...)
 			continue
 		default:
@@ -86,7 +86,7 @@ func (d *detacher) feed(b []byte) (guest []byte, detach bool) {
 	return guest, false
 }
 
-// release gives up what is held back.
+// release returns the held keys.
 func (d *detacher) release() []byte {
 	held := d.held
 	d.held, d.at = nil, 0

@@ -66,8 +66,8 @@ func (l *outputLog) close() {
 	}
 }
 
-// A LogReader reads what a hosted session of the registry below Dir wrote, as
-// far as it is kept.
+// A LogReader reads the output of a hosted session of the registry below Dir,
+// as far as it is kept.
 type LogReader struct {
 	Dir, ID string
 	// Lines is how many lines to begin with, counted from the end; 0 for all.
@@ -137,7 +137,7 @@ func same(f *os.File, path string) bool {
 	return err1 == nil && err2 == nil && os.SameFile(a, b)
 }
 
-// begin copies what there is, or its last lines.
+// begin copies the log, or its last lines.
 func (r LogReader) begin(w io.Writer, older, current *os.File) error {
 	var all io.Reader = current
 	if older != nil {
@@ -155,7 +155,7 @@ func (r LogReader) begin(w io.Writer, older, current *os.File) error {
 	return err
 }
 
-// lastLines returns the end of text with n lines; what follows the last line's
+// lastLines returns the end of text with n lines; text after the last line's
 // end is one.
 func lastLines(text []byte, n int) []byte {
 	i := len(text)
@@ -172,15 +172,14 @@ func lastLines(text []byte, n int) []byte {
 	return text[i:]
 }
 
-// follow copies what was added, and goes over to the next file where there is
-// one.
+// follow copies added text, and goes over to the next file if there is one.
 func follow(dir string, current *os.File, w io.Writer) (*os.File, bool, error) {
-	turned := !same(current, filepath.Join(dir, logName)) // seen before what is left is read
+	turned := !same(current, filepath.Join(dir, logName)) // seen before the rest is read
 	if _, err := io.Copy(w, current); err != nil || !turned {
 		return current, false, err
 	}
 	next, err := os.Open(filepath.Join(dir, logName))
-	if errors.Is(err, fs.ErrNotExist) { // swept meanwhile, or about to be there
+	if errors.Is(err, fs.ErrNotExist) { // swept meanwhile, or about to be made
 		return current, false, nil
 	}
 	if err != nil {

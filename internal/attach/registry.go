@@ -69,11 +69,12 @@ type Entry struct {
 	Ended time.Time `json:"ended,omitzero"` // of a dead one: when it was found
 	Exit  *int      `json:"exit,omitempty"` // nil of a dead one
 
-	// State is found out by who reads the entry, and not part of the file.
+	// State is determined by the reader of the entry, and is not part of the
+	// file.
 	State State `json:"state"`
 }
 
-// A Place is a session's directory, as its host has it.
+// A Place is a session's directory, as seen by its host.
 type Place struct {
 	dir   string
 	lock  int // the directory itself, locked
@@ -163,7 +164,7 @@ func writeKey(path, key string) error {
 	return errors.Join(err, unix.Close(fd))
 }
 
-// Update changes what the registry says of the session.
+// Update changes the registry's entry of the session.
 func (p *Place) Update(change func(*Entry)) error {
 	change(&p.entry)
 	return replaceEntry(p.dir, p.entry)
@@ -187,11 +188,11 @@ func (p *Place) Remove() {
 	p.release()
 }
 
-// End says how the session ended, and lets go of it: its output remains until
+// End says how the session ended, and releases it: its output remains until
 // Sweep finds it old.
 func (p *Place) End(code int, at time.Time) error {
 	defer p.release()
-	_ = unix.Unlink(p.path(socketName)) // a session that nobody could attach to has none
+	_ = unix.Unlink(p.path(socketName)) // a session that nobody can attach to has no socket
 	_ = unix.Unlink(p.path(keyName))    // the same
 	return p.Update(func(e *Entry) { e.Ended, e.Exit, e.Viewers = at, &code, 0 })
 }
@@ -208,11 +209,11 @@ func remove(dir string) {
 	for _, name := range []string{socketName, keyName, logName, olderLogName, newEntryName, entryName} {
 		_ = unix.Unlink(filepath.Join(dir, name)) // most of them are not there
 	}
-	_ = unix.Rmdir(dir) // what somebody else put there keeps it
+	_ = unix.Rmdir(dir) // a foreign file there keeps it
 }
 
-// List returns the sessions of the registry below dir, the oldest first. One
-// that can't be read is left out: it has gone meanwhile, or is being entered.
+// List returns the sessions of the registry below dir, the oldest first. An
+// unreadable one is left out: it has gone meanwhile, or is being entered.
 func List(dir string) ([]Entry, error) {
 	names, err := os.ReadDir(filepath.Join(dir, sessionsName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -271,8 +272,8 @@ func Lives(dir, id string) (bool, error) {
 	return held, err
 }
 
-// locked reports whether the session's host lives. Those who ask don't get
-// into each other's way: they share the lock.
+// locked reports whether the session's host lives. Readers don't get into each
+// other's way: they share the lock.
 func locked(dir string) (bool, error) {
 	fd, err := openFile(dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
@@ -331,9 +332,9 @@ const Kept = 24 * time.Hour
 // finish.
 const abandoned = 10 * time.Second
 
-// Sweep removes what sessions left that have ended: at once that of a dead one
-// which was not hosted, later what there is of output. Call it after List, so
-// that somebody has seen who is dead.
+// Sweep removes the leftovers of ended sessions: at once those of a dead one
+// that was not hosted, later any output. Call it after List, so that dead
+// sessions have been reported.
 func Sweep(dir string, now time.Time) {
 	names, err := os.ReadDir(filepath.Join(dir, sessionsName))
 	if err != nil {

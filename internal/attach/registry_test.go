@@ -150,7 +150,7 @@ func TestRegisterRefusesNames(t *testing.T) {
 	}
 }
 
-// TestKilledHost: what the kernel let go of is dead, is told once, and goes.
+// TestKilledHost: what the kernel released is dead, is told once, and goes.
 func TestKilledHost(t *testing.T) {
 	dir := t.TempDir()
 	c := startHost(t, dir, "victim")

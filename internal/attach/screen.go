@@ -6,11 +6,11 @@ import (
 	"github.com/bawn-dev/bawn/internal/terminal/modes"
 )
 
-// scrollBack is how much of what was written is kept for who attaches.
+// scrollBack is how much output is kept for later viewers.
 const scrollBack = 256 << 10
 
-// A screen is what a host knows of the terminal that the guest writes to: the
-// last of what was written, and the modes that are in force.
+// A screen is a host's model of the guest's terminal: the last output, and the
+// modes in force.
 type screen struct {
 	modes.Splitter
 	modes.Modes
@@ -18,9 +18,9 @@ type screen struct {
 	base modes.Modes // those in force where the tail begins
 }
 
-// feed takes what the guest wrote, and returns it without what a terminal would
-// answer and what is not for those who come later. A sequence that is not
-// complete yet comes with the call in which it is.
+// feed takes the guest's output, and returns it without queries that a terminal
+// would answer and sequences that are not for later viewers. A sequence that is
+// not complete yet comes with the call in which it is.
 func (s *screen) feed(b []byte) []byte {
 	quiet := make([]byte, 0, len(b)+s.Pending())
 	s.Split(b, func(text []byte) {

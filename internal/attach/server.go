@@ -31,7 +31,7 @@ type Server struct {
 	key     string // what viewers at the socket say first
 
 	// Refused is told of those who may not view the session, and why. It is set
-	// before Listen; nil tells nobody.
+	// before Listen; may be nil.
 	Refused func(why error)
 
 	mu       sync.Mutex
@@ -40,7 +40,7 @@ type Server struct {
 	place    *Place
 	listener *net.UnixListener
 	viewers  []*viewer
-	primary  *viewer // answers what the guest asks its terminal
+	primary  *viewer // answers the guest's queries to its terminal
 	status   Status
 	exit     *Exit // once it is known
 	watched  chan bool
@@ -64,8 +64,8 @@ func noGuest(conn net.Conn) error {
 	return peercred.Admit(conn, func(pid int) bool { return pid == os.Getpid() })
 }
 
-// pump takes what the guest writes until everybody has closed the other side.
-// It waits for no viewer.
+// pump takes the guest's output until everybody has closed the other side. It
+// waits for no viewer.
 func (s *Server) pump() {
 	defer close(s.drained)
 	buf := make([]byte, 32<<10)
@@ -100,7 +100,7 @@ func (s *Server) show(b []byte) {
 }
 
 // Serve has who holds the other end of a Pair as a viewer from now on. The end
-// is used up. It checks nothing: what is handed over is trusted.
+// is used up. It checks nothing: its arguments are trusted.
 func (s *Server) Serve(end *os.File) error {
 	conn, err := streamConn(end)
 	if err == nil {
@@ -191,8 +191,7 @@ func (s *Server) Viewers() (all, typing int) {
 // when the last such has gone. At the beginning there is nobody.
 func (s *Server) Watched() <-chan bool { return s.watched }
 
-// attend keeps Watched up to date: who has not taken the last word yet gets the
-// newest only.
+// attend keeps Watched up to date: a slow reader gets the newest state only.
 func (s *Server) attend() {
 	now := slices.ContainsFunc(s.viewers, func(v *viewer) bool { return !v.readOnly && v.size != Size{} })
 	if now == s.attended {
@@ -220,12 +219,13 @@ func (s *Server) registered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.place != nil && s.place.lock >= 0 {
-		_ = s.place.Update(func(e *Entry) { e.Viewers = len(s.viewers) }) // a number that is late harms nobody
+		_ = s.place.Update(func(e *Entry) { e.Viewers = len(s.viewers) }) // a number that is late does no harm
 	}
 }
 
-// join adds a viewer, with the screen as its first sight. One that comes when the
-// session has ended is shown how: commands end before their starter has said hello.
+// join adds a viewer, with the screen as its first sight. A viewer that comes when
+// the session has ended is shown how: commands end before their starter has said
+// hello.
 func (s *Server) join(v *viewer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,7 +295,7 @@ func (s *Server) resize() bool {
 // change, but not two at once.
 const redrawPause = 60 * time.Millisecond
 
-// redraw has a program that draws its window draw it anew.
+// redraw makes a program that draws its window draw it again.
 func (s *Server) redraw() {
 	s.mu.Lock()
 	size := s.status.Size
@@ -314,7 +314,7 @@ func (s *Server) redraw() {
 // keyPatience is how long keys wait for a guest that does not read.
 const keyPatience = 30 * time.Second
 
-// keys writes what a viewer has typed, as a whole.
+// keys writes a viewer's keys, as a whole.
 func (s *Server) keys(b []byte) error {
 	s.typing.Lock()
 	defer s.typing.Unlock()
@@ -329,9 +329,9 @@ func (s *Server) keys(b []byte) error {
 	return nil
 }
 
-// End is called when the session has ended, everybody has written what they had
-// to, and the other side of the terminal has been closed: what was written comes
-// out, the registry learns how it ended, and then the viewers.
+// End is called when the session has ended, all writers are done, and the other
+// side of the terminal is closed. It flushes the output and tells the registry,
+// then the viewers, how the session ended.
 func (s *Server) End(code int) error {
 	select {
 	case <-s.drained:
@@ -374,7 +374,8 @@ func sizeOf(f *os.File) (size Size) {
 	return size
 }
 
-// setSize gives the window a size, of which the kernel tells who is in front.
+// setSize gives the window a size, of which the kernel tells the foreground
+// process.
 func setSize(f *os.File, size Size) {
 	control(f, func(fd int) {
 		_ = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: size.Rows, Col: size.Cols}) // it is being closed

@@ -12,11 +12,11 @@ import (
 // ErrNotRunning says that a session has ended already.
 var ErrNotRunning = errors.New("the session does not run any more")
 
-// Signal sends a signal to the session's host, which passes it on: TERM, INT,
-// HUP, QUIT, USR1, USR2, TSTP or CONT to the guest's command, KILL as the end
-// of everything without grace. TERM and HUP end everything after a grace of
-// five seconds. It reaches no other process, also where the host has ended and
-// its pid was given away anew; then the error is ErrNotRunning.
+// Signal sends a signal to the session's host. TERM, INT, HUP, QUIT, USR1,
+// USR2, TSTP and CONT are passed on to the guest's command; KILL ends
+// everything without grace. TERM and HUP end everything after a grace of five
+// seconds. It reaches no other process, also where the host has ended and its
+// pid was given away anew; then the error is ErrNotRunning.
 func Signal(dir string, e Entry, name string) error {
 	sig, ok := signals[name]
 	if !ok {

@@ -31,7 +31,7 @@ func listen(dir string) (*net.UnixListener, error) {
 	}
 	ul, ok := l.(*net.UnixListener)
 	if !ok {
-		return nil, errors.New("a stream socket is none of the domain unix")
+		return nil, errors.New("a stream socket is not of the domain unix")
 	}
 	ul.SetUnlinkOnClose(false) // the name is not the one it was bound to
 	return ul, nil
@@ -59,13 +59,12 @@ func streamConn(f *os.File) (*net.UnixConn, error) {
 	}
 	conn, ok := c.(*net.UnixConn)
 	if !ok {
-		return nil, errors.Join(errors.New("a stream socket is none of the domain unix"), c.Close())
+		return nil, errors.Join(errors.New("a stream socket is not of the domain unix"), c.Close())
 	}
 	return conn, nil
 }
 
-// Pair returns two ends that are connected with each other: one to Serve, and
-// one that NewClient makes a viewer of.
+// Pair returns two connected ends: one to Serve, and one for NewClient.
 func Pair() (host, viewer *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {

@@ -22,9 +22,9 @@ type View struct {
 	Client  *Client
 	In, Out *os.File // In is nil, or not a terminal, for one that only looks
 	Detach  DetachKeys
-	Notify  func(line string) // what the host says to the human; nil for nobody
-	// Fresh says that the session begins now: there is no screen to be restored,
-	// and what stands at the terminal stays.
+	Notify  func(line string) // the host's messages to the human; may be nil
+	// Fresh says that the session begins now: there is no screen to restore, and
+	// the text at the terminal stays.
 	Fresh bool
 	// Start ends the view as soon as the guest's command has been started.
 	Start bool
@@ -86,7 +86,7 @@ func (v View) Run(ctx context.Context) (Outcome, error) {
 type sight struct {
 	View
 	detacher
-	modes   modes.Modes // of the terminal, by what the guest wrote
+	modes   modes.Modes // of the terminal, by the guest's output
 	split   modes.Splitter
 	raw     *term.State   // as the terminal was found; nil while it is
 	wake    [2]*os.File   // closing the second wakes read
@@ -125,7 +125,8 @@ func (s *sight) takeTerminal() error {
 	return nil
 }
 
-// write writes to a terminal. One that is gone is noticed where output is printed.
+// write writes to a terminal. A viewer that is gone is noticed when output is
+// printed.
 func (s *sight) write(b []byte) {
 	if len(b) > 0 && term.IsTerminal(int(s.Out.Fd())) {
 		_, _ = s.Out.Write(b)
@@ -148,7 +149,7 @@ func (s *sight) close() {
 		s.wake[0].Close()
 	}
 	close(s.toGuest)
-	_ = s.Client.conn.SetWriteDeadline(time.Now().Add(time.Second)) // what was typed before the human left is the guest's
+	_ = s.Client.conn.SetWriteDeadline(time.Now().Add(time.Second)) // keys typed before the human left are the guest's
 	<-s.sent
 	s.giveTerminal()
 	s.Client.Close()
@@ -171,7 +172,7 @@ func (s *sight) do(ctx context.Context, act func() error) {
 	}
 }
 
-// hear takes what the host says.
+// hear takes the host's messages.
 func (s *sight) hear(ctx context.Context) {
 	for ctx.Err() == nil {
 		e, err := s.Client.Next()
@@ -240,7 +241,7 @@ func (s *sight) see(seq []byte) {
 	s.Label.See(seq)
 }
 
-// empty makes room for a whole screen. What stood in the window goes into the
+// empty makes room for a whole screen. The window's text goes into the
 // terminal's own scroll-back.
 func (s *sight) empty() []byte {
 	if !term.IsTerminal(int(s.Out.Fd())) {
@@ -320,7 +321,7 @@ func (s *sight) types(b []byte) {
 	}
 }
 
-// send carries keys to the host, of which hear says whether it is there.
+// send carries keys to the host; hear says whether the host is there.
 func (s *sight) send() {
 	defer close(s.sent)
 	for b := range s.toGuest {

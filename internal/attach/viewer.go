@@ -16,8 +16,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/peercred"
 )
 
-// A viewer may have so much before it that it has not read. Then it loses that,
-// and gets the screen anew once it reads again.
+// A viewer may have so much unread output. Then it loses that, and gets the
+// screen anew once it reads again.
 const maxBacklog = 1 << 20
 
 // stalled is how long a viewer may read nothing at all.
@@ -43,8 +43,8 @@ func newViewer(conn *net.UnixConn) *viewer {
 	return v
 }
 
-// send queues a frame and does not wait. Of output, screens and states, which a
-// viewer may ask for as often as it likes, it loses those that are too many.
+// send queues a frame and does not wait. It loses excess output, screens and
+// states, which a viewer may ask for as often as it likes.
 func (v *viewer) send(k kind, content []byte) {
 	if len(content) == 0 {
 		return
@@ -70,7 +70,7 @@ func (v *viewer) sendJSON(k kind, value any) {
 	v.send(k, content)
 }
 
-// finish ends the viewer when it has read what is queued.
+// finish ends the viewer when it has read its queue.
 func (v *viewer) finish() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -78,8 +78,8 @@ func (v *viewer) finish() {
 	v.changed.Signal()
 }
 
-// take waits for frames. It returns none at the end, and whether the viewer has
-// lost output before them.
+// take waits for frames. It returns nothing at the end, and whether the viewer
+// has lost output before.
 func (v *viewer) take(spare []byte) (frames []byte, behind bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -132,7 +132,7 @@ func (s *Server) serve(conn *net.UnixConn, key string) {
 	writing.Wait()
 }
 
-// greet waits for what a viewer says first.
+// greet waits for a viewer's first message.
 func (v *viewer) greet(r *bufio.Reader, key string) error {
 	_ = v.conn.SetReadDeadline(time.Now().Add(patience)) // without one, it waits
 	var buf []byte
@@ -195,7 +195,8 @@ func (s *Server) catchUp(v *viewer) {
 	v.send(screenFrame, s.screen.again())
 }
 
-// obey does what a viewer says, until it goes or says what none may.
+// obey carries out a viewer's messages, until it leaves or sends an invalid
+// one.
 func (s *Server) obey(v *viewer, r *bufio.Reader) error {
 	var buf []byte
 	for {
@@ -209,7 +210,7 @@ func (s *Server) obey(v *viewer, r *bufio.Reader) error {
 		case k == resizeFrame:
 			err = s.resized(v, content)
 		case k != inputFrame && k != signalFrame:
-			return fmt.Errorf("frame %q is none that a viewer sends", string(k))
+			return fmt.Errorf("a viewer sends no frame %q", string(k))
 		case v.readOnly:
 			return errors.New("this viewer may only look")
 		case k == inputFrame:

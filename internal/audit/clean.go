@@ -15,7 +15,7 @@ type cleaner struct {
 	clean map[string]struct{}
 }
 
-// What is remembered is bounded; when it is full all of it is forgotten.
+// The memory is bounded; when it is full all of it is forgotten.
 const (
 	maxClean    = 256 // texts
 	longestText = 256 // bytes

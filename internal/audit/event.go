@@ -19,8 +19,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 )
 
-// Details that the log adds where it changed an event. Nobody else may set
-// them: what an event brings under these names is overwritten or dropped.
+// Details that the log adds where it changed an event. Only the log sets them:
+// an event's own values under these names are overwritten or dropped.
 const (
 	detailCut     = "bawn.cut"     // fields that were cut
 	detailEscaped = "bawn.escaped" // fields that were not UTF-8
@@ -45,8 +45,8 @@ func encode(e bawn.Event, c *cleaner) ([]byte, error) {
 	return b, err
 }
 
-// marshal writes what is printable as it is and all else as \u escapes, so that
-// a line shows what it holds and can't act on a terminal.
+// marshal writes printable characters as they are and all others as \u escapes,
+// so that a line shows its contents and can't act on a terminal.
 func marshal(e bawn.Event) ([]byte, error) {
 	b, err := toJSON(&e)
 	if err != nil {

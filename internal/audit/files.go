@@ -82,7 +82,7 @@ func sameFile(f *os.File, path string) bool {
 	return err == nil && id.at(path)
 }
 
-// openOurs opens a file in dir that is the user's own and nobody else's.
+// openOurs opens a file in dir that belongs to the user only.
 func openOurs(dir *os.File, name string, flags int) (*os.File, error) {
 	f, err := openAt(int(dir.Fd()), name, filepath.Join(dir.Name(), name), flags)
 	if err != nil {
@@ -111,8 +111,9 @@ func openAt(dir int, name, path string, flags int) (*os.File, error) {
 	}
 }
 
-// checkOurs refuses what is not of the type, belongs to another user, has one
-// of the permissions in forbidden or, a file, has a second name.
+// checkOurs refuses a file that is of another type, belongs to another user,
+// has one of the permissions in forbidden or, a regular file, has a second
+// name.
 func checkOurs(f *os.File, kind fs.FileMode, forbidden fs.FileMode) error {
 	fi, err := f.Stat()
 	if err != nil {

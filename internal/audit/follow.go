@@ -16,8 +16,8 @@ const pollEvery = 200 * time.Millisecond
 
 // Tail yields the records that f chooses as they are appended, until ctx ends,
 // f.Limit is reached or the caller stops. It begins at the log's end, or with
-// f.Since at its beginning; it may be started before there is a log, and goes on
-// with the new one when the log is moved away. Broken lines are yielded as
+// f.Since at its beginning. It may be started before there is a log, and follows
+// the new log when the old one is moved away. Broken lines are yielded as
 // *Fault.
 func Tail(ctx context.Context, dir string, f Filter) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
@@ -36,7 +36,7 @@ func Tail(ctx context.Context, dir string, f Filter) iter.Seq2[Entry, error] {
 	}
 }
 
-// A follower reads what is appended to the file at path.
+// A follower reads lines appended to the file at path.
 type follower struct {
 	path   string
 	filter Filter
@@ -45,7 +45,7 @@ type follower struct {
 
 	file *os.File // nil until the log exists
 	at   int64    // what is before was read
-	skip bool     // what the first file holds is not wanted
+	skip bool     // the first file's contents are not wanted
 }
 
 func (t *follower) close() {
@@ -55,7 +55,7 @@ func (t *follower) close() {
 	}
 }
 
-// poll yields what is new and reports whether to go on.
+// poll yields new events and reports whether to go on.
 func (t *follower) poll() bool {
 	if t.file != nil {
 		if !t.read() {
@@ -75,7 +75,7 @@ func (t *follower) poll() bool {
 
 // open opens the file if there is one.
 func (t *follower) open() (err error) {
-	defer func() { t.skip = false }() // what comes later is wanted whole
+	defer func() { t.skip = false }() // later files are wanted whole
 	t.file, err = openRegular(t.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		t.file = nil

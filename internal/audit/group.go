@@ -10,16 +10,16 @@ import (
 const maxGroup = 256
 
 // A group is what several goroutines want recorded at once. The first of them
-// writes; what arrives meanwhile is written together afterwards, by one write
-// and one fsync(2), by the first of those. So no goroutine writes for others
-// after its own event is there.
+// writes. Events that arrive meanwhile are written together afterwards, by one
+// write and one fsync(2), by the first of those. So no goroutine writes for
+// others after its own event is there.
 type group struct {
 	mu      sync.Mutex
 	writing bool
 	waiting []*waiter
 }
 
-// A waiter has one event that waits to be written.
+// A waiter has one event that is waiting to be written.
 type waiter struct {
 	event []byte
 	err   error
@@ -74,8 +74,8 @@ func (l *Log) lead(ctx context.Context, e *waiter, written bool) error {
 	return err
 }
 
-// next gives the turn to who waits longest. Where nobody does, nobody is
-// writing any more.
+// next gives the turn to the one that waits longest. If there is no next one,
+// nobody is writing any more.
 func (g *group) next() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

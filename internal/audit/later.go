@@ -16,9 +16,9 @@ const (
 	laterWait     = 100 * time.Millisecond
 )
 
-// Later appends an event that says what has happened, which nothing waits for
-// and nothing can undo: it is written with the next event, before that one, or
-// after 100 ms, or by Close. An event before an action is for Record.
+// Later appends an event about what has already happened, for which nothing
+// waits. It is written before the next event, after 100 ms, or by Close. An
+// event before an action is for Record.
 //
 // A process that is killed may lose the events of its last 100 ms. An event
 // that can't be written waits for the next attempt, and as long as it waits no

@@ -1,10 +1,10 @@
-// Package audit writes down what was decided and done, in a file whose records
-// are chained by hash so that a change to any of them shows (SPEC C10), and
-// reads it back. The format is described in docs/audit-format.md.
+// Package audit records decisions and actions, and reads them back. The records
+// are chained by hash, so that a change to any of them shows. The format is
+// described in docs/audit-format.md.
 //
-// The log is the truth: there is no database. Many processes append to one
-// log; each append takes an exclusive lock, one write and one small write to
-// the head file beside it, which makes the loss of whole records show.
+// The log is the truth: there is no database. Many processes append to one log.
+// Each append takes an exclusive lock, one write, and one small write to the
+// head file beside it, which reveals the loss of whole records.
 package audit
 
 import (
@@ -110,7 +110,7 @@ func (l *Log) Record(ctx context.Context, e bawn.Event) error {
 	return l.together(ctx, event)
 }
 
-// commit appends events, all of them or none.
+// commit appends all events, or none.
 func (l *Log) commit(ctx context.Context, events ...[]byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,7 +157,7 @@ func (l *Log) record(ctx context.Context, events [][]byte) error {
 }
 
 // acquire locks the log. Somebody may have moved it away while we had it open
-// or waited: then what is at its place now is opened instead.
+// or waited: then the file at its place now is opened instead.
 func (l *Log) acquire(ctx context.Context) error {
 	for range 3 {
 		if err := lock(ctx, l.files.log, exclusive); err != nil {

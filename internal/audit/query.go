@@ -19,7 +19,7 @@ type Entry struct {
 	Raw   []byte // the record's line as it stands in the log, without newline
 }
 
-// A Filter chooses records. Its zero value chooses all of them; each field that
+// A Filter chooses records. Its zero value chooses all events; each field that
 // is set narrows it.
 type Filter struct {
 	Session  string        // exactly

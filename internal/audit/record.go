@@ -27,7 +27,7 @@ const (
 	hexSize  = 2 * sha256.Size
 	tailSize = len(partHash) + hexSize + len(partEnd)
 
-	maxEvent = 64 << 10       // bytes of an event, SPEC section 5's limit
+	maxEvent = 64 << 10       // bytes of an event
 	maxLine  = maxEvent + 512 // bytes of a line with its newline
 )
 

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settle brings l.tail to the log's end and mends what a crash leaves: half a
-// record at the end is moved aside, a head that lags is moved on. It returns
-// the events that say so. What a crash does not leave is a *Fault. The caller
-// holds the lock.
+// settle brings l.tail to the log's end and repairs the effects of a crash:
+// half a record at the end is moved aside, a head that lags is moved on. It
+// returns the events that say so. Damage that a crash can't cause is a *Fault.
+// The caller holds the lock.
 func (l *Log) settle() ([]bawn.Event, error) {
 	fi, err := l.files.log.Stat()
 	if err != nil {

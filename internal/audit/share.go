@@ -10,11 +10,11 @@ import (
 
 // MaxShare is how many bytes of the audit log one session may take, and its
 // network as many again. Every connection, command and question is recorded, and
-// a guest can make thousands a second: without a bound it fills the disk of its
+// a guest can make thousands a second. Without a bound it fills the disk of its
 // host, and then every session of its human is denied.
 const MaxShare = 1 << 30
 
-// perEvent is about what an event takes besides the texts in it, in bytes.
+// perEvent is about how many bytes an event takes besides its texts.
 const perEvent = 600
 
 // A Share is one session's part of a log. When it is used up nothing is recorded
@@ -31,8 +31,8 @@ type whole interface {
 	Later(bawn.Event) error
 }
 
-// NewShare returns a share of so many bytes. What is said in errors: "the
-// session", for example.
+// NewShare returns a share of so many bytes. A name for errors: "the session",
+// for example.
 func NewShare(log whole, bytes int64, what string) *Share {
 	s := &Share{log: log, what: what}
 	s.left.Store(bytes)

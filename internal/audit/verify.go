@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A FaultKind says what is wrong with a log.
+// A FaultKind is a kind of damage to a log.
 type FaultKind string
 
 const (
@@ -56,9 +56,9 @@ type Report struct {
 }
 
 // Verify checks the whole log in dir: every record's hash and place in the
-// chain, and the head. A log that does not exist is empty and in order. What is
-// appended meanwhile is not looked at. The error says that the log couldn't be
-// read; what is wrong with it is in the report.
+// chain, and the head. A log that does not exist is empty and in order. Records
+// appended meanwhile are not checked. The error says that the log couldn't be
+// read; faults of the log are in the report.
 func Verify(dir string) (Report, error) {
 	s, err := takeSnapshot(dir)
 	if err != nil {
@@ -136,9 +136,9 @@ func (c *chain) next(ln line) *Fault {
 	return f
 }
 
-// explain looks at the rest of the log to tell the kinds of fault apart: the
-// record that was expected may stand further on, and half a record at the end
-// may be one that the head counts.
+// explain looks at the rest of the log to distinguish faults: the expected
+// record may come later, and half a record at the end may be one that the head
+// counts.
 func (c *chain) explain(f *Fault, r io.ReaderAt, ln line, size int64, head position) (*Fault, error) {
 	switch f.Kind {
 	case Torn:

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tempPrefix begins the name under which a file is made before it is renamed. One that
-// a killed undo has left is removed by the next.
+// tempPrefix begins the name under which a file is made before it is renamed. A file
+// left by a killed undo is removed by the next.
 const tempPrefix = ".bawn-undo-"
 
 // An undoer carries out the changes of one undo.
@@ -30,12 +30,12 @@ type fileName struct {
 	link uint64
 }
 
-// ErrChanged says that a file is not any more what the plan was made from.
+// ErrChanged says that a file has changed since the plan was made.
 var ErrChanged = errors.New("it has changed meanwhile")
 
-// Apply does what the plan says. The present must have been kept: Apply has it on the
-// disk first. It goes on after an error and returns all of them; what it could not do
-// is as it was.
+// Apply carries out the plan. The present must be kept before: Apply first writes it
+// to the disk. It goes on after an error and returns all of them; a failed entry
+// stays as it was.
 func (u *Undo) Apply() (done int, err error) {
 	if u.taking == nil || u.taking.id == "" {
 		return 0, errors.New("there is no checkpoint of the present, so that nothing is undone")
@@ -52,7 +52,7 @@ func (u *Undo) Apply() (done int, err error) {
 		}
 		done++
 	}
-	// What stands in the way goes first, the inner before the outer: as planned.
+	// Obstacles are removed first, the inner before the outer: as planned.
 	for i := range u.Changes {
 		switch c := &u.Changes[i]; c.Op {
 		case Remove:
@@ -141,7 +141,7 @@ func (r *rooted) unlock(fd int, rel string) error {
 	return unix.Fchmod(fd, mode|0o700)
 }
 
-// still reports an error unless a name is what the scan has seen there.
+// still reports an error if a name has changed since the scan.
 func still(fd int, name string, now *item) error {
 	var st unix.Stat_t
 	err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
@@ -174,7 +174,8 @@ func still(fd int, name string, now *item) error {
 	return nil
 }
 
-// aside renames what no checkpoint can hold, so that what was there can come back.
+// aside renames a file that no checkpoint can hold, so that the former one can be
+// restored.
 func (a *undoer) aside(c *Change) error {
 	fd, name, err := a.parent(c)
 	if err != nil {
@@ -203,7 +204,7 @@ func (a *undoer) remove(c *Change) error {
 	return unix.Unlinkat(fd, name, flags)
 }
 
-// create puts an entry where it was, in the place of what is there.
+// create restores an entry, in place of an existing one.
 func (a *undoer) create(c *Change) error {
 	fd, name, err := a.parent(c)
 	if err != nil {
@@ -296,8 +297,8 @@ func (a *undoer) make(fd int, name string, c *Change) error {
 	return setTime(fd, name, c)
 }
 
-// own gives an open file its owner and group, as far as this process may, and returns
-// the mode that it may have: set-user-ID and set-group-ID only for whom they were.
+// own gives an open file its owner and group, as far as this process may. It returns
+// the permitted mode: set-user-ID and set-group-ID only with their owner and group.
 func own(f int, e *Entry) (mode uint32) {
 	if unix.Fchown(f, int(e.UID), int(e.GID)) != nil {
 		_ = unix.Fchown(f, -1, int(e.GID))
@@ -383,8 +384,8 @@ func write(f int, b []byte, at int64, holes bool) error {
 	return nil
 }
 
-// setTime gives what was missing its own time. What was changed keeps the present:
-// with the old time, what was built from the other content would look newer.
+// setTime restores the time of a missing file. A changed file keeps the present:
+// with its old time, products of the other content would look newer.
 func setTime(fd int, name string, c *Change) error {
 	if c.now != nil {
 		return nil

@@ -5,10 +5,10 @@ import "golang.org/x/sys/unix"
 // lookOnly opens a directory in which names are only looked at.
 const lookOnly = unix.O_RDONLY
 
-// mkfifo is not to be had below an open directory.
+// mkfifo is not available below an open directory.
 func mkfifo(int, string) error { return unix.ENOTSUP }
 
-// chmodAt changes the mode of a name in an open directory, not of what a link leads to.
+// chmodAt changes the mode of a name in an open directory, without following a link.
 func chmodAt(dir int, name string, mode uint32) error {
 	return unix.Fchmodat(dir, name, mode, unix.AT_SYMLINK_NOFOLLOW)
 }

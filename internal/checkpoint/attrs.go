@@ -14,7 +14,8 @@ import (
 const maxAttrs = 1 << 20
 
 // listAttrs returns the extended attributes of an open file as an object lists
-// them, nil for none. What the kernel keeps by itself (labels) is left out.
+// them, nil for none. Attributes that the kernel maintains (labels) are left
+// out.
 func listAttrs(fd int) []byte {
 	names := make([]byte, 256)
 	n, err := unix.Flistxattr(fd, names)

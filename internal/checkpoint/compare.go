@@ -17,8 +17,8 @@ type Difference struct {
 }
 
 // Compare returns what differs between two checkpoints in the roots that both have, by
-// path. Of a directory that is new or gone each name is listed. With paths, which are
-// absolute, only these and what is below them count. Times do not count.
+// path. For a new or removed directory each name is listed. With paths, which are
+// absolute, only these and everything below them count. Times do not count.
 func (s *Store) Compare(a, b *Checkpoint, paths []string) ([]Difference, error) {
 	c := comparing{s: s, paths: paths}
 	for _, old := range a.Roots {
@@ -92,7 +92,7 @@ func (c *comparing) name(at string, a, b *Entry) error {
 // ErrTooLarge says that a content is larger than was asked for.
 var ErrTooLarge = errors.New("it is too large to be shown")
 
-// Content returns what a file holds, or where a link leads. It is nil for all else.
+// Content returns a file's content, or a link's target. It is nil for all else.
 func (s *Store) Content(e *Entry, most int64) ([]byte, error) {
 	switch {
 	case e == nil || e.Kind != File && e.Kind != Large && e.Kind != Symlink:
@@ -120,8 +120,8 @@ func (s *Store) Content(e *Entry, most int64) ([]byte, error) {
 	return all, err
 }
 
-// Present keeps the contents of what was scanned, and returns a checkpoint that no
-// record names: it lasts until Close.
+// Present keeps the contents of the scanned files, and returns a checkpoint that
+// no record names: it lasts until Close.
 func (t *Taking) Present() (*Checkpoint, error) {
 	if err := t.store(); err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (t *Taking) Present() (*Checkpoint, error) {
 	return c, nil
 }
 
-// Forget removes a checkpoint. What only it needs goes with the next Prune.
+// Forget removes a checkpoint. Its own objects go with the next Prune.
 func (s *Store) Forget(id string) error {
 	err := os.Remove(recordPath(s.dir, id))
 	if errors.Is(err, fs.ErrNotExist) {

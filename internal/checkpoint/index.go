@@ -12,8 +12,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 )
 
-// The format of an index: indexMagic, the packs that hold what it names (number,
-// then name and size of each), the root's path, the root node, CRC-32C of all that.
+// The format of an index: indexMagic, the packs of its objects (number, then name
+// and size of each), the root's path, the root node, CRC-32C of all that.
 const (
 	indexMagic = "BAWNIDX2"
 	maxIndex   = 512 << 20
@@ -28,8 +28,8 @@ func (s *Store) indexPath(root string) string {
 	return filepath.Join(s.dir, fmt.Sprintf("%s%x", indexName, sum[:12]))
 }
 
-// readIndex returns what the last checkpoint has left of a root; nil where there is
-// nothing that could be used.
+// readIndex returns the last checkpoint's index of a root, or nil if
+// no index can be used.
 func (s *Store) readIndex(root string) *node {
 	b, err := atomicfile.Read(s.indexPath(root), maxIndex)
 	if err != nil {
@@ -41,12 +41,12 @@ func (s *Store) readIndex(root string) *node {
 	}
 	n, needs, err := decodeIndex(b, root)
 	if err != nil || slices.ContainsFunc(needs, func(p packID) bool { return !slices.Contains(packs, p) }) {
-		return nil // a pack is gone, and with it what the index believes to be stored
+		return nil // a pack is gone, and with it objects that the index believes to be stored
 	}
 	return n
 }
 
-// writeIndex keeps what a scan has found, for the next one.
+// writeIndex keeps the result of a scan for the next one.
 func (s *Store) writeIndex(root string, n *node) error {
 	packs, err := s.packNames()
 	if err != nil {
@@ -139,8 +139,8 @@ func bit(set bool, value uint64) uint64 {
 	return 0
 }
 
-// decodeIndex reads an index of root, and says which packs it needs. What is below the
-// root is read when it is asked for (unpack); b is not changed any more.
+// decodeIndex reads an index of root, and says which packs it needs. The entries below
+// the root are read on demand (unpack); b is not changed any more.
 func decodeIndex(b []byte, root string) (*node, []packID, error) {
 	end := len(b) - 4
 	if end < len(indexMagic) || string(b[:len(indexMagic)]) != indexMagic || crc32.Checksum(b[:end], castagnoli) != binary.LittleEndian.Uint32(b[end:]) {

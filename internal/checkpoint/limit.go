@@ -2,13 +2,13 @@ package checkpoint
 
 import "slices"
 
-// maxScattered is how many files of one directory are left out one by one. Of more,
-// the whole directory is left out: each is a mount in the session.
+// maxScattered is how many files of one directory are left out one by one. With
+// more than that, the whole directory is left out: each is a mount in the session.
 const maxScattered = 16
 
-// limit leaves out what goes beyond a number of bytes. First comes what was covered
-// before and hasn't grown, then what was covered before, then what is new: each time
-// the smaller before the larger. The root itself stays.
+// limit leaves out files beyond a number of bytes. The order is: covered before and
+// not grown, covered before, new; within each the smaller before the larger. The
+// root itself stays.
 func limit(n, old *node, most int64) {
 	if n.total().bytes <= most {
 		return
@@ -29,13 +29,13 @@ func limit(n, old *node, most int64) {
 }
 
 type limiter struct {
-	sizes map[*node]int64 // of what is new below a directory, after known
+	sizes map[*node]int64 // new bytes below a directory, after known
 	left  int64
 }
 
 func compareSizes(a, b int64) int { return int(min(max(a-b, -1), 1)) }
 
-// measure adds up what is below a directory.
+// measure adds up the bytes below a directory.
 func (n *node) measure(sizes map[*node]int64) (all int64) {
 	for i := range n.list() {
 		if x := &n.items[i]; x.sub != nil {
@@ -48,8 +48,8 @@ func (n *node) measure(sizes map[*node]int64) (all int64) {
 	return all
 }
 
-// known takes what was covered before, and lists of it what has grown since. What is
-// taken does not count in sizes any more. It returns by how much.
+// known takes over what was covered before, and lists the entries that have grown
+// since. Those no longer count in sizes. It returns by how much.
 func (l *limiter) known(n, old *node, grown *[]*item) (less int64) {
 	for i := range n.list() {
 		x := &n.items[i]
@@ -70,7 +70,7 @@ func (l *limiter) known(n, old *node, grown *[]*item) (less int64) {
 	return less
 }
 
-// fit takes of what is new what fits, and leaves out the rest.
+// fit takes the new files that fit, and leaves out the rest.
 func (l *limiter) fit(n, old *node) {
 	type choice struct {
 		x   *item
@@ -113,7 +113,7 @@ func (l *limiter) fresh(x *item, all int64) {
 	}
 }
 
-// scattered counts what is left out directly in a directory.
+// scattered counts the files left out directly in a directory.
 func (n *node) scattered() (count int) {
 	for i := range n.list() {
 		if n.items[i].why == tooMuch {

@@ -147,7 +147,7 @@ func (p *pack) open(l place) ([]byte, error) {
 	return out, nil
 }
 
-// maxFrame bounds what a frame opens to.
+// maxFrame bounds the uncompressed size of a frame.
 const maxFrame = pieceSize + blockSize
 
 // decoder is shared: DecodeAll may be called from any goroutine.
@@ -215,7 +215,7 @@ func (w *packer) emit(frame []byte, opened int, objects []place) {
 	_, w.err = w.w.Write(frame)
 }
 
-// failed returns what went wrong so far.
+// failed returns the errors so far.
 func (w *packer) failed() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

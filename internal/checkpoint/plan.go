@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// An Op is what an undo does at a path.
+// An Op is an undo's operation at a path.
 type Op string
 
 // The operations. Kept ones are told, not done.
@@ -19,8 +19,8 @@ const (
 	Remove  Op = "remove"
 	Mode    Op = "mode" // of a directory, with its extended attributes
 	Kept    Op = "kept"
-	// Aside renames what no checkpoint can hold and what stands where something is
-	// put back: a file that is too large, a socket. Why is its new name.
+	// Aside renames a file that no checkpoint can hold (too large, a socket) and
+	// that stands where something is restored. Why is its new name.
 	Aside Op = "aside"
 )
 
@@ -29,27 +29,27 @@ type Change struct {
 	Op   Op     `json:"op"`
 	Path string `json:"path"` // absolute
 	Kind Kind   `json:"-"`
-	Why  string `json:"why,omitempty"` // it is kept; the new name of what goes aside
+	Why  string `json:"why,omitempty"` // it is kept; the new name of a file that is set aside
 	Size int64  `json:"size,omitempty"`
 
 	root  *rooted
 	rel   string
-	entry *Entry // as it is to be; nil to remove
+	entry *Entry // the wanted state; nil to remove
 	now   *item  // as it is; nil where there is nothing
 }
 
-// Reasons why an undo keeps what is there.
+// Reasons why an undo leaves a file as it is.
 const (
 	whyChanged = "you have changed it since the session"
 	whyRemoved = "you have removed it since the session"
 	whyInside  = "it holds what stays"
 )
 
-// An Undo is a way back: to a checkpoint, of what a session has changed.
+// An Undo leads back to a checkpoint from the changes of a session.
 type Undo struct {
 	To      *Checkpoint
-	After   *Checkpoint // what the session left; nil to undo whatever differs
-	Paths   []string    // absolute: only these and what is below them; nil for all
+	After   *Checkpoint // the session's end; nil to undo every difference
+	Paths   []string    // absolute: only these and everything below them; nil for all
 	Changes []Change
 	Kept    []Change
 
@@ -179,7 +179,7 @@ func (p *planner) dir(rel string, before, after *level, now *node) error {
 // name plans for one name: b as it was, a as the session left it, n as it is.
 func (p *planner) name(rel string, b *Entry, after *level, a *Entry, n *item) error {
 	if a != nil && !a.Kind.covered() {
-		after, a = nil, nil // nobody knows what the session left
+		after, a = nil, nil // the session's end is unknown
 	}
 	known := after != nil
 	switch {
@@ -259,7 +259,7 @@ func (p *planner) both(rel string, b *Entry, after *level, a *Entry, n *item) er
 			p.change(Mode, rel, b, n)
 		}
 	} else if n == nil {
-		p.change(Create, rel, b, nil) // it leads to what is wanted
+		p.change(Create, rel, b, nil) // it leads to the wanted target
 	}
 	before, err := p.level(b.Object)
 	if err != nil {
@@ -279,7 +279,7 @@ func (p *planner) both(rel string, b *Entry, after *level, a *Entry, n *item) er
 // sessions reports whether a session has changed anything in a directory.
 func (p *planner) sessions(b, a *Entry) bool { return a.Object != b.Object || !equal(a, b) }
 
-// removed plans for a directory that is not to be there, or to be something else.
+// removed plans for a directory that is to be removed or replaced.
 func (p *planner) removed(rel string, b *Entry, after *level, a *Entry, n *item) error {
 	if self, _ := p.wanted(rel); !self {
 		was, err := p.below(after, a)
@@ -315,8 +315,8 @@ func (p *planner) removed(rel string, b *Entry, after *level, a *Entry, n *item)
 	return nil
 }
 
-// clear plans to remove what a session has left in a directory, and reports whether
-// that is all there is, and otherwise whether some of the rest is the human's.
+// clear plans to remove a session's files from a directory. It reports whether that
+// empties it, and otherwise whether some of the rest is the human's.
 func (p *planner) clear(rel string, after *level, n *node) (all, human bool, err error) {
 	all = true
 	for i := range n.list() {
@@ -355,7 +355,7 @@ func leftover(n *item) bool {
 	return n != nil && strings.HasPrefix(n.Name, tempPrefix) && n.Kind != Directory && n.Kind.covered()
 }
 
-// aside plans to rename what is there.
+// aside plans to rename an existing file.
 func (p *planner) aside(rel string, n *item) {
 	p.change(Aside, rel, nil, n)
 	c := &p.u.Changes[len(p.u.Changes)-1]

@@ -15,14 +15,14 @@ import (
 type Limits struct {
 	Bytes int64         // on the disk; the oldest go first
 	Age   time.Duration // older ones go
-	Fine  time.Duration // of older sessions, start and end stay, and what was before an undo
+	Fine  time.Duration // of older sessions, start and end stay, and the state before an undo
 }
 
-// DefaultLimits are 2 GiB, 30 days, and one day for what was taken within sessions.
+// DefaultLimits are 2 GiB, 30 days, and one day for checkpoints within sessions.
 var DefaultLimits = Limits{Bytes: 2 << 30, Age: 30 * 24 * time.Hour, Fine: 24 * time.Hour}
 
-// keepLast is how many checkpoints stay whatever the limits say. With them stays how
-// the last session began: what a guest writes can't push that out.
+// keepLast is how many checkpoints stay whatever the limits say. The beginning of
+// the last session stays with them: a guest's writes can't push that out.
 const keepLast = 2
 
 // spared returns the checkpoints that stay.
@@ -45,8 +45,8 @@ func spared(list []Checkpoint) map[string]bool {
 	return stays
 }
 
-// Prune removes what goes beyond the limits at this time, and returns the checkpoints
-// that are gone. While a checkpoint is taken it returns [ErrBusy].
+// Prune removes checkpoints beyond the limits at this time, and returns those that
+// are gone. While a checkpoint is taken it returns [ErrBusy].
 func (s *Store) Prune(l Limits, now time.Time) (removed []Checkpoint, err error) {
 	if !s.taking.TryLock() {
 		return nil, ErrBusy
@@ -153,8 +153,8 @@ func (s *Store) remove(gone, stay []Checkpoint) error {
 // A file may have the bytes of a tree: that the object is needed says nothing of those.
 type liveSet struct{ objects, trees map[Digest]bool }
 
-// mark notes what a tree needs. What is missing can't be needed more; any other
-// error ends it, since what is not marked is removed.
+// mark notes the objects of a tree. A missing object is skipped; any other
+// error ends it, since unmarked objects are removed.
 func (s *Store) mark(d Digest, live liveSet) error {
 	if live.trees[d] {
 		return nil
@@ -202,7 +202,7 @@ func (s *Store) markPieces(d Digest, list func([]byte) ([]Digest, error), live m
 	return nil
 }
 
-// mark notes what an index needs, unless it is damaged.
+// mark notes the objects of an index, unless it is damaged.
 func (n *node) mark(live map[Digest]bool) bool {
 	live[n.object] = true
 	list, ok := n.unpack(nil)
@@ -282,8 +282,8 @@ func (s *Store) exchange(w *packer, old []*pack) error {
 	return nil
 }
 
-// weigh returns the bytes that are needed of a pack, and all of them. What another
-// pack was counted for is not needed twice.
+// weigh returns the bytes that are needed of a pack, and all of them. Objects
+// counted for another pack are not needed twice.
 func (p *pack) weigh(live map[Digest]bool, counted map[Digest]*pack) (needed, all int64) {
 	for i := range p.objects() {
 		l := p.place(i)
@@ -297,7 +297,7 @@ func (p *pack) weigh(live map[Digest]bool, counted map[Digest]*pack) (needed, al
 	return needed, all
 }
 
-// rescue copies what is needed of a pack. What is damaged is not copied.
+// rescue copies the needed objects of a pack. Damaged ones are not copied.
 func (s *Store) rescue(p *pack, b *block, counted map[Digest]*pack) error {
 	for i := range p.objects() {
 		l := p.place(i)

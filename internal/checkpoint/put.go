@@ -20,7 +20,7 @@ type job struct {
 	rel string
 }
 
-// store reads what is fresh into a pack, and then makes the trees.
+// store reads new contents into a pack, and then makes the trees.
 func (t *Taking) store() error {
 	var jobs []job
 	var all int64

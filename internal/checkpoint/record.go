@@ -78,8 +78,8 @@ func newID(when time.Time) string {
 	return when.UTC().Format("20060102-150405.000000") + "-" + strings.ToLower(rand.Text()[:4])
 }
 
-// List returns the checkpoints there are, the oldest first. What can't be read as
-// one is left out. It doesn't need the store to be open.
+// List returns the checkpoints there are, the oldest first. Names that are not
+// valid are left out. It doesn't need the store to be open.
 func List(dir string) ([]Checkpoint, error) {
 	files, err := os.ReadDir(filepath.Join(dir, recordsName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -20,8 +20,8 @@ const (
 	maxDepth = 256 // directories within each other
 )
 
-// A node is a directory as the scan saw it. One below which everything is as the
-// index has it keeps the index's bytes: list makes items of them.
+// A node is a directory as the scan saw it. A directory that equals the index
+// throughout keeps the index's bytes; list makes items of them.
 type node struct {
 	raw    []byte // count items as in an index; nil once items has them
 	count  int
@@ -31,14 +31,14 @@ type node struct {
 	ino    uint64
 	ctime  int64
 	racy   bool   // it may change without a new ctime
-	object Digest // its tree, as the store has it; zero until it is known
+	object Digest // its tree in the store; zero until known
 	attrs  []byte // its extended attributes, where they are to be stored
 	mode   uint32 // of a root
 	opaque bool   // in a layer: nothing of the base is seen
 	odd    bool   // in a layer: it has a mark that the kernel does not make
 }
 
-// An item is one name of a node: what its tree says of it, and what stat says.
+// An item is one name of a node, with its entry in the tree and its stat.
 type item struct {
 	Entry
 	ino   uint64
@@ -49,7 +49,7 @@ type item struct {
 	sub   *node  // of a directory
 }
 
-// cut leaves of an item only that it is there.
+// cut reduces an item to the fact that it exists.
 func (x *item) cut(kind Kind, why reason) {
 	*x = item{Entry: Entry{Name: x.Name, Kind: kind}, why: why, ino: x.ino, ctime: x.ctime}
 }
@@ -108,7 +108,7 @@ type scanner struct {
 	skip    []unix.Stat_t // directories that are left alone
 	layer   *Layer        // that is scanned, or nil
 	names   atomic.Int64
-	free    chan *worker // what a further goroutine works with
+	free    chan *worker // the state of a further goroutine
 	wait    sync.WaitGroup
 	fail    atomic.Pointer[error]
 
@@ -156,7 +156,7 @@ func (w *worker) done(lists ...[]item) {
 	}
 }
 
-// scan scans the root. old is what the index has of it, or nil.
+// scan scans the root. old is its node in the index, or nil.
 func (s *scanner) scan(old *node) (*node, error) {
 	s.racer, s.free, s.uid = newRacer(s.top, time.Now()), make(chan *worker, 1), uint32(os.Geteuid())
 	var st unix.Stat_t
@@ -187,12 +187,12 @@ func (s *scanner) node(st *unix.Stat_t) *node {
 }
 
 // same reports whether a directory has the names, mode and attributes that the index
-// has of it.
+// records.
 func (n *node) same(old *node) bool {
 	return old != nil && old.ino == n.ino && old.dev == n.dev && old.ctime == n.ctime && !old.racy
 }
 
-// adopt has a directory be as the index has it, with all below.
+// adopt takes a directory, with everything below, from the index.
 func (n *node) adopt(old *node) {
 	n.raw, n.count, n.sum, n.object, n.items = old.raw, old.count, old.sum, old.object, nil
 }
@@ -227,7 +227,7 @@ func (x *item) same(o *item) bool {
 		(x.sub == nil) == (o.sub == nil) && (x.sub == nil || x.sub.raw != nil)
 }
 
-// dir reads one directory, which it closes, and those below it.
+// dir reads one directory and those below it, and closes it.
 func (w *worker) dir(fd int, n, old *node, rel string, depth int) {
 	defer unix.Close(fd)
 	was, ok := old.known(w.list())
@@ -268,7 +268,7 @@ func (w *worker) dir(fd int, n, old *node, rel string, depth int) {
 	n.forget()
 }
 
-// known appends what the index has of a directory.
+// known appends the index's entries of a directory.
 func (n *node) known(list []item) ([]item, bool) {
 	if n == nil {
 		return list, true
@@ -276,8 +276,8 @@ func (n *node) known(list []item) ([]item, bool) {
 	return n.unpack(list)
 }
 
-// named returns the names of a directory, without more: those that the index has,
-// where it has not changed since.
+// named returns the names of a directory only: those of the index, if it has not
+// changed since.
 func (w *worker) named(fd int, n, old *node, was []item) ([]item, error) {
 	now := w.list()
 	if n.same(old) {
@@ -321,7 +321,7 @@ func at(list []item, i int, name string) *item {
 	return &list[i]
 }
 
-// item looks at one name. One that is gone keeps Kind 0.
+// item looks at one name. A missing one keeps Kind 0.
 func (s *worker) item(fd int, n *node, x, old *item) {
 	var st unix.Stat_t
 	if err := s.name.stat(fd, x.Name, &st); err != nil {
@@ -444,9 +444,9 @@ func (s *scanner) remade(n *node, name, rel string, fd int) bool {
 	return remadeBy(name, fd, func(mark string) bool { return n.at(0, mark) != nil })
 }
 
-// open opens a directory that is an item, so that its names can be read unless the
-// index has them. What is opened may be another one than stat has seen: the stat result
-// returned is that of the open one.
+// open opens the directory of an item, so that its names can be read unless the index
+// has them. The opened file may be another one than stat has seen: the returned stat
+// result is that of the open one.
 func (s *scanner) open(fd int, x *item, was *node, rel string) (sub int, st unix.Stat_t, err error) {
 	if !s.force && was != nil && was.ino == x.ino && was.ctime == x.ctime && !was.racy {
 		sub, st, err = openStat(fd, x.Name, lookOnly)
@@ -488,7 +488,7 @@ func exhausted(err error) bool {
 
 func (s *scanner) stop(err error) { s.fail.CompareAndSwap(nil, &err) }
 
-// readNames returns what a directory holds, sorted.
+// readNames returns the names in a directory, sorted.
 func readNames(fd int) ([]string, error) {
 	var names []string
 	buf := make([]byte, 32<<10)

@@ -33,7 +33,7 @@ func Place(state, workspace string) string {
 func Places(state string) string { return filepath.Join(state, "checkpoints") }
 
 // A Store holds the checkpoints of one workspace. Its methods may be called from
-// any goroutine; of several processes, one at a time has it open.
+// any goroutine. Only one process at a time may have it open.
 type Store struct {
 	dir  string
 	self unix.Stat_t // of dir
@@ -54,8 +54,8 @@ type Store struct {
 // ErrBusy says that another process has the store open.
 var ErrBusy = errors.New("another process uses the checkpoints of this workspace")
 
-// Open opens the store in a directory, which it makes with mode 0700. It waits for
-// another process that has it, at most so long, and then returns ErrBusy.
+// Open opens the store in a directory, which it makes with mode 0700. It waits at
+// most so long for another process that has it open, and then returns ErrBusy.
 func Open(dir string, wait time.Duration) (*Store, error) {
 	for _, d := range []string{dir, filepath.Join(dir, packsName), filepath.Join(dir, recordsName)} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
@@ -108,8 +108,8 @@ const (
 	damagedPrefix = "damaged-" // until the next Prune
 )
 
-// load opens the packs. What a killed process has begun is removed, and a
-// damaged pack is put aside: its objects are missed where they are needed.
+// load opens the packs. Leftovers of a killed process are removed, and a
+// damaged pack is put aside: its objects are missed when they are needed.
 func (s *Store) load() error {
 	if s.open {
 		return nil
@@ -143,8 +143,8 @@ func (s *Store) load() error {
 	return nil
 }
 
-// clean removes files of a directory of the store, by their prefix. Nobody else
-// writes them: the lock is held.
+// clean removes files of a directory of the store, by their prefix. No other
+// process writes them: the lock is held.
 func (s *Store) clean(dir, prefix string) error {
 	list, err := os.ReadDir(filepath.Join(s.dir, dir))
 	for _, e := range list {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options say what a checkpoint is taken of, and on which occasion.
+// Options say which files a checkpoint covers, and its occasion.
 type Options struct {
 	Session, Agent string
 	Copy           string // the session on a copy whose base it is, or ""
@@ -24,12 +24,12 @@ type Options struct {
 	Roots          []string // directories: absolute, without links; the workspace first
 	Files          []string // single files, likewise
 	// Without are directories that are left alone with all below them, as the store
-	// is. Those that are missing don't count.
+	// is. Missing ones don't count.
 	Without []string
 	// Tracked reports whether git's index lists files below a directory. It may be
 	// nil, and is called from several goroutines.
 	Tracked func(dir string) bool
-	// Running says that a guest runs meanwhile: what has changed is written to the
+	// Running says that a guest runs meanwhile. A changed file is then written to the
 	// disk before it is read, so that the next change by a mapping gives a new ctime.
 	// It is also to be set while another session's guest runs in one of the roots.
 	Running bool
@@ -183,8 +183,8 @@ func (t *Taking) Uncovered() []Uncovering {
 	return list
 }
 
-// Changed reports whether anything differs from what the last checkpoint of the
-// roots has.
+// Changed reports whether anything differs from the last checkpoint of the
+// roots.
 func (t *Taking) Changed() bool {
 	return slices.ContainsFunc(t.roots, (*rooted).changed)
 }
@@ -209,9 +209,9 @@ func (n *node) changed(old *node) bool {
 	return false
 }
 
-// Keep stores what the store doesn't have and writes the record. git goes into it
-// as it is. The checkpoint is there when Keep returns, though perhaps not yet on
-// the disk: Finish has it there. A Taking is kept once: after an error, scan again.
+// Keep stores new objects and writes the record. git goes into it unchanged. The
+// checkpoint exists when Keep returns, though perhaps not yet on the disk: Finish
+// waits for the disk. A Taking is kept once: after an error, scan again.
 func (t *Taking) Keep(git json.RawMessage) (*Checkpoint, error) {
 	if t.tried {
 		return nil, errors.New("this checkpoint was kept, or could not be: scan again")
@@ -284,7 +284,7 @@ func (t *Taking) Close() {
 	}
 }
 
-// total adds up what is below a directory.
+// total adds up the files below a directory.
 func (n *node) total() sum {
 	if n.raw != nil {
 		return n.sum
@@ -300,7 +300,7 @@ func (n *node) total() sum {
 	return all
 }
 
-// sum is what a name adds that is not a directory with names below it.
+// sum is the share of a name that is not a directory with names below it.
 func (x *item) sum() sum {
 	switch {
 	case x.Kind == Uncovered:
@@ -311,11 +311,11 @@ func (x *item) sum() sum {
 	return sum{}
 }
 
-// uncovered lists what is not covered below a directory.
+// uncovered lists the names below a directory that are not covered.
 func (n *node) uncovered(at string, list []Uncovering) []Uncovering {
 	items := n.items
 	if n.raw != nil && n.sum.uncovered > 0 {
-		items, _ = n.unpack(nil) // it stays as the index has it
+		items, _ = n.unpack(nil) // it stays as in the index
 	}
 	for i := range items {
 		x := &items[i]

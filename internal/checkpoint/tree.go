@@ -31,11 +31,11 @@ func (d *Digest) UnmarshalText(text []byte) error {
 
 func (d Digest) zero() bool { return d == Digest{} }
 
-// A Kind is what a name of a tree stands for.
+// A Kind says what a name of a tree is.
 type Kind byte
 
-// The kinds of entries. Of the last four a checkpoint has the name alone, and an
-// undo leaves them as they are.
+// The kinds of entries. For the last four a checkpoint has the name only, and an
+// undo leaves them unchanged.
 const (
 	File      Kind = 'f' // its content is one object
 	Large     Kind = 'F' // its content is in pieces; the object lists them
@@ -67,7 +67,7 @@ type Entry struct {
 	UID    uint32 // owner and group
 	GID    uint32
 	Object Digest
-	Attrs  Digest // the object that lists extended attributes; zero for none
+	Attrs  Digest // the object that lists extended attributes; zero without any
 }
 
 // same reports whether two entries have the same content, attributes, owner and mode.
@@ -179,8 +179,8 @@ func encodeTree(list []Entry) []byte {
 
 var errTree = errors.New("a tree of the store is damaged")
 
-// decodeTree reads a tree's object. It refuses what can't be a directory's list of
-// names.
+// decodeTree reads a tree's object. It refuses anything that can't be a
+// directory's list of names.
 func decodeTree(b []byte) ([]Entry, error) {
 	var list []Entry
 	if len(b) == 0 || b[0] != wholeTree {
@@ -216,7 +216,7 @@ func decodeTree(b []byte) ([]Entry, error) {
 	return list, nil
 }
 
-// nameOK accepts what a directory can hold.
+// nameOK accepts names that a directory can hold.
 func nameOK(s string) bool {
 	return s != "" && s != "." && s != ".." && len(s) <= 255 && strings.IndexByte(s, '/') < 0 && strings.IndexByte(s, 0) < 0
 }

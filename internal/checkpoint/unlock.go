@@ -14,8 +14,8 @@ type unlocked struct {
 	ino  uint64
 }
 
-// lock gives what was unlocked its mode back, the last first. Where something else
-// has come, or another mode, that stays.
+// lock restores the modes of unlocked directories, the last first. Where something
+// else has come, or another mode, that stays.
 func (r *rooted) lock() {
 	for _, u := range slices.Backward(r.unlocked) {
 		fd, err := openDir(r.top, u.rel)

@@ -94,7 +94,7 @@ func verified(a *agents.Agent) string {
 	return a.Version
 }
 
-// late says what the agent does where a hook does not answer.
+// late says what the agent does if a hook does not answer.
 func late(h agents.Hooks) string {
 	switch {
 	case h.Kind == "":
@@ -132,7 +132,7 @@ func writeAgent(w io.Writer, a foundAgent) error {
 	return t.Flush()
 }
 
-// homes says what the variables mean that begin a place.
+// homes explains the variables at the beginning of places.
 func homes(all map[string]string) (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, fmt.Sprintf("$%s is %s, unless you set it", name, all[name]))
@@ -140,7 +140,7 @@ func homes(all map[string]string) (list []string) {
 	return list
 }
 
-// one leaves out what is empty.
+// one leaves out empty values.
 func one(texts ...string) []string {
 	var list []string
 	for _, t := range texts {

@@ -45,7 +45,7 @@ named by its ID or by the beginning of it, and need not be if there is one only.
 	return c
 }
 
-// atMostOneSession are the arguments of commands that take one session, or none.
+// atMostOneSession are the arguments of commands that take at most one session.
 func atMostOneSession(c *cobra.Command, args []string) error {
 	if len(args) <= 1 {
 		return nil

@@ -49,8 +49,8 @@ func terminalWidth(e *launch.Env) int {
 	return width
 }
 
-// printEntries prints all entries. A broken line is told on stderr and makes the
-// exit code 1; what follows it is still printed.
+// printEntries prints all entries. A broken line is reported on stderr and makes
+// the exit code 1; later lines are still printed.
 func printEntries(e *launch.Env, entries iter.Seq2[audit.Entry, error], p printer) error {
 	broken := false
 	for entry, err := range entries {

@@ -33,8 +33,8 @@ func sessionsFrom(dir, prefix string) []bawn.Event {
 	return first
 }
 
-// wholeSession returns the id that begins with prefix. Where none does it is
-// the prefix itself, which chooses nothing yet.
+// wholeSession returns the id that begins with prefix. If none does, it is the
+// prefix itself, which chooses nothing yet.
 func wholeSession(e *launch.Env, dir, prefix string) (string, error) {
 	found := sessionsFrom(dir, prefix)
 	switch {

@@ -53,8 +53,8 @@ var verbs = map[string]func(*launch.Env) *cobra.Command{
 	"undo": undocli.NewUndo, "diff": undocli.NewDiff, "checkpoints": undocli.NewCheckpoints, "apply": undocli.NewApply, "discard": undocli.NewDiscard,
 }
 
-// groups are the headings of "bawn --help", with their verbs. What is in none of
-// them comes last.
+// groups are the headings of "bawn --help", with their verbs. Other commands
+// come last.
 var groups = []struct{ title, verbs string }{
 	{"Everyday:", "run undo diff apply discard checkpoints approvals approve deny"},
 	{"Sessions:", "ps attach logs why kill git audit"},
@@ -78,7 +78,7 @@ func group(root *cobra.Command) {
 func Root(e *launch.Env) *cobra.Command { return newRoot(e, nil) }
 
 // newRoot returns the root command with the verb that args name, or with all
-// of them if they name none.
+// verbs if they name none.
 func newRoot(e *launch.Env, args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "bawn",

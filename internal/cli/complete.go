@@ -30,7 +30,7 @@ func completeSkills(e *launch.Env) cobra.CompletionFunc {
 	}
 }
 
-// sessionIDs lists the newest sessions of the log, with what they ran.
+// sessionIDs lists the newest sessions of the log, with their commands.
 func sessionIDs(e *launch.Env) []string {
 	const most = 50
 	dir, err := settings.AuditDir(&e.World)

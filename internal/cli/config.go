@@ -130,8 +130,8 @@ func newConfigCheck(e *launch.Env) *cobra.Command {
 	}
 }
 
-// checkDocker refuses what a start with provider "docker" refuses of its
-// options; only bawnd can tell.
+// checkDocker refuses options that a start with provider "docker" refuses; only
+// bawnd can tell.
 func checkDocker(e *launch.Env, c *config.Config, workspace string) error {
 	o := c.Docker()
 	if o.Image == "" && len(o.ExtraArgs) == 0 {

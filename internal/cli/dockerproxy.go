@@ -91,7 +91,7 @@ func (p *dockerProxy) run() error {
 
 // serve answers until a signal comes.
 func (p *dockerProxy) serve(s *runner.Session, serve func(runner.ContainerHost) (func() error, error), check func(context.Context, bawn.Action) bawn.Decision) error {
-	mask := syscall.Umask(0o177) // nobody else connects, not for a moment
+	mask := syscall.Umask(0o177) // no other process can connect, not for a moment
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: p.socket, Net: "unix"})
 	syscall.Umask(mask)
 	if err != nil {

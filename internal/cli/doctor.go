@@ -18,7 +18,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/redact"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
+	hostprovider "github.com/bawn-dev/bawn/internal/sandbox/host"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/settings"
 	"github.com/bawn-dev/bawn/internal/verb"
@@ -88,7 +88,7 @@ configuration names.`,
 type diagnosis struct {
 	doctor.Report
 	Providers []doctor.Column `json:"providers"`
-	Default   string          `json:"default,omitempty"` // the provider of a session that names none
+	Default   string          `json:"default,omitempty"` // the default provider of a session
 	Named     string          `json:"named,omitempty"`   // the one that the configuration names for it
 	Healthy   bool            `json:"healthy"`
 	Inside    string          `json:"inside,omitempty"` // the session that this is a guest of
@@ -133,8 +133,8 @@ func (d *diagnosis) pick(s launch.Setting) string {
 	return ""
 }
 
-// unnamed is what a session asks for that names nothing. Without the program that
-// serves the network, it has none.
+// unnamed is the default request of a session. Without the program that serves
+// the network, there is no network.
 func unnamed(c *config.Config, workspace string) bawn.Isolation {
 	iso := c.Isolation(workspace)
 	if _, err := remote.Find(); err != nil && c.NetworkAt().Layer == config.Builtin {
@@ -143,8 +143,8 @@ func unnamed(c *config.Config, workspace string) bawn.Isolation {
 	return iso
 }
 
-// subjects are the providers. What the first one enforces has been proven by
-// its trial as a whole.
+// subjects are the providers. The trial as a whole has proven the first one's
+// enforcement.
 func (d *diagnosis) subjects(e *launch.Env, s launch.Setting) []doctor.Subject {
 	var list []doctor.Subject
 	for _, l := range launch.Roll {
@@ -156,12 +156,13 @@ func (d *diagnosis) subjects(e *launch.Env, s launch.Setting) []doctor.Subject {
 		case l.Name != layout.NativeName || len(d.Capabilities) == 0:
 			ask = func() []bawn.Capability { return capabilitiesOf(e, l.Name, p, s) }
 		}
-		list = append(list, doctor.Subject{Name: l.Name, Ask: ask, Bare: p != nil && sandbox.AbilitiesOf(p).Bare})
+		list = append(list, doctor.Subject{Name: l.Name, Ask: ask, Unsandboxed: p != nil && sandbox.AbilitiesOf(p).Unsandboxed})
 	}
 	return list
 }
 
-// capabilitiesOf is what a provider enforces. That it is nothing may be an old story.
+// capabilitiesOf lists the capabilities of a provider. That it is nothing may be an
+// old story.
 func capabilitiesOf(e *launch.Env, name string, p sandbox.Provider, s launch.Setting) []bawn.Capability {
 	list := p.Capabilities()
 	if slices.ContainsFunc(list, func(c bawn.Capability) bool { return c.Strength != bawn.Unenforced }) {
@@ -215,7 +216,7 @@ func trial(c doctor.Check) string {
 	return b.String()
 }
 
-// brief writes the verdict, what has to be done about this machine, and no more.
+// brief writes only the verdict and the tasks for this machine.
 func (d *diagnosis) brief(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s, %s\n", d.verdict(), d.System, d.User)
@@ -243,7 +244,7 @@ func (d *diagnosis) others() string {
 	var list []string
 	for _, c := range d.Providers {
 		switch some := slices.ContainsFunc(c.Capabilities, func(c bawn.Capability) bool { return c.Strength != bawn.Unenforced }); {
-		case c.Provider == d.Default || c.Provider == bare.Name || !some:
+		case c.Provider == d.Default || c.Provider == hostprovider.Name || !some:
 		case c.Meets(d.needs):
 			list = append(list, c.Provider)
 		default:
@@ -258,7 +259,7 @@ func (d *diagnosis) verdict() string {
 	switch {
 	case d.Inside != "":
 		return "this is a guest, in " + d.Inside + ": no session starts inside another; run doctor outside\n"
-	case d.Named == bare.Name:
+	case d.Named == hostprovider.Name:
 		return "your configuration names provider host: sessions run without a sandbox\n"
 	case d.Named != "" && d.Default == "":
 		return "your configuration names provider " + d.Named + ", which can't enforce the default profile here: sessions are refused\n"
@@ -270,8 +271,8 @@ func (d *diagnosis) verdict() string {
 	return "the default profile can be enforced here: sessions run on provider " + d.Default + "\n"
 }
 
-// inPart names what the provider of the configuration enforces in part of what
-// sessions ask for.
+// inPart names the attributes that the configured provider enforces only in
+// part and sessions ask for.
 func (d *diagnosis) inPart() string {
 	i := slices.IndexFunc(d.Providers, func(c doctor.Column) bool { return c.Provider == d.Named })
 	list := slices.DeleteFunc(slices.Clone(d.needs), func(a string) bool { return d.Providers[i].Of(a).Strength != bawn.Partly })

@@ -13,7 +13,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
-// matrixWidth is as wide as the table and what stands below it may be.
+// matrixWidth is the largest width of the table and of the text below it.
 const matrixWidth = 80
 
 // cells are the words of the table.
@@ -46,8 +46,7 @@ func (d *diagnosis) matrix(needs []string) string {
 	return b.String()
 }
 
-// reasons tells of one provider what it does not enforce in full, each reason
-// once.
+// reasons lists what one provider does not enforce in full, each reason once.
 func reasons(c doctor.Column) string {
 	type reason struct {
 		strength       bawn.Strength
@@ -83,8 +82,8 @@ func reasons(c doctor.Column) string {
 	return b.String()
 }
 
-// lacks tells of one provider what it does not enforce in full, and what would mend it:
-// a line for each remedy.
+// lacks lists what one provider does not enforce in full, with its remedies: a line for
+// each remedy.
 func lacks(c doctor.Column) string {
 	words := map[bawn.Strength]string{bawn.Partly: "in part", bawn.Unenforced: "not enforced"}
 	type lack struct{ word, remedy string }
@@ -111,9 +110,9 @@ func lacks(c doctor.Column) string {
 	return b.String()
 }
 
-// fold writes text in lines of the matrix's width; what follows the first one is
-// indented as its words are. A word that is wider stays whole: it may have to be
-// copied.
+// fold writes text in lines of the matrix's width; further lines are indented
+// like the first one's words. A word that is wider stays whole: it may have to
+// be copied.
 func fold(b *strings.Builder, lead, text string) {
 	indent := strings.Repeat(" ", utf8.RuneCountInString(lead))
 	line := lead

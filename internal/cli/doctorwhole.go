@@ -23,7 +23,7 @@ func engineCheck(e *launch.Env, patience time.Duration) *doctor.Check {
 	}
 	s := launch.SettingOf(e, nil)
 	if in, err := settings.InputsHere(&e.World); err == nil {
-		s.Config, _ = config.Load(in) // the session says what is wrong with it
+		s.Config, _ = config.Load(in) // the session reports the error
 	}
 	return e.CheckEngine(launch.ContainerSetting{Environ: s.Environ(), Config: s.Config, Cache: s.Cache(launch.TrialName)})
 }
@@ -32,7 +32,7 @@ func engineCheck(e *launch.Env, patience time.Duration) *doctor.Check {
 func printCapabilities(e *launch.Env, name string) error {
 	s := launch.SettingOf(e, nil)
 	if in, err := settings.InputsHere(&e.World); err == nil {
-		s.Config, _ = config.Load(in) // the session says what is wrong with it
+		s.Config, _ = config.Load(in) // the session reports the error
 	}
 	p, known := e.Find(name, s)
 	if p == nil {

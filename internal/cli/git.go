@@ -99,7 +99,7 @@ type gitLeft struct {
 	options    gitstore.Options
 }
 
-// leftInGit finds what sessions have left, here and elsewhere.
+// leftInGit finds what sessions have left in git, here and elsewhere.
 func leftInGit(e *launch.Env) (*gitLeft, error) {
 	o, err := launch.GitOptions(e, launch.SettingOf(e, nil).Native(), "")
 	if err != nil {

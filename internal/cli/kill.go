@@ -58,7 +58,7 @@ func signalName(s string) (string, error) {
 			return name, nil
 		}
 	}
-	return "", verb.Usage("for example: --signal INT", "--signal %q is none that is passed on; want one of %s", s, strings.Join(killSignals, ", "))
+	return "", verb.Usage("for example: --signal INT", "--signal %q is not passed on; want one of %s", s, strings.Join(killSignals, ", "))
 }
 
 func killSessions(e *launch.Env, ids []string, sig string, all bool) error {

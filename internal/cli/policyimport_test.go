@@ -120,7 +120,7 @@ func TestPolicyImportConfig(t *testing.T) {
 }
 
 // TestCadreBecomesASession: what a Cadre file says is what a session gets, and a
-// flag counts more (SPEC D5, D9).
+// flag counts more.
 func TestCadreBecomesASession(t *testing.T) {
 	h := newConfigHome(t)
 	data, err := os.ReadFile("../policy/importer/testdata/cadre.config.json")

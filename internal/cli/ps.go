@@ -82,7 +82,7 @@ func (f *psFlags) print(e *launch.Env, sessions []attach.Entry) error {
 // A row is a session as it is listed.
 type row struct {
 	attach.Entry
-	lead string // what leads to it in the tree
+	lead string // the lines that lead to it in the tree
 }
 
 func flat(sessions []attach.Entry) []row {

@@ -50,7 +50,7 @@ directories and limits are not given to a session that runs already.`,
 	return c
 }
 
-// wanted is what is asked for in the words of the session socket.
+// wanted is the request in the terms of the session socket.
 func wanted(c *cobra.Command, allow string, args []string) ([]string, error) {
 	switch {
 	case allow != "" && len(args) > 0:

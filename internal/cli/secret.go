@@ -12,8 +12,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/launch"
 )
 
-// newSecretCommand hands its words to bawnd, which has the vault: what a
-// keyring and encryption take to start is nothing for every bawn run.
+// newSecretCommand hands its words to bawnd, which has the vault: not every
+// bawn run should pay for the start of a keyring and encryption.
 func newSecretCommand(e *launch.Env) *cobra.Command {
 	return outsideOnly(e, delegate(e, "secret", "Keep credentials outside, and say where they may be put in",
 		"  bawn secret set github                                    # asks for the value\n"+

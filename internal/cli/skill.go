@@ -21,8 +21,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// newSkillCommand hands its words to bawnd, which reads Markdown and YAML: what
-// that takes to start is nothing for every bawn run.
+// newSkillCommand hands its words to bawnd, which reads Markdown and YAML: not
+// every bawn run should pay for their start.
 func newSkillCommand(e *launch.Env) *cobra.Command {
 	const short = "Check and pin what steers agents: skills and definitions of agents"
 	const example = "  bawn skill check            # everything that agents find here\n" +
@@ -84,7 +84,7 @@ func skillItems(e *launch.Env, kind string, paths []string) ([]skill.Item, error
 	return items, nil
 }
 
-// kindOf is what a path is by its name.
+// kindOf is the kind of a path by its name.
 func kindOf(path string) skill.Kind {
 	base := strings.ToLower(filepath.Base(path))
 	switch info, err := os.Stat(path); {
@@ -122,7 +122,7 @@ func readItems(e *launch.Env, items []skill.Item) ([]launch.SkillReport, error) 
 	return out, nil
 }
 
-// pinsOf are what the human has pinned. A guest sees none of it.
+// pinsOf are the human's pins. A guest sees none of it.
 func pinsOf(e *launch.Env) (*skill.Pins, error) {
 	if launch.Inside(e) != "" {
 		return &skill.Pins{}, nil
@@ -197,7 +197,7 @@ func newSkillListCommand(e *launch.Env) *cobra.Command {
 
 // A listedSkill is an item, or a pin of one that is not here.
 type listedSkill struct {
-	State string `json:"state"` // new, changed, pinned, or elsewhere: a pin of what is not here
+	State string `json:"state"` // new, changed, pinned, or elsewhere: a pin without its skill here
 	skill.Item
 	Pinned *skill.Pin `json:"pin,omitempty"`
 }
@@ -329,7 +329,7 @@ func newSkillRmCommand(e *launch.Env) *cobra.Command {
 	}
 }
 
-// ownSkillPins is skillPins for who works with them: a guest has none to see.
+// ownSkillPins is skillPins for the human: a guest can't see pins.
 func ownSkillPins(e *launch.Env) (string, error) {
 	if where := launch.Inside(e); where != "" {
 		return "", &verb.Error{Code: verb.ExitDenied, Err: fmt.Errorf("this is a guest, in %s: what is pinned is not a guest's to see or change", where),

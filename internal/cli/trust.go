@@ -64,8 +64,8 @@ func projectFile(e *launch.Env, args []string) (string, error) {
 	return filepath.Join(in.Workspace, config.ProjectFile), err
 }
 
-// addTrust trusts the bytes that were shown: what the file holds by the time of
-// the answer does not matter.
+// addTrust trusts the bytes that were shown, even if the file changes before
+// the answer.
 func addTrust(e *launch.Env, file string, yes bool) error {
 	workspace, ok := strings.CutSuffix(file, "/"+config.ProjectFile)
 	if !ok {

@@ -8,11 +8,11 @@ import (
 	"github.com/bawn-dev/bawn/internal/fspath"
 )
 
-// WriteAdvice says what a user would have to change so that a session may
-// write path, which is absolute and free of symbolic links: with place, which
-// is path or lies above it, as a further --rw, or else the setting that closes
-// it. What it names was tried on a copy of the configuration. It returns ""
-// where nothing of the configuration keeps the path from being written.
+// WriteAdvice says what a user would change so that a session may write path,
+// which is absolute and free of symbolic links. The advice is a further --rw
+// for place (path or a directory above it), or the setting that closes it. The
+// advice was tried on a copy of the configuration. It returns "" where nothing
+// of the configuration keeps the path from being written.
 func (c *Config) WriteAdvice(path, place string) string {
 	if c.gives(path) == bawn.ReadWrite {
 		return ""
@@ -95,7 +95,7 @@ func (c *Config) closedBy(path, done string) string {
 	return fmt.Sprintf("%s keeps %s from being %s; change that line", by, shellWord(at), done)
 }
 
-// gives says what a session may do with a path, symbolic links in the
+// gives returns a session's access to a path, symbolic links in the
 // configuration's own paths resolved.
 func (c *Config) gives(path string) bawn.Access {
 	_, r := c.cover(path)

@@ -12,18 +12,19 @@ import (
 // agentProfileKey turns profiles of agents off.
 const agentProfileKey = "isolation.agent_profile"
 
-// An AgentProfile is what is known of the agent that a session starts: what it
-// needs, and what it must not change. Nobody's word counts less: what a file or a
-// flag closes stays closed, and where a key is pinned the profile adds nothing.
+// An AgentProfile describes the agent that a session starts: its needs, and the
+// files that it must not change. Files and flags count as much as before: what
+// they close stays closed, and where a key is pinned the profile adds nothing.
 type AgentProfile struct {
 	Name string
 	RW   []string // absolute: where it keeps its state
-	Open []string // absolute: what else it reads, and is hidden from others
-	// Guard are absolute paths, there or not, that stay as they are below what is
-	// writable, unless somebody names exactly one of them as writable.
+	Open []string // absolute: other files that it reads, hidden from others
+	// Guard are absolute paths, existing or not, that stay unchanged below
+	// writable places, unless a file or flag names exactly one of them as
+	// writable.
 	Guard []string
 	// Private are absolute directories in RW that are empty in a session and gone at
-	// its end, unless somebody names exactly one of them.
+	// its end, unless a file or flag names exactly one of them.
 	Private []string
 	// Owned are files that it writes though their names are protected.
 	Owned  []string
@@ -32,16 +33,16 @@ type AgentProfile struct {
 	// Models are hosts, as in isolation.hosts. Where there are any, they are
 	// the built-in ones that the agent of a split session reaches.
 	Models []string
-	// Closed are hosts, as in isolation.hosts, about which nobody is asked where no
-	// entry speaks of them.
+	// Closed are hosts, as in isolation.hosts, that are refused without a question
+	// unless an entry names them.
 	Closed []string
 }
 
-// at is the place of what the profile says.
+// at is the place of the profile's settings.
 func (a *AgentProfile) at() Place { return Place{Via: "agent " + a.Name} }
 
-// agent lays the profile over what the program itself, the managed and the user's
-// file say.
+// agent lays the profile over the settings of the program itself, the managed and
+// the user's file.
 func (st *state) agent(a *AgentProfile) error {
 	if a == nil || st.scalars[agentProfileKey].value != true {
 		return nil
@@ -91,7 +92,8 @@ func (st *state) isPinned(path string) bool {
 	return pinned
 }
 
-// yield takes back what the profile opens where anybody else has closed it.
+// yield closes again what the profile opens and another file or a flag has
+// closed.
 func (st *state) yield() {
 	for _, key := range []string{"isolation.rw", "isolation.open"} {
 		st.lists[key] = slices.DeleteFunc(slices.Clone(st.lists[key]), func(e entry) bool {
@@ -191,7 +193,7 @@ func privateOf(a *AgentProfile) map[string]reach {
 	return all
 }
 
-// AgentWrites lists what the agent's profile has opened for writing.
+// AgentWrites lists the places that the agent's profile has opened for writing.
 func (c *Config) AgentWrites() []string {
 	var list []string
 	for path, r := range c.st.reaches {

@@ -60,8 +60,8 @@ func (st *state) define(p *profile, a authority) error {
 	return nil
 }
 
-// check finds out at once whether a profile that nobody has chosen yet could
-// be: what it extends exists, and in an untrusted file its keys narrow.
+// check tests at once whether a profile could be chosen: what it extends
+// exists, and in an untrusted file its keys narrow.
 func (st *state) check(p *profile, a authority) error {
 	chain, err := st.chain(p.name, p.at)
 	if err != nil || !a.untrusted {
@@ -115,7 +115,7 @@ func (st *state) pin(s setting) error {
 	return errs.err()
 }
 
-// choose lays a profile over what is in force.
+// choose lays a profile over the current settings.
 func (st *state) choose(s setting, a authority) error {
 	if at, ok := st.pinned(s.key.path); ok && a.layer > Managed && st.scalars[s.key.path].value != s.value {
 		return pinnedError(s.at, s.key.path, at)
@@ -141,9 +141,9 @@ func (st *state) choose(s setting, a authority) error {
 	return errs.err()
 }
 
-// chosen moves a profile's setting to the layer that chose it. What a built-in
-// profile says stands where it was chosen, and a project answers for what it
-// chose from another file.
+// chosen moves a profile's setting to the layer that chose it. A built-in
+// profile's settings have the place where it was chosen, and a project answers
+// for settings that it chose from another file.
 func chosen(s setting, by Place, name string) setting {
 	move := func(at Place) Place {
 		if at.Line == 0 || by.Layer == Project && at.File != by.File {
@@ -186,9 +186,9 @@ func (st *state) applyScalar(s setting, a authority) error {
 	return nil
 }
 
-// looksSilently reports whether a mode is exchanged for one that is stricter in
-// what it changes, and not in what it reads: plan looks without asking, where
-// strict asks about everything.
+// looksSilently reports whether a mode is replaced by one that is stricter
+// about changes but not about reads: plan reads without asking, where strict
+// asks about everything.
 func looksSilently(k *key, old, value any) bool {
 	return k.path == "mode" && old == bawn.ModeStrict.String() && value == bawn.ModePlan.String()
 }
@@ -257,8 +257,8 @@ func (st *state) again(k *key, it item, a authority) error {
 	return nil
 }
 
-// flagged notes that a flag gives what a file or a profile gives too: alone, the
-// flag gives it still (see only).
+// flagged notes that a flag gives the same as a file or a profile: alone, the
+// flag still gives it (see only).
 func (st *state) flagged(k *key, it item) {
 	list := slices.Clone(st.lists[k.path])
 	list[slices.IndexFunc(list, func(e entry) bool { return e.text == it.text })].at = it.at
@@ -339,8 +339,8 @@ func (st *state) rank(k *key) float64 {
 	return k.unset
 }
 
-// finalAutonomy is what was stated, or follows from the mode (SPEC C9), but
-// never more than an untrusted project file leaves, unless a flag says so.
+// finalAutonomy is the stated autonomy, or follows from the mode, but is never
+// above that of an untrusted project file, unless a flag says so.
 func (st *state) finalAutonomy() bawn.Autonomy {
 	s, ok := st.scalars["autonomy"]
 	a := autonomyOf(modeNamed(st.scalars["mode"].value))

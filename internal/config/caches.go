@@ -9,11 +9,11 @@ import (
 )
 
 // A Cache is a directory of the built-in profile in which package managers keep
-// what they have fetched.
+// their downloads.
 type Cache struct {
 	Name     string   // "~/…"
-	New      bool     // it counts only while the host has nothing in it
-	Programs []string // those that make it; empty where Bawn waits until it is there
+	New      bool     // it counts only while it is empty on the host
+	Programs []string // the programs that make it; empty where Bawn waits until it exists
 }
 
 //go:embed data/caches.txt

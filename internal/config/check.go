@@ -15,10 +15,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/devices"
 )
 
-// Check looks whether this machine has what the configuration names, so that
-// a mistake is found with its place and not in the middle of a start: paths
-// that are to be shown exist, devices are devices, credentials are among the
-// names that known returns. The error is of type Errors.
+// Check tests whether this machine has what the configuration names, so that a
+// mistake is reported with its place before the start. Shown paths must exist,
+// devices must be devices, and credentials must be among the names that known
+// returns. The error is of type Errors.
 func (c *Config) Check(known func() []string) error {
 	var errs Errors
 	reaches := c.effective()
@@ -45,8 +45,8 @@ func (c *Config) Check(known func() []string) error {
 	return errs.err()
 }
 
-// checkTrusted refuses what the host's side runs or believes where a session
-// could put another thing in its place, also by way of a link.
+// checkTrusted refuses programs and files that the host's side trusts where a
+// session could replace them, also by way of a link.
 func (c *Config) checkTrusted(key string) error {
 	path := c.st.text(key)
 	if path == "" {
@@ -77,8 +77,8 @@ func checkPath(path string, r reach) error {
 	return nil
 }
 
-// createFirst says how to make what is not there. What has an extension is
-// likely to be a file, a directory else.
+// createFirst says how to make a missing file. A name with an extension is
+// likely to be a file, another a directory.
 func createFirst(path string) string {
 	word := shellWord(path)
 	if filepath.Ext(strings.TrimLeft(filepath.Base(path), ".")) == "" {

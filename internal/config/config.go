@@ -1,5 +1,5 @@
-// Package config turns configuration files and flags into what a session may
-// see and use (SPEC D2, D5, D9, K2, section 5).
+// Package config turns configuration files and flags into the isolation of a
+// session.
 //
 // The layers are built-in, managed, user, project, flags; a later one wins.
 // The managed file may pin keys against everybody after it. A project's file
@@ -19,7 +19,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/fspath"
 )
 
-// ManagedFile is where who manages the machine puts its configuration.
+// ManagedFile is the configuration of who manages the machine.
 const ManagedFile = "/etc/bawn/config.toml"
 
 // Inputs are all that a configuration depends on.
@@ -31,16 +31,16 @@ type Inputs struct {
 	XDGCacheHome  string   // or "" for ~/.cache
 	ManagedPath   string   // or "" for ManagedFile
 	UserPath      string   // or "" for bawn/config.toml in XDGConfigHome
-	Tools         []string // what a closed home shows besides: directories of programs, absolute
+	Tools         []string // directories of programs that a closed home also shows, absolute
 	Flags         Flags
 	Machine       Machine
 	// Definition is applied above all else, as if it were trusted: the caller
-	// takes the meet of what comes out with what does without it. Nil for none.
+	// takes the meet of the results with and without it. Nil for none.
 	Definition *Definition
 	Agent      *AgentProfile // of the agent that the session starts, or nil
 }
 
-// A Definition is a file that says what a session asks for.
+// A Definition is a file with a session's request.
 type Definition struct {
 	File string // its name, for errors
 	Text []byte
@@ -57,7 +57,7 @@ type Config struct {
 	// which are mounts of the Isolation too, and names such as "gh". A path
 	// that is a read-write mount is opened as well.
 	Open      []string
-	Protected []string // names protected beside the built-in ones (SPEC K6)
+	Protected []string // names protected beside the built-in ones
 
 	st *state
 }
@@ -80,15 +80,15 @@ type Origin struct {
 	Place
 }
 
-// Load reads the layers and returns what they come to. The error is of type
-// Errors; nothing half-valid is ever returned with it.
+// Load reads the layers and returns their result. The error is of type Errors;
+// nothing half-valid is ever returned with it.
 func Load(in Inputs) (*Config, error) {
 	st, err := in.before()
 	if err != nil {
 		return nil, err
 	}
 	if in.Flags.NoAgentProfile {
-		in.Agent = nil // what is pinned says so below
+		in.Agent = nil // pinned keys say so below
 	}
 	if err := st.agent(in.Agent); err != nil {
 		return nil, err
@@ -153,8 +153,8 @@ func (st *state) file(data []byte, in Place, a authority) error {
 	return st.layer(f, a)
 }
 
-// project applies the project's file: as one that may only narrow, and if it
-// wants more and is trusted, as what it is.
+// project applies the project's file: as one that may only narrow, or, if it
+// wants more and is trusted, as it is.
 func (in Inputs) project(st *state) (*state, error) {
 	at := Place{Layer: Project, File: filepath.Join(in.Workspace, ProjectFile)}
 	data, err := readProject(in.Workspace)
@@ -178,7 +178,7 @@ func (in Inputs) project(st *state) (*state, error) {
 	return st, st.file(data, at, authority{layer: Project})
 }
 
-// asErrors gives an error of the system a place; what has one keeps it.
+// asErrors gives an error of the system a place, unless it has one.
 func asErrors(at Place, err error) error {
 	var errs Errors
 	errs.take(at, err)
@@ -204,12 +204,13 @@ func (in Inputs) paths() (paths, error) {
 	return p, nil
 }
 
-// own lists what is Bawn's own: its directories, and what they are if they are
-// symbolic links, say into a repository of dotfiles that a guest may work on.
+// own lists Bawn's own places: its directories, and their targets if they are
+// symbolic links, for example into a repository of dotfiles that a guest may
+// work on.
 func (in Inputs) own() []string {
 	user := filepath.Join(xdg(in.XDGConfigHome, in.Home, ".config"), "bawn")
 	var own []string
-	cache := filepath.Join(xdg(in.XDGCacheHome, in.Home, ".cache"), "bawn") // what was probed, and sessions' private caches
+	cache := filepath.Join(xdg(in.XDGCacheHome, in.Home, ".cache"), "bawn") // probe results, and sessions' private caches
 	list := []string{filepath.Dir(ManagedFile), user, in.State(), cache, filepath.Join(user, "config.toml"), filepath.Join(user, "policy.toml")}
 	manifests, _ := filepath.Glob(filepath.Join(user, "plugins", "*")) // the pattern is a good one
 	for _, p := range append(list, manifests...) {
@@ -280,7 +281,7 @@ func texts(entries []entry) []string {
 	return out
 }
 
-// NetworkAt says who has stated how much of the network a session reaches.
+// NetworkAt returns where the network of a session was stated.
 func (c *Config) NetworkAt() Place { return c.st.scalars["isolation.network"].at }
 
 // Origins returns every value in force with its place, in the order of the
@@ -311,7 +312,7 @@ func (c *Config) autonomy() Origin {
 	return Origin{Key: "autonomy", Value: c.Autonomy.String(), Place: s.at}
 }
 
-// entries returns a list with what the project adds to it.
+// entries returns a list with the project's additions.
 func (st *state) entries(k *key) []entry {
 	if k.path == "isolation.http" {
 		return st.httpEntries()

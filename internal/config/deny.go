@@ -45,8 +45,8 @@ func denyEntry(s string, p paths) (string, error) {
 	return clean, nil
 }
 
-// patterns returns what isolation.deny says by patterns, each as a place: those
-// that count anywhere once for each place that is given.
+// patterns returns the patterns of isolation.deny, each as a place: those that
+// count anywhere once for each given place.
 func (c *Config) patterns(given []bawn.Mount) []bawn.Mount {
 	var out []bawn.Mount
 	for _, e := range c.st.lists["isolation.deny"] {

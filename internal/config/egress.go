@@ -88,8 +88,8 @@ func (st *state) ruled(http netrule.HTTP) bool {
 	})
 }
 
-// httpEntries are those of the trusted layers, and of the project's those that
-// still narrow: where a flag says what a host takes, that counts.
+// httpEntries are those of the trusted layers, and those of the project that
+// still narrow: if a flag lists a host's requests, that counts.
 func (st *state) httpEntries() []entry {
 	all := slices.Clone(st.lists["isolation.http"])
 	for _, e := range st.requests {
@@ -100,7 +100,7 @@ func (st *state) httpEntries() []entry {
 	return all
 }
 
-// egress is what a session reaches when its network is "allowlist".
+// egress is the reachable network of a session with the network "allowlist".
 func (st *state) egress() bawn.Egress {
 	ask, _ := st.scalars["isolation.ask_timeout"].value.(time.Duration)
 	hosts, ports := st.wholeModels()
@@ -123,7 +123,7 @@ func joined(entries, more []string) []string {
 }
 
 // unheard finds flags about the network that the session's network makes
-// meaningless: who typed them believes that they count.
+// meaningless: the user believes that they count.
 func (st *state) unheard(f Flags) error {
 	network := st.text("isolation.network")
 	var errs Errors

@@ -14,7 +14,7 @@ import (
 // dockerTable begins the keys of the provider "docker".
 const dockerTable = "isolation.docker_options."
 
-// DockerOptions are the keys of [isolation.docker_options] (SPEC D6, D9).
+// DockerOptions are the keys of [isolation.docker_options].
 type DockerOptions struct {
 	Image     string   // NAME[:TAG], NAME@sha256:DIGEST or sha256:ID; "" where none is stated
 	Workspace string   // where the workspace is in the container; clean and absolute
@@ -28,9 +28,8 @@ type DockerOptions struct {
 	AcceptEscapes bool
 }
 
-// Docker returns what the provider "docker" starts, and how. Nobody but the
-// user and who manages the machine has had a say in AllowArgs, Runtime, Host
-// and AcceptEscapes.
+// Docker returns the settings of the provider "docker". Only the user and who
+// manages the machine can set AllowArgs, Runtime, Host and AcceptEscapes.
 func (c *Config) Docker() DockerOptions {
 	at := func(name string) string { return c.st.text(dockerTable + name) }
 	return DockerOptions{
@@ -51,9 +50,9 @@ func (c *Config) GVisorUnprotected() bool {
 }
 
 // FallbackToHost reports whether the user, or who manages the machine, lets a
-// session run without a sandbox where no provider meets its policy (SPEC D4).
-// It does not hold where a project's file counts that nobody was asked about: one
-// that asks for what nobody can enforce would turn the sandbox off.
+// session run without a sandbox where no provider meets its policy. It does not
+// hold where an untrusted project's file counts: a file that asks for what cannot
+// be enforced would turn the sandbox off.
 func (c *Config) FallbackToHost() bool {
 	return c.st.scalars["isolation.allow_fallback_to_host"].value == true && !c.st.unasked
 }
@@ -64,7 +63,7 @@ func (c *Config) FallbackWithheld() bool {
 	return c.st.scalars["isolation.allow_fallback_to_host"].value == true && c.st.unasked
 }
 
-// hostless refuses the provider "host" to who has not written it down.
+// hostless refuses the provider "host" unless a file says it.
 func hostless(at Place) error {
 	return &Error{Place: at, Problem: fmt.Sprintf("provider %q is no sandbox, and only a configuration of yours can choose it; want one of %q", HostProvider, SandboxProviders()),
 		Hint: "to run without a sandbox, say provider = \"host\" under [isolation] in the file that \"bawn config path\" names"}
@@ -154,7 +153,7 @@ func dockerArgEntry(s string, _ paths) (string, error) {
 	stem := strings.TrimPrefix(name, "--")
 	word := func(c byte) bool { return alnum(c) || c == '-' }
 	if len(s) > 4096 || len(stem) != len(name)-2 || stem == "" || stem[0] == '-' || !only(stem, word) {
-		return "", fmt.Errorf("argument %s is none of docker run; want one in an entry, in its long form: \"--NAME\" or \"--NAME=VALUE\"", quote(s))
+		return "", fmt.Errorf("argument %s is not one of docker run's; want one in an entry, in its long form: \"--NAME\" or \"--NAME=VALUE\"", quote(s))
 	}
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
 		return "", fmt.Errorf("argument %s has a control character or is not UTF-8", quote(s))

@@ -9,7 +9,7 @@ import (
 
 const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// TestHostProvider is SPEC K1, K2 and D10: a file of the user or of who manages
+// TestHostProvider: a file of the user or of who manages
 // the machine takes the sandbox away with one line, and nothing else does.
 func TestHostProvider(t *testing.T) {
 	for _, layer := range []func(Inputs) string{Inputs.managed, Inputs.User} {
@@ -69,7 +69,7 @@ func TestEnabledIsNoProvider(t *testing.T) {
 	}
 }
 
-// TestProviderPrecedence is SPEC D5: the flag, then the user's file, then the
+// TestProviderPrecedence: the flag, then the user's file, then the
 // managed one, then Bawn's own choice.
 func TestProviderPrecedence(t *testing.T) {
 	for _, name := range Providers() {
@@ -203,13 +203,13 @@ func TestEngineEntries(t *testing.T) {
 		{"docker_options.image='sha256:" + strings.Repeat("G", 64) + "'", ""}, // a name with a tag, as engines read it
 		{"docker_options.image=\"a\\n\"", "is no reference"},
 		{"docker_options.extra_args=['-v=/:/x']", "in its long form"},
-		{"docker_options.extra_args=['--volume','/:/x']", `"/:/x" is none of docker run`},
-		{"docker_options.extra_args=['--']", "is none of docker run"},
-		{"docker_options.extra_args=['---x']", "is none of docker run"},
-		{"docker_options.extra_args=['--Label=x']", "is none of docker run"},
+		{"docker_options.extra_args=['--volume','/:/x']", `"/:/x" is not one of docker run`},
+		{"docker_options.extra_args=['--']", "is not one of docker run"},
+		{"docker_options.extra_args=['---x']", "is not one of docker run"},
+		{"docker_options.extra_args=['--Label=x']", "is not one of docker run"},
 		{"docker_options.extra_args=['--label=a b=c']", ""},
 		{"docker_options.extra_args=[\"--label=\\u001b[2J\"]", "control character"},
-		{"docker_options.allow_args=['privileged']", "is none of docker run"},
+		{"docker_options.allow_args=['privileged']", "is not one of docker run"},
 		{"docker_options.runtime='io.containerd.crun.v1'", ""},
 		{"docker_options.runtime='/bin/sh'", "is no name"},
 		{"docker_options.host='tcp://10.0.0.1:2376'", "not on this machine"},

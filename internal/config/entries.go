@@ -39,7 +39,7 @@ func openEntry(s string, p paths) (string, error) {
 }
 
 func agentName(s string, _ paths) (string, error) {
-	if s == "" { // nobody's name: as if it were not set
+	if s == "" { // not a valid name: as if it were not set
 		return s, nil
 	}
 	return s, wantName("agent", s)

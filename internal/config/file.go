@@ -108,7 +108,7 @@ func wantType(root *os.Root, name string, want fs.FileMode, what string) (fs.Fil
 }
 
 // WriteStarter makes the user's file and the directories that lead to it, with every
-// key commented out. It returns fs.ErrExist where the file is there.
+// key commented out. It returns fs.ErrExist if the file exists.
 func (in Inputs) WriteStarter() error {
 	if err := os.MkdirAll(filepath.Dir(in.User()), 0o700); err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// Flags are the command line's values. What is nil or empty was not given.
-// They mean what the keys of the same name mean, and are checked the same way.
+// Flags are the command line's values. Nil or empty ones were not given. They
+// have the meaning of the keys of the same name, and are checked the same way.
 type Flags struct {
 	Profile, Provider, Image, Mode, Autonomy, Agent *string
 
@@ -37,7 +37,7 @@ type Flags struct {
 	Models         []string
 }
 
-// An egressFlag is a flag about what the network "allowlist" reaches.
+// An egressFlag is a flag about the destinations of the network "allowlist".
 type egressFlag struct {
 	flag, key string
 	entries   []string
@@ -97,8 +97,8 @@ func (f Flags) settings(p paths) (*file, error) {
 	return b.out, b.errs.err()
 }
 
-// egress reads the flags about the network. Who names what may be reached does
-// not have to say --net allowlist as well.
+// egress reads the flags about the network. A flag that names a destination
+// implies --net allowlist.
 func (b *flagReader) egress(f Flags) {
 	implied := f.Net != nil
 	for _, e := range f.egress() {
@@ -120,8 +120,8 @@ func flagPlace(flag string) Place { return Place{Layer: Command, Via: flag} }
 
 func (b *flagReader) keep(s setting) { b.out.settings = append(b.out.settings, s) }
 
-// refuse notes an error in the words of the command line: who typed the flag
-// need not know the key.
+// refuse notes an error in terms of the command line: the user of a flag need
+// not know the key.
 func (b *flagReader) refuse(flag string, k *key, e *Error) {
 	e.Place = flagPlace(flag)
 	e.Problem = strings.TrimPrefix(e.Problem, k.path+": ")

@@ -17,7 +17,7 @@ import (
 //go:embed data/home.txt
 var homeText string
 
-// A shown says what a directory below the home shows of itself: patterns of names.
+// A shown lists the visible names in a directory below the home, as patterns.
 type shown map[string][]string
 
 // shownOfHome is the table, by directory; "" is the home itself.
@@ -47,8 +47,8 @@ func (t shown) has(dir, name string) bool {
 	})
 }
 
-// closing are the settings that close the home directory: what lies in it is hidden, but
-// for what the table shows, the workspace, and the programs of PATH and their variables.
+// closing are the settings that close the home directory. Its contents are hidden except
+// for the table's entries, the workspace, and the programs of PATH with their variables.
 func closing(p paths) []setting {
 	t := shownOfHome()
 	b := builder{p}
@@ -62,8 +62,8 @@ func closing(p paths) []setting {
 	return append(b.list("deny", deny), b.list("ro", ro)...)
 }
 
-// hiddenOf are what a directory below the home holds and does not show. One that can't be
-// listed is hidden itself.
+// hiddenOf are the names in a directory below the home that it does not show. A
+// directory that can't be listed is hidden itself.
 func hiddenOf(t shown, p paths, dir string) (hidden []string) {
 	entries, err := os.ReadDir(path.Join(p.home, dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,8 +99,9 @@ func literal(name string) string {
 	return strings.NewReplacer("*", "?", "[", "?", "]", "?", "{", "?", "}", "?", "\\", "?").Replace(name)
 }
 
-// tools are the directories below the home that hold programs and what these need: of
-// each bin directory in PATH the one around it, and what variables of tool chains name.
+// tools are the directories below the home that hold programs and their files: the
+// parent of each bin directory in PATH, and the directories that variables of tool
+// chains name.
 func tools(home, list string, variables ...string) (dirs []string) {
 	for _, dir := range strings.Split(list, ":") {
 		if base := path.Base(dir); slices.Contains([]string{"bin", "sbin", ".bin", "shims"}, base) && path.Dir(dir) != home {

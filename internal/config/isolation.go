@@ -12,13 +12,12 @@ import (
 	"github.com/bawn-dev/bawn/internal/fspath"
 )
 
-// Isolation returns what a session in the workspace may see and use. Where the
+// Isolation returns the isolation of a session in the workspace. Where the
 // workspace is not the one the configuration was loaded for, paths below that
 // one move along.
 //
-// What no mount covers is read-only; that credentials and what the host
-// executes later are closed (SPEC K4, K6) is up to who builds the plan, see
-// Config.Open and Config.Protected.
+// An uncovered place is read-only. The planner closes credentials and files
+// that the host executes later, see Config.Open and Config.Protected.
 func (c *Config) Isolation(workspace string) bawn.Isolation {
 	move := func(p string) string { return rebase(p, c.st.paths.workspace, workspace) }
 	pass, set := c.st.env()
@@ -40,8 +39,8 @@ func (c *Config) Isolation(workspace string) bawn.Isolation {
 	}
 }
 
-// WhileAway is what a question does where nobody could answer: "deny", "commands" or
-// "wait".
+// WhileAway is the fate of a question that nobody could answer: "deny", "commands"
+// or "wait".
 func (c *Config) WhileAway() string {
 	text, _ := c.st.scalars["isolation.while_away"].value.(string)
 	return text
@@ -75,7 +74,7 @@ func each(list []string, f func(string) string) []string {
 	return list
 }
 
-// effective returns what each path gives: what the trusted layers say, closed
+// effective returns each path's access: that of the trusted layers, closed
 // further by an untrusted project.
 func (c *Config) effective() map[string]reach {
 	all := maps.Clone(c.st.reaches)

@@ -23,7 +23,7 @@ const (
 
 var kindNames = []string{"a string", "true or false", "an integer", "a number", `a string such as "90m" or "2h"`, "a list of strings"}
 
-// A rule says what an untrusted project file may do with a key.
+// A rule says how an untrusted project file may use a key.
 type rule uint8
 
 const (
@@ -31,7 +31,7 @@ const (
 	trusted             // only a trusted one may set it
 	lower               // only towards the strict end
 	adds                // entries narrow, so they may be added
-	covered             // each entry must be covered by what the layers before give
+	covered             // each entry must be covered by the layers before
 	narrows             // a profile, if each of its keys narrows
 	inHosts             // entries about hosts that the layers before give without a limit
 )
@@ -58,7 +58,7 @@ func (k *key) name() string { return lastName(k.path) }
 func (k *key) limit() bool { return strings.HasPrefix(k.path, "isolation.resources.") }
 
 // HostProvider is the name of the provider that enforces next to nothing. Only
-// a file of the user or of who manages the machine can name it (SPEC K1, D10).
+// a file of the user or of who manages the machine can name it.
 const HostProvider = "host"
 
 // Providers lists the names that isolation.provider accepts; "" lets Bawn pick.
@@ -72,8 +72,8 @@ func SandboxProviders() []string {
 	return []string{"native", "landlock", "bwrap", "gvisor", "docker", "seatbelt"}
 }
 
-// MinMemoryMB is the least memory that a session can be limited to, in MiB: with
-// less hardly a program starts, and who asks for it meant another unit.
+// MinMemoryMB is the lowest memory limit of a session, in MiB: with less hardly
+// a program starts, and a smaller number was meant in another unit.
 const MinMemoryMB = 16
 
 // keys is the table. The order is that of the starter file.
@@ -216,11 +216,11 @@ var unavailable = map[string]string{
 var extendsKey = &key{path: "extends", kind: text, entry: profileName, profile: true,
 	doc: "the profile that is laid down before this one"}
 
-// A KeyInfo is what the documents say of a key.
+// A KeyInfo documents a key.
 type KeyInfo struct {
 	Path       string // dotted
 	Value      string // what it takes
-	Project    string // what an untrusted project's file may do with it
+	Project    string // how an untrusted project's file may use it
 	InProfiles bool
 	Doc        string
 }

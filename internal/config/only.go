@@ -7,15 +7,15 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// only takes away what files and profiles give and no flag does. What they
-// close stays closed, limits stay, and so do the variables without which
-// hardly a program runs.
+// only takes away what files and profiles give and no flag does. Closed places
+// stay closed, limits stay, and so do the variables without which hardly a
+// program runs.
 func (st *state) only() {
 	for _, k := range keys {
 		switch {
 		case k.kind == list && (k.rule == covered || k.rule == inHosts):
 			st.lists[k.path] = slices.DeleteFunc(slices.Clone(st.lists[k.path]), func(e entry) bool { return !ofFlags(k, e.at) })
-		case k.opens || k.path == "isolation.split": // who runs this is no agent
+		case k.opens || k.path == "isolation.split": // the user is no agent
 			if s := st.scalars[k.path]; s.at.Layer != Command && k.path != "isolation.allow_fallback_to_host" {
 				st.scalars[k.path] = scalar{value: false}
 			}

@@ -69,9 +69,8 @@ type parser struct {
 
 // parse reads one file. The error is of type Errors and has positions.
 //
-// The order matters: telling duplicate keys takes the TOML library a time that
-// grows with the square of their number, so it only gets to see files whose
-// keys are all known.
+// The order matters: the TOML library needs quadratic time to find duplicate
+// keys. So it only sees files whose keys are all known.
 func parse(data []byte, in Place, p paths) (*file, error) {
 	ps := &parser{file: in, paths: p, out: &file{}}
 	var err error
@@ -97,7 +96,7 @@ func (ps *parser) at(offset int) Place {
 	return p
 }
 
-// invalid notes what is not TOML, or states a key or table twice.
+// invalid notes text that is not TOML, and keys or tables stated twice.
 func (ps *parser) invalid(err error) {
 	var e *stricttoml.Error
 	if errors.As(err, &e) {
@@ -116,7 +115,7 @@ func (ps *parser) expression(n *unstable.Node, prefix []part) []part {
 		ps.skip = !ps.header(parts)
 		return parts
 	case unstable.ArrayTable:
-		ps.errs.addf(ps.at(parts[0].offset), "[[%s]] is a list of tables, and there is none; want a table in single brackets", escaped(dotted(parts)))
+		ps.errs.addf(ps.at(parts[0].offset), "[[%s]] is a list of tables, and there is invalid; want a table in single brackets", escaped(dotted(parts)))
 		ps.skip = true
 		return parts
 	}
@@ -275,8 +274,8 @@ func isTable(parts []part) bool {
 	return table(dotted(parts)) || parts[0].name == "profiles" && len(parts) <= 2
 }
 
-// suggest names what the parts may have been meant to be: a key of the table
-// they name, or else one of any: "network" is likely "isolation.network".
+// suggest names a key that the parts may mean: one of the table that they name,
+// or else any: "network" is likely "isolation.network".
 func suggest(parts []part, what string) string {
 	known := append(slices.Clone(tables), "profiles")
 	if what == "key" {

@@ -11,7 +11,7 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// TestBadInput is SPEC section 5: where it stands, what was wanted, what is
+// TestBadInput: where it stands, what was wanted, what is
 // nearest.
 func TestBadInput(t *testing.T) {
 	for _, c := range []struct{ in, where, want, hint string }{

@@ -69,7 +69,7 @@ func (p Place) why() string {
 // and what to do about it.
 type Error struct {
 	Place   Place
-	Problem string // what is wrong and what was wanted
+	Problem string // the error and the expected form
 	Hint    string // what to do, or ""
 	// Widens is set where an untrusted project file asks for more than the
 	// layers before it give; it says for what. Trust would permit it.
@@ -160,8 +160,8 @@ func (es Errors) err() error {
 	return es
 }
 
-// quote writes text that somebody else chose so that it can't fool a terminal,
-// and shortens what is long.
+// quote escapes text of others so that it can't act on a terminal, and shortens
+// it.
 func quote(s string) string {
 	const most = 80
 	if len(s) <= most {

@@ -12,13 +12,14 @@ import (
 // configured.
 const AskTimeout = 2 * time.Minute
 
-// A Machine is what the default profile is measured by.
+// A Machine is the measure of the default profile.
 type Machine struct {
 	MemoryMB int64 // MiB of main memory
 }
 
-// A profile is a named bundle of settings of [isolation]. It is laid over what
-// is in force where it is chosen; extends names one that is laid down first.
+// A profile is a named bundle of settings of [isolation]. It is laid over the
+// current settings where it is chosen; extends names one that is laid down
+// first.
 type profile struct {
 	name      string
 	extends   string
@@ -27,7 +28,7 @@ type profile struct {
 	at        Place
 	untrusted bool // defined by a project file that is not trusted
 	ceiling   bool // its limits only lower
-	closes    bool // it hides of the home what is not shown (home.go)
+	closes    bool // it hides everything in the home that is not shown (home.go)
 }
 
 // builtinNames are the profiles that exist without any file.
@@ -40,7 +41,7 @@ func BuiltinProfiles() []string { return slices.Clone(builtinNames) }
 func (c *Config) Profiles() []string { return c.st.profileNames() }
 
 // EnvDefault lists the environment variables of the default profile. None of
-// them is there to carry a credential.
+// them can carry a credential.
 func EnvDefault() []string {
 	return strings.Fields("TERM COLORTERM LANG LC_* TZ PATH HOME USER LOGNAME SHELL EDITOR VISUAL PAGER" +
 		" NO_COLOR FORCE_COLOR CLICOLOR LINES COLUMNS" +
@@ -48,7 +49,7 @@ func EnvDefault() []string {
 		" GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_AUTHOR_DATE GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL GIT_COMMITTER_DATE")
 }
 
-// defaultNetwork is what the default profile reaches.
+// defaultNetwork is the network of the default profile.
 //
 //go:embed data/default.txt
 var defaultNetwork string

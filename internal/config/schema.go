@@ -74,8 +74,7 @@ func (k *key) schema() object {
 }
 
 // Starter returns a first configuration file: every key that a user may set,
-// commented out, with what it means and, where there is one, the value that
-// counts without the line.
+// commented out, with its meaning and its default, if it has one.
 func Starter(m Machine) []byte {
 	var b strings.Builder
 	b.WriteString("# Configuration of Bawn. Remove a \"# \" to change a value; \"bawn config check\" checks the file.\n" +

@@ -18,16 +18,16 @@ var splitAccess = []string{bawn.ReadOnly.String(), bawn.ReadWrite.String()}
 // zero value does not.
 type Split struct {
 	On bool
-	// Workspace is what the agent itself may do with it, bawn.ReadOnly or
-	// bawn.ReadWrite; it only takes away from what the isolation gives.
+	// Workspace is the agent's own access to it, bawn.ReadOnly or
+	// bawn.ReadWrite, at most that of the isolation.
 	Workspace bawn.Access
-	// Hosts and HostPorts are what the agent reaches, in the forms of
+	// Hosts and HostPorts are the agent's destinations, in the forms of
 	// bawn.Egress.
 	Hosts, HostPorts []string
 }
 
-// Split returns how the session is split. Where it has no network, the agent
-// reaches the model hosts that somebody has named, and none of the built-in
+// Split returns how the session is split. If it has no network, the agent
+// reaches only model hosts that a file or flag names, and none of the built-in
 // ones.
 func (c *Config) Split() Split {
 	s := Split{On: c.st.scalars["isolation.split"].value == true, Workspace: bawn.ReadOnly}
@@ -96,8 +96,8 @@ func modelEntry(s string, _ paths) (string, error) {
 	return h.String(), nil
 }
 
-// addressOf is what a model's URL leads to: a port of the host's loopback, or HOST:PORT.
-// Its path does not count.
+// addressOf is the destination of a model's URL: a port of the host's loopback, or
+// HOST:PORT. Its path does not count.
 func addressOf(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.User != nil || u.RawQuery != "" || u.Hostname() == "" {
@@ -154,8 +154,8 @@ func (st *state) unsplit(f Flags) error {
 	return errs.err()
 }
 
-// closedNetwork finds model hosts that somebody names in a session to which who
-// manages the machine gives no network.
+// closedNetwork finds model hosts in a session to which who manages the machine
+// gives no network.
 func (st *state) closedNetwork() error {
 	at, pinned := st.pinned("isolation.network")
 	if !pinned || st.text("isolation.network") != bawn.NetworkNone.String() {

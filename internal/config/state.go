@@ -22,7 +22,7 @@ type entry struct {
 	at   Place
 }
 
-// reach is what a path entry gives, and who said so.
+// reach is a path entry's access, and where it was stated.
 type reach struct {
 	access bawn.Access
 	at     Place
@@ -35,7 +35,7 @@ type narrowing struct {
 	reach
 }
 
-// state is what is in force after some of the layers.
+// state is the result of some of the layers.
 type state struct {
 	paths    paths
 	scalars  map[string]scalar
@@ -47,14 +47,14 @@ type state struct {
 	pins     map[string]Place
 	profiles map[string]*profile
 	guard    []string // what the agent obeys
-	owned    []string // what it writes, whatever its name
+	owned    []string // its output, whatever its name
 	private  map[string]reach
 	closed   []string // hosts that it does without
-	unasked  bool     // a project's file counts that nobody was asked about
+	unasked  bool     // an untrusted project's file counts
 	sealed   bool     // nothing but what flags give
 }
 
-// newState returns what the program itself says.
+// newState returns the program's own defaults.
 func newState(m Machine, p paths) *state {
 	st := &state{
 		paths: p, scalars: map[string]scalar{}, lists: map[string][]entry{},
@@ -112,9 +112,9 @@ func (st *state) append(k *key, it item) {
 	}
 }
 
-// reach notes what a path gives: a later layer wins, and inside one layer the
-// stricter entry. What a profile hides because the home is closed is opened by an
-// entry beside the profile.
+// reach notes a path's access: a later layer wins, and inside one layer the
+// stricter entry. An entry beside the profile opens a place that the profile
+// hides because the home is closed.
 func (st *state) reach(path string, r reach) {
 	old, ok := st.reaches[path]
 	if ok && old.at.Layer == r.at.Layer && old.access < r.access && !st.ofClosedHome(old.at) {
@@ -133,7 +133,7 @@ func (st *state) ofClosedHome(at Place) bool {
 	return err == nil && st.profiles[name] != nil && st.profiles[name].closes
 }
 
-// accessOf says what an entry of the key gives, if it is a path that does.
+// accessOf returns the access of an entry of the key, if it is a path.
 func accessOf(k *key, text string) (bawn.Access, bool) {
 	switch k.path {
 	case "isolation.rw":
@@ -153,9 +153,9 @@ func (st *state) has(k *key, text string) bool {
 	return slices.ContainsFunc(st.lists[k.path], func(e entry) bool { return e.text == text })
 }
 
-// access says what the trusted layers give at path: the longest path that
-// covers it counts, and what none covers is read-only. Where a file system may
-// ignore case the stricter reading counts.
+// access is what the trusted layers give at path: the longest covering path
+// counts, and an uncovered one is read-only. Where a file system may ignore
+// case the stricter reading counts.
 func (st *state) access(path string) bawn.Access {
 	same := func(s string) string { return s }
 	return min(st.longest(path, same), st.longest(path, strings.ToLower))

@@ -18,13 +18,14 @@ import (
 	"github.com/bawn-dev/bawn/internal/strictjson"
 )
 
-// A Trust says that the user has read one project file and lets it widen what
-// the layers before it give. It holds for exactly these bytes at this path.
+// A Trust says that the user has read one project file and lets it widen the
+// settings of the layers before it. It holds for exactly these bytes at this
+// path.
 type Trust struct {
 	Path   string    `json:"path"`   // without symbolic links
 	SHA256 string    `json:"sha256"` // in lower-case hex
 	At     time.Time `json:"at"`
-	Widens []string  `json:"widens"` // what it asked for when it was trusted
+	Widens []string  `json:"widens"` // its request when it was trusted
 }
 
 // trustStore is the content of the trust file.
@@ -119,7 +120,7 @@ func parseTrust(path string, data []byte) ([]Trust, error) {
 	return s.Trusted, nil
 }
 
-// Add trusts t from now on, in place of what was trusted at its path.
+// Add trusts t from now on, in place of the earlier trust at its path.
 func (t Trust) Add(in Inputs) error {
 	return in.changeTrust(func(list []Trust) []Trust { return append(without(list, t.Path), t) })
 }
@@ -154,7 +155,7 @@ func (in Inputs) changeTrust(change func([]Trust) []Trust) error {
 		if err != nil {
 			return nil, err
 		}
-		// What a trustStore holds can always be written as JSON.
+		// A trustStore can always be written as JSON.
 		data, _ := json.MarshalIndent(trustStore{1, change(list)}, "", "  ")
 		return append(data, '\n'), nil
 	})

@@ -73,7 +73,7 @@ func scalarValue(k *key, n *unstable.Node, p paths) (any, *Error) {
 	case k.kind == boolean && n.Kind == unstable.Bool:
 		return data == "true", nil
 	case k.kind == whole && n.Kind == unstable.Integer:
-		v, _ := strconv.ParseInt(data, 0, 64) // what is too large becomes the largest, which no key's range has
+		v, _ := strconv.ParseInt(data, 0, 64) // a number that is too large becomes the largest, which no key's range has
 		return v, k.inRange(float64(v), data)
 	case k.kind == number && (n.Kind == unstable.Integer || n.Kind == unstable.Float):
 		return numberValue(k, data)

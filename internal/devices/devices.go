@@ -1,9 +1,9 @@
 // Package devices says which devices of the machine a session may be given, and
-// under which names (SPEC D2). It is a list of kinds that are known to do one
-// thing, and nothing else can be named: a list of what is dangerous would have
-// to be complete, and drivers number their devices as they come. What a device
-// can do beyond its session, such as disks, memory, terminals, keyboards,
-// cameras and microphones, is on no list.
+// under which names. It is a list of kinds that are known to do one
+// thing, and nothing else can be named. A list of dangerous devices would have
+// to be complete, and drivers choose their numbers freely. What a device can do
+// beyond its session, such as disks, memory, terminals, keyboards, cameras and
+// microphones, is on no list.
 package devices
 
 import (

@@ -61,5 +61,5 @@ func unknown(path string) string {
 	case info.Mode()&fs.ModeCharDevice == 0:
 		return "is a disk, which holds all that a session must not see"
 	}
-	return "is none of the kinds that a session may have: what it does reaches beyond the session"
+	return "is not of a kind that a session may have: what it does reaches beyond the session"
 }

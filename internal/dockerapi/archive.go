@@ -82,9 +82,8 @@ func outliving(ctx context.Context, by time.Duration) (longer context.Context, e
 	}
 }
 
-// cutOff is a stream that ends where it can't be read any more, so that the
-// engine is not left alone in the middle and answers: a tar stream that is cut
-// off is an error there.
+// cutOff is a stream that ends at the first read error. A truncated tar stream
+// is an error for the engine, so it answers instead of waiting.
 type cutOff struct{ from io.Reader }
 
 // Read never fails.

@@ -1,12 +1,12 @@
 // Package dockerapi is a Docker API for guests: a filter in front of a real
-// engine, which lets a guest run containers of its own (Testcontainers, Compose)
-// without giving it the engine, which is root on the host.
+// engine. A guest runs containers of its own (Testcontainers, Compose) without
+// access to the engine, which is root on the host.
 //
-// What the guest sends is parsed, judged and said anew: no byte of a request
-// line, a header or a JSON body reaches the engine as the guest wrote it, but
-// for the contents of archives and of attached streams. What is not known is
-// refused, in Docker's own form of errors. A container is the guest's if the
-// broker has made it for this session; all others do not exist for it.
+// The guest's requests are parsed, judged and written anew. No byte of a
+// request line, a header or a JSON body reaches the engine as the guest wrote
+// it, except the contents of archives and of attached streams. What is not
+// known is refused, in Docker's own form of errors. A container is the guest's
+// if the broker has made it for this session; all others do not exist for it.
 //
 // Requests follow the Docker Engine API (v1.40 to v1.47), as its OpenAPI
 // document describes it.
@@ -48,7 +48,7 @@ type Network interface {
 	Listen(port uint16) (*net.TCPListener, error)
 }
 
-// Options say whom a broker serves and what its containers may have.
+// Options say whom a broker serves and what its containers may use.
 type Options struct {
 	Engine  string       // the engine's UNIX socket, absolute
 	Session bawn.Session // its Isolation.Resources bound the sum of all containers

@@ -7,7 +7,7 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// A share is what one container may use, or what all of them may.
+// A share is what one container, or all of them, may use.
 type share struct {
 	memory int64 // bytes
 	nano   int64 // billionths of a processor
@@ -111,8 +111,8 @@ func (b *budget) started(c *child) {
 	}
 }
 
-// ran lists the containers that the engine has started and whose end nobody has
-// seen.
+// ran lists the containers that the engine has started and whose end is not
+// known.
 func (b *budget) ran() (list []*child) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -49,7 +49,7 @@ type build struct {
 // A stage is what follows one FROM.
 type stage struct {
 	name   string
-	base   string // what its FROM names: questions name it
+	base   string // the name in its FROM, which questions show
 	image  string // by which the engine knows what there is so far
 	config imageConfig
 	args   map[string]string

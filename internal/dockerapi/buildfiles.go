@@ -207,7 +207,7 @@ func (c *fileCopy) write(w *tar.Writer) error {
 			}
 			continue
 		}
-		if f := c.from.files[name]; f != nil && !c.into { // the directory itself; one that is there keeps its mode
+		if f := c.from.files[name]; f != nil && !c.into { // the directory itself; an existing one keeps its mode
 			if err := c.file(w, f, to); err != nil {
 				return err
 			}

@@ -324,8 +324,8 @@ func (d *build) finish(s *stage) (id string, err error) {
 	if len(config.Cmd)+len(config.Entrypoint) == 0 {
 		config.Cmd = words{"/bin/sh"} // engines make no container without a command
 	}
-	// What its containers will run, on their own as well, is judged here: a request
-	// for one of them need not say it again.
+	// The commands of its containers, on their own as well, are judged here: a
+	// request for one of them need not repeat them.
 	step := config.common
 	step.Labels, step.Volumes = nil, nil
 	if len(step.Entrypoint) == 0 {

@@ -34,8 +34,8 @@ type shownMount struct {
 	Propagation                                   string
 }
 
-// find returns the session's container of that name or ID, or beginning of it. Those
-// of a build's steps it does not: the build copies files into them and out of them,
+// find returns the session's container of that name or ID, or beginning of it. The
+// steps of a build are left out: the build copies files into them and out of them,
 // and nothing may start, change or remove them meanwhile.
 func (b *Broker) find(ref string) (*child, error) {
 	b.mu.Lock()

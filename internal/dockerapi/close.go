@@ -31,7 +31,7 @@ func isStatus(err error, status int) bool {
 }
 
 // Close ends every request and stream, and removes what was made for the
-// session, but not what holds its network, whose owner does. It says what it
+// session, but not what holds its network, whose owner does. It reports what it
 // could not remove. It may be called more than once.
 func (b *Broker) Close() error {
 	b.mu.Lock()

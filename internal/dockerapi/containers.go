@@ -122,8 +122,9 @@ func (b *Broker) running(c *child) bool {
 	return err == nil && s.Running
 }
 
-// noBody refuses what old versions of the API took at the start, which would
-// change what was created. Engines do so, too; elsewhere they ignore a body.
+// noBody refuses a body at the start, as old versions of the API take it: it
+// would change what was created. Engines do so, too; elsewhere they ignore a
+// body.
 func noBody(r *http.Request) error {
 	data, err := io.ReadAll(io.LimitReader(r.Body, 16))
 	if err != nil || !oneOf(string(data), "", "{}", "{}\n", "null") {

@@ -113,8 +113,8 @@ func (c *copier) file(fd int, to string, mode os.FileMode) error {
 	return errors.Join(err, out.Chmod(mode), out.Close())
 }
 
-// directory leaves its owner the right to write in it, whatever the guest's has:
-// else nobody but root could remove the copy.
+// directory leaves its owner the right to write in it, whatever the guest's mode
+// is: otherwise only root could remove the copy.
 func (c *copier) directory(fd int, to string, mode os.FileMode, depth int) error {
 	if depth >= maxCopyDepth {
 		return refuse(RuleLimit, "mount something below", "%.200q holds more than %d directories within each other", c.guest, maxCopyDepth)

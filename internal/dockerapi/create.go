@@ -115,8 +115,8 @@ func (b *Broker) create(ctx context.Context, w *wanted) (c *child, warnings []st
 }
 
 // makeContainer has the engine make it, and looks where its mounts will be. The
-// engine fills new volumes with what the image has there: nobody else writes them
-// meanwhile.
+// engine fills new volumes with the image's files, and nothing else writes to
+// them meanwhile.
 func (b *Broker) makeContainer(ctx context.Context, c *child) (warnings []string, err error) {
 	done, err := b.atRest(ctx, nil, c.mounts)
 	if err != nil {
@@ -206,7 +206,7 @@ func (b *Broker) clampUlimits(h *hostBody) {
 	}
 }
 
-// mount turns what is to be mounted into what the engine is told.
+// mount turns a requested mount into the engine's form.
 func (b *Broker) mount(ctx context.Context, c *child) error {
 	w := c.wanted
 	for i := range w.mounts {

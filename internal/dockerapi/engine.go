@@ -220,7 +220,8 @@ func gone(err error) bool {
 	return errors.As(err, &e) && (e.Status == http.StatusNotFound || strings.Contains(e.Message, "unrecognized image ID"))
 }
 
-// images lists the images that query asks for. One that goes meanwhile is no error.
+// images lists the images that query asks for. An object that disappears meanwhile
+// is no error.
 func (e *engine) images(ctx context.Context, query url.Values, out any) error {
 	const tries = 5
 	for try := 1; ; try++ {

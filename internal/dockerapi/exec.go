@@ -70,7 +70,7 @@ func (b *Broker) createExec(w http.ResponseWriter, r *http.Request, c *call) err
 	return nil
 }
 
-// check bounds what the engine will keep of it.
+// check bounds the parts that the engine will keep.
 func (r *execRequest) check() error {
 	switch {
 	case r.User != "" && !userForm().MatchString(r.User):

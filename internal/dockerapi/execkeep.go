@@ -29,11 +29,11 @@ type execution struct {
 	doubt     time.Time // since when the engine should have said it; zero while it is asked
 }
 
-// reserveExec makes room for one more exec of c and returns the slot, under
-// which it is kept until the engine has made it. Where there is no room, those
-// that have ended are forgotten, the oldest first: who made the last ones may
-// still ask how they ended. Where there is, nobody waits for those who look for it:
-// the engine may be slow.
+// reserveExec makes room for one more exec of c and returns the slot, under which
+// it is kept until the engine has made it. Where there is no room, those that have
+// ended are forgotten, the oldest first: who made the last ones may still ask how
+// they ended. If there is room, the request does not wait for those that look for
+// ended execs: the engine may be slow.
 func (b *Broker) reserveExec(ctx context.Context, c *child) (string, error) {
 	if slot, _ := b.slotForExec(c); slot != "" {
 		return slot, nil
@@ -206,7 +206,7 @@ func (b *Broker) settles(e *execution) bool {
 }
 
 // giveBack releases slots in doubt of a container with the execs that the engine
-// lists. Each that nobody knows may have been made for one of them.
+// lists. Each unknown exec may have been made for one of them.
 func (b *Broker) giveBack(container string, listed []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 )
 
 // obeyed are the fields of an object that engines obey and no guest may set. A
-// field that is neither here nor in the structure is one that engines ignore, and
-// is dropped. In objects that are not listed every unknown field is refused.
+// field that is neither here nor in the structure is ignored by engines, and
+// dropped. In objects that are not listed every unknown field is refused.
 var obeyed = map[reflect.Type][]string{
 	reflect.TypeFor[createRequest](): strings.Fields("ArgsEscaped NetworkDisabled MacAddress OnBuild"),
 	reflect.TypeFor[hostRequest](): strings.Fields("ContainerIDFile VolumeDriver VolumesFrom Annotations CapAdd Capabilities Dns DnsOptions DnsSearch " +

@@ -53,7 +53,7 @@ func (g *gates) share(ctx context.Context, key string) (leave func(), err error)
 	return g.enter(ctx, key, 1)
 }
 
-// alone enters a gate when nobody else is in it. leave must be called.
+// alone enters a gate when it is empty. leave must be called.
 func (g *gates) alone(ctx context.Context, key string) (leave func(), err error) {
 	return g.enter(ctx, key, gateSlots)
 }

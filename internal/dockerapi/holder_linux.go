@@ -22,10 +22,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/maker"
 )
 
-// A Holder keeps the network of a session's containers, where that can't be
-// the network of the guest itself: a container without any other network, in
-// which nothing runs but Bawn's own program. Its zero value is of no use; fill in
-// the fields.
+// A Holder keeps the network of a session's containers where they can't use the
+// guest's network. It is a container with this network only, which runs nothing
+// but Bawn's own program. Its zero value is of no use; fill in the fields.
 type Holder struct {
 	Engine  string // the engine's UNIX socket
 	Session string

@@ -90,7 +90,7 @@ func (b *Broker) inspectImage(w http.ResponseWriter, r *http.Request, c *call) e
 	return nil
 }
 
-// only keeps what has one of these names.
+// only keeps objects with one of these names.
 func only(m map[string]any, names ...string) map[string]any {
 	out := map[string]any{}
 	for _, n := range names {

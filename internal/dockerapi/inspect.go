@@ -9,8 +9,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/maker"
 )
 
-// inspectContainer shows a container: its state as the engine has it, the rest
-// as the guest asked for it. Paths of the host are left out.
+// inspectContainer shows a container: its state from the engine, the rest as
+// the guest asked for it. Paths of the host are left out.
 func (b *Broker) inspectContainer(w http.ResponseWriter, r *http.Request, c *call) error {
 	child, err := b.find(c.names[0])
 	if err != nil {

@@ -123,7 +123,7 @@ func (p *port) accept() {
 	}
 }
 
-// join carries one connection. A port at which nobody listens resets it.
+// join carries one connection. A port without a listener resets it.
 func (p *port) join(outer net.Conn) {
 	defer outer.Close()
 	f, err := p.dial(p.container)

@@ -17,7 +17,7 @@ const (
 	RuleHost      = "builtin:docker-host"      // would reach into the host or another container
 	RuleMount     = "builtin:docker-mount"     // a place that is not the guest's to give
 	RuleLimit     = "builtin:docker-limit"     // more than the session may use
-	RuleImage     = "builtin:docker-image"     // an image that is not to be had
+	RuleImage     = "builtin:docker-image"     // an image that is not available
 	RuleNetwork   = "builtin:docker-network"   // a network that is not the session's
 	RuleOwn       = "builtin:docker-own"       // not of this session, or not there
 	RuleConflict  = "builtin:docker-conflict"  // there is one of that name, or it is in use

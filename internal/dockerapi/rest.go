@@ -14,8 +14,8 @@ import (
 
 // atRest holds the volumes of a container, and pauses what runs of those that
 // can write them; and c itself, unless it is being made and nil. done undoes
-// that. Where it is not known whether the engine has done what it was told, what
-// was paused stays so.
+// that. If it is not known whether the engine has carried out a request, paused
+// containers stay paused.
 func (b *Broker) atRest(ctx context.Context, c *child, mounts []shownMount) (done func(known bool), err error) {
 	volumes := volumesOf(mounts)
 	var keys []string

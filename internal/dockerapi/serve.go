@@ -26,8 +26,8 @@ const (
 	answerTime  = time.Minute // in which a guest has to read one
 )
 
-// A Broker serves one session. New makes it, Serve serves it, Close ends what
-// it has made.
+// A Broker serves one session. New makes it, Serve serves it, Close ends
+// everything that it has made.
 type Broker struct {
 	o         Options
 	engine    *engine
@@ -53,7 +53,7 @@ type Broker struct {
 	closed   bool
 	work     sync.WaitGroup // watchers and ports
 	requests sync.WaitGroup
-	reaping  sync.Mutex // who looks for execs that have ended
+	reaping  sync.Mutex // held while ended execs are looked for
 	lastExec uint64     // guarded by mu
 	making   sync.Mutex // who makes a volume
 	gates    gates
@@ -148,8 +148,9 @@ func (b *Broker) route(w http.ResponseWriter, r *http.Request) error {
 	return c.endpoint.serve(b, w, r, c)
 }
 
-// whole has requests wait for each other whose answers are kept as a whole: one may
-// take many times the engine's 32 MiB, and is there until the guest has read it.
+// whole serialises requests whose answers are kept as a whole. Such an answer may
+// take many times the engine's 32 MiB, and stays in memory until the guest has read
+// it.
 func whole(serve func(*Broker, http.ResponseWriter, *http.Request, *call) error) func(*Broker, http.ResponseWriter, *http.Request, *call) error {
 	return func(b *Broker, w http.ResponseWriter, r *http.Request, c *call) error {
 		select {

@@ -40,10 +40,10 @@ func readBody(r *http.Request, v any) error {
 	return decode(data, v)
 }
 
-// decode reads one JSON object strictly: a name is there once, exactly as the
-// structure has it, and what the structure does not have is empty, or ignored by
-// engines. (Go reads
-// names in any case and takes the last of several; Docker is written in Go.)
+// decode reads one JSON object strictly. A name occurs once, exactly as in the
+// structure; members that the structure lacks are empty, or ignored by engines.
+// (Go reads names in any case and takes the last of several; Docker is written
+// in Go.)
 func decode(data []byte, v any) error {
 	if !utf8.Valid(data) {
 		return refuse(RuleBody, "", "the body is not UTF-8").status(http.StatusBadRequest)
@@ -209,8 +209,7 @@ func fields(t reflect.Type) map[string]reflect.Type {
 	return list
 }
 
-// empty reports whether a value says nothing: it is what a field has that
-// nobody has set.
+// empty reports whether a value is that of an unset field.
 func empty(v any) bool {
 	switch v := v.(type) {
 	case nil:

@@ -18,9 +18,9 @@ const (
 	headOf   = 16 << 10 // bytes of the header of each file, on average
 )
 
-// An archiveReader reads the files of a tar stream, of which everything that
-// could be more than a file is left out: set-id bits, extended attributes (file
-// capabilities are such) and records that are not known. It refuses devices.
+// An archiveReader reads the files of a tar stream and removes everything that
+// could be more than a file: set-id bits, extended attributes (such as file
+// capabilities) and unknown records. It refuses devices.
 type archiveReader struct {
 	tar   *tar.Reader
 	from  *headReader

@@ -63,9 +63,9 @@ func checkNested(targets []string) error {
 	return nil
 }
 
-// look says whether every place of a container in which something will be
-// mounted, and the directory that it starts in, is where its name says: no link
-// is on the way. The container must be at rest until it has started.
+// look checks that every mount point in a container, and its working directory,
+// is where its name says: no link is on the way. The container must be at rest
+// until it has started.
 func (e *engine) look(ctx context.Context, id string, targets []string, dir string) error {
 	l := looker{engine: e, id: id, known: map[string]bool{}}
 	for _, p := range slices.Concat(enginePlaces, targets) {
@@ -92,8 +92,8 @@ type looker struct {
 	known  map[string]bool // directories, and places where nothing is (false)
 }
 
-// walk follows p from the root. What is not there the engine makes. At the end
-// of it may be a file, on which one is mounted.
+// walk follows p from the root. What is not there the engine makes. The last
+// part may be a file, on which one is mounted.
 func (l *looker) walk(ctx context.Context, p string, file bool) error {
 	parts := strings.Split(strings.Trim(p, "/"), "/")
 	for i := range parts {

@@ -76,9 +76,10 @@ const (
 	watchTime   = 10 * time.Minute
 )
 
-// Watch is a watcher's whole life and returns its exit code. args are the
-// engine's socket and the session; life is read until its end, which is the
-// broker's, or until a byte comes, which says that nothing is to be done.
+// Watch is the main function of a watcher process and returns its exit code.
+// args are the engine's socket and the session. life is read until its end,
+// which means that the broker is gone, or until a byte, which means that
+// nothing is to be done.
 func Watch(args []string, life io.Reader) int {
 	if len(args) != 2 || !sessionForm().MatchString(args[1]) {
 		return 2

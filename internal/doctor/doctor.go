@@ -11,7 +11,7 @@ type Check struct {
 	Name     string `json:"name"`
 	OK       bool   `json:"ok"`
 	NotTried bool   `json:"notTried,omitempty"` // Detail names the check to mend first
-	Refused  bool   `json:"refused,omitempty"`  // it is there and not safe: sessions don't get it
+	Refused  bool   `json:"refused,omitempty"`  // available but not safe: sessions don't get it
 	Needed   bool   `json:"needed"`             // by the default profile
 	Detail   string `json:"detail,omitempty"`
 	Remedy   string `json:"remedy,omitempty"` // the one command that mends it

@@ -16,14 +16,14 @@ type Subject struct {
 	Name string
 	// Ask tries it. It may take its time, or never return.
 	Ask func() []bawn.Capability
-	// Bare says that it is no sandbox.
-	Bare bool
+	// Unsandboxed says that it is no sandbox.
+	Unsandboxed bool
 }
 
 // A Column is what one provider enforces: a capability for every attribute.
 type Column struct {
 	Provider     string            `json:"provider"`
-	Bare         bool              `json:"noSandbox,omitempty"`
+	Unsandboxed  bool              `json:"noSandbox,omitempty"`
 	Took         time.Duration     `json:"-"`
 	Capabilities []bawn.Capability `json:"capabilities"`
 }
@@ -31,16 +31,16 @@ type Column struct {
 // Meets reports whether the provider enforces every attribute, limits at least
 // in part: then it is taken where none is named.
 func (c Column) Meets(attributes []string) bool {
-	return !c.Bare && !slices.ContainsFunc(attributes, func(a string) bool {
+	return !c.Unsandboxed && !slices.ContainsFunc(attributes, func(a string) bool {
 		have := c.Of(a)
 		return have.Strength == bawn.Unenforced || have.Strength == bawn.Partly && !sandbox.IsLimit(a)
 	})
 }
 
 // Offers reports whether the provider is a sandbox that enforces every attribute
-// at least in part: then a session has it that names it.
+// at least in part. A session that names it gets it.
 func (c Column) Offers(attributes []string) bool {
-	return !c.Bare && !slices.ContainsFunc(attributes, func(a string) bool { return c.Of(a).Strength == bawn.Unenforced })
+	return !c.Unsandboxed && !slices.ContainsFunc(attributes, func(a string) bool { return c.Of(a).Strength == bawn.Unenforced })
 }
 
 // Of returns the capability for an attribute.
@@ -53,7 +53,8 @@ func (c Column) Of(attribute string) bawn.Capability {
 }
 
 // Survey asks all subjects at once, and waits no longer than bound for any of
-// them. waiting is told, from one goroutine, whom it still waits for.
+// them. waiting is called, from one goroutine, with those that are still
+// missing.
 func Survey(subjects []Subject, bound time.Duration, waiting func(names []string)) []Column {
 	columns := make([]Column, len(subjects))
 	answered := make(chan int, len(subjects))
@@ -103,7 +104,7 @@ func names(subjects []Subject, of map[int]bool) []string {
 // needs the program that serves it.
 func complete(s Subject, have []bawn.Capability) Column {
 	given := Column{Capabilities: relayed(slices.Clone(have), remote.FindEgress)}
-	c := Column{Provider: s.Name, Bare: s.Bare}
+	c := Column{Provider: s.Name, Unsandboxed: s.Unsandboxed}
 	for _, a := range sandbox.Attributes() {
 		c.Capabilities = append(c.Capabilities, given.Of(a))
 	}
@@ -112,5 +113,5 @@ func complete(s Subject, have []bawn.Capability) Column {
 
 // late is the column of who does not answer.
 func late(s Subject, bound time.Duration) Column {
-	return Column{Provider: s.Name, Bare: s.Bare, Took: bound, Capabilities: Nothing(fmt.Sprintf("it has not answered within %v", bound), hangs)}
+	return Column{Provider: s.Name, Unsandboxed: s.Unsandboxed, Took: bound, Capabilities: Nothing(fmt.Sprintf("it has not answered within %v", bound), hangs)}
 }

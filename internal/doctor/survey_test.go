@@ -76,7 +76,9 @@ func TestElsewhere(t *testing.T) {
 }
 
 func TestMeets(t *testing.T) {
-	column := func(bare bool, list ...bawn.Capability) Column { return Column{Bare: bare, Capabilities: list} }
+	column := func(unsandboxed bool, list ...bawn.Capability) Column {
+		return Column{Unsandboxed: unsandboxed, Capabilities: list}
+	}
 	yes := bawn.Capability{Attribute: sandbox.FSWrite, Strength: bawn.Enforced}
 	part := bawn.Capability{Attribute: sandbox.FSWrite, Strength: bawn.Partly}
 	limit := bawn.Capability{Attribute: sandbox.LimitCPU, Strength: bawn.Partly}

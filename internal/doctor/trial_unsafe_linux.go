@@ -33,7 +33,7 @@ func notifications() Check {
 		p.Call("no new privileges", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 		p.Call("load the seccomp filter with a listener", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
 			unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, prog)
-		err = carryOut(0, p) // of all of them this one needs no namespace
+		err = carryOut(0, p) // the only one of them that needs no namespace
 	}
 	remedy := "Linux 5.19 or newer with CONFIG_SECCOMP_FILTER is needed"
 	if errors.Is(err, unix.EBUSY) {

@@ -228,8 +228,8 @@ func plainName(s string) bool {
 // secretWords are in the names of variables whose values are secret.
 var secretWords = []string{"KEY", "TOKEN", "SECRET", "PASS", "PWD", "CREDENTIAL", "AUTH", "PRIVATE", "SALT", "SIGNATURE", "WEBHOOK", "DSN"}
 
-// secretIn returns the part of a value that is secret, "" where no part is: the
-// password of an address, a value whose name says so, or one that looks random.
+// secretIn returns the secret part of a value, or "": the password of an
+// address, a value whose name says so, or a value that looks random.
 func secretIn(key, value string) string {
 	if u, err := url.Parse(value); err == nil && u.Host != "" {
 		if password, ok := u.User.Password(); ok && len(password) >= minKept {

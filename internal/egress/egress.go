@@ -1,15 +1,15 @@
 // Package egress holds the words with which `bawn run` and the relay of its
 // session's network speak to each other. The relay is a process of its own
-// (bawnd egress): what is heavy to start, and what holds secrets, stays out of
-// the program that supervises the sandbox.
+// (bawnd egress): code that starts slowly, and secrets, stay out of the program
+// that supervises the sandbox.
 //
 // They share a socket (unix(7), a stream) on which each line is one Message of
 // JSON. First bawn says Hello, and a relay of another release refuses. Then bawn
-// sends the Config; the relay answers Ready with what has to
-// be placed in the guest, and Placed once all of it is written: bawn plans the
-// sandbox meanwhile. It makes the sandbox and sends its listening sockets over
-// a second socket; the relay serves. From then on the relay asks and tells, and
-// bawn answers. When either side goes, so does the other.
+// sends the Config. The relay answers Ready with what has to be placed in the
+// guest, so that bawn can plan the sandbox, and Placed once all of it is
+// written. It makes the sandbox and sends its listening sockets over a second
+// socket; the relay serves. From then on the relay asks and tells, and bawn
+// answers. When either side goes, so does the other.
 package egress
 
 import (
@@ -36,7 +36,7 @@ const PassphraseFD = "BAWN_PASSPHRASE_FD"
 // of the guest's sockets.
 const PassphraseAt = 5
 
-// A Config is what the relay of one session is told.
+// A Config describes a session to its relay.
 type Config struct {
 	Session   string        `json:"session"`
 	Parent    string        `json:"parent,omitempty"`
@@ -62,24 +62,24 @@ type Config struct {
 	// "reasoning" or "execution". "" for a session that is not split.
 	Zone string `json:"zone,omitempty"`
 	// Models are the hosts of the APIs of models, in a split session. The zone
-	// "reasoning" is lent the secrets that are bound to one of them and no
-	// others, and reaches nothing that Egress does not name; every other zone is
-	// lent all but those.
+	// "reasoning" is lent only the secrets that are bound to one of them, and
+	// reaches nothing that Egress does not name. Every other zone is lent all
+	// other secrets.
 	Models []string `json:"models,omitempty"`
 	// Masks are the placeholders that the guest sees in files of the workspace.
 	Masks []dotenv.Mask `json:"masks,omitempty"`
 	// Own are the hosts at which the session's agent logs in by itself, in the forms
 	// of isolation.hosts.
 	Own []string `json:"own,omitempty"`
-	// Quiet are hosts that are closed and of which nobody is told: to them the agent
-	// tells its makers how it is used.
+	// Quiet are closed hosts whose refusal is not reported: the agent sends its
+	// telemetry there.
 	Quiet []string `json:"quiet,omitempty"`
-	// Place is a directory that does not exist yet. The relay makes it, keeps in
-	// it what the guest reads, and removes it at its end.
+	// Place is a directory that does not exist yet. The relay makes it, keeps
+	// the guest's files in it, and removes it at its end.
 	Place string `json:"place"`
 }
 
-// A Watched is a file of rules, with what it was like before the rules were read.
+// A Watched is a file of rules, with its state before the rules were read.
 type Watched struct {
 	Path  string           `json:"path"`
 	Stamp atomicfile.Stamp `json:"stamp"`
@@ -98,7 +98,7 @@ type File struct {
 	Target string `json:"target"`
 }
 
-// Ready is what the relay needs in the guest.
+// Ready lists the relay's needs in the guest.
 type Ready struct {
 	Files   []File   `json:"files,omitempty"`
 	Sockets []string `json:"sockets,omitempty"` // targets of Files to which the guest connects
@@ -128,7 +128,7 @@ func WithClient(ctx context.Context, from net.Addr) context.Context {
 	return context.WithValue(ctx, clientKey{}, from)
 }
 
-// ClientOf returns that address, "" where the context has none.
+// ClientOf returns that address, or "" if the context has none.
 func ClientOf(ctx context.Context) string {
 	if from, ok := ctx.Value(clientKey{}).(net.Addr); ok && from != nil {
 		return from.String()
@@ -136,7 +136,7 @@ func ClientOf(ctx context.Context) string {
 	return ""
 }
 
-// An Answer is what the human said to the question with the same ID.
+// An Answer is the human's answer to the question with the same ID.
 type Answer struct {
 	ID     uint64      `json:"id"`
 	Answer bawn.Answer `json:"answer"`
@@ -159,7 +159,7 @@ type Message struct {
 	Hello    *Hello    `json:"hello,omitempty"`    // to the relay, first
 	Config   *Config   `json:"config,omitempty"`   // to the relay
 	Ready    *Ready    `json:"ready,omitempty"`    // from the relay, in answer
-	Placed   bool      `json:"placed,omitempty"`   // from the relay: what Ready names is whole
+	Placed   bool      `json:"placed,omitempty"`   // from the relay: everything that Ready names is written
 	Serving  bool      `json:"serving,omitempty"`  // from the relay: it has the sockets
 	Ask      *Question `json:"ask,omitempty"`      // from the relay
 	Withdraw uint64    `json:"withdraw,omitempty"` // from the relay: nobody waits for this answer any more

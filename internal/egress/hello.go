@@ -8,10 +8,10 @@ import (
 // Release is the release that this program is of. The linker sets it.
 var Release = "0.1.0"
 
-// Protocol numbers the words of this package and their order. Raise it with every
-// change of them. Otherwise programs of two releases that lie beside each other, as
-// after an unfinished upgrade, would wait forever for a message. It is text because
-// that is what the linker can set.
+// Protocol numbers the words of this package and their order. Increment it with
+// every change of them. Otherwise programs of two releases that lie beside each
+// other, as after an unfinished upgrade, would wait forever for a message. It is
+// text because the linker can set only text.
 var Protocol = "4"
 
 // A Hello says who speaks. It comes before the Config and never changes.
@@ -31,7 +31,8 @@ func Self() Hello {
 }
 
 // Agree returns nil where bawn and its relay speak the same protocol, and else
-// an error that names both. The zero Hello is one of who has said none.
+// an error that names both. The zero Hello is that of a peer that has not sent
+// one.
 func Agree(bawn, relay Hello) error {
 	if bawn.Protocol == relay.Protocol && bawn.Protocol != "" {
 		return nil

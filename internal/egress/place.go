@@ -12,13 +12,14 @@ import (
 // placeMark is a file in every place, which says that it is one.
 const placeMark = ".bawn-place"
 
-// A place is small. What holds more, or is deeper, is something else.
+// A place is small. A directory with more, or deeper, files is something else.
 const (
 	maxPlaced = 256
 	maxDepth  = 4
 )
 
-// ErrNoPlace says that a directory is not what a session placed its files in.
+// ErrNoPlace says that a directory is not one in which a session placed its
+// files.
 var ErrNoPlace = errors.New("it is no place of a session; nothing was removed")
 
 // MarkPlace makes a new, empty directory a session's place.
@@ -30,10 +31,10 @@ func MarkPlace(dir string) error {
 	return f.Close()
 }
 
-// RemovePlace removes a session's place with what is in it. It returns
-// ErrNoPlace, and removes nothing, for a directory without the mark and for one
-// that holds more than a session ever places: a path that went astray must not
-// cost more than a few files. A place that is not there is no error.
+// RemovePlace removes a session's place with its contents. For a directory
+// without the mark, or with more files than a session ever places, it removes
+// nothing and returns ErrNoPlace. A wrong path must not cost more than a few
+// files. A place that is not there is no error.
 func RemovePlace(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -48,13 +49,13 @@ func RemovePlace(dir string) error {
 		return fmt.Errorf("remove %q: %w", dir, err)
 	}
 	var errs []error
-	for i := len(paths) - 1; i >= 0; i-- { // what is in a directory comes after it
+	for i := len(paths) - 1; i >= 0; i-- { // the contents of a directory come after it
 		errs = append(errs, root.Remove(paths[i]))
 	}
 	return errors.Join(append(errs, os.Remove(dir))...)
 }
 
-// placed lists what is in a place.
+// placed lists the contents of a place.
 func placed(root *os.Root) ([]string, error) {
 	if info, err := root.Lstat(placeMark); err != nil || !info.Mode().IsRegular() {
 		return nil, ErrNoPlace

@@ -32,8 +32,8 @@ const (
 // to them.
 const maxReached = 1024
 
-// maxSocketPath is what the address of a socket holds everywhere (unix(7);
-// 104 bytes with the final NUL on BSD).
+// maxSocketPath is the longest socket address on every system (unix(7); 104
+// bytes with the final NUL on BSD).
 const maxSocketPath = 103
 
 // A keyring is the ssh-agent that the guest gets: the user's own signs, for logins
@@ -125,8 +125,9 @@ func (k *keyring) hosts() []agent.Host {
 	return list
 }
 
-// knownHosts is what the guest's ssh is told of these hosts' keys: of those
-// that are named as they are, and of others whose names known_hosts shows.
+// knownHosts are the lines for the guest's ssh about these hosts' keys: of
+// those that are named as they are, and of others whose names known_hosts
+// shows.
 func (k *keyring) knownHosts() (lines []byte) {
 	if k == nil {
 		return nil
@@ -177,7 +178,7 @@ func (s *session) placeAgent(ctx context.Context) error {
 	if s.agent == nil {
 		return nil
 	}
-	if err := s.makeGuard(ctx); err != nil { // the guest may ask before all else is there
+	if err := s.makeGuard(ctx); err != nil { // the guest may ask before everything else is ready
 		return err
 	}
 	l, err := listenIn(s.config.Place, agentName)

@@ -7,8 +7,8 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// budgets count what goes out with each secret of a session. The zero budgets have
-// the usual limits.
+// budgets count the requests and bytes sent with each secret of a session. The
+// zero budgets have the usual limits.
 type budgets struct {
 	mu          sync.Mutex
 	uses, bytes int64 // of one secret; 0 is usual
@@ -20,7 +20,7 @@ type budget struct{ uses, bytes int64 }
 // limit takes the limits of a session.
 func (b *budgets) limit(e bawn.Egress) { b.uses, b.bytes = e.MaxUses, e.MaxLentMB<<20 }
 
-// spend counts one request that has ended.
+// spend counts one ended request.
 func (b *budgets) spend(secrets []string, bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/policy"
 )
 
-// carries says what a request has in it besides what it asks for, as the policy's
-// arguments. Of a credential of the guest's own it says a digest with a key of the
-// session's: a yes to one is no yes to another, and the log has no value.
+// carries returns the contents of a request besides its target, as the policy's
+// arguments. A credential of the guest's own appears as a digest with a key of the
+// session's. So a yes to one is no yes to another, and the log has no value.
 func (s *session) carries(req mitm.Request) []string {
 	var foreign []string
 	for _, c := range req.Foreign {

@@ -84,8 +84,8 @@ func hear(channel *egress.Channel) (*egress.Config, error) {
 	return m.Config, err
 }
 
-// announce tells bawn what the guest needs, and then that it is there. What the
-// sandbox does not wait for comes last.
+// announce tells bawn the guest's needs, and then that they exist. Parts for
+// which the sandbox does not wait come last.
 func (s *session) announce(ctx context.Context, channel *egress.Channel) error {
 	if err := channel.Send(egress.Message{Ready: &s.ready}); err != nil {
 		return err
@@ -125,22 +125,22 @@ func (s *session) begin(ctx context.Context, channel *egress.Channel, from *os.F
 	select {
 	case <-time.After(startOfGuest):
 		s.finish()
-		lone()
+		oneProcessor()
 	case <-ctx.Done():
 	}
 	return nil
 }
 
-// startOfGuest is how long a guest is left the processors to start on before
-// what it does not need yet is made beside it.
+// startOfGuest is how long a guest has the processors to itself at its start,
+// before the parts are made that it does not need yet.
 const startOfGuest = 10 * time.Millisecond
 
-// finish makes what the guest does not look at in its first moments:
-// Java takes far longer to ask for its roots than they take here. Nothing waits
-// for it, and the end of the session cuts it off.
+// finish makes files that the guest does not read in its first moments: Java
+// takes far longer to ask for its roots than they take here. Nothing waits for
+// it, and the end of the session cuts it off.
 func (s *session) finish() {
 	for _, do := range s.later {
-		if err := do(); err != nil { // what is not there trusts nobody
+		if err := do(); err != nil { // a missing file trusts nobody
 			s.tell(egress.Denial{
 				Operation: bawn.Connect, Resource: "*", Rule: ruleTrust, Reason: err.Error(),
 				Remedy: "other programs are not concerned; see whether the disk is full",
@@ -184,7 +184,7 @@ func receive(from *os.File) ([]*os.File, error) {
 	}
 	files := make([]*os.File, len(fds))
 	for i, fd := range fds {
-		unix.CloseOnExec(fd) // nothing is executed here; it costs nothing
+		unix.CloseOnExec(fd) // nothing is executed here, so it costs nothing
 		files[i] = os.NewFile(uintptr(fd), "guest")
 	}
 	if flags&unix.MSG_CTRUNC != 0 || len(files) != int(count[0]) {

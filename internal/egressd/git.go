@@ -92,9 +92,9 @@ func (s *session) checkGit(ctx context.Context, resource string, op git.Operatio
 // anyRef stands for the refs of a push that are known only later.
 var anyRef = []git.Update{{Ref: "refs/*"}}
 
-// decideGit has rules decide, and the policy, which may ask about what they do not
-// list. It asks about no store of large files, and not as another user or from
-// another root than a rule says.
+// decideGit lets rules decide, and the policy, which may ask about unlisted
+// operations. It asks about no store of large files, and not as another user or
+// from another root than a rule says.
 func (s *session) decideGit(ctx context.Context, a bawn.Action, op git.Operation, rules []git.Rule, carries []string) (bawn.Decision, error) {
 	ok, why := git.Allow(op, rules)
 	if !ok && s.asking() && !op.LFS {

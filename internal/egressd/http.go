@@ -48,9 +48,8 @@ func matches(b bawn.Binding, host string, port uint16) bool {
 	return err == nil && h.Match(host, port)
 }
 
-// decide puts one request to the guard. The connection was decided on before;
-// where the host is not opened by a rule, only what the request carries is left to
-// decide on.
+// decide puts one request to the guard. The connection was decided on before; if
+// no rule opens the host, only the request's contents are left to decide on.
 func (r *requests) decide(ctx context.Context, req mitm.Request) bawn.Decision {
 	s := r.session
 	d, ok := r.decideGit(ctx, req)
@@ -64,7 +63,7 @@ func (r *requests) decide(ctx context.Context, req mitm.Request) bawn.Decision {
 	return r.told(req, d)
 }
 
-// decideCarrying puts a request with what it carries to the guard.
+// decideCarrying puts a request with its contents to the guard.
 func (r *requests) decideCarrying(ctx context.Context, req mitm.Request, carries []string) bawn.Decision {
 	s := r.session
 	g, e := s.guard, s.event
@@ -95,7 +94,8 @@ func (r *requests) told(req mitm.Request, d bawn.Decision) bawn.Decision {
 	return d
 }
 
-// leak puts a request to the guard of whose body only now is known what is in it.
+// leak puts a request to the guard again when its body turns out to hold a
+// secret.
 func (r *requests) leak(ctx context.Context, req mitm.Request) bawn.Decision {
 	return r.decideCarrying(ctx, req, r.session.carries(req))
 }
@@ -129,7 +129,7 @@ func (r *requests) limited(req mitm.Request) bool {
 	})
 }
 
-// action is what the guest wants of the network.
+// action is the guest's request to the network.
 func (s *session) action(resource string, args ...string) bawn.Action {
 	return bawn.Action{
 		Kind: bawn.Network, Operation: bawn.Connect, Resource: resource, Args: args,
@@ -189,7 +189,7 @@ func (r *requests) done(req mitm.Request, res mitm.Result) {
 	if res.Addr.IsValid() {
 		e.Details["address"] = res.Addr.String()
 	}
-	if len(res.Secrets) > 0 { // their names; what is called secret the log takes out
+	if len(res.Secrets) > 0 { // their names; the log removes anything called secret
 		e.Details["lent"] = strings.Join(slices.Sorted(slices.Values(res.Secrets)), " ")
 	}
 	if res.Err != nil {

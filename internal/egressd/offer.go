@@ -11,7 +11,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/secrets"
 )
 
-// offers are what the vault holds beyond what was lent, read when it is first looked for.
+// offers are the vault's secrets that were not lent, read on first use.
 type offers struct {
 	once     sync.Once
 	vault    *secrets.Vault
@@ -26,9 +26,9 @@ func (o *offers) close() {
 	}
 }
 
-// offer finds a secret of the vault that is bound to a request's host and was not lent
-// to the session, where the request can't do without one: a push that begins, or a change
-// about which the human is asked anyway. The secret is put in after a yes that names it.
+// offer finds a secret of the vault that is bound to a request's host and was not lent to
+// the session. It applies where the request needs one: a push that begins, or a change
+// that asks the human anyway. The secret is put in after a yes that names it.
 func (r *requests) offer(ctx context.Context, req mitm.Request) (bawn.Binding, bool) {
 	s := r.session
 	if req.Scheme != "https" || len(req.Secrets)+len(req.Foreign) > 0 || !s.asking() || !s.opened(req.Host, req.Port) {
@@ -123,7 +123,7 @@ func (s *session) wholeVault() (*secrets.Vault, []bawn.Binding) {
 	return s.offers.vault, s.offers.bindings
 }
 
-// Lend is mitm's source of values: the vault of what was lent, or that of what is offered.
+// Lend is mitm's source of values: the vault's lent secrets, or the offered ones.
 func (s *session) Lend(ctx context.Context, session string, b bawn.Binding) (bawn.Secret, error) {
 	if s.vault != nil {
 		return s.vault.Lend(ctx, session, b)

@@ -12,9 +12,8 @@ import (
 )
 
 // A pending joins equal questions while one of them is open, so that fifty
-// connections to one host are one question. It keeps no answer: what a human has
-// said is kept by the session's prompter in bawn run, which is asked each time. It is
-// a bawn.Approver.
+// connections to one host are one question. It keeps no answer: the session's
+// prompter in bawn run does, and is asked each time. It is a bawn.Approver.
 type pending struct {
 	ask     bawn.Approver
 	timeout time.Duration // how long a connection waits
@@ -34,8 +33,8 @@ type joined struct {
 // errNobody says that there is no one to ask.
 var errNobody = errors.New("nobody is there to be asked")
 
-// newPending asks through ask, nil where nobody is there, and lets each question
-// wait for timeout.
+// newPending asks through ask, which may be nil, and lets each question wait for
+// timeout.
 func newPending(ask bawn.Approver, timeout time.Duration) *pending {
 	return &pending{ask: ask, timeout: timeout, open: map[approval.Digest]*joined{}}
 }

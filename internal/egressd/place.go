@@ -17,18 +17,18 @@ import (
 	"github.com/bawn-dev/bawn/internal/egress/trust"
 )
 
-// ruleTrust is what is told where programs of the guest can't trust the relay.
+// ruleTrust is reported if programs of the guest can't trust the relay.
 const ruleTrust = "builtin:egress-trust"
 
-// inGuest is where the guest finds what the relay places.
+// inGuest is where the guest finds the relay's files.
 const inGuest = "/run/bawn"
 
 // maxBundle bounds the system's roots, in bytes.
 const maxBundle = 16 << 20
 
-// place makes what the guest finds in its file system: a file of hosts that
-// names none but itself, since names are the resolver's to answer, and the
-// session's CA where its programs look for roots.
+// place makes the files that the guest finds: a hosts file that names only the
+// guest itself, since the resolver answers all names, and the session's CA
+// where programs look for roots.
 func (s *session) place(ctx context.Context) error {
 	if err := makePlace(s.config.Place); err != nil {
 		return fmt.Errorf("make a place for what the guest reads: %w", err)
@@ -50,7 +50,7 @@ func (s *session) place(ctx context.Context) error {
 }
 
 // A promise is a file that was placed empty, so that it can be planned with,
-// and what it will hold.
+// and its future contents.
 type promise struct {
 	file    *os.File
 	content func() ([]byte, error)
@@ -77,8 +77,8 @@ func (p promise) keep() error {
 	return errors.Join(err, p.file.Close())
 }
 
-// makePlace makes a directory that nobody else can have made, or put another
-// one in the place of: one that is there already is refused.
+// makePlace makes a directory that nobody else can have made or exchanged: an
+// existing one is refused.
 func makePlace(path string) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
 		return fmt.Errorf("%q: want an absolute path", path)
@@ -101,12 +101,12 @@ func makePlace(path string) error {
 	return egress.MarkPlace(path)
 }
 
-// overflowUID is the owner that files of users have which a user namespace
-// knows nothing of (user_namespaces(7)); in a container root is one of them.
+// overflowUID is the owner shown for users that a user namespace does not map
+// (user_namespaces(7)); in a container root is one of them.
 const overflowUID = 65534
 
 // ownDirectory refuses a directory in which another user can put things in the
-// place of ours. The last one above a place is to be nobody else's at all.
+// place of ours. The last directory above a place must be the user's only.
 func ownDirectory(path string, last bool) error {
 	stat := os.Stat // of those further up, a link counts as where it leads
 	if last {
@@ -146,7 +146,7 @@ func (s *session) put(name string, data []byte) (string, error) {
 func (s *session) cover(source, target string) {
 	real, err := filepath.EvalSymlinks(target)
 	if err != nil || slices.ContainsFunc(s.ready.Files, func(f egress.File) bool { return f.Target == real }) {
-		return // it is not there, or another name of what is covered already
+		return // it is missing, or another name of a covered file
 	}
 	s.ready.Files = append(s.ready.Files, egress.File{Source: source, Target: real})
 }
@@ -257,8 +257,8 @@ func systemRoots(env environ, bundles []string) ([]byte, error) {
 	return nil, nil // a host without roots trusts nobody, and so does the guest but for us
 }
 
-// extraRoots reads what the human's programs trust besides their own roots:
-// they are about to be told of another file.
+// extraRoots reads the roots that the human's programs trust besides their own:
+// those programs are about to be told of another file.
 func extraRoots(env environ) ([]byte, error) {
 	var roots []byte
 	for _, v := range trust.Place("").Env {

@@ -6,15 +6,15 @@ import (
 )
 
 // crowdGC is how much garbage may come together while many connections live, in
-// per cent of what is in use (GOGC, package runtime): 4 MiB are in use at least.
-// It is collected when they have gone.
+// per cent of the memory in use (GOGC, package runtime): 4 MiB are in use at
+// least. It is collected when they have gone.
 const crowdGC = 400
 
-// lone leaves the relay one processor. A connection is made by goroutines that
-// wait for each other: with more processors the runtime wakes another thread
-// for each that could run, which costs more than most of them run. What the
-// kernel does meanwhile (splice(2)) does not count.
-func lone() {
+// oneProcessor leaves the relay one processor. The goroutines of a connection wait for
+// each other. With more processors the runtime wakes a thread for each that could run,
+// which costs more than most of them run. The kernel's own work (splice(2)) does not
+// count.
+func oneProcessor() {
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(100)
 }
@@ -26,6 +26,6 @@ func crowd(many bool) {
 		runtime.SetDefaultGOMAXPROCS()
 		debug.SetGCPercent(crowdGC)
 	} else {
-		lone()
+		oneProcessor()
 	}
 }

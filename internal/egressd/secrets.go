@@ -52,8 +52,8 @@ func (s *session) openVault(ctx context.Context) error {
 	return nil
 }
 
-// bindMasks has a placeholder that stands in a masked file of the workspace do what that
-// of the vault does, where the file keeps the value of a secret that was lent.
+// bindMasks gives a placeholder in a masked file of the workspace the bindings of the
+// vault's, where the file holds the value of a lent secret.
 func (s *session) bindMasks(ctx context.Context) error {
 	if len(s.config.Masks) == 0 {
 		return nil
@@ -104,8 +104,8 @@ func ownDescriptor(env environ) []string {
 	})
 }
 
-// wanted are the names that the session may use: those that are named, or all
-// that are bound.
+// wanted are the names that the session may use: the named ones, or all bound
+// ones.
 func wanted(v *secrets.Vault, names []string) ([]string, error) {
 	if !slices.Contains(names, everySecret) {
 		return names, nil
@@ -123,10 +123,9 @@ func wanted(v *secrets.Vault, names []string) ([]string, error) {
 	return bound, nil
 }
 
-// ofZone are the bindings of a split session's zone: those to a host of a model
-// for the agent, and only the others for what it executes. A host that is a
-// model's in part is one: what is doubtful is the agent's, which reaches nothing
-// else.
+// ofZone are the bindings of a split session's zone: those to a model's host for
+// the agent, and only the others for its commands. A host that is a model's in
+// part is one: a doubtful binding is the agent's, which reaches nothing else.
 func ofZone(all []bawn.Binding, zone string, models []string) ([]bawn.Binding, error) {
 	if zone == "" {
 		return all, nil

@@ -58,7 +58,7 @@ type session struct {
 	printed  atomic.Int32        // lines that libraries have printed
 	ready    egress.Ready
 	promised []promise      // what fill writes
-	later    []func() error // what the guest does not look at in its first moments
+	later    []func() error // files that the guest does not read in its first moments
 	placed   bool           // config.Place is ours
 
 	vault    *secrets.Vault
@@ -96,9 +96,9 @@ func (e environ) get(name string) string {
 // now is the relay's clock.
 func now() time.Time { return time.Now() }
 
-// newSession finds out what the sandbox of a session needs, and makes places
-// for it: then it can be planned. fill and arm make the rest. What it opened is
-// closed by close, also after an error.
+// newSession determines the needs of a session's sandbox, and makes places for
+// them, so that it can be planned. fill and arm make the rest. close closes
+// everything that it opened, also after an error.
 func newSession(ctx context.Context, c egress.Config, env environ, send func(egress.Message) error) (*session, error) {
 	s := &session{inspector: git.Inspector{Graph: &git.Graph{}, Packs: make(chan struct{}, maxPacks)}, config: c, env: env, names: names.New(), asks: newAsks(send, now)}
 	s.tell = s.quietly(func(n egress.Denial) { _ = send(egress.Message{Denial: &n}) }) // bawn is gone, and the human with it
@@ -117,7 +117,7 @@ func newSession(ctx context.Context, c egress.Config, env environ, send func(egr
 	return s, nil
 }
 
-// fill makes the session's keys and writes what was placed. Nobody may read a
+// fill makes the session's keys and writes the placed files. Nobody may read a
 // file of the place before.
 func (s *session) fill(ctx context.Context) error {
 	if err := atOnce(ctx, s.makeHostKey, s.makeCA); err != nil {
@@ -147,7 +147,7 @@ func (s *session) arm(ctx context.Context) error {
 // maxPrinted is how many lines of libraries are recorded: a host can have them printed.
 const maxPrinted = 100
 
-// print records what a library has printed through Go's standard log.
+// print records output of libraries through Go's standard log.
 func (s *session) print(line string) {
 	if s.printed.Add(1) > maxPrinted {
 		return
@@ -258,7 +258,7 @@ func (s *session) permit(name string) (bool, string) {
 	return false, d.Reason
 }
 
-// dial connects to what a guest meant by a host.
+// dial connects to a guest's host.
 func (s *session) dial(ctx context.Context, host string, port uint16) (net.Conn, netip.AddrPort, error) {
 	if !loopback(host) {
 		s.agent.reached(host, port)
@@ -380,7 +380,7 @@ func (s *session) listen(ctx context.Context, f *os.File, serve func(context.Con
 	until(ctx, l)
 	go func() {
 		_ = serve(ctx, l) // ends when the socket is closed
-		_ = l.Close()     // or else fails: then nobody is to wait in it
+		_ = l.Close()     // or else fails: then nobody waits in it
 	}()
 	return nil
 }
@@ -413,8 +413,8 @@ func (s *session) datagrams(ctx context.Context, f *os.File) error {
 	return nil
 }
 
-// close ends every connection, records what is left to record and removes what
-// was placed for the guest.
+// close ends every connection, writes the last records and removes the guest's
+// placed files.
 func (s *session) close() error {
 	if s.relay != nil {
 		s.relay.Close()
@@ -437,5 +437,5 @@ func (s *session) close() error {
 }
 
 // ended writes, soon, what became of something that was recorded before it
-// began. A log that takes nothing denies what comes next.
+// began. A log that can't be written denies every further request.
 func (s *session) ended(e bawn.Event) { _ = s.events.Later(e) }

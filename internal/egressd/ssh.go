@@ -31,7 +31,7 @@ var ownKeys = []string{"id_ed25519", "id_ecdsa", "id_rsa"}
 type shells struct {
 	server *ssh.Server
 	// load reads the host keys that the user has accepted, when the first client
-	// is there: most sessions have none.
+	// connects: most sessions have no client.
 	load func() (*hostkey.Known, error)
 }
 
@@ -160,7 +160,7 @@ func (s *session) named(req ssh.Request) git.Operation {
 	return git.Unrooted(req.Operation, s.gitRules(req.Host, req.Port))
 }
 
-// asEntry returns what an entry would have to name.
+// asEntry returns the entry that would permit an operation.
 func asEntry(req ssh.Request) (host string, args []string, repo string) {
 	host, repo = req.Host, req.Operation.Repo
 	if req.User != "git" && req.User != "" {
@@ -175,7 +175,7 @@ func asEntry(req ssh.Request) (host string, args []string, repo string) {
 // errToken is why LFS does not work over SSH.
 var errToken = errors.New("git-lfs-authenticate answers with a token of the host's, which a guest must not have; use LFS over https")
 
-// lendsToken refuses what the host answers with a credential.
+// lendsToken refuses requests that the host answers with a credential.
 func lendsToken(req ssh.Request) error {
 	if req.Operation.LFS {
 		return errToken

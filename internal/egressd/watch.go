@@ -11,8 +11,8 @@ import (
 
 // A workspace knows the secrets that lie in the session's workspace, for its
 // programs to read. It reads them at the start, and again when requests come while
-// its last look is some time ago. It forgets none: a guest may remove a file that
-// it has read.
+// its last look is some time ago. It keeps all: a guest may remove a file that it
+// has read.
 type workspace struct {
 	dir   string
 	ready chan struct{} // closed after the first look
@@ -42,7 +42,7 @@ func newWorkspace(dir string) *workspace {
 	return w
 }
 
-// look reads the files and adds what is new.
+// look reads the files and adds new secrets.
 func (w *workspace) look() {
 	defer w.busy.Store(false)
 	found := dotenv.Workspace(w.dir)
@@ -62,7 +62,7 @@ func (w *workspace) look() {
 	}
 }
 
-// watched returns what is known so far, nil where that is nothing.
+// watched returns the known ones so far; may be nil.
 func (w *workspace) watched() *mitm.WatchSet {
 	if w == nil {
 		return nil

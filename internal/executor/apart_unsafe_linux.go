@@ -26,7 +26,8 @@ func (p *program) standApart() (Ready, error) {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return Ready{}, fmt.Errorf("make the executor undumpable: %w", err)
 	}
-	// What outlives its parent becomes our child, so that the end finds it.
+	// A process that outlives its parent becomes our child, so that the end
+	// finds it.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return Ready{}, fmt.Errorf("adopt orphans: %w", err)
 	}
@@ -52,8 +53,8 @@ func (p *program) standApart() (Ready, error) {
 	return Ready{LandlockABI: abi, Apart: abi >= landlock.ScopeABI && !traces}, err
 }
 
-// mayTrace reports whether what is started here may trace anybody: then it may
-// trace this thread, which is in its domain, dumpable or not.
+// mayTrace reports whether commands may trace anybody: then they may trace this
+// thread, which is in their domain, dumpable or not.
 func mayTrace() (bool, error) {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -64,9 +65,9 @@ func mayTrace() (bool, error) {
 }
 
 // guardThread closes the ways past the Landlock scope for everything that this
-// thread starts: this thread is in the same domain, so calls that aim at one
-// thread would reach it, and with it the process; and Landlock says nothing
-// about limits, of which a small one kills. It returns the filter that does it.
+// thread starts. This thread is in the same domain, so calls that aim at one
+// thread would reach it, and with it the process. Landlock does not cover
+// limits either, and a small one kills. It returns the filter for that.
 func guardThread() ([]unix.SockFilter, error) {
 	self, thread := uint32(unix.Getpid()), uint32(unix.Gettid())
 	eperm := seccomp.Errno(unix.EPERM)
@@ -96,10 +97,10 @@ func guardThread() ([]unix.SockFilter, error) {
 	return filter, nil
 }
 
-// slowing closes the ways by which what is started here would make the executor
-// slower (setpriority(2), ioprio_set(2), sched_setscheduler(2),
-// sched_setaffinity(2)). It knows the threads that there are now, and that of
-// the process; a command may set those of all others, its own among them.
+// slowing closes the ways by which commands would make the executor slower
+// (setpriority(2), ioprio_set(2), sched_setscheduler(2), sched_setaffinity(2)).
+// It knows the threads that there are now, and that of the process; a command
+// may set those of all others, its own among them.
 func slowing() ([]seccomp.Rule, error) {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -113,7 +114,7 @@ func slowing() ([]seccomp.Rule, error) {
 	var rules []seccomp.Rule
 	for _, call := range []struct {
 		seccomp.Call
-		process uint32 // the least of what an id may be of; then come those of groups, and of users
+		process uint32 // the value for a process; the next is for groups, then for users
 	}{{seccomp.Call{Nr: unix.SYS_SETPRIORITY, Name: "setpriority"}, unix.PRIO_PROCESS}, {seccomp.Call{Nr: unix.SYS_IOPRIO_SET, Name: "ioprio_set"}, ioprioProcess}} {
 		one := []seccomp.Call{call.Call}
 		rules = append(rules,

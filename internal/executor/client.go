@@ -58,7 +58,7 @@ func (c *Client) Start(ctx context.Context, s Start) (Ready, error) {
 	}
 }
 
-// Trust replaces the keys. What is Done afterwards is checked against them.
+// Trust replaces the keys. Later calls of Done are checked against them.
 func (c *Client) Trust(keys []ticket.Key) error {
 	if len(keys) == 0 {
 		keys = []ticket.Key{{}} // no ticket can be signed with an empty key
@@ -66,12 +66,12 @@ func (c *Client) Trust(keys []ticket.Key) error {
 	return c.send(&order{Trust: keys})
 }
 
-// Do starts a command with its ticket, for d.Digest, and returns when it runs.
-// files are the command's descriptors 0 to 2, where d.Stdio says so, and nil
-// elsewhere; they are made to block, and the caller still closes its own. It errs with a *RefusedError
-// where nothing was started for want of a permission, with a *StartError where
-// it could not be, with ErrGone where there is no executor any more. When ctx
-// ends first, what was started is killed.
+// Do starts a command with its ticket, for d.Digest, and returns when it runs. files are
+// the command's descriptors 0 to 2 where d.Stdio says so, and nil elsewhere. They are
+// made blocking; the caller still closes its own. It errs with a *RefusedError if the
+// ticket does not permit the command, with a *StartError if the command could not start,
+// and with ErrGone if the executor is gone. When ctx ends first, the started command is
+// killed.
 func (c *Client) Do(ctx context.Context, d Do, files [3]*os.File) (*Process, error) {
 	var along []*os.File
 	for i, f := range files {
@@ -121,7 +121,7 @@ func block(f *os.File) error {
 	return errors.Join(err, failed)
 }
 
-// A socket is what came of the order for one.
+// A socket is the result of an order for one.
 type socket struct {
 	f   *os.File
 	err error
@@ -182,7 +182,7 @@ func (c *Client) Close() error {
 	return err
 }
 
-// closePatience is how long an executor may take to kill what it has started.
+// closePatience is how long an executor may take to kill its commands.
 const closePatience = 5 * time.Second
 
 // shutdown says that nothing more will be said. That fails if the other side
@@ -230,7 +230,7 @@ func (c *Client) gone() error {
 	return c.err
 }
 
-// receive hands out what the executor says, until it says no more.
+// receive hands out the executor's messages, up to the last.
 func (c *Client) receive() {
 	var err error
 	for err == nil {
@@ -257,8 +257,8 @@ func (c *Client) receive() {
 	close(c.done)
 }
 
-// dispatch hands one report on. One about a command that is not known is about
-// one that nobody waits for.
+// dispatch hands one report on. A message about an unknown command is about one
+// that nobody waits for.
 func (c *Client) dispatch(r *report) {
 	switch {
 	case r.Ready != nil:
@@ -309,7 +309,7 @@ type Change struct {
 	Status syscall.WaitStatus
 	// State comes with the end of a statement. It is nil there too if the shell
 	// was killed in the middle, or has left more than 512 KiB: its directory and
-	// variables are then what they were.
+	// variables are then unchanged.
 	State *intent.State
 }
 
@@ -325,7 +325,7 @@ type Process struct {
 }
 
 // Changes delivers each stop and each continuation, and at last the end; then
-// it is closed. Where nobody fetches them, an old one gives way, never the end.
+// it is closed. If they are not fetched, the oldest is dropped, never the end.
 // The end of an executor is that of its processes, by SIGKILL.
 func (p *Process) Changes() <-chan Change { return p.changes }
 
@@ -336,7 +336,7 @@ func (p *Process) Signal(sig syscall.Signal) error {
 }
 
 // Foreground gives a command that was Do.Led its terminal's foreground. For
-// others it does nothing: they have it until they give it to somebody.
+// others it does nothing: they keep it until they hand it over.
 func (p *Process) Foreground() error { return p.client.send(&order{Foreground: p.id}) }
 
 func (p *Process) start(err error) {

@@ -31,14 +31,13 @@ type job struct {
 	led    int
 }
 
-// jobs are the children. The lock is held while a child is made, and while one
-// is reaped: so no status is lost, and no signal goes to a number that belongs
-// to somebody else by then.
+// jobs are the children. The lock is held while a child is made or reaped. So
+// no status is lost, and no signal goes to a reused PID.
 type jobs struct {
-	send   func(*report) error
-	born   chan struct{} // there are children to wait for
-	limits []Rlimit      // of every command
-	fence  fence         // for commands that another thread starts
+	send    func(*report) error
+	started chan struct{} // there are children to wait for
+	limits  []Rlimit      // of every command
+	fence   fence         // for commands that another thread starts
 
 	mu    sync.Mutex
 	byPID map[int]*job
@@ -46,7 +45,7 @@ type jobs struct {
 }
 
 func (j *jobs) init(send func(*report) error) {
-	j.send, j.born = send, make(chan struct{}, 1)
+	j.send, j.started = send, make(chan struct{}, 1)
 	j.byPID, j.byID = map[int]*job{}, map[uint64]*job{}
 	go j.reap()
 }
@@ -75,7 +74,7 @@ func (j *jobs) begun(b *job, d *Do) error {
 		b.timer = time.AfterFunc(d.Limits.Timeout, func() { j.expire(b) })
 	}
 	select {
-	case j.born <- struct{}{}:
+	case j.started <- struct{}{}:
 	default:
 	}
 	return j.send(&report{Started: b.id})
@@ -113,7 +112,7 @@ func (j *jobs) reap() {
 	for {
 		pid, err := nextChange()
 		if errors.Is(err, unix.ECHILD) {
-			<-j.born
+			<-j.started
 			continue
 		}
 		if err == nil {
@@ -152,7 +151,7 @@ func (j *jobs) take(pid int) {
 		b.report(r)
 		b.close()
 	}
-	_ = j.send(&report{Changed: r}) // if it fails nobody is there to be told
+	_ = j.send(&report{Changed: r}) // if it fails there is no reader
 }
 
 func (b *job) close() {
@@ -164,8 +163,8 @@ func (b *job) close() {
 	}
 }
 
-// end kills everything that was started and has not ended, down to the last
-// orphan: those become our children.
+// end kills every command that has not ended, down to the last orphan: those
+// become our children.
 func (j *jobs) end() {
 	for range 2000 {
 		children := ownChildren()

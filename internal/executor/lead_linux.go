@@ -56,16 +56,16 @@ func (b *job) lead(d *Do, stdio [3]*os.File, j *jobs) error {
 	}
 	b.led, err = b.leader.First()
 	if errors.Is(err, rawproc.ErrEnded) {
-		return nil // perhaps at the hands of what it had started: the command is over, and may have run
+		return nil // perhaps killed by its own commands: the command is over, and may have run
 	}
 	if err != nil {
-		go b.leader.Kill() // this thread may signal nobody but what it has started itself
+		go b.leader.Kill() // this thread may signal only its own children
 	}
 	return err
 }
 
-// program is what the leader does before it starts the command: what this
-// process' own thread has done already, and what a limited command stops for.
+// program lists the leader's steps before it starts the command: those that
+// this process's own thread has taken already, and those of a limited command.
 func (f fence) program(limits []Rlimit) *rawproc.Program {
 	p := &rawproc.Program{}
 	p.Call("new session", unix.SYS_SETSID)
@@ -89,7 +89,7 @@ func (f fence) program(limits []Rlimit) *rawproc.Program {
 // ledChange reports what becomes of a led command.
 func (j *jobs) ledChange(b *job, ws unix.WaitStatus) {
 	if ws.Stopped() {
-		_ = j.send(&report{Changed: &changed{ID: b.id, Status: uint32(ws)}}) // if it fails nobody is there to be told
+		_ = j.send(&report{Changed: &changed{ID: b.id, Status: uint32(ws)}}) // if it fails there is no reader
 		return
 	}
 	j.over(b, uint32(ws))

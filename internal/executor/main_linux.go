@@ -31,10 +31,9 @@ type program struct {
 	plan     [32]byte
 }
 
-// Main is the executor: it serves control, which is the standard input of the
-// program that calls it, until the host closes its end, kills what it has
-// started and is still there, and returns the exit code. It must be alone in
-// its process.
+// Main is the executor. It serves control, the standard input of its program,
+// until the host closes its end; then it kills every command that still runs,
+// and returns the exit code. It must be alone in its process.
 func Main(control *os.File) int {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -44,9 +43,9 @@ func Main(control *os.File) int {
 }
 
 // Serve is Main for a program that has made a zone itself. null is /dev/null,
-// open for reading and writing, which the program may not be able to open any
-// more; limits are those of every command, and not of the executor, which would
-// not live with all of them.
+// open for reading and writing, in case the program can't open it any more.
+// limits apply to every command and not to the executor, which some of them
+// would end.
 func Serve(control, null *os.File, limits []Rlimit) int {
 	debug.SetGCPercent(400) // the heap is small, and a collection stands between a ticket and its command
 	p, err := newProgram(control, null)
@@ -99,7 +98,7 @@ func newProgram(control, null *os.File) (*program, error) {
 func onOwnThread(f func() error) error {
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good: what it becomes is not undone
+		runtime.LockOSThread() // permanently: changes to the thread are not undone
 		if unix.Gettid() == unix.Getpid() {
 			result <- onOwnThread(f)
 			return
@@ -198,7 +197,7 @@ func (p *program) start(s *Start) error {
 // spareThreads are as many as have been seen to be busy at a time, and a few.
 const spareThreads = 8
 
-// keepThreads has the runtime make threads, which it keeps for good, and returns when
+// keepThreads has the runtime make threads, which it keeps, and returns when
 // they are there, before the first command is read. Commands can use up the processes of
 // the zone's control group, and a runtime that needs a thread and can't have one ends its
 // program.
@@ -212,7 +211,7 @@ func keepThreads() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			all.Done()
-			all.Wait() // each has its own until all have one
+			all.Wait() // each keeps its own until all have one
 		}()
 	}
 	all.Wait()

@@ -8,7 +8,7 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// Main can't work here: what it starts could reach it. It closes control and
+// Main can't work here: its commands could reach it. It closes control and
 // returns 1.
 func Main(control *os.File) int {
 	control.Close()

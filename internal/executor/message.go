@@ -16,16 +16,16 @@ type Start struct {
 	Plan    [32]byte // SHA-256 of the plan of the sandbox it is in
 }
 
-// A Do is one command. Everything but ID, Ticket, Terminal, Control, Led, Behind and Statement is
-// part of what the ticket covers.
+// A Do is one command. Everything but ID, Ticket, Terminal, Control, Led, Behind and
+// Statement is part of the ticket's digest.
 type Do struct {
 	ID     uint64 // chosen by Client
 	Ticket []byte
 	Argv   []string // executed as it is; Argv[0] is looked up by Env's PATH
 	Dir    string   // absolute and clean
 	Env    []string // all of it
-	// Stdio says which of the command's descriptors 0, 1 and 2 travel along.
-	// One that does not is /dev/null in the command.
+	// Stdio says which of the command's descriptors 0, 1 and 2 travel along. A
+	// closed one is /dev/null in the command.
 	Stdio [3]bool
 	// Terminal makes descriptor Control the command's controlling terminal.
 	Terminal bool
@@ -38,9 +38,9 @@ type Do struct {
 	// when it reads, until Process.Foreground.
 	Behind     bool `json:",omitempty"`
 	Background bool
-	// Limits may state OpenFiles, FileSizeMB and Timeout. What holds for the
-	// zone as a whole (memory, CPU, processes, /tmp) is not the executor's: a
-	// command that states it is refused.
+	// Limits may state OpenFiles, FileSizeMB and Timeout. Limits of the zone as
+	// a whole (memory, CPU, processes, /tmp) are not the executor's: a command
+	// that states one is refused.
 	Limits Limits
 	// Statement says that Argv is of StatementArgv: a State comes back.
 	Statement bool
@@ -49,8 +49,8 @@ type Do struct {
 // Limits are bawn.Resources with their time in the wire form too.
 type Limits bawn.Resources
 
-// Digest returns what a ticket for d must be for, or why there can be none
-// (ticket.Digest). Standard input is live if it travels along.
+// Digest returns the digest that a ticket for d must have, or why there can be
+// none (ticket.Digest). Standard input is live if it travels along.
 func (d *Do) Digest(session string, plan [32]byte) ([32]byte, error) {
 	return ticket.Digest(ticket.Meaning{
 		Argv: d.Argv, Dir: d.Dir, Env: d.Env, Stdin: ticket.Stdin{Live: d.Stdio[0]}, Background: d.Background,
@@ -58,7 +58,7 @@ func (d *Do) Digest(session string, plan [32]byte) ([32]byte, error) {
 	})
 }
 
-// An order is what the host says. Exactly one member is set.
+// An order is a message of the host. Exactly one member is set.
 type order struct {
 	Start  *Start       `json:",omitempty"`
 	Trust  []ticket.Key `json:",omitempty"`
@@ -94,7 +94,7 @@ type Ready struct {
 	Apart bool
 }
 
-// A report is what the executor says. Exactly one member is set.
+// A report is a message of the executor. Exactly one member is set.
 type report struct {
 	Ready   *Ready   `json:",omitempty"`
 	Started uint64   `json:",omitempty"`

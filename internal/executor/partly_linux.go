@@ -7,8 +7,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/linux/landlock"
 )
 
-// Partly says, before a session starts, what its executor will not be able to
-// enforce on this machine: what Ready.Apart tells afterwards.
+// Partly says, before a session starts, which protections its executor can't
+// enforce on this machine: the same as Ready.Apart afterwards.
 func Partly() []bawn.Capability {
 	abi, _ := landlock.ABI() // 0 with an error
 	return partly(abi)

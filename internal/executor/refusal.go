@@ -9,8 +9,8 @@ import (
 // The rules by which the executor itself refuses. Others are those of package
 // ticket.
 const (
-	RuleEarly   = "executor:not-started" // nobody has said which keys to trust
-	RuleMeaning = "executor:meaning"     // it can't be said what the command means
+	RuleEarly   = "executor:not-started" // no keys are trusted yet
+	RuleMeaning = "executor:meaning"     // the command's meaning is unknown
 	RuleLimits  = "executor:limits"      // a limit that can't be set on a command
 	RuleStart   = "executor:start"       // permitted, and could not be started
 )

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// start starts the command from this thread, as the leader of a session of its
-// own: no command can join the executor's process group, and a terminal
-// controls none but its own.
+// start starts the command from this thread, as the leader of its own session.
+// So no command can join the executor's process group, and a terminal controls
+// only its own.
 func (b *job) start(d *Do, stdio []uintptr, zone []Rlimit) error {
 	program, err := find(d.Argv[0], d.Dir, pathOf(d.Env))
 	if err != nil {
@@ -43,8 +43,8 @@ func (b *job) start(d *Do, stdio []uintptr, zone []Rlimit) error {
 	return limit(b.pid, limits)
 }
 
-// enter opens the directory of a command. What was judged is its name: one that
-// a link leads to another place has to be judged by that place's name.
+// enter opens the directory of a command. The name was judged: a link to
+// another place has to be judged by that place's name.
 func enter(dir string) (int, error) {
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -113,7 +113,7 @@ func setLimits(pid int, limits []Rlimit) error {
 		if err := unix.Prlimit(pid, r.Resource, nil, &now); err != nil {
 			return err
 		}
-		v := min(r.Value, now.Max) // what the zone allows stays its bound
+		v := min(r.Value, now.Max) // the zone's limit stays the bound
 		if err := unix.Prlimit(pid, r.Resource, &unix.Rlimit{Cur: v, Max: v}, nil); err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func pathOf(env []string) string {
 // find returns the program that name means in dir, as execvp(3) finds it.
 func find(name, dir, path string) (string, error) {
 	if strings.Contains(name, "/") {
-		return absolute(name, dir), nil // execve says what is wrong with it
+		return absolute(name, dir), nil // execve reports the error
 	}
 	denied := false
 	for _, place := range strings.Split(path, ":") {
@@ -180,7 +180,7 @@ func why(d *Do, err error) string {
 	return err.Error()
 }
 
-// errnoOf returns the errno in err; EIO where it has none.
+// errnoOf returns the errno in err, or EIO.
 func errnoOf(err error) syscall.Errno {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

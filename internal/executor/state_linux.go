@@ -33,8 +33,8 @@ func newState() (int, error) {
 	return fd, nil
 }
 
-// report adds what a statement has left, and the statement's exit code for that
-// of the program that wrote it down. What is damaged is left out.
+// report adds a statement's state, and the statement's exit code in place of
+// that of the program that wrote it down. Damaged parts are left out.
 func (b *job) report(r *changed) {
 	if b.state < 0 {
 		return
@@ -70,7 +70,7 @@ func led(dir string) string {
 	return real
 }
 
-// readState reads what was written, by the offset that the shell and we share.
+// readState reads the written state, by the offset that the shell and we share.
 func (b *job) readState() ([]byte, error) {
 	n, err := unix.Seek(b.state, 0, unix.SEEK_CUR)
 	if err != nil || n < 0 || n > maxState {
@@ -108,7 +108,7 @@ func readState(b []byte) (state *intent.State, code int, ran bool) {
 	return &intent.State{Dir: path.Clean(parts[1]), Env: variables(parts[2:])}, code, true
 }
 
-// variables drops what is no variable, what is the last command's name, and
+// variables drops entries that are no variable, the last command's name, and
 // all but the first of a name: no command can be given more (ticket.Digest).
 func variables(list []string) []string {
 	env := []string{}

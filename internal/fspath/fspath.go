@@ -1,7 +1,7 @@
-// Package fspath holds the path rules that need no disk: how a path that
-// somebody wrote becomes an absolute one, whether one lies below another, and
-// whether it matches a pattern. It knows slash-separated paths only and never
-// follows a symbolic link; who opens a file must look again.
+// Package fspath holds the path rules that need no disk: how a written path
+// becomes absolute, whether one path lies below another, and whether it matches
+// a pattern. It knows slash-separated paths only and never follows a symbolic
+// link; who opens a file must look again.
 package fspath
 
 import (
@@ -96,7 +96,7 @@ func Match(pattern, p string) bool {
 }
 
 // cut returns the segment of a path that begins at a place, and where the next one
-// begins: behind the path's end if there is none.
+// begins: behind the path's end if there is no other.
 func cut(p string, at int) (segment string, next int) {
 	if i := strings.IndexByte(p[at:], '/'); i >= 0 {
 		return p[at : at+i], at + i + 1

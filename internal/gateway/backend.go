@@ -20,7 +20,7 @@ const (
 	calm       = time.Minute
 )
 
-// A backend is one server with all that is known of it.
+// A backend is one server with its tools and state.
 type backend struct {
 	Server
 	g     *Gateway
@@ -87,7 +87,8 @@ func (b *backend) get(ctx context.Context, front *mcp.ServerSession) (*running, 
 	}
 }
 
-// attempt returns what runs, or what to wait for until that is to be seen.
+// attempt returns the running server, or what to wait for until its state is
+// known.
 func (b *backend) attempt(front *mcp.ServerSession) (*running, chan struct{}, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -247,7 +248,7 @@ func (b *backend) touch(r *running) {
 	}
 }
 
-// rest stops a server that nobody has needed for a while.
+// rest stops a server that was not needed for a while.
 func (b *backend) rest(r *running) {
 	b.mu.Lock()
 	left := b.Limits.Idle

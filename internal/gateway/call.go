@@ -59,7 +59,7 @@ type work struct {
 type round struct {
 	responses mcp.InputResponseMap
 	state     string
-	token     string // of progress; "" where nobody wants to be told
+	token     string // of progress; "" where no progress is wanted
 }
 
 // send puts one round of a call to the server.
@@ -114,7 +114,7 @@ func (b *backend) enter(ctx context.Context) error {
 	}
 }
 
-// over lets go of what a call holds.
+// over releases what a call holds.
 func (c *call) over() {
 	c.cancel()
 	b := c.b

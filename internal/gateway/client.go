@@ -41,7 +41,7 @@ func (b *backend) requests(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// abilities are those of a client; of none where nothing is known of it.
+// abilities are those of a client; empty if unknown.
 func abilities(front *mcp.ServerSession) *mcp.ClientCapabilities {
 	if front != nil {
 		if p := front.InitializeParams(); p != nil && p.Capabilities != nil {

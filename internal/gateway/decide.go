@@ -115,9 +115,9 @@ func (b *backend) meaning(t *tool, args map[string]any) ([]meant, error) {
 	return list, nil
 }
 
-// distinct refuses names that a reader which does not mind upper and lower case
-// takes for another one's, or for one that means something: Go's does, and the
-// last of them wins.
+// distinct refuses names that a case-insensitive reader, such as Go's, takes
+// for another or for one that has a meaning; such a reader lets the last one
+// win.
 func distinct(names []string, means map[string]string) error {
 	known, seen := map[string]string{}, map[string]string{}
 	for name, kind := range means {
@@ -238,7 +238,7 @@ func hostOf(text string) (string, error) {
 var ports = map[string]string{"http": "80", "ws": "80", "ftp": "21", "ssh": "22", "git": "9418"}
 
 // denial says what was refused, by whom and how to ask, in words that a model
-// can act on (SPEC B7).
+// can act on.
 func denial(d bawn.Decision, resource string) string {
 	return fmt.Sprintf("Denied by Bawn: %s (%s; rule %s). %s", cmp.Or(d.Reason, "no reason was given"), resource, cmp.Or(d.Rule, RuleGateway), remedy(d, resource))
 }

@@ -24,10 +24,10 @@ func (b *backend) progressed(p *mcp.ProgressNotificationParams) {
 	}
 	_ = c.front.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 		ProgressToken: c.token, Progress: p.Progress, Total: p.Total, Message: b.g.clean(cut(p.Message, maxLine)),
-	}) // a client that is gone needs none
+	}) // a client that is gone needs no events
 }
 
-// serverLevel is what servers are told to log; each client gets of it what it has asked for.
+// serverLevel is the level at which servers log; each client gets the part it asked for.
 const serverLevel = "info"
 
 // logged hands what a server logs to the clients whose calls it serves.
@@ -51,7 +51,7 @@ func (b *backend) clients() (list []*call) {
 	return list
 }
 
-// updated tells those who have subscribed to a resource that it has changed.
+// updated tells the subscribers of a resource that it has changed.
 func (b *backend) updated(ctx context.Context, n *mcp.ResourceUpdatedNotificationRequest) {
 	_ = b.g.front.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: frontURI(b.Name, n.Params.URI)}) // nobody may listen
 }
@@ -75,7 +75,7 @@ func (g *Gateway) unsubscribe(ctx context.Context, req *mcp.UnsubscribeRequest) 
 	})
 }
 
-// about does something with a resource at the server that has it.
+// about forwards an operation on a resource to the server that has it.
 func (g *Gateway) about(ctx context.Context, front *mcp.ServerSession, address string, do func(context.Context, *mcp.ClientSession, string) error) error {
 	server, uri, ok := backURI(address)
 	b := g.backend(server)
@@ -99,7 +99,7 @@ func (g *Gateway) about(ctx context.Context, front *mcp.ServerSession, address s
 }
 
 // complete has the server complete an argument of its prompt or template. It
-// starts none, and answers with nothing rather than with an error.
+// starts no server, and answers with an empty list rather than with an error.
 func (g *Gateway) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	empty := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
 	b, ref := g.meant(req.Params.Ref)

@@ -6,7 +6,7 @@
 // Servers are hostile until shown otherwise. Each runs elsewhere, in a sandbox that
 // Server.Start makes. Here a server can only send messages. It may send too much,
 // too fast or too long, send lists without end, or speak in the names of others.
-// Neither other servers nor the client notice that. Options.Judge decides every
+// Other servers and the client do not notice that. Options.Judge decides every
 // call; without a Judge the gateway denies all calls.
 package gateway
 
@@ -50,9 +50,9 @@ type Server struct {
 	// they are listed without the server having to run. Nil: it is started to be
 	// asked.
 	Known []json.RawMessage
-	// Review says what is wrong with the tools that the server lists now, as it
-	// lists them, by their names; what is not in the answer is as it was agreed
-	// to. Nil finds all of them new.
+	// Review says, by name, what is wrong with the tools that the server lists
+	// now. A tool that is not in the answer is as it was agreed to. Nil finds
+	// all of them new.
 	Review func(tools []json.RawMessage) map[string]Finding
 	// Means says what arguments of a tool mean, by their names: path, host or
 	// command. Rules speak of no others. Nil: of none.

@@ -82,8 +82,8 @@ func newMeter(r io.Reader, l Limits, now func() time.Time) *meter {
 	return &meter{r: r, rate: float64(l.Messages), most: l.Patience, now: now, sleep: time.Sleep, last: now()}
 }
 
-// Read never returns more than is there, and an error for good once the server
-// is to be ended.
+// Read never returns more than is available, and a permanent error once the
+// server must end.
 func (m *meter) Read(p []byte) (int, error) {
 	if m.err != nil {
 		return 0, m.err

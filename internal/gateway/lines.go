@@ -16,10 +16,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// lines is a connection of messages, a line of JSON each. The SDK's own has a
-// goroutine that reads for the one that wants the message, takes each message
-// apart two to four times, and makes a buffer of 32 KiB every time: a third of
-// what a call cost in processor time, collecting the garbage included.
+// lines is a connection of messages, a line of JSON each. The SDK's own reader
+// uses a goroutine, parses each message two to four times, and allocates 32 KiB
+// every time. That was a third of a call's processor time, garbage collection
+// included.
 type lines struct {
 	in     io.ReadCloser
 	out    io.WriteCloser
@@ -89,7 +89,7 @@ func (l *lines) Read(context.Context) (jsonrpc.Message, error) {
 
 var errLong = errors.New("it sends a message that is longer than it may be")
 
-// line reads one. It is there until the next is read.
+// line reads one. It is valid until the next is read.
 func (l *lines) line() ([]byte, error) {
 	text, err := l.buf.ReadSlice('\n')
 	if err == nil {

@@ -31,8 +31,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// frontName is what clients call a server's tool or prompt. Where that can't be
-// the name itself, part of a digest makes it nobody else's.
+// frontName is what clients call a server's tool or prompt. If that can't be
+// the name itself, part of a digest makes it unique.
 func frontName(server, name string) string {
 	plain := server + between + strings.Map(modest, name)
 	if plain == server+between+name && len(plain) <= maxFront && !strings.Contains(name, between) && !tailed(name) {

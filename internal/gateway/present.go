@@ -24,7 +24,7 @@ const (
 // not changed is not announced.
 type shown struct {
 	tools, prompts, resources, templates map[string]string
-	names                                map[string]string // of prompts, as the server has them
+	names                                map[string]string // of prompts, as on the server
 	own                                  map[string]*tool  // as the server lists them now, or as they were agreed to, by its names
 }
 
@@ -109,8 +109,8 @@ func (b *backend) review(o offer) map[string]Finding {
 // members are those of a tool.
 var members = []string{"name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons", "_meta", "execution"}
 
-// sameTool refuses a tool of which a review may have read something else than
-// what is offered: readers differ on a name that is there twice, or in capitals.
+// sameTool refuses a tool that a review may have read differently: readers
+// differ on a name that occurs twice, or in capitals.
 func sameTool(raw []json.RawMessage, i int, t *mcp.Tool) error {
 	if i >= len(raw) {
 		return errors.New("it is listed in a form that can't be compared")
@@ -165,18 +165,18 @@ func (b *backend) offers(front string) bool {
 	return b.shown.tools[front] != ""
 }
 
-// now is a tool as the server has it, once it runs; nil where it has none.
+// now is a tool as its running server lists it; nil if it does not.
 func (b *backend) now(name string) *tool {
 	b.presenting.Lock()
 	defer b.presenting.Unlock()
 	return b.shown.own[name]
 }
 
-// is reports whether what holds for one of them holds for the other.
+// is reports whether a statement about one of them holds for the other.
 func (t *tool) is(other *tool) bool { return other != nil && *t == *other }
 
-// frontTool is what clients are shown: nothing that is not seen, and nothing
-// that speaks for Bawn.
+// frontTool is a tool as clients see it: without hidden characters, and without
+// text that speaks for Bawn.
 func (b *backend) frontTool(t *mcp.Tool) (*mcp.Tool, error) {
 	in, err := schema(t.InputSchema)
 	if err != nil {

@@ -51,7 +51,7 @@ func Launch(cmd *exec.Cmd) (Process, error) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.Setpgid = true // keys at a terminal are not for it
-	cmd.WaitDelay = inputGrace     // somebody else may hold its standard error
+	cmd.WaitDelay = inputGrace     // another process may hold its standard error
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %q: %w", cmd.Path, err)
 	}

@@ -157,7 +157,7 @@ func (c *call) send(in mcp.InputRequest) (mcp.InputResponse, error) {
 	return nil, errNoAnswer
 }
 
-// answered is an answer without what its type says of none.
+// answered returns the answer as an interface, and a nil one on an error.
 func answered[T mcp.InputResponse](answer T, err error) (mcp.InputResponse, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the client: %s", line(err.Error()))

@@ -278,7 +278,7 @@ func once(text []byte) error {
 }
 
 // maxShown is how much of a call's arguments a human is shown and the log
-// keeps, in bytes. What is longer has its digest behind it.
+// keeps, in bytes. Longer text ends in its digest.
 const maxShown = 8 << 10
 
 // shownArgs writes arguments for a human and the log.

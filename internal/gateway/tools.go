@@ -48,8 +48,8 @@ func (b *backend) callTool(ctx context.Context, req *mcp.CallToolRequest, t *too
 	return b.failure(fmt.Errorf("the server %q changes this tool again and again", b.Name)), nil
 }
 
-// live is a tool as the server has it, which is started to say so: what was
-// known of it before may be true no more.
+// live is a tool as its server lists it, which is started for that: the earlier
+// listing may be out of date.
 func (b *backend) live(ctx context.Context, req *mcp.CallToolRequest, t *tool) (*tool, error) {
 	stop := b.waitingFor(ctx, req.Session, req.Params.GetProgressToken(), "Bawn starts the server")
 	defer stop()
@@ -92,8 +92,8 @@ func (b *backend) put(ctx context.Context, req *mcp.CallToolRequest, about strin
 	return c.run(ctx)
 }
 
-// arguments reads those of a call. What is judged is what is handed on: it is
-// written anew, so that no two readers of it see two things.
+// arguments reads those of a call. The judged arguments are those that are
+// sent: they are written anew, so that no two readers see different ones.
 func arguments(text []byte) (map[string]any, error) {
 	if len(text) == 0 || string(text) == "null" {
 		return map[string]any{}, nil
@@ -162,7 +162,7 @@ func (b *backend) waitingFor(ctx context.Context, front *mcp.ServerSession, toke
 		for n := 1; ; n++ {
 			select {
 			case <-tick.C:
-				_ = front.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(n), Message: what}) // a client that is gone needs none
+				_ = front.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(n), Message: what}) // a client that is gone needs no result
 			case <-ctx.Done():
 				return
 			}

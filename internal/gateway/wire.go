@@ -28,11 +28,11 @@ func (t *transport) Connect(ctx context.Context) (mcp.Connection, error) {
 	return t.w, nil
 }
 
-// A wire takes out what a server says of its progress, in the order in which it
-// is said: the SDK would tell of a result first that came after it. It keeps
-// what a server lists as its tools as it came, members that nobody knows too.
-// And it carries calls past the SDK, which would take each answer apart several
-// times and hand it from goroutine to goroutine.
+// A wire extracts a server's progress notes in their order. The SDK could
+// deliver a result before an earlier note. It keeps the list of a server's
+// tools as it came, including unknown members. And it carries calls past the
+// SDK, which would take each answer apart several times and hand it from
+// goroutine to goroutine.
 type wire struct {
 	mcp.Connection
 	b *backend
@@ -137,7 +137,7 @@ func (s *sent) giveUp(why error) {
 		return
 	}
 	go func() {
-		_ = s.w.put(context.Background(), &jsonrpc.Request{Method: "notifications/cancelled", Params: text}) // a server that is gone needs none
+		_ = s.w.put(context.Background(), &jsonrpc.Request{Method: "notifications/cancelled", Params: text}) // a server that is gone needs no message
 	}()
 }
 

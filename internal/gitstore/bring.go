@@ -14,16 +14,15 @@ import (
 	"strings"
 )
 
-// Bounds of what a guest makes.
+// Limits of a guest's changes.
 const (
 	maxPack   = 8 << 30 // bytes of one pack
 	fewEnough = 100     // objects that are unpacked rather than kept as a pack
-	maxHaves  = 2000    // refs that say what the host has
+	maxHaves  = 2000    // refs that record the host's objects
 )
 
-// lenient are defects of old commits that hurt nobody, and that repositories of
-// everybody's have.
-const lenient = "--strict=zeroPaddedFilemode=ignore,missingSpaceBeforeDate=ignore,badTimezone=ignore,missingEmail=ignore,missingSpaceBeforeEmail=ignore,missingNameBeforeEmail=ignore,badDate=ignore,badEmail=ignore,badName=ignore,nullSha1=ignore"
+// tolerated are harmless defects of old commits, which many repositories have.
+const tolerated = "--strict=zeroPaddedFilemode=ignore,missingSpaceBeforeDate=ignore,badTimezone=ignore,missingEmail=ignore,missingSpaceBeforeEmail=ignore,missingNameBeforeEmail=ignore,badDate=ignore,badEmail=ignore,badName=ignore,nullSha1=ignore"
 
 // wants are the new objects from which everything new is reached, as they can be
 // published one without the other.
@@ -53,8 +52,8 @@ func (c *changes) wants() map[string][]string {
 	return w
 }
 
-// objects brings what is new to the host: all at once, or where that fails one by
-// one, without what is at fault.
+// objects brings new objects to the host: all at once, or if that fails one by
+// one, without those at fault.
 func (c *changes) objects(ctx context.Context) error {
 	w := c.wants()
 	if len(w) == 0 {
@@ -83,7 +82,7 @@ func (c *changes) objects(ctx context.Context) error {
 	return nil
 }
 
-// bad leaves out what has objects that the host does not take.
+// bad leaves out refs with objects that the host does not accept.
 func (c *changes) bad(key string, err error) {
 	s, u := c.store, c.unit
 	s.tell(u, &s.report.Problems, key+unpublishable+err.Error())
@@ -147,8 +146,8 @@ func (c *changes) bring(ctx context.Context, ids []string) error {
 	return c.complete(ctx, ids)
 }
 
-// complete checks that nothing is missing of what ids reach. Where one of them alone
-// may be a commit, why finds in ahead what is new in its commits.
+// complete checks that nothing is missing of what ids reach. If one of them alone
+// may be a commit, why finds in ahead the new part of its commits.
 func (c *changes) complete(ctx context.Context, ids []string) error {
 	s, u := c.store, c.unit
 	args := append([]string{"rev-list", "--objects", "--stdin", "--not"}, trusted...)
@@ -250,16 +249,16 @@ func (s *Store) unpack(ctx context.Context, u *unit, r io.Reader) error {
 		return fmt.Errorf("the guest's pack: %w", unexpected(err))
 	}
 	if !bytes.Equal(head[:4], []byte("PACK")) || binary.BigEndian.Uint32(head[4:]) != 2 {
-		return errors.New("the guest's pack: it is none")
+		return errors.New("the guest's pack: it is not a pack")
 	}
 	limit := strconv.FormatInt(maxPack, 10)
 	switch n := binary.BigEndian.Uint32(head[8:]); {
 	case n == 0:
 		_, err = io.Copy(io.Discard, io.LimitReader(in, 64))
 	case n <= fewEnough:
-		_, err = s.git.run(ctx, u, call{args: []string{"unpack-objects", "-q", lenient, "--max-input-size=" + limit}, in: in})
+		_, err = s.git.run(ctx, u, call{args: []string{"unpack-objects", "-q", tolerated, "--max-input-size=" + limit}, in: in})
 	default:
-		_, err = s.git.run(ctx, u, call{args: []string{"index-pack", "--stdin", lenient, "--fix-thin", "--max-input-size=" + limit}, in: in})
+		_, err = s.git.run(ctx, u, call{args: []string{"index-pack", "--stdin", tolerated, "--fix-thin", "--max-input-size=" + limit}, in: in})
 	}
 	return err
 }

@@ -74,7 +74,7 @@ func (c *changes) locked(ctx context.Context) error {
 	return nil
 }
 
-// rest keeps beside what is neither a branch nor a tag, where nothing can be
+// rest keeps beside what is neither a branch nor a tag, if nothing can be
 // published.
 func (c *changes) rest(ctx context.Context) error {
 	s, u := c.store, c.unit
@@ -167,7 +167,7 @@ func (u *unit) published(m move) {
 	u.Base[m.name] = m.new
 }
 
-// said is what the guest's reflog says of a move.
+// said is the message of the guest's reflog for a move.
 func (c *changes) said(m move) string {
 	for _, name := range []string{"logs/" + m.name, c.unit.at("logs/HEAD")} {
 		text, err := readFile(c.unit.private, name, maxLog)
@@ -211,14 +211,14 @@ func (s *Store) beside(ctx context.Context, u *unit, at, id, ref, why string) er
 	return nil
 }
 
-// settled forgets what was kept beside of a ref that is published now. The ref
-// beside stays: it costs nothing, and may be what the human looks for.
+// settled removes the record of what was kept beside of a ref that is published
+// now. The ref beside stays: it costs nothing, and the human may look for it.
 func (s *Store) settled(ref string) {
 	s.report.Kept = slices.DeleteFunc(s.report.Kept, func(k Kept) bool { return k.Ref == ref && ref != stashRef })
 }
 
-// makeRoom deletes first what is in the way of a ref that is published: a/b of a, and
-// a of a/b.
+// makeRoom first deletes refs in the way of one that is published: a/b of a, and a of
+// a/b.
 func (c *changes) makeRoom(ctx context.Context) error {
 	inTheWay := func(g move) bool {
 		return slices.ContainsFunc(c.out, func(m move) bool {
@@ -234,7 +234,7 @@ func (c *changes) makeRoom(ctx context.Context) error {
 	return nil
 }
 
-// remove deletes what the session has made and the guest has deleted.
+// remove deletes refs that the session has made and the guest has deleted.
 func (c *changes) remove(ctx context.Context) error {
 	for _, m := range c.gone {
 		if head, err := readHead(c.unit.host, c.unit.Rel, c.unit.Size); err != nil || branchOf(head) == m.name {
@@ -286,7 +286,7 @@ func (c *changes) headAndIndex(ctx context.Context) error {
 	return s.installIndex(u, c.index)
 }
 
-// moveHead makes HEAD what it is on the other side.
+// moveHead sets HEAD to the other side's.
 func (c *changes) moveHead(ctx context.Context, head string) error {
 	s, u := c.store, c.unit
 	switch c.head {

@@ -27,8 +27,9 @@ func (s setting) name() string {
 	return s.section + "." + s.key
 }
 
-// kept are the settings that a private git directory has of the repository's:
-// none of them names a program, a file of configuration or a secret.
+// kept are the settings that a private git directory takes from the
+// repository's: none of them names a program, a file of configuration or a
+// secret.
 var kept = map[string]bool{
 	"core.repositoryformatversion": true, "core.bare": true, "core.filemode": true, "core.symlinks": true, "core.ignorecase": true,
 	"core.autocrlf": true, "core.eol": true, "core.safecrlf": true, "core.precomposeunicode": true, "core.logallrefupdates": true,
@@ -223,7 +224,7 @@ func (p *configParser) value() (string, bool) {
 	}
 }
 
-// escaped is what follows a backslash; 0 for a line that goes on.
+// escaped is the character for a backslash sequence; 0 for a line that goes on.
 func escaped(ch byte) (byte, bool) {
 	switch ch {
 	case '\n':
@@ -266,7 +267,7 @@ func cleanConfig(list []setting, module bool) string {
 	return b.String()
 }
 
-// keeps reports whether a setting is kept, and takes what is secret out of it.
+// keeps reports whether a setting is kept, and removes secrets from it.
 func keeps(s *setting, module bool) bool {
 	if strings.ContainsAny(s.sub+s.value, "\x00\r") || strings.Contains(s.sub, "\n") {
 		return false

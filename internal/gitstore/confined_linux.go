@@ -250,7 +250,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// carry moves what goes in and comes out until git has closed its side.
+// carry moves input and output until git has closed its side.
 func (p *pipes) carry(in io.Reader, out io.Writer) (said []byte, err error) {
 	var wait sync.WaitGroup
 	if in != nil {

@@ -102,7 +102,7 @@ func packedRefs(all refs) []byte {
 	return text
 }
 
-// files copies what lies at the top.
+// files copies the files at the top.
 func (c *copier) files() error {
 	for _, f := range []struct {
 		name  string
@@ -214,7 +214,7 @@ var (
 	stateDirs = []string{"rebase-merge", "rebase-apply", "sequencer", "refs/bisect", "refs/worktree", "refs/rewritten"}
 )
 
-// state copies what git has open, so that the guest can go on with it.
+// state copies git's open operation, so that the guest can continue it.
 func (c *copier) state() error {
 	for _, name := range stateFiles {
 		if _, err := copyFile(c.from, c.to, path.Join(c.unit.Rel, name), maxSmall); err != nil {

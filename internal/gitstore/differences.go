@@ -9,11 +9,10 @@ import (
 	"strings"
 )
 
-// Differences lists the refs, the HEADs and the stacks of stashes in which two snapshots
-// of a repository differ, in the order of their names; From is what before has. after is
-// nil for the present, which is read from gitDir. Refs that Bawn makes don't count, nor
-// git directories that only one of the snapshots has. Nothing is written, and no git is
-// started.
+// Differences lists the refs, HEADs and stashes in which two snapshots of a repository
+// differ, ordered by name; From is the value in before. after is nil for the present,
+// which is read from gitDir. Bawn's own refs don't count, nor git directories that only
+// one of the snapshots has. It writes nothing and starts no git.
 func Differences(gitDir string, before, after json.RawMessage) ([]RefChange, error) {
 	then, err := readSnapshot(before)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
-// sameEntry reports whether what a repository was mounted on is still there.
+// sameEntry reports whether the mount point of a repository is unchanged.
 func sameEntry(n sandbox.PoolEntry) bool {
 	var st unix.Statx_t
 	if unix.Statx(unix.AT_FDCWD, n.Path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st) != nil {

@@ -11,14 +11,14 @@ import (
 	"syscall"
 )
 
-// Bounds of what is copied from the host's git directory when a session starts.
+// Limits of the copy of the host's git directory when a session starts.
 const (
 	maxSmall     = 1 << 20   // of a file such as HEAD or MERGE_MSG
 	maxPacked    = 256 << 20 // of packed-refs
 	maxIndex     = 1 << 30
 	maxLog       = 8 << 20
 	maxLogs      = 64 << 20 // all together
-	maxStateSize = 64 << 20 // of what a rebase, a merge or a bisect has open
+	maxStateSize = 64 << 20 // of an open rebase, merge or bisect
 	maxFiles     = 4096     // in one of those, or of the logs
 	maxDepth     = 32
 )
@@ -26,7 +26,7 @@ const (
 // errTooMuch is why something was not read or copied to its end.
 var errTooMuch = errors.New("there is more of it than bawn reads")
 
-// open opens a regular file below root for reading. It waits for nobody, and
+// open opens a regular file below root for reading. It does not block, and
 // follows no link that leaves root.
 func open(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -181,7 +181,7 @@ type stamp struct {
 	Ino, Size, Mtime, Ctime int64
 }
 
-// stampOf returns the zero stamp for what is no regular file.
+// stampOf returns the zero stamp for anything but a regular file.
 func stampOf(root *os.Root, name string) stamp {
 	fi, err := root.Lstat(name)
 	if err != nil || !fi.Mode().IsRegular() {

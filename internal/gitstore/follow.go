@@ -14,22 +14,23 @@ import (
 // maxFollows bounds the branches of one unit whose settings are published.
 const maxFollows = 256
 
-// A following is what a branch follows, by its settings: remote and merge, and rebase where
-// that is said. The zero following follows nothing.
+// A following is a branch's upstream, by its settings: remote and merge, and rebase if it
+// is set. The zero following follows nothing.
 type following struct {
 	Remote string `json:"remote"`
 	Merge  string `json:"merge"`
 	Rebase string `json:"rebase,omitempty"`
 }
 
-// follow publishes what the guest's branches follow, where the host has such a branch
-// and its configuration says nothing of it yet: what "git checkout -b x origin/main"
-// and "git push -u" set. What is published so goes again with the branch.
+// follow publishes the upstreams of the guest's branches, as "git checkout -b x
+// origin/main" and "git push -u" set them. It applies where the host has such a branch
+// and no upstream for it yet. Upstreams published so go again with the branch.
 //
 // A guest can't have git execute anything by it. The remote is one that the host's
 // configuration has by that name, or ".": any other word git takes for an address, and
-// some addresses for a command. A branch that the session has not made follows its own name
-// alone, as "push -u" has it: the human's "git push" could reach another one otherwise.
+// some addresses for a command. A branch that the session has not made gets only its own
+// name as upstream, as by "push -u": otherwise the human's "git push" could reach another
+// branch.
 func (s *Store) follow(ctx context.Context, u *unit, final bool) {
 	now := stampOf(u.private, "config")
 	if u.Tree || !final && now == u.followed {
@@ -62,7 +63,7 @@ func (s *Store) follow(ctx context.Context, u *unit, final bool) {
 	}
 }
 
-// forgetFollowed takes back what was published of branches that are gone.
+// forgetFollowed takes back the published upstreams of deleted branches.
 func (s *Store) forgetFollowed(ctx context.Context, u *unit, tree *refTree, has map[string]following) {
 	for name, f := range u.Follows {
 		if _, there := tree.refs["refs/heads/"+name]; !there {
@@ -74,7 +75,7 @@ func (s *Store) forgetFollowed(ctx context.Context, u *unit, tree *refTree, has 
 	}
 }
 
-// sets writes what a branch follows into the host's configuration.
+// sets writes a branch's upstream into the host's configuration.
 func (s *Store) sets(ctx context.Context, u *unit, name string, f following) error {
 	for _, kv := range [][2]string{{"remote", f.Remote}, {"merge", f.Merge}, {"rebase", f.Rebase}} {
 		if kv[1] == "" {
@@ -205,5 +206,5 @@ func (u *unit) leftSparse() bool {
 	return on
 }
 
-// saysSparse is what the human is told then.
+// saysSparse is the note for the human then.
 const saysSparse = "the session has left a sparse checkout on, so that files are missing: \"git ls-files -z --deleted | xargs -0 git restore --\" brings them back"

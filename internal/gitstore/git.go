@@ -22,7 +22,7 @@ const (
 	maxOutput  = 512 << 20
 	maxMessage = 4 << 10
 	gitTime    = 10 * time.Minute
-	endTime    = 2 * time.Second // for what a git leaves behind
+	endTime    = 2 * time.Second // for a git's leftovers
 )
 
 // A hostGit runs git on the host's own git directories.
@@ -77,8 +77,8 @@ func (g *hostGit) run(ctx context.Context, u *unit, c call) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	// It is let finish where a session ends: one that is killed leaves its locks in
-	// the human's repository.
+	// At a session's end it may finish: a killed git leaves its locks in the
+	// human's repository.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), gitTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, g.program, append(args, c.args...)...)
@@ -101,7 +101,7 @@ func (g *hostGit) run(ctx context.Context, u *unit, c call) ([]byte, error) {
 // alone keeps the signals of the human's terminal from a git.
 func alone(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// A gitError says what a git has said.
+// A gitError holds a git's message.
 type gitError struct {
 	verb, said string
 	err        error
@@ -116,13 +116,13 @@ func (e *gitError) Error() string {
 
 func (e *gitError) Unwrap() error { return e.err }
 
-// message is the first line of what a git has said, fit to be shown.
+// message is the first line of a git's message, fit to be shown.
 func message(text []byte) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
 	return redact.Visible(strings.ToValidUTF8(line[:min(len(line), 300)], "?"))
 }
 
-// bounded keeps what is written, up to a limit. With cut the rest is dropped.
+// bounded keeps the written bytes, up to a limit. With cut the rest is dropped.
 type bounded struct {
 	bytes.Buffer
 	limit int64

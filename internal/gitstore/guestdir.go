@@ -20,7 +20,7 @@ const (
 )
 
 // A guestDir is what one session's guest writes. The guest chooses hooks, file
-// system monitors and filters there, so no git of the human's may come upon it: it
+// system monitors and filters there, so no git of the human's may reach it. It
 // lies behind a seal (package sealed), and is open here.
 type guestDir struct {
 	f    *os.File

@@ -72,8 +72,8 @@ func (s *Store) installIndex(u *unit, x *indexes) (err error) {
 func (x *indexes) toHost() bool { return x != nil && !x.merged.same(x.host) }
 
 // beginIndex begins to make the merged index, while the objects are carried over and
-// looked at: it names them, and is put in place once they have passed. Nothing of the
-// human's waits for it, as no lock is held. The function that it returns waits.
+// looked at: it names them, and is put in place once they have passed. The human does
+// not wait for it, as no lock is held. The function that it returns waits.
 func (c *changes) beginIndex(ctx context.Context) (built func() error) {
 	if !c.index.toHost() {
 		return func() error { return nil }
@@ -106,9 +106,9 @@ func (s *Store) buildIndex(ctx context.Context, u *unit, x *indexes) error {
 // at.
 const fewPaths = 100
 
-// refresh has git look at the files that are new in an index: of all others it has what
-// it needs, and looking at each would take longer than all else. What has changed since
-// is no error.
+// refresh has git look at the new files of an index only. It already knows the others,
+// and looking at each would take longer than everything else. A later change is no
+// error.
 func (s *Store) refresh(ctx context.Context, u *unit, x *indexes, env []string) {
 	var list bytes.Buffer
 	n := 0
@@ -128,7 +128,8 @@ func (s *Store) refresh(ctx context.Context, u *unit, x *indexes, env []string) 
 	_, _ = s.git.run(ctx, u, call{args: args, env: env, in: &list})
 }
 
-// skip marks what a sparse work tree does not have, in an index that was from.
+// skip marks the files that a sparse work tree does not have, in an index that
+// was from.
 func (g *hostGit) skip(ctx context.Context, u *unit, from, to index, env []string) error {
 	if !u.Sparse {
 		return nil
@@ -168,8 +169,8 @@ func (s *Store) noFilters(ctx context.Context, u *unit) []string {
 }
 
 // installed notes, as soon as the host's index is in place, what both sides have in
-// common now. Whatever keeps the rest of a sync from being done, what the guest takes
-// back next is then not taken for a change of the human's.
+// common now. If the rest of a sync then fails, the guest's next change is not taken
+// for one of the human's.
 func (s *Store) installed(u *unit, x *indexes) error {
 	if x == nil {
 		return nil
@@ -190,8 +191,8 @@ func (s *Store) installed(u *unit, x *indexes) error {
 	return err
 }
 
-// common keeps the host's index as what both sides have, but for the paths at which
-// the private one differs: there it is what both had before.
+// common stores the host's index as the common one, except at paths where the
+// private one differs: those keep the last common entry.
 func (s *Store) common(u *unit, x *indexes, private index) error {
 	u.seen, u.Apart = [2]stamp{x.now, x.stamps[1]}, map[string]string{}
 	change := map[string]string{}
@@ -217,7 +218,8 @@ func (s *Store) common(u *unit, x *indexes, private index) error {
 	return os.Rename(next, s.basePath(u))
 }
 
-// agreed gives the guest what the human has staged. What is in it is pinned first.
+// agreed gives the guest the human's staged files. Their objects are pinned
+// first.
 func (s *Store) agreed(ctx context.Context, u *unit, x *indexes) error {
 	if x == nil || x.inner.same(x.private) {
 		return nil
@@ -244,7 +246,8 @@ func lines(p string, list []entry) string {
 	return b.String()
 }
 
-// toPrivate gives the guest the host's index, but for what lies apart.
+// toPrivate gives the guest the host's index, except for entries that lie
+// apart.
 func (s *Store) toPrivate(ctx context.Context, u *unit, x *indexes) error {
 	if err := s.pinUnit(ctx, u, s.basePath(u)); err != nil {
 		return err

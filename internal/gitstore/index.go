@@ -91,8 +91,8 @@ func likeGit(name string) bool {
 	return plain == ".git" || plain == "git~1"
 }
 
-// merge3 joins what both sides have changed. Of the paths that both have changed in
-// different ways, which it returns, each side keeps its own.
+// merge3 joins what both sides have changed. It returns the paths that both have
+// changed in different ways; of these each side keeps its own.
 func merge3(base, host, private index) (forHost, forPrivate index, apart []string) {
 	forHost, forPrivate = maps.Clone(host), maps.Clone(private)
 	paths := maps.Clone(base)
@@ -188,7 +188,7 @@ func (s *Store) privateIndex(ctx context.Context, u *unit) ([]byte, error) {
 // the same are in none of the maps.
 type indexes struct {
 	base, host, private index
-	merged, inner       index     // what the host and the guest are to have
+	merged, inner       index     // the entries for the host and the guest
 	listed              [2][]byte // all of base and private, as git lists them
 	apart               []string  // paths at which they differ
 	stamps              [2]stamp  // of host and private, before they were read
@@ -196,7 +196,7 @@ type indexes struct {
 	now                 stamp
 }
 
-// lists reads the three indexes and joins them. It returns nil where nothing has
+// lists reads the three indexes and joins them. It returns nil if nothing has
 // changed.
 func (s *Store) lists(ctx context.Context, u *unit) (*indexes, error) {
 	x := &indexes{stamps: [2]stamp{stampOf(u.host, u.at("index")), stampOf(u.private, u.at("index"))}}

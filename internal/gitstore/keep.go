@@ -61,7 +61,7 @@ func left(session, dir string) Ended {
 }
 
 // Beside lists what sessions have left in a repository under refs of their own:
-// what has lost a race, and what could not be published.
+// changes that lost a race, and those that could not be published.
 func Beside(r *Repository) ([]Kept, error) {
 	root, err := os.OpenRoot(r.Common)
 	if err != nil {
@@ -98,7 +98,7 @@ func Beside(r *Repository) ([]Kept, error) {
 // Forget removes one of those that Beside lists.
 func Forget(ctx context.Context, r *Repository, o Options, ref string) error {
 	if !strings.HasPrefix(ref, ownRefs) || !formatOK(ref) || strings.HasSuffix(ref, "/pin") {
-		return fmt.Errorf("%q is none that a session has left", ref)
+		return fmt.Errorf("no session has left %q", ref)
 	}
 	g, err := findGit(o.Path, r.Workspace)
 	if err != nil {
@@ -128,9 +128,9 @@ func MakeBranch(ctx context.Context, r *Repository, o Options, branch, beside st
 // errNotMade says that there is no such repository.
 var errNotMade = errors.New("no session that has ended has made a repository there")
 
-// Keep makes a repository the human's that a guest has made: its commits, branches,
-// tags, HEAD and index, checked as they are everywhere, and of its configuration the
-// remotes and what its branches follow.
+// Keep gives the human a repository that a guest has made: its commits, branches,
+// tags, HEAD and index, checked as everywhere. Of its configuration it takes the
+// remotes and the branches' upstreams.
 func Keep(ctx context.Context, o Options, at string) (Report, error) {
 	ids, err := Left(o.State)
 	if err != nil {
@@ -183,7 +183,7 @@ func keep(ctx context.Context, o Options, m MadeRepository, g *guestDir) (Report
 	}
 	err = s.sync(ctx, true)
 	if s.confined != nil {
-		_ = s.confined.Close() // nothing of it is needed any more
+		_ = s.confined.Close() // its contents are not needed any more
 	}
 	_ = os.Remove(s.basePath(u))
 	if rest := s.unpublished(); err != nil || len(rest) > 0 {

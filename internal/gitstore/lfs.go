@@ -19,7 +19,7 @@ const (
 )
 
 // lfsObjects is where git-lfs keeps objects, below a git directory, by the SHA-256
-// of what is in them.
+// of their contents.
 const lfsObjects = "lfs/objects"
 
 // large brings the objects of git-lfs to the host that the guest has made: commits

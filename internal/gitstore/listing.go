@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A listing is what git ls-files -s -t -z writes, read one path at a time: the lines
-// of a path, of which a conflict has up to three, stand together.
+// A listing reads the output of git ls-files -s -t -z one path at a time. The lines
+// of a path, up to three in a conflict, are consecutive.
 type listing struct {
 	rest  []byte
 	path  []byte // of lines; nil at the end
@@ -69,8 +69,8 @@ func inOrder(text []byte) []byte {
 // A pair is what two listings have of one path.
 type pair struct{ a, b []byte }
 
-// compareListings returns the paths at which two listings differ. What is the same in
-// both is not parsed: the cost is that of comparing bytes.
+// compareListings returns the paths at which two listings differ. Equal parts are not
+// parsed: the cost is that of comparing bytes.
 func compareListings(a, b []byte) (map[string]pair, error) {
 	differ := map[string]pair{}
 	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
@@ -146,7 +146,7 @@ func parseChanged(base, host, private []byte, size int) (b, h, p index, err erro
 }
 
 // patchListing puts lines in the place of those that a listing has of these paths. It
-// returns nil for a listing that is not in order, which is to be read anew.
+// returns nil for a listing that is out of order, which must be read anew.
 func patchListing(text []byte, change map[string]string) []byte {
 	out := make([]byte, 0, len(text)+4096)
 	paths := slices.Sorted(maps.Keys(change))

@@ -27,7 +27,8 @@ type MadeRepository struct {
 	entry   string // its name in the pool
 }
 
-// pool lists what a session's guest has made. It is empty where g is nil.
+// pool lists the repositories that a session's guest has made. It is empty
+// where g is nil.
 func pool(session string, g *guestDir) []MadeRepository {
 	if g == nil {
 		return nil
@@ -126,8 +127,8 @@ func inside(p, dir string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// Discard removes what a session has left: of one repository that it has made, or
-// with path "" all of it.
+// Discard removes what a session has left: one repository that it has made, or
+// with path "" everything.
 func Discard(state, session, path string) error {
 	if !plainName(session) {
 		return fmt.Errorf("%q is no session", session)

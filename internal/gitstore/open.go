@@ -16,7 +16,7 @@ func (u *unit) openState(root *os.Root) (map[string]content, error) {
 	return state.State, state.readState(root)
 }
 
-// digestOf is the digest of what git has open, or "" for nothing.
+// digestOf is the digest of git's open operation, or "".
 func digestOf(state map[string]content) string {
 	if len(state) == 0 {
 		return ""
@@ -29,8 +29,8 @@ func digestOf(state map[string]content) string {
 }
 
 // mayFinish reports whether the host has that open still which the guest had too when
-// the session started. A bisect stays the human's, and so does what has put changes
-// aside that nothing else leads to.
+// the session started. A bisect stays the human's, and so does an operation with an
+// autostash that nothing else leads to.
 func (u *unit) mayFinish(open string) bool {
 	if open == "" || u.Open == "" || strings.HasPrefix(open, "BISECT") {
 		return false
@@ -47,8 +47,8 @@ func (u *unit) mayFinish(open string) bool {
 	return !exists(u.host, u.at("MERGE_AUTOSTASH"))
 }
 
-// close removes what the host has open, once the host has what the guest has made of
-// it. The lock of the index is held.
+// close ends the host's open operation, once the host has the guest's result of it.
+// The lock of the index is held.
 func (c *changes) close() error {
 	u := c.unit
 	head, err := readHead(u.host, u.Rel, u.Size)
@@ -77,7 +77,7 @@ func (c *changes) close() error {
 	return nil
 }
 
-// opened is what the host has open now, or "".
+// opened is the host's open operation now, or "".
 func (c *changes) opened() string {
 	sd, err := look(c.unit.host, c.unit.Rel, c.unit.Size)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// pinRef is the session's hold on what the host had.
+// pinRef is the session's hold on the host's former objects.
 func (s *Store) pinRef() string { return s.own("pin") }
 
-// Pin keeps what the session may need from the human's gc.
+// Pin protects objects that the session may need from the human's gc.
 func (s *Store) Pin(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,8 +37,8 @@ func (s *Store) pin(ctx context.Context) error {
 	return nil
 }
 
-// pinUnit makes one commit that has everything: what the refs lead to as its
-// parents, what the index has as its tree.
+// pinUnit makes one commit that leads to everything: its parents are the refs'
+// commits, its tree is the index.
 func (s *Store) pinUnit(ctx context.Context, u *unit, index string) error {
 	ids := slices.Collect(maps.Values(u.Base))
 	ids = append(append(ids, u.Stashed...), stackIDs(u.Stash)...)
@@ -137,8 +137,8 @@ func (s *Store) unpin(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// dropPins removes the commits that were pins, to which nothing leads any more. One
-// that a gc has packed stays until the next.
+// dropPins removes the commits that were pins, to which nothing leads any more. A
+// ref that a gc has packed stays until the next.
 func (u *unit) dropPins() {
 	for _, id := range u.Pins {
 		dir := "objects/" + id[:2]
@@ -148,8 +148,8 @@ func (u *unit) dropPins() {
 	u.Pins = nil
 }
 
-// undoName ends the name of the ref that keeps, after a session, what the host had
-// and no other ref leads to: what an undo needs.
+// undoName ends the name of the ref that keeps, after a session, the host's former
+// commits to which no other ref leads: an undo needs them.
 const undoName = "undo"
 
 // loses reports whether the pin has commits, or files that were staged, to which
@@ -174,7 +174,7 @@ func (s *Store) loses(ctx context.Context, u *unit) bool {
 	return false
 }
 
-// pinSubject is what the commit says that pins a session's objects.
+// pinSubject is the message of the commit that pins a session's objects.
 func pinSubject(session string) string {
 	return "what session " + session + " uses, kept from git gc until it ends"
 }

@@ -14,9 +14,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/protect"
 )
 
-// A guest can put into commits and into the index what it may not put into the
-// workspace: the human's checkout would make it there. What is new is looked at
-// before it is published; what the host has already passes.
+// A guest can put names into commits and into the index that it may not put
+// into the workspace: the human's checkout would make them there. New objects
+// are inspected before they are published; objects that the host already has
+// pass.
 
 // maxLooked bounds a symbolic link's target and a HEAD that are read.
 const maxLooked = 4096
@@ -24,8 +25,9 @@ const maxLooked = 4096
 // A planted is one entry of a tree or an index that is new.
 type planted struct{ mode, id, path, commit string }
 
-// inspect keeps beside what a checkout of the human's must not meet. What is kept
-// beside for another reason gets this one too, for the human who takes it.
+// inspect keeps refs apart that a checkout of the human's must not meet. A ref
+// that is kept apart for another reason gets this one too, for the human who
+// takes it.
 func (c *changes) inspect(ctx context.Context) error {
 	for i := range c.out {
 		m := &c.out[i]
@@ -103,7 +105,7 @@ func (c *changes) inspectIndex(ctx context.Context) error {
 	return err
 }
 
-// trusted are the arguments for what the host has but for what lies beside.
+// trusted are the arguments for the host's objects except those kept apart.
 var trusted = []string{"--exclude=" + ownRefs + "*", "--all"}
 
 // why says why an object must not be published, or "".
@@ -139,7 +141,7 @@ func (c *changes) why(ctx context.Context, id string) (string, error) {
 	})
 }
 
-// newTrees is a git that says what is new in the commits that it reads.
+// newTrees is a git that reports the new trees of the commits that it reads.
 var newTrees = []string{"diff-tree", "--stdin", "-r", "-z", "-c", "--root", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff"}
 
 // fresh is what newTrees says of the commits that an object reaches and the host does
@@ -190,8 +192,8 @@ func parseTrees(text []byte, commit string, size int) ([]planted, error) {
 	return list, nil
 }
 
-// first is the reason why one of the entries must not be published. holds lists, in
-// folded form, what a directory of a commit holds.
+// first is the reason why one of the entries must not be published. holds lists the
+// names in a directory of a commit, folded.
 func (c *changes) first(ctx context.Context, list []planted, holds func(commit, dir string) (map[string]bool, error)) (string, error) {
 	bare := map[string]bool{}
 	for _, p := range list {
@@ -229,8 +231,8 @@ func (c *changes) first(ctx context.Context, list []planted, holds func(commit, 
 	return "", nil
 }
 
-// part says why an entry must not be published that makes a repository of what a
-// guest may leave beside it later, or "".
+// part says why an entry must not be published that would complete a repository
+// with files that a guest may leave beside it later, or "".
 func (c *changes) part(ctx context.Context, p planted) string {
 	dir, name := path.Split(p.path)
 	if dir == "" || p.mode == "160000" {
@@ -331,7 +333,7 @@ func holdsRepository(root *os.Root, dir string, left *int) bool {
 	return false
 }
 
-// beneath adds what the workspace holds in a directory.
+// beneath adds the workspace's names in a directory.
 func (c *changes) beneath(dir string, names map[string]bool) {
 	if c.unit.WorkTree == "" {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// Bounds of what a repository is made of.
+// Limits of a new private repository.
 const (
 	maxUnits      = 64
 	maxAlternates = 32
@@ -24,7 +24,7 @@ const (
 const objectsInside = "/run/bawn/git"
 
 // Prepare makes a session's place, and in it the private git directory of a
-// repository, without running git. What a guest gets of the configuration is
+// repository, without running git. The guest's part of the configuration is
 // cleaned. Where r has the workspace alone there is room for the repositories only
 // that the guest makes. On an error nothing is left.
 func Prepare(r *Repository, o Options) (_ *Store, err error) {

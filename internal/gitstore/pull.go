@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// pull gives the guest what the human has changed. Its objects are pinned first.
+// pull gives the guest the human's changes. Its objects are pinned first.
 func (c *changes) pull(ctx context.Context) error {
 	if len(c.in) == 0 {
 		return nil
@@ -90,7 +90,7 @@ func dropRef(root *os.Root, name string) error {
 	return nil
 }
 
-// without is a packed-refs less one ref, and what it was peeled to.
+// without is a packed-refs without one ref and its peeled value.
 func without(text []byte, name string) []byte {
 	var out []byte
 	dropped := false

@@ -22,7 +22,7 @@ const (
 // refs are object IDs by the names of refs.
 type refs map[string]string
 
-// A refTree is what a git directory holds of refs.
+// A refTree holds the refs of a git directory.
 type refTree struct {
 	refs   refs
 	links  map[string]bool // names that lead to other refs
@@ -31,7 +31,7 @@ type refTree struct {
 }
 
 // readRefs reads the refs of a common git directory. Loose ones come first: git
-// writes packed-refs before it removes what it has packed.
+// writes packed-refs before it removes the loose refs.
 func readRefs(root *os.Root, size int) (*refTree, error) {
 	t := &refTree{refs: refs{}, links: map[string]bool{}}
 	if err := t.walk(root, "refs", size, 0); err != nil {
@@ -76,7 +76,8 @@ func (t *refTree) walk(root *os.Root, dir string, size, depth int) error {
 	return nil
 }
 
-// loose reads one ref. What is neither a ref nor a link to one is broken.
+// loose reads one ref. Anything that is neither a ref nor a link to one is
+// broken.
 func (t *refTree) loose(root *os.Root, name string, size int) error {
 	if len(t.refs)+len(t.broken)+len(t.links) >= maxRefs {
 		return fmt.Errorf("read the refs: %w", errTooMuch)
@@ -168,8 +169,8 @@ func pulled(name string) bool { return published(name) || strings.HasPrefix(name
 
 const stashRef = "refs/stash"
 
-// nameOK accepts a name for a ref that a guest makes: one that can't be taken
-// for an option, an object ID, or another of git's own words.
+// nameOK accepts the name of a guest's ref: one that can't be taken for an
+// option, an object ID, or another of git's own words.
 func nameOK(name string) error {
 	short, why := name, ""
 	for _, prefix := range []string{"refs/heads/", "refs/tags/", "refs/notes/"} {

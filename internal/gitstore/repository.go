@@ -1,7 +1,7 @@
-// Package gitstore gives each session a private git directory over that of the
-// repository in which it works, and carries what the guest does in it into the
-// repository: objects by checked packs, refs by compare-and-swap, the index entry
-// by entry. No git of the host reads a file that the guest has written.
+// Package gitstore gives each session a private git directory over that of its
+// repository, and publishes the guest's work into the repository: objects by
+// checked packs, refs by compare-and-swap, the index entry by entry. No git of
+// the host reads a file that the guest has written.
 package gitstore
 
 import (

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A RefChange is what a Restore does to one ref, to HEAD, to the index ("index"), to
-// the stack of stashes ("refs/stash") or to an open rebase, merge or bisect
+// A RefChange is the change that a Restore makes to one ref, HEAD, the index
+// ("index"), the stashes ("refs/stash"), or an open rebase, merge or bisect
 // ("state"). The name of a submodule's begins with its directory.
 type RefChange struct {
 	Name     string `json:"name"`
@@ -42,7 +42,7 @@ type restoring struct {
 	tree    bool // a worktree: the refs are those of the repository, which moves them
 	changes []RefChange
 	refs    []move
-	head    string   // what HEAD is to be, or "" to leave it
+	head    string   // the wanted HEAD, or "" to leave it
 	stash   []string // the stack, if stashes is set
 	stashes bool
 	index   *indexPlan
@@ -52,11 +52,11 @@ type restoring struct {
 
 const changedSince = "it was changed after the session"
 
-// PlanRestore compares the present state of a repository with a snapshot, which it is
-// to have again. after is the snapshot of the session's end: what has changed since is
-// the human's and stays. If after is nil, every difference is taken for the session's.
-// git is looked for in the directories of programs (PATH) outside of the workspace.
-// Nothing is written. Files of the workspace are to be restored before Apply.
+// PlanRestore compares a repository with a snapshot that it is to return to. after is
+// the snapshot of the session's end: later changes are the human's and stay. If after
+// is nil, every difference is taken for the session's. git is looked for in the
+// directories of programs (PATH) outside of the workspace. Nothing is written. Files
+// of the workspace are to be restored before Apply.
 func PlanRestore(gitDir, programs string, to, after json.RawMessage) (*Restore, error) {
 	r, err := planRestore(gitDir, programs, to, after)
 	if err != nil {
@@ -123,7 +123,7 @@ func (r *Restore) Changes() []RefChange {
 	return list
 }
 
-// Uncovered lists what a snapshot does not hold, with the reason.
+// Uncovered lists the parts that a snapshot does not hold, with the reason.
 func (r *Restore) Uncovered() []string {
 	return slices.Compact(slices.Sorted(slices.Values(r.uncovered)))
 }
@@ -169,9 +169,8 @@ func (r *Restore) plan(common string, to, after, now *unitState) error {
 	return nil
 }
 
-// differs says what is to be done with a value of which there are three: nothing,
-// because it is the same or the session has not changed it, or a change, or that there
-// is a conflict.
+// differs compares the three values. It returns no change if they are the same or the
+// session has not changed the value, a change, or a conflict.
 func differs(to, after, now string) (change, conflict bool) {
 	return now != to && to != after, now != after
 }
@@ -252,8 +251,7 @@ func (p *restoring) follows(to *unitState) bool {
 	return value(cmp.Or(p.head, p.now.Head), after) == value(to.Head, to.Refs)
 }
 
-// planStash compares the stacks of stashes. Those that the human has added since
-// stay on top.
+// planStash compares the stacks of stashes. Later ones of the human stay on top.
 func (p *restoring) planStash(to, after *unitState) {
 	then, end, now := to.stack(), after.stack(), p.now.stack()
 	ids := func(list []string) string { return strings.Join(stackIDs(list), " ") }

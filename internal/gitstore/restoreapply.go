@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// Apply does what Changes lists, and no conflict. What a ref leads to and nothing
-// else will, stays at a ref below refs/bawn/. If the repository has changed since
+// Apply does what Changes lists, and no conflict. Commits to which nothing else
+// will lead stay at a ref below refs/bawn/. If the repository has changed since
 // PlanRestore, or another git is at work, Apply errs and writes nothing in that git
 // directory. After any error a new PlanRestore leads on to the same end.
 func (r *Restore) Apply() error {
@@ -80,8 +80,8 @@ func (r *Restore) unchanged(p *restoring, now *unitState) bool {
 	return reflect.DeepEqual(now, &was)
 }
 
-// lockUndo takes the lock of the index. One that a killed undo has left is known by
-// the second name of its file, which nobody holds.
+// lockUndo takes the lock of the index. A lock left by a killed undo is recognised
+// by the second name of its file, which no process holds.
 func lockUndo(u *unit) (*hostLock, error) {
 	l := &hostLock{own: filepath.Join(u.gitDir(), "bawn-undo.lock"), lock: filepath.Join(u.gitDir(), "index.lock")}
 	f, err := os.OpenFile(l.own, os.O_RDWR|os.O_CREATE, 0o600)
@@ -115,7 +115,8 @@ func (p *restoring) moves() []move {
 	return p.refs
 }
 
-// pinLost keeps what the refs and the index lead to now, and nothing else will.
+// pinLost keeps the present targets of refs and index to which nothing else
+// will lead.
 func (r *Restore) pinLost(p *restoring) error {
 	var lost []move
 	for _, m := range p.moves() {
@@ -194,7 +195,7 @@ func (p *restoring) kept() []string {
 	return stackIDs(p.now.stack())
 }
 
-// updateRefs does what update-ref reads, all of it or nothing.
+// updateRefs applies update-ref's input, all of it or nothing.
 func (r *Restore) updateRefs(u *unit, text io.Reader) error {
 	_, err := r.git.run(context.Background(), u, call{args: []string{"update-ref", "--stdin", "-z", "--no-deref", "-m", "bawn undo"}, in: text})
 	return err
@@ -213,8 +214,8 @@ func (r *Restore) putHead(p *restoring) error {
 	return err
 }
 
-// putRefs moves the refs, each from the value that was compared. What goes makes
-// room first: refs/heads/a for refs/heads/a/b.
+// putRefs moves the refs, each from the value that was compared. Deleted refs
+// make room first: refs/heads/a for refs/heads/a/b.
 func (r *Restore) putRefs(p *restoring) error {
 	var gone, come bytes.Buffer
 	for _, m := range p.moves() {
@@ -270,7 +271,7 @@ func (r *Restore) putStash(p *restoring) error {
 	return err
 }
 
-// putState makes what git has open what it was.
+// putState restores git's open operation.
 func (r *Restore) putState(p *restoring) error {
 	if !p.states {
 		return nil

@@ -16,7 +16,7 @@ import (
 // An indexPlan is what becomes of an index: the one of the snapshot, or the present
 // one with changes.
 type indexPlan struct {
-	whole    *unitState // the snapshot that has it, or nil
+	whole    *unitState // the snapshot that holds it, or nil
 	now, new index
 }
 

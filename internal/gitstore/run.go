@@ -24,7 +24,7 @@ const (
 	closeTime = 2 * time.Minute        // for the last sync
 )
 
-// Run carries changes over until ctx ends. It costs nothing while neither side
+// Run carries changes over until ctx ends. It is cheap while neither side
 // changes.
 func (s *Store) Run(ctx context.Context) {
 	if len(s.Units) == 0 {
@@ -76,7 +76,7 @@ func (s *Store) attempt(ctx context.Context, w *watcher, what func(context.Conte
 	if err := what(ctx); err != nil && ctx.Err() == nil {
 		return time.After(againTime)
 	}
-	if s.watch(w) { // what was made there before is not told
+	if s.watch(w) { // earlier repositories there are not reported
 		w.changed()
 	}
 	return nil
@@ -105,8 +105,9 @@ func (s *Store) watch(w *watcher) (fresh bool) {
 	return fresh
 }
 
-// Close carries over what the guest has done last. The guest must have ended, and
-// Run returned. What could not be published is kept, and the report says where.
+// Close publishes the guest's last changes. The guest must have ended, and Run
+// returned. Changes that could not be published are kept, and the report says
+// where.
 func (s *Store) Close(ctx context.Context) (Report, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +116,7 @@ func (s *Store) Close(ctx context.Context) (Report, error) {
 	failed := s.addModules(ctx)
 	err := errors.Join(s.sync(ctx, true), s.looseHeads(ctx))
 	if s.confined != nil {
-		_ = s.confined.Close() // nothing of it is needed any more
+		_ = s.confined.Close() // its contents are not needed any more
 		s.confined = nil
 	}
 	for _, u := range s.Units {
@@ -224,7 +225,7 @@ func Recover(ctx context.Context, r *Repository, o Options) ([]Report, error) {
 // closedName marks a place whose session has ended in order, and is kept.
 const closedName = "closed"
 
-// closed notes the end, with what is to be said of it.
+// closed notes the end and its message.
 func (s *Store) closed() error {
 	text, err := json.Marshal(s.report)
 	if err != nil {
@@ -249,8 +250,8 @@ func present(p string) bool {
 	return err == nil
 }
 
-// reopen opens what a session of a repository has left whose end was not reported.
-// It returns nil for every other session, and for one that is alive.
+// reopen opens the directory of a session whose end was not reported. It returns
+// nil for every other session, and for one that is alive.
 func reopen(o Options, id string, r *Repository) (*Store, error) {
 	dir := Place(o.State, id)
 	if !plainName(id) {
@@ -273,7 +274,7 @@ func reopen(o Options, id string, r *Repository) (*Store, error) {
 		return nil, nil
 	}
 	if s.guest, err = openGuestDir(guestPath(dir)); err == nil && len(s.Units) > 0 {
-		if !present(s.guest.at(privateName)) { // killed while it removed what was published
+		if !present(s.guest.at(privateName)) { // killed while it removed published changes
 			err = removePlace(dir, s.guest)
 			s.shut()
 			return nil, err

@@ -22,7 +22,7 @@ import (
 // Bounds of a snapshot. Its text becomes part of a checkpoint's record.
 const (
 	maxKeptIndex = 32 << 20 // of one index, as it is
-	maxKeptState = 4 << 20  // of what a rebase, merge or bisect has open
+	maxKeptState = 4 << 20  // of an open rebase, merge or bisect
 	maxSnapshot  = 48 << 20 // of the text
 )
 
@@ -30,7 +30,7 @@ const (
 // change, but for objects.
 type snapshot struct {
 	Units     []*unitState `json:"units"`
-	Uncovered []string     `json:"uncovered,omitempty"` // what of it has no state here, and why
+	Uncovered []string     `json:"uncovered,omitempty"` // parts without a state here, and why
 }
 
 // A unitState is that of one git directory.
@@ -45,7 +45,7 @@ type unitState struct {
 	IndexTime int64              `json:"index_time,omitempty"` // modification time, in ns: git compares files with it
 	Large     bool               `json:"large,omitempty"`      // the index is too large to be kept
 	Index     map[string]content `json:"index,omitempty"`      // the index and the parts of a split one, by name
-	State     map[string]content `json:"state,omitempty"`      // what git has open: files by name
+	State     map[string]content `json:"state,omitempty"`      // git's open operation: files by name
 }
 
 // content is that of a file, compressed in JSON.
@@ -75,7 +75,7 @@ func (k *content) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Snapshot returns the refs, HEAD, index, stashes and the state of a rebase, merge or
+// Snapshot returns the refs, HEAD, index, stashes and the open rebase, merge or
 // bisect of a repository and its submodules, for PlanRestore. gitDir is the
 // repository's git directory, or that of a linked worktree. Snapshot reads files
 // only, and needs no git. Worktrees other than gitDir's are not part of it.
@@ -193,7 +193,7 @@ func (sn *snapshot) worktrees(common, rel string) error {
 	return err
 }
 
-// unit adds one git directory, or one worktree's part of it.
+// unit adds one git directory, or one worktree's part.
 func (sn *snapshot) unit(host, dir, rel string, tree bool) error {
 	root, err := os.OpenRoot(host)
 	if err != nil {
@@ -227,7 +227,7 @@ func (sn *snapshot) unit(host, dir, rel string, tree bool) error {
 	return nil
 }
 
-// formatAt reads what a git directory says of its format.
+// formatAt reads the format of a git directory.
 func formatAt(root *os.Root) (format, error) {
 	text, err := plainFile(root, "config", maxConfig)
 	if err != nil && !missing(err) {
@@ -305,7 +305,8 @@ func (u *unitState) readIndex(root *os.Root) error {
 	return nil
 }
 
-// indexFile accepts the names of an index and of what a split one shares.
+// indexFile accepts the names of an index and of the shared part of a split
+// one.
 func indexFile(name string) bool {
 	id, shared := strings.CutPrefix(name, "sharedindex.")
 	return name == "index" || shared && (isID(id, 40) || isID(id, 64))

@@ -59,13 +59,13 @@ func stackOf(root *os.Root, t *refTree, size int) []string {
 	return list
 }
 
-// A stack is what is to be done about stashes.
+// A stack is the plan for stashes.
 type stack struct {
 	now    []string // the guest's
 	pops   []string // IDs of the session's own that the guest has dropped, the newest first
 	pushes []string // "ID message"
 	asks   []string // IDs of the human's that the guest has dropped
-	beside bool     // nothing of it can be done on the host
+	beside bool     // the host can do nothing with it
 	why    string   // of beside, where the human has not changed the stack too
 	pull   []string // the human's, where only that has changed
 	pulled bool
@@ -102,8 +102,8 @@ func (u *unit) stack(host, private *side) stack {
 	return st
 }
 
-// stashOut does on the host what the guest has done with stashes. Their objects
-// are there.
+// stashOut repeats the guest's stash operations on the host. Their objects are
+// there.
 func (s *Store) stashOut(ctx context.Context, u *unit, st stack) error {
 	if st.pulled || slices.Equal(stackIDs(st.now), stackIDs(u.Stash)) {
 		return nil
@@ -137,7 +137,7 @@ func (s *Store) stashOut(ctx context.Context, u *unit, st stack) error {
 	return nil
 }
 
-// theirs remembers as the human's what is new in the host's stack.
+// theirs records new entries of the host's stack as the human's.
 func (u *unit) theirs(list []string) {
 	known := append(stackIDs(u.Stash), u.Stashed...)
 	for _, id := range stackIDs(list) {
@@ -192,8 +192,8 @@ func (s *Store) pop(ctx context.Context, u *unit, id string) error {
 	return nil
 }
 
-// push puts one stash of the guest's on the host's stack. One that the guest has
-// dropped before is still there.
+// push puts one stash of the guest's on the host's stack. An entry that the
+// guest has dropped before is still there.
 func (s *Store) push(ctx context.Context, u *unit, line string) error {
 	id, said, _ := strings.Cut(line, " ")
 	if slices.Contains(u.Dropped, id) {
@@ -227,7 +227,7 @@ func (s *Store) stashIn(u *unit, st stack, size int) error {
 		if err := dropRef(u.private, stashRef); err != nil {
 			return err
 		}
-		_ = u.private.Remove("logs/" + stashRef) // or it names what is gone
+		_ = u.private.Remove("logs/" + stashRef) // or it names a removed file
 		u.Stash = nil
 		return nil
 	}

@@ -32,8 +32,8 @@ const (
 // maxRecord bounds what Recover reads.
 const maxRecord = 64 << 20
 
-// A record is what is kept of a session on disk: enough to publish what the guest
-// has done after bawn was killed.
+// A record is the state of a session on disk: enough to publish the guest's work
+// after bawn was killed.
 type record struct {
 	Session string     `json:"session"`
 	Repo    Repository `json:"repository"`
@@ -66,11 +66,11 @@ type unit struct {
 	Beside   refs              `json:"beside,omitempty"`
 	Stash    []string          `json:"stash,omitempty"`   // as the guest had it last
 	Stashed  []string          `json:"stashed,omitempty"` // IDs of those that are the human's
-	Dropped  []string          `json:"dropped,omitempty"` // of those, what the guest has dropped
-	Apart    map[string]string `json:"apart,omitempty"`   // paths at which the indexes differ, and what both had
+	Dropped  []string          `json:"dropped,omitempty"` // those of them that the guest has dropped
+	Apart    map[string]string `json:"apart,omitempty"`   // paths at which the indexes differ, and the last common entry
 	Pin      string            `json:"pin,omitempty"`     // what the pin is at
 	Pins     []string          `json:"pins,omitempty"`    // and was at
-	// Follows are the branches of which the session has written what they follow.
+	// Follows are the branches whose upstream the session has written.
 	Follows map[string]following `json:"follows,omitempty"`
 	// Tracks are refs of remotes that the session has set, and what to.
 	Tracks refs `json:"tracks,omitempty"`
@@ -108,14 +108,14 @@ type Store struct {
 	idle      time.Duration // idleTime
 	saved     []byte
 	pinned    bool
-	again     bool         // it was loaded: what an earlier bawn has published is not in the report
+	again     bool         // it was loaded: publications of an earlier bawn are not in the report
 	set       *protect.Set // of Names, once it was needed
 }
 
-// Names are the protected ones of the session: what isn't published.
+// Names are the session's protected names, which are not published.
 type Names struct {
 	Extra  []string `json:"extra,omitempty"`  // protected beside those of package protect
-	Opened []string `json:"opened,omitempty"` // of its table, what the user has opened for the project
+	Opened []string `json:"opened,omitempty"` // names of its table that the user has opened for the project
 	None   bool     `json:"none,omitempty"`   // no name is protected
 	// Project says that no checkout of the repository holds a home directory: names of
 	// logins count at its top alone (protect.Login).
@@ -136,7 +136,7 @@ type Options struct {
 	Untrusted func(View) (Untrusted, error)
 }
 
-// Dirs are what a sandbox is to be given.
+// Dirs are the directories for a sandbox.
 func (s *Store) Dirs() []bawn.GitDir {
 	if len(s.Units) == 0 {
 		return nil
@@ -256,11 +256,11 @@ func take(dir string) (*os.File, error) {
 // basePath is where a unit's index is kept as both sides had it last.
 func (s *Store) basePath(u *unit) string { return filepath.Join(s.dir, fmt.Sprint(baseName, u.n)) }
 
-// A Report says what a human may have to know.
+// A Report is for the human.
 type Report struct {
 	Published int      // changes that the repository has now
 	Kept      []Kept   // of the guest's, which lie beside
-	Questions []string // what was not done without the human
+	Questions []string // changes that were not made without the human
 	Problems  []string // what could not be done
 	Made      []string // repositories that the guest has made, which the host does not have
 	Held      string   // why nothing is published for now; "" where all is
@@ -269,10 +269,10 @@ type Report struct {
 
 // A Kept is a value of the guest's that did not become that of its ref.
 type Kept struct {
-	Ref    string `json:"ref"`    // the one that the guest has set
+	Ref    string `json:"ref"`    // the value that the guest has set
 	Beside string `json:"beside"` // where its value is
 	Why    string `json:"why"`
-	Undo   bool   `json:"undo,omitempty"` // it is what the human had, not what the guest has made
+	Undo   bool   `json:"undo,omitempty"` // it is the human's former value, not the guest's
 }
 
 // Quiet reports whether the human has nothing to do.

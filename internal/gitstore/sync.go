@@ -24,7 +24,7 @@ func (s *Store) own(name string) string { return ownRefs + s.Session + "/" + nam
 type side struct {
 	tree *refTree
 	head string
-	open string // what git has begun and not ended, or ""
+	open string // git's open operation, or ""
 }
 
 // look reads one side.
@@ -106,7 +106,7 @@ func (s *Store) tryAgain(u *unit) {
 	}
 }
 
-// unpublishable follows the name of what can't be published.
+// unpublishable follows the name of a ref that can't be published.
 const unpublishable = " of the guest's can't be published: "
 
 func sleep(ctx context.Context, d time.Duration) {
@@ -118,11 +118,11 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// WhyCopy is why what a session on a copy has committed is kept beside, where nothing
-// else is in the way.
+// WhyCopy is why commits of a session on a copy are kept beside, if there is no other
+// reason.
 const WhyCopy = "the session worked on a copy"
 
-// syncUnit compares both sides with what they had last.
+// syncUnit compares both sides with their last common state.
 func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
 	if u.removed() {
 		what := "its git directory"
@@ -211,8 +211,8 @@ type changes struct {
 	head          headMove
 	index         *indexes
 	besideOnly    string
-	finish        bool     // what the host has open, the guest has finished
-	passed        []string // commits that were looked through, with all that they reach
+	finish        bool     // the guest has finished the host's open operation
+	passed        []string // commits that were inspected, with everything that they reach
 }
 
 // headMove says which side has moved HEAD.
@@ -333,8 +333,8 @@ func (c *changes) refuse(m move, base string, taken map[string]bool) string {
 	return ""
 }
 
-// deleted is for a ref that the guest has deleted: what the session has made goes,
-// what the human has made or moved stays.
+// deleted handles a ref that the guest has deleted: the session's own goes, one
+// that the human has made or moved stays.
 func (c *changes) deleted(name, base, host string, taken map[string]bool) {
 	u := c.unit
 	if host != "" && host == base && u.Made[name] == host && !taken[name] {

@@ -11,17 +11,17 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// An Untrusted runs git on what a guest has written. It never has more than the
-// guest has: a configuration that names a program, or objects of another
-// repository, gets the guest nothing.
+// An Untrusted runs git on a guest's files. It never has more than the guest
+// has: a configuration that names a program, or objects of another repository,
+// gets the guest nothing.
 type Untrusted interface {
 	// Git runs git in a private git directory, dir below View.Private, which it
-	// can't change. What it writes to out is the guest's to choose.
+	// can't change. The guest chooses what it writes to out.
 	Git(ctx context.Context, dir string, in io.Reader, out io.Writer, args ...string) error
 	Close() error
 }
 
-// A View is what an Untrusted shows to git.
+// A View is the part of the file system that an Untrusted shows to git.
 type View struct {
 	Session string
 	Private string // the private git directory, which may be sealed

@@ -30,8 +30,9 @@ func newWatcher() (*watcher, error) {
 	return w, nil
 }
 
-// add looks at a directory, too. One that can't be is looked at when something
-// else changes. It reports whether the directory was not looked at before.
+// add looks at a directory, too. A file that can't be watched is looked at when
+// something else changes. It reports whether the directory was not looked at
+// before.
 func (w *watcher) add(dir string) (fresh bool) {
 	if len(w.known) >= maxWatched {
 		return false
@@ -44,7 +45,7 @@ func (w *watcher) add(dir string) (fresh bool) {
 	return fresh
 }
 
-// changed is an event that nobody has sent.
+// changed is an event without a sender.
 func (w *watcher) changed() {
 	select {
 	case w.events <- struct{}{}:

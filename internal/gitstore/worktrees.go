@@ -10,9 +10,9 @@ import (
 	"slices"
 )
 
-// worktrees makes, in the repository's private git directory, what linked worktrees of
-// the host's have of their own that lie in the workspace: HEAD, index and what is
-// open. Work in them is published too.
+// worktrees makes, in the repository's private git directory, the own part of the
+// host's linked worktrees in the workspace: HEAD, index and open operations. Work in
+// them is published too.
 func (m *maker) worktrees() error {
 	repo := &m.store.Repo
 	list, err := os.ReadDir(filepath.Join(repo.Common, "worktrees"))
@@ -56,7 +56,7 @@ func (r *Repository) worktree(rel string) string {
 	return dir
 }
 
-// worktree copies what is one worktree's own.
+// worktree copies one worktree's own part.
 func (m *maker) worktree(rel, tree string) (err error) {
 	top := m.store.Units[0]
 	u := &unit{Host: top.Host, Private: top.Private, Rel: rel, WorkTree: tree, Tree: true, Size: top.Size, Partial: top.Partial, Fold: top.Fold, n: len(m.store.Units)}
@@ -132,7 +132,7 @@ func (s *Store) looseHeads(ctx context.Context) error {
 	u := s.Units[0]
 	list, err := readDir(u.private, "worktrees")
 	if err != nil {
-		return nil //nolint:nilerr // there are none, or the guest has none that could be read
+		return nil //nolint:nilerr // there are no worktrees, or none that could be read
 	}
 	var errs []error
 	for _, e := range list[:min(len(list), maxUnits)] {

@@ -1,7 +1,7 @@
 // Package guard is the one path from an action to "yes": decide, ask where a
 // human must decide, record, answer. It knows no policy, no approval store and
-// no log; it is handed them, and it denies when one of them errs, panics,
-// hangs, is missing or answers what is no answer.
+// no log; its caller provides them. It denies if one of them errs, panics,
+// hangs, is missing or gives an invalid answer.
 package guard
 
 import (
@@ -41,10 +41,10 @@ type Guard struct {
 
 // Check says what becomes of a: Allow or Deny, never Ask. It is Allow only if
 // the policy said so, or asked and a human said so, and the event is recorded.
-// Base is what the event says besides, with the ticket that an Allow will have.
+// Base is the rest of the event, with the ticket of an Allow.
 func (g Guard) Check(ctx context.Context, a bawn.Action, base bawn.Event) bawn.Decision {
 	if g.Now == nil {
-		g.Now = time.Now //nolint:forbidigo // the one clock of a guard that was given none
+		g.Now = time.Now //nolint:forbidigo // the clock of a guard without one
 	}
 	base.Time = g.Now()
 	d, source := g.decide(ctx, a)
@@ -76,7 +76,7 @@ func (g Guard) decide(ctx context.Context, a bawn.Action) (bawn.Decision, string
 	return d, "rule"
 }
 
-// ask puts d to the human. Whatever is not a clear yes is a no.
+// ask puts d to the human. Anything but a clear yes is a no.
 func (g Guard) ask(ctx context.Context, a bawn.Action, d bawn.Decision) (bawn.Decision, string) {
 	ctx, cancel := context.WithTimeout(ctx, ApprovalTimeout)
 	defer cancel()

@@ -13,12 +13,13 @@ import (
 // whatever was written.
 const denyCode = 2
 
-// A reply is what is written as JSON; nil is nothing.
+// A reply is written as JSON; nil is nothing.
 type reply map[string]any
 
-// Answer is what the agent is told. What can't be said to it is a denial: an
-// Ask without a prompt of its own, or a command of another text where it takes
-// none. It says nothing where a call does nothing that is decided here.
+// Answer is the agent's answer. Outcomes that can't be expressed to it are
+// denials: an Ask without a prompt of its own, or a command of another text
+// where it takes none. It says nothing where a call does nothing that is
+// decided here.
 func Answer(c Call, o Outcome) Output {
 	d := dialectOf(c.Agent)
 	if d == nil {

@@ -12,9 +12,9 @@ type dialect struct {
 	read   func(object, *Call) error
 	events func(event string) Phase
 	answer func(c *Call, o Outcome) reply
-	// lax says that no exit code denies: what is written must.
+	// lax says that no exit code denies: the output must.
 	lax bool
-	// strict says that the agent was not run here: what denies is said in both
+	// strict says that the agent was not run here: a denial is written in both
 	// ways that its documentation knows.
 	strict bool
 }
@@ -52,8 +52,8 @@ func Agents() (names []string) {
 	return names
 }
 
-// Supports says what the named agent lets its hook do; nothing for one that is
-// not known.
+// Supports returns the abilities of the named agent's hooks; empty if the agent
+// is unknown.
 func Supports(agent string) Abilities {
 	if d := dialectOf(agent); d != nil {
 		return d.Abilities

@@ -13,8 +13,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/fspath"
 )
 
-// Members that hold patterns of names, in one agent or another. Where a tool
-// searches in files, its "pattern" is of what they hold.
+// Members that hold patterns of names, in one agent or another. If a tool
+// searches in files, its "pattern" matches their contents.
 var globMembers = []string{"include", "include_pattern", "glob", "globs", "glob_pattern", "file_pattern"}
 
 // globs are the patterns of names with which a tool is called.
@@ -36,9 +36,9 @@ func (c *Call) globs() (list []string, err error) {
 	return list, nil
 }
 
-// matched adds what patterns of names may match and what else is not judged: all
-// that a tool reads by one, and where one leads away from the directories in
-// which it is looked for.
+// matched adds what patterns of names may match and is not judged otherwise:
+// everything that a tool reads by a pattern, and patterns that leave the
+// searched directories.
 func (c *Call) matched(a bawn.Action, u use) error {
 	patterns, err := c.globs()
 	if err != nil {
@@ -122,7 +122,7 @@ func baseOf(pattern string) (base string, away bool, err error) {
 	return cmp.Or(base, "."), up || path.IsAbs(pattern) || strings.HasPrefix(pattern, "~"), nil
 }
 
-// maxAlternatives bounds what is made of one pattern.
+// maxAlternatives bounds the alternatives of one pattern.
 const maxAlternatives = 64
 
 // alternatives are the patterns that one with braces stands for.
@@ -175,8 +175,8 @@ func readMembers() []string {
 }
 
 // Distinct reads one JSON object in which every reader finds the same members: as
-// Strict wants it, and no two names, and none and a known one, differ in upper
-// and lower case alone.
+// Strict requires, and without names that differ only in case from each other or
+// from a known one.
 func Distinct(data []byte, known ...string) (map[string]json.RawMessage, error) {
 	o, err := parse(data)
 	if err != nil {

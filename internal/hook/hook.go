@@ -2,8 +2,8 @@
 // Bawn decides: JSON in, actions out; an outcome in, the answer that this agent
 // understands out. It knows no policy and touches nothing.
 //
-// In nearly every agent a hook that fails, is late or answers what can't be
-// read means "allow". So whatever can't be understood here becomes an answer
+// In nearly every agent a hook that fails, is late or gives an unreadable
+// answer means "allow". So whatever can't be understood here becomes an answer
 // that the agent takes for a no (Broken), and the caller's own failures do too.
 package hook
 
@@ -17,10 +17,10 @@ import (
 // MaxInput is how long a message of an agent may be, in bytes.
 const MaxInput = 1 << 20
 
-// OrDeny stands behind a call of bawn's hook where an event can veto, in a line
-// for a POSIX shell: it is what happens where bawn is gone, was killed or
-// crashed. To nearly every agent any exit code but 2 means that the call may go
-// on, and to some even 2 does where nothing was said.
+// OrDeny follows a call of bawn's hook in a POSIX shell line, where an event
+// can veto. It denies if bawn is gone, was killed or crashed. To nearly every
+// agent any exit code but 2 means that the call may go on, and to some even 2
+// does where nothing was said.
 const OrDeny = ` || { [ $? -eq 2 ] || echo "bawn hook gave no answer, so this is denied" >&2; exit 2; }`
 
 // A Phase says what becomes of the answer to an event.
@@ -40,8 +40,8 @@ type Call struct {
 	Phase              Phase
 	Cwd                string // the agent's working directory, absolute
 	Session, ID, Mode  string // as the agent says them; ID is the call's
-	// Actions are what the tool is about to do. None: it does nothing that a
-	// policy knows, and the agent's own rules go on.
+	// Actions are those that the tool is about to take. None: the policy knows
+	// no effect of it, and the agent's own rules apply.
 	Actions []bawn.Action
 	// Command is the one command line that an answer may replace, or "".
 	Command string
@@ -52,27 +52,27 @@ type Call struct {
 	// itself: here a denial counts and nothing else, and the agent's own rules go
 	// on.
 	Later bool
-	// Why is what the agent says it is for: untrusted.
+	// Why is the agent's stated purpose: untrusted.
 	Why string
 
 	input  input  // of the tool
 	server string // whose tool it is, where the agent says so; else ""
 }
 
-// An Outcome is what was decided. The zero Outcome denies.
+// An Outcome is the decision. The zero Outcome denies.
 type Outcome struct {
 	Verdict   bawn.Verdict // Allow or Deny; Ask is the agent's own prompt, where it has one
 	Reason    string       // for the model and the human
 	Rewritten string       // what to run in place of Call.Command, or ""
 }
 
-// An Output is what the hook's process writes and how it exits.
+// An Output is the output and exit code of the hook's process.
 type Output struct {
 	Stdout, Stderr []byte
 	Code           int
 }
 
-// Abilities are what an agent lets its hook do, as observed.
+// Abilities are those of an agent's hooks, as observed.
 type Abilities struct {
 	Veto    bool // a denial holds
 	Rewrite bool // the command can be replaced

@@ -14,9 +14,9 @@ import (
 type object map[string]json.RawMessage
 
 // parse reads one JSON object and nothing else. It is stricter than
-// encoding/json: a member that is given twice, anywhere, and text that is no
-// UTF-8 are errors, since two readers would take them for different things
-// (RFC 8259, sections 4 and 8.1).
+// encoding/json: a member that occurs twice, anywhere, and text that is not
+// UTF-8 are errors, since two readers would disagree about them (RFC 8259,
+// sections 4 and 8.1).
 func parse(data []byte) (object, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("it is not UTF-8")
@@ -171,7 +171,7 @@ func (o object) list(name string) ([]string, error) {
 	return out, nil
 }
 
-// object returns a member that is an object; none is an empty one.
+// object returns a member that is an object; a missing one is empty.
 func (o object) object(name string) (object, error) {
 	if !o.has(name) {
 		return object{}, nil
@@ -189,7 +189,7 @@ func write(v any) []byte {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if e.Encode(v) != nil {
-		return nil // strings and what was read can always be written
+		return nil // strings and values that were read can always be written
 	}
 	return b.Bytes()
 }

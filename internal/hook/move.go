@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// A Move is a command line that was judged, on its way into a sandbox: what a
-// bare agent's shell runs in place of its own text.
+// A Move is a judged command line on its way into a sandbox: an unsandboxed
+// agent's shell runs it in place of its own text.
 type Move struct {
 	Program   string   // bawn, absolute
 	Agent     string   // for the log
 	Session   string   // of the agent, for which its human's answers hold, or ""
 	Workspace string   // the agent's own, absolute: the sandbox is made for it
 	Dir       string   // where the text was judged, absolute; it is entered inside of the sandbox
-	Covered   bool     // it may not start without a checkpoint of what it may destroy
+	Covered   bool     // it may not start without a checkpoint of the files that it may destroy
 	PinGit    bool     // git has to run nothing that a repository names
 	Env       []string // NAME=VALUE that the judgement relies on besides
 	Shell     string   // which reads it as it was judged, absolute
@@ -53,17 +53,17 @@ func (m Move) String() string {
 	return strings.Join(words, " ")
 }
 
-// What stands around the directory that a shell enters first. Nothing of the
-// text runs where that fails.
+// The words around the directory that a shell enters first. If that fails, the
+// text does not run at all.
 const (
 	entering = "cd -- "
 	entered  = " || exit\n"
 )
 
-// script is what the shell is handed: the text, where it was judged. The guest
+// script is the shell's text, in the directory where it was judged. The guest
 // may make a link of that directory at any time. Followed in here, inside of the
 // sandbox, it leads nowhere new; as the sandbox's own directory it would choose
-// what may be written.
+// the writable places.
 func (m Move) script() string {
 	if _, _, enters := entry(m.Text); m.Dir == m.Workspace && !enters {
 		return m.Text
@@ -89,8 +89,8 @@ func entry(script string) (dir, text string, ok bool) {
 }
 
 // Moved reads a command line that String has written, to the letter: an event
-// about a call whose command was replaced tells the new one. Whether what it
-// says is what would be decided today is for the caller to see.
+// about a call whose command was replaced tells the new one. The caller
+// compares its contents with today's decision.
 func Moved(line string) (m Move, ok bool) {
 	words, err := split(line)
 	if err != nil || len(words) < 11 || words[1] != "run" || words[3] != "--agent" || words[5] != "--cwd" {

@@ -14,8 +14,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/fspath"
 )
 
-// Read understands a message of the named agent. An error is for Broken: what
-// it is about must not happen.
+// Read understands a message of the named agent. An error is for Broken: the
+// call must not happen.
 func Read(agent string, message []byte) (Call, error) {
 	d := dialectOf(agent)
 	if d == nil {
@@ -42,7 +42,7 @@ func (d *dialect) understand(message []byte, c *Call) error {
 	if c.Phase = d.phase(c.Event); c.Phase == Unknown {
 		return fmt.Errorf("the event %q is not known", c.Event)
 	}
-	// Where an agent would ask now, its prompt is what comes if nothing is said.
+	// If an agent would ask now, its prompt appears when the answer is empty.
 	c.Interactive = c.Interactive && (d.Ask && c.Phase == Before || c.Phase == Approve)
 	defer d.fixed(c)
 	if c.Phase == Seen && c.Tool == "" {
@@ -67,7 +67,7 @@ func (d *dialect) fixed(c *Call) {
 	}
 }
 
-// about finds what the call would do.
+// about finds the actions of the call.
 func (c *Call) about() error {
 	if c.Phase == Setting {
 		return nil
@@ -147,8 +147,8 @@ func (c *Call) take(o object, member string) error {
 	return nil
 }
 
-// copilot reads what the Copilot CLI says. Its messages name their event only
-// where they ask for a permission.
+// copilot reads a message of the Copilot CLI. Its messages name their event
+// only where they ask for a permission.
 func copilot(o object, c *Call) error {
 	if err := o.texts(map[string]*string{"sessionId": &c.Session, "cwd": &c.Cwd, "toolName": &c.Tool, "hookName": &c.Event}); err != nil {
 		return err
@@ -175,7 +175,7 @@ func copilot(o object, c *Call) error {
 	return c.take(o, "toolArgs")
 }
 
-// cline reads what the Cline CLI says.
+// cline reads a message of the Cline CLI.
 func cline(o object, c *Call) error {
 	if err := o.texts(map[string]*string{"hookName": &c.Event, "taskId": &c.Session}); err != nil {
 		return err
@@ -260,8 +260,8 @@ func cursor(o object, c *Call) error {
 	return c.root(o)
 }
 
-// root takes the agent's directory from its roots. What its message calls that
-// is a shell's, which the model may have named: it becomes the command's own.
+// root takes the agent's directory from its roots. Its message names a shell,
+// which the model may have chosen: it becomes the command's own.
 func (c *Call) root(o object) error {
 	if !o.has("workspace_roots") || c.Cwd != "" && useOf(c.Tool) != runs {
 		return nil

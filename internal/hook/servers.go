@@ -24,7 +24,7 @@ const maxReadings = 4
 // AtGateway is the resource that Bawn's gateway judges, where an agent's tool is
 // one of a plugin behind it: "PLUGIN/TOOL" of "mcp__bawn__PLUGIN__TOOL". No name
 // of a plugin holds "_", so that there is one way to read it. A tool whose own
-// name is not what the gateway shows is judged there by its own name only.
+// name differs from the gateway's is judged there by its own name only.
 func AtGateway(tool string) (resource string, ok bool) {
 	rest, is := strings.CutPrefix(tool, ofServers+own+between)
 	plugin, name, parts := strings.Cut(rest, between)
@@ -46,14 +46,15 @@ func isPlugin(name string) bool {
 }
 
 // isOwn reports whether the tool is one of Bawn's own: those of bawn mcp --tools
-// are judged where they do something, and the gateway's tells how its servers are.
+// are judged where they act, and the gateway's own tool reports its servers'
+// state.
 func isOwn(rest string) bool {
 	name, is := strings.CutPrefix(rest, own+between)
 	return is && name != "" && (!strings.Contains(name, between) || name == own+between+"servers")
 }
 
-// named refuses a tool of which the agent says that another server has it than
-// its name does.
+// named refuses a tool whose name points at another server than the agent's
+// report.
 func (c *Call) named(rest string) error {
 	if c.server == "" {
 		return nil
@@ -76,8 +77,8 @@ func asShown(name string) string {
 }
 
 // readings are the tools that a name can be of: one, where the agent says whose
-// tool it is. Where it does not, or writes that name in another way, each of them
-// must be permitted, since a server may have been called so that its tool looks
+// tool it is. Otherwise, or if the agent writes that name differently, each of
+// them must be permitted: a server may have been named so that its tool looks
 // like another's.
 func (c *Call) readings(a bawn.Action, rest string) error {
 	if server := asShown(c.server); strings.Contains(server, between) {
@@ -99,8 +100,7 @@ func (c *Call) readings(a bawn.Action, rest string) error {
 	return nil
 }
 
-// reading adds one of them. What stands in front of the gateway's names is the
-// gateway's.
+// reading adds one of them. A prefix of the gateway's names is the gateway's.
 func (c *Call) reading(a bawn.Action, server, tool string) error {
 	if server == "" || tool == "" || server == own || strings.HasPrefix(server, own+between) {
 		return fmt.Errorf("the tool %q names no server and tool, or one that only Bawn's gateway could have", c.Tool)

@@ -11,7 +11,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/hostname"
 )
 
-// A use is what a tool of an agent's own does with its input.
+// A use is the effect of an agent's own tool with its input.
 type use uint8
 
 const (
@@ -26,8 +26,9 @@ const (
 	thinks             // nothing that a policy knows: plans, questions, subagents, whose own tools are judged
 )
 
-// useOf says what a tool does. A name means the same in every agent that has
-// it. It is a switch since a map would be made at every start of the program.
+// useOf returns the effect of a tool. A name means the same for every agent
+// that has it. It is a switch since a map would be made at every start of the
+// program.
 func useOf(tool string) use {
 	switch tool {
 	case "Bash", "bash", "shell", "Shell", "run_shell_command", "exec_command", "local_shell", "execute_command", "run_commands", "run_terminal_cmd":
@@ -53,8 +54,8 @@ func useOf(tool string) use {
 	return calls
 }
 
-// harmless reports whether a tool changes nothing but the agent's own state.
-// Searching the web goes to the model's provider, who has the conversation.
+// harmless reports whether a tool changes nothing but the agent's own state. A
+// web search goes to the model's provider, who has the conversation.
 func harmless(tool string) bool {
 	switch tool {
 	case "TodoWrite", "TodoRead", "Task", "Agent", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "TaskOutput", "TaskStop", "BashOutput", "KillShell",
@@ -74,7 +75,7 @@ func harmless(tool string) bool {
 // "plan_exit" may be one of a server "plan".
 func joins(agent string) bool { return agent == "opencode" || agent == "pi" }
 
-// An input is what a tool is called with.
+// An input holds a tool's arguments.
 type input struct {
 	object
 	command string // the member that holds the one command line
@@ -82,7 +83,7 @@ type input struct {
 	asText  bool   // the whole input was written as a string
 }
 
-// Members that name what a tool works on, in one agent or another.
+// Members that name a tool's object, in one agent or another.
 var (
 	commandMembers = []string{"command", "cmd", "commands"}
 	pathMembers    = []string{"file_path", "filePath", "path", "absolute_path", "notebook_path", "dir_path", "directory", "target_file", "paths", "files", "file_paths"}
@@ -90,7 +91,7 @@ var (
 	patchMembers   = []string{"input", "patch", "patchText", "patch_text", "command"}
 )
 
-// actions fills in what the tool is about to do.
+// actions fills in the actions that the tool is about to take.
 func (c *Call) actions() error {
 	base, u := bawn.Action{Session: c.Session, Agent: c.Agent, Dir: c.Cwd}, useOf(c.Tool)
 	if u == thinks && joins(c.Agent) && strings.Contains(c.Tool, "_") {
@@ -199,8 +200,8 @@ func (c *Call) argv(a bawn.Action, words []string) error {
 	return nil
 }
 
-// directory is where a tool's command runs: what several members say must be
-// the same.
+// directory is where a tool's command runs: if several members name it, they
+// must agree.
 func (c *Call) directory() (string, error) {
 	dir := c.Cwd
 	for _, m := range dirMembers {
@@ -288,8 +289,8 @@ func (c *Call) paths(member string) ([]string, error) {
 	return out, nil
 }
 
-// hosts are those of the URLs that a tool fetches. Where it has none but words,
-// they stand there.
+// hosts are those of the URLs that a tool fetches. Where there are only words,
+// they are used.
 func (c *Call) hosts(a bawn.Action) error {
 	a.Kind, a.Operation = bawn.Network, bawn.Connect
 	urls, err := c.urls()
@@ -338,7 +339,7 @@ func within(text string) (out []string) {
 	return out
 }
 
-// What stands before a name in a patch as Codex writes it.
+// The words before a name in a patch of Codex.
 var patchMarks = []string{"*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "}
 
 // patch names the files that a patch changes.

@@ -47,7 +47,7 @@ type ancestor struct {
 	argv     []string
 }
 
-// processOf reads what is known of a process (proc_pid_stat(5)).
+// processOf reads a process's name and parent (proc_pid_stat(5)).
 func processOf(pid int) (p ancestor, ok bool) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	stat, err := os.ReadFile(filepath.Join(dir, "stat"))

@@ -29,7 +29,7 @@ func (f initFlags) guides() bool {
 	return len(f.agents) == 0 && !f.user && !f.managed && !f.check && !f.asJSON
 }
 
-// runGuide offers what sets Bawn up. Nothing is written before it was shown.
+// runGuide offers what sets Bawn up. Everything is shown before it is written.
 func runGuide(e *launch.Env, f initFlags) error {
 	if err := f.refused(e); err != nil {
 		return err
@@ -55,7 +55,7 @@ func runGuide(e *launch.Env, f initFlags) error {
 	return g.failed
 }
 
-// offered are the agents that are installed. Of an undo they are all.
+// offered are the agents that are installed. For an undo they are all.
 func (f initFlags) offered(s hooksetup.Setup) []*agents.Agent {
 	return slices.DeleteFunc(agents.All(), func(a *agents.Agent) bool {
 		_, found := s.Find(a)
@@ -164,7 +164,7 @@ func (g *guide) starters() (all []hooksetup.Starter) {
 // example is a program to name where one has to be.
 func (g *guide) example() string { return programs(append(g.who, agents.All()...))[0] }
 
-// shellStep is what is written for the shell, or taken back.
+// shellStep is the text for the shell's file, or its removal.
 func shellStep(plan hooksetup.Plan) initiated {
 	step := initiated{agent: &agents.Agent{Title: "your shell"}, plan: plan, found: &hooksetup.Found{}}
 	if len(plan.Edits) > 0 {

@@ -66,7 +66,7 @@ func (g *guide) keysSet() (names []string) {
 	return names
 }
 
-// secretName is how "bawn secret import" calls what a variable holds.
+// secretName is the name that "bawn secret import" gives to a variable's value.
 func secretName(variable string) string {
 	return strings.ReplaceAll(strings.ToLower(variable), "_", "-")
 }

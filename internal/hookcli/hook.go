@@ -68,8 +68,8 @@ answered before the agent stops waiting.`,
 	return c
 }
 
-// memoryOfHook is what a hook may hold before its garbage is collected, in
-// bytes. It ends after one answer: collecting would only cost time.
+// memoryOfHook is how many bytes a hook may hold before its garbage is
+// collected. It ends after one answer: collecting would only cost time.
 const memoryOfHook = 128 << 20
 
 // lean leaves the garbage of a short life where it is.
@@ -106,8 +106,8 @@ func (h *hooking) write(out hook.Output) error {
 	return verb.Status(out.Code)
 }
 
-// nowhere reports whether nobody reads what is written: a standard output that
-// was closed is /dev/null, by Go's runtime.
+// nowhere reports whether nobody reads the output: a closed standard output is
+// /dev/null, by Go's runtime.
 func nowhere(f *os.File) bool {
 	to, err := f.Stat()
 	null, none := os.Stat(os.DevNull)
@@ -130,7 +130,7 @@ func (h *hooking) until() time.Time {
 
 var errLate = errors.New("it was not decided before the agent stops waiting; try it again, and have your human answer at \"bawn approvals\"")
 
-// output decides. Whatever happens, there is an answer in time.
+// output decides. In any case there is an answer in time.
 func (h *hooking) output() hook.Output {
 	ctx, cancel := context.WithDeadline(context.Background(), h.until())
 	defer cancel()
@@ -210,8 +210,8 @@ func (h *hooking) inside(ctx context.Context, c hook.Call) hook.Output {
 	return h.answer(c, o)
 }
 
-// failed is what is said where nothing could be decided or recorded: of what
-// is over only the human's log would have told.
+// failed is the answer where nothing could be decided or recorded: of past
+// events only the human's log would have told.
 func (h *hooking) failed(c hook.Call, err error) hook.Output {
 	if launch.Inside(h.env) != "" {
 		err = fmt.Errorf("this session has no socket at which a hook could ask; use another provider, or none of bawn's hooks in it: %w", err)
@@ -229,7 +229,7 @@ func (h *hooking) answer(c hook.Call, o hook.Outcome) hook.Output {
 	return hook.Answer(c, o)
 }
 
-// reasonOf says to the model what it can act on.
+// reasonOf tells the model a reason that it can act on.
 func reasonOf(v *intent.Verdict) string {
 	text := "bawn: " + map[bool]string{true: "allowed", false: "denied"}[v.Verdict == bawn.Allow.String()] + ": " + cmp.Or(strings.TrimPrefix(v.Reason, v.Rule+": "), "no reason was given")
 	if v.Rule != "" {

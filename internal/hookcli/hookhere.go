@@ -25,13 +25,13 @@ import (
 	"github.com/bawn-dev/bawn/internal/launch"
 	"github.com/bawn-dev/bawn/internal/policy"
 	"github.com/bawn-dev/bawn/internal/policy/overlay"
-	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
+	hostprovider "github.com/bawn-dev/bawn/internal/sandbox/host"
 	"github.com/bawn-dev/bawn/internal/settings"
 )
 
-// A lone is a call that is decided outside of every session, with all that it
+// A standalone is a call that is decided outside of every session, with all that it
 // needs for that.
-type lone struct {
+type standalone struct {
 	*hooking
 	call      hook.Call
 	config    *config.Config
@@ -39,7 +39,7 @@ type lone struct {
 	elsewhere string     // where a command would run outside of it, or ""
 	sandboxed bool       // commands of the agent run in sandboxes
 	moves     bool       // an allowed command runs in a sandbox
-	moved     *hook.Move // what the command already is, or nil
+	moved     *hook.Move // the command's former form, or nil
 	judge     *judge.Judge
 }
 
@@ -47,7 +47,7 @@ type lone struct {
 // the log and the relay of this machine's human.
 func (h *hooking) outside(ctx context.Context, c hook.Call) hook.Output {
 	go prepare()
-	l := &lone{hooking: h, call: c}
+	l := &standalone{hooking: h, call: c}
 	err := l.prepare()
 	if err != nil {
 		return h.failed(c, err)
@@ -74,9 +74,9 @@ func prepare() {
 }
 
 // prepare finds out where the call is and what would become of a command. The
-// workspace is that of the agent's own directory: what else a call names is the
+// workspace is that of the agent's own directory: other paths of a call are the
 // model's word.
-func (l *lone) prepare() error {
+func (l *standalone) prepare() error {
 	e, c := l.env, &l.call
 	at := c.Cwd
 	if c.Phase == hook.Seen {
@@ -96,14 +96,14 @@ func (l *lone) prepare() error {
 	if l.config, err = settings.LoadConfig(&e.World, l.workspace, config.Flags{}); err != nil {
 		return err
 	}
-	l.sandboxed = !l.stay && hook.Supports(c.Agent).Rewrite && l.config.Provider != bare.Name && !l.config.FallbackToHost()
+	l.sandboxed = !l.stay && hook.Supports(c.Agent).Rewrite && l.config.Provider != hostprovider.Name && !l.config.FallbackToHost()
 	l.moves = l.sandboxed && (c.Command != "" || l.moved != nil)
 	return nil
 }
 
-// start is the agent's own directory without links. One that leads out of the
-// repository in which it lies may have been made there by a guest.
-func (l *lone) start(at string) (string, error) {
+// start is the agent's own directory without links. A link that leads out of
+// its repository may have been made there by a guest.
+func (l *standalone) start(at string) (string, error) {
 	real, err := filepath.EvalSymlinks(at)
 	if err != nil {
 		return "", fmt.Errorf("the working directory: %w", err)
@@ -125,7 +125,7 @@ func (l *lone) start(at string) (string, error) {
 }
 
 // settle puts an action where it would happen, as the kernel would say it.
-func (l *lone) settle(a *bawn.Action) error {
+func (l *standalone) settle(a *bawn.Action) error {
 	real, err := filepath.EvalSymlinks(a.Dir)
 	if err != nil {
 		return fmt.Errorf("the working directory: %w", err)
@@ -139,9 +139,9 @@ func (l *lone) settle(a *bawn.Action) error {
 	return nil
 }
 
-// recognize takes a command that has been replaced by this very hook for what
-// it was before. The model can write such a line, too.
-func (l *lone) recognize() {
+// recognize takes a command that this hook has replaced for the original one.
+// The model can write such a line, too.
+func (l *standalone) recognize() {
 	c := &l.call
 	if len(c.Actions) != 1 || c.Actions[0].Kind != bawn.Command || len(c.Actions[0].Args) > 0 {
 		return
@@ -171,7 +171,7 @@ func (h *hooking) log() (*audit.Log, error) {
 }
 
 // session names the agent's own session, the same in each of its calls.
-func (l *lone) session() string {
+func (l *standalone) session() string {
 	if l.call.Session == "" {
 		return launch.NewSessionID()
 	}
@@ -180,16 +180,16 @@ func (l *lone) session() string {
 
 // kept is the session for which the human's answers hold; "" where the agent has
 // named none.
-func (l *lone) kept() string {
+func (l *standalone) kept() string {
 	if l.call.Session == "" {
 		return ""
 	}
 	return l.session()
 }
 
-// prompter is where the questions of a bare agent go: to the relay, which is
+// prompter is where the questions of an unsandboxed agent go: to the relay, which is
 // started for them.
-func (l *lone) prompter() (*asking.Prompter, error) {
+func (l *standalone) prompter() (*asking.Prompter, error) {
 	e := l.env
 	id := l.session()
 	rules, err := launch.WrittenRules(e, l.workspace)
@@ -219,7 +219,7 @@ func (l *lone) prompter() (*asking.Prompter, error) {
 }
 
 // judges makes who decides.
-func (l *lone) judges(log bawn.Recorder, prompter *asking.Prompter) {
+func (l *standalone) judges(log bawn.Recorder, prompter *asking.Prompter) {
 	q := policy.Question{
 		Mode: l.config.Mode, Autonomy: l.config.Autonomy, Workspace: l.workspace, Home: l.env.Getenv("HOME"), System: runtime.GOOS,
 		Unprotected: l.config.Isolation(l.workspace).Unprotected,
@@ -240,16 +240,16 @@ func (l *lone) judges(log bawn.Recorder, prompter *asking.Prompter) {
 		commands.Decide = overlay.Elsewhere(l.elsewhere, l.workspace)
 	}
 	l.judge = &judge.Judge{
-		Session: bawn.Session{ID: l.session(), Agent: l.agent, Mode: q.Mode, Autonomy: q.Autonomy, Provider: bare.Name},
+		Session: bawn.Session{ID: l.session(), Agent: l.agent, Mode: q.Mode, Autonomy: q.Autonomy, Provider: hostprovider.Name},
 		Guard:   guard.Guard{Recorder: log}, Prompter: prompter, Now: utc,
 		Zones: map[bawn.Kind]asking.Zone{bawn.Command: commands, bawn.Filesystem: files, bawn.Network: own, bawn.Tool: own},
 	}
 }
 
-// within reports whether a path is one of the workspace, without a link on the way:
-// what the agent's own program writes there can be nothing else, as no command of its
-// sandboxes makes a link that leads out of the workspace.
-func (l *lone) within(name string) bool {
+// within reports whether a path is in the workspace, without a link on the way. The
+// agent's own program writes nothing else there, because no command in its sandboxes
+// makes a link that leads out of the workspace.
+func (l *standalone) within(name string) bool {
 	for d := name; d != l.workspace; d = filepath.Dir(d) {
 		info, err := os.Lstat(d)
 		if !fspath.Below(d, l.workspace) || err == nil && info.Mode()&os.ModeSymlink != 0 {
@@ -259,12 +259,12 @@ func (l *lone) within(name string) bool {
 	return true
 }
 
-// utc is the time as the log has it where nobody says otherwise. In the local
-// zone, each call would read that zone's file.
+// utc is the time in the log, unless stated otherwise. In the local zone, each
+// call would read that zone's file.
 func utc() time.Time { return time.Now().UTC() }
 
 // output decides and answers.
-func (l *lone) output(ctx context.Context) hook.Output {
+func (l *standalone) output(ctx context.Context) hook.Output {
 	m := message(&l.call)
 	actions, err := l.judge.Read(&m)
 	if err != nil {
@@ -288,15 +288,15 @@ func (l *lone) output(ctx context.Context) hook.Output {
 	return l.answer(l.call, o)
 }
 
-// An asked is an action with what the policy says of it.
+// An asked is an action with the policy's decision.
 type asked struct {
 	bawn.Action
 	decision bawn.Decision
 }
 
-// asksItself returns what the agent's own prompt is to ask about: nothing where
-// it has none, or where all is decided.
-func (l *lone) asksItself(ctx context.Context, m *intent.Judge, actions []bawn.Action) (list []asked) {
+// asksItself returns what the agent's own prompt must ask about: nothing where
+// it has no prompt, or everything is decided.
+func (l *standalone) asksItself(ctx context.Context, m *intent.Judge, actions []bawn.Action) (list []asked) {
 	if l.call.Phase == hook.Seen || !l.call.Interactive {
 		return nil
 	}
@@ -320,9 +320,9 @@ func (l *lone) asksItself(ctx context.Context, m *intent.Judge, actions []bawn.A
 }
 
 // prompt leaves the question to the agent, which draws it: outside of a session
-// it is the human's own program. What is asked is recorded; what was answered
-// shows in what the agent does next.
-func (l *lone) prompt(ctx context.Context, m *intent.Judge, list []asked) hook.Output {
+// it is the human's own program. The question is recorded; the answer shows in
+// the agent's next step.
+func (l *standalone) prompt(ctx context.Context, m *intent.Judge, list []asked) hook.Output {
 	o := hook.Outcome{Verdict: bawn.Ask}
 	for _, a := range list {
 		if err := l.judge.Guard.Recorder.Record(ctx, l.left(m, a)); err != nil {
@@ -342,7 +342,7 @@ func (l *lone) prompt(ctx context.Context, m *intent.Judge, list []asked) hook.O
 }
 
 // left is the event of a question that is left to the agent.
-func (l *lone) left(m *intent.Judge, a asked) bawn.Event {
+func (l *standalone) left(m *intent.Judge, a asked) bawn.Event {
 	e, d := l.judge.Event(m), a.decision
 	e.Time, e.Session, e.Agent, e.Source = l.judge.Now(), a.Session, a.Agent, "user"
 	e.Kind, e.Operation, e.Resource, e.Args, e.Dir = a.Kind.String(), a.Operation.String(), a.Resource, a.Args, a.Dir
@@ -355,8 +355,8 @@ func (l *lone) left(m *intent.Judge, a asked) bawn.Event {
 const bash = "/bin/bash"
 
 // move replaces the command by one that runs it in a sandbox, exactly as it was
-// judged. What is there already stays, if it is just that.
-func (l *lone) move(ctx context.Context, o *hook.Outcome, canonical string, env []string) error {
+// judged. An existing one stays, if it is exactly that.
+func (l *standalone) move(ctx context.Context, o *hook.Outcome, canonical string, env []string) error {
 	if !l.moves {
 		return nil
 	}
@@ -380,9 +380,9 @@ func (l *lone) move(ctx context.Context, o *hook.Outcome, canonical string, env 
 	return nil
 }
 
-// relies reports whether the command is allowed only because a checkpoint takes back
-// what it does: the sandbox does not start it without one then.
-func (l *lone) relies(ctx context.Context) bool {
+// relies reports whether the command is allowed only because a checkpoint can
+// restore its changes: the sandbox does not start it without one then.
+func (l *standalone) relies(ctx context.Context) bool {
 	with := l.judge.Zones[bawn.Command]
 	without := with
 	without.Covered = nil

@@ -73,7 +73,7 @@ With --check the exit code is 0 if all is in place, and 1 if not.`,
 	return c
 }
 
-// level is what the flags choose.
+// level is the one that the flags choose.
 func (f initFlags) level() hooksetup.Level {
 	switch {
 	case f.managed:
@@ -132,7 +132,7 @@ func runInit(e *launch.Env, f initFlags) error {
 	return i.run()
 }
 
-// newSetup gathers what the edits depend on.
+// newSetup gathers the inputs of the edits.
 func newSetup(e *launch.Env, f initFlags) (hooksetup.Setup, error) {
 	s := hooksetup.Setup{Root: "/", Getenv: e.Getenv, Stay: f.stay}
 	dir, err := settings.RealDir(e.Dir)
@@ -162,7 +162,7 @@ func newSetup(e *launch.Env, f initFlags) (hooksetup.Setup, error) {
 	return s, nil
 }
 
-// managedState is where what root has written for everybody can be undone from.
+// managedState is where root's settings for all users are recorded for undo.
 const managedState = "/var/lib/bawn"
 
 // ownPath is the place of this program that hooks are to call: the one in PATH,
@@ -192,8 +192,8 @@ func ownPath(e *launch.Env, project string) (string, error) {
 	return own, nil
 }
 
-// named are the agents that the flags name. One that nothing could be written
-// for is refused before anybody is asked.
+// named are the agents that the flags name. An agent for which nothing could be
+// written is refused before anybody is asked.
 func (f initFlags) named() (all []*agents.Agent, err error) {
 	for _, name := range f.agents {
 		a, ok := agents.ByName(name)
@@ -220,8 +220,8 @@ func hookable() (names []string) {
 	return names
 }
 
-// chosen are the agents to set up: those that are named, or those that are
-// installed. Undoing, and what everybody shares, is for all that are known.
+// chosen are the agents to set up: the named ones, or the installed ones.
+// Undoing, and what everybody shares, is for all that are known.
 func (f initFlags) chosen(s hooksetup.Setup, named []*agents.Agent) ([]*agents.Agent, error) {
 	if len(named) > 0 {
 		return named, nil
@@ -237,7 +237,7 @@ func (f initFlags) chosen(s hooksetup.Setup, named []*agents.Agent) ([]*agents.A
 	return installed, nil
 }
 
-// initError puts an error of hooksetup into words for who is at the terminal.
+// initError puts an error of hooksetup into words for the user at the terminal.
 func initError(err error) error {
 	var no *hooksetup.NoHooksError
 	var file *hooksetup.FileError

@@ -34,8 +34,8 @@ type initiated struct {
 	found *hooksetup.Found
 	plan  hooksetup.Plan
 	err   error
-	// without says that the agent has no hooks at this level: no failure where
-	// nobody has named it.
+	// without says that the agent has no hooks at this level, which is no
+	// failure unless it was named.
 	without bool
 }
 
@@ -124,8 +124,8 @@ func (i *initiation) failure() error {
 	return nil
 }
 
-// apply writes what was shown, agent by agent. What undoes it is noted even
-// where nothing changes.
+// apply writes the shown edits, agent by agent. Their undo is recorded even if
+// nothing changes.
 func (i *initiation) apply() error {
 	for _, s := range i.seen {
 		if s.err != nil {
@@ -194,8 +194,8 @@ func (i *initiation) edit(e hooksetup.Edit) {
 	}
 }
 
-// remarks are what hooks don't do: all of it where something is written, and
-// otherwise what is amiss here.
+// remarks list what hooks don't do: everything if something is written, and
+// otherwise the problems here.
 func (i *initiation) remarks(s initiated) {
 	if s.plan.Agent == hooksetup.ShellName {
 		return
@@ -215,7 +215,7 @@ func (i *initiation) remarks(s initiated) {
 	}
 }
 
-// heeds are what the human has to know, or to do.
+// heeds are notes and tasks for the human.
 func (i *initiation) heeds(s initiated) []string {
 	all := append(s.plan.Remarks, i.setup.Off(s.agent)...)
 	h := s.agent.Hooks

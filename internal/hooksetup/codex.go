@@ -12,9 +12,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Codex runs a hook of ~/.codex/hooks.json or of a project's only once its
-// human has trusted it: config.toml has, for the place of the hook in its
-// file, the digest of what it runs.
+// Codex runs a hook of ~/.codex/hooks.json or of a project only once its human
+// has trusted it. config.toml then holds, for the hook's place in its file, the
+// digest of what it runs.
 
 // A trust is the digest of one hook, and the place that it is for.
 type trust struct{ place, digest string }
@@ -103,8 +103,9 @@ func putTrust(old []byte, want []trust, names []string) ([]byte, error) {
 	return text, nil
 }
 
-// takeTrust takes out the trust in ours: where a place of the file of these
-// names has the digest of a hook of ours, but for places that are to have it.
+// takeTrust removes the trust in our hooks: entries for the file of these names
+// whose digest is that of one of our hooks, except for places that are to keep
+// it.
 func takeTrust(old []byte, keep []trust, names []string, ours ...trust) ([]byte, error) {
 	v, err := tomlMeaning(old)
 	if err != nil {

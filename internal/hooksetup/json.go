@@ -179,10 +179,10 @@ func (d *document) addElement(v *hujson.Value, depth int, value any) error {
 	return nil
 }
 
-// room returns what stands around a new last part of a composite: before it,
-// after it, and before the bracket. last is the part that was last until now,
-// end what stood before the bracket. A comment there stays where it is, behind
-// the part that it followed; a trailing comma stays one.
+// room returns the text around a new last part of a composite: before it, after
+// it, and before the bracket. last is the previous last part; end is the text
+// before the bracket. A comment there stays where it is, behind the part that
+// it followed; a trailing comma stays one.
 func (d *document) room(last *hujson.Value, end hujson.Extra, depth int) (before, after, rest hujson.Extra) {
 	line, closing := d.newline+strings.Repeat(d.indent, depth), d.newline+strings.Repeat(d.indent, depth-1)
 	comment := words(end) != nil

@@ -29,7 +29,8 @@ func Normal(host string) (string, Class, error) { return normal(host, false) }
 
 // NormalASCII is Normal, but accepts "xn--" labels (RFC 5890). It is for names
 // that a human wrote in this form, and for names that are only compared with
-// those: a name it accepts and Normal refuses is never shown to ask about it.
+// those. A name that it accepts and Normal refuses is never shown in a
+// question.
 func NormalASCII(host string) (string, Class, error) { return normal(host, true) }
 
 func normal(host string, idn bool) (string, Class, error) {

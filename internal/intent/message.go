@@ -52,17 +52,18 @@ type Run struct {
 // Files is how many descriptors travel along.
 func (r *Run) Files() int { return count(r.Stdio) }
 
-// A Request asks a human for a change of what the session may do.
+// A Request asks a human for a change of the session's rights.
 type Request struct {
 	Want []string // for example "--allow", "example.org"
 	Why  string   // the agent's own words: untrusted
 	Dir  string   // where a command would run, absolute
 }
 
-// A Why asks what the session has refused last, or which rule hides a place.
+// A Why asks for the session's last refusals, or for the rule that hides a
+// place.
 type Why struct {
 	Last int    // at most as many; 0 is all that is kept
-	Path string `json:",omitempty"` // of the guest, absolute and clean; "" for what was refused
+	Path string `json:",omitempty"` // of the guest, absolute and clean; "" for the last refusals
 }
 
 // Reasons are the answer to a Why, the newest last.
@@ -91,12 +92,12 @@ type Tools struct {
 // Files is how many descriptors travel along.
 func (t *Tools) Files() int { return count(t.Stdio) }
 
-// A Judge asks what becomes of something that an agent is about to do by
-// itself, or tells what it has done. Nothing is executed: the answer is a
+// A Judge asks for the verdict about something that an agent is about to do by
+// itself, or reports what it has done. Nothing is executed: the answer is a
 // Verdict on all of the actions.
 type Judge struct {
 	Agent   string // as a hook is called for it, "claude"; untrusted
-	Tool    string // the agent's name for what it uses; untrusted
+	Tool    string // the agent's name for its tool; untrusted
 	Dir     string // where, absolute
 	Why     string // the agent's own words: untrusted
 	Actions []Act  // 1 to MaxActs
@@ -104,11 +105,11 @@ type Judge struct {
 	// Ahead says that the same will be judged again when it is executed, which a
 	// yes for once is to hold for.
 	Ahead bool `json:",omitempty"`
-	// Lenient leaves a command that is merely not known to be harmless to the
-	// sandbox in which it is about to run: it is who starts every command that
-	// says so, where nobody was asked to decide each.
-	Lenient bool `json:",omitempty"`
-	// Seen is set where the agent only tells what it has done: the name of the
+	// Contained accepts a command that is merely not known to be harmless,
+	// because a sandbox holds it. The starter of every command sets it, where
+	// nobody was asked to decide each.
+	Contained bool `json:",omitempty"`
+	// Seen is set if the agent only reports what it has done: the name of the
 	// event. It is recorded, and the verdict says whether that worked.
 	Seen string `json:",omitempty"`
 }
@@ -122,23 +123,23 @@ type Act struct {
 	Args                      []string `json:",omitempty"`
 }
 
-// Remedies of a denial: what an agent may do about it, and what it does where nobody has
-// answered, since to try again and again would not help.
+// Remedies of a denial: what an agent may do about it, and what it does if nobody has
+// answered, since trying again would not help.
 const (
 	AnotherWay = "do it another way, or ask the human for it"
 	Meanwhile  = "go on with what does not need it, and say at the end what is left to do"
 )
 
-// A Verdict is what becomes of a Judge: "allow" or "deny". What was denied has
-// a remedy. Where the one action was a command line that is allowed, only
+// A Verdict is what becomes of a Judge: "allow" or "deny". The denied action
+// has a remedy. Where the one action was a command line that is allowed, only
 // Canonical may be executed, with Env set.
 type Verdict struct {
 	Verdict, Rule, Reason, Remedy, Canonical string
 	Env                                      []string `json:",omitempty"`
 }
 
-// An Update is what the guest says later. Exactly one of Signal, the size and
-// Exec is set.
+// An Update is a later message of the guest. Exactly one of Signal, the size
+// and Exec is set.
 type Update struct {
 	Signal     int `json:",omitempty"`
 	Rows, Cols uint16
@@ -150,8 +151,8 @@ func (u *Update) Valid() error {
 	return one("the update", u.Signal != 0, u.Rows != 0 || u.Cols != 0, u.Exec != nil)
 }
 
-// A Reply is what the session socket says. Exactly one member is set, but for a State,
-// which comes along with the Exit of its statement.
+// A Reply is a message of the session socket. Exactly one member is set, but for a
+// State, which comes along with the Exit of its statement.
 type Reply struct {
 	Started bool           `json:",omitempty"`
 	Denied  *Refusal       `json:",omitempty"`
@@ -177,14 +178,14 @@ type Exit struct {
 	Signal int // that ended it, or 0
 }
 
-// A State is what a statement left behind in its shell.
+// A State is the state that a statement leaves to its shell.
 type State struct {
 	Dir   string   // absolute
 	Env   []string // what is exported, NAME=value
 	Ended bool     // the shell has ended itself; Dir and Env are empty
 }
 
-// A Refusal says why something did not happen and how to ask for it (SPEC B7).
+// A Refusal says why something did not happen and how to ask for it.
 type Refusal struct {
 	By      string // "bawn"
 	Rule    string

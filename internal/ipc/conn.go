@@ -3,9 +3,9 @@
 // of JSON. Descriptors travel with the frame that names them (SCM_RIGHTS,
 // unix(7)).
 //
-// The peer may be hostile: an unknown member, data after the message, a frame or
-// a number of descriptors above the limits, and control data that was cut short
-// end the conversation.
+// The peer may be hostile. An unknown member, data after the message, a frame or
+// a number of descriptors above the limits, and truncated control data end the
+// conversation.
 package ipc
 
 import (
@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits bound what one message may have. Zero Limits allow no message.
+// Limits bound the parts of one message. Zero Limits allow no message.
 type Limits struct {
 	Bytes int // of JSON
 	Files int // that travel with it, at most maxFiles
@@ -178,8 +178,8 @@ func (c *Conn) write(fds []int) error {
 
 // Receive reads the next message into msg and returns the files that came with
 // it, closed on exec, which the caller closes. It returns io.EOF when the other
-// side is gone between two messages. On any other error what came along has
-// been closed.
+// side is gone between two messages. On any other error received descriptors
+// have been closed.
 func (c *Conn) Receive(msg any) ([]*os.File, error) {
 	if c.recvErr != nil {
 		return nil, c.recvErr

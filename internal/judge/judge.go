@@ -1,5 +1,5 @@
-// Package judge decides about what an agent says that it does by itself: the tools
-// of its own process, and commands that nothing else decides one by one.
+// Package judge decides about the actions that an agent reports to take by itself:
+// the tools of its own process, and commands that nothing else decides one by one.
 package judge
 
 import (
@@ -22,13 +22,13 @@ import (
 	"github.com/bawn-dev/bawn/internal/shell"
 )
 
-// maxNamed bounds what a guest says of itself in an event.
+// maxNamed bounds a guest's own words in an event.
 const maxNamed = 200
 
-// MaxWords bounds what a guest may say to the human, in bytes.
+// MaxWords bounds a guest's words to the human, in bytes.
 const MaxWords = 600
 
-// A Judge decides about the actions of one session, or of one call of a bare agent's
+// A Judge decides about the actions of one session, or of one call of an unsandboxed agent's
 // hook. Its methods may be called from any goroutine.
 type Judge struct {
 	Session  bawn.Session
@@ -36,7 +36,7 @@ type Judge struct {
 	Prompter *asking.Prompter
 	Zones    map[bawn.Kind]asking.Zone // where actions of each kind are decided
 	Now      func() time.Time
-	Twice    bool // what is judged ahead is judged again when it is executed
+	Twice    bool // a decision ahead is judged again when it is executed
 	waiting  atomic.Int32
 }
 
@@ -67,7 +67,7 @@ func (j *Judge) Serve(ctx context.Context, c *sessionsocket.Conn, m intent.Judge
 	_ = c.Send(intent.Reply{Verdict: &v}) // a guest that is gone has not been allowed anything
 }
 
-// Read checks what a guest says and makes actions of it.
+// Read checks a guest's message and makes actions of it.
 func (j *Judge) Read(m *intent.Judge) ([]bawn.Action, error) {
 	switch {
 	case !filepath.IsAbs(m.Dir) || filepath.Clean(m.Dir) != m.Dir || strings.IndexByte(m.Dir, 0) >= 0:
@@ -111,7 +111,7 @@ func (j *Judge) Verdict(ctx context.Context, m *intent.Judge, actions []bawn.Act
 		v.Rule, v.Reason = cmp.Or(v.Rule, d.Rule), cmp.Or(v.Reason, d.Reason)
 		if len(actions) == 1 {
 			v.Canonical = d.Canonical
-			if !m.Lenient { // there, a sandbox holds what git would run of a repository's
+			if !m.Contained { // there, a sandbox holds what git would run of a repository's
 				v.Env = d.Env
 			}
 		}
@@ -130,7 +130,7 @@ func (j *Judge) decide(ctx context.Context, m *intent.Judge, a bawn.Action) bawn
 	a = whole
 	d := g.Check(ctx, a, j.Event(m))
 	if a.Kind == bawn.Command && len(a.Args) == 0 {
-		d.Canonical = cmp.Or(d.Canonical, a.Resource) // what a human has seen and allowed
+		d.Canonical = cmp.Or(d.Canonical, a.Resource) // seen and allowed by a human
 	}
 	return d
 }
@@ -168,7 +168,7 @@ func (j *Judge) Event(m *intent.Judge) bawn.Event {
 	return bawn.Event{Parent: j.Session.Parent, Provider: j.Session.Provider, Mode: j.Session.Mode, Details: details}
 }
 
-// seen records what an agent says that it has done. It may lie: the event says
+// seen records what an agent reports to have done. It may lie: the event says
 // whose word that is.
 func (j *Judge) seen(ctx context.Context, m *intent.Judge, actions []bawn.Action) intent.Verdict {
 	if len(actions) == 0 {
@@ -183,10 +183,10 @@ func (j *Judge) seen(ctx context.Context, m *intent.Judge, actions []bawn.Action
 	return intent.Verdict{Verdict: bawn.Allow.String(), Rule: told.Rule, Reason: told.Reason}
 }
 
-// told is the decision about what is over.
+// told is the decision about a past action.
 var told = bawn.Decision{Verdict: bawn.Allow, Rule: "builtin:told-by-agent", Reason: "the agent says that this has happened", Source: bawn.Builtin}
 
-// named bounds what a guest says in its own words.
+// named bounds a guest's own words.
 func named(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -44,7 +44,7 @@ func (y *yes) Ask(context.Context, approval.Question) (bawn.Answer, error) {
 func TestJudgeAhead(t *testing.T) {
 	push := []intent.Act{act(bawn.Command, bawn.Exec, "git  push --force")}
 	ahead := intent.Judge{Dir: "/p", Actions: push, Mayask: true, Ahead: true}
-	now := intent.Judge{Dir: "/p", Actions: push, Mayask: true, Lenient: true}
+	now := intent.Judge{Dir: "/p", Actions: push, Mayask: true, Contained: true}
 	for _, twice := range []bool{true, false} {
 		human := &yes{}
 		j, _ := newTestJudge(t, bawn.ModeNormal)
@@ -105,7 +105,7 @@ func TestJudge(t *testing.T) {
 		}
 		return m
 	}
-	leniently := func(m intent.Judge) intent.Judge { m.Lenient = true; return m }
+	contained := func(m intent.Judge) intent.Judge { m.Contained = true; return m }
 	for name, test := range map[string]struct {
 		mode      bawn.Mode
 		m         intent.Judge
@@ -116,13 +116,13 @@ func TestJudge(t *testing.T) {
 		"looks":                          {bawn.ModeNormal, command("ls   -l"), true, "builtin:default", "ls -l"},
 		"a comment":                      {bawn.ModeNormal, command("# nothing"), true, "builtin:default", ":"},
 		"unknown":                        {bawn.ModeNormal, command("no-such-program"), true, "builtin:default", "no-such-program"},
-		"unknown, left to the sandbox":   {bawn.ModeNormal, leniently(command("no-such-program")), true, "builtin:default", "no-such-program"},
-		"dangerous all the same":         {bawn.ModeNormal, leniently(command("git push --force")), false, guard.RuleApproval, ""},
-		"with a variable":                {bawn.ModeNormal, leniently(command("no-such-program $AWS_SECRET_ACCESS_KEY")), true, "builtin:default", "no-such-program $AWS_SECRET_ACCESS_KEY"},
-		"in another's words":             {bawn.ModeNormal, leniently(command("no-such-program; git push --force")), false, guard.RuleApproval, ""},
-		"opaque, inside":                 {bawn.ModeNormal, leniently(command("$X")), true, "builtin:opaque", "$X"},
-		"denied all the same":            {bawn.ModeNormal, leniently(command("cat /home/u/.ssh/id_rsa")), false, "", ""},
-		"strict all the same":            {bawn.ModeStrict, leniently(command("no-such-program")), false, guard.RuleApproval, ""},
+		"unknown, left to the sandbox":   {bawn.ModeNormal, contained(command("no-such-program")), true, "builtin:default", "no-such-program"},
+		"dangerous all the same":         {bawn.ModeNormal, contained(command("git push --force")), false, guard.RuleApproval, ""},
+		"with a variable":                {bawn.ModeNormal, contained(command("no-such-program $AWS_SECRET_ACCESS_KEY")), true, "builtin:default", "no-such-program $AWS_SECRET_ACCESS_KEY"},
+		"in another's words":             {bawn.ModeNormal, contained(command("no-such-program; git push --force")), false, guard.RuleApproval, ""},
+		"opaque, inside":                 {bawn.ModeNormal, contained(command("$X")), true, "builtin:opaque", "$X"},
+		"denied all the same":            {bawn.ModeNormal, contained(command("cat /home/u/.ssh/id_rsa")), false, "", ""},
+		"strict all the same":            {bawn.ModeStrict, contained(command("no-such-program")), false, guard.RuleApproval, ""},
 		"not to be parsed":               {bawn.ModeNormal, command("echo 'x"), false, sessionsocket.RuleText, ""},
 		"writes the workspace":           {bawn.ModeNormal, file(bawn.Write, "a"), true, "builtin:default", ""},
 		"writes what is open to it":      {bawn.ModeNormal, file(bawn.Write, "/state/x"), true, "builtin:path", ""},

@@ -30,7 +30,7 @@ type Known struct {
 	silent  bool     // it asks nothing itself
 }
 
-// configure loads the configuration of the session, with what is known of the agent
+// configure loads the configuration of the session, with the profile of the agent
 // that it starts.
 func (u *setup) configure() (err error) {
 	e, l := u.env, u.Launch
@@ -62,8 +62,8 @@ func (u *setup) configure() (err error) {
 	return nil
 }
 
-// recognise returns the agent that a program is. Its name alone does not make it
-// one: what a guest may have put there, in the workspace or elsewhere, gets
+// recognise returns the agent that a program is. Its name alone is not enough: a
+// program that a guest may have put there, in the workspace or elsewhere, gets
 // nothing for it.
 func (l *Launch) recognise(e *Env, cfg *config.Config, dir, name string) *Known {
 	a, ok := agents.ByProgram(filepath.Base(name))
@@ -85,7 +85,7 @@ func (l *Launch) recognise(e *Env, cfg *config.Config, dir, name string) *Known 
 	return &Known{Agent: a, program: real}
 }
 
-// fill says what the agent needs here, and makes it where it is not there: what is
+// fill lists the agent's needs here, and makes missing files: a file that is
 // absent when a sandbox is made is never seen in it.
 func (k *Known) fill(e *Env, ws string, plan bool) error {
 	a := k.Agent
@@ -107,8 +107,8 @@ func (k *Known) fill(e *Env, ws string, plan bool) error {
 	return k.keepApart(w, plan)
 }
 
-// present exchanges places that end in a pattern (path.Match) for those that are
-// there.
+// present replaces places that end in a pattern (path.Match) by those that
+// exist.
 func present(places []string) []string {
 	var all []string
 	for _, p := range places {
@@ -126,7 +126,7 @@ func present(places []string) []string {
 	return all
 }
 
-// make makes what the agent would make itself, and can't in a session.
+// make makes files that the agent would make itself, and can't in a session.
 func (k *Known) make(w agents.World, plan bool) error {
 	if plan {
 		return nil
@@ -181,9 +181,9 @@ func (k *Known) keepApart(w agents.World, plan bool) error {
 	return nil
 }
 
-// Contain switches the agent's own sandbox off, which can't work in one of Bawn's,
-// and its own prompts where the sandbox holds what they are about: Bawn asks about
-// what leaves it, and nobody is asked twice.
+// Contain switches off the agent's own sandbox, which can't work inside of Bawn's,
+// and those of its prompts that the sandbox makes needless. Bawn asks about what
+// leaves the sandbox, so nobody is asked twice.
 func (k *Known) Contain(args []string, holds bool) []string {
 	if k == nil || filepath.Base(args[0]) != k.Agent.Programs[0] {
 		return args
@@ -228,8 +228,8 @@ func (k *Known) profileOf() *config.AgentProfile {
 	return k.profile
 }
 
-// sayAgent says in one line what was recognised, and where it stands what stays
-// uncovered: once, and again when that has changed.
+// sayAgent says in one line which agent was recognised, and where to read what
+// stays uncovered: once, and again when that has changed.
 func (u *setup) sayAgent(environ []string) {
 	k, e := u.Known, u.env
 	if k == nil || u.Quiet || u.JSON {

@@ -32,12 +32,12 @@ type Planned struct {
 	git         *privateGit     // nil where the guest has none
 	masked      *maskedFiles    // nil where no file is masked
 	programs    *programLog     // nil where no program is recorded
-	checkpoints *checkpoints    // nil where the session has none of its own
-	copy        *sessionCopy    // nil where the session changes the workspace itself
+	checkpoints *checkpoints    // nil if the session has none of its own
+	copy        *sessionCopy    // nil if the session changes the workspace itself
 	caches      *cachePlaces    // nil where it holds none
 }
 
-// Discard ends what was made beside the sandbox, which ends with Close. It may be
+// Discard ends everything beside the sandbox, which ends with Close. It may be
 // called more than once.
 func (p *Planned) Discard() {
 	p.masked.end()
@@ -94,8 +94,8 @@ func (p *Planned) run() error {
 	return p.wait()
 }
 
-// prepare decides whether the session may start, and completes its plan with what the
-// scan for the first checkpoint has found.
+// prepare decides whether the session may start, and completes its plan with the
+// result of the scan for the first checkpoint.
 func (p *Planned) prepare(log *audit.Log, abandon func()) error {
 	e, s := p.env, p.Session
 	if err := markWritten(e, s); err != nil {
@@ -153,7 +153,7 @@ func (p *Planned) wait() error {
 
 // say tells the human, before the start, what holds in part or not at all.
 func (p *Planned) say() {
-	if p.Session.Bare != "" {
+	if p.Session.Uncontained != "" {
 		return
 	}
 	p.sayPartly(p.Session.Plan.Provider(), partly(p.Session))
@@ -170,8 +170,8 @@ func starting(e *Env, s *runner.Session) (bawn.Decider, error) {
 	}, err
 }
 
-// details is what the session's first event states: the effective isolation, the agent
-// and what steers it.
+// details of the session's first event: the effective isolation, the agent and what
+// steers it.
 func (p *Planned) details() map[string]string {
 	d := isolationDetails(p.Session)
 	if p.copy != nil {
@@ -204,8 +204,8 @@ func isolationDetails(s *runner.Session) map[string]string {
 	for _, c := range partly(s) {
 		d["in part "+c.Attribute] = c.How
 	}
-	if s.Bare != "" {
-		d["contained"] = s.Bare
+	if s.Uncontained != "" {
+		d["contained"] = s.Uncontained
 	}
 	return d
 }

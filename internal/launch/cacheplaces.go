@@ -68,8 +68,8 @@ func (c *cachePlaces) close() {
 	c.list = nil
 }
 
-// make makes a directory and those that lead to it. Each is listed before, so that a
-// session that is killed leaves none for good.
+// make makes a directory and those that lead to it. Each is recorded before, so that
+// a killed session leaves none forever.
 func (c *cachePlaces) make(dir string) bool {
 	if c == nil {
 		return false
@@ -93,8 +93,8 @@ func (c *cachePlaces) make(dir string) bool {
 	return true
 }
 
-// end removes what is empty of the directories, if no other session may have a cache
-// there. It may be called more than once.
+// end removes the empty directories, if no other session may have a cache there. It
+// may be called more than once.
 func (c *cachePlaces) end() {
 	if c == nil || c.list == nil {
 		return

@@ -51,7 +51,7 @@ func empty(dir string) bool {
 }
 
 // makeCache makes a missing directory where one of the programs is installed. It
-// reports whether the directory is there.
+// reports whether the directory exists.
 func makeCache(e *Env, dir string, programs []string, places *cachePlaces) bool {
 	if _, err := os.Stat(dir); err == nil {
 		return true

@@ -36,11 +36,12 @@ type checkpoints struct {
 	state   string // Bawn's state directory
 	taker   *undo.Taker
 	consent *undo.Consent
-	plain   []bawn.Mount // of the session, without what is read-only because no checkpoint covers it
+	plain   []bawn.Mount // of the session, without places that are read-only because no checkpoint covers them
 }
 
-// scan begins to look at what the session may destroy. It returns nil where no
-// checkpoint is needed: a guest's own session has those of the one above it.
+// scan begins to look at the files that the session may destroy. It returns nil
+// where no checkpoint is needed: a guest's own session has those of the one
+// above it.
 func scan(l *Launch, e *Env, s bawn.Session) *checkpoints {
 	state, err := settings.StateDir(&e.World)
 	own := OwnDirs(e)
@@ -110,9 +111,9 @@ func Writing(registry, except string, roots []string) (list []attach.Entry) {
 	return list
 }
 
-// close makes read-only what no checkpoint will have, unless the human has said
-// that sessions write it. It does not wait for the scan: the sandbox is planned with
-// what was not covered last, and again if that is not true any more (settle).
+// close makes read-only what no checkpoint will have, unless the human has said that
+// sessions write it. It does not wait for the scan: the sandbox is planned with the
+// places that were not covered last, and again if that has changed (settle).
 func (c *checkpoints) close(req *sandbox.Request, split bool) (err error) {
 	if c == nil {
 		return nil
@@ -128,7 +129,7 @@ func (c *checkpoints) close(req *sandbox.Request, split bool) (err error) {
 	return nil
 }
 
-// mounts are those of the session, with read-only places for what is not covered.
+// mounts are those of the session, with read-only places for uncovered files.
 func (c *checkpoints) mounts(uncovered []checkpoint.Uncovering) []bawn.Mount {
 	mounts := slices.Clip(c.plain)
 	for _, u := range c.consent.ReadOnly(uncovered) {
@@ -202,7 +203,7 @@ func (c *checkpoints) keep(s *runner.Session) {
 }
 
 // withoutCheckpoint refuses a command that was allowed because a checkpoint would
-// take back what it does.
+// restore its changes.
 func withoutCheckpoint(why error) error {
 	return &runner.DeniedError{Decision: bawn.Denied("the command may destroy what no checkpoint holds: "+why.Error()+"; have your human run it", ruleNotCovered)}
 }
@@ -243,7 +244,7 @@ func (c *checkpoints) guestEnded() {
 	}
 }
 
-// end keeps what the session has left, and says how to have it back.
+// end keeps the session's end, and says how to undo it.
 func (c *checkpoints) end() {
 	if c == nil {
 		return
@@ -274,8 +275,8 @@ func (c *checkpoints) watch(r bawn.Recorder) bawn.Recorder {
 	return watching{r, c.taker}
 }
 
-// watching is a recorder that has things kept before they are destroyed: what is
-// recorded is about to happen.
+// watching is a recorder that has files kept before they are destroyed: a
+// recorded action is about to happen.
 type watching struct {
 	bawn.Recorder
 	taker *undo.Taker

@@ -27,8 +27,8 @@ func refused(err error) error {
 	return err
 }
 
-// clamp makes a session no freer than its parent, says what was asked for and
-// is not given, and returns the provider that is to be taken then.
+// clamp makes a session no freer than its parent, reports what was asked for
+// and is not given, and returns the provider to use.
 func (l *Launch) clamp(e *Env, s bawn.Session, asked choice) (bawn.Session, choice, error) {
 	if l.Parent == nil {
 		return s, asked, nil
@@ -48,7 +48,7 @@ func (l *Launch) clamp(e *Env, s bawn.Session, asked choice) (bawn.Session, choi
 // all is seen by who started the first session.
 func all(string) bool { return true }
 
-// narrow applies to a request what an isolation does not say.
+// narrow applies the parts of a request that are not in an isolation.
 func narrow(k *session.Parent, req *sandbox.Request) {
 	if k == nil {
 		return
@@ -58,8 +58,8 @@ func narrow(k *session.Parent, req *sandbox.Request) {
 	req.Guarded, req.SetEnv = k.Guarded, append(req.SetEnv, k.SetEnv...)
 }
 
-// told is what a guest is told of the end of a session of its own: why a program
-// was not found says what the host has that it does not see.
+// told is what a guest is told about the end of its own session. If a program
+// was not found, it says what the host has that the guest does not see.
 func told(above *session.Parent, err error) error {
 	var absent *sandbox.NotFoundError
 	if above == nil || !errors.As(err, &absent) {
@@ -91,8 +91,8 @@ var askedBy = map[string][]string{
 	"pids_limit": {"pids"}, "timeout": {"timeout"},
 }
 
-// sayNarrowed tells a guest what it has asked for and not got. What only the
-// configuration says is no news to it.
+// sayNarrowed tells a guest what it has asked for and did not get. Restrictions
+// from the configuration only are no news to it.
 func (l *Launch) sayNarrowed(e *Env, list []session.Narrowed) {
 	for _, n := range list {
 		if !slices.ContainsFunc(askedBy[n.Attribute], func(name string) bool { return l.Has(name) || l.Has("profile") || l.Has("as") }) {

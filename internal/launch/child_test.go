@@ -12,7 +12,7 @@ import (
 // TestBelow: a child is told what it must not exceed, and where its guest is.
 func TestBelow(t *testing.T) {
 	k := &children{parent: session.Parent{Session: bawn.Session{ID: "s"}, Depth: 1}}
-	w := &wish{spec: session.Spec{Argv: session.Words{"ls"}, Dir: "/w/sub"}, dir: "/w/sub", from: "/w", environ: []string{"A=1", "B=\xff"}}
+	w := &childRequest{spec: session.Spec{Argv: session.Words{"ls"}, Dir: "/w/sub"}, dir: "/w/sub", from: "/w", environ: []string{"A=1", "B=\xff"}}
 	s := k.below(w)
 	if s.Parent == &k.parent || s.Parent.Depth != 2 || s.Parent.Dir != "/w" || !slices.Equal(s.Parent.Environ, w.environ) || s.Dir != "/w/sub" {
 		t.Errorf("%+v below %+v", s, s.Parent)
@@ -23,8 +23,8 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-// TestCheckOfAWish: no flag that is a person's comes from a guest.
-func TestCheckOfAWish(t *testing.T) {
+// TestCheckOfARequest: no flag that is a person's comes from a guest.
+func TestCheckOfARequest(t *testing.T) {
 	k := &children{env: &Env{}, parent: session.Parent{Session: bawn.Session{Isolation: bawn.Isolation{Workspace: "/w"}}}}
 	wished := func(args ...string) error {
 		_, err := k.check(&intent.Run{Dir: "/w", Args: args})

@@ -57,7 +57,8 @@ type children struct {
 	guard    guard.Guard
 	prompter *asking.Prompter
 	copied   bool // the session works on a copy, which a child would not see
-	// covered reports whether a checkpoint has what the children destroy; nil for no.
+	// covered reports whether a checkpoint covers the files that the children
+	// destroy; nil for no.
 	covered func() bool
 	// refused records who may not put questions at the socket of the children.
 	refused func(error)
@@ -66,14 +67,14 @@ type children struct {
 	split   []string
 	running atomic.Int32
 	pids    sync.Map  // of the children
-	once    sync.Once // makes what the first child needs
+	once    sync.Once // makes the first child's needs
 	failed  error
 	// listener takes their questions; nil before the first.
 	listener net.Listener
 }
 
-// A wish is a session that a guest asks for.
-type wish struct {
+// A childRequest is a session that a guest asks for.
+type childRequest struct {
 	spec    session.Spec
 	dir     string   // in which the command starts
 	from    string   // where the guest is
@@ -108,10 +109,9 @@ func (k *children) Run(ctx context.Context, c *sessionsocket.Conn, r intent.Run,
 	}) // the guest has been told
 }
 
-// decide has the command judged. Where a session has two zones that is what it
-// would be in the second, word for word, and what the judgement relies on comes
-// along.
-func (k *children) decide(ctx context.Context, w *wish) bawn.Decision {
+// decide has the command judged. If a session has two zones, it is judged as in
+// the second, word for word, with everything that the judgement relies on.
+func (k *children) decide(ctx context.Context, w *childRequest) bawn.Decision {
 	s := k.parent.Session
 	a := bawn.Action{
 		Kind: bawn.Command, Operation: bawn.Exec, Resource: strings.Join(w.spec.Argv, " "), Args: w.spec.Argv, Session: s.ID, Agent: s.Agent, Dir: w.dir, At: time.Now(),
@@ -135,7 +135,7 @@ func (k *children) decide(ctx context.Context, w *wish) bawn.Decision {
 var refusedFlags = []string{"plan", "detach", "attachable", "detach-keys", "split", "split-workspace", "model", "copy", "name"}
 
 // check refuses what no guest may ask for.
-func (k *children) check(r *intent.Run) (*wish, error) {
+func (k *children) check(r *intent.Run) (*childRequest, error) {
 	spec, err := (&Env{World: verb.World{Dir: r.Dir, Environ: k.env.Environ}}).parse(r.Args)
 	if err != nil {
 		return nil, err
@@ -155,13 +155,13 @@ func (k *children) check(r *intent.Run) (*wish, error) {
 	case strings.ContainsRune(strings.Join(slices.Concat(r.Args, r.Env), ""), 0):
 		return nil, errors.New("a word holds a NUL, where the kernel would cut it")
 	}
-	return &wish{spec: *spec, dir: cmp.Or(spec.Dir, r.Dir), from: r.Dir, environ: r.Env}, nil
+	return &childRequest{spec: *spec, dir: cmp.Or(spec.Dir, r.Dir), from: r.Dir, environ: r.Env}, nil
 }
 
-// start starts bawn once more, outside of every sandbox: it makes the child's
-// sandbox, from the flags that the guest has given and from what the parent
-// has. Of its environment nothing is the guest's.
-func (k *children) start(w *wish, files [3]*os.File) (sessionsocket.Program, error) {
+// start starts bawn once more, outside of every sandbox. It makes the child's
+// sandbox from the guest's flags and the parent's rights. Its environment has
+// nothing of the guest's.
+func (k *children) start(w *childRequest, files [3]*os.File) (sessionsocket.Program, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (k *children) start(w *wish, files [3]*os.File) (sessionsocket.Program, err
 }
 
 // launch starts one of Bawn's programs as a child.
-func (k *children) launch(program string, w *wish, files [3]*os.File) (sessionsocket.Program, error) {
+func (k *children) launch(program string, w *childRequest, files [3]*os.File) (sessionsocket.Program, error) {
 	if k.copied {
 		return nil, errCopied
 	}
@@ -219,8 +219,8 @@ func (k *children) launch(program string, w *wish, files [3]*os.File) (sessionso
 	return c, nil
 }
 
-// below is the spec of the child, with what it must not exceed.
-func (k *children) below(w *wish) *session.Spec {
+// below is the spec of the child, with its limits.
+func (k *children) below(w *childRequest) *session.Spec {
 	s, p := w.spec, k.parent
 	p.Depth, p.Dir, p.Environ, p.SetEnv = p.Depth+1, w.from, w.environ, w.setEnv
 	p.Covered = k.covered != nil && k.covered()
@@ -316,9 +316,10 @@ func (c *childSession) Signal(sig syscall.Signal) error {
 	return c.life.Close()
 }
 
-// Resized tells the child's bawn that its terminal has another size: the kernel
-// tells those whom a terminal controls, and this one it does not.
-func (c *childSession) Resized() { _ = c.Signal(syscall.SIGWINCH) } // one that has ended needs no size
+// Resized tells the child's bawn that its terminal has another size. The kernel
+// tells only the processes that a terminal controls, and this one is not among
+// them.
+func (c *childSession) Resized() { _ = c.Signal(syscall.SIGWINCH) } // an ended session needs no size
 
 // prepare makes what children need: a socket for their questions.
 func (k *children) prepare() error {

@@ -21,7 +21,7 @@ const maxToolNames = 64
 // Tools serves a guest's `bawn mcp`: a handler of its session socket. The gateway is no
 // session of its own: its calls are the guest's, and are decided one by one.
 func (k *children) Tools(ctx context.Context, c *sessionsocket.Conn, t intent.Tools, files [3]*os.File) {
-	w := &wish{spec: session.Spec{Gateway: &session.Gateway{Servers: t.Servers}}, from: t.Dir}
+	w := &childRequest{spec: session.Spec{Gateway: &session.Gateway{Servers: t.Servers}}, from: t.Dir}
 	switch {
 	case k.copied:
 		c.Refuse(RuleChild, errCopied.Error(), "start the tool server as a command of this session")

@@ -10,7 +10,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
+	hostprovider "github.com/bawn-dev/bawn/internal/sandbox/host"
 	"github.com/bawn-dev/bawn/internal/sandbox/seatbelt"
 	"github.com/bawn-dev/bawn/internal/session"
 	"github.com/bawn-dev/bawn/internal/verb"
@@ -21,7 +21,7 @@ type choice struct {
 	sandbox.Provider
 	Candidates []candidate // in the order in which they were looked at
 	// Fallback says why the session runs on the host though nobody has named it;
-	// nil elsewhere (SPEC D4).
+	// nil elsewhere.
 	Fallback error
 
 	from *chooser
@@ -63,12 +63,12 @@ type chooser struct {
 	// fallback says that less than all is permitted, on the host at last.
 	fallback bool
 	made     map[string]sandbox.Provider
-	renewed  map[string]bool // of which what was known has been dropped
+	renewed  map[string]bool // whose known state has been dropped
 	seen     []candidate
 }
 
 // choose finds the provider of a session: the one that is named, or else the
-// strongest that enforces all that the isolation asks for (SPEC D3, D5). It
+// strongest that enforces all that the isolation asks for. It
 // looks at no other where the first one does, so that a start takes no longer.
 func choose(spec *session.Spec, e *Env, cfg *config.Config, iso bawn.Isolation) (choice, error) {
 	c := &chooser{
@@ -107,7 +107,7 @@ func (c *chooser) named(name string) (choice, error) {
 	if err != nil {
 		return choice{}, err
 	}
-	if sandbox.AbilitiesOf(p).Bare || c.child {
+	if sandbox.AbilitiesOf(p).Unsandboxed || c.child {
 		return c.take(p, whyNamed, nil), nil
 	}
 	d := c.look(p)
@@ -131,9 +131,9 @@ func (c *chooser) without(name string, d deal) (choice, error) {
 	return c.host(err)
 }
 
-// strongest asks one after the other. What is enforced in part is accepted of
-// limits, as it is said before the start; of all else only where less than all
-// is permitted, from the strongest that has it.
+// strongest asks one after the other. Limits may be enforced in part, which is
+// reported before the start. Anything else may be so only where less than all
+// is permitted, with the strongest provider that has it.
 func (c *chooser) strongest() (choice, error) {
 	var first deal
 	var inPart *deal
@@ -203,9 +203,9 @@ func (d deal) offered(err error) error {
 	return err
 }
 
-// host is the last resort. why says what the others can't.
+// host is the last resort. why says why the others can't.
 func (c *chooser) host(why error) (choice, error) {
-	p, err := c.get(bare.Name)
+	p, err := c.get(hostprovider.Name)
 	if err != nil {
 		return choice{}, err
 	}
@@ -242,7 +242,7 @@ func (c *chooser) others(but string) []sandbox.Provider {
 		switch {
 		case errors.As(err, new(AbsentProvider)) && l.Eligible(c.setting):
 			list = append(list, distant{name: l.Name, have: c.env.AskWhole(l.Name, othersPatience)})
-		case err == nil && !sandbox.AbilitiesOf(p).Bare:
+		case err == nil && !sandbox.AbilitiesOf(p).Unsandboxed:
 			list = append(list, c.look(p).provider)
 		}
 	}
@@ -274,8 +274,8 @@ type deal struct {
 	iso      bawn.Isolation
 }
 
-// look negotiates with a provider. What the outcome of an earlier trial speaks
-// against is tried once more: a remedy may have been applied since.
+// look negotiates with a provider. If an earlier trial failed, it is repeated:
+// a remedy may have been applied since.
 func (c *chooser) look(p sandbox.Provider) deal {
 	d := deal{provider: p, iso: c.iso, noSplit: c.split && !sandbox.AbilitiesOf(p).Split}
 	d.partly, d.err = sandbox.Negotiate(c.iso, p)
@@ -307,8 +307,8 @@ func wallsStand(err error) error {
 	return err
 }
 
-// meets reports whether all is enforced to that strength. Of limits in part is
-// enough.
+// meets reports whether all is enforced to that strength. Limits may hold in
+// part.
 func (d deal) meets(s bawn.Strength) bool {
 	wall := func(n bawn.Capability) bool { return !sandbox.IsLimit(n.Attribute) }
 	return d.err == nil && !d.noSplit && (s != bawn.Enforced || !slices.ContainsFunc(d.partly, wall))

@@ -12,7 +12,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/config"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
+	hostprovider "github.com/bawn-dev/bawn/internal/sandbox/host"
 	"github.com/bawn-dev/bawn/internal/session"
 	"github.com/bawn-dev/bawn/internal/verb"
 )
@@ -51,7 +51,7 @@ func machine(t *testing.T, fakes ...fake) (e *Env, asked *[]string) {
 	dir := t.TempDir()
 	e = &Env{World: verb.World{Environ: []string{"HOME=" + dir}, Dir: dir}, Providers: map[string]Maker{}}
 	for _, name := range ProviderNames() {
-		f := fake{name: name, none: []string{"all"}, able: sandbox.Abilities{Bare: name == bare.Name}}
+		f := fake{name: name, none: []string{"all"}, able: sandbox.Abilities{Unsandboxed: name == hostprovider.Name}}
 		if i := slices.IndexFunc(fakes, func(f fake) bool { return f.name == name }); i >= 0 {
 			f = fakes[i]
 		}
@@ -81,7 +81,7 @@ const (
 	pinned = "[isolation.docker_options]\nimage = \"sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"\n"
 )
 
-// TestChoose is SPEC D3, D4 and D5: the strongest that enforces all, nobody
+// TestChoose: the strongest that enforces all, nobody
 // after it is asked, less only where that is permitted, the host at last.
 func TestChoose(t *testing.T) {
 	all := func(name string) fake { return fake{name: name, able: sandbox.Abilities{Split: true}} }
@@ -137,7 +137,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestRefusalNamesAll is SPEC D3: every attribute that is missing, and who could.
+// TestRefusalNamesAll: every attribute that is missing, and who could.
 func TestRefusalNamesAll(t *testing.T) {
 	e, _ := machine(t, fake{name: "native", none: []string{sandbox.FSRead, sandbox.NetAllow, sandbox.LimitCPU}}, fake{name: "bwrap", none: []string{sandbox.FSRead}}, fake{name: "gvisor", none: []string{sandbox.NetAllow}})
 	cfg := configured(t, "", config.Flags{})

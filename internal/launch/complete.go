@@ -27,8 +27,8 @@ func profileNames(e *Env) []string {
 	return config.BuiltinProfiles()
 }
 
-// completeCommand completes the guest's command: the first word is a program
-// of PATH, and what follows the shell knows better.
+// completeCommand completes the guest's command: its first word is a program of
+// PATH, and the shell completes the rest.
 func completeCommand(e *Env) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 || strings.Contains(begun, "/") {

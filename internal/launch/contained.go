@@ -12,11 +12,11 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
-// contained says which parts of a session its decisions may rely on: what the provider
-// has verified in full, and what no flag has opened. With policy.contained = "decide"
-// none counts.
+// contained says which parts of a session its decisions may rely on: those that the
+// provider has verified in full and no flag has opened. With policy.contained =
+// "decide" none counts.
 func contained(cfg *config.Config, s *runner.Session) bawn.Contained {
-	if s.Bare != "" || cfg != nil && cfg.Decides() {
+	if s.Uncontained != "" || cfg != nil && cfg.Decides() {
 		return bawn.Contained{}
 	}
 	isolations := []bawn.Isolation{s.Isolation}

@@ -35,7 +35,7 @@ func TestContainedIsWhatIsEnforced(t *testing.T) {
 	}{
 		"a full sandbox":        {runner.Session{Plan: inPart{}}, all},
 		"limits in part":        {runner.Session{Plan: inPart{attributes: []string{sandbox.LimitMemory}}}, all},
-		"no sandbox":            {runner.Session{Plan: inPart{}, Bare: bareNamed}, bawn.Contained{}},
+		"no sandbox":            {runner.Session{Plan: inPart{}, Uncontained: unsandboxedNamed}, bawn.Contained{}},
 		"protection in part":    {runner.Session{Plan: inPart{attributes: []string{sandbox.FSProtect}}}, bawn.Contained{Processes: true, Network: true}},
 		"processes in part":     {runner.Session{Plan: inPart{attributes: []string{sandbox.Processes}}}, bawn.Contained{Files: true, Network: true}},
 		"a network in part":     {runner.Session{Plan: inPart{attributes: []string{sandbox.NetAllow}}}, bawn.Contained{Files: true, Processes: true}},

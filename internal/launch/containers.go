@@ -20,13 +20,13 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// A ContainerSetting is what a session's Docker API is made of.
+// A ContainerSetting configures a session's Docker API.
 type ContainerSetting struct {
 	Environ   []string // in which an engine is found
 	Config    *config.Config
 	Session   bawn.Session // whose isolation no container exceeds
 	HostPorts []uint16     // of the session's loopback that lead to its relay
-	Cache     string       // a file for what a trial of the engine has shown; "" keeps it nowhere
+	Cache     string       // a file for the result of an engine's trial; "" keeps it nowhere
 	Warn      func(string) // tells the human, before the session starts
 }
 
@@ -57,7 +57,8 @@ func Docker(e *Env, cfg *config.Config, s bawn.Session, hostPorts []uint16) (fun
 // TrialName names the record of an engine's trial among those of providers.
 const TrialName = "docker-api"
 
-// NoProvider stands for the provider of what has a Docker API and no sandbox.
+// NoProvider stands for the provider where there is a Docker API without a
+// sandbox.
 const NoProvider = "none"
 
 // containersInside is where a guest finds its Docker API.
@@ -105,8 +106,8 @@ func (p *planner) openContainers(req *sandbox.Request, z zone) (err error) {
 	s.Containers = c
 	req.Files = append(req.Files, sandbox.File{Source: filepath.Join(c.Place, "docker.sock"), Target: containersInside})
 	req.Sockets = append(req.Sockets, containersInside)
-	// Ryuk, Testcontainers' own reaper, wants the engine's socket; what it does the
-	// session's end does.
+	// Ryuk, Testcontainers' own reaper, wants the engine's socket; the session's
+	// end does its work.
 	req.SetEnv = append(req.SetEnv, "DOCKER_HOST=unix://"+containersInside, "TESTCONTAINERS_RYUK_DISABLED=true", "TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1",
 		"DOCKER_BUILDKIT=0", "COMPOSE_DOCKER_CLI_BUILD=0") // BuildKit is not served
 	if s.Provider.Name() == DockerName {
@@ -151,9 +152,9 @@ func ContainerSocket(e *Env, session string) (*net.UnixListener, string, error) 
 	return l, place, nil
 }
 
-// containerZone is what decisions about containers share. What a registry is
-// asked for is decided as for the session's network. The rest is as contained as
-// the guest's own commands: where these are not decided one by one, only what
+// containerZone is what decisions about containers share. Requests to a registry
+// are decided as for the session's network. The rest is as contained as the
+// guest's own commands: where these are not decided one by one, only what
 // somebody's rule denies is denied.
 func containerZone(e *Env, s *runner.Session, iso bawn.Isolation) (asking.Zone, error) {
 	z := asking.Zone{Name: "containers", Question: SessionQuestion(e, s), Contains: "the container is as closed as the session, and gone with it"}

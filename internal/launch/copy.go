@@ -71,7 +71,7 @@ func (p *gatherer) copyable(s bawn.Session) error {
 	live := "leave out --copy: the session then changes the workspace itself, and \"bawn undo\" takes it back"
 	writes := slices.ContainsFunc(s.Isolation.Mounts, func(m bawn.Mount) bool { return m.Path == s.Isolation.Workspace && m.Access == bawn.ReadWrite })
 	switch {
-	case p.choice.bare() || p.choice.Name() != layout.NativeName:
+	case p.choice.unsandboxed() || p.choice.Name() != layout.NativeName:
 		return verb.Usage(live, "--copy needs provider %q, and this session has %q", layout.NativeName, p.choice.Name())
 	case p.config.Split().On:
 		return verb.Usage(live, "--copy: the two zones of a split session can't share a copy yet")

@@ -19,7 +19,7 @@ import (
 const maxDefinition = 1 << 20
 
 // define gives a session the meet of what its definition file (--as) asks for and
-// what the session has without the file (SPEC K7). So the file's author need not be
+// what the session has without the file. So the file's author need not be
 // trusted.
 func (u *setup) define() error {
 	e, l, s := u.env, u.Launch, u.asked
@@ -80,8 +80,8 @@ func (l *Launch) readDefinition(workspace string) ([]byte, error) {
 	if err != nil {
 		return nil, no
 	}
-	// Errors quote what stands in the file: one that the guest does not see is
-	// not read. It is asked of the open file, which no link changes any more.
+	// Errors quote the file: one that the guest does not see is not read. It is
+	// asked of the open file, which no link changes any more.
 	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
 	if err != nil || !l.Parent.Sees(real) {
 		return nil, errors.Join(no, file.Close())
@@ -104,7 +104,7 @@ func readRegular(f *os.File, err error) ([]byte, error) {
 	return text, err
 }
 
-// narrower applies to lists what a definition says of them beside the isolation.
+// narrower applies a definition's lists beside the isolation.
 func (u *setup) narrower(open, protected []string) (opened, kept []string) {
 	if u.defined == nil {
 		return open, protected

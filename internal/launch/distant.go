@@ -9,7 +9,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
-// AskWhole has bawnd say what a provider enforces that only bawnd has.
+// AskWhole asks bawnd what a provider enforces that only bawnd has.
 func (e *Env) AskWhole(name string, patience time.Duration) []bawn.Capability {
 	path, err := remote.Find()
 	if err != nil || e.Providers != nil {
@@ -18,8 +18,8 @@ func (e *Env) AskWhole(name string, patience time.Duration) []bawn.Capability {
 	return doctor.Elsewhere(path, name, e.Dir, e.Environ, patience)
 }
 
-// A distant provider is one that only bawnd has, as far as it is asked here
-// what it could do.
+// A distant provider is one that only bawnd has, as far as its capabilities are
+// asked about here.
 type distant struct {
 	sandbox.Provider // nil: nobody starts it
 	name             string

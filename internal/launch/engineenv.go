@@ -11,8 +11,9 @@ import (
 )
 
 // engineEnviron is the environment in which engines are found: PATH without the
-// directories that a session writes, and DOCKER_HOST unless it lies in one. What
-// the host's side runs or believes is nothing that a guest may have put there.
+// directories that a session writes, and DOCKER_HOST unless it lies in one.
+// Programs and settings of the host's side can't be ones that a guest may have
+// put there.
 func engineEnviron(environ []string, cfg *config.Config) []string {
 	var safe []string
 	open := openPlaces(cfg)

@@ -24,11 +24,11 @@ import (
 // Version is the release that this program is of.
 var Version = egress.Release
 
-// An Env is what a verb may use of the world around it.
+// An Env is the part of the world that a verb may use.
 type Env struct {
 	verb.World
 	// Providers are those that this program has beside the ones of this package.
-	// It is nil in bawn, and bawn becomes bawnd where it needs one of them.
+	// It is nil in bawn, which becomes bawnd where it needs one of them.
 	Providers map[string]Maker
 	// Docker serves a guest's Docker API. It is nil in bawn, which becomes bawnd
 	// where a session has one.
@@ -58,7 +58,7 @@ type Env struct {
 	preforked *native.Preforked // of the sandbox of a session that is being planned, or nil
 
 	spec      *session.Spec // what this process was started with (launchVerb), or nil
-	inherited *os.File      // what it was read from; of a guest's session it ends when that does
+	inherited *os.File      // its source; for a guest's session it ends with the guest
 }
 
 // OwnEnv is the world around this process. The providers are Env.Providers.
@@ -79,7 +79,7 @@ func OwnEnv(providers map[string]Maker) *Env {
 	return e
 }
 
-// A GatewaySetting is what the gateway of tool servers is made of.
+// A GatewaySetting configures the gateway of tool servers.
 type GatewaySetting struct {
 	Servers []GatewayServer
 	// Judge decides, asks and records; see gateway.Options.
@@ -96,7 +96,7 @@ type GatewayServer struct {
 	Manifest *plugin.Manifest
 	Pins     func() (plugin.Pins, error)   // as they are now
 	Kept     func() ([]plugin.Tool, error) // as they were pinned; none where they were not kept
-	Command  func() (*exec.Cmd, error)     // that starts it; its files are to be closed then
+	Command  func() (*exec.Cmd, error)     // that starts it; its files must be closed then
 }
 
 // A ToolsSetting is what Bawn's own tools are made of.

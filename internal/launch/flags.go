@@ -101,7 +101,7 @@ func (e *Env) parse(args []string) (*session.Spec, error) {
 	return f.Spec(fl, e, fl.Args())
 }
 
-// Spec is what the flags ask for, with this command.
+// Spec makes the session's spec from the flags, with this command.
 func (f *Flags) Spec(fl *pflag.FlagSet, e *Env, args []string) (*session.Spec, error) {
 	if err := f.given(fl, e); err != nil {
 		return nil, err
@@ -174,7 +174,8 @@ func fromHere(e *Env, paths []string) {
 	}
 }
 
-// deniedFromHere is fromHere for what may also be patterns that count anywhere.
+// deniedFromHere is fromHere for entries that may also be patterns that count
+// anywhere.
 func deniedFromHere(e *Env, list []string) []string {
 	for i, p := range list {
 		if floats := fspath.IsPattern(p) && (!strings.Contains(p, "/") || strings.HasPrefix(p, "**/")); !floats {
@@ -184,8 +185,8 @@ func deniedFromHere(e *Env, list []string) []string {
 	return list
 }
 
-// megabytes reads 512, 512m or 2g as MiB. What no program could start with was
-// meant in another unit.
+// megabytes reads 512, 512m or 2g as MiB. A value with which no program could
+// start was meant in another unit.
 func megabytes(s string) (int64, error) {
 	factor := int64(1)
 	number := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(s), "b"), "i")

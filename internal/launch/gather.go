@@ -10,8 +10,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/terminal"
 )
 
-// A gatherer collects what a session needs beside its sandbox: directories,
-// git, checkpoints, masked files, what steers the agent.
+// A gatherer collects everything beside the sandbox: directories, git,
+// checkpoints, masked files, the texts that steer the agent.
 type gatherer struct{ *Planned }
 
 // gather finds a provider and makes the request from which it plans.
@@ -31,9 +31,9 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 	if err != nil {
 		return req, err
 	}
-	bare := p.choice.bare()
+	unsandboxed := p.choice.unsandboxed()
 	args := p.Argv
-	if !bare {
+	if !unsandboxed {
 		p.checkpoints = scan(p.Launch, p.env, s)
 		args = p.Known.Contain(args, p.holds(s))
 	}
@@ -51,14 +51,14 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 	if p.copy != nil {
 		p.Session.Copy = p.copy.copy.Called()
 	}
-	if !bare {
+	if !unsandboxed {
 		p.Session.Label = Label(&p.env.World, Mark, p.Argv[0])
 		req.SetEnv = append(req.SetEnv, prompts(&p.env.World, p.Argv[0], s.Isolation.SetEnv)...)
 	}
-	if p.steering, err = p.steer(p.Session, &req, bare); err != nil {
+	if p.steering, err = p.steer(p.Session, &req, unsandboxed); err != nil {
 		return req, err
 	}
-	if !bare {
+	if !unsandboxed {
 		if err := p.gatherGit(&req); err != nil {
 			return req, err
 		}
@@ -74,7 +74,7 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 	return req, nil
 }
 
-// newRequest is what a provider makes the session's plan from.
+// newRequest is a provider's input for the session's plan.
 func (p *gatherer) newRequest(s bawn.Session, args []string, cache string) sandbox.Request {
 	cfg, e := p.config, p.env
 	req := sandbox.Request{

@@ -116,15 +116,15 @@ func (p *gatherer) gitStore(workspace string, o gitstore.Options) (*gitstore.Sto
 	return store, err
 }
 
-// confines reports whether a sandbox can be made in which git reads what a guest
-// has written.
+// confines reports whether a sandbox can be made in which git reads a guest's
+// files.
 func confines(p *native.Provider) bool {
 	return slices.ContainsFunc(p.Capabilities(), func(c bawn.Capability) bool { return c.Attribute == sandbox.Processes && c.Strength == bawn.Enforced })
 }
 
-// gitAbove gives a child the private git directories of its parent, of what it works on
-// itself: to read, where it may not write there. It returns those that there are
-// for children of its own.
+// gitAbove gives a child the private git directories of its parent, of repositories
+// that it works on itself: to read, if it may not write there. It returns those that
+// there are for children of its own.
 func gitAbove(k *session.Parent, req *sandbox.Request, writable bool) (dirs []bawn.GitDir, pool string) {
 	ws := req.Session.Isolation.Workspace
 	for _, g := range slices.Concat(k.Git, gitstore.Made(k.GitPool, ws)) {
@@ -147,7 +147,7 @@ func gitAbove(k *session.Parent, req *sandbox.Request, writable bool) (dirs []ba
 	return dirs, ""
 }
 
-// recoverGit publishes what a killed bawn has left behind.
+// recoverGit publishes the leftovers of a killed bawn.
 func (p *gatherer) recoverGit(repo *gitstore.Repository, o gitstore.Options) {
 	reports, err := gitstore.Recover(context.Background(), repo, o)
 	for _, r := range reports {
@@ -158,7 +158,7 @@ func (p *gatherer) recoverGit(repo *gitstore.Repository, o gitstore.Options) {
 	}
 }
 
-// start begins to publish what the guest does. The guest is about to start.
+// start begins to publish the guest's work. The guest is about to start.
 func (g *privateGit) start() {
 	if g == nil || g.store == nil {
 		return
@@ -171,8 +171,8 @@ func (g *privateGit) start() {
 	}()
 }
 
-// end publishes what the guest did last, and says what a human has to do. The guest
-// has ended. It may be called more than once.
+// end publishes the guest's last work, and says what a human must do. The guest has
+// ended. It may be called more than once.
 func (g *privateGit) end() {
 	if g == nil || g.ended {
 		return
@@ -205,7 +205,7 @@ func (u *setup) sayGit(r gitstore.Report) {
 	}
 }
 
-// GitWords is what a report comes to, "" where nothing has to be done.
+// GitWords is the text of a report, or "" if nothing has to be done.
 func GitWords(r gitstore.Report) string {
 	var list []string
 	for _, k := range r.Kept {

@@ -81,7 +81,7 @@ func (p *Planned) answerGuests() (end func(), err error) {
 	}
 	req := p.request
 	if s.Split != nil {
-		req.Session.Isolation = s.Split.Isolation // commands ask, and what they run
+		req.Session.Isolation = s.Split.Isolation // commands ask, and so do their children
 	}
 	masked, _ := p.masked.list()
 	s.Recent = &runner.Recent{Hides: hides(p.config, req, masked)}
@@ -98,7 +98,7 @@ func (p *Planned) answerGuests() (end func(), err error) {
 		k.parent.Tree = filepath.Join(dir, s.ID+".child")
 	}
 	tools := k.Tools
-	if k.parent.Plugin { // it would have the others do what it may not do
+	if k.parent.Plugin { // it would have the others do something that it may not do
 		tools = nil
 	}
 	if s.Split == nil {

@@ -10,8 +10,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
-// Rules by which a place is not what the host has there. The kernel refuses by the
-// first, so that nobody sees the refusals: a guest asks for the rule (bawn why PATH).
+// Rules by which a guest sees a place differently from the host. The kernel refuses
+// by the first, so that nobody sees the refusals: a guest asks for the rule (bawn why
+// PATH).
 const (
 	ruleHidden = "isolation:hidden"
 	ruleMasked = "isolation:masked"

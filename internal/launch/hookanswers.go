@@ -21,16 +21,16 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 )
 
-// Bounds of what is kept of answers for the sessions of bare agents: how long
-// one holds, how many there are, and how large one is, in bytes.
+// Limits of kept answers for the sessions of unsandboxed agents: how long one holds,
+// how many there are, and how large one is, in bytes.
 const (
 	answerHolds = 12 * time.Hour
 	maxAnswers  = 1000
 	maxAnswer   = 4 << 10
 )
 
-// HookAnswers keeps answers "for this session" of agents whose hooks are a
-// process for each call: a file for each, which its owner alone may read, in a
+// HookAnswers keeps answers "for this session" of agents that start a process
+// for each hook call. Each is a file that only its owner can read, in a
 // directory that holds nothing else.
 type HookAnswers struct {
 	Dir string
@@ -44,19 +44,19 @@ func NewHookAnswers(state string) HookAnswers {
 	return HookAnswers{filepath.Join(state, "hook-answers"), func() time.Time { return time.Now().UTC() }}
 }
 
-// HookSession is Bawn's own name for a session of a bare agent's, the same in each of
+// HookSession is Bawn's own name for a session of an unsandboxed agent's, the same in each of
 // its calls.
 func HookSession(agent, session string) string {
 	sum := sha256.Sum256([]byte(agent + "\x00" + session))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:len(NewSessionID())])
 }
 
-// hookKeyName is the file of which the secrets of bare agents' sessions are made.
+// hookKeyName is the file of which the secrets of unsandboxed agents' sessions are made.
 const hookKeyName = "hook-key"
 
-// HookSecret shows the relay that questions are of one session of a bare agent's,
-// though each call of its hook and each command that a hook has moved is a process of
-// its own: what several ask the same at once is one question.
+// HookSecret proves to the relay that questions belong to one session of an
+// unsandboxed agent, though each hook call and each moved command is its own process.
+// Equal questions asked at once are then one question.
 func HookSecret(state, session string) (string, error) {
 	key, err := OwnSecret(filepath.Join(state, hookKeyName))
 	if err != nil {
@@ -67,7 +67,7 @@ func HookSecret(state, session string) (string, error) {
 	return hex.EncodeToString(mac.Sum(nil)), nil
 }
 
-// asksFor has the session's questions put as those of a bare agent's session, whose
+// asksFor has the session's questions put as those of an unsandboxed agent's session, whose
 // hook has moved a command here: the human's answers for it hold for all of them.
 func (l *Launch) asksFor(e *Env, dir string, o *asking.Options) error {
 	secret, err := HookSecret(dir, l.For)
@@ -139,7 +139,8 @@ func once(key string) string { return key + ".once" }
 // KeepOnce keeps an answer for one use.
 func (h HookAnswers) KeepOnce(key string, a bawn.Answer) error { return h.Keep(once(key), a) }
 
-// Spend takes an answer that was kept for one use: of several processes one has it.
+// Spend takes an answer that was kept for one use: only one of several processes
+// gets it.
 func (h HookAnswers) Spend(key string) (bawn.Answer, bool) {
 	a, ok := h.Recall(once(key))
 	if !ok || os.Remove(filepath.Join(h.Dir, once(key))) != nil || h.Now().Sub(a.At) >= onceHolds {

@@ -11,9 +11,8 @@ import (
 // sandbox is made before.
 const hookStarting = 15 * time.Second
 
-// hookPlugins are those that are asked about what a session does; nil for none.
-// What
-// is started in a sandbox without a session socket is judged by the session around it.
+// hookPlugins are asked about the actions of a session; may be nil. Programs started
+// in a sandbox without a session socket are judged by the session around it.
 func (l *Launch) hookPlugins(e *Env, workspace string) *pluginhook.Set {
 	if l.Plugin || Inside(e) != "" {
 		return nil

@@ -33,8 +33,8 @@ const (
 // detachedSize is the window of a session that nobody looks at.
 var detachedSize = pty.Winsize{Rows: 24, Cols: 80}
 
-// A host holds what a bawn run in the background needs besides: a server for its
-// own terminal, to which viewers attach.
+// A host adds what a bawn run in the background needs: a server for its own
+// terminal, to which viewers attach.
 type host struct{ server *attach.Server }
 
 // LaunchHost starts the host and returns the end by which it is viewed.
@@ -80,8 +80,8 @@ func LaunchHost(spec *session.Spec, e *Env, detach bool) (ours *os.File, err err
 }
 
 // hostProgram is the one of Bawn's two programs that has the session's provider: a
-// host can't become another program once it is viewed. What else is wrong, the
-// host says.
+// host can't become another program once it is viewed. The host reports all other
+// errors.
 func hostProgram(spec *session.Spec, e *Env) (string, error) {
 	var absent AbsentProvider
 	if errors.As(chosen(&Launch{Spec: *spec}, e), &absent) {
@@ -90,7 +90,7 @@ func hostProgram(spec *session.Spec, e *Env) (string, error) {
 	return os.Executable()
 }
 
-// chosen says what stands in the way of a provider for the session.
+// chosen returns an error if the session can't have a provider.
 func chosen(l *Launch, e *Env) error {
 	dir, err := l.directory(e)
 	if err != nil {
@@ -122,7 +122,7 @@ func hostTerminal(e *Env) (master, slave *os.File, err error) {
 	if now, err := pty.GetsizeFull(e.Stdout); err == nil && now.Rows > 0 && now.Cols > 0 {
 		size = *now
 	}
-	_ = pty.Setsize(master, &size) // it has none then, as a serial line
+	_ = pty.Setsize(master, &size) // then it has none, like a serial line
 	return master, slave, nil
 }
 
@@ -135,7 +135,7 @@ func hostEnviron(e *Env) []string {
 }
 
 // becomeHost takes over the descriptors that LaunchHost has passed on. From now on
-// the session's viewers see what is written to the terminal.
+// the session's viewers see the terminal's output.
 func (e *Env) becomeHost() error {
 	unix.CloseOnExec(hostEnd)
 	unix.CloseOnExec(hostMaster)
@@ -169,9 +169,9 @@ func (e *Env) Hosted(code int) int {
 	return code
 }
 
-// register enters the session into the registry for as long as it runs. leave
-// is called at its end. One that nobody can attach to is entered once it runs: it
-// has nobody waiting for it there, and its command runs meanwhile.
+// register enters the session into the registry for as long as it runs. leave is
+// called at its end. A session that nobody can attach to is entered once it runs:
+// nobody waits for its entry, and its command runs meanwhile.
 func register(l *Launch, e *Env, s *runner.Session) (leave func(), err error) {
 	state, err := settings.StateDir(&e.World)
 	if err != nil {

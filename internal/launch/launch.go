@@ -1,8 +1,8 @@
 // Package launch puts a session together from its spec and starts it: configuration,
 // agent, provider, places, git, network, session socket, and the sessions that its guest starts.
 //
-// Launch is what is asked for. Launch.setUp finds out what is known before anything is
-// planned (setup). The planner makes a Planned of it, and Planned.run starts that.
+// Launch is the request. Launch.setUp collects the known facts before anything is planned
+// (setup). The planner makes a Planned of it, and Planned.run starts that.
 package launch
 
 import (
@@ -66,7 +66,7 @@ func (l *Launch) Run(e *Env) error {
 }
 
 // Prepare puts everything together that the session needs, and starts nothing of the
-// guest. The caller ends what was made with Discard.
+// guest. The caller ends it with Discard.
 func (l *Launch) Prepare(e *Env) (*Planned, error) {
 	relays := &relays{launch: l, env: e}
 	relays.begin()
@@ -117,7 +117,7 @@ func (l *Launch) environ(e *Env) []string {
 	return e.Environ
 }
 
-// NewSessionID returns 26 characters that nobody guesses.
+// NewSessionID returns 26 random characters.
 func NewSessionID() string { return strings.ToLower(rand.Text()) }
 
 // MakeStateDir makes the directories of the log and of what runs before the plan

@@ -13,11 +13,11 @@ import (
 	"github.com/bawn-dev/bawn/internal/runner"
 )
 
-// sayLoopback says which variables of a known agent name a port of this
-// machine's loopback that the guest does not have: a model that runs here, which
-// the agent would try again and again in silence.
+// sayLoopback names the variables of a known agent that point at a port of this
+// machine's loopback which the guest does not have, such as a local model.
+// Otherwise the agent would try again and again in silence.
 func sayLoopback(l *Launch, e *Env, k *Known, s *runner.Session) {
-	if k == nil || s.Bare != "" || s.Isolation.Network == bawn.NetworkFull {
+	if k == nil || s.Uncontained != "" || s.Isolation.Network == bawn.NetworkFull {
 		return
 	}
 	for _, kv := range s.Plan.Environ() {

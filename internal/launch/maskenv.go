@@ -99,7 +99,7 @@ func (p *gatherer) maskPlace(id string) (string, error) {
 	return place, os.Mkdir(place, 0o700)
 }
 
-// list returns the files, and what is masked in them.
+// list returns the files, with the names of the masked variables.
 func (m *maskedFiles) list() ([]sandbox.File, []dotenv.Mask) {
 	if m == nil {
 		return nil, nil
@@ -107,7 +107,7 @@ func (m *maskedFiles) list() ([]sandbox.File, []dotenv.Mask) {
 	return m.files, m.masks
 }
 
-// end removes the masked files, which hold placeholders and what is no secret.
+// end removes the masked files, which hold placeholders and ordinary values.
 func (m *maskedFiles) end() {
 	if m != nil && m.place != "" {
 		_ = os.RemoveAll(m.place) // nothing secret is left there

@@ -32,7 +32,8 @@ func Inside(e *Env) string {
 	return "a session"
 }
 
-// HiddenState reports whether err may come of what a guest does not have.
+// HiddenState reports whether err may come of a file that a guest does not
+// have.
 func HiddenState(err error) bool {
 	var ce *verb.Error
 	var errs config.Errors

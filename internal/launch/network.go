@@ -23,12 +23,12 @@ import (
 type relays struct {
 	launch *Launch
 	env    *Env
-	early  *remote.Relay // started before it was known what it is to do; nil once it is taken
-	asks   bool          // somebody is there to be asked about connections
+	early  *remote.Relay // started before its task is known; nil once it is taken
+	asks   bool          // a human can be asked about connections
 }
 
-// open starts the relay of a zone, and puts into req what the relay needs in the
-// guest. It returns nil for a zone that has no such network.
+// open starts the relay of a zone, and puts the relay's needs into req. It
+// returns nil for a zone that has no such network.
 func (n *relays) open(req *sandbox.Request, z zone) (*remote.Relay, error) {
 	iso := &req.Session.Isolation
 	if iso.Network != bawn.NetworkAllowlist {
@@ -181,7 +181,7 @@ func withoutProxies(environ []string) []string {
 	})
 }
 
-// config is what the relay of a zone is told.
+// config describes a zone to its relay.
 func (n *relays) config(req *sandbox.Request, z zone) (egress.Config, error) {
 	l, e, s := n.launch, n.env, req.Session
 	state, err := settings.StateDir(&e.World)
@@ -220,7 +220,7 @@ func hostPorts(entries []string) ([]uint16, error) {
 	return ports, nil
 }
 
-// noSecret is how the relay's error ends where the vault has not what was named.
+// noSecret is the end of the relay's error if the vault has no such secret.
 const noSecret = "no such secret"
 
 // relayError says what to do when there is no relay.

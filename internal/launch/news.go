@@ -10,11 +10,11 @@ import (
 	"github.com/bawn-dev/bawn/internal/settings"
 )
 
-// toldDir holds, below Bawn's state directory, a digest of what was last said under
-// each key.
+// toldDir holds, below Bawn's state directory, a digest of the last text under each
+// key.
 const toldDir = "told"
 
-// news reports whether a text differs from what was last said under a key, and
+// news reports whether a text differs from the last one under a key, and
 // remembers it. Where it can't be remembered it is news again the next time.
 func news(e *Env, key, text string) bool {
 	state, err := settings.StateDir(&e.World)

@@ -9,9 +9,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/shell"
 )
 
-// Opens returns which connections a yes to a command opens: those that its own words
-// name. Of a push that is the address of the remote, as the human's repository has it
-// and not as a guest may have changed it, with the refs that are named.
+// Opens returns the connections that a yes to a command opens: those that its own
+// words name. For a push it is the address of the remote, from the human's
+// repository and not as a guest may have changed it, with the named refs.
 func Opens(workspace string) func(bawn.Action) []bawn.Action {
 	return func(a bawn.Action) (list []bawn.Action) {
 		var line shell.Line
@@ -48,10 +48,11 @@ func known(c shell.Command) (words []string, ok bool) {
 	return words, true
 }
 
-// quietFlags are those of a push that change nothing of what it does outside.
+// quietFlags are flags of a push that do not change its effect outside.
 var quietFlags = []string{"-u", "--set-upstream", "-q", "--quiet", "-v", "--verbose", "--progress", "--no-progress"}
 
-// pushed reads "git push REMOTE REF...", with no flag that changes what is pushed.
+// pushed reads "git push REMOTE REF...", without flags that change the pushed
+// refs.
 func pushed(words []string) (remote string, refs []string) {
 	if len(words) < 4 || words[0] != "git" || words[1] != "push" {
 		return "", nil
@@ -82,8 +83,8 @@ func pushed(words []string) (remote string, refs []string) {
 	return rest[0], refs
 }
 
-// remoteURL is where a push goes, as the proxy names it; "" where that is not sure. Of
-// SSH it is the short form, git@HOST:PATH.
+// remoteURL is where a push goes, as the proxy names it; "" where that is not sure.
+// For SSH it is the short form, git@HOST:PATH.
 func remoteURL(workspace, remote string) string {
 	url := remote
 	if !strings.Contains(remote, ":") && remote != "" {
@@ -98,8 +99,9 @@ func remoteURL(workspace, remote string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(url, "/"), ".git") + ".git" // as the proxy names a repository
 }
 
-// pushes are the connections of a push: what a short name means, the server's side
-// decides. At a host that is not looked into, it is the host that is asked about.
+// pushes are the connections of a push; the server's side decides the meaning of a
+// short name. At a host that is not looked into, it is the host that is asked
+// about.
 func pushes(url string, refs []string) (list []bawn.Action) {
 	for _, prefix := range []string{"refs/heads/", "refs/tags/"} {
 		args := []string{"push"}

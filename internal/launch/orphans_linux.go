@@ -12,8 +12,8 @@ import (
 )
 
 // endOrphans ends what bwrap leaves behind when it is killed before its sandbox is
-// made: its second process waits for the first one, for good, and listens at what it
-// has of the session. Socket is that of a session that is not alive.
+// made: its second process waits for the first one forever, with the session's
+// listeners. Socket is that of a session that is not alive.
 func endOrphans(socket string) {
 	inodes := boundAt(socket)
 	if len(inodes) == 0 {
@@ -45,8 +45,8 @@ func boundAt(path string) (inodes []string) {
 	return inodes
 }
 
-// orphaned reports whether a process is bwrap's and has neither the bwrap that made it
-// above it nor a bawn.
+// orphaned reports whether a process is bwrap's and its parent is neither bwrap nor a
+// bawn.
 func orphaned(dir string, inodes []string) bool {
 	name, parent := processAt(dir)
 	of, _ := processAt(parent)

@@ -10,9 +10,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/shim"
 )
 
-// AsPart plays a part inside of a sandbox, where this program was started for
-// one: a shell, what starts an agent's commands, the executor, the sandbox's first process, or who makes it. It returns nil and
-// the exit code then, and the words of an ordinary call elsewhere.
+// AsPart runs a part inside of a sandbox, if this program was started as one: a shell,
+// the starter of an agent's commands, the executor, or the sandbox's first process or its
+// maker. It returns nil and the exit code then, and the words of an ordinary call
+// elsewhere.
 func AsPart(argv []string) (args []string, code int) {
 	if call := runner.ShellCall(argv); call != nil {
 		return shim.Shell(call, os.Environ())

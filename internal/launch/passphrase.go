@@ -37,8 +37,8 @@ func (e *Env) passphrase() *os.File {
 	return os.NewFile(uintptr(fd), "passphrase")
 }
 
-// hidePassphrase keeps the descriptor from all that this process starts, which may be a
-// guest; with pass the program that it becomes has it.
+// hidePassphrase keeps the descriptor from all processes that this one starts, which
+// may be guests; with pass the program that it becomes gets it.
 func (e *Env) hidePassphrase(pass bool) {
 	if n, ok := e.passphraseFD(); ok && n > 2 {
 		_, _ = unix.FcntlInt(uintptr(n), unix.F_SETFD, map[bool]int{true: 0, false: unix.FD_CLOEXEC}[pass]) // it is open

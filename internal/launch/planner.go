@@ -9,13 +9,13 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// A planner plans what the guest runs in, and opens what leads out of that.
+// A planner plans the guest's sandboxes, and opens the ways out of them.
 type planner struct {
 	*Planned
 	relays *relays
 }
 
-// plan gathers what the session needs, and plans its sandboxes.
+// plan gathers the session's parts, and plans its sandboxes.
 func (p *planner) plan() error {
 	req, err := (&gatherer{p.Planned}).gather()
 	if err != nil {
@@ -24,10 +24,11 @@ func (p *planner) plan() error {
 	return p.sandboxes(req)
 }
 
-// sandboxes plans what the guest runs in: nothing, one sandbox, or one for each zone.
+// sandboxes plans where the guest runs: without a sandbox, in one, or in one for each
+// zone.
 func (p *planner) sandboxes(req sandbox.Request) (err error) {
-	if p.choice.bare() {
-		return p.planBare(req)
+	if p.choice.unsandboxed() {
+		return p.planUnsandboxed(req)
 	}
 	if split := p.config.Split(); split.On && p.Parent == nil {
 		err = p.planZones(req, split)
@@ -42,8 +43,8 @@ func (p *planner) sandboxes(req sandbox.Request) (err error) {
 }
 
 // connectionAsks is ConnectionAsks of the zone in which commands run. Where the sandbox
-// holds in part, there are ways out besides connections: a socket of the host's, such as
-// an engine's, a program of the host's, a file that the host executes.
+// holds in part, there are ways out besides connections: a socket of the host, such as
+// an engine's, a program of the host, or a file that the host executes.
 func (p *planner) connectionAsks() bool {
 	if p.Session.Contained != bawn.ContainedFully {
 		return false

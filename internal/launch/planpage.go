@@ -39,7 +39,7 @@ func (p *Planned) show() error {
 	}{s.Plan.Provider(), p.choice.Candidates, s.Mode, s.Agent, p.agentPlan(), s.Isolation.Profile, s.Isolation.Workspace, s.Isolation.Network.String(), egressOf(s.Isolation), s.Plan, executionOf(s)})
 }
 
-// egressPlan is what a session reaches, by the names of the configuration.
+// egressPlan lists the reachable hosts, by the names of the configuration.
 type egressPlan struct {
 	bawn.Egress
 	Ask string `json:"ask_timeout"`
@@ -81,7 +81,7 @@ func (p *Planned) writePage(w io.Writer) error {
 	return err
 }
 
-// A page has lines of a name and what it is.
+// A page has lines of a name and its meaning.
 type page struct{ b strings.Builder }
 
 func (p *page) line(name, text string) {
@@ -106,7 +106,7 @@ func (p *page) list(name string, entries []string) {
 	p.line(name, line)
 }
 
-// places lists what the guest has of the host's files.
+// places lists the guest's part of the host's files.
 func (p *page) places(list []bawn.Mount, home string) {
 	by := map[bawn.Access][]string{}
 	var copied []string

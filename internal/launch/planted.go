@@ -42,7 +42,7 @@ func guestWrote(e *Env) func(dir string) bool {
 // markWritten notes the places of the host that a session's guest writes.
 func markWritten(e *Env, s *runner.Session) error {
 	state, err := settings.StateDir(&e.World)
-	if err != nil || s.Bare != "" {
+	if err != nil || s.Uncontained != "" {
 		return err
 	}
 	places := s.Plan.Places()
@@ -61,9 +61,9 @@ func markWritten(e *Env, s *runner.Session) error {
 	return nil
 }
 
-// unplanted errs where a directory to work in is reached by a link that a guest
-// may have made: one in a place of an earlier session, in a git repository, which
-// is a session's workspace as a rule, or in the project around the current
+// unplanted errs if a working directory is reached by a link that a guest may
+// have made: a link in a place of an earlier session, in a git repository, which
+// usually is a session's workspace, or in the project around the current
 // directory.
 func unplanted(e *Env, what, dir string) error {
 	links, end := symlink.Walk(dir)

@@ -46,7 +46,7 @@ func (e *Env) PluginSession(dirs plugin.Dirs, m *plugin.Manifest, workspace stri
 }
 
 // StartPlugin starts a plugin on pipes. Closing its standard input and a SIGTERM
-// end it; what is left of the guest dies with it.
+// end it; the rest of the guest dies with it.
 func (e *Env) StartPlugin(dirs plugin.Dirs, m *plugin.Manifest, workspace string) (*pluginProcess, error) {
 	cmd, err := e.PluginSession(dirs, m, workspace, PluginOptions{fetch: true})
 	if err != nil {
@@ -96,8 +96,8 @@ func (e *Env) startHook(dirs plugin.Dirs, m *plugin.Manifest, workspace string) 
 // hookPatience is how long a hook plugin has to end by itself.
 const hookPatience = 3 * time.Second
 
-// onPipes starts a command. What it writes to its standard error is dropped: an
-// agent has the terminal.
+// onPipes starts a command. Its standard error is dropped: an agent has the
+// terminal.
 func onPipes(cmd *exec.Cmd) (pluginhook.Process, error) {
 	stdin, w, err1 := os.Pipe()
 	r, stdout, err2 := os.Pipe()

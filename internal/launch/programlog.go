@@ -12,20 +12,21 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
-// Bounds of what is recorded of a session's programs: a guest must fill neither the disk
-// nor the memory of its host.
+// Limits of the record of a session's programs: a guest must fill neither the disk nor
+// the memory of its host.
 const (
 	maxProgramBytes = 256 << 20 // of the audit log
 	maxRunning      = 1 << 14   // processes of which the start is known
 	maxProgramQueue = 4096      // events that wait; with more, programs wait as well
 )
 
-// A later records what has happened, which nothing waits for: an audit.Share.
+// A later records events that have happened, for which nothing waits: an
+// audit.Share.
 type later interface{ Later(bawn.Event) error }
 
-// A programLog records the programs of a session (isolation.log_programs): each with its
-// file, words, directory, process and parent when it starts, and with its exit code when
-// its process has ended. Programs that were started before begin are recorded then.
+// A programLog records the programs of a session (isolation.log_programs): file, words,
+// directory, process and parent at the start, and the exit code at the end. Programs
+// that were started before begin are recorded then.
 type programLog struct {
 	queue chan func(to later, base bawn.Event) error
 	stop  chan struct{}
@@ -84,7 +85,8 @@ func (l *programLog) ended(pid int, code *int) {
 	})
 }
 
-// begin records until end. What does not fit, the session's own log says once.
+// begin records until end. The session's own log says once that further ones
+// are not recorded.
 func (l *programLog) begin(s *runner.Session, to later) {
 	if l == nil {
 		return
@@ -118,7 +120,7 @@ func (l *programLog) write(s *runner.Session, e func(later, bawn.Event) error, t
 	}
 	base.Time, base.Operation, base.Resource = time.Now(), bawn.Exec.String(), "further programs"
 	base.Reason = "programs that start from now on are not recorded: " + err.Error()
-	_ = s.Guard.Recorder.Record(context.Background(), base) // who reads the log sees where they end
+	_ = s.Guard.Recorder.Record(context.Background(), base) // a reader of the log sees where they end
 	return true
 }
 

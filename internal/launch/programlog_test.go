@@ -22,7 +22,7 @@ func TestProgramLogIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &runner.Session{Session: bawn.Session{ID: "s"}, Plan: barePlan{}, Guard: guard.Guard{Recorder: log}}
+		s := &runner.Session{Session: bawn.Session{ID: "s"}, Plan: unsandboxedPlan{}, Guard: guard.Guard{Recorder: log}}
 		l := newProgramLog()
 		l.begin(s, audit.NewShare(log, share, "the session's programs"))
 		for range programs {

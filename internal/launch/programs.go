@@ -23,9 +23,9 @@ import (
 // maxProgramLine is how much of a program's words a refusal holds, in characters.
 const maxProgramLine = 200
 
-// holdPrograms has every program of the session put to the rules, if a rule of a person
-// denies a command or asks about one when the session starts, and recorded where that is
-// configured. Otherwise programs start as they do without Bawn.
+// holdPrograms holds every program of the session for the rules, if a person's rule
+// denies a command or asks about one when the session starts. It also records programs
+// where that is configured. Otherwise programs start as they do without Bawn.
 func (p *gatherer) holdPrograms(req *sandbox.Request) error {
 	rules, err := p.networkRules(p.env, req.Session.Isolation.Workspace)
 	if err != nil {
@@ -55,9 +55,9 @@ func (p *gatherer) holdPrograms(req *sandbox.Request) error {
 	return nil
 }
 
-// ruleOf is what a rule of a person says of a program under any of its names. A shell is
-// started: what it starts is judged by itself. In a split session nobody is asked about a
-// program: the line that starts it was asked about.
+// ruleOf is the verdict of a person's rule about a program under any of its names. A
+// shell is started: its commands are judged by themselves. In a split session nobody
+// is asked about a program: the line that starts it was asked about.
 func ruleOf(s *runner.Session, zone asking.Zone, p sandbox.Program, no *noes) (rule sandbox.ProgramRule) {
 	if strings.HasPrefix(p.Names[0], ownPlace) || invocation.NameOf(p.Names[0]) != "" {
 		return rule
@@ -81,8 +81,8 @@ func ruleOf(s *runner.Session, zone asking.Zone, p sandbox.Program, no *noes) (r
 	return rule
 }
 
-// noes are refusals of a human, which hold for a moment: who is refused a program looks
-// for it in the next directory of PATH (execvp(3)), and asks again.
+// noes are refusals of a human, which hold for a moment: a refused caller looks for the
+// program in the next directory of PATH (execvp(3)), and asks again.
 type noes struct {
 	mu   sync.Mutex
 	said map[string]saidNo
@@ -122,8 +122,8 @@ func (n *noes) keep(a bawn.Action, d *sandbox.Denial) *sandbox.Denial {
 	return d
 }
 
-// passing are programs that become the one that they are given, or start it here. Nobody
-// is asked about them: what they start is asked about by itself.
+// passing are programs that become the one that they are given, or start it here. They
+// are not asked about themselves, but the programs that they start are.
 var passing = []string{"env", "nice", "ionice", "nohup", "setsid", "stdbuf", "timeout", "taskset", "chrt", "time", "xargs"}
 
 // askProgram asks the human about a program that waits, and records the answer.

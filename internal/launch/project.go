@@ -16,11 +16,11 @@ import (
 // machine may name.
 var homesIn = []string{"/home", "/Users"}
 
-// project reports whether no program executes what a shell or a login reads from a home
-// directory (protect.Login) where it lies deeper in one of dirs: none of them is, or
-// holds, a home directory, and no link of the human's home directory leads there. linked
-// are the places in dirs to which such links lead. What variables of getenv name counts as
-// a home directory.
+// project reports whether dotfiles of shells and logins (protect.Login) that lie deeper
+// in dirs are executed by no program. That holds if none of dirs is or contains a home
+// directory, and no link of the human's home leads there. linked are the places in dirs
+// to which such links lead. The directories that variables of getenv name count as home
+// directories.
 func project(getenv func(string) string, home string, dirs ...string) (is bool, linked []string) {
 	homes, known := userHomes()
 	homes = append(homes, home, real(home))
@@ -48,7 +48,8 @@ func project(getenv func(string) string, home string, dirs ...string) (is bool, 
 // the home directory.
 var standIns = []string{"ZDOTDIR", "XDG_CONFIG_HOME", "BASH_ENV", "ENV", "INPUTRC", "SCREENRC"}
 
-// real is a path with its links resolved, or as it is where nothing is there.
+// real is a path with its links resolved, or the path itself if it does not
+// exist.
 func real(p string) string {
 	if to, err := filepath.EvalSymlinks(p); err == nil {
 		return to
@@ -72,8 +73,8 @@ func userHomes() ([]string, bool) {
 	return list, true
 }
 
-// leads are the places to which links lead that have a protected name in a home
-// directory, or lie in a directory of such a name; the links on the way count as well.
+// leads are the targets of links that have a protected name in a home directory, or
+// lie in a directory of such a name. The links on the way count as well.
 func leads(home string) (list []string) {
 	if home == "" {
 		return nil

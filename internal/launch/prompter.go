@@ -92,7 +92,7 @@ func (l *Launch) waiting(e *Env) func(approval.Question) {
 	}
 }
 
-// networkZone is what the questions of a session's network share.
+// networkZone is shared by the questions of a session's network.
 func networkZone(e *Env, s *runner.Session) (z asking.Zone, err error) {
 	z = asking.Zone{Name: asking.NetworkZone, Question: SessionQuestion(e, s), Covered: s.Covered, Contains: contains(s, "the guest keeps to its sandbox; what it sends there leaves it")}
 	entries := s.Isolation.Egress

@@ -16,7 +16,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/bwrap"
 	"github.com/bawn-dev/bawn/internal/sandbox/gvisor"
-	bare "github.com/bawn-dev/bawn/internal/sandbox/host"
+	hostprovider "github.com/bawn-dev/bawn/internal/sandbox/host"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 	"github.com/bawn-dev/bawn/internal/sandbox/native"
 	"github.com/bawn-dev/bawn/internal/sandbox/seatbelt"
@@ -24,16 +24,16 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// A Setting is what a provider may be made of.
+// A Setting configures a provider.
 type Setting struct {
 	Probes    string         // directory for the outcomes of probes, absolute; "" keeps none
-	Config    *config.Config // what the provider's own keys say; nil stands for the defaults
+	Config    *config.Config // the provider's own keys; nil stands for the defaults
 	environ   []string
 	preforked *native.Preforked
 }
 
 // Environ is the environment in which a container engine is found: PATH,
-// DOCKER_HOST. To leave out what a session can write takes hundreds of system
+// DOCKER_HOST. Leaving out a session's writable files takes hundreds of system
 // calls. The native provider needs no engine, so only the providers that do call
 // Environ.
 func (s Setting) Environ() []string { return engineEnviron(s.environ, s.Config) }
@@ -47,8 +47,8 @@ func (s Setting) Cache(name string) string {
 	return filepath.Join(s.Probes, "probe-"+name)
 }
 
-// A Maker makes a provider. It starts no other program: what takes a trial is
-// tried when Capabilities is called.
+// A Maker makes a provider. It starts no other program: trials happen when
+// Capabilities is called.
 type Maker func(Setting) sandbox.Provider
 
 // A listed provider is one that can be named.
@@ -60,7 +60,7 @@ type Listed struct {
 	wanted func(Setting) bool
 }
 
-// never is for what is only used by name.
+// never is for providers that are only used by name.
 func never(Setting) bool { return false }
 
 // onMac is for what no other system has.
@@ -76,18 +76,18 @@ var Roll = []Listed{
 	{Name: DockerName, wanted: image},
 	{Name: layout.LandlockName, maker: func(s Setting) sandbox.Provider { return native.NewLandlock(s.Native()) }},
 	{Name: seatbelt.Name, maker: func(Setting) sandbox.Provider { return seatbelt.New() }, wanted: onMac},
-	{Name: bare.Name, maker: func(Setting) sandbox.Provider { return bare.New() }, wanted: never},
+	{Name: hostprovider.Name, maker: func(Setting) sandbox.Provider { return hostprovider.New() }, wanted: never},
 }
 
-// nativeProvider makes the sandbox of what has been begun, if anything has.
+// nativeProvider makes the sandbox from the one that has been begun, if any.
 func nativeProvider(s Setting) sandbox.Provider {
 	p := native.New(s.Native())
 	p.Adopt(s.preforked)
 	return p
 }
 
-// DockerName is the provider whose client would double bawn's size and its start:
-// bawnd has it.
+// DockerName is the provider whose client would double bawn's size and start
+// time, so bawnd has it.
 const DockerName = "docker"
 
 // image reports whether the configuration names one for containers: without it
@@ -102,14 +102,14 @@ func (s Setting) Native() string {
 	return filepath.Join(s.Probes, "probe")
 }
 
-// Forget drops what is known of a provider, so that it is tried anew.
+// Forget drops the known state of a provider, so that it is tried anew.
 func (s Setting) Forget(name string) {
 	file := s.Cache(name)
 	if name == layout.NativeName || name == layout.LandlockName {
 		file = s.Native()
 	}
 	if file != "" {
-		_ = os.Remove(file) // what is not there is looked for
+		_ = os.Remove(file) // missing ones are looked for
 	}
 }
 
@@ -170,7 +170,7 @@ func (e *Env) Find(name string, s Setting) (sandbox.Provider, bool) {
 // AbsentProvider says that this program is without a provider that bawnd has.
 type AbsentProvider struct {
 	name string
-	Part string // what it is, if it is no provider
+	Part string // its kind, if it is no provider
 }
 
 func (a AbsentProvider) Error() string { return a.what() + " is part of " + remote.Program }
@@ -218,8 +218,8 @@ func (e *Env) becomeWhole(why AbsentProvider) error {
 	return &verb.Error{Code: verb.ExitInternal, Err: err, Hint: doctor.Install}
 }
 
-// Elsewhere makes bawnd of this process where err says that it has what is
-// missing here.
+// Elsewhere makes bawnd of this process if err says that bawnd has the missing
+// part.
 func (e *Env) Elsewhere(err error) error {
 	var absent AbsentProvider
 	switch {

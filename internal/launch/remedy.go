@@ -78,7 +78,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// existing returns path or its closest ancestor that is there.
+// existing returns path or its closest existing ancestor.
 func existing(path string) string {
 	for path != "/" {
 		if _, err := os.Lstat(path); err == nil {

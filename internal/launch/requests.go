@@ -23,7 +23,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/shell"
 )
 
-// requests puts to the human what a guest asks for ahead of doing it.
+// requests puts a guest's requests to the human before the guest acts.
 type requests struct {
 	session  bawn.Session
 	prompter *asking.Prompter
@@ -34,7 +34,7 @@ type requests struct {
 	patience
 }
 
-// Bounds of what a guest may ask for: a human who is asked too often says yes.
+// Limits of a guest's requests: a human who is asked too often says yes.
 const (
 	maxRequests = 64 // that wait
 	maxRefused  = 3  // in quiet; then none is asked until that is over
@@ -48,7 +48,7 @@ const RuleRequest = "builtin:request"
 type patience struct {
 	mu      sync.Mutex
 	waiting int
-	refused map[string]time.Time // when, by what was asked for
+	refused map[string]time.Time // when, by the text of the request
 }
 
 // begin lets a request be asked, unless too many are, or were in vain.
@@ -69,7 +69,7 @@ func (p *patience) begin(key string, now time.Time) error {
 	return nil
 }
 
-// end notes what came of a request. One that was given up counts as refused:
+// end notes the outcome of a request. An abandoned request counts as refused:
 // the human was asked.
 func (p *patience) end(key string, allowed bool, now time.Time) {
 	p.mu.Lock()
@@ -121,7 +121,7 @@ func (q *requests) decide(ctx context.Context, a bawn.Action, zone *asking.Zone,
 	return g.Check(ctx, a, bawn.Event{Parent: q.session.Parent, Provider: q.session.Provider, Mode: q.session.Mode, Details: map[string]string{"request": "ahead of the action"}})
 }
 
-// read turns what is wanted into the action that it is about.
+// read turns a request into the action that it is about.
 func (q *requests) read(r *intent.Request) (bawn.Action, *asking.Zone, error) {
 	want := r.Want
 	switch {

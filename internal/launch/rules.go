@@ -54,7 +54,7 @@ func watched(e *Env, workspace string) (files []egress.Watched) {
 	return files
 }
 
-// WrittenRules are all that nobody's answer has made.
+// WrittenRules are all rules except those made by answers.
 func WrittenRules(e *Env, workspace string) ([]bawn.Rule, error) {
 	return settings.NewCurrentRules(&e.World, workspace, nil).Written()
 }

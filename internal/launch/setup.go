@@ -14,14 +14,14 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// A setup is what is known before anything is planned.
+// A setup holds the facts that are known before anything is planned.
 type setup struct {
 	*Launch
 	env            *Env
 	dir, workspace string
 	config         *config.Config
 	Known          *Known         // the agent, where it is one
-	defined        *config.Config // what the definition asks for; nil without one
+	defined        *config.Config // the definition's request; nil without one
 	asked          bawn.Session   // without a provider
 }
 
@@ -38,7 +38,7 @@ func (l *Launch) setUp(e *Env) (*setup, error) {
 		return nil, err
 	}
 	cfg := u.config
-	if l.Parent == nil { // a guest is not told what there is that it does not see
+	if l.Parent == nil { // a guest is not told of files that it does not see
 		if err := cfg.Check(layout.CredentialNames); err != nil {
 			return nil, settings.ConfigError(err)
 		}

@@ -23,7 +23,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// Where the zones of a split session find what is Bawn's.
+// The places of Bawn's files in the zones of a split session.
 const (
 	socketInside   = "/run/bawn/session.sock"
 	ProgramInside  = "/run/bawn/bawn"
@@ -123,8 +123,8 @@ func there(z session.Zones) bawn.Isolation {
 	return iso
 }
 
-// makeShellPlaces makes what an agent would make later: what does not exist
-// when the sandbox is made is never seen in it.
+// makeShellPlaces makes directories that an agent would make later: a directory
+// that does not exist when the sandbox is made is never seen in it.
 func makeShellPlaces(z session.Zones, plan bool) error {
 	for _, dir := range z.Shells() {
 		if plan {
@@ -169,8 +169,8 @@ func (p *zonePlanner) reasoning(shells []string) error {
 	return nil
 }
 
-// shells finds what is to be covered, and refuses an agent that one of them
-// would interpret.
+// shells finds the shells to cover, and refuses an agent that one of them would
+// interpret.
 func shells(e *Env, req sandbox.Request) ([]string, error) {
 	path := e.Getenv("PATH")
 	list, err := runner.Shells(path, req.Session.Isolation.CacheDirs, e.Getenv("SHELL"))

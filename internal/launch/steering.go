@@ -31,7 +31,7 @@ const (
 	RuleSkillRefused = "builtin:skill-refused"
 )
 
-// Bounds of the question about what is not pinned: how much of it stands in one,
+// Limits of the question about items that are not pinned: how many stand in one,
 // and how long it waits.
 const (
 	maxSkillsAsked = 5
@@ -51,11 +51,10 @@ type steering struct {
 }
 
 // steer looks at the skills and definitions that the agent of a session would
-// find: what is pinned stays readable, what was never seen or has changed is
-// asked about, and what is refused, or not allowed, is hidden. None of it can be
-// written. A session whose agent is not known, or finds nothing, pays for
-// looking.
-func (u *setup) steer(s *runner.Session, req *sandbox.Request, bare bool) (*steering, error) {
+// find. A pinned one stays readable, an unknown or changed one is asked about,
+// and a refused one is hidden. Nothing in it can be written. A session whose
+// agent is not known, or finds nothing, pays for looking.
+func (u *setup) steer(s *runner.Session, req *sandbox.Request, unsandboxed bool) (*steering, error) {
 	if u.Known == nil {
 		return nil, nil
 	}
@@ -67,13 +66,13 @@ func (u *setup) steer(s *runner.Session, req *sandbox.Request, bare bool) (*stee
 	if err := t.judge(u.Plan); err != nil {
 		return nil, err
 	}
-	if bare && len(t.hidden) > 0 {
+	if unsandboxed && len(t.hidden) > 0 {
 		return nil, &verb.Error{Code: verb.ExitDenied, Err: errors.New(t.first()), Hint: "without a sandbox it can't be hidden: pin it (bawn skill pin), mend it or move it away"}
 	}
 	return t, t.enforce(req, places)
 }
 
-// judge finds out what is to be hidden. A plan asks nobody.
+// judge decides what must be hidden. A plan asks nobody.
 func (t *steering) judge(plan bool) error {
 	file, err := SkillPins(t.env)
 	if err != nil {
@@ -105,7 +104,7 @@ func (t *steering) judge(plan bool) error {
 	return t.decide(file, open, states)
 }
 
-// maxSteered bounds what the first event tells.
+// maxSteered bounds the items in the first event.
 const maxSteered = 100
 
 func (t *steering) detail(i skill.Item, state skill.State) {
@@ -138,7 +137,7 @@ func (t *steering) paths() []string {
 	return paths
 }
 
-// decide reads what is not pinned, asks, and has everything recorded.
+// decide reads items that are not pinned, asks, and has everything recorded.
 func (t *steering) decide(pins string, open []skill.Item, states map[string]skill.State) error {
 	dir, err := settings.AuditDir(&t.env.World)
 	if err != nil {
@@ -170,7 +169,7 @@ func (t *steering) decide(pins string, open []skill.Item, states map[string]skil
 	return nil
 }
 
-// sound are the items that may be used, if they are what was found.
+// sound are the items that may be used, if they are unchanged.
 func (t *steering) sound(open []skill.Item, reports []skill.Report) (fine []skill.Report) {
 	for _, i := range open {
 		n := slices.IndexFunc(reports, func(r skill.Report) bool { return r.Path == i.Path && r.Kind == i.Kind })
@@ -211,7 +210,7 @@ func (t *steering) event() bawn.Event {
 	return bawn.Event{Parent: t.session.Parent, Provider: t.session.Session.Provider, Mode: t.session.Mode}
 }
 
-// ask puts what was never seen, or has changed, to the human. "Always" pins it.
+// ask puts new and changed items to the human. "Always" pins it.
 func (t *steering) ask(pins string, part []skill.Report, states map[string]skill.State) error {
 	var args []string
 	var always []bawn.Rule
@@ -254,7 +253,7 @@ func (t *steering) ask(pins string, part []skill.Report, states map[string]skill
 	return t.pin(pins, part)
 }
 
-// words are what a human is told of an item.
+// words describe an item to a human.
 func words(r *skill.Report, state skill.State) string {
 	text := fmt.Sprintf("%s %s %s (%s, %d files)", state, r.Kind, r.Name, r.Path, r.Files)
 	if r.Description != "" {
@@ -296,7 +295,7 @@ func (f approverFunc) Approve(ctx context.Context, a bawn.Action, d bawn.Decisio
 }
 
 // prompter is where the question goes before there is a session: to the terminal,
-// and to a relay that runs. It is nil where nobody is there.
+// and to a relay that runs. It is nil if no human can answer.
 func (t *steering) prompter() (prompter *asking.Prompter, leave func()) {
 	e, l := t.env, t.launch
 	state, err := settings.StateDir(&e.World)
@@ -323,9 +322,8 @@ func (t *steering) prompter() (prompter *asking.Prompter, leave func()) {
 	return prompter, func() { stand(); prompter.Close(); tty.Close() }
 }
 
-// enforce hides what is to be hidden, and lets nothing be written where agents
-// look. A link is hidden with the place that it stands in: what it leads to may
-// be somebody else's.
+// enforce hides items, and lets nothing be written where agents look. A link is
+// hidden with the directory that holds it: its target may be somebody else's.
 func (t *steering) enforce(req *sandbox.Request, places []skill.Place) error {
 	iso := &req.Session.Isolation
 	iso.Mounts = slices.Clone(iso.Mounts)

@@ -48,9 +48,9 @@ func (p *Planned) summary(r runner.Result) {
 	}
 }
 
-// tries are what programs try to write unasked, and do without, beside what unasked
-// knows: what was typed, how they are used, a place of their own in a home that has none.
-// Such refusals are in the log only.
+// tries are files that programs try to write unasked and can do without, beside those of
+// unasked: histories, usage statistics, and a directory of their own in a home that has
+// none. Such refusals are in the log only.
 var tries = []string{
 	"~/.bash_history", "~/.zsh_history", "~/.histfile", "~/.sh_history", "~/.ash_history", "~/.viminf?", "~/.viminf?.tmp", "~/.lesshst", "~/.lesshst?", "~/.lesshsQ",
 	"~/.python_history", "~/.node_repl_history", "~/.psql_history", "~/.sqlite_history", "~/.mysql_history", "~/.wget-hsts", "~/.zcompdump*",
@@ -60,8 +60,8 @@ var tries = []string{
 	"/_tmp_*", // pnpm, which looks where files can be linked to its store
 }
 
-// withoutTries takes out refused writes of what is tried unasked, and what the human has
-// refused without a word and so knows. A word is for the agent, which reads it here.
+// withoutTries removes refused writes that programs try unasked, and those that the
+// human has refused and so knows. A word is for the agent, which reads it here.
 func withoutTries(denials []sandbox.Denial, home string) []sandbox.Denial {
 	if real, err := filepath.EvalSymlinks(home); err == nil {
 		home = real
@@ -81,9 +81,8 @@ func withoutTries(denials []sandbox.Denial, home string) []sandbox.Denial {
 	})
 }
 
-// unasked reports whether a place is one where Python keeps what it has compiled, or one in
-// the home directory or below /var for caches, logs, histories or what a program reports
-// home, by its names.
+// unasked reports whether a place is one where Python keeps what it has compiled, or is by
+// its names one in the home directory or below /var for caches, logs, histories or telemetry.
 func unasked(name string) bool {
 	if strings.Contains(name+"/", "/__pycache__/") {
 		return true
@@ -146,7 +145,7 @@ type endError struct {
 	Remedy  string `json:"remedy,omitempty"`
 }
 
-// partly is what a session gets in part, in any of its zones.
+// partly lists the attributes that a session gets in part, in any of its zones.
 func partly(s *runner.Session) []bawn.Capability {
 	list := s.Plan.Partly()
 	if s.Split != nil {
@@ -155,8 +154,8 @@ func partly(s *runner.Session) []bawn.Capability {
 	return list
 }
 
-// sayPartly names what the session asked for and gets in part only: once, and again
-// when that has changed. The line of --json has it at every end.
+// sayPartly names the requested attributes that the session gets in part only:
+// once, and again when that has changed. The line of --json always has it.
 func (u *setup) sayPartly(provider string, partly []bawn.Capability) {
 	if u.Quiet || u.JSON || len(partly) == 0 {
 		return
@@ -206,7 +205,7 @@ func errorWord(exit int, err error) string {
 
 // endOf describes a session that was made; err is what outcome returned.
 func endOf(s *runner.Session, r runner.Result, err error) End {
-	end := End{Session: s.ID, Exit: r.Code, TimedOut: r.TimedOut, Limits: r.Limits, DurationMS: r.Duration.Milliseconds(), Missed: r.Missed, InPart: partly(s), NoSandbox: s.Bare}
+	end := End{Session: s.ID, Exit: r.Code, TimedOut: r.TimedOut, Limits: r.Limits, DurationMS: r.Duration.Milliseconds(), Missed: r.Missed, InPart: partly(s), NoSandbox: s.Uncontained}
 	for _, d := range r.Denials {
 		end.Denials = append(end.Denials, jsonDenial(d))
 	}
@@ -220,7 +219,7 @@ func endOf(s *runner.Session, r runner.Result, err error) End {
 	return end
 }
 
-// Write prints the line; what it returns makes its exit code Bawn's.
+// Write prints the line; a returned error makes its exit code Bawn's.
 func (end End) Write(e *Env) error {
 	if end.Denials == nil {
 		end.Denials = []jsonDenial{}

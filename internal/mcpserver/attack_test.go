@@ -211,7 +211,7 @@ func TestRequests(t *testing.T) {
 		t.Errorf("asked %s", got)
 	}
 	r.bad("request_permission", args{"why": "x"}, "either")
-	r.bad("request_permission", args{"host": "--", "why": "x"}, "is none")
+	r.bad("request_permission", args{"host": "--", "why": "x"}, "is invalid")
 	r.bad("request_permission", args{"host": "a", "command": []string{"b"}, "why": "x"}, "either")
 }
 

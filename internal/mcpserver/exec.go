@@ -74,8 +74,8 @@ func (s *server) directory(name string) (string, error) {
 	return filepath.Dir(p.path), nil
 }
 
-// run executes a text that was judged, and ends all of its process group with
-// it: what comes later would be nobody's.
+// run executes a judged text, and ends all of its process group with it: later
+// processes would have no owner.
 func (s *server) run(ctx context.Context, text, dir string, env []string, patience time.Duration) (string, error) {
 	if s.Shell == "" {
 		return "", &deniedError{Verdict{Reason: "there is no shell here", Remedy: "use the other tools"}}
@@ -88,12 +88,12 @@ func (s *server) run(ctx context.Context, text, dir string, env []string, patien
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, quietly(env), out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second // for output of what it has left behind
+	cmd.WaitDelay = time.Second // for output of its leftovers
 	if err := cmd.Start(); err != nil {
 		return "", fmt.Errorf("start the shell: %w", err)
 	}
 	err := cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // where nothing is left of it this says so
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // fails if nothing is left of it
 	return report(out, cmd.ProcessState, err, ctx.Err(), patience, time.Since(began)), nil
 }
 

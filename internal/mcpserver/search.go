@@ -108,7 +108,7 @@ func pattern(glob string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// skipped are directories of which nobody means the content.
+// skipped are directories whose contents are rarely meant.
 var skipped = []string{".git", ".hg", ".svn", "node_modules"}
 
 var errEnough = errors.New("enough")
@@ -278,9 +278,9 @@ func (g *search) search(p *spot, name string) {
 // judged is how many files are put to the Judge at once.
 const judged = 64
 
-// permitted keeps the findings of files that the Judge lets be read, without
-// asking anybody: a search meets files that nobody has named. It returns how
-// many it kept back.
+// permitted keeps the findings in files that the Judge lets be read, without a
+// question: a search meets files that nobody has named. It returns how many it
+// kept back.
 func (s *server) permitted(ctx context.Context, g *search) (left int) {
 	var kept []finding
 	for part := range slices.Chunk(g.found, judged) {

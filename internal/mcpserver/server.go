@@ -1,8 +1,8 @@
 // Package mcpserver is Bawn's own tools (exec, read, write, edit, glob, grep,
 // request_permission) as an MCP server, for agents that run with their own tools
-// off. It runs inside a sandbox, which is the boundary; each call is put to the
-// session's Judge first, and what it denies is answered with words that a model can
-// act on. The caller may be hostile.
+// off. It runs inside a sandbox, which is the boundary. Each call is put to the
+// session's Judge first, and a denial is answered with words that a model can act
+// on. The caller may be hostile.
 package mcpserver
 
 import (
@@ -41,7 +41,7 @@ const (
 // A Call is one thing that a tool is about to do.
 type Call struct {
 	Tool    string        // its name
-	Actions []bawn.Action // all of which have to be allowed
+	Actions []bawn.Action // all of which must be allowed
 	MayAsk  bool          // a human may be asked
 }
 
@@ -62,10 +62,10 @@ type Options struct {
 	// Shell runs a command with "-c"; the program that starts this server finds it.
 	// "" runs nothing.
 	Shell string
-	// Handed says that Shell hands what it is told to the session socket, which
-	// judges and executes it elsewhere: no second Judge is asked.
+	// Handed says that Shell hands its text to the session socket, which judges
+	// and executes it elsewhere, so no second Judge is asked.
 	Handed bool
-	// Request puts a wish to the human, in the words of `bawn request`; nil, and
+	// Request puts a request to the human, in the words of `bawn request`; nil, and
 	// an error, deny.
 	Request func(ctx context.Context, want []string, why string) (granted bool, answer string, err error)
 	// Timeout is the longest that a command may take; 0 is MaxTimeout.
@@ -213,14 +213,14 @@ type requestInput struct {
 	Why     string   `json:"why" jsonschema:"why it is needed, for the human"`
 }
 
-// request puts a wish to the human.
+// request puts a request to the human.
 func (s *server) request(ctx context.Context, in requestInput) (string, error) {
 	var want []string
 	switch {
 	case (in.Host == "") == (len(in.Command) == 0):
 		return "", errors.New("give either host or command")
 	case strings.HasPrefix(in.Host, "-"):
-		return "", fmt.Errorf("host %q is none", in.Host)
+		return "", fmt.Errorf("host %q is invalid", in.Host)
 	case in.Host != "":
 		want = []string{"--allow", in.Host}
 	default:

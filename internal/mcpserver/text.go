@@ -9,8 +9,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 )
 
-// printable is text that shows itself: what can't be seen is written as \x1b or
-// \u202e, so that neither a terminal nor a human who reads along is fooled. Line
+// printable is text without hidden characters: invisible ones are written as
+// \x1b or \u202e, so that neither a terminal nor a human reader is misled. Line
 // breaks and tabs stay.
 func printable(s string) string {
 	var b strings.Builder

@@ -3,8 +3,8 @@ package netrule
 import "net/netip"
 
 // Closed reports whether the port of a host is closed to all but entries that
-// are no wider than what closes it. What none of those permits is denied, and
-// nobody is asked.
+// are no wider than what closes it. Everything else is denied without a
+// question.
 func (r *Rules) Closed(name string, port uint16) bool {
 	if r == nil {
 		return false

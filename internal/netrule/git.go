@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A Git is one entry of isolation.git: what may be done with repositories of a
-// host. The zero Git permits nothing.
+// A Git is one entry of isolation.git: the permitted operations on repositories
+// of a host. The zero Git permits nothing.
 type Git struct {
 	host   Host
 	user   string // over SSH; "" is "git"
@@ -17,13 +17,13 @@ type Git struct {
 	refs   glob // of a push
 }
 
-// ParseGit reads HOST fetch [REPO] or HOST push REPO REF: a host as ParseHost
-// reads it, but with the ports 22 and 443 where none are stated, a pattern of
-// repositories ("team/*"; none means all) and, for a push, one of refs
-// ("refs/heads/agent/*"). Who may push may fetch. Over SSH an entry is about the
-// user git, or the one that stands before the host ("me@host"), and about paths
-// below that user's place, or about those from the root ("/srv/git/*") and then
-// not about HTTPS; without a repository it is about both.
+// ParseGit reads HOST fetch [REPO] or HOST push REPO REF. The host is as for
+// ParseHost, but with the ports 22 and 443 by default. REPO is a pattern of
+// repositories ("team/*"; none means all), REF one of refs
+// ("refs/heads/agent/*"). Who may push may fetch. Over SSH an entry covers the
+// user git, or the user before the host ("me@host"), and paths below that user's
+// home. Paths from the root ("/srv/git/*") exclude HTTPS; without a repository
+// an entry covers both.
 func ParseGit(s string) (Git, error) {
 	f, err := fields(s)
 	if err != nil {
@@ -111,8 +111,8 @@ func Repository(path string) (string, bool) {
 	return name, true
 }
 
-// Fetches reports whether the entry permits to fetch a repository, named in
-// the form of Repository. Who asks over SSH has looked at User and Rooted.
+// Fetches reports whether the entry permits to fetch a repository, named in the
+// form of Repository. The caller has compared User and Rooted for SSH.
 func (g Git) Fetches(name string, port uint16, repo string) bool {
 	return g.host.Match(name, port) && g.repo.match(repo)
 }

@@ -9,7 +9,7 @@ import (
 // A glob is a pattern of paths: "*" stands for any characters but "/", "across"
 // for any characters; every other byte stands for itself. Patterns have no
 // control character, so that the text of a pattern can be matched like a path:
-// what matches it matches every path it stands for.
+// a pattern that matches it matches every path it stands for.
 type glob string
 
 // across is written "**".

@@ -1,9 +1,9 @@
 // Package netrule reads the entries of the configuration that open the network
-// by name, and says what they match. An entry is a value: it resolves nothing
-// and connects to nothing.
+// by name, and matches them. An entry is a value: it resolves nothing and
+// connects to nothing.
 //
 // What an entry matches never depends on how a guest spells a name: both sides
-// are in the form of package hostname. What can't be read names nothing.
+// are in the form of package hostname. An unreadable entry names nothing.
 package netrule
 
 import (
@@ -19,17 +19,17 @@ import (
 // MaxEntry is the longest entry of any kind, in bytes.
 const MaxEntry = 1024
 
-// A Host is one entry of isolation.hosts: a name, what lies below a name, an
+// A Host is one entry of isolation.hosts: a name, all names below it, an
 // address or a network, and the ports. The zero Host matches nothing.
 type Host struct {
 	name   string       // normal, without "*."; "" for an address or a network
-	below  bool         // what lies below the name, and not the name itself
+	below  bool         // all names below the name, and not the name itself
 	prefix netip.Prefix // an address or a network, masked
 	ports  Ports
 }
 
-// webPorts are those of an entry that states none, gitPorts those of an entry
-// about git: https and ssh.
+// webPorts are the default ports of an entry, gitPorts those of an entry about
+// git: https and ssh.
 var webPorts, gitPorts = portsOf(80, 443), portsOf(22, 443)
 
 // ParseHost reads NAME, *.NAME, an address or a network, each with optional
@@ -81,7 +81,7 @@ func cutPorts(s string) (name, ports string, found bool) {
 	return strings.Cut(s, ":")
 }
 
-// named adds what stands before the ports.
+// named adds the part before the ports.
 func (h Host) named(s string) (Host, error) {
 	var err error
 	inner, bracketed := strings.CutPrefix(s, "[")
@@ -246,8 +246,8 @@ func (h Host) Covers(o Host) bool {
 	return h.ports.Covers(o.ports) && h.CoversName(o)
 }
 
-// CoversName is Covers without looking at the ports. Of two entries one covers
-// the names of the other, or no name is opened by both.
+// CoversName is Covers without looking at the ports. Two entries either have
+// one that covers the names of the other, or no name that both open.
 func (h Host) CoversName(o Host) bool {
 	switch {
 	case h.prefix.IsValid() || o.prefix.IsValid():

@@ -14,11 +14,11 @@ type HTTP struct {
 	path    glob
 }
 
-// ParseHTTP reads HOST METHODS PATH: a host as ParseHost reads it, a list of
-// methods such as "GET,HEAD" or "*" for all, and a pattern of paths in which
-// "*" stands for anything within a segment and "**" for anything across them.
-// The path is written as it is once its escapes are resolved; a query is no
-// part of it. CONNECT is never permitted: what goes through it can't be seen.
+// ParseHTTP reads HOST METHODS PATH: a host as for ParseHost, a list of methods
+// such as "GET,HEAD" or "*" for all, and a pattern of paths. "*" matches
+// anything within a segment, "**" anything across segments. The path is written
+// as it is once its escapes are resolved; a query is no part of it. CONNECT is
+// never permitted: traffic through it can't be seen.
 func ParseHTTP(s string) (HTTP, error) {
 	f, err := fields(s)
 	if err == nil && len(f) != 3 {
@@ -58,7 +58,7 @@ func methods(s string) ([]string, error) {
 		case !isMethod(m) && isMethod(strings.ToUpper(m)):
 			return nil, fmt.Errorf("method %q: methods are in upper case; write %q", clip(m), strings.ToUpper(m))
 		case !isMethod(m):
-			return nil, fmt.Errorf("method %q is none; want for example GET, a list such as \"GET,HEAD\", or \"*\"", clip(m))
+			return nil, fmt.Errorf("method %q is invalid; want for example GET, a list such as \"GET,HEAD\", or \"*\"", clip(m))
 		case m == "CONNECT":
 			return nil, fmt.Errorf("method \"CONNECT\" makes a tunnel that nothing can be seen in; open the host in isolation.hosts instead")
 		}
@@ -85,8 +85,8 @@ func pathGlob(s string) (glob, error) {
 	return parseGlob(s)
 }
 
-// Match reports whether the entry permits a request: the name in normal form,
-// the method as it was sent, the path absolute, its escapes resolved and
+// Match reports whether the entry permits a request. The name is in normal
+// form, the method as sent, the path absolute, with its escapes resolved and
 // without ".", ".." and empty segments.
 func (h HTTP) Match(name string, port uint16, method, path string) bool {
 	return h.host.Match(name, port) && h.Permits(method, path)

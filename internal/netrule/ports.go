@@ -116,8 +116,8 @@ func (p Ports) Without(o Ports) Ports {
 // Empty reports whether there is no port.
 func (p Ports) Empty() bool { return len(p.spans) == 0 }
 
-// Lists returns the ports as lists that ParsePorts reads: one that is too long
-// becomes several.
+// Lists returns the ports as lists that ParsePorts reads: a list that is too
+// long becomes several.
 func (p Ports) Lists() []Ports {
 	var out []Ports
 	for spans := range slices.Chunk(p.spans, maxSpans) {
@@ -153,7 +153,7 @@ func portsOf(ports ...uint16) Ports {
 	return p
 }
 
-// clip shortens what an error repeats.
+// clip shortens text in an error.
 func clip(s string) string {
 	const most = 80
 	if len(s) <= most {

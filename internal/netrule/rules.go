@@ -72,7 +72,7 @@ func (x *index[T]) at(a netip.Addr) iter.Seq[T] {
 	}
 }
 
-// address reads a name that is an address. Names that can be none, which are
+// address reads a name that is an address. Names that can't match, which are
 // nearly all, cost nothing.
 func address(name string) (netip.Addr, bool) {
 	if name == "" || !strings.Contains(name, ":") && (name[len(name)-1] < '0' || name[len(name)-1] > '9') {
@@ -136,9 +136,9 @@ func first[T any](all iter.Seq[T], ok func(T) bool) (T, bool) {
 // Rules are all entries of a session, ready to be matched. A nil Rules matches
 // nothing.
 //
-// A host that HTTP or Git speaks of is opened: what goes to it is looked at. A
-// request is permitted by an HTTP entry; where no HTTP entry speaks of the host
-// by a Hosts entry. Where a Git entry speaks of the host, operations of git are
+// A host of an HTTP or Git entry is opened: its traffic is inspected. A request
+// is permitted by an HTTP entry; where no HTTP entry speaks of the host by a
+// Hosts entry. Where a Git entry speaks of the host, operations of git are
 // permitted by Git entries alone. Where a closed host is spoken of, only
 // entries count that are no wider than it.
 type Rules struct {
@@ -215,8 +215,8 @@ func (r *Rules) Git(name string, port uint16) iter.Seq[Git] {
 	}
 }
 
-// Opened reports whether what goes to the port of a host is looked at, because
-// an HTTP or git entry speaks of it.
+// Opened reports whether traffic to the port of a host is inspected, because of
+// an HTTP or git entry.
 func (r *Rules) Opened(name string, port uint16) bool {
 	_, http := first(r.HTTP(name, port), func(HTTP) bool { return true })
 	_, git := first(r.Git(name, port), func(Git) bool { return true })

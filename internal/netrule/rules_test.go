@@ -46,10 +46,10 @@ func TestParseHTTP(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"": "has 0 parts", "h GET": "has 2 parts", "h GET /a b": "has 4 parts", "h get /": `write "GET"`, "h G@T /": "is none", "h GET, /": "is none", "h *,GET /": "is none",
+		"": "has 0 parts", "h GET": "has 2 parts", "h GET /a b": "has 4 parts", "h get /": `write "GET"`, "h G@T /": "is invalid", "h GET, /": "is invalid", "h *,GET /": "is invalid",
 		"h CONNECT /": "makes a tunnel", "h GET a": `begins with "/"`, "h GET *": `begins with "/"`, "h GET /a?b": "a query", "h GET /#": "a query", "h GET /%2e": "without escapes",
 		"h GET /a//b": "empty segment", "h GET //": "empty segment", "h GET /a/../b": `".."`, "h GET /./": `".."`, "h GET /***": "across them", `h GET /a\b`: "backslash", "h GET /\x7f": "no control character",
-		"h GET /\xff": "no pattern", "H GET /": `write "h"`, "* GET /": "every host", "h GET /" + strings.Repeat("a", 1024): "at most 1024", "h " + strings.Repeat("A", 33) + " /": "is none",
+		"h GET /\xff": "no pattern", "H GET /": `write "h"`, "* GET /": "every host", "h GET /" + strings.Repeat("a", 1024): "at most 1024", "h " + strings.Repeat("A", 33) + " /": "is invalid",
 	} {
 		if h, err := ParseHTTP(in); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("ParseHTTP(%q) = %q, %v; want a refusal with %q", in, h, err, want)

@@ -1,10 +1,10 @@
 // Package peercred tells who is at the other end of a unix socket, and whether
-// that is a guest: guests speak to no face of the human's, and answer for
-// nobody.
+// it is a guest: guests reach no frontend of the human's and can't answer for
+// anybody.
 //
-// What a guest could say of itself, such as its environment or its program's
-// name, is not looked at. What it can't take off is: namespaces, seccomp
-// filters, and who its ancestors are.
+// A guest's own claims, such as its environment or its program's name, are not
+// used. Traces that it can't remove are: namespaces, seccomp filters, and its
+// ancestors.
 package peercred
 
 import (
@@ -33,7 +33,7 @@ func (e *RefusedError) Error() string {
 // RuleRefused is the rule in the record of a peer that one of our sockets refused.
 const RuleRefused = "builtin:peer-refused"
 
-// Event is what is recorded of a refusal at a socket of that name.
+// Event is the record of a refusal at a socket of that name.
 func Event(socket string, refused error, at time.Time) bawn.Event {
 	event := bawn.Event{
 		Time: at, Kind: "relay", Operation: "connect", Resource: socket,
@@ -63,7 +63,7 @@ type Peer struct {
 	fd       *os.File // a pidfd, or nil
 }
 
-// Of returns the process that connected. Close it.
+// Of returns the connected process. Close it.
 func Of(conn net.Conn) (*Peer, error) {
 	unix, ok := conn.(*net.UnixConn)
 	if !ok {
@@ -81,7 +81,7 @@ func Of(conn net.Conn) (*Peer, error) {
 	return p, nil
 }
 
-// Close lets go of the process.
+// Close releases the process.
 func (p *Peer) Close() error {
 	if p.fd == nil {
 		return nil
@@ -91,11 +91,11 @@ func (p *Peer) Close() error {
 
 // Admit returns nil if the peer of conn is a process of our own user and not a
 // guest. hosts reports whether a process hosts sessions. Such a process is refused,
-// since it connects for its guests as well. What it has started is refused too,
-// which matters where nothing else identifies a guest. A process that answers other
+// since it connects for its guests as well. Its descendants are refused too, which
+// matters where nothing else identifies a guest. A process that answers other
 // processes' system calls is refused as well, since hosts may not know it. hosts
-// may be nil, for hosts themselves. The error is a *RefusedError, or says what
-// can't be told.
+// may be nil, for hosts themselves. The error is a *RefusedError, or says which
+// fact is unknown.
 func Admit(conn net.Conn, hosts func(pid int) bool) error {
 	p, err := Of(conn)
 	if err != nil {

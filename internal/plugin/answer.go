@@ -6,18 +6,18 @@ import (
 	"strconv"
 )
 
-// MaxAnswer bounds what a hook answers about one action, in bytes with the end
-// of the line.
+// MaxAnswer bounds a hook's answer about one action, in bytes with the end of
+// the line.
 const MaxAnswer = 64 << 10
 
-// What a hook may say of an action.
+// The possible verdicts of a hook.
 const (
 	Pass = "pass" // nothing: what was decided stands
 	Ask  = "ask"  // a human is to be asked
 	Deny = "deny"
 )
 
-// A Question is what a hook is told of one action, as one line of JSON.
+// A Question describes one action to a hook, as one line of JSON.
 type Question struct {
 	ID        uint64   `json:"id"` // of the answer, too
 	Kind      string   `json:"kind"`
@@ -31,16 +31,15 @@ type Question struct {
 	Rule      string   `json:"rule"`    // that says so
 }
 
-// An Answer is what a hook says of one action. The zero Answer says nothing.
+// An Answer is a hook's answer about one action. The zero Answer says nothing.
 type Answer struct {
 	Verdict string // Pass, Ask or Deny
 	Reason  string // in the hook's words, as they came
 }
 
-// ParseAnswer reads the line in which a hook answers the question of an id:
-// one JSON object with the members "id", "verdict" and "reason", the last of
-// which may be left out. Everything else is an error, also a member twice or in
-// capitals.
+// ParseAnswer reads the line in which a hook answers the question of an id: one
+// JSON object with the members "id", "verdict" and "reason", which may be left
+// out. Everything else is an error, also a member twice or in capitals.
 func ParseAnswer(line []byte, id uint64) (Answer, error) {
 	if _, err := canonicalUpTo(line, MaxAnswer); err != nil {
 		return Answer{}, err

@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what is put into canonical form: far above what servers list.
+// Limits of texts in canonical form: far above those of servers' lists.
 const (
 	maxToolBytes = 1 << 20
 	maxDepth     = 64
@@ -153,8 +153,8 @@ func (c *canon) number(n json.Number) error {
 func cut(s string) string { return s[:min(len(s), 40)] }
 
 // text writes a string with the fewest escapes. The replacement character
-// stands for what the decoder could not read, half of a surrogate pair; nobody
-// writes it, and two different texts must not become one.
+// stands for text that the decoder could not read, half of a surrogate pair;
+// nobody writes it, and two different texts must not become one.
 func (c *canon) text(s string) error {
 	if strings.ContainsRune(s, utf8.RuneError) {
 		return errors.New("a text has a character that can't be read (U+FFFD)")

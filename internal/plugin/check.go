@@ -22,7 +22,7 @@ type checker struct {
 
 func (c *checker) err() error { return errors.Join(c.errs...) }
 
-// refuse notes what is wrong with a key, on its line or that of its table.
+// refuse notes an error in a key, on its line or that of its table.
 func (c *checker) refuse(key, format string, args ...any) {
 	line, ok := c.lines[key]
 	for k := key; !ok && strings.Contains(k, "."); line, ok = c.lines[k] {
@@ -137,8 +137,8 @@ func (c *checker) paths(key string, paths []string) {
 	}
 }
 
-// checkPath wants a path without ways out of it: what it names must be as it
-// reads.
+// checkPath requires a path without ways out of it: it must name what it seems
+// to name.
 func checkPath(p string) error {
 	rest := strings.TrimPrefix(p, "~/")
 	switch {

@@ -23,7 +23,7 @@ func Compare(pinned Pins, listed []Tool) []Change {
 	return changes
 }
 
-// compare says what is to be said of one tool, the worst first.
+// compare lists the changes of one tool, the worst first.
 func (p Pins) compare(t Tool, times int, alike []string) (Change, bool) {
 	digest, err := Digest(t)
 	old, known := p.digest(t.Name)

@@ -7,9 +7,9 @@ import (
 	"fmt"
 )
 
-// A Tool is what a server says of one of its tools, as far as a model or a
-// rule can go by it. The members are as they came, as JSON; nil stands for
-// one that was not there.
+// A Tool is a server's description of one of its tools, as far as a model or a
+// rule can use it. The members are as they came, as JSON; nil stands for one
+// that was not there.
 type Tool struct {
 	Name         string          `json:"name"`
 	Title        string          `json:"title"`
@@ -20,8 +20,8 @@ type Tool struct {
 }
 
 // Digest is "sha256:" and the SHA-256, in hexadecimal, of the tool in canonical
-// JSON (RFC 8785): how a server spells and orders it does not count. What is no
-// JSON, has a key twice or a number that no float64 holds is an error.
+// JSON (RFC 8785): how a server spells and orders it does not count. Text that
+// is not JSON, has a key twice or a number that no float64 holds is an error.
 func Digest(t Tool) (string, error) {
 	text, err := t.canonical()
 	if err != nil {

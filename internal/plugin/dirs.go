@@ -10,8 +10,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/places"
 )
 
-// Dirs are where what concerns plugins is kept. None but the last is seen by
-// any guest, and of that each plugin sees its own part.
+// Dirs are where what concerns plugins is kept. Guests see only the last one,
+// and each plugin only its own part of it.
 type Dirs struct {
 	Manifests string // $XDG_CONFIG_HOME/bawn/plugins: the human's
 	Pins      string // pins in the state directory: Bawn's
@@ -44,8 +44,8 @@ func DirsOf(getenv func(string) string) (Dirs, error) {
 }
 
 // Place makes the directory of a plugin's own, and says where it is started.
-// Symbolic links on the way to home and workspace are resolved: what hides a
-// place must name it.
+// Symbolic links on the way to home and workspace are resolved: a hiding entry
+// must name the real place.
 func (d Dirs) Place(plugin, workspace string) (Place, error) {
 	if err := CheckPlugin(plugin); err != nil {
 		return Place{}, err

@@ -11,14 +11,14 @@ import (
 )
 
 // mark is the file that says what of a plugin has been fetched. It lies where no
-// guest writes: who could remove it had the registry again.
+// guest writes: removing it would open the registry again.
 func (d Dirs) mark(m *Manifest) string { return filepath.Join(d.Pins, m.Name+".fetched") }
 
 // spec is what is fetched.
 func (m *Manifest) spec() string { return strings.Join(m.Argv(), "\x00") }
 
-// Complete reports whether what the plugin runs is there and needs no registry:
-// nothing fetches it, or SetComplete was told of exactly this.
+// Complete reports whether the plugin's program is there and needs no registry:
+// nothing fetches it, or SetComplete was called for exactly this.
 func (d Dirs) Complete(m *Manifest) bool {
 	if !m.Fetched() {
 		return true
@@ -27,7 +27,7 @@ func (d Dirs) Complete(m *Manifest) bool {
 	return err == nil && string(text) == m.spec()
 }
 
-// SetComplete notes that the plugin has run with what it fetched.
+// SetComplete notes that the plugin has run with its downloads.
 func (d Dirs) SetComplete(m *Manifest) error {
 	if !m.Fetched() {
 		return nil

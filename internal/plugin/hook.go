@@ -16,8 +16,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 )
 
-// A HookTable says what a plugin of the kind Hook is told of, and how long it
-// may think about one action. A zero member stands for that of DefaultHook.
+// A HookTable says which actions a plugin of the kind Hook is told of, and how
+// long it may think about one. A zero member stands for that of DefaultHook.
 type HookTable struct {
 	Kinds   []bawn.Kind // Command, Filesystem or Tool
 	Seconds int         // 1 to 60
@@ -100,7 +100,7 @@ func (c *checker) hookKinds(names []string) {
 	}
 }
 
-// hookWords say what a hook is told and may do.
+// hookWords describe a hook's input and rights.
 func (m *Manifest) hookWords() string {
 	h := m.Hook.Filled()
 	words := map[bawn.Kind]string{bawn.Command: "command", bawn.Filesystem: "use of a file that is judged", bawn.Tool: "tool call"}
@@ -117,8 +117,8 @@ func (m *Manifest) hookWords() string {
 }
 
 // Hooks reads the manifests of a directory that are of the kind Hook, by name.
-// A manifest that can't be read and may be a hook's is an error: what it would
-// object to nobody knows.
+// A manifest that can't be read and may be a hook's is an error: its objections
+// are unknown.
 func Hooks(dir string) ([]*Manifest, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -145,7 +145,7 @@ func Hooks(dir string) ([]*Manifest, error) {
 // maxHooks bounds how many are asked about one action.
 const maxHooks = 16
 
-// readHook returns nil for what is surely no hook.
+// readHook returns nil for a file that is surely no hook.
 func readHook(dir, name string) (*Manifest, error) {
 	file := filepath.Join(dir, name+".toml")
 	text, err := atomicfile.Read(file, maxManifest)

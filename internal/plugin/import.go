@@ -13,17 +13,17 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 )
 
-// A Proposal is what a file of an agent's says of one server, as a manifest
-// that permits nothing.
+// A Proposal is a manifest that permits nothing, made from one server in an
+// agent's file.
 type Proposal struct {
 	Manifest Manifest
-	Notes    []string // what was left out, and what is to be said before it runs
+	Notes    []string // what was left out, and warnings before it runs
 }
 
 // Import reads the servers that an agent is configured with: JSON with
 // mcpServers, servers or mcp (.mcp.json, settings.json, opencode.json), or TOML
-// with mcp_servers (config.toml). What the file says of permissions is not
-// taken over, and neither are values that look like credentials.
+// with mcp_servers (config.toml). The file's permissions are not taken over,
+// and neither are values that look like credentials.
 func Import(text []byte) ([]Proposal, error) {
 	if len(text) > maxToolBytes {
 		return nil, fmt.Errorf("the file has %d bytes; want at most %d", len(text), maxToolBytes)
@@ -147,7 +147,7 @@ func (p *Proposal) env(name, value string) {
 
 func (p *Proposal) note(text string) { p.Notes = append(p.Notes, text) }
 
-// pluginName makes a name of a plugin of what an agent calls a server.
+// pluginName makes a plugin's name from an agent's name of a server.
 func pluginName(s string) string {
 	name := strings.Trim(strings.Map(func(r rune) rune {
 		switch {

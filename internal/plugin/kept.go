@@ -13,7 +13,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/atomicfile"
 )
 
-// maxKept bounds what is kept of one plugin's tools, in bytes.
+// maxKept bounds the stored tools of one plugin, in bytes.
 const maxKept = 32 << 20
 
 func kept(dir, plugin string) string { return filepath.Join(dir, plugin+".tools") }

@@ -2,8 +2,8 @@ package plugin
 
 import "github.com/pelletier/go-toml/v2"
 
-// NameIn returns what a manifest calls its plugin, "" where it does not say, or
-// is no TOML.
+// NameIn returns the plugin's name in a manifest, or "" if it has none, or is
+// not TOML.
 func NameIn(text []byte) string {
 	var d struct {
 		Name string `toml:"name"`

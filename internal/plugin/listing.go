@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Bounds of what is read of a server that lists its tools.
+// Limits of the answers of a server that lists its tools.
 const (
 	maxLine     = 4 << 20 // bytes of one message
 	maxMessages = 4096    // that answer nothing we asked
@@ -16,16 +16,16 @@ const (
 	maxTools    = 1024
 )
 
-// A Listing is what a server says of itself and its tools.
+// A Listing is a server's description of itself and its tools.
 type Listing struct {
 	Name, Version string // as it calls itself
-	Instructions  string // what it wants the model to be told
+	Instructions  string // its text for the model
 	Tools         []Tool
 }
 
 // List asks a server of the Model Context Protocol for its tools, over its
-// standard output and input. Requests of the server are refused, what it
-// notifies of is passed over. It waits as long as the pipes do: who calls it
+// standard output and input. Requests of the server are refused, its
+// notifications are skipped. It waits as long as the pipes do: the caller
 // closes them in time.
 func List(from io.Reader, to io.Writer) (Listing, error) {
 	c := &client{lines: bufio.NewReaderSize(from, 64<<10), to: to}

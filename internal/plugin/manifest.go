@@ -1,8 +1,8 @@
-// Package plugin holds what is known of a plugin before it runs: its manifest,
-// which a human has agreed to, and the pins of the tools that it has shown. A
-// plugin is a program of somebody else's: a server of the Model Context
-// Protocol, or a hook that is told of actions and may object. It runs as a guest, in a session of its own, and gets what its
-// manifest says and nothing more.
+// Package plugin describes a plugin before it runs: its manifest, which a human has
+// agreed to, and the pins of its tools. A plugin is a program of somebody else's: a
+// server of the Model Context Protocol, or a hook that is told of actions and may object.
+// It runs as a guest, in a session of its own, and gets what its manifest says and
+// nothing more.
 package plugin
 
 import (
@@ -36,15 +36,15 @@ type Manifest struct {
 	Hook      HookTable         // of a Hook only
 }
 
-// What an argument of a tool is, so that rules about it count.
+// The meaning of an argument of a tool, so that rules about it count.
 const (
 	ArgumentPath    = "path"    // a file or directory
 	ArgumentHost    = "host"    // a host, a host:port or a URL
 	ArgumentCommand = "command" // a command line
 )
 
-// Run says what is started; exactly one of Command, NPX, UVX and Go is set,
-// and Image only beside Command.
+// Run names the program; exactly one of Command, NPX, UVX and Go is set, and
+// Image only beside Command.
 type Run struct {
 	Command []string `toml:"command,omitempty"`
 	NPX     string   `toml:"npx,omitempty"`   // PACKAGE@VERSION, run by npx
@@ -55,7 +55,7 @@ type Run struct {
 }
 
 // Files are paths: absolute, below ~, or relative to the workspace ("." is all
-// of it). What none of them covers a plugin does not see, but for the system.
+// of it). A plugin does not see anything else, except the system.
 type Files struct {
 	Read  []string `toml:"read,omitempty"`
 	Write []string `toml:"write,omitempty"`
@@ -82,8 +82,8 @@ type Tools struct {
 	Deny  []string `toml:"deny,omitempty"`
 }
 
-// Verdict says what the manifest makes of a call to a tool, and which of its
-// lines says so, such as "tools.deny: write_*". The name is taken as it is.
+// Verdict returns the manifest's verdict on a call to a tool, and its line,
+// such as "tools.deny: write_*". The name is taken as it is.
 func (t Tools) Verdict(tool string) (bawn.Verdict, string) {
 	for _, list := range []struct {
 		globs   []string

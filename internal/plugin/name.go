@@ -14,11 +14,11 @@ import (
 const emojiStyle = '\ufe0f'
 
 // maxName is the longest name of a tool, in bytes; clients have lower limits
-// for what is made of it and the plugin's name.
+// for it together with the plugin's name.
 const maxName = 64
 
-// CheckName reports what is wrong with the name of a tool: only letters, digits,
-// "_", "-", "." and "/" of ASCII, so that what is read is what is meant.
+// CheckName returns the error in the name of a tool: only letters, digits, "_",
+// "-", "." and "/" of ASCII are accepted, so that it means what it looks like.
 func CheckName(tool string) error {
 	if tool == "" || len(tool) > maxName {
 		return fmt.Errorf("the name of a tool has %d bytes; want 1 to %d", len(tool), maxName)
@@ -38,15 +38,15 @@ func plain(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_-./", r)
 }
 
-// looks maps characters that are told apart with difficulty onto one of them.
+// looks maps characters that look alike to one of them.
 var looks = strings.NewReplacer("0", "o", "1", "l", "i", "l", "5", "s", "rn", "m", "vv", "w", "-", "", "_", "", ".", "", "/", "")
 
 // Looks is what a name looks like at a glance: two names of one look are
 // confusable.
 func Looks(name string) string { return looks.Replace(strings.ToLower(name)) }
 
-// checkText reports what is wrong with a text that a model and a human are to
-// read: characters that act on a terminal or are not seen.
+// checkText returns the error in a text for a model and a human: characters
+// that act on a terminal or are invisible.
 func checkText(text string) error {
 	if !utf8.ValidString(text) {
 		return errors.New("it is not UTF-8")
@@ -59,8 +59,8 @@ func checkText(text string) error {
 	return nil
 }
 
-// CheckPlugin reports what is wrong with the name of a plugin: small letters,
-// digits and "-", at most 32, the first a letter.
+// CheckPlugin returns the error in the name of a plugin: small letters, digits
+// and "-", at most 32, the first a letter.
 func CheckPlugin(name string) error {
 	ok := len(name) > 0 && len(name) <= 32 && 'a' <= name[0] && name[0] <= 'z' && !strings.HasSuffix(name, "-") && !strings.Contains(name, "--")
 	for i := range len(name) {

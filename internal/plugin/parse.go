@@ -76,9 +76,9 @@ func Parse(file, name string, text []byte) (*Manifest, error) {
 	return m, c.err()
 }
 
-// Load reads the manifests of a directory, by name. A directory that is not
-// there holds none; a manifest that can't be read in full is an error, beside
-// which those come that can.
+// Load reads the manifests of a directory, by name. A missing directory holds
+// none; a manifest that can't be read in full is an error, returned beside the
+// others.
 func Load(dir string) ([]*Manifest, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

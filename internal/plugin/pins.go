@@ -21,15 +21,15 @@ type Pin struct {
 	Digest string `json:"digest"`
 }
 
-// Pins are what a human has agreed to of one plugin. Nil Tools pin nothing:
-// whatever is listed is new.
+// Pins are a human's agreement to one plugin. Nil Tools pin nothing: whatever
+// is listed is new.
 type Pins struct {
 	Plugin       string `json:"plugin"`
-	Instructions string `json:"instructions"` // Digest of what the server tells the model at the start, "" for none
+	Instructions string `json:"instructions"` // Digest of the server's text for the model at the start, or ""
 	Tools        []Pin  `json:"tools"`
 }
 
-// A Difference is how what is listed differs from what is pinned.
+// A Difference is the difference between a listing and the pins.
 type Difference string
 
 // Differences. New, Changed and Gone ask; the others are refused.

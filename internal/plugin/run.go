@@ -14,7 +14,7 @@ type Place struct {
 	Home      string   // the human's, absolute
 	Workspace string   // the project's, absolute; relative paths of the manifest start there
 	Own       string   // the plugin's own directory, absolute: it is writable, and the plugin's home
-	Fetch     bool     // what the package managers fetch may be fetched; otherwise it has to be there
+	Fetch     bool     // package managers may fetch what they need; otherwise it must be there
 	Hidden    []string // further directories that it does not see, see Elsewhere
 }
 
@@ -55,7 +55,7 @@ func (m *Manifest) RunFlags(at Place) []string {
 }
 
 // CacheDirs are the directories, in the plugin's own, where the package manager
-// keeps what it fetches; none where nothing is fetched.
+// keeps its downloads; empty if nothing is fetched.
 func (m *Manifest) CacheDirs(at Place) (dirs []string) {
 	if !m.Fetched() {
 		return nil
@@ -66,18 +66,18 @@ func (m *Manifest) CacheDirs(at Place) (dirs []string) {
 	return dirs
 }
 
-// caches are where npx, uvx and go keep what they fetch, in the plugin's own
-// directory. Packages hold what they like: names that are protected elsewhere too.
+// caches are where npx, uvx and go keep their downloads, in the plugin's own
+// directory. Packages hold any names: also ones that are protected elsewhere.
 var caches = []string{".npm", ".cache", "go"}
 
-// offline has npx, uvx and go take what they have fetched before. Go asks for what
-// is said of later versions, which its own cache answers, and has compared all with
-// its database of sums when it was fetched.
+// offline makes npx, uvx and go use what they have fetched before. Go asks about
+// later versions, which its own cache answers, and has compared all with its
+// database of sums when it was fetched.
 func (at Place) offline() []string {
 	return []string{"npm_config_offline=true", "UV_OFFLINE=1", "GOPROXY=file://" + path.Join(at.Own, "go/pkg/mod/cache/download"), "GOSUMDB=off"}
 }
 
-// agent is what the log calls the plugin.
+// agent is the plugin's name in the log.
 func (m *Manifest) agent() string {
 	if m.Kind == Hook {
 		return "hook-" + m.Name
@@ -99,8 +99,8 @@ func (m *Manifest) home(at Place) string {
 	return at.Own
 }
 
-// paths hides what is the human's and opens what the manifest names. Of two
-// entries for one path the stricter counts, so none is named twice.
+// paths hides the human's files and opens those that the manifest names. Of two
+// entries for one path the stricter counts, so each is named once.
 func (m *Manifest) paths(at Place) []string {
 	write, read := at.below(m.Files.Write), at.below(m.Files.Read)
 	named := map[string]bool{at.Own: true}
@@ -133,11 +133,11 @@ func (m *Manifest) dir(at Place) string {
 	return at.Own
 }
 
-// system are the directories of the root that hold programs and what they need.
+// system are the directories of the root that hold programs and their files.
 const system = " bin boot cores dev etc lib lib32 lib64 libx32 nix opt proc run sbin snap sys tmp usr var Applications Library System private "
 
 // Elsewhere lists the directories of the root that are neither the system's nor
-// symbolic links: what people keep there is nothing of a plugin's.
+// symbolic links: people's data there is not a plugin's.
 func Elsewhere() []string {
 	entries, err := os.ReadDir("/")
 	if err != nil {

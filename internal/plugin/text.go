@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Bounds of what a tool says of itself, in bytes: above what servers list, and
-// low enough that a server can't fill a model's memory with them.
+// Limits of a tool's texts, in bytes: above those of servers' lists, and low
+// enough that a server can't fill a model's memory with them.
 const (
 	maxDescription = 16 << 10
 	maxSchema      = 256 << 10

@@ -9,7 +9,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 )
 
-// Words say what the plugin is and may do, a line each, for the human who is
+// Words say what the plugin is and may do, one line each, for the human who is
 // asked about it. Nothing in them acts on a terminal.
 func (m *Manifest) Words() []string {
 	w := []string{m.starts()}

@@ -81,7 +81,7 @@ func (m *Serving) start(names []string) error {
 
 func (m *Serving) Run(names []string) error {
 	e := m.Env
-	if e.Gateway == nil { // only who is told to serves it from a spec
+	if e.Gateway == nil { // only a caller that was told to serves it from a spec
 		return &verb.Error{Code: verb.ExitInternal, Err: launch.ErrNoBawnd, Hint: doctor.Install}
 	}
 	s, f, err := m.session()
@@ -112,7 +112,7 @@ func (m *Serving) Run(names []string) error {
 	return nil
 }
 
-// session is that of the calls: one of its own, or that of the guest who asks.
+// session is that of the calls: one of its own, or that of the asking guest.
 func (m *Serving) session() (*mcpSession, *launch.Launch, error) {
 	e, f := m.Env, &launch.Launch{}
 	if err := launch.MakeStateDir(e); err != nil {
@@ -190,12 +190,12 @@ func (m *Serving) plugin(dirs plugin.Dirs, man *plugin.Manifest, workspace strin
 	}
 }
 
-// manifestAsks is the priority of what no glob of a manifest names: it counts where nothing
-// else is said. What its globs say counts as much as rules of the policy, of which at the
+// manifestAsks is the priority of what no glob of a manifest names: it counts where
+// nothing else is said. Its globs count as much as rules of the policy, of which at the
 // same priority the strictest wins.
 const manifestAsks = -50
 
-// manifestRules are what a manifest says of its tools, as rules.
+// manifestRules are a manifest's tools, as rules.
 func manifestRules(m *plugin.Manifest) []bawn.Rule {
 	rule := func(id, pattern string, v bawn.Verdict, priority int, why string) bawn.Rule {
 		return bawn.Rule{ID: "plugin:" + m.Name + ":" + id, Kind: bawn.Tool, Pattern: m.Name + "/" + pattern, Verdict: v, Priority: priority, Source: bawn.User, Reason: why}

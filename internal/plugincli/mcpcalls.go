@@ -34,8 +34,8 @@ type mcpCalls struct {
 	log      *audit.Log
 	events   *audit.Share // how it is written to
 	calls    asking.Zone
-	// meant is for what the arguments of calls mean: who says it has read what
-	// strangers wrote.
+	// meant gives the meanings of calls' arguments: those that say so have read
+	// texts of strangers.
 	meant asking.Zone
 }
 

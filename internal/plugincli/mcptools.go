@@ -48,7 +48,7 @@ func serveTools(e *launch.Env) error {
 	if err != nil {
 		return err
 	}
-	set := launch.ToolsSetting{Workspace: settings.WorkspaceOf(dir, e.Getenv("HOME")), Environ: e.Environ, Judge: shim.Judge, Request: shim.Wish, In: e.Stdin, Out: e.Stdout}
+	set := launch.ToolsSetting{Workspace: settings.WorkspaceOf(dir, e.Getenv("HOME")), Environ: e.Environ, Judge: shim.Judge, Request: shim.RequestChange, In: e.Stdin, Out: e.Stdout}
 	set.Shell, set.Handed = shellOfTools()
 	ctx, stop := signal.NotifyContext(e.Life(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

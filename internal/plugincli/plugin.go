@@ -36,8 +36,8 @@ pinned: a change asks.`,
 	return c
 }
 
-// pluginDirs are those of the human. A guest has none: what it may start is not
-// its own to say.
+// pluginDirs are those of the human. A guest has no plugins: what it may start
+// is not its own to say.
 func pluginDirs(e *launch.Env) (plugin.Dirs, error) {
 	if where := launch.Inside(e); where != "" {
 		return plugin.Dirs{}, &verb.Error{Code: verb.ExitDenied, Err: fmt.Errorf("this is a guest, in %s: plugins are not a guest's to see or change", where),

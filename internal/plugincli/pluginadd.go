@@ -17,7 +17,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// maxManifestFile bounds what is read of a manifest or an agent's settings, in
+// maxManifestFile bounds the size of a manifest or an agent's settings, in
 // bytes.
 const maxManifestFile = 1 << 20
 
@@ -98,7 +98,7 @@ func (f *pluginFlags) add(e *launch.Env, args []string) error {
 	return err
 }
 
-// read takes the manifest of the file, or makes one of the flags. A lone
+// read takes the manifest of the file, or makes one of the flags. A single
 // argument without any other flag that says what runs is a file.
 func (f *pluginFlags) read(e *launch.Env, args []string) (*plugin.Manifest, []byte, error) {
 	m := &f.manifest
@@ -135,8 +135,7 @@ func (f *pluginFlags) read(e *launch.Env, args []string) (*plugin.Manifest, []by
 	return read, text, nil
 }
 
-// ofFlags says what is wrong in words of flags: the lines are those of a text
-// that nobody has written.
+// ofFlags translates errors to flags: the lines are those of a generated text.
 func ofFlags(err error) string {
 	var out []string
 	for line := range strings.SplitSeq(err.Error(), "\n") {
@@ -220,11 +219,11 @@ func (f *pluginFlags) old(d plugin.Dirs, name string) (*plugin.Manifest, error) 
 	if !f.replace {
 		return nil, verb.Usage("say --replace to see what would change, and agree to it", "there is a plugin %q already", name)
 	}
-	old, _ := plugin.Read(d.Manifests, name) // what can't be read says nothing to compare with
+	old, _ := plugin.Read(d.Manifests, name) // an unreadable file has nothing to compare with
 	return old, nil
 }
 
-// agreeTo shows what a plugin may do and asks the human.
+// agreeTo shows a plugin's rights and asks the human.
 func agreeTo(e *launch.Env, m, old *plugin.Manifest, yes bool) error {
 	fmt.Fprintf(e.Stderr, "The plugin %s\n", m.Name)
 	var was []string

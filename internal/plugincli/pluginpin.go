@@ -89,7 +89,8 @@ func exitOn(differs bool) error {
 	return nil
 }
 
-// sayChanges shows what is new or different, with all that a model would read.
+// sayChanges shows new and changed tools, with everything that a model would
+// read.
 func sayChanges(e *launch.Env, l plugin.Listing, changes []plugin.Change, asJSON bool) error {
 	if asJSON {
 		return verb.WriteJSON(e.Stdout, map[string]any{"tools": len(l.Tools), "changes": append([]plugin.Change{}, changes...)})
@@ -126,7 +127,7 @@ func firstOf(text string) string {
 	return fmt.Sprintf("%s\n(%d bytes more)", strings.ToValidUTF8(text[:most], ""), len(text)-most)
 }
 
-// listTools starts the plugin as a guest and has it list its tools.
+// listTools starts the plugin as a guest and lists its tools.
 func listTools(e *launch.Env, d plugin.Dirs, m *plugin.Manifest) (plugin.Listing, error) {
 	workspace := settings.WorkspaceOf(e.Dir, e.Getenv("HOME"))
 	p, err := e.StartPlugin(d, m, workspace)

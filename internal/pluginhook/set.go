@@ -1,7 +1,7 @@
 // Package pluginhook asks plugins of the kind "hook" about actions. What they
 // say only tightens: a denial stays one, and what was allowed or is asked about
 // may become a question or a denial, never more than it was. A plugin that is
-// dead, slow, noisy or unclear denies (SPEC row C8).
+// dead, slow, noisy or unclear denies.
 package pluginhook
 
 import (

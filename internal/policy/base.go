@@ -31,7 +31,7 @@ func (q *Question) base(p part) (bawn.Verdict, string) {
 func (q *Question) limits(p part, j *judgement) {
 	switch {
 	case q.Mode > bawn.ModePermissive || q.Autonomy > bawn.AutonomyFull:
-		j.lower(stageMode, bawn.Deny, "builtin:mode", bawn.Builtin, "the mode or autonomy is none that exists")
+		j.lower(stageMode, bawn.Deny, "builtin:mode", bawn.Builtin, "the mode or autonomy is unknown")
 	case q.Mode == bawn.ModePlan:
 		if c := Lookup(q.Mode, p.effect, q.Contained); c.Verdict == bawn.Deny || c == kernel && q.Action.Kind != bawn.Command {
 			j.lower(stageMode, bawn.Deny, "builtin:mode", bawn.Builtin, "plan mode: look, do not touch")

@@ -9,7 +9,7 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// Rules about what a request carries.
+// Rules about the contents of a request.
 const (
 	RuleLent    = "builtin:lent-secret"
 	RuleForeign = "builtin:foreign-credential"
@@ -18,7 +18,7 @@ const (
 	RuleOffer   = "builtin:lend-secret"
 )
 
-// A crossing sorts what leaves the sandbox in a request (SPEC §2a).
+// A crossing is a kind of data that leaves the sandbox in a request.
 type crossing uint8
 
 const (
@@ -40,7 +40,7 @@ var boundary = map[bawn.Mode][4]bawn.Verdict{
 	bawn.ModePermissive: {ask, ask, allow, ask},
 }
 
-// Carried is what a request has in it besides what it asks for: secrets by their names,
+// Carried lists a request's contents besides its target: secrets by their names,
 // credentials by where they stand.
 type Carried struct {
 	Lent    []string // secrets of the session's
@@ -50,7 +50,7 @@ type Carried struct {
 	Offered []string // secrets that a yes would lend
 }
 
-// The beginnings of the arguments that say what a request carries.
+// The prefixes of the arguments that list a request's contents.
 const (
 	carriesLent    = "lends="
 	carriesForeign = "credential="
@@ -59,7 +59,7 @@ const (
 	carriesOffered = "lend="
 )
 
-// Carries returns what the arguments of a request end with.
+// Carries returns the last arguments of a request.
 func Carries(c Carried) []string { return c.args() }
 
 func (c *Carried) args() (args []string) {
@@ -114,8 +114,8 @@ func (t *target) unlisted() crossing {
 	return readUnlisted
 }
 
-// cross lowers a judgement for what a request carries. named says that an entry
-// lists the very method, or the push: then its author has answered for the
+// cross lowers a judgement for a request's contents. named says that an entry
+// lists the very method, or the push; its author has then answered for the
 // secrets that are bound there.
 func (e Egress) cross(q *Question, t *target, named bool, j *judgement) {
 	modes := boundary[q.Mode]
@@ -141,8 +141,8 @@ func (e Egress) cross(q *Question, t *target, named bool, j *judgement) {
 	}
 }
 
-// offered asks for a secret that the session was not lent. Where an entry asks anyway,
-// the secret is what the human has to know.
+// offered asks for a secret that the session was not lent. If an entry asks anyway,
+// the question names the secret.
 func (t *target) offered(v bawn.Verdict, j *judgement) {
 	why := fmt.Sprintf("%s, which takes your secret %s: this session was not lent it, and a yes lends it for this", t.deed(), quoted(t.Offered))
 	entry := j.source == bawn.SessionSource && j.verdict == v
@@ -170,7 +170,7 @@ func (t *target) onlyOffers() bool {
 	return len(t.Offered) > 0 && len(t.Lent)+len(t.Foreign)+len(t.Found)+len(t.Over) == 0
 }
 
-// lending is what a yes to a secret holds for: the secret and the operation. A push of
+// lending is the scope of a yes to a secret: the secret and the operation. A push of
 // which the refs are known only later is the same as with them.
 func (t *target) lending() string {
 	secrets := quoted(slices.Concat(t.Lent, t.Offered))
@@ -180,7 +180,7 @@ func (t *target) lending() string {
 	return fmt.Sprintf("%s %q at %s with the secret %s", strings.Join(append([]string{t.verb}, t.refs...), " "), Operation(t.verb, t.path), t.address(), secrets)
 }
 
-// deed says what a request does, in words.
+// deed describes a request in words.
 func (t *target) deed() string {
 	if t.mutates() {
 		return "it changes something at " + t.address()

@@ -9,7 +9,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/netrule"
 )
 
-// TestBoundary is SPEC §2a's rows about a host that entries name, mode by mode.
+// TestBoundary has the rows about a host that entries name, mode by mode.
 func TestBoundary(t *testing.T) {
 	for _, row := range []struct {
 		what                                   string

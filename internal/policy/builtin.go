@@ -9,7 +9,7 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// Builtins are the rules of every policy (SPEC C3), from data/rules.txt.
+// Builtins are the rules of every policy, from data/rules.txt.
 func Builtins() []bawn.Rule {
 	var out []bawn.Rule
 	for e := range entries("rules.txt", rulesText) {

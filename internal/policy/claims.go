@@ -10,7 +10,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/hostname"
 )
 
-// A verb is what a part does to a path.
+// A verb is an operation on a path.
 type verb uint8
 
 const (
@@ -28,7 +28,7 @@ var verbNames = []string{"", "look at", "read", "read below", "write", "delete",
 // String returns the verb in words.
 func (v verb) String() string { return verbNames[v] }
 
-// UseIn reads the path or host that a step of a trace is about, and what is done to it.
+// UseIn reads the path or host of a step of a trace, and the operation.
 func UseIn(s bawn.Step) (target string, kind bawn.Kind, op bawn.Operation, ok bool) {
 	said, isUse := strings.CutPrefix(s.Why, "to ")
 	if !isUse || s.Stage != stageClaim {
@@ -100,7 +100,7 @@ func (p *Policy) usePathAs(q *Question, j *judgement, u use) {
 		inner.lower(stageProtected, bawn.Ask, "builtin:protected-below", bawn.Builtin, "it reaches protected paths below "+u.path)
 		j.fixed = true
 	}
-	j.fixed = j.fixed || inner.verdict < bawn.Allow // only what a command is, not what it is done to, is learned
+	j.fixed = j.fixed || inner.verdict < bawn.Allow // only the command is learned, not its targets
 	j.lower(stageClaim, inner.verdict, inner.rule, inner.source, "to "+u.verb.String()+" "+u.path+": "+inner.reason)
 }
 
@@ -113,15 +113,15 @@ func opFor(v verb, op bawn.Operation) bawn.Operation {
 	return op
 }
 
-// harmlessLook: what is protected against writing, or readable system
-// configuration, may be looked at.
+// harmlessLook reports whether reading is harmless: files protected against
+// writing, and readable system configuration, may be read.
 func harmlessLook(v verb, pr *protection) bool {
 	return v == looks && !pr.reads
 }
 
-// rulesFor finds the rules about a path, or about what a pattern of paths
-// could match. A file system that ignores the case of letters may hold what
-// the built-in rules warn of under another spelling.
+// rulesFor finds the rules about a path, or about paths that a pattern could
+// match. On a file system that ignores case, names of the built-in rules may
+// exist in another spelling.
 func (p *Policy) rulesFor(q *Question, op bawn.Operation, u use) verdicts {
 	var w verdicts
 	lower := strings.ToLower(u.path)

@@ -9,14 +9,14 @@ import (
 	"github.com/bawn-dev/bawn/internal/shell"
 )
 
-// environment is what a command line is executed with, and nothing else but what
-// Question.Names says: a variable that is in none of the lists is empty.
+// environment is the complete environment of a command line, except what
+// Question.Names says: a variable in none of the lists is empty.
 var (
 	environment      = map[string]string{"TMPDIR": "/tmp"}
 	environmentNames = []string{"PATH", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "HOSTNAME"}
 )
 
-// decideCommand judges every simple command of a line by what it would do. The
+// decideCommand judges every simple command of a line by its effects. The
 // strictest judgement is the decision.
 func (p *Policy) decideCommand(q *Question) bawn.Decision {
 	if q.Action.Operation != bawn.Exec {
@@ -32,7 +32,7 @@ func (p *Policy) decideCommand(q *Question) bawn.Decision {
 	return d
 }
 
-// judge judges every part of the line: first what can't be read, then the
+// judge judges every part of the line: first unreadable parts, then the
 // commands in their order. There is at least one.
 func (r *reading) judge(parts []*judgement) []*judgement {
 	for _, o := range r.line.Opaque {
@@ -108,11 +108,12 @@ type reading struct {
 	at   [2]string
 }
 
-// inside reports whether a sandbox holds what a program can do to files and processes.
+// inside reports whether a sandbox contains a program's effects on files and
+// processes.
 func (r *reading) inside() bool { return Change.Contains(r.q.Contained) }
 
-// opaque is what can't be read with certainty. Where nothing contains it no rule allows
-// it; inside it is a program like any other.
+// opaque is a part that can't be read with certainty. Where nothing contains it no rule
+// allows it; inside it is a program like any other.
 func (r *reading) opaque(o shell.Opaque) *judgement {
 	j := begin(o.Text)
 	k := part{effect: Change}
@@ -145,7 +146,7 @@ func (r *reading) command(c *shell.Command) *judgement {
 	}
 	r.uses(c, found, k, j)
 	if !r.inside() {
-		r.bare(c, a, k, j)
+		r.uncontained(c, a, k, j)
 	}
 	if !ruled {
 		r.learned(c, j)
@@ -156,7 +157,7 @@ func (r *reading) command(c *shell.Command) *judgement {
 	return j
 }
 
-// first says what the table says.
+// first applies the table.
 func (r *reading) first(d *danger, k part, j *judgement) {
 	v, why := r.q.base(k)
 	rule, stage := "builtin:default", stageDefault
@@ -183,7 +184,8 @@ func (r *reading) effect(d *danger, k *part) {
 	}
 }
 
-// destroys is the row for what can't be had back: with a checkpoint it is a change.
+// destroys is the row for losses that can't be undone: with a checkpoint it is a
+// change.
 func (q *Question) destroys() Effect {
 	if q.Covered {
 		return Change
@@ -191,8 +193,8 @@ func (q *Question) destroys() Effect {
 	return Destroy
 }
 
-// danger finds what a command is among the dangers that count here, and whether a rule
-// may allow it. A reader has none.
+// danger finds a command among the dangers that count here, and whether a rule may
+// allow it. A reader has none.
 func (r *reading) danger(a *argv, c *shell.Command, k part) (*danger, bool) {
 	if a == nil || k.reader && !c.Builtin {
 		return nil, true
@@ -212,8 +214,9 @@ func (r *reading) danger(a *argv, c *shell.Command, k part) (*danger, bool) {
 	})
 }
 
-// connectionAsks reports whether what leaves the session is asked about where it
-// connects. A rule by which a person lets a host through opens a way without a question.
+// connectionAsks reports whether data that leave the session are asked about at the
+// connection. A rule by which a person lets a host through opens a way without a
+// question.
 func (r *reading) connectionAsks() bool { return r.q.ConnectionAsks && !r.p.opensHosts }
 
 // why is the reason, with where it counts.
@@ -265,7 +268,7 @@ func text(c *shell.Command) string {
 	return b.String()
 }
 
-// partOf sorts a command: a reader's or not, with what it reads.
+// partOf sorts a command: a reader or not, with the files that it reads.
 func (r *reading) partOf(c *shell.Command) ([]finding, part) {
 	for _, rd := range c.Redirects {
 		if rd.Writes() && !devices[rd.Target.Text] {
@@ -292,9 +295,8 @@ func (r *reading) partOf(c *shell.Command) ([]finding, part) {
 	return nil, reader
 }
 
-// harmless reports whether an assignment changes nothing that a program heeds: a
-// variable of the shell's own in lower case, or one of a few that choose how text is
-// shown.
+// harmless reports whether an assignment affects no program: a lower-case variable
+// of the shell's own, or one of a few that choose how text is shown.
 func (r *reading) harmless(a shell.Assign, before bool) bool {
 	if plainVariables.Has(a.Name) {
 		return a.Value.Literal() && len(a.Value.Text) < 32 && plainValue(a.Value.Text)
@@ -302,7 +304,7 @@ func (r *reading) harmless(a shell.Assign, before bool) bool {
 	return !a.Exported && !before && strings.ToLower(a.Name) == a.Name && !strings.HasSuffix(a.Name, "_proxy") && !slices.Contains(r.q.Names, a.Name)
 }
 
-// plainVariables are what may be set for a reader.
+// plainVariables may be set for a reader.
 var plainVariables = shell.NewWordSet("LC_ALL LC_COLLATE LANG TZ NO_COLOR CLICOLOR COLUMNS LINES CI FORCE_COLOR")
 
 func plainValue(s string) bool {
@@ -319,9 +321,9 @@ func (r *reading) rules(a *argv, j *judgement) bool {
 	return w.all != nil || w.project != nil
 }
 
-// bare asks about what only counts where nothing contains it: words that could be a
+// uncontained asks about what only counts where nothing contains it: words that could be a
 // danger, secrets, variables and loops.
-func (r *reading) bare(c *shell.Command, a *argv, k part, j *judgement) {
+func (r *reading) uncontained(c *shell.Command, a *argv, k part, j *judgement) {
 	unknown := len(c.Words) > 0 && slices.ContainsFunc(c.Words[1:], func(w shell.Word) bool { return w.Glob || w.Vague != "" && len(w.Below) == 0 })
 	if unknown && !k.reader && a != nil && r.p.known().dangers.possible(a.program) {
 		j.lower(stageDangerous, bawn.Ask, "builtin:unknown-words", bawn.Builtin, "words that are not known can make "+a.program+" dangerous")
@@ -367,8 +369,8 @@ func (r *reading) uses(c *shell.Command, found []finding, k part, j *judgement) 
 	}
 }
 
-// writesWord reports whether a word names what a program is known to write or remove:
-// where the name is protected, it is denied in words and not by the kernel alone.
+// writesWord reports whether a word names a file that a program is known to write or
+// remove. A protected name is then denied with a reason, and not by the kernel alone.
 func writesWord(words []shell.Word, i int) bool {
 	if i == 0 || strings.HasPrefix(words[i].Text, "-") {
 		return false
@@ -390,7 +392,7 @@ func (r *reading) path(c *shell.Command, v verb, w shell.Word, j *judgement) {
 	for _, name := range r.places(c, w) {
 		switch {
 		case name == "" && (v == looks || r.inside()):
-			// a name and no content, or what the kernel decides about
+			// a name and no content, or decided by the kernel
 		case name == "":
 			j.lower(stageClaim, bawn.Ask, RulePath, bawn.Builtin, "which path it is about to "+v.String()+" is not known")
 			j.fixed = true
@@ -457,8 +459,8 @@ func throughProc(name string) string {
 }
 
 // mentions looks for names of people's rules and for protected ones in the words of a
-// command of which nothing else is known. Inside, a whole word counts, or what stands
-// behind "=": the kernel refuses the rest.
+// command of which nothing else is known. Inside, a whole word counts, or the text
+// after "=": the kernel refuses the rest.
 func (r *reading) mentions(c *shell.Command, word string, j *judgement) {
 	apart := "=@:, '\"`()<>;"
 	if r.inside() {
@@ -509,8 +511,8 @@ func (r *reading) mention(name string, j *judgement) {
 	})
 }
 
-// reads reports whether a rule about files is about whatever names them: one that
-// speaks of nothing but writing says nothing of a word.
+// reads reports whether a rule about files applies to words that name them. A
+// rule that is only about writing does not.
 func (r *rule) reads() bool { return r.Source != bawn.Builtin || r.speaksOf(bawn.Read) }
 
 // allowed reports whether a stronger rule allows to read the name.
@@ -541,7 +543,7 @@ func (r *reading) secrets(c *shell.Command, j *judgement) {
 	}
 }
 
-// learned lets what the human has taught answer where only the default spoke.
+// learned lets learned answers apply where only the default spoke.
 func (r *reading) learned(c *shell.Command, j *judgement) {
 	if r.p.memory == nil || j.verdict != bawn.Ask || j.fixed || r.q.Taint.Any() || r.q.Autonomy < bawn.AutonomyModerate {
 		return

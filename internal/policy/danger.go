@@ -9,7 +9,7 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// A danger is a sort of command that asks (SPEC C4).
+// A danger is a sort of command that asks.
 type danger struct {
 	family   string
 	is       *family
@@ -56,8 +56,8 @@ func parseFamilies(file, data string) (map[string]*family, error) {
 // effectNames are the effects that a family can have.
 var effectNames = map[string]Effect{"change": Change, "destroy": Destroy, "download": Download, "upload": Upload, "publish": Publish, "force": Force}
 
-// dangers are the entries of data files. Those about a program are read when
-// it is first asked about: most processes ask about few.
+// dangers are the entries of data files. The dangers of a program are read on
+// first use: most processes ask about few.
 type dangers struct {
 	files []dangerFile
 
@@ -74,7 +74,7 @@ type dangerFile struct {
 	text *string
 }
 
-// anyProgram is what a name with a wildcard holds.
+// anyProgram has the dangers whose program has a wildcard.
 const anyProgram = "*"
 
 // programDangers are those of one program, by the subcommand where an entry
@@ -103,8 +103,8 @@ func parseDanger(e entry) (danger, error) {
 	return d, nil
 }
 
-// names reports whether an entry of the dangers names a program. One that does
-// not is not read any further.
+// names reports whether an entry of the dangers names a program. A command
+// without it is not read any further.
 func (e entry) names(program string) bool {
 	programs := e.programs()
 	if !strings.Contains(programs, program) {
@@ -263,8 +263,8 @@ func (ds *dangers) named(program string) *programDangers {
 	return ds.about(program)
 }
 
-// lines are the command lines by which the danger is told: those in which it is
-// found, and those in which it is not.
+// lines are the danger's examples: command lines that match it, and others that
+// do not.
 func (d *danger) lines() (found, spared []string) {
 	hits, misses, _ := strings.Cut(d.examples, " | ")
 	return listOf(hits), listOf(misses)

@@ -40,7 +40,7 @@ func listOf(field string) []string {
 	return strings.Split(field, " ;; ")
 }
 
-// entries are those of a data file: one a line, "#" begins a comment line.
+// entries are those of a data file: one per line, "#" begins a comment line.
 func entries(file, data string) iter.Seq[entry] {
 	return func(yield func(entry) bool) {
 		n := 0
@@ -62,15 +62,14 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// knowledge is what the data files say, each part of it read when it is first
-// asked about.
+// knowledge is the contents of the data files, each part read on first use.
 type knowledge struct {
 	dangers   *dangers
 	protected func() protections
 	secrets   func() []string
 }
 
-// builtin is what the embedded data say.
+// builtin is read from the embedded data.
 func builtin() *knowledge { return &embeddedKnowledge }
 
 var embeddedKnowledge = knowledge{

@@ -9,17 +9,17 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// An Effect is a row of the decision table: what an action does to whom. The zero
-// Effect is invalid and is denied in every mode.
+// An Effect is a row of the decision table: an action's effect, and on whom. The
+// zero Effect is invalid and is denied in every mode.
 type Effect uint8
 
 // The rows, in the order of the table.
 const (
 	_           Effect = iota
 	Read               // looks and changes nothing
-	Change             // changes files, runs a program, destroys what a checkpoint covers
+	Change             // changes files, runs a program, destroys files that a checkpoint covers
 	Destroy            // destroys what no checkpoint covers
-	NewHost            // reaches a host that nobody has named
+	NewHost            // reaches a host that no entry names
 	Download           // takes from a host that is allowed
 	Upload             // sends to a host that is allowed, or shows it a foreign login
 	SecretRead         // puts a secret into a request that reads
@@ -30,13 +30,13 @@ const (
 	Protected          // protected names, Bawn's state, credentials
 )
 
-// A Cell is what the table says of one effect in one mode.
+// A Cell is the table's entry for one effect in one mode.
 type Cell struct {
 	Verdict bawn.Verdict
-	Note    string // what the verdict holds for, or on what condition
+	Note    string // the scope of the verdict, or its condition
 }
 
-// A Row is one effect of the table. What it needs must be contained; otherwise the
+// A Row is one effect of the table. Its needs must be contained; otherwise the
 // last column decides, and the mode's own cell where it is stricter.
 type Row struct {
 	Effect      Effect
@@ -75,9 +75,9 @@ var (
 	network  = bawn.Contained{Network: true}
 )
 
-// Table is the one rule that decides (docs/policy.md). What the kernel contains needs
-// no question; what crosses the boundary asks. Mode auto has permissive's column,
-// where risk only tightens.
+// Table is the one rule that decides (docs/policy.md). An effect that the kernel
+// contains needs no question; one that crosses the boundary asks. Mode auto has
+// permissive's column, where risk only tightens.
 var Table = []Row{
 	//                                              strict  plan    safe  normal     permissive  uncontained
 	{Read, "read", files, asks, yes, yes, yes, yes, listed},
@@ -109,7 +109,7 @@ func (e Effect) row() *Row {
 	return &Table[e-1]
 }
 
-// mode returns the cell of a mode's column. What is no mode is denied.
+// mode returns the cell of a mode's column. An unknown mode is denied.
 func (r *Row) mode(m bawn.Mode) Cell {
 	switch m {
 	case bawn.ModeStrict:
@@ -126,13 +126,13 @@ func (r *Row) mode(m bawn.Mode) Cell {
 	return no
 }
 
-// Contains reports whether a session holds what an effect can do.
+// Contains reports whether a session contains an effect.
 func (e Effect) Contains(c bawn.Contained) bool {
 	r := e.row()
 	return r != nil && c.Has(r.Needs)
 }
 
-// Lookup returns what the table says of an effect. It denies an unknown mode or effect.
+// Lookup returns the table's entry for an effect. It denies an unknown mode or effect.
 func Lookup(mode bawn.Mode, e Effect, c bawn.Contained) Cell {
 	r := e.row()
 	if r == nil {
@@ -151,8 +151,8 @@ func Lookup(mode bawn.Mode, e Effect, c bawn.Contained) Cell {
 	return cell
 }
 
-// reach says what a yes to a question is for, where the cell says so and nothing but the
-// stages named has asked.
+// reach says what a yes to a question is for, if the cell says so and only the named
+// stages have asked.
 func (j *judgement) reach(c Cell, what func() string, stages ...string) {
 	switch {
 	case j.verdict != ask:
@@ -168,12 +168,12 @@ func (j *judgement) askedOnly(stages []string) bool {
 	return !slices.ContainsFunc(j.steps[1:], func(s bawn.Step) bool { return s.Verdict == ask && !slices.Contains(stages, s.Stage) })
 }
 
-// destroying is what a yes holds for where something is destroyed in a workspace.
+// destroying is the scope of a yes to destruction in a workspace.
 func (q *Question) destroying() string {
 	return "destroying what no checkpoint covers in " + strconv.Quote(q.Workspace)
 }
 
-// A reasonKey is what a reason of the table depends on.
+// A reasonKey selects a reason of the table.
 type reasonKey struct {
 	mode      bawn.Mode
 	effect    Effect

@@ -26,35 +26,35 @@ const (
 	ruleUnknownHost = "builtin:host"
 )
 
-// Egress decides what a session of the network "allowlist" reaches. Its actions are
-// of the kind network and the operation connect. The resource is "host:port" for a
-// connection; for a request on a host that is opened "https://host/path", without
-// the query, with the method as argument; for git "https://host/repository.git" or
-// "ssh://host/repository.git" with "fetch", or "push" and the full names of the
-// refs that are created or moved, and over SSH with what SSHPlace returns. Deleting
-// and forcing are not among these operations, and can't be asked about. The
-// arguments of a request over HTTP end with what Carries returns.
+// Egress decides about the destinations of a session with the network "allowlist". Its
+// actions are of the kind network and the operation connect. The resource of a connection
+// is "host:port". A request on an opened host has "https://host/path", without the query,
+// and the method as argument. Git has "https://host/repository.git" or
+// "ssh://host/repository.git" with "fetch", or with "push" and the full names of the refs
+// that are created or moved; over SSH also what SSHPlace returns. Deleting and forcing
+// are not among these operations, and can't be asked about. The arguments of a request
+// over HTTP end with what Carries returns.
 //
-// A rule that denies wins, from every source. The machine's managers and the
-// project may also make a question of what an entry opens. Then the session's
-// entries decide, in every mode: their author has answered already. A request that
-// the entries of its host do not list asks, and so does one that carries what the
-// session was not given, or changes something with a lent secret (see boundary).
-// A destination that no entry names is put to the policy. Addresses, international names and
-// names of the loopback are denied instead, since a human can't judge them.
+// A rule that denies wins, from every source. The machine's managers and the project may
+// also turn an entry's yes into a question. Then the session's entries decide, in every
+// mode: their author has answered already. A request asks if the entries of its host do
+// not list it, if it carries what the session was not given, or if it changes something
+// with a lent secret (see boundary). A destination that no entry names is put to the
+// policy. Addresses, international names and names of the loopback are denied instead,
+// since a human can't judge them.
 type Egress struct {
 	Policy *Policy
 	// Session is what all questions share; its Action is not used.
 	Session Question
 	// Rules are the session's entries; nil means none.
 	Rules *netrule.Rules
-	// Only says that nothing but the entries opens: what none of them names is
-	// denied, whatever the mode and other rules say, and nobody is asked.
+	// Only says that only the entries open: everything else is denied without a
+	// question, whatever the mode and other rules say.
 	Only bool
-	// Sealed is Only for a session that was given exactly what it needs.
+	// Sealed is Only for a session whose needs were given exactly.
 	Sealed bool
-	// Unattended says that the session has no human to ask: what an entry does not list, and
-	// what a request carries, is denied by the rule that would have asked.
+	// Unattended says that the session has no human to ask: unlisted requests and their
+	// contents are denied by the rule that would have asked.
 	Unattended bool
 	// Admitted says that the connection of a request has been allowed: where no
 	// entry speaks of the host, the request itself needs no further yes.
@@ -125,8 +125,8 @@ func (e Egress) asks(t *target, j *judgement) {
 	}
 }
 
-// tighten applies what stands above an entry: a denial of anybody, and what
-// those say who may only tighten.
+// tighten applies stricter rules than an entry: anybody's denial, and the rules
+// of those who may only tighten.
 func (w *verdicts) tighten(j *judgement) {
 	if w.all != nil && w.all.Verdict == bawn.Deny {
 		j.lower(stageTighten, w.all.Verdict, w.all.ID, w.all.Source, w.all.why())
@@ -172,7 +172,8 @@ func looksLikeAddress(host string) bool {
 	return last[0] >= '0' && last[0] <= '9' || strings.Contains(host, ":")
 }
 
-// A saying is what the entries say of a target; without a rule nothing.
+// A saying is the entries' verdict on a target; without a rule there is no
+// verdict.
 type saying struct {
 	verdict   bawn.Verdict
 	rule, why string
@@ -183,19 +184,20 @@ func permits[T fmt.Stringer](rule string, e T) saying {
 	return saying{verdict: bawn.Allow, rule: rule + ":" + e.String(), why: "the session lists " + strconv.Quote(e.String())}
 }
 
-// lists is permits for an entry that says what may be done, and not only where.
+// lists is permits for an entry that names operations, and not only hosts.
 func lists[T fmt.Stringer](rule string, e T, named bool) saying {
 	s := permits(rule, e)
 	s.named = named
 	return s
 }
 
-// unlisted is what entries say of a request that none of them lists: it asks.
+// unlisted is the judgement of a request that none of the host's entries lists:
+// it asks.
 func unlisted(rule, format string, args ...any) saying {
 	return saying{verdict: bawn.Ask, rule: rule, why: fmt.Sprintf(format, args...)}
 }
 
-// shut is what entries say of a request about which nobody is asked.
+// shut is the judgement of a request that is refused without a question.
 func shut(rule, format string, args ...any) saying {
 	return saying{verdict: bawn.Deny, rule: rule, why: fmt.Sprintf(format, args...)}
 }
@@ -209,7 +211,7 @@ func (e Egress) entry(t *target) saying {
 	case t.git() && len(git) > 0:
 		return gitSays(git, t)
 	case t.path != "" && len(git) > 0 && t.isGitService():
-		return shut(RuleGit, "%q is git's; entries of isolation.git decide on it, and this is none of its operations", t.path)
+		return shut(RuleGit, "%q is git's; entries of isolation.git decide on it, and this is not one of its operations", t.path)
 	case t.path != "" && !t.git() && len(http) > 0:
 		return httpSays(http, t)
 	case t.git() && len(http) > 0:

@@ -3,7 +3,7 @@ package policy
 import _ "embed"
 
 // Each data file is a string of its own: reading one from an embed.FS copies
-// it, which is much of what a process costs that decides once.
+// it, which takes much of the time of a process with one decision.
 var (
 	//go:embed data/rules.txt
 	rulesText string

@@ -13,8 +13,8 @@ import (
 // exampleQuestion is where examples are judged.
 var exampleQuestion = Question{Workspace: "/proj", Home: "/home/user"}
 
-// Check says what is wrong with a rule: a pattern that can't be read, an
-// example of its own that it fails, or nothing.
+// Check returns the error in a rule: an unreadable pattern, or an example of
+// its own that it fails; else nil.
 func Check(r bawn.Rule) error {
 	c, err := compile(r)
 	if err != nil {
@@ -23,8 +23,8 @@ func Check(r bawn.Rule) error {
 	return c.check()
 }
 
-// check tries a rule's own examples (SPEC §5): one that fails means that the
-// rule does not say what its author meant.
+// check tries a rule's own examples: one that fails means that the author meant
+// another rule.
 func (r *rule) check() error {
 	for _, e := range r.Match {
 		if !r.matchesExample(e) {
@@ -39,8 +39,8 @@ func (r *rule) check() error {
 	return nil
 }
 
-// matchesExample reports whether the rule speaks of what an example names: a
-// path, a host, a tool, or any command of a line.
+// matchesExample reports whether the rule matches an example: a path, a host, a
+// tool, or any command of a line.
 func (r *rule) matchesExample(e string) bool {
 	switch r.Kind {
 	case bawn.Command:

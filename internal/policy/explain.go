@@ -8,8 +8,8 @@ import (
 // A Part is one thing that was judged by itself: a command of a line, a text
 // that can't be read, a file, a host or a tool.
 type Part struct {
-	Text    string         // what it is, with what runs it
-	Command *shell.Command // nil for what is no command that could be read
+	Text    string         // its kind, and what runs it
+	Command *shell.Command // nil for anything but a readable command
 	Effect  Effect         // the row of the table
 	Verdict bawn.Verdict
 	Rule    string
@@ -18,8 +18,8 @@ type Part struct {
 	Steps   []bawn.Step // on the way to the verdict
 }
 
-// Explain decides as Decide does, and says besides how each part was judged.
-// An action that is refused as none has no parts.
+// Explain decides as Decide does, and says besides how each part was judged. An
+// invalid action has no parts.
 func (p *Policy) Explain(q *Question) (bawn.Decision, []Part) {
 	d := p.Decide(q)
 	if len(d.Trace) == 0 {

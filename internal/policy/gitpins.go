@@ -5,12 +5,12 @@ import (
 	"strconv"
 )
 
-// gitPins are what git must be given so that it runs no hook, file system
-// monitor, pager or checker of signatures that a repository names, and takes
-// no directory that only looks like a bare repository for one: its
-// configuration would be anybody's (git-config(1), git(1)). What the
-// repository's configuration says of filters, of textconv and of external
-// diffs can't be pinned by variables: an empty diff.external is run as well.
+// gitPins are settings by which git runs no hook, file system monitor, pager or
+// signature program that a repository names. They also make git ignore
+// directories that only look like a bare repository, whose configuration
+// anybody may have written (git-config(1), git(1)). Filters, textconv and
+// external diffs of the repository's configuration can't be turned off by
+// variables: an empty diff.external is run as well.
 var gitPins = append(gitConfig(
 	"core.hooksPath", "/dev/null",
 	"core.fsmonitor", "false",

@@ -18,16 +18,16 @@ const (
 )
 
 // Launch decides one question: may the human who typed a command start a
-// session with it? Typing it was the approval, so what the policy would ask
-// about is allowed, and what only the built-in rules deny. A guest can start
-// nothing, and nobody what a rule of somebody's own denies.
+// session with it? Typing it was the approval, so a question is a yes, and so
+// is a denial of the built-in rules only. A guest can start nothing, and nobody
+// can start what a person's rule denies.
 type Launch struct {
 	// InSession is the session that the caller itself runs in, "" for the
 	// human's own shell.
 	InSession string
-	// Policy is nil where nobody has written a rule.
+	// Policy is nil if nobody has written a rule.
 	Policy *Policy
-	// Session is what the command would run in; its Action is not used.
+	// Session is the session of the command; its Action is not used.
 	Session Question
 }
 

@@ -8,15 +8,15 @@ import (
 	"github.com/bawn-dev/bawn/internal/shell"
 )
 
-// How sure a learned answer must be to apply by itself, and to be suggested
-// (SPEC C6): the same answer 5 of 5 times is 6/7 = 0.857, 3 of 3 is 0.8.
+// How sure a learned answer must be to apply by itself, and to be suggested:
+// the same answer 5 of 5 times is 6/7 = 0.857, 3 of 3 is 0.8.
 const (
 	Sure    = 0.85
 	Suggest = 0.70
 )
 
-// unlearnable are programs that run what they are given: an answer about one
-// line of them says nothing of the next.
+// unlearnable are programs that run their input: an answer about one line does
+// not apply to the next.
 var unlearnable = shell.NewWordSet(`sh bash dash zsh ksh fish csh tcsh busybox env nice nohup timeout xargs parallel sudo doas su ssh
 	python python3 python2 node deno bun perl ruby php lua awk gawk mawk sed find git make npx docker podman kubectl
 	command exec eval time stdbuf setsid watch script strace gdb expect socat nc ncat curl wget`)
@@ -24,14 +24,14 @@ var unlearnable = shell.NewWordSet(`sh bash dash zsh ksh fish csh tcsh busybox e
 // removers are programs about which each answer is about the names that it was given.
 var removers = shell.NewWordSet("rm rmdir unlink mv chmod chown")
 
-// RunsAnything reports whether a program, named without a directory, runs what
-// it is given: an interpreter, a shell, a wrapper, or a tool whose subcommands
-// have little in common. A permission for it as a whole is one for anything.
+// RunsAnything reports whether a program, named without a directory, runs its
+// input: an interpreter, a shell, a wrapper, or a tool whose subcommands have
+// little in common. A permission for it as a whole is one for anything.
 func RunsAnything(program string) bool { return unlearnable.Has(program) }
 
-// shapeOf generalises a command to the shape under which answers are
-// remembered: its words, of which paths stand for their directory. What is not a
-// plain command has none.
+// shapeOf generalises a command to the shape under which answers are remembered:
+// its words, of which paths stand for their directory. Anything but a plain
+// command has none.
 func shapeOf(c *shell.Command) (string, bool) {
 	if len(c.Words) == 0 || len(c.Via) > 0 || len(c.Redirects) > 0 || len(c.Assigns) > 0 || c.Runs || c.Builtin {
 		return "", false

@@ -29,7 +29,7 @@ type document struct {
 }
 
 // ParseFile reads the rules of a policy file: a list of [[rule]] tables. The
-// errors name file, line and what was wanted. A file of the project may only
+// errors name file, line and the expected form. A file of the project may only
 // narrow, so a rule of it that allows is an error.
 func ParseFile(file string, data []byte, source bawn.Source) ([]bawn.Rule, error) {
 	if len(data) > MaxFile {
@@ -82,7 +82,7 @@ func ParseFile(file string, data []byte, source bawn.Source) ([]bawn.Rule, error
 	return out, nil
 }
 
-// operations are what can be done to each kind of resource.
+// operations are those of each kind of resource.
 var operations = map[bawn.Kind][]bawn.Operation{
 	bawn.Filesystem: {bawn.Read, bawn.Write, bawn.Create, bawn.Delete, bawn.Exec},
 	bawn.Network:    {bawn.Connect}, bawn.Command: {bawn.Exec}, bawn.Tool: {bawn.Call},
@@ -93,7 +93,7 @@ var operations = map[bawn.Kind][]bawn.Operation{
 func suits(k bawn.Kind, ops []bawn.Operation) error {
 	for _, op := range ops {
 		if known := operations[k]; len(known) > 0 && !slices.Contains(known, op) {
-			return fmt.Errorf("the operation %q is none of the kind %s; want one of %v", op, k, known)
+			return fmt.Errorf("the operation %q is not of the kind %s; want one of %v", op, k, known)
 		}
 	}
 	return nil

@@ -22,8 +22,8 @@ func TestParseFileNamesTheMistake(t *testing.T) {
 		{"# \x00", `f:1:3: the file has a NUL byte; want TOML text`},
 		{"[[rule]\n", `f:1:7: expected ']]' to close array table name`},
 		{"[[rule]]\nkind = \"comand\"", `f:2:8: unknown kind "comand"; want one of ["filesystem" "network" "command" "tool"]`},
-		{"[[rule]]\nkind = \"tool\"\noperations = [\"exec\"]\npattern = \"x\"\nverdict = \"deny\"", `f:1: rule 1: the operation "exec" is none of the kind tool; want one of [call]`},
-		{"[[rule]]\nkind = \"command\"\noperations = [9]\npattern = \"x\"\nverdict = \"deny\"", `f:1: rule 1: the operation "invalid" is none of the kind command`},
+		{"[[rule]]\nkind = \"tool\"\noperations = [\"exec\"]\npattern = \"x\"\nverdict = \"deny\"", `f:1: rule 1: the operation "exec" is not of the kind tool; want one of [call]`},
+		{"[[rule]]\nkind = \"command\"\noperations = [9]\npattern = \"x\"\nverdict = \"deny\"", `f:1: rule 1: the operation "invalid" is not of the kind command`},
 	} {
 		if _, err := ParseFile("f", []byte(tt.text), bawn.User); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%q: %v; want %s", tt.text, err, tt.want)

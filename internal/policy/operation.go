@@ -6,9 +6,9 @@ import "strings"
 // where digits are in it.
 const longPart = 16
 
-// Operation is the path of a request without what tells one thing from another of
-// its kind: that is what a yes to a lent secret holds for. Of a request that only
-// reads it is the whole host.
+// Operation is the path of a request without the parts that distinguish things of
+// one kind: a yes to a lent secret holds for it. For a request that only reads it
+// is the whole host.
 func Operation(method, path string) string {
 	if method == "GET" || method == "HEAD" || method == "OPTIONS" {
 		return "/"

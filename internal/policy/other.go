@@ -7,7 +7,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/fspath"
 )
 
-// decidePath judges what a file tool wants to do.
+// decidePath judges the operation of a file tool.
 func (p *Policy) decidePath(q *Question) bawn.Decision {
 	name, err := fspath.Clean(q.Action.Resource, q.Action.Dir, q.Home)
 	if err != nil {
@@ -56,8 +56,8 @@ func (p *Policy) decideHost(q *Question) bawn.Decision {
 	return combine([]*judgement{j})
 }
 
-// decideTool judges a call of a tool. Nothing is known of what a tool does, and it may
-// run outside of the sandbox, so it counts as one that publishes until a rule names it.
+// decideTool judges a call of a tool. The effects of a tool are unknown, and it may run
+// outside of the sandbox, so it counts as one that publishes until a rule names it.
 func (p *Policy) decideTool(q *Question) bawn.Decision {
 	if q.Action.Operation != bawn.Call {
 		return bawn.Denied("a tool can only be called", "builtin:operation")
@@ -76,7 +76,8 @@ func (p *Policy) decideTool(q *Question) bawn.Decision {
 	return combine([]*judgement{j})
 }
 
-// What a server asks of the agent or its human, as rules name it: SERVER/@sampling.
+// Requests of a server to the agent or its human, as rules name them:
+// SERVER/@sampling.
 const (
 	AskSampling    = "@sampling"    // for an answer of the agent's model
 	AskElicitation = "@elicitation" // for an answer of the human in front of the agent

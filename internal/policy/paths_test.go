@@ -272,7 +272,7 @@ func TestRiskGolden(t *testing.T) {
 	golden.Compare(t, "testdata/risk.golden", b.String())
 }
 
-// TestFlowGolden is SPEC C2, C9 and K9 as decisions: what each autonomy makes
+// TestFlowGolden: what each autonomy makes
 // of each mode, for an action of each class.
 func TestFlowGolden(t *testing.T) {
 	var b strings.Builder

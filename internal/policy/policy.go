@@ -24,14 +24,14 @@ type Policy struct {
 	cache   cache
 }
 
-// A Memory is what earlier answers of the human have taught (SPEC C6).
+// A Memory is what earlier answers of the human have taught.
 type Memory interface {
 	// Recall returns the learned verdict on a shape, how sure it is from 0 to 1,
 	// and whether there is one.
 	Recall(shape string) (bawn.Verdict, float64, bool)
 }
 
-// Options are what a policy may be given besides its rules.
+// Options are the parts of a policy besides its rules.
 type Options struct {
 	// Resolve returns where a path leads when links are followed. Both the path
 	// and where it leads are judged. It makes decisions depend on the disk, so
@@ -40,9 +40,9 @@ type Options struct {
 	Memory  Memory
 }
 
-// New compiles rules on top of the built-in ones. A rule that can't be read,
-// fails its own example, or allows in a source that may only narrow is refused
-// with all others that are wrong; then there is no policy.
+// New compiles rules on top of the built-in ones. A rule is refused if it can't
+// be read, fails its own example, or allows in a source that may only narrow.
+// All wrong rules are reported, and then there is no policy.
 func New(rules []bawn.Rule, o Options) (*Policy, error) {
 	p := &Policy{known: builtin, memory: o.Memory, resolve: o.Resolve}
 	var wrong []string
@@ -66,8 +66,8 @@ func New(rules []bawn.Rule, o Options) (*Policy, error) {
 	return p, nil
 }
 
-// Held returns what a rule of a person says of the command of a question, where that
-// denies it or asks, whatever the built-in rules and the mode say of it.
+// Held returns what a person's rule says about the command of a question, if it
+// denies or asks. Built-in rules and the mode do not matter.
 func (p *Policy) Held(q *Question) (bawn.Decision, bool) {
 	if !p.holds || q.Action.Kind != bawn.Command {
 		return bawn.Decision{}, false
@@ -87,7 +87,7 @@ func (p *Policy) Rules() []bawn.Rule {
 }
 
 // Decide answers a question. It asks nobody, records nothing and never fails:
-// what it can't judge it denies.
+// it denies what it can't judge.
 func (p *Policy) Decide(q *Question) bawn.Decision {
 	if !q.Action.Valid() {
 		return bawn.Denied("the action names no kind, operation or resource", "builtin:invalid-action")
@@ -122,7 +122,7 @@ func (p *Policy) decide(q *Question) bawn.Decision {
 const maxCached = 4096
 
 // A cache holds decisions of one policy by their question. It never holds an
-// approval: what a human said is no part of a policy's decision.
+// approval: a human's answer is not part of a policy's decision.
 type cache struct {
 	mu      sync.RWMutex
 	entries map[key]*bawn.Decision

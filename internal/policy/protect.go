@@ -10,8 +10,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/protect"
 )
 
-// A protection is a pattern of paths that nothing may touch, or only read
-// (SPEC C5, K4, K6).
+// A protection is a pattern of paths that nothing may touch, or only read.
 type protection struct {
 	system  string // "all", "linux", "darwin", "windows"
 	reads   bool   // reading is denied as well
@@ -20,7 +19,7 @@ type protection struct {
 	name    string // by which it is opened for a project, or ""
 	login   bool   // it counts where a home directory may be, and at the top of a workspace
 	plain   bool   // a wildcard that matches it is not meant to, perhaps
-	literal string // a text that every path has that it covers
+	literal string // a text that every matching path contains
 }
 
 type protections = index[*protection]
@@ -79,7 +78,7 @@ func (k *knowledge) protectedPath(q *Question, op bawn.Operation, lower string) 
 	return found
 }
 
-// protectedPattern prefers what a wildcard is hardly meant to reach.
+// protectedPattern prefers names that a wildcard hardly means.
 func (k *knowledge) protectedPattern(q *Question, op bawn.Operation, lower string) (found *protection, ok bool) {
 	home := strings.ToLower(q.Home)
 	for _, pr := range k.protected().list {
@@ -134,7 +133,7 @@ func (pr *protection) remedy() string {
 	return pr.reason + "; isolation.unprotect = [\"" + pr.name + "\"] opens it for a project"
 }
 
-// covers matches the path, or what a pattern could match.
+// covers matches the path, or paths that a pattern could match.
 func (pr *protection) covers(p, home string, pattern bool) bool {
 	want := pr.pattern
 	if rest, ok := strings.CutPrefix(want, "~/"); ok {
@@ -194,7 +193,7 @@ func segments(a, b string) bool {
 }
 
 // sameEnd reports whether two segments with wildcards can end alike: as far as the
-// shorter of what stands behind their last ones.
+// shorter of the texts after their last wildcard.
 func sameEnd(a, b string) bool {
 	const special = "*?[]{}()!+@,"
 	i, j := a[strings.LastIndexAny(a, special)+1:], b[strings.LastIndexAny(b, special)+1:]
@@ -202,8 +201,8 @@ func sameEnd(a, b string) bool {
 	return i[len(i)-n:] == j[len(j)-n:]
 }
 
-// wildSegment matches a shell pattern of one segment; what it does not
-// understand matches.
+// wildSegment matches a shell pattern of one segment; an unknown construct
+// matches.
 func wildSegment(pattern, text string) bool {
 	if strings.HasPrefix(text, ".") && pattern[0] != '.' {
 		return false

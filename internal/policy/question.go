@@ -13,12 +13,12 @@ type Question struct {
 	Mode      bawn.Mode
 	Autonomy  bawn.Autonomy
 	Contained bawn.Contained // what verified providers enforce where the action happens
-	Covered   bool           // a checkpoint covers what may be destroyed
+	Covered   bool           // a checkpoint covers the files in danger
 	// ConnectionAsks says that whatever leaves the session asks where it connects: no
 	// host is let through without being looked into. Then the command need not ask.
 	ConnectionAsks bool
 	Workspace      string // absolute; "" means that nothing lies in one
-	Home           string // absolute; "" means that "~" is nobody's
+	Home           string // absolute; "" means that "~" is unknown
 	System         string // "linux", "darwin" or "windows"; "" means all of them
 	Taint          Taint
 	// Names are variables that a command line is executed with besides those
@@ -33,16 +33,16 @@ type Question struct {
 	Project bool
 }
 
-// Taint is what the session has met so far.
+// Taint is what the session has read so far.
 type Taint struct {
-	Untrusted bool // it has read what a stranger may have written
-	Private   bool // it has read what must not leave
+	Untrusted bool // it has read data that a stranger may have written
+	Private   bool // it has read data that must not leave
 }
 
 // Any reports whether the session is tainted at all.
 func (t Taint) Any() bool { return t.Untrusted || t.Private }
 
-// AutonomyOf is the autonomy that a mode stands for (SPEC C9).
+// AutonomyOf is the autonomy that a mode stands for.
 func AutonomyOf(m bawn.Mode) bawn.Autonomy {
 	switch m {
 	case bawn.ModePlan:
@@ -55,8 +55,8 @@ func AutonomyOf(m bawn.Mode) bawn.Autonomy {
 	return bawn.AutonomyNone
 }
 
-// ModeOf is the mode that grants what an autonomy grants, where only the
-// autonomy was said.
+// ModeOf is the mode with the permissions of an autonomy, if only the autonomy
+// was given.
 func ModeOf(a bawn.Autonomy) bawn.Mode {
 	switch a {
 	case bawn.AutonomyModerate:

@@ -16,9 +16,9 @@ type reader struct {
 	letters  string            // one-letter flags without a value
 	valued   string            // one-letter flags with one
 	long     map[string]string // other flags: "" without a value, "=" with, "[=" with one that is attached
-	gives    []string          // flags that say what the first operand would
+	gives    []string          // flags that replace the first operand
 	number   bool              // -20
-	needs    []string          // one of these flags must be there
+	needs    []string          // one of these flags is required
 	operands []string
 }
 
@@ -68,11 +68,11 @@ func parseReader(e *entry, flags, operands string, shared map[string]string) (*r
 	return r, nil
 }
 
-// operandTypes are what an operand can be. NAME is a path that is looked at, PATH one
-// that is read, TREE one of which everything below is read, TEXT a word that names
-// nothing, REV a revision of git or a path in it, SPEC a path behind "--", PLUS a word
-// that begins with "+", NUM a number, LINES what sed prints, FILTER jq's, ANY a word of any kind, CMD and SCRIPT what is judged
-// by itself.
+// operandTypes are the types of an operand. NAME is a path that is only looked at, PATH
+// one that is read, TREE one that is read with everything below, TEXT a word that names
+// nothing, REV a revision of git or a path in it. SPEC is a path behind "--", PLUS a word
+// that begins with "+", NUM a number, LINES a line range of sed, FILTER a filter of jq,
+// ANY a word of any kind. CMD and SCRIPT are judged by themselves.
 var operandTypes = map[string]bool{"NAME": true, "PATH": true, "TREE": true, "TEXT": true, "REV": true, "SPEC": true, "ANY": true, "CMD": true, "SCRIPT": true,
 	"PLUS": true, "NUM": true, "LINES": true, "FILTER": true}
 
@@ -112,20 +112,21 @@ func (r *reader) flag(f string, shared map[string]string) bool {
 	return true
 }
 
-// A reading form's match says what is read, and whether the last words are a command of
-// its own, which is judged by itself.
+// A reading form's match says which files are read, and whether the last words are a
+// command of its own, which is judged by itself.
 type read struct {
 	found []finding
 	runs  bool
 }
 
-// A finding is what a reader's command reads.
+// A finding lists the files that a reader's command reads.
 type finding struct {
 	verb verb
 	word shell.Word
 }
 
-// readerOf finds the form that accounts for a command, and what it reads.
+// readerOf finds the form that accounts for a command, and the files that it
+// reads.
 func readerOf(words []shell.Word) (read, bool) {
 	switch words[0].Text {
 	case "test", "[":
@@ -242,7 +243,8 @@ func (m *match) value(flag string, words []shell.Word) int {
 	return 2
 }
 
-// pattern takes the value of a flag that chooses files by their names, as what is read.
+// pattern adds the value of a flag that chooses files by their names to the files that
+// are read.
 func (m *match) pattern(flag, value string) bool {
 	switch flag {
 	case "-g", "--glob", "--iglob", "--include":
@@ -363,8 +365,8 @@ func withoutGlobals(words []shell.Word) []shell.Word {
 	return words
 }
 
-// tests reports whether test(1) only compares: -v and -R evaluate the names that they
-// are given, and some shells what stands beside -eq.
+// tests reports whether test(1) only compares: -v and -R evaluate their names, and
+// some shells evaluate the operands of -eq.
 func tests(words []shell.Word) bool {
 	for i, w := range words[1:] {
 		if w.Split && w.Vague != "" || w.Glob {

@@ -181,13 +181,13 @@ func winner(q *Question, lists [2][]*rule, op bawn.Operation, matches func(*rule
 	return w
 }
 
-// verdicts are the best rules so far, by how far their sources are trusted:
-// the less trusted may only tighten what the more trusted say.
+// verdicts are the best rules so far, by how far their sources are trusted: the
+// less trusted may only tighten the more trusted.
 type verdicts struct{ managed, person, all, project, denial *rule }
 
 // Approved begins the identities of the rules that Bawn has made of a human's
-// answers. One that allows yields to every rule that denies, whatever the
-// priorities: a denial that somebody has written is newer, or was not in sight.
+// answers. A rule that allows yields to every rule that denies, whatever the
+// priorities: a person's denial is newer, or was not in sight.
 const Approved = "approved:"
 
 func (w *verdicts) add(r *rule) {
@@ -208,8 +208,8 @@ func (w *verdicts) add(r *rule) {
 }
 
 // stronger is the rule with the higher priority; at equal priority deny beats
-// ask beats allow; then the order of the identities decides, so that the order
-// of the rules never does.
+// ask beats allow. Then their identities decide, so that the order of the rules
+// never does.
 func stronger(a, b *rule) *rule {
 	switch {
 	case a == nil:
@@ -230,7 +230,7 @@ func stronger(a, b *rule) *rule {
 	return a
 }
 
-// decide applies what the winners say to a judgement.
+// decide applies the winners' verdicts to a judgement.
 func (w *verdicts) decide(j *judgement) {
 	if w.all != nil {
 		defer w.yield(j)

@@ -10,8 +10,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/hostname"
 )
 
-// A target is what a guest wants to reach: a port of a host, or there a request
-// or an operation of git.
+// A target is a guest's destination: a port of a host, or there a request or an
+// operation of git.
 type target struct {
 	host  string // in normal form
 	class hostname.Class
@@ -22,7 +22,7 @@ type target struct {
 	Carried
 }
 
-// The verbs of git, which no method is: those are in upper case.
+// The verbs of git, which can't be methods: those are in upper case.
 const (
 	gitFetch = "fetch"
 	gitPush  = "push"
@@ -75,9 +75,9 @@ const (
 	placePath = "path="
 )
 
-// SSHPlace returns what the arguments of an operation of git over SSH end with,
-// as its resource says neither: "user=NAME" where that is not git, then
-// "path=/REPOSITORY" where the path begins at the server's root. No ref reads so.
+// SSHPlace returns the last arguments of a git operation over SSH, for what its
+// resource does not say: "user=NAME" if the user is not git, then
+// "path=/REPOSITORY" if the path begins at the server's root. No ref reads so.
 func SSHPlace(user string, rooted bool, repo string) (args []string) {
 	if user != "" && user != "git" {
 		args = append(args, placeUser+user)
@@ -88,8 +88,8 @@ func SSHPlace(user string, rooted bool, repo string) (args []string) {
 	return args
 }
 
-// withoutPlace takes from arguments what SSHPlace returns: rules are about
-// hosts, and who asks has held the entries' users and paths to it.
+// withoutPlace removes SSHPlace's words from arguments: rules are about hosts,
+// and the caller has compared the entries' users and paths.
 func withoutPlace(args []string) []string {
 	for _, prefix := range []string{placePath, placeUser} {
 		if last := len(args) - 1; last > 0 && strings.HasPrefix(args[last], prefix) {
@@ -99,7 +99,7 @@ func withoutPlace(args []string) []string {
 	return args
 }
 
-// wants takes what is to be done there.
+// wants reads the operation at that target from the arguments.
 func (t *target) wants(scheme string, args []string) error {
 	if scheme == "ssh" {
 		args = withoutPlace(args)
@@ -141,7 +141,7 @@ func (t *target) address() string {
 	return host + ":" + strconv.Itoa(int(t.port))
 }
 
-// String writes the target for a trace. What a guest chose is quoted.
+// String writes the target for a trace. A guest's text is quoted.
 func (t *target) String() string {
 	if t.path == "" {
 		return "connect " + t.address()

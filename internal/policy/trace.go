@@ -52,8 +52,8 @@ func Replay(trace []bawn.Step) bawn.Verdict {
 	return min(whole, current)
 }
 
-// Said is the verdict that a decision would have if nothing came of the mode
-// where nobody has said anything: what rules, dangers and secrets say.
+// Said is the verdict without the mode's default: of rules, dangers and secrets
+// only.
 func Said(d bawn.Decision) bawn.Verdict {
 	trace := slices.Clone(d.Trace)
 	for i := range trace {
@@ -98,8 +98,8 @@ func (j *judgement) set(stage string, v bawn.Verdict, rule string, source bawn.S
 	j.verdict, j.rule, j.source, j.reason = v, rule, source, why
 }
 
-// lower makes the verdict at most v. Of two alike the rule is named that a person
-// wrote: those who take back what only Bawn denies go by it.
+// lower makes the verdict at most v. Of two alike the rule that a person wrote is
+// named: those who take back Bawn's own denials use it.
 func (j *judgement) lower(stage string, v bawn.Verdict, rule string, source bawn.Source, why string) {
 	j.step(stage, v, why)
 	if v < j.verdict || v == j.verdict && j.source == bawn.Builtin && source != bawn.Builtin {

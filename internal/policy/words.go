@@ -117,7 +117,7 @@ func (a *argv) subcommand() (at int, certain bool) {
 }
 
 // values are the flags that take the next word, by program. A line without flags
-// names programs that have none.
+// names programs without flags.
 var values = sync.OnceValue(func() map[string][]string {
 	out := map[string][]string{}
 	for e := range entries("values.txt", valuesText) {
@@ -139,8 +139,8 @@ func (s *shape) matches(a *argv) bool {
 	return slices.ContainsFunc(s.programs, func(p string) bool { return wild(p, a.program) }) && s.holds(a)
 }
 
-// permits is matches for a rule that allows: what other spellings of a danger
-// are to be found would here let through what nobody named. The program is
+// permits is matches for a rule that allows. Spellings by which dangers are
+// found would let through here what the rule does not name. The program is
 // named as it was written, and the words follow in the order of the pattern,
 // after git's -C at most.
 func (s *shape) permits(a *argv) bool {

@@ -37,10 +37,10 @@ var actionKeys = []string{
 	"mode", "autonomy", "contained", "covered", "untrusted", "private", "session", "agent", "id",
 }
 
-// parseAction reads one action. It is stricter than encoding/json: a key in
-// another spelling or given twice, a text that is no UTF-8 or half a surrogate
-// pair, and anything after the object are errors, since what is judged must be
-// what the sender meant.
+// parseAction reads one action. It is stricter than encoding/json, because what
+// is judged must be what the sender meant. It refuses a key in another spelling
+// or given twice, text that is not UTF-8 or half a surrogate pair, and anything
+// after the object.
 func parseAction(data []byte, a *actionLine) error {
 	if !utf8.Valid(data) {
 		return errors.New("it is not UTF-8")
@@ -278,7 +278,7 @@ func (s *scanner) unescape(raw []byte) (string, error) {
 			i += 6
 		}
 		if r < 0 || utf16.IsSurrogate(r) || r == utf8.RuneError && !bytes.EqualFold(raw[i:i+5], []byte("ufffd")) {
-			return "", s.errorf("a string has an escape that is none")
+			return "", s.errorf("a string has an invalid escape")
 		}
 		out = utf8.AppendRune(out, r)
 		i += 4

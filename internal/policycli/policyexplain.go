@@ -66,7 +66,7 @@ arguments are one command with its arguments. Nothing is run or recorded.`,
 	return c
 }
 
-// An explanation is a decision with all that is to be said about it.
+// An explanation is a decision with its reasons.
 type explanation struct {
 	question *policy.Question
 	decision bawn.Decision

@@ -87,7 +87,7 @@ func (d *decider) stream(r io.Reader, w io.Writer) error {
 	return nil
 }
 
-// answer decides a line and writes the decision; a blank one has none.
+// answer decides a line and writes the decision; a blank line gets none.
 func (d *decider) answer(enc *json.Encoder, n int, line []byte, err error) (bad bool, _ error) {
 	blank := len(bytes.TrimSpace(line)) == 0
 	if blank && !errors.Is(err, errLong) {

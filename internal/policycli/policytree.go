@@ -17,8 +17,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// width is how many columns standard output has; 0 means that nothing is to
-// be wrapped.
+// width is how many columns standard output has; 0 means that lines are not
+// wrapped.
 func width(e *launch.Env) int {
 	fd := int(e.Stdout.Fd())
 	if !term.IsTerminal(fd) {

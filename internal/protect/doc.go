@@ -1,6 +1,6 @@
-// Package protect is the one table of the names that a session must not write,
-// and of the credentials that it must not see. The policy, every sandbox and what
-// is known of agents read it; docs/protected-names.md is made from it.
+// Package protect is the one table of the names that a session must not write, and
+// of the credentials that it must not see. The policy, every sandbox and the data
+// about agents use it; docs/protected-names.md is made from it.
 //
 // # Which names are in it
 //
@@ -15,24 +15,23 @@
 //     opens runs that as well, and so does a person who builds it (risk R2).
 //   - No everyday command writes it as its output, as "python -m venv" does.
 //
-// A program that has asked once for the directory (VS Code, direnv, mise) counts
-// as one that reads by itself. Texts that only a coding agent reads, such as
-// .cursorrules, are in the table; those that humans read too, such as AGENTS.md,
-// are not, and the policy asks before a tool writes one. Dotfiles of a shell or a
-// login are in it, because people keep them in a project and link them into their
-// home directory.
+// A program that has asked once for the directory (VS Code, direnv, mise) counts as
+// one that reads by itself. Texts that only a coding agent reads, such as
+// .cursorrules, are in the table. Those that humans read too, such as AGENTS.md, are
+// not: the policy asks before a tool writes one. Dotfiles of a shell or a login are
+// in it, because people keep them in a project and link them into their home
+// directory.
 //
 // # At which depth
 //
 // A name counts at any depth: somebody may open, enter or start something in any
 // directory of a project. A name of class login is executed from a home directory
-// alone. It counts at the top of each writable place, where dotfiles are kept, and at
-// any depth of a place that is, or holds, a home directory, or to which a link of the
-// home directory leads (launch finds that out).
+// alone. It counts at the top of each writable place, where dotfiles are kept. It
+// counts at any depth of a place that is or holds a home directory, or to which a
+// link of the home directory leads (launch finds out).
 //
-// Only creating and changing is refused. Whatever of these the repository has can
-// be read. Who wants a session to write one opens it for a project, with
-// isolation.unprotect or --unprotect.
+// Only creating and changing is refused. Existing ones of the repository can be
+// read. isolation.unprotect or --unprotect opens one for a project.
 //
 // # The data
 //

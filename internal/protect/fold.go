@@ -6,10 +6,10 @@ import (
 )
 
 // Fold returns what a path may mean on a file system that is less exact about
-// names than Linux: one that ignores case (full folding, as ext4's casefold
-// and APFS have it), leaves out characters that can't be seen, as HFS+ does
-// (git-config(1), core.protectHFS), or takes trailing dots and spaces, streams
-// and backslashes as NTFS does (core.protectNTFS). Short names are undone by
+// names than Linux. Such a file system ignores case (full folding, as in ext4's
+// casefold and APFS), ignores invisible characters, as HFS+ (git-config(1),
+// core.protectHFS), or ignores trailing dots and spaces, streams and
+// backslashes, as NTFS (core.protectNTFS). Short names are undone by
 // [Set.Long].
 func Fold(p string) string {
 	if exact(p) {
@@ -121,8 +121,8 @@ var several = map[rune]string{
 }
 
 // invisible reports whether a file system may ignore r in a name: Unicode's
-// default ignorable code points, of which HFS+ ignores some and ext4 all, and
-// the dot that İ leaves on its i.
+// default ignorable code points, some of which HFS+ and all of which ext4
+// ignores, and the dot that İ leaves on its i.
 func invisible(r rune) bool {
 	switch {
 	case r == 0xad, r == 0x307, r == 0x34f, r == 0x61c, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, 0x180b <= r && r <= 0x180f,
@@ -150,8 +150,8 @@ func short(name string) (stem, ext string, ok bool) {
 	return stem, ext, true
 }
 
-// isShort reports whether stem~N.ext is how Windows shortens a name: six
-// letters without dots, and three of what follows the last dot.
+// isShort reports whether stem~N.ext is a short name of Windows: six letters
+// without dots, and three after the last dot.
 func isShort(long, stem, ext string) bool {
 	long = strings.TrimLeft(long, ". ")
 	name, last := long, ""

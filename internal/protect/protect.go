@@ -16,7 +16,7 @@ const (
 	Host       Class = iota + 1 // a program of the host executes or obeys it
 	Login                       // a shell, a login or the desktop executes it, from a home directory alone
 	Agent                       // a coding agent's own place
-	Guard                       // what an agent obeys within its own place below the home directory
+	Guard                       // files that an agent obeys within its own place below the home directory
 	Credential                  // it is not even read
 	Bawn                        // Bawn's own
 	Git                         // in a git directory, on which a sandbox rules part by part
@@ -30,14 +30,14 @@ func (c Class) String() string { return classes[c] }
 type Entry struct {
 	Class  Class
 	System string // "all", "linux", "darwin" or "windows"
-	// Pattern is a name in a project, at any depth but for Login, or a place "~/…" below the home
-	// directory. One that ends in "/" is a directory with all that it holds. A "*"
-	// stands for any part of one name, and in a git directory "**" for any directories.
+	// Pattern is a name in a project, at any depth but for Login, or a place "~/…" below
+	// the home directory. One that ends in "/" is a directory with everything in it. A
+	// "*" stands for any part of one name, and in a git directory "**" for any
+	// directories.
 	Pattern string
 	By      string // which tools obey it, in words; of a credential: whose it is
 	Why     string // what there is to obey, in a few words
-	// Name is the agent that Agent and Guard are of, and what "open" takes for what a
-	// session does not see.
+	// Name is the agent of Agent and Guard, and the word for "open" of hidden places.
 	Name string
 }
 
@@ -99,8 +99,8 @@ func All() []Entry {
 }
 
 // Hidden are the places below the home directory that a session on a system does
-// not see, each under its Name: credentials, and what each agent keeps. What lies
-// in another of them is left out.
+// not see, each under its Name: credentials, and what each agent keeps. Entries
+// within another one are left out.
 func Hidden(system string) []*Entry {
 	var list []*Entry
 	agents := ofAgents()
@@ -137,7 +137,7 @@ func OfAgent(name string) (project, guarded []string) {
 	return project, guarded
 }
 
-// Key is the one form of a name that isolation.unprotect may hold. It errs where no
+// Key is the one form of a name that isolation.unprotect may hold. It errs if no
 // entry has that name, or none that can be opened.
 func Key(name string) (string, error) {
 	clean := strings.TrimSuffix(name, "/")
@@ -202,8 +202,7 @@ func parse(file, text string) ([]Entry, error) {
 
 var systems = []string{"all", "linux", "darwin", "windows"}
 
-// check finds what can't be right in an entry; rest is what its fields left of the
-// line.
+// check finds errors in an entry; rest is the part of the line after its fields.
 func (e *Entry) check(rest string) error {
 	p := e.Path()
 	switch {

@@ -14,7 +14,7 @@ type Set struct {
 	nodes []node   // from which new ones are taken
 }
 
-// A node is what may follow in a path.
+// A node is a possible continuation of a path.
 type node struct {
 	rule  string // of the name that ends here, as it is written, or ""
 	whole bool   // with all below it

@@ -3,8 +3,8 @@
 //
 // It knows credentials by their shapes: name=value where the name says secret,
 // well-known key prefixes, PEM private keys and the user part of URLs. It is a
-// net under the rule that secrets stay outside, not a proof that none is left:
-// a password with nothing around it that says so passes.
+// net under the rule that secrets stay outside, and proves nothing: a password
+// passes if nothing around it says what it is.
 //
 // Every search is linear in the length of the text, whatever the text is.
 package redact

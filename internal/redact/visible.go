@@ -8,8 +8,8 @@ import (
 )
 
 // Invisible reports whether a reader would not see r, or would see something
-// else because of it: control characters, bidirectional and zero-width ones,
-// blanks other than the space, fillers and variation selectors.
+// else because of it: control, bidirectional and zero-width characters, blanks
+// other than the space, fillers and variation selectors.
 func Invisible(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < ' ' || r == 0x7f

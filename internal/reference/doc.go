@@ -19,8 +19,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/vaultcli"
 )
 
-// Tree returns the command line as a user sees it: the verbs of bawn, and in place of
-// those that bawn hands to bawnd the commands of bawnd, with their flags.
+// Tree returns the command line as a user sees it: the verbs of bawn, with bawnd's
+// commands and flags for those that bawn hands to bawnd.
 func Tree() *cobra.Command {
 	root := cli.Root(&launch.Env{CheckSkill: strict.Check})
 	for _, full := range append(relaycli.Commands(&relaycli.Env{}), vaultcli.NewCommand(&vaultcli.Env{})) {

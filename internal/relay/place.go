@@ -91,7 +91,7 @@ func held(f *os.File, err error) error {
 		return fmt.Errorf("lock %q: %w", f.Name(), err)
 	}
 	pid := make([]byte, 20)
-	n, _ := f.Read(pid) // it may not have written it yet
+	n, _ := f.Read(pid) // it may not be written yet
 	return &RunningError{strings.TrimSpace(string(pid[:n])), f.Name()}
 }
 

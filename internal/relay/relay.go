@@ -1,6 +1,6 @@
 // Package relay is the life of `bawnd serve`: the one process of a user that
 // carries questions from the hosts of sessions to humans, and answers back. It
-// decides nothing and runs nothing of a guest's.
+// decides nothing and runs no code of a guest.
 package relay
 
 import (
@@ -175,7 +175,7 @@ func (r *Relay) serve(ctx context.Context) error {
 	return err
 }
 
-// Stop ends the relay. Doors may call it.
+// Stop ends the relay. Frontends may call it.
 func (r *Relay) Stop() { r.end() }
 
 // Unit reports whether the system has made our sockets.
@@ -241,8 +241,8 @@ func (r *Relay) AdmitHost(conn net.Conn) error {
 }
 
 // AdmitHuman returns nil for a peer of the API's socket that may act for the
-// human: a process of our user that is not a guest, not a host of sessions and
-// not started by one. It records whom it refuses.
+// human: a process of our user that is neither a guest nor a host of sessions,
+// and was not started by one. It records whom it refuses.
 func (r *Relay) AdmitHuman(conn net.Conn) error {
 	entries, err := attach.List(r.Runtime)
 	if err != nil {

@@ -66,9 +66,9 @@ func variable(environ []string, name string) string {
 //go:embed units.txt
 var units string
 
-// Units returns the files by which a system starts the relay when somebody
-// connects to it, of systemd or (darwin) of launchd, each after a line that
-// names it. command is how the relay is started, the program's path first.
+// Units returns the files by which systemd or launchd (darwin) starts the relay
+// on a connection, each after a line that names it. command starts the relay,
+// the program's path first.
 func Units(system string, command ...string) string {
 	linux, darwin, _ := strings.Cut(units, "=== launchd\n")
 	words, text, between := make([]string, len(command)), linux, " "

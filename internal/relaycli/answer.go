@@ -37,7 +37,7 @@ beginning as is unique, four characters or more; "bawn approvals" lists what is
 pending.
 
 The exit code is 0 if every answer counts, 1 if somebody was first or the time
-is up (who and what is said), 2 for an ID that is none, 126 if you may not
+is up (who and what is said), 2 for an unknown ID, 126 if you may not
 answer: a guest never can.`
 
 // scopes are the flags that say how long an answer holds.
@@ -64,8 +64,8 @@ func (s scopes) scope(good string) (bawnv1.Scope, error) {
 	return bawnv1.Scope_SCOPE_UNSPECIFIED, nil
 }
 
-// usual is how long a plain answer to a question holds, at every frontend: as its first
-// choice of that verdict says, and once where the question is not pending any more.
+// usual is how long a plain answer to a question holds, at every frontend: as long as
+// its first choice of that verdict, and once if the question is not pending any more.
 func usual(list []*bawnv1.Approval, id string, v bawnv1.Verdict) bawnv1.Scope {
 	for _, r := range list {
 		for _, c := range r.GetChoices() {

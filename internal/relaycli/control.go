@@ -82,7 +82,7 @@ func (e *Env) forPerson(ctx context.Context, o *Serving) {
 		return
 	}
 	o.Log = true
-	o.Ready = func() { _ = e.status(ctx, false) } // it serves, whatever could be said of it
+	o.Ready = func() { _ = e.status(ctx, false) } // it serves, whatever could be reported about it
 }
 
 // detach starts the relay in the background, and says what it serves.
@@ -109,8 +109,8 @@ func (e *Env) detach(ctx context.Context, o *Serving) error {
 	}
 }
 
-// stop marks the relay as stopped, tells the one that runs to end and returns when it
-// has ended, with what it was. Its PID is 0 where none ran.
+// stop marks the relay as stopped, ends a running one, waits for it, and returns
+// which one it was. Its PID is 0 if none ran.
 func (e *Env) stop(ctx context.Context, state string) (*bawnv1.SystemServiceStatusResponse, error) {
 	ended := &bawnv1.SystemServiceStatusResponse{}
 	if err := os.MkdirAll(state, 0o700); err != nil {

@@ -24,8 +24,8 @@ var Verbs = []string{"serve", "approvals", "approve", "deny", "pair"}
 // An Env is what a verb may use of the world around it.
 type Env struct {
 	verb.World
-	// Approvals reaches the relay; with start it starts one where none runs, and
-	// without it the error is ErrNoRelay there.
+	// Approvals reaches the relay. With start it starts one if none runs;
+	// without, the error is ErrNoRelay.
 	Approvals func(ctx context.Context, start bool) (bawnv1connect.ApprovalServiceClient, error)
 	// Devices reaches the relay that runs, for the devices of its web page.
 	Devices func(ctx context.Context) (bawnv1connect.DeviceServiceClient, error)
@@ -84,7 +84,7 @@ func explain(err error) (code int, hint string) {
 	return verb.ExitInternal, "\"bawn serve\" runs the relay; \"bawn doctor\" shows what is wrong"
 }
 
-// ErrNoRelay says that no relay runs, and none was to be started.
+// ErrNoRelay says that no relay runs, and that none may be started.
 var ErrNoRelay = errors.New("no relay runs")
 
 // reach returns a client of the relay, unless a guest asks.

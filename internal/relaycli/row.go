@@ -10,7 +10,7 @@ import (
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 )
 
-// A row is a question as JSON has it.
+// A row is a question in its JSON form.
 type row struct {
 	ID            string         `json:"id"`
 	State         approval.State `json:"state"`
@@ -111,7 +111,7 @@ func short(id string) string { return id[:min(len(id), 8)] }
 // maxWhat is how much of a question a list shows, in runes: all of most.
 const maxWhat = 300
 
-// what is a question on one line, as much of it as a list shows.
+// what is a question on one line, shortened for a list.
 func what(r *bawnv1.Approval) string {
 	text := ""
 	for _, l := range r.GetLines() {

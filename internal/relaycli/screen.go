@@ -15,8 +15,8 @@ import (
 	"github.com/bawn-dev/bawn/proto/bawn/v1/bawnv1connect"
 )
 
-// reading is how long a question has to be on the screen before a key answers
-// it: what was meant for another must not answer the one that took its place.
+// reading is how long a question must be on the screen before a key answers it,
+// so that a key meant for another question does not answer it.
 const reading = 700 * time.Millisecond
 
 // The screen is the terminal's second one (xterm's ctlseqs).
@@ -42,7 +42,7 @@ type screen struct {
 	list     []*bawnv1.Approval // pending, oldest first
 	selected string             // ID; "" where there is nothing
 	since    time.Time          // when it was selected
-	read     bool               // all of it has been on the screen
+	read     bool               // all of it was on the screen
 	offset   int                // of the details, in lines
 	confirm  *reply             // an answer for good that waits for a yes
 	why      *string            // the reason of a no that is being written
@@ -199,7 +199,7 @@ func (m *screen) change(r *bawnv1.Approval) {
 	}
 }
 
-// choose selects a question, which has to be read anew.
+// choose selects a question, which must be read anew.
 func (m *screen) choose(id string) {
 	m.selected, m.since, m.read, m.offset, m.confirm, m.why = id, m.env.Now(), false, 0, nil, nil
 }

@@ -76,7 +76,7 @@ func (o *Serving) check() error {
 	}
 	name, _, err := hostname.NormalASCII(o.Name)
 	if _, ip := netip.ParseAddr(strings.Trim(name, "[]")); err != nil || name != o.Name || ip == nil {
-		return verb.Usage("for example: --name box.example.org", "--name %q is none that a passkey can be bound to; want the name of a host in lower case", o.Name)
+		return verb.Usage("for example: --name box.example.org", "--name %q can't have a passkey bound to it; want the name of a host in lower case", o.Name)
 	}
 	return nil
 }

@@ -102,8 +102,8 @@ func (m *screen) details() []string {
 // column is how wide the labels are, where there is room for them.
 const column = 15
 
-// question is what is to be read before an answer, and how many lines of it
-// must have been: up to the end of what would happen.
+// question is what must be read before an answer, and how many lines of it must
+// have been shown: up to the end of the effect.
 func (m *screen) question() (out []string, need int) {
 	r := m.current()
 	if r == nil {

@@ -19,7 +19,7 @@ import (
 
 // An asker puts the questions of a zone's network to the session's human. It sends
 // no answer for an unanswered question: the egress proxy denies the question when
-// its time is up. Where nobody could answer it sends a denial at once, by nobody.
+// its time is up. If nobody can answer, it sends a denial at once.
 type asker struct {
 	approver bawn.Approver
 	answer   func(egress.Answer) error
@@ -32,7 +32,7 @@ type asker struct {
 	waiting map[uint64]context.CancelFunc // by question
 }
 
-// maxQuestions bounds what a guest can make wait; more is not asked.
+// maxQuestions bounds a guest's waiting questions; further ones are not asked.
 const maxQuestions = 64
 
 func newAsker(approver bawn.Approver, guest sandbox.Guest, answer func(egress.Answer) error) *asker {
@@ -63,8 +63,9 @@ func (a *asker) put(ctx context.Context, q egress.Question) {
 	}
 }
 
-// How much a question says of a program's name and of a command line, in characters:
-// no line of a terminal breaks within them, so that none begins with a guest's text.
+// How much a question shows of a program's name and of a command line, in
+// characters. Lines of a terminal do not break within them, so that none begins with
+// a guest's text.
 const (
 	maxProgram = 16
 	maxFrom    = 36
@@ -114,8 +115,8 @@ func (a *asker) close() {
 	a.done.Wait()
 }
 
-// prompter returns where the session's questions go. One that was handed no prompter
-// has its terminal alone.
+// prompter returns where the session's questions go. A session without a prompter
+// has its terminal only.
 func (w *watch) prompter() *asking.Prompter {
 	if w.session.Prompter != nil {
 		return w.session.Prompter

@@ -23,12 +23,12 @@ type Containers struct {
 	// Network is the containers' own relay; nil where they reach nobody by name.
 	Network Network
 	Zone    asking.Zone // of decisions about them
-	// Serve begins to answer at Listener. What it returns ends that, and removes
-	// what was made.
+	// Serve begins to answer at Listener. The returned function ends that, and
+	// removes everything that was made.
 	Serve func(ContainerHost) (end func() error, err error)
 }
 
-// A ContainerHost is what a session does for its containers.
+// A ContainerHost is the session's part for its containers.
 type ContainerHost struct {
 	Listener *net.UnixListener
 	Place    string
@@ -91,8 +91,8 @@ type containers struct {
 	log   *denials
 }
 
-// close removes every container of the session, and says what it could not
-// remove. It may be called for nil.
+// close removes every container of the session, and reports those that it could
+// not remove. It may be called for nil.
 func (c *containers) close(session string) {
 	if c == nil {
 		return
@@ -110,5 +110,5 @@ func (c *containers) close(session string) {
 	}
 }
 
-// RuleContainersLeft is that of containers that an engine does not let go of.
+// RuleContainersLeft is that of containers that an engine does not release.
 const RuleContainersLeft = "builtin:docker-left"

@@ -18,8 +18,8 @@ const (
 	maxRecorded = 1000
 )
 
-// denials keeps what the provider refused and records each kind of refusal
-// once. The guest does not wait for the log.
+// denials keeps the provider's refusals and records each kind of refusal once.
+// The guest does not wait for the log.
 type denials struct {
 	session *Session
 	zone    string // of a split session, or ""
@@ -63,7 +63,7 @@ func (d *denials) add(n sandbox.Denial) {
 	}
 }
 
-// atSocket adds what the session socket of the guest has refused by itself.
+// atSocket adds the session socket's own refusals.
 func (d *denials) atSocket(rule, reason string) {
 	d.add(sandbox.Denial{Kind: bawn.Network, Operation: bawn.Connect, Resource: "unix:" + socketName, Rule: rule, Reason: reason, Remedy: "use the bawn of this session"})
 }
@@ -88,7 +88,7 @@ func (d *denials) record() {
 	}
 }
 
-// close waits until all is recorded and returns what was kept.
+// close waits until everything is recorded and returns the kept refusals.
 func (d *denials) close() ([]sandbox.Denial, int) {
 	d.mu.Lock()
 	d.closed = true

@@ -11,8 +11,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
-// limits adds to what the provider can prove what the runner saw itself: its
-// clock, and the signal that ended the command.
+// limits adds the runner's own observations to the provider's proof: its clock,
+// and the signal that ended the command.
 func (s *Session) limits(r Result, hits []sandbox.Hit) []sandbox.Hit {
 	own := s.Isolation.Resources
 	switch {

@@ -17,7 +17,7 @@ import (
 // A Network reaches the network in a guest's place, outside of the sandbox. It
 // is a *remote.Relay.
 type Network interface {
-	// Placed waits until what the sandbox shows of it is whole.
+	// Placed waits until the sandbox's files of it are complete.
 	Placed() error
 	// Serve takes the guest's sockets (sandbox.GuestNetwork.Files), which it
 	// closes here.
@@ -46,8 +46,8 @@ func (w *watch) serve(log *denials) error {
 	return w.connect(log, remote.Handlers{Ask: w.asker.ask, Withdraw: w.asker.withdraw, Denied: log.told})
 }
 
-// awaitPlaces waits for what the sandboxes of the session show: each network
-// has written it while they were planned.
+// awaitPlaces waits for files that the sandboxes of the session show: each
+// network has written them while they were planned.
 func (s *Session) awaitPlaces() error {
 	var errs []error
 	if s.Network != nil {
@@ -94,7 +94,7 @@ func (w *watch) serveSplit(log *denials) error {
 }
 
 // published are the ports of a guest that the host's loopback reaches: those of
-// the zone in which commands run, where there are two.
+// the zone of commands, if there are two.
 func (s *Session) published() []string {
 	if s.Split != nil {
 		return s.Split.Isolation.Egress.Ports
@@ -124,7 +124,7 @@ func (s *Session) CloseNetwork() {
 	all.Wait()
 }
 
-// told keeps a refusal that somebody else has recorded.
+// told keeps a refusal that another component has recorded.
 func (d *denials) told(n egress.Denial) {
 	den := sandbox.Denial{Kind: bawn.Network, Operation: n.Operation, Resource: n.Resource, Rule: n.Rule, Reason: n.Reason, Remedy: n.Remedy}
 	d.session.Recent.add(den)

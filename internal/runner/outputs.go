@@ -15,9 +15,9 @@ import (
 // outputPatience is how long the end of a session waits for the last of its output.
 const outputPatience = 5 * time.Second
 
-// outputs carries what a guest writes to files to which its standard output or error was
-// redirected. The guest has a pipe in their place: a file that it holds it could read,
-// cut and write anywhere (/proc/self/fd, ftruncate), also what others have written
+// outputs carries a guest's output to the files to which its standard output or error
+// was redirected. The guest has a pipe in their place: a file that it holds it could
+// read, cut and write anywhere (/proc/self/fd, ftruncate), also what others have written
 // there. The zero outputs carries nothing.
 type outputs struct {
 	limit   int64 // bytes of the largest file that the guest may write; 0 is no limit
@@ -88,7 +88,7 @@ func (o *outputs) started() {
 	}
 }
 
-// close waits until what the guest has written is in its files.
+// close waits until the guest's output is in its files.
 func (o *outputs) close() {
 	if len(o.ours) == 0 {
 		return

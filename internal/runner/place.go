@@ -18,7 +18,7 @@ import (
 const placeMark = ".bawn-split"
 
 // halfPlace begins the names of places that are being made or removed, and may
-// have no mark. One that is being made is so under the lock of its base.
+// have no mark. A place is made under the lock of its base.
 const halfPlace = ".half-"
 
 // A Place is a directory of the host that lives as long as a split session: in
@@ -43,8 +43,8 @@ func MakePlace(base, session string) (*Place, error) {
 	return p, nil
 }
 
-// makePlaceIn makes a place under the lock of its base, so that what is found
-// half made under that lock was left by somebody who was killed.
+// makePlaceIn makes a place under the lock of its base, so that a half-made one
+// found under that lock is a killed process's.
 func makePlaceIn(base, session string) (*Place, error) {
 	held, err := os.Open(base)
 	if err != nil {
@@ -97,7 +97,7 @@ func (p *Place) Tmp() string { return filepath.Join(p.dir, "tmp") }
 // Socket is where the session socket goes.
 func (p *Place) Socket() string { return filepath.Join(p.dir, "socket") }
 
-// Close removes the place with what is in it.
+// Close removes the place with its contents.
 func (p *Place) Close() error {
 	return errors.Join(remove(p.dir), p.mark.Close())
 }
@@ -131,8 +131,8 @@ func removeHalf(dir string) error {
 	return os.Remove(dir)
 }
 
-// sweepHalf removes what is half made or half removed, by somebody who was
-// killed, or who is just removing it. The caller has locked base.
+// sweepHalf removes half-made or half-removed places, of a killed process or of
+// one that is just removing it. The caller has locked base.
 func sweepHalf(base string) {
 	entries, err := os.ReadDir(base)
 	if err != nil {
@@ -161,7 +161,7 @@ func unlock(dir string) error {
 	})
 }
 
-// sweep removes places that nobody holds any more.
+// sweep removes places whose holder is gone.
 func sweep(base string) {
 	entries, err := os.ReadDir(base)
 	if err != nil {

@@ -53,7 +53,7 @@ func publish(entries []string) (*publisher, error) {
 	return p, nil
 }
 
-// serve connects what comes from now on to the guest.
+// serve connects new connections to the guest.
 func (p *publisher) serve(dial func(port uint16) (*os.File, error)) {
 	p.dial = dial
 	for i, l := range p.listeners {
@@ -80,7 +80,7 @@ func (p *publisher) accept(l net.Listener, port uint16) {
 	}
 }
 
-// join carries one connection. A port at which nobody listens closes it.
+// join carries one connection. A port without a listener closes it.
 func (p *publisher) join(outside net.Conn, port uint16) {
 	defer outside.Close()
 	if !p.enter(outside) {

@@ -16,24 +16,24 @@ import (
 	"github.com/bawn-dev/bawn/internal/sessionsocket"
 )
 
-// Bounds of what is kept for a guest that asks why.
+// Limits of the refusals kept for a guest that asks why.
 const (
 	maxRecent = 50
 	maxWords  = 500 // of each text, in characters
 )
 
-// A Recent keeps what a session has refused last, for a guest that asks why. It may be
-// nil, and keeps nothing then.
+// A Recent keeps a session's last refusals, for a guest that asks why. It may be nil,
+// and keeps nothing then.
 type Recent struct {
-	// Hides says which rule hides a place, if one does. It speaks of rules alone: what
-	// it says is the same whether the host has the place or not. It is set once.
+	// Hides says which rule hides a place, if one does. It goes by rules only: its
+	// answer is the same whether the host has the place or not. It is set once.
 	Hides func(path string) (intent.Reason, bool)
 
 	mu   sync.Mutex
 	list []intent.Reason // the newest last
 }
 
-// add keeps a refusal. One that is there already becomes the newest.
+// add keeps a refusal. An existing entry becomes the newest.
 func (r *Recent) add(d sandbox.Denial) {
 	if r == nil {
 		return
@@ -91,7 +91,7 @@ func (r *Recent) Serve(_ context.Context, c *sessionsocket.Conn, w intent.Why) {
 	_ = c.Send(intent.Reply{Why: &intent.Reasons{List: list}}) // a guest that is gone needs no answer
 }
 
-// place is Hides for what a guest has sent.
+// place is Hides for a guest's text.
 func (r *Recent) place(at string) (why intent.Reason, ok bool) {
 	if r.Hides == nil || len(at) > unix.PathMax || !path.IsAbs(at) || path.Clean(at) != at {
 		return why, false

@@ -13,8 +13,8 @@ import (
 // maxShown is how much of a refused command is kept, in runes.
 const maxShown = 200
 
-// Refusals are what a guard has refused a guest during its session: commands,
-// and what its agent's tools and hooks asked for. The guard has recorded them.
+// Refusals are a guard's refusals during a session: commands, and requests of
+// the agent's tools and hooks. The guard has recorded them.
 type Refusals struct {
 	mu     sync.Mutex
 	list   []sandbox.Denial
@@ -72,7 +72,7 @@ func (r *Refusals) add(e bawn.Event) {
 	}
 }
 
-// kept returns what was kept, and how much was beyond that.
+// kept returns the kept refusals, and the number beyond the limit.
 func (r *Refusals) kept() ([]sandbox.Denial, int) {
 	if r == nil {
 		return nil, 0

@@ -1,8 +1,8 @@
 //go:build linux || darwin
 
-// Package runner runs one session from its start to its end: ask the guard,
-// make the sandbox, start the command in it, pass signals and the terminal
-// between the two sides, wait, end everything, record.
+// Package runner runs one session from its start to its end: it asks the guard,
+// makes the sandbox, starts the command, passes signals and the terminal
+// between the two sides, waits, ends everything, and records.
 package runner
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/terminal/modes"
 )
 
-// Exit codes of a session that did not end by its command's own (SPEC 6).
+// Exit codes of a session that did not end by its command's own.
 const (
 	codeTimeout  = 124
 	codeFailed   = 125
@@ -38,13 +38,14 @@ type Session struct {
 	bawn.Session
 	Provider sandbox.Provider
 	Plan     sandbox.Plan
-	// Contained is what the provider enforces of the session, as its decisions count it.
+	// Contained is the enforced part of the session, as its decisions count it.
 	Contained bawn.Contained
-	// ConnectionAsks says that what leaves the session asks where it connects.
+	// ConnectionAsks says that data that leave the session are asked about at
+	// the connection.
 	ConnectionAsks bool
 	Project        bool   // the workspace holds no home directory: names of logins count at its top alone
 	Copy           string // the copy of the workspace that it works on, or ""
-	Bare           string // why nothing contains the guest, in words for its human; "" where a sandbox does
+	Uncontained    string // why nothing contains the guest, in words for its human; "" where a sandbox does
 	Argv           []string
 	Dir            string
 	Stdio          [3]*os.File
@@ -55,14 +56,14 @@ type Session struct {
 	// isolation has none.
 	Network Network
 	// Prompter puts questions to the human; nil means the session's terminal alone.
-	// Its owner closes it. Zone is what the questions of Network share.
+	// Its owner closes it. Zone is shared by the questions of Network.
 	Prompter *asking.Prompter
 	Zone     asking.Zone
 	// Apart says that the terminal is a guest's, at which nobody is asked, and
 	// which does not control this process.
 	Apart bool
-	// Socket is where a guest speaks to its session, which closes it; nil for
-	// none. A session of two zones has its own.
+	// Socket is where a guest speaks to its session, which closes it; may be
+	// nil. A session of two zones has its own.
 	Socket *Socket
 	// Split is the zone in which the agent's commands run; nil where a session
 	// has one zone.
@@ -71,25 +72,25 @@ type Session struct {
 	Containers *Containers
 	// Details go into the session's first event: the effective isolation.
 	Details map[string]string
-	// Remedy says what to do about a refusal, in place of what the provider
-	// says, which does not know why the isolation is as it is; nil to keep that.
-	// It is called from one goroutine, and the guest does not wait for it.
+	// Remedy replaces the provider's remedy for a refusal, because the provider
+	// does not know the reason of the isolation; nil to keep that. It is called
+	// from one goroutine, and the guest does not wait for it.
 	Remedy func(sandbox.Denial) string
-	// Refusals get what the guard refuses of commands; nil drops them. A caller
+	// Refusals get the guard's refusals of commands; nil drops them. A caller
 	// that has the guest judged by further guards wraps them with Refusals.Of.
 	Refusals *Refusals
-	// Recent keeps what was refused last, for a guest that asks; nil drops it.
+	// Recent keeps the last refusals, for a guest that asks; nil drops them.
 	Recent *Recent
-	// Kept waits until what the guest may destroy is kept: the command starts
-	// after it has returned, and not where it errs. nil is for a session without
-	// checkpoints. Covered
-	// reports whether there is a checkpoint now; nil means no.
+	// Kept waits until the files that the guest may destroy are kept. The
+	// command starts after it has returned without an error. nil is for a
+	// session without checkpoints. Covered reports whether there is a checkpoint
+	// now; nil means no.
 	Kept    func() error
 	Covered func() bool
 	// OnStart is called once the command has been started; nil for nobody.
 	OnStart func()
-	// Watched tells when somebody comes to the terminal, and when nobody is left
-	// there; until then there is nobody. nil is for a terminal that has its
+	// Watched reports when somebody comes to the terminal, and when the last one
+	// has left; it starts without anybody. nil is for a terminal that has its
 	// human.
 	Watched <-chan bool
 }
@@ -110,9 +111,9 @@ type DeniedError struct{ Decision bawn.Decision }
 
 func (e *DeniedError) Error() string { return "denied: " + e.Decision.Reason }
 
-// Prepare has the sandbox made meanwhile, where the provider can: nothing of the
-// guest's runs in it before Run has asked and recorded. abandon is called when
-// Run has returned, or in its place.
+// Prepare makes the sandbox meanwhile, if the provider can. Nothing of the guest
+// runs in it before Run has asked and recorded. abandon is called when Run has
+// returned, or in its place.
 func (s *Session) Prepare() (abandon func()) {
 	p, ok := s.Provider.(sandbox.Preparer)
 	if !ok || s.Plan == nil || s.Split != nil {
@@ -195,7 +196,7 @@ func (s *Session) zone(name string) string {
 	return name
 }
 
-// Close ends what was prepared for the session. It may be called more than
+// Close ends everything prepared for the session. It may be called more than
 // once.
 func (s *Session) Close() error {
 	s.CloseNetwork()
@@ -298,9 +299,9 @@ func (s *Session) awaitKept() error {
 	return s.Kept()
 }
 
-// end closes the guest and then the terminal, which what the guest still
-// writes must reach first. The network ends meanwhile: nothing that is about to
-// be killed needs it.
+// end closes the guest and then the terminal, which the guest's last output
+// must reach first. The network ends meanwhile: nothing that is about to be
+// killed needs it.
 func (w *watch) end() {
 	w.shut()
 	w.containers.close(w.session.ID)

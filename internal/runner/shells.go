@@ -16,15 +16,15 @@ import (
 	"github.com/bawn-dev/bawn/internal/shell/invocation"
 )
 
-// otherShells are those that nobody here understands. They are covered like the
-// others, so that what is meant for them is refused and not run beside the
+// otherShells are shells whose language is not understood here. They are covered
+// like the others, so that text for them is refused and not run beside the
 // policy. Programs that are many in one are among them: "busybox sh" is a shell,
 // and their others go with it.
 var otherShells = []string{"rbash", "mksh", "lksh", "pdksh", "yash", "posh", "oksh", "fish", "csh", "tcsh", "nu", "xonsh", "elvish", "pwsh", "busybox", "toybox"}
 
-// ShellCall returns how this program was called where it covers a shell, which
-// its own path says, and nil elsewhere. argv[0] is the caller's to choose; one
-// that names no shell gives way to the path.
+// ShellCall returns how this program was called if its own path says that it
+// replaces a shell, and nil otherwise. The caller chooses argv[0]; if that
+// names no shell, the path is used.
 func ShellCall(argv []string) []string {
 	self, err := os.Executable()
 	if err != nil || !isShell(self) {
@@ -48,8 +48,8 @@ func isShell(path string) bool {
 // shellDirs are where a system keeps shells, whatever PATH says.
 var shellDirs = []string{"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin"}
 
-// private are places of which each session has its own: nothing of the host's
-// is there.
+// private are places of which each session has its own, without the host's
+// files.
 var private = []string{"/tmp", "/var/tmp", "/run", "/var/run", "/dev", "/proc", "/sys"}
 
 // A MultiCallError says that a shell is a program that is many others too.
@@ -60,10 +60,10 @@ func (e *MultiCallError) Error() string {
 }
 
 // Shells returns the programs that are a shell of this machine, with every link
-// resolved and each once: those of the usual directories, of /etc/shells, of the
-// search path and of further names, which are absolute. Programs below a directory
-// of skip are left out. It errs with a *MultiCallError where sh or bash is no
-// program of its own.
+// resolved, each once. It looks in the usual directories, in /etc/shells, in the
+// search path and at further absolute names. Programs below a directory of skip
+// are left out. It errs with a *MultiCallError where sh or bash is no program of
+// its own.
 func Shells(searchPath string, skip []string, further ...string) ([]string, error) {
 	dirs := shellDirs
 	for _, d := range filepath.SplitList(searchPath) {
@@ -126,8 +126,8 @@ func (e *ScriptError) Error() string {
 const maxInterpreters = 5
 
 // CheckAgent errs with a *ScriptError where a program of the host is a script
-// that one of shells would interpret. What can't be read is not found out here:
-// it can't be started either.
+// that one of shells would interpret. A file that can't be read is skipped: it
+// can't be started either.
 func CheckAgent(program, searchPath string, shells []string) error {
 	at := program
 	for range maxInterpreters {
@@ -161,8 +161,8 @@ func (e *LauncherError) Error() string {
 	return fmt.Sprintf("%q starts a program by a shell: in a split session that program would run where commands do, which does not reach the model", e.Program)
 }
 
-// launchers are programs that start others by a shell, with the verbs that do; npx has
-// none.
+// launchers are programs that start others by a shell, with the verbs that do; npx
+// needs none.
 var launchers = map[string][]string{"npx": nil, "npm": {"exec", "x", "run", "run-script", "start", "restart", "stop", "test", "t"}}
 
 // CheckLauncher errs with a *LauncherError where the agent's command line is one of a
@@ -191,8 +191,8 @@ func CheckLauncher(argv []string, dir string) error {
 // maxScript is how much of a script is looked at.
 const maxScript = 64 << 10
 
-// interpreter returns the words after "#!" of a script and what follows. It returns
-// no words for a file that is not a script.
+// interpreter returns the words after "#!" of a script, and the rest. It returns no
+// words for a file that is not a script.
 func interpreter(path string) (words []string, rest string) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// signals are those that Bawn passes on instead of dying of them. Until hold,
-// they do to Bawn what they always do. From then on the sandbox is made, and the
-// first that would end Bawn waits for begin, so that nothing is left half made; a
-// second one does not.
+// signals are passed on to the guest instead of ending Bawn. Until hold, they
+// have their usual effect on Bawn. From then on the sandbox is made, and the
+// first that would end Bawn waits for begin, so that nothing is left half made;
+// a second one does not.
 type signals struct {
 	catcher
 	once  sync.Once
@@ -73,7 +73,7 @@ func (s *signals) pass(sig os.Signal) {
 // hold says that the sandbox is being made.
 func (s *signals) hold() { s.held.Store(true) }
 
-// obey does what a signal does to a program that does not catch it.
+// obey has the default effect of a signal.
 func (s *signals) obey(sig syscall.Signal) {
 	switch sig {
 	case syscall.SIGCONT:
@@ -85,11 +85,11 @@ func (s *signals) obey(sig syscall.Signal) {
 	}
 }
 
-// begin hands the signals to who reads the channel.
+// begin sends the signals to the channel's reader.
 func (s *signals) begin() { s.once.Do(func() { close(s.begun) }) }
 
-// end lets go of the signals.
+// end releases the signals.
 func (s *signals) end() {
 	s.begin()
-	_ = s.Release() // nobody is left to pass them on to
+	_ = s.Release() // there is no guest left to pass them to
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/sessionsocket"
 )
 
-// A Socket is that at which a guest asks for a session below its own, or
-// for what a human has to allow.
+// A Socket takes a guest's requests for a session below its own, or for
+// something that a human must allow.
 type Socket struct {
 	Listener *net.UnixListener
 	Path     string // of the host, removed by Close
@@ -31,8 +31,8 @@ func (d *Socket) Close() error {
 	return err
 }
 
-// openSocket serves the session socket until shut is called, which waits for what was
-// started through it. What it refuses goes to log.
+// openSocket serves the session socket until shut is called, which waits for
+// everything that was started through it. Its refusals go to log.
 func (w *watch) openSocket(log *denials) {
 	d := w.session.Socket
 	if d == nil || d.Listener == nil {

@@ -59,7 +59,7 @@ type Split struct {
 	Place   *Place
 	Socket  *net.UnixListener
 	Program string // Bawn itself, as the zone sees it
-	// Zone is what the decisions and questions about commands share.
+	// Zone is shared by the decisions and questions about commands.
 	Zone asking.Zone
 	// Requests are served at the session socket besides commands.
 	Requests sessionsocket.Handlers
@@ -103,8 +103,8 @@ type execution struct {
 	ctx     context.Context
 }
 
-// startExecution makes the zone and starts the executor in it. What it has made
-// is ended by close, also after an error.
+// startExecution makes the zone and starts the executor in it. close ends what
+// it has made, also after an error.
 func startExecution(ctx context.Context, s *Session, log *denials) (x *execution, err error) {
 	x = &execution{session: s, log: log, issuer: ticket.NewIssuer(time.Now)}
 	x.ctx, x.end = context.WithCancel(ctx)
@@ -247,7 +247,7 @@ func (x *execution) lost() {
 	})
 }
 
-// intents serve what the agent wants executed.
+// intents serve the agent's commands.
 func (x *execution) intents(prompter *asking.Prompter) *sessionsocket.Intents {
 	s := x.session
 	reasoning, commands := s.Plan.Environ(), s.Split.Plan.Environ()
@@ -259,8 +259,8 @@ func (x *execution) intents(prompter *asking.Prompter) *sessionsocket.Intents {
 }
 
 // askAhead is how an agent asks for what nobody was there to allow, where that
-// is one plain command: a yes holds for the very words. What a rule or a human
-// has refused is not to be had by asking.
+// is one plain command: a yes holds for the very words. A refusal by a rule or
+// a human can't be lifted by asking.
 func askAhead(a bawn.Action, d bawn.Decision) string {
 	if d.Rule != guard.RuleApproval || a.Args != nil || len(a.Resource) > 500 || strings.ContainsAny(a.Resource, "\n'\"`$&|;<>(){}*?[]#~\\!=") {
 		return ""
@@ -271,9 +271,9 @@ func askAhead(a bawn.Action, d bawn.Decision) string {
 // shortestKey is how long a value must be to be looked for in others.
 const shortestKey = 12
 
-// withheld says what may not leave the agent's zone: variables that only it was
-// started with, among them its keys and what stands for them, under whatever
-// name their values come, and those of agents and models.
+// withheld says what may not leave the agent's zone: variables that only the
+// agent was started with, such as its keys and their placeholders, under any
+// name, and those of agents and models.
 func withheld(reasoning, commands []string) func(name, value string) bool {
 	names, values := map[string]bool{}, []string{}
 	for _, kv := range reasoning {
@@ -290,7 +290,7 @@ func withheld(reasoning, commands []string) func(name, value string) bool {
 	}
 }
 
-// guard decides, asks and records what the agent wants executed.
+// guard decides, asks and records the agent's commands.
 func (x *execution) guard(prompter *asking.Prompter) guard.Guard {
 	s := x.session
 	return s.Refusals.Of(guard.Guard{Decider: prompter.Decider(s.Split.Zone), Approver: prompter.Approver(s.Split.Zone), Recorder: s.Guard.Recorder, Now: s.Guard.Now})

@@ -114,8 +114,8 @@ func (w *watch) ended(ws syscall.WaitStatus) Result {
 	return Result{Code: ws.ExitStatus()}
 }
 
-// stopped follows the command's stop: it gets the terminal if that is what it
-// wants, or else Bawn stops too, so that the user's shell takes over.
+// stopped follows the command's stop: it gets the terminal if it wants that, or
+// else Bawn stops too, so that the user's shell takes over.
 func (w *watch) stopped(sig syscall.Signal) {
 	if sig == syscall.SIGTTIN || sig == syscall.SIGTTOU {
 		if err := w.tty.Foreground(); err == nil {
@@ -140,9 +140,9 @@ func (w *watch) stopped(sig syscall.Signal) {
 const stopPatience = time.Second
 
 // awaitContinue returns when Bawn was continued, with the signals that came
-// before that. Kill returns before the other threads have stopped, and what was
-// done meanwhile, with the terminal still the shell's, would have Bawn stop once
-// more when it is in the foreground again.
+// before that. Kill returns before the other threads have stopped. What they do
+// meanwhile, while the shell still has the terminal, would stop Bawn once more
+// when it is in the foreground again.
 func (w *watch) awaitContinue() (others []syscall.Signal) {
 	for patience := time.After(stopPatience); ; {
 		select {

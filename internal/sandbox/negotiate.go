@@ -12,7 +12,7 @@ import (
 const (
 	FSWrite       = "fs.write"      // writes only where the isolation says
 	FSRead        = "fs.read"       // hidden paths can't be read
-	FSPatterns    = "fs.patterns"   // what patterns of isolation.deny match is neither read nor made
+	FSPatterns    = "fs.patterns"   // files that match patterns of isolation.deny are neither read nor made
 	FSProtect     = "fs.protect"    // K6: files the host executes later
 	FSPrivate     = "fs.private"    // /tmp, /run, /dev/shm of the session's own
 	Processes     = "processes"     // other processes invisible, tree ends with the session

@@ -60,9 +60,9 @@ type Request struct {
 	// Git are the repositories of whose git directories the guest gets a private
 	// one. A provider that can't mount refuses to write below Path instead.
 	Git []bawn.GitDir
-	// GitPool is a directory of the host, absolute, in which the git directories
-	// of repositories lie that the guest makes: for each a directory with a
-	// PoolNote, and the git directory, or the file that leads to one, as PoolGit.
+	// GitPool is an absolute directory of the host for the git directories of
+	// repositories that the guest makes. For each it has a directory with a
+	// PoolNote and, as PoolGit, the git directory or the file that leads to one.
 	// The host has an empty .git in its place. "" for none: then a guest makes no
 	// repository in a place of the host, unless the provider can't refuse it.
 	GitPool string
@@ -202,15 +202,15 @@ type Rooted interface {
 // what is hidden or masked is so there as well.
 type Visible interface {
 	// View opens the guest's "/" (O_PATH), for openat2(2) with RESOLVE_IN_ROOT and
-	// RESOLVE_NO_MAGICLINKS. It errs with ErrUnsupported where nobody outside can
-	// see it.
+	// RESOLVE_NO_MAGICLINKS. It errs with ErrUnsupported if it can't be seen from
+	// outside.
 	View() (*os.File, error)
 }
 
-// A GuestNetwork holds the sockets, made inside the guest's network namespace,
-// at which all arrives that the guest sends to other machines. Each list has
-// one for IPv4 and, where the machine has IPv6, one for IPv6 after it. The
-// guest has no descriptor of them.
+// A GuestNetwork holds the sockets, made inside the guest's network namespace, at
+// which all arrives that the guest sends to other machines. Each list has one for
+// IPv4 and, where the machine has IPv6, one for IPv6 after it. The guest has no
+// descriptor for them.
 //
 // The files may go to another process (SCM_RIGHTS) and into net.FileListener
 // or net.FilePacketConn, which duplicate them; a process outside accepts and
@@ -308,9 +308,9 @@ type Abilities struct {
 	// Socket says that Request.Files and Request.Sockets work, also for a socket
 	// at /run/bawn: a guest can speak to its session.
 	Socket bool
-	// Bare says that it isolates nothing: it never runs a session by Bawn's own
+	// Unsandboxed says that it isolates nothing: it never runs a session by Bawn's own
 	// choice, and no action in one counts as contained.
-	Bare bool
+	Unsandboxed bool
 	// Split says that two sandboxes of one session can share Request.Tmp, and
 	// that Request.Files cover shells: a split session.
 	Split bool

@@ -30,9 +30,9 @@ func Open(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Reach opens p as O_PATH, and does not follow a link at its end. Where p lies in a
-// sealed directory it opens that as Open does, and follows no link below it: the
-// guest makes links there, and no mode keeps root from following them.
+// Reach opens p as O_PATH, and does not follow a link at its end. If p lies in a
+// sealed directory, that is opened as by Open, and no link below it is followed:
+// the guest makes links there, and modes do not keep root from following them.
 func Reach(p string) (*os.File, error) {
 	seal, rest, ok := Split(p)
 	if !ok || !isSealed(seal) {

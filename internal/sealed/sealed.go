@@ -77,7 +77,7 @@ func Make(dir string) (string, error) {
 	fi, err := os.Lstat(dir)
 	switch {
 	case err == nil && !fi.IsDir():
-		return "", fmt.Errorf("seal %q: want a directory, and it is none; move it away", dir)
+		return "", fmt.Errorf("seal %q: want a directory, and it is something else; move it away", dir)
 	case err == nil && fi.Mode().Perm() == 0:
 		return Inside(dir), nil
 	case err == nil && opened(dir):

@@ -203,8 +203,8 @@ func (f *ageFiles) put(_ context.Context, id string, value []byte) error {
 	return atomicfile.Create(f.valuePath(id), sealed, 0o600)
 }
 
-// label is the line before a value in its file. age has no additional data that it would
-// authenticate; with the id inside, a file that was put in another one's place is known.
+// label is the line before a value in its file. age has no additional authenticated
+// data; with the id inside, a file that replaced another is recognised.
 func label(id string) string { return "bawn secret " + id + "\n" }
 
 func (f *ageFiles) get(_ context.Context, id string) ([]byte, error) {
@@ -252,7 +252,7 @@ func (f *ageFiles) drop(_ context.Context, id string) error {
 	return nil
 }
 
-// forget lets go of the identity.
+// forget releases the identity.
 func (f *ageFiles) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

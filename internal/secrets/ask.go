@@ -23,9 +23,9 @@ const PassphraseFD = "BAWN_PASSPHRASE_FD"
 // Standard returns the options of the human's own vault: the index in
 // $XDG_CONFIG_HOME/bawn, else ~/.config/bawn, the files in $XDG_STATE_HOME/bawn,
 // else ~/.local/state/bawn. environ is this process's environment. The
-// passphrase comes from passFile, a file of the user's alone, or from the
-// descriptor that BAWN_PASSPHRASE_FD names, or from the controlling terminal;
-// a variable that holds the passphrase itself is refused.
+// passphrase comes from passFile, a file that only the user can read, from the
+// descriptor that BAWN_PASSPHRASE_FD names, or from the controlling terminal. A
+// variable that holds the passphrase itself is refused.
 func Standard(environ []string, passFile string) (Options, error) {
 	env := func(name string) string {
 		for i := len(environ) - 1; i >= 0; i-- {
@@ -122,7 +122,7 @@ func onTerminal(anew bool) ([]byte, error) {
 }
 
 // Unattended is Options.Passphrase for a process whose terminal is a guest's. It
-// asks nobody: the guest would see what is typed, or try passphrases itself.
+// never prompts: the guest would see what is typed, or try passphrases itself.
 func Unattended(bool) ([]byte, error) {
 	return nil, failure("lend the secret to the first session and run the command in that one, or keep the vault in a keyring or with --identity FILE",
 		"the vault needs its passphrase, which nobody is asked for at the terminal of a guest; "+

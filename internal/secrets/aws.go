@@ -29,7 +29,8 @@ var awsVars = []string{awsIDVar, "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
 // last one by an old name.
 var awsKeys = []string{"aws_access_key_id", "aws_secret_access_key", "aws_session_token", "aws_security_token"}
 
-// awsSettings are those of a profile that are no credential and lead to none.
+// awsSettings are the settings of a profile that are neither credentials nor
+// lead to any.
 var awsSettings = []string{
 	"region", "output", "role_arn", "source_profile", "role_session_name", "duration_seconds", "mfa_serial", "cli_pager", "cli_timestamp_format",
 	"max_attempts", "retry_mode", "defaults_mode", "endpoint_url", "use_fips_endpoint", "use_dualstack_endpoint", "ca_bundle", "sts_regional_endpoints",
@@ -113,7 +114,7 @@ func keyFromLines(text []byte) [][]byte {
 
 // AskKey asks for the parts of an access key on a terminal, unseen.
 func AskKey(tty *os.File, name string) ([]byte, error) {
-	parts, err := ask(tty, fmt.Sprintf("Access key id of %s (not shown): ", name), "Secret access key (not shown): ", "Session token (not shown; empty where there is none): ")
+	parts, err := ask(tty, fmt.Sprintf("Access key id of %s (not shown): ", name), "Secret access key (not shown): ", "Session token (not shown; empty if there is none): ")
 	for _, p := range parts {
 		defer clear(p)
 	}

@@ -44,8 +44,8 @@ func bindable(b bawn.Binding) error {
 	return nil
 }
 
-// conflict refuses a binding that is there, and a variable or a whole file
-// that another secret has.
+// conflict refuses an existing binding, and a variable or a whole file that
+// another secret has.
 func (idx *index) conflict(b bawn.Binding) error {
 	for _, r := range idx.Secrets {
 		for _, other := range r.bindings() {

@@ -1,17 +1,16 @@
-// Package secrets is the vault: values in the system's keyring, or in files
-// encrypted with age if the system has no keyring, and never plain (SPEC C7, B3,
-// D8). Beside the values stands an index without values: names, stores, bindings.
+// Package secrets is the vault: values in the system's keyring, or in files encrypted
+// with age if the system has no keyring, and never plain. Beside the values stands an
+// index without values: names, stores, bindings.
 //
 // A guest gets a placeholder of the value's shape; who puts the value into a
 // request is handed the vault as a bawn.SecretSource.
 //
 // What holds for values: they are in no argument, no variable, no log and no
-// error text. The package's own copies lie in memory of their own that is
-// locked where RLIMIT_MEMLOCK permits it (Vault.Notes says where not), left
-// out of core dumps, and zeroed by Remove and Close. What it can't promise:
-// the keyring's library and age pass values through the Go heap, as strings
-// or buffers that the runtime frees without zeroing; between this process and
-// the keyring's daemon they cross the session bus as they are. Harden keeps
-// the whole process out of core dumps and from being read by others of the
-// same user.
+// error text. The package's own copies lie in separate memory that is locked if
+// RLIMIT_MEMLOCK permits it (Vault.Notes says if not), left out of core dumps,
+// and zeroed by Remove and Close. The keyring's library and age pass values
+// through the Go heap, as strings or buffers that the runtime frees without
+// zeroing. Between this process and the keyring's daemon values cross the session
+// bus unencrypted. Harden keeps the whole process out of core dumps and from
+// being read by others of the same user.
 package secrets

@@ -9,7 +9,7 @@ import (
 )
 
 // hasBus reports whether environ names a session bus that is there already.
-// Without one the library would start its own, which nobody ends.
+// Without one the library would start its own, which would never end.
 func hasBus(environ []string) bool {
 	address := ""
 	for _, e := range environ {

@@ -212,7 +212,7 @@ func netrcLogins(real []byte) ([]login, error) {
 			out[len(out)-1].value = words[i]
 		case word == "account":
 		default:
-			return nil, fmt.Errorf("its word %d is none of machine, default, login, password, account, macdef", i)
+			return nil, fmt.Errorf("its word %d is not one of machine, default, login, password, account, macdef", i)
 		}
 	}
 	return out, nil

@@ -32,10 +32,10 @@ const maxReal = 1 << 20
 
 // Masks returns the files and variables of one session: what Bindings gave,
 // written the way each file's clients read it. Where the human has such a file
-// its other settings are kept. A credential in it that is bound becomes its
-// placeholder, any other is left out; where the file can't be understood it is
-// written anew with nothing but the placeholders, and a note says so. The
-// notes are for the human; they name files and hosts, no values.
+// its other settings are kept. A bound credential in it becomes its
+// placeholder; any other is left out. A file that can't be understood is
+// written anew with only the placeholders, and a note says so. The notes are
+// for the human; they name files and hosts, no values.
 func Masks(bindings []bawn.Binding, home string) (masks []Mask, env, notes []string, err error) {
 	byFile := map[string][]bawn.Binding{}
 	for _, b := range bindings {

@@ -42,8 +42,8 @@ func ownOnly(path string, info fs.FileInfo, want fs.FileMode) error {
 	return nil
 }
 
-// makeOwnDir makes a directory that only this user may enter. One that is
-// there may be read by others but not written.
+// makeOwnDir makes a directory that only this user may enter. An existing one
+// may be readable for others but not writable.
 func makeOwnDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

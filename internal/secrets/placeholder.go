@@ -35,13 +35,13 @@ var prefixes = []string{
 	"lin_api_", "ntn_", "secret_", "figd_", "r8_", "pplx-", "ABSK",
 }
 
-// Placeholder returns what a guest holds in place of value: the beginning that
-// its issuer gives it, the same length unless that is too short to be
-// unguessable, random letters and digits of the same kinds, and the same
-// punctuation. It shares no 6 bytes in a row with what is random in the value.
-// A JSON Web Token (RFC 7519) becomes one that can be decoded, with the times
-// of the value and no other claim of it, an access key of AWS one with its
-// parts. Nothing marks it as a placeholder.
+// Placeholder returns what a guest holds in place of value: its issuer's
+// prefix, the same length unless that is too short to be unguessable, random
+// letters and digits of the same kinds, and the same punctuation. It shares no
+// 6 bytes in a row with what is random in the value. A JSON Web Token (RFC
+// 7519) becomes one that can be decoded, with the times of the value and no
+// other claim. An access key of AWS becomes one with the same parts. Nothing
+// marks it as a placeholder.
 func Placeholder(value []byte) (string, error) {
 	if c, err := sigv4.ParseCredential(value); err == nil {
 		for try := range 40 {

@@ -8,14 +8,14 @@ import (
 )
 
 // Entries about one host change each other's meaning: an HTTP entry takes away
-// what a Hosts entry gives, and what no entry names may still be asked about.
-// So lists can't be met one by one. Names that entries speak of nest or are
-// disjoint; that cuts the hosts into cells in which every list says one thing.
-// The meet is found cell by cell, and said cell by cell with Egress.Closed,
-// which stops wider entries from speaking there.
+// the grant of a Hosts entry, and hosts that no entry names may still be asked
+// about. So lists can't be met one by one. Names that entries speak of nest or
+// are disjoint; that cuts the hosts into cells in which every list says one
+// thing. The meet is found cell by cell, and said cell by cell with
+// Egress.Closed, which stops wider entries from speaking there.
 
-// A saying is what a session's entries say of one cell. The zero saying is
-// nothing: the policy decides, and may ask.
+// A saying is the statement of a session's entries about one cell. The zero
+// saying is nothing: the policy decides, and may ask.
 type saying struct {
 	closed bool // nothing is permitted, and nobody asked
 	host   bool
@@ -30,7 +30,7 @@ func (s saying) silent() bool { return !s.closed && !s.host && len(s.http)+len(s
 // opaque sayings permit everything, and nothing is looked at.
 func (s saying) opaque() bool { return s.host && len(s.http)+len(s.git) == 0 }
 
-// of returns what the entries say of a cell.
+// of returns the entries' statement about a cell.
 func (r reach) of(cell netrule.Host) saying {
 	var s saying
 	counts := func(h netrule.Host) bool {
@@ -62,7 +62,7 @@ func meetSayings(a, b saying) saying {
 		if (a.silent() || a.opaque()) && (b.silent() || b.opaque()) {
 			return saying{}
 		}
-		return denied // one lets the policy speak of what the other denies
+		return denied // one leaves to the policy what the other denies
 	}
 	http, limited := meetHTTP(a, b)
 	git, spoken := meetGit(a, b)
@@ -146,8 +146,8 @@ func (s saying) same(o saying) bool {
 
 func sorted[T interface{ String() string }](list []T) []string { return sortedSet(texts(list)) }
 
-// names lists the names and networks that entries speak of, each once, wide
-// ones before what they cover. They have no ports.
+// names lists the names and networks in entries, each once, wide ones before
+// those that they cover. They have no ports.
 func names(reaches ...reach) []netrule.Host {
 	byText := map[string]netrule.Host{}
 	for _, r := range reaches {

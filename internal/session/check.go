@@ -17,7 +17,7 @@ import (
 func check(s bawn.Session) error {
 	iso := s.Isolation
 	if s.Mode > bawn.ModePermissive || s.Autonomy > bawn.AutonomyFull || iso.Network > bawn.NetworkFull || iso.Caches > bawn.CacheShared {
-		return errors.New("its mode, autonomy, network or use of caches is none that exists")
+		return errors.New("its mode, autonomy, network or use of caches is unknown")
 	}
 	return errors.Join(checkPlaces(iso), checkEnv(iso), checkLimits(iso), checkEgress(iso.Egress))
 }
@@ -26,7 +26,7 @@ func checkPlaces(iso bawn.Isolation) error {
 	all := slices.Clone(iso.CacheDirs)
 	for _, m := range iso.Mounts {
 		if m.Access > bawn.ReadWrite {
-			return fmt.Errorf("mount %q: its access is none that exists", m.Path)
+			return fmt.Errorf("mount %q: its access is unknown", m.Path)
 		}
 		all = append(all, m.Path)
 	}

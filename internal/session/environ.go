@@ -9,8 +9,8 @@ import (
 )
 
 // setOf returns the variables that are set; the last value of a name counts. A
-// variable with an empty value tells as little as none, and so it counts as
-// none that hides the host's.
+// variable with an empty value tells as little as a missing one, so it counts
+// as missing and hides the host's.
 func setOf(iso bawn.Isolation) map[string]string {
 	set := map[string]string{}
 	for _, kv := range iso.SetEnv {
@@ -26,8 +26,9 @@ func covers(entry, other string) bool {
 	return entry == other || wild && strings.HasPrefix(other, prefix)
 }
 
-// meetEnv returns what both pass, and what both set to one value. What one
-// passes and the other sets differs in value, so the child gets neither.
+// meetEnv returns what both pass, and what both set to one value. A variable
+// that one passes and the other sets differs in value, so the child gets
+// neither.
 func meetEnv(a, b bawn.Isolation) (pass, set []string) {
 	setA, setB := setOf(a), setOf(b)
 	names := sortedSet(slices.Concat(slices.Collect(maps.Keys(setA)), slices.Collect(maps.Keys(setB))))

@@ -2,7 +2,7 @@ package session
 
 import "github.com/bawn-dev/bawn"
 
-// usualShares is what a group weighs whose weight nobody states (cgroups v1).
+// usualShares is the default weight of a group (cgroups v1).
 const usualShares = 1024
 
 // meetResources returns the stricter of each limit. Zero states none.
@@ -27,8 +27,8 @@ func lower[T ~int64 | ~float64](a, b T) T {
 	return min(a, b)
 }
 
-// meetShares knows that a weight that nobody states isn't the largest. What
-// weighs as usual is not stated.
+// meetShares respects that the default weight is not the largest. A weight that
+// is the default is left out.
 func meetShares(a, b int64) int64 {
 	weight := func(n int64) int64 {
 		if n == 0 {

@@ -14,7 +14,7 @@ const (
 	whyProxy  = "the sessions are behind different proxies"
 )
 
-// A report collects what was not given.
+// A report collects what was asked for and not given.
 type report []Narrowed
 
 // value reports a value that is another one than asked.
@@ -24,7 +24,7 @@ func (r *report) value(attribute string, asked, given any) {
 	}
 }
 
-// list reports entries of which less than all is given; parts tells what is.
+// list reports entries that are not given in full; parts tells which part is.
 func (r *report) list(attribute string, asked, given []string, covers func(given, asked string) bool, parts func(given, asked string) bool) {
 	for _, a := range asked {
 		if slices.ContainsFunc(given, func(g string) bool { return covers(g, a) }) {

@@ -47,7 +47,7 @@ func meetEgress(a, b bawn.Egress) bawn.Egress {
 	return out
 }
 
-// lowerBudget returns the lower of two budgets, of which 0 stands for what is usual.
+// lowerBudget returns the lower of two budgets, where 0 stands for the default.
 func lowerBudget(a, b, usual int64) int64 {
 	if a == b {
 		return a
@@ -55,9 +55,9 @@ func lowerBudget(a, b, usual int64) int64 {
 	return min(cmp.Or(a, usual), cmp.Or(b, usual))
 }
 
-// The entries below were read once by check, which refuses what can't be.
+// The entries below were read once by check, which refuses unreadable ones.
 
-// proxyOf returns the proxy in its one form, "" for none.
+// proxyOf returns the proxy in its one form, or "".
 func proxyOf(e bawn.Egress) string {
 	if p, err := netrule.ParseProxy(e.Proxy); err == nil {
 		return p.String()

@@ -12,14 +12,14 @@ import (
 	"github.com/bawn-dev/bawn/internal/fspath"
 )
 
-// A Parent is what a session that a guest starts must not exceed.
+// A Parent limits a session that a guest starts.
 type Parent struct {
 	Session   bawn.Session // with every path as links lead to it
 	Open      []string     // credentials that it may read
 	Protected []string     // names that its guest can't write
 	Guarded   []string     // what an agent obeys
 	Project   bool         // its workspace holds no home directory (sandbox.Request)
-	Places    []bawn.Mount // of the host, as its plan has them
+	Places    []bawn.Mount // of the host, as in its plan
 	Git       []bawn.GitDir
 	GitPool   string   // where the git directories of repositories are that the guests make, or ""
 	Zone      string   // of a split session of which it is a part, else ""
@@ -31,7 +31,7 @@ type Parent struct {
 	SetEnv    Words    // that the command was judged with
 	Asks      string   // socket at which the child's questions are put, or ""
 	CanAsk    bool
-	Covered   bool // a checkpoint has what the session may destroy
+	Covered   bool // a checkpoint covers the files that the session may destroy
 	Plugin    bool // the first session is a plugin's, which has no plugins itself
 }
 
@@ -46,8 +46,8 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// Clamp makes a session no freer than its parent, and says what was asked for and
-// is not given. known is what the providers of both enforce here.
+// Clamp makes a session no freer than its parent, and reports what was asked for
+// and is not given. known is what the providers of both enforce here.
 func (k *Parent) Clamp(asked bawn.Session, known Providers) (bawn.Session, []Narrowed, error) {
 	names, unseen := k.lead(&asked.Isolation)
 	given, narrowed, err := known.Meet(k.Session, asked)
@@ -60,13 +60,14 @@ func (k *Parent) Clamp(asked bawn.Session, known Providers) (bawn.Session, []Nar
 	return given, asWritten(append(unseen, narrowed...), names), nil
 }
 
-// outside is the one answer for every directory that the parent does not work
+// outside is the same answer for every directory that the parent does not work
 // on, so that it does not tell which of them exist.
 func (k *Parent) outside() error {
 	return &RefusedError{fmt.Errorf("the directory is none that session %s works on", k.Session.ID), "start it in the workspace"}
 }
 
-// Directory returns where links lead, of what the parent sees and works on.
+// Directory resolves the links in a path, if the parent sees and works on its
+// target.
 func (k *Parent) Directory(asked string) (string, error) {
 	dir := LedTo(asked, k.Sees)
 	if info, err := os.Stat(dir); !k.Sees(dir) || !fspath.Below(dir, k.Session.Isolation.Workspace) || err != nil || !info.IsDir() {
@@ -75,9 +76,9 @@ func (k *Parent) Directory(asked string) (string, error) {
 	return dir, nil
 }
 
-// Sees reports whether the parent's guest sees a place of the host. What was asked
-// to be the parent's own below it, or hidden, is no less to be seen: the child does
-// not get it either (see verify).
+// Sees reports whether the parent's guest sees a place of the host. Places below it
+// that the parent hides or keeps for itself do not matter: the child does not get
+// them either (see verify).
 func (k *Parent) Sees(p string) bool {
 	places := slices.DeleteFunc(slices.Clone(k.Places), func(m bawn.Mount) bool {
 		if m.Path == p || !fspath.Below(m.Path, p) {
@@ -93,9 +94,9 @@ func (k *Parent) keeps(p string) bool {
 	return slices.ContainsFunc(k.Session.Isolation.Mounts, func(m bawn.Mount) bool { return m.Path == p && m.Access == bawn.Private })
 }
 
-// lead makes every path of an isolation what links lead to now, and takes out
-// the mounts that would show what the parent does not see, whether it is there
-// or not. names has the mounts as they were written.
+// lead resolves the links of every path of an isolation, and removes the mounts
+// that would show what the parent does not see, existing or not. names has the
+// mounts as they were written.
 func (k *Parent) lead(iso *bawn.Isolation) (names map[string]string, unseen []Narrowed) {
 	names = map[string]string{}
 	mounts := iso.Mounts
@@ -129,9 +130,9 @@ func (k *Parent) hasGit(p string) bool {
 	return slices.ContainsFunc(k.Git, func(g bawn.GitDir) bool { return g.Path == p })
 }
 
-// Verify refuses a plan that shows or writes of the host what the parent's
-// does not: between two looks at a path, a guest can make a link of it. A nil
-// Parent refuses nothing.
+// Verify refuses a plan that shows or writes places of the host that the
+// parent's does not: between two looks at a path, a guest can make a link of
+// it. A nil Parent refuses nothing.
 func (k *Parent) Verify(provider string, places []bawn.Mount) error {
 	if k == nil {
 		return nil
@@ -149,8 +150,8 @@ func (k *Parent) Verify(provider string, places []bawn.Mount) error {
 	return &RefusedError{Err: fmt.Errorf("this session would have more of %s than session %s has", what, k.Session.ID)}
 }
 
-// gone reports whether nothing is at a path any more. What the parent's plan
-// hides or protects can't be removed by its guest, but by others.
+// gone reports whether nothing is at a path any more. The parent's guest can't
+// remove files that its plan hides or protects, but others can.
 func gone(p string) bool {
 	_, err := os.Lstat(p)
 	return errors.Is(err, fs.ErrNotExist)

@@ -9,15 +9,15 @@ import (
 	"github.com/bawn-dev/bawn/internal/fspath"
 )
 
-// A power is what a session can do at a path, as a set, so that the meet of two
-// is what is in both. Access alone is no chain: read-only shows what the host
-// has and keeps nothing, private keeps something and shows nothing of the
-// host's, so that neither is above the other and their meet hides the path.
+// A power is a session's abilities at a path, as a set, so that the meet of two
+// is their intersection. Access alone is not a chain: read-only shows the
+// host's files and keeps nothing, private keeps something and shows nothing of
+// the host's. Neither is above the other, so their meet hides the path.
 type power uint8
 
 const (
-	shown   power = 1 << iota // what a path shows that no mount covers
-	read                      // what the host has there, also where it isn't shown by itself
+	shown   power = 1 << iota // the content of a path that no mount covers
+	read                      // the host's files there, also if not shown by themselves
 	scratch                   // a place of the session's own
 	cache                     // the copy of a package cache that Bawn keeps between sessions
 	write                     // to the host
@@ -40,7 +40,7 @@ var powerOf = map[bawn.Access]power{bawn.Hidden: hidden, bawn.ReadOnly: readOnly
 
 var powerNames = map[power]string{hidden: "hidden", byDefault: "as without a mount", readOnly: "read-only", private: "private", privateCache: "private cache", readWrite: "read-write"}
 
-// A table says what can be done below paths; the longest path that covers one
+// A table lists the abilities below paths; the longest path that covers one
 // counts.
 type table map[string]power
 
@@ -83,7 +83,7 @@ func (t table) above(p string) (power, bool) {
 	return t.at(path.Dir(p))
 }
 
-// paths lists those of several tables, outer ones before what they hold.
+// paths lists those of several tables, outer ones before inner ones.
 func paths(tables ...table) []string {
 	all := map[string]bool{}
 	for _, t := range tables {
@@ -94,9 +94,9 @@ func paths(tables ...table) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// meetTables returns the most that is below both at every path. What no mount
-// covers can't be said below a mount; such a path is hidden. An entry that says
-// nothing new is kept only if both tables have it.
+// meetTables returns the most that is below both at every path. An uncovered
+// place can't be expressed below a mount, so such a path is hidden. An entry
+// that says nothing new is kept only if both tables have it.
 func meetTables(a, b table) table {
 	out := table{}
 	for _, p := range paths(a, b) {
@@ -157,9 +157,9 @@ func why(p string, isos ...bawn.Isolation) string {
 }
 
 // Exceeds returns the places at which a child would see or write more of the
-// host than its parent. Both lists are those of a plan: the longest path that
-// covers a place counts, what none covers is hidden, and what is private shows
-// nothing of the host's.
+// host than its parent. Both lists are a plan's: the longest path that covers a
+// place counts, an uncovered place is hidden, and a private one shows nothing
+// of the host's.
 func Exceeds(parent, child []bawn.Mount) []string {
 	tables := [2]table{{}, {}}
 	for i, list := range [2][]bawn.Mount{parent, child} {
@@ -212,7 +212,7 @@ func sortedSet(list []string) []string {
 	return slices.Compact(list)
 }
 
-// both returns what is in both lists, which is nothing if one is empty.
+// both returns the entries in both lists.
 func both(a, b []string) []string {
 	var out []string
 	for _, s := range a {

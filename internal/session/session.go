@@ -1,12 +1,11 @@
-// Package session says what a session may have that another one starts: the
-// meet of what its parent has and of what is asked for (SPEC K7). A child is
-// never above its parent, whatever its definition says, and never above what
-// was asked for either.
+// Package session computes the rights of a session that another one starts: the
+// meet of its parent's rights and its request. A child is never above its
+// parent, whatever its definition says, and never above its request either.
 //
 // The zero value of what grants something grants nothing, and of two lists only
-// what both hold is kept: an empty list is never "everything". What limits (a
-// maximum, Protect) is the stricter of both. A child that asks for
-// what the parent has gets all of it.
+// what both hold is kept: an empty list is never "everything". For limits (a
+// maximum, Protect) the stricter of both counts. A child that asks for all of
+// its parent's rights gets them.
 //
 // The package compares words. Paths must be those that links lead to, as the
 // host sees them: a guest can make a link in its workspace that leads elsewhere.
@@ -37,11 +36,11 @@ func (e *MeetError) Error() string {
 	return fmt.Sprintf("%s %q can't be started from %q: neither is stricter in all; %s", e.Attribute, e.Asked, e.Parent, e.Remedy)
 }
 
-// Providers are what is known of providers: by name, what each enforces.
+// Providers lists, by name, what each provider enforces.
 type Providers map[string][]bawn.Capability
 
-// Meet returns the most that is neither above the parent nor above what is
-// asked for, with what was asked for and is not given. ID, agent, profile and
+// Meet returns the most that is neither above the parent nor above the request,
+// with the parts of the request that are not given. ID, agent, profile and
 // start are those of asked, and the parent is the parent. It errs where one of
 // both can't be read, or where nothing is below both.
 func Meet(parent, asked bawn.Session) (bawn.Session, []Narrowed, error) {

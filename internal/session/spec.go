@@ -11,24 +11,26 @@ import (
 	"github.com/bawn-dev/bawn/internal/ipc"
 )
 
-// A Spec says everything about a session that is to be started, but for what the
-// machine's configuration and its policy say. Bawn's command line makes one; a
-// process that starts a session in another one hands it over (Send, Receive).
+// A Spec says everything about a session to start, except the machine's
+// configuration and its policy. Bawn's command line makes one; a process that
+// starts a session in another one hands it over (Send, Receive).
 type Spec struct {
-	config.Flags        // what is asked for beside the configuration
-	Argv         Words  // the command and its arguments; none with Gateway
+	config.Flags        // the request beside the configuration
+	Argv         Words  // the command and its arguments; empty with Gateway
 	Dir          string // where it starts, absolute; "" is the working directory of who starts it
 	As           string // definition file, absolute, or ""
-	// Given names the flags that somebody gave: what was not got is said of those.
+	// Given names the flags that somebody gave: only for those a missing part is
+	// reported.
 	Given []string
 
 	PinGit bool // git runs no program that a repository names
-	// Covered does not start without a checkpoint: what judged the command relied on one.
+	// Covered does not start without a checkpoint: the judgement of the command relied on
+	// one.
 	Covered bool
 	// Copy has the session work on a copy of its workspace, called Name or nothing.
 	Copy bool
 	Name string
-	// For is the session of a bare agent whose hook has moved the command here, or "".
+	// For is the session of an unsandboxed agent whose hook has moved the command here, or "".
 	For   string
 	JSON  bool // how it ended is printed as one line of JSON
 	Quiet bool // nothing is printed that isn't an error
@@ -84,8 +86,8 @@ func (w *Words) UnmarshalJSON(text []byte) error {
 // of a program are 2 MiB at most on Linux by default (execve(2)).
 const MaxSpec = 8 << 20
 
-// Encode writes the spec down for Receive. A path that isn't UTF-8 would be
-// another one to who reads it: that is an error.
+// Encode writes the spec down for Receive. A path that is not UTF-8 would be
+// another one to its reader: that is an error.
 func (s *Spec) Encode() ([]byte, error) {
 	text, err := ipc.Append(nil, s, MaxSpec)
 	if err == nil && bytes.Contains(text, []byte(`\ufffd`)) { // what encoding/json writes for bytes that are not UTF-8

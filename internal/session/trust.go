@@ -6,12 +6,12 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// meetTrust returns the stricter mode and autonomy. Both grow by themselves,
-// but for mode strict, which asks about everything and so lets pass what limited
-// autonomy denies. It is below the modes that ask as well where no rule speaks,
-// and neither above nor below the others: plan looks without asking, limited
-// autonomy reads without asking. Plan is below safe: it runs programs that safe asks
-// about, but the kernel refuses what they would change.
+// meetTrust returns the stricter mode and autonomy. Both grow by themselves, but for
+// mode strict, which asks about everything and so lets pass what limited autonomy
+// denies. It is below the modes that ask as well where no rule speaks, and neither
+// above nor below the others: plan looks without asking, limited autonomy reads
+// without asking. Plan is below safe: it runs programs that safe asks about, but the
+// kernel refuses their changes.
 func meetTrust(a, b bawn.Session) (bawn.Mode, bawn.Autonomy, error) {
 	strictA, strictB := a.Mode == bawn.ModeStrict, b.Mode == bawn.ModeStrict
 	switch {

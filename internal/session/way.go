@@ -32,12 +32,12 @@ func LedTo(p string, sees func(p string) bool) string {
 	return way{sees: sees, links: map[string]string{}}.to(p)
 }
 
-// A way finds where paths lead. No link is looked at that is not seen: a guest
-// must not learn what is there by the way that its own links take. Many paths
-// begin with the same directories, so each is looked at once.
+// A way finds where paths lead. Only visible links are looked at: a guest must
+// not learn which files exist by the way of its own links. Many paths begin
+// with the same directories, so each is looked at once.
 type way struct {
 	sees  func(p string) bool
-	links map[string]string // where what was looked at leads; "" for what is no link
+	links map[string]string // the target of a link; "" for anything else
 }
 
 func (w way) to(p string) string {
@@ -66,7 +66,7 @@ func (w way) to(p string) string {
 	return at
 }
 
-// link is what a link says that is seen, and "" for anything else.
+// link is the text of a visible link, and "" for anything else.
 func (w way) link(p string) string {
 	to, known := w.links[p]
 	if !known {

@@ -11,14 +11,13 @@ import (
 	"github.com/bawn-dev/bawn/internal/netrule"
 )
 
-// Zones splits an isolation into two: that of the agent, which reaches its
-// model and nothing else, and that of what it executes, which has no part of
-// the agent's own.
+// Zones splits an isolation in two: the agent's, which reaches its model and
+// nothing else, and that of its commands, which has no part of the agent's own.
 type Zones struct {
 	Whole     bawn.Isolation
 	Home      string      // absolute
-	Workspace bawn.Access // most that the agent itself has of it
-	// Models and Ports are what the agent reaches, in the forms of
+	Workspace bawn.Access // the most of it that the agent gets
+	// Models and Ports are the agent's destinations, in the forms of
 	// bawn.Egress.Hosts and HostPorts.
 	Models, Ports []string
 	// Own are further places of the agent's own, absolute: those that variables
@@ -80,10 +79,10 @@ func (z Zones) requests() ([]string, error) {
 	return own, nil
 }
 
-// Execution is the isolation of what the agent executes: the whole, without
-// what is the agent's own. What shells of known agents read there stays, and
-// is read-only; it is to be opened (sandbox.Request.Open) where it lies in a
-// place of credentials.
+// Execution is the isolation of the agent's commands: the whole, without the
+// agent's own parts. Files there that shells of known agents read stay, and are
+// read-only; they must be opened (sandbox.Request.Open) in a place of
+// credentials.
 func (z Zones) Execution() bawn.Isolation {
 	iso := z.Whole
 	iso.Mounts = nil
@@ -100,10 +99,9 @@ func (z Zones) Execution() bawn.Isolation {
 	return iso
 }
 
-// own reports whether a place that was opened is the agent's own and nothing
-// that it executes needs: one of those named, or what lies below a directory of
-// HOME whose name begins with a dot. Caches, and the workspace wherever it
-// lies, are not.
+// own reports whether an opened place is the agent's own and its commands do
+// not need it: one of those named, or a place below a dot directory of HOME.
+// Caches, and the workspace wherever it lies, are not.
 func (z Zones) own(p string) bool {
 	if slices.ContainsFunc(z.Own, func(o string) bool { return fspath.Below(p, o) }) {
 		return true
@@ -112,8 +110,8 @@ func (z Zones) own(p string) bool {
 	return ok && !fspath.Below(p, z.Whole.Workspace) && rest != "cache" && !strings.HasPrefix(rest, "cache/")
 }
 
-// Opened takes out of what was opened (sandbox.Request.Open) names and paths
-// that are the agent's own.
+// Opened removes from opened names and paths (sandbox.Request.Open) those that
+// are the agent's own.
 func (z Zones) Opened(open []string) []string {
 	return slices.DeleteFunc(slices.Clone(open), func(o string) bool {
 		return slices.Contains(agents, o) || path.IsAbs(o) && z.own(o)
@@ -123,9 +121,9 @@ func (z Zones) Opened(open []string) []string {
 // agents are the names of credentials that are an agent's.
 var agents = []string{"claude", "codex", "gemini", "qwen", "copilot", "cursor", "opencode", "pi", "cline", "amp", "crush"}
 
-// shellsRead is what the shells of known agents read below their own places, by the
-// name of the place. Claude Code and Codex write the user's aliases and
-// functions there, once, and have each shell read them; Codex puts a directory
+// shellsRead are the files that the shells of known agents read below their own
+// places, by the name of the place. Claude Code and Codex write the user's aliases
+// and functions there, once, and have each shell read them; Codex puts a directory
 // of its own into PATH.
 var shellsRead = map[string][]string{
 	".claude": {"shell-snapshots"},
@@ -138,8 +136,8 @@ func (z Zones) private(p string) bool {
 }
 
 // Shells are the directories below the agent's own, writable places that its
-// shells read. Not all of them need be there. What the session has for itself in
-// their place is empty, and none of them.
+// shells read. Some of them may not exist. The session's own, empty directories
+// in their place do not count.
 func (z Zones) Shells() []string {
 	var all []string
 	for _, m := range z.Whole.Mounts {
@@ -165,8 +163,8 @@ var models = []string{
 // shortest is how long a value must be to be taken for a key under another name.
 const shortest = 12
 
-// WithoutModels takes out of NAME=VALUE entries those that are an agent's or a
-// model's by their names, and those that have the value of one of them.
+// WithoutModels removes the NAME=VALUE entries of agents and models, by name,
+// and entries that have the value of one of them.
 func WithoutModels(environ []string) []string {
 	var values []string
 	for _, kv := range environ {

@@ -10,7 +10,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/executor"
 )
 
-// A Program is what a guest has had started: a command of its execution zone
+// A Program was started for a guest: a command of its execution zone
 // (*executor.Process), or a session below its own.
 type Program interface {
 	// Changes delivers each stop and at last the end; then it is closed.
@@ -29,11 +29,11 @@ type Window struct {
 	Rows, Cols uint16
 }
 
-// Attend lets start make a program with descriptors joined to the guest's, of
-// which it gets only those that can carry nothing but bytes, and sees it
-// through: its output, its keys, its signals and its end. open makes the
-// program's terminal, where the guest has one. An error says that nothing was
-// started, and has been told to the guest.
+// Attend lets start make a program with descriptors joined to the guest's, but
+// only to those that carry bytes alone. It serves the program's output, keys
+// and signals until its end. open makes the program's terminal, if the guest
+// has one. An error says that nothing was started, and has been told to the
+// guest.
 func Attend(ctx context.Context, c *Conn, files [3]*os.File, win Window, open Opener, start func(files [3]*os.File, terminal bool) (Program, error)) error {
 	p := &plumbing{}
 	var err error
@@ -55,6 +55,6 @@ func Attend(ctx context.Context, c *Conn, files [3]*os.File, win Window, open Op
 	if w.begin(ctx) {
 		w.wait(ctx)
 	}
-	c.Close() // or what it has left running would keep the guest waiting
+	c.Close() // or its running descendants would keep the guest waiting
 	return nil
 }

@@ -27,12 +27,12 @@ func newConn(ctx context.Context, wire *ipc.Conn, h Handlers) *Conn {
 	return &Conn{wire: wire, session: h.Session, refused: h.Refused, ending: ctx.Done(), updates: make(chan intent.Update, 8), closed: make(chan struct{})}
 }
 
-// Updates delivers what the guest says later. It is never closed: the
+// Updates delivers the guest's later messages. It is never closed: the
 // handler's context ends with the guest.
 func (c *Conn) Updates() <-chan intent.Update { return c.updates }
 
-// Ending is closed when the session socket closes. What a command left behind may go on
-// until then, also when the guest is gone.
+// Ending is closed when the session socket closes. A command's remaining processes may
+// go on until then, also when the guest is gone.
 func (c *Conn) Ending() <-chan struct{} { return c.ending }
 
 // Send sends a reply. A guest that does not take it within SendWait is cut off.
@@ -58,7 +58,7 @@ func (c *Conn) Refuse(rule, reason, remedy string) {
 	c.Deny(rule, reason, remedy)
 }
 
-// Deny is Refuse for what the guard has denied, and recorded.
+// Deny is Refuse for an action that the guard has denied, and recorded.
 func (c *Conn) Deny(rule, reason, remedy string) {
 	c.refuse(intent.Refusal{Rule: rule, Reason: reason, Remedy: remedy})
 }
@@ -76,10 +76,10 @@ func (c *Conn) Close() {
 	})
 }
 
-// read passes the guest's messages on until it goes away, says what can't be
-// read, sends descriptors, which nothing after the first message has, or a
-// statement before the last one's end is told: statements are long, and none
-// but the next is kept.
+// read passes the guest's messages on until it disconnects. It refuses
+// unreadable messages, descriptors after the first message, and a statement
+// sent before the end of the last is reported: statements are long, and only
+// the next is kept.
 func (c *Conn) read(gone context.CancelFunc) {
 	defer gone()
 	for {

@@ -13,22 +13,23 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// An Environ says how a guest's environment becomes a command's: what the
-// execution zone has, and what the guest has changed since it was started.
+// An Environ makes a command's environment from the guest's: the execution
+// zone's variables, and the guest's changes since it was started.
 type Environ struct {
-	Reasoning []string // what the guest was started with, NAME=value
+	Reasoning []string // the guest's environment at its start, NAME=value
 	Execution []string // what commands of the execution zone are given, NAME=value
-	// Never reports what may not leave the reasoning zone: a placeholder, or
-	// the name of one of its secrets. Nil is nothing at all leaves.
+	// Never reports values that may not leave the reasoning zone: a
+	// placeholder, or the name of one of its secrets. Nil is nothing at all
+	// leaves.
 	Never func(name, value string) bool
 }
 
-// maxProbes bounds what is remembered of variables.
+// maxProbes bounds the remembered variables.
 const maxProbes = 1024
 
 // A probe remembers which variables a line may set without being asked about,
 // and in which directory. A guest's variable may be as large as its message, so
-// what is kept of each is a digest: 64 KiB for all of them, not a gigabyte.
+// only a digest of each is kept: 64 KiB for all of them, not a gigabyte.
 type probe struct {
 	mu   sync.Mutex
 	seen map[[sha256.Size]byte]bool
@@ -38,8 +39,8 @@ type probe struct {
 // check has refused it.
 func probed(dir, kv string) [sha256.Size]byte { return sha256.Sum256([]byte(dir + "\x00" + kv)) }
 
-// steering are the beginnings of names that say which programs run, what they load or
-// where they look: the zone's own stay.
+// steering are prefixes of variables that choose which programs run, what they load
+// or where they look: the zone's own stay.
 var steering = []string{"PATH", "HOME", "SHELL", "PWD", "IFS", "ENV", "BASH", "LD_", "DYLD_", "GIT_", "SSH_", "NODE_", "NPM_", "PYTHON", "PERL", "RUBY", "JAVA", "JDK_", "MAVEN_", "CC", "CXX", "EDITOR", "VISUAL", "LESS", "PS4", "PROMPT_"}
 
 // plain reports whether a variable's value is a short text that names no program and no
@@ -70,15 +71,15 @@ func (p *probe) free(ctx context.Context, decider bawn.Decider, a bawn.Action, k
 
 // A carried environment is one on its way into the execution zone.
 type carried struct {
-	env  []string  // all of it, but for what a decision adds
+	env  []string  // all of it, except what a decision adds
 	vars variables // what differs from the zone's own and may be used by a line
 	lost []string  // names that were left behind
 }
 
 // carry takes over the variables that the guest has set since it was started, if
-// free permits them. free permits a variable that needs no question, and one that
-// the line sets by name, since the line's judge sees it. Variables that Never names
-// are not taken over.
+// free permits them: a variable that needs no question, or one that the line sets
+// by name, since the line's judge sees it. Variables that Never names are not taken
+// over.
 func (e *Environ) carry(guest []string, free func(kv string) bool) carried {
 	own, began := parse(e.Execution), parse(e.Reasoning)
 	c := carried{vars: variables{}}
@@ -140,10 +141,10 @@ func with(env, more []string) []string {
 // ofShell are variables that a shell itself changes, and that move nothing.
 var ofShell = []string{"PWD", "OLDPWD", "SHLVL"}
 
-// kept is the environment that a statement has left to its shell: what it was
-// given because of a decision is no part of it, nor what it has set without
-// anybody having judged that (a function from a file, PATH from a file): the
-// next statement is judged by what its words mean to a shell without those.
+// kept is the environment that a statement leaves to its shell. It excludes
+// what a decision added, and what the statement set without judgement (a
+// function from a file, PATH from a file): the next statement is judged without
+// those.
 func kept(after, added, before []string, judged func(kv string) bool) []string {
 	had, now := parse(before), parse(after)
 	back := func(name string) {

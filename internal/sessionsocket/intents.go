@@ -30,9 +30,9 @@ type Issuer interface {
 	IssueAs(name, session string, digest [32]byte, ttl time.Duration) ([]byte, error)
 }
 
-// Intents serves the commands of a reasoning zone: it has each judged, and what
-// the guard allows is executed in the execution zone, with a ticket, exactly as
-// it was judged. The zero Intents refuses everything. Its fields do not change
+// Intents serves the commands of a reasoning zone. Each is judged, and what the
+// guard allows is executed in the execution zone, with a ticket, exactly as it
+// was judged. The zero Intents refuses everything. Its fields do not change
 // once it serves.
 type Intents struct {
 	Session  bawn.Session
@@ -43,8 +43,7 @@ type Intents struct {
 	Plan     [32]byte // SHA-256 of the execution zone's plan, as its executor was told
 	Environ  Environ
 	Terminal Opener // of the execution zone
-	// Ask returns the `bawn request` line for what was refused; nil says
-	// nothing of it.
+	// Ask returns the `bawn request` line for what was refused, or nil.
 	Ask func(a bawn.Action, d bawn.Decision) string
 	Now func() time.Time // nil means the machine's clock
 
@@ -61,7 +60,7 @@ type task struct {
 	conn  *Conn
 	stdio [3]stdio
 	dir   string   // of a shell whose statements are executed one by one:
-	env   []string // what the last one left; nil before
+	env   []string // left by the last one; nil before
 	left  sync.WaitGroup
 }
 
@@ -81,8 +80,8 @@ func (i *Intents) Exec(ctx context.Context, c *Conn, x intent.Exec, files [3]*os
 	}
 }
 
-// next waits for the shell's next statement. Signals that come between two are
-// nobody's.
+// next waits for the shell's next statement. Signals that arrive between two
+// are dropped.
 func (t *task) next(ctx context.Context) *intent.Exec {
 	for {
 		select {
@@ -220,7 +219,7 @@ func (d decided) Decide(context.Context, bawn.Action) (bawn.Decision, error) {
 	return bawn.Decision(d), nil
 }
 
-// deny says what the guard has refused.
+// deny reports the guard's refusal.
 func (t *task) deny(a bawn.Action, d bawn.Decision) {
 	r := intent.Refusal{Rule: d.Rule, Reason: d.Reason, Remedy: intent.AnotherWay}
 	if d.Rule == guard.RuleApproval {
@@ -232,7 +231,7 @@ func (t *task) deny(a bawn.Action, d bawn.Decision) {
 	t.conn.refuse(r)
 }
 
-// execute runs what was allowed, and says how it ended.
+// execute runs an allowed command, and reports how it ended.
 func (t *task) execute(ctx context.Context, x *intent.Exec, l *line, d bawn.Decision, env []string) bool {
 	p := &plumbing{stdio: t.stdio}
 	defer func() { t.left.Go(func() { p.linger(t.conn.Ending()) }) }()
@@ -261,8 +260,8 @@ func (t *task) execute(ctx context.Context, x *intent.Exec, l *line, d bawn.Deci
 }
 
 // judged reports whether a variable that a statement has set was judged: its
-// text sets it, or the policy lets any line set it so. That the text names it
-// is not enough: a file may have set what a later word only reads.
+// text sets it, or the policy lets any line set it so. A name in the text is
+// not enough: a file may have set a variable that a later word only reads.
 func (t *task) judged(ctx context.Context, x *intent.Exec, text string) func(kv string) bool {
 	set, a := assigned(text), t.action(bawn.Action{}, x)
 	return func(kv string) bool {
@@ -291,8 +290,9 @@ func (t *task) start(ctx context.Context, p *plumbing, name string, d executor.D
 
 type ticketError struct{ error }
 
-// failed says why what was allowed has not started. A program that is not there
-// ends the guest's shell as it would end any; nothing else is worth a code.
+// failed says why an allowed command has not started. A program that is not
+// there ends the guest's shell as it would end any; nothing else is worth a
+// code.
 func (t *task) failed(ctx context.Context, x *intent.Exec, err error) bool {
 	r := &refusal{RuleExecutor, "the execution zone did not start it: " + err.Error(), "see the session's log; a new session has a new execution zone"}
 	var no *executor.RefusedError

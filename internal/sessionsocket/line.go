@@ -19,8 +19,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/shell/invocation"
 )
 
-// A line is an intent on its way to a command: what is judged, and how what
-// was judged is executed.
+// A line is an intent on its way to a command: its judged form, and how that is
+// executed.
 type line struct {
 	call      invocation.Invocation
 	statement bool
@@ -32,12 +32,12 @@ type line struct {
 	ticket    string      // name of the ticket that it gets where it is allowed
 }
 
-// readLine reads what the guest wants to run. The error is for the guest.
+// readLine reads the guest's command. The error is for the guest.
 //
-// A text without parameters is judged as a command line, and what is executed
-// is its canonical form under a shell that reads it as it was judged. All else
-// is judged, and executed, as an argv, in which a text is canonical too. Words
-// that agents put around their commands are left away before a text is judged.
+// A text without parameters is judged as a command line, and its canonical form
+// is executed under a shell that reads it as it was judged. All else is judged,
+// and executed, as an argv, in which a text is canonical too. Words that agents
+// put around their commands are left away before a text is judged.
 func readLine(x *intent.Exec, vars func(text string) variables) (*line, *refusal) {
 	call, err := invocation.Parse(x.Argv)
 	if err != nil {
@@ -111,7 +111,7 @@ func alike(text string) bool {
 	return len(b.Opaque) == 0 && a.Canonical == b.Canonical && reflect.DeepEqual(a.Commands, b.Commands)
 }
 
-// argv is what is executed after the decision d.
+// argv is executed after the decision d.
 func (l *line) argv(d bawn.Decision) []string {
 	if l.text == "" {
 		return l.action.Args
@@ -129,7 +129,7 @@ func (l *line) argv(d bawn.Decision) []string {
 	return append(call.Argv(l.shell, text), zero(l.call))
 }
 
-// zero is the $0 that the guest's shell would have: one that is a shell's.
+// zero is the $0 of the guest's shell, if it is a shell's name.
 func zero(call invocation.Invocation) string {
 	if slices.Contains([]string{"/bin/" + call.Shell, "/usr/bin/" + call.Shell}, call.Zero) {
 		return call.Zero
@@ -151,12 +151,12 @@ func quoted(words []string) string {
 }
 
 // Variables are those that a command gets besides the zone's own: a policy
-// takes what it does not know of for empty.
+// takes unknown ones for empty.
 type variables map[string]string
 
-// head sets, in front of a text, the variables that the text may use, so that
-// it is judged with the values that it is executed with: those it names, and
-// all where it runs text that is put together only then.
+// head puts assignments before a text for the variables that it may use, so
+// that it is judged with the values that it runs with: those it names, or all
+// if it runs text that is only composed later.
 func (v variables) head(text, dir string) string {
 	if len(v) == 0 || text == "" {
 		return ""

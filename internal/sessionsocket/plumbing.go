@@ -28,7 +28,7 @@ type plumbing struct {
 	output []*pump
 }
 
-// connect makes what the command needs.
+// connect makes the command's descriptors.
 func (p *plumbing) connect(open Opener, rows, cols uint16) error {
 	for i := range p.stdio {
 		if err := p.one(i, open, rows, cols); err != nil {
@@ -98,8 +98,8 @@ func (p *plumbing) pumped(i int) error {
 	return nil
 }
 
-// feed pumps the guest's input to the command. Of a file, which others read
-// on after the command, the session keeps the pipe to see what was not read.
+// feed pumps the guest's input to the command. For a file, which others read on
+// after the command, the session keeps the pipe to see the unread bytes.
 func (p *plumbing) feed(guest, host *stream) {
 	var rest *os.File
 	if p.stdio[0].kind == unix.S_IFREG {
@@ -130,8 +130,8 @@ func (p *plumbing) terminal(i int, open Opener, rows, cols uint16) (err error) {
 	return nil
 }
 
-// screen shows what the terminal's other side writes at the guest's descriptor
-// i, or at a later one where that is standard input.
+// screen shows the output of the terminal's other side at the guest's
+// descriptor i, or at a later one if that is standard input.
 func (p *plumbing) screen(i int) error {
 	if i == 0 && p.stdio[1].class == terminal {
 		i = 1
@@ -170,7 +170,7 @@ func (p *plumbing) resume() error {
 	return nil
 }
 
-// pause takes no key any more: those to come are for another program.
+// pause takes no more keys: those to come are for another program.
 func (p *plumbing) pause() {
 	if p.keys != nil {
 		p.keys.finish()
@@ -188,7 +188,7 @@ func (p *plumbing) resize(rows, cols uint16) {
 	}) // a size that can't be set is the one before
 }
 
-// started lets go of what the command now has, so that its end is seen.
+// started releases the command's own descriptors, so that its end is seen.
 func (p *plumbing) started() {
 	for _, f := range p.ours {
 		f.Close()
@@ -217,8 +217,8 @@ func (p *plumbing) ended(stop <-chan struct{}) {
 const settlePause = 500 * time.Microsecond
 
 // lateScreen is how often a terminal is looked at again once it seems empty.
-// The kernel hands what was written at one end to the other in its own time,
-// and until then nobody sees it; most terminals end before, with the last that
+// The kernel passes bytes from one end to the other in its own time, and nobody
+// sees them until then. Most terminals end before, with the last process that
 // has them open.
 const lateScreen = 60
 
@@ -241,9 +241,9 @@ func (p *pump) settle(stop <-chan struct{}) {
 	}
 }
 
-// linger waits for the output of what the command has left running, until stop
-// is closed, and lets go of everything. A command that was not started has
-// none.
+// linger waits for the output of the command's remaining processes, until stop
+// is closed, and releases everything. A command that was not started has no
+// end.
 func (p *plumbing) linger(stop <-chan struct{}) {
 	p.started()
 	for _, out := range p.output {
@@ -257,7 +257,7 @@ func (p *plumbing) linger(stop <-chan struct{}) {
 	p.abandon()
 }
 
-// abandon lets go of everything at once.
+// abandon releases everything at once.
 func (p *plumbing) abandon() {
 	p.started()
 	p.pause()

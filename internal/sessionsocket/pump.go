@@ -12,15 +12,15 @@ import (
 
 const pumpBuffer = 64 << 10
 
-// A pump moves bytes from one stream to another until one of them ends or it
-// is stopped. It holds no more than one buffer, so that who writes faster than
-// the other side reads waits.
+// A pump moves bytes from one stream to another until one of them ends or it is
+// stopped. It holds at most one buffer, so that a fast writer waits for a slow
+// reader.
 type pump struct {
 	from, to *stream
 	busy     atomic.Bool // between reading and having written
 	left     int         // bytes that were read and not written, after the end
 	late     int         // how often it must be seen empty, besides once
-	rest     *os.File    // where what nobody has read can be counted, or nil
+	rest     *os.File    // where unread bytes can be counted, or nil
 	ended    chan struct{}
 }
 
@@ -51,8 +51,8 @@ func (p *pump) run() {
 	}
 }
 
-// hangUp passes the end on: what a pipe of the command's leads to is closed, so
-// that the command reads the end of its input, or is told that nobody takes its
+// hangUp passes the end on: it closes the other end of a command's pipe. The
+// command then reads the end of its input, or learns that nobody reads its
 // output any more (SIGPIPE).
 func (p *pump) hangUp() {
 	for _, s := range []*stream{p.from, p.to} {
@@ -69,7 +69,7 @@ func (p *pump) stop() {
 	<-p.ended
 }
 
-// close lets go of both streams. The pump must have ended.
+// close releases both streams. The pump must have ended.
 func (p *pump) close() {
 	if p.rest != nil {
 		p.rest.Close()
@@ -78,14 +78,14 @@ func (p *pump) close() {
 	p.to.close()
 }
 
-// finish ends the pump and lets go of both streams.
+// finish ends the pump and releases both streams.
 func (p *pump) finish() {
 	p.stop()
 	p.close()
 }
 
-// empty reports whether all that has been written to the pump so far has come
-// out of it. Bytes are in the pipe until busy is true.
+// empty reports whether everything written to the pump so far has come out of
+// it. Bytes are in the pipe until busy is true.
 func (p *pump) empty() bool {
 	n := 1
 	_ = control(p.from.file, func(fd int) error { n = unread(fd); return nil })
@@ -93,7 +93,7 @@ func (p *pump) empty() bool {
 }
 
 // giveBack makes the guest's file stand where the command has stopped reading
-// it, as if there was nothing in between. What is in the pipe was not read.
+// it, as if there was nothing in between. The pipe's bytes were not read.
 func (p *pump) giveBack() {
 	rest := p.left
 	_ = control(p.rest, func(fd int) error { rest += unread(fd); return nil })

@@ -1,11 +1,10 @@
 // Package sessionsocket serves the socket through which a guest speaks to its
-// session: a command to run in the execution zone, a session below its own, a
-// change that a human is to be asked for.
+// session: for a command in the execution zone, a session below its own, or a
+// change that needs the human's answer.
 //
-// The guest may be hostile: whatever it says is bounded and checked before it
-// is used, its descriptors are sorted before they go anywhere, and a guest
-// that neither speaks nor listens costs others nothing. The zero Handlers
-// refuse everything.
+// The guest may be hostile. Whatever it says is bounded and checked before use,
+// its descriptors are sorted before they go anywhere, and a guest that neither
+// speaks nor listens delays no other. The zero Handlers refuse everything.
 package sessionsocket
 
 import (
@@ -37,7 +36,7 @@ const (
 const (
 	RuleClosed     = "builtin:socket-closed"     // there is no handler
 	RuleBusy       = "builtin:socket-busy"       // MaxPeers
-	RuleMessage    = "builtin:socket-message"    // what can't be read, or contradicts itself
+	RuleMessage    = "builtin:socket-message"    // unreadable, or contradicting itself
 	RuleWaiting    = "builtin:socket-waiting"    // MaxWaiting
 	RuleDescriptor = "builtin:socket-descriptor" // a descriptor that may not come along
 	RuleShell      = "builtin:socket-shell"      // no command line of a shell
@@ -47,9 +46,9 @@ const (
 )
 
 // Handlers say who serves what. A handler that is nil refuses. The files of a
-// message are the guest's descriptors 0, 1 and 2, nil where one is closed; they
-// are closed when the handler returns, and so is the connection. ctx ends when
-// the guest goes away or the session socket is closed.
+// message are the guest's descriptors 0, 1 and 2, nil if closed. They and the
+// connection are closed when the handler returns. ctx ends when the guest goes
+// away or the session socket is closed.
 type Handlers struct {
 	Session string // its name, for refusals
 	Exec    func(ctx context.Context, c *Conn, x intent.Exec, files [3]*os.File)
@@ -58,8 +57,8 @@ type Handlers struct {
 	Judge   func(ctx context.Context, c *Conn, j intent.Judge)
 	Tools   func(ctx context.Context, c *Conn, t intent.Tools, files [3]*os.File)
 	Why     func(ctx context.Context, c *Conn, w intent.Why)
-	// Refused is told of what is refused without the guard, which records the
-	// rest; nil tells nobody. It must not wait.
+	// Refused is called for refusals without the guard, which records the
+	// others; may be nil. It must not wait.
 	Refused func(rule, reason string)
 	// Patience is how long a guest may take to say its first message; 0 means
 	// HelloWait.
@@ -171,7 +170,7 @@ func (s *server) admit(ctx context.Context, u *net.UnixConn) {
 	})
 }
 
-// serve reads the first message and hands it to who is to serve it.
+// serve reads the first message and hands it to its handler.
 func (s *server) serve(ctx context.Context, c *Conn) {
 	defer c.Close()
 	var hello intent.Hello
@@ -222,7 +221,7 @@ func (s *server) dispatch(ctx context.Context, c *Conn, hello *intent.Hello, rec
 	}
 }
 
-// arrange puts what was received where the message says it belongs.
+// arrange puts received descriptors where the message says.
 func arrange(open [3]bool, received []*os.File) (files [3]*os.File, ok bool) {
 	for i, is := range open {
 		if !is {

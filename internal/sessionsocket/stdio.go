@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A class is what may be done with a descriptor of the guest.
+// A class says how a descriptor of the guest may be used.
 type class uint8
 
 const (
@@ -130,8 +130,8 @@ func (s *stdio) open(write bool) (*stream, error) {
 }
 
 // shared is the standard input of one statement of a shell that reads its
-// statements from there too: what would be pumped could be the next statement.
-// A file is read from where the shell stands, and handed back.
+// statements from there too: pumped bytes could be the next statement. A file
+// is read from where the shell stands, and handed back.
 func (s stdio) shared() stdio {
 	if s.class == pumped && s.kind != unix.S_IFREG {
 		s.class = null

@@ -27,8 +27,8 @@ func isNull(device uint64) bool { return device == unix.Mkdev(1, 3) }
 // as /dev/tty, would open the session socket's own.
 func slave(device uint64) bool { return unix.Major(device) >= 136 && unix.Major(device) <= 143 }
 
-// reopen opens what a descriptor leads to once more, without blocking, so that
-// the guest's own descriptor stays as it is.
+// reopen opens a descriptor's file once more, without blocking, so that the
+// guest's own descriptor stays unchanged.
 func reopen(f *os.File, flags int) (*os.File, error) {
 	var again *os.File
 	err := control(f, func(fd int) error {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errStopped is what a stream's calls return after stop.
+// errStopped is the error of a stream's calls after stop.
 var errStopped = errors.New("stopped")
 
 // atOnce is how much a pipe takes without waiting when poll(2) says that it
@@ -45,7 +45,7 @@ func newStream(f *os.File, socket, own bool) (*stream, error) {
 // and more than once.
 func (s *stream) stop() { s.stopping.Do(func() { s.wake.Close() }) }
 
-// close lets go of everything. No call may be under way.
+// close releases everything. No call may be under way.
 func (s *stream) close() {
 	s.stop()
 	s.wait.Close()
@@ -78,7 +78,7 @@ func poll(fd int, events int16, wait int) error {
 	}
 }
 
-// read reads what is there, once ready has said that something is. It returns
+// read returns the available bytes, once ready has reported some. It returns
 // io.EOF at the end, and 0 bytes where somebody else was faster.
 func (s *stream) read(b []byte) (n int, err error) {
 	call := unix.Read

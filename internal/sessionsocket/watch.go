@@ -36,10 +36,10 @@ func (w *watch) begin(ctx context.Context) bool {
 	return true
 }
 
-// wait passes signals on until the command ends, says how it did, and returns
-// what it left to its shell, nil where that is unchanged, and whether the shell
-// may go on. Where the guest has gone away the command is killed, as a shell
-// that is killed takes its job with it.
+// wait passes signals on until the command ends and reports its exit. It
+// returns what the command left to its shell, nil if unchanged, and whether the
+// shell may go on. Where the guest has gone away the command is killed, as a
+// shell that is killed takes its job with it.
 func (w *watch) wait(ctx context.Context) (left *intent.State, more bool) {
 	for {
 		select {
@@ -104,14 +104,14 @@ func forwarded(sig syscall.Signal) bool {
 	return false
 }
 
-// ended hands out what the command has written, and then how it ended. What it
-// left running keeps its output, as it does under any shell.
+// ended sends the command's output, and then how it ended. Its remaining
+// processes keep its output, as under any shell.
 func (w *watch) ended(ctx context.Context, c executor.Change) (left *intent.State, more bool) {
 	w.plumbing.ended(ctx.Done())
 	reply, left := intent.Reply{Exit: &intent.Exit{Code: c.Status.ExitStatus()}, State: c.State}, c.State
 	if sig := c.Status; sig.Signaled() {
 		reply.Exit = &intent.Exit{Code: 128 + int(sig.Signal()), Signal: int(sig.Signal())}
-		left = nil // an interrupt ends a statement, and what it did is not known
+		left = nil // an interrupt ends a statement, whose effect is unknown
 	}
 	err := w.conn.Send(reply)
 	return left, err == nil && (left == nil || !left.Ended)

@@ -17,9 +17,9 @@ import (
 // file: an editor may write a file in two steps.
 const settling = 2 * time.Second
 
-// A CurrentRules has the rules that people have written, as they are now: a session that
-// runs obeys what is added. A file that can't be read changes nothing. What the project
-// said at the start holds to the session's end, since a project may only tighten.
+// A CurrentRules has the rules that people have written, as they are now: a running
+// session obeys added rules. A file that can't be read changes nothing. The project's
+// rules of the start hold to the session's end, since a project may only tighten.
 type CurrentRules struct {
 	world     *verb.World
 	workspace string
@@ -32,8 +32,8 @@ type CurrentRules struct {
 	stamps  []atomicfile.Stamp // of files, when they were read last
 	inForce []bawn.Rule        // the answer
 	read    []bawn.Rule        // what the files said
-	project []bawn.Rule        // what the project's file said at the start
-	held    []bawn.Rule        // what the files forbade when they were settled last
+	project []bawn.Rule        // the project's file at the start
+	held    []bawn.Rule        // denials of the files when they were last settled
 	changed time.Time          // when the files changed last, if they are not settled
 	told    string             // the last mistake that the user was told of
 }
@@ -47,7 +47,7 @@ func NewCurrentRules(w *verb.World, workspace string, note func(string), more ..
 	return &CurrentRules{world: w, workspace: workspace, files: PolicyFiles(w, workspace), more: more, note: note, now: time.Now}
 }
 
-// Written returns the rules in force which nobody's answer has made. As long as nothing
+// Written returns the rules in force except those made by answers. As long as nothing
 // changes, that is the same slice. It errs if the files could not be read when it was
 // called first.
 func (c *CurrentRules) Written() ([]bawn.Rule, error) {
@@ -96,8 +96,8 @@ func (c *CurrentRules) first(stamps []atomicfile.Stamp) ([]bawn.Rule, error) {
 	return c.inForce, nil
 }
 
-// again reads files that have changed. What they forbade and say no more holds until
-// they are settled.
+// again reads files that have changed. Denials that they no longer contain hold
+// until they are settled.
 func (c *CurrentRules) again(stamps []atomicfile.Stamp) {
 	read, err := ReadRules(c.files)
 	if err == nil {

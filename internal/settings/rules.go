@@ -64,8 +64,8 @@ func HomeAndWorkspace(w *verb.World, workspace string) (err error) {
 	return err
 }
 
-// LoadRules reads all files, the project's last. What has been answered
-// "always" and "never" stands beside the user's own rules.
+// LoadRules reads all files, the project's last. Answers of "always" and
+// "never" stand beside the user's own rules.
 func LoadRules(w *verb.World, workspace string) ([]bawn.Rule, error) {
 	if err := HomeAndWorkspace(w, workspace); err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func ResolveLinks(name string) string {
 	}
 }
 
-// GrantsFile is where what was answered "always" and "never" is kept.
+// GrantsFile holds the answers of "always" and "never".
 func GrantsFile(w *verb.World) (*grants.File, error) {
 	dir, err := StateDir(w)
 	if err != nil {
@@ -149,7 +149,7 @@ func GrantsFile(w *verb.World) (*grants.File, error) {
 	return grants.In(dir), nil
 }
 
-// ApprovedRules reads it; none where there is no place for it.
+// ApprovedRules reads it; it returns nil without a place for it.
 func ApprovedRules(w *verb.World) ([]bawn.Rule, error) {
 	f, err := GrantsFile(w)
 	if err != nil {

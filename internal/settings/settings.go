@@ -1,6 +1,6 @@
-// Package settings reads what the files of a machine, its user and a project say:
-// the configuration, the rules of the policy and what has been answered "always" and
-// "never"; and it knows where they and Bawn's own directories are.
+// Package settings reads the files of a machine, its user and a project: the
+// configuration, the rules of the policy, and answers of "always" and "never". It
+// knows where they and Bawn's own directories are.
 package settings
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/verb"
 )
 
-// InputsHere returns what the configuration of a session that is started in
-// the working directory depends on.
+// InputsHere returns the inputs of the configuration of a session that is
+// started in the working directory.
 func InputsHere(w *verb.World) (config.Inputs, error) {
 	dir, err := RealDir(w.Dir)
 	if err != nil {
@@ -37,8 +37,8 @@ func RealDir(dir string) (string, error) {
 	return real, nil
 }
 
-// ConfigInputs returns what the configuration of a session in the workspace
-// depends on. The workspace may be reached by symbolic links.
+// ConfigInputs returns the inputs of the configuration of a session in the
+// workspace. The workspace may be reached by symbolic links.
 func ConfigInputs(w *verb.World, workspace string, f config.Flags) (config.Inputs, error) {
 	real, err := filepath.EvalSymlinks(workspace)
 	if err != nil {

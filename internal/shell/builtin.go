@@ -103,7 +103,7 @@ func (r *reader) builtin(b builtin, cmd Command, st *state) (yes, no state) {
 	before := *st
 	name := cmd.Words[0].Text
 	o := b(r, cmd.Words[1:], st)
-	st.dead = st.dead && len(cmd.Redirects) == 0 // one that fails keeps it from running
+	st.dead = st.dead && len(cmd.Redirects) == 0 // a failed one prevents it from running
 	cmd.Builtin, cmd.Runs, cmd.Unclear = true, o.runs != nil || o.isScript, o.unclear+o.opaque
 	if o.opaque != "" {
 		r.record(Opaque{Reason: o.opaque, Text: escape(name)})
@@ -225,9 +225,9 @@ func eval(_ *reader, args []Word, st *state) outcome {
 	return outcome{script: strings.Join(texts, " "), isScript: true}
 }
 
-// source runs a file in this shell. The file is code of the repository: what
-// it does to the shell's directory and functions it could as well do itself,
-// under the same containment; so only variables are forgotten.
+// source runs a file in this shell. The file is the repository's code. What it
+// does to the shell's directory and functions it could do itself under the same
+// containment, so only variables are forgotten.
 func source(_ *reader, args []Word, st *state) outcome {
 	if len(args) == 0 {
 		return outcome{unclear: "it names no file"}

@@ -102,7 +102,7 @@ func (r *reader) assigns(list []*syntax.Assign, cmd *Command, st *state, stay, r
 			r.assign(st, a.Name.Value, v, a)
 			out.Exported = len(cmd.Words) > 0 || r.variable(st, a.Name.Value).exported
 		case reads && a.Name.Value == "IFS" && v.word.Literal():
-			// It splits what read gets, and nothing else.
+			// It splits only read's input.
 		case steers(out.Name, out.Value):
 			r.opaque("setting "+out.Name+" changes how a shell reads", a)
 			out.Exported = true

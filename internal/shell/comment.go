@@ -10,8 +10,8 @@ import (
 // errComment says that the rest of a line may be no comment.
 var errComment = errors.New(`a "#" in a word could be taken for a comment`)
 
-// checkComments wants every "#" of a source to be within a word of its tree, or
-// to begin a comment where every shell begins one: where a word could begin
+// checkComments requires every "#" of a source to be within a word of its tree,
+// or to begin a comment where every shell begins one: where a word could begin
 // (POSIX.1-2024, Shell Command Language, 2.3 Token Recognition). Behind a
 // quotation or an expansion the parser takes "$HOME#x" for a comment as soon as
 // it stands within parentheses, and what follows on the line would run unseen.

@@ -74,7 +74,7 @@ func (it interpreter) reads(words []Word) (params []Word, reads bool) {
 		w := words[i]
 		switch {
 		case inputName(w), w.Split:
-			return nil, true // a word that may be none leaves it with its input
+			return nil, true // a word that may be empty leaves it with its input
 		case !strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "+"), !w.Literal():
 			if it.always {
 				continue

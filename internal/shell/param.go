@@ -7,8 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// shellSets are variables that the shell itself sets, so that they are neither
-// empty nor known. Those that hold numbers are true. bash(1), Shell Variables.
+// shellSets are variables that the shell itself sets, so they are neither empty
+// nor known. Those that hold numbers are true. bash(1), Shell Variables.
 var shellSets = map[string]bool{
 	"?": true, "$": true, "!": true, "#": true, "-": false, "_": false, "0": false,
 	"UID": true, "EUID": true, "PPID": true, "RANDOM": true, "SRANDOM": true, "SECONDS": true, "LINENO": true,

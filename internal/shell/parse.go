@@ -106,7 +106,7 @@ const MaxText = 32 << 10
 // long lets one text above MaxLine be parsed at a time, for its stack.
 var long sync.Mutex
 
-// Canonical prints a text anew, as Read does it, also one that Read does not
+// Canonical prints a text anew, as Read does it, even a text that Read does not
 // judge because a person would not see all of it. It errs where the text can't
 // be parsed, reads differently when it is printed, or is longer than MaxText.
 func Canonical(source string, d Dialect) (string, error) {

@@ -109,7 +109,7 @@ func pureName(w *syntax.Word) (string, bool) {
 func pureText(p syntax.WordPart) (string, bool) {
 	switch p := p.(type) {
 	case *syntax.Lit:
-		return bareText(p.Value)
+		return unquotedText(p.Value)
 	case *syntax.SglQuoted:
 		if p.Dollar {
 			return ansi(p.Value)
@@ -129,8 +129,8 @@ func pureText(p syntax.WordPart) (string, bool) {
 	return "", false
 }
 
-// bareText is unquoted text in which nothing is expanded.
-func bareText(s string) (string, bool) {
+// unquotedText is unquoted text in which nothing is expanded.
+func unquotedText(s string) (string, bool) {
 	if s == "[" {
 		return s, true
 	}

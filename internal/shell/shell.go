@@ -82,8 +82,8 @@ type Opaque struct {
 
 // A Command is one simple command, or the assignments and redirections of one.
 type Command struct {
-	Words      []Word     `json:",omitempty"` // name and arguments; none for bare assignments and redirections
-	Assigns    []Assign   `json:",omitempty"` // NAME=VALUE before it, bare, or by export and its kin
+	Words      []Word     `json:",omitempty"` // name and arguments; none for mere assignments and redirections
+	Assigns    []Assign   `json:",omitempty"` // NAME=VALUE before it, alone, or by export and its kin
 	Redirects  []Redirect `json:",omitempty"`
 	Dirs       []string   `json:",omitempty"` // every absolute directory in which it may run; nil when unknown
 	Stdin      Stdin      // what it reads
@@ -210,7 +210,7 @@ func (r *reader) readArgs(argv []string) {
 	r.run(Command{Words: words}, &st, program)
 }
 
-// reject says that nothing of the line can be judged.
+// reject says that the line can't be judged.
 func (r *reader) reject(reason string) {
 	r.line.Canonical, r.line.Commands = "", nil
 	r.line.Opaque = []Opaque{{Reason: reason, Text: escape(r.line.Source)}}

@@ -14,7 +14,7 @@ type state struct {
 	dirs   []string   // nil: unknown
 	stack  [][]string // of pushd, the innermost last
 	params []Word
-	given  bool   // params are known; else nothing sets them
+	given  bool   // params are known; otherwise nothing sets them
 	lost   string // why variables that nothing in the line sets may be set
 	dead   bool   // it has ended by exit
 	stdin  Stdin

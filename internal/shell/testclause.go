@@ -9,7 +9,7 @@ func (r *reader) testClause(c *syntax.TestClause, st *state) {
 	cmd := Command{Stdin: st.stdin, Words: []Word{{Text: "[["}}}
 	cmd.Builtin = true
 	if severalElsewhere(c) {
-		r.opaque("a test that is several commands, or writes a file, where [[ is none of the shell's own words", c)
+		r.opaque("a test that is several commands, or writes a file, where [[ is not one of the shell's own words", c)
 	}
 	if !r.condition(c.X, &cmd, st) {
 		r.opaque("a test can run what the values in it say", c)

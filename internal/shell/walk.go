@@ -341,8 +341,8 @@ func (r *reader) function(c *syntax.FuncDecl, st *state) {
 	}
 }
 
-// compound reports whether a function's body is what bash wants it to be; dash
-// also takes one simple command, and what follows is no part of it.
+// compound reports whether a function's body is one that bash accepts. dash
+// also takes one simple command, and what follows is not part of it.
 func compound(body *syntax.Stmt) bool {
 	switch body.Cmd.(type) {
 	case *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause:

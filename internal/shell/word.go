@@ -105,9 +105,9 @@ func (b *builder) part(p syntax.WordPart, quoted, first bool) {
 		case quoted:
 			b.literal(unquoteDouble(p.Value))
 		case first:
-			b.bare(p.Value[b.homes:])
+			b.unquoted(p.Value[b.homes:])
 		default:
-			b.bare(p.Value)
+			b.unquoted(p.Value)
 		}
 	case *syntax.SglQuoted:
 		b.quoted = true
@@ -175,8 +175,8 @@ func (b *builder) literal(s string) {
 	}
 }
 
-// bare adds unquoted text as it is written.
-func (b *builder) bare(s string) {
+// unquoted adds unquoted text as it is written.
+func (b *builder) unquoted(s string) {
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' && i+1 < len(s) {
 			i++

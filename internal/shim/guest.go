@@ -21,8 +21,8 @@ func Session(args, environ []string) int {
 	})
 }
 
-// Tools has the session's host serve the servers of the Model Context Protocol
-// of these names, or all of them, over this process' standard input and output,
+// Tools has the session's host serve these servers of the Model Context
+// Protocol, or all of them, over this process's standard input and output,
 // until the first ends. It returns as Session does.
 func Tools(servers []string) int {
 	return through(nil, "the gateway", func(s *front, stdio [3]bool) *intent.Hello {

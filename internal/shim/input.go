@@ -91,8 +91,8 @@ func (s *front) text(text string, r *reader, last end) end {
 	return e
 }
 
-// whole runs a script that has been read to its end. None of it is left to be
-// the input of its commands.
+// whole runs a script that has been read to its end. Its commands get no part
+// of it as their input.
 func (s *front) whole(call invocation.Invocation) end {
 	if null, err := os.Open(os.DevNull); err == nil {
 		_ = dup(int(null.Fd()), 0) // else they read the end of what was there
@@ -143,7 +143,7 @@ func (r *reader) prompt(first bool) {
 		text = "$ "
 	}
 	if r.talks {
-		_, _ = os.Stderr.WriteString(text) // where nobody sees it, nobody misses it
+		_, _ = os.Stderr.WriteString(text) // where nobody sees it, it is not missed
 	}
 }
 
@@ -166,9 +166,9 @@ func complete(text string) (bool, error) {
 	return false, err
 }
 
-// more reports whether what follows is to be read before the text is run:
-// where it is the end of a script, or is there already and can't be meant for a
-// command of the text.
+// more reports whether more input is to be read before the text is run: the end
+// of a script, or input that is there already and can't be meant for a command
+// of the text.
 func (r *reader) more(text string) bool {
 	switch {
 	case r.talks || takes(text):

@@ -11,9 +11,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/shell/invocation"
 )
 
-// own are the verbs that a guest calls for its session: they speak to the session socket
-// of the zone that their caller is in, which no command of the other zone
-// reaches.
+// own are the verbs that a guest calls for its session. They use the session socket of
+// their caller's zone, which commands of the other zone can't reach.
 var own = shell.NewWordSet("request run why")
 
 // Own returns the arguments of bawn where all that a shell is called for is one

@@ -14,8 +14,8 @@ const (
 
 func dup(from, to int) error { return unix.Dup2(from, to) }
 
-// closed waits a little for fd's writers to be gone. What they have written may
-// still be there.
+// closed waits a little for fd's writers to be gone. Their output may still be
+// there.
 func closed(fd int, patience time.Duration) bool {
 	p := []unix.PollFd{{Fd: int32(fd)}}
 	n, err := unix.Poll(p, int(patience.Milliseconds()))

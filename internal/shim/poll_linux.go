@@ -16,8 +16,8 @@ const hangsUp = unix.POLLHUP | unix.POLLRDHUP | unix.POLLERR
 
 func dup(from, to int) error { return unix.Dup3(from, to, 0) }
 
-// closed waits a little for fd's writers to be gone. What they have written may
-// still be there.
+// closed waits a little for fd's writers to be gone. Their output may still be
+// there.
 func closed(fd int, patience time.Duration) bool {
 	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 	n, err := unix.Poll(p, int(patience.Milliseconds()))

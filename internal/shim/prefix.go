@@ -45,10 +45,10 @@ func PrefixCall(argv []string) (line string, ok bool) {
 // fails: nothing has run then.
 //
 // Claude Code starts so what its Bash tool runs, but also its hooks and the MCP
-// servers of its settings. Around a command of the tool stand words of the
-// agent's own, which take over its shell's settings and directory: those are
-// left as they are, and the command is judged. A line that calls Bawn's hook is
-// not judged: it is who judges.
+// servers of its settings. The agent puts its own words around a tool's
+// command, which restore its shell's settings and directory. They are left
+// unchanged, and the command is judged. A line that calls Bawn's hook is not
+// judged: it is who judges.
 func Prefix(line string, environ []string) int { return prefix(line, environ, Socket, execute) }
 
 // execute becomes the shell.
@@ -81,7 +81,7 @@ func (s *front) approved(line, socket string) (text string, env []string, code i
 		return "", nil, s.usage(err)
 	}
 	v, err := judge(context.Background(), intent.Judge{
-		Agent: "claude", Tool: "shell prefix", Dir: dir, Mayask: true, Lenient: true,
+		Agent: "claude", Tool: "shell prefix", Dir: dir, Mayask: true, Contained: true,
 		Actions: []intent.Act{{Kind: bawn.Command.String(), Operation: bawn.Exec.String(), Resource: w.command}},
 	}, socket)
 	switch {

@@ -5,11 +5,11 @@
 // environment, to the session socket, passes signals on, and ends as the
 // command has ended.
 //
-// A shell that reads its commands from standard input is read by the shim, as
-// many whole statements at a time as are there, and each such text is a command
-// of its own. Directory, exported variables and $? carry on to the next;
-// functions, other variables, options, traps and jobs do not. A script that is
-// complete when the shim reads it is one text.
+// The shim reads the input of a shell that takes its commands from standard
+// input. It takes as many whole statements as are there, and each such text is
+// a command of its own. Directory, exported variables and $? carry on to the
+// next; functions, other variables, options, traps and jobs do not. A script
+// that is complete when the shim reads it is one text.
 //
 // Start-up files are not read, also of login shells and interactive ones.
 package shim
@@ -88,7 +88,7 @@ func (s *front) usage(err error) int {
 	return codeUsage
 }
 
-// say writes a line to standard error; where that is closed, nobody hears it.
+// say writes a line to standard error, if that is open.
 func (s *front) say(text string) {
 	_, _ = os.Stderr.WriteString(s.name + ": " + text + "\n")
 }

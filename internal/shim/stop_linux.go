@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopSelf returns when the shim was continued. The signal is for this thread:
-// one for the process may be taken by another, and this one would go on for a
+// stopSelf returns when the shim was continued. The signal is for this thread.
+// Another thread could take one for the process, and this one would go on for a
 // moment, with a terminal that is not ours any more.
 func stopSelf() {
 	runtime.LockOSThread()

@@ -24,10 +24,10 @@ type talk struct {
 // dial connects to the session socket. It returns the connection as a file that Go's
 // poller waits for.
 //
-// The socket does not block already where it connects: what supervises the
-// sandbox answers such a call at once, and hands one that might wait to a
-// thread of its own, which costs a quarter of a millisecond. Only a session socket with
-// too many guests before it is waited for.
+// The socket is non-blocking before it connects: the sandbox's supervisor answers such
+// a call at once, and hands one that might wait to another thread, which costs a
+// quarter of a millisecond. Only a session socket with too many guests before it is
+// waited for.
 func dial(path string) (*ipc.Conn, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *front) command(argv []string, statement bool) end {
 	x.Terminal = s.tty.here()
 	x.Rows, x.Cols = size()
 	if x.Terminal {
-		s.catch() // its settings are to be restored, whatever comes
+		s.catch() // its settings must be restored in any case
 	}
 	s.tty.plain()
 	defer s.tty.restore()

@@ -74,8 +74,9 @@ func Text(name string) bool {
 	return false
 }
 
-// Scan is the one item at a path, with its digest. visit is called with each
-// file that went into it, and may be nil; its error is the item's Fault.
+// Scan returns the one item at a path, with its digest. visit is called with
+// each file that went into it, and may be nil; its error becomes the item's
+// Fault.
 func Scan(k Kind, path string, visit func(File) error) Item {
 	i := Item{Kind: k, Name: NameOf(path), Path: path}
 	d := newDigest(i.Kind, i.Name)

@@ -64,7 +64,7 @@ func (s *State) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("state %q is none; want new, changed or pinned", text)
+	return fmt.Errorf("state %q is invalid; want new, changed or pinned", text)
 }
 
 // maxPins is how many are kept, and maxPinFile the largest file in bytes.
@@ -73,8 +73,8 @@ const (
 	maxPinFile = 8 << 20
 )
 
-// LoadPins reads a file of pins; one that does not exist holds none. A file
-// that can't be understood is an error, with which nothing is pinned.
+// LoadPins reads a file of pins; a missing one holds none. A file that can't be
+// understood is an error, with which nothing is pinned.
 func LoadPins(path string) (*Pins, error) {
 	data, err := atomicfile.Read(path, maxPinFile)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,7 +1,7 @@
 // Package skill finds the texts that steer an agent (skills, definitions of
-// agents), says what they are by a digest, and keeps which of them a human has
-// seen (SPEC P7). What such a text may hold is package strict's to say: it is
-// heavy, and asked only about what is not pinned.
+// agents), identifies them by a digest, and records which of them a human has
+// seen. What such a text may hold is package strict's to say: it is heavy, and
+// asked only about what is not pinned.
 package skill
 
 import (
@@ -42,7 +42,7 @@ func (k *Kind) UnmarshalText(text []byte) error {
 		}
 	}
 	*k = 0
-	return fmt.Errorf("kind %q is none; want skill, definition or instructions", text)
+	return fmt.Errorf("kind %q is invalid; want skill, definition or instructions", text)
 }
 
 // A Place is where an agent looks for texts of one kind: a directory of them,
@@ -68,8 +68,8 @@ type Item struct {
 type Report struct {
 	Item
 	Description string `json:"description,omitempty"` // its own words: untrusted
-	// Notices say what a human should know of it: what it may use unasked, what
-	// in it can be executed.
+	// Notices are warnings for a human: what it may use unasked, what in it can
+	// be executed.
 	Notices []string `json:"notices,omitempty"`
 	Faults  []*Fault `json:"faults,omitempty"`
 }

@@ -16,9 +16,9 @@ func Readable(content []byte) bool {
 }
 
 // Hidden lists where a text holds what its reader does not see: characters that are
-// invisible, turn the direction of writing or smuggle others (tags, variation
-// selectors), bytes that are no UTF-8, and what has been pushed out of sight. The
-// joiners and selectors of an emoji are not listed.
+// invisible, change the writing direction or hide others (tags, variation
+// selectors), bytes that are not UTF-8, and text pushed out of sight. The joiners
+// and selectors of an emoji are not listed.
 func Hidden(file string, text []byte) []*Fault {
 	var faults []*Fault
 	gap := 0

@@ -7,9 +7,9 @@ const depth = 7 << 10
 
 // Go calls f on a goroutine of its own, one that will call deep down. The
 // runtime begins with 2 KiB, and doubles a stack that is too small by copying
-// it, frame by frame: once while there are two frames costs next to nothing,
-// two or three times below a dozen was a fifth of what it takes to decide and
-// record, and a sixteenth of all the work for a connection.
+// it, frame by frame. With two frames a copy costs almost nothing. Two or three
+// copies below a dozen frames took a fifth of the time to decide and record,
+// and a sixteenth of all the work for a connection.
 func Go(f func()) {
 	go func() {
 		deepen()

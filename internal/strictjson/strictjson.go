@@ -24,11 +24,11 @@ type Error struct {
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Decode reads exactly one JSON value into v, a pointer. It refuses text that is
-// not UTF-8, fields that v does not have, also where only their case differs, a name
-// that an object has twice, and anything but white space after the value. Its errors are
-// of type *Error. (encoding/json takes the last of several fields, compares their names
-// without case, and replaces bytes that are not UTF-8.)
+// Decode reads exactly one JSON value into v, a pointer. It refuses text that is not
+// UTF-8, fields that v does not have or that differ in case, a name that an object has
+// twice, and anything but white space after the value. Its errors are of type *Error.
+// (encoding/json takes the last of several fields, compares their names without case,
+// and replaces bytes that are not UTF-8.)
 func Decode(data []byte, v any) error {
 	if !utf8.Valid(data) {
 		return &Error{0, errors.New("it is not UTF-8")}

@@ -82,8 +82,8 @@ func (e *PlantedError) Remedy() string {
 }
 
 // Planted returns the first of links that lies below one of the places that a
-// guest writes, nil for none. links and end are what Walk returns for p; wrote
-// tells of places of other sessions, and may be nil.
+// guest writes, or nil. links and end are Walk's results for p; wrote knows
+// places of other sessions, and may be nil.
 func Planted(why, p string, links []string, end string, places []string, wrote func(dir string) bool) error {
 	for _, l := range links {
 		for dir := path.Dir(l); ; dir = path.Dir(dir) {

@@ -34,11 +34,11 @@ type Conversation interface {
 // typed before the conversation began are thrown away, since they were meant
 // for the guest. f's reads end with ctx's error when ctx ends.
 //
-// f begins at the upper left of an empty screen of Bawn's own, in a terminal in
-// which nothing that the guest has set or begun hides or moves what is written,
-// and what is pasted comes in brackets (mode 2004). Where the terminal
-// could not do that (Plain), it begins at a new line. Afterwards the guest's screen and
-// modes are as before, and a full-screen guest is told to draw itself anew.
+// f begins at the upper left of an empty screen of Bawn's own. No terminal state of the
+// guest hides or moves its output there, and pasted text arrives in brackets (mode
+// 2004). Where the terminal could not do that (Plain), it begins at a new line.
+// Afterwards the guest's screen and modes are as before, and a full-screen guest is
+// told to draw itself anew.
 //
 // It returns ErrBackground where there is no terminal or it belongs to somebody
 // else. The other methods wait until the conversation is over.
@@ -46,7 +46,7 @@ func (t *Terminal) Converse(ctx context.Context, f func(Conversation) error) err
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch t.mode {
-	case Bare:
+	case NoTerminal:
 		return t.converseAside(ctx, f)
 	case Foreground, Background:
 	default:

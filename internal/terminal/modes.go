@@ -26,7 +26,7 @@ func (t *Terminal) Start() (Mode, error) {
 	switch {
 	case t.mode == Closed:
 		return Closed, errClosed
-	case t.mode == Bare || t.started:
+	case t.mode == NoTerminal || t.started:
 		return t.mode, nil
 	}
 	screen, err := newPump()
@@ -133,9 +133,9 @@ func (t *Terminal) makeRaw() error {
 	return nil
 }
 
-// restore gives the user's terminal its settings back, where we changed them
-// and it is still ours: a shell that has taken it meanwhile has set its own,
-// and would have us stopped (SIGTTOU) for touching them.
+// restore gives the user's terminal its settings back, if we changed them and
+// it is still ours. A shell that has taken it meanwhile has set its own, and
+// would stop us (SIGTTOU) for touching them.
 func (t *Terminal) restore(final bool) error {
 	t.ttyMu.Lock()
 	defer t.ttyMu.Unlock()
@@ -157,7 +157,7 @@ func (t *Terminal) Foreground() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.mode == Bare || t.mode == Foreground:
+	case t.mode == NoTerminal || t.mode == Foreground:
 		return nil
 	case t.mode == Closed || !t.started:
 		return errClosed

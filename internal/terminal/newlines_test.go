@@ -12,7 +12,7 @@ import (
 // onlcr is what a terminal does to output on its way (termios(3)).
 func onlcr(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\n"), []byte("\r\n")) }
 
-// chunked runs b through strip in two parts and lets go of what was held.
+// chunked runs b through strip in two parts and releases what was held.
 func chunked(b []byte, cut int) []byte {
 	var l newlines
 	out := append(l.strip(b[:cut]), l.strip(b[cut:])...)

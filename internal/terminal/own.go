@@ -23,11 +23,10 @@ const (
 // its own screen.
 const noticing = 2 * time.Second
 
-// A stage is what a conversation makes of the user's terminal: a screen that
-// shows nothing of the guest's, in a state in which text is seen as it was
-// written. The guest's own modes come back afterwards, as far as they are
-// followed; rendition, character sets other than G0, colors and the saved cursor
-// are lost.
+// A stage is the state of the user's terminal during a conversation: a screen
+// that shows nothing of the guest's, and shows text as it was written. The
+// guest's own modes come back afterwards, as far as they are followed;
+// rendition, character sets other than G0, colors and the saved cursor are lost.
 type stage struct {
 	console *console
 	plain   bool         // the terminal knows no control sequences

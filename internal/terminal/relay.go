@@ -124,11 +124,10 @@ func (t *Terminal) relayKeys(p *pump) {
 	}
 }
 
-// Close ends the relay: it takes no key any more, lets go of the guest's
-// terminal, relays what the guest has written (bounded: two seconds without
-// progress, 512 KiB), and gives the user's terminal its settings back. Call it
-// when the guest is gone, and in a defer; a second Close does nothing. It
-// returns what Err would.
+// Close ends the relay: it takes no more keys, closes the guest's terminal,
+// relays what the guest has written (bounded: two seconds without progress, 512
+// KiB), and restores the user's terminal settings. Call it when the guest is
+// gone, and in a defer; a second Close does nothing. It returns what Err would.
 func (t *Terminal) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -25,9 +25,9 @@ func TestNoTerminal(t *testing.T) {
 	if tt.Guest() != stdio || tt.Slave() != nil {
 		t.Errorf("Guest() = %v, Slave() = %v; want the files themselves and nil", tt.Guest(), tt.Slave())
 	}
-	start(t, tt, Bare)
+	start(t, tt, NoTerminal)
 	m, err := tt.Resume()
-	if err := errors.Join(err, tt.Foreground(), tt.Suspend(), tt.Restore(), tt.Close()); err != nil || m != Bare {
+	if err := errors.Join(err, tt.Foreground(), tt.Suspend(), tt.Restore(), tt.Close()); err != nil || m != NoTerminal {
 		t.Errorf("mode %v, %v", m, err)
 	}
 }

@@ -1,36 +1,34 @@
 //go:build linux || darwin
 
-// Package terminal stands between the user's terminal and a guest. The guest
-// gets a terminal of its own (a pseudo-terminal, pty(7)) and never a
-// descriptor of the user's, into which it could push keys (TIOCSTI,
-// TIOCLINUX); a relay carries keys and output between the two, so that
-// programs behave as if there was nothing in between.
+// Package terminal stands between the user's terminal and a guest. The guest gets a
+// pseudo-terminal of its own (pty(7)) and never a descriptor of the user's, into which it
+// could push keys (TIOCSTI, TIOCLINUX). A relay carries keys and output between the two,
+// so that programs behave as usual.
 //
 // # States
 //
 // A Terminal is in one [Mode]:
 //
-//	Bare        no terminal among stdin, stdout and stderr: nothing to do
+//	NoTerminal        no terminal among stdin, stdout and stderr: nothing to do
 //	Background  output is relayed; keys and the terminal's settings are left alone
 //	Foreground  the terminal is raw; keys, output and window size are relayed
 //	Suspended   the terminal is as it was found; Bawn is about to stop
 //	Closed      the terminal is as it was found; the relay is gone
 //
-// Start enters Foreground when stdin and stdout are both the terminal and Bawn
-// is in its foreground process group; otherwise, in a pipeline or behind "&",
-// Background, since the keys belong to another program as long as the guest
-// hasn't asked for them (but see TakeKeys). The guest asks by being stopped: the session's init
-// keeps it in a background process group of its own terminal, and when it
-// stops with SIGTTIN or SIGTTOU
+// Start enters Foreground when stdin and stdout are both the terminal and Bawn is in its
+// foreground process group. Otherwise, in a pipeline or behind "&", it enters Background:
+// the keys belong to another program until the guest asks for them (but see TakeKeys).
+// The guest asks by being stopped: the session's init keeps it in a background process
+// group of its own terminal, and when it stops with SIGTTIN or SIGTTOU
 //
 //	Foreground() → nil            give the guest its terminal (tcsetpgrp) and continue it
 //	Foreground() → ErrBackground  Bawn is itself in the background: stop with the
-//	                              same signal, as the bare program would have
+//	                              same signal, as a program without Bawn would have
 //
-// When the guest has stopped with SIGTSTP: Suspend, stop Bawn's own process
-// group (SIGSTOP), and after SIGCONT Resume, which goes back to Foreground if
-// the shell has given Bawn the terminal (fg) and to Background if not (bg).
-// SIGCONT may also come without a stop that Bawn saw; Resume is right then too.
+// When SIGTSTP has stopped the guest: Suspend, stop Bawn's own process group (SIGSTOP),
+// and after SIGCONT Resume. That goes back to Foreground if the shell has given Bawn the
+// terminal (fg), and to Background if not (bg). SIGCONT may also come without a stop that
+// Bawn saw; Resume is right then too.
 //
 // In Background the user's terminal still has its signal keys on: the
 // caller passes SIGINT, SIGQUIT and SIGTSTP on to the guest. In Foreground
@@ -64,14 +62,14 @@ type Mode uint8
 
 // The modes. The zero Mode touches nothing.
 const (
-	Bare Mode = iota
+	NoTerminal Mode = iota
 	Background
 	Foreground
 	Suspended
 	Closed
 )
 
-var modeNames = [...]string{"bare", "background", "foreground", "suspended", "closed"}
+var modeNames = [...]string{"no terminal", "background", "foreground", "suspended", "closed"}
 
 // String returns the mode's name in lower case.
 func (m Mode) String() string {
@@ -120,7 +118,7 @@ type Terminal struct {
 }
 
 // Among reports whether one of stdin, stdout and stderr is a terminal, so that
-// New would return one that is not Bare.
+// New would return one that is not NoTerminal.
 func Among(stdio [3]*os.File) bool {
 	for _, f := range stdio {
 		if f != nil && term.IsTerminal(descriptor(f)) {
@@ -146,7 +144,7 @@ func Present(stdio [3]*os.File) bool {
 
 // New returns the terminal of a guest that Bawn's own stdin, stdout and stderr
 // would have been given to. Nothing about the user's terminal changes before
-// Start. Where none of the three is a terminal the Terminal is Bare. Where they
+// Start. Where none of the three is a terminal the Terminal is NoTerminal. Where they
 // are several terminals the guest sees one, and what it writes comes out on
 // that of stdout, or else stderr.
 //
@@ -254,9 +252,9 @@ func first(stdio [3]*os.File, is [3]bool, order ...int) *os.File {
 	return nil
 }
 
-// TakeKeys has Start enter Foreground wherever stdin is a terminal: for one that
-// is made for Bawn and this guest alone and does not control Bawn, so that its
-// signal keys would reach nobody. It is called before Start.
+// TakeKeys has Start enter Foreground wherever stdin is a terminal. It is for a
+// terminal that is made for Bawn and this guest only and does not control Bawn,
+// so that its signal keys would reach no process. It is called before Start.
 func (t *Terminal) TakeKeys() { t.wanted = t.slave != nil && t.guest[0] == t.slave }
 
 // Label has the title of the user's terminal show that a guest is in it, as long as the

@@ -18,7 +18,7 @@ var ErrBackground = errors.New("bawn is in the background of its terminal")
 type Mode uint8
 
 // The only mode here.
-const Bare Mode = 0
+const NoTerminal Mode = 0
 
 // A Terminal can't exist here.
 type Terminal struct{}

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TempDir is t.TempDir for what sessions write in: it is removed also where a
-// session that was killed has left a sealed directory (package sealed), which an
-// ordinary user can't enter.
+// TempDir is t.TempDir for directories that sessions write. It can also be
+// removed if a killed session has left a sealed directory (package sealed),
+// which an ordinary user can't enter.
 func TempDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "bawn-test-")

@@ -10,10 +10,10 @@ import (
 // control, has a program ignore.
 var inherited = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT}
 
-// DefaultSignals has the children of a test begin with the default action for
-// the signals that the test's own parent has had it ignore: they would inherit
-// that through exec, and signals that tests send would do nothing. The test
-// itself goes on ignoring them. TestMain calls it, where tests send signals.
+// DefaultSignals starts a test's children with the default action for signals
+// that the test's own parent ignores. They would inherit that through exec, and
+// the signals that tests send would have no effect. The test itself goes on
+// ignoring them. TestMain calls it, where tests send signals.
 func DefaultSignals() {
 	for _, sig := range inherited {
 		if signal.Ignored(sig) {

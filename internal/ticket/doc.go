@@ -1,8 +1,7 @@
-// Package ticket signs approved actions and redeems what was signed, each once
-// (SPEC P3). A ticket names one session and the digest of what the action
-// means; it is an Ed25519 signature over bytes in a DSSE envelope
-// (https://github.com/secure-systems-lab/dsse), and one ticket has exactly one
-// encoding.
+// Package ticket signs approved actions and redeems what was signed, each once. A ticket
+// names one session and the digest of the action's meaning. It is an Ed25519 signature
+// over bytes in a DSSE envelope (https://github.com/secure-systems-lab/dsse), and one
+// ticket has exactly one encoding.
 //
 // Issuer holds the private key and belongs to the relay. Verifier holds public
 // keys and the tickets that were used, and belongs to the executor: it has no

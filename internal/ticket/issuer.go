@@ -49,8 +49,8 @@ func (i *Issuer) Issue(session string, digest [32]byte, ttl time.Duration) ([]by
 
 // IssueAs signs the ticket that has a name of NewID's, which is good once. It
 // refuses a name of another form, a session without a name or with one above
-// 128 bytes, the zero digest, and a life that is not above 0 or is above
-// MaxTTL; and everything after Close.
+// 128 bytes, the zero digest, and a lifetime outside of 0 to MaxTTL. After
+// Close it refuses everything.
 func (i *Issuer) IssueAs(name, session string, digest [32]byte, ttl time.Duration) ([]byte, error) {
 	var id [16]byte
 	if raw, err := hex.DecodeString(name); err == nil {
@@ -120,7 +120,7 @@ func (i *Issuer) Rotate() []Key {
 	return i.Keys()
 }
 
-// Close overwrites the private key and lets go of it. Copies that package
+// Close overwrites the private key and releases it. Copies that package
 // crypto/ed25519 derived from it go when they are collected. It may be called
 // more than once.
 func (i *Issuer) Close() {

@@ -33,9 +33,9 @@ type Meaning struct {
 	Plan       [32]byte       // SHA-256 of the plan of the sandbox it runs in
 }
 
-// Digest returns the SHA-256 of the meaning's one encoding, or why it has none:
-// no command, no session or plan, a directory that is not absolute and clean, a
-// NUL, a variable that is set twice, a limit that is negative or no number.
+// Digest returns the SHA-256 of the meaning's one encoding. It errs without a
+// command, session or plan, for a directory that is not absolute and clean, a
+// NUL, a variable that is set twice, and a limit that is negative or no number.
 //
 // Names and values of the environment count: PATH, LD_PRELOAD and
 // GIT_SSH_COMMAND decide what runs as much as argv does.

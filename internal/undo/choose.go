@@ -12,11 +12,11 @@ import (
 // A Target is where an undo leads.
 type Target struct {
 	To    *checkpoint.Checkpoint
-	After *checkpoint.Checkpoint // what the session has left; nil if nobody knows
+	After *checkpoint.Checkpoint // the session's result; nil if unknown
 	// Session is the one that is undone; "" where a checkpoint of no session is
 	// gone back to.
 	Session string
-	Killed  bool // it has not come to its end
+	Killed  bool // it has not ended yet
 }
 
 // ErrNothing says that a workspace has no session to undo.
@@ -31,9 +31,9 @@ func Whole(list []checkpoint.Checkpoint, name string) bool {
 	return name != "" && slices.ContainsFunc(list, func(c checkpoint.Checkpoint) bool { return name == c.ID || name == c.Session })
 }
 
-// Choose returns what a name stands for: a session, a checkpoint, or as much of its ID
-// as only it has, of at least four characters. "" stands for the last session that has changed anything. list are
-// all checkpoints of the workspace, the oldest first.
+// Choose returns the meaning of a name: a session, a checkpoint, or a unique beginning of
+// its ID, of at least four characters. "" stands for the last session that has changed
+// anything. list are all checkpoints of the workspace, the oldest first.
 func Choose(list []checkpoint.Checkpoint, name string) (*Target, error) {
 	if name == "" {
 		return lastChange(list)
@@ -85,8 +85,8 @@ func lastChange(list []checkpoint.Checkpoint) (*Target, error) {
 	return nil, ErrNothing
 }
 
-// ofSession returns how a session began and ended, or nil. A session that was killed
-// has left what the next checkpoint of another one has found.
+// ofSession returns how a session began and ended, or nil. A killed session's end is
+// the state that the next checkpoint of another one has found.
 func ofSession(list []checkpoint.Checkpoint, id string) *Target {
 	if id == "" {
 		return nil

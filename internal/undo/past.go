@@ -13,14 +13,14 @@ import (
 	"github.com/bawn-dev/bawn/internal/checkpoint"
 )
 
-// A Past is what the sessions of this user have changed, in all workspaces.
+// A Past lists the changes of this user's sessions, in all workspaces.
 type Past struct {
 	State string
 	Own   []string // Bawn's own directories, which no checkpoint has
 	Path  string   // where git is looked for (PATH)
 	// Writing returns the sessions that run and write in one of these directories.
 	Writing func(roots []string) ([]string, error)
-	// Publish brings into a workspace's repository what a killed session has left.
+	// Publish brings a killed session's work into a workspace's repository.
 	Publish func(workspace string) error
 }
 
@@ -101,7 +101,7 @@ func (s *Session) roots() (list []string) {
 	return list
 }
 
-// Compare returns what a session has changed.
+// Compare returns a session's changes.
 func (p *Past) Compare(s *Session) (*Diff, error) { return Compare(s.dir, &s.Target, nil, p.Own) }
 
 // Prepare plans to take back a session. It fails with a RunningError while one writes

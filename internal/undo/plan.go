@@ -10,7 +10,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/gitstore"
 )
 
-// A Plan is what an undo does. Close ends it.
+// A Plan is the list of an undo's steps. Close ends it.
 type Plan struct {
 	Target
 	Files checkpoint.Undo
@@ -27,21 +27,21 @@ type Plan struct {
 	applied   bool
 }
 
-// A Request says what is to be undone.
+// A Request says what to undo.
 type Request struct {
 	State, Workspace string
 	Target           Target
-	// Make makes Target.To, if it is not nil: what a session on a copy has changed.
+	// Make makes Target.To, if it is not nil: the changes of a session on a copy.
 	Make  Source
 	Own   []string // Bawn's own directories, which no checkpoint has
 	Paths []string // absolute; none for all, with the state of git
 	Path  string   // where git is looked for (PATH)
-	// Override takes back also what the human has changed since.
+	// Override also takes back later changes of the human.
 	Override bool
 }
 
-// Prepare compares the present with where an undo leads. Nothing is written to the
-// workspace.
+// Prepare compares the present with where an undo leads. The workspace is not
+// written.
 func Prepare(r Request) (_ *Plan, err error) {
 	p := &Plan{Target: r.Target, workspace: r.Workspace, Files: checkpoint.Undo{To: r.Target.To, After: r.Target.After, Paths: r.Paths}}
 	if r.Override {

@@ -16,8 +16,8 @@ const (
 	pruneEvery = 6 * time.Hour
 )
 
-// Prune removes what is too old or too much, now and then: it reads every record. Of
-// other workspaces it removes what pruneGone does.
+// Prune removes old and excess checkpoints, now and then: it reads every record.
+// For other workspaces it does the same as pruneGone.
 func Prune(s *checkpoint.Store, state, dir string, now time.Time) error {
 	mark := filepath.Join(dir, prunedName)
 	size, err := checkpoint.Size(dir)

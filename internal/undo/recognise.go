@@ -14,8 +14,8 @@ var prompts = []string{"UserPromptSubmit", "userPromptSubmitted", "BeforeAgent",
 // Prompt reports whether an event of an agent's hook is about a new task.
 func Prompt(event string) bool { return slices.Contains(prompts, event) }
 
-// destroyers are programs that remove or overwrite files. One that is missing here
-// costs the state within a session, not the one at its start; one too many costs a
+// destroyers are programs that remove or overwrite files. A missing one here costs
+// the state within a session, not the one at its start; a needless one costs a
 // scan.
 var destroyers = []string{
 	"rm", "rmdir", "unlink", "shred", "truncate", "dd", "mv", "cp", "rsync", "git", "hg", "jj", "find", "sed", "perl", "tee", "tar", "unzip", "patch",

@@ -63,7 +63,8 @@ func value(s string) string {
 	return s
 }
 
-// Digest names what the plan does and keeps, so that a yes counts for nothing else.
+// Digest identifies what the plan does and keeps, so that a yes counts for nothing
+// else.
 func (p *Plan) Digest() (string, error) {
 	after := ""
 	if p.After != nil {

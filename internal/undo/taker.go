@@ -19,18 +19,18 @@ import (
 const (
 	every    = 5 * time.Minute  // while something changes
 	share    = 100              // a scan takes at most this part of the time between scans
-	patience = 10 * time.Second // until another session has let go of the store
+	patience = 10 * time.Second // until another session has released the store
 	brief    = 8 * time.Second  // that a guest waits before it destroys
 )
 
 // lasting is how old a session is that will be there for longer.
 const lasting = 100 * time.Millisecond
 
-// room is how large a store may be for what is taken within a session. What is
-// beyond is left for how sessions begin and end.
+// room is how large a store may be for checkpoints within a session. The rest
+// is left for the beginnings and ends of sessions.
 const room = 1 << 30
 
-// Options say what the checkpoints of a session are of.
+// Options say what the checkpoints of a session cover.
 type Options struct {
 	State          string // Bawn's state directory
 	Workspace      string
@@ -135,7 +135,7 @@ func (t *Taker) Uncovered() []checkpoint.Uncovering {
 	return t.taking.Uncovered()
 }
 
-// Keep begins to keep what the first scan has found. It is called once.
+// Keep begins to keep the result of the first scan. It is called once.
 func (t *Taker) Keep() {
 	if t == nil {
 		return
@@ -204,8 +204,8 @@ func (t *Taker) Run() {
 	})
 }
 
-// settle has the first checkpoint on the disk. What is known already waits: a session
-// that ends at once and changes nothing leaves no checkpoint.
+// settle has the first checkpoint on the disk. A known state waits: a session that
+// ends at once and changes nothing leaves no checkpoint.
 func (t *Taker) settle(ctx context.Context) {
 	defer t.mu.Unlock()
 	defer t.release()
@@ -255,8 +255,8 @@ func (t *Taker) Prompt() {
 	}
 }
 
-// Before keeps what a command is about to destroy. If that can't be, what is
-// destroyed from now on is not covered.
+// Before keeps the files that a command is about to destroy. If that fails,
+// files destroyed from now on are not covered.
 func (t *Taker) Before(ctx context.Context) error {
 	if t == nil {
 		return errors.New("this session has no checkpoints")
@@ -309,15 +309,15 @@ func (t *Taker) take(ctx context.Context, why checkpoint.Why, wait time.Duration
 	return errors.Join(t.taking.Finish(), t.noGit)
 }
 
-// An Ending says what a session has left.
+// An Ending describes a session's end.
 type Ending struct {
 	Changed int // names that are new, different or gone
-	Lost    int // those of them that were there before
+	Lost    int // those that existed before
 }
 
 func (e *Ending) String() string { return Files(e.Changed) + " changed" }
 
-// Ended begins to look at what the guest has left, which has ended.
+// Ended begins to look at the result of the guest, which has ended.
 func (t *Taker) Ended() {
 	if t == nil || t.stop == nil || t.atEnd != nil {
 		return
@@ -335,9 +335,9 @@ func (t *Taker) Ended() {
 	}()
 }
 
-// End keeps what the guest has left, and removes what is too old. The guest's commits
-// are published. It may be called more than once; nil says that there is nothing to
-// tell.
+// End keeps the guest's result, and removes checkpoints that are too old The guest's
+// commits are published. It may be called more than once; nil says that there is
+// nothing to tell.
 func (t *Taker) End() (*Ending, error) {
 	if t == nil || t.ended {
 		return nil, nil
@@ -367,8 +367,8 @@ func (t *Taker) End() (*Ending, error) {
 	return t.ending()
 }
 
-// keepEnd keeps the end of a session. One that has changed nothing leaves no
-// checkpoint.
+// keepEnd keeps the end of a session. A session that has changed nothing leaves
+// no checkpoint.
 func (t *Taker) keepEnd() error {
 	if t.last == t.first && !t.taking.Changed() {
 		git, err := snapshot(t.git)

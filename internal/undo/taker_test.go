@@ -72,8 +72,8 @@ func (w *world) end(k *Taker) *Ending {
 	return e
 }
 
-// TestKeeper follows sessions, with their clock, through what they may do.
-func TestKeeper(t *testing.T) {
+// TestTaker follows sessions, with their clock, through what they may do.
+func TestTaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.put("a", "one")

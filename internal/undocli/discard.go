@@ -80,7 +80,7 @@ func discard(e *launch.Env, cwd string, args []string, yes bool) error {
 func forgetCommits(e *launch.Env, r *copies.Record) error {
 	repo, err := gitstore.Find(r.Workspace)
 	if err != nil || repo == nil {
-		return nil // then there are none
+		return nil // then it has no commits of ours
 	}
 	o, err := launch.GitOptions(e, launch.SettingOf(e, nil).Native(), "")
 	if err != nil {

@@ -32,7 +32,7 @@ func (w *World) Getenv(name string) string {
 	return ""
 }
 
-// Exit codes (SPEC section 6).
+// Exit codes.
 const (
 	ExitTooLate  = 1   // of a question: somebody was first, or its time is up
 	ExitUsage    = 2   // usage or configuration
@@ -85,8 +85,8 @@ func (s Status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 // IsTerminal reports whether a file is a terminal. A nil file is not one.
 func IsTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
 
-// Run runs one command line of root and returns the exit code. report is given
-// what went wrong, to tell of it (see Report) and to say which code it has.
+// Run runs one command line of root and returns the exit code. report is called
+// with the error, to tell of it (see Report) and to return its code.
 func Run(root *cobra.Command, args []string, w *World, report func(error) int) int {
 	root.SetArgs(args)
 	out := &output{W: w.Stdout}
@@ -109,8 +109,8 @@ func Run(root *cobra.Command, args []string, w *World, report func(error) int) i
 	return report(err)
 }
 
-// Report writes an error and, where hint is not "", what to do about it to
-// standard error: as "bawn: error: …" and "bawn: hint: …", lower case and without a
+// Report writes an error to standard error and, where hint is not "", what to do
+// about it: as "bawn: error: …" and "bawn: hint: …", lower case and without a
 // period.
 func Report(w *World, err error, hint string) {
 	fmt.Fprintf(w.Stderr, "bawn: error: %v\n", err)

@@ -11,8 +11,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv/clients"
 )
 
-// wishes are what the script makes an agent do for an editor.
-func (y *yard) wishes() []any {
+// requests are what the script makes an agent ask of an editor.
+func (y *yard) requests() []any {
 	tool := func(path string) any { return map[string]string{"write": path, "text": "written"} }
 	return []any{
 		"echo written > inside.txt",
@@ -39,7 +39,7 @@ const (
 )
 
 // TestEditors has agents that speak the Agent Client Protocol work for an editor
-// whose human says yes to nearly everything. Bare all of it happens. Through
+// whose human says yes to nearly everything. Without a sandbox all of it happens. Through
 // "bawn acp" what lies outside, what is guarded and what is secret does not,
 // whatever the human says; what the human says no to does not happen, and all
 // else does.
@@ -73,7 +73,7 @@ func TestEditors(t *testing.T) {
 func newDesk(t *testing.T, a clients.Client, model string) (*yard, *editor) {
 	t.Helper()
 	y := newGround(t, a, model)
-	write(t, y, y.wishes())
+	write(t, y, y.requests())
 	y.serve(t)
 	check(t, os.WriteFile(y.settings(), []byte(a.Asking(y.url)), 0o600))
 	y.env = append(y.env, a.Seat()...)

@@ -1,6 +1,6 @@
 // Package agent_test runs real coding agents, installed from npm, whose model
 // is a script: it makes them work in the workspace, and do what a guest may not,
-// or not without a question. Bare all of it happens; inside "bawn run" only
+// or not without a question. Without a sandbox all of it happens; inside "bawn run" only
 // some, and the agent goes on and comes to its end.
 package agent_test
 
@@ -70,8 +70,8 @@ func (y *yard) effects(t *testing.T) map[string]bool {
 	}
 }
 
-// TestAgents runs every agent bare, inside with hooks that die, and, with
-// Bawn's hooks and a human who answers, inside and bare.
+// TestAgents runs every agent unsandboxed, inside with hooks that die, and, with
+// Bawn's hooks and a human who answers, inside and unsandboxed.
 func TestAgents(t *testing.T) {
 	bawn, model := programs(t)
 	each(t, "bare", func(t *testing.T, a clients.Client) {

@@ -17,13 +17,13 @@ import (
 )
 
 // What somebody is asked about, what is denied without a question, and what
-// looks for the model's key. All else of the script is the same bare and split.
+// looks for the model's key. All else of the script is the same unsandboxed and split.
 const (
 	deploy  = "make deploy"
 	push    = "git push --force ./remote.git HEAD:refs/heads/main"
 	remove  = "rm -rf keep"
 	look    = "python3 look.py"
-	long    = "seq 1 3000" // the agent cuts it, and bare loses some of its end
+	long    = "seq 1 3000" // the agent cuts it, and unsandboxed loses some of its end
 	keyMark = "sk-whole-"
 )
 
@@ -92,7 +92,7 @@ func newWhole(t *testing.T, a clients.Client, model string) *yard {
 	return y
 }
 
-// TestWhole gives an unmodified agent the task twice, bare and in two zones,
+// TestWhole gives an unmodified agent the task twice, unsandboxed and in two zones,
 // with a human who has nothing but a phone. The agent sees the same, and leaves
 // the same behind, but for what the human or the policy does not want.
 func TestWhole(t *testing.T) {

@@ -70,7 +70,7 @@ func (h *hooked) answers(allow bool) string {
 	return text
 }
 
-// TestHookAsks has a bare agent's hook put a question to the human, who answers
+// TestHookAsks has an unsandboxed agent's hook put a question to the human, who answers
 // elsewhere, does not answer, or whose relay dies.
 func TestHookAsks(t *testing.T) {
 	r := newRoom(t)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestHookAnswersForTheSession answers a bare agent's hook for its session: each
+// TestHookAnswersForTheSession answers an unsandboxed agent's hook for its session: each
 // call is a process of its own, and the same action is not asked about again. What
 // is not the same is.
 func TestHookAnswersForTheSession(t *testing.T) {

@@ -23,7 +23,7 @@ var getters = map[string]string{
 	"java":          "java $JAVA -Xshare:auto -XX:TieredStopAtLevel=1 Get.java URL",
 }
 
-// TestClients runs them bare, as guests that may reach the host, as guests
+// TestClients runs them unsandboxed, as guests that may reach the host, as guests
 // that may send it certain requests, and as guests that may do neither.
 func TestClients(t *testing.T) {
 	d := newDesk(t, "wget", "python3", "node", "java")

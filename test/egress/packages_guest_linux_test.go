@@ -52,7 +52,7 @@ func packed(t *testing.T, asZip bool, files ...string) string {
 	return b.String()
 }
 
-// everywhere runs a line bare, in the default profile's network and in one
+// everywhere runs a line unsandboxed, in the default profile's network and in one
 // that lacks the registry, and wants it to succeed in the first two.
 func (d *desk) everywhere(t *testing.T, line, want string) {
 	t.Helper()

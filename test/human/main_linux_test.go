@@ -107,7 +107,7 @@ func (r *room) fenced(argv ...string) []string {
 	return append([]string{"unshare", flags, "bash", "-c", fence, "fence"}, argv...)
 }
 
-// bare runs a script of the guest's without a sandbox.
+// bare executes a script of the guest's without a sandbox.
 func (r *room) bare(t *testing.T, script string) { r.Run(t, r.fenced("bash", "-c", script)...) }
 
 // session runs it as a guest, which must have come to run it.

@@ -47,11 +47,11 @@ func jobs(dir, die string) []job {
 	}
 }
 
-// between is a file that a job leaves in /tmp for the next one. Bare, it lies in
+// between is a file that a job leaves in /tmp for the next one. Unsandboxed, it lies in
 // the machine's own.
 var between = fmt.Sprintf("/tmp/bawn-between-%d", os.Getpid())
 
-// TestTask runs the same task bare and split: an agent notices nothing.
+// TestTask runs the same task unsandboxed and split: an agent notices nothing.
 func TestTask(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)

@@ -140,8 +140,8 @@ func (s sessions) Kill(_ context.Context, r *v1.SessionServiceKillRequest) (*v1.
 	return &v1.SessionServiceKillResponse{}, nil
 }
 
-// screen is what a hostile guest would write: colours, a title, a link, a
-// wish for the clipboard, and markup.
+// screen is output of a hostile guest: colours, a title, a link, a request for
+// the clipboard, and markup.
 const screen = "\x1b[38;2;240;180;90mtrue colour\x1b[0m\r\n\x1b[1;32m$ go test ./...\x1b[0m\r\nok  \tshop/cart\t0.41s\r\n\x1b]0;<script>alert(1)</script>\x07\x1b]8;;https://evil.invalid/\x07a link\x1b]8;;\x07\r\n\x1b]52;c;ZXZpbA==\x07<img src=//evil.invalid/x onerror=alert(1)>\r\n"
 
 func (s sessions) Attach(ctx context.Context, r *v1.SessionServiceAttachRequest, out *connect.ServerStream[v1.SessionServiceAttachResponse]) error {

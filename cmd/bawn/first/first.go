@@ -1,10 +1,10 @@
-// Package first is what bawn does before anything else where it covers a shell:
-// it tries the short way to the session socket (package quick). A shell is started for
-// every command of a split session, and to initialise all that bawn links costs
-// twice of what the shell needs. Packages are initialised in the order of their
-// names as soon as what they import is (The Go Programming Language
-// Specification, "Program initialization"), so this one, which imports little,
-// comes before all others that are bawn's own.
+// Package first is what bawn does before anything else where it covers a shell: it
+// tries the short way to the session socket (package quick). A shell is started for
+// every command of a split session, and to initialise all that bawn links costs twice
+// of what the shell needs. Packages are initialised in the order of their names as
+// soon as their imports are (The Go Programming Language Specification, "Program
+// initialization"). This one imports little, so it comes before all other packages of
+// bawn.
 package first
 
 import (

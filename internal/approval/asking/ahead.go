@@ -18,8 +18,7 @@ type ahead struct {
 	why string
 }
 
-// Approve answers from what the human has said already, or asks. An error
-// denies.
+// Approve answers from earlier answers of the human, or asks. An error denies.
 func (p ahead) Approve(ctx context.Context, a bawn.Action, dec bawn.Decision) (bawn.Answer, error) {
 	d := p.prompter
 	about := p.zone.digest(a, dec)
@@ -55,7 +54,7 @@ func (b *Below) Ask(ctx context.Context, q approval.Question) (bawn.Answer, erro
 	return b.prompter.put(ctx, newOpen(q))
 }
 
-// Answer refuses: who may ask here may not answer.
+// Answer refuses: an asker here may not answer.
 func (*Below) Answer(context.Context, string, bawn.Answer) (approval.Record, error) {
 	return approval.Record{}, approval.ErrUnknown
 }
@@ -63,8 +62,8 @@ func (*Below) Answer(context.Context, string, bawn.Answer) (approval.Record, err
 // Retract does nothing: a question ends here with the connection of its asker.
 func (*Below) Retract(approval.Question) {}
 
-// Register does nothing: what is asked here is of the tree of this session,
-// whatever it says of itself.
+// Register does nothing: questions asked here belong to the tree of this
+// session, whatever they claim.
 func (*Below) Register(_, _, _ string) (forget func()) { return func() {} }
 
 // Owns refuses: see Answer.

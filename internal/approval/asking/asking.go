@@ -1,11 +1,11 @@
 // Package asking puts the questions of one session to its human: at the
 // session's terminal, and through the relay wherever else the human is. The
-// first answer wins, once; what it means beyond the one action (for the
-// session, always, never) is kept here too.
+// first answer wins, once. Its meaning beyond the one action (for the session,
+// always, never) is kept here too.
 //
-// A question is registered with the relay, where one runs, and what the relay
-// has recorded counts: the terminal is one more frontend, which submits to it. A
-// session without a relay has a queue of its own in its place.
+// A question is registered with the relay, if one runs, and the relay's record
+// counts: the terminal is one more frontend, which submits to it. A session
+// without a relay has a queue of its own in its place.
 package asking
 
 import (
@@ -36,21 +36,22 @@ type Options struct {
 	Rules  func() ([]bawn.Rule, error)
 	Policy policy.Options
 	Grants *grants.File // nil: nothing is kept beyond the session
-	// Learn opens what is learned, once, when it is first needed; nil: nothing is.
+	// Learn opens the learned answers, once, when they are first needed; nil:
+	// none.
 	Learn func() (*learn.Store, error)
-	// Note tells the human's log what went wrong beside an answer; nil drops it.
+	// Note tells the human's log of errors beside an answer; nil drops them.
 	Note func(text string)
 	// Waiting is told of a question that nobody is shown at a terminal of the
 	// session; nil drops it.
 	Waiting func(approval.Question)
 	Now     func() time.Time // nil is the machine's clock
-	// Reading is how long a question stands at a terminal before it can be
-	// answered: a guest knows when its human is about to press a key, and may ask
-	// then. 0 means 700 ms.
+	// Reading is how long a question is shown at a terminal before it can be
+	// answered: a guest knows when its human is about to press a key, and could
+	// ask at that moment. 0 means 700 ms.
 	Reading time.Duration
 	// Room errs where an event could not be recorded any more. Nobody is asked
-	// then, since what is asked is written down as well, here and at the relay: a
-	// guest could go on without end. Nil: there is always room.
+	// then, because questions are written down as well, here and at the relay: a
+	// guest could fill the disk. Nil: there is always room.
 	Room func(bawn.Event) error
 	// DenyAway denies a question at once that neither a terminal of the session nor a relay
 	// that runs could answer; otherwise a relay is started, and it waits.
@@ -58,18 +59,18 @@ type Options struct {
 	// Kept keeps answers "for this session" where the session outlives the prompter;
 	// nil: they end with it.
 	Kept Kept
-	// Opens says which connections a yes to a command opens, since it names them; nil:
-	// none.
+	// Opens names the connections that a yes to a command opens, so that the question
+	// shows them; nil: none.
 	Opens func(bawn.Action) []bawn.Action
-	// Hooks are what may object besides the policy; nil: nothing does. Close of
-	// the prompter closes it.
+	// Hooks may object besides the policy; nil: none. Close of the prompter
+	// closes it.
 	Hooks Hooks
 }
 
-// Hooks tighten what the policy has decided: a *pluginhook.Set.
+// Hooks tighten the policy's decision: a *pluginhook.Set.
 type Hooks interface {
-	// Tighten returns d, or what permits less than it. The rule of what it had
-	// asked about is pluginhook.RulePrefix with a name.
+	// Tighten returns d, or what permits less than it. Its rule is then
+	// pluginhook.RulePrefix with the plugin's name.
 	Tighten(ctx context.Context, a bawn.Action, d bawn.Decision) bawn.Decision
 	Close()
 }
@@ -93,7 +94,7 @@ type Prompter struct {
 	ruled     *policy.Policy   // made of all rules
 
 	said approval.Answers
-	// through says that the human has let a host through, into which nobody looks.
+	// through records that the human has let a host through that is not inspected.
 	through atomic.Bool
 }
 
@@ -147,7 +148,7 @@ func (d *Prompter) Close() {
 type Zone struct {
 	Name     string          // "" where a session has one only
 	Question policy.Question // its Action and Covered are not used
-	Covered  func() bool     // what is destroyed comes back from a checkpoint; nil for no
+	Covered  func() bool     // a checkpoint restores what is destroyed; nil for no
 	Contains string          // what the sandbox would contain, one sentence
 	// Decide is how the zone puts a question to a policy; nil is Policy.Decide.
 	Decide func(*policy.Policy, *policy.Question) bawn.Decision
@@ -180,9 +181,9 @@ func (z *Zone) decide(p *policy.Policy, q *policy.Question) bawn.Decision {
 // Approver returns who answers the questions of a zone.
 func (d *Prompter) Approver(z Zone) bawn.Approver { return approver{d, &z} }
 
-// Decider returns who decides in a zone: the policy with what has been
-// answered "always" and "never", also during the session, and then the hooks,
-// which only tighten that.
+// Decider returns the decider of a zone: the policy with the answers "always"
+// and "never", also those given during the session, and then the hooks, which
+// only tighten.
 func (d *Prompter) Decider(z Zone) bawn.Decider { return decider{d, &z} }
 
 type approver struct {
@@ -202,8 +203,7 @@ func (d decider) Decide(ctx context.Context, a bawn.Action) (bawn.Decision, erro
 	return d.prompter.tighten(ctx, d.zone, a, d.zone.decide(p, &q)), nil
 }
 
-// Approve answers from what the human has said already, or asks. An error
-// denies.
+// Approve answers from earlier answers of the human, or asks. An error denies.
 func (p approver) Approve(ctx context.Context, a bawn.Action, dec bawn.Decision) (bawn.Answer, error) {
 	d := p.prompter
 	about := p.zone.digest(a, dec)
@@ -226,9 +226,9 @@ func (p approver) Approve(ctx context.Context, a bawn.Action, dec bawn.Decision)
 	return answer, nil
 }
 
-// Request asks what is no action of the policy's: a child session, or a
-// guest's wish for more. ID, Session, Parent, Agent, Asked and Expires are
-// filled in. What an answer means beyond once is the caller's to say.
+// Request asks about something that is not an action of the policy: a child session, or a
+// guest's request for more. ID, Session, Parent, Agent, Asked and Expires are filled in.
+// The caller decides what an answer means beyond once.
 func (d *Prompter) Request(ctx context.Context, q approval.Question) (bawn.Answer, error) {
 	d.fill(ctx, &q)
 	answer, err := d.put(ctx, newOpen(q))
@@ -255,7 +255,8 @@ func (d *Prompter) fill(ctx context.Context, q *approval.Question) {
 // ErrNobody says that there is no one to ask.
 var ErrNobody = errors.New("nobody is there to be asked: the session has no terminal, and no relay could be reached")
 
-// nobody is ErrNobody, and tells the user where no relay starts because of them.
+// nobody returns ErrNobody, and tells the user where no relay starts because of
+// them.
 func (d *Prompter) nobody() error {
 	if d.stopped() && d.opts.Note != nil {
 		d.opts.Note("nobody is asked: " + link.ErrStopped.Error())

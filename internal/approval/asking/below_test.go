@@ -20,9 +20,9 @@ func childs(line string) approval.Question {
 	return approval.Question{ID: approval.NewID(), Owner: "the child's host", Session: "child", Parent: "s", Action: a, Expires: time.Now().Add(time.Minute)}
 }
 
-// TestChildSaysAnothersID: a child's question under the ID of one that is open
-// is refused, and the other gets its answer; and what a child asks as its parent
-// does is one question still.
+// TestChildSaysAnothersID: a child's question under the ID of an open one is
+// refused, and the open one gets its answer. A question that child and parent
+// both ask is still one.
 func TestChildSaysAnothersID(t *testing.T) {
 	r := startRelay(t)
 	d := New(Options{Session: "s", Relay: r.dial})
@@ -121,9 +121,9 @@ func TestNobodyIsAskedInVain(t *testing.T) {
 	}
 }
 
-// TestOneTree: what a session and those below it ask, at whatever depth, is of
-// one tree, so that same questions are one and what they may have written is
-// counted in one place, also where one of them says otherwise.
+// TestOneTree: the questions of a session and of all sessions below it belong
+// to one tree. Same questions are one, and what they may write is counted
+// together, also where one of the sessions claims otherwise.
 func TestOneTree(t *testing.T) {
 	for name, parent := range map[string]string{"top": "", "a session of another host's": "above"} {
 		r := startRelay(t)

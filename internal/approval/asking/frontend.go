@@ -25,7 +25,7 @@ type frontend struct {
 	end      context.CancelFunc
 	done     sync.WaitGroup
 	// queue holds what waits for its turn. More is not shown here: a guest must
-	// not be able to make Bawn keep what it likes.
+	// not be able to make Bawn store as much as it likes.
 	queue chan *open
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/pluginhook"
 )
 
-// tighten has the hooks say what they make of a decision. Whatever they are,
-// they permit no more than the policy does.
+// tighten asks the hooks about a decision. Whatever they answer, they permit no
+// more than the policy does.
 func (d *Prompter) tighten(ctx context.Context, z *Zone, a bawn.Action, dec bawn.Decision) bawn.Decision {
 	if d.opts.Hooks == nil {
 		return dec

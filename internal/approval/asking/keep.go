@@ -16,17 +16,17 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 )
 
-// digest is what an answer "for this session" holds for: exactly this action
-// with its directory and environment, or on the network the host and port.
+// digest is the scope of an answer "for this session": exactly this action with
+// its directory and environment, or on the network the host and port.
 func (z *Zone) digest(a bawn.Action, d bawn.Decision) approval.Digest {
-	if byHook(d.Rule) { // what the policy has asked about answers no plugin
+	if byHook(d.Rule) { // the policy's question is not answered by a plugin
 		return approval.DigestOf(z.Name, &a, d.Canonical, d.Env, []string{d.Rule})
 	}
 	return approval.DigestOf(z.Name, &a, d.Canonical, d.Env)
 }
 
-// known is what the human has said already: for this session, or by a rule
-// that was made of an answer since the session began.
+// known is an earlier answer of the human: for this session, or by a rule made
+// of an answer since the session began.
 func (d *Prompter) known(z *Zone, a bawn.Action, asked bawn.Decision, about approval.Digest) (bawn.Answer, bool) {
 	p, err := d.policy()
 	if err != nil {
@@ -45,8 +45,9 @@ func (d *Prompter) known(z *Zone, a bawn.Action, asked bawn.Decision, about appr
 	return said, ok
 }
 
-// saidOf is what was answered for this session to the question itself, or a yes to all
-// questions for which the same holds. A yes to what is asked each time is not there.
+// saidOf is an answer for this session to the question itself, or a yes to all
+// questions of the same kind. A yes to a question that is asked each time is
+// not among them.
 func (d *Prompter) saidOf(z *Zone, asked bawn.Decision, about approval.Digest) (bawn.Answer, bool) {
 	said, ok := d.said.Said(about)
 	if !ok && asked.Holds != "" {
@@ -58,8 +59,8 @@ func (d *Prompter) saidOf(z *Zone, asked bawn.Decision, about approval.Digest) (
 	return said, ok
 }
 
-// policy is that of all rules, with what has been answered since. Where the
-// file of grants can't be read it errs: nothing is decided by half of it.
+// policy has all rules, with the answers since. Where the file of grants can't
+// be read it errs: nothing is decided by half of it.
 func (d *Prompter) policy() (*policy.Policy, error) {
 	var granted []bawn.Rule
 	if d.opts.Grants != nil {
@@ -90,8 +91,8 @@ func sameSlice(a, b []bawn.Rule) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// equal reports whether two rules of the file are the same: its identities are
-// made of what a rule is about.
+// equal reports whether two rules of the file are the same: a rule's identity
+// is made of its subject.
 func equal(a, b bawn.Rule) bool {
 	return a.ID == b.ID && a.Verdict == b.Verdict && a.Priority == b.Priority && a.Pattern == b.Pattern
 }
@@ -144,7 +145,7 @@ func (d *Prompter) openLearned() *learn.Store {
 	return s
 }
 
-// recall suggests what has been answered before.
+// recall suggests earlier answers.
 func (d *Prompter) recall(o *open) {
 	o.Suggested = bawn.Ask
 	learned := d.learned()
@@ -172,8 +173,8 @@ func (d *Prompter) shapes(o *open) []string {
 	return p.Shapes(&q)
 }
 
-// keep does what an answer means beyond the one action, and returns what the
-// guard is told: a wider answer that can't be kept is a narrower one.
+// keep applies an answer beyond the one action, and returns the guard's answer:
+// a wider answer that can't be kept becomes a narrower one.
 func (d *Prompter) keep(o *open, about approval.Digest, a bawn.Answer) bawn.Answer {
 	a.Why = clean(a.Why)
 	if a.Verdict != bawn.Allow {
@@ -215,8 +216,8 @@ func (d *Prompter) release(o *open, a bawn.Answer) {
 	}
 }
 
-// learn tells what has been answered. An answer "always" counts as one of many
-// there: a shape is wider than the rule that the human has seen.
+// learn records the answer. An answer "always" counts as one of many there: a
+// shape is wider than the rule that the human has seen.
 func (d *Prompter) learn(o *open, a bawn.Answer) {
 	learned := d.learned()
 	if learned == nil || o.Single {
@@ -245,8 +246,8 @@ func narrower(v bawn.Verdict) string {
 	return "for this session"
 }
 
-// rule makes rules of an answer "always" or "never". What a frontend has shown is
-// what is kept, after it was decided again with the rules in force now.
+// rule makes rules of an answer "always" or "never". The rule that a frontend has
+// shown is kept, after it was decided again with the rules in force now.
 func (d *Prompter) rule(o *open, a bawn.Answer) error {
 	if d.opts.Grants == nil || o.input == nil {
 		return errors.New(cmp.Or(o.NoAlways, "it is nothing that a rule could name"))

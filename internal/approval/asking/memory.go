@@ -7,8 +7,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/approval"
 )
 
-// Kept is what a human has answered for a session, for longer than a prompter lives. It
-// may forget at any time.
+// Kept are a human's answers for a session, for longer than a prompter lives. It may
+// forget at any time.
 type Kept interface {
 	// Recall returns the answer that was kept under a key, if it still holds.
 	Recall(key string) (bawn.Answer, bool)
@@ -16,9 +16,9 @@ type Kept interface {
 	Keep(key string, a bawn.Answer) error
 }
 
-// key is what a kept answer holds for: the session, the action, and all that was
-// considered before the human was asked. A policy, a mode or a sandbox that
-// changes what is considered has the human asked again.
+// key is the scope of a kept answer: the session, the action, and everything
+// that was considered before the human was asked. If a policy, a mode or a
+// sandbox changes that, the human is asked again.
 func (d *Prompter) key(about approval.Digest, dec bawn.Decision) string {
 	words := []string{d.opts.Session, d.opts.Agent, dec.Rule, dec.Reason, dec.Verdict.String()}
 	for _, s := range dec.Trace {
@@ -27,7 +27,7 @@ func (d *Prompter) key(about approval.Digest, dec bawn.Decision) string {
 	return about.Also(words...).String()
 }
 
-// recalled is what was answered before this prompter was.
+// recalled are the answers from before this prompter.
 func (d *Prompter) recalled(about approval.Digest, dec bawn.Decision) (bawn.Answer, bool) {
 	if d.opts.Kept == nil || dec.Single {
 		return bawn.Answer{}, false
@@ -43,8 +43,8 @@ func (d *Prompter) recalled(about approval.Digest, dec bawn.Decision) (bawn.Answ
 	return a, true
 }
 
-// remember keeps an answer for the session. One that can't be kept holds for as
-// long as the prompter.
+// remember keeps an answer for the session. An answer that can't be kept holds
+// for as long as the prompter.
 func (d *Prompter) remember(about approval.Digest, dec bawn.Decision, a bawn.Answer) {
 	if d.opts.Kept == nil || dec.Single || a.Scope != bawn.ForSession {
 		return
@@ -54,8 +54,8 @@ func (d *Prompter) remember(about approval.Digest, dec bawn.Decision, a bawn.Ans
 	}
 }
 
-// letsThrough remembers that a connection was allowed by itself: into what is sent
-// there nobody looks, so that commands that send something ask again.
+// letsThrough remembers that a connection was allowed by itself. It is not
+// inspected, so commands that send something there ask again.
 func (d *Prompter) letsThrough(a bawn.Answer) {
 	d.through.Store(true)
 	if d.opts.Kept == nil {

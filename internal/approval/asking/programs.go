@@ -2,9 +2,9 @@ package asking
 
 import "github.com/bawn-dev/bawn"
 
-// Held returns what a rule that a person has written, or an answer "never", says of a
-// command in a zone, where that denies it or asks. Nobody is asked. Where the rules can't
-// be read they deny everything.
+// Held returns the verdict of a person's rule, or an answer "never", about a command in a
+// zone, if that denies or asks. Nobody is asked. Where the rules can't be read they deny
+// everything.
 func (d *Prompter) Held(z Zone, a bawn.Action) (bawn.Decision, bool) {
 	p, err := d.policy()
 	if err != nil {

@@ -16,18 +16,18 @@ import (
 // An open question is one that a human is looking at.
 type open struct {
 	approval.Question
-	input *suggest.Input // nil where it is nothing of the policy's
+	input *suggest.Input // nil if the question is not the policy's
 	zone  string         // in which it was asked
 	once  sync.Once
 	done  chan struct{}
-	// answer and err are what it came to, once done is closed.
+	// answer and err are its outcome, once done is closed.
 	answer bawn.Answer
 	err    error
 }
 
 func newOpen(q approval.Question) *open { return &open{Question: q, done: make(chan struct{})} }
 
-// settle ends the question, once, and returns what stands.
+// settle ends the question, once, and returns the answer that counts.
 func (o *open) settle(a bawn.Answer, err error) (bawn.Answer, error) {
 	o.once.Do(func() {
 		o.answer, o.err = a, err
@@ -70,7 +70,7 @@ func (d *Prompter) enter(o *open) error {
 	if d.closed {
 		return approval.ErrClosed
 	}
-	if d.open[o.ID] != nil { // of a child that says another's ID: an answer is for what it was given to
+	if d.open[o.ID] != nil { // of a child that uses another's ID: an answer is for its own question
 		return approval.ErrMismatch
 	}
 	d.open[o.ID] = o
@@ -291,8 +291,9 @@ func (d *Prompter) own() *approval.Queue {
 // before it counts without it.
 const patient = 5
 
-// landed settles the question that an answer is for. A yes "once" to one that
-// several ask is for who has waited longest; o is then open as before.
+// landed settles the question that an answer is for. A yes "once" to a question
+// with several askers is for the one who has waited longest; o is then open as
+// before.
 func (d *Prompter) landed(o *open, rec approval.Record) (stands bawn.Answer, mine bool, err error) {
 	if rec.Once() && rec.For != o.ID {
 		d.mu.Lock()
@@ -306,7 +307,7 @@ func (d *Prompter) landed(o *open, rec approval.Record) (stands bawn.Answer, min
 	return stands, err == nil && stands == rec.Answer, err
 }
 
-// alike counts the questions that are the same as o, which is one of them.
+// alike counts the questions that are the same as o, including o.
 func (d *Prompter) alike(o *open) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -342,7 +343,7 @@ func (d *Prompter) submit(ctx context.Context, o *open, a bawn.Answer) (stands b
 		}
 		pause(ctx, o) // it is not registered yet, or the relay is away
 	}
-	stands, err = o.settle(a, nil) // nobody else can have answered, or can be heard
+	stands, err = o.settle(a, nil) // no other answer can exist or arrive
 	return stands, err == nil && stands == a, err
 }
 

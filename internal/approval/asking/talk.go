@@ -20,10 +20,10 @@ import (
 // reading is the usual Options.Reading.
 const reading = 700 * time.Millisecond
 
-// Bounds of what a human is asked about at a terminal, in characters: a part
-// that has scrolled away could be the one that matters.
+// Limits of a question at a terminal, in characters: a part that has scrolled
+// away could be the one that matters.
 const (
-	maxRequest = 1000 // of what goes over the network
+	maxRequest = 1000 // of data sent over the network
 	maxCommand = 4000
 )
 
@@ -62,7 +62,7 @@ func (t *talk) run(rw terminal.Conversation) error {
 // errNo says that the human has left with Ctrl-C or Ctrl-D.
 var errNo = errors.New("no")
 
-// read reads one line that was typed; what is pasted is no answer.
+// read reads one typed line; pasted text is no answer.
 func (t *talk) read(from *term.Terminal, keys *typed) (string, error) {
 	for {
 		line, err := from.ReadLine()
@@ -131,7 +131,7 @@ func (t *talk) take(out *term.Terminal, keys *typed, line string) {
 	}
 }
 
-// words are what may be typed in place of a key.
+// words may be typed in place of a key.
 var words = map[string]string{"yes": "y", "session": "s", "always": "a", "no": "n", "never": "N"}
 
 // choice is the answer of a key, whose case counts for "N" alone.
@@ -243,8 +243,8 @@ func (t *talk) text() string {
 	return b.String() + "bawn: " + approval.Legend(q.Choices(), "? more") + "\n"
 }
 
-// The terminal that is assumed where it does not tell, and the rows that what
-// is typed takes.
+// The assumed size of a terminal that does not tell it, and the rows that typed
+// text takes.
 const (
 	usualRows, usualCols = 24, 80
 	promptRows           = 2
@@ -270,7 +270,7 @@ func fits(rw terminal.Conversation, text string) bool {
 	return need <= rows
 }
 
-// details is all that is known of the question, and what can be answered.
+// details has everything known of the question, and the possible answers.
 func (t *talk) details() string {
 	return lines(approval.Render(t.open.Question), func(approval.Line) bool { return true }) +
 		"bawn: " + approval.Legend(t.open.Choices()) + "; always and never keep a rule that is shown first; n WHY and N WHY tell the guest why\n"

@@ -9,16 +9,15 @@ import (
 )
 
 // apart is how long after a key Enter counts at the earliest. No finger is
-// faster, and what is pasted comes at once.
+// faster, and pasted text comes at once.
 const apart = 15 * time.Millisecond
 
-// What stands around that which is pasted (xterm's ctlseqs, bracketed paste
-// mode).
+// The sequences around pasted text (xterm's ctlseqs, bracketed paste mode).
 var pasteBegins, pasteEnds = []byte("\x1b[200~"), []byte("\x1b[201~")
 
-// A typed reads keys, and knows of a line whether a human has typed it. Brackets
-// tell what is pasted, where the terminal has them: that is left out. Besides,
-// Enter has to come by itself.
+// A typed reads keys, and knows of a line whether a human has typed it. Where
+// the terminal supports brackets, pasted text is recognised by them and left
+// out. Besides, Enter has to come by itself.
 type typed struct {
 	from terminal.Conversation
 	now  func() time.Time
@@ -44,7 +43,7 @@ func (t *typed) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// take understands what came in one read.
+// take interprets the bytes of one read.
 func (t *typed) take(b []byte) {
 	now := t.now()
 	early := now.Sub(t.last) < apart
@@ -63,7 +62,7 @@ func (t *typed) take(b []byte) {
 	}
 }
 
-// unbracket returns b without what is pasted, and whether something was.
+// unbracket returns b without pasted text, and whether there was any.
 func (t *typed) unbracket(b []byte) (keys []byte, pasted bool) {
 	b = append(t.part, b...)
 	for pasted = t.in; ; pasted = true {

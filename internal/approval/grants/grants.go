@@ -2,8 +2,8 @@
 // have made, in a file of Bawn's own. They are rules of the user's, beside
 // those that the human has written, which this file never touches.
 //
-// The file begins with a sum of what follows: a part that is missing could be
-// a denial, so a file that is not as it was written is refused as a whole.
+// The file begins with a checksum of the rest. A missing part could be a
+// denial, so a file that does not match is refused as a whole.
 package grants
 
 import (
@@ -101,7 +101,7 @@ func (f *File) parse(data []byte) ([]bawn.Rule, error) {
 	}
 	for _, r := range rules {
 		if !strings.HasPrefix(r.ID, policy.Approved) {
-			return nil, &TamperedError{f.path, fmt.Sprintf("the rule %q is none that an answer makes", r.ID)}
+			return nil, &TamperedError{f.path, fmt.Sprintf("the rule %q is not one that an answer makes", r.ID)}
 		}
 	}
 	return rules, nil

@@ -1,6 +1,6 @@
-// Package learn remembers how a human answered, under the shape of what was
-// asked, and says how sure it is of the next answer (SPEC C6). Only what a
-// human said counts; what may be remembered at all is the policy's to say.
+// Package learn remembers how a human answered, by the shape of the question,
+// and says how sure it is of the next answer. Only a human's answers count; the
+// policy decides which may be remembered.
 package learn
 
 import (
@@ -27,10 +27,11 @@ const (
 	HalfLife = 60 * 24 * time.Hour
 )
 
-// MaxShapes bounds what is remembered; the shapes answered longest ago go.
+// MaxShapes bounds the remembered shapes; those answered longest ago are
+// dropped.
 const MaxShapes = 5000
 
-// A Lesson is what was answered under one shape.
+// A Lesson has the answers to one shape.
 type Lesson struct {
 	Shape string    `json:"shape"`
 	Allow float64   `json:"allow"`           // answers "yes", as they counted at Last
@@ -90,7 +91,7 @@ func Open(path string, now func() time.Time) (*Store, error) {
 // maxFile is the largest store that is read, in bytes.
 const maxFile = 16 << 20
 
-// load takes the lessons of a file, all of them or none.
+// load reads all lessons of a file, or returns an error.
 func (s *Store) load(data []byte) error {
 	var list []Lesson
 	if err := strictjson.Decode(data, &list); err != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // ErrLost says that the relay went away over an answer: it may or may not
-// count. What stands is what Ask returns.
+// count. Ask returns the answer that counts.
 var ErrLost = errors.New("the relay went away while it was told an answer, which may or may not count")
 
 // A RefusedError says that the relay does not speak to us.
@@ -32,11 +32,11 @@ func (e *RefusedError) Error() string { return "the relay refuses to be spoken t
 const (
 	firstPause = 20 * time.Millisecond
 	maxPause   = 200 * time.Millisecond
-	moment     = 2 * maxPause // in which a relay that is there is reached again
+	moment     = 2 * maxPause // within which a running relay is reached again
 )
 
-// maxTaken bounds the questions that a new relay is told to be taken back. What
-// is older has expired, as a rule, or goes with its session.
+// maxTaken bounds the questions that a new relay is told to be taken back. An
+// older one has expired, as a rule, or goes with its session.
 const maxTaken = 64
 
 // Options of a Client.
@@ -44,8 +44,8 @@ type Options struct {
 	Path            string                      // of hosts.sock
 	Session, Parent string                      // of the first session, see Client.Register
 	Start           func(context.Context) error // starts a relay where none listens (Ensure); nil waits for one
-	// Secret shows a relay, also the next one, that a question is of who asks now:
-	// nobody else can answer it, take it back or see it. "" is this process's.
+	// Secret proves to a relay, also to the next one, who has asked a question:
+	// only that client can answer it, withdraw it or see it. "" is this process's.
 	Secret string
 }
 
@@ -201,7 +201,7 @@ func (c *Client) run(l *line) {
 }
 
 // introduce tells a relay of all sessions and questions, and makes the
-// connection to it the one that is used. To do so twice changes nothing.
+// connection to it the one that is used. A second call changes nothing.
 func (c *Client) introduce(l *line) error {
 	c.mu.Lock()
 	known := c.line == l
@@ -237,7 +237,7 @@ func (c *Client) serve(l *line) {
 	}
 }
 
-// untold returns what the relay has to know and has not been told. When that is
+// untold returns what the relay must know and was not told. When that is
 // nothing, the line is everybody's.
 func (c *Client) untold(l *line, told map[string]bool) (say []request) {
 	c.mu.Lock()
@@ -266,7 +266,7 @@ func (c *Client) untold(l *line, told map[string]bool) (say []request) {
 	if len(say) > 0 {
 		return say
 	}
-	for id := range told { // what was withdrawn while it was asked
+	for id := range told { // withdrawn while it was being asked
 		if c.asks[id] == nil && !strings.Contains(id, " ") {
 			say = append(say, request{Withdraw: id})
 			delete(told, id)
@@ -279,7 +279,7 @@ func (c *Client) untold(l *line, told map[string]bool) (say []request) {
 	return say
 }
 
-// hear passes on what the relay says.
+// hear passes on the relay's messages.
 func (c *Client) hear(r reply) {
 	c.mu.Lock()
 	a, call := c.asks[r.ID], c.calls[r.Number]
@@ -296,7 +296,7 @@ func (c *Client) hear(r reply) {
 	}
 }
 
-// lost ends what the next relay knows nothing of.
+// lost ends what the next relay does not know.
 func (c *Client) lost() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

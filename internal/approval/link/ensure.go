@@ -23,11 +23,12 @@ type Program struct {
 	Args    []string // for example "serve", "--on-demand"
 	Environ []string
 	Socket  string // where it listens when it is up
-	Log     string // a file to which what it logs is appended
-	Stopped string // while this file is there Ensure starts nothing; "" is no such file
+	Log     string // a file to which its log is appended
+	Stopped string // while this file exists Ensure starts nothing; "": no such file
 }
 
-// ErrStopped says that the user has stopped the relay, and wants none.
+// ErrStopped says that the user has stopped the relay and does not want it
+// started.
 var ErrStopped = errors.New(`the relay was stopped with "bawn serve --stop"; "bawn serve" starts it`)
 
 // ReadMark reports whether the file that says so is there.
@@ -47,9 +48,9 @@ const (
 	lookEvery = 5 * time.Millisecond
 )
 
-// Ensure returns when a relay listens. It starts one where none does, in a
-// session of its own: it outlives us. Several may do so at once; the relay sees
-// to it that there is one.
+// Ensure returns when a relay listens. It starts a relay if none runs, in its
+// own session, so that it outlives us. Several may do so at once; the relay
+// sees to it that there is one.
 func (p *Program) Ensure(ctx context.Context) error {
 	if p.listens() {
 		return nil

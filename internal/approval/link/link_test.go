@@ -246,9 +246,9 @@ func TestRelayComesBack(t *testing.T) {
 	}
 }
 
-// TestTakenBack has as many questions withdrawn as a session may have pending,
-// some while the relay is away: the next one shows nobody any of them, and has
-// room for others at once.
+// TestTakenBack withdraws as many questions as a session may have pending, some
+// while the relay is away. The next relay shows none of them and has room for
+// others at once.
 func TestTakenBack(t *testing.T) {
 	r := newRig(t)
 	c := r.dial(Options{Session: "s"})

@@ -40,7 +40,7 @@ type Prompter interface {
 type Server struct {
 	Prompter Prompter
 	Admit    func(net.Conn) error // refuses peers, and records whom; nil refuses all
-	// Keyless is told who was admitted and has not the key; nil tells nobody.
+	// Keyless is called for an admitted peer without the key; may be nil.
 	Keyless func(error)
 	Log     *slog.Logger // nil for none
 
@@ -172,7 +172,7 @@ func newPeer(s *Server, conn net.Conn) (*peer, error) {
 	return p, err
 }
 
-// leave lets go of what the host has asked; it may come back for it.
+// leave releases the host's questions; it may come back for them.
 func (p *peer) leave() {
 	p.gone(approval.ErrDetached)
 	p.work.Wait()
@@ -183,8 +183,8 @@ func (p *peer) leave() {
 	}
 }
 
-// unlock wants the key before all else. Who goes without a word has only looked
-// whether somebody listens.
+// unlock wants the key before all else. A peer that leaves without a message
+// has only tested whether somebody listens.
 func (p *peer) unlock() error {
 	var r request
 	err := p.receive(&r)
@@ -206,8 +206,8 @@ func (p *peer) unlock() error {
 	return refused
 }
 
-// ownerOf names who has a secret, and does not tell it: it is kept with what is
-// asked.
+// ownerOf names the holder of a secret without revealing it: the name is kept
+// with the questions.
 func ownerOf(secret string) string {
 	d := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(d[:])
@@ -225,7 +225,7 @@ func (p *peer) listen() error {
 	}
 }
 
-// take begins what a request asks for.
+// take begins to serve a request.
 func (p *peer) take(r *request) error {
 	switch {
 	case r.Hello != nil:
@@ -292,8 +292,8 @@ func (p *peer) withdraw(id string) {
 	}
 }
 
-// answer takes an answer in the background. A host answers only what it has asked
-// itself, at the terminal of its session.
+// answer takes an answer in the background. A host answers only its own
+// questions, at the terminal of its session.
 func (p *peer) answer(a *answer) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,14 +18,14 @@ import (
 const patience = 10 * time.Second
 
 // limits of one message: a question's text, each byte of it escaped in JSON, and
-// what stands around it.
+// the other members.
 var limits = ipc.Limits{Bytes: 2 << 20, Patience: patience}
 
 // A request is a message of a host: one of the fields. Answer carries the number
 // under which the relay replies.
 type request struct {
 	Key      string             `json:"key,omitempty"`    // first of all, see KeyOf
-	Secret   string             `json:"secret,omitempty"` // beside it: who asks, see Options.Secret
+	Secret   string             `json:"secret,omitempty"` // beside it: the asker, see Options.Secret
 	Hello    *hello             `json:"hello,omitempty"`
 	Ask      *approval.Question `json:"ask,omitempty"`
 	Withdraw string             `json:"withdraw,omitempty"` // the ID of a question
@@ -45,8 +45,8 @@ type answer struct {
 	Answer bawn.Answer `json:"answer"`
 }
 
-// A reply is what the relay says: Refused and then nothing more, Ready once, or
-// one about the question ID or the request Number.
+// A reply is a message of the relay: Refused and then nothing more, Ready once,
+// or one about the question ID or the request Number.
 type reply struct {
 	Refused string           `json:"refused,omitempty"`
 	Ready   bool             `json:"ready,omitempty"`
@@ -88,7 +88,8 @@ func failed(err error) *failure {
 	return &failure{Code: "failed", Text: err.Error()}
 }
 
-// shown is what is said of a question: whose it is concerns the relay alone.
+// shown is the part of a question that is shown: its owner concerns the relay
+// alone.
 func shown(r approval.Record) *approval.Record {
 	r.Owner = ""
 	return &r

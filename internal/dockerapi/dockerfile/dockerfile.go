@@ -1,6 +1,6 @@
-// Package dockerfile reads the instructions of a Dockerfile, strictly: what it
-// does not know is an error, with the line, so that nothing is left out of an
-// image that its author expects there.
+// Package dockerfile reads the instructions of a Dockerfile strictly. An
+// unknown instruction is an error with its line, so that no image lacks what
+// its author expects.
 //
 // The format is Docker's Dockerfile reference without what needs BuildKit.
 package dockerfile
@@ -193,7 +193,7 @@ func (i *Instruction) Words(get func(string) string) ([]string, error) {
 }
 
 // Pairs are the NAME=VALUE of ENV, LABEL and ARG; ENV NAME VALUE is one as well.
-// A name without a value has none.
+// A name without a value has an empty one.
 func (i *Instruction) Pairs(get func(string) string) (names []string, values map[string]*string, err error) {
 	words, err := i.split(i.Rest, get)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package agent is an ssh-agent for guests: it stands before the user's own
-// and signs nothing but logins to hosts that are permitted. For that it wants
-// to hear, before each signature, which server the connection leads to, from
-// the server's own mouth: the session-bind extension of OpenSSH 8.9 and later
+// Package agent is an ssh-agent for guests: it stands before the user's own and
+// signs nothing but logins to hosts that are permitted. Before each signature
+// it requires proof of which server the connection leads to, from the server
+// itself. That is the session-bind extension of OpenSSH 8.9 and later
 // (PROTOCOL.agent, section 1), in which the server has signed the session's id.
 package agent
 
@@ -42,9 +42,9 @@ type Agent struct {
 	// Known are the host keys that the user has accepted.
 	Known *hostkey.Known
 
-	// Hosts returns the hosts to which the guest may log in, at the time of
-	// the call. A server counts as one of them if known_hosts has its key
-	// under that name.
+	// Hosts returns the hosts to which the guest may log in, at the time of the
+	// call. A server belongs to them if known_hosts has its key under that
+	// name.
 	Hosts func() []Host
 
 	// Keys says which keys the guest may see and use; nil means no keys.

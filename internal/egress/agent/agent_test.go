@@ -164,11 +164,11 @@ func TestLogin(t *testing.T) {
 		want        string
 	}{
 		{"permitted", "forge.example KEY\n", []agent.Host{{Name: "x.example", Port: 22}, forge}, ""},
-		{"another host", "forge.example KEY\n", []agent.Host{{Name: "x.example", Port: 22}}, "none that known_hosts has"},
-		{"another port", "forge.example KEY\n", []agent.Host{{Name: "forge.example", Port: 2222}}, "none that known_hosts has"},
-		{"unknown host key", "x.example KEY\n", []agent.Host{forge}, "none that known_hosts has"},
-		{"revoked host key", "forge.example KEY\n@revoked * KEY\n", []agent.Host{forge}, "none that known_hosts has"},
-		{"no host", "forge.example KEY\n", nil, "none that known_hosts has"},
+		{"another host", "forge.example KEY\n", []agent.Host{{Name: "x.example", Port: 22}}, "known_hosts does not have the host key"},
+		{"another port", "forge.example KEY\n", []agent.Host{{Name: "forge.example", Port: 2222}}, "known_hosts does not have the host key"},
+		{"unknown host key", "x.example KEY\n", []agent.Host{forge}, "known_hosts does not have the host key"},
+		{"revoked host key", "forge.example KEY\n@revoked * KEY\n", []agent.Host{forge}, "known_hosts does not have the host key"},
+		{"no host", "forge.example KEY\n", nil, "known_hosts does not have the host key"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 const sessionBind = "session-bind@openssh.com"
 
-// A binding is what a server has signed: that the session with this id is one
+// A binding is a server's signed statement that the session with this id is one
 // with it.
 type binding struct {
 	host             Host
@@ -80,7 +80,7 @@ func (c *conn) permitted(key ssh.PublicKey) (Host, error) {
 			return h, nil
 		}
 	}
-	return Host{}, fmt.Errorf("the host key %s is none that known_hosts has for a permitted host", ssh.FingerprintSHA256(key))
+	return Host{}, fmt.Errorf("known_hosts does not have the host key %s for a permitted host", ssh.FingerprintSHA256(key))
 }
 
 // tell hands the binding on: the user's agent may have keys that it limits to

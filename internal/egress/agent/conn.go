@@ -29,7 +29,7 @@ const (
 // maxMessage is what OpenSSH's agent takes (AGENT_MAX_LEN).
 const maxMessage = 256 << 10
 
-// A conn is one connection of a guest's and what it has been bound to.
+// A conn is one connection of a guest, with the sessions to which it was bound.
 type conn struct {
 	*Agent
 	up    agent.ExtendedAgent
@@ -151,7 +151,7 @@ func (c *conn) sign(body wire) ([]byte, error) {
 	return appendString([]byte{signResponse}, ssh.Marshal(signature)), nil
 }
 
-// judge says what a signature of data would be used for, or why it may not be
+// judge says for what a signature of data would be used, or why it may not be
 // made.
 func (c *conn) judge(key ssh.PublicKey, data []byte) (Use, error) {
 	use := Use{Fingerprint: ssh.FingerprintSHA256(key)}

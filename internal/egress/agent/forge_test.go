@@ -147,7 +147,7 @@ func TestForgedMessages(t *testing.T) {
 			return [][]byte{b.bindTo(b.good, id(1)), b.bindTo(b.good, id(1)), signed(b)}
 		}, ""},
 		{"no bind", func(b *bench) [][]byte { return [][]byte{signed(b)} }, "without session-bind"},
-		{"bound to another host", func(b *bench) [][]byte { return [][]byte{b.bindTo(b.evil, id(1)), signed(b)} }, "none that known_hosts has"},
+		{"bound to another host", func(b *bench) [][]byte { return [][]byte{b.bindTo(b.evil, id(1)), signed(b)} }, "known_hosts does not have the host key"},
 		{"another session", func(b *bench) [][]byte { return [][]byte{b.bindTo(b.good, id(2)), signed(b)} }, "another session"},
 		{"replayed bind, then the real one", func(b *bench) [][]byte {
 			return [][]byte{b.bindTo(b.good, id(2)), b.bindTo(b.evil, id(1)), signed(b)}

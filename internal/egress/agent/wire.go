@@ -8,8 +8,8 @@ import (
 
 var errMessage = errors.New("a message to the ssh-agent that can't be read")
 
-// A wire takes apart a message in SSH's encoding (RFC 4251, section 5). What
-// is missing reads as zero or nothing, and finished tells.
+// A wire takes apart a message in SSH's encoding (RFC 4251, section 5). Missing
+// data read as zero or nothing, and finished reports them.
 type wire struct {
 	rest []byte
 	torn bool
@@ -36,7 +36,7 @@ func (w *wire) text() []byte {
 	return w.take(int(min(w.number(), maxMessage+1)))
 }
 
-// flag reads a boolean; PROTOCOL.agent has it as one byte.
+// flag reads a boolean, which PROTOCOL.agent encodes as one byte.
 func (w *wire) flag() bool {
 	b := w.take(1)
 	return b == nil || b[0] != 0
@@ -49,7 +49,8 @@ func appendString(to, s []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(to, uint32(len(s))), s...)
 }
 
-// A login is what a client signs in order to log in (RFC 4252, section 7).
+// A login is the data that a client signs in order to log in (RFC 4252, section
+// 7).
 type login struct {
 	session, key []byte
 	user         string

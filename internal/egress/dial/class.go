@@ -11,10 +11,10 @@ type block struct {
 	class  string
 }
 
-// blocks are IANA's special-purpose registries for IPv4 and IPv6 (RFC 6890
-// and what was registered since), multicast, and the services for virtual
-// machines, narrow before wide. What IPv6 has not given out as global unicast
-// (2000::/3) is reserved.
+// blocks are IANA's special-purpose registries for IPv4 and IPv6 (RFC 6890 and
+// later registrations), multicast, and the services for virtual machines,
+// narrow before wide. IPv6 addresses outside of global unicast (2000::/3) are
+// reserved.
 var blocks = []block{
 	// Services that hand credentials or control to a virtual machine.
 	{netip.MustParsePrefix("169.254.169.254/32"), "cloud metadata"},
@@ -71,17 +71,18 @@ var blocks = []block{
 }
 
 var (
-	// nat64 is what an IPv6-only network writes public IPv4 addresses with
-	// (RFC 6052). Prefixes that a network chose itself can't be known.
+	// nat64 is the prefix by which an IPv6-only network writes public IPv4
+	// addresses (RFC 6052). Prefixes that a network chose itself can't be
+	// known.
 	nat64  = netip.MustParsePrefix("64:ff9b::/96")
 	global = netip.MustParsePrefix("2000::/3")
 )
 
-// Class says what an address is that is not a host on the public Internet
-// ("loopback", "private", "cloud metadata" …); "" means that it is one. An
-// IPv4 address inside an IPv6 address (::ffff:0:0/96, 64:ff9b::/96) is judged
-// as itself; forms of tunnels and translators that lead to IPv4 by other ways
-// have a class of their own. The invalid address is "no address".
+// Class returns the class of an address that is not a host on the public
+// Internet ("loopback", "private", "cloud metadata" …), or "". An IPv4 address
+// inside an IPv6 address (::ffff:0:0/96, 64:ff9b::/96) is judged as itself.
+// Other tunnels and translators to IPv4 have a class of their own. The invalid
+// address is "no address".
 func Class(a netip.Addr) string {
 	if !a.IsValid() {
 		return "no address"

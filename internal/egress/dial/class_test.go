@@ -32,7 +32,6 @@ func within(t *rapid.T, p netip.Prefix) netip.Addr {
 	return a
 }
 
-// TestSpecialAddressesHaveAClass (SPEC B1).
 func TestSpecialAddressesHaveAClass(t *testing.T) {
 	for _, s := range special {
 		p := netip.MustParsePrefix(s)

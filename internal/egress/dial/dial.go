@@ -1,7 +1,7 @@
 // Package dial makes the connections that leave: it resolves a name once,
-// judges every address of the answer, and dials exactly an address that
-// passed. What a name says later makes no difference any more. An answer may be
-// used again for a few seconds (Remember); it is judged each time.
+// judges every address of the answer, and dials exactly an address that passed.
+// Later answers for the name make no difference. An answer may be used again
+// for a few seconds (Remember); it is judged each time.
 package dial
 
 import (
@@ -56,7 +56,7 @@ type RefusedError struct {
 	Class string     // why: see Class, or "one of this machine's own"
 }
 
-// Error says what was refused and what opens it.
+// Error says what was refused and which setting opens it.
 func (e *RefusedError) Error() string {
 	what := fmt.Sprintf("%q is at %s", e.Host, e.Addr)
 	if e.Addr.String() == e.Host {
@@ -85,7 +85,7 @@ var (
 // it is public.
 //
 // A proxy resolves the name itself, so that Dial judges and returns no address. The
-// user who sets up a proxy trusts it to refuse what must not be reached. Addresses,
+// user who sets up a proxy trusts it to refuse forbidden addresses. Addresses,
 // single labels and names like .internal are never dialled through the proxy.
 func (d *Dialer) Dial(ctx context.Context, host string, port uint16) (net.Conn, netip.AddrPort, error) {
 	name, class, err := hostname.NormalASCII(host)

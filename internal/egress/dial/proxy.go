@@ -48,7 +48,7 @@ type ProxyError struct {
 	Auth bool // it wants a user and a password, or others
 }
 
-// Error names the proxy and what it did.
+// Error names the proxy and its failure.
 func (e *ProxyError) Error() string { return fmt.Sprintf("proxy %q: %v", e.Host, e.Err) }
 
 // Remedy says what to do about it.
@@ -76,11 +76,12 @@ type exception struct {
 	port  string // "" for all
 }
 
-// ParseProxy reads the URL of a proxy, "http://user:password@proxy:3128",
-// "https://…" or "socks5://…", by which the proxy resolves names too, and a list as in NO_PROXY: names separated by commas, which
-// stand for themselves and what lies below them (".example.com": only below),
-// with or without a port, or "*". Addresses in the list mean nothing, since
-// addresses are never dialled through a proxy. No error holds the password.
+// ParseProxy reads the URL of a proxy that also resolves names:
+// "http://user:password@proxy:3128", "https://…" or "socks5://…". It also reads a list as
+// in NO_PROXY: names separated by commas, with or without a port, or "*". A name covers
+// itself and all names below it; ".example.com" covers only those below. Addresses in the
+// list mean nothing, since addresses are never dialled through a proxy. No error holds
+// the password.
 func ParseProxy(address, noProxy string) (*Proxy, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -212,8 +213,8 @@ func (p *Proxy) connect(conn net.Conn, name string, port uint16) error {
 
 var errHead = fmt.Errorf("the answer is malformed or longer than %d bytes", maxHead)
 
-// readHead reads up to the empty line. What follows belongs to the tunnel, so
-// it never asks for more bytes than the end of the head still lacks.
+// readHead reads up to the empty line. The bytes after it belong to the tunnel,
+// so it never asks for more bytes than the end of the head still lacks.
 func readHead(r io.Reader) ([]byte, error) {
 	const end = "\r\n\r\n"
 	head := make([]byte, 0, 512)

@@ -57,7 +57,7 @@ func (m *memory) fresh(a answer) bool {
 	return age >= 0 && age < rememberFor
 }
 
-// recall returns nil for what is not known, or not any more.
+// recall returns nil for an unknown or forgotten name.
 func (m *memory) recall(host string) []netip.Addr {
 	m.mu.Lock()
 	defer m.mu.Unlock()

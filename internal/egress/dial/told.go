@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Told is what a guest may hear of an error: err's text without the addresses
-// of this machine, of its name servers and of its proxy, and without the
-// private address that a name leads to. Those are for the log and the human.
+// Told is the part of an error that a guest may see: err's text without the
+// addresses of this machine, its name servers and its proxy, and without
+// private addresses. Those are for the log and the human.
 func Told(err error) string {
 	if err == nil {
 		return ""

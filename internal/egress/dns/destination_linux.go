@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tellDestination makes the kernel say at which address each datagram arrived:
-// IP_PKTINFO for an IPv4 socket, IPV6_RECVPKTINFO for an IPv6 one, which says
-// it of the IPv4 datagrams that it takes too.
+// tellDestination makes the kernel report at which address each datagram
+// arrived. IPv4 sockets use IP_PKTINFO; IPv6 sockets use IPV6_RECVPKTINFO,
+// which also covers their IPv4 datagrams.
 func tellDestination(c *net.UDPConn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package dns is the resolver of one session. It asks nobody: a name that is
-// permitted, or that a human may still be asked about, gets an address of the
-// session's own table, and every other question ends here. So nothing leaves
-// by way of questions, and the address that a guest dials says which name it
-// meant.
+// Package dns is the resolver of one session. It queries no other server. A
+// name that is permitted, or that a human may still be asked about, gets an
+// address of the session's own table; every other query is refused here. So
+// nothing leaves by way of questions, and the address that a guest dials says
+// which name it meant.
 package dns
 
 import (
@@ -16,12 +16,11 @@ import (
 	"github.com/bawn-dev/bawn/internal/hostname"
 )
 
-// TTL is the time in seconds that answers may be kept. An address is its
-// name's until the session ends; when that is nobody knows, so the promise is
-// short: a cache that outlives the session soon holds nothing of it, and a
-// busy client still asks but once a minute. Refusals carry no SOA record and
-// must not be kept (RFC 2308, section 5), because a human may permit the name
-// a moment later.
+// TTL is the time in seconds that answers may be kept. An address belongs to
+// its name until the session ends, at an unknown time, so the TTL is short. A
+// cache that outlives the session soon forgets it, and a busy client asks once
+// a minute. Refusals carry no SOA record and must not be kept (RFC 2308,
+// section 5), because a human may permit the name a moment later.
 const TTL = 60
 
 // A Server answers the questions of one session. The zero Server refuses
@@ -32,9 +31,8 @@ type Server struct {
 
 	// Permit reports whether a name in normal form (hostname.NormalASCII) gets an
 	// address, and if not, why: a short text that the guest may read. It is
-	// called for one question after the other and must not wait for anybody:
-	// a name about which a human would be asked is permitted here and held
-	// when it is dialled.
+	// called for one query at a time and must not block. A name about which a
+	// human would be asked is permitted here and held when it is dialled.
 	Permit func(name string) (ok bool, reason string)
 }
 

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// FuzzPacket (SPEC B1): whatever arrives, the server does not panic, answers
+// FuzzPacket: whatever arrives, the server does not panic, answers
 // what it was asked and nobody else, in at most 512 bytes, with little more
 // than it was sent, and never an answer.
 func FuzzPacket(f *testing.F) {

@@ -28,7 +28,7 @@ const (
 	notImplemented = dnsmessage.RCodeNotImplemented
 )
 
-// A query is what a message asked, as far as it could be read.
+// A query is the question of a message, as far as it could be read.
 type query struct {
 	header   dnsmessage.Header
 	question dnsmessage.Question
@@ -40,8 +40,8 @@ type query struct {
 
 var errFormat = errors.New("malformed")
 
-// parse reads a message that has a header. What it could read before an error
-// is in q.
+// parse reads a message that has a header. The part that it could read before
+// an error is in q.
 func parse(msg []byte) (q query, err error) {
 	var p dnsmessage.Parser
 	if q.header, err = p.Start(msg); err != nil {

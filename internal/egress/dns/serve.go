@@ -18,7 +18,7 @@ const (
 	maxErrors = 100              // in a row, after which a socket is given up
 )
 
-// A peer is who sent a datagram, and what the system needs to know to answer
+// A peer is the sender of a datagram, with the data by which the system answers
 // from the address that was asked.
 type peer struct {
 	addr    netip.AddrPort
@@ -109,13 +109,12 @@ func (d *datagrams) write(b []byte, to peer) error {
 	return err
 }
 
-// ServeStream answers the messages of one connection (RFC 7766), one after
-// the other, and closes it: when ctx or the client ends it, when no whole
-// message arrives within 10 s or no response can be written within 10 s, and
-// at a message that is longer than 4096 bytes or gets no response. It returns
-// nil where the client closed it between two messages. It works in the calling
-// goroutine; how many connections there are at a time is the caller's to
-// limit.
+// ServeStream answers the messages of one connection (RFC 7766), one after the
+// other, and closes it. It ends when ctx or the client ends, when no whole
+// message arrives or no response can be written within 10 s, and at a message
+// that is longer than 4096 bytes or gets no response. It returns nil where the
+// client closed it between two messages. It works in the calling goroutine; how
+// many connections there are at a time is the caller's to limit.
 func (s *Server) ServeStream(ctx context.Context, conn net.Conn) error {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Command is what a git client asks an SSH server to execute.
+// A Command is the command that a git client asks an SSH server to execute.
 type Command struct {
 	Service string // "git-upload-pack", "git-receive-pack", "git-upload-archive" or "git-lfs-authenticate"
 	Path    string // as the client wrote it, "/owner/name.git"
@@ -47,7 +47,7 @@ func ParseCommand(text string) (Command, error) {
 	return c, nil
 }
 
-// classify fills in the kind; rest is what follows the path.
+// classify fills in the kind; rest is the text after the path.
 func (c *Command) classify(rest string) bool {
 	switch c.Service + rest {
 	case uploadPack, uploadArchive:
@@ -73,7 +73,7 @@ func (c Command) As(op Operation) Command {
 	return c
 }
 
-// String writes the command anew: what is sent is what was read.
+// String writes the command anew, from what was read.
 func (c Command) String() string {
 	text := c.Service + " '" + c.Path + "'"
 	switch {

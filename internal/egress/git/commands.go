@@ -95,8 +95,8 @@ func validID(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// The end of a certificate's commands is the first line that opens a
-// signature; git takes the last one and then fails on what lies between.
+// The end of a certificate's commands is the first line that opens a signature;
+// git takes the last one and then fails on the lines between.
 const (
 	signature = "-----BEGIN "
 	certEnd   = "push-cert-end\n"
@@ -135,7 +135,7 @@ func (c *commands) certificate(p *pktReader, maxUpdates int) error {
 	}
 }
 
-// check holds the commands to each other: one format of ids, no ref twice.
+// check compares the commands with each other: one format of ids, no ref twice.
 func (c *commands) check() error {
 	c.idLen = 40
 	for _, capability := range c.caps {

@@ -53,7 +53,7 @@ func deltaStep(base, program []byte) (piece, rest []byte, ok bool) {
 	return base[offset : offset+size], program, true
 }
 
-// deltaNumber reads a number of which bits says which bytes are there.
+// deltaNumber reads a number whose bytes are present as bits say.
 func deltaNumber(program []byte, bits byte, width int) (n int, rest []byte, ok bool) {
 	for i := range width {
 		if bits&(1<<i) == 0 {

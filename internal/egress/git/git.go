@@ -1,10 +1,10 @@
-// Package git says what a git request would do, from what stands on the wire:
-// which repository it reads or writes, which refs it moves from where to
-// where, and whether that throws history away. It looks at requests of smart
-// HTTP, dumb HTTP, LFS and SSH, and never at a command line of the guest's.
+// Package git reads from the wire what a git request would do: which repository
+// it reads or writes, which refs it moves from where to where, and whether that
+// discards history. It looks at requests of smart HTTP, dumb HTTP, LFS and SSH,
+// and never at a command line of the guest's.
 //
-// What it can't read exactly as git's own server reads it is an error, and an
-// error is a refusal: a second reading is how a push hides.
+// Anything that it can't read exactly as git's own server reads it is an error,
+// and an error is a refusal: a push could hide behind a second reading.
 package git
 
 import (
@@ -35,7 +35,7 @@ func (k Kind) String() string {
 	return "none"
 }
 
-// An Operation is what a request would do.
+// An Operation is the effect of a request.
 type Operation struct {
 	Kind Kind
 
@@ -85,8 +85,8 @@ type Update struct {
 	Why string
 }
 
-// Create reports whether the ref must not exist before. The server compares
-// Old with what it has, so a ref that exists is not overwritten.
+// Create reports whether the ref must not exist before. The server compares Old
+// with its own value, so an existing ref is not overwritten.
 func (u Update) Create() bool { return zeroID(u.Old) && !zeroID(u.New) }
 
 // Delete reports whether the ref would be gone afterwards.
@@ -135,9 +135,9 @@ func (r Rule) names(op Operation) bool {
 func (r Rule) all() bool { return r.Repo == "**" && !r.Rooted }
 
 // Unrooted returns a fetch or push over SSH as rules mean it that name its
-// repository without a slash in front: on a forge that is the same one. Where a
-// rule names it with the slash, or none names it but one about all, it stays as
-// it is.
+// repository without a slash in front: on a forge that is the same one. If a
+// rule names it with the slash, or only a rule about all names it, it stays
+// unchanged.
 func Unrooted(op Operation, rules []Rule) Operation {
 	other := op
 	other.Rooted = false
@@ -217,9 +217,9 @@ func refuseUpdate(op Operation, u Update, rules []Rule) string {
 	return destroys(u)
 }
 
-// Never says why no rule and no human permits op, "" where they may: it is a push
-// that is not known whole, that deletes or forces, that moves a tag, or that has
-// orders for the server.
+// Never says why no rule and no human permits op, or "". It forbids a push that
+// is not fully known, that deletes or forces, that moves a tag, or that has push
+// options for the server.
 func Never(op Operation) string {
 	switch {
 	case op.Kind != Push || op.Discovery || op.LFS:

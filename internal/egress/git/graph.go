@@ -15,10 +15,10 @@ import (
 const maxGraph = 100_000
 
 // A Graph remembers the parents of commits that pushes have shown. An id is a
-// hash of the commit's text, so what was shown once holds for every repository
-// and every server: a branch that was pushed in one request can be proven to
-// descend from another in the next, which sends no commit at all. Its zero
-// value is empty and ready to use, by several goroutines at once.
+// hash of the commit's text, so a proof holds for every repository and every
+// server. A branch that was pushed in one request can be proven to descend from
+// another in the next, which sends no commit. Its zero value is empty and ready
+// to use, by several goroutines at once.
 type Graph struct {
 	mu      sync.Mutex
 	parents map[string][]string

@@ -21,26 +21,25 @@ const (
 	uploadArchive = "git-upload-archive"
 )
 
-// dumb matches what a client of the dumb protocol reads (gitprotocol-http(5)),
-// below the repository.
+// dumb matches the paths that a client of the dumb protocol reads
+// (gitprotocol-http(5)), below the repository.
 var dumb = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(.+)/(?:HEAD|objects/info/(?:packs|alternates|http-alternates)|objects/[0-9a-f]{2}/(?:[0-9a-f]{38}|[0-9a-f]{62})|objects/pack/pack-(?:[0-9a-f]{40}|[0-9a-f]{64})\.(?:pack|idx))$`)
 })
 
 // ErrMalformed marks a request that looks like git's but is not exactly what
-// git sends. It must be refused, whatever else permits its path.
+// git sends. It must be refused, even if another rule permits its path.
 var ErrMalformed = errors.New("not a git request as git makes it")
 
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
 }
 
-// HTTP says what a request would do and reads the body where that decides:
+// HTTP returns the effect of a request and reads the body if that decides:
 // pushes and the LFS batch. Afterwards r.Body yields exactly what was judged,
-// without a content encoding, and closing it closes the body that was there
-// before; headers and ContentLength fit it. [None] without an error is a
-// request that has nothing to do with git; r is untouched then. After an error
-// r must not be sent.
+// without a content encoding; closing it closes the original body. Headers and
+// ContentLength match it. [None] without an error means that the request has
+// nothing to do with git and r is unchanged. After an error r must not be sent.
 func (in Inspector) HTTP(r *http.Request) (Operation, error) {
 	op, service, err := classify(r)
 	if err != nil || op.Kind == None {
@@ -57,9 +56,9 @@ func (in Inspector) HTTP(r *http.Request) (Operation, error) {
 	return op, nil
 }
 
-// replace hands the decoded body to read and puts what it returns in its
-// place. A body that was compressed goes out as it was understood: two
-// decoders may disagree about where it ends.
+// replace hands the decoded body to read and puts its result in its place. A
+// body that was compressed goes out as it was understood: two decoders may
+// disagree about where it ends.
 func (in Inspector) replace(r *http.Request, read func(io.Reader) (Operation, io.ReadCloser, error)) (Operation, error) {
 	body, err := decoded(r, in.Limits.filled())
 	if err != nil {
@@ -144,7 +143,7 @@ func classify(r *http.Request) (op Operation, service string, err error) {
 		}
 	}
 	if looksLikeGit(r) {
-		return Operation{}, "", malformed("%s %.200q (its query is none of git's: %t) with content type %.80q", r.Method, path, query != "", r.Header.Get("Content-Type"))
+		return Operation{}, "", malformed("%s %.200q (its query is not git's: %t) with content type %.80q", r.Method, path, query != "", r.Header.Get("Content-Type"))
 	}
 	return Operation{}, "", nil
 }
@@ -196,9 +195,9 @@ func dumbFetch(r *http.Request, path, query string) (Operation, string, bool, er
 	return Operation{Kind: Fetch, Repo: name}, "", true, nil
 }
 
-// looksLikeGit reports whether a server might take a request for git's in
-// spite of what is odd about it: escapes, case, doubled slashes, parameters.
-// Pages that have the name of a service in their path may be looked at.
+// looksLikeGit reports whether a server might take a request for git's despite
+// oddities: escapes, case, doubled slashes, parameters. Pages that have the
+// name of a service in their path may be looked at.
 func looksLikeGit(r *http.Request) bool {
 	text := strings.ToLower(r.URL.Path + "?" + r.URL.RawPath + "?" + r.URL.RawQuery + "?" + strings.Join(r.Header.Values("Content-Type"), ","))
 	text = strings.NewReplacer("%2d", "-", "%2f", "/", "%5f", "_", `\`, "/").Replace(text)
@@ -209,7 +208,7 @@ func looksLikeGit(r *http.Request) bool {
 	return slices.ContainsFunc(marks, func(m string) bool { return strings.Contains(text, m) }) || writesFiles(r)
 }
 
-// inRepository matches what lies in a repository on a disk
+// inRepository matches paths within a repository on a disk
 // (gitrepository-layout(5)), and a repository as a whole.
 var inRepository = regexp.MustCompile(`\.git/?$|\.git/(?:head|config|packed-refs|info|hooks|branches|logs|worktrees|modules|refs|objects)(?:/|$)|/refs/(?:heads|tags|remotes)(?:/|$)|/objects/(?:[0-9a-f]{2}|pack|info)(?:/|$)`)
 

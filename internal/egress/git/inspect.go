@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// Limits bound what a push may make us hold. Zero fields stand for the
-// defaults.
+// Limits bound the memory and disk that a push may use. Zero fields stand for
+// the defaults.
 type Limits struct {
 	Commands int   // bytes of commands and push options: 1 MiB
 	Updates  int   // refs in one push: 4,096
@@ -19,8 +19,8 @@ type Limits struct {
 	Inflated int64 // bytes that a pack may inflate to until then: 8 GiB
 }
 
-// Bounds of the proofs of one push: updates that need one, and commits that
-// all of them together may visit.
+// Limits of the proofs of one push: updates that need one, and commits that
+// they may visit together.
 const (
 	maxWalks = 256
 	maxSteps = 1 << 20
@@ -55,13 +55,13 @@ type Inspector struct {
 	Graph *Graph
 
 	// Early, if not nil, is asked when a push's commands are known and before
-	// its pack is read, with every update taken for a fast-forward: what
-	// [Allow] refuses even so needs no proof. Its error ends the inspection and
-	// is returned as it is; no error permits nothing.
+	// its pack is read, with every update taken for a fast-forward. What
+	// [Allow] refuses even then needs no proof. Its error ends the inspection
+	// and is returned as it is; no error permits nothing.
 	Early func(Operation) error
 
-	// Packs has room for the packs that are looked at at a time, over all
-	// copies of an Inspector; what comes in addition is refused. Nil is no bound.
+	// Packs is how many packs may be inspected at a time, over all copies of an
+	// Inspector; further ones are refused. Nil is no bound.
 	Packs chan struct{}
 }
 
@@ -81,10 +81,10 @@ func (in Inspector) room() (free func(), err error) {
 	}
 }
 
-// Push reads what a client of receive-pack sends: commands, push options and
-// as much of the pack as it takes to show that every update of an existing ref
-// is a fast-forward. It returns op with what it found, and the same bytes
-// again: what was read, then the rest of r. The caller closes replay, which
+// Push reads a request to receive-pack: commands, push options, and as much of
+// the pack as it takes to show that every update of an existing ref is a
+// fast-forward. It returns op with its findings, and the same bytes again:
+// those that were read, then the rest of r. The caller closes replay, which
 // frees the spool; r stays the caller's.
 //
 // An update that can't be shown to be a fast-forward is no error: it is

@@ -7,9 +7,9 @@ func matchRepo(pattern, repo string) bool {
 	return pattern != "" && repo != "" && matchSegments(strings.Split(pattern, "/"), strings.Split(repo, "/"))
 }
 
-// matchRef matches whole refs. A wildcard does not stand for "%": Gerrit reads
-// what follows it as options ("refs/for/main%submit"), so a rule that means
-// them spells them.
+// matchRef matches whole refs. A wildcard does not match "%": Gerrit reads the
+// text after it as options ("refs/for/main%submit"), so a rule that means them
+// spells them.
 func matchRef(pattern, ref string) bool {
 	if pattern == "" || ref == "" || strings.Contains(ref, "%") && pattern != ref {
 		return false

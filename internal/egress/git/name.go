@@ -12,8 +12,9 @@ const (
 	maxRepo = 512  // bytes of a repository's path
 )
 
-// CheckRef refuses what git-check-ref-format(1) refuses, refs outside "refs/",
-// which no server updates, and what can't be shown to a person faithfully.
+// CheckRef refuses refs that git-check-ref-format(1) refuses, refs outside
+// "refs/", which no server updates, and refs that can't be shown to a person
+// faithfully.
 func CheckRef(ref string) error {
 	bad := func(why string) error {
 		return fmt.Errorf("ref %.200q: %s; want one as git-check-ref-format(1) has it", ref, why)
@@ -39,8 +40,8 @@ func CheckRef(ref string) error {
 }
 
 // repoName brings the path of a repository into the form of [Operation.Repo].
-// Servers differ in what they make of dots, escapes and double slashes, so
-// these are refused rather than interpreted.
+// Servers disagree about dots, escapes and double slashes, so these are refused
+// rather than interpreted.
 func repoName(path string) (string, error) {
 	bad := func(why string) error { return fmt.Errorf("repository %.200q: %s; want \"owner/name\"", path, why) }
 	name := strings.TrimSuffix(strings.TrimPrefix(path, "/"), ".git")
@@ -58,9 +59,9 @@ func repoName(path string) (string, error) {
 	return name, nil
 }
 
-// badSegment says what is wrong with one part of a repository's path. Such a
-// part never looks like an option, a hidden file or a second ".git", which
-// git's servers add and strip by themselves (enter_repo in git's path.c).
+// badSegment returns the error in one part of a repository's path. Such a part
+// never looks like an option, a hidden file or a second ".git", which git's
+// servers add and strip by themselves (enter_repo in git's path.c).
 func badSegment(s string) string {
 	switch {
 	case s == "" || s == "~":

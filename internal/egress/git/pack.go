@@ -24,8 +24,8 @@ const (
 // no proof needs them.
 const learnAhead = 1 << 20
 
-// Bounds of what is kept while a pack is read. Other objects than commits are
-// inflated to find their end, and dropped.
+// Limits of the memory used while a pack is read. Other objects than commits
+// are inflated to find their end, and dropped.
 const (
 	maxCommit  = 1 << 20  // bytes of one commit's text
 	maxCommits = 64 << 20 // bytes of all commits' texts, with perCommit for each

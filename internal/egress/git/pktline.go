@@ -44,8 +44,8 @@ func (p *pktReader) next() (payload []byte, flush bool, err error) {
 	return payload, false, err
 }
 
-// take reads n bytes. What it returns stays valid: the buffer may move, but
-// nobody writes to what was read.
+// take reads n bytes. The result stays valid: the buffer may move, but the
+// bytes that were read are not written again.
 func (p *pktReader) take(n int) ([]byte, error) {
 	if p.kept.Len()+n > p.max {
 		return nil, fmt.Errorf("more than %d bytes of commands; push fewer refs at once", p.max)

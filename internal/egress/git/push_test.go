@@ -319,7 +319,7 @@ func TestBadHeads(t *testing.T) {
 	}
 }
 
-// TestNothingToPush: a lone flush goes on without what stands behind it, and a
+// TestNothingToPush: a single flush goes on without what follows it, and a
 // client that leaves is no error of its own.
 func TestNothingToPush(t *testing.T) {
 	op, again, err := Inspector{}.Push(Operation{}, strings.NewReader("0000"+pkt(goodHead, "")+packOf()))

@@ -21,7 +21,7 @@ type spool struct {
 	size int64
 	mem  []byte
 	file *os.File
-	free func() // what else is given back with it
+	free func() // also released with it
 }
 
 // Write appends p, or fails with errSpoolFull.
@@ -56,12 +56,12 @@ func (s *spool) spill() error {
 	return err
 }
 
-// from reads what is held from offset on.
+// from reads the held bytes from offset on.
 func (s *spool) from(offset int64) io.Reader {
 	return io.NewSectionReader(s, offset, s.size-offset)
 }
 
-// ReadAt reads what has been written.
+// ReadAt reads written bytes.
 func (s *spool) ReadAt(p []byte, off int64) (int, error) {
 	if s.file != nil {
 		return s.file.ReadAt(p, off)

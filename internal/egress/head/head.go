@@ -1,6 +1,6 @@
-// Package head reads the head of an HTTP/1 request the strict way. What two
-// servers could read differently (RFC 9112 leaves them room) is refused here,
-// so that the host which was checked is the host that every server sees.
+// Package head reads the head of an HTTP/1 request the strict way. A head that
+// two servers could read differently (RFC 9112 leaves them room) is refused
+// here, so that the host which was checked is the host that every server sees.
 package head
 
 import (
@@ -25,7 +25,7 @@ type Head struct {
 // while that line is missing. An earlier call has seen the first seen bytes.
 // A line may end in LF alone here, as many servers have it.
 func End(b []byte, seen int) int {
-	for i := max(0, seen-2); ; { // "\n\r" may have been the end of what was seen
+	for i := max(0, seen-2); ; { // "\n\r" may have been the end of the bytes so far
 		n := bytes.IndexByte(b[i:], '\n')
 		if n < 0 {
 			return -1

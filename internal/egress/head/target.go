@@ -38,9 +38,9 @@ func (h Head) Form() (Form, error) {
 }
 
 // Host returns the host that the request is for, in normal form, and the port
-// it names, 0 where it names none. There must be one Host field, and what the
-// target names must be the same; only CONNECT may do without the field, as
-// clients of HTTP/1.0 do.
+// it names, 0 where it names none. There must be one Host field, and it must
+// agree with the target; only CONNECT may do without the field, as clients of
+// HTTP/1.0 do.
 func (h Head) Host() (host string, port uint16, err error) {
 	form, err := h.Form()
 	if err != nil {
@@ -60,7 +60,7 @@ func (h Head) Host() (host string, port uint16, err error) {
 	return authority(fields[0])
 }
 
-// agree reads what the target names, and the Host fields, which must name the
+// agree reads the names in the target and in the Host fields, which must be the
 // same. A Host field without a port stands for any port of a CONNECT, and else
 // for the port of the scheme.
 func agree(target string, fields []string, scheme uint16) (string, uint16, error) {
@@ -86,7 +86,7 @@ func or(port, scheme uint16) uint16 {
 	return port
 }
 
-// authorityOf returns what stands between http:// and the path.
+// authorityOf returns the text between http:// and the path.
 func authorityOf(url string) string {
 	rest := url[len("http://"):]
 	if i := strings.IndexAny(rest, "/?"); i >= 0 {
@@ -125,8 +125,8 @@ func (h Head) Path() string {
 	return h.Target
 }
 
-// Body says how long the body is: length bytes, or chunked. What could be read
-// as two lengths is refused (RFC 9112 section 6.3).
+// Body says how long the body is: length bytes, or chunked. A head with two
+// possible lengths is refused (RFC 9112 section 6.3).
 func (h Head) Body() (length int64, chunked bool, err error) {
 	lengths, codings := h.Values("Content-Length"), h.Values("Transfer-Encoding")
 	switch {

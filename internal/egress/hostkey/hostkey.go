@@ -33,12 +33,11 @@ const maxFile = 16 << 20
 // Known holds the accepted keys. Its zero value knows none.
 type Known struct {
 	check ssh.HostKeyCallback
-	files map[string][][]byte // the lines, by the name under which check has them
+	files map[string][][]byte // the lines, by the name that check uses
 }
 
-// Load reads known_hosts files. A file that is not there counts as empty, a
-// line that can't be read is passed over, as ssh does, unless it revokes. dir is where copies are written for the time of
-// the call.
+// Load reads known_hosts files. A missing file counts as empty. As in ssh, a line that
+// can't be read is skipped, unless it revokes. dir holds copies during the call.
 func Load(dir string, files ...string) (*Known, error) {
 	work, err := os.MkdirTemp(dir, "bawn-known-hosts-*")
 	if err != nil {
@@ -151,8 +150,8 @@ var certificates = []string{
 	ssh.CertAlgoRSASHA512v01, ssh.CertAlgoRSASHA256v01,
 }
 
-// Algorithms returns the host key algorithms to ask a host for: those of the keys
-// that are known, since a server that has several shows only one. The error wraps
+// Algorithms returns the host key algorithms to ask a host for: those of the
+// known keys, since a server that has several shows only one. The error wraps
 // ErrUnknown if no key of the host is known.
 func (k *Known) Algorithms(host string, port uint16) ([]string, error) {
 	wanted, err := k.wanted(host, port)
@@ -173,7 +172,7 @@ func (k *Known) Algorithms(host string, port uint16) ([]string, error) {
 	return append(certs[:len(certs):len(certs)], plain...), nil
 }
 
-// wanted returns what known_hosts has for a host, by showing it a key that
+// wanted returns the entries of known_hosts for a host, by checking a key that
 // nobody has.
 func (k *Known) wanted(host string, port uint16) ([]knownhosts.KnownKey, error) {
 	if k.check == nil {

@@ -14,12 +14,12 @@ import (
 // maxUnpacked is how much a packed body may hold while it is scanned.
 const maxUnpacked = 4 << 30
 
-// A body is a request's, as it goes upstream: byte for byte, and looked
-// through on the way. Nothing of a packed body's last bytes leaves before all
-// of it has been unpacked and looked through.
+// A body is a request's, as it goes upstream: byte for byte, and looked through
+// on the way. The last bytes of a packed body leave only when all of it has
+// been unpacked and inspected.
 type body struct {
 	guest    io.ReadCloser
-	encoding string // of the content: "", "gzip", or what can't be unpacked
+	encoding string // of the content: "", "gzip", or an encoding that can't be unpacked
 	scan     *scanner
 	refuse   func(needle int) error     // called when the scanner has found one
 	watch    *watcher                   // nil where nothing is watched for
@@ -69,7 +69,7 @@ func (b *body) peek(n int) ([]byte, error) {
 	return b.seen[:n], nil
 }
 
-// unpack reads from the view; what it takes from the guest goes to raw.
+// unpack reads from the view; bytes taken from the guest go to raw.
 func (b *body) unpack(p []byte) (int, error) {
 	if b.view == nil {
 		b.view = b.newView()
@@ -104,7 +104,7 @@ type failed struct{ err error }
 
 func (f failed) Read([]byte) (int, error) { return 0, f.err }
 
-// A tee takes from the guest and notes what it took.
+// A tee reads from the guest and records the bytes.
 type tee body
 
 func (t *tee) Read(p []byte) (int, error) {
@@ -136,8 +136,8 @@ func (b *body) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// held is how many bytes of raw have to wait: while a packed body has not
-// come to its end, one, so that the host does not have all of it.
+// held is how many bytes of raw have to wait: one while a packed body has not
+// ended, so that the host does not have all of it.
 func (b *body) held() int {
 	switch {
 	case b.err != nil && !errors.Is(b.err, io.EOF):

@@ -53,8 +53,8 @@ func (s *Server) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, erro
 	return s.CA.Leaf(guest.target.Host)
 }
 
-// A oneConn listens for one connection, which is there already, and ends when
-// it is closed.
+// A oneConn is a listener for one existing connection, and ends when that is
+// closed.
 type oneConn struct {
 	conn  net.Conn
 	guest *guestConn

@@ -22,10 +22,10 @@ type exchange struct {
 	*connection
 	request Request
 	in      *http.Request
-	judged  *http.Request // in, as Request.Inspect left it, which is what is sent; nil where nobody has
+	judged  *http.Request // in, as Request.Inspect left it, which is sent; nil if it was not inspected
 	uses    []use
 	signing *signing    // nil where the guest has not signed with a placeholder
-	echo    *echo       // knows what is this request's alone; nil where there is nothing
+	echo    *echo       // knows holds this request's own secrets; may be nil
 	watched *WatchSet   // nil where nothing is watched for
 	trailer http.Header // of the request as it goes upstream
 
@@ -130,7 +130,8 @@ func (x *exchange) upgrade() {
 	h.Del("Http2-Settings")
 }
 
-// placeholders finds the secrets to put in, and refuses what stands elsewhere.
+// placeholders finds the secrets to put in, and refuses placeholders anywhere
+// else.
 func (x *exchange) placeholders() *Refusal {
 	if len(x.Bindings) == 0 {
 		x.request.Foreign = x.foreign(x.in.Header, x.request.Query)
@@ -152,8 +153,8 @@ func (x *exchange) placeholders() *Refusal {
 	return nil
 }
 
-// offer adds a secret to a request that brings no credential along. What is upgraded has
-// no end at which a secret that comes back is looked for.
+// offer adds a secret to a request that brings no credential along. An upgraded
+// connection has no end at which returned secrets are looked for.
 func (x *exchange) offer() {
 	if x.Offer == nil || !x.target.TLS || x.request.Upgrade != "" || len(x.uses)+len(x.request.Foreign) > 0 {
 		return
@@ -266,7 +267,7 @@ func (x *exchange) borrow() *Refusal {
 }
 
 // outbound returns the request as the proxy gets it, still with placeholders.
-// What somebody has judged goes out as it was judged.
+// An inspected body is sent exactly as it was judged.
 func (x *exchange) outbound() *http.Request {
 	r := x.in.WithContext(context.WithValue(x.in.Context(), exchangeKey{}, x))
 	switch {
@@ -301,7 +302,7 @@ func (x *exchange) informed(_ int, h textproto.MIMEHeader) error {
 	return nil
 }
 
-// rewrite makes the request that is sent: what was decided, with the values.
+// rewrite makes the request that is sent: the decided one, with the values.
 func (c *connection) rewrite(p *httputil.ProxyRequest) {
 	x := exchangeOf(p.In.Context())
 	out := p.Out
@@ -344,7 +345,7 @@ func (c *connection) answered(res *http.Response) error {
 	return nil
 }
 
-// spliced counts what a WebSocket carries.
+// spliced counts the bytes of a WebSocket.
 func (x *exchange) spliced(res *http.Response) error {
 	host, ok := res.Body.(io.ReadWriteCloser)
 	if !ok || x.request.Upgrade == "" {
@@ -367,7 +368,7 @@ func (c *connection) failed(w http.ResponseWriter, r *http.Request, err error) {
 	refusal := x.refused.Load()
 	if refusal == nil {
 		refusal = upstreamFailed(c.target.Host, err)
-		known := x.known() // what a host sends that is no HTTP stands in the error
+		known := x.known() // if a host's answer is not HTTP, the error quotes it
 		refusal.Reason, refusal.cause = known.text(refusal.Reason), known.text(refusal.cause)
 	}
 	x.refuse(w, refusal)
@@ -385,7 +386,7 @@ func (x *exchange) done(w http.ResponseWriter) {
 	if x.judged != nil && x.judged.Body != nil {
 		_ = x.judged.Body.Close() // it may hold a file, also where nothing was sent
 	}
-	if x.request.body != nil { // the server now reads the rest of what the guest sends, to keep the connection
+	if x.request.body != nil { // the server now reads the rest of the guest's body, to keep the connection
 		http.NewResponseController(w).SetReadDeadline(time.Now().Add(restOfBody))
 	}
 	if refusal := x.refused.Load(); refusal != nil && x.result.Err == nil {
@@ -397,7 +398,7 @@ func (x *exchange) done(w http.ResponseWriter) {
 	}
 }
 
-// A counted body counts what is read from it.
+// A counted body counts the bytes read from it.
 type counted struct {
 	io.ReadCloser
 	n *atomic.Int64

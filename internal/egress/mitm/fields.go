@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// A fieldScanner looks through a body for the name of a field in which
-// frameworks take another method than the request's: "_method" in a form
-// (Rails, Symfony, Spring), and in JSON too (Laravel). Nothing of what holds the
-// end of such a name is passed on, and so never what follows it.
+// A fieldScanner looks in a body for the field by which frameworks override the
+// request's method: "_method" in a form (Rails, Symfony, Spring), and in JSON
+// too (Laravel). Bytes that hold the end of such a name are not passed on, and
+// so never what follows it.
 type fieldScanner interface{ feed(p []byte) (found bool) }
 
 type fieldScanners []fieldScanner
@@ -25,9 +25,10 @@ func (all fieldScanners) feed(p []byte) (found bool) {
 }
 
 // fields returns what looks through a body, or nil where it has no fields. A
-// server may look for a type anywhere in the header. Of a POST it may take a body
-// without one for a form, and a field of JSON for the method; of others none does
-// (Rack::Request.form_data?, Symfony's Request.getMethod), and uploads are such.
+// server may look for a type anywhere in the header. In a POST a server may take
+// a body without a content type for a form, and a field of JSON for the method.
+// Other methods are not affected (Rack::Request.form_data?, Symfony's
+// Request.getMethod), and uploads use them.
 func fields(method string, h http.Header, encoding string) (fieldScanner, *Refusal) {
 	given := strings.TrimSpace(strings.Join(h.Values("Content-Type"), ","))
 	lower := strings.ToLower(given)
@@ -109,8 +110,8 @@ var escapes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)%u[0-9a-f]{4}|%[0-9a-f]{2}|\+`)
 })
 
-// unescaped resolves escapes as the most lenient do: ASP.NET knows %u005F, and
-// what is no escape stands for itself.
+// unescaped resolves escapes as the most tolerant readers do: ASP.NET knows
+// %u005F, and anything that is no escape stands for itself.
 func unescaped(s string) string {
 	return escapes().ReplaceAllStringFunc(s, func(e string) string {
 		n, err := strconv.ParseUint(strings.TrimLeft(e, "%uU"), 16, 16)

@@ -106,7 +106,7 @@ func (f *jsonFields) inText(c byte) bool {
 // want. No delimiter has to begin a line.
 type partFields struct {
 	delimiter []byte
-	head      []byte // of a part, or what may begin a delimiter
+	head      []byte // of a part, or the possible beginning of a delimiter
 	in        bool   // head is a header
 }
 

@@ -63,8 +63,8 @@ func (x *exchange) lentAuthorization() bool {
 	})
 }
 
-// credentials are what a header's line holds: of cookies those that the host has
-// not set itself, and nothing where only a scheme is left.
+// credentials are those in a header's line: of cookies only those that the host
+// has not set itself, and nothing if only a scheme is left.
 func (x *exchange) credentials(name, line string) (values []string) {
 	switch name {
 	case "cookie":
@@ -99,7 +99,8 @@ func inParameters(query string) (found []Credential) {
 }
 
 // cookieJar knows which cookies hosts have set in this session: a guest that sends
-// one back brings nothing along. What does not fit is taken for the guest's own.
+// one back brings nothing along. Beyond the limit they are taken for the guest's
+// own.
 type cookieJar struct {
 	mu   sync.Mutex
 	seen map[string]bool
@@ -116,7 +117,7 @@ func (j *cookieJar) has(host, pair string) bool {
 	return j.seen[host+"\x00"+pair]
 }
 
-// set notes what a host's answer sets.
+// set records the cookies that a host's answer sets.
 func (j *cookieJar) set(host string, h http.Header) {
 	for _, line := range h.Values("Set-Cookie") {
 		pair, _, _ := strings.Cut(line, ";")

@@ -11,10 +11,11 @@ import (
 // rewritten.
 var errEcho = errors.New("the host sent a secret back on a connection that can't be rewritten")
 
-// errPacked ends a WebSocket whose host sends what can't be looked through.
+// errPacked ends a WebSocket whose host sends compressed frames, which can't be
+// inspected.
 var errPacked = errors.New("the host sent frames that can't be looked through for secrets that it got")
 
-// maxFrames is how many bytes of a message wait for what follows them.
+// maxFrames is how many bytes of a message wait for the next ones.
 const maxFrames = 1 << 20
 
 // A frame is a WebSocket's (RFC 6455 section 5.2), as it comes.
@@ -87,14 +88,14 @@ func (f *frame) payload(b []byte) []byte {
 	return b
 }
 
-// A tripwire is the host's side of a WebSocket: it breaks when a value comes back, also in
-// several frames. What may begin a value waits while its message goes on.
+// A tripwire is the host's side of a WebSocket: it breaks when a value comes back, also
+// in several frames. The possible beginning of a value waits while its message goes on.
 type tripwire struct {
 	io.ReadWriteCloser
 	known   func() *echo
 	frame   frame
 	inside  bool   // of a payload
-	message []byte // the end of what was said, up to what a form takes up
+	message []byte // the last bytes sent, as many as a form has
 	begun   int    // bytes at the end of message that may begin a value
 	control []byte // the same of control frames
 	held    []byte // came, and may not pass yet
@@ -122,7 +123,7 @@ func (t *tripwire) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// take looks at what came, and lets pass what may.
+// take inspects the new bytes, and passes those that may.
 func (t *tripwire) take(b []byte) error {
 	for len(b) > 0 {
 		if t.inside {
@@ -150,7 +151,7 @@ func (t *tripwire) take(b []byte) error {
 	return nil
 }
 
-// look looks for a value that ends in what was said.
+// look looks for a value that ends in the bytes so far.
 func (t *tripwire) look(said []byte) error {
 	e := t.known()
 	if e == nil {
@@ -174,7 +175,8 @@ func (t *tripwire) look(said []byte) error {
 	return nil
 }
 
-// pass lets pass what came, but for what may begin a value of which more is to come.
+// pass passes the new bytes, except the possible beginning of a value that is still
+// incomplete.
 func (t *tripwire) pass() {
 	keep := t.begun
 	switch {

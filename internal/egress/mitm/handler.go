@@ -31,7 +31,7 @@ const (
 	continueTime  = time.Second // a host that ignores Expect gets the body after it
 	idleUpstream  = 90 * time.Second
 	idlePerHost   = 100
-	restOfBody    = time.Second // for a body that nobody wants any more
+	restOfBody    = time.Second // for a body that is not needed any more
 )
 
 // prepare runs once, with the first connection.
@@ -241,9 +241,9 @@ func asCGI(name string) string {
 }
 
 // isOverride reports whether a header, written asCGI, gives another method or path than
-// the request's own. There is no list of those that servers know, so it goes by words:
-// one of overriding, or a method, path or URL that is another one's, of the client's
-// (X-Original-URL, X-Rewrite-URI, X-Forwarded-Prefix) or of HTTP (X-HTTP-Method).
+// the request's own. No list names all such headers, so words decide: those of
+// overriding, or a method, path or URL that belongs to another request: the client's
+// (X-Original-URL, X-Rewrite-URI, X-Forwarded-Prefix) or HTTP's (X-HTTP-Method).
 func isOverride(name string) bool {
 	var another, part bool
 	for word := range strings.SplitSeq(name, "-") {

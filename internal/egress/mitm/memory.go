@@ -7,9 +7,9 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// A memory is which secrets each host got in a session: a host may keep one and give it
-// back in any later answer, also to a request that brings none, and without TLS. So may
-// every other host that the same secret is bound to: they are of one service.
+// A memory records which secrets each host got in a session. A host may return one in
+// any later answer, also to a request without a secret, and without TLS. So may every
+// other host that the same secret is bound to: they are of one service.
 type memory struct {
 	mu    sync.Mutex
 	lent  []lent
@@ -22,13 +22,13 @@ type lent struct {
 	pair
 }
 
-// What is remembered of a host holds the first seen of all that was lent.
+// A host's memory holds the first uses of all lent secrets.
 type remembered struct {
 	seen int
 	echo *echo
 }
 
-// keep has the values of uses known from now on in what a host sends.
+// keep adds the values of uses, which are then recognised in a host's data.
 func (m *memory) keep(host string, uses []use) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -44,7 +44,7 @@ func (m *memory) keep(host string, uses []use) {
 	}
 }
 
-// of is what is known of a host, to which secrets are bound; nil where it got nothing.
+// of returns the memory of a host, to which secrets are bound; nil if it got none.
 func (m *memory) of(target Target, bound []bawn.Binding) *echo {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *Server) Mask(text string) string {
 	return all.text(text)
 }
 
-// known is what is replaced in what the host sends now.
+// known are the values to replace in the host's data now.
 func (x *exchange) known() *echo {
 	if x.echo != nil {
 		return x.echo

@@ -17,15 +17,17 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// A keeper is a host that keeps what it was told and gives it back later.
-type keeper struct {
+// An echoingHost is a host that keeps what it was told and gives it back later.
+type echoingHost struct {
 	told chan string // closed with the first request that brings a secret
 	on   chan bool   // lets a stream that has begun go on
 }
 
-func newKeeper() *keeper { return &keeper{told: make(chan string, 1), on: make(chan bool, 1)} }
+func newEchoingHost() *echoingHost {
+	return &echoingHost{told: make(chan string, 1), on: make(chan bool, 1)}
+}
 
-func (k *keeper) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+func (k *echoingHost) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	switch q.URL.Path {
 	case "/login":
 		k.told <- strings.TrimPrefix(q.Header.Get("Authorization"), "Bearer ")
@@ -47,7 +49,7 @@ func (k *keeper) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 }
 
-func (k *keeper) login(r *rig) {
+func (k *echoingHost) login(r *rig) {
 	r.t.Helper()
 	res, _ := r.do(r.client(false), request(r.t, "GET", r.url("/login"), nil, "Authorization", "Bearer "+placeholder))
 	if got := <-k.told; res.StatusCode != 200 || got != value {
@@ -59,7 +61,7 @@ func (k *keeper) login(r *rig) {
 // to every other one, also without TLS, and in a stream that has begun before.
 func TestHostRemembers(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
-		k := newKeeper()
+		k := newEchoingHost()
 		r := newRig(t, k, bind(bawn.Bearer, ""))
 		if _, body := r.do(r.client(h2), request(t, "GET", r.url("/"), nil)); body != "kept "+value {
 			t.Fatalf("control: before it got the value the host's text is %q", body)
@@ -86,7 +88,7 @@ func TestHostRemembers(t *testing.T) {
 
 // TestSiblingRemembers: what one host got, another one that it is bound to gives back.
 func TestSiblingRemembers(t *testing.T) {
-	k := newKeeper()
+	k := newEchoingHost()
 	r := newRig(t, k, func(r *rig) {
 		bind(bawn.Bearer, "")(r)
 		r.Matches = func(b bawn.Binding, host string, _ uint16) bool {
@@ -126,7 +128,7 @@ func (r *rig) plain(host http.Handler, name string) string {
 // TestSocketRemembers: a WebSocket that was opened before a host got a value ends when the
 // value comes over it.
 func TestSocketRemembers(t *testing.T) {
-	k := newKeeper()
+	k := newEchoingHost()
 	r := newRig(t, k, bind(bawn.Bearer, ""))
 	open := func() *websocket.Conn {
 		c, err := websocket.NewConfig("wss://"+r.authority()+"/socket", "https://"+host)
@@ -163,7 +165,7 @@ func TestSocketRemembers(t *testing.T) {
 
 // TestMask: a text that a library has printed tells no value that was lent.
 func TestMask(t *testing.T) {
-	k := newKeeper()
+	k := newEchoingHost()
 	r := newRig(t, k, bind(bawn.Bearer, ""))
 	printed := fmt.Sprintf("Unsolicited response received on idle HTTP channel starting with %q; err=<nil>", "x "+value)
 	if got := r.Mask(printed); got != printed {

@@ -1,10 +1,10 @@
-// Package mitm opens a guest's TLS connection, or its plain HTTP, towards one
-// host, has every request decided on its own, puts secrets where the guest
-// holds placeholders, and forwards what was decided and nothing else.
+// Package mitm opens a guest's TLS connection, or plain HTTP, to one host. It
+// has every request decided on its own, replaces the guest's placeholders by
+// secrets, and forwards only what was decided.
 //
-// Parsing is left to net/http on both sides: what its server accepts leaves
-// its client as one well-formed request, so nothing that two parsers could
-// read in two ways passes.
+// Parsing is left to net/http on both sides: a request that its server accepts
+// leaves its client well-formed, so nothing that two parsers could read in two
+// ways passes.
 package mitm
 
 import (
@@ -49,8 +49,8 @@ type Server struct {
 	// the last byte. It may be nil.
 	Done func(Request, Result)
 
-	// Remedy says in one sentence what may be done about a denial; it stands in
-	// the refusal. Nil names the session's human.
+	// Remedy says in one sentence how to change a denial; the refusal contains
+	// it. Nil names the session's human.
 	Remedy func(Request, bawn.Decision) string
 
 	// Bindings are all of the session's, so that a placeholder on its way to the
@@ -66,9 +66,9 @@ type Server struct {
 	Offer func(context.Context, Request) (bawn.Binding, bool)
 
 	// Watched returns values that the guest has and that leave only where they were
-	// decided on; nil, or a nil WatchSet, watches nothing. Those that stand before
-	// the body are in the Request of Decide; Leak decides on others while the body is
-	// on its way. A nil Leak denies.
+	// decided on; nil, or a nil WatchSet, watches nothing. Those before the body are
+	// in the Request of Decide; Leak decides on others while the body is on its way.
+	// A nil Leak denies.
 	Watched func() *WatchSet
 	Leak    func(context.Context, Request) bawn.Decision
 
@@ -86,7 +86,7 @@ type Server struct {
 	once         sync.Once
 	holding      chan struct{} // one for each body that is held in a file
 	most         int           // requests at a time; 0 is maxRequests
-	requests     chan struct{} // one for each that is going on: what a guest can make us hold has a bound
+	requests     chan struct{} // one for each running request, which bounds the memory that a guest can use
 	placeholders *needles      // of all bindings, in the forms in which they are sought
 	lowered      [][]string    // of each binding, as the names of headers are compared
 	unusable     error         // why the bindings can't be served
@@ -96,16 +96,16 @@ type Server struct {
 	upstreamTLS  *tls.Config
 }
 
-// A Target is what the guest has connected to: a host in normal form, the
-// port, and whether it begins with TLS.
+// A Target is the guest's destination: a host in normal form, the port, and
+// whether it begins with TLS.
 type Target struct {
 	Host string
 	Port uint16
 	TLS  bool
 }
 
-// A Request is what is known of a request before it is sent. Placeholders
-// stand in it, never values.
+// A Request describes a request before it is sent. Placeholders stand in it,
+// never values.
 type Request struct {
 	Method string
 	Scheme string // http or https
@@ -187,10 +187,10 @@ func (p *prefix) Read(b []byte) (int, error) {
 
 // A Result is what became of a request.
 type Result struct {
-	Status   int            // what the guest got; 0 if the connection broke before
+	Status   int            // the guest's response; 0 if the connection broke before
 	Out, In  int64          // bytes of bodies to and from the host, of a WebSocket all after its start
 	Secrets  []string       // names of those that were put in
-	Addr     netip.AddrPort // what was connected to; the zero AddrPort if nothing was
+	Addr     netip.AddrPort // the address connected to; the zero AddrPort if none
 	Decision bawn.Decision  // what Decide said; its zero value where it was not asked
 	Err      error          // why it was refused or has failed, or nil
 }
@@ -220,7 +220,7 @@ func (s *Server) Serve(ctx context.Context, conn net.Conn, target Target) error 
 	if err := server.Serve(&oneConn{conn: opened, guest: guest}); !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("serving %q: %w", target.Host, err)
 	}
-	cancel() // requests that still run have nobody to answer
+	cancel() // requests that still run have no client left
 	c.running.Wait()
 	return nil
 }

@@ -16,14 +16,14 @@ import (
 // structure are the characters by which a path is divided.
 const structure = `./\\%;?#`
 
-// lookalikes are taken for what divides a path by servers that map characters to the most
-// similar ones of an older set ("best fit": windows-1252, 932 and 949): slashes, backslashes
-// and a percent sign that no Unicode normalization makes of them.
+// lookalikes are characters that servers with "best fit" mappings (windows-1252, 932 and
+// 949) take for path separators: slashes, backslashes and a percent sign that no Unicode
+// normalization makes of them.
 const lookalikes = "\u2215\u2044\u29f8\u2216\u29f9\u20e5\u00a5\u20a9\u066a"
 
 // readings returns the unescaped paths that servers may take an escaped path
-// for, or an error for one that only some servers would walk somewhere else
-// with: dot segments, empty segments, backslashes, escapes within escapes.
+// for. It errs for a path that only some servers would resolve elsewhere: dot
+// segments, empty segments, backslashes, escapes within escapes.
 func readings(escaped string) ([]string, error) {
 	plain, err := url.PathUnescape(escaped)
 	if err != nil {
@@ -58,7 +58,7 @@ func readings(escaped string) ([]string, error) {
 // take them for separators (RFC 3986 section 2.2).
 var keepSlashes = strings.NewReplacer("%2f", "%252F", "%2F", "%252F")
 
-// withoutParameters drops what follows a semicolon in each segment, as
+// withoutParameters drops the text after a semicolon in each segment, as
 // servlet containers do (RFC 3986 section 3.3).
 func withoutParameters(path string) string {
 	if !strings.Contains(path, ";") {
@@ -105,8 +105,9 @@ func structured(path string) int {
 	}, path), ".")
 }
 
-// isDotOrBlank reports whether a segment of such characters alone may be taken for a
-// dot segment: servers trim blanks, and drop what can't be seen and combining marks.
+// isDotOrBlank reports whether a segment of such characters only may be taken for a
+// dot segment: servers trim blanks, and drop invisible characters and combining
+// marks.
 func isDotOrBlank(r rune) bool {
 	return r == '.' || unicode.IsSpace(r) || unicode.Is(unicode.Mn, r) || redact.Invisible(r)
 }

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// An echo knows how values look when a host sends them back, and what the
-// guest reads in their place.
+// An echo knows the forms in which a host may send values back, and the guest's
+// replacement for each.
 //
-// A nil echo knows none. One that others may have is not changed.
+// A nil echo knows none. A value that others may have is not changed.
 type echo struct {
 	values spelled
 	known  []pair // the value of each owner, and the placeholder
@@ -43,12 +43,12 @@ func (e *echo) also(pairs ...pair) *echo {
 	return with
 }
 
-// knows reports whether a value is replaced by what stands for it.
+// knows reports whether a value is replaced by its placeholder.
 func (e *echo) knows(p pair) bool {
 	return e != nil && slices.ContainsFunc(e.known, func(o pair) bool { return bytes.Equal(o.value, p.value) && o.stand == p.stand })
 }
 
-// add has a value replaced by what stands for it.
+// add has a value replaced by its placeholder.
 func (e *echo) add(p pair) {
 	e.values.addValue(len(e.known), p.value)
 	e.known = append(e.known, pair{bytes.Clone(p.value), p.stand})
@@ -61,9 +61,9 @@ type seam struct {
 	passed int
 }
 
-// replace appends to dst what follows the passed bytes of text, with every value replaced, up
-// to where a value may begin that has not come to its end, and returns the rest. Final says
-// that nothing follows.
+// replace appends to dst the text after the passed bytes, with every value replaced. It
+// stops where a value may have begun but not ended, and returns the rest. Final says that
+// nothing follows.
 func (e *echo) replace(dst []byte, text seam, final bool) (out []byte, rest seam) {
 	if e == nil {
 		return append(dst, text.text[text.passed:]...), seam{}
@@ -116,8 +116,8 @@ func (e *echo) named(name string) bool {
 	})
 }
 
-// redacted replaces values in a response: header, body, trailer. What is known may grow
-// while the body comes. A body whose encoding can't be undone is an error.
+// redacted replaces values in a response: header, body, trailer. The known values may
+// grow while the body arrives. A body whose encoding can't be undone is an error.
 func redacted(res *http.Response, known func() *echo) error {
 	known().header(res.Header)
 	r := &redactor{known: known, res: res, src: res.Body, from: res.Body}
@@ -195,7 +195,7 @@ func (r *redactor) more() {
 	r.pending, r.err = r.out, err
 }
 
-// Close ends the host's side and overwrites what may hold a value.
+// Close ends the host's side and overwrites buffers that may hold a value.
 func (r *redactor) Close() error {
 	if r.chunk != nil {
 		clear(r.chunk)

@@ -22,10 +22,10 @@ type Refusal struct {
 	Reason string `json:"reason"`
 	Remedy string `json:"remedy,omitempty"`
 	close  bool   // the connection ends with it
-	cause  string // what the log says instead of Reason, which is for the guest
+	cause  string // for the log instead of Reason, which is for the guest
 }
 
-// Error returns the reason, as the log has it.
+// Error returns the reason, as recorded in the log.
 func (r *Refusal) Error() string { return cmp.Or(r.cause, r.Reason) }
 
 // write answers a request with a header, as JSON where the client wants that.
@@ -72,7 +72,7 @@ func (r *Refusal) text() string {
 	return b.String()
 }
 
-// busy refuses what is more than a session may have going on.
+// busy refuses requests beyond the session's limit.
 var busy = &Refusal{
 	Status: http.StatusTooManyRequests, Rule: "limit",
 	Reason: fmt.Sprintf("%d requests of the session are going on already", maxRequests), Remedy: "end some, and try again",
@@ -112,7 +112,7 @@ func whereTo(b bawn.Binding) string {
 	return b.Host + ", Authorization: Bearer"
 }
 
-// upstreamFailed says what went wrong on the other side.
+// upstreamFailed describes an error on the other side.
 func upstreamFailed(host string, err error) *Refusal {
 	r := &Refusal{
 		Status: http.StatusBadGateway, Reason: fmt.Sprintf("no answer from %q: %s", host, dial.Told(err)), cause: fmt.Sprintf("no answer from %q: %v", host, err),
@@ -122,7 +122,7 @@ func upstreamFailed(host string, err error) *Refusal {
 		invalid  x509.CertificateInvalidError
 		hostname x509.HostnameError
 		verify   *tls.CertificateVerificationError
-		helped   interface{ Remedy() string } // such as what an upstream proxy refuses
+		helped   interface{ Remedy() string } // such as a refusal of an upstream proxy
 	)
 	switch {
 	case errors.As(err, &hostname):

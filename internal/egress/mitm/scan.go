@@ -87,7 +87,7 @@ func base64Forms(text []byte) [][]byte {
 	return out
 }
 
-// A finder knows what is sought in a stream.
+// A finder knows the texts sought in a stream.
 type finder interface {
 	find(b []byte) (at, n, which int)
 	span() int // how many bytes a text takes up at most
@@ -141,8 +141,8 @@ func (s *scanner) feed(b []byte) int {
 	return s.unescaped.feed(s.scratch)
 }
 
-// An unescaper undoes %XX in a stream (RFC 3986 section 2.1) and leaves what
-// is no escape alone.
+// An unescaper undoes %XX in a stream (RFC 3986 section 2.1) and leaves
+// everything else unchanged.
 type unescaper struct {
 	pending [2]byte // a % and perhaps one digit
 	n       int

@@ -23,7 +23,7 @@ const minPlaceholder = 12
 // longestValue is how long a value may be, in bytes: its forms are kept in memory.
 const longestValue = 4 << 10
 
-// usable says what is wrong with a binding, or nil.
+// usable returns the error in a binding, or nil.
 func usable(b bawn.Binding) error {
 	named := b.Place == bawn.Header || b.Place == bawn.InQuery
 	_, unsigned := sigv4.ParseCredential([]byte(b.Placeholder))
@@ -50,7 +50,7 @@ type use struct {
 }
 
 // find returns how the placeholders of bindings are used in a request, and the
-// request's header and query without them: what is left must hold none.
+// request's header and query without them: the rest must hold none.
 func find(bindings []bawn.Binding, header http.Header, query string) (uses []use, restHeader http.Header, restQuery string) {
 	restHeader, restQuery = header, query
 	for _, b := range bindings {
@@ -179,7 +179,7 @@ func inQuery(b bawn.Binding, query, value string) (string, bool) {
 	return strings.Join(parts, "&"), found
 }
 
-// lend gets the values of uses. What can't be lent can't be sent.
+// lend gets the values of uses. A secret that can't be lent can't be sent.
 func (s *Server) lend(ctx context.Context, uses []use) error {
 	if s.Secrets == nil {
 		return fmt.Errorf("secret %q: the session has no vault", uses[0].binding.Secret)

@@ -47,7 +47,7 @@ func stands(b bawn.Binding) [][]byte {
 	return [][]byte{[]byte(b.Placeholder)}
 }
 
-// A pair is a value, and what a guest holds in its place.
+// A pair is a value, and its placeholder.
 type pair struct {
 	value []byte
 	stand string
@@ -69,7 +69,7 @@ func (u use) pairs() []pair {
 }
 
 // signatures finds a signature made with a placeholder, and returns the header
-// without what may stand in it for that.
+// without the parts that belong to it.
 func (x *exchange) signatures(header http.Header) (http.Header, *Refusal) {
 	var refusal *Refusal
 	for _, b := range x.bound {
@@ -121,7 +121,8 @@ func (x *exchange) claim(b bawn.Binding) (*signing, error) {
 	return s, nil
 }
 
-// signable refuses what is not signed anew, apart from the signature itself.
+// signable refuses requests that are not signed anew, apart from the signature
+// itself.
 func (x *exchange) signable(s *signing) error {
 	if err := inScope(s.binding.Name, s.auth); err != nil {
 		return err
@@ -152,9 +153,9 @@ func (x *exchange) signable(s *signing) error {
 	return nil
 }
 
-// keyGivers are services whose answers are keys of their own, or passwords, which
-// nobody could take out of them: a guest would hold a real one. The list is what
-// is known; a binding that names its service needs none.
+// keyGivers are services whose answers contain keys or passwords, which can't be
+// removed from them: a guest would hold a real one. The list is not complete; a
+// binding that names its service does not depend on it.
 var keyGivers = []string{
 	"sts", "iam", "sso", "sso-oauth", "signin", "cognito-identity", "rolesanywhere", "eks-auth", "lakeformation", "datazone", "finspace", "finspace-api",
 	"lightsail", "gamelift", "connect", "deadline", "codepipeline", "codeartifact", "ecr", "ecr-public", "redshift", "redshift-serverless", "iot", "iotsecuredtunneling",
@@ -175,9 +176,9 @@ func givesKey(path, query string) bool {
 	return false
 }
 
-// givesNoKey refuses what is answered with a key, unless the binding names that
-// service; and to a host that is anybody's (API Gateway) every signature but one
-// for such hosts, which no other service takes.
+// givesNoKey refuses requests that are answered with a key, unless the binding
+// names that service. To a host that is open to anybody (API Gateway) it accepts
+// only signatures for such hosts, which no other service accepts.
 func (x *exchange) givesNoKey(s *signing) error {
 	_, named, _ := strings.Cut(s.binding.Name, "/")
 	service, sessions := strings.ToLower(s.auth.Service), strings.EqualFold(named, "s3express")
@@ -214,8 +215,8 @@ func (x *exchange) signed(r *http.Request, s *signing) sigv4.Request {
 	}
 }
 
-// verify wants the guest's own signature to be right: it was made with the
-// placeholder, over what is sent.
+// verify requires the guest's own signature to be right: made with the
+// placeholder, over the request that is sent.
 func (x *exchange) verify() *Refusal {
 	s := x.signing
 	if s == nil {
@@ -272,7 +273,7 @@ func (x *exchange) sent() io.Reader {
 	return nil
 }
 
-// resign signs what goes out with the value.
+// resign signs the outgoing request with the value.
 func (x *exchange) resign(out *http.Request) error {
 	s, u := x.signing, x.uses[slices.IndexFunc(x.uses, func(u use) bool { return u.binding.Place == bawn.Signed })]
 	key, err := sigv4.ParseCredential(u.value)

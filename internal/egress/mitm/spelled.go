@@ -17,9 +17,9 @@ type form struct {
 	fold  bool // letters may have changed their case
 }
 
-// spelled are forms of values, found however they were escaped, and where line ends, blanks
-// and NULs stand within: base64 is broken into lines (RFC 2045 section 6.8), headers are
-// folded, and in UTF-16 each character of ASCII has a NUL.
+// spelled are forms of values. They are found however they are escaped, and with line
+// ends, blanks and NULs between: base64 is broken into lines (RFC 2045 section 6.8),
+// headers are folded, and UTF-16 adds a NUL to each ASCII character.
 type spelled struct {
 	forms   []form
 	longest int
@@ -143,8 +143,8 @@ func swapCase(c byte) byte {
 // span is how many bytes a form takes up at most.
 func (s *spelled) span() int { return expansion * s.longest }
 
-// passable is how many characters of a form may pass before it is known whether the others
-// follow: the next bytes of a stream may take long, and its reader waits for these.
+// passable is how many characters of a form may pass before the others are known. The
+// next bytes of a stream may take long, and its reader waits for these.
 const passable = 3
 
 // maybe returns the forms that may begin where b does, at little cost; more says that b ends
@@ -250,8 +250,8 @@ func (f form) has(i int, c char) bool {
 
 func isBreak(c byte) bool { return c == '\r' || c == '\n' || c == ' ' || c == '\t' || c == 0 }
 
-// begun returns how many bytes at the end of b may be the beginning of a form, and how many
-// are of one that has gone on for too long to pass.
+// begun returns how many bytes at the end of b may be the beginning of a form, and how
+// many belong to one that is too long to pass.
 func (s *spelled) begun(b []byte) (some, long int) {
 	for n := min(s.span()-1, len(b)); n > 0; n-- {
 		end := b[len(b)-n:]

@@ -90,7 +90,7 @@ func (w *watcher) feed(b []byte) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// look looks through what follows on tail, and returns the tail of both.
+// look searches tail and the bytes after it, and returns the new tail.
 func (w *watcher) look(tail, next []byte, found map[string]bool) []byte {
 	keep := w.set.longest - 1
 	seam := append(tail, next[:min(len(next), keep)]...)
@@ -105,7 +105,7 @@ func (w *watcher) look(tail, next []byte, found map[string]bool) []byte {
 	return seam
 }
 
-// watch looks for watched values in what stands before the body.
+// watch looks for watched values in the parts before the body.
 func (x *exchange) watch() {
 	if x.Server.Watched == nil {
 		return
@@ -124,8 +124,8 @@ func (x *exchange) watch() {
 	x.request.Found = w.feed(text)
 }
 
-// watchBody has the body looked through. One that can't be unpacked is named as
-// what was found.
+// watchBody has the body looked through. One that can't be unpacked is reported
+// as a finding.
 func (x *exchange) watchBody(b *body) {
 	switch {
 	case x.watched == nil:

@@ -63,8 +63,8 @@ func New() *Table {
 }
 
 // Address returns the IPv4 or IPv6 address of a name in normal form
-// (hostname.NormalASCII), and gives it one if it has none. It returns ErrFull when
-// the table is.
+// (hostname.NormalASCII), and assigns one if needed. It returns ErrFull when the
+// table is.
 func (t *Table) Address(name string, v6 bool) (netip.Addr, error) {
 	t.mu.RLock()
 	n, ok := t.index[name]

@@ -68,8 +68,8 @@ func (c *Client) read(raw []byte) error {
 	return fmt.Errorf("this is a proxy: the target must be an http:// URL, not %.64q", h.Target)
 }
 
-// connect checks what is particular to CONNECT. It has no body: what a client
-// declares as one could be read as the beginning of the tunnel, or not.
+// connect checks the rules of CONNECT. It has no body: a declared one could be
+// read as the beginning of the tunnel, or not.
 func (c *Client) connect(h head.Head) error {
 	length, chunked, err := h.Body()
 	switch {
@@ -113,8 +113,8 @@ func (c *Client) forward(h head.Head) error {
 	return nil
 }
 
-// dropped returns the fields that are not passed on as they are: Host, hop,
-// and what the client says is for this connection only.
+// dropped returns the fields that are not passed on unchanged: Host, hop, and
+// those that the client declares for this connection only.
 func dropped(h head.Head) (map[string]bool, error) {
 	drop := map[string]bool{}
 	for _, name := range strings.FieldsFunc(strings.ToLower(h.Value("Connection")), func(r rune) bool {

@@ -47,7 +47,7 @@ type Request struct {
 type Client struct {
 	Request
 	conn   net.Conn
-	rest   []byte // what the client has sent beyond its request
+	rest   []byte // the client's bytes after its request
 	head   []byte // of Forward: the request as its server is to see it
 	body   *body  // of Forward
 	accept string // of HTTP: which answer the client can read
@@ -60,9 +60,9 @@ const maxHead = 16 << 10
 // patience is how long an answer may take to be written.
 const patience = time.Second
 
-// Handshake reads what the client asks for, within the deadline that the
-// caller has set on conn. Where it returns an error the client has been
-// answered, as far as it could be, and conn is closed.
+// Handshake reads the client's request, within the deadline that the caller has
+// set on conn. Where it returns an error the client has been answered, as far
+// as it could be, and conn is closed.
 func Handshake(conn net.Conn) (*Client, error) {
 	in := &input{conn: conn}
 	b, err := in.peek(1)
@@ -81,10 +81,10 @@ func Handshake(conn net.Conn) (*Client, error) {
 }
 
 // Accept tells the client that it is connected, and returns the connection to
-// go on with. It begins with what the client has sent too early, and of a
-// Forward with the request in the form a server expects. A Forward ends after
-// this one request: what the client sends behind it is read and dropped, so
-// that no other request can hide in it.
+// go on with. It begins with bytes that the client has sent too early, and for
+// a Forward with the request in the form that a server expects. A Forward ends
+// after this one request: later bytes of the client are read and dropped, so
+// that no other request can hide in them.
 func (c *Client) Accept() (net.Conn, error) {
 	if err := c.answer(map[Kind]string{Connect: established, SOCKS5: succeeded}[c.Kind]); err != nil {
 		return nil, errors.Join(err, c.conn.Close())

@@ -14,8 +14,8 @@ type stream struct {
 	body *body  // nil: everything is passed on
 }
 
-// Read returns what was read ahead, then what comes. Behind the end of a body
-// it waits for the end of the connection and drops everything before it.
+// Read returns buffered bytes first, then new ones. Behind the end of a body it
+// waits for the end of the connection and drops everything before it.
 func (s *stream) Read(b []byte) (int, error) {
 	if len(s.head) > 0 {
 		n := copy(b, s.head)
@@ -46,7 +46,7 @@ func (s *stream) next(b []byte) (int, error) {
 	return s.Conn.Read(b)
 }
 
-// CloseWrite ends what the client reads.
+// CloseWrite ends the client's input.
 func (s *stream) CloseWrite() error {
 	if c, ok := s.Conn.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()

@@ -37,7 +37,7 @@ const (
 	flagEndHeaders = 4
 
 	prefaceLength = 24
-	maxFrame      = 1 << 14 // what a client may send without our leave
+	maxFrame      = 1 << 14 // the methods that a client may send without permission
 	maxFrames     = 100     // before its first request
 )
 

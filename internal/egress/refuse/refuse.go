@@ -16,14 +16,14 @@ import (
 	"github.com/bawn-dev/bawn/internal/redact"
 )
 
-// A Denial is what a client is told. Parts that are "" are left out; what the
-// parts hold may come from the client, so every character that can't be seen
-// is written as an escape, and long parts are cut.
+// A Denial is the refusal that a client reads. Empty parts are left out. Parts
+// may come from the client, so every invisible character is escaped, and long
+// parts are cut.
 type Denial struct {
 	Resource string `json:"resource,omitempty"` // as the decision names it: "evil.example:80"
 	Rule     string `json:"rule,omitempty"`     // where the decision comes from
 	Reason   string `json:"reason,omitempty"`
-	Remedy   string `json:"remedy,omitempty"` // what to do, or whom to ask
+	Remedy   string `json:"remedy,omitempty"` // what to do, or who can permit it
 }
 
 const (

@@ -18,7 +18,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/stack"
 )
 
-// How long a client may take to say what it wants.
+// How long a client may take for its request.
 const (
 	webHello    = 10 * time.Second       // on 80 and 443, where the client speaks first
 	refuseHello = 300 * time.Millisecond // before it is refused there
@@ -63,14 +63,14 @@ func stale(to netip.AddrPort) *refused {
 	return refusal(RuleStale, fmt.Sprintf("%s stands for no name of this session", to.Addr()), "resolve the name again")
 }
 
-// refuseUnasked refuses what is for no host, so that there is nothing to put to
-// the guard.
+// refuseUnasked refuses connections without a host, about which the guard can't
+// be asked.
 func (r *Relay) refuseUnasked(ctx context.Context, c stream, t Target, no *refused) {
 	err := r.refuse(c, t, nil, no)
 	r.recordEnd(ctx, t, bawn.Decision{}, &flow{}, netip.AddrPort{}, 0, err)
 }
 
-// target is what an address that the guest dialled stands for.
+// target is the meaning of an address that the guest dialled.
 func (r *Relay) target(to netip.AddrPort) (Target, bool) {
 	name := to.Addr().String()
 	if !r.Names.Owns(to.Addr()) {
@@ -111,8 +111,8 @@ func (r *Relay) proxied(ctx context.Context, c *net.TCPConn) {
 	}
 }
 
-// asked is what a client of the proxy wants. One that resolves names itself
-// has an address of ours for the name that it means.
+// asked is the request of a proxy's client. A client that resolves names itself
+// has one of our addresses for the name.
 func (r *Relay) asked(host string, port uint16) (Target, bool) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return r.target(netip.AddrPortFrom(a, port))
@@ -183,7 +183,7 @@ func (r *Relay) carry(ctx context.Context, c stream, t Target, h *host, f *flow)
 	return r.through(ctx, c, t, h, f)
 }
 
-// hello hears what a client says first, and then goes on as that asks for.
+// hello reads a client's first bytes, and then goes on accordingly.
 func (r *Relay) hello(ctx context.Context, c stream, t Target, h *host, f *flow) (netip.AddrPort, error) {
 	_ = c.SetReadDeadline(r.Now().Add(webHello))
 	hello, said, err := sniff.Read(c, sniff.Limits{})
@@ -214,8 +214,8 @@ func (r *Relay) hello(ctx context.Context, c stream, t Target, h *host, f *flow)
 	return to, both(ctx, c, up, f, func() error { return send(up, c, f, h.quota) })
 }
 
-// agrees returns nil if what the client said is for the host it dialled, in
-// the protocol of the port.
+// agrees returns nil if the client's bytes are for the host it dialled, in the
+// protocol of the port.
 func (r *Relay) agrees(t Target, hello sniff.Hello) *refused {
 	at := t.resource()
 	opened := r.Classes.HTTP(t.Host, t.Port)
@@ -261,8 +261,8 @@ func protocol(port uint16) string {
 	return "HTTPS"
 }
 
-// through carries any protocol: the host may speak first. What the guest says
-// first must agree with the host where it names one.
+// through carries any protocol: the host may speak first. The guest's first
+// bytes must agree with the host if they name one.
 func (r *Relay) through(ctx context.Context, c stream, t Target, h *host, f *flow) (netip.AddrPort, error) {
 	up, to, err := r.dial(ctx, t)
 	if err != nil {
@@ -319,7 +319,7 @@ func both(ctx context.Context, c, up stream, f *flow, out func() error) error {
 	return err
 }
 
-// dial connects to what the guest meant.
+// dial connects to the guest's destination.
 func (r *Relay) dial(ctx context.Context, t Target) (stream, netip.AddrPort, error) {
 	c, to, err := r.Dial(ctx, t.Host, t.Port)
 	if err != nil {

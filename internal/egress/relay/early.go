@@ -9,11 +9,11 @@ import (
 )
 
 // An early stream is a guest's that is being heard for the first time, where
-// its host may have to speak first. A guest that says a word and waits for its
-// answer, as many protocols have it, is not kept waiting: what can't name a
-// host yet is passed on after a moment. What follows is still heard together
-// with it, so that no pause makes half a request pass that is for another
-// host; of one that has begun to say which it is, nothing is passed on.
+// its host may have to speak first. A guest that sends one word and waits for
+// its answer, as many protocols do, is not kept waiting: bytes that can't name
+// a host yet are passed on after a moment. Later bytes are still examined
+// together with them, so that a pause lets no half of a request for another
+// host pass. Once a request has begun to name its host, nothing is passed on.
 type early struct {
 	stream
 	now    func() time.Time
@@ -23,7 +23,7 @@ type early struct {
 	passed int // of heard
 }
 
-// Read returns what the guest says next.
+// Read returns the guest's next bytes.
 func (e *early) Read(b []byte) (int, error) {
 	for wait := e.pause; ; wait = webHello {
 		var until time.Time // none: its host may speak first

@@ -1,7 +1,7 @@
 package relay
 
-// A metered stream counts what is read from and written to the guest, holds it
-// to the host's limit, and first gives what had been read already.
+// A metered stream counts the bytes read from and written to the guest, applies
+// the host's limit, and first returns the buffered bytes.
 type metered struct {
 	stream
 	said  []byte

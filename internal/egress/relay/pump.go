@@ -24,8 +24,8 @@ type flow struct {
 	limited atomic.Bool // the host's limit ended it
 }
 
-// piece is how much is read at once of what is counted against a limit, in
-// bytes: nothing is set aside for a connection that says nothing.
+// piece is how many bytes are read at once where a limit counts: an idle
+// connection reserves no buffer.
 const piece = 64 << 10
 
 var pieces = sync.Pool{New: func() any { return new([piece]byte) }}
@@ -33,7 +33,8 @@ var pieces = sync.Pool{New: func() any { return new([piece]byte) }}
 // errLimit says that a host has been sent as much as it may.
 var errLimit = refusal(RuleBusy, "the limit of bytes sent to this host is reached", "raise isolation.resources.net_out_mb")
 
-// A quota is what may still be sent to one host; nil is no limit.
+// A quota is the number of bytes that may still be sent to one host; nil is no
+// limit.
 type quota struct{ left atomic.Int64 }
 
 // take reserves up to n bytes and returns how many.
@@ -50,7 +51,7 @@ func (q *quota) take(n int64) int64 {
 	}
 }
 
-// spend counts n bytes that are about to be sent, all or none.
+// spend counts n bytes that are about to be sent, or none if they are too many.
 func (f *flow) spend(n int, q *quota) error {
 	if q.take(int64(n)) < int64(n) {
 		f.limited.Store(true)
@@ -107,13 +108,13 @@ func receive(guest, host stream, f *flow) error {
 	return finish(guest)
 }
 
-// glance is how much is read at once of what may be a word and its answer, in
-// bytes. Every open connection holds as much for each direction.
+// glance is how many bytes are read at once where a word and its answer are
+// likely. Every open connection holds as much for each direction.
 const glance = 2 << 10
 
-// move copies all that from says and counts it: words by reading and writing,
-// which takes fewer calls than splice(2) and no pipe while nothing is said, and
-// what is more than a word by the kernel itself.
+// move copies everything from one side to the other and counts it. Small pieces
+// are read and written, which takes fewer calls than splice(2) and no pipe
+// while the line is idle; larger ones are spliced by the kernel.
 func move(to, from stream, count *atomic.Int64) error {
 	var b [glance]byte
 	for {
@@ -139,8 +140,8 @@ func move(to, from stream, count *atomic.Int64) error {
 
 // finish tells one side that the other has no more to say. A side that has
 // ended and gone needs no telling: clients of TLS seldom wait for the server's
-// last alert, and shutdown(2) then knows no connection. What a reset cut off is
-// the error of a read or a write.
+// last alert, and shutdown(2) then knows no connection. The error of a read or
+// a write tells of a reset.
 func finish(s stream) error {
 	if err := s.CloseWrite(); !errors.Is(err, syscall.ENOTCONN) {
 		return err
@@ -149,7 +150,7 @@ func finish(s stream) error {
 }
 
 // reset ends a connection so that the other side notices at once (RST).
-func reset(c net.Conn) { _ = refuse.Reset(c) } // it may be closed already, which is what is wanted
+func reset(c net.Conn) { _ = refuse.Reset(c) } // it may be closed already, which is fine
 
 // contained makes an error of f's panic: a client that finds a fault ends its
 // own connection, and no other.

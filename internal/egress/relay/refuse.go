@@ -22,8 +22,8 @@ import (
 const (
 	RuleStale    = "builtin:egress-stale"    // an address of ours that stands for no name
 	RuleBusy     = "builtin:egress-limit"    // a limit of the session
-	RuleAgree    = "builtin:egress-agree"    // what was said is not for the host that was dialled
-	RuleProtocol = "builtin:egress-protocol" // what was said is not what the port is for
+	RuleAgree    = "builtin:egress-agree"    // the bytes are not for the host that was dialled
+	RuleProtocol = "builtin:egress-protocol" // the bytes are not in the port's protocol
 	RuleAddress  = "builtin:egress-address"  // the name leads to an address that is closed
 	RuleFailed   = egress.RuleFailed
 )
@@ -32,7 +32,7 @@ const (
 type refused struct {
 	d      bawn.Decision
 	remedy string
-	told   string // what the guest hears instead of the reason, where that is not for it
+	told   string // told to the guest instead of the reason, where that is not for it
 }
 
 // Error is the reason.
@@ -84,7 +84,7 @@ func remedyFor(t Target, d bawn.Decision) string {
 	return "whoever started the session can allow it: bawn run --allow " + host
 }
 
-// heard is what a client has said so far.
+// heard are a client's bytes so far.
 type heard struct {
 	hello sniff.Hello
 	said  []byte
@@ -102,7 +102,7 @@ func (r *Relay) refuse(c stream, t Target, h *heard, no *refused) error {
 	return no
 }
 
-// overheard waits a little for what a client says that will be refused.
+// overheard waits a little for the bytes of a client that will be refused.
 func (r *Relay) overheard(c stream, port uint16) *heard {
 	wait := otherHello
 	if web(port) {
@@ -128,10 +128,10 @@ func (r *Relay) tell(n egress.Denial) {
 	}
 }
 
-// recordEnd writes what became of a connection: where it went, what was moved
-// and by which rule. It can't be stopped any more by then, so nothing waits for
-// the log, unless it was refused after all; a log that takes no events denies
-// the next connection. A connection that the guard was not asked
+// recordEnd records the end of a connection: where it went, how many bytes were
+// moved and by which rule. It can't be stopped any more by then, so nothing
+// waits for the log, unless it was refused after all; a log that takes no
+// events denies the next connection. A connection that the guard was not asked
 // about, because it is for no host, has this event only.
 func (r *Relay) recordEnd(ctx context.Context, t Target, d bawn.Decision, f *flow, to netip.AddrPort, took time.Duration, err error) {
 	e := r.Event

@@ -1,9 +1,9 @@
 // Package relay carries a guest's connections to where its rules let them go.
 // It accepts, outside of the sandbox, from sockets that were made inside: each
 // connection is one that the guest made to anywhere. The name it meant follows
-// from the address it dialled, which our resolver gave out for that name
-// alone. The guard decides on the name, the relay resolves and dials it, and
-// what the guest then says must agree with it.
+// from the address it dialled, which our resolver gave out for that name alone.
+// The guard decides on the name, the relay resolves and dials it, and the
+// guest's first bytes must then agree with it.
 package relay
 
 import (
@@ -24,8 +24,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/stack"
 )
 
-// Options are what a relay works with. Guard, Names, DNS, Dial and HTTP are
-// needed; a nil one makes every connection end.
+// Options configure a relay. Guard, Names, DNS, Dial and HTTP are needed; a nil
+// one makes every connection end.
 type Options struct {
 	Guard   guard.Guard
 	Event   bawn.Event // what every event says besides
@@ -43,8 +43,8 @@ type Options struct {
 	// Ended records what became of a connection, soon; nil has the Guard's
 	// recorder write it at once.
 	Ended func(bawn.Event)
-	// Crowd is told when more connections live than a single processor serves
-	// best, and when none has for a while; nil for nobody.
+	// Crowd is called when more connections live than a single processor serves
+	// best, and when there have been none for a while; may be nil.
 	Crowd func(bool)
 	Now   func() time.Time
 }
@@ -59,7 +59,7 @@ type Target struct {
 	Host string
 	Port uint16
 	Addr bool // Host is an address
-	TLS  bool // what the guest says is TLS
+	TLS  bool // the guest begins with TLS
 }
 
 // A Handler speaks with the guest itself. It closes conn.
@@ -67,7 +67,7 @@ type Handler interface {
 	Serve(ctx context.Context, conn net.Conn, t Target) error
 }
 
-// Classes say what has to be looked into.
+// Classes say which hosts must be inspected.
 type Classes struct {
 	HTTP func(host string, port uint16) bool // requests are decided one by one: TLS is opened
 	SSH  func(host string, port uint16) bool // SSH is opened
@@ -84,12 +84,12 @@ type Relay struct {
 	hosts map[string]*host
 	live  map[net.Conn]context.CancelFunc
 	ended bool
-	done  int  // connections carried since the last time that was given back what they took
+	done  int  // connections carried since their memory was last released
 	crowd bool // Crowd was told so
 	all   sync.WaitGroup
 }
 
-// A host counts what goes to it.
+// A host counts the bytes sent to it.
 type host struct {
 	conns int64
 	quota *quota
@@ -186,8 +186,8 @@ func (r *Relay) leave(c net.Conn) {
 	}
 }
 
-// When a relay that rests gives back what it holds: after so many connections,
-// and so long after the last of them.
+// When an idle relay releases its memory: after so many connections, and so
+// long after the last of them.
 const (
 	manyDone = 64
 	rest     = time.Second
@@ -198,7 +198,7 @@ const fewLive = 4
 
 // giveBack closes the pipes that splice(2) went through. Go keeps them for the
 // next connections until they are collected as garbage, of which an idle
-// process makes none. What is in a sync.Pool goes with the second collection.
+// process makes none. A sync.Pool is emptied by the second collection.
 func (r *Relay) giveBack() {
 	r.mu.Lock()
 	idle := len(r.live) == 0

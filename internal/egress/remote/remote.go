@@ -85,7 +85,7 @@ func in(dir, name string) (string, error) {
 	return path, nil
 }
 
-// Handlers are told what the relay says once it serves. They are called from
+// Handlers receive the relay's messages once it serves. They are called from
 // one goroutine and must not wait.
 type Handlers struct {
 	Ask      func(egress.Question)
@@ -99,7 +99,7 @@ type Relay struct {
 	control  *os.File // messages
 	channel  *egress.Channel
 	sockets  *os.File // over which the listening sockets go
-	place    string   // what the relay has made and removes at its end
+	place    string   // files that the relay makes and removes at its end
 	messages chan egress.Message
 	ready    *egress.Ready
 	placed   func() error        // waits for it, once
@@ -111,7 +111,7 @@ type Relay struct {
 	closing  sync.Once
 }
 
-// Surroundings are what a relay's process inherits.
+// Surroundings are inherited by a relay's process.
 type Surroundings struct {
 	Environ []string
 	Stderr  io.Writer
@@ -210,7 +210,7 @@ func (r *Relay) receive() {
 		if errors.Is(err, io.EOF) {
 			return
 		}
-		if err != nil { // nobody knows what it would say next
+		if err != nil { // its next message can't be known
 			_ = r.process.Process.Kill() // unless it has ended
 			return
 		}
@@ -235,8 +235,8 @@ func (r *Relay) next(wait time.Duration) (egress.Message, error) {
 	}
 }
 
-// Ready returns what the relay needs in the guest. It waits for it once, and
-// for the human, who may be asked for the vault's passphrase meanwhile.
+// Ready returns the relay's needs in the guest. It waits for it once, and for
+// the human, who may be asked for the vault's passphrase meanwhile.
 func (r *Relay) Ready() (egress.Ready, error) {
 	if r.ready == nil {
 		m, err := r.next(forHuman)
@@ -251,8 +251,8 @@ func (r *Relay) Ready() (egress.Ready, error) {
 	return *r.ready, nil
 }
 
-// untold explains the end of a relay that was never ready. One of a release that
-// had no Hello yet ends at that word without one of its own.
+// untold explains the end of a relay that was never ready. A relay of an earlier
+// release without a Hello ends here without one of its own.
 func (r *Relay) untold(err error) error {
 	if !errors.Is(err, egress.ErrGone) {
 		return err
@@ -261,8 +261,8 @@ func (r *Relay) untold(err error) error {
 		egress.ErrGone, r.process.ProcessState, egress.Agree(egress.Self(), egress.Hello{Program: r.process.Path}))
 }
 
-// Placed waits until what Ready has named is whole. Before, no sandbox may be
-// made that shows it.
+// Placed waits until everything that Ready has named is written. Before, no
+// sandbox may be made that shows it.
 func (r *Relay) Placed() error { return r.placed() }
 
 func (r *Relay) awaitPlaced() error {
@@ -277,7 +277,7 @@ func (r *Relay) awaitPlaced() error {
 }
 
 // Serve hands the guest's listening sockets over, which are closed here, and
-// returns when the relay has them. Then h is told what it says.
+// returns when the relay has them. Then h receives its messages.
 func (r *Relay) Serve(listeners []*os.File, h Handlers) error {
 	fds := make([]int, len(listeners))
 	for i, l := range listeners {
@@ -327,7 +327,7 @@ func (r *Relay) send(fds []int) error {
 	return errors.Join(err, sent)
 }
 
-// handle passes on what the relay says, until it has said its last.
+// handle passes on the relay's messages, up to the last.
 func (r *Relay) handle(h Handlers) {
 	defer close(r.heard)
 	for m := range r.messages {
@@ -335,12 +335,12 @@ func (r *Relay) handle(h Handlers) {
 	}
 }
 
-// pass hands on what the relay says of the guest. It reports whether m is such a
-// message.
+// pass passes on the relay's messages about the guest. It reports whether m is
+// such a message.
 func (r *Relay) pass(m egress.Message, h Handlers) bool {
 	switch {
 	case m.Stale:
-		_ = r.channel.Send(egress.Message{Rules: r.current()}) // a relay that has ended decides nothing
+		_ = r.channel.Send(egress.Message{Rules: r.current()}) // a relay that has ended can't decide
 	case m.Ask != nil:
 		h.Ask(*m.Ask)
 	case m.Withdraw != 0:
@@ -362,16 +362,16 @@ func (r *Relay) current() *egress.Rules {
 	return &rules
 }
 
-// Answer passes on what the human said. An answer that can't be passed on is lost,
+// Answer passes on the human's answer. An answer that can't be passed on is lost,
 // which denies.
 func (r *Relay) Answer(a egress.Answer) error { return r.channel.Send(egress.Message{Answer: &a}) }
 
 // Done is closed when the relay has ended.
 func (r *Relay) Done() <-chan struct{} { return r.done }
 
-// Close ends the relay, which closes the guest's connections, waits until it
-// has recorded what it must, and until the handlers have heard its last words.
-// It may be called more than once.
+// Close ends the relay, which closes the guest's connections. It waits for the
+// relay's last records, and until the handlers have its last messages. It may
+// be called more than once.
 func (r *Relay) Close() error {
 	var err error
 	r.closing.Do(func() {
@@ -391,8 +391,8 @@ func (r *Relay) Close() error {
 	return err
 }
 
-// sweep removes what a relay that was killed could not remove any more. One
-// that was never ready has made nothing: what is there is not ours.
+// sweep removes the files of a killed relay. A relay that was never ready has
+// made nothing: existing files are not ours.
 func (r *Relay) sweep() error {
 	if r.ready == nil || r.place == "" {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/egress/head"
 )
 
-// preface is what a client of HTTP/2 sends first (RFC 9113 section 3.4).
+// preface is the beginning of an HTTP/2 client (RFC 9113 section 3.4).
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 // A scanner looks at a growing buffer, at each byte about once.
@@ -63,8 +63,8 @@ func (s *scanner) oldHello(b []byte) bool {
 	return s.refuse(TLS, "the ClientHello is one of SSL 2.0")
 }
 
-// maxProblem is how many characters a Problem has at most; it quotes what the
-// client sent.
+// maxProblem is how many characters a Problem has at most; it quotes the
+// client.
 const maxProblem = 300
 
 // refuse ends with a problem.
@@ -167,7 +167,7 @@ func (s *scanner) request(b []byte) bool {
 	}
 	s.hello.Method, s.hello.Accept, s.hello.Upgrade = h.Method, h.Value("Accept"), h.Value("Upgrade")
 	if h.Method == "CONNECT" {
-		return s.refuse(HTTP1, "CONNECT asks for a proxy, and here is none")
+		return s.refuse(HTTP1, "CONNECT asks for a proxy, which is not here")
 	}
 	if s.hello.Host, s.hello.Port, err = h.Host(); err != nil {
 		return s.refuse(HTTP1, err.Error())

@@ -1,5 +1,5 @@
-// Package sniff says what the first bytes of a client are: a TLS ClientHello,
-// the head of an HTTP/1 request, the preface of HTTP/2, the banner of SSH, or
+// Package sniff recognises the first bytes of a client: a TLS ClientHello, the
+// head of an HTTP/1 request, the preface of HTTP/2, the banner of SSH, or
 // something else. It reads, and decides nothing: the relay holds the answer
 // against the name that was dialled.
 package sniff
@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// A Kind is what a client speaks. The zero Kind is not known.
+// A Kind is a client's protocol. The zero Kind is not known.
 type Kind uint8
 
 const (
@@ -35,24 +35,24 @@ func (k Kind) String() string {
 // as clients send it that were given an address.
 const NoServerName = "the ClientHello names no server"
 
-// A Hello is what the first bytes say. Where Problem is not "", Host is "".
+// A Hello describes the first bytes. Where Problem is not "", Host is "".
 type Hello struct {
 	Kind    Kind
 	Host    string   // in normal form (hostname.NormalASCII): of TLS the server name, of HTTP/1 what Host and target agree on
 	Port    uint16   // that HTTP/1 names beside the host, or 0
 	Method  string   // of HTTP/1
 	Accept  string   // of HTTP/1: which answer the client can read
-	Upgrade string   // of HTTP/1: what it offers to change to, such as "h2c" or "websocket"
+	Upgrade string   // of HTTP/1: the offered upgrade, such as "h2c" or "websocket"
 	ALPN    []string // of TLS, in the client's order
 	// ECH: the ClientHello has the extension encrypted_client_hello (RFC 9849),
 	// so the server may read another name than Host. Browsers send the extension
-	// filled with random bytes to every host, and nobody but the server can tell
-	// these from a name; curl, OpenSSL, Go, Node and Python do so only when told.
+	// filled with random bytes to every host, and only the server can tell these
+	// from a name. curl, OpenSSL, Go, Node and Python do so only when told.
 	ECH     bool
 	Problem string // why bytes of this kind are not acceptable, or ""
 }
 
-// Limits bound what is read before the client has said enough, in bytes. A
+// Limits bound the bytes that are read before the client has sent enough. A
 // zero limit stands for its default.
 type Limits struct {
 	Hello int // a ClientHello with the headers of its records; default 64 KiB, as crypto/tls has it
@@ -76,12 +76,12 @@ func (l Limits) orDefault() Limits {
 	return l
 }
 
-// Read reads from conn until it is clear what the client speaks and for which
-// host, and returns that with every byte it has read. An error of conn, such
-// as os.ErrDeadlineExceeded, comes with what is known by then (a client that
-// waits for its server to speak first has sent nothing: raw is empty; what came
-// without making sense is not to be passed on). The deadline of conn is the caller's. An end in the middle is
-// io.ErrUnexpectedEOF, one before the first byte io.EOF.
+// Read reads from conn until the client's protocol and host are clear, and returns them
+// with every byte it has read. An error of conn, such as os.ErrDeadlineExceeded, comes
+// with the result so far. A client that waits for its server has sent nothing: raw is
+// empty. Bytes that were not understood must not be passed on. The deadline of conn is
+// the caller's. An end in the middle is io.ErrUnexpectedEOF, one before the first byte
+// io.EOF.
 func Read(conn net.Conn, limit Limits) (hello Hello, raw []byte, err error) {
 	s := scanner{limit: limit.orDefault()}
 	most := max(s.limit.Hello, s.limit.Head)

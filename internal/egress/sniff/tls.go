@@ -145,7 +145,7 @@ func (h *Hello) extension(id uint16, data cryptobyte.String) (err error) {
 	case extensionECH:
 		var kind uint8
 		h.ECH = true
-		if !data.ReadUint8(&kind) || kind != 0 { // 1, inner, is for what is encrypted only
+		if !data.ReadUint8(&kind) || kind != 0 { // 1, inner, is for the encrypted part only
 			return errMalformed
 		}
 	case extensionESNI:

@@ -171,7 +171,7 @@ func (t target) carry(ctx context.Context, channel ssh.Channel, client *ssh.Clie
 	select {
 	case err := <-sent:
 		return status, err
-	default: // the server has ended first, and what the guest still sends goes nowhere
+	default: // the server has ended first, and the guest's further bytes are dropped
 		return status, nil
 	}
 }
@@ -187,8 +187,8 @@ func passProtocol(session *ssh.Session, protocol string) {
 	}
 }
 
-// send passes on what the guest sends: all of it for a fetch, and for a push
-// nothing before the refs have been judged.
+// send passes on the guest's bytes: all of them for a fetch, and for a push
+// none before the refs have been judged.
 func (t target) send(ctx context.Context, to io.WriteCloser, from io.Reader, command git.Command) error {
 	defer to.Close()
 	if command.Kind == git.Push && !command.LFS {
@@ -211,7 +211,7 @@ func (t target) send(ctx context.Context, to io.WriteCloser, from io.Reader, com
 	return nil
 }
 
-// exitStatus is what a shell would say.
+// exitStatus is a shell's exit code.
 func exitStatus(err error) uint32 {
 	var exit *ssh.ExitError
 	switch {

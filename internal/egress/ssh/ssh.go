@@ -1,9 +1,9 @@
-// Package ssh stands between a guest's SSH client and a git server. The
-// guest's connection ends here, with a host key of the session's own; what it
-// asks to execute is read as git commands, a push is read to its refs, and only
-// then goes on to the real host, whose key is pinned by the user's known_hosts
-// and to which we authenticate with the user's keys. The guest never talks to
-// the real server's SSH, and never holds a key.
+// Package ssh stands between a guest's SSH client and a git server. The guest's
+// connection ends here, with a host key of the session's own. Its command is
+// read as a git command, and a push is read to its refs. Only then does it go
+// on to the real host, whose key is pinned by the user's known_hosts, with the
+// user's keys. The guest never talks to the real server's SSH, and never holds
+// a key.
 package ssh
 
 import (
@@ -33,7 +33,7 @@ const handshake = 30 * time.Second
 type HostKey struct{ signer ssh.Signer }
 
 // NewHostKey makes a key of ECDSA with P-256 (RFC 5656), which every client
-// knows. One of Ed25519 costs each session a millisecond: Go computes the
+// knows. An Ed25519 key costs each session a millisecond: Go computes the
 // curve's tables when the first is made.
 func NewHostKey() (HostKey, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -48,11 +48,10 @@ func NewHostKey() (HostKey, error) {
 func (k HostKey) Fingerprint() string { return ssh.FingerprintSHA256(k.signer.PublicKey()) }
 
 // KnownHosts returns lines of known_hosts by which ssh accepts the key for
-// hosts, each "name" or "name:port". ssh takes a host's key if any of its files
-// has it, so these lines work from a further file, whatever the user's own
-// known_hosts says of the real host. They go where ssh looks by itself,
-// /etc/ssh/ssh_known_hosts or ssh_known_hosts2, or to any place with
-// [Environment].
+// hosts, each "name" or "name:port". ssh accepts a key that any of its files
+// has, so these lines work from another file, whatever the user's own
+// known_hosts says. They go where ssh looks by itself, /etc/ssh/ssh_known_hosts
+// or ssh_known_hosts2, or to any place with [Environment].
 func (k HostKey) KnownHosts(hosts []string) []byte {
 	var b strings.Builder
 	for _, h := range hosts {
@@ -68,15 +67,15 @@ func Environment(path string) []string {
 	return []string{"GIT_SSH_COMMAND=ssh -o 'GlobalKnownHostsFile=" + path + " /etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2'"}
 }
 
-// A Request is what a guest wants of a host, as [Server.Permit] judges it.
+// A Request is a guest's request to a host, as [Server.Permit] judges it.
 type Request struct {
 	Host string
 	Port uint16
-	User string // whom the guest wants to be there: "git"
+	User string // the user as whom the guest logs in: "git"
 
-	// Operation is known by its repository when the guest has sent its
-	// command (a push is Discovery then) and, for a push, in full when its
-	// refs have been read: Permit is asked twice.
+	// Permit is asked twice. Operation has its repository when the guest has
+	// sent its command (a push is Discovery then) and, for a push, everything
+	// when its refs have been read.
 	Operation git.Operation
 }
 
@@ -106,8 +105,8 @@ type Server struct {
 	// the guest reads.
 	Permit func(context.Context, Request) error
 
-	// Named returns the operation as it is to be sent and judged: of a path that
-	// begins with a slash it may say that it does not. Nil leaves all as they are.
+	// Named returns the operation with the path that is judged and sent: a leading
+	// slash may be left out. Nil leaves all as they are.
 	Named func(Request) git.Operation
 
 	// Used records the use of a key before it happens. Its error prevents it.

@@ -1,6 +1,6 @@
-// Package trust says where a guest's programs look for the roots they trust,
-// so that a session's own CA can be put there. It is data: what makes the CA
-// is heavy and elsewhere.
+// Package trust says where a guest's programs look for the roots they trust, so
+// that a session's own CA can be put there. It is data: the code that makes the
+// CA is heavy and elsewhere.
 package trust
 
 import "slices"
@@ -24,7 +24,7 @@ type Placement struct {
 // A Variable is set in the guest's environment.
 type Variable struct {
 	Name, Value string
-	Append      bool // behind what is there, after a blank
+	Append      bool // after the existing certificates and a blank line
 }
 
 // Place returns the placement of the files in dir, an absolute path in the

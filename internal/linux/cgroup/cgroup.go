@@ -1,11 +1,11 @@
-// Package cgroup limits the memory, the processes and the processor time of a
-// session with a control group of its own, in version 2 or version 1 of the
-// interface, whichever holds the controller on this machine (cgroups(7)).
+// Package cgroup limits the memory, processes and processor time of a session
+// with a control group of its own. It uses version 1 or 2 of the interface,
+// whichever holds the controller on this machine (cgroups(7)).
 //
-// A group is made below Bawn's own group (version 1) or below the nearest
-// ancestor whose children may have controllers (version 2, where a group with
-// processes in it can't pass controllers on). No process but the guest's is
-// ever moved, and the guest moves itself: it writes "0" into each of
+// In version 1 a group is made below Bawn's own group. In version 2 it is made
+// below the nearest ancestor whose children may have controllers, because a
+// group with processes in it can't pass controllers on. No process but the
+// guest's is ever moved, and the guest moves itself: it writes "0" into each of
 // [Group.ProcFiles] before it does anything else.
 package cgroup
 
@@ -19,8 +19,8 @@ import (
 // ErrUnsupported is returned by systems that have no control groups.
 var ErrUnsupported = errors.New("control groups exist on Linux only")
 
-// Limits are what a group may use. A zero field states no limit; Limits
-// without any limit are refused by New.
+// Limits are those of a group. A zero field states no limit; Limits without any
+// limit are refused by New.
 type Limits struct {
 	MemoryMB  int64   // MiB of memory; swap counts as memory or is closed
 	PIDs      int64   // processes and threads
@@ -35,7 +35,8 @@ const (
 	cpu    = "cpu"
 )
 
-// Bounds of what can be written; larger values would overflow the kernel's.
+// Limits of the values that can be written; larger ones would overflow the
+// kernel's.
 const (
 	maxMemoryMB  = math.MaxInt64 >> 20
 	maxPIDs      = 1 << 22 // PID_MAX_LIMIT
@@ -105,7 +106,7 @@ type Controller struct {
 	Name    string // "memory", "pids" or "cpu"
 	Version int    // 1 or 2; 0 where it can't be used
 	Dir     string // where groups are made
-	Partly  string // what is not limited although the controller works
+	Partly  string // the resources that are not limited although the controller works
 	Why     string // why not, where Version is 0
 	Remedy  string // what to do about it
 }
@@ -133,7 +134,7 @@ func (u *Unavailable) Error() string {
 	return b.String()
 }
 
-// Stats is what a group has used so far.
+// Stats is a group's use of resources so far.
 type Stats struct {
 	MemoryFull  bool  // the group's own limit left no memory; told where a process was killed for that
 	OOMKills    int64 // processes killed for want of memory, the group's or the machine's

@@ -24,8 +24,8 @@ type Group struct {
 	limits Limits
 }
 
-// Limits returns what is in force: what New was asked for, or less where a
-// group around Bawn has less.
+// Limits returns the limits in force: New's, or lower ones of a group around
+// Bawn.
 func (g *Group) Limits() Limits { return g.limits }
 
 // A dir is the part of a Group in one hierarchy.
@@ -126,9 +126,9 @@ func (g *Group) add(p place, l Limits) error {
 	return nil
 }
 
-// joinFile is what a process writes "0" to. In version 1 "tasks" moves only
-// the writing thread, which is all there is of a forked child, and so spares
-// the kernel a lock that waits for a grace period (milliseconds).
+// joinFile is the file to which a process writes "0" to join. In version 1
+// "tasks" moves only the writing thread, which is all of a forked child. That
+// spares the kernel a lock that waits for a grace period (milliseconds).
 func (d dir) joinFile() string {
 	if d.version == 1 {
 		return "tasks"

@@ -106,7 +106,7 @@ func killFD(fd int) error {
 	return err
 }
 
-// processes lists who is in d. A removed group has none.
+// processes lists the processes in d. A removed group has none.
 func (d dir) processes() ([]int, error) {
 	text, err := d.read("cgroup.procs")
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {

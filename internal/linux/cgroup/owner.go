@@ -41,7 +41,7 @@ func parseName(name string) (owner, bool) {
 	return o, ok
 }
 
-// checkName accepts what can be one part of a directory name.
+// checkName accepts a name that can be one part of a directory name.
 func checkName(name string) error {
 	if name == "" || len(name) > maxNameBytes {
 		return fmt.Errorf("group name %q has %d bytes; use 1 to %d", name, len(name), maxNameBytes)

@@ -58,8 +58,8 @@ func addV1(places []place, dir, controller string) []place {
 	return append(places, place{version: 1, controllers: []string{controller}, dir: dir})
 }
 
-// blame says which of several controllers have no place in version 2: those
-// that have none alone, or all of them where only the combination has none.
+// blame says which of several controllers version 2 has no place for: those
+// without one alone, or all of them if only the combination has none.
 func blame(h *hierarchy, need []string, err error) []Controller {
 	var missing, all []Controller
 	for _, c := range need {
@@ -87,7 +87,7 @@ func chooseV2(h *hierarchy, need []string) (place, error) {
 		}
 		why = append(why, err)
 	}
-	// What is wrong with a group that is ours says more than that others aren't.
+	// An error of our own group tells more than that others are not ours.
 	i := slices.IndexFunc(why, func(err error) bool { return !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EPERM) })
 	return place{}, why[max(i, 0)]
 }
@@ -128,8 +128,8 @@ func usable(dir string, need []string) error {
 
 // empty reports that dir has processes in it, which only the root may have
 // beside children with controllers. The kernel refuses that (EBUSY) for memory
-// alone: enabling cpu or pids would succeed, turn dir into the root of a
-// threaded tree and its children into groups that no process can join.
+// only. Enabling cpu or pids would succeed and turn dir into the root of a
+// threaded tree, whose children no process can join.
 func empty(dir string) error {
 	if _, err := os.Stat(path.Join(dir, "cgroup.type")); errors.Is(err, unix.ENOENT) {
 		return nil // only the root has no type
@@ -204,7 +204,7 @@ func readV1(d dir) (Limits, error) {
 	return l, errors.Join(err1, err2, err3)
 }
 
-// limitFile reads one limit; a file that is absent states none.
+// limitFile reads one limit; an absent file states no limit.
 func limitFile[T int64 | float64](name string, parse func(string) (T, error)) (T, error) {
 	b, err := ReadFile(name)
 	if errors.Is(err, unix.ENOENT) {

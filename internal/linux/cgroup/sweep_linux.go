@@ -14,11 +14,11 @@ import (
 // maxSiblings bounds what Sweep looks at.
 const maxSiblings = 1024
 
-// Sweep removes the empty groups of Bawn processes that have died without
-// Remove, and returns how many directories that were. It looks where New
-// makes groups (our own group and those beside it; in version 2 our own and its
-// ancestors) and leaves alone: names that aren't of Bawn's form, groups whose maker lives or is of
-// another pid namespace, and groups with somebody in them.
+// Sweep removes the empty groups of Bawn processes that have died without Remove, and
+// returns how many directories that were. It looks where New makes groups: our own group
+// and those beside it; in version 2 our own and its ancestors. It skips names that are
+// not of Bawn's form, groups whose maker lives or is in another pid namespace, and groups
+// with processes.
 func Sweep() (int, error) {
 	me, err := self()
 	if err != nil {

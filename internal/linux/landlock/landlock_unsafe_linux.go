@@ -23,7 +23,7 @@ const (
 	FileRights = Execute | WriteFile | ReadFile | Truncate | IoctlDev // all a rule on a file may hold
 )
 
-// Scopes: what a domain may not reach outside of itself (ABI 6).
+// Scopes: the reach of a domain outside of itself that is refused (ABI 6).
 const (
 	scopeAbstractUnix = 1 << 0
 	scopeSignal       = 1 << 1
@@ -51,8 +51,8 @@ func ABI() (int, error) {
 }
 
 // Handled returns the ruleset attribute for an ABI and its size: all file
-// system rights it knows, and both scopes where it has them. TCP rights are
-// not used: the network namespace decides there.
+// system rights that the ABI knows, and both scopes if it has them. TCP rights
+// are not used: the network namespace decides there.
 func Handled(abi int) (Attr, uintptr) {
 	if abi < 1 {
 		return Attr{}, 0
@@ -83,11 +83,11 @@ func RestrictFlags(abi int) int {
 // ScopeABI is the first version that can confine signals (Linux 6.12).
 const ScopeABI = 6
 
-// ScopeThread puts the calling thread into a domain of its own, for good, and
-// with it all that it starts: they signal each other and connect to each
-// other's abstract sockets, and to nobody's outside, this process' other
-// threads included. It restricts nothing else. The thread must be locked, must
-// have given up new privileges, and the kernel must have ScopeABI.
+// ScopeThread permanently puts the calling thread, and everything that it
+// starts, into a domain of its own. Its members signal each other and connect
+// to each other's abstract sockets only; the other threads of this process are
+// outside too. It restricts nothing else. The thread must be locked, must have
+// given up new privileges, and the kernel must have ScopeABI.
 func ScopeThread() error {
 	ruleset, err := ScopeRuleset()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // Do sends messages of a protocol (NETLINK_ROUTE, NETLINK_NETFILTER) as one
-// datagram to the network namespace of the calling thread, and errs with the
-// first one's errno that the kernel refuses, after its name.
+// datagram to the network namespace of the calling thread. It errs with the
+// errno of the first message that the kernel refuses, after its name.
 func Do(protocol int, list []Message) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol)
 	if err != nil {

@@ -71,7 +71,7 @@ type Chain struct {
 }
 
 // Output adds a chain of a kind, "nat" or "filter", at a priority, for what local
-// programs send. What no rule decides is dropped if drop, else accepted.
+// programs send. Packets that no rule decides are dropped if drop, else accepted.
 func (t *Table) Output(name, kind string, priority int32, drop bool) Chain {
 	return t.chain(name, kind, hookLocalOut, priority, drop)
 }
@@ -98,10 +98,10 @@ func (t *Table) chain(name, kind string, hook uint32, priority int32, drop bool)
 	return Chain{t, name}
 }
 
-// An Expr is a part of a rule: a condition, or at last what is done.
+// An Expr is a part of a rule: a condition, or at last the action.
 type Expr []byte
 
-// Rule appends a rule. Its name is what an error will show.
+// Rule appends a rule. Its name is shown in an error.
 func (c Chain) Rule(name string, parts ...[]Expr) {
 	var elems [][]byte
 	for _, p := range parts {
@@ -203,7 +203,7 @@ func Redirect(port uint16) []Expr {
 // of IP.
 func Reject() []Expr { return reject(unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED) }
 
-// RejectPort answers that nobody has the port, which sockets everywhere know as
+// RejectPort answers that no socket has the port, which programs see as
 // ECONNREFUSED.
 func RejectPort() []Expr { return reject(unix.NFT_REJECT_ICMPX_PORT_UNREACH) }
 

@@ -2,9 +2,9 @@
 // calls that wait for a decision and answers each with an errno, a value, or a
 // descriptor. Source: seccomp_unotify(2).
 //
-// A call whose arguments are pointers must not be allowed by Continue after a
-// check: between the check and the kernel's own reading another thread could
-// change what they point at.
+// A call with pointer arguments must not be allowed by Continue after a check:
+// between the check and the kernel's reading another thread could change the
+// memory.
 package notify
 
 import (
@@ -120,9 +120,9 @@ func (l *Listener) poll(timeout int) (over bool, err error) {
 	}
 }
 
-// Valid reports whether the call still waits. What was read of its process
-// before counts only if this is true afterwards: else the process id may
-// belong to another process by now.
+// Valid reports whether the call still waits. Data read of its process before
+// count only if this is true afterwards: else the process id may belong to
+// another process by now.
 func (l *Listener) Valid(c *Call) bool {
 	_, _, errno := unix.RawSyscall(unix.SYS_IOCTL, uintptr(l.fd), ioctlIDValid, uintptr(unsafe.Pointer(&c.ID))) // never waits
 	return errno == 0
@@ -145,9 +145,9 @@ func (l *Listener) Continue(c *Call) error {
 }
 
 // ReturnFD hands fd over to the caller, closes it here, and only then answers
-// with its number there: a file that is still open for writing anywhere can't
-// be executed, and one that is locked stays so. It returns EMFILE when the
-// caller may not open more.
+// with its number there. A file that is still open for writing anywhere can't
+// be executed, and a locked one stays locked. It returns EMFILE when the caller
+// may not open more.
 func (l *Listener) ReturnFD(c *Call, fd int, cloexec bool) error {
 	a := addFD{id: c.ID, srcFD: uint32(fd)}
 	if cloexec {

@@ -8,10 +8,10 @@ import (
 )
 
 // Apart carries p out in a process of its own and returns when that has ended.
-// The process shares the caller's memory and begins with copies of its
-// credentials, descriptors and root, so that it may enter a user namespace and
-// a mount namespace, which a process of several threads may not (setns(2)). It
-// errs with a *StepError if a step fails; p is used up.
+// The process shares the caller's memory and has copies of its credentials,
+// descriptors and root. So it may enter a user namespace and a mount namespace,
+// which a multi-threaded process may not (setns(2)). It errs with a *StepError
+// if a step fails; p is used up.
 func Apart(p *Program) error {
 	steps, n := p.mem.step(0), p.Len()
 	defer func() {

@@ -96,7 +96,7 @@ const (
 	exitExec    = 127
 )
 
-// launch is what the child gets to know. It lies in the program's memory.
+// launch holds the child's inputs. It lies in the program's memory.
 type launch struct {
 	steps *step
 	n     int
@@ -232,8 +232,8 @@ func send(sh *shared, sock uintptr, kind uint32, pid, status int32) {
 	}
 }
 
-// confined reports whether no signal of this process reaches its parent, so that what it
-// sends to all stays among its own.
+// confined reports whether no signal of this process reaches its parent, so that a
+// signal to all stays among its own.
 //
 //go:nosplit
 //go:norace
@@ -280,8 +280,8 @@ func enclose(sh *shared, i int32, fd uintptr) {
 	sh.out.hdr.SetControllen(unix.SizeofCmsghdr + 8*int((i+2)/2))
 }
 
-// closeAllBut closes every descriptor above 2 except sock: what the parent had
-// open is not for the child, and its end of the control socket least of all.
+// closeAllBut closes every descriptor above 2 except sock: the parent's open
+// files are not for the child, and its end of the control socket least of all.
 //
 //go:nosplit
 //go:norace
@@ -296,8 +296,8 @@ func closeAllBut(sock uintptr) {
 	}
 }
 
-// serve is the life of PID 1: start what the parent asks for, reap what ends,
-// and end itself when the parent's end of the socket closes.
+// serve is the life of PID 1: it starts the parent's commands, reaps ended
+// processes, and ends when the parent's end of the socket closes.
 //
 //go:nosplit
 //go:norace
@@ -382,7 +382,7 @@ func request(sh *shared, sock uintptr) {
 }
 
 // makeSocket answers with a TCP socket of this network namespace, or with an
-// error. It is the parent who connects it.
+// error. The parent connects it.
 //
 //go:nosplit
 //go:norace
@@ -501,7 +501,7 @@ func foreground(sh *shared) {
 func execute(sh *shared) {
 	var denied bool
 	for i := 0; i < maxPaths && sh.paths[i] != 0; i++ {
-		sh.errno = 0 // what the parent reads if this one succeeds
+		sh.errno = 0 // sent to the parent if this one succeeds
 		_, _, err := syscall.RawSyscall(unix.SYS_EXECVE, sh.paths[i], sh.argv, sh.envv)
 		sh.errno = int32(err)
 		if err == unix.EACCES {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Command is what a request starts.
+// A Command is the command of a request.
 type Command struct {
 	Paths      []string // candidates for the program, absolute, tried in order as execvp(3) does
 	Args, Env  []string
@@ -106,8 +106,8 @@ func (in *Init) awaitStart() (packet, bool) {
 	}
 }
 
-// ErrEnded says that PID 1 has ended, and everything in its sandbox with it. What
-// was asked for may have been done before.
+// ErrEnded says that PID 1 has ended, and everything in its sandbox with it. The
+// request may have been carried out before.
 var ErrEnded = errors.New("the sandbox has ended")
 
 // fill lays the command out in the arena.

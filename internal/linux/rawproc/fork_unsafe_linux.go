@@ -21,10 +21,10 @@ func afterFork()
 const errnoElsewhere = syscall.Errno(1 << 12)
 
 // forkInit forks the child into the namespaces in flags, with the memory in own
-// and without that in drop: a page that both had would have to be copied as soon
-// as either writes to it, and the guest's first process has no business with what
-// is there. With onMain it forks from the main thread only; between beforeFork
-// and afterFork the goroutine stays on its thread.
+// and without that in drop. A page that both had would be copied as soon as
+// either writes to it, and the guest's first process must not hold it. With
+// onMain it forks from the main thread only; between beforeFork and afterFork the
+// goroutine stays on its thread.
 //
 //go:noinline
 //go:norace
@@ -64,9 +64,9 @@ type forked struct{ pid, errno uintptr }
 
 // cloneApart is clone by way of a process that ends at once. A C library
 // registers memory of each thread with the kernel, which writes there whenever
-// the thread goes on (rseq(2)); a forked child inherits that, and would be
-// killed at its first step, since it lacks the memory. A process that shares
-// its parent's memory does not inherit it, nor do its children, and with
+// the thread resumes (rseq(2)). A forked child inherits the registration
+// without the memory, and would be killed at its first step. A process that
+// shares its parent's memory does not inherit it, nor do its children, and with
 // CLONE_PARENT the calling thread is their parent all the same.
 //
 //go:noinline

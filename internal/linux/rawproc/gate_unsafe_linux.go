@@ -17,9 +17,9 @@ type gate struct {
 }
 
 // A Gate is a place of a program where the child waits until Init.Open is
-// called. What comes behind it may be added while the child waits. It is for
-// programs that are carried out alone (Config.Alone): only then does the child
-// see that its parent is gone, and ends.
+// called. Later steps may be added while the child waits. It is for programs
+// that are carried out alone (Config.Alone): only then does the child see that
+// its parent is gone, and ends.
 type Gate struct {
 	g    *gate
 	room int // for so many descriptors
@@ -36,9 +36,10 @@ func (p *Program) Await(name string, slots ...Slot) Gate {
 }
 
 // Open lets the child go on behind g, with all steps that the program has by now
-// and a copy of each file; ready is handed back beside what Config says. It errs
-// where the program has become too large, and leaves the gate shut. Gates are
-// opened in their order, before Wait returns and before anything is asked for.
+// and a copy of each file. ready is returned in addition to what Config says. It
+// errs where the program has become too large, and leaves the gate shut. Gates
+// are opened in their order, before Wait returns and before anything is asked
+// for.
 func (in *Init) Open(g Gate, files []*os.File, ready ...Slot) error {
 	p := in.cfg.Program
 	if len(files) > g.room {
@@ -63,7 +64,8 @@ func (in *Init) Open(g Gate, files []*os.File, ready ...Slot) error {
 	return in.send(packet{kind: kindOpen}, rights)
 }
 
-// publish says how many steps there are, and what is handed back after them.
+// publish says how many steps there are, and which descriptors are handed back
+// after them.
 func (l *launch) publish(p *Program, ready []Slot) {
 	l.ready.n = int32(copy(l.ready.slot[:], ready))
 	l.n = p.Len()

@@ -10,10 +10,10 @@ import (
 // extent is a part of the address space.
 type extent struct{ start, end uintptr }
 
-// unshared lists the parts of this process's memory that a forked child is to
-// go without: all that is private and writable, but for the stack of the
-// process, where its command line is, and keep. Neighbours count as one even
-// with holes between them.
+// unshared lists the parts of this process's memory that a forked child does
+// not get: all private writable memory except the process's stack, which holds
+// its command line, and keep. Neighbours count as one even with holes between
+// them.
 func unshared(keep extent) []extent {
 	text, err := readMaps()
 	if err != nil {

@@ -18,14 +18,14 @@ const (
 	memorySize = (stepsSize+dataSize+tlsSize+stackSize+pageSize-1)/pageSize*pageSize + pageSize
 	pageSize   = 64 << 10 // the largest there is
 
-	firstUse = 64 << 10 // of steps and of data each: what a session needs, usually
+	firstUse = 64 << 10 // of steps and of data each: usually enough for a session
 )
 
 // memory is a mapping that holds everything the child needs between fork and
-// exec: steps, what they point at, and its stack. The child gets nothing else
-// that its parent can write, neither the heap nor variables. Both see it, so that
-// the parent can add steps while the child carries out the first ones; no other
-// child gets it.
+// exec: steps, the data that they point at, and its stack. The child shares
+// nothing else that its parent can write, neither the heap nor variables. Both
+// see it, so that the parent can add steps while the child carries out the first
+// ones; no other child gets it.
 type memory struct {
 	all  []byte
 	next uintptr // in the data
@@ -77,8 +77,8 @@ func (m *memory) setStep(i int, s step) { *m.step(i) = s }
 // stack returns the top of the child's stack, with l as the argument of the
 // function that is called there, and what its thread pointer must be. A Go
 // function looks for its goroutine at some distance from that pointer, or in a
-// register, and there for the end of its stack: it finds zeros wherever it
-// looks, and so always has room.
+// register, and there for the end of its stack. It finds zeros in both, and so
+// always has room.
 func (m *memory) stack(l *launch) (top, tls, g uintptr) {
 	end := unsafe.Add(m.base(), memorySize)
 	args := (*[8]uintptr)(unsafe.Add(end, -64))

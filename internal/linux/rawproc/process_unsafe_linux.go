@@ -128,9 +128,9 @@ func (in *Init) begin() error {
 	return nil
 }
 
-// discarded are mappings that nobody uses any more. Giving one back makes every
-// processor that runs one of our threads flush what it knows of it, so that
-// waits for the next start, or for the end of the process.
+// discarded are unused mappings. Unmapping one makes every processor that runs
+// one of our threads flush its cached translations. So it waits for the next
+// start, or for the end of the process.
 var discarded struct {
 	sync.Mutex
 	list [][]byte
@@ -201,13 +201,13 @@ func (in *Init) programError() error {
 	return errors.New("the sandbox's first process ended before it was ready")
 }
 
-// forgetProgram lets go of what the child has carried out.
+// forgetProgram releases the memory of steps that the child has carried out.
 func (in *Init) forgetProgram() {
 	discard(in.cfg.Program.mem.all)
 	in.cfg.Program.mem = memory{}
 }
 
-// release lets go of all that belongs to a child that is gone.
+// release releases all that belongs to a child that is gone.
 func (in *Init) release() {
 	if in.conn != nil {
 		in.conn.Close()
@@ -261,7 +261,7 @@ func (in *Init) recv() (packet, []int, error) {
 func again(f func() (int, int, error)) (int, int, error) {
 	for reset := false; ; {
 		// A child that ends before it has read all its requests leaves
-		// ECONNRESET in front of what it still had to say (unix(7)).
+		// ECONNRESET before its last messages (unix(7)).
 		if a, b, err := f(); err != unix.EINTR && (err != unix.ECONNRESET || reset) {
 			return a, b, err
 		} else if err == unix.ECONNRESET {
@@ -337,7 +337,7 @@ type made struct {
 }
 
 // Socket returns a TCP socket of the namespace, of family AF_INET or AF_INET6,
-// not connected yet. What it errs with is the errno of socket(2).
+// not connected yet. Its error is the errno of socket(2).
 func (in *Init) Socket(family int) (*os.File, error) {
 	in.socket.Lock()
 	defer in.socket.Unlock()

@@ -13,8 +13,8 @@ type Slot uint8
 // maxSlots bounds the results a program may keep.
 const maxSlots = 32
 
-// step is one system call. Whatever it points at is in the program's own
-// memory: the child has no other.
+// step is one system call. Its pointers are to the program's own memory: the
+// child has no other.
 type step struct {
 	nr     uintptr
 	args   [6]uintptr
@@ -22,10 +22,10 @@ type step struct {
 	out    int8  // slot for the result, or -1
 	ignore [2]unix.Errno
 	store  unsafe.Pointer // *int32 that receives the result, or nil
-	expect *Identity      // after fstat into stat: what it must have found
+	expect *Identity      // after fstat into stat: the expected file
 	stat   *unix.Stat_t
 	answer *answer // after a message came into it: must say that all is well
-	gate   *gate   // in place of a call: what it waits for
+	gate   *gate   // in place of a call: the awaited word
 }
 
 // answer is the kernel's to a netlink request (netlink(7), NLMSG_ERROR).
@@ -35,7 +35,7 @@ type answer struct {
 	_     [44]byte
 }
 
-// An Identity pins a file to what was seen when the plan was made, so that a
+// An Identity pins a file to the one seen when the plan was made, so that a
 // directory swapped in between is refused.
 type Identity struct{ Dev, Ino uint64 }
 
@@ -62,9 +62,9 @@ type Step struct {
 	i int
 }
 
-// Call appends one system call. Arguments are integers, strings and byte
-// slices (passed as NUL-terminated pointers), pointers made with Ptr, and
-// slots. The name is what an error will show.
+// Call appends one system call. Arguments are integers, strings and byte slices
+// (passed as NUL-terminated pointers), pointers made with Ptr, and slots. The
+// name is shown in an error.
 func (p *Program) Call(name string, nr uintptr, args ...any) Step {
 	s := step{nr: nr, out: -1}
 	for i, a := range args {

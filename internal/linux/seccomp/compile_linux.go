@@ -87,15 +87,15 @@ func byCall(rules []Rule) []ruled {
 	return list
 }
 
-// A span is a run of calls, from one number to where the next span begins, of
-// which all get the same action, or one call with rules that look further.
+// A span is a range of call numbers, up to where the next span begins, that all
+// get the same action, or one call with further rules.
 type span struct {
 	from   uint32
 	action Action
 	rules  *ruled // or nil
 }
 
-// spans covers all numbers: what no rule names is allowed.
+// spans covers all numbers: a call that no rule names is allowed.
 func spans(calls []ruled) []span {
 	list := append(make([]span, 0, 2*len(calls)+1), span{action: Allow})
 	for i := range calls {
@@ -105,7 +105,7 @@ func spans(calls []ruled) []span {
 			now.rules = c
 		}
 		if list[len(list)-1].from == now.from {
-			list = list[:len(list)-1] // nothing lies between two neighbours, nor before call 0
+			list = list[:len(list)-1] // neighbours leave no gap, nor is there one before call 0
 		}
 		if n := len(list); n == 0 || now.rules != nil || list[n-1].rules != nil || list[n-1].action != now.action {
 			list = append(list, now)
@@ -164,7 +164,7 @@ func (p *program) leaf(s span) error {
 	return nil
 }
 
-// rule emits one rule: each test that fails skips the rest of it.
+// rule emits one rule: a failed test skips the rest of it.
 func (p *program) rule(r *Rule) error {
 	rest := 1
 	for _, c := range r.Conds {

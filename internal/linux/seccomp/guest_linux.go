@@ -28,10 +28,10 @@ const (
 	socketType = 0xf // the other bits are SOCK_CLOEXEC and SOCK_NONBLOCK
 )
 
-// Guest returns the rules for a guest. With supervise every call that gives a
-// name to a file, opens one for writing, connects a socket, or sets the set-group-ID
-// bit is decided by the holder of the filter's listener (SPEC K6), and umask(2) told to
-// it; without, those go to the kernel.
+// Guest returns the rules for a guest. With supervise the holder of the filter's
+// listener decides every call that names a file, opens one for writing, connects a
+// socket, or sets the set-group-ID bit, and is told of umask(2). Without it those calls
+// go to the kernel.
 func Guest(supervise bool) []Rule {
 	rules := append(nested(), sockets()...)
 	rules = append(rules, terminal()...)

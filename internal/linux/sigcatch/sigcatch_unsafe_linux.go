@@ -20,7 +20,7 @@ type sigaction struct{ handler, flags, restorer, mask uintptr }
 // ignored is the kernel's SIG_IGN.
 const ignored = 1
 
-// handler is what the kernel calls; it writes one byte to pipeFD.
+// handler is the kernel's signal handler; it writes one byte to pipeFD.
 func handler()
 
 // restorer ends a handler, where the kernel asks for one.
@@ -51,7 +51,8 @@ type Catcher struct {
 }
 
 // Catch catches each of wanted that is not ignored, and hands them on in order
-// as os/signal does: what finds no room among the size that wait is dropped.
+// as os/signal does: a signal that does not fit into the queue of that size is
+// dropped.
 func Catch(wanted []syscall.Signal, size int) (*Catcher, error) {
 	shared.Lock()
 	defer shared.Unlock()
@@ -93,7 +94,7 @@ func endLast() error {
 	return nil
 }
 
-// catch puts the handler in place of what is there, unless that is SIG_IGN.
+// catch replaces the current handler, unless that is SIG_IGN.
 func (c *Catcher) catch(s syscall.Signal) error {
 	old, err := action(s, nil)
 	if err != nil || old.handler == ignored {
@@ -138,7 +139,7 @@ func (c *Catcher) forward(r *os.File) {
 // Signals delivers what was caught.
 func (c *Catcher) Signals() chan os.Signal { return c.ch }
 
-// Reset gives s back what it did before Catch.
+// Reset restores the effect of s before Catch.
 func (c *Catcher) Reset(s syscall.Signal) error {
 	old, ok := c.old[s]
 	if !ok {
@@ -156,7 +157,7 @@ func (c *Catcher) restore() error {
 	return errors.Join(errs...)
 }
 
-// Release gives all signals back what they did before Catch. It is called once.
+// Release restores the effects of all signals before Catch. It is called once.
 func (c *Catcher) Release() error {
 	shared.Lock()
 	defer shared.Unlock()

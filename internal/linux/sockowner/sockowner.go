@@ -1,8 +1,8 @@
-// Package sockowner finds the program behind a TCP connection of a sandbox, seen
-// from outside: by the table of connections of the sandbox's network namespace and
-// by the descriptors of its processes (proc_pid_net(5), proc_pid_fd(5)). What it
-// says is for a human to read. A guest chooses its arguments, and may hand a
-// connection to another process: nothing is decided by it.
+// Package sockowner finds the program behind a TCP connection of a sandbox, from
+// outside: by the connections of the sandbox's network namespace and the
+// descriptors of its processes (proc_pid_net(5), proc_pid_fd(5)). Its answer is
+// for a human to read. A guest chooses its arguments, and may hand a connection to
+// another process: nothing is decided by it.
 package sockowner
 
 import (
@@ -51,7 +51,7 @@ func readAddr(s string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(a.Unmap(), uint16(p[0])<<8|uint16(p[1])), true
 }
 
-// shells run commands of others: a human knows those by what was written.
+// shells run commands of others: a human knows those by their text.
 var shells = []string{"sh", "bash", "dash", "zsh", "ash", "busybox", "env", "timeout", "nice", "xargs"}
 
 // describe makes a Program of a chain of command lines, from the process itself to

@@ -47,8 +47,8 @@ type search struct {
 	links  int
 }
 
-// among looks from the youngest process to the oldest: who connects was started
-// last.
+// among looks from the youngest process to the oldest: the connecting one was
+// started last.
 func (s *search) among(root int) (Program, bool) {
 	parents := map[int]int{}
 	all := descendants(root, parents)
@@ -142,6 +142,6 @@ func read(name string, n int64) string {
 		return ""
 	}
 	defer f.Close()
-	text, _ := io.ReadAll(io.LimitReader(f, n)) // what was read before an error counts
+	text, _ := io.ReadAll(io.LimitReader(f, n)) // lines read before an error count
 	return string(text)
 }

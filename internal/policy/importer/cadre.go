@@ -9,13 +9,13 @@ import (
 	"github.com/bawn-dev/bawn/internal/netrule"
 )
 
-// A cadreBlock is the isolation block of cadre.config.json (SPEC D9). What it
-// says are settings of a session and no rules. Cadre's providers did less than
-// its words promise; where they did, a report says so beside the setting.
+// A cadreBlock is the isolation block of cadre.config.json. It holds settings
+// of a session and no rules. Cadre's providers did less than its words promise;
+// where they did, a report says so beside the setting.
 type cadreBlock struct {
 	*reader
 	in       string            // where the settings of a policy go: "isolation." or "profiles.NAME."
-	profiles map[string]string // policies with a name, and what they are called here
+	profiles map[string]string // named policies, and their names here
 }
 
 // cadre reads a file of Cadre's, or the block alone.

@@ -55,8 +55,8 @@ func milliseconds(v int64) string {
 	return fmt.Sprintf("%dms", v)
 }
 
-// cadreUlimits are the limits of setrlimit(2) that have keys here, with what
-// one unit of the key is there.
+// cadreUlimits are the limits of setrlimit(2) that have keys here, with the
+// unit of each key.
 var cadreUlimits = map[string]struct {
 	key       string
 	unit      int64
@@ -140,15 +140,15 @@ func imageDigest(s string) bool {
 	return ok && len(hex) == 64 && strings.Trim(hex, "0123456789abcdef") == ""
 }
 
-// Arguments of docker run by what becomes of them.
+// Arguments of docker run by their treatment.
 var (
 	// dockerShort are those of one letter that a value follows.
 	dockerShort = map[string]string{
 		"-a": "--attach", "-c": "--cpu-shares", "-e": "--env", "-h": "--hostname", "-l": "--label",
 		"-m": "--memory", "-p": "--publish", "-u": "--user", "-v": "--volume", "-w": "--workdir",
 	}
-	// dockerBare take no value.
-	dockerBare = []string{"--rm", "--init", "--read-only", "--interactive", "--tty", "--quiet", "--privileged", "--publish-all", "--detach", "--oom-kill-disable", "--no-healthcheck", "--sig-proxy", "--disable-content-trust"}
+	// dockerSwitches take no value.
+	dockerSwitches = []string{"--rm", "--init", "--read-only", "--interactive", "--tty", "--quiet", "--privileged", "--publish-all", "--detach", "--oom-kill-disable", "--no-healthcheck", "--sig-proxy", "--disable-content-trust"}
 	// dockerCarried narrow, or touch nothing.
 	dockerCarried = []string{
 		"--init", "--read-only", "--rm", "--cap-drop", "--label", "--hostname", "--domainname", "--add-host", "--tmpfs", "--ulimit", "--shm-size", "--memory", "--pids-limit",
@@ -184,7 +184,7 @@ func nextArg(items []Item) (Item, []Item) {
 		at.Text = long
 	}
 	_, elsewhere := dockerElsewhere[at.Text]
-	alone := !strings.HasPrefix(at.Text, "--") || strings.Contains(at.Text, "=") || slices.Contains(dockerBare, at.Text)
+	alone := !strings.HasPrefix(at.Text, "--") || strings.Contains(at.Text, "=") || slices.Contains(dockerSwitches, at.Text)
 	takes := elsewhere || slices.Contains(dockerCarried, at.Text) || slices.Contains(dockerWidening, at.Text)
 	if !alone && len(rest) > 0 && (takes || !strings.HasPrefix(rest[0].Text, "-")) {
 		return Item{Line: at.Line, Text: at.Text + "=" + rest[0].Text}, rest[1:]
@@ -204,7 +204,7 @@ func (b *cadreBlock) carried(at Item) bool {
 	}
 	at.Text = fmt.Sprintf("dockerOptions.extraArgs: %.60s", at.Text)
 	switch {
-	case plain && slices.Contains(dockerCarried, name) && valued != slices.Contains(dockerBare, name):
+	case plain && slices.Contains(dockerCarried, name) && valued != slices.Contains(dockerSwitches, name):
 		return true
 	case widens:
 		b.left(at, "it would widen the sandbox; if you mean it, name it in extra_args and in allow_args of your own configuration")

@@ -106,7 +106,7 @@ func tooWide(dir string) string {
 	return ""
 }
 
-// What Claude's tools do to files.
+// The effects of Claude's tools on files.
 var claudeFiles = map[string][]bawn.Operation{
 	"Read": {bawn.Read}, "Glob": {bawn.Read}, "Grep": {bawn.Read}, "LS": {bawn.Read}, "NotebookRead": {bawn.Read},
 	"Edit": writing, "Write": writing, "MultiEdit": writing, "NotebookEdit": writing,

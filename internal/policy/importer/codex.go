@@ -24,8 +24,8 @@ func (r *reader) codex(data []byte) error {
 	return nil
 }
 
-// codexConfig reads the keys that say what a session may do; of the others
-// only those are reported that somebody may take for a permission.
+// codexConfig reads the keys that limit a session; of the others only those are
+// reported that somebody may take for a permission.
 func (r *reader) codexConfig(data []byte, table string, doc map[string]any) {
 	for _, key := range sortedKeys(doc) {
 		v := doc[key]
@@ -83,7 +83,7 @@ func (r *reader) codexWorkspace(data []byte, at Item, v any) {
 	}
 }
 
-// truth is "true" or "false", or "" for what is neither.
+// truth is "true" or "false", or "" for anything else.
 func truth(v any) string {
 	b, ok := v.(bool)
 	if !ok {
@@ -146,8 +146,8 @@ func (r *reader) prefixRule(at Item, c call) {
 	r.prefixWords(at, c, rule, pattern)
 }
 
-// decides lets an argument say what it says about a rule, and reports whether
-// it is one that is known.
+// decides applies an argument to a rule, and reports whether the argument is
+// known.
 func (a argument) decides(rule *bawn.Rule) (ok bool) {
 	switch a.name {
 	case "pattern", "match", "not_match":

@@ -14,7 +14,7 @@ type form uint8
 
 const (
 	exact  form = iota // the line is this
-	prefix             // these words, then any others or none
+	prefix             // these words, then any further ones
 	stem               // it begins with this text, even inside a word
 )
 
@@ -95,7 +95,7 @@ var interpreters = strings.Fields(`pypy ipython tsx ts-node rscript julia osascr
 
 var escalations = []string{"sudo", "doas", "su", "pkexec", "runuser", "gosu"}
 
-// tooMuch says why words are no statement about what is run, or "".
+// tooMuch says why words do not describe a command, or "".
 func tooMuch(words []string, f form) string {
 	name := words[0][strings.LastIndexByte(words[0], '/')+1:]
 	plain := strings.TrimRight(strings.ToLower(name), "0123456789.")
@@ -123,8 +123,8 @@ func tooMuch(words []string, f form) string {
 }
 
 // strictPattern makes the pattern of a rule that asks or denies, and a line
-// that it must match, if the text is one. It matches at least what the text
-// does.
+// that it must match, if the text is one. It matches at least the same as the
+// text.
 func strictPattern(text string, f form) (pattern, example string, err error) {
 	words := strings.Fields(text)
 	if len(words) == 0 || len(words) == 1 && strings.Trim(words[0], "*") == "" {

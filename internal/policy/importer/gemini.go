@@ -77,7 +77,7 @@ func (r *reader) geminiRule(at Item, v any, rank func(int64) int) {
 	decision, _ := table["decision"].(string)
 	verdict, ok := geminiDecisions[decision]
 	if !ok {
-		r.left(at, "the decision %q is none; want allow, ask_user or deny", decision)
+		r.left(at, "the decision %q is invalid; want allow, ask_user or deny", decision)
 		return
 	}
 	if why := limited(table); why != "" {
@@ -129,7 +129,7 @@ func (r *reader) geminiTools(at Item, table map[string]any, rule bawn.Rule) {
 	}
 }
 
-// What Gemini's own tools do to files.
+// The effects of Gemini's own tools on files.
 var geminiFiles = map[string][]bawn.Operation{
 	"read_file": {bawn.Read}, "read_many_files": {bawn.Read}, "list_directory": {bawn.Read}, "glob": {bawn.Read},
 	"search_file_content": {bawn.Read}, "grep_search": {bawn.Read}, "write_file": writing, "replace": writing, "edit": writing,
@@ -212,8 +212,8 @@ func (r *reader) geminiSetting(m member) {
 
 var geminiModes = map[string]choice{"default": {key: "mode", value: "normal"}, "plan": {key: "mode", value: "plan"}}
 
-// geminiToolSettings reads what may be used, in the present form, below
-// "tools", and in the one before. Other keys are about how tools work.
+// geminiToolSettings reads the permitted tools, in the present form, below
+// "tools", and in the former one. Other keys are about how tools work.
 func (r *reader) geminiToolSettings(m member) {
 	switch m.key {
 	case "tools":

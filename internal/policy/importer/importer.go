@@ -1,6 +1,6 @@
-// Package importer reads the permissions of other agents and programs (SPEC
-// B8, D9) and writes rules and settings of ours. It never widens: what can't
-// be said exactly is said more narrowly or not at all, and reported either way.
+// Package importer reads the permissions of other agents and programs and writes rules
+// and settings of ours. It never widens: an entry that can't be expressed exactly becomes
+// narrower or is left out, and is reported either way.
 package importer
 
 import (
@@ -16,7 +16,7 @@ import (
 // MaxFile is the largest file that is read, in bytes.
 const MaxFile = 4 << 20
 
-// Formats are the names of what can be read.
+// Formats are the names of the readable formats.
 func Formats() []string { return []string{"claude", "codex", "gemini", "cadre"} }
 
 // Priorities of formats in which the strictest rule wins.
@@ -51,13 +51,13 @@ type Import struct {
 	Format   string
 	Rules    []bawn.Rule
 	Settings []Setting
-	Left     []Item // what was not carried over, or not as it was meant
+	Left     []Item // entries that were not carried over, or not as they were meant
 }
 
 // Read reads a file of a format, which is one of Formats, or "" to go by its
-// name and content. The error names the file and line that can't be read;
-// what can be read and has no equal here is in Left. user says that the file
-// is the user's own and not a project's, which changes what its paths mean.
+// name and content. The error names the file and line that can't be read.
+// Entries without an equal here are listed in Left. user says that the file is
+// the user's own and not a project's, which changes the meaning of its paths.
 func Read(format, file string, data []byte, user bool) (*Import, error) {
 	if len(data) > MaxFile {
 		return nil, fmt.Errorf("%s: it has %d bytes; want at most %d", file, len(data), MaxFile)
@@ -86,7 +86,8 @@ func (r *reader) read(data []byte) error {
 	return r.errorAt(1, "it is not clear whose file this is; say --from with one of %q", Formats())
 }
 
-// detect goes by words that only one format has; "" if none or several do.
+// detect recognises a format by words that only it has; "" if none or several
+// match.
 func detect(file string, data []byte) string {
 	if strings.HasSuffix(file, ".rules") {
 		return "codex"

@@ -28,7 +28,7 @@ type member struct {
 const maxDepth = 100
 
 // parseJSON reads one value and nothing behind it. A key that an object has
-// twice is an error: programs differ in which of them counts.
+// twice is an error: programs disagree about which one counts.
 func (r *reader) parseJSON(data []byte) (*node, error) {
 	p := jsonParser{dec: json.NewDecoder(bytes.NewReader(data)), data: data}
 	p.dec.UseNumber()
@@ -187,7 +187,7 @@ func (r *reader) members(m member) []member {
 	return m.value.members
 }
 
-// strings returns the items of a list; what is no string is reported.
+// strings returns the items of a list, and reports those that are not strings.
 func (r *reader) strings(name string, n *node) (out []Item) {
 	if n == nil {
 		return nil

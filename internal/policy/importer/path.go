@@ -8,9 +8,9 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// path adds the rules that a pattern of paths comes to, in the manner of
-// gitignore(5): a name without a slash stands at any depth, and a directory
-// for all that lies in it.
+// path adds the rules for a pattern of paths, as in gitignore(5): a name
+// without a slash matches at any depth, and a directory matches everything in
+// it.
 func (r *reader) path(at Item, text string, rule bawn.Rule) {
 	rule.Kind = bawn.Filesystem
 	patterns, err := r.pathPatterns(text, rule.Verdict == bawn.Allow)
@@ -47,7 +47,8 @@ func (r *reader) pathPatterns(text string, allow bool) ([]string, error) {
 	return inWorkspace(text, allow), nil
 }
 
-// rooted checks a pattern from / or ~/. One that allows must name a directory.
+// rooted checks a pattern from / or ~/. A rule that allows must name a
+// directory.
 func (r *reader) rooted(p string, allow bool) ([]string, error) {
 	first, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(p, "~"), "/"), "/")
 	if allow && (first == "" || strings.Contains(first, "*")) {
@@ -56,7 +57,7 @@ func (r *reader) rooted(p string, allow bool) ([]string, error) {
 	return []string{deep(p, allow)}, nil
 }
 
-// inWorkspace makes the patterns of what lies in the workspace. A pattern that
+// inWorkspace makes the patterns for paths in the workspace. A pattern that
 // starts with "**" would hold everywhere: only one that denies may.
 func inWorkspace(p string, allow bool) []string {
 	anchored := strings.HasPrefix(p, "/") || strings.Contains(strings.TrimSuffix(p, "/"), "/")
@@ -78,8 +79,8 @@ func inWorkspace(p string, allow bool) []string {
 	return []string{"**/" + deep(p, allow)}
 }
 
-// deep lets a pattern hold for what lies below it as well. One that allows and
-// looks like a file stays as it is.
+// deep makes a pattern hold for everything below it as well. A rule that allows
+// and looks like a file stays unchanged.
 func deep(p string, allow bool) string {
 	dir := strings.HasSuffix(p, "/")
 	p = strings.TrimRight(p, "/")
@@ -117,7 +118,7 @@ func (r *reader) host(at Item, host string, rule bawn.Rule) {
 	r.add(at, rule)
 }
 
-// tool adds the rule of a tool. One that allows must name the server.
+// tool adds the rule of a tool. A rule that allows must name the server.
 func (r *reader) tool(at Item, name string, rule bawn.Rule) {
 	rule.Kind, rule.Operations, rule.Pattern = bawn.Tool, []bawn.Operation{bawn.Call}, name
 	server, _, _ := strings.Cut(strings.TrimPrefix(name, "mcp__"), "__")

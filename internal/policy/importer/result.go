@@ -28,8 +28,8 @@ type Result struct {
 }
 
 // Merge puts imports together. Where they set a key differently the first
-// stands. What the rules come to is tried: each allows, asks or denies what it
-// was made of, or is reported.
+// stands. The resulting rules are tried: each allows, asks or denies its
+// source's example, or is reported.
 func Merge(list []*Import) (*Result, error) {
 	res := &Result{known: map[string]bool{}}
 	order := map[string]int{}

@@ -22,9 +22,9 @@ func (r *reader) parseTOML(data []byte) (map[string]any, error) {
 	return out, err
 }
 
-// keyLine is the first line that sets a key or opens a table of that name;
-// keys of the same name in other tables may be taken for it, which only
-// misplaces a report.
+// keyLine is the first line that sets a key or opens a table of that name. Keys
+// of the same name in other tables may be mistaken for it, which only misplaces
+// a report.
 func keyLine(data []byte, key string) int {
 	n := 0
 	for text := range bytes.Lines(data) {

@@ -1,6 +1,6 @@
 // Package overlay holds every change that a part of a session makes to the
-// policy's verdict before the guard sees it. An overlay never lifts what a
-// person denied: a rule of a user, a project or a manager that says no stays.
+// policy's verdict before the guard sees it. An overlay never lifts a person's
+// denial: a rule of a user, a project or a manager that denies stays.
 package overlay
 
 import (
@@ -33,7 +33,7 @@ func Later(p *policy.Policy, q *policy.Question) bawn.Decision {
 }
 
 // Gateway allows a call that the gateway decides about next, where the plugin's
-// manifest and the arguments are known. What a rule denies stays denied.
+// manifest and the arguments are known. A rule's denial stays.
 func Gateway(p *policy.Policy, q *policy.Question) bawn.Decision {
 	d := p.Decide(q)
 	if d.Verdict != bawn.Allow && policy.Said(d) != bawn.Deny {
@@ -42,9 +42,9 @@ func Gateway(p *policy.Policy, q *policy.Question) bawn.Decision {
 	return d
 }
 
-// Places answers what would be asked about a path outside of the workspace by what
-// the sandbox lets a guest write. The user who started the session chose these
-// places, and an answer can't open others. Mode strict still asks.
+// Places answers questions about a path outside of the workspace by the sandbox's
+// access for the guest. The user who started the session chose these places, and
+// an answer can't open others. Mode strict still asks.
 func Places(places []bawn.Mount) Decide {
 	return func(p *policy.Policy, q *policy.Question) bawn.Decision {
 		d := p.Decide(q)
@@ -93,9 +93,9 @@ func Elsewhere(dir, workspace string) Decide {
 	}
 }
 
-// Container decides about a container that a guest asks for, which may do no more
-// than its session: connections as network does, all else by the rules of people
-// only, unless the session decides about each command.
+// Container decides about a container that a guest asks for. It may do no more
+// than its session: connections are decided by network, everything else by
+// people's rules only, unless the session decides about each command.
 func Container(network Decide, each bool) Decide {
 	return func(p *policy.Policy, q *policy.Question) bawn.Decision {
 		if q.Action.Kind == bawn.Network {

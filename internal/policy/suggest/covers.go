@@ -19,8 +19,8 @@ type neighbour struct {
 // elsewhere is a project that is not the question's.
 const elsewhere = "/another/project"
 
-// covers tries what else the rules that were found decide as wanted, and what
-// the rules in force do not. The examples are not all there is.
+// covers finds out which other lines the found rules decide as wanted, and the
+// rules in force do not. The examples are not all there is.
 func (s *suggester) covers(now *policy.Policy) (out []string) {
 	then, err := s.with(s.found)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/shell"
 )
 
-// part adds rules about one part: about what it is, and about what it uses.
+// part adds rules about one part: about its command and its uses.
 func (s *suggester) part(part *policy.Part) {
 	if part.Command == nil {
 		s.resource(part)

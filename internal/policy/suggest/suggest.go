@@ -1,6 +1,6 @@
-// Package suggest looks for the narrowest rules that would decide a question
-// as a human has, says what else those rules would decide, and tries both:
-// what it returns was decided with the rules in force.
+// Package suggest looks for the narrowest rules that would decide a question as
+// a human has. It says what else those rules would decide, and tries them with
+// the rules in force.
 package suggest
 
 import (
@@ -37,11 +37,12 @@ var asksAlways = map[string]string{
 	"isolation": "entries of isolation.http and isolation.git are about this host: ",
 }
 
-// Allow looks for rules of the user's that would allow what the policy does
-// not. It returns no rules and no reason for what is allowed already.
+// Allow looks for rules of the user's that would allow something that the
+// policy does not. It returns no rules and no reason if it is allowed already.
 func Allow(in Input) Advice { return in.find(bawn.Allow) }
 
-// Deny looks for rules of the user's that would deny what the policy does not.
+// Deny looks for rules of the user's that would deny something that the policy
+// does not.
 func Deny(in Input) Advice { return in.find(bawn.Deny) }
 
 func (in Input) find(want bawn.Verdict) Advice {
@@ -99,7 +100,7 @@ func (s *suggester) collect(parts []policy.Part) string {
 	return ""
 }
 
-// least tries what was found, and drops what is not needed.
+// least tries the found rules, and drops those that are not needed.
 func (s *suggester) least() string {
 	d, ok := s.try(s.found)
 	switch {

@@ -57,7 +57,7 @@ type Options struct {
 	Explain func(ctx context.Context, m *bawnv1.PolicyServiceExplainRequest) ([]byte, error)
 	// Devices are those that are paired with the web page.
 	Devices Devices
-	// Past is what sessions have changed. *undo.Past is one.
+	// Past lists the changes of sessions. *undo.Past is one.
 	Past Past
 	// Touches ask for the touch of a device's passkey. It is the web page's.
 	Touches Touches

@@ -90,7 +90,7 @@ func (s *approvals) Watch(ctx context.Context, _ *bawnv1.ApprovalServiceWatchReq
 	}
 	beat := time.NewTicker(s.o.Beat)
 	defer beat.Stop()
-	m := &bawnv1.ApprovalServiceWatchResponse{} // the first shows that the stream is there
+	m := &bawnv1.ApprovalServiceWatchResponse{} // the first shows that the stream works
 	for {
 		if err := to.Send(m); err != nil {
 			return err
@@ -152,7 +152,7 @@ func answerOf(m *bawnv1.ApprovalServiceAnswerRequest) (bawn.Answer, error) {
 	}
 	scope, ok := scopes[m.GetScope()]
 	if !ok && m.GetScope() != bawnv1.Scope_SCOPE_UNSPECIFIED {
-		return bawn.Answer{}, fmt.Errorf("scope %q is none; want SCOPE_ONCE, SCOPE_SESSION or SCOPE_ALWAYS", m.GetScope())
+		return bawn.Answer{}, fmt.Errorf("scope %q is invalid; want SCOPE_ONCE, SCOPE_SESSION or SCOPE_ALWAYS", m.GetScope())
 	}
 	if len(m.GetWhy()) > maxWhy {
 		return bawn.Answer{}, fmt.Errorf("the reason has %d bytes; want at most %d", len(m.GetWhy()), maxWhy)

@@ -151,7 +151,7 @@ func (s *audits) Timeline(ctx context.Context, m *bawnv1.AuditServiceTimelineReq
 }
 
 // count counts a record. Ends of sessions and the like are neither allowed nor
-// denied by anybody.
+// denied.
 func count(b *bawnv1.Bucket, e bawn.Event) {
 	switch {
 	case e.Kind == "session" || e.Kind == "audit" || e.Resolved == bawn.Ask:

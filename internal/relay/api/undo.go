@@ -46,7 +46,7 @@ const (
 	maxSteps    = 500
 )
 
-// undos shows what sessions have changed, and takes it back.
+// undos shows the changes of sessions, and takes them back.
 type undos struct{ *API }
 
 var _ bawnv1connect.UndoServiceHandler = (*undos)(nil)
@@ -244,7 +244,7 @@ func (s *undos) prepare(id string, f func(one *undo.Session, p *undo.Plan, diges
 	return f(one, p, digest)
 }
 
-// purpose is what a touch is for: this session and what was shown of it.
+// purpose binds a touch to this session and to what was shown of it.
 func purpose(session, plan string) string { return "undo " + session + " " + plan }
 
 // Preview is the service's.

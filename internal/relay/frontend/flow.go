@@ -40,13 +40,13 @@ type flow struct {
 // A traffic is what the log says of one session.
 type traffic struct {
 	enforced []*bawnv1.Enforced
-	open     map[string]*connection // by host:port, also those of which none is open any more
+	open     map[string]*connection // by host:port, including those without an open connection
 }
 
 type connection struct {
 	count          int
 	opened         time.Time // the latest
-	sent, received int64     // of those that have ended, in bytes
+	sent, received int64     // of ended ones, in bytes
 }
 
 // update reads what was recorded since the last look. A log that can't be read

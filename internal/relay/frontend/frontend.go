@@ -46,7 +46,7 @@ type Options struct {
 	// Socket opens the API's socket, after all else that may fail: who finds it
 	// finds the page as well.
 	Socket  func() (net.Listener, error)
-	Admit   func(net.Conn) error // who may use it; records whom it refuses
+	Admit   func(net.Conn) error // who may use it; records refused peers
 	Keyless func(error)          // records a request without the key
 	Busy    func() (done func()) // told of each call, or nil
 	User    string               // who answers over the socket

@@ -18,7 +18,7 @@ import (
 	bawnv1 "github.com/bawn-dev/bawn/proto/bawn/v1"
 )
 
-// sessions are those of the registry, with what the audit log says of them.
+// sessions are those of the registry, with the audit log's record of them.
 type sessions struct {
 	dir  string
 	flow *flow

@@ -38,7 +38,7 @@ func (d *DB) do(ctx context.Context, f func(*tx) error) error {
 	select {
 	case err := <-o.done:
 		return err
-	case <-d.ended: // it may have been taken by nobody
+	case <-d.ended: // nobody may have taken it
 		select {
 		case err := <-o.done:
 			return err
@@ -150,8 +150,8 @@ func (w *writer) drain() {
 	}
 }
 
-// commit writes ops in one transaction. Where one fails each gets its own, so
-// that none fails for another.
+// commit writes ops in one transaction. If one fails each gets its own error,
+// so that none fails because of another.
 func (w *writer) commit(ops []*op) {
 	err := w.together(ops)
 	if err == nil || len(ops) == 1 {

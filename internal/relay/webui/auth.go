@@ -275,8 +275,8 @@ func setCookie(ctx context.Context, c *http.Cookie) error {
 	return nil
 }
 
-// BeginLogin is the service's. It names no passkey: who asks learns nothing of
-// the devices.
+// BeginLogin is the service's. It names no passkey, so a stranger learns
+// nothing of the devices.
 func (a *authService) BeginLogin(ctx context.Context, _ *bawnv1.AuthServiceBeginLoginRequest) (*bawnv1.AuthServiceBeginLoginResponse, error) {
 	options, session, err := a.s.passkeys.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationRequired))
 	if err != nil {

@@ -19,10 +19,10 @@ const (
 	strangerTime   = 10 * time.Second
 )
 
-// A crowd counts connections, per network and in all. One over a network's share
-// takes the place of that network's oldest that has not logged in. When there are
-// too many in all the oldest goes that has not logged in, so that strangers keep nobody else out; connections over
-// which a device has logged in are nobody's to close.
+// A crowd counts connections, per network and in all. One over a network's share takes
+// the place of that network's oldest that has not logged in. At the limit the oldest
+// connection without a login is closed, so that strangers keep nobody else out.
+// Connections over which a device has logged in are never closed for others.
 type crowd struct {
 	each, local, all int           // the limits
 	idle             time.Duration // how long who has not logged in may do nothing
@@ -82,7 +82,7 @@ func (d *countedListener) Accept() (net.Conn, error) {
 // network's share takes the place of that network's oldest stranger: a full share
 // keeps nobody of the same network out.
 func (c *crowd) admit(conn net.Conn) (m *member, why string) {
-	peer, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // what has no address is one peer
+	peer, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // connections without an address count as one peer
 	m = &member{Conn: conn, crowd: c, peer: network(peer.Addr())}
 	c.mu.Lock()
 	defer c.mu.Unlock()

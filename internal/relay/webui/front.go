@@ -95,8 +95,7 @@ func judgeGet(r *http.Request) *fault {
 	return &fault{http.StatusForbidden, connect.CodePermissionDenied, "another site may not load this page's parts"}
 }
 
-// contentTypes are those of Connect's protocols. None of them is one that a
-// form can send.
+// contentTypes are those of Connect's protocols. A form can send none of them.
 var contentTypes = []string{
 	"application/json", "application/proto", "application/connect+json", "application/connect+proto",
 	"application/grpc-web", "application/grpc-web+proto", "application/grpc-web+json", "application/grpc", "application/grpc+proto", "application/grpc+json",

@@ -45,7 +45,7 @@ func loadLogins(ctx context.Context, items Items, now func() time.Time) (*logins
 	l := &logins{items: items, now: now, byID: map[string]login{}}
 	for id, text := range kept {
 		var one login
-		if json.Unmarshal(text, &one) == nil { // what can't be read lets nobody in
+		if json.Unmarshal(text, &one) == nil { // an unreadable value lets nobody in
 			l.byID[id] = one
 		}
 	}

@@ -24,8 +24,9 @@ func (s *Server) Devices(context.Context) ([]*bawnv1.Device, error) {
 	return out, nil
 }
 
-// Revoke takes a device's passkey, logins and subscription away and cuts off
-// what it has open; by is who does it. Where the store fails the device is out as long as this process lives.
+// Revoke removes a device's passkey, logins and subscription and closes its connections;
+// by is who does it. Where the store fails the device is out as long as this process
+// lives.
 func (s *Server) Revoke(ctx context.Context, id, by string) error {
 	d, ok := s.devices.get(id)
 	if !ok {

@@ -164,28 +164,28 @@ func (n *Notifier) due(now time.Time) []message {
 	return out
 }
 
-// wishes say what a question of a kind is about.
-var wishes = map[bawn.Kind]string{
+// askings say what a question of a kind is about.
+var askings = map[bawn.Kind]string{
 	bawn.Filesystem: "asks for files",
 	bawn.Network:    "asks for a host",
 	bawn.Command:    "asks to run a command",
 	bawn.Tool:       "asks to use a tool",
 }
 
-// compose writes a notice. Nothing of the action itself goes into it.
+// compose writes a notice. The text of the action is not part of it.
 func (n *Notifier) compose(c Change, count int) message {
-	wish, ok := wishes[c.Kind]
+	asking, ok := askings[c.Kind]
 	if !ok {
-		wish = "asks for something"
+		asking = "asks for something"
 	}
 	if count > 1 {
-		wish = fmt.Sprintf("asks %d questions", count)
+		asking = fmt.Sprintf("asks %d questions", count)
 	}
 	who := "Session " + plainName(c.Session, 8)
 	if agent := plainName(c.Agent, 24); agent == c.Agent && agent != "" {
 		who += " (agent " + agent + ")"
 	}
-	m := message{short: who + " " + wish + ": open Bawn", tag: plainName(c.Session, 8)}
+	m := message{short: who + " " + asking + ": open Bawn", tag: plainName(c.Session, 8)}
 	m.long = m.short
 	if n.Page != "" {
 		m.long += " " + n.Page
@@ -235,7 +235,7 @@ func (n *Notifier) start(ctx context.Context) []chan message {
 	return queues
 }
 
-// hand gives a notice to all ways. One that is too slow misses it.
+// hand gives a notice to all ways. A slow reader misses it.
 func (n *Notifier) hand(queues []chan message, m message) {
 	for _, queue := range queues {
 		select {

@@ -9,11 +9,11 @@ import (
 	"github.com/go-webauthn/webauthn/webauthn"
 )
 
-// errTouch is what everybody is told whose touch does not count.
+// errTouch is the answer to every touch that does not count.
 var errTouch = connect.NewError(connect.CodePermissionDenied, errors.New("this needs a touch of this device's passkey, for exactly this; begin again"))
 
-// BeginTouch begins a ceremony in which a paired device shows that its human is there
-// and wants one thing. It returns what navigator.credentials.get needs.
+// BeginTouch begins a ceremony in which a paired device proves that its human is
+// there and wants one thing. It returns what navigator.credentials.get needs.
 func (s *Server) BeginTouch(ctx context.Context, device, purpose string) (ceremony, options string, err error) {
 	d, ok := s.devices.get(device)
 	if !ok || purpose == "" {

@@ -22,7 +22,7 @@ var services = []string{
 }
 
 // A Way is one line of the file of notices: the address of a service, which is
-// a secret, or the name of the secret in the vault that holds it.
+// a secret, or the name of the vault's secret that holds it.
 type Way struct {
 	Address bawn.Secret
 	Secret  string // "" where Address is set
@@ -34,7 +34,7 @@ const maxWays = 20
 
 // ParseWays reads a file of notices: a line is an address ("ntfy://…") or
 // "secret:NAME"; blank lines and those that begin with # are left out. Errors
-// name the line and show nothing of it.
+// name the line without its contents.
 func ParseWays(text string) ([]Way, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("the file of notices is no UTF-8")

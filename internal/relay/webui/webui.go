@@ -54,7 +54,7 @@ type Options struct {
 	Certificate func() (*tls.Certificate, error)
 	Fingerprint string // of Bawn's own authority, shown when a device is paired
 	Authority   []byte // PEM of it, offered at /bawn-ca.crt; nil without such an authority
-	Machine     string // its name, for humans who have several
+	Machine     string // its name, for humans with several
 	Items       Items
 	Recorder    bawn.Recorder
 	API         http.Handler // gets requests of devices only: see DeviceOf
@@ -79,7 +79,7 @@ type Server struct {
 	requests *limiter
 	attempts *limiter
 	refusals refusals
-	turned   refusals // of connections: a flood of them hides nothing else
+	turned   refusals // of connections: a flood of them hides no other entry
 	crowd    *crowd
 	pusher   *pusher
 	handler  http.Handler
@@ -129,7 +129,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 func (o Options) check() error {
 	name, _, err := hostname.NormalASCII(o.Name)
 	if err != nil || name != o.Name || isAddress(name) {
-		return fmt.Errorf("name %q is none that a passkey can be bound to; want the name of a host in lower case, for example localhost", o.Name)
+		return fmt.Errorf("name %q can't have a passkey bound to it; want the name of a host in lower case, for example localhost", o.Name)
 	}
 	if o.Port == 0 || o.Certificate == nil || o.Items == nil || o.Recorder == nil || o.API == nil || o.Files == nil || o.Now == nil || o.Log == nil {
 		return errors.New("BUG(bawn): the web page lacks an option")

@@ -15,7 +15,8 @@ var remedies = []struct{ says, do string }{
 	{"loopback:", "the kernel lacks network namespaces, or a security module refuses them to bwrap"},
 }
 
-// userNamespaces are words with which bwrap says that it can't have them.
+// userNamespaces are messages by which bwrap says that it can't make user
+// namespaces.
 var userNamespaces = []string{"No permissions to creat", "Creating new namespace failed", "uid map", "gid map", "setting up uid"}
 
 // remedy says what to do about an error of bwrap's.

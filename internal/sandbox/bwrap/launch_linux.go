@@ -36,9 +36,9 @@ type process struct {
 }
 
 // launch starts the bwrap at program for p, with control as the first process'
-// descriptor 0. The files of p's sources are opened and compared with what the
-// plan saw: they, and not whatever has their names by then, are mounted. ctx bounds
-// how long bwrap may take to make a process.
+// descriptor 0. The files of p's sources are opened and compared with what the plan
+// saw. The opened files are mounted, not whatever has their names by then. ctx
+// bounds how long bwrap may take to make a process.
 func launch(ctx context.Context, program string, p *Plan, control *os.File) (*process, error) {
 	files, err := p.open()
 	defer closeAll(files)
@@ -92,7 +92,7 @@ func (r *process) start() error {
 	return <-started
 }
 
-// why adds to err what bwrap has to say, if it has ended.
+// why adds bwrap's own message to err, if bwrap has ended.
 func (r *process) why(err error) error {
 	select {
 	case <-r.done:
@@ -104,8 +104,8 @@ func (r *process) why(err error) error {
 	return err
 }
 
-// firstProcess reads which process bwrap has made and returns a pidfd of it
-// and its PID.
+// firstProcess reads which process bwrap has made and returns its pidfd and
+// PID.
 func firstProcess(ctx context.Context, info *os.File, parent int) (*os.File, int, error) {
 	stop := context.AfterFunc(ctx, func() { _ = info.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -144,9 +144,9 @@ const (
 	reapPatience  = time.Second
 )
 
-// kill ends every process of the sandbox, and does not wait for it: those in a
-// PID namespace die with its first (pid_namespaces(7)). bwrap ends by itself then,
-// once it has reaped that one, which would else stay for somebody to reap.
+// kill ends every process of the sandbox and does not wait for it. Those in a PID
+// namespace die with its first (pid_namespaces(7)); bwrap then reaps that one and
+// ends by itself.
 func (r *process) kill() {
 	if r.first == nil {
 		_ = r.cmd.Process.Kill()

@@ -134,7 +134,7 @@ func (t *translator) mount(m layout.Mount) error {
 		t.add("--ro-bind-fd", t.source(source{m.Source, m.ID}), m.Target)
 	case layout.KindTmpfs:
 		t.tmpfs(m.Target, m.Mode, m.SizeMB<<20)
-		for _, dir := range born(m) {
+		for _, dir := range initialDirs(m) {
 			t.add("--perms", "0755", "--dir", dir)
 		}
 	case layout.KindProc:
@@ -154,14 +154,13 @@ func (t *translator) mount(m layout.Mount) error {
 }
 
 // prepare makes the directories that lead to a target in an empty place. Every
-// other target is there: bwrap makes one that is not, which would then be on
-// the host.
+// other target exists: bwrap would make a missing one, on the host.
 func (t *translator) prepare(m layout.Mount) error {
 	if strings.Contains(m.Target, "\x00") || strings.Contains(m.Source, "\x00") {
 		return errors.New("BUG(bawn): a path holds a zero byte")
 	}
 	switch {
-	case born(m) != nil || m.Kind == layout.KindDev:
+	case initialDirs(m) != nil || m.Kind == layout.KindDev:
 		t.targets = append(t.targets, m.Target)
 	case len(m.Make) > 0:
 		for _, dir := range m.Make[:len(m.Make)-1] {
@@ -173,8 +172,8 @@ func (t *translator) prepare(m layout.Mount) error {
 	return nil
 }
 
-// born are the directories that a tmpfs is to hold from the start.
-func born(m layout.Mount) []string {
+// initialDirs are the directories that a tmpfs is to hold from the start.
+func initialDirs(m layout.Mount) []string {
 	if m.Kind == layout.KindTmpfs && len(m.Make) > 0 && m.Make[0] != m.Target && strings.HasPrefix(m.Make[0], m.Target+"/") {
 		return m.Make
 	}
@@ -206,9 +205,9 @@ func (t *translator) interfaces() {
 }
 
 // dev builds a minimal /dev and makes it read-only; devices stay usable. bwrap's
-// own --dev would put the guest in a second user namespace, in which no
-// capability says anything about the network, and shows the host's console. Start
-// mounts /dev/pts.
+// own --dev would show the host's console and put the guest in a second user
+// namespace, whose capabilities do not apply to the network. Start mounts
+// /dev/pts.
 func (t *translator) dev(m layout.Mount) {
 	t.tmpfs(m.Target, 0o755, 1<<20)
 	for _, d := range m.Devices {

@@ -12,11 +12,11 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
-	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/paper"
+	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/fakemachine"
 	"github.com/bawn-dev/bawn/internal/testenv/golden"
 )
 
-var laptop = paper.Machine{
+var laptop = fakemachine.Machine{
 	"/", "/tmp/", "/var/tmp/", "/run/", "/run/systemd/resolve/stub-resolv.conf", "/etc/shadow", "/etc/bawn/", "/proc/acpi/", "/proc/kpagecount", "/sys/firmware/", "/sys/fs/cgroup/",
 	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/nvidia0",
 	"/home/ada/", "/home/ada/.ssh/", "/home/ada/.netrc", "/home/ada/.config/", "/home/ada/.config/gh/", "/home/ada/.cache/",

@@ -23,7 +23,7 @@ import (
 // support is what was found out by trying.
 type support struct {
 	why, fix       string // why no sandbox can be had, "" where one can
-	netWhy, netFix string // why none can have a network by name
+	netWhy, netFix string // why networks by name are impossible
 	ipv6           bool   // such networks have IPv6, too
 }
 

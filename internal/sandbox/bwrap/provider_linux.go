@@ -29,10 +29,10 @@ type Provider struct {
 	found   support
 }
 
-// New returns the provider that uses the bwrap in PATH. It starts nothing: what
-// bwrap can do here is tried when Capabilities or Plan is called, and the outcome
-// is kept in the file probeCache, unless that is "", until the machine is booted
-// again or another bwrap is installed.
+// New returns the provider that uses the bwrap in PATH. It starts nothing. What
+// bwrap can do here is tried when Capabilities or Plan is called. Unless
+// probeCache is "", that file keeps the outcome until the machine is booted again
+// or another bwrap is installed.
 //
 // bwrap is looked for in searchPath, which has the form of PATH; "" stands for
 // the usual directories of a system.
@@ -109,7 +109,7 @@ const startsAgain = 5
 // startPatience is how long a sandbox may take to be ready.
 const startPatience = 20 * time.Second
 
-// start makes what the plan says. On an error nothing of it is left.
+// start makes what the plan says. On an error it leaves nothing.
 func (p *Provider) start(ctx context.Context, b *Plan, onDenial func(sandbox.Denial)) (_ *guest, err error) {
 	g := &guest{plan: b, machine: p.machine}
 	defer func() {

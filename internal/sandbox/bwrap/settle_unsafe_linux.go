@@ -45,7 +45,7 @@ func (p *Plan) settle(mounts *os.File, first int) error {
 // settler collects the calls.
 type settler struct{ kernel.Steps }
 
-// mount opens what is to be writable, and closes again what is narrower in it.
+// mount opens the writable places, and closes the narrower ones in them again.
 func (s *settler) mount(m layout.Mount) {
 	switch m.Kind {
 	case layout.KindBind, layout.KindPool:

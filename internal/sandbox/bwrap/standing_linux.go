@@ -2,11 +2,11 @@ package bwrap
 
 import "golang.org/x/sys/unix"
 
-// bwrap makes what is to be mounted upon where it is missing. Below a writable
-// place of the host that would come into being there, as an empty file with the
-// name of a protected one, and stay. So no target may be missing, and since one
-// could vanish in the milliseconds until bwrap comes to it, they are looked at
-// once more when the sandbox is ready.
+// bwrap makes missing mount points. Below a writable place of the host that
+// would come into being there, as an empty file with the name of a protected
+// one, and stay. So no target may be missing, and since one could vanish in the
+// milliseconds until bwrap comes to it, they are looked at once more when the
+// sandbox is ready.
 
 // standing is what lies at the targets of a plan, in their order.
 func (p *Plan) standing() ([]unix.Stat_t, error) {

@@ -42,7 +42,7 @@ func (e *EngineError) Error() string {
 // Unwrap returns what went wrong.
 func (e *EngineError) Unwrap() error { return e.Err }
 
-// errAbsent is what a connection fails with that nobody accepts.
+// errAbsent is the error of a connection that nobody accepts.
 var errAbsent = errors.New("nobody listens there")
 
 // An engine is a connection to one. Each call to it has a deadline.

@@ -36,7 +36,7 @@ type Extra struct {
 	UserNS   string
 	CgroupNS string
 	Binds    []string          // as --volume has them
-	InPart   []bawn.Capability // what holds in part because of it
+	InPart   []bawn.Capability // what holds only in part because of it
 }
 
 // A Ulimit is a resource limit by Docker's name for it, in the units of
@@ -48,7 +48,7 @@ type Ulimit struct {
 
 // An argument is a flag of docker-run(1).
 type argument struct {
-	bare bool // takes no value
+	boolean bool // takes no value
 	// take applies a value, and errs where it would give the guest more than the
 	// session has.
 	take func(x *Extra, value string, r bawn.Resources) error
@@ -79,11 +79,11 @@ func (e *FlagError) Error() string {
 const maxExtra = 256
 
 // ParseExtra reads flags as docker run takes them: "--name=value", "--name",
-// "value", "-n value" and "-nvalue". What narrows the sandbox, or does not touch
-// it, is applied within r; what would widen it is refused with the reason,
-// unless allowed has that very flag with its value ("--device=/dev/fuse"); what
-// nobody knows is refused. All reasons are reported, joined by newlines, as
-// *FlagError.
+// "value", "-n value" and "-nvalue". A flag that narrows the sandbox, or does
+// not touch it, is applied within r. A flag that would widen it is refused with
+// the reason, unless allowed has that very flag with its value
+// ("--device=/dev/fuse"). Unknown flags are refused. All reasons are reported,
+// joined by newlines, as *FlagError.
 func ParseExtra(args, allowed []string, r bawn.Resources) (Extra, error) {
 	x := Extra{Labels: map[string]string{}, Tmpfs: map[string]int64{}, Sysctls: map[string]string{}}
 	if len(args) > maxExtra {
@@ -124,7 +124,7 @@ type word struct{ name, value string }
 
 // String is the form in which flags are allowed.
 func (w word) String() string {
-	if flags[w.name].bare {
+	if flags[w.name].boolean {
 		return "--" + w.name
 	}
 	return "--" + w.name + "=" + w.value
@@ -140,11 +140,11 @@ func next(args []string) (word, []string, error) {
 		return word{}, rest, &FlagError{first, "it is no flag", "the image and the command are not given here"}
 	case !known:
 		return word{}, rest, &FlagError{first, "bawn does not know this flag, and can't tell what it would do", "leave it out"}
-	case f.bare && has && value == "false":
+	case f.boolean && has && value == "false":
 		return word{}, rest, &FlagError{first, "it would switch off what bawn relies on", "leave it out"}
-	case f.bare && has && value != "true":
+	case f.boolean && has && value != "true":
 		return word{}, rest, &FlagError{first, "it takes no value", "leave the value out"}
-	case f.bare || has:
+	case f.boolean || has:
 		return word{name, value}, rest, nil
 	case len(rest) == 0:
 		return word{}, nil, &FlagError{first, "its value is missing", ""}

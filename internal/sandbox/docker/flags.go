@@ -18,7 +18,7 @@ const (
 // flags are all that are known. What is not in it is refused.
 var flags = map[string]argument{
 	// So anyway.
-	"rm": {bare: true}, "init": {bare: true}, "read-only": {bare: true}, "interactive": {bare: true}, "tty": {bare: true}, "quiet": {bare: true},
+	"rm": {boolean: true}, "init": {boolean: true}, "read-only": {boolean: true}, "interactive": {boolean: true}, "tty": {boolean: true}, "quiet": {boolean: true},
 	"cap-drop": {}, "pull": {fine: []string{"never", "missing"}, never: "the image is pinned"},
 	"log-driver": {fine: []string{"none"}, never: "what a guest prints is the session's"}, "restart": {fine: []string{"no"}, never: whyOwn},
 
@@ -58,19 +58,19 @@ var flags = map[string]argument{
 	"device-read-bps":    {never: whyLimits}, "device-read-iops": {never: whyLimits}, "device-write-bps": {never: whyLimits}, "device-write-iops": {never: whyLimits},
 	"cgroup-parent": {never: "bawn could not tell any more what limits the session"},
 
-	"privileged": {bare: true, never: "it would take every wall away: the guest would be root on this machine"},
+	"privileged": {boolean: true, never: "it would take every wall away: the guest would be root on this machine"},
 	"cap-add":    {never: whyCaps},
 	"pid":        {never: whyHost + ", and the guest would see and signal its processes"},
 	"network":    {fine: []string{"none"}, never: whyNetwork}, "net": {fine: []string{"none"}, never: whyNetwork}, "network-alias": {never: whyNetwork}, "net-alias": {never: whyNetwork}, "link": {never: whyNetwork}, "link-local-ip": {never: whyNetwork},
 	"ip": {never: whyNetwork}, "ip6": {never: whyNetwork}, "mac-address": {never: whyNetwork}, "dns": {never: whyNetwork}, "dns-search": {never: whyNetwork}, "dns-option": {never: whyNetwork}, "dns-opt": {never: whyNetwork},
-	"publish": {never: "use ports under [isolation]"}, "publish-all": {bare: true, never: "use ports under [isolation]"}, "expose": {never: "use ports under [isolation]"},
+	"publish": {never: "use ports under [isolation]"}, "publish-all": {boolean: true, never: "use ports under [isolation]"}, "expose": {never: "use ports under [isolation]"},
 	"env": {never: whyEnv}, "env-file": {never: whyEnv}, "label-file": {never: "use --label"},
-	"user": {never: whyOwn}, "entrypoint": {never: whyOwn}, "workdir": {never: whyOwn}, "name": {never: whyOwn}, "detach": {bare: true, never: whyOwn}, "attach": {never: whyOwn}, "cidfile": {never: whyOwn},
-	"detach-keys": {never: whyOwn}, "sig-proxy": {bare: true, never: whyOwn}, "stop-signal": {never: whyOwn}, "stop-timeout": {never: whyOwn}, "platform": {never: whyOwn}, "isolation": {never: whyOwn}, "log-opt": {never: whyOwn},
+	"user": {never: whyOwn}, "entrypoint": {never: whyOwn}, "workdir": {never: whyOwn}, "name": {never: whyOwn}, "detach": {boolean: true, never: whyOwn}, "attach": {never: whyOwn}, "cidfile": {never: whyOwn},
+	"detach-keys": {never: whyOwn}, "sig-proxy": {boolean: true, never: whyOwn}, "stop-signal": {never: whyOwn}, "stop-timeout": {never: whyOwn}, "platform": {never: whyOwn}, "isolation": {never: whyOwn}, "log-opt": {never: whyOwn},
 	"annotation": {never: "a runtime may take an annotation for an order"}, "storage-opt": {never: "a session's root is read-only"},
-	"health-cmd": {never: "commands run in a session by tickets alone"}, "health-interval": {never: whyOwn}, "health-retries": {never: whyOwn}, "health-start-period": {never: whyOwn}, "health-start-interval": {never: whyOwn}, "health-timeout": {never: whyOwn}, "no-healthcheck": {bare: true},
+	"health-cmd": {never: "commands run in a session by tickets alone"}, "health-interval": {never: whyOwn}, "health-retries": {never: whyOwn}, "health-start-period": {never: whyOwn}, "health-start-interval": {never: whyOwn}, "health-timeout": {never: whyOwn}, "no-healthcheck": {boolean: true},
 	"memory-swap": {never: "use memory_swap_mb under [isolation.docker_options]"}, "memory-reservation": {never: whyLimits}, "memory-swappiness": {never: whyLimits}, "kernel-memory": {never: whyLimits},
-	"oom-kill-disable": {bare: true, never: "a session without an end to its memory could stop the machine"}, "blkio-weight": {never: whyLimits}, "blkio-weight-device": {never: whyLimits},
+	"oom-kill-disable": {boolean: true, never: "a session without an end to its memory could stop the machine"}, "blkio-weight": {never: whyLimits}, "blkio-weight-device": {never: whyLimits},
 	"cpu-period": {never: "use --cpus"}, "cpu-quota": {never: "use --cpus"}, "cpu-rt-period": {never: whyLimits}, "cpu-rt-runtime": {never: whyLimits}, "cpu-count": {never: whyLimits}, "cpu-percent": {never: whyLimits}, "io-maxbandwidth": {never: whyLimits}, "io-maxiops": {never: whyLimits},
-	"disable-content-trust": {bare: true, never: "the image is pinned"},
+	"disable-content-trust": {boolean: true, never: "the image is pinned"},
 }

@@ -45,7 +45,7 @@ type guest struct {
 }
 
 // start makes a container for a plan and everything around it; on an error
-// nothing is left but what the engine does not let go of.
+// nothing is left but what the engine does not release.
 func (p *Provider) start(ctx context.Context, e *engine, plan *Plan, onDenial func(sandbox.Denial)) (*guest, error) {
 	m, err := maker.Self()
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *session) run(ctx context.Context) (conn *os.File, err error) {
 	waiting, cancel := context.WithTimeout(ctx, s.engine.life)
 	defer cancel()
 	conn, err = s.place.accept(waiting, s.pid, s.pidfd)
-	s.known = s.known || err == nil // nobody else can come to that socket
+	s.known = s.known || err == nil // no other process can reach that socket
 	return conn, err
 }
 
@@ -278,7 +278,7 @@ func (g *guest) Dial(port uint16) (*os.File, error) {
 	return g.Guest.Dial(port)
 }
 
-// ownPorts are those of the guest's loopback that lead out of it.
+// ownPorts are the ports of the guest's loopback that lead out of it.
 func (g *guest) ownPorts() []uint16 {
 	n := g.plan.Inside.Network
 	if n == nil {

@@ -22,10 +22,10 @@ const (
 	controlName  = "socket"
 )
 
-// An imageLayout turns the mounts of a layout, which shows the host's root,
-// into those of a container, which shows an image's: what the isolation shows of
-// the host stays where it is, but for the workspace, and what it hides is
-// covered only where it would be seen.
+// An imageLayout turns the mounts of a layout, which shows the host's root, into
+// those of a container, which shows an image's. What the isolation shows of the
+// host stays where it is, except the workspace. What it hides is covered only
+// where it would be seen.
 type imageLayout struct {
 	host, guest string // the workspace on either side
 	home        string // of the human; "" for none

@@ -10,9 +10,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/maker"
 )
 
-// sweep removes what makers have left that ended without it: directories and
-// containers. It is done beside a session's start and says nothing: what can't be
-// removed now is tried again next time.
+// sweep removes the directories and containers of makers that ended without doing
+// so. It is done beside a session's start and says nothing: what can't be removed
+// now is tried again next time.
 func sweep(e *engine, runtime string, me maker.Maker) {
 	ctx, cancel := context.WithTimeout(context.Background(), e.life)
 	defer cancel()

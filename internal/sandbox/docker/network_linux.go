@@ -14,8 +14,8 @@ import (
 )
 
 // network makes the sockets of a guest that reaches others by name, in the
-// container's network namespace: from here, where that may be entered, else by
-// a second container that shares it.
+// container's network namespace: from here if that may be entered, else by a
+// second container that shares it.
 func (s *session) network(ctx context.Context) (*sandbox.GuestNetwork, error) {
 	n := s.plan.Inside.Network
 	if n == nil {

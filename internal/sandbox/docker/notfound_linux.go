@@ -12,7 +12,7 @@ import (
 )
 
 // notFound finds out why a command could not be executed. A container has the
-// programs of its image, which is what most who miss one have overlooked.
+// programs of its image, which explains most missing ones.
 func (g *guest) notFound(c sandbox.Command, errno syscall.Errno) *sandbox.NotFoundError {
 	name := c.Argv[0]
 	nf := &sandbox.NotFoundError{Name: name, Err: errno, Absent: errno == unix.ENOENT || errno == unix.ENOTDIR}
@@ -44,7 +44,7 @@ func (g *guest) find(dirs []string, name string) (at string) {
 	if err != nil {
 		return ""
 	}
-	_ = raw.Control(func(root uintptr) { // a root that is closed has nothing
+	_ = raw.Control(func(root uintptr) { // a closed root is empty
 		for _, dir := range dirs {
 			candidate := name
 			if !path.IsAbs(name) {

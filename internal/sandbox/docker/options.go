@@ -52,7 +52,7 @@ type Setting struct {
 	Environ []string // of the user: DOCKER_HOST, XDG_RUNTIME_DIR
 }
 
-// defaultWorkspace is where a guest finds its workspace (SPEC D6).
+// defaultWorkspace is where a guest finds its workspace.
 const defaultWorkspace = "/workspace"
 
 // An OptionError says what is wrong with an option, and what to write instead.

@@ -105,7 +105,7 @@ func (p *place) shut() {
 	}
 }
 
-// remove removes what fill has made, and nothing else.
+// remove removes only what fill has made.
 func (p *place) remove() error {
 	p.shut()
 	return removePlace(p.path)

@@ -71,9 +71,9 @@ type Facts struct {
 	Remapped bool
 	// Podman says that the engine is Podman, whose tmpfs have no owner but root.
 	Podman bool
-	// Bare says that the supervisor can't serve the container.
-	Bare   bool
-	Partly []bawn.Capability
+	// Unsupervised says that the supervisor can't serve the container.
+	Unsupervised bool
+	Partly       []bawn.Capability
 }
 
 // sessionPlace stands for the directory of the session's own until there is
@@ -210,8 +210,8 @@ func (l *imageLayout) inside(n *layout.Plan, f Facts) (*layout.Plan, error) {
 	in.UID = layout.Mapping{Inside: l.uid, Outside: n.UID.Outside}
 	in.GID = layout.Mapping{Inside: l.gid, Outside: n.GID.Outside}
 	in.Loopback = true
-	in.Supervised, in.Programs, in.Holds = !f.Bare, false, nil
-	if f.Bare {
+	in.Supervised, in.Programs, in.Holds = !f.Unsupervised, false, nil
+	if f.Unsupervised {
 		in.Seccomp = "guest"
 	}
 	in.Protected, in.Absent, in.Targets = l.allInGuest(n.Protected), l.allInGuest(n.Absent), l.allInGuest(n.Targets)
@@ -426,9 +426,9 @@ func (l *imageLayout) bind(h *container.HostConfig, p *Plan, f Facts) {
 	at(controlDir, controlPlace, true)
 }
 
-// tmpfs are the options of a place of the session's own. Podman's have no owner
-// but root; nobody but the guest is in the container, and what root puts there
-// stays root's. runc gives a place the mode that the image has for it, if any.
+// tmpfs are the options of a place of the session's own. Podman's belong to
+// root; only the guest is in the container, and what root puts there stays
+// root's. runc gives a place the mode that the image has for it, if any.
 func (l *imageLayout) tmpfs(m layout.Mount, f Facts) string {
 	if !f.Podman {
 		return tmpfsOptions(m.SizeMB, m.Mode, l.uid, l.gid)

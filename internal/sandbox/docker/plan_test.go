@@ -11,7 +11,7 @@ import (
 
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
-	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/paper"
+	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/fakemachine"
 	"github.com/bawn-dev/bawn/internal/testenv/golden"
 )
 
@@ -25,7 +25,7 @@ func facts(uid int) Facts {
 	}
 }
 
-var laptop = paper.Machine{
+var laptop = fakemachine.Machine{
 	"/", "/tmp/", "/var/tmp/", "/run/", "/etc/shadow", "/etc/hosts", "/etc/bawn/", "/proc/acpi/", "/dev/null", "/dev/tty", "/dev/nvidia0", "/run/systemd/resolve/stub-resolv.conf",
 	"/home/ada/", "/home/ada/.ssh/", "/home/ada/.netrc", "/home/ada/.cache/", "/home/ada/.cache/bawn/private/x/home%ada%.cache/", "/home/ada/.gitconfig",
 	"/home/ada/p/", "/home/ada/p/.git/", "/home/ada/p/.git/hooks/", "/home/ada/p/.git/config", "/home/ada/p/.vscode/", "/home/ada/p/secret/", "/home/ada/p/key", "/home/ada/p/sub/",
@@ -72,7 +72,7 @@ func TestPlans(t *testing.T) {
 	rootless := facts(1000)
 	rootless.Rootless = true
 	remapped := facts(0)
-	remapped.Remapped, remapped.Bare = true, true
+	remapped.Remapped, remapped.Unsupervised = true, true
 	for name, c := range map[string]struct {
 		req   sandbox.Request
 		o     Options

@@ -203,7 +203,7 @@ func (p *Provider) try(ctx context.Context) *probed {
 	return f
 }
 
-// static wants a program that needs no other file: an image has its own
+// static requires a program that needs no other file: an image has its own
 // libraries, or none.
 func static(program string) error {
 	f, err := elf.Open(program)

@@ -64,9 +64,9 @@ func (p *Provider) connected() (*engine, error) {
 }
 
 // Plan makes a plan. It asks the engine for the image, and what it can do, and
-// touches nothing. It errs with a *sandbox.MismatchError when the isolation asks
-// for more than can be enforced here, with an *OptionError or a *FlagError where
-// the configuration can't be followed, and with an *EngineError where the engine
+// touches nothing. It errs with a *sandbox.MismatchError if the isolation asks
+// for more than can be enforced here, with an *OptionError or a *FlagError if
+// the configuration can't be followed, and with an *EngineError if the engine
 // does not answer.
 func (p *Provider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 	if err := p.options.Check(req.Session.Isolation.Resources); err != nil {
@@ -91,7 +91,7 @@ func (p *Provider) Plan(req sandbox.Request) (sandbox.Plan, error) {
 
 // facts are what a plan is made from, but for the image.
 func (p *Provider) facts(found *probed) Facts {
-	f := Facts{Host: kernel.Look(p.setting.Native).Facts(), Program: p.setting.Program, Rootless: found.Rootless, Remapped: found.Remapped, Podman: found.Podman, Bare: found.Supervised != ""}
+	f := Facts{Host: kernel.Look(p.setting.Native).Facts(), Program: p.setting.Program, Rootless: found.Rootless, Remapped: found.Remapped, Podman: found.Podman, Unsupervised: found.Supervised != ""}
 	f.Host.LandlockABI = found.LandlockABI
 	return f
 }

@@ -3,13 +3,13 @@
 //
 // A launcher of ours (Bawn itself, with Argument) stands between: the first
 // process of namespaces of its own, with the one user mapped as in provider
-// native. It assembles the guest's root there with mounts of the host's kernel,
-// so that what is read-only or hidden is so even for gVisor's own processes,
-// makes the network, and starts runsc, which needs no privilege but those of the
-// user namespace. Everything it makes lies in its mount, network and PID
-// namespaces: when it ends, by itself, with its parent or with the control
-// socket, the kernel ends every process of the sandbox and nothing is left to be
-// swept.
+// native. There it assembles the guest's root with mounts of the host's kernel,
+// so that even gVisor's own processes can't read what is hidden or write what is
+// read-only. It makes the network and starts runsc, which needs no privilege but
+// those of the user namespace. Everything it makes lies in its mount, network and
+// PID namespaces. When it ends, by itself, with its parent or with the control
+// socket, the kernel ends every process of the sandbox, and nothing is left to
+// sweep.
 //
 // Inside, the first process is Bawn as well (package inside), which speaks to the
 // host through descriptor 0. No descriptor passes gVisor's border, so package

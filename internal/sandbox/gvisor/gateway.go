@@ -7,11 +7,11 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
-// A Gateway is what stands between a guest and other machines where it reaches
-// them by name. gVisor's network stack ends at a veth pair, whose other end lies
-// in a namespace without any other device: there every address is local, every
-// TCP connection ends at one of our listeners, every question to a name server at
-// our resolver, and all else is refused at once.
+// A Gateway connects a guest that reaches other machines by name. gVisor's
+// network stack ends at a veth pair, whose other end lies in a namespace without
+// any other device. There every address is local, every TCP connection ends at
+// one of our listeners, every DNS query at our resolver, and everything else is
+// refused at once.
 type Gateway struct {
 	layout.Network
 	Addresses []netip.Addr `json:"gateway_addresses"` // its own, one for each of the guest's

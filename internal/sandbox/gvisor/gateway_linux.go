@@ -33,9 +33,9 @@ const backlog = 4096
 const echoRequest = 128
 
 // set makes the gateway in the network namespace of this process, which must be
-// fresh, and moves the calling thread, which must be locked and not the first,
-// into the guest's, a new one. It returns the sockets that carry the network, in
-// the order of native.GuestNetwork.
+// fresh. It moves the calling thread, which must be locked and not the first,
+// into a new one for the guest. It returns the sockets that carry the network,
+// in the order of native.GuestNetwork.
 func (g *Gateway) set() ([]*os.File, error) {
 	if err := kernel.BringUpLoopback(); err != nil {
 		return nil, err
@@ -215,8 +215,8 @@ func listen(v4 bool, port uint16, kind int) (*os.File, error) {
 		err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1)
 	}
 	if kind == unix.SOCK_DGRAM {
-		// Before the first question arrives: of one that came earlier nobody would
-		// know from which address its answer has to leave.
+		// This comes before the first query arrives: for an earlier one it would
+		// be unknown from which address to answer.
 		level, option := unix.IPPROTO_IP, unix.IP_PKTINFO
 		if !v4 {
 			level, option = unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO

@@ -121,7 +121,7 @@ func (l *launcher) launch(a *launch, over chan<- int) error {
 func onOwnThread(f func() error) error {
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good: what it becomes is not undone
+		runtime.LockOSThread() // permanently: changes to the thread are not undone
 		if unix.Gettid() == unix.Getpid() {
 			result <- onOwnThread(f)
 			return
@@ -172,8 +172,8 @@ func (l *launcher) start(a *launch, runsc string, over chan<- int) error {
 	return nil
 }
 
-// allCapabilities are those of the launcher's user namespace, which runsc gets:
-// it is not its root user who has them.
+// allCapabilities are those of the launcher's user namespace, which runsc gets
+// although it does not run as its root.
 func allCapabilities() []uintptr {
 	var list []uintptr
 	for c := range uintptr(unix.CAP_LAST_CAP + 1) {

@@ -71,5 +71,5 @@ type step struct {
 // ended says how runsc ended.
 type ended struct {
 	Status int
-	Text   string // the last of what it has written
+	Text   string // the end of its output
 }

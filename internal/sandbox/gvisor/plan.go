@@ -35,7 +35,7 @@ func makePlan(req sandbox.Request, facts layout.Facts) (*Plan, error) {
 	layout.InPart, layout.Supervised, layout.Seccomp = nil, false, "guest"
 	layout.Programs, layout.Holds = false, nil
 	gateway := NewGateway(layout.Network)
-	layout.Network = nil // what there is of it is the gateway's
+	layout.Network = nil // the rest of it belongs to the gateway
 	network := req.Session.Isolation.Network
 	return &Plan{
 		Layout: layout, Network: network.String(), Gateway: gateway, Resolver: newResolver(gateway, layout, facts),

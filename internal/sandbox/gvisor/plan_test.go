@@ -11,7 +11,7 @@ import (
 	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
-	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/paper"
+	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/fakemachine"
 	"github.com/bawn-dev/bawn/internal/testenv/golden"
 )
 
@@ -27,7 +27,7 @@ func facts(uid int) layout.Facts {
 	return f
 }
 
-var laptop = paper.Machine{
+var laptop = fakemachine.Machine{
 	"/", "/tmp/", "/var/tmp/", "/run/", "/etc/resolv.conf", "/etc/shadow", "/proc/acpi/", "/sys/firmware/", "/dev/null", "/dev/tty",
 	"/home/ada/", "/home/ada/.ssh/", "/home/ada/.netrc", "/home/ada/.cache/", "/home/ada/.state/", "/home/ada/.state/ca.pem",
 	"/home/ada/p/", "/home/ada/p/.git/", "/home/ada/p/.git/hooks/", "/home/ada/p/.git/config", "/home/ada/p/.vscode/", "/home/ada/p/sub/", "/home/ada/p/sub/deep/", "/home/ada/p/sub/deep/kept",

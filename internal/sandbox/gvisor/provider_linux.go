@@ -300,7 +300,7 @@ func (e *stepFailure) Error() string { return e.Name + ": " + e.Why }
 
 func (e *stepFailure) Unwrap() error { return syscall.Errno(e.Errno) }
 
-// explain adds to err what runsc has said, and what may mend it.
+// explain adds runsc's message to err, and a remedy if there is one.
 func (g *guest) explain(err error) error {
 	var s *stepFailure
 	if errors.As(err, &s) {

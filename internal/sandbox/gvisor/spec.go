@@ -121,12 +121,11 @@ func mountsOf(p *layout.Plan) []specMount {
 	return list
 }
 
-// binds are the places that gVisor has to know for mounts as well: what is
-// writable, since its own root is read-only; and what lies in a directory that
-// the guest may change, with every directory on the way. gVisor does what the
-// guest wants from a mount namespace of its own, where the host's kernel knows of
-// no mount there and would let go of it; and no directory that leads to one may
-// be renamed.
+// binds are the places that gVisor also needs as mounts: writable places, since
+// its own root is read-only, and what lies in a directory that the guest may
+// change, with every directory on the way. gVisor acts for the guest from its own
+// mount namespace. There the host's kernel knows no mount at such a place and
+// would let it be removed; no directory that leads to one may be renamed.
 func binds(p *layout.Plan) []specMount {
 	var list []specMount
 	known := map[string]bool{}

@@ -28,8 +28,8 @@ type guest struct {
 	once  sync.Once
 }
 
-// Exec starts a command. The first process stays also after the last one, until
-// Close: what it has adopted would otherwise be nobody's.
+// Exec starts a command. The first process stays after the last one, until
+// Close: otherwise its adopted processes would have no parent here.
 func (g *guest) Exec(c sandbox.Command) (sandbox.Process, error) {
 	if c.Env == nil {
 		c.Env = g.plan.env

@@ -1,8 +1,8 @@
 // Package host is the provider that isolates nothing: the guest is a process
-// like any other of the user's (SPEC D1, D10, K1). It keeps the environment to
-// what the isolation names, sets limits as far as an ordinary process can be
-// held by them, and ends with the session what the session started. What it
-// can't enforce it says, attribute by attribute; it never calls less a success.
+// like any other of the user's. It limits the environment to
+// what the isolation names, sets the limits that apply to an ordinary process,
+// and ends what the session started with the session. What it can't enforce it
+// says, attribute by attribute; it never calls less a success.
 //
 // It is never chosen: a human names it in the configuration, or has permitted
 // it there as the last resort.
@@ -54,7 +54,7 @@ func (p *Plan) Partly() []bawn.Capability { return p.InPart }
 func (p *Plan) Environ() []string { return slices.Clone(p.env) }
 
 // Abilities says that nothing is isolated.
-func (*Provider) Abilities() sandbox.Abilities { return sandbox.Abilities{Bare: true} }
+func (*Provider) Abilities() sandbox.Abilities { return sandbox.Abilities{Unsandboxed: true} }
 
 // Name returns "host".
 func (*Provider) Name() string { return Name }

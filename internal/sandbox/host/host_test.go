@@ -33,7 +33,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestNothingIsClaimed is SPEC D3: an attribute that is not enforced is said,
+// TestNothingIsClaimed: an attribute that is not enforced is said,
 // each by its name, and the host's places are shown as they are.
 func TestNothingIsClaimed(t *testing.T) {
 	p := New()
@@ -56,7 +56,7 @@ func TestNothingIsClaimed(t *testing.T) {
 	if places := n.Places(); len(places) != 1 || places[0].Path != "/" || places[0].Access != bawn.ReadWrite {
 		t.Errorf("places %v; want all of the host, read and written", places)
 	}
-	if !sandbox.AbilitiesOf(p).Bare {
+	if !sandbox.AbilitiesOf(p).Unsandboxed {
 		t.Error("the provider does not say that it isolates nothing")
 	}
 	if _, err := sandbox.Negotiate(request("true").Session.Isolation, p); err == nil || !strings.Contains(err.Error(), "fs.write") {

@@ -9,9 +9,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// BenchmarkBare is what Start is measured against: a program in the same
+// BenchmarkUnsandboxed is what Start is measured against: a program in the same
 // namespaces, without anything of ours in them.
-func BenchmarkBare(b *testing.B) {
+func BenchmarkUnsandboxed(b *testing.B) {
 	testenv.Need(b, "userns")
 	for b.Loop() {
 		cmd := exec.Command("/bin/true")

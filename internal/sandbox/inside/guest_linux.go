@@ -87,7 +87,7 @@ func (g *Guest) permitted(c sandbox.Command) (executor.Do, error) {
 		}
 	}
 	if c.Terminal != nil && !d.Terminal {
-		return d, errors.New("BUG(bawn): a command's terminal is none of its descriptors 0 to 2")
+		return d, errors.New("BUG(bawn): a command's terminal is not among its descriptors 0 to 2")
 	}
 	digest, err := d.Digest(g.setup.Session, g.setup.Plan)
 	if err == nil {
@@ -190,7 +190,7 @@ func (g *Guest) View() (*os.File, error) { return kernel.Copy(g.Root) }
 func (g *Guest) Done() <-chan struct{} { return g.client.Done() }
 
 // End has the first process kill everything and end, and does not wait for it.
-func (g *Guest) End() { _ = g.client.End() } // it fails if there is nobody left
+func (g *Guest) End() { _ = g.client.End() } // it fails if no process is left
 
 // Close ends the first process and everything it has started, waits for that at
 // most 5 s, and closes every file that was handed out. It may be called more than

@@ -17,11 +17,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/inside/stream"
 )
 
-// Main is the first process of a sandbox. control is its standard input, which
-// is the control socket unless args, the words behind Argument, are the path of a
-// UNIX socket to connect to, or begin with StreamArgument. It returns the exit code once the
-// host has closed the socket and what was started has been killed. It must be
-// alone in its process.
+// Main is the first process of a sandbox. Its control socket is its standard input,
+// unless args, the words behind Argument, are the path of a UNIX socket to connect to, or
+// begin with StreamArgument. It returns the exit code once the host has closed the socket
+// and what was started has been killed. It must be alone in its process.
 func Main(args []string, control *os.File) int {
 	socket, null, limits, err := begin(args, control)
 	if err != nil {
@@ -58,7 +57,7 @@ func begin(args []string, control *os.File) (socket, null *os.File, limits []exe
 
 // closeInherited closes what an engine may have left open. Descriptors of the
 // kernel's own making stay: this program's runtime has some. It got the lowest
-// numbers that were free, so that none of its lies behind a gap.
+// free numbers, so that none of its own lies behind a gap.
 func closeInherited() {
 	fd := 3
 	for gap := 0; gap < 16; fd++ {

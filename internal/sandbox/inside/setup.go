@@ -68,7 +68,7 @@ type Setup struct {
 
 	// The rest is the host's own.
 
-	// Environ and Dir are those of commands that have none of their own.
+	// Environ and Dir apply to commands without their own.
 	Environ []string `json:"-"`
 	Dir     string   `json:"-"`
 	// Ports says that the sandbox has a loopback of its own, to which Guest.Dial

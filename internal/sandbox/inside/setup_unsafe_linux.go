@@ -175,10 +175,10 @@ func allow(ruleset uintptr, path string, rights uint64) error {
 	return nil
 }
 
-// dropCapabilities drops all of them from every thread, for good: those that are
-// ambient go with those that are permitted (capabilities(7)). Without
-// CAP_SETPCAP the bounding set stays, from which nothing can be had any more once
-// new privileges were given up (prctl(2), PR_SET_NO_NEW_PRIVS).
+// dropCapabilities permanently drops all of them from every thread: ambient ones
+// go with the permitted ones (capabilities(7)). Without CAP_SETPCAP the bounding
+// set stays, from which nothing can be had any more once new privileges were
+// given up (prctl(2), PR_SET_NO_NEW_PRIVS).
 func dropCapabilities() error {
 	const last = 63 // the kernel answers EINVAL above its own last one
 	for i := range uintptr(last + 1) {

@@ -16,10 +16,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/ticket"
 )
 
-// Start speaks to the first process of a sandbox over conn, which it takes: the
-// other end is descriptor 0 of that process, or what its connection to a UNIX
-// socket was accepted as. Only one connection may ever be accepted there, and
-// nobody else may have had the path: the first process to speak is believed to be it.
+// Start speaks to the first process of a sandbox over conn, which it takes over. The
+// other end is descriptor 0 of that process, or the connection that it made to a UNIX
+// socket. Only one connection may ever be accepted there, and no other process may
+// have had the path: the first to speak is taken for it.
 //
 // Start returns when everything that s says is done and the executor is ready,
 // and until then obeys ctx. It errs with a *StepError where something could not
@@ -71,7 +71,7 @@ func pollable(conn *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "control"), nil
 }
 
-// setUp says what is to be done, and takes what comes of it.
+// setUp sends the Setup and reads the reply.
 func (g *Guest) setUp(ctx context.Context, file *os.File) error {
 	conn, err := ipc.New(file, intent.Limits)
 	if err != nil {

@@ -63,9 +63,9 @@ func Listen(n *layout.Network, port uint16, socket func(family int) (*os.File, e
 }
 
 // Dial connects to a port of a guest's loopback, IPv4 first and then IPv6, with
-// TCP sockets of a family (AF_INET, AF_INET6) that were made in the guest's
-// network namespace. n is the guest's network by name, or nil; its ports are
-// not the guest's. It errs with ECONNREFUSED where nothing listens.
+// TCP sockets of a family (AF_INET, AF_INET6) made in the guest's network
+// namespace. n is the guest's network by name, or nil; its own ports are
+// excluded. It errs with ECONNREFUSED where nothing listens.
 func Dial(n *layout.Network, port uint16, socket func(family int) (*os.File, error)) (*os.File, error) {
 	if n != nil && (n.Ours(port) || slices.Contains(n.HostPorts, port)) {
 		return nil, fmt.Errorf("port %d is not the guest's own: %w", port, unix.ECONNREFUSED)

@@ -9,9 +9,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
-// A Machine is what providers know of the machine that they run on: what its
-// files and users are, and what a trial says of its control groups and of its
-// networks.
+// A Machine is what providers know of their machine: its files and users, and
+// the outcome of trials with control groups and networks.
 type Machine struct {
 	facts  layout.Facts
 	groups cgroup.Support
@@ -73,8 +72,8 @@ func (m *Machine) Forget() { forget(m.cache) }
 func (m *Machine) Sweep() { sweep(m.cache) }
 
 // Group makes a control group for the plan's limits that control groups can
-// enforce here. It returns nil if they can enforce none of them. The caller
-// removes the group.
+// enforce here. It returns nil if the version can enforce none of them. The
+// caller removes the group.
 func (m *Machine) Group(n *layout.Plan) (*cgroup.Group, error) {
 	var l cgroup.Limits
 	if m.groups.Memory.Version > 0 {

@@ -35,10 +35,10 @@ func BringUpLoopback() error {
 	return nil
 }
 
-// MakeNetwork sets up what n says in the network namespace of the calling
-// thread, which must be locked if that is not the process', and returns the
-// sockets that carry it, for GuestNetwork. It needs CAP_NET_ADMIN there, and lo
-// up. The namespace must be fresh: what is there already is an error.
+// MakeNetwork sets n up in the network namespace of the calling thread, which
+// must be locked unless it is the process's, and returns the sockets that carry
+// it, for GuestNetwork. It needs CAP_NET_ADMIN there, and lo up. The namespace
+// must be fresh: what is there already is an error.
 func MakeNetwork(n *layout.Network) ([]*os.File, error) {
 	if err := netlink.Do(unix.NETLINK_ROUTE, routes(n)); err != nil {
 		return nil, err

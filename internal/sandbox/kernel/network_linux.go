@@ -135,8 +135,8 @@ func (c *Steps) listen(at netip.AddrPort, kind int) {
 	c.Call("open a socket for "+at.String(), unix.SYS_SOCKET, family, kind|unix.SOCK_CLOEXEC, 0).Into(sock)
 	one := binary.NativeEndian.AppendUint32(nil, 1)
 	if kind == unix.SOCK_DGRAM {
-		// Before the first question arrives: of one that came earlier nobody
-		// would know from which address its answer has to leave.
+		// This comes before the first query arrives: for an earlier one it
+		// would be unknown from which address to answer.
 		level, option := unix.IPPROTO_IP, unix.IP_PKTINFO
 		if family == unix.AF_INET6 {
 			level, option = unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO

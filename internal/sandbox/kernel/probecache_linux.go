@@ -112,9 +112,9 @@ func forget(cache string) {
 // stay: looking for it takes longer than all else at a session's end.
 const sweepPause = time.Minute
 
-// sweep removes the empty groups of killed Bawns, and what they have half written
-// beside the cache, unless that was done within
-// the last minute: the file beside the cache was written then.
+// sweep removes the empty groups of killed Bawns, and their half-written files
+// beside the cache. It does so at most once a minute, by the time of the file
+// beside the cache.
 func sweep(cache string) {
 	if cache != "" && !due(filepath.Join(filepath.Dir(cache), "swept"), sweepPause) {
 		return

@@ -73,8 +73,8 @@ func (b *builder) deny(m bawn.Mount) error {
 	return nil
 }
 
-// hideNamed hides one place. Of a name with brackets or braces that is not there
-// somebody has expected that it matches others.
+// hideNamed hides one place. A missing name with brackets or braces was probably
+// meant as a pattern.
 func (b *builder) hideNamed(m bawn.Mount, there bool) error {
 	if !there && strings.ContainsAny(path.Base(m.Path), "[{") {
 		return denyError(m, `write one entry for each name, or use "*" and "?"`, "it does not exist, and brackets and braces match nothing but themselves")
@@ -83,8 +83,8 @@ func (b *builder) hideNamed(m bawn.Mount, there bool) error {
 	return nil
 }
 
-// denyAll hides what patterns match now. What a program of the host makes later
-// under such a name is seen; the supervisor keeps the guest from making one.
+// denyAll hides what patterns match now. A file that a host program makes later
+// under such a name is visible; the supervisor keeps the guest from making one.
 func (b *builder) denyAll() error {
 	if len(b.denied) == 0 {
 		return nil
@@ -113,8 +113,8 @@ func (b *builder) denyAll() error {
 	return w.cover()
 }
 
-// undenied errs where a place that was asked for is denied by a pattern: one of
-// both would be ignored. Caches give way.
+// undenied errs if a pattern denies a requested place: one of both would be
+// ignored. Caches give way.
 func (b *builder) undenied() error {
 	for _, d := range b.denied {
 		for _, m := range b.iso.Mounts {
@@ -209,8 +209,8 @@ func (w *deniedWalk) cover() error {
 	return nil
 }
 
-// linked errs where a link of a denied name leads to what must not be hidden
-// because a guest's link says so.
+// linked errs if a link of a denied name leads to a place that must not be
+// hidden because a guest's link says so.
 func (w *deniedWalk) linked(m match, f File) error {
 	inside := slices.ContainsFunc(w.guestPlaces(), func(dir string) bool { return Below(f.Real, dir) })
 	if inside || slices.ContainsFunc(w.denied, func(d denied) bool { return d.pattern.Below(f.Real) }) {
@@ -247,8 +247,8 @@ func (p *Protector) denies(abs string) bool {
 	return slices.ContainsFunc(p.Denied, func(d fspath.Pattern) bool { return d.Below(abs) || d.Below(Fold(abs)) })
 }
 
-// Brings reports whether a directory, under another name, could hold what a
-// pattern denies and did not deny before.
+// Brings reports whether a directory, under another name, could hold names that
+// a pattern denies and did not deny before.
 func (p *Protector) Brings(from, to string) bool {
 	return slices.ContainsFunc(p.Denied, func(d fspath.Pattern) bool {
 		was, _ := d.Walk(path.Clean(from))

@@ -1,4 +1,4 @@
-// Package layout says what a guest sees: it makes a Plan of a request and of facts
+// Package layout plans the guest's view: it makes a Plan of a request and of facts
 // about the machine. The plan is plain data: mounts, protected and denied names,
 // private git directories, sockets, the network, limits. Making it changes
 // nothing. Every provider on Linux carries such a plan out in its own way, and

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// environment chooses the guest's variables: what the isolation names, what
-// it sets, what must be true inside, and what the request sets.
+// environment chooses the guest's variables: those that the isolation names or
+// sets, those that must be true inside, and those that the request sets.
 func (b *builder) environment() []string {
 	env := map[string]string{}
 	for _, kv := range b.req.Environ {

@@ -13,8 +13,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/sealed"
 )
 
-// HostFacts are what this machine's files and users say, for Layout. Of IPv6 it
-// says nothing: that takes a trial.
+// HostFacts are what this machine's files and users say, for Layout. It says
+// nothing about IPv6: that takes a trial.
 func HostFacts() Facts {
 	abi, _ := landlock.ABI()
 	f := Facts{
@@ -62,8 +62,8 @@ func fileOf(fd int) (File, bool) {
 	return File{Real: real, Dir: kind == unix.S_IFDIR, Socket: kind == unix.S_IFSOCK, ID: Identity{st.Dev, st.Ino}}, true
 }
 
-// present returns those of names that are in dir. What is plainly there costs
-// one system call; what is reached through a directory or a link of its own is
+// present returns those of names that are in dir. An ordinary name costs one
+// system call; a name reached through a directory or a link of its own is
 // looked up in full.
 func present(dir string, names []string) []Entry {
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -115,5 +115,5 @@ func resolver() string {
 	return ""
 }
 
-// maxConfig bounds what is read of a git directory's small files.
+// maxConfig bounds the size of a git directory's small files.
 const maxConfig = 64 << 10

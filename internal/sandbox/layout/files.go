@@ -44,7 +44,7 @@ func (b *builder) files(all []Mount) ([]Mount, error) {
 }
 
 // sockets returns the targets of mounts to which the guest may connect. Only
-// what the request shows as a file of its own can be one.
+// files of the request itself can be one.
 func (b *builder) sockets(all []Mount) ([]string, error) {
 	var list []string
 	for _, t := range b.req.Sockets {

@@ -9,8 +9,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
-// What marks the mounts of git directories: a private one in the place of the
-// host's, and the host's own, read-only, where the session has none.
+// The marks of mounts of git directories: a private one in the place of the
+// host's, and the host's own, read-only, if the session has none.
 const (
 	WhyPrivateGit = "private git directory"
 	WhyHostGit    = "git directory of the host"
@@ -27,7 +27,7 @@ func (e *GitError) Error() string {
 }
 
 // git mounts the private git directories of the request over those of the host,
-// and shows the objects that they borrow. It comes after the places of the
+// and shows the objects that they borrow. It follows the places of the
 // isolation: none of them may show the host's git directory again.
 func (b *builder) git() error {
 	if err := b.pool(); err != nil {

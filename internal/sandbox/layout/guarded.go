@@ -19,10 +19,10 @@ func (b *builder) owned() []string {
 	return list
 }
 
-// guarded keeps what the request guards as it is: the supervisor refuses every
-// name on the way to it, be it there or not, and what is there is mounted
-// read-only a second time. What something else was asked for at the same place
-// is the caller's to leave out.
+// guarded keeps what the request guards unchanged. The supervisor refuses every
+// name on the way to it, existing or not, and an existing file is mounted
+// read-only a second time. The caller leaves out places for which something
+// else was requested.
 func (b *builder) guarded(byTarget map[string]Mount) []Mount {
 	var list []Mount
 	for _, g := range b.req.Guarded {

@@ -7,8 +7,8 @@ import (
 	"github.com/bawn-dev/bawn"
 )
 
-// TestGuarded: what is guarded below a writable place is refused by its name, be
-// it there or not, and where it leads; what is there is mounted read-only too.
+// TestGuarded: what is guarded below a writable place is refused by its name,
+// existing or not, and where it leads; what exists is mounted read-only too.
 // Outside of what is written nothing has to be refused.
 func TestGuarded(t *testing.T) {
 	m := append(slices.Clone(laptop), "/home/ada/.x/", "/home/ada/.x/settings", "/home/ada/.x/rules/", "/home/ada/.x/led -> /home/ada/.x/data", "/home/ada/.x/data")

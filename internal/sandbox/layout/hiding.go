@@ -15,13 +15,13 @@ import (
 // A Hiding is a rule that keeps a guest from a place of the host's.
 type Hiding struct {
 	Place string // that is hidden, with all that it holds
-	Why   string // what is there, by the rule
+	Why   string // the kind of file there, by the rule
 	Open  string // what "--open" takes to open it, or ""
 	Mount bool   // the isolation says so, which a more exact entry of it can change
 }
 
 // HidingOf finds the rule of a request that hides a path, which is absolute and clean.
-// It looks at nothing of the host: what it says is the same whether the path is there or
+// It does not look at the host, so its answer is the same whether the path exists or
 // not. Links are not followed: the guest names the place that they lead to.
 func HidingOf(req sandbox.Request, p string) (h Hiding, ok bool) {
 	home := cmp.Or(req.Home, LookupEnv(req.Environ, "HOME"))

@@ -2,10 +2,10 @@ package layout
 
 import "slices"
 
-// keep lists the places that must stay covered or unseen while a session runs:
-// what was to be hidden, as it was named, and everything that covers a place
-// of the host with something else. What the kernel makes anew for each session
-// no program of the host can replace.
+// keep lists the places that must stay covered while a session runs: hidden
+// places, as they were named, and everything that covers a place of the host
+// with something else. Host programs can't replace files that the kernel makes
+// anew for each session.
 func (b *builder) keep(mounts []Mount) []string {
 	list := slices.Clone(b.hidden)
 	for _, m := range mounts {

@@ -14,12 +14,12 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
-// Layout turns a request into a plan without touching anything: what the guest
-// sees, where, and with which environment. It errs when a place that was asked
+// Layout turns a request into a plan without touching anything: the guest's
+// files, their places, and its environment. It errs when a place that was asked
 // for does not exist, or the workspace is one that must not be written. Providers
-// that make the sandbox with another engine carry out what it says of Mounts,
-// Env, Dir, Limits, Loopback, Network and Landlock, and say themselves what
-// they enforce.
+// that make the sandbox with another engine carry out its Mounts, Env, Dir,
+// Limits, Loopback, Network and Landlock, and report themselves what they
+// enforce.
 func Layout(req sandbox.Request, facts Facts) (*Plan, error) {
 	iso := req.Session.Isolation
 	facts.Lookup = remembered(facts.Lookup)
@@ -254,7 +254,7 @@ func (b *builder) devices() []string {
 func (b *builder) checkDevices() error {
 	for _, d := range b.iso.Devices {
 		if !devices.Allowed(d) {
-			return fmt.Errorf("device %q is none of the kinds that a session may have", d)
+			return fmt.Errorf("device %q is not of a kind that a session may have", d)
 		}
 		if _, ok := b.facts.Lookup("/dev/" + d); !ok {
 			return fmt.Errorf("device %q does not exist; leave it out", d)
@@ -374,9 +374,9 @@ func (b *builder) directory() (string, error) {
 	return f.Real, nil
 }
 
-// finish orders the mounts, outer ones first, drops what a later entry for
-// the same target replaces, protects what is there already below writable
-// places, adds the files of the request, and says what must be created on the
+// finish orders the mounts, outer ones first, and drops those that a later one
+// for the same target replaces. It protects existing names below writable
+// places, adds the files of the request, and lists what must be created on the
 // way.
 func (b *builder) finish() ([]Mount, error) {
 	byTarget := map[string]Mount{}
@@ -400,8 +400,8 @@ func (b *builder) finish() ([]Mount, error) {
 		list = append(list, b.present(byTarget)...)
 	}
 	sort.Strings(b.targets)
-	// What is protected goes by its place too: mounted last it would uncover what
-	// is hidden below it.
+	// Protected mounts are ordered by their place too: mounted last they would
+	// uncover hidden places below.
 	slices.SortStableFunc(list, func(x, y Mount) int { return strings.Compare(x.Target, y.Target) })
 	list = slices.CompactFunc(list, func(x, y Mount) bool { return x.Target == y.Target })
 	all := append(slices.Clip(b.fixed), list...)

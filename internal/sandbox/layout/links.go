@@ -27,7 +27,7 @@ func (b *builder) there(dir string, names []string) []Entry {
 
 // present protects by a mount of its own what exists now directly below a
 // writable place: the supervisor covers everything else, and this covers it a
-// second time. What names lead elsewhere it notes for both.
+// second time. Names that lead elsewhere are noted for both.
 func (b *builder) present(byTarget map[string]Mount) []Mount {
 	candidates := b.candidates()
 	var list []Mount
@@ -56,8 +56,8 @@ func (b *builder) present(byTarget map[string]Mount) []Mount {
 	return b.needed(byTarget, list)
 }
 
-// presentIn protects a git directory of the host. What it names elsewhere is
-// protected also where the session has a private one: the host obeys it.
+// presentIn protects a git directory of the host. Its targets elsewhere are
+// protected also if the session has a private one: the host obeys them.
 func (b *builder) presentIn(base, git string) []Mount {
 	var inner []Mount
 	for _, e := range b.facts.Present(git, inGit) {
@@ -86,12 +86,12 @@ func (b *builder) followIn(list []Mount) {
 	}
 }
 
-// protect returns the mount for a protected entry of dir that is one by
-// itself, and follows what is a link.
+// protect returns the mount for a protected entry of dir that is one by itself,
+// and follows links.
 func (b *builder) protect(dir string, e Entry) []Mount {
 	p := path.Join(dir, e.Name)
 	switch {
-	case e.Real != p && e.Name == ".git": // what it leads to is written, but not led elsewhere
+	case e.Real != p && e.Name == ".git": // its target is written, but it is not led elsewhere
 		links, _ := b.facts.Follow(p)
 		b.note(links...)
 	case e.Real != p && b.within[e.Name] != nil:
@@ -112,7 +112,7 @@ func protecting(f File) Mount {
 }
 
 // needed sorts mounts, and leaves out those outside the writable places, those
-// that something else stands for, and those in what is hidden.
+// that another one replaces, and those in hidden places.
 func (b *builder) needed(byTarget map[string]Mount, list []Mount) []Mount {
 	slices.SortStableFunc(list, func(x, y Mount) int { return strings.Compare(x.Target, y.Target) })
 	list = slices.CompactFunc(list, func(x, y Mount) bool { return x.Target == y.Target })
@@ -122,9 +122,9 @@ func (b *builder) needed(byTarget map[string]Mount, list []Mount) []Mount {
 	})
 }
 
-// ways notes the links on the way to what is hidden or only read, and where they
-// lead while nothing is there. A mount lies on what a link leads to; in the place
-// of the link something else could be put, which the host would obey.
+// ways notes the links on the way to hidden or read-only files, and their targets
+// while those are missing. A mount lies on a link's target; the link itself could
+// be replaced, and the host would obey the replacement.
 func (b *builder) ways() {
 	places := slices.DeleteFunc(slices.Clone(b.hidden), func(p string) bool { return b.straightTo[p] })
 	for _, m := range b.iso.Mounts {
@@ -159,7 +159,7 @@ func (b *builder) note(places ...string) {
 func first(list []string, n int) []string { return list[:min(len(list), n)] }
 
 // openAt reports whether the innermost mount around a place is one of the
-// host's writable ones: what is hidden stays hidden.
+// host's writable ones: hidden places stay hidden.
 func (b *builder) openAt(byTarget map[string]Mount, p string) bool {
 	for dir := path.Dir(p); ; dir = path.Dir(dir) {
 		if m, ok := byTarget[dir]; ok {
@@ -171,9 +171,8 @@ func (b *builder) openAt(byTarget map[string]Mount, p string) bool {
 	}
 }
 
-// follow protects where a path leads, if it leads to another one: its end, be
-// it there or not, and the links on the way, in whose place something else
-// could be put.
+// follow protects where a path leads, if it leads to another one: its end,
+// existing or not, and the links on the way, which could be replaced.
 func (b *builder) follow(p string) {
 	links, end := b.facts.Follow(p)
 	b.note(slices.DeleteFunc(append(links, end), func(t string) bool { return t == p })...)
@@ -230,8 +229,8 @@ func from(dir, p string) string {
 	return path.Join(dir, p)
 }
 
-// configured protects what the configuration of a git directory names for git
-// to execute or to obey: core.hooksPath, included files, and programs.
+// configured protects the files that the configuration of a git directory names
+// for git to execute or to obey: core.hooksPath, included files, and programs.
 func (b *builder) configured(base, git string) {
 	left := maxFollowed
 	for _, name := range []string{"config", "config.worktree"} {
@@ -267,8 +266,8 @@ func (b *builder) configuredBy(base, file string, depth int, left *int) {
 	}
 }
 
-// named protects what a configuration names: a whole directory, or what is not
-// there yet, only if that is what the setting is for.
+// named protects a configuration's targets: a whole directory, or a missing
+// file, only if the setting is for that.
 func (b *builder) named(p string, whole bool) {
 	f, there := b.facts.Lookup(p)
 	if !whole && (!there || f.Dir) {
@@ -278,5 +277,5 @@ func (b *builder) named(p string, whole bool) {
 	b.follow(p)
 }
 
-// WhyProtected is why what the host executes later is mounted read-only.
+// WhyProtected is why files that the host executes later are mounted read-only.
 const WhyProtected = "protected"

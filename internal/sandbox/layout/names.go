@@ -39,8 +39,8 @@ func (p *Protector) Name(n string) string {
 	return p.names.Long(n)
 }
 
-// named returns the rule by which the table of names refuses op on a path, of
-// which parts are what is left, or "". logins says whether names of logins count.
+// named returns the rule by which the table of names refuses op on a path, or "".
+// parts are the rest of the path. logins says whether dotfiles of logins count.
 func (p *Protector) named(op Operation, parts []string, isDir, logins bool) string {
 	m, name := p.names.At(parts, logins)
 	switch m {
@@ -63,10 +63,10 @@ const (
 	RulePlace     = "protected:place below the home directory"
 )
 
-// found is what a builder finds out about the names of the table.
+// found holds a builder's findings about the names of the table.
 type found struct {
 	within     map[string][]string // directories in which only some names are protected, each with those
-	pointers   map[string]bool     // those of them that are names themselves
+	pointers   map[string]bool     // those that are names themselves
 	places     []string            // below the home directory, that the host executes or obeys
 	straightTo map[string]bool     // places to hide that are absent, with no link on the way
 }
@@ -90,9 +90,9 @@ func (b *builder) candidates() []string {
 	return append(names, ".git")
 }
 
-// straight tells of directories whether no link is on the way to them, so that none
-// is on the way to what is absent there. Most places to hide are absent, and lie in a
-// few directories.
+// straight returns a function that reports whether a directory has no link on the way
+// to it; its missing names then have no link on their way either. Most places to hide are
+// absent, and lie in a few directories.
 func (b *builder) straight() func(dir string) bool {
 	known := map[string]bool{}
 	return func(dir string) bool {
@@ -107,8 +107,8 @@ func (b *builder) straight() func(dir string) bool {
 }
 
 // homePlaces are the places below the home directory that the host executes or
-// obeys, and that lie within a writable place. Who names exactly one of them as
-// writable means it.
+// obeys, and that lie within a writable place. Somebody who names exactly one
+// of them as writable means it.
 func (b *builder) homePlaces() []string {
 	home := b.home()
 	if f, ok := b.facts.Lookup(home); ok {
@@ -131,7 +131,7 @@ func (b *builder) homePlaces() []string {
 
 // ProtectedNames lists the names that are protected at any depth of a writable
 // place, for providers that have no supervisor, without those that opened names.
-// Those of git's own directory are not among them: what it holds is ruled on part
+// Those of git's own directory are not among them: its contents are judged part
 // by part.
 func ProtectedNames(opened []string) []string {
 	var list []string

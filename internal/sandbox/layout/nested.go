@@ -13,12 +13,12 @@ const (
 	maxNestedRepos = 64
 )
 
-// notNested are directories in which nobody works with git.
+// notNested are directories in which repositories are not expected.
 var notNested = []string{".git", "node_modules", ".venv", "__pycache__"}
 
-// nested protects what repositories of the host below a writable place name for git
-// to execute: hooks and files that their configuration names, and what their hooks
-// are links to. Such a repository can't be moved, since what it names may be relative.
+// nested protects what repositories of the host below a writable place name for git to
+// execute: hooks and files that their configuration names, and what their hooks are
+// links to. Such a repository can't be moved, since its targets may be relative.
 func (b *builder) nested(base string) {
 	for _, dir := range b.repositories(base) {
 		for _, git := range b.gitDirs(dir) {
@@ -42,7 +42,7 @@ func (b *builder) repositories(base string) (found []string) {
 			if left--; left < 0 {
 				return found
 			}
-			list, _ := b.facts.List(dir) // what can't be read is no place to work in
+			list, _ := b.facts.List(dir) // nobody works in an unreadable directory
 			for _, e := range list {
 				p := path.Join(dir, e.Name)
 				switch {

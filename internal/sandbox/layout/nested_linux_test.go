@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestNested: what repositories below the workspace name is protected, be it there or
-// not, and none of them can be moved.
+// TestNested: what repositories below the workspace name is protected, existing
+// or not, and none of them can be moved.
 func TestNested(t *testing.T) {
 	m := append(machine{"/home/ada/p/lib/", "/home/ada/p/lib/.git/", "/home/ada/p/lib/.git/HEAD", "/home/ada/p/lib/.git/config", "/home/ada/p/dev/", "/home/ada/p/dev/inner.cfg", "/home/ada/p/lib/tool",
 		"/home/ada/p/a/b/", "/home/ada/p/a/", "/home/ada/p/a/b/sub/", "/home/ada/p/a/b/sub/.git/", "/home/ada/p/guests/", "/home/ada/p/guests/.git/"}, laptop...)

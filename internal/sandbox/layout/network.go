@@ -10,10 +10,10 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
-// A Network is what stands between a guest and other machines where it reaches
-// them by name: in a network namespace without any device but loopback every
-// address is local, every TCP connection ends at one of our listeners, every
-// question to a name server at our resolver, and all else is refused at once.
+// A Network connects a guest that reaches other machines by name. Its network
+// namespace has no device but loopback. There every address is local, every TCP
+// connection ends at one of our listeners, every DNS query at our resolver, and
+// everything else is refused at once.
 type Network struct {
 	Listen    uint16         `json:"listener_port"` // TCP to other machines
 	DNS       uint16         `json:"dns_port"`      // TCP and UDP to port 53
@@ -31,14 +31,14 @@ const (
 	PortProxy  = 61128
 )
 
-// Own4 and Own6 are the guest's own addresses. Loopback alone would make getaddrinfo(3) with
-// AI_ADDRCONFIG find no name of either family. 192.0.0.8 is a source and never
-// a destination (RFC 7600); the other is a unique local address (RFC 4193)
-// beside the pool of names.
+// Own4 and Own6 are the guest's own addresses. With loopback alone getaddrinfo(3) with
+// AI_ADDRCONFIG would find no name of either family. 192.0.0.8 is a source and never a
+// destination (RFC 7600); the other is a unique local address (RFC 4193) beside the pool
+// of names.
 var Own4, Own6 = netip.AddrFrom4([4]byte{192, 0, 0, 8}), netip.MustParseAddr("fd62:6177:6e00:1::1")
 
 // Addresses that the resolver gives to names: those for benchmarks (RFC 2544),
-// which no network has, and unique local ones.
+// which no network uses, and unique local ones.
 var pool4, pool6 = netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("fd62:6177:6e00::/64")
 
 // ownNetwork reports whether the session has a network namespace.

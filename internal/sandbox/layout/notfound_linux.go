@@ -50,7 +50,7 @@ func NotFound(p *Plan, c sandbox.Command, errno unix.Errno) *sandbox.NotFoundErr
 	return nf
 }
 
-// absent says what to do about a program that nobody has.
+// absent says what to do about a program that does not exist.
 func absent(name string, c sandbox.Command) (why, remedy string) {
 	_, err := os.Stat(path.Join(c.Dir, name))
 	switch {
@@ -69,7 +69,7 @@ func absent(name string, c sandbox.Command) (why, remedy string) {
 	return "not found in PATH", remedy
 }
 
-// A view is what a path leads to.
+// A view is a path's target.
 type view struct {
 	path string      // without symbolic links, where it exists
 	info fs.FileInfo // nil where the host has nothing
@@ -110,7 +110,7 @@ func (p *Plan) covering(name string) *Mount {
 	return best
 }
 
-// remedy says what would show to the guest what a mount hides.
+// remedy says how to show the guest a file that a mount hides.
 func (v *view) remedy() string {
 	show := path.Dir(v.path)
 	if show == v.by.Target {
@@ -180,7 +180,7 @@ func (p *Plan) interpreter(head string) (why, remedy string) {
 		return "its first line names no interpreter", "write \"#!/bin/sh\" there, for example"
 	}
 	if !path.IsAbs(words[0]) {
-		return "", "" // from the working directory: who knows
+		return "", "" // from the working directory, which is unknown
 	}
 	switch v := p.see(words[0]); {
 	case v.info == nil:
@@ -201,7 +201,7 @@ func beginning(name string) string {
 	}
 	defer f.Close()
 	buf := make([]byte, 4096)
-	n, _ := f.Read(buf) // what can't be read explains nothing
+	n, _ := f.Read(buf) // an unreadable file explains nothing
 	return string(buf[:n])
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/sealed"
 )
 
-// credentials hides what the table of names says that a session does not see; what
-// the user opened is read-only as the rest.
+// credentials hides the table's names that a session does not see; those that the
+// user opened are read-only like the rest.
 func (b *builder) credentials() {
 	home := b.home()
 	if home == "" {
@@ -52,8 +52,8 @@ func (b *builder) credentials() {
 	}
 }
 
-// hideLinked hides what the links in a hidden directory lead to: who keeps dotfiles
-// elsewhere keeps the credentials there too.
+// hideLinked hides the targets of links in a hidden directory: somebody who keeps
+// dotfiles elsewhere keeps the credentials there too.
 func (b *builder) hideLinked(dir string) {
 	for _, name := range b.facts.Links(dir) {
 		if f, ok := b.facts.Lookup(path.Join(dir, name)); ok && !f.Dir && !b.opened("", f.Real) {
@@ -75,8 +75,8 @@ func (b *builder) scratchPlaces() {
 }
 
 // isCredential reports whether a place is hidden as a credential, or lies in
-// one that is, and no wider place that was asked for opens it again: the
-// innermost of the mounts so far counts, and of two at one place the later.
+// one that is, and no wider requested place opens it again. The innermost of
+// the mounts so far counts, and the later of two at one place.
 func (b *builder) isCredential(real string) bool {
 	var credential bool
 	var innermost Mount
@@ -92,7 +92,7 @@ func (b *builder) isCredential(real string) bool {
 	return credential && innermost.Kind != KindBind && innermost.Kind != KindBindRO
 }
 
-// checkOpen refuses names of credentials that nobody knows.
+// checkOpen refuses unknown names of credentials.
 func checkOpen(open []string) error {
 	var names []string
 	for _, o := range open {
@@ -145,8 +145,8 @@ func (b *builder) opened(name, p string) bool {
 	return false
 }
 
-// What marks caches: those that no program of the host looks into, and those
-// that its package managers do.
+// The marks of caches: those that no host program reads, and those that its
+// package managers do.
 const (
 	WhyPrivateCache = "private cache"
 	WhySharedCache  = "shared cache"

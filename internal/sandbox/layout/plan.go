@@ -25,15 +25,15 @@ type Plan struct {
 	Seccomp     string            `json:"seccomp"`
 	Supervised  bool              `json:"supervised"`
 	Protected   []string          `json:"protected_below,omitempty"` // writable places of the host
-	Projects    []string          `json:"without_homes,omitempty"`   // those of them in which names of logins count at the top alone
+	Projects    []string          `json:"without_homes,omitempty"`   // those in which dotfiles of logins count at the top only
 	ExtraNames  []string          `json:"protected_names,omitempty"`
 	OpenNames   []string          `json:"unprotected_names,omitempty"`
 	InHome      []string          `json:"protected_places,omitempty"`  // below the home directory, that the host executes or obeys
 	Absent      []string          `json:"hidden_and_absent,omitempty"` // must not come into being
-	Targets     []string          `json:"protected_targets,omitempty"` // where protected names lead that are links, and links to what is hidden or read-only
-	Guarded     []string          `json:"guarded,omitempty"`           // what the agent obeys, absolute, there or not
+	Targets     []string          `json:"protected_targets,omitempty"` // targets of protected names that are links, and links to hidden or read-only files
+	Guarded     []string          `json:"guarded,omitempty"`           // files that the agent obeys, absolute, existing or not
 	Owned       []string          `json:"owned,omitempty"`             // written though their names are protected, absolute
-	Unprotected bool              `json:"unprotected,omitempty"`       // no name is protected for what it is
+	Unprotected bool              `json:"unprotected,omitempty"`       // no file is protected by its name
 	Denied      []string          `json:"denied_patterns,omitempty"`   // of names that must not come into being, absolute
 	Limits      bawn.Resources    `json:"limits"`
 	Env         []string          `json:"-"`
@@ -66,10 +66,10 @@ func (p *Plan) Provider() string {
 	return NativeName
 }
 
-// Partly lists what is enforced in part.
+// Partly lists the attributes enforced in part.
 func (p *Plan) Partly() []bawn.Capability { return p.InPart }
 
-// Places says what the guest sees and writes of the host.
+// Places lists the guest's visible and writable places of the host.
 func (p *Plan) Places() []bawn.Mount {
 	var list []bawn.Mount
 	add := func(access bawn.Access, why string, paths ...string) {
@@ -91,8 +91,7 @@ func (p *Plan) Places() []bawn.Mount {
 	return list
 }
 
-// access is what a mount makes of a place of the host; false for what is no
-// such place.
+// access is a mount's access to a place of the host; false for anything else.
 func (m *Mount) access() (bawn.Access, bool) {
 	switch {
 	case m.Why == WhyFile, m.Why == WhyUsers:
@@ -125,7 +124,7 @@ type Landlock struct {
 	Readable []string `json:"readable,omitempty"`
 }
 
-// Kinds of mount. What a tmpfs or the guest has of its own holds sockets that it
+// Kinds of mount. A tmpfs, or a file of the guest's own, holds sockets that it
 // may connect to.
 const (
 	KindRoot    = "root"      // everything, read-only
@@ -141,7 +140,7 @@ const (
 	KindHide    = "hide-file" // an empty file nobody may open
 )
 
-// What hidden places are covered with: entries of /dev that nobody may open.
+// Hidden places are covered with these: entries of /dev that nobody may open.
 const (
 	HiddenDir  = "/dev/.hidden"
 	HiddenFile = "/dev/.hidden-file"
@@ -156,8 +155,8 @@ type Mount struct {
 	SizeMB int64  `json:"size_mb,omitempty"`
 	Mode   uint32 `json:"mode,omitempty"`
 	Why    string `json:"why,omitempty"`
-	// Make lists what has to be created below a tmpfs before the target is
-	// there, outermost first; the last one is a file if File.
+	// Make lists what must be created below a tmpfs before the target exists,
+	// outermost first; the last one is a file if File.
 	Make []string `json:"make,omitempty"`
 	File bool     `json:"file,omitempty"`
 	// Devices of /dev.
@@ -167,7 +166,7 @@ type Mount struct {
 	layerID Identity
 }
 
-// An Identity pins a source to what was there when the plan was made.
+// An Identity pins a source to the file at the time of the plan.
 type Identity struct{ Dev, Ino uint64 }
 
 // A File is what Facts know of a path.
@@ -178,14 +177,14 @@ type File struct {
 	ID     Identity
 }
 
-// An Entry is a name that a directory holds, and what it leads to.
+// An Entry is a name in a directory, and its target.
 type Entry struct {
 	Name string // as it was asked for; may hold slashes
 	File
 }
 
-// Facts are what a plan depends on besides the request. They are gathered
-// once, so that making a plan touches nothing and a test can state them.
+// Facts are a plan's inputs besides the request. They are gathered once, so
+// that making a plan touches nothing and a test can state them.
 type Facts struct {
 	UID, GID             int
 	NobodyUID, NobodyGID int // what root is inside

@@ -11,8 +11,8 @@ import (
 )
 
 // resolve finds a place that a flag or a configuration names. It follows no link
-// that a guest may have made: a *symlink.PlantedError says which one. What is
-// found is pinned by its Identity, so that it is also what is mounted.
+// that a guest may have made: a *symlink.PlantedError says which one. A found
+// directory is pinned by its Identity, so that the same one is mounted.
 func (b *builder) resolve(why, p string) (f File, ok bool, err error) {
 	f, ok = b.facts.Lookup(p)
 	links, end := b.facts.Follow(p)

@@ -9,7 +9,7 @@ import (
 )
 
 // spelledOut leaves out names that dir can't hold, and replaces those with a "*" in
-// their last part by what they match. One look at the directory costs less than one
+// their last part by their matches. One look at the directory costs less than one
 // at each of some hundred names.
 func spelledOut(dir string, names []string) []string {
 	there := firsts(namesIn(dir))

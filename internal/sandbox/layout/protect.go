@@ -9,7 +9,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/protect"
 )
 
-// An Operation is what a supervised call wants to do with a name.
+// An Operation is a supervised call's operation on a name.
 type Operation uint8
 
 const (
@@ -44,7 +44,7 @@ type Protector struct {
 	// Targets are where protected names lead that are links, absolute, be
 	// they there or not.
 	Targets []string
-	Guarded []string // what the agent obeys, absolute, be it there or not
+	Guarded []string // files that the agent obeys, absolute, existing or not
 	Owned   []string // files, absolute, whose names are not protected
 	Denied  []fspath.Pattern
 	Open    bool     // no name is protected: isolation.protect is false
@@ -100,7 +100,7 @@ func (p *Protector) Rule(op Operation, abs string, isDir bool) (Ruling, string) 
 	return p.ByName(op, abs, isDir)
 }
 
-// RuleGuarded is the rule by which what an agent obeys stays as it is.
+// RuleGuarded is the rule by which files that an agent obeys stay unchanged.
 const RuleGuarded = "protected:agent"
 
 // ByName is Rule as far as it goes by how the path is spelled.
@@ -150,8 +150,8 @@ func (p *Protector) writable(abs string) bool {
 	return slices.ContainsFunc(p.Only, func(dir string) bool { return abs == dir || Below(abs, dir) })
 }
 
-// Relative returns abs relative to the innermost root that holds it: who names
-// a protected directory with --rw means it.
+// Relative returns abs relative to the innermost root that holds it: somebody
+// who names a protected directory with --rw means it.
 func (p *Protector) Relative(abs string) (string, bool) {
 	abs = path.Clean(abs)
 	inner := p.Innermost(abs)
@@ -174,7 +174,7 @@ func (p *Protector) Beside(abs string) bool {
 }
 
 // Rules on git directories of the host: those called .git, and others, which git
-// knows by what they hold.
+// knows by their contents.
 const (
 	RuleGit  = "protected:.git"
 	RuleBare = "protected:bare repository"

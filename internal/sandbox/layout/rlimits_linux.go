@@ -15,8 +15,8 @@ type Rlimit struct {
 	Value    uint64
 }
 
-// Rlimits are what rlimits can do for resources, and no core dumps: never above
-// what the caller itself may have.
+// Rlimits express resources as rlimits, with no core dumps: never above the
+// caller's own.
 func Rlimits(r bawn.Resources) []Rlimit {
 	list := []Rlimit{{"core size", unix.RLIMIT_CORE, 0}}
 	for _, l := range []struct {
@@ -46,7 +46,7 @@ func Pending() Rlimit {
 // while a guest had taken all (getrlimit(2), RLIMIT_SIGPENDING).
 const maxPending = 4096
 
-// atMost is n, or what the caller may have where that is less.
+// atMost is n, or the caller's own limit if that is lower.
 func atMost(resource int, n uint64) uint64 {
 	var have unix.Rlimit
 	if unix.Getrlimit(resource, &have) == nil {
@@ -58,11 +58,12 @@ func atMost(resource int, n uint64) uint64 {
 // A LandlockRule grants rights below a path (landlock(7)).
 type LandlockRule struct {
 	Path   string
-	Rights uint64 // LANDLOCK_ACCESS_FS_…; those that the ABI does not know are to be left out
+	Rights uint64 // LANDLOCK_ACCESS_FS_…; bits that the ABI does not know must be left out
 }
 
-// Rules are what a ruleset grants that handles every right of the file system.
-// On a path that is no directory only landlock.FileRights may be granted.
+// Rules are the grants of a ruleset that handles every right of the file
+// system. On a path that is no directory only landlock.FileRights may be
+// granted.
 func (l Landlock) Rules() []LandlockRule {
 	root := uint64(landlock.ReadOnly)
 	if l.Readable != nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// makeTargets fills Make: what has to be created below an empty place before
-// a mount inside it has a target.
+// makeTargets fills Make: everything that must be created below an empty place
+// before a mount inside it has a target.
 func makeTargets(all []Mount) {
 	for i := range all {
 		m := &all[i]

@@ -44,8 +44,8 @@ func (b *builder) users(all []Mount) (list []Mount) {
 	return list
 }
 
-// Again says with what a place is covered anew that a program of the host has
-// replaced, where that is not an empty file: with one that the guest also has elsewhere.
+// Again says with what a replaced place is covered anew, if not with an empty file: with
+// a file that the guest also has elsewhere.
 func (p *Plan) Again() map[string]string {
 	again := map[string]string{}
 	for i, m := range p.Mounts {
@@ -59,7 +59,7 @@ func (p *Plan) Again() map[string]string {
 // A User is a guest's, by the ids that it has inside.
 type User struct {
 	UID, GID    int
-	Name        string // where the host has none for the UID
+	Name        string // if the host has none for the UID
 	Home, Shell string // absolute
 }
 
@@ -89,7 +89,7 @@ func (u User) Passwd(text string) (string, bool) {
 	return entry(old[0], "x", old[2], old[3], old[4], u.Home, shell) + without(text, old[0]), true
 }
 
-// noShells are what a passwd(5) has for users who can't log in.
+// noShells are the shells in a passwd(5) of users who can't log in.
 var noShells = []string{"nologin", "false"}
 
 // Group is Passwd for a group(5): it adds the user's group where text has no name for
@@ -137,7 +137,7 @@ func freeName(text, name string) string {
 	return name
 }
 
-// nobodyOf returns the ids that root has inside: those of user "nobody" of a
+// nobodyOf returns the ids that root has inside: those of user "nobody" in a
 // passwd(5), so that programs find a name for them.
 func nobodyOf(text string) (uid, gid int) {
 	const overflow = 65534

@@ -1,6 +1,6 @@
-// Package maker names the process that removes what Bawn has made in a Docker
-// engine for a session, in labels by which a later process finds what a killed one
-// has left.
+// Package maker writes and reads labels in a Docker engine. They name the process
+// that removes a session's objects, so that a later process finds what a killed
+// one has left.
 package maker
 
 import (

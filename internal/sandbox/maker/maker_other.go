@@ -4,8 +4,9 @@ package maker
 
 import "os"
 
-// Self is this process. When it started is not known here, so nobody can tell that
-// it has ended: what a killed one leaves stays until somebody removes it.
+// Self is this process. The start time is not known here, so nobody can tell that
+// a process has ended: the objects of a killed one stay until somebody removes
+// them.
 func Self() (Maker, error) { return Maker{PID: os.Getpid(), Space: "0"}, nil }
 
 // Gone is false: nothing is known here of other processes.

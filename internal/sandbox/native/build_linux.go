@@ -27,8 +27,7 @@ type build struct {
 }
 
 // Prepare begins to make the sandbox of a plan, for the Start or Launch of that
-// plan, which also returns what goes wrong meanwhile. abandon ends it unless it
-// was taken.
+// plan, which also returns its errors. abandon ends it unless it was taken.
 func (p *Provider) Prepare(plan sandbox.Plan) (abandon func()) {
 	n, err := own(plan)
 	if err != nil || n.Rung == layout.RungLandlock {
@@ -62,8 +61,8 @@ func (p *Provider) build(n *layout.Plan) *build {
 	return p.begin(n)
 }
 
-// begin starts to make what the plan says. Where it fails with what was begun
-// without the plan, it begins anew: the error is that of an ordinary start.
+// begin starts to carry out the plan. If a start that was begun without the
+// plan fails, it begins anew: the error is that of an ordinary start.
 func (p *Provider) begin(n *layout.Plan) *build {
 	b := p.attempt(n)
 	if b.err != nil && b.early {
@@ -171,7 +170,7 @@ func (p *Provider) explained(n *layout.Plan, err error) error {
 	return explain(err)
 }
 
-// abandon ends a sandbox that nobody wants.
+// abandon ends a sandbox that is not needed.
 func (b *build) abandon() {
 	if b.init != nil {
 		b.init.Kill()
@@ -181,7 +180,7 @@ func (b *build) abandon() {
 	}
 }
 
-// start makes what the plan says, and has first started in it if there is one.
+// start carries out the plan, and starts first in it, if any.
 func (p *Provider) start(n *layout.Plan, first *rawproc.Command, onDenial func(sandbox.Denial)) (*guest, error) {
 	b := p.build(n)
 	g, err := p.finish(b, first, onDenial)

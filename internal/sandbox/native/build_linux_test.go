@@ -73,7 +73,7 @@ func TestEarlySandboxIsAsAnyOther(t *testing.T) {
 	}
 }
 
-// TestDeadEmbryoIsNotMissed: a session does not depend on what was begun early.
+// TestDeadPreforkedIsNotMissed: a session does not depend on what was begun early.
 func TestDeadPreforkedIsNotMissed(t *testing.T) {
 	testenv.Need(t, "userns", "landlock", "seccomp", "notify")
 	p, e := New(""), Prefork()

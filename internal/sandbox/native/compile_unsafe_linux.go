@@ -43,7 +43,8 @@ func compile(p *layout.Plan) (*program, error) {
 	return c, c.confine(p)
 }
 
-// everyNamespace is what a child is born in that nobody waits for meanwhile.
+// everyNamespace is for a child for which nobody waits: it starts in all of its
+// namespaces at once.
 const everyNamespace = ^uintptr(0)
 
 // enter makes the namespaces: the child is born in those of first, and makes the
@@ -172,9 +173,9 @@ func (c *program) makeTargets(m layout.Mount) {
 	}
 }
 
-// bind clones a part of the host's tree, makes the clone private so that
-// later mounts of the host do not appear in it, sets its flags as a whole, and
-// only then attaches it.
+// bind clones a part of the host's tree, makes the clone private, so that later
+// mounts of the host do not appear in it, and sets its flags as a whole. Only
+// then it attaches the clone.
 func (c *program) bind(m layout.Mount) {
 	fd := c.FD
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
@@ -205,7 +206,7 @@ func tmpfsOptions(sizeMB int64, mode uint32) string {
 }
 
 // cover hides a place. The cover comes from a read-only mount, so that its
-// owner, who is the guest, can't open it up with chmod.
+// owner, the guest, can't open it up with chmod.
 func (c *program) cover(target, with string) {
 	c.Call("hide "+target, unix.SYS_MOUNT, at(with), at(target), 0, unix.MS_BIND, 0)
 }
@@ -245,7 +246,7 @@ func (c *program) device(target, source string) {
 	c.Call("bind "+source, unix.SYS_MOUNT, source, at(target), 0, unix.MS_BIND, 0)
 }
 
-// pivot makes the staged tree the root and lets go of the old one.
+// pivot makes the staged tree the root and releases the old one.
 func (c *program) pivot() {
 	c.Call("enter the new root", unix.SYS_CHDIR, staging)
 	c.Call("pivot_root", unix.SYS_PIVOT_ROOT, ".", ".")
@@ -253,13 +254,13 @@ func (c *program) pivot() {
 	c.Call("enter /", unix.SYS_CHDIR, "/")
 }
 
-// openRoot opens what the supervisor needs of the guest.
+// openRoot opens the supervisor's descriptors of the guest.
 func (c *program) openRoot() {
 	c.Call("open the new root", unix.SYS_OPENAT, unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC).Into(c.root)
 }
 
-// openMounts opens what the refresher needs of the guest. From outside an ordinary
-// user could not: PID 1 is not dumpable later.
+// openMounts opens the refresher's descriptors of the guest. From outside an
+// ordinary user could not: PID 1 is not dumpable later.
 func (c *program) openMounts() {
 	ns := c.NewSlot()
 	c.Call("open the mount namespace", unix.SYS_OPENAT, unix.AT_FDCWD, "/proc/self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC).Into(ns)
@@ -278,7 +279,7 @@ func (c *program) session() {
 	c.Call("hide PID 1's memory", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 }
 
-// limits sets what rlimits can: never above what the caller has.
+// limits sets rlimits: never above the caller's.
 func (c *program) limits(r bawn.Resources) {
 	for _, l := range append(layout.Rlimits(r), layout.Pending()) {
 		c.Call("limit "+l.Name, unix.SYS_PRLIMIT64, 0, l.Resource, rawproc.Put(&c.Program, unix.Rlimit{Cur: l.Value, Max: l.Value}), 0)
@@ -302,8 +303,8 @@ func (c *program) landlock(l layout.Landlock) {
 	c.Call("close the ruleset", unix.SYS_CLOSE, ruleset)
 }
 
-// landlockRule opens one place to the guest. One that may be gone has a rule
-// less then, which closes more and never less: the descriptor is -1.
+// landlockRule opens one place to the guest. A place that may be gone then has
+// no rule, which only closes more: its descriptor is -1.
 func (c *program) landlockRule(ruleset rawproc.Slot, p string, rights uint64, mayBeGone bool) {
 	var absent, none []unix.Errno
 	if mayBeGone {
@@ -319,7 +320,7 @@ func (c *program) landlockRule(ruleset rawproc.Slot, p string, rights uint64, ma
 	c.Call("close "+p, unix.SYS_CLOSE, fd).Ignoring(none...)
 }
 
-// capabilities drops all of them, for good, for root as for anybody.
+// capabilities permanently drops all of them, for root as for anybody.
 func (c *program) capabilities() {
 	const last = 63 // the kernel answers EINVAL above its own last one
 	for i := range last + 1 {

@@ -65,7 +65,7 @@ func TestDescriptorsOfTheHost(t *testing.T) {
 	}
 }
 
-// runWith runs a script with a standard input, in a session or bare.
+// runWith runs a script with a standard input, in a session or unsandboxed.
 func runWith(t *testing.T, ws string, in *os.File, text string, inside bool) string {
 	t.Helper()
 	if !inside {

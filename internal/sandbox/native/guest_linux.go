@@ -54,7 +54,7 @@ func command(n *layout.Plan, c sandbox.Command, p *process) (rawproc.Command, er
 	}, nil
 }
 
-// complete gives c the session's environment and directory where it has none
+// complete adds the session's environment and directory to c where it has none
 // of its own.
 func complete(n *layout.Plan, c sandbox.Command) sandbox.Command {
 	if c.Env == nil {
@@ -127,7 +127,7 @@ func (p *process) Signal(sig syscall.Signal) error { return p.guest.init.Signal(
 // Foreground gives the command the terminal.
 func (p *process) Foreground() error { return p.guest.init.Foreground(p.pid) }
 
-// Hits reads the control group's counters. What can't be read proves nothing,
+// Hits reads the control group's counters. An unreadable file proves nothing,
 // and rlimits count nothing.
 func (g *guest) Hits() []sandbox.Hit {
 	return append(g.Supervision.Hits(), kernel.GroupHits(g.group, g.plan.Limits)...)

@@ -22,9 +22,9 @@ import (
 )
 
 // LandlockProvider is the next rung, for machines where user namespaces are
-// closed: Landlock, a stricter seccomp filter and the supervisor, without a
-// file system, process table or terminal devices of the guest's own. It is
-// used only when it is asked for by name, and says what it can't enforce.
+// closed. It has Landlock, a stricter seccomp filter and the supervisor, but no
+// own file system, process table or terminal devices for the guest. It is used
+// only by name, and reports what it can't enforce.
 type LandlockProvider struct{ native *Provider }
 
 // NewLandlock looks at this machine.
@@ -135,7 +135,7 @@ func (p *LandlockProvider) lower(plan *layout.Plan, partly []bawn.Capability) *l
 	own.Seccomp = "guest, supervised, without IPC" + map[bool]string{true: " and IP"}[own.NoNetwork]
 	own.Env = replaceEnv(plan.Env, "TMPDIR", tmp)
 	for _, m := range plan.Mounts {
-		if m.Kind == layout.KindTmpfs && slices.ContainsFunc(writable, func(w string) bool { return layout.Below(m.Target, w) }) { // this rung mounts no tmpfs: what it would cover stays as it is
+		if m.Kind == layout.KindTmpfs && slices.ContainsFunc(writable, func(w string) bool { return layout.Below(m.Target, w) }) { // this rung mounts no tmpfs: places that it would cover stay unchanged
 			own.Guarded = append(slices.Clip(own.Guarded), m.Target)
 		}
 	}
@@ -182,9 +182,9 @@ func (g *landlockGuest) Close() error {
 	return errors.Join(g.guest.Close(), os.RemoveAll(g.plan.Tmp), g.tmp.Close())
 }
 
-// carve lists what may be read when hidden must not: Landlock only ever
-// allows, so each directory on the way to a hidden place gives way to its
-// entries. What is created there later can't be read.
+// carve lists the readable places around hidden ones. Landlock only ever
+// allows, so each directory on the way to a hidden place is replaced by its
+// entries. Files created there later can't be read.
 func carve(hidden []string, list func(string) []string) []string {
 	var out []string
 	var walk func(dir string)
@@ -205,8 +205,8 @@ func carve(hidden []string, list func(string) []string) []string {
 	return out
 }
 
-// listDir returns a directory's entries, but for links: what they lead to has
-// an entry of its own.
+// listDir returns a directory's entries, except links: their targets have
+// entries of their own.
 func listDir(dir string) []string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -241,7 +241,8 @@ func compileLandlock(p *layout.Plan, joins []*os.File) (*program, error) {
 	return c, c.seccomp(rules, true)
 }
 
-// endDescendants kills what is left of a session without a PID namespace.
+// endDescendants kills the remaining processes of a session without a PID
+// namespace.
 func endDescendants(g *guest) {
 	if g.group != nil {
 		_ = g.group.Kill() // Remove reports what is left

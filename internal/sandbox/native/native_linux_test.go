@@ -133,7 +133,7 @@ func BenchmarkExec(b *testing.B) {
 	}
 }
 
-func BenchmarkBare(b *testing.B) {
+func BenchmarkUnsandboxed(b *testing.B) {
 	for b.Loop() {
 		if err := exec.Command("/bin/true").Run(); err != nil {
 			b.Fatal(err)

@@ -16,12 +16,12 @@ type Provider struct {
 	facts     layout.Facts // the machine's, and whether guests have IPv6
 	spaces    spaceSupport
 	preforked *Preforked
-	early     chan *build // what Prepare has begun, and nobody has taken
+	early     chan *build // begun by Prepare, and not taken yet
 }
 
-// New looks at this machine. What control groups and network namespaces can do
-// takes a trial; where probeCache names a file, the outcome is kept there until
-// the machine is booted again. A stale outcome only makes Start fail.
+// New looks at this machine. Control groups and network namespaces take a
+// trial; if probeCache names a file, it keeps the outcome until the machine is
+// booted again. A stale outcome only makes Start fail.
 func New(probeCache string) *Provider {
 	m, own := kernel.LookAlso(probeCache, spaceFields, func() []string { return probeSpaces().fields() })
 	p := &Provider{Machine: m, spaces: parseSpaces(own), early: make(chan *build, 1)}

@@ -30,11 +30,11 @@ func init() {
 	}
 }
 
-// TestWhoeverTells runs the refresher's tests again where inotify tells of changes,
+// TestEveryWatcher runs the refresher's tests again where inotify tells of changes,
 // where it takes over meanwhile, and where none of its instances is left, as with
 // more than 128 sessions of one user: in a user namespace whose limit is 0. By
 // themselves, they are told by signals.
-func TestWhoeverTells(t *testing.T) {
+func TestEveryWatcher(t *testing.T) {
 	testenv.ByUser(t)
 	testenv.Need(t, "userns", "notify")
 	for name, env := range map[string][]string{

@@ -15,7 +15,7 @@ import (
 )
 
 // An ambush is a way to get a host's program to execute what a guest wrote.
-// victim is what the human does afterwards, bare, in the workspace.
+// victim is what the human does afterwards, unsandboxed, in the workspace.
 type ambush struct{ setup, attack, victim string }
 
 // gitNow makes git the same on every machine.

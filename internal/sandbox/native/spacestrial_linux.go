@@ -45,8 +45,8 @@ func parseSpaces(f []string) spaceSupport {
 	return probeSpaces()
 }
 
-// trySpaces does what a start does, for a guest with nothing of the host's but
-// its root, and starts no command.
+// trySpaces makes the same namespaces as a start, for a guest with only the
+// host's root, and starts no command.
 func trySpaces() error {
 	uid, gid := os.Geteuid(), os.Getegid()
 	c, err := compile(&layout.Plan{

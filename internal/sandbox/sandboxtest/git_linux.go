@@ -28,9 +28,9 @@ func (o Options) privately(f *Fixtures, i probe.Info) bool {
 // tree is a path below a workspace as the snapshot has it.
 func tree(state, name string) string { return filepath.Join("home/src", state, name) }
 
-// losses are what is different outside, but for what a session with private git
-// directories leaves there: an empty entry for each that these checks make, and
-// objects of the guest's commits in the workspace's repository.
+// losses are differences outside, except those that private git directories
+// leave: an empty entry for each that these checks make, and objects of the
+// guest's commits in the workspace's repository.
 func (f *Fixtures) losses(t testing.TB, o Options, checks ...probe.Info) []string {
 	t.Helper()
 	var empty []string

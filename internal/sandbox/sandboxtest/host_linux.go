@@ -10,12 +10,12 @@ import (
 )
 
 // A hostProcess is one of the host's that nobody in a sandbox may reach. It
-// notes every signal that it gets.
+// records every signal that it gets.
 type hostProcess struct {
 	f    *Fixtures
 	mu   sync.Mutex
 	cmd  *exec.Cmd
-	life io.Closer // its standard input, with which it ends
+	life io.Closer // its standard input, whose end ends it
 	got  []string
 	end  bool
 }

@@ -136,9 +136,9 @@ func (c contender) timeout(t *testing.T) {
 	})
 }
 
-// TestActorsOutlive is the control of what providers are to end, the same for
-// all of them: bare, the processes do not end by themselves, nor by a polite
-// signal, nor with who has started them.
+// TestActorsOutlive is the control of what providers must end. Without a
+// sandbox the processes end neither by themselves, nor by a polite signal, nor
+// with their parent.
 func TestActorsOutlive(t *testing.T) {
 	testenv.Whole(t) // it is the control
 	t.Parallel()

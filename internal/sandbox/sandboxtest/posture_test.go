@@ -12,8 +12,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest"
 )
 
-// TestPostureBare shows that the collector sees what is not confined.
-func TestPostureBare(t *testing.T) {
+// TestPostureUnsandboxed shows that the collector sees what is not confined.
+func TestPostureUnsandboxed(t *testing.T) {
 	asEach(t, func(t *testing.T, f *sandboxtest.Fixtures) {
 		p := sandboxtest.Posture(t, sandboxtest.NoSandbox, f)
 		if p.NoNewPrivs != "0" || p.Seccomp != "0" {

@@ -101,9 +101,9 @@ var asksFor = map[string][]string{
 	sandbox.FSPatterns: {"--deny", "*.pem"}, sandbox.DevicesByName: {"--device", "fuse"}, sandbox.NetFull: {"--net", "full"}, sandbox.NetAllow: {"--net", "allowlist"},
 }
 
-// honest holds a provider to what it says of itself: a check that is excused
-// belongs to an attribute that is not called enforced, and what is not enforced
-// at all is refused to every session that asks for it.
+// honest holds a provider to its own claims. An excused check belongs to an
+// attribute that is not called enforced, and a session that asks for an
+// unenforced attribute is refused.
 func (c contender) honest(t *testing.T) {
 	c.each(t, func(t *testing.T, f *sandboxtest.Fixtures) {
 		f.Install(t, relay(t)) // without it nobody has a network by name

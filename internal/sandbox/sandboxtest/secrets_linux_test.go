@@ -42,10 +42,10 @@ func TestNativeSecrets(t *testing.T) {
 	contenderNamed(t, "native").secrets(t)
 }
 
-// courierProgram builds what speaks HTTPS inside, once for all tests.
-var courierProgram = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(filepath.Dir(victim), "courier")
-	return path, quarters.Programs(filepath.Dir(path), "internal/sandbox/sandboxtest/courier")
+// secretClient builds what speaks HTTPS inside, once for all tests.
+var secretClient = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(filepath.Dir(victim), "secretclient")
+	return path, quarters.Programs(filepath.Dir(path), "internal/sandbox/sandboxtest/secretclient")
 })
 
 // secrets binds a value to a header of one host. That host gets it, which is the
@@ -58,11 +58,11 @@ func (c contender) secrets(t *testing.T) {
 		t.Logf("%s has no network by name here: %s", c.name, said.Why)
 		return // that it is refused then is part of honest
 	}
-	program, err := courierProgram()
+	program, err := secretClient()
 	if err != nil {
 		t.Fatal(err)
 	}
-	courier := f.Install(t, program)
+	secretclient := f.Install(t, program)
 	bound, other := newTLSHost(t, f), newTLSHost(t, f)
 	f.Environ = append(f.Environ, "SSL_CERT_FILE="+trusted(t, f, bound, other))
 	value := "sk-" + rand.Text() + rand.Text()
@@ -74,7 +74,7 @@ func (c contender) secrets(t *testing.T) {
 		{"POST", "https://" + bound.name() + "/body", "", "$MODEL_KEY"},
 		{"GET", "https://" + other.name() + "/other-host", "x-api-key", "$MODEL_KEY"},
 	}
-	argv := []string{courier, "GET", "https://" + bound.name() + "/use", "x-api-key", "$MODEL_KEY", "then", "env", "MODEL_KEY"}
+	argv := []string{secretclient, "GET", "https://" + bound.name() + "/use", "x-api-key", "$MODEL_KEY", "then", "env", "MODEL_KEY"}
 	for _, a := range attacks {
 		argv = append(append(argv, "then"), a...)
 	}
@@ -101,7 +101,7 @@ func (c contender) secrets(t *testing.T) {
 	if last := got[len(got)-1]; last.Text != "" || last.Failed != "" {
 		t.Errorf("the search for the value: %+v", last)
 	}
-	if found := fetched(t, c.run(flags...)(t, f, courier, "search", value[:3], "", "/proc/self/environ")); !strings.Contains(found[0].Text, "environ") {
+	if found := fetched(t, c.run(flags...)(t, f, secretclient, "search", value[:3], "", "/proc/self/environ")); !strings.Contains(found[0].Text, "environ") {
 		t.Errorf("control: the search does not find what is there: %+v", found)
 	}
 	bound.wants(t, value, placeholder, 1)

@@ -24,10 +24,10 @@ type Result struct {
 	Elapsed        time.Duration
 }
 
-// A Runner runs one command with f.Workspace as its working directory inside
-// a sandbox in which f.Secret's directory and f.Denied are hidden, f.Yard is
-// writable but for probe.YardKept in it (read-only) and probe.YardClosed
-// (hidden), and waits for its end. It starts whatever makes the sandbox with [Fixtures.Command].
+// A Runner runs one command inside a sandbox, with f.Workspace as its working directory,
+// and waits for its end. There f.Secret's directory and f.Denied are hidden; f.Yard is
+// writable, except probe.YardKept (read-only) and probe.YardClosed (hidden). It starts
+// whatever makes the sandbox with [Fixtures.Command].
 type Runner func(t testing.TB, f *Fixtures, argv ...string) Result
 
 // NoSandbox runs a command as it is.
@@ -76,9 +76,9 @@ type Options struct {
 	// OutsideDecides says that a change may work inside, in a copy, as long as
 	// the host's files stay as they are.
 	OutsideDecides bool
-	// OwnGit says that a session has a private git directory in place of that of
-	// the workspace's repository, and publishes the guest's commits; MadeGit, that
-	// it has one in place of each that the guest makes.
+	// OwnGit says that a session has a private git directory in place of the
+	// workspace's, and publishes the guest's commits. MadeGit says that it has one
+	// in place of each that the guest makes.
 	OwnGit, MadeGit bool
 	// Once takes the first word for each check: one that fails is not tried again
 	// alone, for a caller that wants nearly all to fail.
@@ -87,8 +87,9 @@ type Options struct {
 	// says.
 	Also map[string][]string
 	// InPart names checks that need not be refused, and why: what the provider
-	// says that it enforces in part. One of them that is refused all the same
-	// fails: its excuse is out of date. "FAMILY/STATE" names all of these.
+	// says that it enforces in part. If one of them is refused all the same,
+	// the test fails: its excuse is out of date. "FAMILY/STATE" names all of
+	// these.
 	InPart map[string]string
 	// Otherwise names checks that mean something else inside, so that nothing is
 	// lost where they work, and why. They go out of date likewise.
@@ -184,11 +185,11 @@ func decode[T any](text string) (list []T, err error) {
 // something in it worked.
 const rounds = 4
 
-// runState runs all checks of a state at once, and those that fail a second
-// time alone, so that none suffers for what another has done. (Where
-// testenv.Short says so, those that may work inside are not, if nothing is
-// different outside after all of them.) Then it runs the list again without
-// them: what they did may have hidden others.
+// runState runs all checks of a state at once, and repeats failed ones alone,
+// so that none fails because of another. (Where testenv.Short says so, those
+// that may work inside are not, if nothing is different outside after all of
+// them.) Then it runs the list again without them: what they did may have
+// hidden others.
 func (f *Fixtures) runState(t testing.TB, run Runner, infos []probe.Info, o Options) []Failure {
 	t.Helper()
 	var failures []Failure

@@ -65,8 +65,8 @@ func (f *Fixtures) makeOutside(t testing.TB) {
 	}
 }
 
-// makeWorkspaces makes one where every protected name is there already, also
-// in a repository inside it, and one where none is.
+// makeWorkspaces makes one workspace with every protected name, also in a
+// repository inside it, and one without.
 func (f *Fixtures) makeWorkspaces(t testing.TB) {
 	full, empty := f.in(probe.Present).Workspace, f.in(probe.Absent).Workspace
 	for _, dir := range []string{full, filepath.Join(full, probe.Nested)} {
@@ -84,7 +84,7 @@ func (f *Fixtures) makeWorkspaces(t testing.TB) {
 	makeRepository(t, filepath.Join(empty, probe.Repo))
 }
 
-// protectedText is something that neither git nor Bawn objects to.
+// protectedText is accepted by both git and Bawn.
 func protectedText(name string) string {
 	switch filepath.Base(name) {
 	case "commondir":

@@ -29,13 +29,13 @@ type WorkRunner func(dir string, stdin io.Reader, argv ...string) (stdout, stder
 // WorkTimeout ends a piece of work that hangs.
 const WorkTimeout = 60 * time.Second
 
-// Work does ordinary development work twice, bare and through run, each time
-// in a fresh copy of the same tree, and fails t wherever standard output,
-// standard error, the exit code or the tree left behind differ. Of git
-// directories is compared what git says of them (see gitSays). Both trees
-// lie below base, which must exist: where it lies (under the home directory,
-// under /tmp) is part of what is tested. What is known to differ is logged,
-// not failed: known has the reason for each such piece, by its name.
+// Work does ordinary development work twice, unsandboxed and through run, each
+// time in a fresh copy of the same tree. It fails t wherever standard output,
+// standard error, the exit code or the resulting tree differ. Of git
+// directories is compared what git says of them (see gitSays). Both trees lie
+// below base, which must exist: where it lies (under the home directory, under
+// /tmp) is part of what is tested. What is known to differ is logged, not
+// failed: known has the reason for each such piece, by its name.
 func Work(t *testing.T, base string, run WorkRunner, known map[string]string) {
 	shelf := workShelf(t)
 	for i, p := range workPieces() {
@@ -45,7 +45,7 @@ func Work(t *testing.T, base string, run WorkRunner, known map[string]string) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel() // much of the work is waiting
 			if p.user && os.Geteuid() == 0 {
-				return // bare root may do what the guest, who never is root, may not
+				return // unsandboxed root may do what the guest, who never is root, may not
 			}
 			testenv.Need(t, p.needs...)
 			differences := p.compare(t, base, shelf, run)
@@ -79,12 +79,12 @@ func share() int {
 const mostDifferences = 8
 
 // A workPiece is one piece of work. It must come out the same every time it
-// is done bare.
+// is done unsandboxed.
 type workPiece struct {
 	name   string
 	needs  []string // features of testenv
 	user   bool     // comes out the same only for an ordinary user
-	setup  string   // shell, always bare: what is there before
+	setup  string   // shell, always unsandboxed: prepares the files
 	script string   // shell; $SHELF is a directory beside the workspace, read-only to a guest
 	argv   []string // instead of script
 	stdin  stdinKind
@@ -127,7 +127,7 @@ func (p *workPiece) compare(t testing.TB, base, shelf string, run WorkRunner) []
 	defer removeTree(dir)
 	// Equally long, as sizes are compared, and with the same last part.
 	bare, guest := filepath.Join(dir, "bare", "work"), filepath.Join(dir, "bawn", "work")
-	want, err := p.do(bare, shelf, Bare)
+	want, err := p.do(bare, shelf, Unsandboxed)
 	if err != nil {
 		t.Fatalf("bare: %v", err)
 	}
@@ -180,7 +180,7 @@ func (p *workPiece) prepare(dir, shelf string) error {
 	if p.setup == "" {
 		return nil
 	}
-	out, errs, code := Bare(dir, nil, "sh", "-c", workPrologue+"set -e\n"+p.setup, "sh", shelf)
+	out, errs, code := Unsandboxed(dir, nil, "sh", "-c", workPrologue+"set -e\n"+p.setup, "sh", shelf)
 	if code != 0 {
 		return fmt.Errorf("setup ended with %d: %s%s", code, out, errs)
 	}
@@ -245,8 +245,8 @@ func diffText(what, want, got string) string {
 	return text
 }
 
-// Bare is the runner without a sandbox: what every other one is compared to.
-func Bare(dir string, stdin io.Reader, argv ...string) (stdout, stderr string, code int) {
+// Unsandboxed is the runner without a sandbox: what every other one is compared to.
+func Unsandboxed(dir string, stdin io.Reader, argv ...string) (stdout, stderr string, code int) {
 	return Wrapped()(dir, stdin, argv...)
 }
 
@@ -326,7 +326,7 @@ func workShelf(t testing.TB) string {
 	if err := quarters.Programs(dir, "internal/sandbox/sandboxtest/workguest"); err != nil {
 		t.Fatal(err)
 	}
-	out, errs, code := Bare(dir, nil, "sh", "-c", workPrologue+"set -e\n"+shelfRepository, "sh", dir)
+	out, errs, code := Unsandboxed(dir, nil, "sh", "-c", workPrologue+"set -e\n"+shelfRepository, "sh", dir)
 	if code != 0 {
 		t.Fatalf("making the repository of the shelf: %d: %s%s", code, out, errs)
 	}

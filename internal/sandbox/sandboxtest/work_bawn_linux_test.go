@@ -44,8 +44,8 @@ func worksIn(t *testing.T, known map[string]string, flags ...string) {
 	t.Run("itself", func(t *testing.T) { ofItself(t, bawn) })
 }
 
-// knownDifferences are what a guest sees otherwise than a bare program;
-// docs/status.md lists them for users.
+// knownDifferences are what a guest sees otherwise than an unsandboxed program;
+// docs/dev/limits.md lists them for users.
 var knownDifferences = map[string]string{
 	"calls: removed-directory":                       "no file can be made relative to a directory that was removed",
 	"calls: interrupted without restart":             "a signal whose handler does not restart calls can interrupt open, mkdir and rename (seccomp_unotify(2))",
@@ -67,9 +67,9 @@ var knownAtTerminal = map[string]string{
 	"lines through a pipe": "in a pipeline the terminal is raw once the guest reads it",
 }
 
-// TestTerminalBare shows that what is wanted of a guest's terminal is what
-// happens bare.
-func TestTerminalBare(t *testing.T) { atTerminal(t, nil, nil) }
+// TestTerminalUnsandboxed shows that what is wanted of a guest's terminal is what
+// happens unsandboxed.
+func TestTerminalUnsandboxed(t *testing.T) { atTerminal(t, nil, nil) }
 
 // buildBawn builds the program and returns the words "bawn run", with state,
 // configuration and caches of its own.
@@ -111,7 +111,7 @@ func atTerminal(t *testing.T, words []string, known map[string]string) {
 	}
 }
 
-// ofItself is what has no bare counterpart.
+// ofItself is what has no unsandboxed counterpart.
 func ofItself(t *testing.T, bawn []string) {
 	for _, w := range []struct {
 		name string

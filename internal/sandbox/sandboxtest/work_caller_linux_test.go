@@ -105,7 +105,7 @@ func subdirectory(t *testing.T, d desk) {
 }
 
 // callersFile: output that the caller redirected to a file outside the
-// workspace is written, appended and read as bare. Truncated it is not: TestScripts has
+// workspace is written, appended and read as unsandboxed. Truncated it is not: TestScripts has
 // run-redirected.
 func callersFile(t *testing.T, d desk) {
 	dir := t.TempDir()
@@ -169,7 +169,7 @@ func repositoryConfiguration(t *testing.T, d desk) {
 	if after := must(os.ReadFile(filepath.Join(d.dir, ".git/config"))); string(after) != string(before) {
 		t.Errorf("the configuration was changed to %q", after)
 	}
-	if out, _, _ := Bare(d.dir, nil, "sh", "-c", branches+"; git symbolic-ref --short HEAD; git config --local core.hooksPath"); out != "gone main new other\nother\n" {
+	if out, _, _ := Unsandboxed(d.dir, nil, "sh", "-c", branches+"; git symbolic-ref --short HEAD; git config --local core.hooksPath"); out != "gone main new other\nother\n" {
 		t.Errorf("outside: %q", out)
 	}
 }

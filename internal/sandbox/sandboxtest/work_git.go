@@ -54,7 +54,7 @@ func gitSays(dir, shelf string, tree map[string]node) map[string]string {
 		}
 		at := filepath.Join(dir, filepath.Dir(path))
 		for what, ask := range questions {
-			out, errs, code := Bare(at, nil, "sh", "-c", workPrologue+ask, "sh", shelf)
+			out, errs, code := Unsandboxed(at, nil, "sh", "-c", workPrologue+ask, "sh", shelf)
 			text := strings.ReplaceAll(out+errs, dir, "$WORK")
 			says[path+": "+what] = text
 			if what == "fsck" && (code != 0 || text != "") {

@@ -19,8 +19,8 @@ func guestPieces() (pieces []workPiece) {
 }
 
 // interruptedScript calls libc directly, with signal handlers that do not ask
-// for a restart: python's own functions would hide an EINTR, and a call that
-// was carried out and then reported as interrupted.
+// for a restart. Python's own functions would hide an EINTR, or a call that was
+// carried out and then reported as interrupted.
 const interruptedScript = `mkdir x; python3 - <<'EOT'
 import collections, ctypes, os, signal
 libc = ctypes.CDLL(None, use_errno=True); seen = collections.Counter()

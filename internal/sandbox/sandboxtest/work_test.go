@@ -16,7 +16,7 @@ import (
 // is between, so that a difference means something.
 func TestWorkAgainstItself(t *testing.T) {
 	testenv.Whole(t) // of a piece that comes out otherwise each time TestBawn tells
-	Work(t, WorkDir(t), Bare, nil)
+	Work(t, WorkDir(t), Unsandboxed, nil)
 }
 
 // TestWorkNotices breaks the runner in the ways a sandbox may be wrong, and
@@ -50,9 +50,11 @@ func TestWorkNotices(t *testing.T) {
 		{"another file", "calls: replace", after(func(dir string) error { return os.WriteFile(filepath.Join(dir, "data"), []byte("version 48\n"), 0o600) })},
 		{"holes filled", "calls: sparse", after(rewrite("sparse"))},
 		{"a hard link copied", "calls: renames", after(rewrite("n2"))},
-		{"no standard input", "stdin from a pipe", func(dir string, _ io.Reader, argv ...string) (string, string, int) { return Bare(dir, nil, argv...) }},
+		{"no standard input", "stdin from a pipe", func(dir string, _ io.Reader, argv ...string) (string, string, int) {
+			return Unsandboxed(dir, nil, argv...)
+		}},
 		{"a file as a pipe", "stdin from a file", func(dir string, in io.Reader, argv ...string) (string, string, int) {
-			return Bare(dir, io.MultiReader(in), argv...)
+			return Unsandboxed(dir, io.MultiReader(in), argv...)
 		}},
 		{"somewhere else", "working directory", Wrapped("env", "-C", "..")},
 		{"one descriptor too many", "only the given descriptors", Wrapped("sh", "-c", `exec 3</; exec "$@"`, "sh")},
@@ -80,10 +82,10 @@ func pieceNamed(t *testing.T, name string) *workPiece {
 	return nil
 }
 
-// after returns a bare runner that does something to the tree at the end.
+// after returns an unsandboxed runner that does something to the tree at the end.
 func after(spoil func(dir string) error) WorkRunner {
 	return func(dir string, stdin io.Reader, argv ...string) (string, string, int) {
-		out, errs, code := Bare(dir, stdin, argv...)
+		out, errs, code := Unsandboxed(dir, stdin, argv...)
 		if err := spoil(dir); err != nil {
 			panic(err)
 		}
@@ -94,7 +96,7 @@ func after(spoil func(dir string) error) WorkRunner {
 // afterGit lets git spoil a repository at the end.
 func afterGit(at, script string) WorkRunner {
 	return after(func(dir string) error {
-		_, errs, code := Bare(filepath.Join(dir, at), nil, "sh", "-c", workPrologue+script, "sh", "")
+		_, errs, code := Unsandboxed(filepath.Join(dir, at), nil, "sh", "-c", workPrologue+script, "sh", "")
 		if code != 0 {
 			return fmt.Errorf("%s: %s", script, errs)
 		}
@@ -129,17 +131,17 @@ func rewrite(name string) func(dir string) error {
 	}
 }
 
-// output returns a bare runner that says something else.
+// output returns an unsandboxed runner that says something else.
 func output(r *strings.Replacer, add ...string) WorkRunner {
 	return func(dir string, stdin io.Reader, argv ...string) (string, string, int) {
-		out, errs, code := Bare(dir, stdin, argv...)
+		out, errs, code := Unsandboxed(dir, stdin, argv...)
 		return r.Replace(out), r.Replace(errs) + strings.Join(add, ""), code
 	}
 }
 
 func code(f func(int) int) WorkRunner {
 	return func(dir string, stdin io.Reader, argv ...string) (string, string, int) {
-		out, errs, code := Bare(dir, stdin, argv...)
+		out, errs, code := Unsandboxed(dir, stdin, argv...)
 		return out, errs, f(code)
 	}
 }

@@ -30,7 +30,7 @@ func (d desk) screen(t *testing.T, argv ...string) *screen {
 	return newScreen(t, d.dir, d.env, d.argv(argv...)...)
 }
 
-// shell starts an interactive bash, always bare: the user's own.
+// shell starts an interactive bash, always unsandboxed: the user's own.
 func (d desk) shell(t *testing.T) *screen {
 	t.Helper()
 	s := newScreen(t, d.dir, append(d.env, "TERM=dumb"), "bash", "--norc", "--noprofile", "-i")
@@ -43,7 +43,7 @@ func (d desk) line(command string) string {
 	return strings.Join(append(slices.Clip(d.words), command), " ")
 }
 
-// terminalWork is done bare, which shows that the test is right, and as a
+// terminalWork is done unsandboxed, which shows that the test is right, and as a
 // guest.
 var terminalWork = []struct {
 	name  string
@@ -101,7 +101,8 @@ func terminalCodes(t *testing.T, d desk) {
 }
 
 func ctrlC(t *testing.T, d desk) {
-	// The one that waits says so itself: a shell that is just starting a program may forget the signal.
+	// The one that waits says so itself: a shell that is just starting a program may
+	// forget the signal.
 	s := d.screen(t, "sh", "-c", `sh -c 'echo ready; exec sleep 100'; echo "went on"`)
 	s.expect(`ready`)
 	s.send("\x03")

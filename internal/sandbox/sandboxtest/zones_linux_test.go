@@ -31,7 +31,7 @@ func TestNativeZones(t *testing.T) {
 }
 
 // egress asks services of the host from a session that may reach one of them,
-// by other addresses, ports and protocols. Bare, each answers.
+// by other addresses, ports and protocols. Without a sandbox, each answers.
 func (c contender) egress(t *testing.T) {
 	f := c.fixtures(t)
 	f.Install(t, relay(t))
@@ -77,7 +77,7 @@ func (c contender) zones(t *testing.T) {
 	f := c.fixtures(t)
 	f.Install(t, relay(t))
 	f.Environ = append(f.Environ, modelKey+"="+keyOf(f))
-	program, err := courierProgram()
+	program, err := secretClient()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ const modelKey = "OPENAI_API_KEY"
 func keyOf(f *sandboxtest.Fixtures) string { return "sk-of-" + f.Token }
 
 // keys looks for the agent's key where its commands can look.
-func (c contender) keys(t *testing.T, f *sandboxtest.Fixtures, flags []string, courier string) {
+func (c contender) keys(t *testing.T, f *sandboxtest.Fixtures, flags []string, secretclient string) {
 	t.Helper()
 	// In a file, so that what is in the way of a command is the sandbox.
 	list := filepath.Join(f.Workspace, "list")
@@ -137,7 +137,7 @@ func (c contender) keys(t *testing.T, f *sandboxtest.Fixtures, flags []string, c
 	if err := os.WriteFile(list, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	argv := []string{courier, "from", list}
+	argv := []string{secretclient, "from", list}
 	agent := fetched(t, c.run(flags...)(t, f, argv...))
 	if agent[0].Text != keyOf(f) || !strings.Contains(agent[1].Text, "environ") {
 		t.Errorf("control: the agent has no key: %+v", agent)

@@ -20,10 +20,10 @@ type Place struct {
 	Why    string      `json:"why"`
 }
 
-// systemHidden is what tells about the machine, or is the session's in another
-// form: others' temporary files are hidden, it has a directory of its own. /System/Volumes/Data
-// is what firmlinks lead to: the kernel says /Users of what lies there, and where it would not
-// nothing is to be open by the other name.
+// systemHidden describes the machine, or exists for the session in another form: others'
+// temporary files are hidden, it has a directory of its own. /System/Volumes/Data is the
+// target of firmlinks: the kernel reports its files as /Users, and where it does not,
+// nothing may be open by the other name.
 var systemHidden = []string{"/private/tmp", "/private/var/tmp", "/private/var/folders", "/private/var/db/dslocal", "/private/var/root", "/private/etc/bawn", "/private/etc/sudoers", "/private/etc/sudoers.d", "/private/etc/master.passwd", "/Library/Keychains", "/Volumes", "/System/Volumes/Data", "/Network", "/dev"}
 
 // places lists what a request comes to, in the order in which rules are written.
@@ -116,8 +116,8 @@ func below(p, dir string) bool {
 }
 
 // above lists the directories between a writable place and what lies in it,
-// that place itself included: moving one of them would move a rule's path away
-// from what it speaks of.
+// including that place. Moving one of them would move a path away from its
+// rule.
 func above(list []Place) []string {
 	var out []string
 	for _, p := range list {

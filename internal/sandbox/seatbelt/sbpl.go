@@ -32,9 +32,9 @@ func (e *TextError) Error() string {
 	return fmt.Sprintf("path %q has a character that a sandbox profile can't say; rename it, or leave it out", e.Path)
 }
 
-// checkText refuses what could be read in another way than it is written: the
-// language's strings know escapes for control characters, which differ between
-// its readers, and the kernel compares paths as UTF-8.
+// checkText refuses text that may be read differently than it is written. The
+// language's strings have escapes for control characters, which differ between
+// readers, and the kernel compares paths as UTF-8.
 func checkText(path string) error {
 	if path == "" || path[0] != '/' || !utf8.ValidString(path) || strings.ContainsFunc(path, unicode.IsControl) {
 		return &TextError{path}
@@ -68,8 +68,8 @@ func anyOf(root string, names []string, end string) string {
 }
 
 // pattern writes text as a regular expression that matches it in any case, as
-// file systems of macOS do, and perhaps more: what has a meaning in expressions
-// or in strings stands for any character. It needs no escape.
+// file systems of macOS do, and perhaps more: a character with a meaning in
+// expressions or strings matches any character. It needs no escape.
 func pattern(s string) string {
 	var b strings.Builder
 	for _, r := range s {

@@ -45,7 +45,7 @@ func (w *ApplyFilter) Refuses(c Change, abs string, isDir bool) string {
 	return ""
 }
 
-// operationsOf are what a change is made of.
+// operationsOf are the operations that make up a change.
 var operationsOf = [...][]layout.Operation{
 	ChangeLink: {layout.OpSymlink, layout.OpRenameTo}, ChangePut: {layout.OpOpen, layout.OpRenameTo}, ChangeMake: {layout.OpMkdir}, ChangeRemove: {layout.OpRemove},
 }

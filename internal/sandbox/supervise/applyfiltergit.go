@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// gitHolds are those of the names by which git knows its own that a directory
-// holds, once everything is there that comes.
+// gitHolds are the names of a git directory that a directory holds, including
+// those about to be made.
 type gitHolds uint8
 
 const (
@@ -23,9 +23,9 @@ func (h gitHolds) whole() bool {
 	return h&holdsHead != 0 && (h&holdsCommon != 0 || h&(holdsObjects|holdsRefs) == holdsObjects|holdsRefs)
 }
 
-// Holds tells the filter of a name that was there already, or that comes, before
-// it is asked about any: git takes a directory for its own by what lies in it,
-// whatever it is called, and one may become that by the sum of old and new.
+// Holds tells the filter of a name that exists already, or that comes, before it
+// is asked about any. Git recognises a repository by its contents, whatever the
+// directory is called, and old and new names together may complete one.
 func (w *ApplyFilter) Holds(abs string, isDir bool) {
 	base, parts := w.split(abs)
 	n := len(parts) - 1

@@ -153,7 +153,7 @@ func (p *programs) close() {
 	}
 }
 
-// shut closes what is still watched.
+// shut closes the remaining watches.
 func (p *programs) shut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,17 +11,17 @@ import (
 )
 
 // The fast path. Most names are made, moved and removed in a directory where the same
-// program has just done that to others. For those the supervisor asks the kernel half as
-// much: it takes the caller's directory as the kernel has it instead of spelling it out,
-// follows no link, and remembers for a moment where that directory lies. All else is the
-// same: the rules, that the supervisor carries the call out, and that it does so after its
-// last look at the caller. A call that is unusual in any way, or fails, takes the slow path,
-// which says why.
+// program has just done that to others. For those the supervisor makes half as many
+// system calls. It takes the caller's directory from the kernel without resolving its
+// path, follows no link, and remembers for a moment where that directory lies. All else
+// is the same: the rules, that the supervisor carries the call out, and that it does so
+// after its last look at the caller. A call that is unusual in any way, or fails, takes
+// the slow path, which says why.
 //
-// What is remembered can be older than the call by knownTime, since programs of the host and
-// other sessions move directories too. A new name is then as good as one that was made that
-// much earlier, before the directory moved, and a name that is gone as one that was removed
-// earlier. Files that are there are neither written nor replaced by it, except in a private
+// Remembered state can be older than the call by knownTime, since programs of the host
+// and other sessions move directories too. A new name is then as good as one made that
+// much earlier, before the directory moved; a removed name as one that was removed
+// earlier. Existing files are neither written nor replaced by it, except in a private
 // git directory. The session's own renames of directories forget all.
 
 const (
@@ -36,7 +36,7 @@ const anyName = "bawn-any-name"
 // resolveFast is how the directory of a path is found.
 const resolveFast = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 
-// A knownDir is what was found out about a directory.
+// A knownDir holds the findings about a directory.
 type knownDir struct {
 	path  string // where it lies in the guest
 	own   bool   // in a private git directory, where no rule holds
@@ -122,7 +122,8 @@ func (c *call) openOwn(name string) (int, error) {
 	return unix.Open(c.proc(name), flags, 0)
 }
 
-// remembered is what is known of an open directory, found out anew if that was a while ago.
+// remembered returns the known state of an open directory, found out anew if that was a
+// while ago.
 func (c *call) remembered(dir int) knownDir {
 	id, ok := identifyDir(dir)
 	if !ok {
@@ -265,7 +266,7 @@ func (c *call) fastLink(olddir int32, oldAddr uint64, newdir int32, newAddr uint
 	return true
 }
 
-// fastRemove reports whether it has removed what is at a name.
+// fastRemove reports whether it has removed the file at a name.
 func (c *call) fastRemove(dirfd int32, addr uint64, flags int) bool {
 	p, ok := c.fast(dirfd, addr)
 	if !ok {

@@ -1,6 +1,6 @@
 package supervise
 
-// maxFiles bounds what a guest can make its supervisor remember.
+// maxFiles bounds the files that a guest can make its supervisor remember.
 const maxFiles = 1 << 15
 
 // A fileSet remembers files. It never holds more than maxFiles.

@@ -22,11 +22,11 @@ var gitDirs = map[string]bool{
 	"rebase-merge": true, "rebase-apply": true, "sequencer": true, "rr-cache": true, "lfs": true, "annex": true,
 }
 
-// rule rules on a name by its spelling, and then by where it lies. Git takes a
-// directory for a git directory by what it holds, whatever it is called
-// (gitrepository-layout(5)). So nothing is changed in one that is there, and the
-// name that would make one of a directory does not come into being. A guest makes
-// no directory in one either, so that only those that git makes need a look.
+// rule rules on a name by its spelling, and then by where it lies. Git
+// recognises a git directory by its contents, whatever it is called
+// (gitrepository-layout(5)). So an existing one can't be changed, and the name
+// that would complete one can't be made. A guest makes no directory in one
+// either, so that only those that git makes need a look.
 func (c *call) rule(op layout.Operation, p place, isDir bool) verdict {
 	abs := p.abs
 	r, rule := c.s.names.Rule(op, abs, isDir)
@@ -55,7 +55,7 @@ func isPart(op layout.Operation, name string) bool {
 }
 
 // isGit reports whether dir, a directory above p, is one for git, or would be with
-// one more name in it. One that can't be looked at, if only for a moment, counts.
+// one more name in it. One that can't be read, if only for a moment, counts.
 func (c *call) isGit(p place, dir, name string, more bool) bool {
 	fd := p.dir
 	if p.name == "" || len(dir)+len("/")+len(p.name) != len(p.abs) { // not the one that is open
@@ -109,8 +109,8 @@ func isRepository(dir int, more string) bool {
 
 // settle looks again once a name is there: another session, which this one's
 // supervisor does not hold up, may have done its part of a git directory in
-// between. The one that comes second undoes what it did. A HEAD on whose opening
-// git would wait is undone as well.
+// between. The second one undoes its own change. A HEAD on whose opening git
+// would wait is undone as well.
 func (c *call) settle(v verdict, op layout.Operation, abs string, undo func() error) error {
 	if !v.part {
 		return nil

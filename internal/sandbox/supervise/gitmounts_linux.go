@@ -8,18 +8,18 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
-// gitMounts are the mounts of private git directories in a guest, by their
-// mount IDs. What lies on one of them is the guest's own: no program of the host
-// reads it, so no rule on names holds there. The ID decides, and not the path:
-// where a program of the host moves or removes the directory below, the mount
-// goes with it, and another directory may have the path.
+// gitMounts are the mounts of private git directories in a guest, by their mount
+// IDs. Files on one of them are the guest's own: no program of the host reads
+// them, so no rule on names holds there. The ID decides, not the path: if a host
+// program moves or removes the directory below, the mount goes with it, and
+// another directory may get the path.
 type gitMounts struct {
 	lock sync.Mutex
 	ids  map[uint64]bool
 }
 
-// newGitMounts finds the mounts of the plan in the guest's tree. One that is not
-// what the plan says stays under the rules.
+// newGitMounts finds the mounts of the plan in the guest's tree. A mount that
+// does not match the plan stays under the rules.
 func newGitMounts(root int, mounts []layout.Mount) *gitMounts {
 	g := &gitMounts{ids: map[uint64]bool{}}
 	for _, m := range mounts {
@@ -70,7 +70,8 @@ func (g *gitMounts) has(fd int, name string) bool {
 }
 
 // mountOf looks at what an open directory holds under name, or at itself if that
-// is "", with the ID of the mount: one that no later mount gets, since Linux 6.8.
+// is "". It returns the ID of the mount, which no later mount gets since Linux
+// 6.8.
 func mountOf(fd int, name string) (st unix.Statx_t, err error) {
 	for _, mask := range []int{unix.STATX_MNT_ID_UNIQUE, unix.STATX_MNT_ID} {
 		err = unix.Statx(fd, name, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS|unix.STATX_BTIME|mask, &st)

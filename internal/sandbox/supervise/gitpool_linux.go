@@ -77,7 +77,7 @@ func (c *call) makeGit(p place, mode uint32, isDir bool) error {
 	return c.coverNew(p, unix.Mknodat(p.dir, p.name, unix.S_IFREG|mode, 0), mode, 0)
 }
 
-// coverNew covers what was made, unless making it erred, or removes it again.
+// coverNew covers a new file, unless making it erred, or removes it again.
 func (c *call) coverNew(p place, err error, mode uint32, flags int) error {
 	if err != nil {
 		return c.tell(p, err)
@@ -89,7 +89,7 @@ func (c *call) coverNew(p place, err error, mode uint32, flags int) error {
 	return nil
 }
 
-// cover mounts a new entry of the pool on what was just made at a place.
+// cover mounts a new entry of the pool on a new file at a place.
 func (c *call) cover(p place, mode uint32, isDir bool) error {
 	under, err := unix.Openat(p.dir, p.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *call) covered(p place, name string, under *unix.Statx_t) error {
 }
 
 // attach makes an entry of the pool and mounts it, from inside. The guest can't
-// name what is mounted, and what it is mounted on is open.
+// name the mounted directory, and its mount point is open.
 func (g *gitPool) attach(name string, note []byte, under int, mode uint32, isDir bool) error {
 	entry := path.Join(layout.PoolPlace, name)
 	p := g.enter()
@@ -157,8 +157,8 @@ func (g *gitPool) enter() *rawproc.Program {
 }
 
 // removeGit removes a .git that the guest has made, with the mount on it: the
-// kernel lets go of a mount whose place is removed from another mount namespace
-// than its own. It reports false where what is mounted is not of the pool.
+// kernel drops a mount whose mount point is removed from another mount
+// namespace. It reports false if the mount is not of the pool.
 func (c *call) removeGit(p place, flags int) (bool, error) {
 	id, isDir, err := rootID(p)
 	name := ""
@@ -188,7 +188,7 @@ func rootID(p place) (id uint64, isDir bool, err error) {
 	return st.Mnt_id, st.Mode&unix.S_IFMT == unix.S_IFDIR, err
 }
 
-// emptyAt reports whether what the guest sees at a place is an empty directory.
+// emptyAt reports whether the guest sees an empty directory at a place.
 func (c *call) emptyAt(p place) bool {
 	fd, err := unix.Openat(p.dir, p.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -200,7 +200,7 @@ func (c *call) emptyAt(p place) bool {
 	return len(names) == 0
 }
 
-// drop removes an entry of the pool that nothing shows any longer. What fails
+// drop removes an entry of the pool that nothing shows any longer. A failure
 // leaves an empty one.
 func (g *gitPool) drop(name string, isDir bool) {
 	entry, p, flags := path.Join(layout.PoolPlace, name), g.enter(), 0
@@ -213,7 +213,7 @@ func (g *gitPool) drop(name string, isDir bool) {
 	_ = rawproc.Apart(p)
 }
 
-// close lets go of the namespaces. The pool may be nil.
+// close releases the namespaces. The pool may be nil.
 func (g *gitPool) close() {
 	if g == nil {
 		return

@@ -20,8 +20,8 @@ const RuleHardLink = "isolation:hard-link"
 // maxCopied bounds the bytes of a file that is copied while other calls wait.
 const maxCopied = 256 << 20
 
-// onlyHere reports whether every name of what an open file refers to is one that
-// this session knows of: it has a single one, or the guest has made the others.
+// onlyHere reports whether this session knows every name of an open file: it has
+// a single one, or the guest has made the others.
 func (c *call) onlyHere(fd int, abs string) bool {
 	p, err := c.place(abs)
 	if err != nil {
@@ -44,8 +44,8 @@ func (s *supervisor) remember(fd int) {
 	}
 }
 
-// apart gives the place of an open file a copy of its own if the file has names that
-// the session does not know of: package managers link files of a store in the home
+// apart gives an open file a copy of its own at its place if the file has names that
+// the session does not know. Package managers hard-link files of a store in the home
 // into the workspace. It returns the copy as O_PATH, or fd itself. The caller may
 // have no right to write the file: that is looked at first.
 func (c *call) apart(fd int, abs string, st *unix.Stat_t, r openRequest) (int, error) {
@@ -85,7 +85,7 @@ func (c *call) isPlace(abs string) bool {
 	return ok && root.host == at
 }
 
-// copyOver replaces what is at p, which fd refers to, by a copy.
+// copyOver replaces the file at p, to which fd refers, by a copy.
 func (c *call) copyOver(fd int, p place, st *unix.Stat_t, empty bool) (int, error) {
 	if here, err := p.stat(); err != nil || here.Dev != st.Dev || here.Ino != st.Ino || p.mounted() {
 		return -1, unix.EBUSY

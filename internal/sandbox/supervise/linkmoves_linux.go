@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of the look through a directory that is moved. One that holds more fails
-// like a move to another file system, so that mv(1) copies it.
+// Bounds of the look through a directory that is moved. A larger one fails like a
+// move to another file system, so that mv(1) copies it.
 const (
 	maxMoved     = 500_000 // entries
 	maxMovedDeep = 256     // directories
@@ -25,7 +25,7 @@ type movedLinks struct {
 }
 
 // mayMove errs if a rename would move a link to where it leads outside. still looks
-// again once it is done: programs of the host and other sessions make links too.
+// again afterwards, because host programs and other sessions make links too.
 func (c *call) mayMove(from, to place, flags uint) (*movedLinks, error) {
 	m := &movedLinks{c: c, undo: func() error { return unix.Renameat2(to.dir, to.name, from.dir, from.name, flags) }}
 	if path.Dir(from.abs) == path.Dir(to.abs) {
@@ -50,7 +50,7 @@ func (c *call) mayMove(from, to place, flags uint) (*movedLinks, error) {
 	return m, nil
 }
 
-// still errs, and undoes the rename, if what has been moved leads outside.
+// still errs, and undoes the rename, if a moved link leads outside.
 func (m *movedLinks) still() error {
 	for _, look := range m.looks {
 		if err := look(); err != nil {
@@ -88,8 +88,8 @@ func (c *call) moves(old, now place) (kind uint32, err error) {
 	return kind, nil
 }
 
-// movesBelow looks at the relative links below a directory that is to be at abs and
-// that lead out of what is moved, of which it lies that deep.
+// movesBelow looks at the relative links below a directory that is to be moved to
+// abs, at those that lead out of it from that depth.
 func (c *call) movesBelow(parent int, name, abs string, deep int, left *int) error {
 	if deep > maxMovedDeep {
 		return unix.EXDEV

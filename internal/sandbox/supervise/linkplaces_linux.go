@@ -13,9 +13,9 @@ import (
 const RuleLink = "isolation:link"
 
 // A linkRule says where a guest's symbolic links may lead. A program of the human
-// follows such a link on the host, with the human's rights: it must not be led
-// to what the session can't write. Everything is decided by the host's paths, on
-// the host's tree: that is where the link is followed.
+// follows such a link on the host, with the human's rights: it must not be led to
+// places that the session can't write. Everything is decided by the host's paths,
+// on the host's tree: that is where the link is followed.
 type linkRule struct {
 	home     string // of the human, links resolved; "" if unknown
 	homeID   layout.Identity
@@ -30,7 +30,7 @@ type linkRule struct {
 type hostPlace struct{ guest, host string }
 
 // toolChains are places of the home that hold the programs which package managers
-// and version managers link to. Only what is there, may be executed and is linked
+// and version managers link to. Only existing, executable files that are linked
 // from a directory of programs may be linked to.
 var toolChains = []string{
 	".pyenv/versions", ".local/share/uv", ".local/uv", ".local/share/mise", ".local/share/rtx", ".asdf/installs", ".nvm/versions", ".local/share/nvm", ".volta/tools", ".fnm", ".local/share/fnm",

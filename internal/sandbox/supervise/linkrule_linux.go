@@ -14,7 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
-// What a refused link does wrong.
+// The reason for refusing a link.
 const (
 	linkHome     = "it leads into the home directory, outside of what this session may write"
 	linkOwn      = "it leads to Bawn's own files"
@@ -29,7 +29,7 @@ const (
 )
 
 // mayLeadFrom is mayLead for a link in an open directory, which may lie in a private
-// git directory: no program of the user's comes to what is there.
+// git directory: no program of the user's reaches those.
 func (c *call) mayLeadFrom(p place, target string) error {
 	if c.s.git.holds(p.dir) {
 		return nil
@@ -79,8 +79,8 @@ func (c *call) stillLeads(p place, target string) error {
 	return nil
 }
 
-// leads says what is wrong with a link in dir, a place of the guest, to target; ""
-// for nothing.
+// leads returns the error in a link in dir, a place of the guest, to target, or
+// "".
 func (c *call) leads(dir, target string) (why string) {
 	r := c.s.links
 	at := r.onHost(dir)
@@ -97,7 +97,7 @@ func (c *call) leads(dir, target string) (why string) {
 	return c.endsAt(at, &w)
 }
 
-// endsAt says what is wrong with the place that a link in dir leads to.
+// endsAt returns the error in the target of a link in dir.
 func (c *call) endsAt(dir string, w *walker) string {
 	r := c.s.links
 	switch root, ok := r.inRoot(w.at); {
@@ -125,7 +125,7 @@ func (c *call) endsAt(dir string, w *walker) string {
 }
 
 // endsInside is endsAt for a writable place. A link there is as good as a write to
-// what it leads to.
+// its target.
 func (c *call) endsInside(dir, at string, root hostPlace) string {
 	r := c.s.links
 	if from, _ := r.inRoot(dir); from != root && r.isShared(root) {
@@ -144,7 +144,8 @@ func (c *call) endsInside(dir, at string, root hostPlace) string {
 	if ruling, _ := c.s.names.ByName(layout.OpRenameFrom, guest, false); ruling != layout.RulingAllow {
 		return linkGuarded
 	}
-	// What is in a git directory goes by what else is there, if that is there at all.
+	// A place in a git directory is judged by the directory's other contents, if it
+	// exists.
 	var st unix.Stat_t
 	if unix.Stat(path.Dir(at), &st) == nil && c.rule(layout.OpOpen, place{dir: -1, abs: guest}, false).ruling != layout.RulingAllow {
 		return linkGuarded
@@ -169,10 +170,10 @@ type walker struct {
 // linkEnd stands in a walker's way where the text of a link ends. No name has a slash.
 const linkEnd = "/"
 
-// walk follows target from w.at. It returns what is wrong with the way. The text of a
-// link on the way begins anew with what is loose: ".." leads from where that link lies,
-// and a link that takes its place is judged when it is made. After that text the way is
-// as loose as the link was.
+// walk follows target from w.at. It returns the error in the way. The text of a link on
+// the way starts again with what is loose: ".." leads from where that link lies, and a
+// replacement link is judged when it is made. After that text the way is as loose as
+// the link was.
 func (w *walker) walk(target string) string {
 	for rest := strings.Split(target, "/"); len(rest) > 0; {
 		name := rest[0]
@@ -213,7 +214,7 @@ func (w *walker) walk(target string) string {
 	return ""
 }
 
-// look looks at what is at w.at, and returns where a link there leads.
+// look looks at the file at w.at, and returns the target if it is a link.
 func (w *walker) look() (to, why string) {
 	root, inside := w.rule.inRoot(w.at)
 	inside = inside && w.at != root.host
@@ -245,7 +246,7 @@ func (w *walker) look() (to, why string) {
 }
 
 // endless rules on a circle of links: one in the writable places leads nowhere,
-// whatever its links are replaced by.
+// whatever replaces its links.
 func (w *walker) endless() string {
 	if _, ok := w.rule.inRoot(w.at); ok {
 		return ""
@@ -253,8 +254,8 @@ func (w *walker) endless() string {
 	return linkUnread
 }
 
-// inProc rules on what lies below /proc, whose links stand for something else in
-// each process.
+// inProc rules on places below /proc, whose links mean something else in each
+// process.
 func (w *walker) inProc(rest []string) string {
 	full := path.Join(append([]string{w.at}, rest...)...)
 	for _, part := range rest {
@@ -299,9 +300,9 @@ func (w *walker) executable() bool {
 // everywhere.
 var systemPlaces = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix", "/snap", "/gnu", "/sys", "/etc/alternatives"}
 
-// writable reports whether the human's programs could write where the way ends, or
-// make or replace what is there. What may be made directly in /tmp and its like
-// does not count, as anybody may.
+// writable reports whether the human's programs could write at the end of the way,
+// or make or replace the file there. Files that may be made directly in /tmp and
+// its like do not count, as anybody may make them.
 func (w *walker) writable() bool {
 	if w.blocked {
 		return false
@@ -325,8 +326,8 @@ func (w *walker) writable() bool {
 	return canWrite(at)
 }
 
-// rootsDirs hold directories below which only root writes. Links to what is below
-// them are common, and to those themselves that have no slash at the end.
+// rootsDirs hold directories below which only root writes. Links to places below
+// them are common, and to them without a slash at the end.
 var rootsDirs = []string{"/usr/", "/opt/", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/nix/", "/gnu/", "/snap/", "/sys", "/boot"}
 
 // holdsMore reports whether the way ends at a directory that may hold places of the

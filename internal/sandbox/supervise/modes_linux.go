@@ -10,7 +10,7 @@ import (
 const sysFchmodat2 = 452
 
 // chmodAt carries out a chmod with the set-group-ID bit: for a directory, whose new
-// files then have its group. Of a file the bit would leave a program that runs with
+// files then have its group. On a file the bit would leave a program that runs with
 // its group's rights.
 func (c *call) chmodAt(dirfd int32, addr uint64, mode uint32, flags int) error {
 	if flags&^unix.AT_SYMLINK_NOFOLLOW != 0 {

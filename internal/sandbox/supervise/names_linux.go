@@ -162,7 +162,7 @@ func (c *call) link(olddir int32, oldAddr uint64, newdir int32, newAddr uint64, 
 	return c.settle(v, layout.OpLinkTo, to.abs, to.unlink)
 }
 
-// linkSource opens what is to get another name.
+// linkSource opens the file that gets another name.
 func (c *call) linkSource(dirfd int32, addr uint64, flags int) (int, error) {
 	p, err := c.str(addr)
 	if err != nil {
@@ -190,8 +190,8 @@ func (c *call) linkSource(dirfd int32, addr uint64, flags int) (int, error) {
 	return c.openPath(p, 0)
 }
 
-// ownDescriptor opens as O_PATH what the caller has open as n, if it lies on
-// the guest's mounts or nowhere at all.
+// ownDescriptor opens as O_PATH the caller's descriptor n, if it lies on the
+// guest's mounts or nowhere at all.
 func (c *call) ownDescriptor(n int) (int, error) {
 	fd, err := unix.Open(c.proc("fd/"+strconv.Itoa(n)), unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -220,7 +220,7 @@ func (c *call) rename(olddir int32, oldAddr uint64, newdir int32, newAddr uint64
 	}
 	defer to.close()
 	st, err := from.stat()
-	if err != nil { // what can't be looked at can't be ruled on
+	if err != nil { // an unreadable file can't be judged
 		return err
 	}
 	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
@@ -303,9 +303,9 @@ func (c *call) checkRename(from, to place, isDir, exchange bool) ([]move, error)
 	return moves, nil
 }
 
-// ofGit errs for what is renamed to or from a .git that is the guest's own. One of
-// the pool is on another file system for the guest, so that mv copies it; so is a
-// new one, whose git directory has to be made in the pool.
+// ofGit errs if a rename is to or from a .git of the guest's own. One of the pool
+// is on another file system for the guest, so mv copies it; so is a new one, whose
+// git directory must be made in the pool.
 func (c *call) ofGit(from, to place) error {
 	for _, p := range []place{from, to} {
 		if !c.s.git.isRoot(p) {

@@ -34,8 +34,8 @@ func handleCreat(c *call) error {
 	return c.open(unix.AT_FDCWD, c.Args[0], unix.O_CREAT|unix.O_WRONLY|unix.O_TRUNC, uint32(c.Args[1]))
 }
 
-// keptFlags are those of the caller's flags that decide what is opened and
-// how; set-ID bits of the mode are dropped as chmod's are.
+// keptFlags are those of the caller's flags that decide which file is opened
+// and how; set-ID bits of the mode are dropped as chmod's are.
 const keptFlags = unix.O_ACCMODE | unix.O_TRUNC | unix.O_APPEND | unix.O_NONBLOCK | unix.O_SYNC | unix.O_DSYNC |
 	unix.O_DIRECT | unix.O_NOATIME | unix.O_LARGEFILE | unix.O_ASYNC
 
@@ -60,8 +60,8 @@ func (c *call) open(dirfd int32, addr uint64, flags int, mode uint32) error {
 	return c.give(fd, flags&unix.O_CLOEXEC != 0)
 }
 
-// checkSpelled refuses a protected name also where it is a link: what lies
-// behind it is what a program of the host executes.
+// checkSpelled refuses a protected name also if it is a link: a program of the
+// host executes its target.
 func (c *call) checkSpelled(abs string) error {
 	if r, rule := c.s.names.ByName(layout.OpOpen, path.Clean(abs), false); r == layout.RulingDeny && !c.inPrivateGit(abs) {
 		return c.denied(layout.OpOpen, abs, rule)
@@ -69,8 +69,8 @@ func (c *call) checkSpelled(abs string) error {
 	return nil
 }
 
-// inPrivateGit reports whether what is there of the way to a path ends in a
-// private git directory, links followed.
+// inPrivateGit reports whether the existing part of a path ends in a private
+// git directory, links followed.
 func (c *call) inPrivateGit(abs string) bool {
 	for dir := path.Dir(path.Clean(abs)); ; dir = path.Dir(dir) {
 		fd, err := c.openPath(dir, 0)
@@ -92,7 +92,7 @@ func (c *call) give(fd int, cloexec bool) error {
 	return errAnswered
 }
 
-// openAt follows the caller's path link by link and opens what is there, or
+// openAt follows the caller's path link by link and opens the file there, or
 // creates it. Links are followed here because /proc's own ones must be
 // understood as the caller's, not as this process's.
 func (c *call) openAt(r openRequest) (int, error) {
@@ -235,8 +235,8 @@ func (c *call) openExisting(r openRequest) (int, error) {
 	return c.openFile(fd, r)
 }
 
-// openFile opens for the caller what an O_PATH descriptor refers to, after a
-// look at what it is and where it lies.
+// openFile opens the file of an O_PATH descriptor for the caller, after
+// checking its kind and place.
 func (c *call) openFile(fd int, r openRequest) (int, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -339,8 +339,8 @@ func (c *call) ownTerminal(dev uint64) bool {
 // isTerminal reports whether dev is the guest's side of a pseudo-terminal.
 func isTerminal(dev uint64) bool { return unix.Major(dev) >= 136 && unix.Major(dev) <= 143 }
 
-// openDevice opens a device of the guest's /dev, and none that a session was
-// not given: this process may open more than the guest, wherever a node lies.
+// openDevice opens a device of the guest's /dev, and only those that the session
+// was given: this process may open more than the guest, wherever a node lies.
 // /dev/tty means the caller's terminal, so it is replaced by that terminal's own
 // device.
 func (c *call) openDevice(fd int, dev uint64, flags int) (int, error) {
@@ -433,9 +433,9 @@ func (c *call) wantsCloexec() bool {
 	return c.Args[1]&unix.O_CLOEXEC != 0 // open(2); creat(2) makes no sense on a FIFO it did not make
 }
 
-// reopenDescriptor opens again what the caller has open as n. A descriptor
-// it got from outside for reading stays for reading: the kernel would judge a
-// new open by the host's mount, not by the guest's.
+// reopenDescriptor opens the caller's descriptor n again. A descriptor it got
+// from outside for reading stays for reading: the kernel would judge a new open
+// by the host's mount, not by the guest's.
 func (c *call) reopenDescriptor(n int, r openRequest) (int, error) {
 	if r.flags&unix.O_EXCL != 0 && r.flags&unix.O_CREAT != 0 {
 		return -1, unix.EEXIST

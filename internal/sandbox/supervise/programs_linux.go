@@ -15,7 +15,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
-// Bounds of what is read of a program's words.
+// Limits of the words that are read of a program.
 const (
 	maxArgs  = 1 << 17   // words; a longer list is refused as the kernel refuses it
 	maxBytes = 2 << 20   // of all of them (execve(2) has a quarter of the stack's limit)
@@ -23,9 +23,9 @@ const (
 	maxWord  = 128 << 10 // one of them (MAX_ARG_STRLEN)
 )
 
-// exec decides execve(2) and execveat(2), and leaves to the kernel what it allows. What
-// was read can be another thing by then, if the caller has threads or shares its
-// memory: a rule about programs is no wall, the sandbox around them is.
+// exec decides execve(2) and execveat(2), and leaves allowed ones to the kernel. The
+// words can change by then, if the caller has threads or shares its memory: a rule
+// about programs is no wall, the sandbox around them is.
 func (c *call) exec(dirfd int32, pathAddr, argvAddr uint64, flags int) error {
 	if c.s.programs == nil || c.isBawns(pathAddr) {
 		return c.carryOn()
@@ -94,7 +94,7 @@ func changed(p sandbox.Program) sandbox.Denial {
 	}
 }
 
-// same reports whether what was read twice is the same program.
+// same reports whether two readings are of the same program.
 func same(a, b sandbox.Program) bool {
 	return slices.Equal(a.Names, b.Names) && slices.Equal(a.Args, b.Args) && a.Dir == b.Dir
 }
@@ -108,7 +108,8 @@ func (c *call) starts(p sandbox.Program) error {
 // isBawns reports whether the caller is a process of Bawn's that is about to become a
 // command of the session, which has been judged. In a user namespace that this process's
 // user has made, the memory of every program that was executed there can be read, also
-// where it is not dumpable (ptrace(2)). What can't be read was never executed there.
+// where it is not dumpable (ptrace(2)). A program that can't be read was never executed
+// there.
 func (c *call) isBawns(addr uint64) bool {
 	var b [1]byte
 	local := []unix.Iovec{{Base: &b[0], Len: 1}}
@@ -124,7 +125,7 @@ func (c *call) carryOn() error {
 	return errAnswered
 }
 
-// program reads what is to be executed.
+// program reads the program of an execve.
 func (c *call) program(dirfd int32, pathAddr, argvAddr uint64, flags int) (p sandbox.Program, err error) {
 	fd, given, err := c.programFile(dirfd, pathAddr, flags)
 	if err != nil {
@@ -193,7 +194,8 @@ func different(names []string) []string {
 }
 
 // judged are the words by which a program is judged: of very many the first, and then
-// those that are flags. Of very many options before a subcommand most are left out.
+// those that are flags. If there are very many options before a subcommand, most are
+// left out.
 func judged(args []string) []string {
 	if len(args) <= maxFirst {
 		return args
@@ -211,9 +213,9 @@ func judged(args []string) []string {
 	return few
 }
 
-// options returns at which word the last option before a subcommand begins, if that
-// follows: the first two words in a row that are no flags are the value of an option, or
-// a subcommand, and what follows it.
+// options returns at which word the last option before a subcommand begins, if a
+// subcommand follows. The first two words in a row that are no flags are an option's
+// value and a subcommand, or a subcommand and its argument.
 func options(args []string) int {
 	for n := range args {
 		plain := !strings.HasPrefix(args[n], "-")
@@ -252,8 +254,8 @@ func (c *call) words(addr uint64) ([]string, error) {
 	}
 }
 
-// strings reads the strings at pointers. Those of one program mostly lie one behind the
-// other: they are read many at a time.
+// strings reads the strings at pointers. The words of one program mostly follow each
+// other: many are read at a time.
 func (c *call) strings(pointers []uint64) ([]string, error) {
 	out := make([]string, 0, len(pointers))
 	total := 0

@@ -20,13 +20,12 @@ import (
 )
 
 // A refresher covers hidden places anew while a session runs. A mount lies on a
-// file, not on a name: when a program of the host removes a covered file, or
-// renames another one over it, as most programs do when they write a file, the
-// kernel takes the mount away in every other mount namespace (since Linux
-// 3.18), and the guest would see the new file. So the refresher watches the
-// directories on the way to each place, enters the guest's namespaces and
-// covers what has become visible. A file that is shown in another form is
-// hidden then.
+// file, not on a name. Most host programs write a file by renaming another one
+// over it. The kernel then removes the mount in every other mount namespace
+// (since Linux 3.18), and the guest would see the new file. So the refresher
+// watches the directories on the way to each place, enters the guest's
+// namespaces and covers files that have become visible. A file that is shown in
+// another form is hidden then.
 //
 // Between the rename and the new cover the guest can open the new file: for
 // some 0.2 ms, for several on a busy machine. A guest that tries without a
@@ -97,7 +96,7 @@ func (k *refresher) close() {
 	close(k.wake)
 	k.lock.Lock()
 	if k.events != nil {
-		k.events.SetReadDeadline(time.Unix(1, 0)) // wakes await; who reads closes it
+		k.events.SetReadDeadline(time.Unix(1, 0)) // wakes await; the reader closes it
 	}
 	k.lock.Unlock()
 	<-k.done
@@ -147,7 +146,7 @@ func (k *refresher) leave() {
 	k.forget()
 }
 
-// forget closes what the last look has opened.
+// forget closes the descriptors of the last look.
 func (k *refresher) forget() {
 	k.lock.Lock()
 	if k.events != nil {
@@ -190,8 +189,8 @@ func (k *refresher) open() error {
 	return nil
 }
 
-// look watches the way to every place and covers what is visible. What changes
-// meanwhile is told by a watch that is there already.
+// look watches the way to every place and covers visible files. An existing
+// watch reports what changes meanwhile.
 func (k *refresher) look() error {
 	err := k.lookOnce()
 	if errors.Is(err, errUsedUp) {
@@ -372,10 +371,10 @@ func (k *refresher) cover(dir int, p string) error {
 	return fmt.Errorf("hide %q: it is replaced again and again", p)
 }
 
-// attach mounts the cover from inside, on what is found to be of that kind. It is
-// opened before, as its name may be another's a moment later: a cover on a link
-// would leave what the link leads to as it is. No path of the host's is followed
-// there: the directory is open, and p's last name is its entry, link or not.
+// attach mounts the cover from inside, on a file of that kind. The file is opened
+// before, as its name may be another's a moment later: a cover on a link would
+// leave the link's target uncovered. No path of the host's is followed there: the
+// directory is open, and p's last name is its entry, link or not.
 func (k *refresher) attach(dir int, p string, kind uint32) error {
 	place, err := unix.Openat(dir, path.Base(p), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

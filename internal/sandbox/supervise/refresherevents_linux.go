@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// await covers what is put at a place, and returns once something has changed
-// for which the whole way to every place has to be looked at again.
+// await covers new files at a place, and returns once the whole way to every
+// place has to be looked at again.
 func (k *refresher) await() error {
 	if k.nudges != nil {
 		return k.awaitNudge()
@@ -34,7 +34,7 @@ func (k *refresher) await() error {
 }
 
 // react deals with a batch of events (inotify(7)). It reports whether more may
-// have changed than what lies at a place.
+// have changed than the file at a place.
 func (k *refresher) react(events []byte) (again bool, err error) {
 	for len(events) >= unix.SizeofInotifyEvent {
 		wd := int32(binary.NativeEndian.Uint32(events))

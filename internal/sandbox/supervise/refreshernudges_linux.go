@@ -11,13 +11,13 @@ import (
 )
 
 // nudges tell a refresher that something has changed in a directory, by a signal:
-// F_NOTIFY of fcntl(2). Unlike inotify it costs nothing to end and has no limit
-// of instances (fs.inotify.max_user_instances, often 128, of which each session
-// that lasts takes one), but does not say what has changed, so each name that
-// counts is looked at.
+// F_NOTIFY of fcntl(2). Unlike inotify it ends without cost and has no limit of
+// instances (fs.inotify.max_user_instances is often 128, and each lasting session
+// takes one). It does not say what has changed, so each name that counts is
+// looked at.
 type nudges struct {
 	signals chan os.Signal
-	dirs    []int // what is watched, for as long as it is open
+	dirs    []int // the watched directories, for as long as it is open
 }
 
 // nudgeEvents are changes of names, which inotify is asked for too, again and
@@ -78,8 +78,8 @@ func (k *refresher) awaitNudge() error {
 	}
 }
 
-// review covers what lies at a place, and reports whether something on the way
-// to one is not what it was.
+// review covers the file at a place, and reports whether something on the way
+// to one has changed.
 func (k *refresher) review() (again bool, err error) {
 	for dir, names := range k.names {
 		for _, name := range names {
@@ -126,7 +126,7 @@ func (n *nudges) forget() {
 	n.dirs = nil
 }
 
-// end lets go of the signal. It may be called for nil.
+// end releases the signal. It may be called for nil.
 func (n *nudges) end() {
 	if n != nil {
 		signal.Stop(n.signals)

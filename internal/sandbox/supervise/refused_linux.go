@@ -112,8 +112,8 @@ func existing(abs string) string {
 	return abs
 }
 
-// openedBy is the name by which isolation.unprotect opens what a rule refuses, or
-// "" where nothing does.
+// openedBy is the name by which isolation.unprotect lifts a rule, or "" if
+// nothing does.
 func openedBy(rule string) string {
 	name, ok := strings.CutPrefix(rule, layout.RuleProtected)
 	if !ok {

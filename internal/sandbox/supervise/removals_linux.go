@@ -38,7 +38,7 @@ func (c *call) remove(dirfd int32, addr uint64, flags int) error {
 	return nil
 }
 
-// removed forgets what had one name, which is gone.
+// removed forgets a file whose only name is gone.
 func (s *supervisor) removed(st *unix.Statx_t, flags int) {
 	if st.Nlink <= 1 || flags&unix.AT_REMOVEDIR != 0 {
 		s.forget(idOf(st))

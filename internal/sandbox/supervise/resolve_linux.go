@@ -13,9 +13,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
-// Every path is resolved on the guest's own tree, from its root and never
-// above it, and never through one of /proc's links: those lead wherever the
-// resolving process happens to stand.
+// Every path is resolved on the guest's own tree, from its root and never above
+// it. Links of /proc are never followed: they depend on the resolving process.
 const resolveGuest = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS
 
 // maxLinks is how many symbolic links the kernel follows (path_resolution(7)).
@@ -153,7 +152,7 @@ func (c *call) placeOf(dirfd int32, addr uint64) (place, error) {
 	return c.place(abs)
 }
 
-// stat returns what is at the place itself, links not followed.
+// stat returns the status of the place itself, links not followed.
 func (p place) stat() (unix.Stat_t, error) {
 	var st unix.Stat_t
 	err := unix.Fstatat(p.dir, p.name, &st, unix.AT_SYMLINK_NOFOLLOW)
@@ -162,16 +161,16 @@ func (p place) stat() (unix.Stat_t, error) {
 
 func (p place) unlink() error { return unix.Unlinkat(p.dir, p.name, 0) }
 
-// A fileID tells a file from any other, also from a later one that got the
-// same number: the time of its birth belongs to it where the file system keeps
-// that (statx(2)).
+// A fileID tells a file from any other, also from a later one with the same
+// inode number. The birth time belongs to it where the file system keeps that
+// (statx(2)).
 type fileID struct {
 	dev, ino  uint64
 	sec, nsec int64
 }
 
-// identify returns the identity and the mode of what an open directory holds
-// under name, links not followed, or of dir itself if name is "".
+// identify returns the identity and the mode of the file that an open directory
+// holds under name, links not followed, or of dir itself if name is "".
 func identify(dir int, name string) (fileID, uint32, error) {
 	var st unix.Statx_t
 	err := unix.Statx(dir, name, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st)
@@ -183,9 +182,9 @@ func idOf(st *unix.Statx_t) fileID {
 }
 
 // mounted reports whether something is mounted on the place in the guest. The
-// kernel keeps such a place from being renamed or removed only for processes
-// of the same mount namespace, of which this one is not: for it the mount
-// would quietly go away, and with it what the mount hid or protected.
+// kernel protects such a place from rename and removal only within the same
+// mount namespace, which is not this process's. Here the mount would silently
+// go away, and with it what it hid or protected.
 func (p place) mounted() bool {
 	var dir, entry unix.Statx_t
 	if err := unix.Statx(p.dir, p.name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_MNT_ID, &entry); err != nil {
@@ -261,7 +260,7 @@ func (c *call) ownPID() string {
 	return fields[len(fields)-1]
 }
 
-// reopen opens what an O_PATH descriptor refers to.
+// reopen opens the file of an O_PATH descriptor.
 func reopen(fd, flags int, mode uint32) (int, error) {
 	return unix.Open("/proc/self/fd/"+strconv.Itoa(fd), flags|unix.O_CLOEXEC, mode)
 }

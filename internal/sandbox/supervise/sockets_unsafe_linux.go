@@ -14,9 +14,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/layout"
 )
 
-// sockets says which UNIX sockets a guest may connect to: those of its own,
-// and those that the plan shows it for that. Neither the network namespace nor
-// a read-only mount keeps a process from connecting to a socket that has a path.
+// sockets says which UNIX sockets a guest may connect to: its own, and those
+// that the plan shows for that. Neither the network namespace nor a read-only
+// mount keeps a process from connecting to a socket that has a path.
 type sockets struct {
 	shown      map[string]layout.Identity // of the host's, by their one path in the guest
 	private    map[uint64]bool            // st_dev of the session's own file systems
@@ -27,7 +27,7 @@ type sockets struct {
 	asRoot     bool                       // other threads of this process have capabilities
 }
 
-// sockaddr is what a call brought, as bytes.
+// sockaddr is a call's address, as bytes.
 type sockaddr []byte
 
 func (a sockaddr) family() uint16 {
@@ -215,7 +215,7 @@ func (s *sockets) isShown(id fileID, real string) bool {
 	return ok && at == layout.Identity{Dev: id.dev, Ino: id.ino}
 }
 
-// close lets go of what was not bound to the end.
+// close releases sockets that were not bound in the end.
 func (s *sockets) close() {
 	for _, b := range s.binding {
 		b.close()
@@ -239,10 +239,9 @@ func (c *call) deniedSocket(name, rule string) error {
 	return unix.EACCES
 }
 
-// bind checks bind(2) of a path and leaves the rest to the kernel: a guest
-// that changes the path in between gains a socket with a strange name, which
-// nothing reads or executes. What the socket was bound to in truth it says
-// itself afterwards.
+// bind checks bind(2) of a path and leaves the rest to the kernel. A guest that
+// changes the path in between gains a socket with a strange name, which nothing
+// reads or executes. Afterwards the socket itself tells its real place.
 func (c *call) bind(fd int, addr, size uint64) error {
 	to, err := c.sockaddr(addr, size)
 	named := err == nil && to.family() == unix.AF_UNIX && to.unixPath() != ""
@@ -277,9 +276,9 @@ func (c *call) proceed() error {
 	return errAnswered
 }
 
-// siocUnixFile opens the file a UNIX socket is bound to (linux/un.h). It asks
-// for CAP_NET_ADMIN over the socket's network namespace, which the one who
-// made the guest's has.
+// siocUnixFile opens the file a UNIX socket is bound to (linux/un.h). It needs
+// CAP_NET_ADMIN over the socket's network namespace, which the maker of the
+// guest's has.
 const siocUnixFile = 0x89e0
 
 // A binding is a socket whose bind(2) was let through, where to, and when.
@@ -296,9 +295,9 @@ func newBinding(sock int, at place) binding {
 	return b
 }
 
-// believed returns what the socket's name leads to, once the socket is bound.
-// What is older than the call is not believed: it was renamed to that place
-// since, or was there already.
+// believed returns the file at the socket's name, once the socket is bound. A
+// file older than the call is not believed: it was renamed to that place, or
+// was there already.
 func (b binding) believed() (fileID, error) {
 	at, err := unix.Getsockname(b.sock)
 	if err != nil {
@@ -319,10 +318,10 @@ func (b binding) believed() (fileID, error) {
 // kernel refused never comes true.
 const maxBinding = 32
 
-// remember waits a moment until the kernel has bound the socket, and keeps
-// what it is bound to. On a busy machine the caller may not have run by then:
-// where the socket itself can be asked, that is done again when somebody
-// connects. A name that was only believed is not believed later.
+// remember waits a moment until the kernel has bound the socket, and keeps its
+// file. On a busy machine the caller may not have run by then: where the socket
+// itself can be asked, that is done again when somebody connects. A name that
+// was only believed is not believed later.
 func (s *sockets) remember(b binding) {
 	for range 40 {
 		if s.settle(b) {
@@ -341,12 +340,12 @@ func (s *sockets) remember(b binding) {
 	s.binding = append(s.binding, b)
 }
 
-// settle keeps what the socket is bound to and lets go of it, if it is bound.
+// settle keeps the file of a bound socket and releases the socket.
 func (s *sockets) settle(b binding) bool {
 	fd, errno := b.file()
 	if errno == unix.EPERM && s.asRoot {
 		// This thread has no capability any more; others have, over the host's
-		// network too. What is opened can't be read or written.
+		// network too. The opened file can't be read or written.
 		asked := make(chan struct{})
 		go func() {
 			fd, errno = b.file()
@@ -370,7 +369,7 @@ func (s *sockets) settle(b binding) bool {
 	return true
 }
 
-// file opens what the socket is bound to, as O_PATH.
+// file opens the socket's file, as O_PATH.
 func (b binding) file() (int, unix.Errno) {
 	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(b.sock), siocUnixFile, 0)
 	return int(fd), errno

@@ -39,19 +39,19 @@ type Supervision struct {
 //
 // To become another user than the caller, the caller must be root.
 //
-// The guest's processes must be visible here (/proc), and this process must be
-// allowed to read their memory: as the owner of their user namespace, or as
-// their user where they are dumpable and no security module objects (Yama:
-// kernel.yama.ptrace_scope of 1 or more allows it for descendants only).
-// What can't be read fails with EFAULT: nothing is allowed unseen.
+// The guest's processes must be visible here (/proc), and this process must be allowed to
+// read their memory: as the owner of their user namespace, or as their user if they are
+// dumpable and no security module objects. Yama with kernel.yama.ptrace_scope of 1 or
+// more allows it for descendants only. Memory that can't be read fails with EFAULT:
+// nothing is allowed unseen.
 //
-// Without a user namespace of the guest's own that this process' user has made,
-// three things are less than in a native sandbox. Keep can't enter the mounts. A
-// guest's program that is not dumpable (it was executed without being readable)
-// can name no file. And unless the caller is root, where a socket was bound is
-// believed by its name (SIOCUNIXFILE asks for CAP_NET_ADMIN): a guest may connect
-// to a socket that a program of the host makes in a writable place in the very
-// moment in which the guest binds one, if it renames that over its own in time.
+// Without a user namespace of the guest's own that this process' user has made, three
+// things are less than in a native sandbox. Keep can't enter the mounts. A guest's
+// program that is not dumpable (it was executed without being readable) can name no file.
+// Unless the caller is root, a bound socket is recognised by its name, because
+// SIOCUNIXFILE needs CAP_NET_ADMIN. If a host program makes a socket in a writable place
+// while the guest binds one, and renames it over the guest's in time, the guest may
+// connect to it.
 func Supervise(root, listener *os.File, plan *layout.Plan, onDenial func(sandbox.Denial)) *Supervision {
 	at := int(root.Fd())
 	names := layout.NewProtector(plan.Protected, plan.ExtraNames, plan.OpenNames)
@@ -59,7 +59,7 @@ func Supervise(root, listener *os.File, plan *layout.Plan, onDenial func(sandbox
 	names.Owned, names.Projects, names.Denied, names.Open = plan.Owned, plan.Projects, layout.Patterns(plan.Denied), plan.Unprotected
 	if plan.Rung == layout.RungLandlock {
 		names.Only = plan.Landlock.Writable
-	} else { // there, what is made in a cache could be moved out of it
+	} else { // there, files made in a cache could be moved out of it
 		names.Caches = layout.CacheMounts(plan.Mounts)
 	}
 	s := &Supervision{files: []*os.File{root, listener}, super: &supervisor{
@@ -78,7 +78,7 @@ func Supervise(root, listener *os.File, plan *layout.Plan, onDenial func(sandbox
 	return s
 }
 
-// A Lived is what a guest's life ends with.
+// A Lived watches a guest's processes and can end them.
 type Lived interface {
 	Done() <-chan struct{}
 	// End ends every process of the guest, and does not wait for it.
@@ -86,10 +86,10 @@ type Lived interface {
 }
 
 // Keep keeps the plan's hidden places hidden while programs of the host replace
-// what lies there, and ends the guest where it can't. mounts is the guest's
-// mount namespace, which Close closes, and must belong to a user namespace of the
-// guest's own that the caller may enter. The guest's /dev must hold HiddenDir
-// and HiddenFile. It is called once at most, before Close.
+// them, and ends the guest where it can't. mounts is the guest's mount namespace,
+// which Close closes; it must belong to a user namespace of the guest's own that
+// the caller may enter. The guest's /dev must hold HiddenDir and HiddenFile. It
+// is called once at most, before Close.
 func (s *Supervision) Keep(mounts *os.File, plan *layout.Plan, guest Lived) {
 	s.refresher = &refresher{
 		root: s.super.root, mount: mounts, places: plan.Kept, again: plan.Again(), private: s.super.sockets.private, guest: guest,

@@ -20,10 +20,10 @@ import (
 )
 
 // A supervisor decides the calls by which a guest names files, opens them for
-// writing, and connects UNIX sockets, and carries out itself what it allows:
-// a call that was checked and then left to the kernel could be changed by
-// another thread in between. It works with the guest's own rights: on the
-// guest's mounts, with its umask, and without a capability.
+// writing, and connects UNIX sockets. It carries out itself what it allows:
+// another thread could change a call that was checked and then left to the
+// kernel. It works with the guest's own rights: on the guest's mounts, with its
+// umask, and without a capability.
 type supervisor struct {
 	listener  *notify.Listener
 	root      int // O_PATH of the guest's root
@@ -57,7 +57,7 @@ type buffers struct {
 	status [2048]byte
 }
 
-// call is one supervised call with what was read of it.
+// call is one supervised call with its arguments.
 type call struct {
 	*notify.Call
 	s   *supervisor
@@ -67,7 +67,7 @@ type call struct {
 // handlers answer by system call number; see table.
 type handler func(*call) error
 
-// done is what a handler returns when it has answered by itself.
+// done is the result of a handler that has answered by itself.
 var errAnswered = errors.New("answered")
 
 // run serves the listener until the guest has ended. It locks its thread,
@@ -99,9 +99,9 @@ func (s *supervisor) run() {
 	})
 }
 
-// onOwnThread calls f on a thread that is never given back to the runtime, and
-// is not the process's first: whom others take this process for, and who may
-// send it signals, goes by that one (kill(2), proc(5)).
+// onOwnThread calls f on a thread that is never returned to the runtime and is
+// not the process's first. The first thread determines how others identify the
+// process and who may signal it (kill(2), proc(5)).
 func onOwnThread(f func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {
@@ -114,12 +114,12 @@ func onOwnThread(f func()) {
 		close(taken)
 		f()
 	}()
-	<-taken // until then nobody else gets this thread
+	<-taken // until then no other goroutine uses this thread
 	runtime.UnlockOSThread()
 }
 
-// restrictThread makes the guest's user of the calling thread, and takes from it
-// what a guest has not: root's capabilities, which would override file modes. It
+// restrictThread makes the calling thread the guest's user, and drops the
+// capabilities that a guest has not: root's, which would override file modes. It
 // also gives the thread a umask of its own.
 func (s *supervisor) restrictThread() error {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
@@ -218,7 +218,7 @@ func (d detached) run() {
 	}
 }
 
-// next waits for a call to be answered later. It reports false when none has
+// next waits for a call to be answered later. It reports false if no call has
 // come for a while, or none will.
 func (s *supervisor) next() (detached, bool) {
 	over := time.NewTimer(idleThread)
@@ -262,7 +262,7 @@ func (c *call) read(addr uint64, buf []byte) (int, error) {
 	return n, nil
 }
 
-// valid errs if the caller is gone, so that what was read may be another's.
+// valid errs if the caller is gone, so that the data may be another's.
 func (c *call) valid() error {
 	if !c.s.listener.Valid(c.Call) {
 		return unix.ENOENT

@@ -1,9 +1,9 @@
 package supervise
 
-// What the tests of the providers look at, and break.
+// For tests of the providers, which look at it and break it.
 
-// Remembered counts what the supervisor keeps in mind of the guest: its git
-// directories, their mounts and its sockets.
+// Remembered counts the supervisor's state of the guest: its git directories,
+// their mounts and its sockets.
 func (s *Supervision) Remembered() (made, mounted, bound int) {
 	return len(s.super.pool.made), len(s.super.git.ids), len(s.super.sockets.bound)
 }

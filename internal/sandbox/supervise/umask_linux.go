@@ -27,8 +27,8 @@ type umasks struct {
 	lock sync.Mutex
 	kept map[uint32]keptUmask
 	// calling is the thread whose umask(2) the kernel may not have carried out yet, or 0
-	// for several. Nothing is kept until it has come back or that time: threads share a
-	// umask.
+	// for several. Until the call returns, or until that time, no umask is kept: threads
+	// share it.
 	calling uint32
 	until   time.Time
 }
@@ -108,8 +108,8 @@ func (u *umasks) forget() {
 	}
 }
 
-// handleUmask lets the kernel carry out umask(2). Its argument is no pointer, so that
-// nobody can change it meanwhile.
+// handleUmask lets the kernel carry out umask(2). Its argument is not a pointer, so
+// it can't change meanwhile.
 func handleUmask(c *call) error {
 	u := c.s.umasks
 	u.lock.Lock()

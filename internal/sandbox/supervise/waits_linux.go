@@ -35,7 +35,8 @@ func (c *call) mayWait(p place, mode uint32) error {
 	return unix.EACCES
 }
 
-// mayWaitAt is mayWait for what an open directory holds under name, or dir itself.
+// mayWaitAt is mayWait for the file that an open directory holds under name, or
+// dir itself.
 func (c *call) mayWaitAt(p place, dir int, name string) error {
 	_, mode, err := identify(dir, name)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package around knows the words that agents put around a command before they
-// hand it to a shell: they take over the settings of an earlier one and write
-// down where the shell is in the end.
+// Package around recognises the words that agents put around a command for a
+// shell. They restore the settings of an earlier shell and record the final
+// working directory.
 package around
 
 import (

@@ -6,8 +6,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A Line is a command, and what an agent has put around it that is not judged: it
-// only has the command read nothing and writes down where its shell is in the end.
+// A Line is a command, and the agent's words around it that are not judged: they
+// only give the command empty input and record its shell's final directory.
 type Line struct {
 	Command string
 	null    bool     // it reads /dev/null
@@ -74,7 +74,7 @@ func ofClaude(file *syntax.File, text string) (l Line, ok bool) {
 const snapshotVariable = "SNAPSHOT_FILE="
 
 // takesSnapshot reports whether a text is that script. It is for the agent's own
-// shell, which has the user's; nothing of it is executed, and Claude Code goes on
+// shell, which has the user's. It is not executed, and Claude Code goes on
 // without a snapshot.
 func takesSnapshot(file *syntax.File) bool {
 	if len(file.Stmts) < 2 || !assigns(file.Stmts[0], strings.TrimSuffix(snapshotVariable, "=")) {

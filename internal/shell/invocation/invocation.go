@@ -32,8 +32,8 @@ type Invocation struct {
 	Login       bool     // -l, --login, or "-" before its name
 	Interactive bool     // -i
 	// Options are the options in effect that can be given again, each as its
-	// own word or pair of words, without -c, -s, -l, -i and those that only
-	// choose start-up files.
+	// own word or pair of words. -c, -s, -l, -i and those that only choose
+	// start-up files are left out.
 	Options []string
 	// Odd says that an option may change what a text means.
 	Odd bool

@@ -66,8 +66,8 @@ const (
 	maxReply = 1024 // bytes of replies that are looked at
 )
 
-// cut takes the first reply of what the session socket has said; nil where not all of it
-// is there. known is false where it is too long for one that is known here.
+// cut takes the first reply out of the bytes from the session socket; nil if it is
+// incomplete. known is false if it is longer than replies that are known here.
 func cut(said []byte) (reply, rest []byte, known bool) {
 	if len(said) < header {
 		return nil, said, true

@@ -1,7 +1,7 @@
-// Package quick is the short way of a shim: a shell with a text to run, and no
-// terminal, says so to its session socket and ends as the command does. Whatever is
-// anything else is left to package shim, a conversation that has begun
-// (Begun) included.
+// Package quick is the short path of a shim. A shell with a text to run, and no
+// terminal, sends it to its session socket and ends as the command does. Whatever
+// is anything else is left to package shim, a conversation that has begun (Begun)
+// included.
 //
 // It is called before most packages of its program are initialised, which is
 // what a short-lived process pays most for. So it imports nothing that is
@@ -18,7 +18,7 @@ const Socket = "/run/bawn/session.sock"
 type Talk struct {
 	Socket  *os.File       // in non-blocking mode
 	Started bool           // the command runs
-	Ahead   []byte         // what the session socket has said, which nobody has read
+	Ahead   []byte         // unread bytes from the session socket
 	Signals chan os.Signal // caught since the command was asked for
 }
 
@@ -82,8 +82,8 @@ func onlyText(word string) bool {
 }
 
 // mayBeOwn reports whether a text might be a command of bawn's own, which the
-// shim carries out itself: one whose first word is "bawn", however it is
-// quoted, or one that calls the hook.
+// shim carries out itself: its first word is "bawn", however quoted, or it
+// calls the hook.
 func mayBeOwn(text string) bool {
 	if contains(text, " hook ") {
 		return true

@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// Shell is the shell that argv calls, and returns the exit code of its command.
-// ended is false where the caller has to see to it: nothing has been asked for
-// then, or Begun has the rest.
+// Shell acts as the shell that argv calls, and returns the exit code of its
+// command. ended is false if the caller must continue: nothing has been asked
+// for then, or Begun has the rest.
 func Shell(argv, environ []string, socket string) (code int, ended bool) {
 	if !Fits(argv) || !noTerminal() {
 		return 0, false
@@ -39,7 +39,7 @@ func Shell(argv, environ []string, socket string) (code int, ended bool) {
 }
 
 // noTerminal reports whether descriptors 0 to 2 are open and none of them is a
-// terminal, of which package shim would have to say more.
+// terminal, for which package shim would have to say more.
 func noTerminal() bool {
 	null := uint64(1<<8 | 3) // makedev(1, 3)
 	for fd := range 3 {
@@ -79,7 +79,7 @@ type call struct {
 }
 
 // send sends the first message with the descriptors 0 to 2. It reports whether
-// all of it is on its way.
+// all of it was sent.
 func (c *call) send(message []byte) bool {
 	rights := syscall.UnixRights(0, 1, 2)
 	for len(message) > 0 {

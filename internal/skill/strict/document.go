@@ -96,9 +96,8 @@ func (p *parser) raw(text []byte) {
 	}
 }
 
-// split takes the front matter off. front is nil for a text without front matter.
-// first is the number of lines before the body, and 0 if the front matter does not
-// end.
+// split takes the front matter off. front is nil for a text without one. first is
+// the number of lines before the body, and 0 if the front matter does not end.
 func split(text []byte) (front, body []byte, first int) {
 	const mark = "---\n"
 	if !bytes.HasPrefix(text, []byte(mark)) {

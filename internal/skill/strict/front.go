@@ -28,7 +28,7 @@ const (
 	whyUnknown = "no such key; want one of those in docs/skills.md, or a value below \"metadata\""
 )
 
-// keys are those of each role: "" for one that is known, otherwise what a human
+// keys are those of each role: "" for a known one, otherwise what a human
 // should be told of it.
 var keys = sync.OnceValue(func() map[Role]map[string]string {
 	both := "name description license version metadata model effort argument-hint agent disable-model-invocation user-invocable"
@@ -104,8 +104,8 @@ func oneNode(text []byte) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// sound refuses what makes YAML mean something else than it looks like:
-// anchors, aliases, tags, merged mappings, keys that are there twice.
+// sound refuses YAML that means something else than it looks like: anchors,
+// aliases, tags, merged mappings, keys that occur twice.
 func (p *parser) sound(n *yaml.Node, deep int) bool {
 	line := n.Line + 1 // the line of --- comes before
 	switch {
@@ -191,7 +191,7 @@ func (p *parser) named(line int, v *yaml.Node) {
 		form, want = skillName(), "a-z, 0-9 and single hyphens"
 	}
 	if v.Kind != yaml.ScalarNode || len(v.Value) > maxName || !form.MatchString(v.Value) {
-		p.fault(line, "the name %.80q is none; want at most %d of %s", v.Value, maxName, want)
+		p.fault(line, "the name %.80q is invalid; want at most %d of %s", v.Value, maxName, want)
 		return
 	}
 	p.document.Name = v.Value

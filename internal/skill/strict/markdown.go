@@ -20,7 +20,7 @@ import (
 // Bounds of what a rendered text does not show.
 const (
 	maxTitle  = 100  // bytes of a link's title
-	maxTitles = 300  // bytes of all titles together: a reader sees none of them
+	maxTitles = 300  // bytes of all titles together: a reader does not see them
 	maxURL    = 300  // bytes of an address
 	maxURLs   = 4096 // bytes of all addresses together
 	maxInfo   = 64   // bytes of what stands behind the ``` of a block
@@ -212,8 +212,8 @@ func (b *markup) link(destination, title []byte, ref *ast.ReferenceLink, image b
 	}
 }
 
-// shown refuses a link without words: a reader would not see that it is there,
-// nor what its address says.
+// shown refuses a link without words: a reader would not see the link, nor its
+// address.
 func (b *markup) shown(link *ast.Link) {
 	seen := false
 	_ = ast.Walk(link, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // nothing in it errs
@@ -244,7 +244,7 @@ func (b *markup) leads(to string, image bool) string {
 	case scheme == "http", scheme == "https", scheme == "mailto":
 		return ""
 	}
-	return "has a scheme that is none for a text; want https, or a name of a file"
+	return "has a scheme that is not for a text; want https, or a name of a file"
 }
 
 // file says what is wrong with a link to a file, or "". Links of a definition

@@ -1,7 +1,6 @@
-// Package strict reads the texts that steer an agent as they are allowed to be:
-// front matter of known keys, and CommonMark (spec 0.31) without HTML, without
-// what loads or runs something while it is read, and without what its reader
-// does not see (SPEC P7).
+// Package strict reads the texts that steer an agent, strictly: front matter of
+// known keys, and CommonMark (spec 0.31). HTML, anything that loads or runs
+// while it is read, and text that its reader does not see are refused.
 package strict
 
 import (

@@ -25,9 +25,9 @@ type Modes struct {
 }
 
 // followed are the private modes that are taken notice of, and whether a
-// terminal has them on (xterm, ctlseqs; kitty, contour). It is not all of them:
-// a program must not be able to have one switched off, as the end of what it has
-// switched on, that a terminal can't do without (2, 1046).
+// terminal has them on (xterm, ctlseqs; kitty, contour). Some are left out: a
+// program must not be able to switch off a mode that a terminal can't do without
+// (2, 1046), disguised as the end of what it has switched on.
 var followed = map[int]bool{
 	1: false, 5: false, 6: false, 7: true, 9: false, 25: true, 45: false, 47: false, 66: false, 69: false,
 	1000: false, 1001: false, 1002: false, 1003: false, 1004: false, 1005: false, 1006: false, 1007: false, 1015: false, 1016: false,

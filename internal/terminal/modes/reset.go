@@ -1,15 +1,15 @@
 package modes
 
-// End ends whatever a program has begun and left unfinished (a character, a
-// control sequence, a string: some terminals end a string at CAN, others only at
-// ST), leaves the modes in which a terminal takes no ECMA-48 at all (Tektronix
-// 4014, VT52), and resets softly (DECSTR). The cursor stays where it is.
+// End ends whatever a program has left unfinished: a character, a control
+// sequence or a string (some terminals end a string at CAN, others only at ST).
+// It leaves the modes in which a terminal takes no ECMA-48 (Tektronix 4014,
+// VT52), and resets softly (DECSTR). The cursor stays where it is.
 const End = "\x18\x18\x1b\\\x1b\x03\x1b<\x1b[!p"
 
-// Plain takes back what would hide text, change it or put it elsewhere, also
-// where DECSTR does none of that: rendition, character sets, scroll region,
-// margins, origin, insertion, wrapping, reverse video, colors. Keys come as
-// themselves and the mouse sends none. The cursor goes home.
+// Plain takes back what would hide, change or move text, also where DECSTR does
+// not: rendition, character sets, scroll region, margins, origin, insertion,
+// wrapping, reverse video, colors. Keys come as themselves and the mouse sends
+// none. The cursor goes home.
 //
 // Sources: xterm's ctlseqs; the Linux console's palette (console_codes(4)).
 const Plain = "\x1b[0m\x1b[0\"q\x1b[0$}\x1b(B\x1b)B\x1b*B\x1b+B\x0f" +

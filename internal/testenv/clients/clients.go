@@ -1,6 +1,6 @@
 // Package clients says how the tests drive real coding agents: where npm has
-// put them, what they are told so that their model is one of the tests', and
-// how they run without a human and without a wish to be asked.
+// put them, the settings that make a test's model theirs, and how they run
+// without a human and without asking.
 package clients
 
 import (

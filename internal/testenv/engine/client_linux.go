@@ -31,8 +31,8 @@ type StatusError struct {
 func (e *StatusError) Error() string { return fmt.Sprintf("engine: %d: %s", e.Status, e.Message) }
 
 // Call sends a request to the engine and returns the body of its answer. body is
-// sent as JSON, an io.Reader is sent as it is, and nil sends no body. Errors are of
-// the connection, or a *StatusError.
+// sent as JSON, an io.Reader unchanged, and nil sends no body. Errors are of the
+// connection, or a *StatusError.
 func (e *Engine) Call(ctx context.Context, method, path string, body any) ([]byte, error) {
 	reader, kind, err := encode(body)
 	if err != nil {

@@ -144,9 +144,9 @@ func launch(within []string) (*Engine, error) {
 	return e, nil
 }
 
-// start starts dockerd from a thread that lives as long as it does: the
-// kernel's death signal is sent when the thread ends that forked, and the
-// thread's network namespace is what dockerd inherits.
+// start starts dockerd from a thread that lives as long as it does. The kernel
+// sends the death signal when the forking thread ends, and dockerd inherits the
+// thread's network namespace.
 func (e *Engine) start() error {
 	started := make(chan error)
 	go func() {

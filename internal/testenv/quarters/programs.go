@@ -13,8 +13,8 @@ import (
 
 // BuiltVariable names the environment variable that holds a directory with the
 // programs that Programs would build, each under the last word of its package.
-// scripts/built sets it for the run of the tests that it starts. Nobody else
-// should: what is found there is taken as it is.
+// scripts/built sets it for the tests that it starts. Nobody else should: what
+// is found there is taken as it is.
 const BuiltVariable = "BAWN_TEST_BUILT"
 
 // Programs puts programs of this module side by side into dir, which it makes:

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// temporary begins the names of files that are not whole yet. It is no protected
-// name, and long enough to be nobody else's.
+// temporary begins the names of files that are not whole yet. It is not a
+// protected name, and is too long to occur by chance.
 const temporary = ".incoming-from-engine-"
 
 // A meanwhile says that the host's side has changed something, and what.
@@ -103,7 +103,7 @@ func remove(parent int, name string, was Entry) error {
 	return err
 }
 
-// makeDir makes a directory. One that is there already will do.
+// makeDir makes a directory. An existing one is accepted.
 func makeDir(parent int, name string, to Returned) error {
 	err := unix.Mkdirat(parent, name, uint32(to.Mode|0o700))
 	if !errors.Is(err, unix.EEXIST) {
@@ -155,7 +155,7 @@ func inherit(parent int, tmp, name string) error {
 
 // entitle gives a finished file its name, over nothing else than what was taken.
 func entitle(parent int, tmp, name string, was Entry) error {
-	if err := unchanged(parent, name, was); err != nil { // again, now that the bytes are there
+	if err := unchanged(parent, name, was); err != nil { // again, now with the bytes
 		return err
 	}
 	if was.Kind != 0 {

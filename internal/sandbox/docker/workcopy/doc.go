@@ -3,10 +3,9 @@
 // elsewhere today.
 //
 // The way back is the dangerous one: the process that made that stream had the guest in
-// it. It is kept and read as a whole before anything is written ([Read]), and
-// refused as a whole where it is not one that tar makes. Then each change is
-// held against the rules and against what the workspace was when it was taken
-// ([Compare]), and carried out below an open directory, by names of which none is
-// followed through a link ([Apply]). What the host's side has changed meanwhile
-// stays.
+// it. It is kept and read as a whole before anything is written ([Read]), and refused
+// as a whole where it is not one that tar makes. Then each change is checked against
+// the rules and against the workspace as it was taken ([Compare]), and carried out
+// below an open directory, without following links ([Apply]). What the host's side has
+// changed meanwhile stays.
 package workcopy

@@ -52,9 +52,9 @@ func linksOf(taken Manifest, got *Contents) map[string]way {
 	return links
 }
 
-// follow says where a link leads at last, through which others that come, and why
-// that is outside or can't be known; a link that was changed is followed as it
-// comes, or else not.
+// follow says where a link finally leads, through which other links of the copy,
+// and why that is outside or unknown. A changed link is followed as it comes
+// back, any other as it was.
 func (c *comparison) follow(rel, to string, changed bool) (end string, comes []string, why string) {
 	followed := 0
 	at, rest := path.Dir(rel), strings.Split(to, "/")

@@ -33,7 +33,7 @@ type Returned struct {
 	Entry
 	Offset int64
 	Time   time.Time
-	odd    string // what it is that is never brought back, or ""
+	odd    string // its kind, which is never brought back, or ""
 }
 
 // Contents are a stream's, in its order.
@@ -54,9 +54,9 @@ func (e *StreamError) Error() string {
 func refuse(format string, args ...any) error { return &StreamError{fmt.Sprintf(format, args...)} }
 
 // Read reads a whole stream of size bytes, in which every name begins with prefix.
-// It errs with a *StreamError where a name leads elsewhere, comes twice, or lies
-// below what is no directory; where there is more than the limits allow; and where
-// the stream's end is missing, so that what was cut off does not count as removed.
+// It errs with a *StreamError if a name leads elsewhere, occurs twice, or lies
+// below something that is no directory; if a limit is exceeded; and if the
+// stream's end is missing, so that truncated entries do not count as removed.
 func Read(r io.ReaderAt, size int64, prefix string, l Limits) (*Contents, error) {
 	var end [trailer]byte
 	if size < trailer || size%blockSize != 0 {

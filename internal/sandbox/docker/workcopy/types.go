@@ -34,8 +34,8 @@ type Entry struct {
 	Stamp Stamp       // where it was taken from the host
 }
 
-// same reports whether a guest has left an entry as it was. Directories have
-// nothing that is brought back.
+// same reports whether a guest has left an entry as it was. Nothing of
+// directories is brought back.
 func (e Entry) same(o Entry) bool {
 	if e.Kind != o.Kind {
 		return false

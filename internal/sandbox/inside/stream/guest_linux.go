@@ -191,8 +191,8 @@ func (g *guest) terminal(f frame) error {
 	return err
 }
 
-// slave returns a terminal's side for a command. One that has ended meanwhile
-// is nothing at all.
+// slave returns a terminal's side for a command. A channel that has ended
+// meanwhile is ignored.
 func (g *guest) slave(id uint32) (f *os.File, wait settler, start func(), err error) {
 	g.mu.Lock()
 	from, to := g.sources[id], g.sinks[id]

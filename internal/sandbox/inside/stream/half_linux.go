@@ -115,7 +115,7 @@ func (s *source) next(buf []byte) (n int, more bool) {
 	return s.read(buf[:min(credit, len(buf))])
 }
 
-// read takes what is there; nobody asks meanwhile how much that is.
+// read takes the available bytes; nobody asks meanwhile how many there are.
 func (s *source) read(buf []byte) (n int, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +124,7 @@ func (s *source) read(buf []byte) (n int, more bool) {
 		return 0, true
 	}
 	if n <= 0 {
-		return 0, false // the end, or a terminal that nobody has open (EIO)
+		return 0, false // the end, or a terminal that no process has open (EIO)
 	}
 	s.credit -= n
 	s.taken += uint64(n)

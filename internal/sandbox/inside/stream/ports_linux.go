@@ -44,7 +44,7 @@ func OpenPorts(wire *os.File, p Ports) (*Host, error) {
 	return h, nil
 }
 
-// wanted is a sandbox's wish for a connection. One for a port that is not open,
+// wanted handles a sandbox's request for a connection. One for a port that is not open,
 // or with a number that is not its to give, ends the tunnel: our own end asks
 // for no such thing.
 func (h *Host) wanted(id uint32, port uint16) error {
@@ -74,7 +74,7 @@ func (h *Host) wanted(id uint32, port uint16) error {
 	return nil
 }
 
-// reach connects, and says what came of it.
+// reach connects, and reports the outcome.
 func (h *Host) reach(id uint32, port uint16) {
 	var from *source
 	var to *sink

@@ -94,9 +94,9 @@ type terminal struct {
 	to   *sink
 }
 
-// OpenTerminal opens a terminal for commands: each that gets the slave has in
-// its place a terminal of the sandbox, with the settings that the slave has
-// when the first gets it, and the size that the master has at any time.
+// OpenTerminal opens a terminal for commands. A command that gets the slave has
+// a terminal of the sandbox in its place, with the slave's settings at the
+// first use, and always the master's size.
 func (h *Host) OpenTerminal() (master, slave *os.File, err error) {
 	m, s, err := openPair()
 	if err != nil {
@@ -178,7 +178,7 @@ func passAll(fd int) error {
 }
 
 // lookPause is how long a terminal's new size may stay unknown in the sandbox:
-// nobody tells us of it, since no process of ours has the terminal as its own.
+// it must be polled, since the terminal controls no process of ours.
 const lookPause = 100 * time.Millisecond
 
 // sizes carries a terminal's size for as long as there is somebody there.

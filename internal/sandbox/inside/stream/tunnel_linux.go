@@ -22,7 +22,7 @@ import (
 type tunnel struct {
 	wire *os.File
 	conn *ipc.Conn     // the local end of the control socket
-	done chan struct{} // closed when the stream has ended and what came has been written
+	done chan struct{} // closed when the stream has ended and its bytes have been written
 
 	sending sync.Mutex
 
@@ -84,7 +84,7 @@ func (t *tunnel) end() {
 		s.stop()
 	}
 	for id, s := range t.sinks {
-		_ = s.end() // it has had no last frame, or it would not be there
+		_ = s.end() // its last frame has not arrived, or it would be gone
 		t.flushing[s] = struct{}{}
 		delete(t.sinks, id)
 	}

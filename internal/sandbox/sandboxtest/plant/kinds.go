@@ -24,9 +24,9 @@ p=os.environ["P"].encode(); e=struct.pack(">10I",0,0,0,0,0,0,int(os.environ["M"]
 e+=b"\0"*(8-len(e)%8); b=b"DIRC"+struct.pack(">II",2,1)+e; sys.stdout.buffer.write(b+hashlib.sha1(b).digest())'; }
 index .git/hooks/post-index-change 100755 >kit/index; index ../victim 100644 >kit/outside`
 
-// human is what somebody does in a repository after a session: it looks, goes on
-// with a rebase, commits, restores, fetches and cleans up, and then finds what is
-// not as it was. On a pipe git would wait.
+// human is a script of a human's work in a repository after a session: look,
+// continue a rebase, commit, restore, fetch and clean up. It then reports every
+// change. On a pipe git would wait.
 const human = `n=$(cat kit/head); f2=$(cat kit/f2)
 g() { timeout 60 git -c filter.mine.smudge="touch '$OUT/pwned'; cat" "$@"; }
 find .git b/HEAD \( -type p -o -type s \) -print -delete 2>/dev/null | grep -q . && touch "$OUT/pwned"

@@ -26,7 +26,7 @@ type Workspace struct {
 	was   map[string]string // what the git directories of the host held
 }
 
-// Sample are the plants in a git directory that is there and those that make one:
+// Sample are the plants in an existing git directory and those that make one:
 // one of every so many where testenv.Short says so, else all.
 func Sample(every int) map[string]string {
 	all := maps.Clone(Live)
@@ -123,7 +123,8 @@ func (w *Workspace) Note() {
 	}
 }
 
-// Changed lists the repositories whose git directory is not what Note has seen.
+// Changed lists the repositories whose git directory differs from Note's
+// record.
 func (w *Workspace) Changed() (list []string) {
 	for _, name := range w.names() {
 		if now := w.list(name); now != w.was[name] {

@@ -9,7 +9,7 @@ var (
 	YardClosed = []string{"token", "closed", "sub/deep/token"}
 )
 
-// CredentialDirs are the directories of Koda's table, below HOME (SPEC K4).
+// CredentialDirs are the directories of Koda's table, below HOME.
 var CredentialDirs = []string{
 	".ssh", ".aws", ".gnupg", ".kube", ".azure", ".password-store", ".terraform.d", ".claude", ".android",
 	".config/gcloud", ".config/gh", ".config/op", ".config/helm", ".config/netlify", ".config/vercel",
@@ -24,8 +24,8 @@ var CredentialFiles = []string{
 	".netrc", ".git-credentials", ".npmrc", ".pypirc", ".docker/config.json", ".vault-token", ".env",
 }
 
-// Protected are files that programs of the host execute or obey later (SPEC
-// K6), below a directory somebody works in.
+// Protected are files that programs of the host execute or obey later, below a directory
+// somebody works in.
 var Protected = []string{
 	".git/hooks/pre-commit", ".git/config", ".git/config.worktree", ".git/info/attributes", ".git/commondir",
 	".git/modules/x/hooks/post-checkout", ".git/modules/x/config", ".git/worktrees/w/config.worktree",

@@ -1,6 +1,6 @@
-// Package probe holds the words that the harness of sandboxtest and its victim
-// program share: what the victim is told of the world around it, what it
-// answers, and the names that both sides must agree on.
+// Package probe is shared by the harness of sandboxtest and its victim program.
+// It has the description of the victim's world, its answers, and the names that
+// both sides must agree on.
 package probe
 
 // A World is what the victim is told of the fixtures. It travels as JSON in an
@@ -107,7 +107,7 @@ type Ask struct {
 	World World  `json:"world"`
 }
 
-// A Fetched is what came of one word of program courier.
+// A Fetched is what came of one word of program secretclient.
 type Fetched struct {
 	Asked  string `json:"asked"`
 	Status int    `json:"status,omitempty"` // of HTTP; 0 where there was no answer

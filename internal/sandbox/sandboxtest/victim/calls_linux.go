@@ -65,7 +65,8 @@ func kernelCalls() []call {
 
 const sysMemfdSecret = 447 // on amd64 and arm64
 
-// machineCalls are those of E153. None of them does anything as called here.
+// machineCalls are those of E153. As called here, none of them changes
+// anything.
 func machineCalls() []call {
 	list := []call{
 		{"A690", "load a kernel", unix.SYS_KEXEC_LOAD, []uintptr{0, 0, 0, bad}, true},

@@ -19,7 +19,7 @@ const (
 	killed                       // by a system call filter
 )
 
-// A Check is one operation and what has to come of it.
+// A Check is one operation and its expected outcome.
 type Check struct {
 	Name   string // number in the probe catalogue, or A followed by a number of ours; a target may follow a colon
 	Family string
@@ -47,8 +47,8 @@ type Check struct {
 var (
 	writeRefused = []errno{unix.EROFS, unix.EACCES, unix.EPERM}
 	// A provider that resolves paths itself may refuse to follow /proc's links
-	// (ELOOP) or know no /proc/self (ENOENT); that the target is there is shown
-	// by the check that spells it plainly.
+	// (ELOOP) or know no /proc/self (ENOENT). The check with the plain name
+	// shows that the target exists.
 	magicRefused  = []errno{unix.EROFS, unix.EACCES, unix.EPERM, unix.ELOOP, unix.ENOENT}
 	linkRefused   = []errno{unix.EROFS, unix.EACCES, unix.EPERM, unix.EXDEV, unix.EBUSY}
 	hiddenRefused = []errno{unix.ENOENT, unix.EACCES, unix.EPERM, nothing}

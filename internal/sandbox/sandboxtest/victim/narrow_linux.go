@@ -15,9 +15,9 @@ type narrow struct {
 	do        func(d string, fx Fixtures) error
 }
 
-// narrowChecks try to change what is read-only in a writable directory, and to
-// read what is hidden in one: the calls that would go round a mount are those
-// that move names.
+// narrowChecks try to change read-only files in a writable directory, and to
+// read hidden ones in it. The calls that could go round a mount are those that
+// move names.
 func narrowChecks() []Check {
 	list := []Check{{
 		Name: "A900", Why: "the directory itself is writable", Works: true,

@@ -66,8 +66,8 @@ const ptraceSeize = 0x4206 // PTRACE_SEIZE
 
 func seize(pid int) error { return rawErr(unix.SYS_PTRACE, ptraceSeize, uintptr(pid), 0, 0) }
 
-// vmAccess reads or writes at an address that nobody has: EFAULT means that
-// the kernel would have done it.
+// vmAccess reads or writes at an unmapped address: EFAULT means that the kernel
+// would have done it.
 func vmAccess(nr int) func(fx Fixtures) error {
 	return againstHost(func(pid int) error {
 		buf := make([]byte, 8)

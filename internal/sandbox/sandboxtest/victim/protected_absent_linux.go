@@ -17,9 +17,9 @@ var created = map[string]string{
 	".codex/config.toml": "E033", ".envrc": "E035", ".husky/pre-commit": "E036",
 }
 
-// absentChecks attack names that were not there when the session began: in
-// the workspace itself, in an empty directory inside it, and in a repository
-// that has only what git needs.
+// absentChecks attack names that did not exist when the session began: in the
+// workspace, in an empty directory inside it, and in a repository that has only
+// what git needs.
 func absentChecks() []Check {
 	all := append([]string{probe.GitFile}, probe.Protected...)
 	var inRepo []string

@@ -16,8 +16,8 @@ import (
 // raceTime is how long a race is run.
 const raceTime = 400 * time.Millisecond
 
-// raceChecks change what a call is about while it is being decided: whoever
-// checks and then lets the kernel look again is wrong some of the time.
+// raceChecks change the objects of a call while it is being decided: a check after
+// which the kernel looks again is wrong some of the time.
 func raceChecks() []Check {
 	list := []Check{
 		{Name: "A361", Why: "the path's text changes between .mcp.json and another name", Do: raceText},

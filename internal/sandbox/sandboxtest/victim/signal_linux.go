@@ -11,8 +11,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/probe"
 )
 
-// signalChecks send signals to a process of the host, by every call that
-// does. The signal is SIGWINCH, which harms nobody who does not ask for it.
+// signalChecks send signals to a process of the host, by every call that does.
+// The signal is SIGWINCH, which harms no process that does not ask for it.
 func signalChecks() []Check {
 	const sig = uintptr(unix.SIGWINCH)
 	list := []Check{

@@ -26,10 +26,10 @@ func simple(c Check) bool {
 	return !c.Terminal && !c.Alone && (c.Family == "credentials" || strings.HasPrefix(c.Family, "fs-") || strings.HasPrefix(c.Family, "protected-"))
 }
 
-// runTogether does all checks; simple ones share a process, as starting one
-// takes longer than most of them. What fails so is done again alone by the caller who
-// asked, and that none is refused for what others did before it is what
-// TestNoSandboxFails shows, where the same ones share.
+// runTogether does all checks; simple ones share a process, as starting one takes
+// longer than most of them. The caller repeats a failed check alone. That the checks
+// do not disturb each other is shown by TestNoSandboxFails, where the same ones
+// share.
 func runTogether(world *Fixtures, list []Check) error {
 	for len(list) > 0 {
 		n := 1
@@ -52,8 +52,8 @@ func runTogether(world *Fixtures, list []Check) error {
 	return nil
 }
 
-// driveTogether does the checks in one process and returns the outcomes of
-// those that were done: all of them, or those up to the one that ended it.
+// driveTogether runs the checks in one process and returns the outcomes: of
+// all, or up to the check that ended it.
 func driveTogether(world *Fixtures, list []Check) (outcomes []probe.Outcome) {
 	text, err := json.Marshal(world)
 	if err != nil {

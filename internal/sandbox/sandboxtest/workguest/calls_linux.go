@@ -12,8 +12,8 @@ import (
 // threadName lies where the collector never moves it.
 var threadName = [16]byte{'w', 'o', 'r', 'k'}
 
-// calls makes system calls that ordinary runtimes make. Each of them must be
-// there, or say the same as bare.
+// calls makes system calls that ordinary runtimes make. Each of them must
+// exist, or give the same error as without a sandbox.
 func calls([]string) {
 	write("f", "copied by the kernel")
 	for _, c := range []struct {

@@ -150,7 +150,7 @@ func directoryPerThread([]string) {
 	must(os.Mkdir("mine", 0o755))
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: nobody else may have this thread
+		runtime.LockOSThread() // never unlocked: no other goroutine may use this thread
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
 			done <- err
 			return

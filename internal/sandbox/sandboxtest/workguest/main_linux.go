@@ -1,5 +1,5 @@
 // Workguest does pieces of ordinary work call by call and prints what came of
-// each. Package sandboxtest runs it bare and inside a sandbox and compares.
+// each. Package sandboxtest runs it unsandboxed and inside a sandbox and compares.
 package main
 
 import (

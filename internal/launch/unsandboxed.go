@@ -17,13 +17,13 @@ import (
 )
 
 // RuleFallback is recorded when a session runs on the host because no provider
-// can enforce what it asks for.
+// can enforce its isolation.
 const RuleFallback = "builtin:fallback-to-host"
 
-// What a human is told of a session that nothing contains.
+// Texts for the human about a session that nothing contains.
 const (
-	bareFallback = "no sandbox (fallback to host)"
-	bareNamed    = "no sandbox (provider host)"
+	unsandboxedFallback = "no sandbox (fallback to host)"
+	unsandboxedNamed    = "no sandbox (provider host)"
 )
 
 // provide gives a session its provider, and nothing that its parent has not.
@@ -49,15 +49,15 @@ func provide(l *Launch, e *Env, cfg *config.Config, s *bawn.Session) (choice, er
 	return c, nil
 }
 
-// bare reports whether the provider isolates nothing.
-func (c choice) bare() bool { return sandbox.AbilitiesOf(c.Provider).Bare }
+// unsandboxed reports whether the provider isolates nothing.
+func (c choice) unsandboxed() bool { return sandbox.AbilitiesOf(c.Provider).Unsandboxed }
 
-// planBare completes a session that has no sandbox.
-func (p *planner) planBare(req sandbox.Request) (err error) {
+// planUnsandboxed completes a session that has no sandbox.
+func (p *planner) planUnsandboxed(req sandbox.Request) (err error) {
 	s, c := p.Session, p.choice
-	s.Bare = bareNamed
+	s.Uncontained = unsandboxedNamed
 	if c.Fallback != nil {
-		s.Bare = bareFallback
+		s.Uncontained = unsandboxedFallback
 	} else if err := impossible(&p.Spec); err != nil {
 		return err
 	}
@@ -65,14 +65,14 @@ func (p *planner) planBare(req sandbox.Request) (err error) {
 	if s.Plan, err = c.Plan(req); err != nil {
 		return planError(err)
 	}
-	s.Isolation = bareIsolation(req.Session.Isolation)
+	s.Isolation = unsandboxedIsolation(req.Session.Isolation)
 	p.uncontained(p.env, &s.Session)
-	p.warn(p.env, s.Bare, c.Fallback)
+	p.warn(p.env, s.Uncontained, c.Fallback)
 	return nil
 }
 
-// bareIsolation is what is left of an isolation.
-func bareIsolation(iso bawn.Isolation) bawn.Isolation {
+// unsandboxedIsolation is the part of an isolation that still holds.
+func unsandboxedIsolation(iso bawn.Isolation) bawn.Isolation {
 	return bawn.Isolation{
 		Profile: iso.Profile, Workspace: iso.Workspace, Mounts: []bawn.Mount{{Path: "/", Access: bawn.ReadWrite, Why: "no sandbox"}},
 		Network: bawn.NetworkFull, Env: iso.Env, SetEnv: iso.SetEnv, Caches: bawn.CacheShared, CacheDirs: iso.CacheDirs, Resources: iso.Resources,
@@ -80,7 +80,7 @@ func bareIsolation(iso bawn.Isolation) bawn.Isolation {
 }
 
 // uncontained lowers the mode of a session that nothing contains to one that
-// asks about every change, so that both protections are never lost (SPEC K2).
+// asks about every change, so that both protections are never lost.
 func (l *Launch) uncontained(e *Env, s *bawn.Session) {
 	if s.Mode <= bawn.ModeNormal {
 		return
@@ -92,8 +92,8 @@ func (l *Launch) uncontained(e *Env, s *bawn.Session) {
 // needsSandbox are the flags that ask for what only a sandbox gives.
 var needsSandbox = []string{"net", "allow", "http", "git", "host-port", "publish", "secret", "ssh-agent", "ask-timeout", "ro", "deny", "protect", "caches", "split", "model", "split-workspace", "docker"}
 
-// impossible refuses flags that a human gives together with the host. What only
-// the configuration says is listed as not enforced.
+// impossible refuses flags that a human gives together with the host.
+// Attributes from the configuration only are listed as not enforced.
 func impossible(spec *session.Spec) error {
 	for _, name := range needsSandbox {
 		if spec.Has(name) && !(name == "net" && is(spec.Net, bawn.NetworkFull.String())) {
@@ -105,11 +105,11 @@ func impossible(spec *session.Spec) error {
 
 // warn says before the start that nothing contains the session. Nobody can turn
 // the warning about a fallback off.
-func (l *Launch) warn(e *Env, bare string, fallback error) {
+func (l *Launch) warn(e *Env, why string, fallback error) {
 	if fallback == nil && (l.Quiet || l.JSON) || l.Plan {
 		return
 	}
-	fmt.Fprintf(e.Stderr, "bawn: warning: %s: this session has your rights, your files and your network\n", bare)
+	fmt.Fprintf(e.Stderr, "bawn: warning: %s: this session has your rights, your files and your network\n", why)
 	if fallback != nil {
 		fmt.Fprintf(e.Stderr, "bawn: warning: %s\n", redact.Visible(oneLine(fallback)))
 	}
@@ -128,8 +128,8 @@ func oneLine(err error) string {
 	return first + " " + strings.Join(list, "; ")
 }
 
-// recordFallback records that a session runs on the host though nobody has
-// named it. What can't be recorded does not run.
+// recordFallback records that a session runs on the host although nobody named
+// it. A start that can't be recorded does not happen.
 func recordFallback(s *runner.Session, c choice) error {
 	if c.Fallback == nil {
 		return nil
@@ -155,8 +155,8 @@ func recordFallback(s *runner.Session, c choice) error {
 // contains says what contains an action of the session: a sandbox, in these
 // words, or nothing.
 func contains(s *runner.Session, sandboxed string) string {
-	if s.Bare != "" {
-		return s.Bare
+	if s.Uncontained != "" {
+		return s.Uncontained
 	}
 	return sandboxed
 }

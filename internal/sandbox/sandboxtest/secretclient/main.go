@@ -1,10 +1,10 @@
-// Command courier is what the conformance suite runs inside a sandbox to use a
+// Command secretclient is what the conformance suite runs inside a sandbox to use a
 // secret, and to look for its value. It is static and needs no other program.
 //
-//	courier env NAME                 a variable
-//	courier search HALF HALF DIR…    the two joined, in files below and in processes
-//	courier METHOD URL [NAME VALUE]  a request with a header; NAME "" is for the body
-//	courier from FILE                the words in a file's lines
+//	secretclient env NAME                 a variable
+//	secretclient search HALF HALF DIR…    the two joined, in files below and in processes
+//	secretclient METHOD URL [NAME VALUE]  a request with a header; NAME "" is for the body
+//	secretclient from FILE                the words in a file's lines
 //
 // Several may follow each other, with "then" between them. Each prints a line of
 // JSON, a [probe.Fetched]. "$NAME" in what a request sends is that variable.

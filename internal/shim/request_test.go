@@ -14,8 +14,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/ipc"
 )
 
-// TestWish asks session sockets that answer in every way. Only a clear yes grants.
-func TestWish(t *testing.T) {
+// TestRequestChange asks session sockets that answer in every way. Only a clear yes grants.
+func TestRequestChange(t *testing.T) {
 	for name, tt := range map[string]struct {
 		reply   *intent.Reply // nil hangs up
 		granted bool
@@ -33,7 +33,7 @@ func TestWish(t *testing.T) {
 			t.Fatal(err)
 		}
 		go serveOnce(l, tt.reply)
-		granted, answer, err := wish(context.Background(), intent.Request{Want: []string{"--allow", "example.org"}, Dir: "/"}, path)
+		granted, answer, err := requestChange(context.Background(), intent.Request{Want: []string{"--allow", "example.org"}, Dir: "/"}, path)
 		if err != nil {
 			answer = err.Error()
 		}
@@ -50,10 +50,10 @@ func TestWish(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if granted, _, err := wish(ctx, intent.Request{Dir: "/"}, path); granted || err == nil {
+	if granted, _, err := requestChange(ctx, intent.Request{Dir: "/"}, path); granted || err == nil {
 		t.Error("a session socket that is silent has granted it")
 	}
-	if granted, _, err := wish(context.Background(), intent.Request{Dir: "/"}, path+"x"); granted || err == nil {
+	if granted, _, err := requestChange(context.Background(), intent.Request{Dir: "/"}, path+"x"); granted || err == nil {
 		t.Error("no session socket has granted it")
 	}
 }

@@ -1,6 +1,6 @@
-// Package paper is a machine that is written down, for the golden plans of
+// Package fakemachine is a machine that is written down, for the golden plans of
 // providers.
-package paper
+package fakemachine
 
 import (
 	"os"

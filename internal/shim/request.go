@@ -10,18 +10,18 @@ import (
 	"github.com/bawn-dev/bawn/internal/intent"
 )
 
-// Wish asks the human, through the session socket, for a change of what the session may
+// RequestChange asks the human, through the session socket, for a change of what the session may
 // do, in the words of `bawn request`, and waits until it is answered or ctx ends.
 // On an error nothing has been granted.
-func Wish(ctx context.Context, want []string, why string) (granted bool, answer string, err error) {
+func RequestChange(ctx context.Context, want []string, why string) (granted bool, answer string, err error) {
 	dir, err := directory()
 	if err != nil {
 		return false, "", fmt.Errorf("the working directory can't be named: %w", err)
 	}
-	return wish(ctx, intent.Request{Want: want, Why: why, Dir: dir}, Socket)
+	return requestChange(ctx, intent.Request{Want: want, Why: why, Dir: dir}, Socket)
 }
 
-func wish(ctx context.Context, q intent.Request, socket string) (bool, string, error) {
+func requestChange(ctx context.Context, q intent.Request, socket string) (bool, string, error) {
 	r, err := once(ctx, intent.Hello{Request: &q}, socket)
 	switch {
 	case err != nil:

@@ -32,22 +32,22 @@ func (h *hearer) Ask(_ context.Context, q approval.Question) (bawn.Answer, error
 	return bawn.Answer{}, approval.ErrExpired
 }
 
-// TestEveryQuestionSaysThatNothingContains is SPEC D4 and K2: what is asked in a
+// TestEveryQuestionSaysThatNothingContains: what is asked in a
 // session that fell back to the host says so, in every zone, and is judged as
 // what nothing contains.
 func TestEveryQuestionSaysThatNothingContains(t *testing.T) {
 	e := &Env{World: verb.World{Environ: []string{"HOME=/home/dev"}}}
 	for _, c := range []struct {
-		bare string
+		why  string
 		want string // what the human is shown
 		can  bawn.Verdict
 	}{
-		{bareFallback, "no sandbox (fallback to host)", bawn.Ask},
-		{bareNamed, "no sandbox (provider host)", bawn.Ask},
+		{unsandboxedFallback, "no sandbox (fallback to host)", bawn.Ask},
+		{unsandboxedNamed, "no sandbox (provider host)", bawn.Ask},
 		{"", "the guest keeps to its sandbox", bawn.Allow},
 	} {
-		s := &runner.Session{Bare: c.bare, Session: bawn.Session{ID: "s", Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Isolation: bawn.Isolation{Workspace: "/w"}}}
-		if c.bare == "" {
+		s := &runner.Session{Uncontained: c.why, Session: bawn.Session{ID: "s", Mode: bawn.ModeNormal, Autonomy: bawn.AutonomyModerate, Isolation: bawn.Isolation{Workspace: "/w"}}}
+		if c.why == "" {
 			s.Contained = bawn.ContainedFully
 		}
 		zone, err := networkZone(e, s)
@@ -65,7 +65,7 @@ func TestEveryQuestionSaysThatNothingContains(t *testing.T) {
 			return l.Label == approval.LabelContains && strings.Contains(l.Text, c.want)
 		})
 		if !shown {
-			t.Errorf("%q: %v; want %q to be shown", c.bare, approval.Render(h.asked[0]), c.want)
+			t.Errorf("%q: %v; want %q to be shown", c.why, approval.Render(h.asked[0]), c.want)
 		}
 		prompter.Close()
 
@@ -76,7 +76,7 @@ func TestEveryQuestionSaysThatNothingContains(t *testing.T) {
 		q := SessionQuestion(e, s)
 		q.Action = bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Resource: "make test", Dir: "/w", At: time.Now()}
 		if d := p.Decide(&q); d.Verdict != c.can {
-			t.Errorf("%q: a build is %v (%s); want %v", c.bare, d.Verdict, d.Reason, c.can)
+			t.Errorf("%q: a build is %v (%s); want %v", c.why, d.Verdict, d.Reason, c.can)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func (l *log) Record(_ context.Context, e bawn.Event) error {
 
 func TestFallbackIsRecorded(t *testing.T) {
 	mismatch := &sandbox.MismatchError{Provider: "native", Unmet: []bawn.Capability{{Attribute: "net.allowlist", Why: "closed"}}}
-	s := &runner.Session{Session: bawn.Session{ID: "s", Mode: bawn.ModeNormal}, Argv: []string{"make"}, Plan: barePlan{}}
+	s := &runner.Session{Session: bawn.Session{ID: "s", Mode: bawn.ModeNormal}, Argv: []string{"make"}, Plan: unsandboxedPlan{}}
 	kept := &log{}
 	s.Guard = guard.Guard{Recorder: kept}
 	if err := recordFallback(s, choice{}); err != nil || len(kept.events) != 0 {
@@ -113,11 +113,11 @@ func TestFallbackIsRecorded(t *testing.T) {
 	}
 }
 
-type barePlan struct{ sandbox.Plan }
+type unsandboxedPlan struct{ sandbox.Plan }
 
-func (barePlan) Provider() string { return "host" }
+func (unsandboxedPlan) Provider() string { return "host" }
 
-// TestModeWithoutSandbox is SPEC K2: both protections are never lost.
+// TestModeWithoutSandbox: both protections are never lost.
 func TestModeWithoutSandbox(t *testing.T) {
 	e := &Env{World: verb.World{Stderr: os.Stderr}}
 	f := &Launch{Spec: session.Spec{Quiet: true}}
@@ -133,11 +133,11 @@ func TestModeWithoutSandbox(t *testing.T) {
 	}
 }
 
-// TestBareIsolation: what is recorded of a session without a sandbox promises
+// TestUnsandboxedIsolation: what is recorded of a session without a sandbox promises
 // nothing.
-func TestBareIsolation(t *testing.T) {
+func TestUnsandboxedIsolation(t *testing.T) {
 	cfg := configured(t, "", config.Flags{})
-	iso := bareIsolation(cfg.Isolation("/w"))
+	iso := unsandboxedIsolation(cfg.Isolation("/w"))
 	if iso.Network != bawn.NetworkFull || iso.Protect || len(iso.Egress.Hosts) > 0 || len(iso.Mounts) != 1 || iso.Mounts[0].Access != bawn.ReadWrite || iso.Mounts[0].Path != "/" {
 		t.Errorf("%+v", iso)
 	}
