@@ -100,11 +100,11 @@ func (l *layered) merged(t *testing.T, hold func(*LayerChange) string) (names, s
 		must(t, err)
 		for i := range entries {
 			e := &entries[i]
-			switch name := at + e.Name; {
-			case e.Kind == Directory:
+			switch name := at + e.Name; e.Kind {
+			case Directory:
 				list = append(list, name+"/")
 				walk(name+"/", e.Object)
-			case e.Kind == File:
+			case File:
 				content, err := l.store.get(e.Object)
 				must(t, err)
 				list = append(list, name+"="+string(content))
@@ -144,10 +144,10 @@ func TestMerge(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			l := newLayered(t, tt.files...)
 			for _, u := range tt.upper {
-				switch {
-				case u[0] == '!':
+				switch u[0] {
+				case '!':
 					l.gone(t, u[1:])
-				case u[0] == '=':
+				case '=':
 					l.mark(t, u[1:], "opaque", "y")
 				default:
 					put(t, l.upper, u, "new")
