@@ -232,3 +232,25 @@ func TestMergeUnreadable(t *testing.T) {
 	}
 	must(t, os.Chmod(filepath.Join(l.upper, "d"), 0o700))
 }
+
+// FuzzPlainAttrs: whatever a layer's attributes are, none of the kernel's leaves it, and
+// what is left can be read.
+func FuzzPlainAttrs(f *testing.F) {
+	f.Add(appendAttr(appendAttr(nil, "user.a", []byte("x")), "user.overlay.opaque", []byte("y")))
+	f.Add(appendAttr(nil, "user.overlay.overlay.redirect", []byte("/")))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		rest, _, odd := plainAttrs(b)
+		list, err := decodeAttrs(rest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range list {
+			if strings.HasPrefix(a.name, overlayPrefix) {
+				t.Errorf("%q is left", a.name)
+			}
+		}
+		if _, err := decodeAttrs(b); err != nil && !odd {
+			t.Error("what can't be read counts as plain")
+		}
+	})
+}
