@@ -74,6 +74,8 @@ var ladder = map[string]place{
 	"internal/hooksetup":  here(3),
 	"internal/pluginhook": here(3),
 
+	"sdk": here(4), // what others import: over policy, audit and places only
+
 	"internal/executor": here(4),
 	"internal/guard":    here(4),
 

@@ -21,6 +21,7 @@ import (
 type options struct {
 	*measure.Bench
 	rounds, first, files int
+	peers                string
 	take                 bool
 }
 
@@ -29,6 +30,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 9, "how often each variant runs after the first time")
 	flag.IntVar(&o.first, "first", 5, "how often each variant stores everything")
 	flag.IntVar(&o.files, "files", 10_000, "files of the tree; bawn is also measured with five times as many")
+	flag.StringVar(&o.peers, "peers", "git,cp,restic", "programs to run beside bawn, with commas between; empty for bawn alone")
 	flag.BoolVar(&o.take, "take", false, "take a checkpoint of a directory in a store: DIRECTORY STORE (internal)")
 	o.Main(o.main)
 }
@@ -41,6 +43,21 @@ func (o *options) main() error {
 		return errors.New("-rounds, -first, -files: want at least 1, 1, and 10")
 	}
 	return o.OnGround(o.measure)
+}
+
+// variants are bawn and the peers asked for.
+func (o *options) variants() ([]string, error) {
+	list := []string{whole}
+	for name := range strings.SplitSeq(o.peers, ",") {
+		known := map[string]string{"git": git, "cp": cp, "restic": restic}
+		if known[name] == "" && o.peers != "" {
+			return nil, fmt.Errorf("-peers: %q is not git, cp or restic", name)
+		}
+		if name != "" {
+			list = append(list, known[name])
+		}
+	}
+	return list, nil
 }
 
 // take prints how many nanoseconds a guest would have waited.
@@ -87,10 +104,14 @@ func (o *options) measure(g *measure.Ground) error {
 	if err != nil {
 		return err
 	}
+	variants, err := o.variants()
+	if err != nil {
+		return err
+	}
 	r := measure.NewReport("checkpoint: what it costs to keep a workspace, beside other programs", os.Stdout)
 	err = measure.Each(whos, func(who measure.Who) error {
 		r.Line("\nas %s", who.Name)
-		if err := o.size(r, who, self, o.files, 10_000, []string{whole, git, cp, restic}, 20, 1500); err != nil {
+		if err := o.size(r, who, self, o.files, 10_000, variants, 20, 1500); err != nil {
 			return err
 		}
 		return o.size(r, who, self, 5*o.files, 4_000, []string{whole}, 0, 0)

@@ -224,20 +224,26 @@ func (s *Server) registered() {
 	}
 }
 
-// join adds a viewer, with the screen as its first sight.
+// join adds a viewer, with the screen as its first sight. One that comes when the
+// session has ended is shown how: commands end before their starter has said hello.
 func (s *Server) join(v *viewer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.exit != nil || len(s.viewers) >= maxViewers {
+	if s.exit == nil && len(s.viewers) >= maxViewers {
 		return false
-	}
-	s.viewers = append(s.viewers, v)
-	if s.primary == nil && !v.readOnly {
-		s.primary = v
 	}
 	v.sendJSON(stateFrame, s.status)
 	if len(s.screen.tail) > 0 {
 		v.send(screenFrame, s.screen.again())
+	}
+	if s.exit != nil {
+		v.sendJSON(exitFrame, s.exit)
+		v.finish()
+		return true
+	}
+	s.viewers = append(s.viewers, v)
+	if s.primary == nil && !v.readOnly {
+		s.primary = v
 	}
 	s.changed()
 	return true

@@ -396,6 +396,34 @@ func TestTooManyViewers(t *testing.T) {
 	w.until("being let in", func() bool { return w.status.Viewers == maxViewers })
 }
 
+// TestEndedBeforeHello shows how the session ended to the viewer that its starter
+// is, also where the command was faster.
+func TestEndedBeforeHello(t *testing.T) {
+	r := newRig(t, "sh", "-c", "echo last words")
+	host, end, err := Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.server.Serve(host); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { r.end(7); close(ended) }()
+	testenv.Until(t, "the end", func() bool {
+		r.server.mu.Lock()
+		defer r.server.mu.Unlock()
+		return r.server.exit != nil
+	})
+	c, err := NewClient(end, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := watch(t, c)
+	w.sees("last words")
+	w.until("the exit code", func() bool { return w.exit != nil && w.exit.Code == 7 })
+	<-ended
+}
+
 // TestGarbage: what is no viewer is closed, and harms nobody.
 func TestGarbage(t *testing.T) {
 	r := newRig(t, "cat")

@@ -116,7 +116,7 @@ func (s *Server) serve(conn *net.UnixConn, key string) {
 		return
 	}
 	if !s.join(v) {
-		refuse(conn, "the session has ended, or has as many viewers as it can")
+		refuse(conn, "the session has as many viewers as it can")
 		return
 	}
 	s.registered()

@@ -111,7 +111,7 @@ var keys = []*key{
 	{path: "isolation.hosts", kind: list, rule: covered, profile: true, entry: ruleEntry(netrule.ParseHost),
 		doc: `hosts a session may reach when network is "allowlist": NAME, *.NAME, an address or a network, with optional ports such as ":443,8000-8100"; 80 and 443 without`},
 	{path: "isolation.http", kind: list, rule: inHosts, profile: true, entry: ruleEntry(netrule.ParseHTTP),
-		doc: `requests that a host takes, as HOST METHODS PATH, for example "api.example.org GET,HEAD /v1/**"; all others to it are refused`},
+		doc: `requests that a host takes, as HOST METHODS PATH, for example "api.example.org GET,HEAD /v1/**"; all others to it ask`},
 	{path: "isolation.git", kind: list, rule: covered, profile: true, entry: ruleEntry(netrule.ParseGit),
 		doc: `what may be done with repositories of a host: "HOST fetch [REPOSITORY]" or "HOST push REPOSITORY REF"; before the host "USER@" where SSH logs in as another than git`},
 	{path: "isolation.host_ports", kind: list, rule: covered, profile: true, entry: ruleEntry(netrule.ParseHostPort),

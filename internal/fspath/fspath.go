@@ -65,36 +65,67 @@ func Below(p, dir string) bool {
 // is a character like any other. The time is at most the product of both
 // lengths.
 func Match(pattern, p string) bool {
-	return matchList(strings.Split(pattern, "/"), strings.Split(p, "/"), "**", matchSegment)
-}
-
-func matchSegment(pattern, segment string) bool {
-	return matchList([]rune(pattern), []rune(segment), '*', func(a, b rune) bool { return a == '?' || a == b })
-}
-
-// matchList is the greedy match with one point of return: once a later
-// wildcard is reached an earlier one never needs to give more.
-func matchList[T comparable](pattern, list []T, any T, same func(pattern, item T) bool) bool {
-	p, back, from := 0, -1, 0
-	for i := 0; i < len(list); {
-		switch {
-		case p < len(pattern) && pattern[p] == any:
-			back, from = p, i
-			p++
-		case p < len(pattern) && same(pattern[p], list[i]):
-			p++
-			i++
-		case back >= 0:
-			from++
-			p, i = back+1, from
-		default:
+	at, back, from := 0, -1, 0
+	for i := 0; i <= len(p); {
+		segment, next := cut(p, i)
+		if at <= len(pattern) {
+			want, after := cut(pattern, at)
+			if want == "**" {
+				at, back, from = after, after, i
+				continue
+			}
+			if matchSegment(want, segment) {
+				at, i = after, next
+				continue
+			}
+		}
+		if back < 0 {
 			return false
 		}
+		_, from = cut(p, from)
+		at, i = back, from
 	}
-	for p < len(pattern) && pattern[p] == any {
-		p++
+	for at <= len(pattern) {
+		want, after := cut(pattern, at)
+		if want != "**" {
+			return false
+		}
+		at = after
 	}
-	return p == len(pattern)
+	return true
+}
+
+// cut returns the segment of a path that begins at a place, and where the next one
+// begins: behind the path's end if there is none.
+func cut(p string, at int) (segment string, next int) {
+	if i := strings.IndexByte(p[at:], '/'); i >= 0 {
+		return p[at : at+i], at + i + 1
+	}
+	return p[at:], len(p) + 1
+}
+
+// matchSegment is, as Match, the greedy match with one point of return: once a later
+// wildcard is reached an earlier one never needs to give more.
+func matchSegment(pattern, segment string) bool {
+	at, back, from := 0, -1, 0
+	for i := 0; i < len(segment); {
+		c, n := utf8.DecodeRuneInString(segment[i:])
+		want, size := utf8.DecodeRuneInString(pattern[at:])
+		switch {
+		case want == '*':
+			at += size
+			back, from = at, i
+		case size > 0 && (want == '?' || want == c):
+			at, i = at+size, i+n
+		case back < 0:
+			return false
+		default:
+			_, n = utf8.DecodeRuneInString(segment[from:])
+			from += n
+			at, i = back, from
+		}
+	}
+	return strings.Trim(pattern[at:], "*") == ""
 }
 
 // Fold is the same for names that differ by case alone, as Unicode has it.

@@ -97,6 +97,46 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+// FuzzMatchLists compares Match with a matcher that has lists of segments and of characters.
+func FuzzMatchLists(f *testing.F) {
+	for _, s := range [][2]string{{"/etc/**", "/etc/passwd"}, {"**/a/**/b*", "/x/a/y/a/z/bü"}, {"a?c//*", "aüc//"}, {"*\xff", "b\ufffd"}, {"**", ""}, {"", "/"}} {
+		f.Add(s[0], s[1])
+	}
+	f.Fuzz(func(t *testing.T, pattern, p string) {
+		characters := func(pattern, segment string) bool {
+			return listed([]rune(pattern), []rune(segment), '*', func(a, b rune) bool { return a == '?' || a == b })
+		}
+		want := listed(strings.Split(pattern, "/"), strings.Split(p, "/"), "**", characters)
+		if got := Match(pattern, p); got != want {
+			t.Errorf("Match(%q, %q) = %t", pattern, p, got)
+		}
+	})
+}
+
+// listed is the greedy match of lists.
+func listed[T comparable](pattern, list []T, any T, same func(pattern, item T) bool) bool {
+	p, back, from := 0, -1, 0
+	for i := 0; i < len(list); {
+		switch {
+		case p < len(pattern) && pattern[p] == any:
+			back, from = p, i
+			p++
+		case p < len(pattern) && same(pattern[p], list[i]):
+			p++
+			i++
+		case back >= 0:
+			from++
+			p, i = back+1, from
+		default:
+			return false
+		}
+	}
+	for p < len(pattern) && pattern[p] == any {
+		p++
+	}
+	return p == len(pattern)
+}
+
 // TestMatchLongInput would not end with an exponential matcher.
 func TestMatchLongInput(t *testing.T) {
 	pattern := strings.Repeat("**/a*a*a*/", 200) + "x"

@@ -222,6 +222,9 @@ func (l *commitLines) Write(p []byte) (int, error) {
 func (c *changes) haves() []string {
 	u := c.unit
 	have := map[string]bool{}
+	if u.Added {
+		return nil // its guest's objects are not beside the host's
+	}
 	for _, m := range c.out {
 		if id := u.Base[m.name]; id != "" && c.host.tree.refs[m.name] == id {
 			have[id] = true

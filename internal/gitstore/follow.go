@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -94,6 +95,40 @@ func (s *Store) sets(ctx context.Context, u *unit, name string, f following) err
 func (s *Store) setting(ctx context.Context, u *unit, args ...string) error {
 	_, err := s.git.run(ctx, u, call{args: append([]string{"config", "--file", filepath.Join(u.Host, "config")}, args...)})
 	return err
+}
+
+// track publishes the ref of a remote that the session's first push of a branch has set.
+// Without it the host's git says that the upstream is gone. Nothing that the human has
+// is moved: the session has made the branch, has it follow that ref, which the host does
+// not have or has from this session, and the host's branch contains what the ref is set to.
+func (s *Store) track(ctx context.Context, u *unit) {
+	for name, f := range u.Follows {
+		made, ref := u.Made["refs/heads/"+name], "refs/remotes/"+f.Remote+"/"+strings.TrimPrefix(f.Merge, "refs/heads/")
+		id, was := valueOf(u.private, ref, &refTree{}, u.Size), u.Tracks[ref]
+		if f.Remote == "." || made == "" || id == "" || id == was || u.told["track "+ref+was+id] || !u.fetches(f.Remote) {
+			continue
+		}
+		if _, err := s.git.run(ctx, u, call{args: []string{"merge-base", "--is-ancestor", id, made}}); err != nil {
+			continue // it may be soon
+		}
+		_, err := s.git.run(ctx, u, call{args: []string{"update-ref", "-m", "bawn " + short(s.Session) + ": push", ref, id, cmp.Or(was, strings.Repeat("0", u.Size))}})
+		if err != nil {
+			u.told["track "+ref+was+id] = true // the human has it by now
+			continue
+		}
+		if u.Tracks == nil {
+			u.Tracks = refs{}
+		}
+		u.Tracks[ref] = id
+	}
+}
+
+// fetches reports whether the host's git keeps a remote's branches where it does by itself.
+func (u *unit) fetches(remote string) bool {
+	list, _ := configOf(u.host) // without it, it does not
+	return slices.ContainsFunc(list, func(c setting) bool {
+		return c.name() == "remote.*.fetch" && c.sub == remote && c.value == "+refs/heads/*:refs/remotes/"+remote+"/*"
+	})
 }
 
 // harmless reports whether a branch may follow that, beside remotes that the host has.

@@ -104,6 +104,52 @@ func TestFollowNothingElse(t *testing.T) {
 	}
 }
 
+// TestTrack: the first push of a branch that the session has made gives the host the ref
+// that the branch follows, and nothing else moves the host's refs of remotes.
+func TestTrack(t *testing.T) {
+	from := newHost(t)
+	ws := filepath.Join(filepath.Dir(from), "clone")
+	run(t, from, human(), "git", "clone", "-q", from, ws)
+	run(t, ws, human(), "git", "branch", "-q", "--no-track", "theirs")
+	w := newWorld(t, ws)
+	before := w.host("for-each-ref", "refs/remotes")
+	push := func(name, commit string) { // what "git push -u" comes to
+		w.guest("config", "branch."+name+".remote", "origin")
+		w.guest("config", "branch."+name+".merge", "refs/heads/"+name)
+		w.guest("update-ref", "refs/remotes/origin/"+name, commit)
+	}
+	w.guest("checkout", "-q", "-b", "mine")
+	w.guest("commit", "-q", "--allow-empty", "-m", "one")
+	push("mine", "mine")
+	push("theirs", "theirs")                                    // a branch of the human's
+	w.guest("update-ref", "refs/remotes/origin/main", "mine")   // which the human has
+	w.guest("update-ref", "refs/remotes/origin/forged", "mine") // which no branch follows
+	w.guest("branch", "-q", "behind", "main")
+	push("behind", "mine") // more than the branch has
+	w.quiet()
+	w.quiet()
+	if out := w.host("status", "-sb"); !strings.HasPrefix(out, "## mine...origin/mine") || strings.Contains(out, "gone") {
+		t.Errorf("the host's status: %s", out)
+	}
+	w.host("update-ref", "-d", "refs/remotes/origin/mine")
+	if out := w.host("for-each-ref", "refs/remotes"); out != before {
+		t.Errorf("refs of remotes were\n%s\nand are\n%s", before, out)
+	}
+	w.host("update-ref", "refs/remotes/origin/mine", "mine")
+	w.guest("commit", "-q", "--allow-empty", "-m", "two")
+	w.guest("update-ref", "refs/remotes/origin/mine", "mine")
+	w.quiet()
+	if got := w.host("log", "-1", "--format=%s", "origin/mine"); got != "two" {
+		t.Errorf("after a second push it is at %q", got)
+	}
+	w.host("update-ref", "refs/remotes/origin/mine", "main") // by a fetch
+	w.guest("update-ref", "refs/remotes/origin/mine", "mine~1")
+	w.close()
+	if got := w.host("rev-parse", "origin/mine"); got != w.host("rev-parse", "main") {
+		t.Error("the human's ref of a remote was moved")
+	}
+}
+
 // TestSparseIsSaid: a sparse checkout that is left on is said at the end, and one that
 // was ended, or is the human's, is not.
 func TestSparseIsSaid(t *testing.T) {

@@ -214,6 +214,12 @@ func (s *Store) fill(ctx context.Context, u *unit) error {
 	if err != nil {
 		return err
 	}
+	return s.initialise(ctx, u, settings, settings)
+}
+
+// initialise makes an empty repository of the host's by git, which gets of the guest's the
+// format, the list of shallow commits, some remotes and what branches follow.
+func (s *Store) initialise(ctx context.Context, u *unit, settings, remotes []setting) error {
 	form, err := formatOf(settings)
 	if err != nil {
 		return fmt.Errorf("the repository has %w, which bawn does not know", err)
@@ -223,7 +229,7 @@ func (s *Store) fill(ctx context.Context, u *unit) error {
 	if _, err := s.git.run(ctx, u, call{args: []string{"init", "-q", "--template=", "--object-format=" + format, "--initial-branch=main"}}); err != nil {
 		return err
 	}
-	if err := s.remotes(u, settings); err != nil {
+	if err := s.remotes(u, remotes); err != nil {
 		return err
 	}
 	if shallow, err := readFile(u.private, "shallow", maxSmall); err == nil {

@@ -68,26 +68,6 @@ func (s *Store) made() []MadeRepository {
 	})
 }
 
-// dropLinks removes the .git files of worktrees and submodules that the guest has
-// added to the session's own repository: what they lead to ends with the session,
-// and git on the host refuses a repository with an empty one in a submodule.
-func (s *Store) dropLinks() error {
-	var errs []error
-	for _, m := range s.made() {
-		dir := filepath.Dir(m.Path)
-		target, err := linkTarget(s.guest.git(m))
-		if err != nil || s.Repo.Common == "" || !inside(fromDir(dir, target), s.Repo.Common) {
-			continue // a directory, or of a repository that is kept
-		}
-		if fi, err := os.Lstat(m.Path); err != nil || !fi.Mode().IsRegular() || fi.Size() > 0 {
-			continue
-		}
-		errs = append(errs, os.Remove(m.Path), s.guest.drop(m))
-		s.report.Questions = append(s.report.Questions, fmt.Sprintf("%q was a worktree or submodule of the session's, which your repository does not have: a branch is published, and \"git submodule update --init\" fetches a submodule", dir))
-	}
-	return errors.Join(errs...)
-}
-
 // linkTarget reads where a .git file leads.
 func linkTarget(file string) (string, error) {
 	if fi, err := os.Lstat(file); err != nil || !fi.Mode().IsRegular() {

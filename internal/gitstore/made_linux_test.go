@@ -2,6 +2,7 @@ package gitstore
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,7 +59,11 @@ func (w *world) note(at string) (private string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	entry := filepath.Join(w.store.MadePool(), "E")
+	list, err := os.ReadDir(w.store.MadePool())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	entry := filepath.Join(w.store.MadePool(), fmt.Sprint("E", len(list)))
 	write(w.t, filepath.Join(entry, sandbox.PoolNote), string(note))
 	return filepath.Join(entry, sandbox.PoolGit)
 }

@@ -26,7 +26,7 @@ func (s *Store) pin(ctx context.Context) error {
 		return nil
 	}
 	for _, u := range s.Units {
-		if u.dropped() {
+		if u.dropped() || u.Added {
 			continue
 		}
 		if err := s.pinUnit(ctx, u, s.basePath(u)); err != nil {

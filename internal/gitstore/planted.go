@@ -34,6 +34,9 @@ func (c *changes) inspect(ctx context.Context) error {
 			return err
 		}
 		if why == "" {
+			if strings.HasPrefix(m.name, "refs/heads/") {
+				c.passed = append(c.passed, m.new)
+			}
 			continue
 		}
 		if m.why != "" {
@@ -146,7 +149,7 @@ func (c *changes) fresh(ctx context.Context, id string) (trees []byte, some bool
 		return c.ahead.trees, c.ahead.some, nil
 	}
 	s, u := c.store, c.unit
-	args := append([]string{"rev-list", id, "--not"}, trusted...)
+	args := append(append([]string{"rev-list", id, "--not"}, trusted...), c.passed...)
 	if u.Partial {
 		args = append(args, "--exclude-promisor-objects")
 	}

@@ -112,7 +112,8 @@ func (s *Store) Close(ctx context.Context) (Report, error) {
 	defer s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
-	err := s.sync(ctx, true)
+	failed := s.addModules(ctx)
+	err := errors.Join(s.sync(ctx, true), s.looseHeads(ctx))
 	if s.confined != nil {
 		_ = s.confined.Close() // nothing of it is needed any more
 		s.confined = nil
@@ -122,7 +123,8 @@ func (s *Store) Close(ctx context.Context) (Report, error) {
 			s.tell(u, &s.report.Questions, saysSparse)
 		}
 	}
-	rest, links := s.unpublished(), s.dropLinks()
+	rest := append(failed, s.unpublished()...)
+	links := s.endLinks(ctx)
 	made := s.made()
 	err = errors.Join(err, links, s.unpin(ctx))
 	if err != nil {
@@ -156,7 +158,7 @@ func (s *Store) unpublished() []string {
 		if u.removed() || u.dropped() {
 			continue
 		}
-		private, err := look(u.private, u.Rel, u.Size)
+		private, err := u.lookPrivate()
 		host, err2 := look(u.host, u.Rel, u.Size)
 		if err != nil || err2 != nil {
 			list = append(list, fmt.Sprintf("the guest's git directory can't be read: %v", errors.Join(err, err2)))

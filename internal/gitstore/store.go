@@ -47,11 +47,12 @@ type record struct {
 // A unit is one git directory and the private one over it: the repository's, or a
 // submodule's below it.
 type unit struct {
-	Host     string            `json:"host"`           // common git directory
-	Rel      string            `json:"rel"`            // "." or the worktree's, below Host
-	Private  string            `json:"private"`        // below the session's private directory, "." for itself
-	WorkTree string            `json:"work_tree"`      // "" where the configuration says
-	Tree     bool              `json:"tree,omitempty"` // a linked worktree in the workspace: it has no refs of its own
+	Host     string            `json:"host"`            // common git directory
+	Rel      string            `json:"rel"`             // "." or the worktree's, below Host
+	Private  string            `json:"private"`         // below the session's private directory, "." for itself
+	WorkTree string            `json:"work_tree"`       // "" where the configuration says
+	Tree     bool              `json:"tree,omitempty"`  // a linked worktree in the workspace: it has no refs of its own
+	Added    bool              `json:"added,omitempty"` // a submodule that the guest has added: the host's was empty
 	Objects  []bawn.GitObjects `json:"objects"`
 	Size     int               `json:"size"` // digits of an object ID
 	Partial  bool              `json:"partial,omitempty"`
@@ -71,6 +72,8 @@ type unit struct {
 	Pins     []string          `json:"pins,omitempty"`    // and was at
 	// Follows are the branches of which the session has written what they follow.
 	Follows map[string]following `json:"follows,omitempty"`
+	// Tracks are refs of remotes that the session has set, and what to.
+	Tracks refs `json:"tracks,omitempty"`
 
 	n       int // which of the units
 	host    *os.Root
@@ -80,8 +83,9 @@ type unit struct {
 	large   map[string]bool // objects of git-lfs that were looked at
 	last    []byte          // the index that both sides had, as git lists it, or nil
 	deleted int
-	filters []string // of the host's configuration
-	config  stamp    // of the configuration that filters were read from
+	filters []string        // of the host's configuration
+	config  stamp           // of the configuration that filters were read from
+	tags    map[string]bool // of those that the guest has in a submodule which it has added, what is published
 	// followed is the guest's configuration when what its branches follow was published.
 	followed stamp
 }

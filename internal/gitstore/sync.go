@@ -83,6 +83,7 @@ func (s *Store) sync(ctx context.Context, final bool) error {
 		}
 		if err == nil && !s.Copy && !u.removed() && !u.dropped() {
 			s.follow(ctx, u, final)
+			s.track(ctx, u)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", u.Host, err))
@@ -137,7 +138,7 @@ func (s *Store) syncUnit(ctx context.Context, u *unit, final bool) error {
 	if s.Copy && !final {
 		return nil
 	}
-	private, err := look(u.private, u.Rel, u.Size)
+	private, err := u.lookPrivate()
 	if err != nil {
 		return fmt.Errorf("the guest's git directory: %w", err)
 	}
@@ -210,7 +211,8 @@ type changes struct {
 	head          headMove
 	index         *indexes
 	besideOnly    string
-	finish        bool // what the host has open, the guest has finished
+	finish        bool     // what the host has open, the guest has finished
+	passed        []string // commits that were looked through, with all that they reach
 }
 
 // headMove says which side has moved HEAD.

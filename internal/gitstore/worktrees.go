@@ -1,7 +1,9 @@
 package gitstore
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -119,4 +121,49 @@ func (c *changes) owned() func(name string) bool {
 		}
 	}
 	return func(name string) bool { return !slices.Contains(others, name) }
+}
+
+// looseHeads keeps what HEAD is in worktrees that the guest has added, where no ref leads
+// to it: their branches are the repository's, a detached HEAD ends with them.
+func (s *Store) looseHeads(ctx context.Context) error {
+	if len(s.Units) == 0 {
+		return nil
+	}
+	u := s.Units[0]
+	list, err := readDir(u.private, "worktrees")
+	if err != nil {
+		return nil //nolint:nilerr // there are none, or the guest has none that could be read
+	}
+	var errs []error
+	for _, e := range list[:min(len(list), maxUnits)] {
+		at := path.Join("worktrees", e.Name())
+		head, err := readHead(u.private, at, u.Size)
+		if err != nil || branchOf(head) != "" || exists(u.host, at) || !moduleName(e.Name()) {
+			continue
+		}
+		errs = append(errs, s.looseHead(ctx, u, at, head))
+	}
+	return errors.Join(errs...)
+}
+
+// looseHead keeps one.
+func (s *Store) looseHead(ctx context.Context, u *unit, at, id string) error {
+	host, err := look(u.host, u.Rel, u.Size)
+	if err != nil {
+		return err
+	}
+	args := append([]string{"rev-list", "-n", "1", id, "--not"}, trusted...)
+	if out, err := s.git.run(ctx, u, call{args: args}); err == nil && len(out) == 0 {
+		return nil // a ref leads to it
+	}
+	why := fmt.Sprintf("it is HEAD of a worktree, %q, which the session has added", path.Base(at))
+	c := &changes{store: s, unit: u, host: host, private: &side{tree: &refTree{refs: refs{}}, head: id}, besideOnly: why}
+	if err := c.objects(ctx); err != nil {
+		return err
+	}
+	bad, err := c.why(ctx, id)
+	if err != nil {
+		return fmt.Errorf("HEAD of the worktree %q: %w", path.Base(at), err)
+	}
+	return s.beside(ctx, u, at, id, "HEAD", both(why, bad))
 }

@@ -39,7 +39,7 @@ func (f *Flags) Declare(fl *pflag.FlagSet) {
 	fl.StringVar(&f.image, "image", "", "image of the provider docker, which names one content: `NAME`@sha256:DIGEST")
 	fl.StringVar(&f.net, "net", "", "network: none, allowlist (hosts by name, the default) or full (the host's)")
 	fl.StringArrayVar(&f.Hosts, "allow", nil, "`host` the guest may reach, with optional ports: example.org, *.example.org:443,8443, 10.0.0.0/8:22 (repeatable)")
-	fl.StringArrayVar(&f.HTTP, "http", nil, "requests a host takes, no others: `\"HOST METHODS PATH\"`, such as \"api.example.org GET /v1/**\" (repeatable)")
+	fl.StringArrayVar(&f.HTTP, "http", nil, "requests a host takes unasked; others ask: `\"HOST METHODS PATH\"`, such as \"api.example.org GET /v1/**\" (repeatable)")
 	fl.StringArrayVar(&f.Git, "git", nil, "what git may do at a host: `\"HOST fetch [REPO]\"` or \"HOST push REPO REF\" (repeatable)")
 	fl.StringArrayVar(&f.HostPorts, "host-port", nil, "service on this machine's loopback that the guest reaches on its own: `PORT` or GUEST:HOST (repeatable)")
 	fl.StringArrayVarP(&f.Ports, "publish", "p", nil, "port of the guest to be reached on this machine's loopback: `PORT` or HOST:GUEST (repeatable)")

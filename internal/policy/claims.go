@@ -61,27 +61,27 @@ type use struct {
 // usePath judges a use of a path by the same rules as a file tool's path, and
 // lowers the judgement of its part.
 func (p *Policy) usePath(q *Question, j *judgement, u use) {
-	for _, name := range p.names(u) {
-		at := u
-		at.path = name
-		p.usePathAs(q, j, at)
-	}
+	p.eachName(u, func(name string) {
+		u.path = name
+		p.usePathAs(q, j, u)
+	})
 }
 
-// names are the path as written and, where links lead elsewhere, where it is.
-func (p *Policy) names(u use) []string {
+// eachName calls f with the path as written and, where links lead elsewhere, with where
+// it is.
+func (p *Policy) eachName(u use, f func(name string)) {
+	f(u.path)
 	if p.resolve == nil || u.pattern {
-		return []string{u.path}
+		return
 	}
 	if real := p.resolve(u.path); real != u.path {
-		return []string{u.path, real}
+		f(real)
 	}
-	return []string{u.path}
 }
 
 func (p *Policy) usePathAs(q *Question, j *judgement, u use) {
 	op := operationOf(u.verb)
-	inner := begin(u.path)
+	inner := &judgement{quiet: true}
 	v, why := q.pathDefault(u)
 	inside := q.Action.Kind == bawn.Command && Change.Contains(q.Contained)
 	if v == bawn.Ask && inside {

@@ -23,7 +23,8 @@ func (p *Policy) decideCommand(q *Question) bawn.Decision {
 		return bawn.Denied("a command can only be executed", "builtin:operation")
 	}
 	r := reading{p: p, q: q, line: q.read(p.known().secret)}
-	d := combine(r.judge())
+	var room [2]*judgement
+	d := combine(r.judge(room[:0]))
 	d.Canonical = r.line.Canonical
 	if r.git {
 		d.Env = gitPins
@@ -33,7 +34,7 @@ func (p *Policy) decideCommand(q *Question) bawn.Decision {
 
 // judge judges every part of the line: first what can't be read, then the
 // commands in their order. There is at least one.
-func (r *reading) judge() (parts []*judgement) {
+func (r *reading) judge(parts []*judgement) []*judgement {
 	for _, o := range r.line.Opaque {
 		parts = append(parts, r.opaque(o))
 	}
@@ -67,7 +68,11 @@ func (q *Question) read(secret func(string) bool) shell.Line {
 func combine(parts []*judgement) bawn.Decision {
 	worst, trace := parts[0], parts[0].steps
 	if len(parts) > 1 {
-		trace = nil
+		n := 0
+		for _, j := range parts {
+			n += len(j.steps)
+		}
+		trace = make([]bawn.Step, 0, n)
 	}
 	for _, j := range parts {
 		if j.verdict < worst.verdict || j.verdict == worst.verdict && worst.source == bawn.Builtin && j.source != bawn.Builtin {
@@ -98,6 +103,9 @@ type reading struct {
 	git  bool // a git command is among them that relies on its pins
 	// outward is the danger of the last command that is asked about where it connects.
 	outward *danger
+	// Room for what one command mostly has, which nothing keeps.
+	subs [8]string
+	at   [2]string
 }
 
 // inside reports whether a sandbox holds what a program can do to files and processes.
@@ -120,10 +128,10 @@ func (r *reading) opaque(o shell.Opaque) *judgement {
 
 // command judges one simple command.
 func (r *reading) command(c *shell.Command) *judgement {
-	j := begin(text(c))
+	j := begin(r.text(c))
 	var a *argv
 	if len(c.Words) > 0 && c.Words[0].Literal() {
-		made := newArgv(c.Words)
+		made := newArgv(c.Words, r.subs[:0])
 		a = &made
 	}
 	found, k := r.partOf(c)
@@ -133,7 +141,7 @@ func (r *reading) command(c *shell.Command) *judgement {
 	r.first(d, k, j)
 	ruled := a != nil && r.rules(a, j)
 	if d != nil && !mayAllow && (k.effect != Change || !r.inside()) {
-		j.lower(stageDangerous, bawn.Ask, d.name(), bawn.Builtin, d.why())
+		j.lower(stageDangerous, bawn.Ask, d.rule, bawn.Builtin, d.why())
 	}
 	r.uses(c, found, k, j)
 	if !r.inside() {
@@ -156,7 +164,7 @@ func (r *reading) first(d *danger, k part, j *judgement) {
 		why += "; it " + r.outward.reason + ", which its connection asks about"
 	}
 	if d != nil && k.effect != Change && v < bawn.Allow {
-		rule, why = d.name(), d.reason+"; "+why
+		rule, why = d.rule, d.reason+"; "+why
 	}
 	j.set(stage, v, rule, bawn.Builtin, why)
 }
@@ -216,7 +224,25 @@ func (d *danger) why() string {
 	return d.reason
 }
 
-// text is a command as it is shown in a trace.
+// text is a command as it is shown in a trace: often just the line.
+func (r *reading) text(c *shell.Command) string {
+	rest := r.line.Canonical
+	for i := range c.Words {
+		after, ok := strings.CutPrefix(rest, c.Words[i].Text)
+		if i < len(c.Words)-1 && ok {
+			after, ok = strings.CutPrefix(after, " ")
+		}
+		if rest = after; !ok {
+			return text(c)
+		}
+	}
+	if rest != "" || len(c.Words) == 0 || len(c.Via) > 0 {
+		return text(c)
+	}
+	return r.line.Canonical
+}
+
+// text is a command with what runs it.
 func text(c *shell.Command) string {
 	var b strings.Builder
 	n := 0
@@ -375,7 +401,11 @@ func (r *reading) path(c *shell.Command, v verb, w shell.Word, j *judgement) {
 }
 
 // places are the absolute paths that a word can mean; "" for one that is not known.
+// The next call overwrites them.
 func (r *reading) places(c *shell.Command, w shell.Word) (out []string) {
+	if w.Vague == "" && len(c.Dirs) == 1 && r.p.resolve == nil {
+		return append(r.at[:0], r.absolute(w.Text, c.Dirs[0]))
+	}
 	values := []string{w.Text}
 	if w.Vague != "" {
 		if len(w.Below) == 0 {
@@ -442,9 +472,7 @@ func (r *reading) mentions(c *shell.Command, word string, j *judgement) {
 			if at == "" {
 				continue
 			}
-			for _, name := range r.p.names(use{path: at}) {
-				r.mention(name, j)
-			}
+			r.p.eachName(use{path: at}, func(name string) { r.mention(name, j) })
 		}
 	})
 }

@@ -17,6 +17,7 @@ type danger struct {
 	pattern  string
 	shape    shape
 	examples string // command lines in which it is found, and in which it is not
+	rule     string // by which it is told, in the log and in prompts
 
 	file      string // where it stands
 	line, nth int    // nth of the line's programs
@@ -59,7 +60,9 @@ var effectNames = map[string]Effect{"change": Change, "destroy": Destroy, "downl
 // it is first asked about: most processes ask about few.
 type dangers struct {
 	files []dangerFile
-	made  sync.Map // of *programDangers, by program
+
+	mu   sync.RWMutex
+	made map[string]*programDangers // by program; nil for one without any
 
 	once sync.Once
 	wild []wildName
@@ -126,6 +129,10 @@ func (e entry) programs() string {
 func (d danger) of(program string) *danger {
 	d.nth = slices.Index(d.shape.programs, program)
 	d.shape.programs = []string{program}
+	d.rule = "builtin:" + d.family + ":" + program
+	if len(d.shape.subs) > 0 {
+		d.rule += " " + d.shape.subs[0][0]
+	}
 	return &d
 }
 
@@ -137,9 +144,20 @@ func (d *danger) before(o *danger) bool {
 // about returns the dangers of a program, or of a name with a wildcard; nil
 // where it has none.
 func (ds *dangers) about(program string) *programDangers {
-	if made, ok := ds.made.Load(program); ok {
-		return made.(*programDangers)
+	ds.mu.RLock()
+	made, ok := ds.made[program]
+	ds.mu.RUnlock()
+	if ok {
+		return made
 	}
+	return ds.read(strings.Clone(program))
+}
+
+// maxPrograms is how many programs are remembered: a guest may name any number.
+const maxPrograms = 4096
+
+// read finds the dangers of a program, and remembers them.
+func (ds *dangers) read(program string) *programDangers {
 	var p *programDangers
 	for _, file := range ds.files {
 		for e := range entries(file.name, *file.text) {
@@ -151,8 +169,13 @@ func (ds *dangers) about(program string) *programDangers {
 			}
 		}
 	}
-	made, _ := ds.made.LoadOrStore(program, p)
-	return made.(*programDangers)
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if ds.made == nil || len(ds.made) >= maxPrograms {
+		ds.made = map[string]*programDangers{}
+	}
+	ds.made[program] = p
+	return p
 }
 
 func (p *programDangers) add(d *danger) {
@@ -245,13 +268,4 @@ func (ds *dangers) named(program string) *programDangers {
 func (d *danger) lines() (found, spared []string) {
 	hits, misses, _ := strings.Cut(d.examples, " | ")
 	return listOf(hits), listOf(misses)
-}
-
-// name is the rule by which a danger is told, in the log and in prompts.
-func (d *danger) name() string {
-	name := "builtin:" + d.family + ":" + d.shape.programs[0]
-	if len(d.shape.subs) > 0 {
-		name += " " + d.shape.subs[0][0]
-	}
-	return name
 }

@@ -60,7 +60,7 @@ func commandsOf(line string) (out []argv) {
 	l := shell.Read(line, shell.Context{Dir: exampleQuestion.Workspace, Home: exampleQuestion.Home, Env: environment, Names: environmentNames})
 	for _, c := range l.Commands {
 		if len(c.Words) > 0 && c.Words[0].Literal() {
-			out = append(out, newArgv(c.Words))
+			out = append(out, newArgv(c.Words, nil))
 		}
 	}
 	return out

@@ -30,7 +30,7 @@ func (p *Policy) Explain(q *Question) (bawn.Decision, []Part) {
 	}
 	r := reading{p: p, q: q, line: q.read(p.known().secret)}
 	var out []Part
-	for i, j := range r.judge() {
+	for i, j := range r.judge(nil) {
 		part := Part{Text: j.steps[0].Why, Effect: j.effect, Verdict: j.verdict, Rule: j.rule, Source: j.source, Reason: j.reason, Steps: j.steps[1:]}
 		if n := i - len(r.line.Opaque); n >= 0 && n < len(r.line.Commands) {
 			part.Command = &r.line.Commands[n]

@@ -34,11 +34,11 @@ func (p *Policy) decidePath(q *Question) bawn.Decision {
 	if u.verb != reads && rules.all == nil && !q.inWorkspace(name) && !scratch(name) {
 		j.lower(stageClaim, bawn.Ask, RulePath, bawn.Builtin, "outside the workspace")
 	}
-	for _, at := range p.names(u) {
+	p.eachName(u, func(at string) {
 		if pr, ok := p.known().protectedBy(q, q.Action.Operation, at, false); ok {
 			j.lower(stageProtected, bawn.Deny, "builtin:protected:"+pr.pattern, bawn.Builtin, pr.remedy())
 		}
-	}
+	})
 	q.limits(k, j)
 	j.reach(Lookup(q.Mode, k.effect, q.Contained), q.destroying, stageDefault)
 	return combine([]*judgement{j})

@@ -145,7 +145,7 @@ func readerOf(words []shell.Word) (read, bool) {
 type match struct {
 	*reader
 	read
-	seen  []string // flags
+	seen  []string // flags, where some are needed
 	left  []string // operands that may follow
 	ended bool     // "--" was there
 }
@@ -260,7 +260,9 @@ func secretive(pattern string) bool {
 
 // saw notes a flag, which may stand for the first operand.
 func (m *match) saw(flag string) {
-	m.seen = append(m.seen, flag)
+	if len(m.needs) > 0 {
+		m.seen = append(m.seen, flag)
+	}
 	if slices.Contains(m.gives, flag) && len(m.left) == len(m.operands) && len(m.left) > 0 {
 		m.left = m.left[1:]
 	}

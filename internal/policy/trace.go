@@ -75,6 +75,7 @@ type judgement struct {
 	fixed   bool // dangerous, opaque, protected: no learned rule may speak
 	holds   string
 	single  bool
+	quiet   bool         // its steps are not wanted
 	room    [4]bawn.Step // of steps, mostly
 }
 
@@ -85,16 +86,22 @@ func begin(what string) *judgement {
 	return j
 }
 
+func (j *judgement) step(stage string, v bawn.Verdict, why string) {
+	if !j.quiet {
+		j.steps = append(j.steps, bawn.Step{Stage: stage, Verdict: v, Why: why})
+	}
+}
+
 // set replaces the verdict.
 func (j *judgement) set(stage string, v bawn.Verdict, rule string, source bawn.Source, why string) {
-	j.steps = append(j.steps, bawn.Step{Stage: stage, Verdict: v, Why: why})
+	j.step(stage, v, why)
 	j.verdict, j.rule, j.source, j.reason = v, rule, source, why
 }
 
 // lower makes the verdict at most v. Of two alike the rule is named that a person
 // wrote: those who take back what only Bawn denies go by it.
 func (j *judgement) lower(stage string, v bawn.Verdict, rule string, source bawn.Source, why string) {
-	j.steps = append(j.steps, bawn.Step{Stage: stage, Verdict: v, Why: why})
+	j.step(stage, v, why)
 	if v < j.verdict || v == j.verdict && j.source == bawn.Builtin && source != bawn.Builtin {
 		j.verdict, j.rule, j.source, j.reason = v, rule, source, why
 	}

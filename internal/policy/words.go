@@ -83,10 +83,10 @@ type argv struct {
 }
 
 // newArgv looks at a command whose name is known. Where the flags before a
-// subcommand are known (data/values.txt), its words are certain up to the next flag.
-func newArgv(words []shell.Word) argv {
-	a := argv{name: words[0].Text, program: base(words[0].Text), words: words[1:]}
-	a.subs = make([]string, 0, len(a.words))
+// subcommand are known (data/values.txt), its words are certain up to the next flag. What
+// it returns lies in room, if that is large enough.
+func newArgv(words []shell.Word, room []string) argv {
+	a := argv{name: words[0].Text, program: base(words[0].Text), words: words[1:], subs: room}
 	at, certain := a.subcommand()
 	for i, w := range a.words[at:] {
 		if strings.HasPrefix(w.Text, "-") || !w.Literal() && w.Text == "" {

@@ -15,6 +15,9 @@ func Fold(p string) string {
 	if exact(p) {
 		return p
 	}
+	if plain(p) {
+		return foldPlain(p)
+	}
 	parts := strings.FieldsFunc(p, func(r rune) bool { return r == '/' || r == '\\' })
 	for i, n := range parts {
 		parts[i] = FoldName(n)
@@ -36,6 +39,40 @@ func exact(p string) bool {
 		}
 	}
 	return true
+}
+
+// plain reports whether a path has ASCII alone, and no separator but "/".
+func plain(p string) bool {
+	for i := range len(p) {
+		if p[i] >= 0x80 || p[i] == '\\' || p[i] == ':' {
+			return false
+		}
+	}
+	return true
+}
+
+// foldPlain is Fold for a plain path.
+func foldPlain(p string) string {
+	var b strings.Builder
+	b.Grow(len(p))
+	for name := range strings.SplitSeq(p, "/") {
+		if name == "" {
+			continue
+		}
+		if cut := strings.TrimRight(name, " ."); cut != "" {
+			name = cut
+		}
+		if b.Len() > 0 || p[0] == '/' {
+			b.WriteByte('/')
+		}
+		for i := range len(name) {
+			b.WriteByte(lowerASCII(name[i]))
+		}
+	}
+	if b.Len() == 0 {
+		return "/" // of nothing else
+	}
+	return b.String()
 }
 
 // FoldName is Fold for one name, which may be any bytes but "/".

@@ -20,3 +20,21 @@ func TestFoldIsStable(t *testing.T) {
 		}
 	})
 }
+
+// TestFoldPlain: a plain path is folded as its names are.
+func TestFoldPlain(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := rapid.StringMatching(`/?[a-cX-Z /. ~_]{1,20}`).Draw(t, "path")
+		names := strings.FieldsFunc(p, func(r rune) bool { return r == '/' })
+		for i, n := range names {
+			names[i] = FoldName(n)
+		}
+		want := strings.Join(names, "/")
+		if p[0] == '/' {
+			want = "/" + want
+		}
+		if got := Fold(p); got != want {
+			t.Errorf("Fold(%q) = %q; want %q", p, got, want)
+		}
+	})
+}

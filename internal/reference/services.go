@@ -24,7 +24,7 @@ func services(dir string) (string, error) {
 		return "", fmt.Errorf("no .proto file in %q: %w", dir, err)
 	}
 	var b strings.Builder
-	b.WriteString("# Methods of the relay's API\n\nHow calls are made is told in [The relay's API](../api.md); the messages are in [proto/bawn/v1](../../proto/bawn/v1).\n")
+	b.WriteString("# Methods of the relay's API\n\nHow calls are made is told in [The relay's API](../dev/internals/relay-api.md); the messages are in [proto/bawn/v1](../../proto/bawn/v1).\n")
 	rights := api.Rights()
 	for _, file := range files {
 		text, err := os.ReadFile(file)

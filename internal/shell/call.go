@@ -34,6 +34,20 @@ func badName(name string) string {
 
 // call follows a simple command.
 func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, st state) (yes, no state) {
+	if r.held == len(r.states) {
+		deep := st
+		return r.callIn(c, s, &deep)
+	}
+	at := &r.states[r.held]
+	r.held++
+	*at = st
+	yes, no = r.callIn(c, s, at)
+	r.held--
+	return yes, no
+}
+
+// callIn is call in a state that is the command's own.
+func (r *reader) callIn(c *syntax.CallExpr, s *syntax.Stmt, st *state) (yes, no state) {
 	cmd := Command{}
 	name, why := "", ""
 	if len(c.Args) > 0 {
@@ -42,28 +56,28 @@ func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, st state) (yes, no sta
 		why = badName(name)
 		if !pure {
 			why = "the name of the command is not a plain word"
-			r.fields(nil, c.Args[0], &st)
+			r.fields(nil, c.Args[0], st)
 		}
 		cmd.Words = append(make([]Word, 0, len(c.Args)), Word{Text: name})
 		for _, w := range c.Args[1:] {
-			cmd.Words = r.fields(cmd.Words, w, &st)
+			cmd.Words = r.fields(cmd.Words, w, st)
 		}
 	}
-	cmd.Redirects = r.redirects(s.Redirs, &st)
+	cmd.Redirects = r.redirects(s.Redirs, st)
 	cmd.Stdin = input(cmd.Redirects, st.stdin)
 	body, isFunc := st.lookup(name, true)
 	sets := c.Args == nil || isFunc || r.context.Shell == POSIX && special.Has(name)
-	r.assigns(c.Assigns, &cmd, &st, sets, name == "read")
+	r.assigns(c.Assigns, &cmd, st, sets, name == "read")
 	switch {
 	case len(c.Args) == 0:
-		r.last = r.add(cmd, &st)
-		return st, st
+		r.last = r.add(cmd, st)
+		return *st, *st
 	case why != "":
 		r.opaque(why, c)
 		st.dirs = nil
-		return st, st
+		return *st, *st
 	case isFunc:
-		yes, _ = r.callFunction(name, body.body, cmd.Words[1:], c, r.around(cmd, st))
+		yes, _ = r.callFunction(name, body.body, cmd.Words[1:], c, r.around(cmd, *st))
 		for _, a := range cmd.Assigns {
 			yes.vague(a.Name, "set for a function")
 		}
@@ -71,7 +85,7 @@ func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, st state) (yes, no sta
 		return yes, yes
 	}
 	r.node = c // substitutions in it have been followed
-	return r.run(cmd, &st, inShell)
+	return r.run(cmd, st, inShell)
 }
 
 // special are the builtins of dash that keep the assignments before them.

@@ -149,19 +149,22 @@ type Stdin struct {
 // what can't be read with certainty is in Opaque.
 func Read(source string, c Context) Line {
 	r := newReader(source, c)
-	if reason := suspicious(source); reason != "" {
+	r.read()
+	return r.end()
+}
+
+func (r *reader) read() {
+	if reason := suspicious(r.source); reason != "" {
 		r.reject(reason)
-		return r.line
+		return
 	}
-	stmts, text := simple(source)
+	stmts, text := r.quick.read(r.source)
 	if r.line.Canonical = text; stmts == nil {
-		if stmts = r.parse(source, c.Shell); stmts == nil && len(r.line.Opaque) > 0 {
-			return r.line
+		if stmts = r.parse(r.source, r.context.Shell); stmts == nil && len(r.line.Opaque) > 0 {
+			return
 		}
 	}
-	st := r.start()
-	r.list(stmts, st)
-	return r.line
+	r.list(stmts, r.start())
 }
 
 // parse reads the source as a tree, and prints that as what is executed.
@@ -183,13 +186,18 @@ func (r *reader) parse(source string, d Dialect) []*syntax.Stmt {
 func ReadArgs(argv []string, c Context) Line {
 	source := strings.Join(argv, " ")
 	r := newReader(source, c)
-	if reason := suspicious(source); reason != "" {
+	r.readArgs(argv)
+	return r.end()
+}
+
+func (r *reader) readArgs(argv []string) {
+	if reason := suspicious(r.source); reason != "" {
 		r.reject(reason)
-		return r.line
+		return
 	}
 	if len(argv) == 0 {
 		r.reject("there is no command")
-		return r.line
+		return
 	}
 	words := make([]Word, len(argv))
 	quoted := make([]string, len(argv))
@@ -200,7 +208,6 @@ func ReadArgs(argv []string, c Context) Line {
 	r.line.Canonical = strings.Join(quoted, " ")
 	st := r.start()
 	r.run(Command{Words: words}, &st, program)
-	return r.line
 }
 
 // reject says that nothing of the line can be judged.

@@ -30,7 +30,10 @@ type quick struct {
 	nWord int
 	free  []*syntax.Word
 	stmts [1]*syntax.Stmt
-	first callNode
+	calls [2]callNode
+	nCall int
+	joins [1]joinNode
+	nJoin int
 }
 
 // A callNode holds the nodes of a command together.
@@ -39,12 +42,19 @@ type callNode struct {
 	expr syntax.CallExpr
 }
 
-// simple returns the statements of such a line and its canonical text; nil for any other.
-func simple(source string) (stmts []*syntax.Stmt, canonical string) {
+// A joinNode holds the nodes of two statements that are joined.
+type joinNode struct {
+	stmt syntax.Stmt
+	cmd  syntax.BinaryCmd
+}
+
+// read returns the statements of such a line and its canonical text; nil for any other. It
+// is called once. The statements lie in q.
+func (q *quick) read(source string) (stmts []*syntax.Stmt, canonical string) {
 	if source == "" || len(source) > maxSimple {
 		return nil, ""
 	}
-	q := &quick{source: source}
+	q.source = source
 	q.free, stmts = q.args[:0], q.stmts[:0]
 	for {
 		s := q.list()
@@ -93,7 +103,7 @@ func (q *quick) list() *syntax.Stmt {
 				break
 			}
 		}
-		s = chained(s, op, from, q.pipeline())
+		s = q.chained(s, op, from, q.pipeline())
 	}
 	return s
 }
@@ -105,24 +115,33 @@ func (q *quick) pipeline() *syntax.Stmt {
 		if !q.eat(" | ") {
 			break
 		}
-		s = chained(s, syntax.Pipe, from, q.command())
+		s = q.chained(s, syntax.Pipe, from, q.command())
 	}
 	return s
 }
 
-func chained(x *syntax.Stmt, op syntax.BinCmdOperator, from int, y *syntax.Stmt) *syntax.Stmt {
+func (q *quick) chained(x *syntax.Stmt, op syntax.BinCmdOperator, from int, y *syntax.Stmt) *syntax.Stmt {
 	if y == nil {
 		return nil
 	}
-	return &syntax.Stmt{Position: x.Position, Cmd: &syntax.BinaryCmd{OpPos: at(from), Op: op, X: x, Y: y}}
+	j := next(q.joins[:], &q.nJoin)
+	j.cmd = syntax.BinaryCmd{OpPos: at(from), Op: op, X: x, Y: y}
+	j.stmt.Position, j.stmt.Cmd = x.Position, &j.cmd
+	return &j.stmt
+}
+
+// next is the next of a few nodes that are there, or one that is made.
+func next[T any](few []T, used *int) *T {
+	if *used == len(few) {
+		return new(T)
+	}
+	*used++
+	return &few[*used-1]
 }
 
 // command reads words, and then redirections.
 func (q *quick) command() *syntax.Stmt {
-	c := &q.first
-	if q.at > 0 {
-		c = &callNode{}
-	}
+	c := next(q.calls[:], &q.nCall)
 	c.stmt.Position, c.stmt.Cmd = at(q.at), &c.expr
 	args := q.free
 	for first := true; ; first = false {

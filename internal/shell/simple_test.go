@@ -7,8 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"mvdan.cc/sh/v3/syntax"
 	"pgregory.net/rapid"
 )
+
+func simple(source string) ([]*syntax.Stmt, string) { return new(quick).read(source) }
 
 // same compares what simple makes of a line with what the parser makes of it. It reports
 // whether simple reads the line at all.
@@ -95,6 +98,34 @@ func TestNotSimple(t *testing.T) {
 	for _, line := range []string{"", " ls", "ls ", "ls  -l", "a=b ls", "if x", "ls|x", "ls |x", "ls>x", "ls >x y", "ls >", "ls &", "ls 'a", "ls \"$a\"", "ls $x", "ls *", "ls ~", "export A=b", "time ls", "ls\n", "ls é", "x\ty", "! ls", "{ ls", strings.Repeat("a ", 20) + "b", "a; ", "a &&", "a <<b", "ls; if x", "ls && a=b c"} {
 		if stmts, _ := simple(line); stmts != nil {
 			t.Errorf("%q is read without the parser", line)
+		}
+	}
+}
+
+// TestReadersAreUsedAgain: what was read stays as it was while other lines are read, and
+// nothing of one line is in another.
+func TestReadersAreUsedAgain(t *testing.T) {
+	lines := []string{
+		"ls", "cd a && f() { cd b; X=$(cat <c); } && f x | sh", "echo a b >out 2>&1 <in", "X=1 env Y=2 make -j4; $Z", "for i in a b; do (cd $i; rm *) & done", "cat <<E\nx $A\nE", "git status --short", "\x01", "if",
+	}
+	c := Context{Dir: "/w", Home: "/home/u"}
+	want := make([]Line, len(lines))
+	for i, line := range lines {
+		r := &reader{line: Line{Source: line}, context: c, source: line}
+		r.read()
+		want[i] = r.line
+	}
+	kept := make([][]Line, len(lines))
+	for range 3 {
+		for i, line := range lines {
+			kept[i] = append(kept[i], Read(line, c))
+		}
+	}
+	for i, line := range lines {
+		for _, got := range kept[i] {
+			if !reflect.DeepEqual(got, want[i]) {
+				t.Errorf("%q reads\n%+v, and by a reader of its own\n%+v", line, got, want[i])
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package shell
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -21,16 +22,42 @@ type reader struct {
 	last    int            // index of the command that was followed last, -1 when it was no single one
 	inline  []*syntax.Stmt // bodies of functions that are being followed
 	over    bool           // a limit was met; nothing more is recorded
+
+	room   *room // of the line, until a command lies in it
+	quick  quick
+	states [2]state // of calls within each other; those of deeper ones are made
+	held   int      // of states
 }
 
+// A room holds together what most lines have.
+type room struct {
+	commands [1]Command
+	dirs     [1]string
+}
+
+// readers are used again: a reader is larger than what most lines leave. Nothing of a
+// Line lies in its reader.
+var readers = sync.Pool{New: func() any { return new(reader) }}
+
 func newReader(source string, c Context) *reader {
-	return &reader{line: Line{Source: source}, context: c, source: source}
+	r := readers.Get().(*reader)
+	r.line, r.context, r.source = Line{Source: source}, c, source
+	return r
+}
+
+// end returns what was read, and gives the reader back.
+func (r *reader) end() Line {
+	line := r.line
+	*r = reader{}
+	readers.Put(r)
+	return line
 }
 
 func (r *reader) start() state {
 	var st state
 	if r.context.Dir != "" {
-		st.dirs = []string{r.context.Dir}
+		r.room = &room{dirs: [1]string{r.context.Dir}}
+		st.dirs = r.room.dirs[:]
 	}
 	return st
 }
@@ -62,6 +89,9 @@ func (r *reader) add(c Command, st *state) int {
 	}
 	c.Dirs, c.Via = st.dirs, slices.Clone(r.via)
 	c.Loop, c.Background = r.loops > 0, r.beside > 0
+	if r.room != nil {
+		r.line.Commands, r.room = r.room.commands[:0], nil
+	}
 	r.line.Commands = append(r.line.Commands, c)
 	return len(r.line.Commands) - 1
 }
@@ -119,15 +149,25 @@ func (r *reader) stmt(s *syntax.Stmt, st state) (yes, no state) {
 
 // plain follows a statement with its redirections.
 func (r *reader) plain(s *syntax.Stmt, st state) (yes, no state) {
+	switch c := s.Cmd.(type) {
+	case *syntax.CallExpr:
+		return r.call(c, s, st)
+	case *syntax.BinaryCmd:
+		if len(s.Redirs) == 0 {
+			return r.binary(c, st)
+		}
+	}
+	return r.further(s, st)
+}
+
+// further follows a statement that is neither a simple command nor several that are joined.
+func (r *reader) further(s *syntax.Stmt, st state) (yes, no state) {
 	if s.Cmd == nil {
 		cmd := Command{}
 		cmd.Redirects = r.redirects(s.Redirs, &st)
 		cmd.Stdin = st.stdin
 		r.add(cmd, &st)
 		return st, st
-	}
-	if call, ok := s.Cmd.(*syntax.CallExpr); ok {
-		return r.call(call, s, st)
 	}
 	outer := st.stdin
 	if len(s.Redirs) > 0 {
@@ -154,8 +194,6 @@ func shared(in Stdin) Stdin {
 
 func (r *reader) compound(s *syntax.Stmt, st state) (yes, no state) {
 	switch c := s.Cmd.(type) {
-	case *syntax.BinaryCmd:
-		return r.binary(c, st)
 	case *syntax.Block:
 		r.within("", c, func() { yes, no = r.list(c.Stmts, st) })
 		return yes, no
@@ -185,7 +223,7 @@ func (r *reader) compound(s *syntax.Stmt, st state) (yes, no state) {
 		}
 	case *syntax.LetClause:
 		r.opaque("shells and parsers read let differently", c)
-	default: // CoprocClause; TestDecl is of another language
+	default: // CoprocClause; TestDecl is of another language; no parser gives a BinaryCmd redirections
 		r.opaque("shells and parsers read a coprocess differently", c)
 	}
 	return st, st

@@ -10,10 +10,8 @@ import (
 // fields expands a word to the words that it becomes, in the order of bash(1),
 // EXPANSION, and appends them to dst.
 func (r *reader) fields(dst []Word, w *syntax.Word, st *state) []Word {
-	if len(w.Parts) == 1 {
-		if lit, ok := w.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(lit.Value, "\\*?[~{") {
-			return r.checked(append(dst, Word{Text: lit.Value}), len(dst), w)
-		}
+	if text, ok := certain(w); ok {
+		return r.checked(append(dst, Word{Text: text}), len(dst), w)
 	}
 	first := len(dst)
 	if r.context.Shell == Bash && braced(w) {
@@ -26,6 +24,26 @@ func (r *reader) fields(dst []Word, w *syntax.Word, st *state) []Word {
 		}
 	}
 	return r.checked(r.split(dst, w, st, r.context.Shell == Bash), first, w)
+}
+
+// certain is the text of a word in which nothing is expanded: plain, or quoted as a whole.
+func certain(w *syntax.Word) (string, bool) {
+	if len(w.Parts) != 1 {
+		return "", false
+	}
+	switch p := w.Parts[0].(type) {
+	case *syntax.Lit:
+		return p.Value, !strings.ContainsAny(p.Value, "\\*?[~{")
+	case *syntax.SglQuoted:
+		return p.Value, !p.Dollar
+	case *syntax.DblQuoted:
+		if len(p.Parts) == 1 && !p.Dollar {
+			if lit, ok := p.Parts[0].(*syntax.Lit); ok {
+				return unquoteDouble(lit.Value), true
+			}
+		}
+	}
+	return "", false
 }
 
 // checked refuses words that look like another host.

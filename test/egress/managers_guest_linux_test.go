@@ -37,6 +37,7 @@ func installed(t *testing.T, name string) string {
 
 // TestPnpm installs with the default profile.
 func TestPnpm(t *testing.T) {
+	testenv.Whole(t) // TestNpm is the representative
 	d := newDesk(t, "node", "pnpm")
 	d.env = append(d.env, trusting)
 	d.tinyPackage(t, at("registry", "*.npmjs.org"))
@@ -45,6 +46,7 @@ func TestPnpm(t *testing.T) {
 
 // TestYarn installs with the default profile.
 func TestYarn(t *testing.T) {
+	testenv.Whole(t) // TestNpm is the representative
 	d := newDesk(t, "node", "yarn")
 	d.env = append(d.env, trusting)
 	d.tinyPackage(t, at("registry", "*.yarnpkg.com"))
@@ -71,6 +73,7 @@ func TestCargo(t *testing.T) {
 
 // TestMaven reads the parent of a project, with the default profile.
 func TestMaven(t *testing.T) {
+	testenv.Whole(t) // TestNpm is the representative
 	d := newDesk(t, "java", "maven")
 	host := at("repo", "*.maven.apache.org")
 	const model = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>`

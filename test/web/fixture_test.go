@@ -17,7 +17,7 @@ import (
 	"github.com/bawn-dev/bawn/web"
 )
 
-// policy is the one under which docs/api.md says that the page is served.
+// policy is the one under which docs/dev/internals/relay-api.md says that the page is served.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; manifest-src 'self'; worker-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 

@@ -127,7 +127,7 @@ func TestNoGet(t *testing.T) {
 	}
 }
 
-// TestJSON: the form that docs/api.md describes, without any client's library.
+// TestJSON: the form that docs/dev/internals/relay-api.md describes, without any client's library.
 func TestJSON(t *testing.T) {
 	r := newRig(t)
 	id, answer := r.ask(t)

@@ -13,7 +13,7 @@ import (
 func TestPlants(t *testing.T) {
 	need(t)
 	testenv.Need(t, "git", "python3")
-	w := plant.New(t, workspace(t), plant.Sample())
+	w := plant.New(t, workspace(t), plant.Sample(4))
 	w.Note()
 	req := here(w.Dir, bawn.NetworkNone)
 	req.Session.Isolation.Protect = true

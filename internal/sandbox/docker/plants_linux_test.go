@@ -24,7 +24,7 @@ func TestPlants(t *testing.T) {
 		if err := os.Mkdir(base, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		w := plant.New(t, base, plant.Sample())
+		w := plant.New(t, base, plant.Sample(4))
 		w.Note()
 		req := request(t)
 		iso := &req.Session.Isolation

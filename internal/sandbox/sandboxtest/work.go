@@ -66,13 +66,13 @@ func Work(t *testing.T, base string, run WorkRunner, known map[string]string) {
 	}
 }
 
-// share: where testenv.Short says so, an ordinary user does every second piece of work
-// and root every fifth, some of each kind.
+// share: where testenv.Short says so, an ordinary user does every third piece of work
+// and root every eighth, some of each kind.
 func share() int {
 	if os.Geteuid() == 0 {
-		return 5
+		return 8
 	}
-	return 2
+	return 3
 }
 
 // mostDifferences are shown for one piece.

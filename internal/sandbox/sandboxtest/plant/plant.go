@@ -26,18 +26,13 @@ type Workspace struct {
 	was   map[string]string // what the git directories of the host held
 }
 
-// All are the plants in a git directory that is there and those that make one.
-func All() map[string]string {
+// Sample are the plants in a git directory that is there and those that make one:
+// one of every so many where testenv.Short says so, else all.
+func Sample(every int) map[string]string {
 	all := maps.Clone(Live)
 	maps.Copy(all, Made)
-	return all
-}
-
-// Sample are some of every kind where testenv.Short says so, else all.
-func Sample() map[string]string {
-	all := All()
 	for i, name := range slices.Sorted(maps.Keys(all)) {
-		if testenv.Short() && i%4 != 0 {
+		if testenv.Short() && i%every != 0 {
 			delete(all, name)
 		}
 	}

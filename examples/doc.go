@@ -1,0 +1,2 @@
+// Package examples tests the examples: each does what its README says.
+package examples
