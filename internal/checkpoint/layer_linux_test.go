@@ -100,11 +100,11 @@ func (l *layered) merged(t *testing.T, hold func(*LayerChange) string) (names, s
 		must(t, err)
 		for i := range entries {
 			e := &entries[i]
-			switch name := at + e.Name; {
-			case e.Kind == Directory:
+			switch name := at + e.Name; e.Kind {
+			case Directory:
 				list = append(list, name+"/")
 				walk(name+"/", e.Object)
-			case e.Kind == File:
+			case File:
 				content, err := l.store.get(e.Object)
 				must(t, err)
 				list = append(list, name+"="+string(content))
@@ -144,10 +144,10 @@ func TestMerge(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			l := newLayered(t, tt.files...)
 			for _, u := range tt.upper {
-				switch {
-				case u[0] == '!':
+				switch u[0] {
+				case '!':
 					l.gone(t, u[1:])
-				case u[0] == '=':
+				case '=':
 					l.mark(t, u[1:], "opaque", "y")
 				default:
 					put(t, l.upper, u, "new")
@@ -231,4 +231,26 @@ func TestMergeUnreadable(t *testing.T) {
 		t.Errorf("the directory's mode afterwards: %v, %v", info, err)
 	}
 	must(t, os.Chmod(filepath.Join(l.upper, "d"), 0o700))
+}
+
+// FuzzPlainAttrs: whatever a layer's attributes are, none of the kernel's leaves it, and
+// what is left can be read.
+func FuzzPlainAttrs(f *testing.F) {
+	f.Add(appendAttr(appendAttr(nil, "user.a", []byte("x")), "user.overlay.opaque", []byte("y")))
+	f.Add(appendAttr(nil, "user.overlay.overlay.redirect", []byte("/")))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		rest, _, odd := plainAttrs(b)
+		list, err := decodeAttrs(rest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range list {
+			if strings.HasPrefix(a.name, overlayPrefix) {
+				t.Errorf("%q is left", a.name)
+			}
+		}
+		if _, err := decodeAttrs(b); err != nil && !odd {
+			t.Error("what can't be read counts as plain")
+		}
+	})
 }

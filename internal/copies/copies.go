@@ -38,7 +38,6 @@ const (
 // Names in the sealed directory.
 const (
 	upperName = "upper" // what the guest has changed
-	workName  = "work"  // the kernel's
 	lowerName = "lower" // where the workspace is while the overlay is mounted
 )
 
@@ -107,7 +106,7 @@ func Create(state string, r Record) (_ *Copy, err error) {
 		return nil, err
 	}
 	defer inside.Close()
-	for _, name := range []string{upperName, workName, lowerName} {
+	for _, name := range []string{upperName, lowerName} {
 		if err := os.Mkdir(sealed.Path(inside, name), 0o700); err != nil {
 			return nil, err
 		}
@@ -115,7 +114,7 @@ func Create(state string, r Record) (_ *Copy, err error) {
 	if err := os.Chmod(sealed.Path(inside, upperName), info.Mode().Perm()); err != nil { // the guest's workspace has it
 		return nil, err
 	}
-	return c, c.Save()
+	return c, c.Note()
 }
 
 // ErrRunning says that a session still writes to its copy, or that another bawn takes it
@@ -169,13 +168,27 @@ func Peek(state, id string) (*Copy, error) {
 	return c, nil
 }
 
-// Save keeps the record.
+// Save keeps the record, and has it on the disk.
 func (c *Copy) Save() error {
 	b, err := json.Marshal(c.Record)
 	if err != nil {
 		return err
 	}
 	return atomicfile.Write(filepath.Join(c.dir, recordName), append(b, '\n'), 0o600)
+}
+
+// Note keeps the record where it outlives this process, and need not outlive the machine:
+// a start waits for it.
+func (c *Copy) Note() error {
+	b, err := json.Marshal(c.Record)
+	file := filepath.Join(c.dir, recordName)
+	if err == nil {
+		err = os.WriteFile(file+".new", append(b, '\n'), 0o600)
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
 }
 
 // Layer is the directory from which a sandbox makes the overlay.

@@ -225,6 +225,21 @@ func TestHolds(t *testing.T) {
 	}
 }
 
+// TestOpened: what a human opens leaves the copy, and nothing else does: no link above it
+// either.
+func TestOpened(t *testing.T) {
+	w := newWorld(t)
+	upper := w.upper(t)
+	for _, n := range []string{"d/.envrc", "d/.vscode/tasks.json", "out->/etc", ".envrc"} {
+		put(t, upper, n)
+	}
+	for opened, want := range map[string]string{"d/.envrc": "d/.envrc", "d/.vscode/tasks.json": "d/.vscode/tasks.json", "out": "out", "out/passwd": "", "d": "", "other": ""} {
+		if names, _ := w.merged(t, opened); strings.Join(names, " ") != want {
+			t.Errorf("%q is opened, and %q have left; want %q", opened, names, want)
+		}
+	}
+}
+
 // TestRecord: a copy that runs is not opened, one without a filter gives nothing out, and
 // names are found.
 func TestRecord(t *testing.T) {

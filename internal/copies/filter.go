@@ -85,16 +85,17 @@ func (h *holder) look(rel string, isDir bool) {
 	}
 }
 
-// opens reports whether a human has opened a path, or one below it, for which it has to
-// be made.
-func (h *holder) opens(abs string) bool {
-	return slices.ContainsFunc(h.opened, func(o string) bool { return o == abs || strings.HasPrefix(o, abs+"/") })
+// opens reports whether a human has opened a change, or one below it, for which a
+// directory has to be made.
+func (h *holder) opens(c *checkpoint.LayerChange, abs string) bool {
+	isDir := c.New != nil && c.New.Kind == checkpoint.Directory
+	return slices.ContainsFunc(h.opened, func(o string) bool { return o == abs || isDir && strings.HasPrefix(o, abs+"/") })
 }
 
 // hold says why a change is held back, or "".
 func (h *holder) hold(c *checkpoint.LayerChange) string {
 	abs := path.Join(h.workspace, c.Path)
-	if h.opens(abs) {
+	if h.opens(c, abs) {
 		return ""
 	}
 	for _, p := range h.closed {

@@ -160,7 +160,9 @@ func (s *Store) open() error {
 	}
 	defer top.Close()
 	for i, u := range s.Units {
-		u.n, u.told = i, map[string]bool{}
+		if u.n, u.told = i, map[string]bool{}; u.Beside == nil { // a record without any
+			u.Beside = refs{}
+		}
 		if u.Tree {
 			u.shares(s.Units[0])
 		}

@@ -158,7 +158,7 @@ func (c *sessionCopy) keep(s *runner.Session) {
 			return fmt.Errorf("keep the workspace, to compare the copy with it: %w; without --copy the session starts", c.failed)
 		}
 		c.copy.Base, c.copy.Filter = c.base, c.live
-		if err := c.copy.Save(); err != nil {
+		if err := c.copy.Note(); err != nil {
 			return fmt.Errorf("keep the record of the copy: %w", err)
 		}
 		c.ran = true

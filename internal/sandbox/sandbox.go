@@ -66,7 +66,7 @@ type Request struct {
 	// The host has an empty .git in its place. "" for none: then a guest makes no
 	// repository in a place of the host, unless the provider can't refuse it.
 	GitPool string
-	// Copy is a directory of the host, absolute, with the directories "upper", "work"
+	// Copy is a directory of the host, absolute, with the directories "upper"
 	// and "lower": the guest sees the workspace, and what it changes goes to "upper".
 	// "" for a guest that changes the workspace itself. Only native can make it.
 	Copy string

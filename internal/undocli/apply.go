@@ -209,7 +209,7 @@ func (f *applyFlags) makeBranch(e *launch.Env, r *copies.Record) error {
 	case len(branches) == 0:
 		return verb.Usage("\"bawn apply "+r.Called()+"\" takes over files", "copy %s has no commits on a branch", r.Called())
 	case len(branches) > 1:
-		return verb.Usage("for example: git branch "+f.branch+" "+redact.Visible(branches[0].Beside), "copy %s has commits on %d branches", r.Called(), len(branches))
+		return verb.Usage("\"bawn apply "+r.Called()+"\" lists them; git branch makes one of each", "copy %s has commits on %d branches", r.Called(), len(branches))
 	case branches[0].Why != gitstore.WhyCopy:
 		return &verb.Error{
 			Code: verb.ExitDenied, Err: fmt.Errorf("the commits are held back: %s", redact.Visible(strings.TrimPrefix(branches[0].Why, gitstore.WhyCopy+"; "))),

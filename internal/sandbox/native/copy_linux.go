@@ -1,6 +1,9 @@
 package native
 
 import (
+	"crypto/rand"
+	"strings"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn/internal/linux/rawproc"
@@ -16,7 +19,8 @@ const assembled = "/dev/shm"
 // copied mounts an overlay of the workspace and a layer of the session's. Both are
 // pinned before, and found by names of our own below the working directory: no path of
 // the host becomes part of the options. The overlay keeps what it needs, so that the
-// layer is nowhere in the guest's tree.
+// layer is nowhere in the guest's tree. "volatile" spares an fsync for each file that is
+// changed first; such an overlay wants a work directory that none has had before.
 func (c *program) copied(m layout.Mount) {
 	layer := layout.Mount{Kind: layout.KindPool, Source: m.Layer, Target: assembled, ID: m.LayerID()}
 	c.bind(layer)
@@ -24,7 +28,9 @@ func (c *program) copied(m layout.Mount) {
 	lower := m
 	lower.Kind, lower.Target = layout.KindBindRO, assembled+"/lower"
 	c.bind(lower)
-	c.Call(copyStep+m.Target, unix.SYS_MOUNT, "overlay", at(m.Target), "overlay", unix.MS_NOSUID|unix.MS_NODEV, "lowerdir=lower,upperdir=upper,workdir=work,userxattr")
+	work := "work-" + strings.ToLower(rand.Text())
+	c.Call("make the layer's work directory", unix.SYS_MKDIRAT, unix.AT_FDCWD, work, 0o700)
+	c.Call(copyStep+m.Target, unix.SYS_MOUNT, "overlay", at(m.Target), "overlay", unix.MS_NOSUID|unix.MS_NODEV, "lowerdir=lower,upperdir=upper,workdir="+work+",userxattr,volatile")
 	c.Call("leave the layer", unix.SYS_CHDIR, "/")
 	c.Call("let go of the layer", unix.SYS_UMOUNT2, at(assembled), unix.MNT_DETACH)
 }

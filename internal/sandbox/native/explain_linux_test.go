@@ -20,6 +20,8 @@ func TestExplainNamesTheRemedy(t *testing.T) {
 		"old":     {&rawproc.StepError{Step: "load the seccomp filter", Errno: unix.EINVAL}, "5.19"},
 		"nested":  {&rawproc.StepError{Step: "load the seccomp filter", Errno: unix.EBUSY}, "supervisor"},
 		"swapped": {&rawproc.StepError{Step: "find the same /w as before", Errno: unix.ESTALE}, "try again"},
+		"overlay": {&rawproc.StepError{Step: copyStep + "/w", Errno: unix.EPERM}, "without --copy"},
+		"upper":   {&rawproc.StepError{Step: copyStep + "/w", Errno: unix.EINVAL}, "no other file system"},
 		"users":   {unix.ENOSPC, "max_user_namespaces"},
 		"closed":  {unix.EPERM, "user namespaces"},
 		"other":   {errors.New("x"), "doctor"},
