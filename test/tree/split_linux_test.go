@@ -148,12 +148,13 @@ for argv in (["id"], ["/usr/bin/env", "id"], [os.path.realpath("/usr/bin/id")]):
 // TestUnreadablePrograms: what a program that may be executed and not read starts can't be
 // judged, so that it does not start where rules hold programs.
 func TestUnreadablePrograms(t *testing.T) {
-	testenv.Need(t, "root") // whose files its guests own none of
+	testenv.Need(t, "root") // who can make another user's programs
 	r := newRoom(t)
 	env, err := os.ReadFile("/usr/bin/env")
 	check(t, err)
 	for name, mode := range map[string]os.FileMode{"readable": 0o755, "unreadable": 0o711} {
 		check(t, os.WriteFile(filepath.Join(r.Work, name), env, mode))
+		check(t, os.Chown(filepath.Join(r.Work, name), 1, 1))
 		check(t, os.Chmod(filepath.Join(r.Work, name), mode))
 	}
 	run := func(words ...string) string {
