@@ -12,6 +12,13 @@ import (
 // faster, and what is pasted comes at once.
 const apart = 15 * time.Millisecond
 
+// On a slow line what is pasted comes in pieces, the last of which may be a key or Enter by
+// itself: until no key has come for a while, all belongs to what was pasted before.
+const (
+	settle = 500 * time.Millisecond
+	atOnce = 8 // keys that a read may hold: a line that is slow has a word's together
+)
+
 // What stands around that which is pasted (xterm's ctlseqs, bracketed paste
 // mode).
 var pasteBegins, pasteEnds = []byte("\x1b[200~"), []byte("\x1b[201~")
@@ -27,6 +34,7 @@ type typed struct {
 	in   bool      // between brackets
 	out  []byte    // keys that nobody has taken yet
 	not  bool      // this line was not typed
+	rush bool      // what comes soon is the rest of what was pasted
 	buf  [4096]byte
 }
 
@@ -47,17 +55,18 @@ func (t *typed) Read(b []byte) (int, error) {
 // take understands what came in one read.
 func (t *typed) take(b []byte) {
 	now := t.now()
-	early := now.Sub(t.last) < apart
+	early, rest := now.Sub(t.last) < apart, t.rush && now.Sub(t.last) < settle
 	t.last = now
 	keys, pasted := t.unbracket(b)
 	alone := len(bytes.Trim(keys, "\r\n")) == 0
 	switch entered := bytes.ContainsAny(keys, "\r\n"); {
-	case pasted, entered && (early || !alone):
+	case pasted, rest, entered && (early || !alone):
 		t.not = true
 		keys = []byte{'\r'}
 	case entered:
 		keys = []byte{'\r'}
 	}
+	t.rush = t.not || len(b) > atOnce
 	if !t.in {
 		t.out = keys
 	}
