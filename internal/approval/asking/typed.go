@@ -12,12 +12,9 @@ import (
 // faster, and what is pasted comes at once.
 const apart = 15 * time.Millisecond
 
-// On a slow line what is pasted comes in pieces, the last of which may be a key or Enter by
-// itself: until no key has come for a while, all belongs to what was pasted before.
-const (
-	settle = 500 * time.Millisecond
-	atOnce = 8 // keys that a read may hold: a line that is slow has a word's together
-)
+// Without brackets, what is pasted on a slow line comes in pieces, the last of which may be a key or Enter by
+// itself: until no key has come for so long, all belongs to what was pasted before.
+const settle = 500 * time.Millisecond
 
 // What stands around that which is pasted (xterm's ctlseqs, bracketed paste
 // mode).
@@ -59,14 +56,15 @@ func (t *typed) take(b []byte) {
 	t.last = now
 	keys, pasted := t.unbracket(b)
 	alone := len(bytes.Trim(keys, "\r\n")) == 0
-	switch entered := bytes.ContainsAny(keys, "\r\n"); {
-	case pasted, rest, entered && (early || !alone):
+	entered := bytes.ContainsAny(keys, "\r\n")
+	t.rush = rest || entered && (early || !alone)
+	switch {
+	case pasted, t.rush:
 		t.not = true
 		keys = []byte{'\r'}
 	case entered:
 		keys = []byte{'\r'}
 	}
-	t.rush = t.not || len(b) > atOnce
 	if !t.in {
 		t.out = keys
 	}
