@@ -24,7 +24,9 @@ func newAuditCommand(e *launch.Env) *cobra.Command {
 		Use:   "audit",
 		Short: "Read and verify the log of what agents asked for and did",
 		Long: "Every session and decision is a record of the audit log in bawn's state directory.\n" +
-			"The records are chained by hash, so that a change to any of them shows.",
+			"The records are chained by hash, so that a change to any of them shows.\n\n" +
+			"The log only grows: up to 1 GiB for what a session asks, as much for its network, and 1 GiB a\n" +
+			"day for hooks outside of sessions. To begin a new one, move the directory away.",
 		Example: "  bawn audit query --since 2h --verdict deny\n" +
 			"  bawn audit tail\n" +
 			"  bawn audit verify",

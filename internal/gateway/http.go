@@ -45,7 +45,7 @@ func (g *Gateway) ServeHTTP(ctx context.Context, l net.Listener, token string) e
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	s := &http.Server{Handler: handler, ReadHeaderTimeout: headerTime, MaxHeaderBytes: maxHeader}
+	s := &http.Server{Handler: handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(g.ctx, cancel)()
@@ -71,6 +71,9 @@ func (g *Gateway) handler(at net.Addr, token string) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle(Path, g.protocols())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !shows(r, token) {
+			w.Header().Set("Connection", "close") // a stranger holds no connection
+		}
 		switch origin := r.Header.Get("Origin"); {
 		case !slices.Contains(hosts, r.Host):
 			http.Error(w, "bawn: this name is not the gateway's; use 127.0.0.1 with its port", http.StatusForbidden)
@@ -98,11 +101,12 @@ func (g *Gateway) protocols() http.Handler {
 	server := func(*http.Request) *mcp.Server { return g.front }
 	stateful := mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{SessionTimeout: sessionTime, MaxRequestBodyBytes: maxClientMessage})
 	stateless := mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{Stateless: true, MaxRequestBodyBytes: maxClientMessage})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Mcp-Session-Id") == "" && r.Header.Get("Mcp-Protocol-Version") >= "2026-07-28" {
+	c := newClients(g.front, stateful)
+	return c.bounded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(sessionHeader) == "" && r.Header.Get("Mcp-Protocol-Version") >= "2026-07-28" {
 			stateless.ServeHTTP(w, r)
 			return
 		}
-		stateful.ServeHTTP(w, r)
-	})
+		c.ServeHTTP(w, r)
+	}))
 }

@@ -62,9 +62,21 @@ func (h *hooking) outside(ctx context.Context, c hook.Call) hook.Output {
 		return h.failed(c, err)
 	}
 	defer prompter.Close()
-	l.judges(log, prompter)
+	state, err := settings.StateDir(&h.env.World)
+	if err != nil {
+		return h.failed(c, err)
+	}
+	share := audit.NewDaily(log, filepath.Join(state, shareName), cmp.Or(h.env.LogShare, audit.MaxShare), time.Now)
+	if err := share.Room(ctx); err != nil {
+		return h.failed(c, err)
+	}
+	l.judges(share, prompter)
 	return l.output(ctx)
 }
+
+// shareName is the file in Bawn's state that counts what hooks outside of sessions have
+// recorded today.
+const shareName = "hook-log-share"
 
 // prepare reads the policy's data while another processor asks the disk. Where
 // it fails the decision does, which denies.

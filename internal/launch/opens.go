@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -14,16 +15,7 @@ import (
 // repository and not as a guest may have changed it, with the named refs.
 func Opens(workspace string) func(bawn.Action) []bawn.Action {
 	return func(a bawn.Action) (list []bawn.Action) {
-		var line shell.Line
-		if c := (shell.Context{Dir: a.Dir}); len(a.Args) > 0 {
-			line = shell.ReadArgs(a.Args, c)
-		} else {
-			line = shell.Read(a.Resource, c)
-		}
-		if len(line.Opaque) > 0 {
-			return nil
-		}
-		for _, c := range line.Commands {
+		for _, c := range commandsOf(a) {
 			words, ok := known(c)
 			if !ok || c.Loop {
 				continue
@@ -35,6 +27,35 @@ func Opens(workspace string) func(bawn.Action) []bawn.Action {
 		}
 		return list
 	}
+}
+
+// commandsOf are the commands that a yes to a line is for; none where a part of it can't
+// be read.
+func commandsOf(a bawn.Action) []shell.Command {
+	var line shell.Line
+	if c := (shell.Context{Dir: a.Dir}); len(a.Args) > 0 {
+		line = shell.ReadArgs(a.Args, c)
+	} else {
+		line = shell.Read(a.Resource, c)
+	}
+	if len(line.Opaque) > 0 {
+		return nil
+	}
+	return line.Commands
+}
+
+// programsOf are the programs that a line names, as they are judged when they start
+// (ruleOf): each once, where its words and its directory are known.
+func programsOf(a bawn.Action) (list []bawn.Action) {
+	for _, c := range commandsOf(a) {
+		words, ok := known(c)
+		if !ok || c.Loop || len(words) == 0 || len(c.Dirs) != 1 {
+			continue
+		}
+		argv := append([]string{path.Base(words[0])}, words[1:]...)
+		list = append(list, bawn.Action{Kind: bawn.Command, Operation: bawn.Exec, Args: argv, Dir: c.Dirs[0]})
+	}
+	return list
 }
 
 // known are a command's words, if all of them are known as they stand.

@@ -56,12 +56,13 @@ func (p *gatherer) holdPrograms(req *sandbox.Request) error {
 }
 
 // ruleOf is the verdict of a person's rule about a program under any of its names. A
-// shell is started: its commands are judged by themselves. In a split session nobody
-// is asked about a program: the line that starts it was asked about.
+// shell is started: its commands are judged by themselves. A program that a yes to a
+// line has named asks nobody: the line was asked about.
 func ruleOf(s *runner.Session, zone asking.Zone, p sandbox.Program, no *noes) (rule sandbox.ProgramRule) {
 	if strings.HasPrefix(p.Names[0], ownPlace) || invocation.NameOf(p.Names[0]) != "" {
 		return rule
 	}
+	named := false
 	for _, name := range p.Names {
 		argv := append([]string{path.Base(name)}, p.Args...)
 		a := bawn.Action{
@@ -71,7 +72,10 @@ func ruleOf(s *runner.Session, zone asking.Zone, p sandbox.Program, no *noes) (r
 		switch {
 		case ok && d.Verdict == bawn.Deny:
 			return sandbox.ProgramRule{Refused: refusedProgram(argv, d)}
-		case ok && s.Split == nil && rule.Ask == nil && !slices.Contains(passing, argv[0]):
+		case ok && rule.Ask == nil && !named && !slices.Contains(passing, argv[0]):
+			if named = s.Prompter.Named(a); named {
+				continue
+			}
 			if said := no.to(a); said != nil {
 				return sandbox.ProgramRule{Refused: said}
 			}

@@ -43,7 +43,7 @@ func (l *Launch) Prompter(e *Env, s *runner.Session, cfg *config.Config, rules .
 	if share, ok := s.Guard.Recorder.(*audit.Share); ok {
 		o.Room = share.Room
 	}
-	o.Opens = Opens(s.Isolation.Workspace)
+	o.Opens, o.Programs = Opens(s.Isolation.Workspace), programsOf
 	if hooks := l.hookPlugins(e, s.Isolation.Workspace); hooks != nil {
 		o.Hooks = hooks
 	}

@@ -75,3 +75,27 @@ func (r *room) has(name string) bool {
 	_, err := os.Lstat(filepath.Join(r.Work, name))
 	return err == nil
 }
+
+// TestLinesNamePrograms: in a split session a yes to a line is for the programs that it
+// names, once. What a script starts is asked about by itself.
+func TestLinesNamePrograms(t *testing.T) {
+	r := newRoom(t)
+	r.Put(t, filepath.Join(r.Work, "script.sh"), "id -u\n", 0o644)
+	line := func(text string) <-chan string { return r.away("wait", "--split", "--", "/bin/sh", "-c", text) }
+	uid := fmt.Sprintf("%d\n", os.Getuid())
+	if got := testenv.Receive(t, "the control", line("sh script.sh")); !strings.Contains(got, uid) {
+		t.Fatalf("without a rule: %s", got)
+	}
+	r.Rule(t, "ask", "command", "id *")
+	waits := line("id -u; sh script.sh; echo ended")
+	r.answer("bawn", "approve", r.pending("id -u\nsh script.sh\necho ended").ID)
+	r.answer("bawn", "deny", r.pending("id -u").ID, "--why", "not in a script")
+	if got := testenv.Receive(t, "a no to the script", waits); strings.Count(got, uid) != 1 || !strings.Contains(got, "ended") {
+		t.Errorf("after a yes to the line and a no to the script: %s; want one answer of id", got)
+	}
+	waits = line("sh script.sh")
+	r.answer("bawn", "approve", r.pending("id -u").ID)
+	if got := testenv.Receive(t, "a yes to the script", waits); !strings.Contains(got, uid) {
+		t.Errorf("after a yes to the script: %s", got)
+	}
+}

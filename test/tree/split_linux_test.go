@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/quarters"
 )
 
@@ -140,6 +141,36 @@ for argv in (["id"], ["/usr/bin/env", "id"], [os.path.realpath("/usr/bin/id")]):
 		run := r.bawn(append([]string{"-q", "--net", "none"}, flags...), "/usr/bin/python3", "agent.py")
 		if got := r.Run(t, run...); strings.Contains(got.Out, "ran") || strings.Count(got.Out, "refused") != 3 {
 			t.Errorf("%s: %+v", what, got)
+		}
+	}
+}
+
+// TestUnreadablePrograms: what a program that may be executed and not read starts can't be
+// judged, so that it does not start where rules hold programs.
+func TestUnreadablePrograms(t *testing.T) {
+	testenv.Need(t, "root") // who can make another user's programs
+	r := newRoom(t)
+	env, err := os.ReadFile("/usr/bin/env")
+	check(t, err)
+	for name, mode := range map[string]os.FileMode{"readable": 0o755, "unreadable": 0o711} {
+		check(t, os.WriteFile(filepath.Join(r.Work, name), env, mode))
+		check(t, os.Chown(filepath.Join(r.Work, name), 1, 1))
+		check(t, os.Chmod(filepath.Join(r.Work, name), mode))
+	}
+	run := func(words ...string) string {
+		got := r.Run(t, r.bawn([]string{"-q", "--net", "none"}, words...)...)
+		return got.Out
+	}
+	if got := run("./unreadable", "id"); !strings.Contains(got, "uid=") {
+		t.Errorf("control: without a rule: %q", got)
+	}
+	r.Rule(t, "deny", "command", "id *")
+	if got := run("./readable", "uname"); !strings.Contains(got, "Linux") {
+		t.Errorf("control: another program: %q", got)
+	}
+	for _, words := range [][]string{{"./readable", "id"}, {"./unreadable", "id"}} {
+		if got := run(words...); strings.Contains(got, "uid=") {
+			t.Errorf("%q: %q; want that it does not start", words, got)
 		}
 	}
 }

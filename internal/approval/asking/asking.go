@@ -62,6 +62,9 @@ type Options struct {
 	// Opens names the connections that a yes to a command opens, so that the question
 	// shows them; nil: none.
 	Opens func(bawn.Action) []bawn.Action
+	// Programs says which programs a line names, each with its words and directory; nil:
+	// none. A yes to the line answers what they would ask (Named).
+	Programs func(bawn.Action) []bawn.Action
 	// Hooks may object besides the policy; nil: none. Close of the prompter
 	// closes it.
 	Hooks Hooks
@@ -93,7 +96,8 @@ type Prompter struct {
 	of        []bawn.Rule      // those written, as they were read last
 	ruled     *policy.Policy   // made of all rules
 
-	said approval.Answers
+	said  approval.Answers
+	named named
 	// through records that the human has let a host through that is not inspected.
 	through atomic.Bool
 }
@@ -205,6 +209,14 @@ func (d decider) Decide(ctx context.Context, a bawn.Action) (bawn.Decision, erro
 
 // Approve answers from earlier answers of the human, or asks. An error denies.
 func (p approver) Approve(ctx context.Context, a bawn.Action, dec bawn.Decision) (bawn.Answer, error) {
+	answer, err := p.answer(ctx, a, dec)
+	if err == nil {
+		p.prompter.names(a, answer)
+	}
+	return answer, err
+}
+
+func (p approver) answer(ctx context.Context, a bawn.Action, dec bawn.Decision) (bawn.Answer, error) {
 	d := p.prompter
 	about := p.zone.digest(a, dec)
 	if answer, ok := d.known(p.zone, a, dec, about); ok {

@@ -12,6 +12,10 @@ import (
 // faster, and pasted text comes at once.
 const apart = 15 * time.Millisecond
 
+// settle is how long no key comes before a paste is over. Without brackets, pasted text
+// comes in pieces on a slow line, and the last may be a key or Enter by itself.
+const settle = 500 * time.Millisecond
+
 // The sequences around pasted text (xterm's ctlseqs, bracketed paste mode).
 var pasteBegins, pasteEnds = []byte("\x1b[200~"), []byte("\x1b[201~")
 
@@ -26,6 +30,7 @@ type typed struct {
 	in   bool      // between brackets
 	out  []byte    // keys that nobody has taken yet
 	not  bool      // this line was not typed
+	rush bool      // what comes soon is the rest of what was pasted
 	buf  [4096]byte
 }
 
@@ -46,12 +51,14 @@ func (t *typed) Read(b []byte) (int, error) {
 // take interprets the bytes of one read.
 func (t *typed) take(b []byte) {
 	now := t.now()
-	early := now.Sub(t.last) < apart
+	early, rest := now.Sub(t.last) < apart, t.rush && now.Sub(t.last) < settle
 	t.last = now
 	keys, pasted := t.unbracket(b)
 	alone := len(bytes.Trim(keys, "\r\n")) == 0
-	switch entered := bytes.ContainsAny(keys, "\r\n"); {
-	case pasted, entered && (early || !alone):
+	entered := bytes.ContainsAny(keys, "\r\n")
+	t.rush = rest || entered && (early || !alone)
+	switch {
+	case pasted, t.rush:
 		t.not = true
 		keys = []byte{'\r'}
 	case entered:

@@ -187,3 +187,44 @@ func TestBracketsAreLeftOut(t *testing.T) {
 		}
 	})
 }
+
+// TestRestOfAPaste: what comes soon after something was pasted, as on a slow line, answers
+// nothing, however alone each key comes. The controls come after a pause, or after keys
+// that a human has typed.
+func TestRestOfAPaste(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reads  []string
+		before time.Duration // the second one
+		pasted bool
+	}{
+		"lines":                   {[]string{"x\r", "y", "\r"}, 40 * time.Millisecond, true},
+		"control: after a pause":  {[]string{"x\r", "y", "\r"}, settle, false},
+		"control: words, by hand": {[]string{"n another way", "\r"}, 40 * time.Millisecond, false},
+	} {
+		now, n := time.Unix(0, 0), 0
+		p := &tape{}
+		for _, r := range tt.reads {
+			p.reads = append(p.reads, []byte(r))
+		}
+		k := &typed{from: p, now: func() time.Time {
+			now = now.Add(40 * time.Millisecond)
+			if n++; n == 2 {
+				now = now.Add(tt.before)
+			}
+			return now
+		}}
+		last := false
+		for b := make([]byte, 64); ; {
+			got, err := k.Read(b)
+			if err != nil {
+				break
+			}
+			if strings.Contains(string(b[:got]), "\r") {
+				last = k.pasted()
+			}
+		}
+		if last != tt.pasted {
+			t.Errorf("%s: the last line was pasted: %t; want %t", name, last, tt.pasted)
+		}
+	}
+}

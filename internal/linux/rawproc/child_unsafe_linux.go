@@ -30,6 +30,7 @@ type shared struct {
 	dir   uintptr // NUL-terminated, in the arena
 	argv  uintptr
 	envv  uintptr
+	mark  uintptr           // Mark
 	paths [maxPaths]uintptr // candidates for execve, 0-terminated
 	flags uint32
 	_     uint32
@@ -502,7 +503,7 @@ func execute(sh *shared) {
 	var denied bool
 	for i := 0; i < maxPaths && sh.paths[i] != 0; i++ {
 		sh.errno = 0 // sent to the parent if this one succeeds
-		_, _, err := syscall.RawSyscall(unix.SYS_EXECVE, sh.paths[i], sh.argv, sh.envv)
+		_, _, err := syscall.RawSyscall6(unix.SYS_EXECVE, sh.paths[i], sh.argv, sh.envv, 0, 0, sh.mark)
 		sh.errno = int32(err)
 		if err == unix.EACCES {
 			denied = true

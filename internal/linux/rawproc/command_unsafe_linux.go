@@ -131,7 +131,7 @@ func (sh *shared) fill(arena []byte, c Command) error {
 	for i, p := range c.Paths {
 		sh.paths[i] = w.str(p)
 	}
-	sh.argv, sh.envv = w.strs(c.Args), w.strs(c.Env)
+	sh.argv, sh.envv, sh.mark = w.strs(c.Args), w.strs(c.Env), uintptr(Mark())
 	return w.err
 }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/linux/rawproc"
 	"github.com/bawn-dev/bawn/internal/sandbox"
 )
 
@@ -27,10 +28,13 @@ const (
 // words can change by then, if the caller has threads or shares its memory: a rule
 // about programs is no wall, the sandbox around them is.
 func (c *call) exec(dirfd int32, pathAddr, argvAddr uint64, flags int) error {
-	if c.s.programs == nil || c.isBawns(pathAddr) {
+	if c.s.programs == nil || c.isBawns() {
 		return c.carryOn()
 	}
 	p, err := c.program(dirfd, pathAddr, argvAddr, flags)
+	if err == unix.EFAULT {
+		c.s.onDenial(unseen)
+	}
 	if err != nil {
 		return err // as the kernel would
 	}
@@ -106,15 +110,14 @@ func (c *call) starts(p sandbox.Program) error {
 }
 
 // isBawns reports whether the caller is a process of Bawn's that is about to become a
-// command of the session, which has been judged. In a user namespace that this process's
-// user has made, the memory of every program that was executed there can be read, also
-// where it is not dumpable (ptrace(2)). A program that can't be read was never executed
-// there.
-func (c *call) isBawns(addr uint64) bool {
-	var b [1]byte
-	local := []unix.Iovec{{Base: &b[0], Len: 1}}
-	_, err := unix.ProcessVMReadv(int(c.TID), local, []unix.RemoteIovec{{Base: uintptr(addr), Len: 1}}, 0)
-	return err == unix.EPERM
+// command of the session, which has been judged.
+func (c *call) isBawns() bool { return c.Nr == unix.SYS_EXECVE && c.Args[5] == rawproc.Mark() }
+
+// unseen is the refusal of a program whose words can't be read: the process that starts it
+// runs a program of another user that may be executed and not read.
+var unseen = sandbox.Denial{
+	Kind: bawn.Command, Operation: bawn.Exec, Resource: "a program whose words can't be read", Rule: "builtin:program-unseen",
+	Reason: "a rule about commands holds programs, and the words of this one can't be read", Remedy: "start it from a program that may be read",
 }
 
 // carryOn lets the kernel carry the call out.
