@@ -51,12 +51,13 @@ func (s *Store) madeLinks() []madeLink {
 // repository: nothing of the guest's but the object format, the list of shallow
 // commits and some remotes is taken over here. It returns what could not be done.
 func (s *Store) addModules(ctx context.Context) (failed []string) {
-	for _, l := range s.madeLinks() {
+	links := s.madeLinks()
+	for _, l := range append(links, s.looseModules(ctx, links)...) {
 		u := s.unitAt(l.to)
 		if u == nil && s.isModule(l) {
 			var err error
 			if u, err = s.addModule(ctx, l); err != nil {
-				failed = append(failed, fmt.Sprintf("the submodule %q could not be published: %v", l.dir, err))
+				failed = append(failed, fmt.Sprintf("the submodule %q could not be published: %v", cmp.Or(l.dir, l.to), err))
 				continue
 			}
 			s.Units = append(s.Units, u)
@@ -78,23 +79,32 @@ func (s *Store) unitAt(private string) *unit {
 	return nil
 }
 
-// isModule reports whether a link leads to a git directory with something in it, without
-// a symbolic link on the way, and comes from a directory of the workspace that
-// is what its path says.
+// isModule reports whether a link leads to a git directory and, where it is one, comes from
+// a directory of the workspace that is what its path says.
 func (s *Store) isModule(l madeLink) bool {
+	if l.dir == "" {
+		return s.isPrivateRepository(l.to)
+	}
+	if !inside(l.dir, s.Repo.Workspace) || l.dir == s.Repo.Workspace || strings.ContainsFunc(l.dir, unicode.IsControl) {
+		return false
+	}
+	real, err := filepath.EvalSymlinks(l.dir)
+	return err == nil && real == l.dir && s.isPrivateRepository(l.to)
+}
+
+// isPrivateRepository reports whether there is a git directory below the private one,
+// without a symbolic link on the way.
+func (s *Store) isPrivateRepository(at string) bool {
 	top := s.Units[0].private
-	if l.to == "." || !inside(l.dir, s.Repo.Workspace) || l.dir == s.Repo.Workspace || strings.ContainsFunc(l.dir, unicode.IsControl) {
+	if at == "." {
 		return false
 	}
-	if real, err := filepath.EvalSymlinks(l.dir); err != nil || real != l.dir {
-		return false
-	}
-	for _, name := range append(prefixes(l.to), path.Join(l.to, "objects"), path.Join(l.to, "refs")) {
+	for _, name := range append(prefixes(at), path.Join(at, "objects"), path.Join(at, "refs")) {
 		if fi, err := top.Lstat(name); err != nil || !fi.IsDir() {
 			return false
 		}
 	}
-	fi, err := top.Lstat(path.Join(l.to, "HEAD"))
+	fi, err := top.Lstat(path.Join(at, "HEAD"))
 	return err == nil && fi.Mode().IsRegular()
 }
 
@@ -131,7 +141,7 @@ func (s *Store) addModule(ctx context.Context, l madeLink) (_ *unit, err error) 
 		return nil, err
 	}
 	defer common.Close()
-	at, err := s.freePlace(common, l.to)
+	at, err := s.freePlace(common, l)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +155,7 @@ func (s *Store) addModule(ctx context.Context, l madeLink) (_ *unit, err error) 
 	if u.host, err = common.OpenRoot(at); err != nil {
 		return nil, err
 	}
-	if err = s.initialise(ctx, u, settings, s.nearRemotes(settings)); err == nil {
+	if err = s.initialise(ctx, u, settings, s.nearRemotes(settings)); err == nil && l.dir != "" {
 		err = s.setting(ctx, u, "core.worktree", relative(u.Host, l.dir))
 	}
 	if err != nil {
@@ -156,10 +166,11 @@ func (s *Store) addModule(ctx context.Context, l madeLink) (_ *unit, err error) 
 
 // freePlace is where the host gets the git directory that the guest has at a place: at the
 // same, where that is the plain name of a submodule which the host does not have, and
-// else under a name of Bawn's. Git finds it by the .git file in either.
-func (s *Store) freePlace(common *os.Root, to string) (string, error) {
-	if isFree(common, to) {
-		return to, nil
+// else under a name of Bawn's. Git finds it by the .git file in either; without one it
+// is not to be found by a name that a submodule of the human's may have later.
+func (s *Store) freePlace(common *os.Root, l madeLink) (string, error) {
+	if l.dir != "" && isFree(common, l.to) {
+		return l.to, nil
 	}
 	for n := range 2 * maxUnits {
 		if at := fmt.Sprintf("modules/bawn-%s-%d", short(s.Session), n); isFree(common, at) {
@@ -298,6 +309,13 @@ func (s *Store) endLinks(ctx context.Context) error {
 			kind, but = "worktree", "its branch is published"
 		}
 		s.report.Questions = append(s.report.Questions, fmt.Sprintf("%q was a %s of the session's, which your repository does not have: %s", l.dir, kind, but))
+	}
+	for _, u := range s.Units {
+		if u.Added && u.WorkTree == "" && u.hasCommits() {
+			s.report.Questions = append(s.report.Questions, fmt.Sprintf("what the session has committed in the submodule %q, which it has moved or removed, is in %q", u.Private, u.Host))
+		} else if u.Added && u.WorkTree == "" {
+			errs = append(errs, os.RemoveAll(u.Host)) // made for it
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -337,6 +337,36 @@ func TestAddedSubmoduleRecovered(t *testing.T) {
 	}
 }
 
+// TestLooseModules: what was committed in a submodule whose work tree the session has
+// moved or removed is kept, and a clone without commits of the session's is not.
+func TestLooseModules(t *testing.T) {
+	w := newWorld(t, newHost(t))
+	up := newHost(t)
+	w.submodule(up, "modules/sub", "sub")
+	w.submodule(up, "modules/sub/modules/clone", "clone")
+	w.submodule(up, "modules/detached", "detached")
+	w.inside("modules/sub", "sub", "commit", "-q", "--allow-empty", "-m", "of the guest")
+	w.inside("modules/detached", "detached", "checkout", "-q", "--detach")
+	w.inside("modules/detached", "detached", "commit", "-q", "--allow-empty", "-m", "of the guest")
+	run(t, w.ws, human(), "sh", "-c", "mv sub moved; rm -r clone detached")
+	r := w.close()
+	if len(r.Questions) != 2 || len(r.Problems)+len(r.Kept) > 0 {
+		t.Errorf("%+v", r)
+	}
+	list, err := filepath.Glob(filepath.Join(w.repo.Common, "modules/*"))
+	if err != nil || len(list) != 2 {
+		t.Fatalf("the host has %q, %v", list, err)
+	}
+	for _, git := range list {
+		if got := run(t, w.ws, human(), "git", "--git-dir="+git, "log", "-1", "--format=%s"); got != "of the guest" || !strings.HasPrefix(filepath.Base(git), "bawn-") {
+			t.Errorf("%s is at %q", git, got)
+		}
+	}
+	if strings.Contains(w.host("config", "--list", "--local"), "submodule.") {
+		t.Error("the host's configuration names a submodule")
+	}
+}
+
 // TestLooseHeads: a detached HEAD of a worktree that the session has added is kept.
 func TestLooseHeads(t *testing.T) {
 	w := newWorld(t, newHost(t))
