@@ -81,9 +81,13 @@ func withoutTries(denials []sandbox.Denial, home string) []sandbox.Denial {
 	})
 }
 
-// unasked reports whether a place in the home directory or below /var is one for caches,
-// logs, histories or what a program reports home, by its names.
+// unasked reports whether a place is one where Python keeps what it has compiled, or one in
+// the home directory or below /var for caches, logs, histories or what a program reports
+// home, by its names.
 func unasked(name string) bool {
+	if strings.Contains(name+"/", "/__pycache__/") {
+		return true
+	}
 	if !strings.HasPrefix(name, "~/") && !strings.HasPrefix(name, "/var/") {
 		return false
 	}
