@@ -84,8 +84,8 @@ changelog:
 pictures: bin/nfpm
 	mkdir -p docs/pictures
 	BAWN_TEST_SHORT=1 BAWN_TEST_PICTURES=$(CURDIR)/docs/pictures $(BUILT) $(GO) test -count=1 -run 'TestRelease/^cast$$' ./test/dist
-	shots=$$(mktemp -d) && BAWN_TEST_SCENES=answeredElsewhere BAWN_TEST_SHOTS=$$shots $(BUILT) $(GO) test -count=1 -run TestPage ./test/web && \
-		cp "$$shots/answeredElsewhere-waiting.png" docs/pictures/approvals.png; rm -r "$$shots"
+	shots=$$(mktemp -d) && trap 'rm -r "$$shots"' EXIT && BAWN_TEST_SCENES=answeredElsewhere BAWN_TEST_SHOTS=$$shots $(BUILT) $(GO) test -count=1 -run TestPage ./test/web && \
+		cp "$$shots/answeredElsewhere-waiting.png" docs/pictures/approvals.png
 
 # The documents as a site: sidebar, search, links checked, nothing from elsewhere.
 site:
