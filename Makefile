@@ -5,6 +5,8 @@
 # make fuzz    every fuzz target for FUZZTIME each
 # make bench   measures, into bench/results
 # make dist    a release, in dist/
+# make changelog  the fragments of changelog/unreleased, into CHANGELOG.md
+# make pictures  the cast and the screenshot of README.md, in docs/pictures
 # make bench-check  compares file calls and the start with the commit before
 # make runsc   gVisor's runsc, as bin/runsc
 # make site    the documents as HTML with a search, in bin/site
@@ -18,7 +20,7 @@ TARGETS = linux/amd64 linux/arm64 darwin/arm64
 # What the tests may not skip. As an ordinary user "root", "cgroup", "docker" and
 # "runsc" go: the first is not to be had, the second only where somebody
 # delegated a group, and the engines of the tests belong to root.
-BAWN_TEST_REQUIRE ?= root,user,userns,landlock,seccomp,notify,cgroup,bash,dash,zsh,fish,git,go,cc,node,python3,make,tmux,vim,less,bwrap,npm,strace,dig,getent,npm-agents,curl,openssl,ssh,dnsmasq,iproute2,java,pnpm,yarn,pip,apt,postgres,dpkg,lintian,wget,sshd,keyring,chromium,scope,tun,docker,docker-clients,runsc,podman
+BAWN_TEST_REQUIRE ?= root,user,userns,landlock,seccomp,notify,cgroup,bash,dash,zsh,fish,git,go,cc,node,python3,make,tmux,vim,less,bwrap,npm,strace,dig,getent,npm-agents,curl,openssl,ssh,dnsmasq,iproute2,java,pnpm,yarn,pip,apt,postgres,dpkg,lintian,rpm,qemu-user,wget,sshd,keyring,chromium,scope,tun,docker,docker-clients,runsc,podman
 
 # Where test-deps puts the agents that the tests run, and gVisor's program.
 TEST_CACHE = $(if $(filter 0,$(shell id -u)),/var/cache,$(HOME)/.cache)
@@ -32,7 +34,7 @@ USER_REQUIRE = $(subst $(space),$(comma),$(filter-out root cgroup docker docker-
 export BAWN_TEST_REQUIRE
 export TEST_TIMEOUT ?= 20m
 
-.PHONY: all build check format vet lint generated unit coverage web web-check test nightly lint-darwin rawproc-cgo kernel test-root test-user cross dist corpus differential test-deps test-degraded generate runsc fuzz bench bench-check vuln site clean
+.PHONY: all build check format vet lint generated unit coverage web web-check test nightly lint-darwin rawproc-cgo kernel test-root test-user cross dist pictures changelog corpus differential test-deps test-degraded generate runsc fuzz bench bench-check vuln site clean
 
 all: check build
 
@@ -72,6 +74,18 @@ bin/nfpm: tools/dist/go.mod tools/dist/go.sum
 # What users install: docs/dev/release.md.
 dist: bin/nfpm
 	scripts/dist
+
+# Moves the fragments of changelog/unreleased into CHANGELOG.md, below the version of
+# internal/egress/hello.go.
+changelog:
+	$(GO) run ./internal/release collect "$$(sed -n 's/^var Release = "\([^"-]*\)[^"]*"$$/\1/p' internal/egress/hello.go)" "$$(date -u +%Y-%m-%d)" .
+
+# What README.md shows, made anew: as root, with what "make test-deps" installs.
+pictures: bin/nfpm
+	mkdir -p docs/pictures
+	BAWN_TEST_SHORT=1 BAWN_TEST_PICTURES=$(CURDIR)/docs/pictures $(BUILT) $(GO) test -count=1 -run 'TestRelease/^cast$$' ./test/dist
+	shots=$$(mktemp -d) && BAWN_TEST_SCENES=answeredElsewhere BAWN_TEST_SHOTS=$$shots $(BUILT) $(GO) test -count=1 -run TestPage ./test/web && \
+		cp "$$shots/answeredElsewhere-waiting.png" docs/pictures/approvals.png; rm -r "$$shots"
 
 # The documents as a site: sidebar, search, links checked, nothing from elsewhere.
 site:

@@ -14,7 +14,7 @@ var (
 	codeText = regexp.MustCompile("(?ms)^ {0,3}```.*?^ {0,3}```|`[^`\n]*`")
 	pageLink = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 	heading  = regexp.MustCompile(`(?m)^#{1,6} (.*)$`)
-	markup   = regexp.MustCompile("[^\\p{L}\\p{N} _-]")
+	markup   = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	named    = regexp.MustCompile(`\bdocs/[a-z]+[a-z0-9/-]*\.md\b`)
 )
 

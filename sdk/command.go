@@ -74,7 +74,7 @@ func (c *Command) Run(ctx context.Context) (Result, error) {
 		program = "bawn"
 	}
 	words := append([]string{"run", "--json", "--quiet", "--while-away", "deny", "--ask-timeout", "0s"}, c.Flags...)
-	cmd := exec.CommandContext(ctx, program, append(append(words, "--"), c.Args...)...)
+	cmd := exec.CommandContext(ctx, program, append(append(words, "--"), c.Args...)...) //nolint:forbidigo // bawn makes the sandbox
 	last := &lastLine{to: c.Stderr}
 	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Dir, c.Env, c.Stdin, c.Stdout, last
 	cmd.WaitDelay = 10 * time.Second

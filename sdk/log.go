@@ -16,7 +16,7 @@ type Log struct{ Dir string }
 
 // UserLog is the log of the user whose process this is.
 func UserLog() (Log, error) {
-	dir, err := places.State(os.Getenv)
+	dir, err := places.State(os.Getenv) //nolint:forbidigo // the caller asks for the log of its own user
 	return Log{filepath.Join(dir, "audit")}, err
 }
 

@@ -30,7 +30,7 @@ var (
 
 // TestGuides executes the marked blocks of docs/guides, those of a page in one workspace.
 func TestGuides(t *testing.T) {
-	testenv.Need(t, "userns", "landlock", "seccomp", "notify", "git")
+	testenv.Need(t, "userns", "landlock", "seccomp", "notify", "git", "curl")
 	pages, err := filepath.Glob("../../docs/guides/*.md")
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("no guides: %v", err)

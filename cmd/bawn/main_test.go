@@ -97,7 +97,8 @@ func homeRoot(t *testing.T) string {
 	return root
 }
 
-func runScripts(t *testing.T, root string, chosen func(name string) bool) {
+// runScripts runs scripts with variables in their environment ("NAME", "value", …).
+func runScripts(t *testing.T, root string, chosen func(name string) bool, env ...string) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil {
@@ -108,9 +109,15 @@ func runScripts(t *testing.T, root string, chosen func(name string) bool) {
 		t.Fatal("no script was found")
 	}
 	testscript.Run(t, testscript.Params{
-		Files: files, Setup: setup, RequireExplicitExec: true, RequireUniqueNames: true, WorkdirRoot: root,
+		Files: files, RequireExplicitExec: true, RequireUniqueNames: true, WorkdirRoot: root,
 		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
-		Condition: condition,
+		Condition: func(name string) (bool, error) { return condition(name, len(env) > 0) },
+		Setup: func(e *testscript.Env) error {
+			for i := 0; i+1 < len(env); i += 2 {
+				e.Setenv(env[i], env[i+1])
+			}
+			return setup(e)
+		},
 	})
 }
 
@@ -147,11 +154,13 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// condition knows [root] and [whole], which is what make nightly runs.
-func condition(name string) (bool, error) {
+// condition knows [root], [docker], and [whole], which is what make nightly runs.
+func condition(name string, docker bool) (bool, error) {
 	switch name {
 	case "root":
 		return os.Geteuid() == 0, nil
+	case "docker":
+		return docker, nil
 	case "whole":
 		return !testenv.Short(), nil
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // Release is the release that this program is of. The linker sets it.
-var Release = "0.1.0-dev"
+var Release = "0.1.0"
 
 // Protocol numbers the words of this package and their order. Increment it with
 // every change of them. Otherwise programs of two releases that lie beside each

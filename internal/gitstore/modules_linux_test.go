@@ -310,6 +310,33 @@ func TestAddedSubmoduleRemotes(t *testing.T) {
 	}
 }
 
+// TestAddedSubmoduleRecovered: what a killed bawn has left of a submodule is published by
+// the next, also where its git directory was made on the host already.
+func TestAddedSubmoduleRecovered(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		w := newWorld(t, newHost(t))
+		w.submodule(newHost(t), "modules/sub", "sub")
+		w.inside("modules/sub", "sub", "commit", "-q", "--allow-empty", "-m", "of the guest")
+		if begun {
+			if failed := w.store.addModules(t.Context()); len(failed) > 0 || len(w.store.Units) != 2 {
+				t.Fatal(failed)
+			}
+			if err := w.store.save(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.store.shut()
+		reports, err := Recover(t.Context(), w.repo, w.opts)
+		if err != nil || len(reports) != 1 {
+			t.Fatalf("%+v, %v", reports, err)
+		}
+		if got := run(t, filepath.Join(w.ws, "sub"), human(), "git", "log", "-1", "--format=%s"); got != "of the guest" {
+			t.Errorf("begun %v: %q, %+v", begun, got, reports)
+		}
+		w.gone()
+	}
+}
+
 // TestLooseHeads: a detached HEAD of a worktree that the session has added is kept.
 func TestLooseHeads(t *testing.T) {
 	w := newWorld(t, newHost(t))

@@ -27,6 +27,9 @@ func TestQuietRefusals(t *testing.T) {
 		home + "/.config/gh/config.yml":                 true,
 		home + "/catalog":                               true,
 		home + "/other/project/main.go":                 true,
+		"/usr/lib/python3.11/json/__pycache__":          false,
+		"/opt/x/__pycache__/a.pyc.1":                    false,
+		"/opt/x__pycache__":                             true,
 		"/etc/cache":                                    true,
 		"/srv/logs/x":                                   true,
 	} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -45,57 +46,124 @@ func parseFragment(name, text string) (fragment, error) {
 	return fragment{file: name, kind: kind, title: strings.TrimSpace(title), text: strings.TrimSpace(rest)}, nil
 }
 
-// writeChangelog writes the section of a version, as Markdown with all that the
-// fragments say, or with their titles as Debian's packages have it.
-func writeChangelog(w io.Writer, version, date, form, dir string) error {
-	all, err := fragments(dir)
+// writeChangelog writes the changelog of a tree as it is with a version: CHANGELOG.md with
+// all fragments, or the version's entries in one line each, as Debian's packages have it.
+func writeChangelog(w io.Writer, version, date, form, tree string) error {
+	all, err := fragments(filepath.Join(tree, "changelog"))
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 {
-		return fmt.Errorf("%s/unreleased is empty", dir)
+	old, err := os.ReadFile(filepath.Join(tree, "CHANGELOG.md"))
+	if err != nil {
+		return err
+	}
+	text, err := merged(string(old), version, date, all)
+	if err != nil {
+		return err
 	}
 	switch form {
 	case "markdown":
-		return markdownChangelog(w, version, date, all)
+		_, err = io.WriteString(w, text)
+		return err
 	case "debian":
-		return debianChangelog(w, version, date, all)
+		return debianChangelog(w, version, date, text)
 	}
 	return fmt.Errorf("the form %q is unknown; want markdown or debian", form)
 }
 
-func markdownChangelog(w io.Writer, version, date string, all []fragment) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Changelog\n\n## %s - %s\n", version, date)
-	for _, kind := range kinds {
-		fmt.Fprintf(&b, "\n### %s\n\n", kind[1])
-		for _, f := range all {
-			if f.kind != kind[0] {
-				continue
-			}
-			fmt.Fprintf(&b, "* %s\n", f.title)
-			if f.text != "" {
-				fmt.Fprintf(&b, "\n  %s\n\n", strings.ReplaceAll(f.text, "\n", "\n  "))
-			}
-		}
+// collect writes the fragments of a tree into its CHANGELOG.md and removes them.
+func collect(version, date, tree string) error {
+	var text strings.Builder
+	if err := writeChangelog(&text, version, date, "markdown", tree); err != nil {
+		return err
 	}
-	_, err := io.WriteString(w, b.String())
+	if err := os.WriteFile(filepath.Join(tree, "CHANGELOG.md"), []byte(text.String()), 0o644); err != nil {
+		return err
+	}
+	all, err := fragments(filepath.Join(tree, "changelog"))
+	for _, f := range all {
+		err = errors.Join(err, os.Remove(filepath.Join(tree, "changelog", "unreleased", f.file)))
+	}
 	return err
 }
 
-// debianChangelog has the layout that deb-changelog(5) describes.
-func debianChangelog(w io.Writer, version, date string, all []fragment) error {
+// section marks where a version begins, kindHeading where entries of one kind do.
+const section, kindHeading = "\n## ", "\n### "
+
+// merged adds fragments to the version's section of a changelog, which is made on top where
+// the newest one is of another version.
+func merged(old, version, date string, all []fragment) (string, error) {
+	head, rest, ok := strings.Cut(old, section)
+	if !ok && len(all) == 0 || strings.TrimSpace(head) == "" {
+		return "", fmt.Errorf("the changelog has no section and there are no fragments; want \"# Changelog\" and one of both")
+	}
+	newest, older, isOlder := strings.Cut(rest, section)
+	if !strings.HasPrefix(rest, version+" ") {
+		if len(all) == 0 {
+			return "", fmt.Errorf("the changelog has no section of version %s, and there are no fragments", version)
+		}
+		newest, older, isOlder = version+" - "+date+"\n", rest, ok
+	}
+	for _, kind := range kinds {
+		newest = withEntries(newest, kind[1], entries(all, kind[0]))
+	}
+	text := strings.TrimRight(head, "\n") + "\n" + section + strings.TrimRight(newest, "\n") + "\n"
+	if isOlder {
+		text += section + older
+	}
+	return text, nil
+}
+
+// entries are the fragments of a kind as Markdown.
+func entries(all []fragment, kind string) string {
+	var b strings.Builder
+	for _, f := range all {
+		if f.kind != kind {
+			continue
+		}
+		fmt.Fprintf(&b, "* %s\n", f.title)
+		if f.text != "" {
+			fmt.Fprintf(&b, "\n  %s\n\n", strings.ReplaceAll(f.text, "\n", "\n  "))
+		}
+	}
+	return b.String()
+}
+
+// withEntries puts entries at the end of the ones of their kind in a section, or behind all
+// others.
+func withEntries(text, heading, entries string) string {
+	if entries == "" {
+		return text
+	}
+	before, after, ok := strings.Cut(text, kindHeading+heading+"\n")
+	if !ok {
+		return strings.TrimRight(text, "\n") + "\n" + kindHeading + heading + "\n\n" + entries
+	}
+	own, others, isMore := strings.Cut(after, kindHeading)
+	text = before + kindHeading + heading + "\n" + strings.TrimRight(own, "\n") + "\n" + entries
+	if isMore {
+		text = strings.TrimRight(text, "\n") + "\n" + kindHeading + others
+	}
+	return text
+}
+
+// debianChangelog lists what a changelog's newest section has, in the layout that
+// deb-changelog(5) describes.
+func debianChangelog(w io.Writer, version, date, text string) error {
 	day, err := time.Parse(time.DateOnly, date)
 	if err != nil {
 		return err
 	}
+	_, rest, _ := strings.Cut(text, section)
+	newest, _, _ := strings.Cut(rest, section)
 	var b strings.Builder
 	fmt.Fprintf(&b, "bawn (%s-1) stable; urgency=medium\n\n", version)
-	for _, kind := range kinds {
-		for _, f := range all {
-			if f.kind == kind[0] {
-				fmt.Fprintf(&b, "  * %s\n", wrapped(kind[1]+": "+f.title, 74, "    "))
-			}
+	kind := ""
+	for line := range strings.Lines(newest) {
+		if heading, ok := strings.CutPrefix(line, "### "); ok {
+			kind = strings.TrimSpace(heading) + ": "
+		} else if entry, ok := strings.CutPrefix(line, "* "); ok {
+			fmt.Fprintf(&b, "  * %s\n", wrapped(kind+entry, 74, "    "))
 		}
 	}
 	fmt.Fprintf(&b, "\n -- Bawn <bawn-dev@users.noreply.github.com>  %s\n", day.UTC().Format(time.RFC1123Z))

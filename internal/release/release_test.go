@@ -29,7 +29,7 @@ func TestFragments(t *testing.T) {
 	}
 	for _, form := range []string{"markdown", "debian"} {
 		var b bytes.Buffer
-		if err := writeChangelog(&b, "0.1.0", "2026-07-01", form, "../../changelog"); err != nil {
+		if err := writeChangelog(&b, "0.1.0", "2026-07-01", form, "../.."); err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range all {
@@ -45,14 +45,66 @@ func TestFragments(t *testing.T) {
 	}
 }
 
+// TestMerged: fragments go to their kind in the section of their version.
+func TestMerged(t *testing.T) {
+	some := []fragment{{kind: "Bugfix", title: "b", text: "more\nof b"}, {kind: "Feature", title: "f"}}
+	const old = "# Changelog\n\n## 1.1.0 - 2026-01-01\n\nWords.\n\n### New\n\n* n\n\n### Changed\n\n* c\n"
+	const older = "\n## 1.0.0 - 2025-01-01\n\n### New\n\n* o\n"
+	for name, tt := range map[string]struct {
+		old, version string
+		all          []fragment
+		want         string
+	}{
+		"into the section":  {old + older, "1.1.0", some, strings.Replace(old, "* n\n", "* n\n* f\n", 1) + "\n### Mended\n\n* b\n\n  more\n  of b\n" + older},
+		"a new section":     {old, "1.2.0", some[1:], "# Changelog\n\n## 1.2.0 - 2026-07-01\n\n### New\n\n* f\n" + strings.TrimPrefix(old, "# Changelog\n")},
+		"the first section": {"# Changelog\n", "1.0.0", some[1:], "# Changelog\n\n## 1.0.0 - 2026-07-01\n\n### New\n\n* f\n"},
+		"no fragments":      {old + older, "1.1.0", nil, old + older},
+		"of no version":     {old, "1.2.0", nil, ""},
+		"nothing at all":    {"# Changelog\n", "1.0.0", nil, ""},
+		"an empty file":     {"", "1.0.0", some, ""},
+	} {
+		got, err := merged(tt.old, tt.version, "2026-07-01", tt.all)
+		if got != tt.want || (err == nil) != (tt.want != "") {
+			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, got, tt.want)
+		}
+	}
+}
+
+// TestCollect: what was collected is in CHANGELOG.md once, and can be collected no more.
+func TestCollect(t *testing.T) {
+	tree := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(tree, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(tree, "changelog/unreleased"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write("CHANGELOG.md", "# Changelog\n\n## 1.0.0 - 2026-01-01\n")
+	write("changelog/unreleased/x", "Feature: a thing\n")
+	for range 2 {
+		if err := collect("1.0.0", "2026-07-01", tree); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(tree, "CHANGELOG.md"))
+	if want := "# Changelog\n\n## 1.0.0 - 2026-01-01\n\n### New\n\n* a thing\n"; string(text) != want || err != nil {
+		t.Errorf("%v: %q; want %q", err, text, want)
+	}
+	if left, err := fragments(filepath.Join(tree, "changelog")); len(left) != 0 || err != nil {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
 func TestDebianChangelog(t *testing.T) {
 	var b bytes.Buffer
 	long := strings.Repeat("word ", 40)
-	if err := debianChangelog(&b, "0.1.0", "2026-07-01", []fragment{{kind: "Bugfix", title: long}, {kind: "Security", title: "first"}}); err != nil {
+	if err := debianChangelog(&b, "0.1.0", "2026-07-01", "# C\n\n## 0.1.0 - x\n\n### Security\n\n* first\n\n### Mended\n\n* "+long+"\n\n## 0.0.1\n\n* old\n"); err != nil {
 		t.Fatal(err)
 	}
 	text := b.String()
-	if !strings.HasPrefix(text, "bawn (0.1.0-1) stable; urgency=medium\n\n  * Security: first\n  * Mended: word") {
+	if !strings.HasPrefix(text, "bawn (0.1.0-1) stable; urgency=medium\n\n  * Security: first\n  * Mended: word") || strings.Contains(text, "old") {
 		t.Errorf("%s", text)
 	}
 	if !strings.HasSuffix(text, "\n -- Bawn <bawn-dev@users.noreply.github.com>  Wed, 01 Jul 2026 00:00:00 +0000\n") {

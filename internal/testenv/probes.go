@@ -55,6 +55,8 @@ var known = once(map[string]probe{
 	"dpkg":           runs("dpkg-deb", "--version"),
 	"lintian":        runs("lintian", "--version"),
 	"qemu":           runs(qemu(), "--version"),
+	"qemu-user":      runs("qemu-aarch64-static", "--version"),
+	"rpm":            runs("rpm", "--version"),
 	"dig":            runs("dig", "-v"),
 	"getent":         runs("getent", "passwd", "root"),
 	"ssh":            runs("ssh", "-V"),

@@ -20,6 +20,9 @@ func page(e *launch.Env, write func(out io.Writer, colour bool) error) error {
 	pager := e.Getenv("PAGER")
 	if pager == "" {
 		pager = "less"
+		if _, err := exec.LookPath(pager); err != nil {
+			pager = "cat" // a small system has none
+		}
 	}
 	if !terminal || pager == "cat" {
 		return buffered(e.Stdout, colour, write)

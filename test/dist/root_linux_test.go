@@ -64,6 +64,7 @@ const enter = `set -e
 mount --make-rprivate / && mount --bind "$1" "$1" && cd "$1" && shift
 mount -t proc proc proc && mount --rbind /sys sys && mount --rbind /dev dev && mount -t tmpfs tmpfs tmp && mount -t tmpfs -o mode=755 tmpfs run
 chmod 1777 tmp
+ip link set lo up 2>/dev/null || :
 pivot_root . old && cd / && umount -l /old
 exec "$@"`
 

@@ -83,6 +83,13 @@ func build(root, out string) error {
 		files[address(p.path)] = html
 		index = append(index, p.sections...)
 	}
+	pictures, globErr := filepath.Glob(filepath.Join(root, "docs/pictures/*.[ps][nv]g"))
+	err = errors.Join(err, globErr)
+	for _, name := range pictures {
+		content, readErr := os.ReadFile(name)
+		err = errors.Join(err, readErr)
+		files["docs/pictures/"+filepath.Base(name)] = content
+	}
 	list, jsonErr := json.Marshal(index)
 	files["index.js"] = slices.Concat([]byte("const index = "), list, []byte(";\n"))
 	if err = errors.Join(err, jsonErr); err != nil {

@@ -41,6 +41,9 @@ func TestSite(t *testing.T) {
 			t.Errorf("%s loads %s", name, m)
 		}
 	}
+	if text := read("docs/pictures/start.svg"); !strings.Contains(read("index.html"), `src="docs/pictures/start.svg"`) || !strings.HasPrefix(text, "<svg") {
+		t.Error("the page lacks its picture")
+	}
 	js := read("index.js") + read("site.js") + `; console.log(find(index, "database port").map((s) => s.u).join("\n")); console.log("none:" + find(index, "zyxwvut").length)`
 	cmd := exec.Command("node", "-")
 	cmd.Stdin = strings.NewReader(js)

@@ -16,7 +16,7 @@ import (
 const Busybox = "bawn-test/busybox:1"
 
 // Image returns the ID ("sha256:…") of an image of ours, made on the first
-// call: Busybox or Work.
+// call: Busybox, Work or Hour.
 func (e *Engine) Image(t testing.TB, reference string) string {
 	t.Helper()
 	id, err := e.Make(reference)
@@ -28,9 +28,9 @@ func (e *Engine) Image(t testing.TB, reference string) string {
 
 // Make is Image for who runs no test.
 func (e *Engine) Make(reference string) (string, error) {
-	fill, ok := map[string]func(*layer) error{Busybox: busybox, Work: work}[reference]
+	fill, ok := map[string]func(*layer) error{Busybox: busybox, Work: work, Hour: hour}[reference]
 	if !ok {
-		return "", fmt.Errorf("unknown image %q; want %q or %q", reference, Busybox, Work)
+		return "", fmt.Errorf("unknown image %q; want %q, %q or %q", reference, Busybox, Work, Hour)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

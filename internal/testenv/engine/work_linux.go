@@ -54,6 +54,42 @@ func work(l *layer) error {
 	return nil
 }
 
+// Hour is Work with Node and npm, environments of Python, and this machine's Go.
+const Hour = "bawn-test/hour:1"
+
+// hour fills the image Hour.
+func hour(l *layer) error {
+	if err := work(l); err != nil {
+		return err
+	}
+	files, err := packageFiles([]string{"nodejs", "python3-venv", "python3.*-venv", "python3-distutils"})
+	if err != nil {
+		return err
+	}
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return fmt.Errorf("go env: %w", err)
+	}
+	root := strings.TrimSpace(string(out))
+	for _, dir := range []string{root + "/bin", root + "/pkg", root + "/src", "/usr/lib/node_modules/npm"} { // npm may have replaced its package's files
+		err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				files = append(files, p)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, file := range append(files, root+"/go.env", root+"/VERSION", "/usr/bin/npm", "/usr/bin/npx") {
+		if err := l.copy(file); err != nil {
+			return err
+		}
+	}
+	return l.link("/usr/local/bin/go", root+"/bin/go")
+}
+
 // packageFiles lists the files of the installed packages that match a name.
 func packageFiles(names []string) ([]string, error) {
 	query := append([]string{"-W", "-f", "${db:Status-Status} ${Package}\n"}, names...)

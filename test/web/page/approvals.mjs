@@ -177,8 +177,10 @@ async function snapshot(page) {
 /** Whoever was first is named, everywhere. */
 export async function answeredElsewhere(s) {
   await s.world.tell('ask', { name: 'push' });
-  const page = await s.inside(phone);
+  const page = await s.inside({ ...phone, deviceScaleFactor: 1.5 }); // a small file
   await card(page, 'qpush').waitFor();
+  await settle(page);
+  await s.shot('waiting'); // in README.md: "make pictures"
   await s.world.tell('elsewhere', { id: 'qpush' });
   await card(page, 'qpush').getByText('Allowed for this session by anna at the terminal').waitFor();
   assert.equal(await page.getByRole('button', { name: 'Allow once' }).count(), 0);
