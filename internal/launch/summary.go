@@ -81,8 +81,8 @@ func withoutTries(denials []sandbox.Denial, home string) []sandbox.Denial {
 	})
 }
 
-// unasked reports whether a place is one where Python keeps what it has compiled, or is by
-// its names one in the home directory or below /var for caches, logs, histories or telemetry.
+// unasked reports whether a place is, by its names, one for Python's compiled files, or
+// one in the home directory or below /var for caches, logs, histories or telemetry.
 func unasked(name string) bool {
 	if strings.Contains(name+"/", "/__pycache__/") {
 		return true
