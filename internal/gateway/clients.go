@@ -79,7 +79,7 @@ func overloaded(w http.ResponseWriter, why string) {
 	http.Error(w, "bawn: "+why, http.StatusServiceUnavailable)
 }
 
-// begin makes room for a session. It reports false where there is none.
+// begin makes room for a session. It reports false if all are in use.
 func (c *clients) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,7 +16,7 @@ func (s *Store) looseModules(ctx context.Context, linked []madeLink) (list []mad
 	walk = func(dir string, depth int) {
 		entries, err := readDir(s.Units[0].private, dir)
 		if err != nil || depth > maxDepth {
-			return // there are none, or the guest has made it so
+			return // the directory is missing, or the guest has made it unreadable
 		}
 		for _, e := range entries[:min(len(entries), maxUnits)] {
 			at := path.Join(dir, e.Name())
