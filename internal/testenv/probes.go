@@ -47,7 +47,7 @@ var known = once(map[string]probe{
 	"tmux":           runs("tmux", "-V"),
 	"vim":            runs("vim", "--version"),
 	"less":           runs("less", "--version"),
-	"bwrap":          runs("bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"),
+	"bwrap":          bubblewrap,
 	"docker":         dockerEngine,
 	"podman":         podman,
 	"runsc":          runsc,
@@ -95,6 +95,9 @@ func character(name string) probe {
 		return err
 	}
 }
+
+// bubblewrap binds what a program needs, and not "/": other tests mount and unmount below it.
+var bubblewrap = runs("bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--ro-bind-try", "/lib", "/lib", "--ro-bind-try", "/lib64", "/lib64", "/usr/bin/true")
 
 // runs returns a probe that starts a program and wants it to succeed.
 func runs(name string, args ...string) probe {
