@@ -2,6 +2,7 @@ package dockerapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -136,20 +137,20 @@ func noBody(r *http.Request) error {
 // watch gives back what a run of a container has when it ends, and forgets the
 // container when it removes itself.
 func (b *Broker) watch(c *child, run int) {
-	condition := "not-running"
-	if c.wanted.body.HostConfig.AutoRemove {
-		condition = "removed"
-	}
 	if b.enter(&b.work) {
 		go func() {
 			defer b.work.Done()
-			b.followed(c, run, condition)
+			b.followed(c, run)
 		}()
 	}
 }
 
-func (b *Broker) followed(c *child, run int, condition string) {
-	err := b.wait(b.life, c, condition)
+func (b *Broker) followed(c *child, run int) {
+	removes := c.wanted.body.HostConfig.AutoRemove
+	err := b.wait(b.life, c, "not-running")
+	if err == nil && removes {
+		err = b.removed(c)
+	}
 	c.mu.Lock()
 	if c.runs == run {
 		c.shutPorts()
@@ -158,8 +159,24 @@ func (b *Broker) followed(c *child, run int, condition string) {
 		}
 	}
 	c.mu.Unlock()
-	if err == nil && condition == "removed" || gone(err) {
+	if err == nil && removes || gone(err) {
 		b.forget(c)
+	}
+}
+
+// removed returns when a container that removes itself is gone. An engine that is just
+// removing it may never answer, so it is asked again.
+func (b *Broker) removed(c *child) error {
+	for {
+		ctx, cancel := context.WithTimeout(b.life, time.Second)
+		err := b.wait(ctx, c, "removed")
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || b.life.Err() != nil {
+			return err
+		}
+		if _, lost := b.state(b.life, c); gone(lost) {
+			return lost
+		}
 	}
 }
 

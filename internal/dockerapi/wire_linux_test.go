@@ -287,6 +287,30 @@ func TestEngineThatLies(t *testing.T) {
 	}
 }
 
+// TestRemovalThatIsNotTold: an engine that is asked while it removes a container may
+// never answer; the container is gone all the same.
+func TestRemovalThatIsNotTold(t *testing.T) {
+	asked := make(chan string, 100)
+	f := newFakeEngine(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/wait") {
+			asked <- r.URL.Query().Get("condition")
+			<-r.Context().Done()
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+		io.WriteString(w, `{"message":"No such container"}`)
+	})
+	b, _ := before(t, f.socket)
+	told := make(chan error, 1)
+	go func() { told <- b.removed(&child{id: strings.Repeat("0", 64)}) }()
+	if condition := testenv.Receive(t, "a question", asked); condition != "removed" {
+		t.Errorf("the engine is asked for %q", condition)
+	}
+	if err := testenv.Receive(t, "the removal", told); !gone(err) {
+		t.Errorf("%v; want that it is gone", err)
+	}
+}
+
 // The end of the session ends what is attached, and everything is removed.
 func TestEndOfSession(t *testing.T) {
 	r := newRig(t, withGuest)
