@@ -225,7 +225,12 @@ func (c *Copy) Changed() (n int, any bool, err error) {
 		return 0, true, err
 	}
 	defer top.Close()
-	err = fs.WalkDir(os.DirFS(sealed.Path(top)), ".", func(p string, d fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(sealed.Path(top)) // a guest that runs makes links of directories
+	if err != nil {
+		return 0, true, err
+	}
+	defer root.Close()
+	err = fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			any = true
 			return fs.SkipDir // the guest has closed it, or just removed it
