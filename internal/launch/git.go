@@ -75,7 +75,7 @@ func (p *gatherer) gatherGit(req *sandbox.Request) error {
 		return err
 	}
 	o.Names = gitstore.Names{Extra: req.Protected, Opened: iso.Unprotected, None: !iso.Protect}
-	o.Copy = p.copy != nil
+	o.Copy, o.Beside = p.copy != nil, writableBeside(iso)
 	p.git = &privateGit{say: p.sayGit, copy: o.Copy}
 	if p.Plan {
 		if p.git.plan, err = os.MkdirTemp("", "bawn-plan-"); err != nil {
@@ -92,6 +92,16 @@ func (p *gatherer) gatherGit(req *sandbox.Request) error {
 	}
 	p.below.Git, p.below.GitPool = req.Git, req.GitPool
 	return nil
+}
+
+// writableBeside are the directories that a session may write beside its workspace.
+func writableBeside(iso bawn.Isolation) (list []string) {
+	for _, m := range iso.Mounts {
+		if real, err := filepath.EvalSymlinks(m.Path); err == nil && m.Access == bawn.ReadWrite && m.Path != iso.Workspace {
+			list = append(list, real)
+		}
+	}
+	return list
 }
 
 // gitStore prepares the private git directory. A workspace without a repository that can
