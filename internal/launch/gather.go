@@ -90,7 +90,7 @@ func (p *gatherer) newRequest(s bawn.Session, args []string, cache string) sandb
 		req.SetEnv = policy.GitPins()
 	}
 	req.Open, req.Protected = p.narrower(req.Open, req.Protected)
-	req.Project, req.Linked = project(e.Getenv, req.Home, s.Isolation.Workspace)
+	req.Project, req.Linked = p.homes().project(s.Isolation.Workspace)
 	narrow(p.Parent, &req)
 	return req
 }

@@ -117,7 +117,7 @@ func (p *gatherer) gitStore(workspace string, o gitstore.Options) (*gitstore.Sto
 		}
 		repo = &gitstore.Repository{Workspace: workspace}
 	}
-	o.Names.Project, _ = project(p.env.Getenv, p.env.Getenv("HOME"), repo.Workspace, filepath.Dir(repo.Common))
+	o.Names.Project, _ = p.homes().project(repo.Workspace, filepath.Dir(repo.Common))
 	store, err := gitstore.Prepare(repo, o)
 	if err != nil && repo.Common != "" {
 		p.note(p.env, "git directory read-only: "+err.Error())
