@@ -42,6 +42,9 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 		args = p.Known.Contain(args, p.holds(s))
 	}
 	req = p.newRequest(s, args, cache)
+	if !unsandboxed {
+		p.noteHidden(req)
+	}
 	if req.Users, err = userFiles(p.env); err != nil {
 		return req, err
 	}
