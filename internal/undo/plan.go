@@ -32,10 +32,12 @@ type Request struct {
 	State, Workspace string
 	Target           Target
 	// Make makes Target.To, if it is not nil: the changes of a session on a copy.
-	Make  Source
-	Own   []string // Bawn's own directories, which no checkpoint has
-	Paths []string // absolute; none for all, with the state of git
-	Path  string   // where git is looked for (PATH)
+	Make Source
+	// Prefer says what becomes of what both sides have changed, where Make is not nil.
+	Prefer Prefer
+	Own    []string // Bawn's own directories, which no checkpoint has
+	Paths  []string // absolute; none for all, with the state of git
+	Path   string   // where git is looked for (PATH)
 	// Override also takes back later changes of the human.
 	Override bool
 }
@@ -59,7 +61,8 @@ func Prepare(r Request) (_ *Plan, err error) {
 		if p.To, err = r.Make(p.store); err != nil {
 			return nil, err
 		}
-		p.Files.To = p.To
+		p.Files.To, p.Files.Theirs = p.To, r.Prefer == Theirs
+		p.Files.Merge = func(old, theirs, mine []byte) ([]byte, string) { return Merge(old, theirs, mine, r.Prefer) }
 	}
 	dirs, files := roots(p.To)
 	if p.taking, err = p.store.Scan(checkpoint.Options{Workspace: r.Workspace, Why: checkpoint.BeforeUndo, Roots: dirs, Files: files, Without: r.Own, Running: true}); err != nil {
