@@ -1,10 +1,12 @@
 package undo
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/bawn-dev/bawn/internal/checkpoint"
 	"github.com/bawn-dev/bawn/internal/gitstore"
@@ -24,6 +26,7 @@ type Plan struct {
 	restore   *gitstore.Restore
 	store     *checkpoint.Store
 	taking    *checkpoint.Taking
+	scan      checkpoint.Options
 	applied   bool
 }
 
@@ -35,9 +38,11 @@ type Request struct {
 	Make Source
 	// Prefer says what becomes of what both sides have changed, where Make is not nil.
 	Prefer Prefer
-	Own    []string // Bawn's own directories, which no checkpoint has
-	Paths  []string // absolute; none for all, with the state of git
-	Path   string   // where git is looked for (PATH)
+	// Copy is the name of what is taken over.
+	Copy  string
+	Own   []string // Bawn's own directories, which no checkpoint has
+	Paths []string // absolute; none for all, with the state of git
+	Path  string   // where git is looked for (PATH)
 	// Override also takes back later changes of the human.
 	Override bool
 }
@@ -65,11 +70,17 @@ func Prepare(r Request) (_ *Plan, err error) {
 		p.Files.Merge = func(old, theirs, mine []byte) ([]byte, string) { return Merge(old, theirs, mine, r.Prefer) }
 	}
 	dirs, files := roots(p.To)
-	if p.taking, err = p.store.Scan(checkpoint.Options{Workspace: r.Workspace, Why: checkpoint.BeforeUndo, Roots: dirs, Files: files, Without: r.Own, Running: true}); err != nil {
+	p.scan = checkpoint.Options{Workspace: r.Workspace, Why: checkpoint.BeforeUndo, Roots: dirs, Files: files, Without: r.Own, Running: true}
+	if r.Make != nil { // files alone; it can be taken back like a session
+		p.scan.Why, p.scan.Session, p.scan.Copy = checkpoint.BeforeApply, strings.ToLower(rand.Text()), r.Copy
+	}
+	if p.taking, err = p.store.Scan(p.scan); err != nil {
 		return nil, err
 	}
-	p.git = gitDirOf(r.Workspace)
-	git, err := snapshot(p.git)
+	var git []byte
+	if p.git = gitDirOf(r.Workspace); r.Make == nil {
+		git, err = snapshot(p.git)
+	}
 	if err != nil && p.To.Git != nil { // or the files alone come back
 		return nil, err
 	}
@@ -130,7 +141,25 @@ func (p *Plan) Apply() (done int, err error) {
 	if p.restore != nil {
 		err = errors.Join(err, p.restore.Apply())
 	}
+	if p.scan.Session != "" {
+		err = errors.Join(err, p.keepEnd())
+	}
 	return done, err
+}
+
+// keepEnd keeps what an apply has led to: an undo tells it from later changes.
+func (p *Plan) keepEnd() error {
+	o := p.scan
+	o.Why = checkpoint.AtEnd
+	t, err := p.store.Scan(o)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	if _, err = t.Keep(nil); err != nil {
+		return err
+	}
+	return t.Finish()
 }
 
 // Close ends the plan.

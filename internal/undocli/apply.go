@@ -44,7 +44,7 @@ there ("session"), yours ("mine"), or both with markers as git's ("markers").
 What programs of yours would execute or obey later, such as .envrc or .vscode, stays in
 the copy until you open it, file by file, with --held.
 
-A checkpoint is taken before, so that "bawn undo" can take it back. An apply that was
+A checkpoint is taken before, so that "bawn undo" takes it back. An apply that was
 killed can be run again. Commits are apart from files: --branch makes a branch of them.`,
 		Example: `  bawn apply
   bawn apply fix-auth src
@@ -98,6 +98,9 @@ func (f *applyFlags) run(e *launch.Env, args []string, dash int) error {
 	if running := launch.Writing(w.registry, "", []string{r.Workspace}); len(running) > 0 {
 		return verb.Usage("\"bawn kill "+short(running[0].ID)+"\" ends it", "session %s still runs in %q", short(running[0].ID), running[0].Workspace)
 	}
+	if err := publish(e, r.Workspace); err != nil && r.Ended.IsZero() {
+		fmt.Fprintf(e.Stderr, "bawn: note: what an earlier session did in git is not known: %s\n", redact.Visible(err.Error()))
+	}
 	c, err := w.openCopy(r)
 	if err != nil {
 		return err
@@ -116,7 +119,7 @@ func (f *applyFlags) run(e *launch.Env, args []string, dash int) error {
 	}
 	p, err := undo.Prepare(undo.Request{
 		State: w.state, Workspace: c.Workspace, Target: undo.Target{After: a.base, Session: c.ID}, Make: a.source(opened), Own: launch.OwnDirs(e), Paths: paths, Path: e.Getenv("PATH"),
-		Prefer: undo.Prefer(f.conflicts),
+		Prefer: undo.Prefer(f.conflicts), Copy: c.Called(),
 	})
 	if err != nil {
 		return internal(err)
