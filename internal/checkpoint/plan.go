@@ -17,7 +17,8 @@ const (
 	Create  Op = "create"
 	Replace Op = "replace"
 	Remove  Op = "remove"
-	Mode    Op = "mode" // of a directory, with its extended attributes
+	Merged  Op = "merge" // both sides have changed a text, and it gets the changes of both
+	Mode    Op = "mode"  // of a directory, with its extended attributes
 	Kept    Op = "kept"
 	// Aside renames a file that no checkpoint can hold (too large, a socket) and
 	// that stands where something is restored. Why is its new name.
@@ -54,6 +55,12 @@ type Undo struct {
 	Paths   []string    // absolute: only these and everything below them; nil for all
 	Changes []Change
 	Kept    []Change
+	// Merge is asked for files that both sides have changed: old is how the session has
+	// found it, theirs is its own, mine the present. why says what can't be merged. Without
+	// Merge the human's stays.
+	Merge func(old, theirs, mine []byte) (merged []byte, why string)
+	// Theirs replaces what can't be merged.
+	Theirs bool
 
 	taking *Taking
 	linked map[fileName]string // names that stay of files that have several
@@ -203,12 +210,7 @@ func (p *planner) name(rel string, b *Entry, after *level, a *Entry, n *item) er
 		}
 	case known && equal(b, a): // not the session's doing
 	case b == nil && n != nil && !n.Kind.covered(): // it is of no use to remove it
-	case known && !equal(a, n.entry()):
-		if n != nil && (b != nil || a != nil) {
-			p.keep(rel, b, n, whyChanged)
-		} else if b != nil {
-			p.keep(rel, b, n, whyRemoved)
-		}
+	case known && !equal(a, n.entry()) && p.conflict(rel, b, a, n):
 	case b == nil:
 		p.change(Remove, rel, nil, n)
 	case n != nil && !n.Kind.covered():
@@ -247,7 +249,7 @@ func (p *planner) both(rel string, b *Entry, after *level, a *Entry, n *item) er
 	known := after != nil
 	if self, _ := p.wanted(rel); self {
 		switch {
-		case n == nil && known && a != nil && a.Kind == Directory:
+		case n == nil && known && a != nil && a.Kind == Directory && !(p.u.Theirs && p.sessions(b, a)):
 			if p.sessions(b, a) {
 				p.keep(rel, b, nil, whyRemoved)
 			}

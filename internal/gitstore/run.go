@@ -217,6 +217,7 @@ func Recover(ctx context.Context, r *Repository, o Options) ([]Report, error) {
 		}
 		s.breakLocks()
 		report, err := s.Close(ctx)
+		report.Session = id
 		reports, errs = append(reports, report), append(errs, err)
 	}
 	return reports, errors.Join(errs...)

@@ -263,6 +263,7 @@ func (s *Store) basePath(u *unit) string { return filepath.Join(s.dir, fmt.Sprin
 
 // A Report is for the human.
 type Report struct {
+	Session   string   // whose it is, where it was killed
 	Published int      // changes that the repository has now
 	Kept      []Kept   // of the guest's, which lie beside
 	Questions []string // changes that were not made without the human

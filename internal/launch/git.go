@@ -2,12 +2,14 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/bawn-dev/bawn"
+	"github.com/bawn-dev/bawn/internal/copies"
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/gitstore"
 	"github.com/bawn-dev/bawn/internal/redact"
@@ -159,13 +161,23 @@ func gitAbove(k *session.Parent, req *sandbox.Request, writable bool) (dirs []ba
 
 // recoverGit publishes the leftovers of a killed bawn.
 func (p *gatherer) recoverGit(repo *gitstore.Repository, o gitstore.Options) {
-	reports, err := gitstore.Recover(context.Background(), repo, o)
+	reports, err := RecoverGit(repo, o)
 	for _, r := range reports {
 		p.sayGit(r)
 	}
 	if err != nil {
 		p.note(p.env, "what an earlier session did in git is not published: "+err.Error())
 	}
+}
+
+// RecoverGit publishes what killed sessions of a repository have left. The commits of a
+// session on a copy are noted there.
+func RecoverGit(repo *gitstore.Repository, o gitstore.Options) ([]gitstore.Report, error) {
+	reports, err := gitstore.Recover(context.Background(), repo, o)
+	for _, r := range reports {
+		err = errors.Join(err, copies.NoteCommits(o.State, r.Session, r.Kept))
+	}
+	return reports, err
 }
 
 // start begins to publish the guest's work. The guest is about to start.
