@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // A bench has what all runs share.
@@ -25,7 +25,7 @@ func newBench(dir, installed string) (*bench, error) {
 		return nil, err
 	}
 	b := &bench{dir: dir}
-	return b, quarters.Programs(b.bin(), "cmd/bawn", "cmd/bawnd", "cmd/bawn-egress", "test/agent/model")
+	return b, testhome.Programs(b.bin(), "cmd/bawn", "cmd/bawnd", "cmd/bawn-egress", "test/agent/model")
 }
 
 func (b *bench) bin() string { return filepath.Join(b.dir, "bin") }

@@ -17,7 +17,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/agents"
 	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/clients"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // mark is what the agent adds to its settings.
@@ -172,7 +172,7 @@ func TestVersions(t *testing.T) {
 func programs(t *testing.T) (bawn, model string) {
 	testenv.Need(t, "npm-agents", "node", "git", "userns", "landlock", "seccomp", "notify")
 	bin := fixtureDir(t)
-	check(t, quarters.Programs(bin, "cmd/bawn", "cmd/bawnd", "test/agent/model"))
+	check(t, testhome.Programs(bin, "cmd/bawn", "cmd/bawnd", "test/agent/model"))
 	return filepath.Join(bin, "bawn"), filepath.Join(bin, "model")
 }
 

@@ -4,14 +4,14 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // bawn builds our programs, side by side, and returns where bawn is.
 func (d *desk) bawn(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(d.lab, "bin")
-	buildOnce.Do(func() { check(t, quarters.Programs(dir, "cmd/bawn", "cmd/bawnd", "cmd/bawn-egress")) })
+	buildOnce.Do(func() { check(t, testhome.Programs(dir, "cmd/bawn", "cmd/bawnd", "cmd/bawn-egress")) })
 	return filepath.Join(dir, "bawn")
 }
 

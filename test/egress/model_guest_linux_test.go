@@ -11,7 +11,7 @@ import (
 
 	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/clients"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 const (
@@ -46,7 +46,7 @@ func TestCodingAgent(t *testing.T) {
 	d := newDesk(t)
 	d.bawn(t)
 	program := filepath.Join(d.lab, "bin/model")
-	check(t, quarters.Programs(filepath.Dir(program), "test/agent/model"))
+	check(t, testhome.Programs(filepath.Dir(program), "test/agent/model"))
 	for _, client := range clients.All() {
 		if os.Geteuid() != 0 && client.Name != "claude" && client.Name != "gemini" {
 			continue // as root all of them are tried, and in test/agent as the ordinary user

@@ -18,7 +18,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// A desk is a client of a gateway in front of the room's plugins.
+// A desk is a client of a gateway in front of the account's plugins.
 type desk struct {
 	*mcp.ClientSession
 	pid  int
@@ -44,7 +44,7 @@ func (s *said) String() string {
 }
 
 // gateway starts `bawn mcp` and connects to it.
-func (r *room) gateway(t *testing.T, names ...string) *desk {
+func (r *account) gateway(t *testing.T, names ...string) *desk {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := r.command(ctx, append([]string{filepath.Join(r.bin, "bawn"), "mcp"}, names...)...)
@@ -116,7 +116,7 @@ func peak(t *testing.T, pid int) int {
 }
 
 // trust adds and pins servers whose tools need nobody's answer.
-func (r *room) trust(t *testing.T, kinds ...string) {
+func (r *account) trust(t *testing.T, kinds ...string) {
 	t.Helper()
 	for _, kind := range kinds {
 		r.stranger(t, kind, "--allow", "*")
@@ -130,7 +130,7 @@ func (r *room) trust(t *testing.T, kinds ...string) {
 // comes of it is bounded. The honest one, called after each, is the control.
 func TestHostileServers(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.trust(t, "honest", "huge", "hang", "crash", "flood", "fork")
 	d := r.gateway(t)
 	d.works(t, "at first")
@@ -161,7 +161,7 @@ func TestHostileServers(t *testing.T) {
 // what was not pinned or has changed since asks, which nobody answers here.
 func TestHostileLists(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	r.trust(t, "honest", "rug", "names", "texts")
 	r.stranger(t, "fresh", "--allow", "*")
 	r.stranger(t, "endless", "--allow", "*")
@@ -194,7 +194,7 @@ func TestHostileLists(t *testing.T) {
 // a file that the plugin may read.
 func TestPathArguments(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	for name, text := range map[string]string{"src/project/docs/a": "a-of-docs", ".ssh/id_rsa": "PRIVATE", "notes": "PRIVATE"} {
 		r.put(t, name, text)
 	}
@@ -228,7 +228,7 @@ func TestPathArguments(t *testing.T) {
 // the client is.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newAccount(t)
 	const crowd = 50
 	for i := range crowd {
 		name := fmt.Sprintf("s%d", i)

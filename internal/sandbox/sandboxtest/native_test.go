@@ -14,7 +14,7 @@ import (
 	"github.com/bawn-dev/bawn/internal/sandbox/sandboxtest/probe"
 	"github.com/bawn-dev/bawn/internal/testenv"
 	"github.com/bawn-dev/bawn/internal/testenv/engine"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // BawnVariable names the environment variable that holds the path of a bawn
@@ -56,7 +56,7 @@ func withPrograms(m *testing.M) int {
 			continue
 		}
 		*p.path = filepath.Join(dir, filepath.Base(p.pkg))
-		if err := quarters.Programs(dir, p.pkg); err != nil {
+		if err := testhome.Programs(dir, p.pkg); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

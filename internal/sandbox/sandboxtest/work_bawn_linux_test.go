@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // TestBawn does ordinary work inside "bawn run".
@@ -77,7 +77,7 @@ func buildBawn(t *testing.T) []string {
 	t.Helper()
 	dir := WorkDir(t)
 	bin := filepath.Join(dir, "bawn")
-	if err := quarters.Programs(dir, "cmd/bawn"); err != nil {
+	if err := testhome.Programs(dir, "cmd/bawn"); err != nil {
 		t.Fatal(err)
 	}
 	words := []string{"env", "--default-signal=HUP"} // the process that started the test may ignore it
