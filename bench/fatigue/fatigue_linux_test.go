@@ -13,12 +13,12 @@ import (
 // errNoWorld is why this process could not make a world; nil where it runs in one.
 var errNoWorld error
 
-// TestMain runs the tests at the desk of a world.
+// TestMain runs the tests on the machine of a world.
 func TestMain(m *testing.M) {
 	var code int
 	var err error
 	switch world.Role() {
-	case world.Desk:
+	case world.Machine:
 		code = m.Run()
 	case world.First, world.Outside:
 		code, err = part()

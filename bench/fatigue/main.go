@@ -55,12 +55,12 @@ in a network of namespaces, and counts questions, dead ends and attacks stopped.
 	flag.PrintDefaults()
 }
 
-// main enters the world, and measures at its desk.
+// main enters the world, and measures on its machine.
 func (o *options) main() error {
 	var code int
 	var err error
 	switch world.Role() {
-	case world.Desk:
+	case world.Machine:
 		return o.measure()
 	case world.First, world.Outside:
 		code, err = part()

@@ -53,7 +53,7 @@ func TestEditors(t *testing.T) {
 		if a.Editor() == nil {
 			return // it speaks no such protocol
 		}
-		y, e := newDesk(t, a, model)
+		y, e := newEditor(t, a, model)
 		y.env = append(y.env, a.Free...)
 		e.work(t, a.Editor()...)
 		all := []string{workspace, noted, outside, toolOutside, byTool, hook, secret, settings, deployed, pushed, removed}
@@ -63,7 +63,7 @@ func TestEditors(t *testing.T) {
 		if a.Editor() == nil {
 			return
 		}
-		y, e := newDesk(t, a, model)
+		y, e := newEditor(t, a, model)
 		e.refuses = []string{push, remover}
 		e.work(t, append([]string{bawn, "acp", "--host-port", y.port(), "--"}, a.Editor()...)...)
 		want, questions := []string{workspace, noted, deployed, removed}, 0
@@ -77,8 +77,8 @@ func TestEditors(t *testing.T) {
 	})
 }
 
-// newDesk makes a yard with an agent that works for an editor.
-func newDesk(t *testing.T, a clients.Client, model string) (*yard, *editor) {
+// newEditor makes an account with an agent that works for an editor.
+func newEditor(t *testing.T, a clients.Client, model string) (*yard, *editor) {
 	t.Helper()
 	y := newGround(t, a, model)
 	write(t, y, y.requests())

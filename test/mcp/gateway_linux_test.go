@@ -18,8 +18,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-// A desk is a client of a gateway in front of the account's plugins.
-type desk struct {
+// A gatewayClient is a client of a gateway in front of the account's plugins.
+type gatewayClient struct {
 	*mcp.ClientSession
 	pid  int
 	said *said // on the standard error
@@ -44,11 +44,11 @@ func (s *said) String() string {
 }
 
 // gateway starts `bawn mcp` and connects to it.
-func (r *account) gateway(t *testing.T, names ...string) *desk {
+func (r *account) gateway(t *testing.T, names ...string) *gatewayClient {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := r.command(ctx, append([]string{filepath.Join(r.bin, "bawn"), "mcp"}, names...)...)
-	d := &desk{said: &said{}}
+	d := &gatewayClient{said: &said{}}
 	cmd.Stderr = d.said
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	s, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd, TerminateDuration: 10 * time.Second}, nil)
@@ -68,7 +68,7 @@ func (r *account) gateway(t *testing.T, names ...string) *desk {
 }
 
 // call calls a tool, and returns its text and whether it failed.
-func (d *desk) call(t *testing.T, wait time.Duration, tool string, args map[string]any) (string, bool) {
+func (d *gatewayClient) call(t *testing.T, wait time.Duration, tool string, args map[string]any) (string, bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), wait)
 	defer cancel()
@@ -86,14 +86,14 @@ func (d *desk) call(t *testing.T, wait time.Duration, tool string, args map[stri
 }
 
 // works wants an answer of the honest server, soon.
-func (d *desk) works(t *testing.T, when string) {
+func (d *gatewayClient) works(t *testing.T, when string) {
 	t.Helper()
 	if got, failed := d.call(t, patience, "honest__work", nil); failed || !strings.Contains(got, "done by honest") {
 		t.Errorf("%s: the honest server does not work: %q", when, got)
 	}
 }
 
-func (d *desk) tools(t *testing.T) (names []string) {
+func (d *gatewayClient) tools(t *testing.T) (names []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -87,7 +87,7 @@ func TestHookPluginOfTools(t *testing.T) {
 	r := newAccount(t)
 	r.honest(t)
 	r.object(t, "tool", objector)
-	d := &desk{ClientSession: r.session(t, nil)}
+	d := &gatewayClient{ClientSession: r.session(t, nil)}
 	d.works(t, "that it does not object to")
 	got, failed := d.call(t, patience, "honest__work", map[string]any{"path": "deploy"})
 	if !failed || !strings.Contains(got, "no deployments on Sundays") {

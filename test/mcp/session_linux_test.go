@@ -66,7 +66,7 @@ func TestGuestsHaveTheirHumansPlugins(t *testing.T) {
 	r := newAccount(t)
 	r.honest(t)
 	s := r.session(t, nil)
-	d := &desk{ClientSession: s}
+	d := &gatewayClient{ClientSession: s}
 	d.works(t, "from inside of a session")
 	list := r.events(t, "honest/work")
 	if len(list) != 1 || list[0]["parent"] == nil || list[0]["resolved"] != "allow" {
@@ -86,7 +86,7 @@ func TestTheAgentDoesNotAnswer(t *testing.T) {
 		asked.Add(1)
 		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"ok": true}}, nil
 	}})
-	d := &desk{ClientSession: s}
+	d := &gatewayClient{ClientSession: s}
 	answered := r.answering(t, "approve")
 	if got, failed := d.call(t, patience, "asker__work", nil); failed || !strings.Contains(got, "done by asker") {
 		t.Errorf("approved: %q", got)
@@ -227,7 +227,7 @@ func TestGatewayOverHTTP(t *testing.T) {
 			t.Errorf("the token %.4q…: %v", tt.token, err)
 		}
 		if err == nil {
-			(&desk{ClientSession: s}).works(t, "over HTTP")
+			(&gatewayClient{ClientSession: s}).works(t, "over HTTP")
 			_ = s.Close()
 		}
 	}
