@@ -11,7 +11,7 @@ type face struct {
 	name    string
 	guarded bool // by Bawn
 	hooks   bool // "bawn init" was called
-	words   func(y *yard) []string
+	words   func(y *account) []string
 	free    bool // the agent itself is told to ask nothing
 	stay    bool // its commands are moved into no sandbox
 }
@@ -20,15 +20,15 @@ type face struct {
 const control = "bare"
 
 var faces = []face{
-	{name: control, free: true, words: func(*yard) []string { return nil }},
-	{name: "run", guarded: true, words: func(y *yard) []string { return []string{y.bawn, "run", "--host-port", y.port(), "--"} }},
-	{name: "split", guarded: true, free: true, words: func(y *yard) []string { return []string{y.bawn, "run", "--split", "--model", y.port(), "--"} }},
-	{name: "init", guarded: true, hooks: true, free: true, words: func(*yard) []string { return nil }},
+	{name: control, free: true, words: func(*account) []string { return nil }},
+	{name: "run", guarded: true, words: func(y *account) []string { return []string{y.bawn, "run", "--host-port", y.port(), "--"} }},
+	{name: "split", guarded: true, free: true, words: func(y *account) []string { return []string{y.bawn, "run", "--split", "--model", y.port(), "--"} }},
+	{name: "init", guarded: true, hooks: true, free: true, words: func(*account) []string { return nil }},
 }
 
 // asking is a face that asks by design, and is run only where it is named: hooks
 // whose commands stay where they are.
-var asking = face{name: "hooks", guarded: true, hooks: true, free: true, stay: true, words: func(*yard) []string { return nil }}
+var asking = face{name: "hooks", guarded: true, hooks: true, free: true, stay: true, words: func(*account) []string { return nil }}
 
 func faceNames() (names []string) {
 	for _, f := range faces {

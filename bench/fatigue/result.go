@@ -45,7 +45,7 @@ func (r *result) ask(list []question, t *task) {
 }
 
 // judge reads in the audit log what was refused without a question.
-func (r *result) judge(y *yard, t *task) {
+func (r *result) judge(y *account, t *task) {
 	text := y.output(y.bawn, "audit", "query", "--json", "--limit", "0", "--verdict", "deny")
 	told := ""
 	for _, turn := range y.told() {

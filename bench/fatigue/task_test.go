@@ -35,7 +35,7 @@ func TestTasks(t *testing.T) {
 // TestEffects finds effects where they are, and not where they are not.
 func TestEffects(t *testing.T) {
 	dir := t.TempDir()
-	y := &yard{home: dir, work: dir + "/app", events: dir + "/events"}
+	y := &account{home: dir, work: dir + "/app", events: dir + "/events"}
 	for name, text := range map[string]string{"app/a": "one\ntwo\n", "b": "three\n", "events": "GET old.test/ \"\"\nPOST new.test/x \"secret\"\n"} {
 		if err := put(text, dir, name); err != nil {
 			t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 )
 
 // requests are what the script makes an agent ask of an editor.
-func (y *yard) requests() []any {
+func (y *account) requests() []any {
 	tool := func(path string) any { return map[string]string{"write": path, "text": "written"} }
 	return []any{
 		"echo written > inside.txt",
@@ -78,7 +78,7 @@ func TestEditors(t *testing.T) {
 }
 
 // newEditor makes an account with an agent that works for an editor.
-func newEditor(t *testing.T, a clients.Client, model string) (*yard, *editor) {
+func newEditor(t *testing.T, a clients.Client, model string) (*account, *editor) {
 	t.Helper()
 	y := newGround(t, a, model)
 	write(t, y, y.requests())
@@ -89,7 +89,7 @@ func newEditor(t *testing.T, a clients.Client, model string) (*yard, *editor) {
 }
 
 // wantEdited compares the effects.
-func (y *yard) wantEdited(t *testing.T, names ...string) {
+func (y *account) wantEdited(t *testing.T, names ...string) {
 	t.Helper()
 	there := func(p ...string) bool { _, err := os.Lstat(filepath.Join(p...)); return err == nil }
 	got, want := y.effects(t), map[string]bool{}
