@@ -31,12 +31,12 @@ func newBench(dir, installed string) (*bench, error) {
 func (b *bench) bin() string { return filepath.Join(b.dir, "bin") }
 
 // try has an agent do a task once.
-func (b *bench) try(agent, face, variant string, t *task) result {
+func (b *bench) try(agent, frontend, variant string, t *task) result {
 	b.runs++
-	r := result{Agent: agent, Face: face, Variant: variant, Task: t.Name}
+	r := result{Agent: agent, Frontend: frontend, Variant: variant, Task: t.Name}
 	y := b.account(agent)
 	begin := time.Now()
-	if err := b.into(y, faceOf(face), &r, t); err != nil {
+	if err := b.into(y, frontendOf(frontend), &r, t); err != nil {
 		r.Failure = err.Error()
 	}
 	r.Seconds = time.Since(begin).Seconds()
@@ -57,7 +57,7 @@ func (b *bench) account(agent string) *account {
 }
 
 // into does the run and fills the result in.
-func (b *bench) into(y *account, f face, r *result, t *task) error {
+func (b *bench) into(y *account, f frontend, r *result, t *task) error {
 	script, steps, err := t.script(r.Variant, y.work)
 	if err != nil {
 		return err

@@ -6,8 +6,8 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv/clients"
 )
 
-// A face is a way in which somebody runs an agent.
-type face struct {
+// A frontend is a way in which somebody runs an agent.
+type frontend struct {
 	name    string
 	guarded bool // by Bawn
 	hooks   bool // "bawn init" was called
@@ -16,32 +16,32 @@ type face struct {
 	stay    bool // its commands are moved into no sandbox
 }
 
-// control is the face without Bawn.
+// control is the frontend without Bawn.
 const control = "bare"
 
-var faces = []face{
+var frontends = []frontend{
 	{name: control, free: true, words: func(*account) []string { return nil }},
 	{name: "run", guarded: true, words: func(y *account) []string { return []string{y.bawn, "run", "--host-port", y.port(), "--"} }},
 	{name: "split", guarded: true, free: true, words: func(y *account) []string { return []string{y.bawn, "run", "--split", "--model", y.port(), "--"} }},
 	{name: "init", guarded: true, hooks: true, free: true, words: func(*account) []string { return nil }},
 }
 
-// asking is a face that asks by design, and is run only where it is named: hooks
+// asking is a frontend that asks by design, and is run only where it is named: hooks
 // whose commands stay where they are.
-var asking = face{name: "hooks", guarded: true, hooks: true, free: true, stay: true, words: func(*account) []string { return nil }}
+var asking = frontend{name: "hooks", guarded: true, hooks: true, free: true, stay: true, words: func(*account) []string { return nil }}
 
-func faceNames() (names []string) {
-	for _, f := range faces {
+func frontendNames() (names []string) {
+	for _, f := range frontends {
 		names = append(names, f.name)
 	}
 	return names
 }
 
-func faceOf(name string) face {
+func frontendOf(name string) frontend {
 	if name == asking.name {
 		return asking
 	}
-	return faces[slices.IndexFunc(faces, func(f face) bool { return f.name == name })]
+	return frontends[slices.IndexFunc(frontends, func(f frontend) bool { return f.name == name })]
 }
 
 // clientOf is the agent of a name.
