@@ -42,6 +42,9 @@ func (p *gatherer) gather() (req sandbox.Request, err error) {
 		args = p.Known.Contain(args, p.holds(s))
 	}
 	req = p.newRequest(s, args, cache)
+	if !unsandboxed {
+		p.noteHidden(req)
+	}
 	if req.Users, err = userFiles(p.env); err != nil {
 		return req, err
 	}
@@ -90,7 +93,7 @@ func (p *gatherer) newRequest(s bawn.Session, args []string, cache string) sandb
 		req.SetEnv = policy.GitPins()
 	}
 	req.Open, req.Protected = p.narrower(req.Open, req.Protected)
-	req.Project, req.Linked = project(e.Getenv, req.Home, s.Isolation.Workspace)
+	req.Project, req.Linked = p.homes().project(s.Isolation.Workspace)
 	narrow(p.Parent, &req)
 	return req
 }

@@ -16,8 +16,10 @@ import (
 // of the host behind a read-only mount. It also keeps a guest from opening a descriptor
 // anew with more rights, which the kernel judges by the mount through which the descriptor
 // was opened. A file that the host hands over on purpose could not be opened anew at all,
-// so that a session which gets one has its calls held. Other sessions keep them held, too,
-// even those that write nothing of the host: what the kernel refuses is not explained.
+// so that a session which gets one has its calls held. So has one that could move a
+// directory above a hidden place: the refresher would look for that where it no longer is.
+// Other sessions keep their calls held, too, even those that write nothing of the host:
+// what the kernel refuses is not explained.
 func (p *Plan) OwnNames(noFiles bool) {
 	copied := slices.ContainsFunc(p.Mounts, func(m Mount) bool { return m.Kind == KindCopy })
 	named := len(p.Protected) + len(p.Absent) + len(p.Targets) + len(p.Guarded) + len(p.InHome) + len(p.Denied)
