@@ -32,6 +32,7 @@ type options struct {
 	rounds  int
 	dir, as string
 	only    string
+	copied  bool
 	serve   bool
 }
 
@@ -43,6 +44,7 @@ func main() {
 	flag.StringVar(&o.dir, "dir", "", "`directory` for the workspaces, such as one of a tmpfs (default: one of its own)")
 	flag.StringVar(&o.as, "as", "user", "who runs them: root or user")
 	flag.StringVar(&o.only, "only", "", "compare only the tasks whose names contain `text`")
+	flag.BoolVar(&o.copied, "copy", false, "measure sessions on a copy of the workspace")
 	flag.BoolVar(&o.serve, "serve", false, "run tasks for another check in this directory (internal)")
 	flag.Parse()
 	if err := o.run(); err != nil {
@@ -111,12 +113,16 @@ const start = "start of a session"
 type stage struct {
 	whos  [programs]measure.Who
 	bawn  [programs]string
+	flags []string
 	peers [programs]*measure.Peer
 }
 
 // open starts a session of each program, and a driver without one.
 func (o *options) open(g *measure.Ground) (s *stage, err error) {
-	s = &stage{bawn: o.bawn}
+	s = &stage{bawn: o.bawn, flags: []string{"run", "-q", "--net", "none"}}
+	if o.copied {
+		s.flags = append(s.flags, "--copy")
+	}
 	self, err := g.Self()
 	if err != nil {
 		return s, err
@@ -144,7 +150,7 @@ func (s *stage) argv(p int, command ...string) []string {
 	if p == bare {
 		return command
 	}
-	return append([]string{s.bawn[p], "run", "-q", "--net", "none", "--"}, command...)
+	return slices.Concat([]string{s.bawn[p]}, s.flags, []string{"--"}, command)
 }
 
 func (s *stage) close() error {
