@@ -54,16 +54,67 @@ func (p *gatherer) copied(s bawn.Session) (*sessionCopy, error) {
 	}
 	c := &sessionCopy{launch: p.Launch, env: p.env, state: state, based: make(chan struct{}), done: make(chan struct{})}
 	record := copies.Record{ID: s.ID, Name: p.Name, Agent: s.Agent, Workspace: s.Isolation.Workspace, Started: s.Started}
-	if c.copy, err = copies.Create(state, record); err != nil {
+	from, err := p.goesOn(&record)
+	if err != nil {
+		return nil, err
+	}
+	if from != nil {
+		defer from.Close()
+	}
+	if c.copy, err = copies.Create(state, record); err == nil && from != nil && !p.Plan {
+		err = c.goOn(from)
+	}
+	if err != nil {
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make the session's copy: %w", err), Hint: "mend Bawn's state directory, or run without --copy"}
 	}
-	if p.Plan {
+	if c.base = record.Base; p.Plan || from != nil {
 		close(c.based)
 		close(c.done)
 		return c, nil
 	}
 	go c.keepBase(s)
 	return c, nil
+}
+
+// goesOn opens the copy from which the session goes on, if there is one, and notes its
+// base: what the session changes is compared with the same moment.
+func (p *gatherer) goesOn(r *copies.Record) (*copies.Copy, error) {
+	if p.From == "" {
+		return nil, nil
+	}
+	state, err := settings.StateDir(&p.env.World)
+	if err != nil {
+		return nil, err
+	}
+	list, err := copies.List(state, r.Workspace)
+	if err != nil {
+		return nil, &verb.Error{Code: verb.ExitInternal, Err: err}
+	}
+	found := copies.Find(list, p.From)
+	if len(found) != 1 {
+		return nil, verb.Usage("\"bawn ps\" and \"bawn apply\" list copies", "--from %q names %d copies of this workspace, want one", p.From, len(found))
+	}
+	if _, err := found[0].BaseOf(state); err != nil {
+		return nil, &verb.Error{Code: verb.ExitInternal, Err: err}
+	}
+	from, err := copies.Open(state, found[0].ID)
+	if err != nil {
+		return nil, verb.Usage("wait until it has ended, or end it: bawn kill "+found[0].ID[:8], "--from %s: %w", p.From, err)
+	}
+	r.Base = from.Base
+	return from, nil
+}
+
+// goOn fills the copy with what another one has, and says what that takes.
+func (c *sessionCopy) goOn(from *copies.Copy) error {
+	files, bytes, err := c.copy.GoOn(from)
+	if err != nil {
+		return errors.Join(err, c.copy.Discard())
+	}
+	if bytes > 0 && !c.launch.Quiet && !c.launch.JSON {
+		fmt.Fprintf(c.env.Stderr, "bawn: goes on from copy %s: %s copied (%s)\n", from.Called(), undo.Files(files), undo.Bytes(bytes))
+	}
+	return nil
 }
 
 // copyable refuses what no copy is made for.

@@ -85,6 +85,7 @@ var flagEffects = map[string]effect{
 	"pin-git": {flag: []string{"--pin-git"}, script: "env | grep -q ^GIT_CONFIG_COUNT= && echo pinned", with: "pinned"},
 	"copy":    {flag: []string{"--copy"}, script: "echo mine >own; grep -q ' / .*overlay' /proc/self/mountinfo && echo copied", with: "copied"},
 	"name":    {shown: "cmd/bawn/testdata/script/copy.txtar: --name"},
+	"from":    {shown: "cmd/bawn/testdata/script/copy-from.txtar: --from"},
 	"covered": {shown: "cmd/bawn/testdata/script/run-covered.txtar: --covered"},
 	"as":      {shown: "cmd/bawn/testdata/script/run-as.txtar: --as"},
 	"image":   {shown: "internal/config/only_test.go: --image"},
