@@ -43,7 +43,9 @@ type Change struct {
 const (
 	whyChanged = "you have changed it since the session"
 	whyRemoved = "you have removed it since the session"
-	whyInside  = "it holds what stays"
+
+	// WhyInside is that of a directory which is not empty.
+	WhyInside = "it holds what stays"
 )
 
 // An Undo leads back to a checkpoint from the changes of a session.
@@ -312,7 +314,7 @@ func (p *planner) removed(rel string, b *Entry, after *level, a *Entry, n *item)
 			p.change(Create, rel, b, nil)
 		}
 	case b != nil || kept == len(p.u.Kept):
-		p.keep(rel, b, n, whyInside)
+		p.keep(rel, b, n, WhyInside)
 	}
 	return nil
 }

@@ -350,7 +350,7 @@ func TestExecsInDoubt(t *testing.T) {
 	}
 	b.mu.Lock()
 	for _, e := range b.execs {
-		e.doubt = e.doubt.Add(-createTime)
+		e.uncertainSince = e.uncertainSince.Add(-createTime)
 	}
 	b.mu.Unlock()
 	got := 0

@@ -55,12 +55,12 @@ func (b *Broker) createExec(w http.ResponseWriter, r *http.Request, c *call) err
 		if notMade(err) {
 			b.releaseExec(slot)
 		} else {
-			b.doubtExec(slot)
+			b.markUncertain(slot)
 		}
 		return b.forgetIfGone(child, err)
 	}
 	if !hexForm().MatchString(made.ID) {
-		b.doubtExec(slot)
+		b.markUncertain(slot)
 		return missing("container", child.wanted.name)
 	}
 	if !b.keepExec(slot, made.ID) {

@@ -330,7 +330,7 @@ func (c *call) park(q *question) error {
 	c.asked = q
 	c.mu.Unlock()
 	late := time.AfterFunc(parkTime, c.cancel)
-	q.settled = func() { late.Stop() }
+	q.stopTimer = func() { late.Stop() }
 	return nil
 }
 
@@ -351,7 +351,7 @@ func (g *Gateway) resume(ctx context.Context, state, about string, answers mcp.I
 	q := c.asked
 	c.where, c.asked = ctx, nil
 	c.mu.Unlock()
-	q.settled()
+	q.stopTimer()
 	q.answer <- answers[questionKey]
 	return c, nil
 }

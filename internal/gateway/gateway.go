@@ -8,6 +8,16 @@
 // too fast or too long, send lists without end, or speak in the names of others.
 // Other servers and the client do not notice that. Options.Judge decides every
 // call; without a Judge the gateway denies all calls.
+//
+// Clients use standard input and output or streamable HTTP, servers standard input and
+// output. Progress, cancellation, elicitation, sampling, roots, completion, logging
+// (from "info"), subscriptions and changed lists pass, also between clients that are
+// asked by results and servers that ask by requests. While calls of several clients are
+// under way, a server that asks by a request gets an error.
+//
+// A call starts the server. Its list is compared with the pins before the call is
+// decided. Kept tools count only with the digest of their pin. Other lists start the
+// server too. Clients that want progress are told every five seconds.
 package gateway
 
 import (

@@ -23,10 +23,10 @@ var errNoAnswer = errors.New("the client gave no answer to what it was asked")
 // A question is what a server asks during a call of a client that is asked by
 // results.
 type question struct {
-	state   string // with which the client goes on
-	request mcp.InputRequest
-	answer  chan mcp.InputResponse // has room for one; nil means that no answer came
-	settled func()                 // the client has come back
+	state     string // with which the client goes on
+	request   mcp.InputRequest
+	answer    chan mcp.InputResponse // has room for one; nil means that no answer came
+	stopTimer func()                 // of the wait; called when the client has come back
 }
 
 // asked serves what a server asks by a request. Nothing in it says during which

@@ -77,7 +77,7 @@ func (p *gatherer) gatherGit(req *sandbox.Request) error {
 		return err
 	}
 	o.Names = gitstore.Names{Extra: req.Protected, Opened: iso.Unprotected, None: !iso.Protect}
-	o.Copy = p.copy != nil
+	o.Copy, o.Beside = p.copy != nil, writableBeside(iso)
 	p.git = &privateGit{say: p.sayGit, copy: o.Copy}
 	if p.Plan {
 		if p.git.plan, err = os.MkdirTemp("", "bawn-plan-"); err != nil {
@@ -96,6 +96,16 @@ func (p *gatherer) gatherGit(req *sandbox.Request) error {
 	return nil
 }
 
+// writableBeside are the directories that a session may write beside its workspace.
+func writableBeside(iso bawn.Isolation) (list []string) {
+	for _, m := range iso.Mounts {
+		if real, err := filepath.EvalSymlinks(m.Path); err == nil && m.Access == bawn.ReadWrite && m.Path != iso.Workspace {
+			list = append(list, real)
+		}
+	}
+	return list
+}
+
 // gitStore prepares the private git directory. A workspace without a repository that can
 // be had gets an empty one.
 func (p *gatherer) gitStore(workspace string, o gitstore.Options) (*gitstore.Store, error) {
@@ -109,7 +119,7 @@ func (p *gatherer) gitStore(workspace string, o gitstore.Options) (*gitstore.Sto
 		}
 		repo = &gitstore.Repository{Workspace: workspace}
 	}
-	o.Names.Project, _ = project(p.env.Getenv, p.env.Getenv("HOME"), repo.Workspace, filepath.Dir(repo.Common))
+	o.Names.Project, _ = p.homes().project(repo.Workspace, filepath.Dir(repo.Common))
 	store, err := gitstore.Prepare(repo, o)
 	if err != nil && repo.Common != "" {
 		p.note(p.env, "git directory read-only: "+err.Error())

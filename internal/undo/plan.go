@@ -108,6 +108,8 @@ func (p *Plan) planGit(r Request) (err error) {
 		return err
 	}
 	p.Git = p.restore.Changes()
+	gone := p.restore.GoneTrees()
+	p.Files.Kept = slices.DeleteFunc(p.Files.Kept, func(c checkpoint.Change) bool { return c.Why == checkpoint.WhyInside && slices.Contains(gone, c.Path) })
 	return nil
 }
 

@@ -23,17 +23,17 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // patience ends a command that hangs.
 const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == quarters.GuestWord {
+	if len(os.Args) > 2 && os.Args[1] == testhome.GuestWord {
 		os.Exit(guest(os.Args[2], os.Args[3:]))
 	}
-	os.Exit(quarters.Main("approvals", m.Run))
+	os.Exit(testhome.Main("approvals", m.Run))
 }
 
 // guest tries to reach each address, and says what came of it.
@@ -59,36 +59,36 @@ func guest(network string, addresses []string) int {
 	return 0
 }
 
-var check = quarters.Check
+var check = testhome.Check
 
-// A room is the home of somebody who works in a project.
-type room struct {
+// An account is the home of a user, with a project.
+type account struct {
 	t *testing.T
-	*quarters.Room
+	*testhome.Account
 }
 
-func newRoom(t *testing.T) *room {
+func newAccount(t *testing.T) *account {
 	t.Helper()
-	r := &room{t, quarters.NewRoom(t, patience)}
+	r := &account{t, testhome.NewAccount(t, patience)}
 	r.Env = []string{"HOME=" + r.Home, "PATH=" + r.Bin + ":/usr/bin:/bin", "TERM=xterm", "LANG=C.UTF-8"}
 	return r
 }
 
 // reach is the command line of a session whose guest tries addresses.
-func (r *room) reach(addresses ...string) []string {
+func (r *account) reach(addresses ...string) []string {
 	words := []string{"bawn", "run", "--net", "allowlist", "--"}
 	return append(words, r.Guest(append([]string{"tcp"}, addresses...)...)...)
 }
 
 // run runs one command without a terminal.
-func (r *room) run(argv ...string) (code int, out, errs string) {
+func (r *account) run(argv ...string) (code int, out, errs string) {
 	r.t.Helper()
 	got := r.Run(r.t, argv...)
 	return got.Code, got.Out, got.Err
 }
 
 // relay starts bawn serve, and returns what kills it.
-func (r *room) relay() (kill func()) {
+func (r *account) relay() (kill func()) {
 	r.t.Helper()
 	cmd := r.Command(context.Background(), "bawn", "serve")
 	check(r.t, cmd.Start())
@@ -110,10 +110,10 @@ type question struct {
 }
 
 // pending waits for the question about a host.
-func (r *room) pending(resource string) question { r.t.Helper(); return r.asked(resource, 1) }
+func (r *account) pending(resource string) question { r.t.Helper(); return r.asked(resource, 1) }
 
 // asked waits until that many ask a question.
-func (r *room) asked(resource string, waiting int) (q question) {
+func (r *account) asked(resource string, waiting int) (q question) {
 	r.t.Helper()
 	var last string
 	defer func() {
@@ -148,7 +148,7 @@ type seat struct {
 	done   chan struct{}
 }
 
-func (r *room) sit(argv ...string) *seat {
+func (r *account) sit(argv ...string) *seat {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := r.Command(ctx, argv...)
@@ -225,7 +225,7 @@ func me() string {
 }
 
 // answer runs a verb that answers, and wants it to count.
-func (r *room) answer(argv ...string) {
+func (r *account) answer(argv ...string) {
 	r.t.Helper()
 	if code, out, errs := r.run(argv...); code != 0 {
 		r.t.Fatalf("%q: %d %s%s", argv, code, out, errs)
@@ -236,7 +236,7 @@ func (r *room) answer(argv ...string) {
 // question in its hands and comes back with it; it stays away, and the terminal
 // answers alone. What was answered for good holds in later sessions.
 func TestAnsweredElsewhere(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	kill := r.relay()
 	s := r.sit(r.reach("never.test:443", "killed.test:443", "alone.test:443")...)
 	s.sees("connect to never.test:443")
@@ -278,7 +278,7 @@ func TestAnsweredElsewhere(t *testing.T) {
 // its workspace, is not let in, and can't answer for its human by any way that
 // Bawn has.
 func TestGuestAnswersNothing(t *testing.T) {
-	r := newRoom(t)
+	r := newAccount(t)
 	r.Env = append(r.Env, "XDG_RUNTIME_DIR="+filepath.Join(r.Work, "run"))
 	check(t, os.Mkdir(filepath.Join(r.Work, "run"), 0o700))
 	r.relay()

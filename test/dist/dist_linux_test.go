@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // build runs scripts/dist for this machine's architecture, and returns where it wrote.
@@ -53,7 +53,7 @@ func TestRelease(t *testing.T) {
 	var how []string
 	if testenv.Short() { // the programs are those of all tests, and packed once
 		bin := filepath.Join(t.TempDir(), "bin")
-		if err := quarters.Programs(bin, "cmd/bawn", "cmd/bawnd", "cmd/bawn-egress"); err != nil {
+		if err := testhome.Programs(bin, "cmd/bawn", "cmd/bawnd", "cmd/bawn-egress"); err != nil {
 			t.Fatal(err)
 		}
 		how = []string{"PROGRAMS=" + bin, "FORMATS=deb"}

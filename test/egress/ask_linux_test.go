@@ -29,13 +29,13 @@ type seat struct {
 }
 
 // sit starts a guest at a terminal.
-func (d *desk) sit(t *testing.T, flags []string, line string) *seat {
+func (d *account) sit(t *testing.T, flags []string, line string) *seat {
 	t.Helper()
 	return d.sitWith(t, d.insideArgs(t, flags, d.shell(t, line)...)...)
 }
 
 // sitWith starts a command at a terminal.
-func (d *desk) sitWith(t *testing.T, argv ...string) *seat {
+func (d *account) sitWith(t *testing.T, argv ...string) *seat {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
@@ -127,7 +127,7 @@ const (
 // TestAskYes holds what wants to an unknown host until the human says yes, and
 // asks once.
 func TestAskYes(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	m := d.now(t)
 	s := d.sit(t, []string{"--ask-timeout", "30s"}, askFive)
 	s.see(prompt)
@@ -150,7 +150,7 @@ func TestAskYes(t *testing.T) {
 
 // TestAskNo refuses them all when the human says no, and does not ask again.
 func TestAskNo(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	m := d.now(t)
 	s := d.sit(t, []string{"--ask-timeout", "30s"}, askFive)
 	s.see(prompt)
@@ -167,7 +167,7 @@ func TestAskNo(t *testing.T) {
 
 // TestAskInVain refuses when nobody has answered in time.
 func TestAskInVain(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	m := d.now(t)
 	begin := time.Now()
 	s := d.sit(t, []string{"--ask-timeout", "1s"}, "$PROBE ask 3 "+askable)
@@ -184,7 +184,7 @@ func TestAskInVain(t *testing.T) {
 // TestAskNobody refuses at once, and says what to do, where there is no
 // terminal.
 func TestAskNobody(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	r := d.inside(t, []string{"--ask-timeout", "30s"}, "$PROBE tcp "+askable+" abc; curl -sS -m 30 http://askable.test/")
 	if r.took > soon || strings.Contains(r.out, "this is") {
 		t.Errorf("after %v: %s", r.took, r.out)
@@ -200,7 +200,7 @@ func TestAskNobody(t *testing.T) {
 // just then. Keys that come too soon for a human to have read the question are
 // ignored.
 func TestAskTooSoon(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	for try := 1; ; try++ {
 		m := d.now(t)
 		s := d.sit(t, []string{"--ask-timeout", "30s"}, "$PROBE tcp "+askable+" abc")
@@ -224,7 +224,7 @@ func TestAskTooSoon(t *testing.T) {
 // TestAskNamesTheProgram: a question names the program behind the connection, as
 // its file is called and with nothing of it in control of the terminal.
 func TestAskNamesTheProgram(t *testing.T) {
-	d := newDesk(t, "bwrap")
+	d := newAccount(t, "bwrap")
 	for _, provider := range []string{"native", "bwrap"} {
 		s := d.sit(t, []string{"--provider", provider, "--ask-timeout", "30s"}, `N=$(printf 'inno\033[2Jcent'); cp "$(command -v curl)" "./$N" && sh -c "exec './$N' -sS -m 30 http://askable.test/"; echo done`)
 		s.see(prompt)

@@ -14,7 +14,7 @@ import (
 // The guest has neither the value nor a placeholder, the yes is for that repository, and
 // without a secret that could be lent nobody is asked.
 func TestPushIsOfferedTheSecret(t *testing.T) {
-	d := newDesk(t, "git")
+	d := newAccount(t, "git")
 	bare, other := filepath.Join(d.lab, "repos/locked/app.git"), filepath.Join(d.lab, "repos/locked/other.git")
 	setup := d.sh(t, `set -e; export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b.example GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b.example
 for r in '`+bare+`' '`+other+`'; do git init -q --bare -b main "$r"; git -C "$r" config http.receivepack true; done
@@ -73,7 +73,7 @@ git init -q -b main .; git commit -q --allow-empty -m one; git rev-parse HEAD`)
 // names the secret that the vault has for it, which goes with the request after a yes and
 // with no other.
 func TestRequestIsOfferedTheSecret(t *testing.T) {
-	d := newDesk(t)
+	d := newAccount(t)
 	const value = "sk-0123456789abcdefghij"
 	d.vault(t, "tok", value, "--host api.test --bearer")
 	m := d.now(t)

@@ -1,7 +1,7 @@
-// Package quarters is where tests run the real programs: it builds them, or
+// Package testhome is where tests run the real programs: it builds them, or
 // takes what was built for the whole run of the tests, and gives each test an
 // empty home to start them from.
-package quarters
+package testhome
 
 import (
 	"fmt"

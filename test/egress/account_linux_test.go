@@ -23,8 +23,8 @@ import (
 // patience ends a command that hangs.
 const patience = 3 * time.Minute
 
-// A desk is the home of somebody who works in a project, in the world.
-type desk struct {
+// An account is the home of a user, with a project, in the world.
+type account struct {
 	lab, home, work string
 	env             []string
 }
@@ -36,8 +36,8 @@ type result struct {
 	took     time.Duration
 }
 
-// newDesk makes one. features are what the test needs besides the lab.
-func newDesk(t *testing.T, features ...string) *desk {
+// newAccount makes one. features are what the test needs besides the lab.
+func newAccount(t *testing.T, features ...string) *account {
 	t.Helper()
 	testenv.Need(t, append([]string{"userns", "iproute2", "dnsmasq", "curl"}, features...)...)
 	if errNoLab != nil {
@@ -47,7 +47,7 @@ func newDesk(t *testing.T, features ...string) *desk {
 	home, err := os.MkdirTemp(lab, "home-")
 	check(t, err)
 	t.Cleanup(func() { check(t, testenv.RemoveAll(home)) })
-	d := &desk{lab: lab, home: home, work: filepath.Join(home, "src/project")}
+	d := &account{lab: lab, home: home, work: filepath.Join(home, "src/project")}
 	check(t, os.MkdirAll(d.work, 0o755))
 	return d
 }
@@ -70,8 +70,8 @@ func put(t *testing.T, text string, parts ...string) string {
 
 func exists(path string) bool { _, err := os.Lstat(path); return err == nil }
 
-// command is one that the desk's owner would start, without a terminal.
-func (d *desk) command(ctx context.Context, argv ...string) *exec.Cmd {
+// command is one that the account's user would start, without a terminal.
+func (d *account) command(ctx context.Context, argv ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir, cmd.WaitDelay = d.work, 20*time.Second // for who still holds its output
 	cmd.Env = append([]string{"HOME=" + d.home, "PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "USER=dev", "TERM=dumb"}, d.env...)
@@ -80,13 +80,13 @@ func (d *desk) command(ctx context.Context, argv ...string) *exec.Cmd {
 }
 
 // run runs a command to its end.
-func (d *desk) run(t testing.TB, argv ...string) result {
+func (d *account) run(t testing.TB, argv ...string) result {
 	t.Helper()
 	return d.within(t, patience, argv...)
 }
 
 // within is run with another limit.
-func (d *desk) within(t testing.TB, limit time.Duration, argv ...string) result {
+func (d *account) within(t testing.TB, limit time.Duration, argv ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -104,12 +104,12 @@ func (d *desk) within(t testing.TB, limit time.Duration, argv ...string) result 
 }
 
 // sh runs a line of shell, with $PROBE.
-func (d *desk) sh(t testing.TB, line string) result {
+func (d *account) sh(t testing.TB, line string) result {
 	t.Helper()
 	return d.run(t, d.shell(t, line)...)
 }
 
-func (d *desk) shell(t testing.TB, line string) []string {
+func (d *account) shell(t testing.TB, line string) []string {
 	return []string{"/bin/sh", "-c", "PROBE='" + probeProgram(t, d.lab) + " " + probeArgument + "'; " + line}
 }
 
@@ -142,7 +142,7 @@ type mark struct {
 }
 
 // now is the place up to which everything has been written.
-func (d *desk) now(t testing.TB) mark {
+func (d *account) now(t testing.TB) mark {
 	t.Helper()
 	return mark{events: size(t, filepath.Join(d.lab, "events")), questions: size(t, filepath.Join(d.lab, "dns.log"))}
 }
@@ -155,7 +155,7 @@ func size(t testing.TB, path string) int64 {
 }
 
 // since returns what the servers outside have seen since m.
-func (d *desk) since(t testing.TB, m mark) []event {
+func (d *account) since(t testing.TB, m mark) []event {
 	t.Helper()
 	var events []event
 	for dec := json.NewDecoder(bytes.NewReader(tail(t, filepath.Join(d.lab, "events"), m.events))); ; {
@@ -170,7 +170,7 @@ func (d *desk) since(t testing.TB, m mark) []event {
 }
 
 // questions returns what the resolver has been asked since m, as "TYPE name".
-func (d *desk) questions(t testing.TB, m mark) []string {
+func (d *account) questions(t testing.TB, m mark) []string {
 	t.Helper()
 	var asked []string
 	for line := range strings.Lines(string(tail(t, filepath.Join(d.lab, "dns.log"), m.questions))) {
@@ -195,7 +195,7 @@ func tail(t testing.TB, path string, from int64) []byte {
 }
 
 // outside starts a program there.
-func (d *desk) outside(t testing.TB, o order) report {
+func (d *account) outside(t testing.TB, o order) report {
 	t.Helper()
 	c, err := net.Dial("unix", filepath.Join(d.lab, "orders"))
 	check(t, err)

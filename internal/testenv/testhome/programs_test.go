@@ -1,4 +1,4 @@
-package quarters
+package testhome
 
 import (
 	"os"

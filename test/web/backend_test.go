@@ -12,17 +12,17 @@ import (
 	"github.com/bawn-dev/bawn/internal/audit"
 )
 
-func (d *desk) tell(verb string, w http.ResponseWriter, r *http.Request) bool {
-	do := deskVerbs[verb]
+func (d *backend) tell(verb string, w http.ResponseWriter, r *http.Request) bool {
+	do := backendVerbs[verb]
 	if do != nil {
 		do(d.t, d, w, r)
 	}
 	return do != nil
 }
 
-// deskVerbs change a desk from the scenarios of page/relay.mjs.
-var deskVerbs = map[string]func(*testing.T, *desk, http.ResponseWriter, *http.Request){
-	"pair": func(t *testing.T, d *desk, w http.ResponseWriter, r *http.Request) {
+// backendVerbs change a backend from the scenarios of page/relay.mjs.
+var backendVerbs = map[string]func(*testing.T, *backend, http.ResponseWriter, *http.Request){
+	"pair": func(t *testing.T, d *backend, w http.ResponseWriter, r *http.Request) {
 		code, err := d.page.Pair(t.Context(), r.FormValue("readonly") != "")
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -30,10 +30,10 @@ var deskVerbs = map[string]func(*testing.T, *desk, http.ResponseWriter, *http.Re
 		}
 		fmt.Fprint(w, code.Url)
 	},
-	"ask": func(t *testing.T, d *desk, _ http.ResponseWriter, r *http.Request) {
+	"ask": func(t *testing.T, d *backend, _ http.ResponseWriter, r *http.Request) {
 		go d.ask(t.Context(), realQuestion(r.FormValue("name"), r.FormValue("line")))
 	},
-	"elsewhere": func(t *testing.T, d *desk, w http.ResponseWriter, r *http.Request) {
+	"elsewhere": func(t *testing.T, d *backend, w http.ResponseWriter, r *http.Request) {
 		pending, err := d.queue.List(t.Context())
 		for _, p := range pending {
 			if p.Agent == r.FormValue("name") {
@@ -44,9 +44,9 @@ var deskVerbs = map[string]func(*testing.T, *desk, http.ResponseWriter, *http.Re
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	},
-	"down": func(_ *testing.T, d *desk, _ http.ResponseWriter, _ *http.Request) { d.end() },
-	"up":   func(t *testing.T, d *desk, _ http.ResponseWriter, _ *http.Request) { d.begin(t) },
-	"state": func(_ *testing.T, d *desk, w http.ResponseWriter, _ *http.Request) {
+	"down": func(_ *testing.T, d *backend, _ http.ResponseWriter, _ *http.Request) { d.end() },
+	"up":   func(t *testing.T, d *backend, _ http.ResponseWriter, _ *http.Request) { d.begin(t) },
+	"state": func(_ *testing.T, d *backend, w http.ResponseWriter, _ *http.Request) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		_, err := audit.Verify(filepath.Join(d.dir, "audit"))

@@ -20,8 +20,8 @@ import (
 // patience ends an agent that hangs.
 const patience = 3 * time.Minute
 
-// A yard is the home of somebody who has an agent do a task.
-type yard struct {
+// An account is the home of a user who has an agent do a task.
+type account struct {
 	agent  clients.Client
 	dir    string // of this run
 	home   string
@@ -72,7 +72,7 @@ func isPoison(t *task, name, text string) bool {
 const token = "tk_fatigue_51c0ffee"
 
 // furnish makes the project, its forge and the user's files.
-func (y *yard) furnish(t *task, variant string, registries string) error {
+func (y *account) furnish(t *task, variant string, registries string) error {
 	files, packages := t.sources(variant)
 	if err := publish(registries, packages); err != nil {
 		return err
@@ -113,7 +113,7 @@ func put(text string, parts ...string) error {
 }
 
 // serve starts the model and sets the agent up for it. The model ends with ctx.
-func (y *yard) serve(ctx context.Context, program string, script []byte) error {
+func (y *account) serve(ctx context.Context, program string, script []byte) error {
 	file, at := filepath.Join(y.dir, "script.json"), filepath.Join(y.dir, "url")
 	if err := put(string(script), file); err != nil {
 		return err
@@ -144,13 +144,13 @@ func (y *yard) serve(ctx context.Context, program string, script []byte) error {
 const bundle = "/etc/ssl/certs/ca-certificates.crt"
 
 // log is what the model was told.
-func (y *yard) log() string { return filepath.Join(y.dir, "log.jsonl") }
+func (y *account) log() string { return filepath.Join(y.dir, "log.jsonl") }
 
 // port is the model's.
-func (y *yard) port() string { return y.url[strings.LastIndexByte(y.url, ':')+1:] }
+func (y *account) port() string { return y.url[strings.LastIndexByte(y.url, ':')+1:] }
 
 // cmd is a command in the project, as its owner would start it.
-func (y *yard) cmd(ctx context.Context, argv ...string) *exec.Cmd {
+func (y *account) cmd(ctx context.Context, argv ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir, cmd.WaitDelay = y.work, 5*time.Second
 	cmd.Env = append([]string{"HOME=" + y.home, "PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin", "TERM=dumb", "LANG=C.UTF-8", "USER=dev"}, y.env...)
@@ -159,7 +159,7 @@ func (y *yard) cmd(ctx context.Context, argv ...string) *exec.Cmd {
 }
 
 // sh runs a line that has to succeed.
-func (y *yard) sh(line string) error {
+func (y *account) sh(line string) error {
 	if out, err := y.cmd(context.Background(), "/bin/sh", "-c", line).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", line, err, out)
 	}
@@ -167,13 +167,13 @@ func (y *yard) sh(line string) error {
 }
 
 // output is what a command prints; nothing if it fails.
-func (y *yard) output(argv ...string) string {
+func (y *account) output(argv ...string) string {
 	out, _ := y.cmd(context.Background(), argv...).Output()
 	return string(out)
 }
 
 // work runs the agent to its end.
-func (y *yard) run(argv []string) (out string, err error) {
+func (y *account) run(argv []string) (out string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := y.cmd(ctx, argv...)
@@ -195,7 +195,7 @@ type turn struct {
 }
 
 // told are the turns of the agent.
-func (y *yard) told() (list []turn) {
+func (y *account) told() (list []turn) {
 	text, _ := os.ReadFile(y.log())
 	for line := range strings.Lines(string(text)) {
 		var t turn
@@ -207,7 +207,7 @@ func (y *yard) told() (list []turn) {
 }
 
 // requests are those that came to the outside in this run, as effects name them.
-func (y *yard) requests() (list []string) {
+func (y *account) requests() (list []string) {
 	text, err := os.ReadFile(y.events)
 	if err != nil || int64(len(text)) < y.from {
 		return nil

@@ -16,29 +16,29 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-var update = flag.Bool("update", false, "write the table of rooms in docs/dev/architecture.md anew")
+var update = flag.Bool("update", false, "write the table of packages in docs/dev/architecture.md anew")
 
-// A room is a member of the house with the lines of its product code, and the
-// members that it imports.
-type room struct {
+// A size is the lines of a package's product code, with all packages below it, and the
+// packages that it imports.
+type size struct {
 	lines   int
 	imports map[string]bool
 }
 
 // The marks around the table in docs/dev/architecture.md.
-const roomsBegin, roomsEnd = "<!-- rooms -->\n```\n", "```\n<!-- /rooms -->"
+const sizesBegin, sizesEnd = "<!-- sizes -->\n```\n", "```\n<!-- /sizes -->"
 
-// limits are the rooms that may not grow, with their lines and imports.
+// limits are the packages that may not grow, with their lines and imports.
 var limits = map[string][2]int{"internal/cli": {6000, 25}}
 
-// TestRooms holds the table in docs/dev/architecture.md against the code: a room may be a
-// fifth larger or smaller than the table says, and import two rooms more or fewer,
-// before it has to be written anew.
-func TestRooms(t *testing.T) {
+// TestSizes holds the table in docs/dev/architecture.md against the code: a package may
+// be a fifth larger or smaller than the table says, and import two packages more or
+// fewer, before the table has to be written anew.
+func TestSizes(t *testing.T) {
 	testenv.Need(t, "go")
-	rooms := measured(t)
+	sizes := measured(t)
 	for name, most := range limits {
-		if r := rooms[name]; r == nil || r.lines > most[0] || len(r.imports) > most[1] {
+		if r := sizes[name]; r == nil || r.lines > most[0] || len(r.imports) > most[1] {
 			t.Errorf("%s has %+v; want at most %d lines and %d imports", name, r, most[0], most[1])
 		}
 	}
@@ -46,48 +46,48 @@ func TestRooms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok1 := bytes.Cut(text, []byte(roomsBegin))
-	table, after, ok2 := bytes.Cut(rest, []byte(roomsEnd))
+	before, rest, ok1 := bytes.Cut(text, []byte(sizesBegin))
+	table, after, ok2 := bytes.Cut(rest, []byte(sizesEnd))
 	if !ok1 || !ok2 {
-		t.Fatalf("docs/dev/architecture.md has no table between %q and %q", roomsBegin, roomsEnd)
+		t.Fatalf("docs/dev/architecture.md has no table between %q and %q", sizesBegin, sizesEnd)
 	}
 	if *update {
-		text = slices.Concat(before, []byte(roomsBegin), drawn(rooms), []byte(roomsEnd), after)
+		text = slices.Concat(before, []byte(sizesBegin), drawn(sizes), []byte(sizesEnd), after)
 		if err := os.WriteFile("docs/dev/architecture.md", text, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	for _, stale := range stale(rooms, string(table)) {
-		t.Errorf("%s: run go test . -run TestRooms -update", stale)
+	for _, stale := range stale(sizes, string(table)) {
+		t.Errorf("%s: run go test . -run TestSizes -update", stale)
 	}
 }
 
 // measured counts what go list knows for Linux and for macOS, without tests and
 // what is generated.
-func measured(t *testing.T) map[string]*room {
-	rooms, seen := map[string]*room{}, map[string]bool{}
+func measured(t *testing.T) map[string]*size {
+	sizes, seen := map[string]*size{}, map[string]bool{}
 	for _, goos := range []string{"linux", "darwin"} {
 		for _, n := range list(t, goos) {
 			name, ok := member(ladder, relative(n.ImportPath))
 			if !ok || !strings.HasPrefix(name, "internal/") || name == "internal/testenv" || strings.Contains(n.ImportPath, "sandboxtest") {
 				continue
 			}
-			if rooms[name] == nil {
-				rooms[name] = &room{imports: map[string]bool{}}
+			if sizes[name] == nil {
+				sizes[name] = &size{imports: map[string]bool{}}
 			}
 			for _, i := range n.Imports {
 				if to, ok := member(ladder, relative(i)); ok && inModule(i) && to != name && strings.HasPrefix(to, "internal/") {
-					rooms[name].imports[to] = true
+					sizes[name].imports[to] = true
 				}
 			}
 			if dir := relative(n.ImportPath); !seen[dir] {
 				seen[dir] = true
-				rooms[name].lines += linesBelow(t, dir)
+				sizes[name].lines += linesBelow(t, dir)
 			}
 		}
 	}
-	return rooms
+	return sizes
 }
 
 // linesBelow counts the lines of a directory's own files.
@@ -108,10 +108,10 @@ func linesBelow(t *testing.T, dir string) (n int) {
 	return n
 }
 
-// drawn is the table: the largest rooms first, three beside each other.
-func drawn(rooms map[string]*room) []byte {
-	names := slices.SortedFunc(maps.Keys(rooms), func(a, b string) int {
-		if d := rooms[b].lines - rooms[a].lines; d != 0 {
+// drawn is the table: the largest packages first, three beside each other.
+func drawn(sizes map[string]*size) []byte {
+	names := slices.SortedFunc(maps.Keys(sizes), func(a, b string) int {
+		if d := sizes[b].lines - sizes[a].lines; d != 0 {
 			return d
 		}
 		return strings.Compare(a, b)
@@ -122,7 +122,7 @@ func drawn(rooms map[string]*room) []byte {
 	for i := range rows {
 		line := ""
 		for at := i; at < len(names); at += rows {
-			r := rooms[names[at]]
+			r := sizes[names[at]]
 			line += fmt.Sprintf("%-15s %5d %2d    ", strings.TrimPrefix(names[at], "internal/"), r.lines, len(r.imports))
 		}
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
@@ -131,7 +131,7 @@ func drawn(rooms map[string]*room) []byte {
 }
 
 // stale returns what the table says wrong.
-func stale(rooms map[string]*room, table string) (wrong []string) {
+func stale(sizes map[string]*size, table string) (wrong []string) {
 	said := map[string][2]int{}
 	fields := strings.Fields(table)
 	for i := 0; i+2 < len(fields); i += 3 {
@@ -139,11 +139,11 @@ func stale(rooms map[string]*room, table string) (wrong []string) {
 		_, _ = fmt.Sscan(fields[i+1]+" "+fields[i+2], &n[0], &n[1])
 		said["internal/"+fields[i]] = n
 	}
-	for name, r := range rooms {
+	for name, r := range sizes {
 		n, ok := said[name]
 		lines, imports := max(r.lines-n[0], n[0]-r.lines), max(len(r.imports)-n[1], n[1]-len(r.imports))
 		if !ok || lines > max(100, r.lines/5) || imports > 2 {
-			wrong = append(wrong, fmt.Sprintf("%s has %d lines and imports %d rooms; the table says %v", name, r.lines, len(r.imports), n))
+			wrong = append(wrong, fmt.Sprintf("%s has %d lines and imports %d packages; the table says %v", name, r.lines, len(r.imports), n))
 		}
 		delete(said, name)
 	}
@@ -154,10 +154,10 @@ func stale(rooms map[string]*room, table string) (wrong []string) {
 	return wrong
 }
 
-// TestRoomsAreStale: the check sees a room that is new, gone, grown, or that
+// TestStaleSizes: the check sees a package that is new, gone, grown, or that
 // imports one more.
-func TestRoomsAreStale(t *testing.T) {
-	r := map[string]*room{"internal/a": {lines: 1000, imports: map[string]bool{"internal/b": true}}, "internal/b": {lines: 20}}
+func TestStaleSizes(t *testing.T) {
+	r := map[string]*size{"internal/a": {lines: 1000, imports: map[string]bool{"internal/b": true}}, "internal/b": {lines: 20}}
 	for table, want := range map[string]int{
 		"a 1000 1 b 20 0": 0, "a 1190 3 b 120 2": 0, string(drawn(r)): 0,
 		"a 1201 1 b 20 0": 1, "a 799 1 b 20 0": 1, "a 1000 4 b 20 0": 1, "a 1000 1 b 121 0": 1, "a 1000 1": 1, "a 1000 1 b 20 0 c 1 0": 1, "": 2,

@@ -26,8 +26,8 @@ const patience = 5 * time.Minute
 // offline keeps sessions from what the default profile reaches.
 const offline = "[[rule]]\nid = \"offline\"\nkind = \"network\"\npattern = \"*\"\nverdict = \"deny\"\npriority = 100\nreason = \"tests reach nothing\"\n"
 
-// A yard is the home of somebody who runs an agent in a project.
-type yard struct {
+// An account is the home of a user who runs an agent in a project.
+type account struct {
 	agent   clients.Client
 	home    string
 	work    string   // a git repository below home
@@ -43,7 +43,7 @@ type yard struct {
 }
 
 // write makes steps the model's script.
-func write[S any](t *testing.T, y *yard, steps []S) {
+func write[S any](t *testing.T, y *account, steps []S) {
 	t.Helper()
 	y.steps = len(steps)
 	script, err := json.Marshal(map[string]any{"commands": steps, "text": lastWords})
@@ -51,11 +51,11 @@ func write[S any](t *testing.T, y *yard, steps []S) {
 	put(t, string(script), y.model, "script.json")
 }
 
-// newYard makes a yard without a script.
-func newYard(t *testing.T, a clients.Client, model string) *yard {
+// newAccount makes an account without a script.
+func newAccount(t *testing.T, a clients.Client, model string) *account {
 	t.Helper()
 	base := fixtureDir(t)
-	y := &yard{
+	y := &account{
 		agent: a, home: filepath.Join(base, "home"), work: filepath.Join(base, "home/src/project"), model: filepath.Join(base, "model"),
 		program: model, outside: filepath.Join(base, "outside/file"), secret: rand.Text(), key: "none",
 	}
@@ -70,7 +70,7 @@ func newYard(t *testing.T, a clients.Client, model string) *yard {
 }
 
 // serve starts the model on this machine and sets the agent up for it.
-func (y *yard) serve(t *testing.T) {
+func (y *account) serve(t *testing.T) {
 	t.Helper()
 	at := filepath.Join(y.model, "url")
 	cmd := exec.CommandContext(t.Context(), y.program, "-script", filepath.Join(y.model, "script.json"), "-log", y.log(), "-url", at)
@@ -82,7 +82,7 @@ func (y *yard) serve(t *testing.T) {
 }
 
 // at sets the agent up for a model that is at an address.
-func (y *yard) at(t *testing.T, url string) {
+func (y *account) at(t *testing.T, url string) {
 	t.Helper()
 	y.url = url
 	y.env = append(append(y.env, y.agent.Environment(url)...), y.agent.Key+"="+y.key)
@@ -90,7 +90,7 @@ func (y *yard) at(t *testing.T, url string) {
 }
 
 // port is the model's.
-func (y *yard) port() string { return y.url[strings.LastIndexByte(y.url, ':')+1:] }
+func (y *account) port() string { return y.url[strings.LastIndexByte(y.url, ':')+1:] }
 
 // fixtureDir makes a directory that every sandbox leaves where it is: below
 // the home directory, or below /var/lib for root, as /tmp is private inside.
@@ -124,7 +124,7 @@ func put(t *testing.T, text string, parts ...string) {
 	check(t, os.WriteFile(p, []byte(text), 0o600))
 }
 
-func (y *yard) read(t *testing.T, p string) string {
+func (y *account) read(t *testing.T, p string) string {
 	t.Helper()
 	text, err := os.ReadFile(p)
 	check(t, err)
@@ -132,13 +132,13 @@ func (y *yard) read(t *testing.T, p string) string {
 }
 
 // settings are the agent's own.
-func (y *yard) settings() string { return filepath.Join(y.home, y.agent.Settings) }
+func (y *account) settings() string { return filepath.Join(y.home, y.agent.Settings) }
 
 // log is what the model was told.
-func (y *yard) log() string { return filepath.Join(y.model, "log.jsonl") }
+func (y *account) log() string { return filepath.Join(y.model, "log.jsonl") }
 
 // start runs a command in the project as its owner would.
-func (y *yard) start(t *testing.T, argv ...string) (stdout, stderr string, err error) {
+func (y *account) start(t *testing.T, argv ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -149,7 +149,7 @@ func (y *yard) start(t *testing.T, argv ...string) (stdout, stderr string, err e
 	return out.String(), errs.String(), err
 }
 
-func (y *yard) cmd(ctx context.Context, argv ...string) *exec.Cmd {
+func (y *account) cmd(ctx context.Context, argv ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir, cmd.WaitDelay = y.work, time.Minute
 	cmd.Env = append([]string{"HOME=" + y.home, "PATH=" + os.Getenv("PATH"), "TERM=dumb", "LANG=C.UTF-8", "USER=dev"}, y.env...)
@@ -157,7 +157,7 @@ func (y *yard) cmd(ctx context.Context, argv ...string) *exec.Cmd {
 }
 
 // run runs a command that must succeed and returns what it prints.
-func (y *yard) run(t *testing.T, argv ...string) string {
+func (y *account) run(t *testing.T, argv ...string) string {
 	t.Helper()
 	out, errs, err := y.start(t, argv...)
 	if err != nil {
@@ -167,7 +167,7 @@ func (y *yard) run(t *testing.T, argv ...string) string {
 }
 
 // finish runs the agent and wants it to follow the script to its end.
-func (y *yard) finish(t *testing.T, argv ...string) {
+func (y *account) finish(t *testing.T, argv ...string) {
 	t.Helper()
 	begin := time.Now()
 	out, errs, err := y.start(t, argv...)
@@ -197,7 +197,7 @@ type request struct {
 }
 
 // told are the requests of the agent, but for its own business.
-func (y *yard) told(t *testing.T) []request {
+func (y *account) told(t *testing.T) []request {
 	t.Helper()
 	var all []request
 	for line := range strings.Lines(y.read(t, y.log())) {

@@ -1,4 +1,4 @@
-package quarters
+package testhome
 
 import (
 	"bytes"
@@ -18,9 +18,9 @@ import (
 	"github.com/bawn-dev/bawn/internal/testenv"
 )
 
-var yard string // of all tests, where no sandbox has a file system of its own
+var homes string // of all tests, where no sandbox has a file system of its own
 
-// Main runs the tests of a package with a directory for their rooms, which is
+// Main runs the tests of a package with a directory for their accounts, which is
 // removed in the end, and returns the exit code. Its name says whose it is, and
 // is short, as the paths of sockets are.
 func Main(name string, run func() int) int {
@@ -39,14 +39,14 @@ func Main(name string, run func() int) int {
 		return 1
 	}
 	defer testenv.RemoveAll(dir)
-	yard = dir
+	homes = dir
 	return run()
 }
 
-// Bin is the directory of the programs in all rooms.
-func Bin() string { return filepath.Join(yard, "bin") }
+// Bin is the directory of the programs in all accounts.
+func Bin() string { return filepath.Join(homes, "bin") }
 
-// programs are those of all rooms: bawn, bawnd, and "guest", which is the test
+// programs are those of all accounts: bawn, bawnd, and "guest", which is the test
 // binary.
 var programs = sync.OnceValue(func() error {
 	if err := Programs(Bin(), "cmd/bawn", "cmd/bawnd"); err != nil {
@@ -63,32 +63,32 @@ func Check(t testing.TB, err error) {
 	}
 }
 
-// A Room is the home of somebody who works in a project.
-type Room struct {
+// An Account is the home of a user, with a project.
+type Account struct {
 	Home, Work, Bin string
 	Env             []string      // of the owner's commands
 	Patience        time.Duration // ends a command that hangs
 }
 
-// NewRoom makes one that is empty, in a package whose tests Main runs, and needs
+// NewAccount makes one that is empty, in a package whose tests Main runs, and needs
 // what a session does, and features. Its owner's environment is the caller's to
 // say.
-func NewRoom(t *testing.T, patience time.Duration, features ...string) *Room {
+func NewAccount(t *testing.T, patience time.Duration, features ...string) *Account {
 	t.Helper()
 	testenv.Need(t, append([]string{"go", "userns", "landlock", "seccomp", "notify"}, features...)...)
 	Check(t, programs())
-	home, err := os.MkdirTemp(yard, "home-")
+	home, err := os.MkdirTemp(homes, "home-")
 	Check(t, err)
 	t.Cleanup(func() { // a relay that was started on demand may still write
 		testenv.Until(t, "the removal of "+home, func() bool { return testenv.RemoveAll(home) == nil })
 	})
-	r := &Room{Home: home, Work: filepath.Join(home, "src/project"), Bin: Bin(), Patience: patience}
+	r := &Account{Home: home, Work: filepath.Join(home, "src/project"), Bin: Bin(), Patience: patience}
 	Check(t, os.MkdirAll(r.Work, 0o755))
 	return r
 }
 
 // Put writes a file, whose name is the home's or absolute.
-func (r *Room) Put(t testing.TB, name, text string, mode os.FileMode) {
+func (r *Account) Put(t testing.TB, name, text string, mode os.FileMode) {
 	t.Helper()
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(r.Home, name)
@@ -98,7 +98,7 @@ func (r *Room) Put(t testing.TB, name, text string, mode os.FileMode) {
 }
 
 // Decide has each command of a session decided by its text, as outside of a sandbox.
-func (r *Room) Decide(t testing.TB) {
+func (r *Account) Decide(t testing.TB) {
 	t.Helper()
 	dir := filepath.Join(r.Home, ".config/bawn")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -110,7 +110,7 @@ func (r *Room) Decide(t testing.TB) {
 }
 
 // Rule adds a rule to the owner's policy.
-func (r *Room) Rule(t testing.TB, verdict, kind, pattern string) {
+func (r *Account) Rule(t testing.TB, verdict, kind, pattern string) {
 	t.Helper()
 	file := filepath.Join(r.Home, ".config/bawn/policy.toml")
 	old, err := os.ReadFile(file)
@@ -124,13 +124,13 @@ func (r *Room) Rule(t testing.TB, verdict, kind, pattern string) {
 const GuestWord = "@guest"
 
 // Guest is a command line of the test binary as a guest.
-func (r *Room) Guest(words ...string) []string {
+func (r *Account) Guest(words ...string) []string {
 	return append([]string{filepath.Join(r.Bin, "guest"), GuestWord}, words...)
 }
 
-// Command is one that the room's owner would start, without a terminal. Those
-// of the room's programs need no directory. It dies with the test.
-func (r *Room) Command(ctx context.Context, argv ...string) *exec.Cmd {
+// Command is one that the account's user would start, without a terminal. Those
+// of the account's programs need no directory. It dies with the test.
+func (r *Account) Command(ctx context.Context, argv ...string) *exec.Cmd {
 	if slices.Contains([]string{"bawn", "bawnd", "guest"}, argv[0]) {
 		argv = append([]string{filepath.Join(r.Bin, argv[0])}, argv[1:]...)
 	}
@@ -147,8 +147,8 @@ type Result struct {
 }
 
 // Run runs a command to its end. One that can't be started, or takes longer than
-// the room's patience, fails the test.
-func (r *Room) Run(t testing.TB, argv ...string) Result {
+// the account's patience, fails the test.
+func (r *Account) Run(t testing.TB, argv ...string) Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), r.Patience) // also when the test cleans up
 	defer cancel()
