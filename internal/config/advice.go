@@ -52,6 +52,7 @@ func (c *Config) with(flag, path string, s setting) (*Config, error) {
 	if err := st.apply(s, authority{layer: Command}); err != nil {
 		return c, err
 	}
+	st.closeHome()
 	changed := *c
 	changed.st, changed.Mode = st, modeNamed(st.scalars["mode"].value)
 	return &changed, nil

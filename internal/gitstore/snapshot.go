@@ -35,9 +35,10 @@ type snapshot struct {
 
 // A unitState is that of one git directory.
 type unitState struct {
-	Dir       string             `json:"dir"`            // "." for the repository's, or a submodule's below the common git directory
-	Rel       string             `json:"rel"`            // "." or the worktree's below Dir
-	Tree      bool               `json:"tree,omitempty"` // a linked worktree in the workspace: it has no refs of its own
+	Dir       string             `json:"dir"`                 // "." for the repository's, or a submodule's below the common git directory
+	Rel       string             `json:"rel"`                 // "." or the worktree's below Dir
+	Tree      bool               `json:"tree,omitempty"`      // a linked worktree in the workspace: it has no refs of its own
+	WorkTree  string             `json:"work_tree,omitempty"` // of a linked worktree: its directory
 	Size      int                `json:"size"`
 	Head      string             `json:"head"` // as readHead returns it
 	Refs      refs               `json:"refs"` // object IDs, or "ref: " and a name; without names that JSON can't hold
@@ -181,12 +182,15 @@ func (sn *snapshot) worktrees(common, rel string) error {
 		return nil
 	}
 	for _, e := range list {
-		if at := path.Join("worktrees", e.Name()); at != rel && r.worktree(at) != "" {
+		if at := path.Join("worktrees", e.Name()); at != rel && r.worktree(at, nil) != "" {
 			if len(sn.Units) > maxUnits {
 				return errTooMuch
 			}
 			if err := sn.unit(common, ".", at, true); err != nil {
 				return err
+			}
+			if u := sn.Units[len(sn.Units)-1]; u.Rel == at { // else its format is not covered
+				u.WorkTree = r.worktree(at, nil)
 			}
 		}
 	}
@@ -407,6 +411,9 @@ func (u *unitState) check() error {
 	}
 	if u.Tree && (u.Dir != "." || u.Rel == "." || len(u.Refs) > 0) {
 		return errors.New("it is no worktree of the repository")
+	}
+	if u.WorkTree != "" && (!u.Tree || !filepath.IsAbs(u.WorkTree) || filepath.Clean(u.WorkTree) != u.WorkTree) {
+		return errors.New("its worktree has no directory")
 	}
 	if u.Size != 40 && u.Size != 64 {
 		return fmt.Errorf("object IDs of %d digits", u.Size)

@@ -36,7 +36,7 @@ type Launch struct {
 const SessionVariable = "BAWN_SESSION"
 
 // lasting is how old a session is that will be there for longer.
-const lasting = 30 * time.Millisecond
+const lasting = 150 * time.Millisecond
 
 // Run starts the session, or shows it, and returns when it has ended.
 func (l *Launch) Run(e *Env) error {
