@@ -71,8 +71,8 @@ func (e *awayError) Error() string {
 // errGone says that the gateway is ending.
 var errGone = errors.New("the gateway ends")
 
-// get returns the server as it runs, and starts it where it does not. It is
-// told what front, the client it is started for, can do.
+// get returns the running server, and starts it if needed. A new server is told the
+// capabilities of front, the client it is started for.
 func (b *backend) get(ctx context.Context, front *mcp.ServerSession) (*running, error) {
 	for {
 		r, wait, err := b.attempt(front)

@@ -23,7 +23,7 @@ const (
 	lastTime   = 5 * time.Second  // for a server that can't be talked to, to end
 )
 
-// A call is one request of a client's on its way through a server.
+// A call is one request of a client to a server.
 type call struct {
 	id     string // unguessable: who knows it may go on with the call
 	b      *backend
@@ -129,9 +129,8 @@ func (c *call) over() {
 	close(c.done)
 }
 
-// run takes a call to its result, or to what the client is asked before it goes
-// on. Nearly all calls end with the server's first answer: for these no
-// goroutine hands anything to another.
+// run returns a call's result, or what the client must be asked first. Nearly all calls
+// end with the server's first answer, and need no second goroutine.
 func (c *call) run(ctx context.Context) (mcp.Result, *question, error) {
 	stop := context.AfterFunc(ctx, c.cancel)
 	defer stop()
@@ -290,8 +289,8 @@ func (b *backend) probe(r *running) {
 	b.blame(r, "it hangs: a call got no answer in time, and neither did a ping")
 }
 
-// wait returns the call's result, or what the client is asked before it goes
-// on. Where the client gives up the call is taken back.
+// wait returns the call's result, or what the client must be asked first. If the client
+// gives up, the call is cancelled at the server.
 func (c *call) wait(ctx context.Context) (mcp.Result, *question, error) {
 	c.mu.Lock()
 	c.where = ctx

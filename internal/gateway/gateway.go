@@ -43,7 +43,7 @@ type Options struct {
 	// Deny. Where must says something, a human is asked whatever the rules
 	// allow. Nil denies.
 	Judge func(ctx context.Context, a bawn.Action, must string) bawn.Decision
-	// Report is told of what happens to servers; nil drops it. It must not wait.
+	// Report is called with what happens to servers; it may be nil. It must not block.
 	Report  func(Event)
 	Dir     string           // from which relative paths in arguments lead, absolute
 	Version string           // of this program, as clients are told it

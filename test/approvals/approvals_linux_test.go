@@ -232,9 +232,9 @@ func (r *account) answer(argv ...string) {
 	}
 }
 
-// The human answers elsewhere, the terminal is told; the relay dies with a
-// question in its hands and comes back with it; it stays away, and the terminal
-// answers alone. What was answered for good holds in later sessions.
+// The human answers elsewhere, and the terminal shows it. The relay is killed with a
+// pending question and has it when it returns. Without the relay the terminal answers
+// alone. Answers "always" hold in later sessions.
 func TestAnsweredElsewhere(t *testing.T) {
 	r := newAccount(t)
 	kill := r.relay()
