@@ -150,7 +150,7 @@ func use(t *testing.T, r *root) {
 		{"bawn audit verify", ""},
 		{"bawn secret list", ""},
 	} {
-		out, err := r.ada(step.line)
+		out, err := r.user(step.line)
 		if !strings.Contains(out, step.want) || (err != nil && !strings.Contains(step.line, "touch /etc/x")) {
 			t.Errorf("%s: %v, %q; want %q", step.line, err, out, step.want)
 		}
