@@ -20,7 +20,7 @@ TARGETS = linux/amd64 linux/arm64 darwin/arm64
 # What the tests may not skip. As an ordinary user "root", "cgroup", "docker" and
 # "runsc" go: the first is not to be had, the second only where somebody
 # delegated a group, and the engines of the tests belong to root.
-BAWN_TEST_REQUIRE ?= root,user,userns,landlock,seccomp,notify,cgroup,bash,dash,zsh,fish,git,go,cc,node,python3,make,tmux,vim,less,bwrap,npm,strace,dig,getent,npm-agents,curl,openssl,ssh,dnsmasq,iproute2,java,pnpm,yarn,pip,apt,postgres,dpkg,lintian,rpm,qemu-user,wget,sshd,keyring,chromium,scope,tun,docker,docker-clients,runsc,podman
+BAWN_TEST_REQUIRE ?= root,user,userns,landlock,seccomp,notify,cgroup,bash,dash,zsh,fish,git,go,cc,node,python3,make,tmux,vim,less,bwrap,npm,strace,dig,getent,npm-agents,curl,openssl,ssh,dnsmasq,iproute2,java,pnpm,yarn,pip,apt,postgres,dpkg,lintian,shellcheck,rpm,qemu-user,wget,sshd,keyring,chromium,scope,tun,docker,docker-clients,runsc,podman
 
 # Where test-deps puts the agents that the tests run, and gVisor's program.
 TEST_CACHE = $(if $(filter 0,$(shell id -u)),/var/cache,$(HOME)/.cache)

@@ -29,8 +29,9 @@ import (
 // A Launch is the session that is asked for.
 type Launch struct {
 	session.Spec
-	Plan  bool                   // it is only shown
-	rules *settings.CurrentRules // nil before they are needed
+	Plan   bool                   // it is only shown
+	onCopy bool                   // once that is known
+	rules  *settings.CurrentRules // nil before they are needed
 }
 
 // SessionVariable tells a program inside which session it is in.

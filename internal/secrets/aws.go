@@ -160,10 +160,10 @@ func imitateKey(c sigv4.Credential, punctuation bool) (string, error) {
 }
 
 // sharesPart reports whether a placeholder has a piece of a part of the key.
-func sharesPart(stand string, c sigv4.Credential) bool {
+func sharesPart(placeholder string, c sigv4.Credential) bool {
 	private := [][]byte{c.ID[4:]}
 	for _, p := range append(private, c.Parts()[1:]...) {
-		if sharesPiece(stand, p, fixedAt(p)) {
+		if sharesPiece(placeholder, p, fixedAt(p)) {
 			return true
 		}
 	}
