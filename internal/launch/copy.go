@@ -54,7 +54,10 @@ func (p *gatherer) copied(s bawn.Session) (*sessionCopy, error) {
 	}
 	c := &sessionCopy{launch: p.Launch, env: p.env, state: state, based: make(chan struct{}), done: make(chan struct{})}
 	record := copies.Record{ID: s.ID, Name: p.Name, Agent: s.Agent, Workspace: s.Isolation.Workspace, Started: s.Started}
-	if c.copy, err = copies.Create(state, record); err != nil {
+	if c.copy, err = copies.Create(state, record); errors.Is(err, copies.ErrNamed) {
+		return nil, verb.Usage(fmt.Sprintf("choose another name, or apply and discard that one: bawn discard %s", p.Name), "--name %q is that of a copy that is there", p.Name)
+	}
+	if err != nil {
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make the session's copy: %w", err), Hint: "mend Bawn's state directory, or run without --copy"}
 	}
 	if p.Plan {
@@ -81,20 +84,6 @@ func (p *gatherer) copyable(s bawn.Session) error {
 		return verb.Usage("leave out --copy", "--copy: this session may not write to its workspace")
 	case p.Name != "" && !copies.NameOK(p.Name):
 		return verb.Usage("want at most 64 letters, digits, and - _ . within", "--name %q can't name a copy", p.Name)
-	}
-	if p.Name == "" || p.Plan {
-		return nil
-	}
-	state, err := settings.StateDir(&p.env.World)
-	if err != nil {
-		return err
-	}
-	list, err := copies.List(state, s.Isolation.Workspace)
-	if err != nil {
-		return &verb.Error{Code: verb.ExitInternal, Err: err}
-	}
-	if slices.ContainsFunc(list, func(r copies.Record) bool { return r.Name == p.Name || r.ID == p.Name }) {
-		return verb.Usage(fmt.Sprintf("choose another name, or apply and discard that one: bawn discard %s", p.Name), "--name %q is that of a copy that is there", p.Name)
 	}
 	return nil
 }
