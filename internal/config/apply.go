@@ -126,11 +126,10 @@ func (st *state) choose(s setting, a authority) error {
 	}
 	var errs Errors
 	for _, p := range chain {
-		settings := p.settings
 		if p.closes {
-			settings = slices.Concat(closing(st.paths), settings)
+			st.closedBy = max(st.closedBy, s.at.Layer)
 		}
-		for _, ps := range settings {
+		for _, ps := range p.settings {
 			b := a
 			b.untrusted = a.untrusted || p.untrusted
 			b.ceiling = p.ceiling || b.untrusted && p.at == (Place{})

@@ -119,6 +119,7 @@ func Load(in Inputs) (*Config, error) {
 		}
 	}
 	st.yield()
+	st.closeHome()
 	return st.config()
 }
 

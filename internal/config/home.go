@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/bawn-dev/bawn"
 	"github.com/bawn-dev/bawn/internal/fspath"
 	"github.com/bawn-dev/bawn/internal/protect"
 )
@@ -19,6 +21,10 @@ var homeText string
 
 // A shown lists the visible names in a directory below the home, as patterns.
 type shown map[string][]string
+
+// upwards is the table's directory that stands for the home and all directories between
+// it and the workspace.
+const upwards = ".."
 
 // shownOfHome is the table, by directory; "" is the home itself.
 var shownOfHome = sync.OnceValue(func() shown { return readShown(homeText) })
@@ -47,44 +53,115 @@ func (t shown) has(dir, name string) bool {
 	})
 }
 
-// closing are the settings that close the home directory. Its contents are hidden except
-// for the table's entries, the workspace, and the programs of PATH with their variables.
-func closing(p paths) []setting {
-	t := shownOfHome()
-	b := builder{p}
-	deny := hiddenOf(t, p, "")
-	var ro []string
-	for _, tool := range p.tools {
-		if slices.ContainsFunc(deny, func(d string) bool { return fspath.Below(tool, d) }) && !slices.Contains(ro, tool) {
-			ro = append(ro, tool)
-		}
-	}
-	return append(b.list("deny", deny), b.list("ro", ro)...)
+// manyNames is the number of names above which a directory with an open place in it is
+// hidden as a whole, and not name by name.
+const manyNames = 300
+
+// closer finds what a closed home hides.
+type closer struct {
+	table     shown
+	home      string   // links resolved
+	workspace string   // links resolved
+	open      []string // places that are visible, links resolved
+	own       []string // Bawn's own, hidden in any case
+	hidden    []string
 }
 
-// hiddenOf are the names in a directory below the home that it does not show. A
-// directory that can't be listed is hidden itself.
-func hiddenOf(t shown, p paths, dir string) (hidden []string) {
-	entries, err := os.ReadDir(path.Join(p.home, dir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// closeHome notes what the session does not see since the home is closed. An entry of the
+// layer that closes it, or of a later one, opens its place with all below; so does what an
+// agent keeps. A home that is itself the workspace, or lies in it, stays open.
+func (st *state) closeHome() {
+	st.shut = nil
+	home := real(st.paths.home)
+	if home == "/" || fspath.Below(home, real(st.paths.workspace)) {
+		return
 	}
-	if err != nil {
-		return []string{literal(path.Join(p.home, dir))}
-	}
-	for _, e := range entries {
-		below := path.Join(dir, e.Name())
-		at := path.Join(p.home, below)
-		switch _, deeper := t[below]; {
-		case deeper:
-			hidden = append(hidden, hiddenOf(t, p, below)...)
-		case t.has(dir, e.Name()) || at == p.workspace || itself(below):
-		case slices.ContainsFunc(p.own, func(own string) bool { return fspath.Below(at, own) }):
-		default:
-			hidden = append(hidden, literal(at))
+	c := closer{table: shownOfHome(), home: home, workspace: real(st.paths.workspace), own: st.paths.own}
+	c.open = slices.Concat(each(slices.Clone(st.paths.tools), real), each(st.list("cache_dirs"), real), c.repositories())
+	for path, r := range st.reaches {
+		if r.access > bawn.Hidden && (r.at.Layer >= st.closedBy || r.at.ofAgent() || path == st.paths.workspace) {
+			c.open = append(c.open, real(path))
 		}
 	}
-	return hidden
+	for _, n := range st.narrowed { // a project makes read-only what was writable
+		if n.access > bawn.Hidden {
+			c.open = append(c.open, real(n.path))
+		}
+	}
+	c.linked("")
+	c.dir("")
+	st.shut = c.hidden
+}
+
+// repositories are the directories between home and workspace that have a git directory:
+// the workspace is a part of them.
+func (c *closer) repositories() (list []string) {
+	for dir := path.Dir(c.workspace); dir != c.home && fspath.Below(dir, c.home); dir = path.Dir(dir) {
+		if _, err := os.Lstat(path.Join(dir, ".git")); err == nil {
+			list = append(list, dir)
+		}
+	}
+	return list
+}
+
+// linked opens the targets of the table's names that are links, as those of somebody who
+// keeps dotfiles in a repository.
+func (c *closer) linked(dir string) {
+	entries, _ := os.ReadDir(path.Join(c.home, dir)) // hide hides what can't be listed
+	for _, e := range entries {
+		below := path.Join(dir, e.Name())
+		_, deeper := c.table[below]
+		if deeper {
+			c.linked(below)
+		}
+		if e.Type() == fs.ModeSymlink && (deeper || c.table.has(dir, e.Name())) {
+			if target := real(path.Join(c.home, below)); !fspath.Below(c.home, target) {
+				c.open = append(c.open, target)
+			}
+		}
+	}
+}
+
+// dir hides the names in a directory below the home that are not shown. A directory
+// that can't be listed is hidden itself.
+func (c *closer) dir(dir string) {
+	at := path.Join(c.home, dir)
+	entries, err := os.ReadDir(at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if _, listed := c.table[dir]; err != nil || !listed && len(entries) > manyNames {
+		c.hidden = append(c.hidden, at)
+		return
+	}
+	above := fspath.Below(c.workspace, at)
+	for _, e := range entries {
+		if above && c.table.has(upwards, e.Name()) || c.table.has(dir, e.Name()) {
+			continue
+		}
+		c.name(path.Join(dir, e.Name()), e.Type())
+	}
+}
+
+// name hides a name below the home, unless it is open or only leads elsewhere; of a
+// directory in which something is open it hides the rest.
+func (c *closer) name(below string, kind fs.FileMode) {
+	at := path.Join(c.home, below)
+	_, deeper := c.table[below]
+	switch {
+	case deeper:
+		c.dir(below)
+	case kind == fs.ModeSymlink || itself(below) || c.isOpen(at):
+	case slices.ContainsFunc(c.own, func(own string) bool { return fspath.Below(at, own) }):
+	case slices.ContainsFunc(c.open, func(o string) bool { return fspath.Below(o, at) }):
+		c.dir(below)
+	default:
+		c.hidden = append(c.hidden, at)
+	}
+}
+
+func (c *closer) isOpen(at string) bool {
+	return slices.ContainsFunc(c.open, func(o string) bool { return fspath.Below(at, o) })
 }
 
 // itself reports whether a place is hidden or opened by another table: credentials, and
@@ -93,10 +170,12 @@ func itself(below string) bool {
 	return slices.ContainsFunc(protect.Hidden(""), func(e *protect.Entry) bool { return fspath.Below("/"+below, "/"+e.Path()) })
 }
 
-// literal is a path in which no character stands for others: such names are denied with
-// all that look like them.
-func literal(name string) string {
-	return strings.NewReplacer("*", "?", "[", "?", "]", "?", "{", "?", "}", "?", "\\", "?").Replace(name)
+// real resolves the links of a path that exists.
+func real(p string) string {
+	if to, err := filepath.EvalSymlinks(p); err == nil {
+		return to
+	}
+	return p
 }
 
 // tools are the directories below the home that hold programs and their files: the

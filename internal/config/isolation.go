@@ -57,6 +57,9 @@ func (c *Config) maskEnv() bool {
 	return c.Mode == bawn.ModeStrict
 }
 
+// Copy reports whether a session works on a copy of its workspace.
+func (c *Config) Copy() bool { return c.st.scalars["isolation.copy"].value == true }
+
 // Workspace is the one that the configuration was loaded for.
 func (c *Config) Workspace() string { return c.st.paths.workspace }
 
@@ -82,6 +85,9 @@ func (c *Config) effective() map[string]reach {
 		if old, ok := all[n.path]; c.st.counts(n) && (!ok || n.access < old.access) {
 			all[n.path] = n.reach
 		}
+	}
+	for _, path := range c.st.shut {
+		all[path] = reach{bawn.Hidden, Place{Via: closedHome}}
 	}
 	return all
 }
@@ -109,6 +115,9 @@ func (c *Config) mounts(move func(string) string) []bawn.Mount {
 	return out
 }
 
+// closedHome is why a place is hidden that nobody named.
+const closedHome = "the home is closed"
+
 // AgentState begins the reason of a mount in which an agent keeps its own files.
 const AgentState = "the state of "
 
@@ -116,7 +125,7 @@ func (c *Config) why(path string, r reach) string {
 	switch {
 	case path == c.st.paths.workspace && r.at == (Place{}):
 		return "workspace"
-	case slices.Contains(c.st.paths.own, path):
+	case slices.Contains(c.st.paths.own, path) || r.at.Via == closedHome:
 		return r.at.Via
 	}
 	if r.at.ofAgent() && r.access == bawn.Private {

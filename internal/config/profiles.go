@@ -28,11 +28,11 @@ type profile struct {
 	at        Place
 	untrusted bool // defined by a project file that is not trusted
 	ceiling   bool // its limits only lower
-	closes    bool // it hides everything in the home that is not shown (home.go)
+	closes    bool // earlier layers open nothing in the home (home.go)
 }
 
 // builtinNames are the profiles that exist without any file.
-var builtinNames = []string{"default", "readonly", "online", "closed", "strict"}
+var builtinNames = []string{"default", "readonly", "online", "strict"}
 
 // BuiltinProfiles lists the profiles that exist without any file.
 func BuiltinProfiles() []string { return slices.Clone(builtinNames) }
@@ -98,7 +98,6 @@ func builtinProfiles(m Machine, p paths) map[string]*profile {
 			b.list("env", EnvDefault()), b.list("cache_dirs", cacheNames()))},
 		"readonly": {name: "readonly", settings: b.list("ro", []string{"."})},
 		"online":   {name: "online", settings: b.scalars("network", "full")},
-		"closed":   {name: "closed", closes: true},
 		"strict": {name: "strict", ceiling: true, closes: true, settings: slices.Concat(
 			b.scalars("network", "none", "caches", "read-only", "protect", true),
 			b.limits(max(1, m.MemoryMB/4), min(1024, max(1, m.MemoryMB/16)), 512, 1024, 1024, 2*time.Hour))},

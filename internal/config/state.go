@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/bawn-dev/bawn"
@@ -50,6 +49,8 @@ type state struct {
 	owned    []string // its output, whatever its name
 	private  map[string]reach
 	closed   []string // hosts that it does without
+	closedBy Layer    // that closes the home
+	shut     []string // what a closed home hides
 	unasked  bool     // an untrusted project's file counts
 	sealed   bool     // nothing but what flags give
 }
@@ -65,7 +66,7 @@ func newState(m Machine, p paths) *state {
 	for path, value := range map[string]any{
 		"mode": "normal", "agent": "", "isolation.enabled": true, "isolation.provider": "",
 		"isolation.policy_profile": "default", "isolation.upstream_proxy": "", "isolation.ssh_agent": false, "isolation.mask_env": "strict", "isolation.log_programs": false, "isolation.while_away": "commands",
-		"isolation.allow_fallback_to_host": false, "isolation.runsc": "", "isolation.gvisor_accept_unprotected": false, "isolation.docker_api": false,
+		"isolation.allow_fallback_to_host": false, "isolation.runsc": "", "isolation.gvisor_accept_unprotected": false, "isolation.docker_api": false, "isolation.copy": false,
 		"isolation.docker_options.image": "", "isolation.docker_options.workspace": "/workspace", "isolation.docker_options.memory_swap_mb": int64(0),
 		"isolation.docker_options.runtime": "", "isolation.docker_options.host": "",
 		"isolation.docker_options.accept_escapes": false,
@@ -113,24 +114,13 @@ func (st *state) append(k *key, it item) {
 }
 
 // reach notes a path's access: a later layer wins, and inside one layer the
-// stricter entry. An entry beside the profile opens a place that the profile
-// hides because the home is closed.
+// stricter entry.
 func (st *state) reach(path string, r reach) {
 	old, ok := st.reaches[path]
-	if ok && old.at.Layer == r.at.Layer && old.access < r.access && !st.ofClosedHome(old.at) {
+	if ok && old.at.Layer == r.at.Layer && old.access < r.access {
 		return
 	}
 	st.reaches[path] = r
-}
-
-// ofClosedHome reports whether an entry stands where it does since a profile closes the home.
-func (st *state) ofClosedHome(at Place) bool {
-	name, ok := strings.CutPrefix(at.Via, "profile ")
-	if !ok {
-		return false
-	}
-	name, err := strconv.Unquote(name)
-	return err == nil && st.profiles[name] != nil && st.profiles[name].closes
 }
 
 // accessOf returns the access of an entry of the key, if it is a path.

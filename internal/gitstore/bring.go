@@ -222,7 +222,7 @@ func (l *commitLines) Write(p []byte) (int, error) {
 func (c *changes) haves() []string {
 	u := c.unit
 	have := map[string]bool{}
-	if u.Added {
+	if u.Added && !u.Tree {
 		return nil // its guest's objects are not beside the host's
 	}
 	for _, m := range c.out {

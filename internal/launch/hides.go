@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/bawn-dev/bawn/internal/config"
@@ -17,6 +18,25 @@ const (
 	ruleHidden = "isolation:hidden"
 	ruleMasked = "isolation:masked"
 )
+
+// noteHidden says of the first word of the command that names a place which the session
+// does not see what opens it: the kernel refuses the place, and no word of Bawn's follows.
+func (p *gatherer) noteHidden(req sandbox.Request) {
+	hidden := hides(p.config, req, nil)
+	for _, word := range p.Argv[1:] {
+		at, err := filepath.EvalSymlinks(word)
+		if !filepath.IsAbs(word) {
+			at, err = filepath.EvalSymlinks(filepath.Join(p.dir, word))
+		}
+		if err != nil {
+			continue
+		}
+		if why, ok := hidden(at); ok {
+			p.note(p.env, why.Reason+"; "+why.Remedy)
+			return
+		}
+	}
+}
 
 // hides answers which rule of a session hides a place, and what opens it. It speaks of
 // rules alone, and does not look whether the host has the place.

@@ -25,7 +25,11 @@ var systemPlaces = []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "
 // remedies returns what to do about a refusal of a session: only what helps.
 func remedies(e *Env, c *config.Config, iso bawn.Isolation) func(sandbox.Denial) string {
 	return func(d sandbox.Denial) string {
-		if d.Rule != layout.RuleReadOnly {
+		place, hidden := c.Hides(d.Resource)
+		switch {
+		case d.Rule == ruleHidden && d.Operation == bawn.Write && hidden:
+			return c.WriteAdvice(d.Resource, place)
+		case d.Rule != layout.RuleReadOnly:
 			return d.Remedy
 		}
 		home, err := filepath.EvalSymlinks(e.Getenv("HOME"))
@@ -57,7 +61,7 @@ func writeRemedy(c *config.Config, iso bawn.Isolation, path, home string) string
 	case place == path || !fspath.Below(home, place):
 	case fspath.Below(path, iso.Workspace):
 	default:
-		return help + "; the home directory itself is not opened to a session"
+		return help + "; the home directory itself is not opened to a session, but --rw opens a directory in it"
 	}
 	return combine(help, c.WriteAdvice(path, place), place, there)
 }

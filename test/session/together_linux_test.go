@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/bawn-dev/bawn/internal/testenv"
-	"github.com/bawn-dev/bawn/internal/testenv/quarters"
+	"github.com/bawn-dev/bawn/internal/testenv/testhome"
 )
 
 // together is how many sessions start at the same moment.
@@ -39,7 +39,7 @@ func TestTogether(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for range testenv.Some(c.rounds, c.few) {
 				h := newHome(t, append([]string{"go", "git"}, c.features...)...)
-				check(t, quarters.Programs(h.bin, "cmd/bawn", "cmd/bawnd"))
+				check(t, testhome.Programs(h.bin, "cmd/bawn", "cmd/bawnd"))
 				h.must("git", "init", "-q", "-b", "main")
 				h.must("git", "-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "-q", "--allow-empty", "-m", "first")
 				h.together(append(append([]string{"bawn", "run", "-q"}, c.flags...), "--", "sh", "-ec", commits))

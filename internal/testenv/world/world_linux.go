@@ -88,7 +88,7 @@ func newDir(name string) (string, error) {
 
 // Build is what the first process does: it puts files of the world's directory
 // over files of the machine, starts the outside, has the caller lay the wire to
-// that process, starts the desk, and returns the desk's exit code.
+// that process, starts the machine, and returns the machine's exit code.
 func Build(over map[string]string, wire func(outside int) error) (int, error) {
 	dir := Dir()
 	if err := ownMounts(dir, over); err != nil {
@@ -97,7 +97,7 @@ func Build(over map[string]string, wire func(outside int) error) (int, error) {
 	if err := joinOutside(wire); err != nil {
 		return 1, err
 	}
-	desk, err := startDesk()
+	machine, err := startMachine()
 	if err != nil {
 		return 1, err
 	}
@@ -108,9 +108,9 @@ func Build(over map[string]string, wire func(outside int) error) (int, error) {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil:
 			return 1, err
-		case pid == desk && status.Signaled():
-			return 1, fmt.Errorf("the desk was ended by %v", status.Signal())
-		case pid == desk:
+		case pid == machine && status.Signaled():
+			return 1, fmt.Errorf("the machine was ended by %v", status.Signal())
+		case pid == machine:
 			return status.ExitStatus(), nil
 		}
 	}
@@ -146,7 +146,7 @@ func ownMounts(dir string, over map[string]string) error {
 }
 
 // joinOutside starts the outside in a network namespace of its own and has the
-// wire laid between it and the desk.
+// wire laid between it and the machine.
 func joinOutside(wire func(outside int) error) error {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), roleVariable+"="+Outside)
@@ -226,16 +226,16 @@ func Sbin(name string) string {
 	return filepath.Join("/usr/sbin", name)
 }
 
-// startDesk starts this program once more, with no more rights than the user who
+// startMachine starts this program once more, with no more rights than the user who
 // made the world has.
-func startDesk() (int, error) {
+func startMachine() (int, error) {
 	runtime.LockOSThread() // the thread has no rights to give any more
 	if os.Getuid() != 0 {
 		if err := dropInherited(); err != nil {
 			return 0, err
 		}
 	}
-	if err := os.Setenv(roleVariable, Desk); err != nil {
+	if err := os.Setenv(roleVariable, Machine); err != nil {
 		return 0, err
 	}
 	return syscall.ForkExec("/proc/self/exe", os.Args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}})
