@@ -327,7 +327,7 @@ func TestOneName(t *testing.T) {
 		go func() {
 			c, err := Create(state, Record{ID: strings.Replace(id, "a", string(rune('a'+i)), 1), Name: "fix", Workspace: ws})
 			if err == nil {
-				err = c.lock.Close()
+				t.Cleanup(func() { must(t, c.Discard()) })
 			}
 			got <- err
 		}()
