@@ -32,6 +32,7 @@ space = $(empty) $(empty)
 USER_REQUIRE = $(subst $(space),$(comma),$(filter-out root cgroup docker docker-clients runsc podman,$(subst $(comma),$(space),$(BAWN_TEST_REQUIRE))))
 
 export BAWN_TEST_REQUIRE
+export BAWN_TEST_USER_REQUIRE = $(USER_REQUIRE)
 export TEST_TIMEOUT ?= 20m
 
 .PHONY: all build check format vet lint generated unit coverage web web-check test nightly lint-darwin rawproc-cgo kernel test-root test-user cross dist pictures changelog corpus differential test-deps test-degraded generate runsc fuzz bench bench-check vuln site clean
@@ -137,7 +138,7 @@ rawproc-cgo:
 
 kernel:
 	@if [ "$$(id -u)" = 0 ]; then \
-		$(BUILT) $(MAKE) -k --no-print-directory test-root test-user; \
+		$(BUILT) scripts/tests kernel; \
 	else \
 		BAWN_TEST_REQUIRE=$(USER_REQUIRE) $(BUILT) scripts/tests root && \
 		echo "test: this was the ordinary user's half; run \"make test\" as root for both"; \
@@ -150,7 +151,7 @@ test-root:
 	scripts/tests root
 
 test-user:
-	BAWN_TEST_REQUIRE=$(USER_REQUIRE) scripts/tests user
+	scripts/tests user
 
 # How many lines of each category of the corpus the policy allows; the page
 # docs/policy-corpus.md holds the same table.

@@ -80,7 +80,31 @@ func NameOK(name string) bool {
 		strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == ""
 }
 
-// Create makes an empty copy, whose workspace must be there.
+// ErrNamed says that another copy of the workspace has the name.
+var ErrNamed = errors.New("another copy has this name")
+
+// named waits for others that make a copy with a name, and fails with ErrNamed where one
+// of the workspace has it. Others wait until the caller closes the file.
+func named(state string, r Record) (*os.File, error) {
+	all, err := os.Open(Places(state))
+	if err != nil {
+		return nil, err
+	}
+	if err = unix.Flock(int(all.Fd()), unix.LOCK_EX); err == nil {
+		var list []Record
+		list, err = List(state, r.Workspace)
+		if slices.ContainsFunc(list, func(o Record) bool { return o.Name == r.Name || o.ID == r.Name }) {
+			err = ErrNamed
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, all.Close())
+	}
+	return all, nil
+}
+
+// Create makes an empty copy, whose workspace must be there. Its name must be that of no
+// other copy of the workspace.
 func Create(state string, r Record) (_ *Copy, err error) {
 	info, err := os.Stat(r.Workspace)
 	if err != nil {
@@ -89,6 +113,13 @@ func Create(state string, r Record) (_ *Copy, err error) {
 	c := &Copy{Record: r, dir: filepath.Join(Places(state), r.ID)}
 	if err := os.MkdirAll(Places(state), 0o700); err != nil {
 		return nil, err
+	}
+	if r.Name != "" {
+		all, err := named(state, r)
+		if err != nil {
+			return nil, err
+		}
+		defer all.Close()
 	}
 	if err := os.Mkdir(c.dir, 0o700); err != nil {
 		return nil, err

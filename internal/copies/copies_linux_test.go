@@ -315,3 +315,37 @@ func TestRecord(t *testing.T) {
 		t.Errorf("after it was discarded: %v, %v", list, err)
 	}
 }
+
+// TestOneName: of many sessions that want a name at the same moment, one gets it. In
+// another workspace it is free.
+func TestOneName(t *testing.T) {
+	testenv.Need(t, "userns")
+	state, ws := t.TempDir(), t.TempDir()
+	const many = 8
+	got := make(chan error, many)
+	for i := range many {
+		go func() {
+			c, err := Create(state, Record{ID: strings.Replace(id, "a", string(rune('a'+i)), 1), Name: "fix", Workspace: ws})
+			if err == nil {
+				t.Cleanup(func() { must(t, c.Discard()) })
+			}
+			got <- err
+		}()
+	}
+	made := 0
+	for range many {
+		switch err := <-got; {
+		case err == nil:
+			made++
+		case !errors.Is(err, ErrNamed):
+			t.Error(err)
+		}
+	}
+	list, err := List(state, ws)
+	if err != nil || made != 1 || len(list) != 1 {
+		t.Errorf("%d were made, listed are %v, %v; want 1", made, list, err)
+	}
+	c, err := Create(state, Record{ID: strings.Repeat("z", len(id)), Name: "fix", Workspace: t.TempDir()})
+	must(t, err)
+	must(t, c.Discard())
+}

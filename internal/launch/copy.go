@@ -68,6 +68,9 @@ func (p *gatherer) copied(s bawn.Session) (*sessionCopy, error) {
 	if c.copy, err = copies.Create(state, record); err == nil && from != nil && !p.Plan {
 		err = c.goOn(from)
 	}
+	if errors.Is(err, copies.ErrNamed) {
+		return nil, verb.Usage(fmt.Sprintf("choose another name, or apply and discard that one: bawn discard %s", p.Name), "--name %q is that of a copy that is there", p.Name)
+	}
 	if err != nil {
 		return nil, &verb.Error{Code: verb.ExitInternal, Err: fmt.Errorf("make the session's copy: %w", err), Hint: "mend Bawn's state directory, or use --no-copy"}
 	}
@@ -136,20 +139,6 @@ func (p *gatherer) copyable(s bawn.Session) error {
 		return verb.Usage("use --no-copy", "--copy: this session may not write to its workspace")
 	case p.Name != "" && !copies.NameOK(p.Name):
 		return verb.Usage("want at most 64 letters, digits, and - _ . within", "--name %q can't name a copy", p.Name)
-	}
-	if p.Name == "" || p.Plan {
-		return nil
-	}
-	state, err := settings.StateDir(&p.env.World)
-	if err != nil {
-		return err
-	}
-	list, err := copies.List(state, s.Isolation.Workspace)
-	if err != nil {
-		return &verb.Error{Code: verb.ExitInternal, Err: err}
-	}
-	if slices.ContainsFunc(list, func(r copies.Record) bool { return r.Name == p.Name || r.ID == p.Name }) {
-		return verb.Usage(fmt.Sprintf("choose another name, or apply and discard that one: bawn discard %s", p.Name), "--name %q is that of a copy that is there", p.Name)
 	}
 	return nil
 }

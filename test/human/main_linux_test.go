@@ -96,6 +96,8 @@ const fence = `set -e
 mount --bind "$HOME" "$HOME"
 mount -t tmpfs tmpfs /tmp
 mount -o remount,bind,ro /
+around=$(findmnt -no TARGET -T "$HOME/..") # the user's home may be in memory
+[ "$around" = / ] || mount -o remount,bind,ro "$around"
 cd "$PWD"
 exec "$@"`
 
